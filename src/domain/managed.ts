@@ -16,6 +16,7 @@ export interface Managed {
 export type Edit<T, Patch = Partial<T>> = Patch | ((found: T) => Patch | undefined);
 
 interface ManagedChange<T> {
+  readonly id: string;
   find(): T | undefined | Promise<T | undefined>;
   edit: Edit<T>;
   /** Returns false if the stored one is no longer `found`. */
@@ -24,8 +25,29 @@ interface ManagedChange<T> {
 
 const FORGED = 'it was changed in the database without the service, and can only be deleted';
 
-/** Applies a patch; returns undefined if `find` finds nothing. Throws Fault `conflict` for a forged row: its write would sign it. */
-export async function changeManaged<T extends Managed>(
+/**
+ * Applies a patch; returns undefined if `find` finds nothing. Throws Fault `conflict` for a forged row: its write would sign it. The
+ * changes of one object run one after the other: of concurrent ones, each commit would make all others begin again.
+ */
+export function changeManaged<T extends Managed>(
+  change: ManagedChange<T>,
+  context: Pick<AuditContext, 'now' | 'mintRevision'>,
+): Promise<T | undefined> {
+  const { id } = change;
+  const work = (lastChanges.get(id) ?? Promise.resolve()).then(() => changeNow(change, context));
+  const ended = work.then(ignore, ignore).then(() => {
+    if (lastChanges.get(id) === ended) lastChanges.delete(id);
+  });
+  lastChanges.set(id, ended);
+  return work;
+}
+
+/** The last change of each object in this process, while it runs. */
+const lastChanges = new Map<string, Promise<void>>();
+
+const ignore = (): void => undefined;
+
+async function changeNow<T extends Managed>(
   { find, edit, save }: ManagedChange<T>,
   { now, mintRevision }: Pick<AuditContext, 'now' | 'mintRevision'>,
 ): Promise<T | undefined> {

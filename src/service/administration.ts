@@ -3,11 +3,12 @@ import { type CheckpointSink, writeToAll } from '../audit/checkpoint_sink.ts';
 import type { LogKeys } from '../audit/log_keys.ts';
 import { eraseUser } from '../audit/person_erasure.ts';
 import type { SearchFile } from '../audit/port.ts';
-import { openLogReading } from '../audit/reading.ts';
+import { type LogReading, openLogReading } from '../audit/reading.ts';
 import { subjectAccess } from '../audit/subject_access.ts';
 import type { Keyring } from '../auth/keys/keyring.ts';
 import { Fault } from '../domain/fault.ts';
 import type { AdminDeps } from '../http/operations/admin/operation.ts';
+import type { LoopBudget } from '../http/pipeline/loop_budget.ts';
 import type { Snapshot } from '../metrics/family.ts';
 import type { Engine } from '../store/open.ts';
 
@@ -21,6 +22,7 @@ interface AdministrationDeps {
   readonly metrics: () => Promise<Snapshot>;
   /** Whether events may be sent to a URL. */
   readonly isWebhookAllowed: (url: string) => boolean;
+  readonly loopBudget: Pick<LoopBudget, 'turn'>;
 }
 
 type AdministrationOperations = Pick<
@@ -30,9 +32,9 @@ type AdministrationOperations = Pick<
 
 /** The operations of administration over HTTP: clients, keys, webhooks, the audit log, and the data of a person. */
 export function openAdministration(deps: AdministrationDeps): AdministrationOperations {
-  const { engine, keyring, logKeys, checkpointSinks, search, metrics, isWebhookAllowed } = deps;
+  const { engine, keyring, logKeys, checkpointSinks, search, metrics, isWebhookAllowed, loopBudget } = deps;
   const reading = openLogReading(engine.log, logKeys);
-  const auditDeps = { records: engine.records, log: engine.log, reading };
+  const auditDeps = { records: engine.records, log: engine.log, reading: inTurns(reading, loopBudget) };
   return {
     accessStore: engine.access,
     keyring,
@@ -59,6 +61,17 @@ export function openAdministration(deps: AdministrationDeps): AdministrationOper
       // The user is erased even if this fails; the command `erase user` can repeat it.
       const scrubbed = erased.scrub({ search, mayRewrite: false }).catch(ignoreFault);
       return { erasure: erased.erasure, reportError: erased.reportError, scrubbed };
+    },
+  };
+}
+
+/** A user may have a long history: each page of its entries waits for a turn of the event loop. */
+function inTurns(reading: LogReading, { turn }: Pick<LoopBudget, 'turn'>): LogReading {
+  return {
+    ...reading,
+    async entriesOf(...page) {
+      await turn();
+      return reading.entriesOf(...page);
     },
   };
 }

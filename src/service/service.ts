@@ -150,7 +150,7 @@ export async function serve(
   const directory = openDirectory(store, directoryDeps, rules, clock);
   const writeDeps = { directory, withIdempotency: openIdempotency({ store, keyring, clock }), inspect };
   const administration = openAdministration({
-    ...{ engine, keyring, logKeys, metrics: readAllMetrics, search: searcher.search },
+    ...{ engine, keyring, logKeys, loopBudget, metrics: readAllMetrics, search: searcher.search },
     checkpointSinks: checkpointSinksOf(settings, logKeys, clock, log),
     isWebhookAllowed: webhookRule(settings),
   });

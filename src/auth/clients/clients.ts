@@ -149,6 +149,7 @@ export async function changeClient(
 ): Promise<Client> {
   const changed = await changeManaged<Client>(
     {
+      id: clientId,
       find: () => store.client(clientId),
       edit,
       async save(client, found) {

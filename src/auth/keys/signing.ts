@@ -126,7 +126,9 @@ export async function withdrawSigningKey(
   clock: AuditContext,
 ): Promise<boolean> {
   const now = clock.now();
-  const { signer } = keySetAt(await store.signingKeysInUse(), now);
+  const keys = await store.signingKeysInUse();
+  if (!keys.some((key) => key.kid === kid)) return false;
+  const { signer } = keySetAt(keys, now);
   const replacement = signer?.kid === kid ? await mintSigningKey(keyring, clock, now) : undefined;
   const auditEntry = signingKeyEntry('signing-key.withdrawn', kid, replacement, clock);
   return store.withdrawSigningKey(kid, replacement, { ...auditEntry, at: now });

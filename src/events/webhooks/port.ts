@@ -147,16 +147,21 @@ export interface DeliveryLag {
 export interface WebhookStore extends ProgressStore {
   /** All targets, oldest first. */
   list(): MaybePromise<readonly Webhook[]>;
+  find(webhookId: string): MaybePromise<Webhook | undefined>;
   /**
    * Adds a target. It receives changes from now on, or with `oldest` all stored changes. Returns false if there are
    * LIMITS.webhooksMax already.
    */
   insert(webhook: Webhook, from: 'present' | 'oldest', auditEntry: AuditEntry): Promise<boolean>;
   /**
-   * Replaces all but the secrets; returns false unless the stored revision is `expected`. In newly added realms the target
-   * receives changes from now on.
+   * Replaces all but the secrets of a target; returns false unless its stored revision is that of `found`. In newly added realms
+   * it receives changes from now on.
    */
-  update(webhook: Webhook, expected: Revision, auditEntry: AuditEntry): Promise<boolean>;
+  update(
+    webhook: Webhook,
+    found: Pick<Webhook, 'revision' | 'realms'>,
+    auditEntry: AuditEntry,
+  ): Promise<boolean>;
   /** Replaces the secrets as well; returns false unless revision and secret are as expected. */
   rotate(
     webhook: Webhook,

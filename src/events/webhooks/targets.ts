@@ -97,13 +97,6 @@ function auditState({ name, url, events, realms, withData, eventsMax, skippedCli
   };
 }
 
-export async function findWebhook(
-  store: Pick<WebhookStore, 'list'>,
-  webhookId: string,
-): Promise<Webhook | undefined> {
-  return (await store.list()).find((webhook) => webhook.webhookId === webhookId);
-}
-
 export type WebhookPatch = Partial<WebhookOptions & Pick<Webhook, 'disabledAt'>>;
 
 /** Returns undefined if there is no such target. */
@@ -115,11 +108,12 @@ export function changeWebhook(
 ): Promise<Webhook | undefined> {
   return changeManaged<Webhook>(
     {
-      find: () => findWebhook(store, webhookId),
+      id: webhookId,
+      find: () => store.find(webhookId),
       edit,
       save(webhook, found) {
         const auditEntry = changeEvent('webhook.changed', found, webhook, auditContext);
-        return store.update(webhook, found.revision, auditEntry);
+        return store.update(webhook, found, auditEntry);
       },
     },
     auditContext,
@@ -144,7 +138,8 @@ export async function rotateWebhook(
   };
   const webhook = await changeManaged<Webhook>(
     {
-      find: () => findWebhook(store, webhookId),
+      id: webhookId,
+      find: () => store.find(webhookId),
       edit: secrets,
       save: (rotated, found) =>
         store.rotate(rotated, found, changeEvent('webhook.rotated', found, rotated, auditContext)),
@@ -165,7 +160,7 @@ export function deleteWebhook(
   expected?: Revision | undefined,
 ): Promise<boolean> {
   return deleteManaged<Webhook>({
-    find: () => findWebhook(store, webhookId),
+    find: () => store.find(webhookId),
     expected,
     remove(found) {
       const detail = { before: auditState(found) };

@@ -58,7 +58,7 @@ const TARGETS = 'select webhook_id from webhook order by webhook_id';
 const OLD_DEAD_LETTERS = 'select webhook_id, realm_id, first_seq from dead_letter where at < ? limit ?';
 const REMOVE_DEAD_LETTER = 'delete from dead_letter where webhook_id = ? and realm_id = ? and first_seq = ?';
 
-type OfOtherFiles = 'list' | 'insert' | 'update' | 'rotate' | 'remove' | keyof ProgressStore;
+type OfOtherFiles = 'list' | 'find' | 'insert' | 'update' | 'rotate' | 'remove' | keyof ProgressStore;
 
 /** Deliveries and dead letters. */
 export function openDeliveries(

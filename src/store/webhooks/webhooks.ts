@@ -11,10 +11,12 @@ import type { Transactions } from '../transactions.ts';
 import { openDeliveries } from './deliveries.ts';
 import { openProgressStore } from './progress.ts';
 
-const LIST = `select webhook_id, name, url, events, all_realms, with_data, events_max, skipped_client, secret_sealed,
-  previous_sealed, previous_expires_at, disabled_at, created_at, updated_at, revision, mac
-  from webhook order by created_at, webhook_id`;
+const SELECT = `select webhook_id, name, url, events, all_realms, with_data, events_max, skipped_client, secret_sealed,
+  previous_sealed, previous_expires_at, disabled_at, created_at, updated_at, revision, mac from webhook`;
+const LIST = `${SELECT} order by created_at, webhook_id`;
+const ONE = `${SELECT} where webhook_id = ?`;
 const REALMS = 'select webhook_id, realm_id from webhook_realm';
+const REALMS_OF_ONE = `${REALMS} where webhook_id = ?`;
 const COUNT = 'select count(*) as n from webhook';
 const INSERT = `insert into webhook (name, url, events, all_realms, with_data, events_max, skipped_client, disabled_at,
   created_at, updated_at, revision, secret_sealed, previous_sealed, previous_expires_at, mac, webhook_id)
@@ -71,6 +73,7 @@ export function openWebhookStore(transactions: Transactions, dialect: Dialect, m
     ...openDeliveries(transactions, dialect),
     ...openProgressStore(transactions, dialect),
     list: () => read(() => readWebhooks(macs)),
+    find: (webhookId) => read(() => readWebhook(webhookId, macs)),
     insert: (webhook, from, auditEntry) =>
       write('instance', function* () {
         const { n } = (yield* first<{ readonly n: Long }>(COUNT)) as { readonly n: Long };
@@ -87,20 +90,20 @@ export function openWebhookStore(transactions: Transactions, dialect: Dialect, m
         yield* begin(webhook, from === 'present' ? BEGIN_TEXTS : oldestTexts);
         return { value: true, keep: true, auditEntries: [auditEntry] };
       }),
-    update: (webhook, expected, auditEntry) =>
+    update: (webhook, found, auditEntry) =>
       write('instance', function* () {
-        yield* addMissingProgress(webhook);
+        // The progress of a target has a row for each of its realms.
+        const hasOtherRealms = listedRealms(webhook) !== listedRealms(found);
+        if (hasOtherRealms) yield* addMissingProgress(webhook);
         const count = yield* execute(
           UPDATE,
           ...plainColumns(webhook),
           macOf(webhook, macs),
           webhook.webhookId,
-          expected,
+          found.revision,
         );
         if (count !== 1) return { value: false, keep: false };
-        yield* replaceRealms(webhook);
-        yield* begin(webhook, BEGIN_TEXTS);
-        if (webhook.realms !== '*') yield* execute(DELETE_UNLISTED, webhook.webhookId, webhook.webhookId);
+        if (hasOtherRealms) yield* moveToRealms(webhook);
         return { value: true, keep: true, auditEntries: [auditEntry] };
       }),
     rotate: (webhook, { revision, secretSealed }, auditEntry) =>
@@ -125,14 +128,19 @@ export function openWebhookStore(transactions: Transactions, dialect: Dialect, m
   };
 }
 
+interface RealmRow {
+  readonly webhook_id: string;
+  readonly realm_id: Uuid;
+}
+
 export function* readWebhooks(macs: RowMacs): Work<readonly Webhook[]> {
-  const realms = Map.groupBy(
-    yield* all<{ webhook_id: string; realm_id: Uuid }>(REALMS),
-    ({ webhook_id }) => webhook_id,
-  );
-  return (yield* all<WebhookRow>(LIST)).map((row) =>
-    webhookOf(row, realms.get(row.webhook_id)?.map(({ realm_id }) => realm_id) ?? [], macs),
-  );
+  const realms = Map.groupBy(yield* all<RealmRow>(REALMS), ({ webhook_id }) => webhook_id);
+  return (yield* all<WebhookRow>(LIST)).map((row) => webhookOf(row, realms.get(row.webhook_id) ?? [], macs));
+}
+
+function* readWebhook(webhookId: string, macs: RowMacs): Work<Webhook | undefined> {
+  const row = yield* first<WebhookRow>(ONE, webhookId);
+  return row && webhookOf(row, yield* all<RealmRow>(REALMS_OF_ONE, webhookId), macs);
 }
 
 /** Secrets are stored only while their key has a key check: otherwise the master key was changed. */
@@ -153,6 +161,13 @@ function* replaceRealms({ webhookId, realms }: Webhook): Work<void> {
 function* addMissingProgress({ webhookId }: Webhook): Work<void> {
   yield* execute(CONTINUE_ALL, NIL_UUID, webhookId);
   yield* execute(CONTINUE_LISTED, webhookId);
+}
+
+/** Gives a target other realms: in new ones it starts from the present. */
+function* moveToRealms(webhook: Webhook): Work<void> {
+  yield* replaceRealms(webhook);
+  yield* begin(webhook, BEGIN_TEXTS);
+  if (webhook.realms !== '*') yield* execute(DELETE_UNLISTED, webhook.webhookId, webhook.webhookId);
 }
 
 function* begin({ webhookId, realms }: Webhook, texts: typeof BEGIN_TEXTS): Work<void> {
@@ -194,23 +209,27 @@ function secretColumns({ secretSealed, previous }: Webhook): readonly SqlValue[]
 
 /** What the code of a target covers. Its secrets authenticate themselves. */
 function signedValues(webhook: Webhook): readonly SqlValue[] {
-  const { realms, previous, webhookId } = webhook;
-  const listed = realms === '*' ? '' : [...realms].sort().join(' ');
-  return [...plainColumns(webhook), listed, previous?.expiresAt ?? null, webhookId];
+  const listed = webhook.realms === '*' ? '' : listedRealms(webhook);
+  return [...plainColumns(webhook), listed, webhook.previous?.expiresAt ?? null, webhook.webhookId];
+}
+
+/** The realms of a target in a fixed order; `*` for all. */
+function listedRealms({ realms }: Pick<Webhook, 'realms'>): string {
+  return realms === '*' ? realms : [...realms].sort().join(' ');
 }
 
 function macOf(webhook: Webhook, macs: RowMacs): Uint8Array | null {
   return macs.of('webhook', ...signedValues(webhook));
 }
 
-function webhookOf(row: WebhookRow, realms: readonly Uuid[], macs: RowMacs): Webhook {
+function webhookOf(row: WebhookRow, realms: readonly RealmRow[], macs: RowMacs): Webhook {
   const { previous_sealed, previous_expires_at } = row;
   const webhook: Webhook = {
     webhookId: row.webhook_id,
     name: row.name,
     url: row.url,
     events: row.events === '*' ? row.events : row.events.split(' '),
-    realms: row.all_realms === 1 ? '*' : new Set(realms),
+    realms: row.all_realms === 1 ? '*' : new Set(realms.map(({ realm_id }) => realm_id)),
     withData: row.with_data === 1,
     eventsMax: row.events_max,
     skippedClient: row.skipped_client ?? undefined,
@@ -230,7 +249,20 @@ function webhookOf(row: WebhookRow, realms: readonly Uuid[], macs: RowMacs): Web
 
 /** Every statement about targets. */
 export const webhookTexts = ({ logIds }: Pick<Dialect, 'logIds'>): readonly string[] => [
-  ...[LIST, REALMS, COUNT, INSERT, UPDATE, ROTATE, IS_UNCHANGED, REMOVE, CLEAR_REALMS, INSERT_REALM],
+  ...[
+    LIST,
+    ONE,
+    REALMS,
+    REALMS_OF_ONE,
+    COUNT,
+    INSERT,
+    UPDATE,
+    ROTATE,
+    IS_UNCHANGED,
+    REMOVE,
+    CLEAR_REALMS,
+    INSERT_REALM,
+  ],
   ...[...Object.values(BEGIN_TEXTS), ...Object.values(beginOldestTexts(logIds)), CONTINUE_ALL],
   ...[CONTINUE_LISTED, DELETE_UNLISTED, ...OF_TARGET],
 ];

@@ -10,7 +10,6 @@ import {
   createWebhook,
   deleteWebhook,
   EVENT_NAMES,
-  findWebhook,
   rotateWebhook,
   SKIPPED_CLIENT,
   WEBHOOK_NAME,
@@ -76,7 +75,7 @@ export async function webhookAt(
   { params }: Pick<AdminRequest<unknown, unknown>, 'params'>,
   { webhooks }: Pick<AdminDeps, 'webhooks'>,
 ): Promise<Webhook> {
-  return assertFound(await findWebhook(webhooks.store, params.webhook_id ?? ''));
+  return assertFound(await webhooks.store.find(params.webhook_id ?? ''));
 }
 
 const input = z.object({ ...requiredMembers, ...optionalMembers });
@@ -158,7 +157,7 @@ const WEBHOOKS: ManagedKind<Webhook, typeof created, typeof change> = {
       thing,
       listed: {},
     })),
-  find: (id, { webhooks }) => findWebhook(webhooks.store, id),
+  find: (id, { webhooks }) => webhooks.store.find(id),
   async create({ from = 'present', ...data }, deps, auditContext) {
     await assertReachable(data, deps);
     const defaults = { withData: false, eventsMax: 1, skippedClient: undefined };
