@@ -31,8 +31,8 @@ interface Waiting {
 const TURNS_PER_POLL = 8;
 /** Polls without a lookup that end the limit: after one, lookups may wait because this process did not run. */
 const QUIET_POLLS = 3;
-/** Time of the runtime for a request outside of its turn: reading, writing and its objects. */
-const RUNTIME_MS = 0.02;
+/** Time of a request outside of its turn: reading, authentication, writing and their objects. */
+const RUNTIME_MS = 0.04;
 
 /**
  * A turn runs as a task of its own. The event loop runs all promise reactions of a task before the next task, so the time
