@@ -34,6 +34,40 @@ interface Sides {
   readonly target: CopyTarget;
 }
 
+interface ReadSides {
+  readonly source: CopySource;
+  readonly target: CopySource;
+}
+
+/** The rows that a copy would add and remove. */
+export type CopyPreview = Pick<CopyResult, 'added' | 'removed'>;
+
+/** Counts what `copyAll` would add and remove, and writes nothing. Throws Refusal where `copyAll` does. */
+export async function previewAll(
+  { source, target }: ReadSides,
+  run: Pick<CopyRun, 'signal' | 'onStage'>,
+): Promise<CopyPreview> {
+  await assertCopyable(await source.installation(), await target.installation(), target);
+  const pages = await comparePages({ source, target }, run);
+  const counts = { added: 0, removed: 0 };
+  const differing = pages.filter((page) => !hasEqualDigests(page));
+  await inParallel(differing, run.signal, async (page) => {
+    const [sourceRows, targetRows] = await Promise.all([
+      rowsOf(source, page, page.source),
+      rowsOf(target, page, page.target),
+    ]);
+    counts.added += missingRows(sourceRows, targetRows).length;
+    counts.removed += removableRows(page.table, sourceRows, targetRows).length;
+  });
+  return counts;
+}
+
+/** Counts what a copy into a target without tables would add. */
+export async function previewIntoEmpty(source: CopySource): Promise<CopyPreview> {
+  const counts = await Promise.all(COPIED_TABLES.map((table) => source.count(table)));
+  return { added: counts.reduce((sum, count) => sum + count, 0), removed: 0 };
+}
+
 /**
  * Makes the target equal to the source. It compares the digests of pages of each table, and copies the rows that
  * differ: all rows into an empty target, the remaining ones into an unfinished copy. Throws Refusal, without a write,
@@ -72,7 +106,7 @@ const WHOLE_TABLE: KeyRange = { after: undefined, to: undefined };
 async function assertCopyable(
   sourceInstallation: Installation,
   targetInstallation: Installation,
-  target: CopyTarget,
+  target: CopySource,
 ): Promise<void> {
   if (isUnfinishedCopyOf(sourceInstallation.storeId, targetInstallation.storeId)) return;
   if (isUnfinished(targetInstallation.storeId))
@@ -109,8 +143,8 @@ export function hasEqualDigests({
 
 /** Compares every page of every table. Returns them in the order of tables and keys. */
 async function comparePages(
-  { source, target }: Sides,
-  { signal, onStage }: CopyRun,
+  { source, target }: ReadSides,
+  { signal, onStage }: Pick<CopyRun, 'signal' | 'onStage'>,
 ): Promise<readonly Page[]> {
   const counts = await Promise.all(COPIED_TABLES.map((table) => source.count(table)));
   const report = onStage(
@@ -201,14 +235,12 @@ async function removeDiffering(
     ({ table }) => table,
   );
   for (const table of COPIED_TABLES.toReversed()) {
-    const identity = table.isReferredTo ? keyIn(table) : (row: string) => row;
     await inParallel(byTable.get(table) ?? [], run.signal, async (page) => {
       const [sourceRows, targetRows] = await Promise.all([
         rowsOf(source, page, page.source),
         rowsOf(target, page, page.target),
       ]);
-      const wanted = new Set(sourceRows.map(identity));
-      const removable = targetRows.filter((row) => !wanted.has(identity(row)));
+      const removable = removableRows(table, sourceRows, targetRows);
       if (removable.length === 0) return;
       await target.remove({ table, rows: removable, marker });
       page.target = await target.digest(table, page.range);
@@ -230,14 +262,25 @@ async function addMissing(
   for (const table of COPIED_TABLES) {
     await inParallel(byTable.get(table) ?? [], run.signal, async (page) => {
       const sourceRows = await rowsOf(source, page, page.source);
-      const targetRows = new Set(await rowsOf(target, page, page.target));
-      const missing = sourceRows.filter((row) => !targetRows.has(row));
+      const missing = missingRows(sourceRows, await rowsOf(target, page, page.target));
       if (missing.length > 0) await target.put({ table, rows: missing, marker });
       counts.added += missing.length;
       page.target = await target.digest(table, page.range);
       report(page.source.rows);
     });
   }
+}
+
+/** The rows of the target that the source does not have; of a referenced table, those whose key it does not have. */
+function removableRows(table: CopiedTable, sourceRows: readonly string[], targetRows: readonly string[]) {
+  const identity = table.isReferredTo ? keyIn(table) : (row: string) => row;
+  const wanted = new Set(sourceRows.map(identity));
+  return targetRows.filter((row) => !wanted.has(identity(row)));
+}
+
+function missingRows(sourceRows: readonly string[], targetRows: readonly string[]): readonly string[] {
+  const existing = new Set(targetRows);
+  return sourceRows.filter((row) => !existing.has(row));
 }
 
 /** Returns the key in a row. */

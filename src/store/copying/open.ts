@@ -2,10 +2,17 @@ import { Refusal } from '../../domain/fault.ts';
 import type { Program } from '../migrations.ts';
 import { addressName, type DatabaseAddress } from '../open.ts';
 import { toRefusal } from '../refusals.ts';
-import { type CopyResult, type CopyRun, copyAll } from './copy.ts';
-import type { CopySource, CopyTarget } from './port.ts';
-import { openPostgresSource, openPostgresTarget } from './postgres.ts';
-import { openSqliteSource, openSqliteTarget } from './sqlite.ts';
+import {
+  type CopyPreview,
+  type CopyResult,
+  type CopyRun,
+  copyAll,
+  previewAll,
+  previewIntoEmpty,
+} from './copy.ts';
+import type { CopySource } from './port.ts';
+import { isPostgresTargetPrepared, openPostgresSource, openPostgresTarget } from './postgres.ts';
+import { isSqliteTargetPrepared, openSqliteSource, openSqliteTarget } from './sqlite.ts';
 import { isUnfinished } from './unfinished_copy.ts';
 
 export {
@@ -26,11 +33,7 @@ export async function copyDatabase(
   program: Program,
   run: Omit<CopyRun, 'id'>,
 ): Promise<CopyResult> {
-  const source = await openNamed('source', from, () =>
-    from.engine === 'sqlite' ? openSqliteSource(from.path, program) : openPostgresSource(from, program),
-  );
-  try {
-    await assertCompleteSource(source);
+  return withSource(from, program, async (source) => {
     const target = await openNamed('target', to, () =>
       to.engine === 'sqlite' ? openSqliteTarget(to.path, program) : openPostgresTarget(to, program),
     );
@@ -40,9 +43,55 @@ export async function copyDatabase(
     } finally {
       await target.close();
     }
+  });
+}
+
+/** Counts the rows that a copy would add and remove, and writes nothing. Throws Refusal where a copy does. */
+export async function previewCopy(
+  { from, to }: CopyEndpoints,
+  program: Program,
+  run: Pick<CopyRun, 'signal' | 'onStage'>,
+): Promise<CopyPreview> {
+  return withSource(from, program, async (source) => {
+    if (!(await isPrepared(to, program))) return previewIntoEmpty(source);
+    const target = await openNamed('target', to, () => openSource(to, program));
+    try {
+      await assertDistinct(source, target);
+      return await previewAll({ source, target }, run);
+    } finally {
+      await target.close();
+    }
+  });
+}
+
+async function withSource<T>(
+  from: DatabaseAddress,
+  program: Program,
+  work: (source: CopySource) => Promise<T>,
+): Promise<T> {
+  const source = await openNamed('source', from, () => openSource(from, program));
+  try {
+    await assertCompleteSource(source);
+    return await work(source);
   } finally {
     await source.close();
   }
+}
+
+function openSource(address: DatabaseAddress, program: Program): Promise<CopySource> {
+  return address.engine === 'sqlite'
+    ? openSqliteSource(address.path, program)
+    : openPostgresSource(address, program);
+}
+
+async function isPrepared(to: DatabaseAddress, program: Program): Promise<boolean> {
+  const { isPrepared } = await openNamed('target', to, async () => {
+    const found = await (to.engine === 'sqlite'
+      ? isSqliteTargetPrepared(to.path, program)
+      : isPostgresTargetPrepared(to, program));
+    return { isPrepared: async () => found };
+  });
+  return isPrepared();
 }
 
 type CopyEnd = 'source' | 'target';
@@ -54,7 +103,7 @@ const ADDRESS_SETTINGS: Readonly<Record<CopyEnd, readonly [flag: string, variabl
 };
 
 /** Opens a side, and adds its name to the errors of all of its methods. */
-async function openNamed<S extends CopySource | CopyTarget>(
+async function openNamed<S extends object>(
   which: CopyEnd,
   address: DatabaseAddress,
   open: () => Promise<S>,

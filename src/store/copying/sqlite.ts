@@ -59,21 +59,28 @@ async function openToRead(path: string): Promise<Database> {
   }, LIMITS.migrationWaitMsMax);
 }
 
-function assertSqliteCopySchema(db: Database, which: 'source' | 'target', program: Program): void {
+/** Returns whether the database has a schema. */
+function assertSqliteCopySchema(db: Database, which: 'source' | 'target', program: Program): boolean {
   const newest = sqliteMigrations().at(-1)?.version ?? 0;
-  assertNewest(assertSqliteSchema(db, 'auto', newest, program), newest, which);
+  const found = assertSqliteSchema(db, 'auto', newest, program);
+  assertNewest(found, newest, which);
+  return found !== undefined;
+}
+
+/** Whether a target has a schema. Throws Refusal for another schema than a copy needs. */
+export async function isSqliteTargetPrepared(path: string, program: Program): Promise<boolean> {
+  if (!existsSync(path) || statSync(path).size === 0) return false;
+  const db = await openToRead(path);
+  try {
+    return assertSqliteCopySchema(db, 'target', program);
+  } finally {
+    db.close(false);
+  }
 }
 
 /** A SQLite target. The file is created if it does not exist. */
 export async function openSqliteTarget(path: string, program: Program): Promise<CopyTarget> {
-  if (existsSync(path) && statSync(path).size > 0) {
-    const db = await openToRead(path);
-    try {
-      assertSqliteCopySchema(db, 'target', program);
-    } finally {
-      db.close(false);
-    }
-  }
+  await isSqliteTargetPrepared(path, program);
   await (await openSqlite(path, 'check', program)).close();
   const db = await retryWhileBusy(() => connectSqlite(path), LIMITS.migrationWaitMsMax);
   db.run(`pragma cache_size = -${CACHE_KIB}`);
