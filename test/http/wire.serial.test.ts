@@ -291,6 +291,74 @@ describe('several requests on one connection', () => {
   });
 });
 
+describe('the end of a connection', () => {
+  const TRAILERS = 'X-Checksum: 1\r\n\r\n';
+  const chunked = (start: string, last: string) =>
+    `${start} HTTP/1.1\r\nHost: a\r\n${authorization}Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n${last}`;
+
+  test.each(['POST /oauth/token', 'POST /nowhere', 'GET /healthz', 'GET lookup'])(
+    '%s with trailers in one packet is answered once, and the connection is closed',
+    async (start) => {
+      const bytes = chunked(start.replace('lookup', RECORD()), TRAILERS);
+      const { responses, isEnded } = await talk(bytes, { expectedResponses: 2 });
+      expect([responses.map(({ status }) => status), isEnded]).toEqual([[400], true]);
+    },
+  );
+
+  test.each([
+    ['POST /oauth/token', 400],
+    ['POST /nowhere', 404],
+    ['POST /admin/v1/clients', 401],
+  ])(
+    '%s whose trailers arrive later is answered %i once, and the connection is closed',
+    async (start, status) => {
+      const bytes = chunked(start, '').replace(status === 401 ? authorization : '', '');
+      const { responses, isEnded } = await talk(bytes, { drip: TRAILERS, expectedResponses: 2 });
+      expect([responses.map((each) => each.status), isEnded]).toEqual([[status], true]);
+      expect(responses[0]?.headers.has('x-request-id')).toBe(true);
+    },
+  );
+
+  test('a write with trailers that is answered 400 writes nothing', async () => {
+    const token = await service.token('users:write users:read');
+    const path = `/v2/authentication-realms/${fixture.realm}/user-authentication-info`;
+    const total = async () => (await service.get(path, token)).text();
+    const before = await total();
+    const data = { type: 'user_authentication_info', name: 'Trailer', email: 'trailer@example.com' };
+    const body = JSON.stringify({ data });
+    const head = `POST ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${token}\r\nTransfer-Encoding: chunked\r\n\r\n`;
+    const bytes = `${head}${body.length.toString(16)}\r\n${body}\r\n0\r\n`;
+    const { responses } = await talk(bytes + TRAILERS, { expectedResponses: 2 });
+    expect(responses.map(({ status }) => status)).toEqual([400]);
+    expect(await total()).toEqual(before);
+    const complete = await talk(`${bytes}\r\n`, { expectedResponses: 2 });
+    expect([complete.responses.map(({ status }) => status), complete.isEnded]).toEqual([[201], true]);
+  });
+
+  test.each(['close', 'Close', 'keep-alive, close'])(
+    'a request with "Connection: %s" is answered "Connection: close"',
+    async (value) => {
+      for (const target of [RECORD(), '/healthz', '/nowhere']) {
+        const bytes = getRequest(target, `${authorization}Connection: ${value}\r\n`);
+        const { responses, isEnded } = await talk(bytes, { expectedResponses: 2 });
+        expect([responses.length, responses[0]?.headers.get('connection'), isEnded]).toEqual([
+          1,
+          'close',
+          true,
+        ]);
+      }
+    },
+  );
+
+  test.each(['', 'Connection: keep-alive\r\n', 'Connection: x-close\r\n'])(
+    'the response to a request with the header %j does not close the connection',
+    async (header) => {
+      const { responses } = await talk(getRequest(RECORD(), authorization + header));
+      expect([responses[0]?.status, responses[0]?.headers.get('connection')]).toEqual([200, null]);
+    },
+  );
+});
+
 describe('slow requests', () => {
   const waiting: [string, number, number][] = [
     ['a body that stops', 408, LIMITS.answerMsMax],

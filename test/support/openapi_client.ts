@@ -125,6 +125,7 @@ export function successOf({ responses }: Operation): number {
 
 /** Headers of every HTTP server (RFC 9110) that a document does not list. */
 const STANDARD_HEADERS: ReadonlySet<string> = new Set([
+  'connection',
   'date',
   'content-length',
   'content-type',

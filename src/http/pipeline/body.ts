@@ -84,6 +84,8 @@ export async function readText(request: Request): Promise<string> {
   }, LIMITS.bodyMsMax);
   try {
     const bytes = await collect(reader);
+    const isChunked = request.headers.has('transfer-encoding');
+    if (isChunked && (await isClosedAfterTask(request))) throw new Fault('malformed');
     if (isLate) throw new Fault('request_timeout');
     return decoded(bytes);
   } catch (error) {
@@ -92,6 +94,21 @@ export async function readText(request: Request): Promise<string> {
   } finally {
     clearTimeout(timer);
   }
+}
+
+/** Whether the connection of a request is closed when the runtime has parsed all bytes that have arrived. */
+export async function isClosedAfterTask({ signal }: Request): Promise<boolean> {
+  await new Promise((resolve) => setImmediate(resolve));
+  return signal.aborted;
+}
+
+/** Whether the whole body of an answered request has arrived. Reads a body that the response did not need. */
+export async function isBodyComplete(request: Request, { status }: Response): Promise<boolean> {
+  if (request.bodyUsed) return status !== 413 && status !== 408;
+  return readText(request).then(
+    () => true,
+    () => false,
+  );
 }
 
 function decoded(bytes: Uint8Array): string {

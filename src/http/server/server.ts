@@ -4,7 +4,8 @@ import { LIMITS } from '../../domain/limits.ts';
 import type { Meter } from '../../metrics/meter.ts';
 import type { Log, RequestLogging } from '../../platform/log.ts';
 import { withTimeout } from '../../platform/timeout.ts';
-import { type Call, type CallHandler, openCall, type RateHeaders } from '../pipeline/call.ts';
+import { isBodyComplete, isClosedAfterTask } from '../pipeline/body.ts';
+import { type Call, type CallHandler, openCall } from '../pipeline/call.ts';
 import { type ForwardedHeader, openCallerAddress } from './caller_address.ts';
 import { openCors } from './cors.ts';
 import type { CallListener } from './listener.ts';
@@ -53,6 +54,9 @@ const DRAIN_POLL_MS = 5;
 const UNKNOWN_ROUTE: Route = { pattern: '*', answers: {} };
 const CALLER_REQUEST_ID = new RegExp(`^[A-Za-z0-9._-]{1,${LIMITS.requestIdCharactersMax}}$`);
 
+/** The option `close` in a list of connection options. */
+const CLOSE = /(?:^|,)[ \t]*close[ \t]*(?:,|$)/i;
+
 /** Optional parts of a server. */
 interface ServerOptions {
   readonly limits?: RateLimits;
@@ -70,7 +74,8 @@ export async function startServer(
   makeRoutes: (url: string) => Promise<readonly Route[]>,
   { limits = UNLIMITED, meter, listener }: ServerOptions = {},
 ): Promise<Server> {
-  const notReady: NativeHandler = () => respond(faultReply('unavailable'), 'early', undefined);
+  const notReady: NativeHandler = (request) =>
+    respond(faultReply('unavailable'), { request, requestId: 'early', rateHeaders: undefined });
   const server = listen(settings, notReady);
   const url = urlOf(settings.host, server.port ?? settings.port, settings.tls !== undefined);
   const callerAddress = openCallerAddress(settings.trustedProxies, settings.forwardedHeader);
@@ -138,12 +143,11 @@ function requestHandlers(
   const match = openRouter(table);
   const isCorsOn = settings.corsOrigins.length > 0;
   const { failureReply, record, recordShed, endpointOf, isTimed } = requestLog;
-
   let inFlight = 0;
 
-  function write({ request, requestId, rateHeaders }: Call, reply: Reply, { isOwn }: Route): Response {
-    if (!isCorsOn || isOwn) return respond(reply, requestId, rateHeaders);
-    return respond(reply, requestId, rateHeaders, cors.headersFor(request.headers.get('origin')));
+  function write(call: Call, reply: Reply, { isOwn }: Route): Response {
+    const isCross = isCorsOn && !isOwn;
+    return respond(reply, call, isCross ? cors.headersFor(call.request.headers.get('origin')) : undefined);
   }
 
   /** Rejects calls above the concurrency limit or the rate limit; health checks are exempt. */
@@ -154,7 +158,7 @@ function requestHandlers(
   }
 
   /** Answers one matched request; an error becomes the reply of its fault. */
-  function handle(request: Request, params: Record<string, string>, endpoint: Endpoint) {
+  function handleAtOnce(request: Request, params: Record<string, string>, endpoint: Endpoint) {
     const call = openCall(request, params, requestIdOf(request) ?? mintRequestId(), hooks.addressOf);
     const start = isTimed ? performance.now() : 0;
     try {
@@ -185,6 +189,7 @@ function requestHandlers(
     );
   }
 
+  const handle = closingAfterChunks(handleAtOnce);
   const unknownRoute = endpointOf(UNKNOWN_ROUTE, undefined, () => faultReply('unknown_route'));
 
   /** Requests that no native route matched: another spelling of a path, another method, or an unknown path. */
@@ -195,19 +200,8 @@ function requestHandlers(
     const method = request.method === 'HEAD' ? 'GET' : (request.method as Method);
     const answer = route.answers[method];
     const known = answer ? method : undefined;
-    return handle(request, params, endpointOf(route, known, answer ?? otherMethod(route)));
+    return handle(request, params, endpointOf(route, known, answer ?? otherMethod(route, cors)));
   };
-
-  /** A preflight, or a method that the path does not have. */
-  function otherMethod(route: Route): CallHandler {
-    return ({ request }) => {
-      const methods = Object.keys(route.answers) as Method[];
-      const preflight = route.isOwn ? undefined : cors.preflight(request, methods);
-      return preflight
-        ? { status: 204, headers: preflight, body: null }
-        : faultReply('method_not_allowed', { Allow: allowedMethods(route) });
-    };
-  }
 
   const routes: Record<string, Record<string, NativeHandler>> = {};
   for (const route of table) {
@@ -222,11 +216,45 @@ function requestHandlers(
   return { routes, fetch };
 }
 
+/** A preflight, or a method that the path does not have. */
+function otherMethod(route: Route, cors: ReturnType<typeof openCors>): CallHandler {
+  return ({ request }) => {
+    const methods = Object.keys(route.answers) as Method[];
+    const preflight = route.isOwn ? undefined : cors.preflight(request, methods);
+    return preflight
+      ? { status: 204, headers: preflight, body: null }
+      : faultReply('method_not_allowed', { Allow: allowedMethods(route) });
+  };
+}
+
+type Handle = (
+  request: Request,
+  params: Record<string, string>,
+  endpoint: Endpoint,
+) => Response | Promise<Response>;
+
+/**
+ * The runtime takes trailers of a chunked body for a second request, answers it 400, and closes the connection: at once for
+ * trailers that arrive with the request, so that it is not handled then. Later ones find a closed connection, unless the body is not
+ * complete at the response: a caller that still sends would not read it.
+ */
+function closingAfterChunks(handle: Handle): Handle {
+  async function handleChunked(...[request, params, endpoint]: Parameters<Handle>): Promise<Response> {
+    if (await isClosedAfterTask(request)) return new Response(null, { status: 400 });
+    const response = await handle(request, params, endpoint);
+    if (await isBodyComplete(request, response)) response.headers.set('Connection', 'close');
+    return response;
+  }
+  return (request, params, endpoint) =>
+    request.headers.has('transfer-encoding')
+      ? handleChunked(request, params, endpoint)
+      : handle(request, params, endpoint);
+}
+
 /** The one function that writes a response. */
 function respond(
   { status, headers, body }: Reply,
-  requestId: string,
-  rates: RateHeaders | undefined,
+  { request, requestId, rateHeaders: rates }: Pick<Call, 'request' | 'requestId' | 'rateHeaders'>,
   corsHeaders?: Readonly<Record<string, string>>,
 ): Response {
   // A reply made for this call has its request ID, and its headers are extended in place: a copy costs more than the rest.
@@ -238,6 +266,9 @@ function respond(
     all['RateLimit-Policy'] = rates['RateLimit-Policy'];
     all.RateLimit = rates.RateLimit;
   }
+  // The runtime closes the connection, and does not announce it (RFC 9112, 9.6).
+  const connection = request.headers.get('connection');
+  if (connection !== null && CLOSE.test(connection)) all.Connection = 'close';
   return new Response(body, { status, headers: all });
 }
 
