@@ -19,7 +19,7 @@ import {
   type Program,
 } from '../migrations.ts';
 import { openWebhookStore } from '../webhooks/webhooks.ts';
-import { connectSqlite, retryWhileBusy, sqliteFault } from './connection.ts';
+import { connectSqlite, retryWhileBusy, sqliteFault, storeTemporaryData } from './connection.ts';
 import {
   assertNoOrphanedLog,
   DatabaseFileMoved,
@@ -106,6 +106,8 @@ async function openPrepared(path: string, prepare: (db: Database) => Promise<voi
 }
 
 function engineOver(db: Database): EmbeddedEngine {
+  // After the migrations, which sort whole tables for new indexes.
+  storeTemporaryData(db, 'memory');
   const sharedReads = openSharedReadTransaction(db);
   const files = trackDatabaseFiles(db.filename);
   const log = openAuditLog(SQLITE);

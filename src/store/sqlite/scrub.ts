@@ -2,7 +2,7 @@ import type { Database } from 'bun:sqlite';
 import type { ScrubOptions, ScrubResult } from '../../audit/port.ts';
 import { Fault } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { retryWhileBusy } from './connection.ts';
+import { retryWhileBusy, storeTemporaryData } from './connection.ts';
 import type { SharedReadTransaction } from './shared_read_transaction.ts';
 
 /**
@@ -24,10 +24,20 @@ export async function scrubSqlite(
   if (!mayRewrite) return { kind: 'left' };
   await retryWhileBusy(() => {
     sharedReads.end();
-    db.run('vacuum');
+    rewriteFile(db);
   }, LIMITS.migrationWaitMsMax);
   await emptyLog(db, sharedReads);
   return (await search(db.filename, searched)) ? { kind: 'left' } : { kind: 'clean', isRewritten: true };
+}
+
+/** The copy that is written back is temporary data, and as large as the database. */
+function rewriteFile(db: Database): void {
+  storeTemporaryData(db, 'default');
+  try {
+    db.run('vacuum');
+  } finally {
+    storeTemporaryData(db, 'memory');
+  }
 }
 
 /** A reader still uses an older snapshot. */
