@@ -103,9 +103,9 @@ describe('images', () => {
   });
 
   test('the image has a Node.js version that the package supports', () => {
-    const [, major] = /^FROM \S*node:(\d+)\./m.exec(container) ?? [];
-    const [, minimum] = /^>=(\d+)$/.exec(manifest.engines.node) ?? [];
-    expect(Number(major)).toBeGreaterThanOrEqual(Number(minimum));
+    const versions = [...container.matchAll(/^FROM \S*node:([\d.]+)/gm)].map(([, version = '']) => version);
+    expect(versions.length).toBeGreaterThan(0);
+    for (const version of versions) expect(Bun.semver.satisfies(version, manifest.engines.node)).toBe(true);
   });
 
   test('every file that the image copies exists, and .dockerignore does not exclude it', () => {

@@ -15,6 +15,7 @@ interface Locked {
   readonly resolved?: string;
   readonly dev?: boolean;
   readonly hasInstallScript?: boolean;
+  readonly engines?: { readonly node?: string };
   readonly dependencies?: Readonly<Record<string, string>>;
   readonly optionalDependencies?: Readonly<Record<string, string>>;
 }
@@ -26,6 +27,7 @@ const manifest = read('package.json') as Record<
   readonly name: string;
   readonly version: string;
   readonly allowScripts: Readonly<Record<string, boolean>>;
+  readonly engines: { readonly node: string };
 };
 const lock = read('package-lock.json') as {
   readonly lockfileVersion: number;
@@ -49,6 +51,18 @@ describe('package-lock.json', () => {
     for (const [name, version] of Object.entries({ ...manifest.dependencies, ...manifest.devDependencies })) {
       expect([name, lock.packages[`node_modules/${name}`]?.version]).toEqual([name, version]);
     }
+  });
+
+  // npm warns about a package that does not accept its Node, and a reader cannot tell such a warning from a failure.
+  test('every package accepts every version of Node that package.json promises', () => {
+    const [, major = '', minor = '0'] = /^>=(\d+)(?:\.(\d+))?$/.exec(manifest.engines.node) ?? [];
+    const newer = [21, 22, 23, 24, 25, 26].map((each) => `${each}.0.0`);
+    const refusals = [`${major}.${minor}.0`, ...newer].flatMap((version) =>
+      packages
+        .filter(([, { engines }]) => !Bun.semver.satisfies(version, engines?.node ?? '*'))
+        .map(([path]) => `${nameOf(path)} refuses Node ${version}`),
+    );
+    expect(refusals).toEqual([]);
   });
 
   test('only the bun package runs, and may run, an install script', () => {
