@@ -4,6 +4,7 @@ import { isJsonObject } from '../domain/json_object.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { membersOf, type Resource } from '../domain/resource.ts';
 import { type InputVerb, type WritableMember, writableMembers } from '../domain/writable_members.ts';
+import { fileErrorText } from '../platform/file_error.ts';
 
 /** Values of a record's members as given on a command line. */
 export type MemberArguments = Readonly<Record<string, unknown>>;
@@ -96,7 +97,7 @@ async function bytesOf(stream: AsyncIterable<Uint8Array>, place: string): Promis
       if (length > LIMITS.bodyBytesMax) break;
     }
   } catch (error) {
-    throw new Refusal(`${place}: ${(error as Error).message}`, { cause: error });
+    throw new Refusal(`${place} cannot be read: ${fileErrorText(error)}`, { cause: error });
   }
   if (length > LIMITS.bodyBytesMax) throw new Refusal(`${place} is larger than ${LIMITS.bodyBytesMax} bytes`);
   return Buffer.concat(chunks);

@@ -12,7 +12,8 @@ import { Refusal } from '../domain/fault.ts';
 import { NIL_UUID } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { systemClock } from '../platform/clock.ts';
-import { EXIT } from '../platform/exit.ts';
+import { EXIT, printNotice } from '../platform/exit.ts';
+import { fileErrorText } from '../platform/file_error.ts';
 import {
   type InspectedStores,
   inspectLog,
@@ -73,7 +74,7 @@ export function addAuditCommands(program: Command, context: CliContext, end: (co
       try {
         const entries = await exportLogs(db, output);
         output.finish();
-        console.error(`exported ${entries} entries${file === STANDARD_OUTPUT ? '' : ` to ${file}`}`);
+        printNotice(`exported ${entries} entries${file === STANDARD_OUTPUT ? '' : ` to ${file}`}`);
       } finally {
         output.abandon();
         await db.engine.close();
@@ -162,7 +163,7 @@ async function* chunksOf(path: string): AsyncGenerator<Uint8Array> {
   try {
     yield* Bun.file(path).stream();
   } catch (error) {
-    throw new Refusal(`--checkpoints: ${(error as Error).message}`);
+    throw new Refusal(`--checkpoints: ${path} cannot be read: ${fileErrorText(error)}`);
   }
 }
 

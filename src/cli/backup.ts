@@ -71,7 +71,10 @@ function databaseOf({ database }: Settings): string {
   if (isInMemory(database))
     throw new Refusal('an in-memory database cannot be backed up: it ends with its process');
   const path = fileOf(database) as string;
-  if (!existsSync(path)) throw new Refusal(`database ${path} does not exist: nothing to back up`);
+  if (!existsSync(path))
+    throw new Refusal(
+      `database ${path} does not exist: nothing to back up. Pass the path of the database with --database`,
+    );
   return path;
 }
 

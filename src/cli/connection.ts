@@ -57,7 +57,51 @@ export function connectBy(options: ConnectionOptions, secretGiven: string | unde
   }
 }
 
-/** The Refusal for an error response of the service; returns any other error unchanged. */
-export function refusalBy(error: unknown): unknown {
-  return error instanceof AuthrealmError ? new Refusal(printable(error.message)) : error;
+/** The Refusal for a failed request, with the next step; returns any other error unchanged. */
+export function refusalBy(error: unknown, { url = URL_FALLBACK }: ConnectionOptions): unknown {
+  if (!(error instanceof AuthrealmError)) return error;
+  const { message, reason, status = 0, errors } = error;
+  if (reason !== undefined) return new Refusal(unreachableText(url, reason, printable(message)));
+  const isForeign = errors.length === 0 && status >= 400;
+  const advice = isForeign ? `check that an authrealm service answers at ${url}` : STATUS_ADVICE.get(status);
+  return new Refusal(advice === undefined ? printable(message) : `${printable(message)}: ${advice}`);
+}
+
+/** What to do about an error response, by its status. */
+const STATUS_ADVICE: ReadonlyMap<number, string> = new Map([
+  [
+    401,
+    'check the client ID and the secret with "authrealm client list", or issue a new secret with "authrealm client rotate"',
+  ],
+  [
+    403,
+    'the client lacks a scope or the realm. "authrealm client list" shows its rights, "authrealm client update" changes them',
+  ],
+  [404, 'check the IDs with "authrealm list"; a client sees only its own realms'],
+]);
+
+/** What to do where no response arrived, by the error code of the runtime. The URL has no password: `connect` rejects it. */
+function unreachableText(url: string, reason: string, message: string): string {
+  const isSecure = url.startsWith('https:');
+  switch (reason) {
+    case 'ECONNREFUSED':
+      return `cannot reach ${url}: is "authrealm serve" running? If it listens elsewhere, pass its URL with --url`;
+    case 'ENOTFOUND':
+      return `cannot reach ${url}: this machine does not know the host. Check the URL in --url`;
+    case 'EPROTO':
+      return `cannot reach ${url}: the server does not use TLS. Pass ${url.replace(/^https:/, 'http:')} with --url`;
+    case 'ECONNRESET':
+      if (isSecure) break;
+      return (
+        `cannot reach ${url}: the connection was closed without an answer. If the service has TLS, pass ` +
+        `${url.replace(/^http:/, 'https:')} with --url`
+      );
+  }
+  if (isSecure && /CERT|SELF_SIGNED|VERIFY/.test(reason)) {
+    return (
+      `cannot reach ${url}: its certificate is not trusted (${reason}). Use the host name of the certificate, and pass the ` +
+      'certificate of its authority in the variable NODE_EXTRA_CA_CERTS'
+    );
+  }
+  return `${message}: check the URL in --url and the network, and try again`;
 }

@@ -9,6 +9,7 @@ import type { ScrubResult } from '../audit/port.ts';
 import { openLogReading } from '../audit/reading.ts';
 import { CHECKPOINT_SINK_SETTINGS, type Settings } from '../config/parse.ts';
 import { Refusal } from '../domain/fault.ts';
+import { parseUuid } from '../domain/id.ts';
 import { user } from '../domain/resources.ts';
 import { systemClock } from '../platform/clock.ts';
 import { checkpointSinksOf } from '../service/checkpoint_sinks.ts';
@@ -18,7 +19,6 @@ import { openSearcher } from '../workers/searcher.ts';
 import { addConfirmation, assertConfirmed, type ConfirmationOptions } from './confirmation.ts';
 import { addDatabaseSettings, addSettings, type CliContext } from './context.ts';
 import { assertDatabaseExists } from './existing_database.ts';
-import { identifiersIn } from './identifiers.ts';
 
 /** `erase`: permanently removes the data of a person (GDPR, Article 17). */
 export function addErase(program: Command, context: CliContext): void {
@@ -47,8 +47,12 @@ export function addErase(program: Command, context: CliContext): void {
 
 /** The user with this realm ID and user ID. Throws Refusal for an invalid ID. */
 export function parsePerson(realm: string, id: string): Person {
-  const [inRealm, of] = identifiersIn(user, [realm, id], 2);
-  return { realm: inRealm, user: of } as Person;
+  const [inRealm, of] = [realm, id].map(parseUuid);
+  if (inRealm && of) return { realm: inRealm, user: of };
+  throw new Refusal(
+    'REALM and USER must be IDs, each 8-4-4-4-12 in hex: "authrealm export" writes them as realm_id and id',
+    { isUsage: true },
+  );
 }
 
 /** Prints what `erase` would remove. The log of a user who is deleted may still have personal values. */

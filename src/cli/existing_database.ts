@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { checkpointFileOf, type Settings } from '../config/parse.ts';
+import { checkpointFileOf, masterKeySource, type Settings } from '../config/parse.ts';
 import { Refusal } from '../domain/fault.ts';
 import { fileOf, isInMemory } from '../store/open.ts';
 
@@ -10,7 +10,21 @@ export function assertDatabaseExists({ database }: Settings, purpose?: 'purge' |
     throw new Refusal(`an in-memory database is empty${nothing}`);
   }
   const file = fileOf(database);
-  if (file !== undefined && !existsSync(file)) throw new Refusal(`database ${file} does not exist${nothing}`);
+  if (file !== undefined && !existsSync(file)) {
+    throw new Refusal(
+      `database ${file} does not exist${nothing}. Pass the path of the database with --database, or create one with "authrealm init"`,
+    );
+  }
+}
+
+/**
+ * As `assertDatabaseExists`, for commands that create a missing database otherwise. A lost one is left to them: they report what
+ * is left of it.
+ */
+export function assertDatabaseExistsOrLost(settings: Settings): void {
+  const key = masterKeySource(settings);
+  const hasKey = key.from === 'default' && existsSync(key.path);
+  if (!hasKey && existingCheckpointFile(settings) === undefined) assertDatabaseExists(settings);
 }
 
 /** The file with the checkpoints and erasures of a database, if it exists. */

@@ -7,6 +7,7 @@ import { Refusal } from '../domain/fault.ts';
 import { parseUuid, type Uuid } from '../domain/id.ts';
 import { realm } from '../domain/resources.ts';
 import { systemClock } from '../platform/clock.ts';
+import { printNotice } from '../platform/exit.ts';
 import { receiveSignal } from '../platform/signals.ts';
 import { openDatabase, openEngineFor } from '../service/open_database.ts';
 import { countRecords, exportRecords } from '../transfer/export.ts';
@@ -93,7 +94,9 @@ async function openSource(settings: Settings, { withSecrets }: ExportOptions): P
 
 async function assertRealmExists(snapshot: RecordSnapshot, within: Uuid | undefined): Promise<void> {
   if (within !== undefined && (await snapshot.count(realm, within)) === 0) {
-    throw new Refusal(`no realm ${within}`);
+    throw new Refusal(
+      `no realm ${within}: "authrealm export" without --realm writes every realm with its ID`,
+    );
   }
 }
 
@@ -104,7 +107,7 @@ async function exportInto(file: string, source: ExportSource): Promise<void> {
   try {
     const records = await write(output, source);
     output.finish();
-    console.error(`exported ${records} records${file === STANDARD_OUTPUT ? '' : ` to ${file}`}`);
+    printNotice(`exported ${records} records${file === STANDARD_OUTPUT ? '' : ` to ${file}`}`);
   } finally {
     output.abandon();
   }

@@ -28,7 +28,10 @@ export function identifiersIn(resource: Resource, words: readonly string[], dept
   const ids = words.map(parseUuid).filter((id) => id !== undefined);
   if (words.length === depth && ids.length === depth) return ids;
   const names = keyColumns(resource).slice(0, depth);
-  const expected = names.length === 0 ? 'no ID' : `${names.join(', ').toUpperCase()}, each 8-4-4-4-12 in hex`;
+  const expected =
+    names.length === 0
+      ? 'no ID'
+      : `${names.join(', ').toUpperCase()}, each 8-4-4-4-12 in hex, as "authrealm list" and "authrealm export" show them`;
   throw new Refusal(`expected after the resource: ${expected}`, { isUsage: true });
 }
 

@@ -6,7 +6,8 @@ import { createAuditEntry } from '../domain/audit_entry.ts';
 import { type Fault, Refusal } from '../domain/fault.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { systemClock } from '../platform/clock.ts';
-import { EXIT } from '../platform/exit.ts';
+import { EXIT, printNotice } from '../platform/exit.ts';
+import { fileErrorText } from '../platform/file_error.ts';
 import { receiveSignal } from '../platform/signals.ts';
 import { inspect, type OpenDatabase, openDatabase, reopenDatabase } from '../service/open_database.ts';
 import { fileOf, isInMemory } from '../store/open.ts';
@@ -104,7 +105,7 @@ function fileStats(file: string): Stats {
 }
 
 function unreadable(file: string, cause: unknown): Refusal {
-  return new Refusal(`${file} cannot be read: ${(cause as Error).message}`, { cause });
+  return new Refusal(`${file} cannot be read: ${fileErrorText(cause)}`, { cause });
 }
 
 async function runImport(settings: Settings, source: Source): Promise<ImportReport> {
@@ -194,7 +195,7 @@ async function importInto(
       signal,
       onRefused(line, reason) {
         progress.clear();
-        console.error(`line ${line}: ${reason}`);
+        printNotice(`line ${line}: ${reason}`);
       },
       onProgress: ({ imported, unchanged, replaced, refused }, bytes) =>
         progress.show(imported + unchanged + replaced + refused, bytes),
@@ -270,7 +271,9 @@ function resumeOptions({ onError, upsert }: ImportOptions): string[] {
 
 function printResumeCommand(line: number, words: readonly string[]): void {
   const command = [...words, '--from-line', String(line)].map(quoted).join(' ');
-  console.log(`line ${line} is the first line not imported; resume with:\n${command}`);
+  console.log(
+    `line ${line} is the first line not imported: correct it, or pass --on-error skip, and resume with:\n${command}`,
+  );
 }
 
 /** A word quoted for a shell. */

@@ -2,6 +2,7 @@ import { closeSync, fsyncSync, linkSync, openSync, rmSync, write } from 'node:fs
 import { dirname } from 'node:path';
 import { Refusal } from '../domain/fault.ts';
 import type { Clock } from '../domain/id.ts';
+import { newFileErrorText } from '../platform/file_error.ts';
 import { syncPath } from '../platform/fsync.ts';
 
 /** Where a command writes its data. Every error of it is a Refusal with the next step. */
@@ -75,7 +76,7 @@ function attempt<T>(work: () => T, refused: (error: unknown) => Refusal): T {
 }
 
 function errorText(what: string, error: unknown): string {
-  const { code, message } = error as NodeJS.ErrnoException;
+  const { code } = error as NodeJS.ErrnoException;
   switch (code) {
     case 'EEXIST':
       return `${what} already exists and is not overwritten: choose another name`;
@@ -85,7 +86,7 @@ function errorText(what: string, error: unknown): string {
     case 'EPIPE':
       return `${what} was closed early: the output is incomplete`;
     default:
-      return `${what} could not be written: ${message}`;
+      return `${what} could not be written: ${newFileErrorText(what, error)}`;
   }
 }
 

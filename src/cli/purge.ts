@@ -67,6 +67,6 @@ async function purge(store: Store, resource: Resource, key: Key): Promise<number
 }
 
 const REFUSALS = {
-  not_found: 'no such record',
+  not_found: 'no such record: check the IDs with "authrealm list" or "authrealm export"',
   protected: 'this record is protected and cannot be deleted',
 };

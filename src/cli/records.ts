@@ -13,6 +13,7 @@ import { LIMITS } from '../domain/limits.ts';
 import { isVisible, keyColumns, membersOf, type Resource } from '../domain/resource.ts';
 import { type CollectionName, DESCRIPTIONS, includableBelow, RESOURCES } from '../domain/resources.ts';
 import { isVisibleAscii, VISIBLE_ASCII_RULE } from '../domain/text/visible_ascii.ts';
+import { printNotice } from '../platform/exit.ts';
 import {
   type MemberArguments,
   openInputReader,
@@ -65,7 +66,7 @@ export function addRecordCommands(program: Command, context: CliContext, secret:
         try {
           await work({ resource, records, words: given, options });
         } catch (error) {
-          throw refusalBy(error);
+          throw refusalBy(error, options);
         }
       });
 
@@ -347,7 +348,7 @@ async function showAll(
     if (json) await output.write(`${printableJson(entryOf(resource, record, 0))}\n`);
     else await table.add(entryOf(resource, record, 0));
   }
-  if (!json && (await table.end()) === 0) console.error('authrealm: no records');
+  if (!json && (await table.end()) === 0) printNotice('authrealm: no records');
 }
 
 function count(raw: string): number {

@@ -9,6 +9,7 @@ import { createAuditEntry } from '../domain/audit_entry.ts';
 import type { Erasure } from '../domain/erasure.ts';
 import { Refusal } from '../domain/fault.ts';
 import { systemClock } from '../platform/clock.ts';
+import { printNotice } from '../platform/exit.ts';
 import { VERSION } from '../platform/version.ts';
 import { checkpointSinksOf } from '../service/checkpoint_sinks.ts';
 import { assertKeysOf, openDatabase } from '../service/open_database.ts';
@@ -122,7 +123,7 @@ async function recordRestore(settings: Settings, { takenAt }: RestoreResult): Pr
     const line = restoreLine({ at: systemClock.now(), takenAt: since }, logKeys);
     await writeToAll(checkpointSinksOf(settings, logKeys, systemClock), [line]).catch(
       ({ code }: NodeJS.ErrnoException) =>
-        console.error(
+        printNotice(
           `the restore could not be recorded with the checkpoints (${code ?? 'unknown'}): append this line to them\n${line}`,
         ),
     );

@@ -89,7 +89,9 @@ export function connect(options: ConnectOptions): DirectoryClient {
 function serviceUrl({ url: raw, allowPlainHttp = false }: ServiceOptions): string {
   const url = URL.canParse(raw) ? new URL(raw) : undefined;
   if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password || /[?#]/.test(raw)) {
-    throw new TypeError('url must be an absolute http or https URL without userinfo, query and fragment');
+    throw new TypeError(
+      'url must be an absolute http or https URL such as https://idp.example, without userinfo, query and fragment',
+    );
   }
   if (url.protocol === 'http:' && !allowPlainHttp && !isLoopbackHost(url.hostname)) {
     throw new TypeError(

@@ -13,6 +13,7 @@ interface ErrorDetails {
   readonly errors?: readonly ErrorObject[];
   readonly requestId?: string | undefined;
   readonly isUncertain?: boolean;
+  readonly reason?: string | undefined;
 }
 
 /**
@@ -29,9 +30,15 @@ export class AuthrealmError extends Error {
   readonly requestId: string | undefined;
   /** An attempt of this request was lost, and the service may have processed it. */
   readonly isUncertain: boolean;
+  /** Why there is no response: an error code of the runtime such as `ECONNREFUSED`, or a timeout; undefined with a response. */
+  readonly reason: string | undefined;
 
-  constructor(message: string, { status, errors = [], requestId, isUncertain = false }: ErrorDetails = {}) {
+  constructor(
+    message: string,
+    { status, errors = [], requestId, isUncertain = false, reason }: ErrorDetails = {},
+  ) {
     super(message);
+    this.reason = reason;
     this.status = status;
     this.errors = errors;
     this.requestId = requestId;

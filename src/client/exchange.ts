@@ -77,7 +77,8 @@ function responseOf(
   const isUncertain = wasUncertain || mayHaveExecuted(outcome);
   const what = `${request.method} ${request.path.split('?', 1)[0]}`;
   if (outcome.kind === 'lost') {
-    throw new AuthrealmError(`${what} failed without a response: ${outcome.reason}`, { isUncertain });
+    const { reason } = outcome;
+    throw new AuthrealmError(`${what} failed without a response: ${reason}`, { isUncertain, reason });
   }
   const { status, headers } = outcome;
   const body = parseJson(outcome.text);

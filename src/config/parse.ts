@@ -3,6 +3,7 @@ import { Refusal } from '../domain/fault.ts';
 import { isLoopbackHost } from '../domain/loopback.ts';
 import { costRule, type PasswordCost } from '../domain/password.ts';
 import { isAllowedUrl } from '../outbound/target.ts';
+import { fileErrorText } from '../platform/file_error.ts';
 import { databaseContradictions, passwordOnCommandLine, withPasswordFiles } from './databases.ts';
 import type { Setting } from './setting.ts';
 import { SETTINGS, type SettingName, type Settings } from './settings.ts';
@@ -178,6 +179,6 @@ export function readSettingFile(name: string, path: string): string {
   try {
     return readFileSync(path, 'utf8');
   } catch (error) {
-    throw new Refusal(`${name}: ${(error as Error).message}`);
+    throw new Refusal(`${name}: ${path} cannot be read: ${fileErrorText(error)}`);
   }
 }

@@ -12,8 +12,13 @@ export const EXIT = Object.freeze({
   linesRefused: 3,
 });
 
+/** Writes a line to standard error as it is: on a terminal `console.error` would show it in red. */
+export function printNotice(line: string): void {
+  process.stderr.write(`${line}\n`);
+}
+
 /** Prints a refusal to standard error and returns the exit code. */
 export function printRefusal({ message, isUsage }: Refusal): number {
-  for (const line of message.split('\n')) console.error(`authrealm: ${line}`);
+  for (const line of message.split('\n')) printNotice(`authrealm: ${line}`);
   return isUsage ? EXIT.usage : EXIT.failed;
 }

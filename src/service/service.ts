@@ -112,7 +112,8 @@ export async function serveMetrics(
 ): Promise<Pick<Server, 'url' | 'stop'> | undefined> {
   if (port === undefined) return undefined;
   const fixed = { tls: undefined, isShared: false, corsOrigins: [], requestLogging: 'off' } as const;
-  const listenerSettings = { host, port, trustedProxies, forwardedHeader, ...fixed };
+  const flagPrefix = 'metrics-' as const;
+  const listenerSettings = { host, port, trustedProxies, forwardedHeader, flagPrefix, ...fixed };
   return startServer(listenerSettings, log, async () => metricsRoutes(snapshot, loopBudget));
 }
 

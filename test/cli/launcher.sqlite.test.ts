@@ -71,7 +71,11 @@ describe('the working directory of a command', () => {
 
   test('a command ignores the configuration of the working directory', async () => {
     const { stdout, stderr, code } = await runCommand(inFolder(AUTHREALM, 'client', 'list', ...DATABASE));
-    expect([stdout, stderr, code]).toEqual(['', expect.stringContaining('there is no database yet'), 1]);
+    expect([stdout, stderr, code]).toEqual([
+      '',
+      expect.stringContaining('database none.db does not exist'),
+      1,
+    ]);
     expect(existsSync(executed)).toBe(false);
   });
 

@@ -244,7 +244,11 @@ const FAILURES: Readonly<Record<1 | 2, readonly [string, readonly string[], RegE
   1: [
     ['a missing file', [...CREATE_USER, 'name=@/nowhere/at-all'], /nowhere/],
     ['an endless file', [...CREATE_USER, 'name=@/dev/zero'], /is larger than 65536 bytes/],
-    ['an unknown record', GET_REALM, /^authrealm: GET \S+ was answered 404 Not Found: Resource not found$/m],
+    [
+      'an unknown record',
+      GET_REALM,
+      /^authrealm: GET \S+ was answered 404 Not Found: Resource not found: check the IDs .+$/m,
+    ],
     ['a value that the service rejects', [...CREATE_USER, 'name=Jane', 'email=@@'], /was answered 40\d /],
     ['a wrong client secret', GET_REALM, /was answered 401 /, { more: { AUTHREALM_CLIENT_SECRET: 'wrong' } }],
   ],

@@ -110,7 +110,10 @@ describe('a realm with more records than the limit of a removal', () => {
     expect(await database.findInconsistencies()).toEqual([]);
     expect((await runDoctorOn(database)).report('purges')).toMatchObject({ total: 0 });
     const again = await purge('realm', largeRealm);
-    expect([again.code, again.stderr]).toEqual([1, 'authrealm: no such record\n']);
+    expect([again.code, again.stderr]).toEqual([
+      1,
+      expect.stringMatching(/^authrealm: no such record: .+\n$/),
+    ]);
   }, 300_000);
 
   /** Runs a purge and kills it as soon as at most `most` records are left. */
@@ -166,10 +169,10 @@ describe('a purge of a single record', () => {
   const WRONG: [args: string[], code: number, reason: string][] = [
     [['phone', UUID], 2, 'the resource must be one of realm, oidc-profile, '],
     [['realm'], 2, "missing required argument 'id'"],
-    [['realm', 'shop'], 2, 'expected after the resource: REALM_ID, each 8-4-4-4-12 in hex\n'],
-    [['realm', UUID, UUID], 2, 'expected after the resource: REALM_ID, each 8-4-4-4-12 in hex\n'],
-    [['user-info', UUID], 2, 'expected after the resource: REALM_ID, ID, each 8-4-4-4-12 in hex\n'],
-    [['user-info', UUID, 'jane'], 2, 'expected after the resource: REALM_ID, ID, each 8-4-4-4-12 in hex\n'],
+    [['realm', 'shop'], 2, 'expected after the resource: REALM_ID, each 8-4-4-4-12 in hex, '],
+    [['realm', UUID, UUID], 2, 'expected after the resource: REALM_ID, each 8-4-4-4-12 in hex, '],
+    [['user-info', UUID], 2, 'expected after the resource: REALM_ID, ID, each 8-4-4-4-12 in hex, '],
+    [['user-info', UUID, 'jane'], 2, 'expected after the resource: REALM_ID, ID, each 8-4-4-4-12 in hex, '],
     [['realm', UUID], 1, 'no such record'],
     [['user-info', UUID, small.ids.user], 1, 'no such record'],
     [['oidc-profile', small.ids.realm, small.ids.user], 1, 'no such record'],
@@ -196,7 +199,7 @@ describe('a purge of a single record', () => {
     ]);
     expect([result.code, result.stderr]).toEqual([
       1,
-      `authrealm: database ${missing} does not exist: nothing to purge\n`,
+      expect.stringContaining(`authrealm: database ${missing} does not exist: nothing to purge. Pass `),
     ]);
     expect(existsSync(missing)).toBe(false);
     const memory = await runCommand([

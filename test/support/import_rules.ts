@@ -21,7 +21,7 @@ export const IMPORT_RULES: Readonly<Record<string, ImportRule>> = {
   directory: { any: ['domain'] },
   client: { any: ['domain'] },
   http: { any: ['auth', 'domain', 'events', 'metrics', 'platform'], types: ['audit', 'directory'] },
-  config: { any: ['domain', 'outbound', 'store'], types: ['auth', 'platform'] },
+  config: { any: ['domain', 'outbound', 'platform', 'store'], types: ['auth'] },
   service: {
     any: [
       'audit',
@@ -79,7 +79,7 @@ export const EXTERNAL_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   'node:https': ['outbound'],
   'node:net': ['domain', 'outbound'],
   'node:os': ['cli', 'service', 'workers'],
-  'node:path': ['auth', 'cli', 'service', 'store'],
+  'node:path': ['auth', 'cli', 'platform', 'service', 'store'],
   'node:readline/promises': ['cli'],
   'node:tls': ['outbound'],
   'node:url': ['service', 'workers'],

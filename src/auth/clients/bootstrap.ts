@@ -29,7 +29,9 @@ function parseMembers(path: string, text: string): z.output<typeof bootstrapClie
   try {
     json = JSON.parse(text);
   } catch {
-    throw new Refusal(`${path} is not JSON`);
+    throw new Refusal(
+      `${path} is not JSON: --bootstrap-client-file needs an object with client_id, client_secret, name, scope and realms`,
+    );
   }
   const parsed = bootstrapClient.safeParse(json);
   if (parsed.success) return parsed.data;

@@ -170,7 +170,11 @@ const issuersFile = z.strictObject({
 /** Parses the issuers file. `path` names it in messages. Throws one Refusal that lists every mistake. */
 export function parseIssuers(path: string, content: string): readonly ExternalIssuer[] {
   const json = parseJsonWithUniqueKeys(content);
-  if (!json) throw new Refusal(`${path} is not a JSON object, or has a duplicate key`, { isUsage: true });
+  if (!json)
+    throw new Refusal(
+      `${path} is not a JSON object, or has a duplicate key: docs/guides/external-issuers.md has an example`,
+      { isUsage: true },
+    );
   const parsed = issuersFile.safeParse(json);
   if (!parsed.success) {
     const problems = parsed.error.issues.map(

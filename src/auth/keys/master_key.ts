@@ -17,6 +17,7 @@ import {
 import { basename, dirname, join } from 'node:path';
 import { Refusal } from '../../domain/fault.ts';
 import { type Clock, parseUuid } from '../../domain/id.ts';
+import { fileErrorText, newFileErrorText } from '../../platform/file_error.ts';
 import { syncPath } from '../../platform/fsync.ts';
 import { MASTER_KEY_BYTES, openKeyring } from './keyring.ts';
 
@@ -133,7 +134,7 @@ function contentOf(path: string): string {
   try {
     return readFileSync(path, 'utf8');
   } catch (error) {
-    throw new Refusal(`the master key file ${path} cannot be read: ${(error as Error).message}`);
+    throw new Refusal(`the master key file ${path} cannot be read: ${fileErrorText(error)}`);
   }
 }
 
@@ -215,7 +216,7 @@ function createFile(path: string, content: string, clock: Clock): boolean {
     const { code } = error as NodeJS.ErrnoException;
     // The process that created it first may also have removed this draft.
     if (code === 'EEXIST' || (code === 'ENOENT' && existsSync(path))) return false;
-    throw new Refusal(`the master key file ${path} cannot be created: ${(error as Error).message}`);
+    throw new Refusal(`the master key file ${path} cannot be created: ${newFileErrorText(path, error)}`);
   } finally {
     rmSync(draft, { force: true });
   }

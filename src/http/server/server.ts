@@ -3,6 +3,7 @@ import type { IpAddress, Network } from '../../domain/ip_address.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Meter } from '../../metrics/meter.ts';
 import type { Log, RequestLogging } from '../../platform/log.ts';
+import { portOwner, portOwnerCommand } from '../../platform/port_owner.ts';
 import { withTimeout } from '../../platform/timeout.ts';
 import { isBodyComplete, isClosedAfterTask } from '../pipeline/body.ts';
 import { type Call, type CallHandler, openCall } from '../pipeline/call.ts';
@@ -27,6 +28,8 @@ export interface ServerSettings {
   readonly forwardedHeader: ForwardedHeader;
   readonly corsOrigins: readonly string[];
   readonly requestLogging: RequestLogging;
+  /** What the flags of this host and port begin with, for messages. */
+  readonly flagPrefix?: 'metrics-';
 }
 
 export interface Server {
@@ -125,11 +128,26 @@ function listen(settings: ServerSettings, fetch: NativeHandler): Bun.Server<unde
       fetch,
     });
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
-    throw new Refusal(`cannot listen on ${settings.host} port ${settings.port}: ${code ?? message}`, {
-      cause: error,
-    });
+    const why = listenErrorText(error, settings);
+    throw new Refusal(`cannot listen on ${settings.host} port ${settings.port}: ${why}`, { cause: error });
   }
+}
+
+/** Why an address cannot be bound, and what to do about it. */
+function listenErrorText(error: unknown, { port, flagPrefix }: ServerSettings): string {
+  const { code, message } = error as NodeJS.ErrnoException;
+  const flag = (name: 'host' | 'port') => `--${flagPrefix ?? ''}${name}`;
+  if (code === 'EADDRINUSE') {
+    const owner = portOwner(port);
+    return owner === undefined
+      ? `it is in use. Find the process with "${portOwnerCommand(port)}", or pass another port with ${flag('port')}`
+      : `it is in use by ${owner}. Stop that process, or pass another port with ${flag('port')}`;
+  }
+  if (code === 'EACCES')
+    return `user ${process.getuid?.()} may not use this port. Pass a port above 1023 with ${flag('port')}`;
+  if (code === 'EADDRNOTAVAIL')
+    return `this machine does not have that address. Pass one of its addresses with ${flag('host')}`;
+  return code ?? message;
 }
 
 function requestHandlers(

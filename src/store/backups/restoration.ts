@@ -103,7 +103,10 @@ export async function restore(
 /** Checks the backup before its content is read. */
 function checkBackup({ backup, hasManifest }: RestoreOptions, path: string): Manifest | undefined {
   const found = statSync(backup, { throwIfNoEntry: false });
-  if (!found) throw new Refusal(`the backup ${backup} does not exist`);
+  if (!found)
+    throw new Refusal(
+      `the backup ${backup} does not exist: pass the path of a file that "authrealm backup" created`,
+    );
   if (!found.isFile()) throw new Refusal(`${backup} is not a file: pass the backup file itself`);
   if (existsSync(path) && statSync(path).ino === found.ino && statSync(path).dev === found.dev)
     throw new Refusal(`${backup} is the database itself: pass a backup of it`);

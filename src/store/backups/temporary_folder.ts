@@ -1,5 +1,7 @@
 import { mkdirSync, rmSync } from 'node:fs';
+import { Refusal } from '../../domain/fault.ts';
 import type { Clock } from '../../domain/id.ts';
+import { newFileErrorText } from '../../platform/file_error.ts';
 
 /**
  * Gives work a private folder next to a file, on the same file system, and removes it afterwards, with any files that
@@ -11,7 +13,12 @@ export async function withTemporaryFolder<T>(
   work: (folder: string) => Promise<T>,
 ): Promise<T> {
   const folder = `${path}.${mintId()}.partial`;
-  mkdirSync(folder, { mode: 0o700 });
+  try {
+    mkdirSync(folder, { mode: 0o700 });
+  } catch (error) {
+    const why = newFileErrorText(path, error);
+    throw new Refusal(`no temporary folder can be created next to ${path}: ${why}`, { cause: error });
+  }
   try {
     return await work(folder);
   } finally {

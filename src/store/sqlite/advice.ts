@@ -1,4 +1,5 @@
 import { SQLiteError } from 'bun:sqlite';
+import { statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseFileMoved } from './database_files.ts';
 
@@ -84,6 +85,9 @@ export const BUSY_ADVICE: Advice = adviceFor('SQLITE_BUSY', '', undefined);
  */
 export function sqliteAdvice(error: unknown, path: string | undefined): Advice | undefined {
   if (error instanceof SQLiteError || error instanceof DatabaseFileMoved) {
+    // SQLite reports a folder as a failing disk.
+    if (path !== undefined && statSync(path, { throwIfNoEntry: false })?.isDirectory())
+      return adviceFor('EISDIR', 'it is no file', path);
     return adviceFor(error.code ?? '', error.message, path);
   }
   const isSystemError = error instanceof Error && 'syscall' in error && 'code' in error;

@@ -15,6 +15,7 @@ import { MAPPED_BYTES_MAX, needsRollback, queryOnce } from './connection.ts';
 import { fileSize, trackDatabaseFiles } from './database_files.ts';
 import { SQLITE, sqliteStatements, uuidTextOf } from './dialect.ts';
 import { mappingState } from './file_layout.ts';
+import { foreignDatabase } from './migrate.ts';
 import { UNSHARED } from './shared_read_transaction.ts';
 import { openSqliteTransactions } from './transactions.ts';
 import { openSqliteWriter } from './writer.ts';
@@ -58,6 +59,7 @@ export function inspectSqlite(path: string, known: readonly Migration[]): Engine
     schema: () => sqliteSchemaDifferences(db, known),
     integrity: () => integrityErrors(rows),
     accessOf: () => {
+      if (isForeign(db)) throw foreignDatabase();
       const log = openAuditLog(SQLITE);
       const writer = openSqliteWriter(db, UNSHARED, trackDatabaseFiles(path), log);
       const transactions = openSqliteTransactions(db, UNSHARED, writer);
@@ -87,6 +89,16 @@ export function isSqliteFileUsed(path: string): boolean {
     return hasTables(db);
   } finally {
     db.close(false);
+  }
+}
+
+/** Whether the file has none of the tables that every schema of this program has. A damaged one is not foreign. */
+function isForeign(db: Database): boolean {
+  const own = `select 1 from sqlite_schema where type = 'table' and name in ('migration', 'instance', 'keyring')`;
+  try {
+    return queryOnce(db, `${own} limit 1`).length === 0;
+  } catch {
+    return false;
   }
 }
 

@@ -60,12 +60,15 @@ export function sqliteSchemaVersion(db: Database): SchemaVersion | undefined {
   const tables = queryOnce<{ name: string }>(db, `select name from sqlite_schema where type = 'table'`);
   if (tables.length === 0) return undefined;
   const names = new Set(tables.map(({ name }) => name));
-  if (!names.has('migration') || !names.has('instance')) {
-    throw new Refusal(
-      'the database file belongs to another program, because it has tables but none of authrealm: pass another path',
-    );
-  }
+  if (!names.has('migration') || !names.has('instance')) throw foreignDatabase();
   return schemaVersionOf(queryOnce<MigrationRow>(db, 'select * from migration'));
+}
+
+/** The refusal for a file with tables of another program. */
+export function foreignDatabase(): Refusal {
+  return new Refusal(
+    'the database file belongs to another program, because it has tables but none of authrealm: pass another path with --database',
+  );
 }
 
 const INSERT_MIGRATION =
