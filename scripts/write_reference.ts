@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Command } from 'commander';
 import { createProgram } from '../src/cli/cli.ts';
+import { examplesOf } from '../src/cli/examples.ts';
 import { DATABASE_SETTINGS, SETTINGS } from '../src/config/parse.ts';
 import type { Setting } from '../src/config/setting.ts';
 import { FAULTS, GRANT_FAULTS } from '../src/domain/fault.ts';
@@ -186,13 +187,16 @@ function sectionsOf(command: Command): readonly string[] {
   const terms = help
     .visibleArguments(command)
     .map((argument) => [code(help.argumentTerm(argument)), plain(help.argumentDescription(argument))]);
+  const name = help
+    .commandUsage(command)
+    .replace(/^authrealm /, '')
+    .replace(/ ?[<[].*/, '');
   return [
-    `## ${help
-      .commandUsage(command)
-      .replace(/^authrealm /, '')
-      .replace(/ ?[<[].*/, '')}`,
+    `## ${name}`,
     sentence(help.commandDescription(command)),
     `\`\`\`\n${help.commandUsage(command)}\n\`\`\``,
+    'For example:',
+    `\`\`\`\n${examplesOf(name).join('\n')}\n\`\`\``,
     ...(settings.size > 0 ? [settingsSentence(settings)] : []),
     ...(terms.length + options.length > 0
       ? [table(['Argument or option', 'Meaning'], [...terms, ...options])]

@@ -5,6 +5,7 @@ import { EXIT, printRefusal } from '../platform/exit.ts';
 import { VERSION } from '../platform/version.ts';
 import { toRefusal } from '../store/refusals.ts';
 import { type CliContext, type Environment, openContext } from './context.ts';
+import { completeHelp } from './help.ts';
 import { CLIENT_SECRET_VARIABLE, nameVariables, withVariables } from './variables.ts';
 
 /** What a command is added to, and what it gets. */
@@ -154,12 +155,12 @@ export async function createProgram(
     .description('The self-hosted directory of identity links.')
     .version(VERSION)
     .exitOverride()
-    .showHelpAfterError()
     .addHelpText('after', exitCodes());
   const context = openContext(environment, () => variablesOf(program));
   const clientSecret = environment[CLIENT_SECRET_VARIABLE];
   for (const { add } of commands) await add({ program, context, argv, clientSecret, setExitCode });
   nameVariables(program);
+  completeHelp(program);
   return program;
 }
 

@@ -9,6 +9,7 @@ import {
   type SettingOrigin,
   type Settings,
 } from '../config/parse.ts';
+import { groupOf } from '../config/setting_groups.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -59,6 +60,7 @@ export function addSettings(command: Command, names: readonly SettingName[]): Co
     const defaultValue = defaultsOf(command)[env] ?? common;
     const addition = defaultValue ? `, default ${defaultValue}` : '';
     const option = new Option(value ? `--${flag} <${value}>` : `--${flag}`, `${doc} (${env}${addition})`);
+    option.helpGroup(`${groupOf(name)}:`);
     command.addOption(option);
   }
   return command;

@@ -60,9 +60,10 @@ async function performLookups(
   const token = await fetchToken(reader, baseUrl);
   console.log(`serving a demo realm on ${baseUrl}\n`);
   for (const link of links) await printLookup(link, token);
+  // The service of --once is gone when a reader could call it.
+  if (!stopped) return;
   console.log('Try it yourself:\n');
   for (const link of links) console.log(`curl -H 'Authorization: Bearer ${token}' ${link}\n`);
-  if (!stopped) return;
   await changeRecords(records, baseUrl, await fetchToken(writer, baseUrl));
   console.log(`Open the console, signed in:\n\n${baseUrl}${DEMO_SIGN_IN_PATH}\n`);
   console.log('Ctrl-C ends the demo and removes its database.');

@@ -38,18 +38,28 @@ export function addDoctor(program: Command, context: CliContext, end: (code: num
       const reports: CheckReport[] = [];
       for await (const report of runChecks(settings, origins)) {
         reports.push(report);
-        if (!json) printReport(report);
+        showStep(`${reports.length} checks done`);
       }
-      const unhealthyCount = reports.filter((report) => !isHealthy(report)).length;
-      if (json) console.log(JSON.stringify({ healthy: unhealthyCount === 0, checks: reports }, null, 2));
-      else
-        console.log(
-          unhealthyCount === 0
-            ? 'healthy'
-            : `not healthy: ${unhealthyCount} of ${reports.length} checks reported problems, see above`,
-        );
-      end(unhealthyCount === 0 ? EXIT.done : EXIT.failed);
+      showStep('');
+      const unhealthy = reports.filter((report) => !isHealthy(report));
+      if (json) console.log(JSON.stringify({ healthy: unhealthy.length === 0, checks: reports }, null, 2));
+      else {
+        console.log(verdictOn(reports, unhealthy));
+        for (const report of reports) printReport(report);
+      }
+      end(unhealthy.length === 0 ? EXIT.done : EXIT.failed);
     });
+}
+
+/** Shows on a terminal what was done so far: the verdict comes first, and on a large database that takes minutes. */
+function showStep(text: string): void {
+  if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`);
+}
+
+function verdictOn(reports: readonly CheckReport[], unhealthy: readonly CheckReport[]): string {
+  if (unhealthy.length === 0) return 'healthy';
+  const names = unhealthy.map(({ check }) => check).join(', ');
+  return `not healthy: ${unhealthy.length} of ${reports.length} checks reported problems, marked ! below: ${names}`;
 }
 
 async function* runChecks(
@@ -130,7 +140,10 @@ function checkFiles(settings: Settings, reporter: CheckReporter): void {
       });
     }
   }
-  if (path !== undefined && !existsSync(path)) throw new Refusal(`database ${path} does not exist`);
+  if (path !== undefined && !existsSync(path))
+    throw new Refusal(
+      `database ${path} does not exist: pass its path with --database, or create it with "authrealm init"`,
+    );
   const key = masterKeySource(settings);
   if ('path' in key && !existsSync(key.path))
     reporter.find({ says: `the master key file ${key.path} is missing` });

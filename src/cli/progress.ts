@@ -16,7 +16,7 @@ type Unit = 'records' | 'bytes';
 
 const PLAIN_EVERY_MS = 5_000;
 
-/** A progress bar if the stream is a terminal and the total is known; else a plain line every 5 seconds. */
+/** A progress bar if the stream is a terminal and the total is known, and not 0; else a plain line every 5 seconds. */
 export function openProgress(
   total: number | undefined,
   clock: Pick<Clock, 'monotonic'>,
@@ -26,9 +26,7 @@ export function openProgress(
   const startedAt = clock.monotonic();
   const rate = (records: number): number =>
     Math.round(records / Math.max(0.001, (clock.monotonic() - startedAt) / 1_000));
-  return stream.isTTY && total !== undefined
-    ? bar({ total, unit }, rate, stream)
-    : plainLines(unit, rate, clock, stream);
+  return stream.isTTY && total ? bar({ total, unit }, rate, stream) : plainLines(unit, rate, clock, stream);
 }
 
 function bar(

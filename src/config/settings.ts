@@ -35,10 +35,10 @@ export const SETTINGS = {
     defaultValue: 'sqlite:./authrealm.db',
     doc: 'URL of the database',
     details:
-      '`sqlite::memory:` is an in-memory database, which exists as long as its one process. The variable may contain a password, ' +
+      'A path is a SQLite file; one without a folder must end in `.db`, `.sqlite` or `.sqlite3`. `sqlite::memory:` is an in-memory database, which exists as long as its one process. The variable may contain a password, ' +
       'the flag must not; the password is never displayed. [PostgreSQL](../guides/postgresql.md) has the parameters of its URL.',
     parse: parseDatabase,
-    expects: 'sqlite:PATH or postgres://USER@HOST:PORT/DATABASE',
+    expects: 'a file such as ./authrealm.db, sqlite:PATH, or postgres://USER@HOST:PORT/DATABASE',
     expectsFor: postgresUrlError,
     redact: urlWithoutPassword,
   }),

@@ -25,9 +25,12 @@ export interface SqliteAddress {
 
 export type DatabaseAddress = SqliteAddress | PostgresAddress;
 
-/** Parses `sqlite:PATH` and `postgres://…`. Returns undefined for anything else. */
+/** Without a scheme: a path with a folder, or a name that ends like that of a SQLite file. A word alone may be a typing error. */
+const PLAIN_PATH = /^(?![a-z][a-z0-9+.-]*:)(?:.*\/[^/]+|.+\.(?:db|sqlite|sqlite3))$/i;
+
+/** Parses `sqlite:PATH`, a path and `postgres://…`. Returns undefined for anything else. */
 export function parseDatabase(url: string): DatabaseAddress | undefined {
-  const path = /^sqlite:(?:\/\/(?=\/))?(.+)$/.exec(url)?.[1];
+  const path = /^sqlite:(?:\/\/(?=\/))?(.+)$/.exec(url)?.[1] ?? PLAIN_PATH.exec(url)?.[0];
   return path === undefined ? parsePostgres(url) : { engine: 'sqlite', path };
 }
 

@@ -21,7 +21,6 @@ test('demo --once prints both records and exits with 0', async () => {
   expect(stdout.match(/^200 OK$/gm)).toHaveLength(2);
   expect(stdout).toContain('"type": "user_authentication_oidc_profile_info"');
   expect(stdout).toContain('"type": "user_authentication_password_profile_info"');
-  expect(stdout.match(/^curl /gm)).toHaveLength(2);
   expect(stderr).toBe('');
 });
 

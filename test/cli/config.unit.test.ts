@@ -68,7 +68,7 @@ test('an invalid value is not repeated in the error', () => {
     { database: 'mysql://user:hunter2@host/db' },
     { AUTHREALM_MASTER_KEY: '' },
   ).join();
-  expect(messages).toContain('--database must be sqlite:PATH');
+  expect(messages).toContain('--database must be a file such as ./authrealm.db, sqlite:PATH, or postgres://');
   expect(messages).toContain('AUTHREALM_MASTER_KEY must be');
   expect(messages).not.toContain('hunter2');
 });

@@ -1,0 +1,22 @@
+import type { Command } from 'commander';
+import { printNotice } from '../platform/exit.ts';
+import { examplesOf } from './examples.ts';
+
+/** Adds examples to the help texts of a command and its subcommands, and makes usage errors one line that names the help. */
+export function completeHelp(command: Command, words = ''): void {
+  const examples = examplesOf(words);
+  if (examples.length > 0) {
+    const heading = examples.length === 1 ? 'Example:' : 'Examples:';
+    command.addHelpText('after', ['', heading, ...examples.map((each) => `  ${each}`)].join('\n'));
+  }
+  const help = ['authrealm', words, '--help'].filter(Boolean).join(' ');
+  command.configureOutput({ outputError: (text) => printNotice(usageLine(text, help)) });
+  for (const child of command.commands) completeHelp(child, `${words} ${child.name()}`.trim());
+}
+
+/** A message of commander, which may have a suggestion in a second line, as one line. */
+function usageLine(text: string, help: string): string {
+  const [message = '', suggestion] = text.trim().split('\n');
+  const what = [message.replace(/^error: /, '').replace(/\.$/, ''), suggestion].filter(Boolean).join(' ');
+  return `authrealm: ${what}; see "${help}"`;
+}

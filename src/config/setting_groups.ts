@@ -1,0 +1,25 @@
+import { DATABASE_SETTINGS, type SettingName } from './settings.ts';
+
+/** The headings under which help texts list the settings. */
+export const SETTING_GROUPS: Readonly<Record<string, readonly SettingName[]>> = {
+  Database: DATABASE_SETTINGS,
+  Listener: ['host', 'port', 'baseUrl', 'processes', 'tlsCert', 'tlsKey', 'corsOrigins'],
+  'Reverse proxy': ['behindProxy', 'trustedProxies', 'forwardedHeader'],
+  'Rate limits': ['clientRate', 'addressRate', 'badTokenRate', 'grantRate'],
+  'Clients, tokens and passwords': [
+    ...(['tokenLifetime', 'passwordMemory', 'passwordPasses'] as const),
+    ...(['bootstrapClientFile', 'issuersFile', 'strictIssuers'] as const),
+  ],
+  Lists: ['pageLength'],
+  Console: ['noConsole', 'consoleClientCredentials'],
+  'Outgoing requests': ['offline', 'allowLoopbackDiscovery', 'allowLoopbackWebhooks'],
+  'Audit log and retention': ['retentionDays', 'checkpointFile', 'checkpointUrl'],
+  'Logs and metrics': ['requestLogging', 'metricsPort', 'metricsHost'],
+};
+
+/** The heading of a setting. */
+export function groupOf(name: SettingName): string {
+  const [heading] = Object.entries(SETTING_GROUPS).find(([, names]) => names.includes(name)) ?? [];
+  if (heading === undefined) throw new Error(`${name} has no heading in SETTING_GROUPS`);
+  return heading;
+}

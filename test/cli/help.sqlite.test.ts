@@ -1,0 +1,140 @@
+import { beforeAll, describe, expect, test } from 'bun:test';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Command } from 'commander';
+import { createProgram } from '../../src/cli/cli.ts';
+import { EXAMPLES } from '../../src/cli/examples.ts';
+import { openProgress } from '../../src/cli/progress.ts';
+import { AUTHREALM, runCommand } from '../support/processes.ts';
+import { freshFolder } from '../support/service.ts';
+
+/** What the command line shows to people: help texts with examples, and output without alarm. */
+
+const ID = '01234567-89ab-cdef-0123-456789abcdef';
+
+/** The words into which a shell splits an example, with an ID for every variable. */
+async function wordsOf(example: string): Promise<readonly string[]> {
+  const variables = { REALM: ID, USER: ID, CLIENT: ID, WEBHOOK: ID, KEY: 'k1' };
+  const script = `authrealm() { printf '%s\\0' "$@"; }; ${example}`;
+  const { stdout, code } = await runCommand(['sh', '-euc', script], variables);
+  expect(code).toBe(0);
+  return stdout.split('\0').slice(0, -1);
+}
+
+/** The commands that have an action, by their words. */
+function leavesOf(command: Command, words: readonly string[] = []): readonly [string, Command][] {
+  if (command.commands.length === 0) return [[words.join(' '), command]];
+  return command.commands.flatMap((child) => leavesOf(child, [...words, child.name()]));
+}
+
+const program = await createProgram([], {}, () => undefined);
+const visible = leavesOf(program).filter(([words]) => words !== 'worker');
+
+describe('examples', () => {
+  test('every command has an example, and every example a command', () => {
+    expect(Object.keys(EXAMPLES).sort()).toEqual(visible.map(([words]) => words).sort());
+  });
+
+  test.each(Object.entries(EXAMPLES))('the example of %s is a valid command line', async (words, example) => {
+    expect(example).toStartWith(`authrealm ${words}`);
+    const parsing = await createProgram([], {}, () => undefined);
+    let ran = '';
+    for (const [name, leaf] of leavesOf(parsing)) {
+      leaf.action(() => {
+        ran = name;
+      });
+    }
+    await parsing.parseAsync([...(await wordsOf(example))], { from: 'user' });
+    expect(ran).toBe(words);
+  });
+
+  test.each(['', 'client', 'keys', 'audit', ...visible.map(([words]) => words)])(
+    'the help of "authrealm %s" ends with an example',
+    async (words) => {
+      const { stdout, code } = await runCommand([AUTHREALM, ...words.split(' ').filter(Boolean), '--help']);
+      expect([code, stdout]).toEqual([0, expect.stringMatching(/\nExamples?:\n( {2}authrealm .+\n){1,3}$/)]);
+    },
+  );
+});
+
+test('the help of serve lists its settings in groups, and only --help outside of them', async () => {
+  const { stdout } = await runCommand([AUTHREALM, 'serve', '--help']);
+  const headings = [...stdout.matchAll(/^(\S.*):$/gm)].map(([, heading]) => heading);
+  expect(headings.slice(0, 3)).toEqual(['Database', 'Listener', 'Reverse proxy']);
+  expect(headings.length).toBeGreaterThan(9);
+  const [, others = ''] = /^Options:\n((?: .*\n)+)/m.exec(stdout) ?? [];
+  expect(others.match(/^ {2}-/gm)).toHaveLength(1);
+  expect(others).toContain('--help');
+});
+
+/** Runs a command on a terminal (script of util-linux) and returns what it shows. */
+async function shownOnTerminal(...words: readonly string[]): Promise<string> {
+  const command = [AUTHREALM, ...words].map((word) => `'${word}'`).join(' ');
+  const { stdout } = await runCommand(['script', '-qec', command, '/dev/null'], { TERM: 'xterm-256color' });
+  return stdout;
+}
+
+describe('output on a terminal', () => {
+  let folder: string;
+  let database: string;
+  beforeAll(async () => {
+    folder = freshFolder();
+    database = join(folder, 'a.db');
+    expect((await runCommand([AUTHREALM, 'init', '--database', database])).code).toBe(0);
+  });
+
+  test('what a command reports on standard error has no colour', async () => {
+    const shown = await shownOnTerminal('export', join(folder, 'out.jsonl'), '--database', database);
+    expect(shown).toContain('exported ');
+    expect(shown).not.toContain('\u001b[3');
+    const refused = await shownOnTerminal('export', join(folder, 'out.jsonl'), '--database', database);
+    expect(refused).toContain('already exists');
+    expect(refused).not.toContain('\u001b[3');
+  });
+
+  test('the progress of a backup that is not there shows no percentage', async () => {
+    const shown = await shownOnTerminal('restore', join(folder, 'none'), '--database', `${database}.new`);
+    expect(shown).toContain('does not exist');
+    expect(shown).not.toContain('%');
+  });
+
+  test('progress of unknown length shows a count without a percentage', () => {
+    let shown = '';
+    const stream = { isTTY: true, write: (text: string) => (shown += text) } as never;
+    let now = 0;
+    for (const total of [undefined, 0]) {
+      const progress = openProgress(total, { monotonic: () => now }, stream);
+      now += 6_000;
+      progress.show(12, 12);
+      progress.stop();
+    }
+    expect(shown).toBe('12 records, 2/s\n12 records, 2/s\n');
+  });
+});
+
+test('a path is understood as a SQLite file', async () => {
+  const folder = freshFolder();
+  const database = join(folder, 'plain.db');
+  expect((await runCommand([AUTHREALM, 'init', '--database', database])).code).toBe(0);
+  expect(existsSync(database)).toBe(true);
+  const relative = ['sh', '-c', `cd '${folder}' && '${AUTHREALM}' client list --database plain.db`];
+  expect((await runCommand(relative)).stdout).toContain('first');
+});
+
+test('doctor begins with its verdict, which names the checks that found a problem', async () => {
+  const database = join(freshFolder(), 'checked.db');
+  await runCommand([AUTHREALM, 'init', '--database', database]);
+  const healthy = await runCommand([AUTHREALM, 'doctor', '--database', database]);
+  expect([healthy.code, healthy.stdout]).toEqual([0, expect.stringMatching(/^healthy\n/)]);
+  await runCommand(['chmod', '644', database]);
+  const found = await runCommand([AUTHREALM, 'doctor', '--database', database]);
+  const verdict = /^not healthy: 1 of \d+ checks reported problems, marked ! below: files\n/;
+  expect([found.code, found.stdout]).toEqual([1, expect.stringMatching(verdict)]);
+});
+
+test('demo --once prints no command for a service that is gone', async () => {
+  const { stdout, code } = await runCommand([AUTHREALM, 'demo', '--once']);
+  expect(code).toBe(0);
+  expect(stdout.match(/^200 OK$/gm)).toHaveLength(2);
+  expect(stdout).not.toMatch(/curl|Try it yourself/);
+});
