@@ -11,7 +11,7 @@ import { withTimeout } from '../platform/timeout.ts';
 import { VERSION } from '../platform/version.ts';
 import { type OpenDatabase, openDatabase, reopenDatabase } from '../service/open_database.ts';
 import { readIssuers, type Service, serve, serveMetrics } from '../service/service.ts';
-import { closeQuietly } from '../store/open.ts';
+import { closeQuietly, discardedFrames } from '../store/open.ts';
 import { connectToParent } from '../workers/parent.ts';
 import { printNewKeyFile } from './key_file.ts';
 import {
@@ -28,6 +28,7 @@ export async function serveUntilSignal(settings: Settings, flags: Flags): Promis
   const bootstrap = bootstrapClientOf(settings);
   const stopped = receiveSignal('on');
   const log = openLog();
+  reportDiscardedFrames(settings, log);
   const db = await openDatabase(settings, systemClock);
   let isOpen = true;
   const close = async () => {
@@ -54,6 +55,13 @@ export async function serveUntilSignal(settings: Settings, flags: Flags): Promis
     throw error;
   }
   log.write({ event: 'stopped' });
+}
+
+/** Before the database is opened, because the engine then overwrites them. */
+function reportDiscardedFrames({ database }: Settings, log: Log): void {
+  if (database.engine !== 'sqlite') return;
+  const discarded = discardedFrames(database.path);
+  if (discarded.frames > 0) log.write({ event: 'frames_discarded', ...discarded });
 }
 
 function bootstrapClientOf({ bootstrapClientFile: path }: Settings): ClientSpec | undefined {

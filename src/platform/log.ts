@@ -75,6 +75,12 @@ export type LogRecord =
    */
   | { readonly event: 'forged_row'; readonly table: string; readonly id: string }
   /**
+   * The write-ahead log of SQLite ended with `frames` frames behind its last valid commit, which are not applied. With `commits` 0 they
+   * belong to a transaction that was not committed, and nothing is lost; otherwise so many commits are incomplete or damaged:
+   * one that was acknowledged is lost, and `audit verify --records` and the checkpoints show it.
+   */
+  | { readonly event: 'frames_discarded'; readonly frames: number; readonly commits: number }
+  /**
    * The number of requests that one process rejected within a second because of overload. `cause` is `QUEUE_FULL`,
    * `CONCURRENCY_LIMIT`, `DEADLINE_EXCEEDED`, `WORKER_TIMEOUT`, `WORKER_START_TIMEOUT` or `REVOCATION_LIMIT`.
    */
@@ -122,6 +128,7 @@ export const LOG_LEVELS: Readonly<Record<LogRecord['event'], 'info' | 'warn' | '
   webhook_dead_letter: 'warn',
   retention_failed: 'error',
   forged_row: 'error',
+  frames_discarded: 'warn',
   overloaded: 'warn',
   audit_entries_pending: 'warn',
   fault: 'error',
