@@ -1,0 +1,230 @@
+import { Database } from 'bun:sqlite';
+import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { AUTHREALM, AUTHREALM_UNPRIVILEGED, runCommand } from '../support/processes.ts';
+import { createFixture, freePort, freshFolder, startService } from '../support/service.ts';
+
+/** Mistakes at the command line, each with the whole of what standard error says: the next step is in every sentence. */
+
+const ID = '01234567-89ab-cdef-0123-456789abcdef';
+const folder = freshFolder();
+const service = await startService();
+const tls = { cert: file('localhost.cert.pem'), key: file('localhost.key.pem') };
+const secure = Bun.serve({ port: 0, hostname: '127.0.0.1', tls, fetch: () => new Response() });
+const closedPort = await freePort();
+
+function file(name: string) {
+  return Bun.file(join(import.meta.dir, '../fixtures', name));
+}
+
+const HTTP = service.url;
+const HTTPS = HTTP.replace('http:', 'https:');
+const PORT = new URL(HTTP).port;
+const CLOSED = `http://127.0.0.1:${closedPort}`;
+const TLS_PORT = `127.0.0.1:${secure.port}`;
+
+const GET = `get realm ${ID} --client-id c --client-secret-file secret --url`;
+const SEE = (command: string) => `; see "authrealm ${command} --help"`;
+const NONE = 'it does not exist: check the path';
+const NO_DATABASE = 'Pass the path of the database with --database, or create one with "authrealm init"';
+const IDS = 'each 8-4-4-4-12 in hex, as "authrealm list" and "authrealm export" show them';
+const USER = process.getuid?.();
+
+/** A command line, the exit code, and the lines of standard error without "authrealm: ". */
+type Mistake = readonly [line: string, code: number, ...sentences: string[]];
+
+const MISTAKES: readonly Mistake[] = [
+  ['sevre', 2, `unknown command 'sevre' (Did you mean serve?); see "authrealm --help"`],
+  ['client creat', 2, `unknown command 'creat' (Did you mean create?)${SEE('client')}`],
+  ['serve --prot 8080', 2, `unknown option '--prot' (Did you mean --port?)${SEE('serve')}`],
+  ['serve --port', 2, `option '--port <PORT>' argument missing${SEE('serve')}`],
+  ['serve --port http', 2, '--port must be a number from 0 to 65535'],
+  ['serve --metrics-port 99999', 2, '--metrics-port must be a number from 0 to 65535'],
+  [
+    'doctor --database mysql://u@h/d',
+    2,
+    '--database must be a file such as ./authrealm.db, sqlite:PATH, or postgres://USER@HOST:PORT/DATABASE',
+  ],
+  ['doctor extra', 2, `too many arguments for 'doctor'. Expected 0 arguments but got 1${SEE('doctor')}`],
+  ['import', 2, `missing required argument 'file'${SEE('import')}`],
+  [
+    'import a --on-error ignore',
+    2,
+    `option '--on-error <WHAT>' argument 'ignore' is invalid. Allowed choices are abort, skip${SEE('import')}`,
+  ],
+  ['client create --name x', 2, `required option '--scope <SCOPES>' not specified${SEE('client create')}`],
+  [
+    'client create --name x --scope users:read --realm shop',
+    2,
+    `option '--realm <ID>' argument 'shop' is invalid. Expected a realm ID of the form 8-4-4-4-12, in hex${SEE('client create')}`,
+  ],
+  ['backup --database good.db', 2, 'pass either --to FILE or --into FOLDER'],
+  [
+    `purge relm ${ID} --yes`,
+    2,
+    'the resource must be one of realm, oidc-profile, password-profile, user-info, oidc-profile-info, password-profile-info',
+  ],
+  ['purge realm shop --yes', 2, `expected after the resource: REALM_ID, ${IDS}`],
+  [
+    `erase user ${ID} jane --yes`,
+    2,
+    'REALM and USER must be IDs, each 8-4-4-4-12 in hex: "authrealm export" writes them as realm_id and id',
+  ],
+  [
+    `purge realm ${ID} --database good.db`,
+    2,
+    `this deletes realm ${ID} and everything below it: pass --yes to confirm`,
+  ],
+  ['client list --database none.db', 1, `database none.db does not exist. ${NO_DATABASE}`],
+  ['export --database none.db', 1, `database none.db does not exist: nothing to export. ${NO_DATABASE}`],
+  [
+    'client list --database folder.db',
+    1,
+    'the database folder.db cannot be opened: it is no file; the path is a folder: pass a file in it with --database',
+  ],
+  [
+    'client list --database foreign.db',
+    1,
+    'the database file belongs to another program, because it has tables but none of authrealm: pass another path with --database',
+  ],
+  [
+    'client list --database text.db',
+    1,
+    'the database text.db cannot be opened: file is not a database; the file is not a SQLite database, or its header is damaged: pass another path with --database, or restore a backup (docs/guides/backup-and-restore.md)',
+  ],
+  [
+    'audit verify --database empty.db',
+    1,
+    'empty.db is empty: mount the volume of the database or restore a backup, or create one with authrealm init',
+  ],
+  [
+    'client list --database good.db --master-key-file none',
+    1,
+    `the master key file none cannot be read: ${NONE}`,
+  ],
+  [
+    'client list --database good.db --master-key-file secret',
+    1,
+    'secret is not a valid master key: expected 32 bytes as base64url or hex',
+  ],
+  [
+    'client disable nobody --database good.db',
+    1,
+    'no client nobody: list the clients with "authrealm client list"',
+  ],
+  [
+    'init --database good.db',
+    1,
+    'this database already has clients: create another client with "authrealm client create"',
+  ],
+  ['import none --database good.db', 1, `none cannot be read: ${NONE}`],
+  ['import folder.db --database good.db', 1, 'folder.db is a directory: pass a file of JSON lines'],
+  [
+    'export secret --database good.db',
+    1,
+    'secret already exists and is not overwritten: choose another name',
+  ],
+  [
+    'export none/x --database good.db',
+    1,
+    'none/x could not be written: folder none does not exist: create it, or choose another one',
+  ],
+  [
+    'restore none --database new.db',
+    1,
+    'the backup none does not exist: pass the path of a file that "authrealm backup" created',
+  ],
+  ['keys make secret', 1, 'secret already exists, and a key file is never overwritten: name another file'],
+  [
+    'keys withdraw k --database good.db',
+    1,
+    'no signing key k in use: list the keys with "authrealm keys list"',
+  ],
+  ['serve --database good.db --tls-cert none --tls-key none', 1, `--tls-cert: none cannot be read: ${NONE}`],
+  ['audit verify --database good.db --checkpoints none', 1, `--checkpoints: none cannot be read: ${NONE}`],
+  [
+    `get realm ${ID}`,
+    2,
+    '--client-id is missing: create a client with "authrealm client create"',
+    'the client secret is missing: pass --client-secret-file, or set AUTHREALM_CLIENT_SECRET',
+  ],
+  [
+    `${GET} ${CLOSED}`,
+    1,
+    `cannot reach ${CLOSED}: is "authrealm serve" running? If it listens elsewhere, pass its URL with --url`,
+  ],
+  [`${GET} ${HTTPS}`, 1, `cannot reach ${HTTPS}: the server does not use TLS. Pass ${HTTP} with --url`],
+  [
+    `${GET} http://${TLS_PORT}`,
+    1,
+    `cannot reach http://${TLS_PORT}: the connection was closed without an answer. If the service has TLS, pass https://${TLS_PORT} with --url`,
+  ],
+  [
+    `${GET} ${HTTP}`,
+    1,
+    'POST /oauth/access_token was answered 401 Unauthorized: the client is unknown, disabled, or its secret is another one: check the client ID and the secret with "authrealm client list", or issue a new secret with "authrealm client rotate"',
+  ],
+  [
+    `${GET} http://shop.example`,
+    2,
+    '--url must be https, because http sends secret and tokens unencrypted; if the network is protected otherwise, set --allow-plain-http',
+  ],
+];
+
+const run = (line: string, program: readonly string[] = [AUTHREALM]) =>
+  runCommand(['sh', '-c', 'cd "$0" && exec "$@"', folder, ...program, ...line.split(' ').filter(Boolean)]);
+
+beforeAll(async () => {
+  await createFixture(service.db);
+  writeFileSync(join(folder, 'secret'), 'wrong');
+  writeFileSync(join(folder, 'empty.db'), '');
+  writeFileSync(
+    join(folder, 'text.db'),
+    'This is a text, and long enough to be taken for a header. '.repeat(9),
+  );
+  mkdirSync(join(folder, 'folder.db'));
+  const foreign = new Database(join(folder, 'foreign.db'));
+  foreign.run('create table theirs (id)');
+  foreign.close();
+  expect((await run('init --database good.db')).code).toBe(0);
+});
+afterAll(async () => {
+  await secure.stop(true);
+  await service.stop();
+});
+
+test('there are at least forty mistakes', () => {
+  expect(MISTAKES.length).toBeGreaterThanOrEqual(40);
+});
+
+test.each(MISTAKES.map((mistake) => [mistake[0], mistake] as const))(
+  'authrealm %s',
+  async (line, mistake) => {
+    const [, code, ...sentences] = mistake;
+    const result = await run(line);
+    expect([result.code, result.stderr]).toEqual([
+      code,
+      sentences.map((each) => `authrealm: ${each}\n`).join(''),
+    ]);
+  },
+);
+
+test('serve on a port in use names the process and the option', async () => {
+  const { code, stderr } = await run(`serve --database good.db --port ${PORT}`);
+  const owner = `it is in use by \\S.* \\(process ${process.pid}\\)\\. Stop that process, or pass another port with --port`;
+  expect([code, stderr]).toEqual([
+    1,
+    expect.stringMatching(
+      new RegExp(`^authrealm: cannot listen on 127\\.0\\.0\\.1 port ${PORT}: ${owner}\n$`),
+    ),
+  ]);
+});
+
+test('export into a folder without rights names the user and the folder', async () => {
+  mkdirSync(join(folder, 'closed'));
+  chmodSync(join(folder, 'closed'), 0o555);
+  const { code, stderr } = await run('export closed/x --database good.db', AUTHREALM_UNPRIVILEGED);
+  const why = `user ${USER} may not create files in closed: change its owner or its mode, or choose another folder`;
+  expect([code, stderr]).toEqual([1, `authrealm: closed/x could not be written: ${why}\n`]);
+});
