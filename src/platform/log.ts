@@ -81,6 +81,12 @@ export type LogRecord =
    */
   | { readonly event: 'frames_discarded'; readonly frames: number; readonly commits: number }
   /**
+   * The process (`EMFILE`) or the machine (`ENFILE`) has no file descriptor left, so that new connections wait. Logged once a minute
+   * by each process. Raise `LimitNOFILE` of the unit or `ulimit -n`, or let the proxy keep fewer connections: until then the runtime
+   * tries to accept without a pause, which takes a core.
+   */
+  | { readonly event: 'out_of_descriptors'; readonly cause: string }
+  /**
    * The number of requests that one process rejected within a second because of overload. `cause` is `QUEUE_FULL`,
    * `CONCURRENCY_LIMIT`, `DEADLINE_EXCEEDED`, `WORKER_TIMEOUT`, `WORKER_START_TIMEOUT` or `REVOCATION_LIMIT`.
    */
@@ -129,6 +135,7 @@ export const LOG_LEVELS: Readonly<Record<LogRecord['event'], 'info' | 'warn' | '
   retention_failed: 'error',
   forged_row: 'error',
   frames_discarded: 'warn',
+  out_of_descriptors: 'error',
   overloaded: 'warn',
   audit_entries_pending: 'warn',
   fault: 'error',

@@ -1,0 +1,34 @@
+import { expect, test } from 'bun:test';
+import { connect, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { AUTHREALM, runCommand } from '../support/processes.ts';
+import { freshFolder } from '../support/service.ts';
+
+test('a process without descriptors logs it once, and accepts connections after some are closed', async () => {
+  const args = ['--database', `sqlite:${join(freshFolder(), 'a.db')}`];
+  expect((await runCommand([AUTHREALM, 'init', ...args])).code).toBe(0);
+  const child = Bun.spawn(['prlimit', '--nofile=100:100', AUTHREALM, 'serve', '--port', '0', ...args], {
+    stdout: 'ignore',
+    stderr: 'pipe',
+  });
+  let text = '';
+  const reading = (async () => {
+    for await (const part of child.stderr.pipeThrough(new TextDecoderStream())) text += part;
+  })();
+  const until = async (part: string) => {
+    while (!text.includes(part) && child.exitCode === null) await Bun.sleep(20);
+  };
+  await until('"event":"started"');
+  const url = /"url":"([^"]+)"/.exec(text)?.[1] ?? '';
+  const sockets: Socket[] = Array.from({ length: 150 }, () =>
+    connect({ host: '127.0.0.1', port: Number(new URL(url).port) }).on('error', () => undefined),
+  );
+  await until('out_of_descriptors');
+  await Bun.sleep(2_500);
+  expect(text.match(/"event":"out_of_descriptors","cause":"EMFILE"/g)).toHaveLength(1);
+  for (const socket of sockets) socket.destroy();
+  expect((await fetch(`${url}/healthz`)).status).toBe(200);
+  child.kill('SIGTERM');
+  expect(await child.exited).toBe(0);
+  await reading;
+});
