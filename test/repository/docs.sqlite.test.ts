@@ -287,6 +287,15 @@ describe('SQL statements of docs/guides/keys.md', () => {
     const fixture = await createFixture(before.db);
     const { clientId, secret } = await before.client('profile-infos:read');
     const oldToken = await before.token('profile-infos:read');
+    const linked = await runCommand([
+      AUTHREALM,
+      'console',
+      'link',
+      '--scope',
+      'users:read',
+      ...before.database.args,
+    ]);
+    expect([linked.code, linked.stderr]).toEqual([0, '']);
     await before.stop();
     rmSync(`${databaseFile(before)}.key`);
     rmSync(`${databaseFile(before)}.checkpoints`);
