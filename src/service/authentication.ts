@@ -17,7 +17,7 @@ import { openGuardedFetch } from '../outbound/guarded_fetch.ts';
 import { openGuardedForm } from '../outbound/guarded_post.ts';
 import type { Log } from '../platform/log.ts';
 import type { Engine } from '../store/open.ts';
-import { openForgedRowLog } from './forged_row_log.ts';
+import { openForgedAccessLog } from './forged_row_log.ts';
 
 /** Reads the issuers file of the settings; returns none without one. Throws Refusal that names every mistake in it. */
 export function readIssuers({ issuersFile: path, baseUrl }: Settings): readonly ExternalIssuer[] {
@@ -58,10 +58,10 @@ export function openAuthentication(deps: AuthenticationDeps, baseUrl: string, lo
   const note = (name: string, outcome: string) => log.write({ event: 'issuer_keys', issuer: name, outcome });
   const configured = openIssuers({ issuers, fetchDocument, clock, note });
   const external = openExternalTokens(configured, { keyring, clock });
-  const forgedRows = openForgedRowLog(log);
+  const logForged = openForgedAccessLog(log);
   const access = openAuthCache(engine.access, clock, (state) => {
     const { keyIds, signingKeys } = state;
-    forgedRows.access(state);
+    logForged(state);
     keyring.activateNewest(keyIds);
     tokens.loadSigningKeys(signingKeys);
   });

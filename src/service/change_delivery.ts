@@ -22,7 +22,7 @@ import { type DeliveryCounts, openDeliveryCounts } from '../metrics/delivery_cou
 import { openGuardedPost } from '../outbound/guarded_post.ts';
 import type { Log } from '../platform/log.ts';
 import type { Engine } from '../store/open.ts';
-import { openForgedRowLog } from './forged_row_log.ts';
+import { openForgedWebhookLog } from './forged_row_log.ts';
 
 interface ChangeDeliveryDeps {
   readonly settings: Settings;
@@ -99,7 +99,7 @@ function startWebhooks(
 ): Dispatcher {
   const { settings, engine, keyring, log, clock } = deps;
   const { webhooks: store } = engine;
-  const forgedRows = openForgedRowLog(log);
+  const logForged = openForgedWebhookLog(log);
   const post = openGuardedPost({ allowLoopback: settings.allowLoopbackWebhooks });
   const caller = { actor: 'webhooks', address: undefined, requestId: undefined };
   return startDispatcher({
@@ -114,7 +114,7 @@ function startWebhooks(
       log.write({ event: 'webhook_disabled', webhook_id: webhookId });
     },
     onList(all) {
-      forgedRows.webhooks(all);
+      logForged(all);
       counts.retain(all);
     },
     onDelivery: counts.record,

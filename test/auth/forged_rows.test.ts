@@ -1,10 +1,12 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { changeClient, createClient, deleteClient } from '../../src/auth/clients/clients.ts';
 import { mintSigningKey, rotateSigningKey, withdrawSigningKey } from '../../src/auth/keys/signing.ts';
+import type { RowKeys } from '../../src/auth/port.ts';
 import { digestLinkCode } from '../../src/auth/sessions/console_links.ts';
 import { Fault } from '../../src/domain/fault.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import type { LogRecord } from '../../src/platform/log.ts';
+import { openRowMacs } from '../../src/store/auth/row_macs.ts';
 import { createLink, postConsoleToken } from '../support/console_sign_in.ts';
 import { createFixture, type Service, startService } from '../support/service.ts';
 import { addTarget, startReceiver } from '../support/webhook_receivers.ts';
@@ -219,4 +221,15 @@ test('a console link that was inserted or changed in the database starts no sess
     );
     expect([change, await statusOfLink(edited.code)]).toEqual([change, 400]);
   }
+});
+
+test('without keys, as while a database is copied or migrated, a row gets no MAC, and every MAC is valid', () => {
+  const macs = openRowMacs();
+  expect([macs.of('client', 'a'), macs.isValid(null, 'client', 'a')]).toEqual([null, true]);
+  macs.useKeys({ rowMac: (text) => Buffer.from(text) } as RowKeys);
+  expect(macs.of('client', 'a', null)).toEqual(Buffer.from('["client","a",null]'));
+  expect([
+    macs.isValid(null, 'client', 'a'),
+    macs.isValid(Buffer.from('["client","a"]'), 'client', 'a'),
+  ]).toEqual([false, true]);
 });
