@@ -10,7 +10,7 @@ import type {
 import { rawFilter } from '../client/client.ts';
 import { Refusal } from '../domain/fault.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { isVisible, keyColumns, membersOf, type Resource } from '../domain/resource.ts';
+import { keyColumns, type Resource, shownMembers } from '../domain/resource.ts';
 import { type CollectionName, DESCRIPTIONS, includableBelow, RESOURCES } from '../domain/resources.ts';
 import { isVisibleAscii, VISIBLE_ASCII_RULE } from '../domain/text/visible_ascii.ts';
 import { printNotice } from '../platform/exit.ts';
@@ -339,7 +339,7 @@ async function showAll(
   { json }: RecordOptions,
 ): Promise<void> {
   const output = standardOutput();
-  const members = membersOf(resource).filter(isVisible);
+  const members = shownMembers(resource);
   const shown = members
     .filter(({ annotation }) => annotation.within !== 'relationships')
     .map(({ name }) => name);

@@ -9,7 +9,7 @@ type AnnotationOf<S> = S extends { readonly '~annotation'?: infer P }
     : NonNullable<P>
   : Record<never, never>;
 
-type Invisible = { readonly secret: unknown } | { readonly hidden: true };
+type Invisible = { readonly secret: unknown } | { readonly hidden: true } | { readonly shownIn: string };
 
 type Members<R extends Resource> = R['members'];
 

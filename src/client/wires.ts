@@ -1,4 +1,4 @@
-import { ancestry, isVisible, keyColumns, membersOf, type Resource } from '../domain/resource.ts';
+import { ancestry, keyColumns, type Resource, shownMembers } from '../domain/resource.ts';
 import { type CollectionName, DESCRIPTIONS } from '../domain/resources.ts';
 import { writableMembers } from '../domain/writable_members.ts';
 
@@ -36,9 +36,9 @@ export function wireFormatOf(resource: Resource): WireFormat {
     keyNames: keyColumns(resource),
     parentType: resource.parent?.type,
     includedAs: resource.includedAs,
-    members: membersOf(resource)
-      .filter(isVisible)
-      .map(({ name, annotation: { within } }) => (within === undefined ? { name } : { name, within })),
+    members: shownMembers(resource).map(({ name, annotation: { within } }) =>
+      within === undefined ? { name } : { name, within },
+    ),
     placed: writableMembers(resource, 'create').flatMap(({ name, within }) =>
       within === 'data' ? [] : [{ name, within }],
     ),

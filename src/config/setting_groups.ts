@@ -10,7 +10,7 @@ export const SETTING_GROUPS: Readonly<Record<string, readonly SettingName[]>> = 
     ...(['tokenLifetime', 'passwordMemory', 'passwordPasses'] as const),
     ...(['bootstrapClientFile', 'issuersFile', 'strictIssuers'] as const),
   ],
-  Lists: ['pageLength'],
+  'Lists and settings': ['pageLength', 'accountRealm'],
   Console: ['noConsole', 'consoleClientCredentials'],
   'Outgoing requests': ['offline', 'allowLoopbackDiscovery', 'allowLoopbackWebhooks'],
   'Audit log and retention': ['retentionDays', 'checkpointFile', 'checkpointUrl'],

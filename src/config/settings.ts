@@ -1,6 +1,7 @@
+import { parseUuid, type Uuid } from '../domain/id.ts';
 import { type Network, parseNetwork } from '../domain/ip_address.ts';
 import { LIMITS } from '../domain/limits.ts';
-import type { Rate } from '../domain/token_buckets.ts';
+import { parseRate, type Rate } from '../domain/token_buckets.ts';
 import type { RequestLogging } from '../platform/log.ts';
 import {
   type DatabaseAddress,
@@ -19,7 +20,6 @@ import {
   listOf,
   parseBaseUrl,
   parseOrigin,
-  parseRate,
   parseRateOrOff,
   parseReceiver,
 } from './values.ts';
@@ -251,6 +251,17 @@ export const SETTINGS = {
     doc: 'default number of records in a page of a list',
     parse: integer(1, LIMITS.pageRecordsMax),
     expects: `a number from 1 to ${LIMITS.pageRecordsMax}`,
+  }),
+  accountRealm: optional<Uuid>({
+    env: 'AUTHREALM_ACCOUNT_REALM',
+    flag: 'account-realm',
+    value: 'ID',
+    doc: 'realm of the account members; default: the pre-set one, else the only realm of that origin',
+    details:
+      '`/v2/settings/account-authentication` names it, and `/v2/account-members` lists its users. See ' +
+      '[settings](../wire.md#settings).',
+    parse: parseUuid,
+    expects: 'the ID of a realm',
   }),
   offline: toggle({
     env: 'AUTHREALM_OFFLINE',

@@ -1,4 +1,4 @@
-import type { Rate } from '../domain/token_buckets.ts';
+import { parseRate, type Rate } from '../domain/token_buckets.ts';
 
 /** Parsers of the values of settings. Each returns undefined for an invalid value. */
 
@@ -34,12 +34,6 @@ export function listOf<V>(parse: (raw: string) => V | undefined): (raw: string) 
       .map(parse);
     return values.every((value) => value !== undefined) ? (values as V[]) : undefined;
   };
-}
-
-/** A rate as `requests/seconds`. */
-export function parseRate(raw: string): Rate | undefined {
-  const [, requests, seconds] = /^([1-9]\d{0,8})\/([1-9]\d{0,4})$/.exec(raw) ?? [];
-  return requests && seconds ? { requests: Number(requests), seconds: Number(seconds) } : undefined;
 }
 
 /** A rate, or `off`. */

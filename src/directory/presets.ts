@@ -10,6 +10,9 @@ const PRESETS = [
   { name: 'Account Management Realm', origin: 'account_authentication_settings' },
 ] as const;
 
+/** The origin of a pre-set realm: the settings that name it. */
+export type PresetOrigin = (typeof PRESETS)[number]['origin'];
+
 export interface PresetRealm {
   readonly id: Uuid;
   readonly name: string;
@@ -53,8 +56,8 @@ const ATTEMPTS_MAX = 3;
 
 const WRITTEN = { kind: 'written' } as const;
 
-/** A UUIDv8 (RFC 9562, 5.8) made of a digest. */
-function presetId(installation: string, origin: string): Uuid {
+/** The ID of a pre-set realm: a UUIDv8 (RFC 9562, 5.8) made of a digest. */
+export function presetId(installation: string, origin: PresetOrigin): Uuid {
   const digest = new Bun.CryptoHasher('sha256').update(`${installation}\n${origin}`).digest('hex');
   const [low, mid, high] = [digest.slice(0, 8), digest.slice(8, 12), digest.slice(13, 16)];
   return `${low}-${mid}-8${high}-9${digest.slice(17, 20)}-${digest.slice(20, 32)}` as Uuid;

@@ -2,6 +2,8 @@
 export interface FieldError {
   readonly field: string;
   readonly rule: string;
+  /** The whole detail of its error, where clients know another one. */
+  readonly detail?: string;
 }
 
 interface FaultRow {

@@ -13,9 +13,11 @@ const SCOPE_NOUNS: ReadonlySet<string> = new Set(
   ),
 );
 
-/** `<noun>:read` and `<noun>:write` for each noun, and the scopes without a noun. */
+/** `<noun>:read` and `<noun>:write` for each noun, and the scopes of other operations. */
 export const SCOPES: readonly string[] = [
   ...[...SCOPE_NOUNS].flatMap((noun) => [`${noun}:read`, `${noun}:write`]),
+  'settings:read',
+  'settings:write',
   'changes:read',
   'admin',
 ];

@@ -20,6 +20,8 @@ export interface Annotation {
   readonly personal?: true;
   /** Never returned, although it is not a secret. */
   readonly hidden?: true;
+  /** Returned as a part of this other resource instead (docs/wire.md#settings). */
+  readonly shownIn?: string;
   /** Who may write it over HTTP: the creator of the record (ignored in updates), or none. Default: every writer. */
   readonly writableBy?: 'creator' | 'none';
   /** Required in a create over HTTP. Imported records may lack it. */
@@ -211,6 +213,11 @@ export function membersOf(resource: Resource): readonly Member[] {
 /** Whether callers may see a member. */
 export function isVisible({ annotation }: Member): boolean {
   return annotation.secret === undefined && annotation.hidden === undefined;
+}
+
+/** The members that the record itself has in responses. */
+export function shownMembers(resource: Resource): readonly Member[] {
+  return membersOf(resource).filter((member) => isVisible(member) && member.annotation.shownIn === undefined);
 }
 
 /** The resource whose records this member names. */

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { mappingPrefix } from './mapping_prefix.ts';
 import { password, passwordHash } from './password.ts';
 import { annotate, type Resource, reference, resource } from './resource.ts';
 import { email, username } from './text/folding.ts';
@@ -48,6 +49,11 @@ export const realm = resource({
       },
     ),
     preset: annotate(z.boolean().default(false), { hidden: true, writableBy: 'none' }),
+    // Of the login addresses of merchants. Clients write up to 28 characters (docs/wire.md#settings).
+    prefix: annotate(mappingPrefix().optional(), {
+      shownIn: 'merchant-realm-mappings',
+      writableBy: 'none',
+    }),
   },
   unique: [],
 });

@@ -6,6 +6,16 @@ export interface Rate {
   readonly seconds: number;
 }
 
+/** A rate as `requests/seconds`. */
+export function parseRate(raw: string): Rate | undefined {
+  const [, requests, seconds] = /^([1-9]\d{0,8})\/([1-9]\d{0,4})$/.exec(raw) ?? [];
+  return requests && seconds ? { requests: Number(requests), seconds: Number(seconds) } : undefined;
+}
+
+export function rateText({ requests, seconds }: Rate): string {
+  return `${requests}/${seconds}`;
+}
+
 /** The tokens left in a bucket. */
 export interface BucketState {
   readonly isExhausted: boolean;

@@ -3,6 +3,7 @@ import { openTokenGrants } from '../auth/tokens/token_grant.ts';
 import { passwordCost, readTls, type Settings, webhookRule } from '../config/parse.ts';
 import { openDirectory } from '../directory/directory.ts';
 import type { DirectoryDeps } from '../directory/finishing.ts';
+import { openSettingsRealms } from '../directory/settings_realms.ts';
 import type { RealmSearchPage, Store } from '../directory/store.ts';
 import type { Clock } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
@@ -143,12 +144,12 @@ export async function serve(
   const installation = await engine.access.storeId();
   const hasher = openHasher(passwordCost(settings));
   const searcher = openSearcher();
-  const readers = openStoreWithReaders(settings, engine);
-  const { store } = readers;
+  const { store, ...readers } = openStoreWithReaders(settings, engine);
   const { discoverIssuer, inspect, discoveries } = openProviderDiscovery(settings, clock);
   const directoryDeps = { ...sealerOf(keyring), hashPassword: hasher.hash, discoverIssuer };
   const rules = { installation, issuersMatch: settings.strictIssuers };
   const directory = openDirectory(store, directoryDeps, rules, clock);
+  const settingsRealms = openSettingsRealms({ store, directory, clock }, { ...settings, installation });
   const writeDeps = { directory, withIdempotency: openIdempotency({ store, keyring, clock }), inspect };
   const administration = openAdministration({
     ...{ engine, keyring, logKeys, loopBudget, metrics: readAllMetrics, search: searcher.search },
@@ -175,7 +176,7 @@ export async function serve(
     const routes = routesOf({
       ...{ store, access, tokens, grant: openTokenGrants(tokens, clock, granted), limits, loopBudget, clock },
       ...{ ...authentication, ...writeDeps, ...changeDelivery, ...administration },
-      ...{ installation, pageLength: settings.pageLength, baseUrl, version: VERSION },
+      ...{ installation, settingsRealms, pageLength: settings.pageLength, baseUrl, version: VERSION },
     });
     return [...routes, ...consolePages(settings, baseUrl, extraRoute?.(url))];
   };

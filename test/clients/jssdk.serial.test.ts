@@ -11,7 +11,7 @@ import {
   startService,
 } from '../support/service.ts';
 
-/** The JavaScript SDK of storefronts, from npm (docs/wire.md#clients-that-were-run). */
+/** The JavaScript SDK of storefronts, from npm (docs/clients.md). */
 
 let service: Service;
 let fixture: Fixture;

@@ -3,7 +3,7 @@ import { client, updatePasswordProfileInfo } from '@epcc-sdk/sdks-shopper';
 import { PASSWORD, uniqueWord } from '../support/resource_cases.ts';
 import { createFixture, type Fixture, passwordPath, type Service, startService } from '../support/service.ts';
 
-/** The generated shopper SDK of newer storefronts, from npm (docs/wire.md#clients-that-were-run). */
+/** The generated shopper SDK of newer storefronts, from npm (docs/clients.md). */
 
 let service: Service;
 let fixture: Fixture;

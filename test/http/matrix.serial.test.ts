@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { SCOPES } from '../../src/domain/principal.ts';
 import { successOf } from '../support/openapi_client.ts';
-import { computeMatrix, RIGHTS, TOKENS } from './matrix/matrix.ts';
+import { computeMatrix, isOfInstallation, RIGHTS, TOKENS } from './matrix/matrix.ts';
 import { differences, readTable } from './matrix/table.ts';
 
 /**
@@ -48,10 +48,8 @@ describe('the table of rights', () => {
       const { scopes } = operation;
       if (!scopes) expectCells(`${id}\t-`, open(success));
       for (const scope of scopes ? SCOPES : []) {
-        expectCells(
-          `${id}\t${scope}`,
-          scopes?.includes(scope) ? granted(success, scopes.length === 1) : DENIED,
-        );
+        const allowed = isOfInstallation(operation) ? open(success) : granted(success, scopes?.length === 1);
+        expectCells(`${id}\t${scope}`, scopes?.includes(scope) ? allowed : DENIED);
       }
       const granting = SCOPES.filter((scope) => rights.get(`${id}\t${scope}`)?.get('all') === success);
       if (scopes?.length) expect(granting.length).toBeGreaterThan(0);

@@ -13,6 +13,7 @@ import {
 } from '../support/openapi_client.ts';
 import { matchPath, openValidRequests, parameterValues } from '../support/openapi_requests.ts';
 import { startService } from '../support/service.ts';
+import { createSettingsRealms } from '../support/settings_realms.ts';
 
 /**
  * A client that uses only the OpenAPI document: it creates records from the examples, follows links, sends valid and
@@ -22,6 +23,7 @@ import { startService } from '../support/service.ts';
 
 const consoleProvider = await startConsoleProvider();
 const service = await startService({ offline: 'true' }, undefined, consoleProvider.settings);
+await createSettingsRealms(service.db);
 const document = (await (await service.get('/openapi.json')).json()) as JsonObject;
 const operations = operationsOf(document);
 const caller = openOperationClient(document);
@@ -329,6 +331,7 @@ const UNSEEN: readonly { readonly why: string; covers(operation: Operation, stat
   { why: 'a failing or busy database, or a start', covers: (_, status) => status === '503' },
   { why: 'the suite of batches', covers: ({ id }, of) => /^write-batch 4(09|12|22)$/.test(`${id} ${of}`) },
   { why: 'no rate limit is set', covers: (_, status) => status === '429' },
+  { why: 'settings without a realm', covers: ({ path }, of) => of === '404' && !path.includes('{') },
   { why: 'a body that does not arrive takes 4.5 seconds', covers: (_, status) => status === '408' },
   {
     why: 'a delete with more than 1,000 dependents, a preset realm, a client that locks itself out',
@@ -355,10 +358,7 @@ function getOf({ path }: Operation): Operation {
 }
 
 /** Sends a valid request with these query parameters added. */
-async function requestWith(
-  operation: Operation,
-  parameters: Readonly<Record<string, string>>,
-): Promise<OperationResponse> {
+async function requestWith(operation: Operation, parameters: Readonly<Record<string, string>>) {
   const right = await world.validRequest(operation);
   const query = new URLSearchParams(right.query);
   for (const [name, value] of Object.entries(parameters)) query.set(name, value);

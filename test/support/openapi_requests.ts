@@ -1,4 +1,5 @@
 import { isObject, type Json, type JsonObject, resolveReference, type Schema } from './json_schema.ts';
+import { linksOf } from './openapi_bodies.ts';
 import {
   exampleOf,
   type Operation,
@@ -196,7 +197,7 @@ export async function openValidRequests({
       .map(({ name, example }) => `${encodeURIComponent(name)}=${encodeURIComponent(told(String(example)))}`);
     count += 1;
     return {
-      path: parametersOf(path, [...from, ...base.values()]) ?? {},
+      path: parametersOf(path, [...from, ...base.values()]) ?? (await linkedParameters(path)) ?? {},
       query: query.join('&'),
       ...(headers.length > 0 ? { headers: exampleHeaders(headers) } : {}),
       ...(scopes
@@ -207,6 +208,16 @@ export async function openValidRequests({
         : {}),
       ...(body ? { body: await bodyOf(operation) } : {}),
     };
+  }
+
+  /** The parameters of a record that no operation creates: those of a link in the answer of its collection, if it has one. */
+  async function linkedParameters(path: string): Promise<Record<string, string> | undefined> {
+    const [, above, name = ''] = /^(.+)\/\{(\w+)\}$/.exec(path) ?? [];
+    const collection = operations.find((each) => each.method === 'get' && each.path === above);
+    if (!collection) return undefined;
+    const { body } = await caller.send(collection, await right(collection));
+    const found = linksOf(body ?? null).map((link) => matchPath(path, link.slice(server?.url.length)));
+    return found.find(Boolean) ?? { [name]: crypto.randomUUID() };
   }
 
   /** A DELETE gets a record created for it, a PUT one that no other record depends on. */

@@ -3,9 +3,11 @@ import { createDocument } from 'zod-openapi';
 import { SCOPES } from '../../domain/principal.ts';
 import type { Resource } from '../../domain/resource.ts';
 import { includableBelow, RESOURCES } from '../../domain/resources.ts';
+import { ACCOUNT_MEMBERS_TAG } from '../operations/account_members.ts';
 import { ADMIN_TAG } from '../operations/admin/operation.ts';
 import { OPERATIONS } from '../operations/api.ts';
 import { CONSOLE_OPERATIONS, CONSOLE_TAG } from '../operations/console_sessions.ts';
+import { SETTINGS_TAG } from '../operations/settings.ts';
 import type { DocumentContext } from '../pipeline/operation.ts';
 import { openExamples } from './examples.ts';
 import { pathsOf } from './paths.ts';
@@ -52,6 +54,8 @@ export function openApiDocument(baseUrl: string, version: string, hasConsole = t
       security: [{ client_credentials: [] }],
       tags: [
         ...RESOURCES.map(({ name, summary }) => ({ name, description: summary })),
+        { name: SETTINGS_TAG, description: 'Which realm is for whom, and the installation as a store.' },
+        { name: ACCOUNT_MEMBERS_TAG, description: 'The users of the account realm, read-only.' },
         { name: 'changes', description: 'The change feed.' },
         { name: 'service', description: 'Tokens, keys, metadata and health checks.' },
         { name: CONSOLE_TAG, description: 'Console sign-in and sign-out.' },

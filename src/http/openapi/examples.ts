@@ -107,6 +107,8 @@ export function filterExample(resource: Resource, members: readonly string[]): s
 /** Example responses, made by the code that makes responses. */
 export interface Examples {
   readonly etag: string;
+  /** The example record as it is stored. */
+  stored(resource: Resource): AnyRecord;
   location(resource: Resource): string;
   record(resource: Resource): unknown;
   /** A record with one record of each resource below it. */
@@ -140,6 +142,7 @@ export function openExamples(baseUrl: string): Examples {
   const urlOf = (line: readonly Resource[]) => collectionLinks(line, baseUrl)(line.map(exampleIdOf));
   return {
     etag: etags(baseUrl)({ revision: REVISION }),
+    stored: recordOf,
     location: (resource) => selfLinks({ ...resource, selfPrefix: '/v2' }, baseUrl)(keyOf(resource)),
     record: (resource) =>
       read(presenterOf(resource, baseUrl, INSTALLATION)(recordOf(resource), keyOf(resource))),

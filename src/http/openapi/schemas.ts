@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { LIMITS } from '../../domain/limits.ts';
-import { isVisible, type Member, membersOf, type Resource } from '../../domain/resource.ts';
+import { type Member, membersOf, type Resource, shownMembers } from '../../domain/resource.ts';
 import { includableBelow } from '../../domain/resources.ts';
 import { type InputVerb, type WritableMember, writableMembers } from '../../domain/writable_members.ts';
 
@@ -50,7 +50,7 @@ export function includingSchema(resource: Resource, items: readonly z.ZodType[])
 
 /** `data` of a record: exactly the members of the description, where it places them. */
 function dataShape(resource: Resource, relations: Shape = {}): Shape {
-  const visible = membersOf(resource).filter(isVisible);
+  const visible = shownMembers(resource);
   const within = (place: 'meta' | 'relationships' | undefined): Shape =>
     Object.fromEntries(
       visible
@@ -68,7 +68,7 @@ function dataShape(resource: Resource, relations: Shape = {}): Shape {
 }
 
 /** A member of a response is always present, and null if the record has no value. */
-function outputMember({ schema, annotation }: Member): z.ZodType {
+export function outputMember({ schema, annotation }: Member): z.ZodType {
   const { inner, notes } = withoutDefault(schema);
   const isOptional = inner instanceof z.ZodOptional;
   const bare = isOptional ? (inner.unwrap() as z.ZodType) : inner;
@@ -164,7 +164,8 @@ export function searchedSchema(resource: Resource, item: z.ZodType): z.ZodType {
     .meta({ id: `${resource.type}.searched` });
 }
 
-function pageSchema(item: z.ZodType): z.ZodType {
+/** A page that is counted from the start, or one that follows a record. */
+export function pageSchema(item: z.ZodType): z.ZodType {
   const data = dataOf(item);
   return z.union([z.strictObject({ data, ...counted }), z.strictObject({ data, ...followed })]);
 }

@@ -1,16 +1,25 @@
 import { RESOURCES } from '../../domain/resources.ts';
 import type { Operation } from '../pipeline/operation.ts';
+import { ACCOUNT_MEMBER_OPERATIONS, type AccountMemberDeps } from './account_members.ts';
 import type { AdminApiDeps } from './admin/operation.ts';
 import { ADMIN_OPERATIONS } from './admin/operations.ts';
 import { WRITE_BATCH } from './batch.ts';
 import type { FeedDeps } from './changes.ts';
 import { FEED_OPERATIONS } from './feed.ts';
+import { MAPPING_OPERATIONS } from './merchant_realm_mappings.ts';
 import { OAUTH_OPERATIONS, type OAuthDeps } from './oauth.ts';
 import { operationsOf, type ResourceDeps } from './resources.ts';
 import { SERVICE_OPERATIONS, type ServiceDeps } from './service.ts';
+import { SETTINGS_OPERATIONS } from './settings.ts';
 
 /** The dependencies of all operations. */
-export interface ApiDeps extends ResourceDeps, FeedDeps, OAuthDeps, ServiceDeps, AdminApiDeps {
+export interface ApiDeps
+  extends ResourceDeps,
+    AccountMemberDeps,
+    FeedDeps,
+    OAuthDeps,
+    ServiceDeps,
+    AdminApiDeps {
   readonly store: ResourceDeps['store'] & FeedDeps['store'] & ServiceDeps['store'] & AdminApiDeps['store'];
 }
 
@@ -18,6 +27,9 @@ export interface ApiDeps extends ResourceDeps, FeedDeps, OAuthDeps, ServiceDeps,
 export const OPERATIONS: readonly Operation<ApiDeps>[] = [
   ...RESOURCES.flatMap(operationsOf),
   WRITE_BATCH,
+  ...SETTINGS_OPERATIONS,
+  ...MAPPING_OPERATIONS,
+  ...ACCOUNT_MEMBER_OPERATIONS,
   ...FEED_OPERATIONS,
   ...OAUTH_OPERATIONS,
   ...SERVICE_OPERATIONS,

@@ -23,7 +23,7 @@ export interface ListDeps extends RecordDeps {
 }
 
 const NOT_FOUND = faultReply('not_found');
-const NO_FILTER: ParsedFilter = Object.freeze([]);
+export const NO_FILTER: ParsedFilter = Object.freeze([]);
 
 /**
  * A list of a collection: authentication (401), scope (403), path (404), query (400), the page (404 if the parent does not

@@ -1,12 +1,5 @@
 import type { Uuid } from '../../domain/id.ts';
-import {
-  type AnyRecord,
-  isVisible,
-  type Key,
-  type Member,
-  membersOf,
-  type Resource,
-} from '../../domain/resource.ts';
+import { type AnyRecord, type Key, type Member, type Resource, shownMembers } from '../../domain/resource.ts';
 import { selfLinkTexts } from './links.ts';
 
 /** Part of every ETag. Increase it when the serialization of an unchanged record changes. */
@@ -77,7 +70,7 @@ export function itemPresenterOf(
 }
 
 function dataOf(resource: Resource, relationships: readonly Piece[][]): Piece[][] {
-  const visible = membersOf(resource).filter(isVisible);
+  const visible = shownMembers(resource);
   const within = (place: Member['annotation']['within']) =>
     members(visible.filter(({ annotation }) => annotation.within === place));
   return [

@@ -102,8 +102,8 @@ function dependenciesReply(code: FaultCode, fieldErrors: readonly FieldError[]):
 }
 
 /** Clients compare the detail of a rejected filter (docs/wire.md#filters). */
-function detailOf(code: FaultCode, { field, rule }: FieldError): string {
-  return code === 'malformed_filter' ? `${FAULTS[code].detail}: ${rule}` : `${field}: ${rule}`;
+function detailOf(code: FaultCode, { field, rule, detail = `${field}: ${rule}` }: FieldError): string {
+  return code === 'malformed_filter' ? `${FAULTS[code].detail}: ${rule}` : detail;
 }
 
 /** A JSON pointer (RFC 6901); the empty one points to the whole body. */

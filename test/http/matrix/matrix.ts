@@ -12,6 +12,7 @@ import {
 } from '../../support/openapi_client.ts';
 import { openValidRequests, type ValidRequests } from '../../support/openapi_requests.ts';
 import { type Service, startService } from '../../support/service.ts';
+import { createSettingsRealms, type SettingsRealms } from '../../support/settings_realms.ts';
 import { openStates } from './states.ts';
 import type { Table } from './table.ts';
 
@@ -42,6 +43,16 @@ interface MatrixContext {
   readonly world: ValidRequests;
   readonly send: (operation: Operation, sent: OperationRequest) => Promise<string>;
   readonly tokenOf: (scope: string, realms: Realms) => Promise<string | undefined>;
+  /** The realm of an operation whose path names none. */
+  readonly realmNamedBy: (operation: Operation) => Promise<string>;
+}
+
+/** The realm that is looked up for an operation. */
+function settingsRealmOf(path: string, { buyers, merchants, accounts }: SettingsRealms): Uuid | undefined {
+  if (path.includes('/v2/account-members') || path.endsWith('/v2/settings/account-authentication'))
+    return accounts;
+  if (path.endsWith('/v2/settings/customer-authentication')) return buyers;
+  return path.includes('/v2/merchant-realm-mappings') ? merchants : undefined;
 }
 
 export async function computeMatrix(): Promise<Matrix> {
@@ -52,6 +63,7 @@ export async function computeMatrix(): Promise<Matrix> {
     consoleProvider.settings,
   );
   try {
+    const realms = await createSettingsRealms(service.db);
     const document = (await (await service.get('/openapi.json')).json()) as JsonObject;
     const operations = operationsOf(document);
     const caller = openOperationClient(document);
@@ -65,11 +77,17 @@ export async function computeMatrix(): Promise<Matrix> {
     });
     const send = async (operation: Operation, sent: OperationRequest): Promise<string> => {
       const { status, text } = await caller.send(operation, sent);
-      const realm = realmOf(operation, sent) ?? (await anyRealm({ operations, world }));
-      const isHidden = status === 200 && isOfRealms(operation) && !text.includes(realm);
+      const realm = realmOf(operation, sent) ?? (await context.realmNamedBy(operation));
+      // An account member does not name its realm.
+      const shown = operation.path.includes('/v2/account-members') ? realms.member : realm;
+      const isHidden = status === 200 && isOfRealms(operation) && !text.includes(shown);
       return isHidden ? '200 hidden' : String(status);
     };
-    const context = { service, world, send, tokenOf: openTokensOf(service) };
+    const context: MatrixContext = {
+      ...{ service, world, send, tokenOf: openTokensOf(service) },
+      realmNamedBy: async ({ path }) =>
+        settingsRealmOf(path, realms) ?? (await anyRealm({ operations, world })),
+    };
     const rights = await rightsOf(operations, context);
     return { operations, rights, tokens: await tokensOf(operations, context) };
   } finally {
@@ -103,7 +121,7 @@ async function rightsOf(operations: readonly Operation[], context: MatrixContext
     }
     for (const scope of SCOPES) {
       const cells = new Map<string, string>();
-      for (const [column, realms] of await realmsFor(operation, operations, context)) {
+      for (const [column, realms] of await realmsFor(operation, context)) {
         const token = await context.tokenOf(scope, realms);
         cells.set(column, token === undefined ? UNGRANTABLE : await send(token));
       }
@@ -143,11 +161,9 @@ function senderOf(
 
 async function realmsFor(
   operation: Operation,
-  operations: readonly Operation[],
-  { world }: MatrixContext,
+  { world, realmNamedBy }: MatrixContext,
 ): Promise<readonly [column: string, realms: Realms][]> {
-  const realm =
-    realmOf(operation, await world.validRequest(operation)) ?? (await anyRealm({ operations, world }));
+  const realm = realmOf(operation, await world.validRequest(operation)) ?? (await realmNamedBy(operation));
   return [
     ['inside', new Set([realm as Uuid])],
     ['outside', new Set([OTHER_REALM])],
@@ -155,7 +171,13 @@ async function realmsFor(
   ];
 }
 
-const isOfRealms = ({ path, scopes }: Operation) => scopes !== undefined && path.includes('/v2/');
+/** Whether an operation is about the installation, as settings or as a store, and not about a realm. */
+export function isOfInstallation({ path }: Pick<Operation, 'path'>): boolean {
+  return /\/v2\/(?:settings|stores(?:\/\{store_id\})?)$/.test(path);
+}
+
+const isOfRealms = (operation: Operation) =>
+  operation.scopes !== undefined && operation.path.includes('/v2/') && !isOfInstallation(operation);
 
 /** The realm that a request names. */
 function realmOf({ path }: Operation, sent: OperationRequest): string | undefined {

@@ -84,6 +84,10 @@ create index act_of_user on act (realm_id, user_id, seq) where user_id is not nu
 drop index idempotency_ordinal;
 create index idempotency_ordinal on idempotency (realm_id, client_id, ordinal);
 
+-- The prefix of the merchant realm mapping. A release before this one leaves it as it is.
+
+alter table realm add column prefix text collate "C";
+
 -- Secrets of the installation, sealed by the master key.
 
 create table instance_secret (

@@ -1,0 +1,255 @@
+import { z } from 'zod';
+import type { PresetOrigin } from '../../directory/presets.ts';
+import type { SettingsRealms } from '../../directory/settings_realms.ts';
+import { mayAccessRealm, type Principal } from '../../domain/principal.ts';
+import type { AnyRecord, RecordOf } from '../../domain/resource.ts';
+import { realm } from '../../domain/resources.ts';
+import { exampleIdOf, INSTALLATION } from '../openapi/examples.ts';
+import { HEADERS, jsonContent } from '../openapi/responses.ts';
+import { idSchema, link } from '../openapi/schemas.ts';
+import { authenticate } from '../pipeline/bearer.ts';
+import type { Call, Stage } from '../pipeline/call.ts';
+import { selfLinks } from '../pipeline/links.ts';
+import type { Operation } from '../pipeline/operation.ts';
+import { permit, RECORD_CACHING, type RecordDeps, shedLoad } from '../pipeline/pipeline.ts';
+import { faultReply, JSON_TYPE, type Reply } from '../server/reply.ts';
+
+/** The dependencies of settings. */
+export interface SettingsDeps extends RecordDeps {
+  readonly settingsRealms: SettingsRealms;
+  /** The default page length. */
+  readonly pageLength: number;
+}
+
+/** `settings:read` permits reading settings, `settings:write` changing them. */
+export const SETTINGS_SCOPE = 'settings';
+export const SETTINGS_TAG = 'settings';
+
+type Place = Pick<SettingsDeps, 'baseUrl' | 'installation' | 'pageLength'>;
+
+/** A read of settings, described once. */
+interface SettingsDescription {
+  readonly name: string;
+  readonly path: string;
+  readonly summary: string;
+  readonly schema: () => z.ZodType;
+  /** The realm that the settings name, which the caller must be permitted to access (404). */
+  readonly origin?: PresetOrigin;
+  /** A parameter of the path that must be the ID of the installation (404). */
+  readonly installationParameter?: string;
+  readonly body: (place: Place, named: AnyRecord) => object;
+}
+
+const NOT_FOUND = faultReply('not_found');
+
+function settingsOperation(described: SettingsDescription): Operation<SettingsDeps> {
+  const { name, path, summary, schema, origin, installationParameter: parameter, body } = described;
+  return {
+    name,
+    method: 'GET',
+    path,
+    access: { scope: `${SETTINGS_SCOPE}:read` },
+    stages: (deps) => [
+      ...shedLoad(deps.store.overloaded.get),
+      authenticate(deps.tokens, deps.limits),
+      permit(`${SETTINGS_SCOPE}:read`),
+      settingsStage(described, deps),
+    ],
+    document: ({ baseUrl }) => ({
+      summary,
+      tag: SETTINGS_TAG,
+      ...(parameter ? { path: z.object({ [parameter]: installationId() }) } : {}),
+      success: {
+        status: 200,
+        description: 'The settings.',
+        headers: { 'Cache-Control': HEADERS.cacheControl },
+        content: jsonContent(
+          schema(),
+          body({ baseUrl, installation: INSTALLATION, pageLength: 25 }, EXAMPLE_REALM),
+        ),
+      },
+      faults: origin || parameter ? ['not_found'] : [],
+      headers: ['X-Request-Id'],
+    }),
+  };
+}
+
+function settingsStage(described: SettingsDescription, deps: SettingsDeps): Stage {
+  const { origin, installationParameter: parameter, body } = described;
+  return async (call) => {
+    if (parameter && call.params[parameter]?.toLowerCase() !== deps.installation) return NOT_FOUND;
+    const named = origin && (await accessibleRealm(call, await deps.settingsRealms.find(origin)));
+    if (origin && !named) return NOT_FOUND;
+    return settingsReply(body(deps, named ?? EXAMPLE_REALM));
+  };
+}
+
+/** The realm, unless the caller may not access it. */
+export function accessibleRealm(call: Call, named: AnyRecord | undefined): AnyRecord | undefined {
+  if (!named || mayAccessRealm(call.principal as Principal, named.id)) return named;
+  call.refused = 'realm outside the list';
+  return undefined;
+}
+
+export function settingsReply(body: object): Reply {
+  const headers = { 'Content-Type': JSON_TYPE, 'Cache-Control': RECORD_CACHING };
+  return { status: 200, headers, body: JSON.stringify(body) };
+}
+
+/** The realm of every example. */
+export const EXAMPLE_REALM = {
+  id: exampleIdOf(realm),
+  duplicate_email_policy: 'allowed',
+} as Partial<RecordOf<typeof realm>> as AnyRecord;
+
+function installationId() {
+  return idSchema.meta({ param: { description: 'The ID of the installation.', example: INSTALLATION } });
+}
+
+/** The settings of account members. Those of the later sign-in have their defaults. */
+const accountSettings = z.strictObject({
+  enable_self_signup: z.boolean().default(false),
+  auto_create_account_for_account_members: z.boolean().default(true),
+  account_member_self_management: z.enum(['disabled', 'update_only']).default('disabled'),
+  account_management_authentication_token_timeout_secs: z.int().min(60).max(86_400).default(86_400),
+});
+
+const DEFAULT_ACCOUNT_SETTINGS = accountSettings.parse({});
+
+const ACCOUNT_TYPE = 'account_authentication_settings';
+const CUSTOMER_TYPE = 'customer-authentication-settings';
+
+const ACCOUNT_SETTINGS: SettingsDescription = {
+  name: 'get-account-authentication-settings',
+  path: '/v2/settings/account-authentication',
+  summary: 'Get the settings of account members, and their realm.',
+  origin: ACCOUNT_TYPE,
+  schema: () =>
+    z
+      .strictObject({
+        data: z.strictObject({
+          id: idSchema,
+          type: z.literal(ACCOUNT_TYPE),
+          ...accountSettings.shape,
+          relationships: z.strictObject({ authentication_realm: relationship('authentication_realm') }),
+          meta: z.strictObject({ client_id: z.literal('account-management') }),
+        }),
+        links: z.strictObject({ self: link }),
+      })
+      .meta({ id: ACCOUNT_TYPE }),
+  body: (place, named) => ({
+    data: {
+      id: place.installation,
+      type: ACCOUNT_TYPE,
+      ...DEFAULT_ACCOUNT_SETTINGS,
+      relationships: { authentication_realm: { data: realmLink(place, named, 'authentication_realm') } },
+      meta: { client_id: 'account-management' },
+    },
+    links: { self: `${place.baseUrl}/v2/settings/account-authentication` },
+  }),
+};
+
+const CUSTOMER_SETTINGS: SettingsDescription = {
+  name: 'get-customer-authentication-settings',
+  path: '/v2/settings/customer-authentication',
+  summary: 'Get the realm of customers.',
+  origin: CUSTOMER_TYPE,
+  schema: () =>
+    z
+      .strictObject({
+        data: z.strictObject({
+          id: idSchema,
+          type: z.literal(CUSTOMER_TYPE),
+          relationships: z.strictObject({
+            'authentication-realm': relationship('authentication-realm', {
+              duplicate_email_policy: z.enum(['allowed', 'api_only']),
+            }),
+          }),
+          meta: z.strictObject({ client_id: z.literal('customers') }),
+        }),
+      })
+      .meta({ id: CUSTOMER_TYPE }),
+  body: (place, named) => ({
+    data: {
+      id: place.installation,
+      type: CUSTOMER_TYPE,
+      relationships: {
+        'authentication-realm': {
+          data: {
+            ...realmLink(place, named, 'authentication-realm'),
+            duplicate_email_policy: named.duplicate_email_policy,
+          },
+        },
+      },
+      meta: { client_id: 'customers' },
+    },
+  }),
+};
+
+/** A relationship with a realm. The two settings spell its type differently (docs/wire.md#settings). */
+function relationship(type: string, more: z.ZodRawShape = {}) {
+  const data = { id: idSchema, type: z.literal(type), links: z.strictObject({ self: link }), ...more };
+  return z.strictObject({ data: z.strictObject(data) });
+}
+
+function realmLink({ baseUrl }: Place, { id }: AnyRecord, type: string) {
+  return { id, type, links: { self: selfLinks(realm, baseUrl)([id]) } };
+}
+
+const GENERAL_SETTINGS: SettingsDescription = {
+  name: 'get-settings',
+  path: '/v2/settings',
+  summary: 'Get the ID of the installation, which stands for that of a store, and the default page length.',
+  schema: () =>
+    z
+      .strictObject({
+        data: z.strictObject({ id: idSchema, type: z.literal('settings'), page_length: z.int() }),
+        links: z.strictObject({ self: link }),
+      })
+      .meta({ id: 'settings' }),
+  body: ({ baseUrl, installation, pageLength }) => ({
+    data: { id: installation, type: 'settings', page_length: pageLength },
+    links: { self: `${baseUrl}/v2/settings` },
+  }),
+};
+
+const STORES = '/v2/stores';
+const links = () => z.strictObject({ self: link });
+const storeShape = { id: idSchema, type: z.literal('store'), name: z.literal('authrealm') };
+const storeOf = ({ installation }: Place) => ({ id: installation, type: 'store', name: 'authrealm' });
+const storeLinks = ({ baseUrl, installation }: Place) => ({ self: `${baseUrl}${STORES}/${installation}` });
+
+const LIST_STORES: SettingsDescription = {
+  name: 'list-stores',
+  path: STORES,
+  summary: 'List the one store: the installation.',
+  schema: () =>
+    z
+      .strictObject({
+        data: z.array(z.strictObject({ ...storeShape, links: links() })),
+        links: links(),
+      })
+      .meta({ id: 'store.page' }),
+  body: (place) => ({
+    data: [{ ...storeOf(place), links: storeLinks(place) }],
+    links: { self: `${place.baseUrl}${STORES}` },
+  }),
+};
+
+const STORE: SettingsDescription = {
+  name: 'get-store',
+  path: `${STORES}/:store_id`,
+  summary: 'Get the installation as a store.',
+  installationParameter: 'store_id',
+  schema: () => z.strictObject({ data: z.strictObject(storeShape), links: links() }).meta({ id: 'store' }),
+  body: (place) => ({ data: storeOf(place), links: storeLinks(place) }),
+};
+
+/** What clients read before anything else: which realm is for whom, and the ID of the store. */
+export const SETTINGS_OPERATIONS: readonly Operation<SettingsDeps>[] = [
+  ACCOUNT_SETTINGS,
+  CUSTOMER_SETTINGS,
+  GENERAL_SETTINGS,
+  LIST_STORES,
+  STORE,
+].map(settingsOperation);

@@ -1,0 +1,121 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test';
+import type { Uuid } from '../../src/domain/id.ts';
+import { realm, user } from '../../src/domain/resources.ts';
+import { systemClock } from '../../src/platform/clock.ts';
+import { errorsOf, insertRecord, realmMembers, type Service, startService } from '../support/service.ts';
+
+/** The users of the account realm in another form: docs/wire.md#account-members. */
+
+const MEMBERS = '/v2/account-members';
+const ACCOUNTS = systemClock.mintId();
+const OTHER = systemClock.mintId();
+
+let service: Service;
+let token: string;
+const users: Uuid[] = [];
+
+beforeAll(async () => {
+  service = await startService({ accountRealm: ACCOUNTS });
+  for (const id of [ACCOUNTS, OTHER]) await insertRecord(service.db, realm, [id], realmMembers);
+  for (const name of ['Ann', 'Ben', 'Cleo']) {
+    const id = systemClock.mintId();
+    await insertRecord(service.db, user, [ACCOUNTS, id], {
+      ...{ name: `${name} Banks`, email: `${name}@banks.com`.toLowerCase() },
+      ...{ given_name: name, middle_name: null, family_name: 'Banks', creation_status: 'COMPLETE' },
+    });
+    users.push(id);
+    await Bun.sleep(2);
+  }
+  token = await service.token('users:read users:write');
+});
+afterAll(() => service.stop());
+
+interface Page {
+  readonly data: readonly { readonly id: string }[];
+  readonly meta: object;
+  readonly links: Readonly<Record<string, string | null>>;
+}
+
+const list = async (query: string) =>
+  (await (await service.get(`${MEMBERS}?${query}`, token)).json()) as Page;
+const idsOf = ({ data }: Page) => data.map(({ id }) => id);
+
+test('an account member is a user of the account realm in another form', async () => {
+  const [ann] = users;
+  const path = `/v2/authentication-realms/${ACCOUNTS}/user-authentication-info/${ann}`;
+  const { data: record } = (await (await service.get(path, token)).json()) as {
+    data: { meta: { created_at: string; updated_at: string } };
+  };
+  const { created_at, updated_at } = record.meta;
+  const member = {
+    id: ann,
+    type: 'account_member',
+    name: 'Ann Banks',
+    email: 'ann@banks.com',
+    given_name: 'Ann',
+    middle_name: null,
+    family_name: 'Banks',
+    meta: { timestamps: { created_at, updated_at } },
+  };
+  const links = { self: `${service.url}${MEMBERS}/${ann}` };
+  const single = await service.get(`${MEMBERS}/${ann?.toUpperCase()}`, token);
+  expect([single.status, await single.json()]).toEqual([200, { data: member, links }]);
+  expect((await list('filter=eq(given_name,ann)')).data).toEqual([{ ...member, links }] as never);
+});
+
+test('the list has the pages, the filter, the order and the total of the list of users', async () => {
+  const [ann, ben, cleo] = users;
+  const first = await list('page%5Blimit%5D=2');
+  expect(idsOf(first)).toEqual([cleo, ben] as string[]);
+  expect(first.meta).toEqual({
+    page: { limit: 2, offset: 0, current: 1, total: 2 },
+    results: { total: 3 },
+  });
+  expect(first.links).toMatchObject({
+    current: `${service.url}${MEMBERS}?page%5Blimit%5D=2&page%5Boffset%5D=0`,
+    next: `${service.url}${MEMBERS}?page%5Blimit%5D=2&page%5Boffset%5D=2`,
+    prev: null,
+  });
+  const second = (await (await service.get(first.links.next ?? '', token)).json()) as Page;
+  expect([idsOf(second), second.links.next]).toEqual([[ann] as string[], null]);
+  expect(idsOf(await list('sort=created_at&filter=like(email,*@banks.com)'))).toEqual(users);
+  const followed = await list('page%5Blimit%5D=2&page%5Bafter%5D=');
+  const rest = (await (await service.get(followed.links.next ?? '', token)).json()) as Page;
+  expect(idsOf(rest)).toEqual([ann] as string[]);
+  expect(idsOf(await list('page%5Boffset%5D=100'))).toEqual([]);
+});
+
+test('an invalid filter, sort or page is 400', async () => {
+  for (const query of ['filter=none(', 'filter=eq(subject,x)', 'sort=name', 'page%5Blimit%5D=101']) {
+    const answer = await service.get(`${MEMBERS}?${query}`, token);
+    expect([query, answer.status]).toEqual([query, 400]);
+    expect((await errorsOf(answer)).length).toBe(1);
+  }
+});
+
+test('a user of another realm, an unknown ID and a malformed one are 404', async () => {
+  const stranger = systemClock.mintId();
+  await insertRecord(service.db, user, [OTHER, stranger], {
+    ...{ name: 'Dan', email: 'dan@banks.com', given_name: null, middle_name: null, family_name: null },
+    creation_status: 'COMPLETE',
+  });
+  for (const id of [stranger, systemClock.mintId(), 'none'])
+    expect((await service.get(`${MEMBERS}/${id}`, token)).status).toBe(404);
+});
+
+test('account members need users:read of the account realm', async () => {
+  const other = await service.token('users:read', new Set([OTHER]));
+  const inside = await service.token('users:read', new Set([ACCOUNTS]));
+  const settings = await service.token('settings:read users:write');
+  for (const path of [MEMBERS, `${MEMBERS}/${users[0]}`]) {
+    const statuses = [other, inside, settings].map(async (each) => (await service.get(path, each)).status);
+    expect(await Promise.all(statuses)).toEqual([404, 200, 403]);
+  }
+});
+
+test('account members cannot be written', async () => {
+  const data = { data: { type: 'account_member', name: 'Eve', email: 'eve@banks.com' } };
+  expect((await service.post(MEMBERS, token, data)).status).toBe(405);
+  expect((await service.put(`${MEMBERS}/${users[0]}`, token, data)).status).toBe(405);
+  expect((await service.del(`${MEMBERS}/${users[0]}`, token)).status).toBe(405);
+});
