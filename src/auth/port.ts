@@ -2,6 +2,7 @@ import type { MaybePromise } from '../directory/store.ts';
 import type { AuditEntry } from '../domain/audit_entry.ts';
 import type { Revision } from '../domain/id.ts';
 import type { Realms, Scopes } from '../domain/principal.ts';
+import type { Rate } from '../domain/token_buckets.ts';
 
 /**
  * An API client, which may request tokens. Instants are milliseconds since the epoch; secrets are SHA-256
@@ -12,7 +13,10 @@ export interface Client {
   readonly name: string;
   readonly scopes: Scopes;
   readonly realms: Realms;
+  /** Of a public client, which has no secret: what each address may send with its tokens and to get them. */
+  readonly ratePerAddress?: Rate | undefined;
   readonly disabledAt: number | undefined;
+  /** Of a public client: random bytes, so that no secret matches in a release without public clients. */
   readonly secretDigest: Uint8Array;
   /** The digest before the last rotation, and until when it is accepted. */
   readonly previous: { readonly digest: Uint8Array; readonly expiresAt: number } | undefined;

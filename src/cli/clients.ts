@@ -1,7 +1,8 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { CLIENT_NAME } from '../auth/clients/clients.ts';
 import type { Uuid } from '../domain/id.ts';
-import { parseScopes, SCOPE_WORDS, type Scopes } from '../domain/principal.ts';
+import { PUBLIC_SCOPES, parseScopes, SCOPE_WORDS, type Scopes } from '../domain/principal.ts';
+import { parseRate } from '../domain/token_buckets.ts';
 import { givenMembers, openAdminCommands, realmsOption } from './admin_commands.ts';
 import type { CliContext } from './context.ts';
 import { realmIds } from './identifiers.ts';
@@ -11,6 +12,8 @@ interface ClientOptions {
   readonly scope?: Scopes;
   readonly realm?: readonly Uuid[];
   readonly allRealms?: true;
+  readonly public?: true;
+  readonly ratePerAddress?: string;
   readonly json?: true;
 }
 
@@ -31,11 +34,17 @@ export function addClientCommands(program: Command, context: CliContext): void {
   });
   client.addCreate<ClientOptions>(
     client
-      .command('create', 'create a client and show its secret once')
+      .command('create', 'create a client and show its secret once; a public client has none')
       .requiredOption('--name <NAME>', 'display name', clientName)
       .requiredOption('--scope <SCOPES>', SCOPE_HELP, scopes)
-      .option('--realm <ID>', `${REALM_HELP} (default: all realms)`, realmIds),
-    ({ name, scope, realm = '*' }) => ({ name, scopes: [...(scope ?? [])], realms: realm }),
+      .option('--realm <ID>', `${REALM_HELP} (default: all realms)`, realmIds)
+      .option('--public', PUBLIC_HELP)
+      .option('--rate-per-address <N/SECONDS>', RATE_HELP, rate),
+    ({ name, scope, realm = '*', public: isPublic, ratePerAddress }) => ({
+      ...{ name, scopes: [...(scope ?? [])], realms: realm },
+      ...(isPublic ? { is_public: true } : {}),
+      ...(ratePerAddress === undefined ? {} : { rate_per_address: ratePerAddress }),
+    }),
   );
   client.addList();
   client
@@ -45,9 +54,13 @@ export function addClientCommands(program: Command, context: CliContext): void {
     .option('--scope <SCOPES>', SCOPE_HELP, scopes)
     .option('--realm <ID>', REALM_HELP, realmIds)
     .option('--all-realms', 'allow all realms')
+    .option('--rate-per-address <N/SECONDS>', RATE_HELP, rate)
     .action(
-      client.showing('update', ({ name, scope, ...options }: ClientOptions) =>
-        givenMembers({ name, scopes: scope && [...scope], realms: realmsOption(options) }),
+      client.showing('update', ({ name, scope, ratePerAddress, ...options }: ClientOptions) =>
+        givenMembers({
+          ...{ name, scopes: scope && [...scope], realms: realmsOption(options) },
+          rate_per_address: ratePerAddress,
+        }),
       ),
     );
   client.addChanges();
@@ -55,6 +68,15 @@ export function addClientCommands(program: Command, context: CliContext): void {
 
 export const SCOPE_HELP = `scopes, separated by spaces: ${SCOPE_WORDS.join(', ')}`;
 const REALM_HELP = 'limit the client to this realm; separate several by spaces or repeat the option';
+
+const PUBLIC_HELP = `without a secret, for grant_type=implicit: at most ${[...PUBLIC_SCOPES].join(' and ')}, with --realm and --rate-per-address`;
+const RATE_HELP = 'limit of a public client for each client address: N requests in SECONDS';
+
+function rate(raw: string): string {
+  if (!parseRate(raw))
+    throw new InvalidArgumentError('Expected a number of requests and a number of seconds, such as 60/60.');
+  return raw;
+}
 
 function clientName(raw: string): string {
   const [issue] = CLIENT_NAME.safeParse(raw).error?.issues ?? [];

@@ -1,5 +1,6 @@
 import type { Uuid } from './id.ts';
 import { RESOURCES } from './resources.ts';
+import type { Rate } from './token_buckets.ts';
 
 /** Resources that have children, the lowest first. */
 const PARENTS = RESOURCES.filter((resource) =>
@@ -67,6 +68,8 @@ export interface Principal {
   readonly clientId: string;
   readonly scopes: Scopes;
   readonly realms: Realms;
+  /** Of a public client: the rate of each address. */
+  readonly ratePerAddress?: Rate | undefined;
 }
 
 /**
@@ -83,6 +86,9 @@ export function mayAccessRealm(principal: Principal, realm: Uuid): boolean {
 
 /** Scopes beyond single realms: only a client with all realms may hold them. */
 export const INSTALLATION_SCOPES: Scopes = new Set(['admin']);
+
+/** All that a public client may hold: anybody can get its tokens (docs/guides/clients-and-tokens.md#public-clients). */
+export const PUBLIC_SCOPES: Scopes = new Set(['settings:read', 'profiles:read']);
 
 /** Whether one client may hold these rights together. */
 export function areGrantable(scopes: Scopes, realms: Realms): boolean {

@@ -19,8 +19,8 @@ export function parseBootstrapClient(path: string, text: string): ClientSpec {
   const scopes = parseScopes(spec.scope);
   if (!scopes) throw new Refusal(`${path}: scope names a scope that does not exist`);
   const realms = spec.realms === '*' ? '*' : new Set(spec.realms.map((raw) => realmId(raw, path)));
-  const rule = brokenRightsRule({ scopes, realms });
-  if (rule !== undefined) throw new Refusal(`${path}: ${rule}`);
+  const broken = brokenRightsRule({ scopes, realms });
+  if (broken) throw new Refusal(`${path}: ${broken.rule}`);
   return { clientId, secret, name, scopes, realms };
 }
 

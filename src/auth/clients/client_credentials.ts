@@ -2,7 +2,7 @@ import type { GrantFaultCode } from '../../domain/fault.ts';
 import type { Clock } from '../../domain/id.ts';
 import type { Client } from '../port.ts';
 import type { AuthCache } from '../tokens/auth_cache.ts';
-import { isSecretOf } from './clients.ts';
+import { isPublic, isSecretOf } from './clients.ts';
 
 /** An error response of the token endpoint (RFC 6749, 5.2). */
 export interface OAuthError {
@@ -45,5 +45,24 @@ export function openClientCredentials(cache: AuthCache, clock: Pick<Clock, 'now'
       return client ? { ...error, clientId } : error;
     }
     return client;
+  };
+}
+
+/**
+ * The public client of a request without a secret. Any other ID gets the same answer, whether a client has it or not; the access
+ * table is read once more before, as for credentials.
+ */
+export function openPublicClients(cache: AuthCache): AuthenticateClient {
+  const usable = (client: Client | undefined) =>
+    client && isPublic(client) && client.disabledAt === undefined ? client : undefined;
+  return async ({ clientId }) => {
+    if (clientId === undefined) return oauthError('invalid_request', 'client_id is missing');
+    const known = usable((await cache.fresh()).client(clientId));
+    if (known) return known;
+    const client = (await cache.recent()).client(clientId);
+    const found = usable(client);
+    if (found) return found;
+    const error = oauthError('unsupported_grant_type', 'grant_type implicit is for public clients only');
+    return client ? { ...error, clientId } : error;
   };
 }

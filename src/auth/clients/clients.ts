@@ -5,7 +5,7 @@ import {
   type AuditEntry,
   createAuditEntry,
 } from '../../domain/audit_entry.ts';
-import { Fault, Refusal } from '../../domain/fault.ts';
+import { Fault, type FieldError, Refusal } from '../../domain/fault.ts';
 import type { Clock, Revision } from '../../domain/id.ts';
 import {
   assertFound,
@@ -14,8 +14,9 @@ import {
   deleteManaged,
   type Edit,
 } from '../../domain/managed.ts';
-import { areGrantable, type Realms, type Scopes } from '../../domain/principal.ts';
+import { areGrantable, PUBLIC_SCOPES, type Realms, type Scopes } from '../../domain/principal.ts';
 import { text } from '../../domain/text/text.ts';
+import { type Rate, rateText } from '../../domain/token_buckets.ts';
 import type { AuthStore, Client } from '../port.ts';
 
 const SECRET_BYTES = 32;
@@ -30,6 +31,8 @@ export const CLIENT_ID_PATTERN = /^[A-Za-z0-9._~-]{1,64}$/;
 export interface ClientRights {
   readonly scopes: Scopes;
   readonly realms: Realms;
+  /** Makes the client public. */
+  readonly ratePerAddress?: Rate | undefined;
 }
 
 /** A client with its new secret; the secret is known only now. */
@@ -55,20 +58,33 @@ export function isSecretOf(client: Client | undefined, secret: string, now: numb
   const isCurrent = timingSafeEqual(digest, client?.secretDigest ?? NO_DIGEST);
   const isPrevious = timingSafeEqual(digest, client?.previous?.digest ?? NO_DIGEST);
   const overlaps = (client?.previous?.expiresAt ?? 0) > now;
-  return client !== undefined && client.disabledAt === undefined && (isCurrent || (isPrevious && overlaps));
+  const isAccepted = isCurrent || (isPrevious && overlaps);
+  return client !== undefined && !isPublic(client) && client.disabledAt === undefined && isAccepted;
+}
+
+/** Whether a client has no secret: whoever knows its ID gets its tokens. */
+export function isPublic({ ratePerAddress }: Pick<Client, 'ratePerAddress'>): boolean {
+  return ratePerAddress !== undefined;
 }
 
 /** The rule that these rights break; undefined for valid rights. */
-export function brokenRightsRule({ scopes, realms }: ClientRights): string | undefined {
-  if (scopes.size === 0) return 'a client needs at least one scope';
-  return areGrantable(scopes, realms)
+export function brokenRightsRule(rights: ClientRights): FieldError | undefined {
+  const { scopes, realms } = rights;
+  if (scopes.size === 0) return { field: 'data.scopes', rule: 'a client needs at least one scope' };
+  if (!areGrantable(scopes, realms)) return { field: 'data.scopes', rule: ADMIN_REACHES_ALL };
+  if (!isPublic(rights)) return undefined;
+  if (realms === '*') return { field: 'data.realms', rule: 'a public client needs named realms' };
+  return [...scopes].every((scope) => PUBLIC_SCOPES.has(scope))
     ? undefined
-    : 'the scope admin reaches every realm: a client that holds it cannot be limited to some realms';
+    : { field: 'data.scopes', rule: `a public client holds at most ${[...PUBLIC_SCOPES].join(' and ')}` };
 }
 
+const ADMIN_REACHES_ALL =
+  'the scope admin reaches every realm: a client that holds it cannot be limited to some realms';
+
 function assertGrantable(rights: ClientRights): void {
-  const rule = brokenRightsRule(rights);
-  if (rule !== undefined) throw new Fault('conflict', [{ field: 'data.scopes', rule }]);
+  const broken = brokenRightsRule(rights);
+  if (broken) throw new Fault('conflict', [broken]);
 }
 
 /** Builds a client without storing it. Throws Fault `conflict` for invalid rights. */
@@ -78,21 +94,37 @@ export function draftClient(
   clock: Clock,
   options: { readonly clientId?: string; readonly secret?: string } = {},
 ): IssuedClient {
-  assertGrantable(rights);
   const secret = options.secret ?? mintClientSecret(clock);
+  const client = newClient(name, rights, digestSecret(secret), clock);
+  return { client: { ...client, clientId: options.clientId ?? client.clientId }, secret };
+}
+
+function newClient(name: string, rights: ClientRights, secretDigest: Uint8Array, clock: Clock): Client {
+  assertGrantable(rights);
   const now = clock.now();
-  const client: Client = {
-    clientId: options.clientId ?? clock.mintId(),
+  return {
+    clientId: clock.mintId(),
     name,
     ...rights,
     disabledAt: undefined,
-    secretDigest: digestSecret(secret),
+    secretDigest,
     previous: undefined,
     createdAt: now,
     updatedAt: now,
     revision: clock.mintRevision(),
   };
-  return { client, secret };
+}
+
+/** Creates a public client. Rejects with Fault `conflict` for rights that it may not hold. */
+export async function createPublicClient(
+  store: AuthStore,
+  name: string,
+  rights: ClientRights & { readonly ratePerAddress: Rate },
+  auditContext: AuditContext,
+): Promise<Client> {
+  const client = newClient(name, rights, auditContext.randomBytes(SECRET_BYTES), auditContext);
+  await store.insertClient(client, creationEntry(client, auditContext));
+  return client;
 }
 
 export async function createClient(
@@ -115,11 +147,12 @@ function creationEntry(client: Client, auditContext: AuditContext): AuditEntry {
 }
 
 /** State in the audit log: the rights, and never a secret. */
-function auditState({ name, scopes, realms, disabledAt }: Client) {
+function auditState({ name, scopes, realms, ratePerAddress, disabledAt }: Client) {
   return {
     name,
     scope: [...scopes].join(' '),
     realms: realms === '*' ? realms : [...realms],
+    ...(ratePerAddress ? { rate_per_address: rateText(ratePerAddress) } : {}),
     is_disabled: disabledAt !== undefined,
   };
 }
@@ -135,9 +168,15 @@ export async function listClients(store: AuthStore): Promise<readonly Client[]> 
   return (await store.state(undefined))?.clients ?? [];
 }
 
+/** A secret that becomes public, or an ID that was public and gets a secret, would surprise its callers. */
+const PUBLIC_FOR_GOOD: FieldError = {
+  field: 'data.rate_per_address',
+  rule: 'cannot make a client public or confidential: create another one',
+};
+
 export type ClientEdit = Edit<
   Client,
-  Partial<Pick<Client, 'name' | 'scopes' | 'realms' | 'disabledAt' | 'secretDigest' | 'previous'>>
+  Partial<Pick<Client, 'name' | 'disabledAt' | 'secretDigest' | 'previous'> & ClientRights>
 >;
 
 /** Rejects with Fault `not_found`, or `conflict` for invalid rights. */
@@ -154,6 +193,7 @@ export async function changeClient(
       edit,
       async save(client, found) {
         assertGrantable(client);
+        if (isPublic(client) !== isPublic(found)) throw new Fault('conflict', [PUBLIC_FOR_GOOD]);
         const detail = { before: auditState(found), after: auditState(client) };
         const auditEntry = createAuditEntry(
           auditActionOf(found, client),
@@ -190,7 +230,8 @@ export function deleteClient(
 }
 
 /**
- * Generates a new secret; the old one stays valid during the overlap, so that callers can switch one by one.
+ * Generates a new secret; the old one stays valid during the overlap, so that callers can switch one by one. Rejects with
+ * Fault `conflict` for a public client.
  */
 export async function rotateSecret(
   store: AuthStore,
@@ -202,6 +243,8 @@ export async function rotateSecret(
   const expiresAt = auditContext.now() + overlapMs;
   const edit: ClientEdit = (found) => {
     assertRevision(found, seen);
+    if (isPublic(found))
+      throw new Fault('conflict', [{ field: 'id', rule: 'is a public client, which has no secret' }]);
     const previous = overlapMs > 0 ? { digest: found.secretDigest, expiresAt } : undefined;
     return { secretDigest: digestSecret(secret), previous };
   };

@@ -33,14 +33,14 @@ export interface CreatedConsoleLink {
  */
 export async function createConsoleLink(
   store: Pick<AuthStore, 'insertConsoleLink'>,
-  { label, ...rights }: ClientRights & { readonly label: string },
+  { label, ...rights }: Omit<ClientRights, 'ratePerAddress'> & { readonly label: string },
   auditContext: AuditContext,
 ): Promise<CreatedConsoleLink> {
   const [issue] = LINK_LABEL.safeParse(label).error?.issues ?? [];
   if (issue) throw new Refusal(`the label of a console link ${issue.message}`);
   const { scopes, realms } = rights;
-  const rule = brokenRightsRule(rights);
-  if (rule !== undefined) throw new Refusal(rule.replaceAll('client', 'link'));
+  const broken = brokenRightsRule(rights);
+  if (broken) throw new Refusal(broken.rule.replaceAll('client', 'link'));
   if (realms !== '*' && realms.size > LIMITS.tokenRealmsMax) {
     throw new Refusal(
       `a console link is limited to at most ${LIMITS.tokenRealmsMax} realms: name fewer realms, or allow all`,

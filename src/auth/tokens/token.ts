@@ -319,6 +319,7 @@ function principalWith(client: Client, claimed: ClaimedRights): Principal {
     clientId: client.clientId,
     scopes: intersectScopes(new Set(claimed.scope.split(' ')), client.scopes),
     realms: intersectRealms(claimed.realms, client.realms),
+    ratePerAddress: client.ratePerAddress,
   };
   lastPrincipal.set(client, { claimed, principal });
   return principal;

@@ -17,15 +17,21 @@ export type GrantToken = (
   from: RequestOrigin,
 ) => Promise<TokenGrantResult>;
 
-/** Undefined for the one supported grant type, client credentials (RFC 6749, 4.4); else the error. */
+/**
+ * The grant types: client credentials (RFC 6749, 4.4); and what existing clients call `implicit`, a request by a public client at
+ * the token endpoint (docs/wire.md#tokens).
+ */
+export const GRANT_TYPES = ['client_credentials', 'implicit'] as const;
+
+/** Undefined for a supported grant type; else the error. */
 export function checkGrantType(grantType: string | undefined): OAuthError | undefined {
   if (grantType === undefined) return oauthError('invalid_request', 'grant_type is missing');
-  if (grantType === 'client_credentials') return undefined;
-  return oauthError('unsupported_grant_type', 'the only grant_type is client_credentials');
+  if (GRANT_TYPES.some((type) => type === grantType)) return undefined;
+  return oauthError('unsupported_grant_type', `grant_type must be ${GRANT_TYPES.join(' or ')}`);
 }
 
 /**
- * The client credentials grant (RFC 6749, 4.4). A token is returned only after `note` has logged its grant.
+ * Grants to an authenticated client, or to a public one. A token is returned only after `note` has logged its grant.
  */
 export function openTokenGrants(
   tokens: Pick<Tokens, 'mint'>,

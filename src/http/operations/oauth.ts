@@ -1,7 +1,8 @@
 import { z } from 'zod';
+import { isPublic } from '../../auth/clients/clients.ts';
 import type { IntrospectionAndRevocation } from '../../auth/tokens/introspection.ts';
 import type { IssuedToken } from '../../auth/tokens/token.ts';
-import { checkGrantType, type GrantToken } from '../../auth/tokens/token_grant.ts';
+import { checkGrantType, GRANT_TYPES, type GrantToken } from '../../auth/tokens/token_grant.ts';
 import { GRANT_FAULTS } from '../../domain/fault.ts';
 import { ALWAYS, fixedHeader, HEADERS, header, jsonContent } from '../openapi/responses.ts';
 import { errorsShape, lazyComponent, link } from '../openapi/schemas.ts';
@@ -21,9 +22,11 @@ function tokenEndpoint({ grant, ...entrance }: OAuthDeps): CallHandler {
   const read = {
     parameters: ['grant_type', 'scope'] as const,
     refuse: (value: (name: 'grant_type') => string | undefined) => checkGrantType(value('grant_type')),
+    isPublic: (value: (name: 'grant_type') => string | undefined) => value('grant_type') === 'implicit',
   };
   return formEndpoint(read, entrance, async ({ call, client, value }) => {
-    const limited = entrance.limits.grants?.(client.clientId);
+    // The rate of a public client is that of each address: others could spend one of the whole client.
+    const limited = isPublic(client) ? undefined : entrance.limits.grants?.(client.clientId);
     if (limited) {
       call.refused = 'too many grants';
       return limited;
@@ -178,7 +181,7 @@ const granted = lazyComponent(() =>
       token_type: z.literal('Bearer'),
       expires_in: z.int().meta({ description: 'In seconds.' }),
       expires: z.int().meta({ description: 'Seconds since the epoch.' }),
-      identifier: z.literal('client_credentials'),
+      identifier: z.enum(GRANT_TYPES),
       scope: z.string(),
     })
     .meta({ id: 'Token' }),
@@ -194,10 +197,11 @@ const TOKEN = {
 };
 
 const GRANT = {
-  summary: 'Get an access token with client credentials, sent in the body or by HTTP Basic.',
+  summary:
+    'Get an access token with client credentials, sent in the body or by HTTP Basic; or, by a public client, with `implicit` and its ID.',
   form: () => ({
     schema: z.object({
-      grant_type: z.literal('client_credentials'),
+      grant_type: z.enum(GRANT_TYPES),
       ...credentials(),
       scope: z
         .string()

@@ -26,11 +26,14 @@ interface FormRules<P extends string> {
   readonly parameters: readonly P[];
   /** Rejects a request before the client is authenticated. */
   readonly refuse?: (value: Form<P>['value']) => GrantRefusalReply | undefined;
+  /** Whether the caller is a public client, which sends no secret. */
+  readonly isPublic?: (value: Form<P>['value']) => boolean;
 }
 
 /** The dependencies of a form endpoint. */
 export interface FormDeps extends OperationDeps {
   readonly authenticateClient: AuthenticateClient;
+  readonly identifyPublicClient: AuthenticateClient;
   readonly limits: RateLimits;
 }
 
@@ -54,8 +57,8 @@ export const NO_STORE = {
  * by address, a right one by client, before the request is answered.
  */
 export function formEndpoint<P extends string>(
-  { parameters, refuse }: FormRules<P>,
-  { authenticateClient, limits, loopBudget }: FormDeps,
+  { parameters, refuse, isPublic }: FormRules<P>,
+  { authenticateClient, identifyPublicClient, limits, loopBudget }: FormDeps,
   answer: (request: FormRequest<P>) => Promise<Reply | GrantRefusalReply>,
 ): CallHandler {
   return async (call) => {
@@ -68,7 +71,8 @@ export function formEndpoint<P extends string>(
     await loopBudget.admit(call);
     const refusedForm = refuse?.(form.value);
     if (refusedForm) return refusalReply(refusedForm);
-    const client = await authenticateClient(form);
+    const identify = isPublic?.(form.value) ? identifyPublicClient : authenticateClient;
+    const client = await identify(form);
     if ('kind' in client) {
       call.refused = 'bad credentials';
       call.client = client.clientId;
@@ -76,7 +80,7 @@ export function formEndpoint<P extends string>(
       return refusalReply(client);
     }
     call.client = client.clientId;
-    const limited = limits.client?.(call, client.clientId);
+    const limited = limits.caller(call, client);
     if (limited) return limited;
     const answered = await answer({ call, client, value: form.value });
     return 'kind' in answered ? refusalReply(answered) : answered;

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { publicKeySet } from '../../auth/keys/signing.ts';
 import type { AuthCache } from '../../auth/tokens/auth_cache.ts';
+import { GRANT_TYPES } from '../../auth/tokens/token_grant.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { SCOPES } from '../../domain/principal.ts';
 import { fixedHeader, jsonContent } from '../openapi/responses.ts';
@@ -92,7 +93,8 @@ const keySet = serviceOperation<Pick<ServiceDeps, 'access'>>({
   },
 });
 
-const authMethods = () => z.array(z.enum(['client_secret_basic', 'client_secret_post']));
+const AUTH_METHODS = ['client_secret_basic', 'client_secret_post'] as const;
+const authMethods = () => z.array(z.enum(AUTH_METHODS));
 
 const metadata = () =>
   z.strictObject({
@@ -103,14 +105,14 @@ const metadata = () =>
     jwks_uri: link,
     scopes_supported: z.array(z.string()),
     response_types_supported: z.array(z.string()),
-    grant_types_supported: z.array(z.literal('client_credentials')),
-    token_endpoint_auth_methods_supported: authMethods(),
+    grant_types_supported: z.array(z.enum(GRANT_TYPES)),
+    token_endpoint_auth_methods_supported: z.array(z.enum([...AUTH_METHODS, 'none'])),
     revocation_endpoint_auth_methods_supported: authMethods(),
     introspection_endpoint_auth_methods_supported: authMethods(),
   });
 
 function metadataOf(issuer: string, scopes: readonly string[]): z.output<ReturnType<typeof metadata>> {
-  const methods: z.output<ReturnType<typeof authMethods>> = ['client_secret_basic', 'client_secret_post'];
+  const methods = [...AUTH_METHODS];
   return {
     issuer,
     token_endpoint: `${issuer}/oauth/access_token`,
@@ -119,8 +121,8 @@ function metadataOf(issuer: string, scopes: readonly string[]): z.output<ReturnT
     jwks_uri: `${issuer}/.well-known/jwks.json`,
     scopes_supported: [...scopes],
     response_types_supported: [],
-    grant_types_supported: ['client_credentials'],
-    token_endpoint_auth_methods_supported: methods,
+    grant_types_supported: [...GRANT_TYPES],
+    token_endpoint_auth_methods_supported: [...methods, 'none'],
     revocation_endpoint_auth_methods_supported: methods,
     introspection_endpoint_auth_methods_supported: methods,
   };

@@ -5,6 +5,7 @@ import {
   openTokenBuckets,
   type Rate,
   ratePerProcess,
+  rateText,
   type TokenBuckets,
 } from '../../domain/token_buckets.ts';
 import type { Call, RateHeaders } from '../pipeline/call.ts';
@@ -30,6 +31,8 @@ export interface RateLimits {
   readonly address: CountCall | undefined;
   /** Counts a request by its client ID; undefined without a limit. */
   readonly client: ((call: Call, clientId: string) => Reply | undefined) | undefined;
+  /** Counts a request by its caller: a public client by its own rate for each address, others by `client`. */
+  readonly caller: (call: Call, of: LimitedCaller) => Reply | undefined;
   /** Undefined without a limit. */
   readonly badCredentials: BadCredentialLimit | undefined;
   /**
@@ -37,6 +40,11 @@ export interface RateLimits {
    * headers, because it does not concern them.
    */
   readonly grants: ((clientId: string) => Reply | undefined) | undefined;
+}
+
+interface LimitedCaller {
+  readonly clientId: string;
+  readonly ratePerAddress?: Rate | undefined;
 }
 
 /** Limits failed authentication attempts by address (docs/decisions/0017-overload-and-rates.md). */
@@ -50,6 +58,7 @@ export interface BadCredentialLimit {
 export const UNLIMITED: RateLimits = {
   address: undefined,
   client: undefined,
+  caller: () => undefined,
   badCredentials: undefined,
   grants: undefined,
 };
@@ -78,9 +87,16 @@ export function openRateLimits(settings: RateSettings, { monotonic }: Clock): Ra
     };
   }
 
+  const address = limiter('address', perAddress, byAddress);
+  const client = limiter('client', perClient, byClient);
+  const publicClient = publicClientLimit((rate) =>
+    openTokenBuckets(ratePerProcess(rate, processes), monotonic),
+  );
   return {
-    address: limiter('address', perAddress, byAddress),
-    client: limiter('client', perClient, byClient),
+    address,
+    client,
+    caller: (call, { clientId, ratePerAddress }) =>
+      ratePerAddress ? publicClient(call, clientId, ratePerAddress) : client?.(call, clientId),
     badCredentials:
       badTokens && badCredentialLimit(openTokenBuckets(ratePerProcess(badTokens, processes), monotonic)),
     grants: grants && grantLimit(openTokenBuckets(ratePerProcess(grants, processes), monotonic)),
@@ -131,6 +147,18 @@ function badCredentialLimit(buckets: TokenBuckets): BadCredentialLimit {
 function grantLimit({ take }: TokenBuckets): (clientId: string) => Reply | undefined {
   return (clientId) => {
     const state = take(clientId);
+    return state.isExhausted ? rateLimited(state) : undefined;
+  };
+}
+
+/** Buckets by client and address, for each rate that a public client has. */
+function publicClientLimit(open: (rate: Rate) => TokenBuckets) {
+  const known = new Map<string, TokenBuckets>();
+  return (call: Call, clientId: string, rate: Rate): Reply | undefined => {
+    const name = rateText(rate);
+    const buckets = known.get(name) ?? open(rate);
+    known.set(name, buckets);
+    const state = buckets.take(`${clientId} ${siteOfCall(call)}`);
     return state.isExhausted ? rateLimited(state) : undefined;
   };
 }

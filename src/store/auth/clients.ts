@@ -1,10 +1,11 @@
 import type { Client } from '../../auth/port.ts';
 import type { Revision, Uuid } from '../../domain/id.ts';
+import { parseRate, rateText } from '../../domain/token_buckets.ts';
 import { all, execute, first, type Long, type SqlValue, type Work } from '../transaction_work.ts';
 import type { RowMacs } from './row_macs.ts';
 
 const CLIENTS = `select client_id, name, scopes, all_realms, disabled_at, secret_digest, previous_digest,
-  previous_expires_at, created_at, updated_at, revision, mac from client`;
+  previous_expires_at, created_at, updated_at, revision, rate_per_address, mac from client`;
 const ALL = `${CLIENTS} order by created_at, client_id`;
 const ONE = `${CLIENTS} where client_id = ?`;
 const AFTER = `${CLIENTS} where client_id > ? order by client_id limit ?`;
@@ -14,10 +15,11 @@ const REALMS_OF_ALL = `${REALMS} order by client_id, realm_id`;
 const REALMS_AMONG = `${REALMS} where client_id > ? and client_id <= ? order by client_id, realm_id`;
 const REALMS_OF_ONE = `${REALMS} where client_id = ? order by realm_id`;
 const INSERT = `insert into client (name, scopes, all_realms, disabled_at, secret_digest, previous_digest,
-  previous_expires_at, created_at, updated_at, revision, mac, client_id)
-  values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing`;
+  previous_expires_at, created_at, updated_at, revision, rate_per_address, mac, client_id)
+  values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing`;
 const UPDATE = `update client set name = ?, scopes = ?, all_realms = ?, disabled_at = ?, secret_digest = ?,
-  previous_digest = ?, previous_expires_at = ?, created_at = ?, updated_at = ?, revision = ?, mac = ?
+  previous_digest = ?, previous_expires_at = ?, created_at = ?, updated_at = ?, revision = ?,
+  rate_per_address = ?, mac = ?
   where client_id = ? and revision = ?`;
 const CLEAR_REALMS = 'delete from client_realm where client_id = ?';
 const INSERT_REALM = 'insert into client_realm (client_id, realm_id, mac) values (?, ?, ?)';
@@ -36,6 +38,7 @@ interface ClientRow {
   readonly created_at: Long;
   readonly updated_at: Long;
   readonly revision: Revision;
+  readonly rate_per_address: string | null;
   readonly mac: Uint8Array | null;
 }
 
@@ -45,8 +48,11 @@ interface RealmRow {
   readonly mac: Uint8Array | null;
 }
 
-/** The rows of a schema without MACs. */
-export const withoutMac = (text: string): string => text.replace(', mac from', ', null as mac from');
+/** The rows of a schema without MACs and public clients. */
+export const withoutMac = (text: string): string =>
+  text
+    .replace(', mac from', ', null as mac from')
+    .replace(', rate_per_address', ', null as rate_per_address');
 
 /** Oldest first. */
 export function* readAllClients(macs: RowMacs, hasMacs = true): Work<readonly Client[]> {
@@ -140,6 +146,7 @@ function columnsOf(client: Client, macs: RowMacs): readonly SqlValue[] {
     client.createdAt,
     client.updatedAt,
     client.revision,
+    client.ratePerAddress ? rateText(client.ratePerAddress) : null,
   ];
   return [...values, macs.of('client', ...values, client.clientId), client.clientId];
 }
@@ -148,7 +155,8 @@ function columnsOf(client: Client, macs: RowMacs): readonly SqlValue[] {
 function signedValues(row: ClientRow): readonly SqlValue[] {
   return [
     ...[row.name, row.scopes, row.all_realms, row.disabled_at, row.secret_digest, row.previous_digest],
-    ...[row.previous_expires_at, row.created_at, row.updated_at, row.revision, row.client_id],
+    ...[row.previous_expires_at, row.created_at, row.updated_at, row.revision],
+    ...[row.rate_per_address, row.client_id],
   ];
 }
 
@@ -165,14 +173,16 @@ function clientOf(row: ClientRow, listed: readonly RealmRow[], macs: RowMacs): C
     realms: row.all_realms === 1 ? '*' : new Set(realms.map(({ realm_id }) => realm_id)),
     disabledAt: row.disabled_at === null ? undefined : Number(row.disabled_at),
     secretDigest: row.secret_digest,
-    previous:
-      row.previous_digest === null || row.previous_expires_at === null
-        ? undefined
-        : { digest: row.previous_digest, expiresAt: Number(row.previous_expires_at) },
+    previous: previousOf(row),
     createdAt: Number(row.created_at),
     updatedAt: Number(row.updated_at),
     revision,
+    ...(row.rate_per_address === null ? {} : { ratePerAddress: parseRate(row.rate_per_address) }),
     ...(isForged ? { isForged } : {}),
     ...(realms.length < listed.length ? { hasForgedRealms: true } : {}),
   });
+}
+
+function previousOf({ previous_digest: digest, previous_expires_at: at }: ClientRow): Client['previous'] {
+  return digest === null || at === null ? undefined : { digest, expiresAt: Number(at) };
 }

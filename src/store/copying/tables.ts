@@ -50,7 +50,8 @@ export const COPIED_TABLES: readonly CopiedTable[] = [
       ['client_id'],
       [
         ...['name', 'scopes', 'all_realms', 'disabled_at', 'secret_digest', 'previous_digest'],
-        ...['previous_expires_at', 'created_at', 'updated_at', 'revision', 'mac'],
+        ...['previous_expires_at', 'created_at', 'updated_at', 'revision'],
+        ...['rate_per_address', 'mac'],
       ],
     ),
     isReferredTo: true,

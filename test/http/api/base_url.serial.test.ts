@@ -75,8 +75,8 @@ test('the server metadata is at every path of RFC 8414, and its URLs exist', asy
     token_endpoint: `${baseUrl}/oauth/access_token`,
     jwks_uri: `${baseUrl}/.well-known/jwks.json`,
     response_types_supported: [],
-    grant_types_supported: ['client_credentials'],
-    token_endpoint_auth_methods_supported: ['client_secret_basic', 'client_secret_post'],
+    grant_types_supported: ['client_credentials', 'implicit'],
+    token_endpoint_auth_methods_supported: ['client_secret_basic', 'client_secret_post', 'none'],
   });
   expect((await service.get(document?.jwks_uri ?? '')).status).toBe(200);
   expect((await service.get(document?.token_endpoint ?? '')).status).toBe(405);

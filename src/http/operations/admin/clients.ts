@@ -4,12 +4,14 @@ import {
   CLIENT_NAME,
   changeClient,
   createClient,
+  createPublicClient,
   deleteClient,
   rotateSecret,
 } from '../../../auth/clients/clients.ts';
 import type { Client } from '../../../auth/port.ts';
 import { Fault } from '../../../domain/fault.ts';
 import { parseScopes, SCOPE_WORDS, SCOPES, type Scopes } from '../../../domain/principal.ts';
+import { parseRate, rateText } from '../../../domain/token_buckets.ts';
 import { link, timestampSchema } from '../../openapi/schemas.ts';
 import { type ManagedKind, managedOperation, managedOperations } from './managed.ts';
 import type { AdminRequest } from './operation.ts';
@@ -19,15 +21,33 @@ const CLIENT_ID = '019c1318-a400-7000-8000-000000000098';
 const AT = '2026-01-31T09:00:00.000Z';
 const RIGHTS = { name: 'The shop', scopes: ['oidc-profile-infos:read'], realms: '*' };
 
-const input = z.object({
-  name: CLIENT_NAME,
-  scopes: z
-    .array(z.enum(SCOPE_WORDS as [string, ...string[]]))
-    .min(1)
-    .max(SCOPE_WORDS.length),
-  realms: REALMS_INPUT,
+/** The rate of a public client, as `N/SECONDS`. */
+const rate = () => z.string().regex(/^[1-9]\d{0,8}\/[1-9]\d{0,4}$/, 'must be a rate such as 60/60');
+
+const change = z
+  .object({
+    name: CLIENT_NAME,
+    scopes: z
+      .array(z.enum(SCOPE_WORDS as [string, ...string[]]))
+      .min(1)
+      .max(SCOPE_WORDS.length),
+    realms: REALMS_INPUT,
+    rate_per_address: rate().nullable().meta({
+      description:
+        'Of a public client: the number of requests that each address may send, and in how many seconds.',
+    }),
+  })
+  .partial();
+const input = change.required({ name: true, scopes: true, realms: true }).extend({
+  is_public: z
+    .boolean()
+    .optional()
+    .meta({
+      description:
+        'Whether it has no secret. It then holds at most `settings:read` and `profiles:read`, for named realms, and needs a ' +
+        '`rate_per_address`. It cannot be changed.',
+    }),
 });
-const change = input.partial();
 
 const lastUse = timestampSchema.nullable().meta({
   description: 'When it last requested or used a token, to the minute; null if it never did.',
@@ -36,6 +56,17 @@ const lastUse = timestampSchema.nullable().meta({
 /** The scopes of words that a schema has accepted. */
 function scopesOf(words: readonly string[]): Scopes {
   return parseScopes(words.join(' ')) ?? new Set();
+}
+
+/** The rate of a new public client; undefined for others. Throws Fault `conflict`. */
+function rateOf(
+  { rate_per_address: rate }: { rate_per_address?: string | null | undefined },
+  isPublic: boolean,
+) {
+  const isGiven = rate !== undefined && rate !== null;
+  if (isGiven === isPublic) return isGiven ? parseRate(rate) : undefined;
+  const rule = isPublic ? 'is required for a public client' : 'is for public clients only';
+  throw new Fault('conflict', [{ field: 'data.rate_per_address', rule }]);
 }
 
 /** Keeps an administrator from locking itself out. Throws Fault `conflict`. */
@@ -60,14 +91,21 @@ const CLIENTS: ManagedKind<Client, typeof input, typeof change> = {
     name: z.string(),
     scopes: z.array(z.enum(SCOPES as [string, ...string[]])),
     realms: REALMS_OUTPUT.meta({ description: 'The realms it may access; `*` means all realms.' }),
+    is_public: z.boolean().meta({ description: 'Whether it has no secret.' }),
+    rate_per_address: rate().nullable(),
   },
   listed: { last_used_at: lastUse },
   secret: {
     member: 'client_secret',
-    description: 'Returned only here.',
+    description: 'Returned only here. A public client has none.',
     example: 'ars_3mZk9Q',
+    isOptional: true,
   },
-  example: { id: CLIENT_ID, members: RIGHTS, listed: { last_used_at: AT } },
+  example: {
+    id: CLIENT_ID,
+    members: { ...RIGHTS, is_public: false, rate_per_address: null },
+    listed: { last_used_at: AT },
+  },
   texts: {
     noun: 'client',
     fullNoun: 'client',
@@ -83,7 +121,10 @@ const CLIENTS: ManagedKind<Client, typeof input, typeof change> = {
   },
   rotatesConditionally: true,
   idOf: ({ clientId }) => clientId,
-  membersOf: ({ name, scopes, realms }) => ({ name, scopes: [...scopes], realms: showRealms(realms) }),
+  membersOf: ({ name, scopes, realms, ratePerAddress: rate }) => ({
+    ...{ name, scopes: [...scopes], realms: showRealms(realms) },
+    ...{ is_public: rate !== undefined, rate_per_address: rate ? rateText(rate) : null },
+  }),
   async page({ after = '', limit }, { accessStore }) {
     const clients = await accessStore.clientsAfter(after, limit);
     const uses = await accessStore.clientUsage();
@@ -93,18 +134,27 @@ const CLIENTS: ManagedKind<Client, typeof input, typeof change> = {
     }));
   },
   find: (id, { accessStore }) => accessStore.client(id),
-  async create({ name, scopes, realms }, deps, auditContext) {
+  async create({ name, scopes, realms, is_public: isPublic = false, ...input }, deps, auditContext) {
+    const ratePerAddress = rateOf(input, isPublic);
     const grant = { scopes: scopesOf(scopes), realms: await existingRealms(realms, deps) };
+    if (ratePerAddress) {
+      const rights = { ...grant, ratePerAddress };
+      return {
+        thing: await createPublicClient(deps.accessStore, name, rights, auditContext),
+        secret: undefined,
+      };
+    }
     const { client, secret } = await createClient(deps.accessStore, name, grant, auditContext);
     return { thing: client, secret };
   },
-  async patch({ name, scopes, realms }, deps, request) {
+  async patch({ name, scopes, realms, rate_per_address: rate }, deps, request) {
     const granted = scopes && scopesOf(scopes);
     if (granted && !granted.has('admin')) assertNotCaller(request, 'data.scopes');
     return {
       ...(name === undefined ? {} : { name }),
       ...(granted ? { scopes: granted } : {}),
       ...(realms === undefined ? {} : { realms: await existingRealms(realms, deps) }),
+      ...(rate === undefined ? {} : { ratePerAddress: rate === null ? undefined : parseRate(rate) }),
     };
   },
   change: (id, edit, { accessStore }, auditContext) => changeClient(accessStore, id, edit, auditContext),
