@@ -1,0 +1,62 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { gateway, MemoryStorageFactory } from '@elasticpath/js-sdk';
+import { createPublicClient } from '../../src/auth/clients/clients.ts';
+import { PUBLIC_SCOPES } from '../../src/domain/principal.ts';
+import { type Service, startService } from '../support/service.ts';
+import { createSettingsRealms, type SettingsRealms } from '../support/settings_realms.ts';
+
+/** What the JavaScript SDK calls around the six resources (docs/clients.md). */
+
+let service: Service;
+let realms: SettingsRealms;
+
+beforeAll(async () => {
+  service = await startService();
+  realms = await createSettingsRealms(service.db);
+});
+afterAll(() => service.stop());
+
+function sdkOf(client_id: string, client_secret?: string) {
+  return gateway({
+    ...{ client_id, ...(client_secret ? { client_secret } : {}) },
+    ...{ host: new URL(service.url).host, protocol: 'http', disableCart: true },
+    ...{ storage: new MemoryStorageFactory(), retryDelay: 20, retryJitter: 5 },
+  });
+}
+
+test('the SDK reads the settings and the mapping, and changes its prefix', async () => {
+  const { clientId, secret } = await service.client('settings:read settings:write');
+  const sdk = sdkOf(clientId, secret);
+  const settings: unknown = await sdk.AccountAuthenticationSettings.Get();
+  expect(settings).toMatchObject({
+    data: { relationships: { authentication_realm: { data: { id: realms.accounts } } } },
+  });
+  const customers: unknown = await sdk.AuthenticationSettings.Get();
+  expect(customers).toMatchObject({
+    data: { relationships: { 'authentication-realm': { data: { id: realms.buyers } } } },
+  });
+  const { data } = await sdk.MerchantRealmMappings.All();
+  expect(data).toMatchObject({ id: realms.merchants, realm_id: realms.merchants });
+  const changed = await sdk.MerchantRealmMappings.Update(data.id, {
+    type: 'merchant-realm-mappings',
+    prefix: 'shop',
+  });
+  expect(changed.data.prefix).toBe('shop');
+  expect((await sdk.MerchantRealmMappings.Get(data.id)).data).toEqual(changed.data);
+});
+
+test('the SDK without a secret gets a token by implicit, and reads the settings and profiles of its realm', async () => {
+  const rights = {
+    scopes: PUBLIC_SCOPES,
+    realms: new Set([realms.accounts]),
+    ratePerAddress: { requests: 60, seconds: 60 },
+  };
+  const client = await createPublicClient(service.db.engine.access, 'storefront', rights, service.clock);
+  service.clock.advance(1_000);
+  const sdk = sdkOf(client.clientId);
+  const settings: unknown = await sdk.AccountAuthenticationSettings.Get();
+  expect(settings).toMatchObject({ data: { meta: { client_id: 'account-management' } } });
+  expect((await sdk.PasswordProfile.All(realms.accounts)).data).toEqual([]);
+  const users = sdk.UserAuthenticationInfo.All(realms.accounts);
+  expect(users).rejects.toMatchObject({ errors: [{ status: '403' }] });
+});
