@@ -10,6 +10,7 @@ test('a process without descriptors logs it once, and accepts connections after 
   const child = Bun.spawn(['prlimit', '--nofile=100:100', AUTHREALM, 'serve', '--port', '0', ...args], {
     stdout: 'ignore',
     stderr: 'pipe',
+    env: { PATH: process.env.PATH ?? '' },
   });
   let text = '';
   const reading = (async () => {

@@ -87,6 +87,7 @@ test('serve logs frames_discarded once where the log was cut, and starts', async
     const child = Bun.spawn([AUTHREALM, 'serve', '--port', '0', ...args], {
       stdout: 'ignore',
       stderr: 'pipe',
+      env: { PATH: process.env.PATH ?? '' },
     });
     let text = '';
     for await (const part of child.stderr.pipeThrough(new TextDecoderStream())) {
