@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { gateway, MemoryStorageFactory } from '@elasticpath/js-sdk';
+import { createAnAccessToken, getV2AccountMembers, client as shopper } from '@epcc-sdk/sdks-shopper';
 import { createPublicClient } from '../../src/auth/clients/clients.ts';
 import { PUBLIC_SCOPES } from '../../src/domain/principal.ts';
 import { type Service, startService } from '../support/service.ts';
@@ -59,4 +60,21 @@ test('the SDK without a secret gets a token by implicit, and reads the settings 
   expect((await sdk.PasswordProfile.All(realms.accounts)).data).toEqual([]);
   const users = sdk.UserAuthenticationInfo.All(realms.accounts);
   expect(users).rejects.toMatchObject({ errors: [{ status: '403' }] });
+});
+
+test('the shopper SDK gets a token by implicit, and lists account members with another token', async () => {
+  const rights = {
+    scopes: PUBLIC_SCOPES,
+    realms: new Set([realms.accounts]),
+    ratePerAddress: { requests: 60, seconds: 60 },
+  };
+  const { clientId } = await createPublicClient(service.db.engine.access, 'shop', rights, service.clock);
+  service.clock.advance(1_000);
+  shopper.setConfig({ baseUrl: service.url });
+  const granted = await createAnAccessToken({ body: { grant_type: 'implicit', client_id: clientId } });
+  expect(granted.data).toMatchObject({ identifier: 'implicit', expires: expect.any(Number) });
+  const token = await service.token('users:read');
+  shopper.setConfig({ baseUrl: service.url, headers: { Authorization: `Bearer ${token}` } });
+  const { data: members } = await getV2AccountMembers();
+  expect(members?.data).toMatchObject([{ id: realms.member, type: 'account_member' }]);
 });
