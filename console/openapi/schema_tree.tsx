@@ -145,7 +145,8 @@ function innerOf(document: ApiDocument, schema: Schema): Inner {
     properties,
     required = [],
     items,
-    anyOf,
+    oneOf,
+    anyOf = oneOf,
     additionalProperties,
   } = resolveReference<Schema>(document, schema);
   if (properties) {
@@ -174,7 +175,14 @@ function isNull({ type }: Schema): boolean {
 
 /** The type of a value as text. */
 export function typeOf(document: ApiDocument, schema: Schema): string {
-  const { type, format, items, anyOf, const: constant } = resolveReference<Schema>(document, schema);
+  const {
+    type,
+    format,
+    items,
+    oneOf,
+    anyOf = oneOf,
+    const: constant,
+  } = resolveReference<Schema>(document, schema);
   if (constant !== undefined) return JSON.stringify(constant);
   if (anyOf) return anyOf.map((each) => typeOf(document, each)).join(' or ');
   if (items) return `list of ${items.$ref === undefined ? typeOf(document, items) : nameOf(items.$ref)}`;

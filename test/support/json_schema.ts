@@ -12,10 +12,13 @@ export interface Schema {
   readonly const?: Json;
   readonly enum?: readonly Json[];
   readonly anyOf?: readonly Schema[];
+  readonly oneOf?: readonly Schema[];
   readonly properties?: Readonly<Record<string, Schema>>;
   readonly required?: readonly string[];
   readonly additionalProperties?: boolean | Schema;
   readonly items?: Schema;
+  readonly minProperties?: number;
+  readonly maxProperties?: number;
   readonly minItems?: number;
   readonly maxItems?: number;
   readonly minLength?: number;
@@ -93,6 +96,11 @@ const RULES: Readonly<Record<string, KeywordRule>> = {
     const errors = choices.map((choice) => validate(choice, value, at));
     return errors.some(({ length }) => length === 0) ? [] : errors.flat();
   },
+  oneOf: (choices: readonly Schema[], value, at, validate) => {
+    const errors = choices.map((choice) => validate(choice, value, at));
+    const fitting = errors.filter(({ length }) => length === 0).length;
+    return fitting === 1 ? [] : [`${at} fits ${fitting} schemas instead of one`, ...errors.flat()];
+  },
   properties: (properties: Readonly<Record<string, Schema>>, value, at, validate) =>
     isObject(value)
       ? Object.entries(properties).flatMap(([name, schema]) => {
@@ -108,6 +116,10 @@ const RULES: Readonly<Record<string, KeywordRule>> = {
     Array.isArray(value)
       ? value.flatMap((item: Json, index) => validate(schema, item, `${at}/${index}`))
       : [],
+  minProperties: (min: number, value, at) =>
+    isObject(value) ? errorUnless(Object.keys(value).length >= min, at, `has less than ${min} members`) : [],
+  maxProperties: (max: number, value, at) =>
+    isObject(value) ? errorUnless(Object.keys(value).length <= max, at, `has more than ${max} members`) : [],
   minItems: (min: number, value, at) =>
     ofList(({ length }) => length >= min, `has less than ${min} items`, value, at),
   maxItems: (max: number, value, at) =>
@@ -128,6 +140,7 @@ const ANNOTATIONS: ReadonlySet<string> = new Set([
   'description',
   'examples',
   'additionalProperties',
+  'discriminator',
   'x-authrealm-extension',
   'x-authrealm-reads',
   'x-authrealm-shown-once',

@@ -11,7 +11,7 @@ export interface BodyMember {
 
 /** Every member of a body, at any depth. */
 export function bodyMembers(schema: Schema, above: readonly string[] = []): readonly BodyMember[] {
-  const choices = schema.anyOf?.flatMap((choice) => bodyMembers(choice, above)) ?? [];
+  const choices = (schema.anyOf ?? schema.oneOf)?.flatMap((choice) => bodyMembers(choice, above)) ?? [];
   const own = Object.entries(schema.properties ?? {}).flatMap(([name, each]) => {
     const at = [...above, name];
     return [

@@ -1,8 +1,6 @@
-import type { z } from 'zod';
 import { createDocument } from 'zod-openapi';
 import { SCOPES } from '../../domain/principal.ts';
-import type { Resource } from '../../domain/resource.ts';
-import { includableBelow, RESOURCES } from '../../domain/resources.ts';
+import { RESOURCES } from '../../domain/resources.ts';
 import { ACCOUNT_MEMBERS_TAG } from '../operations/account_members.ts';
 import { ADMIN_TAG } from '../operations/admin/operation.ts';
 import { OPERATIONS } from '../operations/api.ts';
@@ -12,7 +10,7 @@ import type { DocumentContext } from '../pipeline/operation.ts';
 import { openExamples } from './examples.ts';
 import { pathsOf } from './paths.ts';
 import { header, openFaults, unmatchedResponses } from './responses.ts';
-import { includingSchema, itemSchema, narrow, recordSchema, requestSchema } from './schemas.ts';
+import { itemSchema, narrow, recordSchema, requestSchema } from './schemas.ts';
 
 const DESCRIPTION = `A self-hosted directory of identity links, wire-compatible with version 2 of the authentication realms \
 API. Additions to that API are marked \`x-authrealm-extension\`. Every GET also answers HEAD, without a body. Other paths \
@@ -35,9 +33,8 @@ export function openApiDocument(baseUrl: string, version: string, hasConsole = t
       examples.etag,
       'etag',
     ),
-    records: new Map(RESOURCES.map((resource) => [resource, recordSchema(resource)])),
+    records: new Map(RESOURCES.map((resource) => [resource, recordSchema(resource, items)])),
     items,
-    including: includingSchemas(items),
     foundItems: new Map(RESOURCES.map((resource) => [resource, itemSchema(resource, true)])),
     updates: new Map(RESOURCES.map((resource) => [resource, requestSchema(resource, 'update')])),
   };
@@ -79,14 +76,5 @@ export function openApiDocument(baseUrl: string, version: string, hasConsole = t
       paths: pathsOf(hasConsole ? [...OPERATIONS, ...CONSOLE_OPERATIONS] : OPERATIONS, context),
     },
     { override: narrow },
-  );
-}
-
-function includingSchemas(items: ReadonlyMap<Resource, z.ZodType>): DocumentContext['including'] {
-  return new Map(
-    RESOURCES.flatMap((resource) => {
-      const below = includableBelow(resource).flatMap((child) => items.get(child) ?? []);
-      return below.length === 0 ? [] : [[resource, includingSchema(resource, below)] as const];
-    }),
   );
 }

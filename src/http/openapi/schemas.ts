@@ -21,16 +21,13 @@ export const timestampSchema = z.iso
   .datetime({ precision: 3 })
   .meta({ id: 'Instant', description: 'An instant in UTC, with milliseconds and `Z`.' });
 
-/** A single record in a response: exactly the members of the description, without secrets. */
-export function recordSchema(resource: Resource): z.ZodType {
-  return z
-    .strictObject({ data: z.strictObject(dataShape(resource)), links: linksSchema(resource) })
-    .meta({ id: resource.type, description: resource.summary });
-}
-
-/** A record with records below it; `items` are the schemas of those. */
-export function includingSchema(resource: Resource, items: readonly z.ZodType[]): z.ZodType {
-  const rest = includableBelow(resource).map(({ includedAs = '', name }) => [
+/**
+ * A single record in a response: exactly the members of the description, without secrets. It may have records below it,
+ * whose schemas `items` has.
+ */
+export function recordSchema(resource: Resource, items: ReadonlyMap<Resource, z.ZodType>): z.ZodType {
+  const below = includableBelow(resource);
+  const rest = below.map(({ includedAs = '', name }) => [
     includedAs,
     link
       .optional()
@@ -39,13 +36,27 @@ export function includingSchema(resource: Resource, items: readonly z.ZodType[])
   return z
     .strictObject({
       data: z.strictObject(dataShape(resource)),
-      included: z
-        .array(z.union(items))
-        .max(LIMITS.includedRecordsMax * items.length)
-        .meta({ description: 'The records below it: by resource, newest first.' }),
+      ...(below.length > 0 ? { included: includedSchema(resource, items) } : {}),
       links: z.strictObject({ ...linksShape(resource), ...Object.fromEntries(rest) }),
     })
-    .meta({ id: `${resource.type}.including` });
+    .meta({ id: resource.type, description: resource.summary });
+}
+
+function includedSchema(resource: Resource, items: ReadonlyMap<Resource, z.ZodType>): z.ZodType {
+  const below = includableBelow(resource).map((child) => items.get(child) as z.ZodObject);
+  return z
+    .array(oneByType(below, `${resource.type}.included-item`))
+    .max(LIMITS.includedRecordsMax * below.length)
+    .optional()
+    .meta({
+      description:
+        'The records below it, if the request asks for them or has some: by resource, newest first.',
+    });
+}
+
+/** One of several objects, which their `type` tells apart. */
+function oneByType(items: readonly z.ZodObject[], id: string): z.ZodType {
+  return z.discriminatedUnion('type', items as [z.ZodObject, ...z.ZodObject[]]).meta({ id });
 }
 
 /** `data` of a record: exactly the members of the description, where it places them. */
@@ -117,57 +128,64 @@ const count = z.int().min(0);
 const limit = z.int().min(1).max(LIMITS.pageRecordsMax);
 const nullableLink = link.nullable();
 
-const counted = {
-  meta: z
-    .strictObject({
-      page: z.strictObject({
-        limit,
-        offset: count,
-        current: count.meta({ description: 'The number of this page, counted from 1.' }),
-        total: count.meta({ description: 'The number of pages.' }),
-      }),
-      results: z.strictObject({ total: count.meta({ description: 'The number of records.' }) }),
-    })
-    .meta({ id: 'PageCounted' }),
-  links: z
-    .strictObject({ current: link, first: link, last: link, next: nullableLink, prev: nullableLink })
-    .meta({ id: 'PageLinks', description: 'Null if there is no such page.' }),
-};
+const current = count.meta({ description: 'The number of this page, counted from 1.' });
+const total = count.meta({ description: 'The number of pages.' });
+const results = z.strictObject({ total: count.meta({ description: 'The number of records.' }) });
+const countedMeta = z
+  .strictObject({ page: z.strictObject({ limit, offset: count, current, total }), results })
+  .meta({ id: 'PageCounted' });
+/** One object for both kinds of page: generators of typed languages cannot tell such unions apart. */
+const pageMeta = z
+  .strictObject({
+    page: z.strictObject({
+      limit,
+      ...{ offset: count.optional(), current: current.optional(), total: total.optional() },
+    }),
+    results: results.optional(),
+  })
+  .meta({
+    id: 'PageMeta',
+    description: 'A page that follows a record (`page[after]`) has only `page.limit`.',
+  });
 export const followedMeta = z.strictObject({ page: z.strictObject({ limit }) }).meta({ id: 'PageFollowed' });
-export const followedLinks = z
-  .strictObject({ current: link, first: link, last: z.null(), next: nullableLink, prev: z.null() })
-  .meta({ id: 'PageFollowedLinks', description: 'Such pages link only to the next page.' });
-const followed = { meta: followedMeta, links: followedLinks };
-const noLink = z.null();
-const unlinked = {
-  links: z.strictObject({ current: noLink, first: noLink, last: noLink, next: noLink, prev: noLink }).meta({
-    id: 'NoLinks',
-    description: 'All null: the page is complete, or the filter was in the request body and has no URL.',
-  }),
-};
+export const pageLinks = z
+  .strictObject({ current: link, first: link, last: nullableLink, next: nullableLink, prev: nullableLink })
+  .meta({
+    id: 'PageLinks',
+    description: 'Null if there is no such page. A page that follows a record has at most `next`.',
+  });
+const foundLinks = z
+  .strictObject({
+    ...{ current: nullableLink, first: nullableLink, last: nullableLink },
+    ...{ next: nullableLink, prev: nullableLink },
+  })
+  .meta({
+    id: 'FoundLinks',
+    description: 'All null if the page is complete, or the filter was in the request body and has no URL.',
+  });
 
 /** A page that is counted from the start, or one that follows a record and is not counted. */
 export function listSchema(resource: Resource, item: z.ZodType): z.ZodType {
-  return pageSchema(item).meta({ id: `${resource.type}.page` });
+  return pageSchema(item, `${resource.type}.page`);
 }
 
 /** A page of a whole realm, whose items name their parent. A complete result has no links. */
 export function foundSchema(resource: Resource, item: z.ZodType): z.ZodType {
-  const whole = z.strictObject({ data: dataOf(item), ...counted, ...unlinked });
-  return z.union([whole, pageSchema(item)]).meta({ id: `${resource.type}.found` });
+  return z
+    .strictObject({ data: dataOf(item), meta: pageMeta, links: foundLinks })
+    .meta({ id: `${resource.type}.found` });
 }
 
 /** A page found by a filter in the body, which has no URL to link to. */
 export function searchedSchema(resource: Resource, item: z.ZodType): z.ZodType {
   return z
-    .strictObject({ data: dataOf(item), ...counted, ...unlinked })
+    .strictObject({ data: dataOf(item), meta: countedMeta, links: foundLinks })
     .meta({ id: `${resource.type}.searched` });
 }
 
-/** A page that is counted from the start, or one that follows a record. */
-export function pageSchema(item: z.ZodType): z.ZodType {
-  const data = dataOf(item);
-  return z.union([z.strictObject({ data, ...counted }), z.strictObject({ data, ...followed })]);
+/** A page of items. */
+export function pageSchema(item: z.ZodType, id: string): z.ZodType {
+  return z.strictObject({ data: dataOf(item), meta: pageMeta, links: pageLinks }).meta({ id });
 }
 
 function dataOf(item: z.ZodType): z.ZodType {
@@ -190,7 +208,10 @@ function includedShape(resource: Resource): Shape {
   const description =
     'Records to create below it, each like the `data` of its own POST: all in one transaction, or none. Requires their ' +
     `write scopes. At most ${LIMITS.passwordsPerRequestMax} passwords.`;
-  const included = z.array(z.union(items)).max(LIMITS.recordsPerRequestMax).optional();
+  const included = z
+    .array(oneByType(items, `${resource.type}.included`))
+    .max(LIMITS.recordsPerRequestMax)
+    .optional();
   return { included: included.meta({ description, 'x-authrealm-extension': true }) };
 }
 
@@ -252,7 +273,7 @@ const allRealmsMeta = z
 /** The matches in all realms, with the realm to continue after. */
 export function allRealmsSchema(resource: Resource, item: z.ZodType): z.ZodType {
   return z
-    .strictObject({ data: dataOf(item), meta: allRealmsMeta, ...unlinked })
+    .strictObject({ data: dataOf(item), meta: allRealmsMeta, links: foundLinks })
     .meta({ id: `${resource.type}.everywhere` });
 }
 
@@ -266,32 +287,37 @@ export const searchSchema = z
   })
   .meta({ id: 'search' });
 
-const source = z.union([
-  z.strictObject({ pointer: z.string().meta({ description: 'A JSON pointer into the body.' }) }),
-  z.strictObject({ parameter: z.string().meta({ description: 'A query parameter or a header.' }) }),
-]);
+/** One object, because generators of typed languages cannot tell a union of two such objects apart. */
+const source = z
+  .strictObject({
+    pointer: z.string().optional().meta({ description: 'A JSON pointer into the body.' }),
+    parameter: z.string().optional().meta({ description: 'A query parameter or a header.' }),
+  })
+  .meta({ id: 'ErrorSource', description: 'One of the two.', minProperties: 1, maxProperties: 1 });
 
 /** The `errors` member of every error response. */
 export const errorsShape = {
   errors: z
     .array(
-      z.strictObject({
-        status: z.string().regex(/^[45]\d\d$/),
-        title: z.string().min(1),
-        detail: z.string().min(1),
-        source: source.optional(),
-        meta: z
-          .strictObject({ oldest_cursor: z.string() })
-          .optional()
-          .meta({ description: 'For `expired_cursor`: the oldest cursor to continue from.' }),
-      }),
+      z
+        .strictObject({
+          status: z.string().regex(/^[45]\d\d$/),
+          title: z.string().min(1),
+          detail: z.string().min(1),
+          source: source.optional(),
+          meta: z
+            .strictObject({ oldest_cursor: z.string() })
+            .optional()
+            .meta({ description: 'For `expired_cursor`: the oldest cursor to continue from.' }),
+        })
+        .meta({ id: 'Error' }),
     )
     .min(1)
     .max(LIMITS.fieldErrorsMax),
 };
 
 export const errorsSchema = z.strictObject(errorsShape).meta({
-  id: 'Errors',
+  id: 'ErrorResponse',
   description: 'One error for each broken rule. No value of the request is repeated.',
 });
 

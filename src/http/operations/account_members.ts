@@ -143,7 +143,8 @@ const LIST_MEMBERS = memberOperation({
         shape()
           .extend({ links: links() })
           .meta({ id: `${TYPE}.item` }),
-      ).meta({ id: `${TYPE}.page` }),
+        `${TYPE}.page`,
+      ),
       { counted: pageExample(example, baseUrl, 'offset'), followed: pageExample(example, baseUrl, 'after') },
     ),
     faults: ['malformed_filter', 'not_found'],

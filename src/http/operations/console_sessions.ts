@@ -4,7 +4,7 @@ import type { Tokens } from '../../auth/tokens/token.ts';
 import { Fault } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { EXTENSION, fixedHeader, HEADERS, jsonContent } from '../openapi/responses.ts';
-import { idSchema, link } from '../openapi/schemas.ts';
+import { link } from '../openapi/schemas.ts';
 import { authenticate, bearerToken } from '../pipeline/bearer.ts';
 import { readBody } from '../pipeline/body.ts';
 import type { Call, Stage } from '../pipeline/call.ts';
@@ -13,6 +13,7 @@ import { requireOwnOrigin } from '../server/own_origin.ts';
 import type { RateLimits } from '../server/rate_limits.ts';
 import { documentReply, faultReply, type Reply } from '../server/reply.ts';
 import { readData } from './admin/reading.ts';
+import { REALMS_OUTPUT } from './admin/realms.ts';
 import { NO_STORE } from './oauth_form.ts';
 import { captureAddress } from './record_writes.ts';
 
@@ -282,7 +283,7 @@ const methodsSchema = () =>
   z
     .strictObject({
       data: z.strictObject({
-        link: z.literal(true).meta({ description: 'A link from `authrealm console link`.' }),
+        link: z.boolean().meta({ description: 'A link from `authrealm console link`; always accepted.' }),
         providers: z
           .array(z.strictObject({ name: z.string() }))
           .meta({ description: 'The OpenID providers.' }),
@@ -298,7 +299,7 @@ const sessionSchema = () =>
         access_token: z.string(),
         expires_in: z.int().meta({ description: 'In seconds.' }),
         scope: z.string(),
-        realms: z.literal('*').or(z.array(idSchema)),
+        realms: REALMS_OUTPUT,
         actor: z.string().meta({ description: 'The name of the user in the audit log.' }),
         label: z.string().meta({ description: 'The display name in the console.' }),
       }),

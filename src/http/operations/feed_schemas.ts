@@ -79,7 +79,7 @@ const afterCursor = () =>
   );
 const beforeCursor = () =>
   parameter(
-    z.union([z.literal(''), cursorSchema()]),
+    z.string().regex(/^([\w-]{38})?$/),
     'Return the changes before this cursor, instead of `after`: the newest page first, each page in order. Empty for the newest changes. Not allowed for a stream.',
     CURSOR,
   );

@@ -1,5 +1,6 @@
-import { z } from 'zod';
+import type { z } from 'zod';
 import type { Resource } from '../../domain/resource.ts';
+import { includableBelow } from '../../domain/resources.ts';
 import { pathParameters } from '../openapi/parameters.ts';
 import { HEADERS, jsonContent, namedExamples } from '../openapi/responses.ts';
 import type { Documentation, DocumentContext, Operation } from '../pipeline/operation.ts';
@@ -61,15 +62,14 @@ export function recordAnswer(resource: Resource, { examples, etag, records }: Do
 /** The same for an operation that may add records below it. */
 export function includingAnswer(resource: Resource, context: DocumentContext) {
   const { headers, content } = recordAnswer(resource, context);
-  const including = context.including.get(resource);
-  if (!including) return { headers, content };
+  if (includableBelow(resource).length === 0) return { headers, content };
   const examples = namedExamples({
     plain: context.examples.record(resource),
     including: context.examples.including(resource),
   });
   return {
     headers,
-    content: { [JSON_TYPE]: { schema: z.union([schemaOf(context.records, resource), including]), examples } },
+    content: { [JSON_TYPE]: { schema: schemaOf(context.records, resource), examples } },
   };
 }
 

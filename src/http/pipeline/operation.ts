@@ -91,8 +91,6 @@ export interface DocumentContext {
   /** One component for each resource, shared by its operations. */
   readonly records: ReadonlyMap<Resource, z.ZodType>;
   readonly items: ReadonlyMap<Resource, z.ZodType>;
-  /** Of the resources that others can be included with. */
-  readonly including: ReadonlyMap<Resource, z.ZodType>;
   readonly foundItems: ReadonlyMap<Resource, z.ZodType>;
   readonly updates: ReadonlyMap<Resource, z.ZodType>;
 }

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { oidcProfileInfo, passwordProfileInfo, user } from '../../../src/domain/resources.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
+import { type JsonObject, openSchemaValidator } from '../../support/json_schema.ts';
 import {
   createParents,
   createRecord,
@@ -17,13 +18,21 @@ import { comparableResponse, errorsOf, type Service, startService } from '../../
 let service: Service;
 let token: string;
 let home: ParentIds;
+let document: JsonObject;
 
 beforeAll(async () => {
   service = await startService(OFFLINE);
+  document = (await (await service.get('/openapi.json')).json()) as JsonObject;
   token = await service.token(`${FULL_SCOPE} changes:read`);
   home = await createParents(service, token);
 });
 afterAll(() => service.stop());
+
+/** The differences between a record and the schema of its resource. */
+function recordErrors(body: JsonObject): readonly string[] {
+  const { type } = body.data as { readonly type: string };
+  return openSchemaValidator(document)({ $ref: `#/components/schemas/${type}` }, body);
+}
 
 const base = () => `/v2/authentication-realms/${home.realm}`;
 const users = () => `${base()}/user-authentication-info`;
@@ -60,11 +69,14 @@ interface ItemResponse {
   };
 }
 
+/** The responses of a batch. Each record must match the schema of its resource, because that of a batch leaves records open. */
 async function responsesOf(answer: Promise<Response> | Response): Promise<readonly ItemResponse[]> {
   const response = await answer;
   const text = await response.text();
   expect([response.status, response.status === 200 ? '' : text]).toEqual([200, '']);
-  return (JSON.parse(text) as { responses: readonly ItemResponse[] }).responses;
+  const { responses } = JSON.parse(text) as { responses: readonly ItemResponse[] };
+  for (const { body } of responses) if (body) expect(recordErrors(body as unknown as JsonObject)).toEqual([]);
+  return responses;
 }
 
 /** The status and the pointers of a refused batch, which must have written nothing. */

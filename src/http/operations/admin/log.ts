@@ -17,6 +17,19 @@ const tag = nullableText.meta({
   description: 'The chain tag in hexadecimal; null for an entry that is not chained yet.',
 });
 
+/** Its parts have names: a generator of Java makes no class for a union with an anonymous one. */
+const personalMembers = z
+  .union([
+    z.enum(['erased', 'unreadable']).meta({ id: 'PersonalMembersGone' }),
+    z
+      .strictObject({ before: z.looseObject({}).optional(), after: z.looseObject({}).optional() })
+      .meta({ id: 'PersonalMembersKept' }),
+  ])
+  .meta({
+    id: 'PersonalMembers',
+    description: 'Personal members before and after; `erased` after an erasure.',
+  });
+
 const entry = z
   .strictObject({
     id: z.string().meta({ description: 'The position in this log.' }),
@@ -33,10 +46,7 @@ const entry = z
     detail: nullableMembers.meta({
       description: 'Non-personal members before and after.',
     }),
-    personal: z
-      .union([z.enum(['erased', 'unreadable']), z.looseObject({})])
-      .nullable()
-      .meta({ description: 'Personal members before and after; `erased` after an erasure.' }),
+    personal: personalMembers.nullable(),
     tag,
   })
   .meta({ id: 'log_entry' });

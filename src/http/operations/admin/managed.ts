@@ -145,7 +145,7 @@ function documentationOf({ type, texts, members, listed, secret, example }: Mana
     path,
     named: `${path}/:${type}_id`,
     params: { [`${type}_id`]: { description: `The identifier of the ${texts.noun}.`, example: example.id } },
-    shown: answer(one(shown, type)),
+    shown: answer(one(shown, `${type}.record`)),
     issued: answer(one(issued, `${type}.issued`), { [secret.member]: secret.example }),
     page: { schema: pageSchema(item, `${type}.page`), example: pages },
   };

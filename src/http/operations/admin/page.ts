@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { LIMITS } from '../../../domain/limits.ts';
 import { PAGE_PARAMETERS } from '../../openapi/parameters.ts';
-import { followedLinks, followedMeta } from '../../openapi/schemas.ts';
+import { followedMeta, pageLinks } from '../../openapi/schemas.ts';
 import { ADMIN_PATH } from './operation.ts';
 
 /** The form of the IDs that a page can start after. */
@@ -85,5 +85,5 @@ export function linksExample(path: string): object {
 /** The schema of a page. */
 export function pageSchema(item: z.ZodType, id: string): z.ZodType {
   const data = z.array(item).max(LIMITS.pageRecordsMax);
-  return z.strictObject({ data, meta: followedMeta, links: followedLinks }).meta({ id });
+  return z.strictObject({ data, meta: followedMeta, links: pageLinks }).meta({ id });
 }

@@ -3,31 +3,38 @@ import { Fault, type FieldError } from '../../../domain/fault.ts';
 import { parseUuid, type Uuid } from '../../../domain/id.ts';
 import type { Realms } from '../../../domain/principal.ts';
 import { realm } from '../../../domain/resources.ts';
-import { idSchema } from '../../openapi/schemas.ts';
 import type { ManagedDeps } from './managed.ts';
 
 type RealmDeps = Pick<ManagedDeps, 'store'>;
 
+/** Instead of the format `uuid`: generators of Java make no class for a union with a list of UUIDs. */
+const ID_PATTERN = '^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$';
+const ALL_OR_SOME = '`*` for all realms, or the IDs of some.';
+
 /** Realms in a request body. */
-export const REALMS_INPUT = z.union(
-  [
-    z.literal('*'),
-    z
-      .array(
-        z
-          .string()
-          .refine((raw) => parseUuid(raw) !== undefined, { error: 'must be the identifier of a realm' })
-          .meta({ format: 'uuid' }),
-      )
-      .min(1),
-  ],
-  { error: 'must be * or a list of realm identifiers' },
-);
+export const REALMS_INPUT = z
+  .union(
+    [
+      z.literal('*'),
+      z
+        .array(
+          z
+            .string()
+            .refine((raw) => parseUuid(raw) !== undefined, { error: 'must be the identifier of a realm' })
+            .meta({ pattern: ID_PATTERN }),
+        )
+        .min(1),
+    ],
+    { error: 'must be * or a list of realm identifiers' },
+  )
+  .meta({ id: 'RealmsInput', description: ALL_OR_SOME });
 
 export type RealmsInput = z.output<typeof REALMS_INPUT>;
 
 /** Realms in a response. */
-export const REALMS_OUTPUT = z.union([z.literal('*'), z.array(idSchema)]);
+export const REALMS_OUTPUT = z
+  .union([z.literal('*'), z.array(z.string().meta({ pattern: ID_PATTERN }))])
+  .meta({ id: 'Realms', description: ALL_OR_SOME });
 
 export function showRealms(realms: Realms): '*' | readonly string[] {
   return realms === '*' ? realms : [...realms];

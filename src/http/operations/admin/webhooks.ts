@@ -29,11 +29,11 @@ export const NAMED_WEBHOOK = {
   webhook_id: { description: 'The ID of the target.', example: WEBHOOK_ID },
 };
 
-const event = z.enum(EVENT_NAMES as [string, ...string[]]);
-const eventInput = z
+const ALL_OR_SOME_EVENTS = '`*` for all events, or the names of some.';
+const event = z
   .string()
   .refine((name) => EVENT_NAMES.includes(name), { error: `must be one of ${EVENT_NAMES.join(', ')}` })
-  .meta({ enum: [...EVENT_NAMES] });
+  .meta({ id: 'EventName', enum: [...EVENT_NAMES] });
 const eventsMax = wholeNumber(1, LIMITS.webhookEventsMax).meta({
   description:
     'The maximum number of events in a message. With 1, a message is a single event, otherwise a list.',
@@ -45,9 +45,11 @@ const skippedClient = { description: 'The client whose changes are not sent; nul
 const requiredMembers = {
   name: WEBHOOK_NAME,
   url: httpUrl(LIMITS.webhookUrlCharactersMax),
-  events: z.union([z.literal('*'), z.array(eventInput).min(1).max(EVENT_NAMES.length)], {
-    error: 'must be * or a list of names of events',
-  }),
+  events: z
+    .union([z.literal('*'), z.array(event).min(1).max(EVENT_NAMES.length)], {
+      error: 'must be * or a list of names of events',
+    })
+    .meta({ id: 'EventNamesInput', description: ALL_OR_SOME_EVENTS }),
   realms: REALMS_INPUT,
 };
 const optionalMembers = {
@@ -121,7 +123,7 @@ const WEBHOOKS: ManagedKind<Webhook, typeof created, typeof change> = {
     url: link,
     events: z
       .union([z.literal('*'), z.array(event)])
-      .meta({ description: 'The events that are sent; `*` means all.' }),
+      .meta({ id: 'EventNames', description: ALL_OR_SOME_EVENTS }),
     realms: REALMS_OUTPUT.meta({ description: 'The realms whose events are sent; `*` means all.' }),
     with_data: withData,
     events_max: eventsMax,
