@@ -47,6 +47,12 @@ const CHECKS: readonly Check[] = [
   { name: 'worker_pool', arguments: [], needs: [], minutesMax: 5 },
   { name: 'webhooks', arguments: [], needs: [], minutesMax: 30 },
   { name: 'first_view', arguments: ['--seed', 'SEED'], needs: [], minutesMax: 15 },
+  {
+    name: 'generated_clients',
+    arguments: [],
+    needs: ['npm', 'python3', 'go', 'java', 'mvn'],
+    minutesMax: 30,
+  },
   { name: 'bench', arguments: [], needs: ['wrk', 'nginx', 'taskset'], minutesMax: 60 },
   { name: 'metrics_cost', arguments: [], needs: ['wrk', 'taskset'], minutesMax: 10 },
   { name: 'bench_postgres', arguments: [], needs: ['wrk', PGBENCH], minutesMax: 25 },
