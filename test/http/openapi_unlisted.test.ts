@@ -14,12 +14,12 @@ afterAll(() => service.stop());
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
-test.each(operations.map((each) => [each.method.toUpperCase(), each.path, each] as const))(
+test.each(operations.map((each) => [each.method.toUpperCase(), each.path] as const))(
   '%s %s with headers over 16 KiB is 431, as documented',
-  async (_method, path, operation) => {
-    const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => [name, crypto.randomUUID()]);
+  async (method, path) => {
+    const url = path.replace(/\{\w+\}/g, crypto.randomUUID());
     const headers = { 'X-Large': 'x'.repeat(LIMITS.headerBytesMax) };
-    const { status } = await caller.send(operation, { path: Object.fromEntries(names), headers });
+    const { status } = await caller.sendUndocumented(method, url, 'headers_too_large', headers);
     expect(status).toBe(431);
   },
 );

@@ -195,7 +195,12 @@ export interface OperationClient {
   /** Sends a GET operation as HEAD. */
   head(operation: Operation, sent?: OperationRequest): Promise<OperationResponse>;
   /** Sends an undocumented request, and validates the response by the component of this name. */
-  sendUndocumented(method: string, path: string, component: string): Promise<OperationResponse>;
+  sendUndocumented(
+    method: string,
+    path: string,
+    component: string,
+    headers?: Readonly<Record<string, string>>,
+  ): Promise<OperationResponse>;
   /** `<operation id> <status>` of every response. */
   readonly covered: ReadonlySet<string>;
 }
@@ -265,8 +270,8 @@ export function openOperationClient(document: JsonObject): OperationClient {
     covered,
     send: (operation, sent = {}) => sendOperation(operation.method.toUpperCase(), operation, sent),
     head: (operation, sent = {}) => sendOperation('HEAD', operation, sent),
-    async sendUndocumented(method, path, component) {
-      const received = await request(method, { path, body: undefined }, {});
+    async sendUndocumented(method, path, component, headers = {}) {
+      const received = await request(method, { path, body: undefined }, { headers });
       return validated(
         `${method} ${path}`,
         responseComponent(document, component),

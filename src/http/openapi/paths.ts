@@ -9,7 +9,7 @@ import type { FaultCode } from '../../domain/fault.ts';
 import type { Documentation, DocumentContext, Operation } from '../pipeline/operation.ts';
 import { JSON_TYPE } from '../server/reply.ts';
 import { headersNamed } from './parameters.ts';
-import { ALWAYS, EXTENSION, HEADERS, HEADERS_TOO_LARGE, namedExamples } from './responses.ts';
+import { ALWAYS, EXTENSION, HEADERS, namedExamples } from './responses.ts';
 
 /** The operations by path, as the document lists them. */
 export function pathsOf(
@@ -79,7 +79,6 @@ function responsesOf(
     ...(headers.includes('If-None-Match') ? { '304': notModified(etag) } : {}),
     ...faults(...faultsOf(operation, documentation)),
     ...responses,
-    '431': HEADERS_TOO_LARGE,
   };
 }
 

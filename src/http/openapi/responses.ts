@@ -147,15 +147,17 @@ function headersOf(code: FaultCode): Record<string, z.ZodType> {
 }
 
 /** The runtime answers before the program sees the request. */
-export const HEADERS_TOO_LARGE: ZodOpenApiResponseObject = {
-  ...EXTENSION,
-  id: 'headers_too_large',
+const HEADERS_TOO_LARGE: ZodOpenApiResponseObject = {
   description: `Request Header Fields Too Large. Request line and headers exceed ${LIMITS.headerBytesMax} bytes, or there are too many headers. Without a body and a request ID.`,
   headers: z.object({ Connection: fixedHeader('The connection is closed.', 'close') }),
 };
 
-/** Responses to unknown paths and methods, as components, because they belong to no operation. */
+/**
+ * Responses to unknown paths and methods, and to headers that are too large, as components: they belong to no operation. With a response
+ * without a body in each, generators would give every error the type `unknown`.
+ */
 export function unmatchedResponses(): Record<string, ZodOpenApiResponseObject> {
   const codes = ['unknown_route', 'method_not_allowed'] as const;
-  return Object.fromEntries(codes.map((code) => [code, faultResponse([code])]));
+  const responses = Object.fromEntries(codes.map((code) => [code, faultResponse([code])]));
+  return { ...responses, headers_too_large: HEADERS_TOO_LARGE };
 }
