@@ -31,6 +31,8 @@ interface SettingsRealmDeps {
 }
 
 const ACCOUNTS: PresetOrigin = 'account_authentication_settings';
+/** With more realms than on these pages, the account realm must be configured. */
+const REALM_PAGES_MAX = 10;
 const OLDEST_FIRST: Sort = { by: 'created_at', isDescending: false };
 
 export function openSettingsRealms(
@@ -39,23 +41,28 @@ export function openSettingsRealms(
 ): SettingsRealms {
   const merchants = presetId(installation, 'merchant-realm-mappings');
 
-  async function* accountRealms(): AsyncGenerator<AnyRecord> {
-    for (let after: PagePosition | undefined; ; ) {
+  /** The realms of account members on the first pages; undefined where there are more pages. */
+  async function accountRealms(): Promise<readonly AnyRecord[] | undefined> {
+    const found: AnyRecord[] = [];
+    let after: PagePosition | undefined;
+    for (let pages = 0; pages < REALM_PAGES_MAX && found.length < 2; pages += 1) {
       const page = { kind: 'after', after, limit: LIMITS.pageRecordsMax } as const;
       const listed = await store.list(realm, [], { filter: [], sort: OLDEST_FIRST, page });
       const records = listed?.items.map(({ record }) => record) ?? [];
-      yield* records.filter((record) => (record as RecordOf<typeof realm>).origin?.data.type === ACCOUNTS);
+      found.push(
+        ...records.filter((record) => (record as RecordOf<typeof realm>).origin?.data.type === ACCOUNTS),
+      );
       const last = records.at(-1);
-      if (!listed?.hasMore || !last) return;
+      if (!listed?.hasMore || !last) return found;
       after = { at: last.created_at, id: last.id };
     }
+    return undefined;
   }
 
   /** Every realm that names no origin is one of account members, so the first page mostly decides. */
   async function onlyAccountRealm(): Promise<AnyRecord | undefined> {
-    const realms = accountRealms();
-    const [first, second] = [await realms.next(), await realms.next()];
-    return second.done ? first.value : undefined;
+    const found = await accountRealms();
+    return found?.length === 1 ? found[0] : undefined;
   }
 
   return {

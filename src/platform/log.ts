@@ -76,8 +76,8 @@ export type LogRecord =
   | { readonly event: 'forged_row'; readonly table: string; readonly id: string }
   /**
    * The write-ahead log of SQLite ended with `frames` frames behind its last valid commit, which are not applied. With `commits` 0 they
-   * belong to a transaction that was not committed, and nothing is lost; otherwise so many commits are incomplete or damaged:
-   * one that was acknowledged is lost, and `audit verify --records` and the checkpoints show it.
+   * belong to a transaction that was not committed, or that another process is writing, and nothing is lost. Otherwise so many
+   * commits are incomplete or damaged: if one of them was acknowledged, it is lost, and the checkpoints show it.
    */
   | { readonly event: 'frames_discarded'; readonly frames: number; readonly commits: number }
   /**

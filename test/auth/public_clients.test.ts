@@ -219,6 +219,6 @@ describe('a public client that asks for more than it may have', () => {
       ratePerAddress: { requests: 1, seconds: 1 },
     };
     const creating = createPublicClient(service.db.engine.access, 'x', rights, systemClock);
-    expect(creating).rejects.toThrow('conflict');
+    await expect(creating).rejects.toThrow('conflict');
   });
 });

@@ -319,6 +319,12 @@ describe('the end of a connection', () => {
     },
   );
 
+  test('a refused request is answered before its chunked body has arrived', async () => {
+    const bytes = 'POST /admin/v1/clients HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n';
+    const { responses } = await talk(bytes, { expectedResponses: 1 });
+    expect(responses[0]?.status).toBe(401);
+  });
+
   test('a write with trailers that is answered 400 writes nothing', async () => {
     const token = await service.token('users:write users:read');
     const path = `/v2/authentication-realms/${fixture.realm}/user-authentication-info`;

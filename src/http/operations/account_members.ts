@@ -93,17 +93,20 @@ function memberOperation({ name, path, answer, document }: MemberDescription): O
     method: 'GET',
     path,
     access: { scope: SCOPE },
-    stages: (deps) => [
-      ...shedLoad(deps.store.overloaded.get),
-      authenticate(deps.tokens, deps.limits),
-      permit(SCOPE),
-      async (call) => {
-        const named = accessibleRealm(call, await deps.settingsRealms.find(ORIGIN));
-        call.scope = named && [named.id];
-        return named ? undefined : NOT_FOUND;
-      },
-      answer(deps),
-    ],
+    stages: (deps) => {
+      const respond = answer(deps);
+      return [
+        ...shedLoad(deps.store.overloaded.get),
+        authenticate(deps.tokens, deps.limits),
+        permit(SCOPE),
+        async (call) => {
+          const named = accessibleRealm(call, await deps.settingsRealms.find(ORIGIN));
+          if (!named) return NOT_FOUND;
+          call.scope = [named.id];
+          return respond(call);
+        },
+      ];
+    },
     document: ({ baseUrl, examples }) => ({
       tag: ACCOUNT_MEMBERS_TAG,
       headers: ['X-Request-Id'],

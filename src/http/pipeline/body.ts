@@ -102,13 +102,17 @@ export async function isClosedAfterTask({ signal }: Request): Promise<boolean> {
   return signal.aborted;
 }
 
+/** How long a response waits to see whether a body that it did not need has arrived. */
+const UNREAD_BODY_MS = 20;
+
 /** Whether the whole body of an answered request has arrived. Reads a body that the response did not need. */
 export async function isBodyComplete(request: Request, { status }: Response): Promise<boolean> {
   if (request.bodyUsed) return status !== 413 && status !== 408;
-  return readText(request).then(
+  const isRead = readText(request).then(
     () => true,
     () => false,
   );
+  return Promise.race([isRead, Bun.sleep(UNREAD_BODY_MS).then(() => false)]);
 }
 
 function decoded(bytes: Uint8Array): string {

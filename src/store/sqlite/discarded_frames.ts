@@ -10,9 +10,9 @@ export interface DiscardedFrames {
 
 const HEADER_BYTES = 32;
 const FRAME_HEADER_BYTES = 24;
-/** The lowest bit says that checksums are of big-endian words. */
+/** With the lowest bit set, checksums are of big-endian words. */
 const MAGIC = 0x377f0682;
-/** Salts stand at this position of the header of the log, and of a frame. */
+/** Position of the salts in the header of the log, and of a frame. */
 const LOG_SALTS = 16;
 const FRAME_SALTS = 8;
 
