@@ -93,6 +93,15 @@ describe('client', () => {
     expect(listed.stdout).not.toContain('ars_');
   }, 300_000);
 
+  test('client create --public prints a client without a secret, and client update changes its rate', async () => {
+    const rights = ['--scope', 'settings:read', '--realm', realm];
+    const made = await asJson('create', '--name', 'p', '--public', ...rights, '--rate-per-address', '5/60');
+    expect(made).toMatchObject({ is_public: true, rate_per_address: '5/60', realms: [realm] });
+    expect(made.client_secret ?? null).toBeNull();
+    const updated = await asJson('update', made.client_id, '--rate-per-address', '9/60');
+    expect(updated).toMatchObject({ is_public: true, rate_per_address: '9/60' });
+  }, 60_000);
+
   const invalidCalls: [string, string[], number, RegExp][] = [
     ['a missing scope', ['create', '--name', 'n'], 2, /--scope/],
     ['an unknown scope', ['create', '--name', 'n', '--scope', 'x:read'], 2, /Expected scopes/],
@@ -110,6 +119,18 @@ describe('client', () => {
       ['create', '--name', 'a\u001b[2Jb', '--scope', 'admin'],
       2,
       /The name must hold no control character/,
+    ],
+    [
+      'a public client of all realms',
+      ['create', '--name', 'p', '--public', '--scope', 'settings:read', '--rate-per-address', '5/60'],
+      1,
+      /realms/,
+    ],
+    [
+      'a public client without a rate',
+      ['create', '--name', 'p', '--public', '--scope', 'settings:read', '--realm', realm],
+      1,
+      /rate_per_address/,
     ],
     ['a blank name', ['update', 'nobody', '--name', ' '], 2, /The name must not be blank/],
     ['an update without changes', ['update', 'nobody'], 2, /nothing to change/],
