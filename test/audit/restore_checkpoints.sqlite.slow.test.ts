@@ -101,7 +101,11 @@ describe('a checkpoint file', () => {
   test('a checkpoint file that is missing or a folder is rejected by the name of the option', async () => {
     for (const missing of [join(freshFolder(), 'missing'), freshFolder()]) {
       const { code, stdout, stderr } = await runOnFile(path, 'audit', 'verify', '--checkpoints', missing);
-      expect([code, stdout, stderr]).toEqual([EXIT.failed, '', expect.stringMatching(/--checkpoints: \S+ cannot be read/)]);
+      expect([code, stdout, stderr]).toEqual([
+        EXIT.failed,
+        '',
+        expect.stringMatching(/--checkpoints: \S+ cannot be read/),
+      ]);
     }
   });
 
