@@ -7,9 +7,13 @@ export interface Rate {
 }
 
 /** A rate as `requests/seconds`. */
+export const RATE_PATTERN = /^[1-9]\d{0,8}\/[1-9]\d{0,4}$/;
+
+/** Returns undefined for a text that does not match RATE_PATTERN. */
 export function parseRate(raw: string): Rate | undefined {
-  const [, requests, seconds] = /^([1-9]\d{0,8})\/([1-9]\d{0,4})$/.exec(raw) ?? [];
-  return requests && seconds ? { requests: Number(requests), seconds: Number(seconds) } : undefined;
+  if (!RATE_PATTERN.test(raw)) return undefined;
+  const [requests, seconds] = raw.split('/');
+  return { requests: Number(requests), seconds: Number(seconds) };
 }
 
 export function rateText({ requests, seconds }: Rate): string {

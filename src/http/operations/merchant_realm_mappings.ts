@@ -37,9 +37,9 @@ const COLLECTION = `/v2/${TYPE}`;
 const ITEM = `${COLLECTION}/:mapping_id`;
 const NOT_FOUND = faultReply('not_found');
 
-type Place = Pick<SettingsDeps, 'baseUrl' | 'installation'>;
+type MappingContext = Pick<SettingsDeps, 'baseUrl' | 'installation'>;
 
-function mappingBody({ id, prefix = null }: AnyRecord, { baseUrl, installation }: Place) {
+function mappingBody({ id, prefix = null }: AnyRecord, { baseUrl, installation }: MappingContext) {
   return {
     data: { id, type: TYPE, prefix, realm_id: id, store_id: installation },
     links: { self: `${baseUrl}${COLLECTION}/${id}` },

@@ -25,7 +25,7 @@ export interface SettingsDeps extends RecordDeps {
 export const SETTINGS_SCOPE = 'settings';
 export const SETTINGS_TAG = 'settings';
 
-type Place = Pick<SettingsDeps, 'baseUrl' | 'installation' | 'pageLength'>;
+type SettingsContext = Pick<SettingsDeps, 'baseUrl' | 'installation' | 'pageLength'>;
 
 /** A read of settings, described once. */
 interface SettingsDescription {
@@ -37,7 +37,7 @@ interface SettingsDescription {
   readonly origin?: PresetOrigin;
   /** A parameter of the path that must be the ID of the installation (404). */
   readonly installationParameter?: string;
-  readonly body: (place: Place, named: AnyRecord) => object;
+  readonly body: (place: SettingsContext, named: AnyRecord) => object;
 }
 
 const NOT_FOUND = faultReply('not_found');
@@ -192,7 +192,7 @@ function relationship(type: string, more: z.ZodRawShape = {}) {
   return z.strictObject({ data: z.strictObject(data) });
 }
 
-function realmLink({ baseUrl }: Place, { id }: AnyRecord, type: string) {
+function realmLink({ baseUrl }: SettingsContext, { id }: AnyRecord, type: string) {
   return { id, type, links: { self: selfLinks(realm, baseUrl)([id]) } };
 }
 
@@ -216,8 +216,14 @@ const GENERAL_SETTINGS: SettingsDescription = {
 const STORES = '/v2/stores';
 const links = () => z.strictObject({ self: link });
 const storeShape = { id: idSchema, type: z.literal('store'), name: z.literal('authrealm') };
-const storeOf = ({ installation }: Place) => ({ id: installation, type: 'store', name: 'authrealm' });
-const storeLinks = ({ baseUrl, installation }: Place) => ({ self: `${baseUrl}${STORES}/${installation}` });
+const storeOf = ({ installation }: SettingsContext) => ({
+  id: installation,
+  type: 'store',
+  name: 'authrealm',
+});
+const storeLinks = ({ baseUrl, installation }: SettingsContext) => ({
+  self: `${baseUrl}${STORES}/${installation}`,
+});
 
 const LIST_STORES: SettingsDescription = {
   name: 'list-stores',

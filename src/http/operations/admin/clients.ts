@@ -11,7 +11,7 @@ import {
 import type { Client } from '../../../auth/port.ts';
 import { Fault } from '../../../domain/fault.ts';
 import { parseScopes, SCOPE_WORDS, SCOPES, type Scopes } from '../../../domain/principal.ts';
-import { parseRate, rateText } from '../../../domain/token_buckets.ts';
+import { parseRate, RATE_PATTERN, rateText } from '../../../domain/token_buckets.ts';
 import { link, timestampSchema } from '../../openapi/schemas.ts';
 import { type ManagedKind, managedOperation, managedOperations } from './managed.ts';
 import type { AdminRequest } from './operation.ts';
@@ -22,7 +22,7 @@ const AT = '2026-01-31T09:00:00.000Z';
 const RIGHTS = { name: 'The shop', scopes: ['oidc-profile-infos:read'], realms: '*' };
 
 /** The rate of a public client, as `N/SECONDS`. */
-const rate = () => z.string().regex(/^[1-9]\d{0,8}\/[1-9]\d{0,4}$/, 'must be a rate such as 60/60');
+const rate = () => z.string().regex(RATE_PATTERN, 'must be a rate such as 60/60');
 
 const change = z
   .object({
