@@ -1,5 +1,5 @@
-/** Runs an authrealm command and returns its standard output. */
-async function runCommand(authrealm: string, args: readonly string[]): Promise<string> {
+/** Runs an authrealm command that must succeed, and returns its standard output. */
+export async function runAuthrealm(authrealm: string, args: readonly string[]): Promise<string> {
   const child = Bun.spawn([authrealm, ...args], {
     stdio: ['ignore', 'pipe', 'inherit'],
     env: process.env,
@@ -16,7 +16,7 @@ export async function createBenchClient(
   scope: string,
 ): Promise<{ readonly clientId: string; readonly secret: string }> {
   const command = ['client', 'create', '--name', 'bench', '--scope', scope, '--json', ...flags];
-  const client = JSON.parse(await runCommand(authrealm, command));
+  const client = JSON.parse(await runAuthrealm(authrealm, command));
   await Bun.sleep(1_000);
   return { clientId: client.client_id, secret: client.client_secret };
 }

@@ -2,9 +2,9 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { lookupPaths } from '../test/support/population.ts';
+import { lookupPaths, REALM } from '../test/support/population.ts';
 import { startServer as startPostgres } from '../test/support/postgres_server.ts';
-import { createBenchClient, fetchToken } from './access_token.ts';
+import { createBenchClient, fetchToken, runAuthrealm } from './access_token.ts';
 import { importLines } from './import_rate.ts';
 import { writeKeyFile } from './key_file.ts';
 import { type Load, type LoadPlan, load, WARM_UP_SECONDS } from './load.ts';
@@ -135,8 +135,10 @@ function rowOf(name: string, all: readonly ReadonlyMap<string, RatedMeasurement>
 async function measure(flags: readonly string[], folder: string): Promise<MixedRun> {
   const directory = mixedDirectory(users, realms, rounds);
   await importLines(AUTHREALM, flags, directory.lines(), users * 3);
+  // The realms that settings and the merchant mapping name.
+  await runAuthrealm(AUTHREALM, ['init', '--preset-realms', ...flags]);
   const ports = ['--offline', '--port', String(PORT), '--metrics-port', String(METRICS_PORT)];
-  const serve = [AUTHREALM, 'serve', ...ports, '--grant-rate', 'off', ...flags];
+  const serve = [AUTHREALM, 'serve', ...ports, '--grant-rate', 'off', '--account-realm', REALM, ...flags];
   const service = await startServer(serve, PORT, { isPinned: !isPostgres });
   const token = await fetchToken(AUTHREALM, flags, service.url);
   const paths = writePaths(folder, 'lookups', lookupPaths(users, Math.min(LOOKUP_PATHS, users * 2)));

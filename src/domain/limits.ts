@@ -75,7 +75,7 @@ export const LIMITS = Object.freeze({
   /** Time that a start waits for another process that creates or migrates the database. */
   migrationWaitMsMax: 30_000,
   /** Share of the event loop, in percent, for all work that is no lookup, while lookups arrive. */
-  loopSharePercent: 30,
+  loopSharePercent: 25,
   /** Milliseconds of that share that may be used at once. */
   loopShareMsMax: 3,
   /** Milliseconds of that share that one turn may use in advance at most. */
@@ -367,6 +367,8 @@ export const LIMITS = Object.freeze({
   webhookAttemptsMax: 296,
   /** Largest count of lagging realms and of dead letters of a target in metrics. */
   webhookLagCountedMax: 1_000,
+  /** Age up to which metrics repeat what they read of the lag of targets. */
+  webhookLagAgeMsMax: 1_000,
   /** Newest entries kept in the delivery log of a target. */
   deliveriesKeptMax: 10_000,
   /** Largest `--retention-days`. */

@@ -76,11 +76,25 @@ export function startChangeDelivery(deps: ChangeDeliveryDeps): ChangeDelivery {
     feed,
     writeEvents,
     followChanges: streams.follow,
-    metricSources: { streams: streams.count, lag: dispatcher.lag, counts, now: clock.now },
+    metricSources: { streams: streams.count, lag: sharedLag(dispatcher, clock), counts, now: clock.now },
     async stop() {
       // Streams are requests that do not end by themselves.
       await Promise.all([streams.stop(), dispatcher.stop(), retention.stop()]);
     },
+  };
+}
+
+/** The lag of all targets, read again after LIMITS.webhookLagAgeMsMax: it counts the realms and dead letters of each target. */
+function sharedLag({ lag }: Dispatcher, { monotonic }: Clock): Dispatcher['lag'] {
+  let read: ReturnType<Dispatcher['lag']> | undefined;
+  let readAt = 0;
+  return () => {
+    const now = monotonic();
+    if (read === undefined || now - readAt > LIMITS.webhookLagAgeMsMax) {
+      readAt = now;
+      read = lag();
+    }
+    return read;
   };
 }
 
