@@ -1,0 +1,93 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { join } from 'node:path';
+import type { Store } from '../../src/directory/store.ts';
+import { parseFilter } from '../../src/domain/filter/filter.ts';
+import { LIMITS } from '../../src/domain/limits.ts';
+import type { Resource } from '../../src/domain/resource.ts';
+import { oidcProfileInfo, user } from '../../src/domain/resources.ts';
+import { systemClock } from '../../src/platform/clock.ts';
+import { openRealmSearches } from '../../src/store/lists/realm_search.ts';
+import { type Engine, openEngine } from '../../src/store/open.ts';
+import { POSTGRES, postgresStatements } from '../../src/store/postgres/dialect.ts';
+import { connectSqlite } from '../../src/store/sqlite/connection.ts';
+import { SQLITE, sqliteStatements } from '../../src/store/sqlite/dialect.ts';
+import type { SingleStatement } from '../../src/store/transaction_work.ts';
+import { freshFolder } from '../support/service.ts';
+import {
+  commitWrites,
+  createRealmFixture,
+  insert,
+  mintId,
+  type RealmFixture,
+  WRITTEN,
+} from './contract/store_fixtures.ts';
+
+/** Which searches of all realms run where lookups run, and by which index. */
+
+const path = join(freshFolder(), 'searches.db');
+let engine: Engine;
+let fixture: RealmFixture;
+beforeAll(async () => {
+  engine = await openEngine({ engine: 'sqlite', path }, 'auto', { version: 'test', clock: systemClock });
+  fixture = await createRealmFixture(engine.records);
+});
+afterAll(() => engine.close());
+
+function requestOf(resource: Resource, text: string) {
+  const filter = parseFilter(text, resource.searchAllRealms?.filterables ?? {});
+  return { filter, only: undefined, after: undefined, limit: LIMITS.listRecordsInlineMax + 9 };
+}
+
+/** Creates links of one subject, each at its own issuer. */
+async function createLinks(subject: string, count: number): Promise<void> {
+  const { realm, user: of, oidc } = fixture;
+  const links = Array.from({ length: count }, (_, at) =>
+    insert(oidcProfileInfo, [realm, of, mintId()], {
+      ...{ subject, issuer: `https://login${at}.example/`, oidc_profile_id: oidc },
+    }),
+  );
+  for (const link of links) expect(await commitWrites(engine.records, link)).toEqual(WRITTEN);
+}
+
+/** Searches; returns how many records were found here, and how many searches were delegated. */
+async function search(
+  resource: Resource,
+  text: string,
+): Promise<readonly [found: number, delegated: number]> {
+  let delegated = 0;
+  const delegate: Store['searchRealms'] = () => {
+    delegated += 1;
+    return { items: [], through: undefined };
+  };
+  const searchRealms = engine.embedded?.searchDelegating(delegate) as Store['searchRealms'];
+  const { items } = await searchRealms(resource, requestOf(resource, text));
+  return [items.length, delegated];
+}
+
+test('a search by a subject is delegated if more than listRecordsInlineMax records have it, and only then', async () => {
+  await createLinks('rare', 3);
+  await createLinks('common', LIMITS.listRecordsInlineMax);
+  expect(await search(oidcProfileInfo, 'eq(subject,rare)')).toEqual([3, 0]);
+  expect(await search(oidcProfileInfo, 'eq(subject,common)')).toEqual([LIMITS.listRecordsInlineMax, 0]);
+  expect(await search(user, 'eq(name,"Jane Doe")')).toEqual([0, 1]);
+  const link = { subject: 'common', issuer: 'https://more.example/', oidc_profile_id: fixture.oidc };
+  const key = [fixture.realm, fixture.user, mintId()] as const;
+  expect(await commitWrites(engine.records, insert(oidcProfileInfo, key, link))).toEqual(WRITTEN);
+  expect(await search(oidcProfileInfo, 'eq(subject,common)')).toEqual([0, 1]);
+}, 60_000);
+
+test('a search by a subject reads the index of its hash on SQLite, where it is delegated too, and of its text on PostgreSQL', () => {
+  const request = requestOf(oidcProfileInfo, 'eq(subject,anybody)');
+  const statementsOf = ({ byHash, whole }: ReturnType<typeof openRealmSearches>) =>
+    [byHash(oidcProfileInfo, request), whole(oidcProfileInfo, request)].map(
+      (work) => work?.next().value as SingleStatement,
+    );
+  const db = connectSqlite(path);
+  for (const { text, values } of statementsOf(openRealmSearches(sqliteStatements, SQLITE))) {
+    const plan = db.query<{ detail: string }, never[]>(`explain query plan ${text}`);
+    expect(plan.all(...(values as never[]))[0]?.detail).toContain('oidc_profile_info_subject_crc');
+  }
+  db.close();
+  for (const { text } of statementsOf(openRealmSearches(postgresStatements, POSTGRES)))
+    expect(text).not.toContain('subject_crc');
+});
