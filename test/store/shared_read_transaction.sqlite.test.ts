@@ -35,6 +35,14 @@ describe('the shared read transaction', () => {
     expect(writer.query('pragma wal_checkpoint(truncate)').get()).toMatchObject({ busy: 0 });
   });
 
+  test('every read is counted, also those that share a transaction', async () => {
+    const { sharedReads, seen } = await database();
+    for (let count = 0; count < 3; count += 1) seen();
+    await new Promise(setImmediate);
+    seen();
+    expect(sharedReads.reads()).toBe(4);
+  });
+
   test('reads of one turn see every commit of another connection at once', async () => {
     const { seen, commit } = await database();
     for (let round = 0; round < 500; round += 1) {
