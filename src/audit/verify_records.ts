@@ -1,6 +1,7 @@
-import type { ForgedRow, ForgedRows } from '../auth/port.ts';
+import type { ForgedRows } from '../auth/port.ts';
 import type { KeyedRecord, MaybePromise } from '../directory/store.ts';
 import { eventResource } from '../domain/event.ts';
+import { describeForgedRow } from '../domain/forged_row.ts';
 import { NIL_UUID, type Uuid } from '../domain/id.ts';
 import { isVisible, type Key, membersOf, type Resource } from '../domain/resource.ts';
 import { RESOURCES, realm as realmResource } from '../domain/resources.ts';
@@ -56,7 +57,7 @@ export async function verifyRecords(options: RecordVerificationOptions): Promise
   const result = { covered: 0, notCovered: 0 };
   const unsigned = new Set<string>();
   for await (const row of options.forgedRows()) {
-    if (row.hasMac) options.onFinding({ ...row, message: describeInvalidMac(row) });
+    if (row.hasMac) options.onFinding({ ...row, message: describeForgedRow(row.table) });
     else unsigned.add(`${row.realm} ${row.id}`);
   }
   for await (const head of realmHeads(options)) {
@@ -75,10 +76,6 @@ async function* realmHeads({ store, records }: RecordVerificationOptions): Async
   for await (const { record } of recordsOf(records, realmResource, undefined)) {
     if (!(await store.head(record.id))) yield { log: record.id, seq: 0, chain: undefined };
   }
-}
-
-function describeInvalidMac({ table }: ForgedRow): string {
-  return `${table === 'client_realm' ? 'a realm of the client' : 'the row'} was changed without the service: its MAC is not valid`;
 }
 
 /** The last state of a record in the log. */

@@ -1,17 +1,10 @@
 import type { Check, CheckReporter, ClientRealm, Rows } from '../doctor/inspection.ts';
+import { describeForgedRow } from '../domain/forged_row.ts';
 import type { Clock } from '../domain/id.ts';
 import { ciphertextKeyId } from '../domain/text/ciphertext.ts';
 import { type Keyring, opensKeyCheck, opensValue } from './keys/keyring.ts';
 import { keySetAt } from './keys/signing.ts';
-import type {
-  AuthStore,
-  Client,
-  ForgedRow,
-  ForgedRows,
-  SealedStore,
-  SealedValue,
-  SigningKey,
-} from './port.ts';
+import type { AuthStore, Client, ForgedRows, SealedStore, SealedValue, SigningKey } from './port.ts';
 
 /** Dependencies of the checks; each is evaluated when a check needs it, and may throw then. */
 export interface AuthInspectionDeps {
@@ -106,29 +99,12 @@ async function checkSigningKeys(
   }
 }
 
-/** The sentence about a forged row. */
-function describeForged({ table }: ForgedRow): string {
-  const advice = ADVICE[table];
-  return advice === undefined
-    ? 'has a password hash that was changed in the database without the service'
-    : `was changed in the database without the service, and is not honoured: ${advice}`;
-}
-
-/** The tables whose forged rows are not honoured, and what to do about one. */
-const ADVICE: Readonly<Record<string, string>> = {
-  client: 'delete it and create it again',
-  client_realm: 'set the realms of the client again',
-  signing_key: 'withdraw it',
-  webhook: 'delete it and create it again',
-  console_link: 'delete the row',
-};
-
 async function checkForgedRows({ forgedRows }: AuthInspectionDeps, reporter: CheckReporter): Promise<void> {
   const rows = await forgedRows();
   let withoutMac = 0;
-  for await (const row of rows()) {
-    const { table, realm, id, hasMac } = row;
-    if (hasMac) reporter.find({ says: describeForged(row), table, ids: [id], ...(realm ? { realm } : {}) });
+  for await (const { table, realm, id, hasMac } of rows()) {
+    const says = describeForgedRow(table);
+    if (hasMac) reporter.find({ says, table, ids: [id], ...(realm ? { realm } : {}) });
     else withoutMac += 1;
   }
   if (withoutMac > 0) {

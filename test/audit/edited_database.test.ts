@@ -27,53 +27,61 @@ type Edit = readonly [name: string, sql: string, finding: string];
 
 /** The edits, and the finding about each. */
 const FOUND: readonly Edit[] = [
-  ['raise the scopes of a client', `update client set scopes = 'admin'`, 'its MAC is not valid (client,'],
-  ['limit a client to no realm', 'update client set all_realms = 0', 'its MAC is not valid (client,'],
+  [
+    'raise the scopes of a client',
+    `update client set scopes = 'admin'`,
+    'delete it and create it again (client,',
+  ],
+  [
+    'limit a client to no realm',
+    'update client set all_realms = 0',
+    'delete it and create it again (client,',
+  ],
   [
     'replace the digest of a secret',
     'update client set secret_digest = (select sealed from keyring)',
-    'its MAC is not valid (client,',
+    'delete it and create it again (client,',
   ],
   [
     'add a previous secret',
     'update client set previous_digest = secret_digest, previous_expires_at = 99999999999999',
-    'its MAC is not valid (client,',
+    'delete it and create it again (client,',
   ],
-  ['rename a client', `update client set name = 'renamed'`, 'its MAC is not valid (client,'],
-  ['disable a client', 'update client set disabled_at = 1', 'its MAC is not valid (client,'],
-  ['remove the MAC of a client', 'update client set mac = null', 'its MAC is not valid (client,'],
+  ['rename a client', `update client set name = 'renamed'`, 'delete it and create it again (client,'],
+  ['disable a client', 'update client set disabled_at = 1', 'delete it and create it again (client,'],
+  ['remove the MAC of a client', 'update client set mac = null', 'delete it and create it again (client,'],
   [
     'insert a client',
     `insert into client (client_id, name, scopes, all_realms, secret_digest, ${COPY}, mac)
      select '${NEW_ID}', name, 'admin', 1, secret_digest, ${COPY}, mac from client`,
-    'its MAC is not valid (client,',
+    'delete it and create it again (client,',
   ],
   [
     'give a client a realm',
     'insert into client_realm (client_id, realm_id) select client_id, realm_id from client, realm',
-    'its MAC is not valid (client_realm,',
+    'set the realms of the client again (client_realm,',
   ],
-  ['replace a public key', `update signing_key set public_jwk = '{}'`, 'its MAC is not valid (signing_key,'],
+  ['replace a public key', `update signing_key set public_jwk = '{}'`, 'withdraw it (signing_key,'],
   [
     'let a key sign from another time on',
     'update signing_key set signs_from = 0',
-    'its MAC is not valid (signing_key,',
+    'withdraw it (signing_key,',
   ],
   [
     'insert a signing key',
     `insert into signing_key (kid, public_jwk, private_sealed, created_at, signs_from, mac)
      select '${NEW_ID}', public_jwk, private_sealed, created_at, signs_from, mac from signing_key where withdrawn_at is null`,
-    'its MAC is not valid (signing_key,',
+    'withdraw it (signing_key,',
   ],
   [
     'insert a console link',
     `insert into console_link (digest, label, scopes, realms, expires_at) values ('x', 'x', 'admin', '*', 99999999999999)`,
-    'its MAC is not valid (console_link,',
+    'delete the row (console_link,',
   ],
   [
     'replace a password hash',
     `update password_profile_info set password_hash = '${HASH}'`,
-    'its MAC is not valid (password_profile_info,',
+    'changed in the database without the service (password_profile_info,',
   ],
   [
     'replace a password hash and remove its MAC',
@@ -202,12 +210,12 @@ const FOUND: readonly Edit[] = [
   [
     'redirect a webhook target',
     `update webhook set url = 'https://mallory.example/'`,
-    'its MAC is not valid (webhook,',
+    'delete it and create it again (webhook,',
   ],
   [
     'let a webhook target receive records',
     'update webhook set with_data = 1',
-    'its MAC is not valid (webhook,',
+    'delete it and create it again (webhook,',
   ],
   ['delete the proof of the master key', 'delete from keyring', 'the proof of the master key was removed'],
 ];
