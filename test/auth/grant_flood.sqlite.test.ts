@@ -2,68 +2,116 @@ import { expect, test } from 'bun:test';
 import { statSync } from 'node:fs';
 import { openRefusedAccessLog } from '../../src/audit/refused_access_log.ts';
 import { openTokenGrantLog } from '../../src/audit/token_grant_log.ts';
-import { createClient, listClients } from '../../src/auth/clients/clients.ts';
+import { createClient } from '../../src/auth/clients/clients.ts';
+import type { Client } from '../../src/auth/port.ts';
 import { openTokenGrants } from '../../src/auth/tokens/token_grant.ts';
 import { parseIpAddress } from '../../src/domain/ip_address.ts';
 import { parseScopes } from '../../src/domain/principal.ts';
 import { openRateLimits } from '../../src/http/server/rate_limits.ts';
-import { databaseFile, startService } from '../support/service.ts';
+import { databaseFile, type Service, startService } from '../support/service.ts';
 
-const MINUTES = 60;
 /** Requests of a flood in a minute. Only its minutes and the rate decide how many entries there are. */
 const REQUESTS = 2_000;
 const UNKNOWN_CLIENTS = 1_000;
 const GROWTH_BYTES_MAX = 1_000_000;
-/** A minute of the logs. */
-const INTERVAL_MS = 50;
 
-test('an hour of token floods by one client and by 1,000 unknown ones adds less than 1 MB to the database', async () => {
-  const service = await startService();
-  const { clock, db, settings } = service;
-  const { access, log } = db.engine;
-  const scopes = parseScopes('profile-infos:read') ?? new Set();
-  const { client } = await createClient(access, 'flood', { scopes, realms: '*' }, clock);
-  expect(await listClients(access)).toHaveLength(1);
-
+/** A service's token endpoint behind its authentication, on its database, with a short minute of the logs. */
+function openTokenEndpoint({ clock, db, settings }: Service, intervalMs: number) {
+  const { log } = db.engine;
   const grantRate = settings.grantRate === 'off' ? undefined : settings.grantRate;
   const off = { perAddress: undefined, perClient: undefined, badTokens: undefined };
   const limits = openRateLimits({ ...off, grants: grantRate, processes: 1 }, clock);
-  const grantLog = openTokenGrantLog(log, clock, { intervalMs: INTERVAL_MS });
-  const refusals = openRefusedAccessLog(log, clock, INTERVAL_MS);
+  const grantLog = openTokenGrantLog(log, clock, { intervalMs });
+  const refusals = openRefusedAccessLog(log, clock, intervalMs);
   const minted = () => ({ token: '', jti: clock.mintId(), expires: 4_000_000_000, expiresIn: 3_600 });
   const grant = openTokenGrants({ mint: async () => minted() }, clock, grantLog.append);
+  let granted = 0;
+  return {
+    refusals,
+    granted: () => granted,
+    async request(client: Client, count: number, address = '192.0.2.1') {
+      if (limits.grants?.(client.clientId)) {
+        refusals.count({ clientId: client.clientId, address: parseIpAddress(address) }, 'too many grants');
+        return;
+      }
+      granted += 1;
+      await grant(client, undefined, { address, requestId: `${'r'.repeat(60)}${count}` });
+    },
+    /** Until the logs of a minute are written. */
+    endOfMinute: () => Bun.sleep(2 * intervalMs),
+    stop: () => Promise.all([grantLog.stop(), refusals.stop()]),
+  };
+}
+
+async function createFloodClient({ db, clock }: Service): Promise<Client> {
+  const scopes = parseScopes('profile-infos:read') ?? new Set();
+  return (await createClient(db.engine.access, 'flood', { scopes, realms: '*' }, clock)).client;
+}
+
+async function databaseBytes(service: Service): Promise<number> {
+  await service.database.query('pragma wal_checkpoint(truncate)');
+  return statSync(databaseFile(service)).size;
+}
+
+async function entryCount({ database }: Service): Promise<number> {
+  const [entries] = await database.query<{ n: number }>('select count(*) as n from act');
+  return entries?.n ?? 0;
+}
+
+test('an hour of token floods by one client and by 1,000 unknown ones adds less than 1 MB to the database', async () => {
+  const minutes = 60;
+  const service = await startService();
+  const client = await createFloodClient(service);
+  const endpoint = openTokenEndpoint(service, 50);
   const sites = Array.from({ length: UNKNOWN_CLIENTS }, (_, at) =>
     parseIpAddress(`10.1.${at >> 8}.${at & 255}`),
   );
-
-  const pause = () => Bun.sleep(2 * INTERVAL_MS);
-  const file = databaseFile(service);
-  const size = async () => {
-    await service.database.query('pragma wal_checkpoint(truncate)');
-    return statSync(file).size;
-  };
-  const before = await size();
-  let granted = 0;
-  for (let minute = 0; minute < MINUTES; minute += 1) {
+  const before = await databaseBytes(service);
+  for (let minute = 0; minute < minutes; minute += 1) {
     for (let count = 0; count < REQUESTS; count += 1) {
-      if (count % 100 === 0) clock.advance(60_000 / (REQUESTS / 100));
-      if (limits.grants?.(client.clientId)) {
-        refusals.count({ clientId: client.clientId, address: sites[0] }, 'too many grants');
-      } else {
-        granted += 1;
-        await grant(client, undefined, { address: '192.0.2.1', requestId: `${'r'.repeat(60)}${count}` });
-      }
+      if (count % 100 === 0) service.clock.advance(60_000 / (REQUESTS / 100));
+      await endpoint.request(client, count);
     }
-    for (const address of sites) refusals.count({ clientId: undefined, address }, 'bad credentials');
-    await pause();
+    for (const address of sites) endpoint.refusals.count({ clientId: undefined, address }, 'bad credentials');
+    await endpoint.endOfMinute();
   }
-  await Promise.all([grantLog.stop(), refusals.stop()]);
-  const grown = (await size()) - before;
-  console.log(`${granted} grants and ${MINUTES * REQUESTS - granted} refusals in an hour: ${grown} bytes`);
+  await endpoint.stop();
+  const grown = (await databaseBytes(service)) - before;
+  const granted = endpoint.granted();
+  console.log(`${granted} grants and ${minutes * REQUESTS - granted} refusals in an hour: ${grown} bytes`);
   expect(granted).toBeGreaterThan(3_600);
   expect(granted).toBeLessThan(4_000);
-  const [entries] = await service.database.query<{ n: number }>('select count(*) as n from act');
-  expect(entries?.n).toBeLessThan(5 * MINUTES);
+  expect(await entryCount(service)).toBeLessThan(5 * minutes);
   expect(grown).toBeLessThan(GROWTH_BYTES_MAX);
+  await service.stop();
+}, 300_000);
+
+test('a token flood by 1,000 known clients adds two entries for each client and minute, however many requests', async () => {
+  const [minutes, requests, rate] = [2, 20, 10];
+  const service = await startService({ grantRate: `${rate}/60` });
+  const clients: Client[] = [];
+  for (let made = 0; made < 1_000; made += 1) clients.push(await createFloodClient(service));
+  const intervalMs = 2_000;
+  const endpoint = openTokenEndpoint(service, intervalMs);
+  const [before, entriesBefore] = [await databaseBytes(service), await entryCount(service)];
+  const start = performance.now();
+  for (let minute = 0; minute < minutes; minute += 1) {
+    service.clock.advance(60_000);
+    for (let count = 0; count < requests; count += 1)
+      for (const client of clients) await endpoint.request(client, count, `10.2.${minute}.${count}`);
+    await endpoint.endOfMinute();
+  }
+  await endpoint.stop();
+  // A busy machine may need several intervals of the logs for the requests of a minute.
+  const intervals = Math.max(minutes, Math.ceil((performance.now() - start) / intervalMs));
+  const grown = (await databaseBytes(service)) - before;
+  const entries = (await entryCount(service)) - entriesBefore;
+  const granted = endpoint.granted();
+  console.log(`${granted} grants to 1,000 clients in ${minutes} minutes: ${entries} entries, ${grown} bytes`);
+  expect(granted).toBeGreaterThanOrEqual(clients.length * minutes * rate);
+  expect(granted).toBeLessThan(clients.length * minutes * requests);
+  // The first grant of a client has an entry of its own.
+  expect(entries).toBeLessThanOrEqual(clients.length * (2 * intervals + 1));
+  expect(grown / entries).toBeLessThan(1_000);
   await service.stop();
 }, 300_000);

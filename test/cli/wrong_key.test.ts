@@ -8,19 +8,26 @@ import { freshFolder } from '../support/folder.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
 import { createFixture } from '../support/service.ts';
 
-test('a start with a wrong key over a database without proof stores none, and the right key is accepted afterwards', async () => {
-  const database = await freshDatabase();
-  const db = await openDatabase(database.settings(), systemClock);
-  await createFixture(db);
-  await db.engine.close();
-  await database.tamper('delete from keyring');
-  const wrong = join(freshFolder(), 'wrong.key');
-  writeFileSync(wrong, Buffer.from(systemClock.randomBytes(32)).toString('hex'), { mode: 0o600 });
-  const args = ['serve', '--port', '0', ...database.args, '--master-key-file', wrong];
-  const { code, stderr } = await runCommand([AUTHREALM, ...args]);
-  expect([code, stderr]).toEqual([1, expect.stringMatching(/^[^\n]+ does not open [^\n]+\n$/)]);
-  expect(await database.query('select 1 from keyring')).toEqual([]);
-  const reopened = await openDatabase(database.settings(), systemClock);
-  expect(await reopened.engine.access.keyChecks()).toHaveLength(1);
-  await reopened.engine.close();
-});
+test.each([
+  ['without proof', /^[^\n]+ does not open [^\n]+\n$/],
+  ['with a proof', /^[^\n]+ does not match this database[^\n]+\n$/],
+] as const)(
+  'a start with the key of another installation over a database %s changes nothing, and the right key is accepted afterwards',
+  async (proof, sentence) => {
+    const database = await freshDatabase();
+    const db = await openDatabase(database.settings(), systemClock);
+    await createFixture(db);
+    await db.engine.close();
+    if (proof === 'without proof') await database.tamper('delete from keyring');
+    const stored = await database.query('select * from keyring');
+    const foreign = join(freshFolder(), 'foreign.key');
+    writeFileSync(foreign, Buffer.from(systemClock.randomBytes(32)).toString('hex'), { mode: 0o600 });
+    const args = ['serve', '--port', '0', ...database.args, '--master-key-file', foreign];
+    const { code, stderr } = await runCommand([AUTHREALM, ...args]);
+    expect([code, stderr]).toEqual([1, expect.stringMatching(sentence)]);
+    expect(await database.query('select * from keyring')).toEqual(stored);
+    const reopened = await openDatabase(database.settings(), systemClock);
+    expect(await reopened.engine.access.keyChecks()).toHaveLength(1);
+    await reopened.engine.close();
+  },
+);
