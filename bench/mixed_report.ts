@@ -39,12 +39,26 @@ export function belowMin({ rows }: MixedRun): readonly MixedRow[] {
   return rows.filter((row) => isMeasured(row) && median(row.ratios) < KEPT_MIN);
 }
 
+/** Operations that a page shows. */
+const WORST = 5;
+
 /** All operations, the worst first; those that were not measured are last. */
 export function mixedMarkdown(run: MixedRun): string {
-  const { rows, engine, users, realms, callers, seconds, rounds, at, machine } = run;
+  return `${summaryOf(run)}\n\n${tableOf(run, worstFirst(run))}`;
+}
+
+/** The operations that cost lookups most. */
+export function worstMarkdown(run: MixedRun): string {
+  return `${summaryOf(run)} The worst ${WORST}:\n\n${tableOf(run, worstFirst(run).slice(0, WORST))}`;
+}
+
+function worstFirst({ rows }: MixedRun): readonly MixedRow[] {
   const order = (row: MixedRow) => (isMeasured(row) ? median(row.ratios) : Number.POSITIVE_INFINITY);
-  const sorted = rows.toSorted((left, right) => order(left) - order(right));
-  const table = markdownTable(
+  return rows.toSorted((left, right) => order(left) - order(right));
+}
+
+function tableOf({ callers }: MixedRun, rows: readonly MixedRow[]): string {
+  return markdownTable(
     [
       `lookups concurrently with ${callers} callers of`,
       'ratio to quiet lookups',
@@ -53,7 +67,7 @@ export function mixedMarkdown(run: MixedRun): string {
       'of them 503',
       'other errors',
     ],
-    sorted.map((row) => [
+    rows.map((row) => [
       row.name,
       ...(isMeasured(row)
         ? [
@@ -66,10 +80,14 @@ export function mixedMarkdown(run: MixedRun): string {
       ratio(row.failedShare),
     ]),
   );
+}
+
+function summaryOf(run: MixedRun): string {
+  const { rows, engine, users, realms, seconds, rounds, at, machine } = run;
   return (
     `${engine}, ${whole(users)} users in the largest of ${whole(realms)} realms, ${machine.cpu}, ${machine.cores} cores, ` +
     `medians of ${rounds} rounds of ${seconds} s, in parentheses the least and the greatest, ${at.slice(0, 10)}: ` +
     `${belowMin(run).length} of ${rows.filter(isMeasured).length} measured operations leave the lookups less than ${KEPT_MIN} ` +
-    `of their quiet rate; ${rows.filter((row) => !isMeasured(row)).length} are not measured.\n\n${table}`
+    `of their quiet rate; ${rows.filter((row) => !isMeasured(row)).length} are not measured.`
   );
 }

@@ -115,12 +115,13 @@ interface RequestsOptions {
   readonly credentials: (scope: string) => Promise<{ readonly clientId: string; readonly secret: string }>;
 }
 
-/** A valid request of every operation but lookups, of a stream, and of the metrics listener. */
+/** A valid request of every operation but lookups and health checks, of a stream, and of the metrics listener. */
 export async function repeatedRequests(options: RequestsOptions): Promise<readonly RepeatedRequest[]> {
   const { url, metricsUrl, credentials } = options;
   const document = (await (await fetch(`${url}/openapi.json`)).json()) as JsonObject;
   const lookups = new Set(OPERATIONS.filter(({ loopUse }) => loopUse === 'lookup').map(({ name }) => name));
-  const names = new Set(OPERATIONS.map(({ name }) => name));
+  // Health checks take no turn, so that a service under load is not taken for a dead one.
+  const names = new Set(OPERATIONS.flatMap(({ name, isUncounted }) => (isUncounted ? [] : [name])));
   const operations = operationsOf(document).filter(({ id }) => names.has(id));
   const caller = openOperationClient(document);
   const valid = await openValidRequests({ document, operations, caller, credentials });

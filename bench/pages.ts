@@ -2,6 +2,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type CitusRun, citusMarkdown } from './citus_report.ts';
 import { markdownTable, medianCell, milliseconds, ratio, whole } from './markdown.ts';
+import { type MixedRun, worstMarkdown } from './mixed_report.ts';
 import { type PeersRun, peersMarkdown } from './peers/report.ts';
 import { type PostgresRun, postgresMarkdown } from './postgres_report.ts';
 import { markdown, type Result, type Run, rowRatio } from './report.ts';
@@ -19,12 +20,14 @@ export function benchmarkPages(): Readonly<Record<string, string>> {
   const postgres = readResult<PostgresRun>('postgres');
   const peers = readResult<PeersRun>('peers');
   const citus = readResult<CitusRun>('citus');
+  const mixed = ['mixed-sqlite', 'mixed-postgres'].flatMap((name) => readResult<MixedRun>(name) ?? []);
   const blocks: Readonly<Record<string, string | undefined>> = {
     summary: run && summary(run, postgres),
     sqlite: run && markdown(run),
     postgres: postgres && postgresMarkdown(postgres),
     peers: peers && peersMarkdown(peers),
     citus: citus && citusMarkdown(citus),
+    mixed: mixed.length > 0 ? mixed.map(worstMarkdown).join('\n\n') : undefined,
   };
   return Object.fromEntries(
     ['README.md', 'docs/benchmarks.md', 'docs/peers.md'].map((path) => {
