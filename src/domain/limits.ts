@@ -84,7 +84,7 @@ export const LIMITS = Object.freeze({
   lookupPauseMs: 5,
   /** Time after which one turn is allowed even if the share is used. */
   turnPauseMsMax: 50,
-  /** Time that a request other than a lookup waits for its turn; then 503. */
+  /** Time that a request other than a lookup waits for its turn; then 503. Later waits follow, all within `answerMsMax`. */
   turnWaitMsMax: 2_000,
   /** Such requests waiting for a turn. One more is rejected with 503. */
   turnsWaitingMax: 1_024,
