@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
 import {
@@ -116,28 +116,6 @@ test('copy into a prepared target in a pipe without --yes is refused and changes
     expect(readFileSync(target).equals(before)).toBe(true);
   }
   expect((await copy('--prepare', '--yes')).code).toBe(0);
-});
-
-test('copy --dry-run shows what the copy then adds and removes, and writes nothing', async () => {
-  const target = join(freshFolder(), 'target.db');
-  const sides = ['--from', `sqlite:${databaseFile(service)}`, '--to', `sqlite:${target}`];
-  const copy = (...words: readonly string[]) => runCommand([AUTHREALM, 'copy', ...sides, ...words]);
-  const counted = ({ stdout }: { stdout: string }) =>
-    /(\d+) rows (?:added, |and remove )(\d+)/.exec(stdout)?.slice(1);
-  const first = await copy('--dry-run');
-  expect([first.code, first.stderr, existsSync(target)]).toEqual([0, '', false]);
-  expect(counted(await copy('--prepare'))).toEqual(counted(first));
-  const { clientId } = await service.client('users:read');
-  await copy('--prepare', '--yes');
-  expect((await run('client', 'delete', clientId, '--yes')).code).toBe(0);
-  const before = readFileSync(target);
-  const shown = await copy('--dry-run');
-  expect([shown.code, shown.stderr]).toEqual([0, '']);
-  expect(Number(counted(shown)?.[1])).toBeGreaterThan(0);
-  expect(readFileSync(target).equals(before)).toBe(true);
-  expect(counted(await copy('--yes'))).toEqual(counted(shown));
-  const refused = await copy('--dry-run');
-  expect([refused.code, refused.stderr.includes('the target is not empty')]).toEqual([1, true]);
 });
 
 /** Runs a command on a terminal of its own (script of util-linux), types a line, and returns what is shown. */
