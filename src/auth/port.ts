@@ -1,6 +1,6 @@
 import type { MaybePromise } from '../directory/store.ts';
 import type { AuditEntry } from '../domain/audit_entry.ts';
-import type { Revision } from '../domain/id.ts';
+import type { Revision, Uuid } from '../domain/id.ts';
 import type { Realms, Scopes } from '../domain/principal.ts';
 import type { Rate } from '../domain/token_buckets.ts';
 
@@ -44,7 +44,7 @@ export interface SigningKey {
   readonly isForged?: boolean;
 }
 
-/** A token that was revoked before it expired. */
+/** A token that was revoked before it expired, or all tokens of a session, by its identifier. */
 export interface RevokedToken {
   readonly jti: string;
   readonly clientId: string;
@@ -60,6 +60,28 @@ export interface ConsoleLink {
   readonly expiresAt: number;
 }
 
+/** A session of the console that was begun by a link or a provider. Instants are milliseconds since the epoch. */
+export interface StoredSession {
+  readonly sessionId: Uuid;
+  /** The actor in audit entries. */
+  readonly actor: string;
+  readonly scopes: Scopes;
+  readonly realms: Realms;
+  /** Keyed digests of the rights of the issuer that the claims of a person met; empty for a link. */
+  readonly rules: readonly string[];
+  readonly begunAt: number;
+  /** When its current token was issued. */
+  readonly renewedAt: number;
+  /** It is not renewed beyond this instant. */
+  readonly endsAt: number;
+}
+
+/** A session that begins, with its audit entry. */
+export interface BegunSession {
+  readonly session: StoredSession;
+  readonly auditEntry: AuditEntry;
+}
+
 /** All stored data that authentication and authorization depend on, as of one moment. */
 export interface AuthState {
   /** Increases with every write to clients, signing keys, revoked tokens or key checks. */
@@ -67,7 +89,7 @@ export interface AuthState {
   readonly clients: readonly Client[];
   /** Keys that were not withdrawn. */
   readonly signingKeys: readonly SigningKey[];
-  /** The identifiers (`jti`) of revoked tokens. */
+  /** The identifiers (`jti`) of revoked tokens, and those (`sid`) of ended sessions. */
   readonly revoked: ReadonlySet<string>;
   /** The master keys with a stored key check, newest last: one, or two while the key is being changed. */
   readonly keyIds: readonly string[];
@@ -93,7 +115,10 @@ export interface ForgedRow {
   readonly hasMac: boolean;
 }
 
-/** Yields every forged row of clients, their realms, signing keys, webhook targets, console links and password hashes. */
+/**
+ * Yields every forged row of clients, their realms, signing keys, webhook targets, console links, console sessions and password
+ * hashes.
+ */
 export type ForgedRows = () => AsyncGenerator<ForgedRow>;
 
 /** Whether a key is inserted only as the first one, or as a successor. */
@@ -111,7 +136,7 @@ export interface SigningKeyPage {
 }
 
 /**
- * Stores clients, signing keys, revoked tokens, console links, key checks and sealed secrets of the
+ * Stores clients, signing keys, revoked tokens, console links and sessions, key checks and sealed secrets of the
  * installation.
  */
 export interface AuthStore {
@@ -153,8 +178,8 @@ export interface AuthStore {
     auditEntry: AuditEntry,
   ): Promise<SigningKeyInsertion>;
   /**
-   * Withdraws a signing key, deletes its private key and adds its replacement in one commit; false if it is
-   * not in use.
+   * Withdraws a signing key, deletes its private key, adds its replacement and deletes all console sessions in one
+   * commit; false if it is not in use.
    */
   withdrawSigningKey(
     kid: string,
@@ -171,16 +196,30 @@ export interface AuthStore {
   /** Whether a code is valid now, without redeeming it. */
   hasConsoleLink(digest: string, now: number): MaybePromise<boolean>;
   /**
-   * Redeems a code: exactly one of all concurrent callers gets its rights, and `auditEntry` is written.
-   * Undefined if the code is unknown, used or expired, or expires later than any link created now could.
+   * Redeems a code: exactly one of all concurrent callers begins a session with it. Undefined if the code is unknown,
+   * used or expired, or expires later than any link created now could.
    */
   redeemConsoleLink(
     digest: string,
     now: number,
-    auditEntry: (link: ConsoleLink) => AuditEntry,
-  ): Promise<ConsoleLink | undefined>;
-  /** Deletes expired codes; returns their number. */
-  deleteExpiredConsoleLinks(now: number): Promise<number>;
+    begin: (link: ConsoleLink) => BegunSession,
+  ): Promise<StoredSession | undefined>;
+  insertConsoleSession(begun: BegunSession): Promise<void>;
+  /** Sessions that have not ended, oldest first. */
+  consoleSessions(now: number): MaybePromise<readonly StoredSession[]>;
+  /**
+   * Replaces a session by what `renew` returns; undefined if it has ended, or `renew` returns undefined: then it stays as
+   * it is.
+   */
+  renewConsoleSession(
+    sessionId: string,
+    now: number,
+    renew: (session: StoredSession) => StoredSession | undefined,
+  ): Promise<StoredSession | undefined>;
+  /** Deletes a session and revokes its tokens; false at the limit of revoked tokens of its actor. */
+  endConsoleSession(session: RevokedToken, auditEntry: AuditEntry): Promise<boolean>;
+  /** Deletes expired codes and sessions; returns their number. */
+  deleteExpiredSignIns(now: number): Promise<number>;
   /** Deletes the private keys of signing keys that never sign again. */
   deletePrivateKeys(kids: readonly string[]): Promise<void>;
   keyChecks(): MaybePromise<readonly KeyCheck[]>;

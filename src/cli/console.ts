@@ -1,15 +1,20 @@
 import { type Command, InvalidArgumentError } from 'commander';
+import type { AuthStore, StoredSession } from '../auth/port.ts';
 import { createConsoleLink, LINK_LABEL } from '../auth/sessions/console_links.ts';
+import { endSession } from '../auth/sessions/sessions.ts';
 import type { Settings } from '../config/parse.ts';
 import { COMMAND_LINE } from '../domain/audit_entry.ts';
+import { Refusal } from '../domain/fault.ts';
 import type { Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Scopes } from '../domain/principal.ts';
 import { urlOf } from '../http/server/url.ts';
 import { systemClock } from '../platform/clock.ts';
 import { openDatabase } from '../service/open_database.ts';
+import { type Properties, printAll } from './admin_commands.ts';
 import { SCOPE_HELP, scopes } from './clients.ts';
 import { addDatabaseSettings, addSettings, type CliContext } from './context.ts';
+import { assertDatabaseExistsOrLost } from './existing_database.ts';
 import { realmIds } from './identifiers.ts';
 
 interface LinkOptions {
@@ -19,9 +24,11 @@ interface LinkOptions {
   readonly json?: true;
 }
 
-/** `console`: signs people in to the console of a running service. */
+/** `console`: signs people in to the console of a running service, and lists and ends their sessions. */
 export function addConsoleCommands(program: Command, context: CliContext): void {
-  const console_ = program.command('console').description('sign in to the console of a service');
+  const console_ = program
+    .command('console')
+    .description('sign in to the console of a service; list and end sessions');
   addSettings(addDatabaseSettings(console_.command('link')), ['host', 'port', 'baseUrl', 'tlsCert', 'tlsKey'])
     .description('print a link that signs in to the console; valid once, within a minute')
     .requiredOption('--scope <SCOPES>', SCOPE_HELP, scopes)
@@ -41,6 +48,59 @@ export function addConsoleCommands(program: Command, context: CliContext): void 
           `${url}\n\nOpen this link within ${LIMITS.consoleLinkMsMax / 1_000} seconds; it works once.`,
         );
     });
+  addSessionCommands(console_, context);
+}
+
+function addSessionCommands(parent: Command, context: CliContext): void {
+  const sessions = parent.command('sessions').description('list and end sessions of the console');
+  addDatabaseSettings(sessions.command('list'))
+    .description(
+      'list the sessions that have not ended: who began them, with which rights, and when they end',
+    )
+    .option('--json', 'write JSON')
+    .action(async ({ json }: Pick<LinkOptions, 'json'>, command: Command) => {
+      await withSessions(context.settingsOf(command), async (open) => printAll(open.map(describe), json));
+    });
+  addDatabaseSettings(sessions.command('end').argument('<session-id>', 'ID of the session to end'))
+    .description('end a session: its tokens are rejected within a second, and cannot be renewed')
+    .action(async (id: string, _options, command: Command) => {
+      await withSessions(context.settingsOf(command), async (open, access) => {
+        const session = open.find(({ sessionId }) => sessionId === id);
+        if (!session)
+          throw new Refusal(
+            `no console session ${id}, or it has ended: list them with "authrealm console sessions list"`,
+          );
+        await endSession(access, session, systemClock);
+        console.log(`${id} of ${session.actor} has ended`);
+      });
+    });
+}
+
+async function withSessions(
+  settings: Settings,
+  use: (open: readonly StoredSession[], access: AuthStore) => Promise<void>,
+): Promise<void> {
+  assertDatabaseExistsOrLost(settings);
+  const { engine } = await openDatabase(settings, systemClock);
+  try {
+    await use(await engine.access.consoleSessions(systemClock.now()), engine.access);
+  } finally {
+    await engine.close();
+  }
+}
+
+function describe(session: StoredSession): Properties {
+  const { sessionId, actor, scopes, realms, begunAt, renewedAt, endsAt } = session;
+  const instant = (at: number) => new Date(at).toISOString();
+  return {
+    ...{
+      session_id: sessionId,
+      actor,
+      scope: [...scopes].join(' '),
+      realms: realms === '*' ? '*' : [...realms],
+    },
+    ...{ begun_at: instant(begunAt), renewed_at: instant(renewedAt), ends_at: instant(endsAt) },
+  };
 }
 
 async function link(settings: Settings, { scope, realm, label: name }: LinkOptions) {

@@ -11,7 +11,7 @@ export const SETTING_GROUPS: Readonly<Record<string, readonly SettingName[]>> = 
     ...(['bootstrapClientFile', 'issuersFile', 'strictIssuers'] as const),
   ],
   'Lists and settings': ['pageLength', 'accountRealm'],
-  Console: ['noConsole', 'consoleClientCredentials'],
+  Console: ['noConsole', 'consoleClientCredentials', 'consoleSessionHours'],
   'Outgoing requests': ['offline', 'allowLoopbackDiscovery', 'allowLoopbackWebhooks'],
   'Audit log and retention': ['retentionDays', 'checkpointFile', 'checkpointUrl'],
   'Logs and metrics': ['requestLogging', 'metricsPort', 'metricsHost'],

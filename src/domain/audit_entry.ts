@@ -15,7 +15,7 @@ export const AUDIT_ACTIONS = {
   'token.revoked': 'an access token was revoked',
   'console-link.created': 'a sign-in link to the console was created',
   'session.begun': 'a console session was started',
-  'session.ended': 'a console session was ended by signing out',
+  'session.ended': 'a console session was ended by signing out or by a command',
   'access.refused': 'requests were denied access; with their number and the reason',
   'webhook.created': 'a webhook target was created',
   'webhook.changed': 'a webhook target was changed',

@@ -134,8 +134,12 @@ export const LIMITS = Object.freeze({
   revokedTokensPerClientMax: 1_000,
   /** Time in which the code of `console link` can be exchanged. */
   consoleLinkMsMax: 60_000,
-  /** Length of a console session that began with a link or an OpenID provider. */
+  /** Lifetime of the token of a console session that began with a link or an OpenID provider; the session ends if it is not renewed. */
   consoleTokenSeconds: 900,
+  /** Largest `--console-session-hours`. */
+  consoleSessionHoursMax: 12,
+  /** Longest console session with the scope `admin`. */
+  consoleAdminSessionMsMax: 3_600_000,
   /** Signing keys in the key set. One more is rejected with 422, so that the set stays short. */
   signingKeysMax: 32,
   /** Clock difference between machines that is tolerated in `exp`, `nbf` and console links. */

@@ -86,7 +86,7 @@ export function openAuthentication(deps: AuthenticationDeps, baseUrl: string, lo
           clientCredentials: settings.consoleClientCredentials,
           sessions: openConsoleSessions({
             ...{ ...tokenDeps, providers },
-            note: (auditEntry) => engine.log.append([auditEntry]),
+            sessionMsMax: settings.consoleSessionHours * 3_600_000,
             sealPerson: (person) => sealPerson(deps.logKeys, person),
           }),
         },

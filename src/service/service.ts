@@ -183,7 +183,7 @@ export async function serve(
   const observers = { limits, meter: metrics.meter, listener };
   const server = await startServer(serverSettings(settings), log, makeRoutes, observers);
   const { pending, url } = server;
-  const expiry = startExpiry([store.sweepIdempotency, engine.access.deleteExpiredConsoleLinks], clock);
+  const expiry = startExpiry([store.sweepIdempotency, engine.access.deleteExpiredSignIns], clock);
   const checkpoints = startCheckpointSinks(settings, { engine, logKeys }, log, clock);
   metrics.add(
     serviceMetrics({

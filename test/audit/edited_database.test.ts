@@ -79,6 +79,12 @@ const FOUND: readonly Edit[] = [
     'delete the row (console_link,',
   ],
   [
+    'insert a console session',
+    `insert into console_session (session_id, actor, scopes, realms, rules, begun_at, renewed_at, ends_at)
+     values ('x', 'console:x', 'admin', '*', '', 1, 99999999999999, 99999999999999)`,
+    'delete the row (console_session,',
+  ],
+  [
     'replace a password hash',
     `update password_profile_info set password_hash = '${HASH}'`,
     'changed in the database without the service (password_profile_info,',

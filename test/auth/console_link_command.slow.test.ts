@@ -1,10 +1,10 @@
 import { expect, test } from 'bun:test';
-import { postConsoleToken, sameOrigin } from '../support/console_sign_in.ts';
+import { type ConsoleSession, postConsoleToken, sameOrigin } from '../support/console_sign_in.ts';
 import { freshDatabase } from '../support/database.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
 import { serveWithClient } from '../support/service_process.ts';
 
-/** `authrealm console link`, and the processes that accept its code. */
+/** `authrealm console link` and `console sessions`, and the processes that accept codes and sessions. */
 
 test('a console link of the command works once, on any process and after a restart', async () => {
   const database = await freshDatabase();
@@ -38,3 +38,51 @@ test('a console link of the command works once, on any process and after a resta
   expect([await statusOf(restarted, unused), await statusOf(restarted, unused)]).toEqual([200, 400]);
   await restarted.running.stop();
 }, 300_000);
+
+test('the commands list the sessions of a running service, and end one of them on every process', async () => {
+  const database = await freshDatabase();
+  const run = (...words: string[]) => runCommand([AUTHREALM, 'console', ...words, ...database.args]);
+  const client = { client_id: 'nobody', client_secret: 'nothing' };
+  const served = await serveWithClient(database, client, ['--processes', '2']);
+  const signIn = async (label: string) => {
+    const { stdout } = await run('link', '--scope', 'support', '--label', label, '--json');
+    const code = (JSON.parse(stdout) as { url: string }).url.split('#code=')[1] ?? '';
+    const answer = await postConsoleToken(served, { grant: 'link', code }, sameOrigin(served));
+    return ((await answer.json()) as { data: ConsoleSession }).data;
+  };
+  const [anna, berta] = [await signIn('Anna'), await signIn('Berta')];
+  expect(anna.scope.split(' ').filter((scope) => !scope.endsWith(':read'))).toEqual([
+    'oidc-profile-infos:write',
+  ]);
+  expect(anna.scope).toContain('changes:read');
+  const list = async () => JSON.parse((await run('sessions', 'list', '--json')).stdout) as StoredSession[];
+  const [first, second] = await list();
+  expect([first, second].map((session) => session?.actor)).toEqual(['console:Anna', 'console:Berta']);
+  expect(Object.keys(first ?? {}).join(' ')).toBe(
+    'session_id actor scope realms begun_at renewed_at ends_at',
+  );
+  const id = first?.session_id ?? '';
+  expect(await run('sessions', 'end', id)).toEqual({
+    code: 0,
+    stdout: `${id} of console:Anna has ended\n`,
+    stderr: '',
+  });
+  await Bun.sleep(1_000);
+  const statusOf = async ({ access_token: token }: ConsoleSession) => {
+    const headers = { Authorization: `Bearer ${token}`, Connection: 'close' };
+    return (await fetch(`${served.url}/v2/authentication-realms`, { headers })).status;
+  };
+  for (let request = 0; request < 8; request += 1)
+    expect([await statusOf(anna), await statusOf(berta)]).toEqual([401, 200]);
+  expect((await list()).map(({ actor }) => actor)).toEqual(['console:Berta']);
+  expect(await run('sessions', 'end', id)).toEqual({
+    ...{ code: 1, stdout: '' },
+    stderr: `authrealm: no console session ${id}, or it has ended: list them with "authrealm console sessions list"\n`,
+  });
+  await served.running.stop();
+}, 300_000);
+
+interface StoredSession {
+  readonly session_id: string;
+  readonly actor: string;
+}

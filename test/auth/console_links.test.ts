@@ -254,18 +254,19 @@ describe('a session', () => {
     expect(await introspection.json()).toEqual({ active: false });
   });
 
-  test('a session token without realms, or with a subject that is not a console user, is 401', async () => {
+  test('a session token without realms or a session, or with a subject that is not a console user, is 401', async () => {
     const forge = await openForge(service);
     const sessionToken = (claims: object) =>
       compact(
         JSON.stringify(forge.header()),
-        JSON.stringify({ ...forge.claims('console:anna'), ...claims }),
+        JSON.stringify({ ...forge.claims('console:anna'), sid: 'one', ...claims }),
         forge.sign,
       );
     const get = async (claims: object) =>
       (await service.get(oidcPath(fixture), await sessionToken(claims))).status;
     expect(await get({})).toBe(200);
     expect(await get({ realms: undefined })).toBe(401);
+    expect(await get({ sid: undefined })).toBe(401);
     const staff = { sub: 'staff:anna', client_id: 'staff:anna' };
     expect(await get(staff)).toBe(401);
     expect(await get({ sub: 'console:other' })).toBe(401);
@@ -281,8 +282,8 @@ describe('a session', () => {
     const gone = await createFixture(service.db);
     expect((await service.del(oidcPath(gone), token)).status).toBe(204);
     await service.del(path, token, sameOrigin(service));
-    const jti = decodeJwt(token).jti ?? '';
-    const own = (await installationLog()).filter(({ object }) => object === jti || object === 'Berta');
+    const { sid } = decodeJwt(token);
+    const own = (await installationLog()).filter(({ object }) => object === sid || object === 'Berta');
     expect(own.map(({ action, actor: by }) => [action, by])).toEqual([
       ['console-link.created', 'command line'],
       ['session.begun', actor],
@@ -384,7 +385,7 @@ test('expired console links are deleted', async () => {
   const { db, stop } = await startService({ ...before.database.flags });
   const count = async () => (await before.database.query('select digest from console_link')).length;
   expect(await count()).toBe(1);
-  await db.engine.access.deleteExpiredConsoleLinks(Date.now() + LIMITS.consoleLinkMsMax);
+  await db.engine.access.deleteExpiredSignIns(Date.now() + LIMITS.consoleLinkMsMax);
   expect(await count()).toBe(0);
   await stop();
 });

@@ -38,6 +38,7 @@ test('settings have their defaults without flags and variables', () => {
     strictIssuers: false,
     noConsole: false,
     consoleClientCredentials: false,
+    consoleSessionHours: 8,
     metricsHost: '127.0.0.1',
     requestLogging: 'off',
   } as never);

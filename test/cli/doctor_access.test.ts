@@ -180,6 +180,8 @@ test('doctor names rows that were changed without the service', async () => {
     `update signing_key set public_jwk = '{}'`,
     `update password_profile_info set password_hash = '$argon2id$v=19$m=8,t=1,p=1$c2FsdHNhbHQ$aGFzaGhhc2g'`,
     `insert into console_link (digest, label, scopes, realms, expires_at) values ('x', 'x', 'admin', '*', 99999999999999)`,
+    `insert into console_session (session_id, actor, scopes, realms, rules, begun_at, renewed_at, ends_at)
+     values ('x', 'console:x', 'admin', '*', '', 1, 99999999999999, 99999999999999)`,
   ];
   expect((await reportOf('forged rows')).findings).toEqual([]);
   for (const edit of edits) await service.database.tamper(edit);
@@ -189,6 +191,7 @@ test('doctor names rows that were changed without the service', async () => {
     'client: delete it and create it again',
     'client_realm: set the realms of the client again',
     'console_link: delete the row',
+    'console_session: delete the row',
     'password_profile_info: undefined',
     'signing_key: withdraw it',
   ]);

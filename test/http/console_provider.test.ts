@@ -217,12 +217,12 @@ test('a person whose claims give no right cannot sign in: 403', async () => {
 
 test('the log shows the name of the person to administrators, and stores it encrypted only', async () => {
   const { data } = (await (await exchangeCode(await authorize('anna'))).json()) as { data: ConsoleSession };
-  const jti = decodeJwt(data.access_token).jti;
+  const { sid } = decodeJwt(data.access_token);
   const admin = await service.token('admin');
   const log = (await (await service.get('/admin/v1/log?page[limit]=100', admin)).json()) as {
     data: { what: string; object: string; actor: string; personal: object; detail: object }[];
   };
-  const entry = log.data.find(({ object }) => object === jti);
+  const entry = log.data.find(({ object }) => object === sid);
   expect(entry).toMatchObject({
     ...{ what: 'session.begun', actor: data.actor },
     personal: { after: { name: 'anna@example.com', subject: 'anna' } },
@@ -230,7 +230,7 @@ test('the log shows the name of the person to administrators, and stores it encr
   expect(Object.keys(entry?.detail ?? {}).sort()).toEqual(['expires_at', 'realms', 'scope']);
   const rows = await service.db.engine.log.entries(NIL_UUID, 0, 1_000);
   const stored = JSON.stringify(rows.map(({ columns }) => columns));
-  expect(stored).toContain(String(jti));
+  expect(stored).toContain(String(sid));
   expect(stored).not.toContain('anna@example.com');
   expect(stored).not.toContain('"anna"');
   expect(JSON.stringify(service.log)).not.toContain('anna');

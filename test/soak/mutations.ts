@@ -26,7 +26,13 @@ const TRIES_MAX = 5;
 
 const TOKEN_SUITES = ['token', 'token_grant', 'rights', 'matrix', 'parsers'];
 const EXTERNAL_TOKEN_SUITES = ['external_tokens', 'issuers_file', 'external_provider', 'issuer_keys'];
-const CONSOLE_SUITES = ['console_links', 'console_id_tokens', 'console_entry', 'console_provider'];
+const CONSOLE_SUITES = [
+  'console_links',
+  'console_sessions',
+  'console_id_tokens',
+  'console_entry',
+  'console_provider',
+];
 const PIPELINE_SUITES = [
   ...['api/check_order', 'lookup', 'api/conditional', 'api/not_found', 'matrix', 'api/request_variants'],
   'overload_before_authentication',

@@ -164,8 +164,16 @@ async function useAccess(url: string): Promise<void> {
   const link = { label: 'test', ...rights, expiresAt: systemClock.now() + 1_000 };
   const linked = createAuditEntry('console-link.created', { detail: {} }, systemClock);
   for (const digest of ['redeemed', 'late']) await access.insertConsoleLink(digest, link, linked);
-  expect(await access.redeemConsoleLink('redeemed', systemClock.now(), () => linked)).toEqual(link);
-  expect(await access.deleteExpiredConsoleLinks(link.expiresAt)).toBe(1);
+  const [now, sessionId] = [systemClock.now(), mintId()];
+  const times = { begunAt: now, renewedAt: now, endsAt: now + 1_000 };
+  const session = { ...rights, sessionId, actor: 'console:test', rules: [], ...times };
+  const begun = { session, auditEntry: linked };
+  expect(await access.redeemConsoleLink('redeemed', now, () => begun)).toEqual(session);
+  expect(await access.renewConsoleSession(sessionId, now, (stored) => stored)).toEqual(session);
+  expect(await access.consoleSessions(now)).toEqual([session]);
+  const ended = { jti: sessionId, clientId: session.actor, expiresAt: now + 1_000 };
+  expect(await access.endConsoleSession(ended, linked)).toBe(true);
+  for (const deleted of [1, 0]) expect(await access.deleteExpiredSignIns(link.expiresAt)).toBe(deleted);
   const [first] = await sealed.values(undefined, undefined, 1);
   await sealed.values(undefined, first?.location, 1);
   await sealed.values(undefined, location, 1);

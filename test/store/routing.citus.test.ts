@@ -54,7 +54,7 @@ interface Seen {
 
 /** Work of the service in the background, and of Citus itself. */
 const BACKGROUND =
-  /\b(client_use|lease|console_link|webhook_progress|delivery|dead_letter)_\d|pg_prepared_xacts|pg_dist|citus_|dump_|^SET |tables? of erasures/i;
+  /\b(client_use|lease|console_link|console_session|webhook_progress|delivery|dead_letter)_\d|pg_prepared_xacts|pg_dist|citus_|dump_|^SET |tables? of erasures/i;
 
 /** Runs a request. Returns what the workers were sent for it, each text one round trip. */
 async function statementsOf(request: () => Promise<unknown>): Promise<readonly Seen[]> {

@@ -36,6 +36,7 @@ export async function postConsoleToken(
 export interface ConsoleSession {
   readonly access_token: string;
   readonly expires_in: number;
+  readonly session_expires_in: number;
   readonly scope: string;
   readonly realms: '*' | readonly string[];
   readonly actor: string;

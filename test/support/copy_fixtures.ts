@@ -167,6 +167,11 @@ export async function fillRemainingTables(database: TestDatabase): Promise<void>
     ['client_use', '?, 3', 'client'],
     ['console_link', "?, 'anna', 'users:read', '*', 9999999999999, null", 'digest'],
     [
+      'console_session',
+      "?, 'console:anna', 'users:read', '*', '', 1, 9999999999999, 9999999999999, null",
+      'id',
+    ],
+    [
       'webhook',
       `?, 'shop', ?, 'user', 0, 1, 10, null, ${sealed}, null, null, null, 1, 2, 'r', null`,
       webhook,

@@ -14,7 +14,7 @@ export type Purpose =
   | 'webhook-secret';
 
 /** The purpose of a digest; each has its own key as well. */
-export type DigestPurpose = 'idempotency-key' | 'request-body' | 'external-subject';
+export type DigestPurpose = 'idempotency-key' | 'request-body' | 'external-subject' | 'claim-right';
 
 /**
  * Encrypts every stored secret. A sealed value is version (1 byte), key identifier (8), nonce (12),

@@ -3,13 +3,12 @@ import { overloaded } from '../../domain/fault.ts';
 import type { Clock } from '../../domain/id.ts';
 import type { JsonObject } from '../../domain/json_object.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { Realms, Scopes } from '../../domain/principal.ts';
 import { displayedText } from '../../domain/text/folding.ts';
 import type { FetchDocument } from '../issuers/issuer_keys.ts';
 import { type ConsoleClient, normalizeTyp } from '../issuers/issuers_file.ts';
 import { openProviderMetadata, type ProviderMetadata } from '../issuers/provider_metadata.ts';
 import type { Keyring } from '../keys/keyring.ts';
-import { rightsFromClaims } from '../tokens/claim_rights.ts';
+import { type ClaimRight, combineRights, metRights, type Rights } from '../tokens/claim_rights.ts';
 import { checkJwtHeader, checkJwtSubject, parseJwt } from '../tokens/external_jwt.ts';
 import { type ConfiguredIssuer, externalActor } from '../tokens/external_tokens.ts';
 
@@ -42,12 +41,12 @@ export interface AuthorizationResponse {
 }
 
 /** A person authenticated by a provider, with the rights that claims map to. */
-export interface SignedInPerson {
+export interface SignedInPerson extends Rights {
   readonly actor: string;
   readonly label: string;
   readonly subject: string;
-  readonly scopes: Scopes;
-  readonly realms: Realms;
+  /** Keyed digests of the rules that the claims met: a rule may name a personal value. */
+  readonly rules: readonly string[];
 }
 
 /** `refused`: the response is invalid. `unavailable`: the provider fails. */
@@ -59,6 +58,8 @@ export interface ConsoleProvider {
   authorizationRequest(): Promise<AuthorizationRequest | undefined>;
   /** Exchanges the code and verifies the ID token. Rejects only with Fault `overloaded`. */
   completeSignIn(response: AuthorizationResponse): Promise<SignInResult>;
+  /** The rights that these rules give now: those of the issuer may have changed since the sign-in. */
+  rightsOf(rules: readonly string[]): Rights;
 }
 
 interface ProviderDeps {
@@ -132,12 +133,19 @@ function openProvider(known: ConfiguredIssuer, client: ConsoleClient, deps: Prov
     note(claims === 'refused' ? 'id_token_refused' : 'answered');
     if (typeof claims === 'string') return claims;
     const subject = String(claims.sub);
+    const met = metRights(claims, issuer.rights);
     return {
       actor: externalActor(issuer, subject, deps.keyring),
       label: labelOf(claims, client) ?? subject,
       subject,
-      ...rightsFromClaims(claims, issuer.rights),
+      rules: met.map(digestOf),
+      ...combineRights(met),
     };
+  }
+
+  /** The scopes and realms of a rule are not in its digest: they may change during a session. */
+  function digestOf({ claim, value }: ClaimRight): string {
+    return deps.keyring.digest('claim-right', JSON.stringify([issuer.issuer, claim, value]));
   }
 
   return {
@@ -165,6 +173,7 @@ function openProvider(known: ConfiguredIssuer, client: ConsoleClient, deps: Prov
         pending -= 1;
       }
     },
+    rightsOf: (rules) => combineRights(issuer.rights.filter((right) => rules.includes(digestOf(right)))),
   };
 }
 

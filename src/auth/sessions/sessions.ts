@@ -1,9 +1,20 @@
-import { type AuditEntry, type Caller, createAuditEntry } from '../../domain/audit_entry.ts';
+import {
+  type AuditContext,
+  type AuditEntry,
+  type Caller,
+  createAuditEntry,
+} from '../../domain/audit_entry.ts';
 import { overloaded } from '../../domain/fault.ts';
-import type { Clock, Uuid } from '../../domain/id.ts';
+import type { Clock } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { Realms, Scopes } from '../../domain/principal.ts';
-import type { AuthStore } from '../port.ts';
+import {
+  INSTALLATION_SCOPES,
+  intersectRealms,
+  intersectScopes,
+  type Realms,
+  type Scopes,
+} from '../../domain/principal.ts';
+import type { AuthStore, StoredSession } from '../port.ts';
 import type { RequestOrigin } from '../tokens/introspection.ts';
 import type { IssuedToken, Tokens } from '../tokens/token.ts';
 import { digestLinkCode, LINK_CODE } from './console_links.ts';
@@ -11,21 +22,28 @@ import type { AuthorizationRequest, AuthorizationResponse, ConsoleProvider } fro
 
 /** The prefix of actors who signed in by a console link; no client or issuer has this name. */
 export const CONSOLE_LINK_ISSUER = 'console';
+const LINK_ACTOR_PREFIX = `${CONSOLE_LINK_ISSUER}:`;
 
-/** A session of the console and its rights. */
-export interface ConsoleSession {
+/** A session of the console, its token and the rights of both. */
+export interface SessionGrant {
   readonly token: string;
-  /** Seconds. */
+  /** Seconds until the token expires. */
   readonly expiresIn: number;
+  /** Seconds until the session ends, however often it is renewed. */
+  readonly sessionExpiresIn: number;
   readonly scopes: Scopes;
   readonly realms: Realms;
   /** The actor in audit entries. */
   readonly actor: string;
+}
+
+/** A session that begins. */
+export interface ConsoleSession extends SessionGrant {
   /** The name shown in the console. */
   readonly label: string;
 }
 
-/** Starts and ends sessions of the console. */
+/** Starts, renews and ends sessions of the console. */
 export interface ConsoleSessions {
   /** The names of the configured sign-in providers. */
   readonly providers: readonly string[];
@@ -42,36 +60,74 @@ export interface ConsoleSessions {
   ): Promise<ConsoleSession | 'refused' | 'unavailable' | 'rightless'>;
   /** Starts a session with the one-time code of a link; undefined if the code is unknown, used or expired. */
   signInByLink(code: string, from: RequestOrigin): Promise<ConsoleSession | undefined>;
+  /** A new token of a session, with the rights of now; undefined if the session has ended, or has no rights any more. */
+  renew(sessionId: string): Promise<SessionGrant | undefined>;
   /** Ends the session of a token; false for the token of a client. Rejects with Fault `overloaded`. */
   signOut(token: IssuedToken, from: RequestOrigin): Promise<boolean>;
 }
 
+type SessionStore = Pick<
+  AuthStore,
+  | 'hasConsoleLink'
+  | 'redeemConsoleLink'
+  | 'insertConsoleSession'
+  | 'renewConsoleSession'
+  | 'endConsoleSession'
+>;
+
 interface SessionDeps {
   readonly tokens: Pick<Tokens, 'mint'>;
-  readonly store: Pick<AuthStore, 'hasConsoleLink' | 'redeemConsoleLink' | 'revokeToken'>;
+  readonly store: SessionStore;
   readonly providers: ReadonlyMap<string, ConsoleProvider>;
-  /** Writes an audit entry. Rejects with Fault `unavailable`. */
-  readonly note: (auditEntry: AuditEntry) => Promise<void>;
+  /** The longest session, in milliseconds. */
+  readonly sessionMsMax: number;
   /** Encrypts the personal values of an audit entry. */
   readonly sealPerson: (values: object) => string;
   readonly clock: Pick<Clock, 'now' | 'mintId'>;
-}
-
-/** The actor and rights of a session. */
-interface SessionRights {
-  readonly actor: string;
-  readonly scopes: Scopes;
-  readonly realms: Realms;
 }
 
 export function openConsoleSessions({
   tokens,
   store,
   providers,
-  note,
+  sessionMsMax,
   sealPerson,
   clock,
 }: SessionDeps): ConsoleSessions {
+  /** A session that begins now. */
+  function begin(rights: Pick<StoredSession, 'actor' | 'scopes' | 'realms' | 'rules'>): StoredSession {
+    const now = clock.now();
+    const isAdmin = intersectScopes(rights.scopes, INSTALLATION_SCOPES).size > 0;
+    const msMax = isAdmin ? Math.min(sessionMsMax, LIMITS.consoleAdminSessionMsMax) : sessionMsMax;
+    return { ...rights, sessionId: clock.mintId(), begunAt: now, renewedAt: now, endsAt: now + msMax };
+  }
+
+  async function grantToken({
+    sessionId,
+    actor,
+    scopes,
+    realms,
+    endsAt,
+  }: StoredSession): Promise<SessionGrant> {
+    const sessionExpiresIn = Math.floor((endsAt - clock.now()) / 1_000);
+    const lifetimeSeconds = Math.min(LIMITS.consoleTokenSeconds, sessionExpiresIn);
+    const holder = { clientId: actor, realms };
+    const { token, expiresIn } = await tokens.mint(holder, scopes, { sessionId, lifetimeSeconds });
+    return { token, expiresIn, sessionExpiresIn, scopes, realms, actor };
+  }
+
+  /** The session with the rights that it still has; undefined without any. */
+  function renewed(session: StoredSession): StoredSession | undefined {
+    const at = { ...session, renewedAt: clock.now() };
+    if (session.actor.startsWith(LINK_ACTOR_PREFIX)) return at;
+    const [issuer = ''] = session.actor.split(':', 1);
+    const current = providers.get(issuer)?.rightsOf(session.rules);
+    if (!current) return undefined;
+    const scopes = intersectScopes(session.scopes, current.scopes);
+    const realms = intersectRealms(session.realms, current.realms);
+    return scopes.size === 0 || isNowhere(realms) ? undefined : { ...at, scopes, realms };
+  }
+
   return {
     providers: [...providers.keys()],
     async authorizationRequest(name) {
@@ -81,65 +137,71 @@ export function openConsoleSessions({
     async signInByProvider(name, response, from) {
       const person = await (providers.get(name)?.completeSignIn(response) ?? 'refused');
       if (typeof person === 'string') return person;
-      const { actor, label, subject, scopes, realms } = person;
+      const { label, subject, ...rights } = person;
       // A person whose claims map to no right has no realm.
-      if (realms !== '*' && realms.size === 0) return 'rightless';
-      const jti = clock.mintId();
-      const auditEntry = sessionBegunEntry({ actor, scopes, realms }, jti, { from, clock });
-      // The audit entry is written before the session starts.
-      await note({
-        ...auditEntry,
-        detail: { ...auditEntry.detail, person: sealPerson({ name: label, subject }) },
-      });
-      const { token, expiresIn } = await mintSession({ actor, scopes, realms }, jti, tokens);
-      return { token, expiresIn, scopes, realms, actor, label };
+      if (isNowhere(rights.realms)) return 'rightless';
+      const session = begin(rights);
+      const auditEntry = sessionBegunEntry(session, from, clock);
+      const detail = { ...auditEntry.detail, person: sealPerson({ name: label, subject }) };
+      await store.insertConsoleSession({ session, auditEntry: { ...auditEntry, detail } });
+      return { ...(await grantToken(session)), label };
     },
     async signInByLink(code, from) {
       if (!LINK_CODE.test(code)) return undefined;
       const digest = digestLinkCode(code);
       // A guessed code costs one read and no write.
       if (!(await store.hasConsoleLink(digest, clock.now()))) return undefined;
-      const jti = clock.mintId();
-      const link = await store.redeemConsoleLink(digest, clock.now(), ({ label, scopes, realms }) =>
-        sessionBegunEntry({ actor: `${CONSOLE_LINK_ISSUER}:${label}`, scopes, realms }, jti, { from, clock }),
+      const session = await store.redeemConsoleLink(digest, clock.now(), ({ label, scopes, realms }) => {
+        const begun = begin({ actor: LINK_ACTOR_PREFIX + label, scopes, realms, rules: [] });
+        return { session: begun, auditEntry: sessionBegunEntry(begun, from, clock) };
+      });
+      return (
+        session && { ...(await grantToken(session)), label: session.actor.slice(LINK_ACTOR_PREFIX.length) }
       );
-      if (!link) return undefined;
-      const { label, scopes, realms } = link;
-      const actor = `${CONSOLE_LINK_ISSUER}:${label}`;
-      const { token, expiresIn } = await mintSession({ actor, scopes, realms }, jti, tokens);
-      return { token, expiresIn, scopes, realms, actor, label };
     },
-    async signOut({ jti, clientId, expires, isSession }, from) {
-      if (!isSession) return false;
-      const caller = { ...from, actor: clientId };
-      const auditEntry = createAuditEntry(
-        'session.ended',
-        { object: jti, detail: {} },
-        { now: clock.now, caller },
-      );
-      const isKept = await store.revokeToken({ jti, clientId, expiresAt: expires * 1_000 }, auditEntry);
-      if (!isKept) throw overloaded('REVOCATION_LIMIT');
+    async renew(sessionId) {
+      const session = await store.renewConsoleSession(sessionId, clock.now(), renewed);
+      return session && grantToken(session);
+    },
+    async signOut({ sessionId, clientId: actor }, from) {
+      if (sessionId === undefined) return false;
+      const caller = { ...from, actor };
+      await endSession(store, { sessionId, actor }, { now: clock.now, caller });
       return true;
     },
   };
 }
 
-function mintSession({ actor, scopes, realms }: SessionRights, jti: Uuid, tokens: Pick<Tokens, 'mint'>) {
-  const holder = { clientId: actor, realms };
-  return tokens.mint(holder, scopes, { jti, lifetimeSeconds: LIMITS.consoleTokenSeconds });
+/**
+ * Ends a session: its tokens are rejected within a second on every process. Rejects with Fault `overloaded` if too many
+ * sessions of the same actor have just ended.
+ */
+export async function endSession(
+  store: Pick<AuthStore, 'endConsoleSession'>,
+  { sessionId, actor }: { readonly sessionId: string; readonly actor: string },
+  auditContext: Pick<AuditContext, 'now' | 'caller'>,
+): Promise<void> {
+  const auditEntry = createAuditEntry('session.ended', { object: sessionId, detail: {} }, auditContext);
+  const expiresAt = auditContext.now() + LIMITS.consoleTokenSeconds * 1_000;
+  const isEnded = await store.endConsoleSession({ jti: sessionId, clientId: actor, expiresAt }, auditEntry);
+  if (!isEnded) throw overloaded('REVOCATION_LIMIT');
+}
+
+function isNowhere(realms: Realms): boolean {
+  return realms !== '*' && realms.size === 0;
 }
 
 /** The audit entry of a session that starts now. */
 function sessionBegunEntry(
-  { actor, scopes, realms }: SessionRights,
-  jti: Uuid,
-  { from, clock }: { readonly from: RequestOrigin; readonly clock: Pick<Clock, 'now'> },
+  { sessionId, actor, scopes, realms, endsAt }: StoredSession,
+  from: RequestOrigin,
+  { now }: Pick<Clock, 'now'>,
 ): AuditEntry {
   const caller: Caller = { ...from, actor };
   const detail = {
     scope: [...scopes].join(' '),
     realms: realms === '*' ? realms : [...realms],
-    expires_at: new Date(clock.now() + LIMITS.consoleTokenSeconds * 1_000).toISOString(),
+    expires_at: new Date(endsAt).toISOString(),
   };
-  return createAuditEntry('session.begun', { object: jti, detail }, { now: clock.now, caller });
+  return createAuditEntry('session.begun', { object: sessionId, detail }, { now, caller });
 }

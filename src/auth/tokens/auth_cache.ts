@@ -8,8 +8,8 @@ import type { AuthState, AuthStore, Client } from '../port.ts';
 export interface AuthView {
   client(clientId: string): Client | undefined;
   readonly keys: KeySet;
-  /** Whether the token with this identifier was revoked. */
-  isRevoked(jti: string): boolean;
+  /** Whether the token with this identifier was revoked, or the session with it ended. */
+  isRevoked(id: string): boolean;
   /** Differs for every view: what was derived from a view stays valid while the serial is the same. */
   readonly serial: number;
 }
@@ -62,7 +62,7 @@ export function openAuthCache(
     view = {
       client: (clientId) => current.get(clientId),
       keys: keySetAt(state.signingKeys, clock.now()),
-      isRevoked: (jti) => revoked.has(jti),
+      isRevoked: (id) => revoked.has(id),
       serial,
     };
     readAt = requestedAt;

@@ -19,7 +19,7 @@ export interface ClaimRight {
 
 export const ANY_VALUE = '*';
 
-interface Rights {
+export interface Rights {
   readonly scopes: Scopes;
   readonly realms: Realms;
 }
@@ -28,13 +28,22 @@ interface Rights {
 const WORDS: ReadonlySet<string> = new Set(['scope', 'scp']);
 const NOWHERE: Realms = new Set();
 
+/** The rights that claims map to. */
+export function rightsFromClaims(claims: JsonObject, rights: readonly ClaimRight[]): Rights {
+  return combineRights(metRights(claims, rights));
+}
+
+/** The rules that claims meet. */
+export function metRights(claims: JsonObject, rights: readonly ClaimRight[]): readonly ClaimRight[] {
+  return rights.filter((right) => isMet(right, claims));
+}
+
 /**
- * The rights that claims map to. No scope is granted in a realm where no single rule grants it: the realms of
- * rules with the same scopes are united, and rules with different scopes combine only in the realms that all
+ * The rights of several rules together. No scope is granted in a realm where no single rule grants it: the realms
+ * of rules with the same scopes are united, and rules with different scopes combine only in the realms that all
  * of them name.
  */
-export function rightsFromClaims(claims: JsonObject, rights: readonly ClaimRight[]): Rights {
-  const met = rights.filter((right) => isMet(right, claims));
+export function combineRights(met: readonly ClaimRight[]): Rights {
   const bySameScopes = Map.groupBy(met, ({ scopes }) => [...scopes].sort().join(' '));
   const added = [...bySameScopes.values()].map((same) => same.map(({ realms }) => realms).reduce(joinRealms));
   const realms = added.length === 0 ? NOWHERE : added.reduce(intersectRealms);

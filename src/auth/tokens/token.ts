@@ -48,16 +48,14 @@ export interface MintedToken {
 
 /** A token that we issued and that is accepted now, with its rights. */
 export interface IssuedToken extends IssuedClaims {
-  /** It belongs to a console session, whose rights are in the token, and not to a client. */
-  readonly isSession: boolean;
   readonly clientId: string;
   readonly scopes: Scopes;
 }
 
-/** Overrides of the token settings for one token. */
-export interface TokenOptions {
-  readonly jti?: Uuid;
-  readonly lifetimeSeconds?: number;
+/** The session that a token belongs to, whose rights are in the token. */
+export interface TokenSession {
+  readonly sessionId: Uuid;
+  readonly lifetimeSeconds: number;
 }
 
 export interface Tokens {
@@ -65,7 +63,7 @@ export interface Tokens {
   mint(
     holder: Pick<Client, 'clientId' | 'realms'>,
     scopes: Scopes,
-    options?: TokenOptions,
+    session?: TokenSession,
   ): Promise<MintedToken>;
   /**
    * The principal of a token in the cache of verified tokens; undefined for others. Rejects as `verify` does.
@@ -125,15 +123,18 @@ function openMint(
   { issuer, lifetimeSeconds: defaultLifetime }: TokenSettings,
   clock: Clock,
 ): Tokens['mint'] {
-  return async (holder, scopes, { jti = clock.mintId(), lifetimeSeconds = defaultLifetime } = {}) => {
+  return async (holder, scopes, session) => {
     const { keys } = await cache.fresh();
     if (!keys.signer) throw new Fault('unavailable', [], new Error('no signing key'));
+    const jti = clock.mintId();
+    const lifetimeSeconds = session?.lifetimeSeconds ?? defaultLifetime;
     const issuedAt = Math.floor(clock.now() / 1000);
     const expires = issuedAt + lifetimeSeconds;
     const token = await new SignJWT({
       client_id: holder.clientId,
       scope: [...scopes].join(' '),
       ...realmsClaim(holder.realms),
+      ...(session ? { sid: session.sessionId } : {}),
     })
       .setProtectedHeader({ alg: ALGORITHM, typ: TYPE, kid: keys.signer.kid })
       .setIssuer(issuer)
@@ -219,12 +220,7 @@ function openVerify(
       if (!isVerified(entry)) return undefined;
       const principal = principalOf(entry, await cache.fresh(), clock.now());
       return principal && entry.own
-        ? {
-            ...entry.own,
-            clientId: principal.clientId,
-            scopes: principal.scopes,
-            isSession: !isClientId(principal.clientId),
-          }
+        ? { ...entry.own, clientId: principal.clientId, scopes: principal.scopes }
         : undefined;
     },
     verifyCached(token) {
@@ -280,20 +276,24 @@ function readClaims(
   kid: string,
   { issuer, sessions }: { readonly issuer: string; readonly sessions: ReadonlySet<string> },
 ): VerifiedToken | undefined {
-  const { client_id, sub, scope, realms, jti = '', iat = 0, exp, nbf = 0 } = payload;
+  const { client_id, sub, scope, realms, sid, jti = '', iat = 0, exp, nbf = 0 } = payload;
   if (typeof client_id !== 'string' || sub !== client_id || typeof scope !== 'string') return undefined;
   const claimed = readRealms(realms);
   if (claimed === undefined || exp === undefined) return undefined;
+  const own = { issuer, jti, issuedAt: iat, notBefore: nbf, expires: exp };
+  const rights = { scope, realms: claimed };
+  if (isClientId(client_id)) {
+    const resolvePrincipal = clientPrincipalResolver({ kid, revocableId: jti, clientId: client_id }, rights);
+    return { notBefore: nbf * 1000, expiresAt: exp * 1000, resolvePrincipal, own };
+  }
   // A session has no client record: its token must limit it.
   const isUnknown = realms === undefined || !sessions.has(client_id.slice(0, client_id.indexOf(':')));
-  if (!isClientId(client_id) && isUnknown) return undefined;
+  if (isUnknown || typeof sid !== 'string') return undefined;
   return {
     notBefore: nbf * 1000,
     expiresAt: exp * 1000,
-    resolvePrincipal: isClientId(client_id)
-      ? clientPrincipalResolver({ kid, jti, clientId: client_id }, { scope, realms: claimed })
-      : sessionPrincipalResolver({ kid, jti, clientId: client_id }, { scope, realms: claimed }),
-    own: { issuer, jti, issuedAt: iat, notBefore: nbf, expires: exp },
+    resolvePrincipal: sessionPrincipalResolver({ kid, revocableId: sid, clientId: client_id }, rights),
+    own: { ...own, sessionId: sid },
   };
 }
 
@@ -328,18 +328,19 @@ function principalWith(client: Client, claimed: ClaimedRights): Principal {
 /** Identifies a token and its client. */
 interface TokenIdentity {
   readonly kid: string;
-  readonly jti: string;
+  /** That of the token, or of its session, which ends all its tokens. */
+  readonly revocableId: string;
   readonly clientId: string;
 }
 
-/** The rights of a session token, until its key is withdrawn or the token revoked. */
+/** The rights of a session token, until its key is withdrawn or the session ended. */
 function sessionPrincipalResolver(
-  { kid, jti, clientId }: TokenIdentity,
+  { kid, revocableId, clientId }: TokenIdentity,
   claimed: ClaimedRights,
 ): VerifiedToken['resolvePrincipal'] {
   const scopes = intersectScopes(new Set(claimed.scope.split(' ')), new Set(SCOPES));
   const principal: Principal = { clientId, scopes, realms: claimed.realms };
-  return (view) => (view.keys.accepted.has(kid) && !view.isRevoked(jti) ? principal : undefined);
+  return (view) => (view.keys.accepted.has(kid) && !view.isRevoked(revocableId) ? principal : undefined);
 }
 
 /**
@@ -347,13 +348,13 @@ function sessionPrincipalResolver(
  * change.
  */
 function clientPrincipalResolver(
-  { kid, jti, clientId }: TokenIdentity,
+  { kid, revocableId, clientId }: TokenIdentity,
   claimed: ClaimedRights,
 ): VerifiedToken['resolvePrincipal'] {
   return (view) => {
     const client = view.client(clientId);
     if (!client || client.disabledAt !== undefined) return undefined;
-    if (!view.keys.accepted.has(kid) || view.isRevoked(jti)) return undefined;
+    if (!view.keys.accepted.has(kid) || view.isRevoked(revocableId)) return undefined;
     return principalWith(client, claimed);
   };
 }

@@ -9,6 +9,8 @@ export const REFUSED_HEADERS = ['crit', 'jwk', 'jku', 'x5u', 'x5c'] as const;
 export interface IssuedClaims {
   readonly issuer: string;
   readonly jti: string;
+  /** The console session that the token belongs to, if not to a client. */
+  readonly sessionId?: string;
   readonly issuedAt: number;
   readonly notBefore: number;
   readonly expires: number;

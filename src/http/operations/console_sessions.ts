@@ -1,11 +1,9 @@
 import { z } from 'zod';
-import type { ConsoleSession, ConsoleSessions } from '../../auth/sessions/sessions.ts';
+import type { ConsoleSessions, SessionGrant } from '../../auth/sessions/sessions.ts';
 import type { Tokens } from '../../auth/tokens/token.ts';
 import { Fault } from '../../domain/fault.ts';
-import { LIMITS } from '../../domain/limits.ts';
 import { EXTENSION, fixedHeader, HEADERS, jsonContent } from '../openapi/responses.ts';
-import { link } from '../openapi/schemas.ts';
-import { authenticate, bearerToken } from '../pipeline/bearer.ts';
+import { authenticate, BAD_TOKEN, bearerToken } from '../pipeline/bearer.ts';
 import { readBody } from '../pipeline/body.ts';
 import type { Call, Stage } from '../pipeline/call.ts';
 import type { Operation, OperationDeps } from '../pipeline/operation.ts';
@@ -13,7 +11,18 @@ import { requireOwnOrigin } from '../server/own_origin.ts';
 import type { RateLimits } from '../server/rate_limits.ts';
 import { documentReply, faultReply, type Reply } from '../server/reply.ts';
 import { readData } from './admin/reading.ts';
-import { REALMS_OUTPUT } from './admin/realms.ts';
+import {
+  exchangeSchema,
+  METHODS_EXAMPLE,
+  methodsSchema,
+  providerSignInAnswer,
+  providerSignInExample,
+  providerSignInSchema,
+  RENEWAL,
+  renewalSchema,
+  SESSION,
+  sessionSchema,
+} from './console_schemas.ts';
 import { NO_STORE } from './oauth_form.ts';
 import { captureAddress } from './record_writes.ts';
 
@@ -33,53 +42,6 @@ export interface SessionDeps extends OperationDeps {
   readonly baseUrl: string;
   readonly console: ConsoleSignIn;
 }
-
-const providerName = z
-  .string()
-  .min(1, 'must not be empty')
-  .max(32, 'must have at most 32 characters')
-  .meta({ description: 'A provider name from `/console/ways`.' });
-
-/** The code of a link or a provider, which is exchanged for a session. */
-const exchangeSchema = z
-  .object({
-    grant: z.enum(['link', 'provider']),
-    code: z
-      .string()
-      .min(1)
-      // The provider decides the length of a code (RFC 6749, 4.1.2).
-      .max(8_192)
-      .meta({
-        description:
-          'For a link, the text after `#code=`; for a provider, the authorization code it returned.',
-      }),
-    name: providerName.optional(),
-    code_verifier: z
-      .string()
-      .regex(/^[\w.~-]{43,128}$/, 'must be 43 to 128 letters, digits or . _ ~ - (RFC 7636, 4.1)')
-      .optional(),
-    nonce: z
-      .string()
-      .regex(/^[\w-]{22,255}$/, 'must be 22 to 255 characters of base64url')
-      .optional()
-      .meta({ description: 'The nonce of the authorization request.' }),
-    iss: z
-      .string()
-      .min(1, 'must not be empty')
-      .max(1_024, 'must have at most 1024 characters')
-      .optional()
-      .meta({ description: 'The `iss` parameter of the authorization response (RFC 9207).' }),
-  })
-  .superRefine((input, context) => {
-    if (input.grant !== 'provider') return;
-    for (const name of ['name', 'code_verifier', 'nonce'] as const) {
-      if (input[name] === undefined)
-        context.addIssue({ code: 'custom', path: [name], message: 'is missing' });
-    }
-  });
-
-/** The provider to sign in through. */
-const providerSignInSchema = z.object({ name: providerName });
 
 const INVALID_CODE: Reply = faultReply('invalid_sign_in_code');
 /** The answer to a client without a session to end, and to a person without any right. */
@@ -168,6 +130,32 @@ const beginSession: Operation<SessionDeps> = {
   }),
 };
 
+const renewSession: Operation<SessionDeps> = {
+  name: 'renew-console-session',
+  method: 'PUT',
+  path: '/console/token',
+  access: 'session',
+  isOwn: true,
+  stages: ({ baseUrl, tokens, limits, console }) => [
+    requireOwnOrigin(baseUrl),
+    authenticate(tokens, limits),
+    renewStage(tokens, console.sessions),
+  ],
+  document: ({ baseUrl }) => ({
+    summary: 'Renew the token of a console session. The token of the request remains valid until it expires.',
+    tag: CONSOLE_TAG,
+    isExtension: true,
+    ownHeaders: originHeader(baseUrl),
+    success: {
+      status: 200,
+      description: 'A new token, with the rights that the session has now.',
+      headers: CACHING,
+      content: jsonContent(renewalSchema(), RENEWAL),
+    },
+    faults: ['foreign_origin'],
+  }),
+};
+
 const endSession: Operation<SessionDeps> = {
   name: 'end-console-session',
   method: 'DELETE',
@@ -194,11 +182,12 @@ const endSession: Operation<SessionDeps> = {
   }),
 };
 
-/** Console sign-in and sign-out. Only pages of the service may call them, never origins that CORS lists. */
+/** Console sign-in, renewal and sign-out. Only pages of the service may call them, never origins that CORS lists. */
 export const CONSOLE_OPERATIONS: readonly Operation<SessionDeps>[] = [
   listSignInMethods,
   beginProviderSignIn,
   beginSession,
+  renewSession,
   endSession,
 ];
 
@@ -258,6 +247,17 @@ function exchangeCode(sessions: ConsoleSessions, input: z.output<typeof exchange
   return sessions.signInByProvider(name, { code, codeVerifier, nonce, iss }, from);
 }
 
+function renewStage(tokens: Tokens, sessions: ConsoleSessions): Stage {
+  return async (call) => {
+    const token = await tokens.inspect(bearerToken(call.authorization ?? '') ?? '');
+    if (token?.sessionId === undefined) return NO_RIGHTS;
+    const session = await sessions.renew(token.sessionId);
+    if (session) return sessionReply(session);
+    call.refused = 'bad token';
+    return BAD_TOKEN;
+  };
+}
+
 function endStage(tokens: Tokens, sessions: ConsoleSessions): Stage {
   return async (call) => {
     const token = await tokens.inspect(bearerToken(call.authorization ?? '') ?? '');
@@ -267,82 +267,22 @@ function endStage(tokens: Tokens, sessions: ConsoleSessions): Stage {
   };
 }
 
-function sessionReply({ token, expiresIn, scopes, realms, actor, label }: ConsoleSession): Reply {
+function sessionReply({
+  token,
+  scopes,
+  realms,
+  ...session
+}: SessionGrant & { readonly label?: string }): Reply {
   const data = {
     access_token: token,
-    expires_in: expiresIn,
+    expires_in: session.expiresIn,
+    session_expires_in: session.sessionExpiresIn,
     scope: [...scopes].join(' '),
     realms: realms === '*' ? realms : [...realms],
-    actor,
-    label,
+    actor: session.actor,
+    label: session.label,
   };
   return { status: 200, headers: NO_STORE, body: JSON.stringify({ data }) };
-}
-
-const methodsSchema = () =>
-  z
-    .strictObject({
-      data: z.strictObject({
-        link: z.boolean().meta({ description: 'A link from `authrealm console link`; always accepted.' }),
-        providers: z
-          .array(z.strictObject({ name: z.string() }))
-          .meta({ description: 'The OpenID providers.' }),
-        client_credentials: z.boolean().meta({ description: 'Whether client credentials are accepted.' }),
-      }),
-    })
-    .meta({ id: 'ConsoleWays' });
-
-const sessionSchema = () =>
-  z
-    .strictObject({
-      data: z.strictObject({
-        access_token: z.string(),
-        expires_in: z.int().meta({ description: 'In seconds.' }),
-        scope: z.string(),
-        realms: REALMS_OUTPUT,
-        actor: z.string().meta({ description: 'The name of the user in the audit log.' }),
-        label: z.string().meta({ description: 'The display name in the console.' }),
-      }),
-    })
-    .meta({ id: 'ConsoleSession' });
-
-const providerSignInAnswer = () =>
-  z
-    .strictObject({
-      data: z.strictObject({
-        authorization_endpoint: link,
-        client_id: z.string(),
-        issuer: link,
-        scope: z.string(),
-        redirect_uri: link,
-      }),
-    })
-    .meta({ id: 'ConsoleDeparture', description: 'The page generates state, nonce and the PKCE verifier.' });
-
-const SESSION = {
-  data: {
-    access_token: 'eyJhbGciOiJFZDI1NTE5In0.e30.c2lnbmF0dXJl',
-    expires_in: LIMITS.consoleTokenSeconds,
-    scope: 'users:read',
-    realms: '*',
-    actor: 'console:anna',
-    label: 'anna',
-  },
-};
-
-const METHODS_EXAMPLE = { data: { link: true, providers: [{ name: 'staff' }], client_credentials: false } };
-
-function providerSignInExample(baseUrl: string): object {
-  const issuer = 'https://login.example';
-  return {
-    data: {
-      authorization_endpoint: `${issuer}/authorize`,
-      client_id: 'authrealm-console',
-      issuer,
-      scope: 'openid profile email',
-      redirect_uri: `${baseUrl}/console`,
-    },
-  };
 }
 
 const CACHING = { 'Cache-Control': HEADERS.noStore, Pragma: fixedHeader('For HTTP/1.0 caches.', 'no-cache') };

@@ -8,7 +8,9 @@ import type { Call, Stage } from './call.ts';
 /** Challenges of RFC 6750, 3. No error code where no token was sent. */
 const REALM = 'Bearer realm="authrealm"';
 const NO_TOKEN = faultReply('unauthenticated', { 'WWW-Authenticate': REALM });
-const BAD_TOKEN = faultReply('unauthenticated', { 'WWW-Authenticate': `${REALM}, error="invalid_token"` });
+export const BAD_TOKEN = faultReply('unauthenticated', {
+  'WWW-Authenticate': `${REALM}, error="invalid_token"`,
+});
 
 export function insufficientScope(scope: string): Reply {
   return faultReply('insufficient_scope', {

@@ -25,13 +25,12 @@ import {
   updateClient,
   withoutMac,
 } from './clients.ts';
-import { deleteExpiredLinks, findLink, hasExpiredLinks, insertLink, redeemLink } from './console_links.ts';
-import { ALL_REVOKED, revokeToken } from './revoked_tokens.ts';
+import { deleteAllSessions } from './console_sessions.ts';
+import { ALL_REVOKED, revokeToken, TOUCH_ACCESS } from './revoked_tokens.ts';
 import type { RowMacs } from './row_macs.ts';
+import { openSignIns } from './sign_ins.ts';
 
 const INSTANCE = 'select store_id, access_version from instance';
-/** Increments the version of the access table. */
-export const TOUCH_ACCESS = 'update instance set access_version = access_version + 1';
 const ANY_KEYS =
   'select kid, public_jwk, private_sealed, created_at, signs_from, withdrawn_at, mac from signing_key';
 const KEYS = `${ANY_KEYS} order by created_at, kid`;
@@ -87,11 +86,13 @@ export function openAuthStore(
     removeClient: (clientId, expected, auditEntry) =>
       change(() => removeClient(clientId, expected), auditEntry),
     ...openUses({ read: readAny, write }),
-    ...openLinks({ read: readAny, write }, macs),
+    ...openSignIns({ read: readAny, write }, macs),
     ...openKeys({ read, write }, macs),
     withdrawSigningKey: (kid, replacement, auditEntry) =>
       change(function* () {
         if ((yield* execute(WITHDRAW_KEY, auditEntry.at, DELETED_KEY, kid)) !== 1) return false;
+        // With the key, a token of any session could be forged and renewed: its new token is signed by another key.
+        yield* deleteAllSessions();
         return !replacement || (yield* addKey(replacement, macs));
       }, auditEntry),
     revokeToken: (token, auditEntry) =>
@@ -199,38 +200,6 @@ function openUses({
         yield* executeAll([...clientIds].sort().map((id) => ({ text: SAVE_USE, values: [at, id] })));
         return { value: undefined, keep: true, rows: clientIds.length };
       }),
-  };
-}
-
-type Links = 'insertConsoleLink' | 'hasConsoleLink' | 'redeemConsoleLink' | 'deleteExpiredConsoleLinks';
-
-function openLinks(
-  { read, write }: Pick<Transactions, 'read' | 'write'>,
-  macs: RowMacs,
-): Pick<AuthStore, Links> {
-  return {
-    insertConsoleLink: (digest, link, auditEntry) =>
-      write('instance', function* () {
-        yield* insertLink(digest, link, macs, auditEntry.at);
-        return { value: undefined, keep: true, auditEntries: [auditEntry] };
-      }),
-    hasConsoleLink: (digest, now) =>
-      read(function* () {
-        return (yield* findLink(digest, macs, now)) !== undefined;
-      }),
-    redeemConsoleLink: (digest, now, auditEntry) =>
-      write('instance', function* () {
-        const value = yield* redeemLink(digest, macs, now);
-        return { value, keep: value !== undefined, ...(value ? { auditEntries: [auditEntry(value)] } : {}) };
-      }),
-    async deleteExpiredConsoleLinks(now) {
-      const isAny = await read(() => hasExpiredLinks(now));
-      if (!isAny) return 0;
-      return write('instance', function* () {
-        const value = yield* deleteExpiredLinks(now);
-        return { value, keep: value > 0, rows: value };
-      });
-    },
   };
 }
 

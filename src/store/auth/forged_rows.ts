@@ -8,6 +8,7 @@ import type { Transactions } from '../transactions.ts';
 import { readWebhooks } from '../webhooks/webhooks.ts';
 import { readAllClients } from './clients.ts';
 import { readForgedLinks } from './console_links.ts';
+import { readForgedSessions } from './console_sessions.ts';
 import type { RowMacs } from './row_macs.ts';
 
 const { table } = passwordProfileInfo;
@@ -57,6 +58,8 @@ export function openForgedRows(
       if (isForged) yield { table: 'webhook', id: webhookId, hasMac: true };
     for (const id of await read(() => readForgedLinks(macs)))
       yield { table: 'console_link', id, hasMac: true };
+    for (const id of await read(() => readForgedSessions(macs)))
+      yield { table: 'console_session', id, hasMac: true };
     yield* forgedPasswords();
   };
 }

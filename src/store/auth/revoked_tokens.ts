@@ -2,6 +2,8 @@ import type { RevokedToken } from '../../auth/port.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { execute, first, type Long, type Work } from '../transaction_work.ts';
 
+/** Increments the version of the access table. */
+export const TOUCH_ACCESS = 'update instance set access_version = access_version + 1';
 export const ALL_REVOKED = 'select jti from revoked_token';
 const DELETE_EXPIRED = 'delete from revoked_token where expires_at <= ?';
 const KNOWN = 'select 1 from revoked_token where jti = ?';

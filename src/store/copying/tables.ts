@@ -75,6 +75,11 @@ export const COPIED_TABLES: readonly CopiedTable[] = [
   table('revoked_token', ['jti'], ['client_id', 'expires_at']),
   table('client_use', ['client_id'], ['at']),
   table('console_link', ['digest'], ['label', 'scopes', 'realms', 'expires_at', 'mac']),
+  table(
+    'console_session',
+    ['session_id'],
+    ['actor', 'scopes', 'realms', 'rules', 'begun_at', 'renewed_at', 'ends_at', 'mac'],
+  ),
   {
     ...table(
       'webhook',

@@ -1,7 +1,8 @@
 import type { KeyCheck, SealedStore, SealedValue, SecretLocation } from '../../auth/port.ts';
 import type { AuditEntry } from '../../domain/audit_entry.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { INSERT_CHECK, IS_KEY_KNOWN, TOUCH_ACCESS } from '../auth/access.ts';
+import { INSERT_CHECK, IS_KEY_KNOWN } from '../auth/access.ts';
+import { TOUCH_ACCESS } from '../auth/revoked_tokens.ts';
 import type { Dialect } from '../dialect.ts';
 import { all, execute, first, type Long, type Work, type WorkResult } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';

@@ -18,6 +18,7 @@ export const REFERENCE_TABLES: readonly string[] = [
 export const SINGLE_NODE_TABLES: readonly string[] = [
   'client_use',
   'console_link',
+  'console_session',
   'webhook_progress',
   'delivery',
   'dead_letter',

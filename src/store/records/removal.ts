@@ -4,7 +4,7 @@ import type { Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { type AnyRecord, type Key, keyColumns, parentKey, type Resource } from '../../domain/resource.ts';
 import { type ChangeEntry, entryOf } from '../audit/entry.ts';
-import { TOUCH_ACCESS } from '../auth/access.ts';
+import { TOUCH_ACCESS } from '../auth/revoked_tokens.ts';
 import type { ListDialect } from '../dialect.ts';
 import type { IdempotencyStore } from '../idempotency/idempotency_store.ts';
 import { all, execute, first, type Work, type WorkResult } from '../transaction_work.ts';

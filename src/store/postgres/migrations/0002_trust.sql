@@ -157,6 +157,23 @@ create table console_link (
 
 create index console_link_expiry on console_link (expires_at);
 
+-- Sessions of the console that were begun by a link or a provider and have not ended. `rules` has keyed digests of the rights of
+-- the issuer that a person's claims met; it is empty for a link. A token lasts 15 minutes from its renewal.
+
+create table console_session (
+  session_id text collate "C" not null primary key,
+  actor text collate "C" not null,
+  scopes text collate "C" not null,
+  realms text collate "C" not null,
+  rules text collate "C" not null,
+  begun_at bigint not null,
+  renewed_at bigint not null,
+  ends_at bigint not null,
+  mac bytea
+);
+
+create index console_session_renewal on console_session (renewed_at);
+
 -- Where changes are sent, how far each receiver is in each realm, what was tried, and what was given up.
 
 create table webhook (

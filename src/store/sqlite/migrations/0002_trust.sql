@@ -186,6 +186,23 @@ create table console_link (
 
 create index console_link_expiry on console_link (expires_at);
 
+-- Sessions of the console that were begun by a link or a provider and have not ended. `rules` has keyed digests of the rights of
+-- the issuer that a person's claims met; it is empty for a link. A token lasts 15 minutes from its renewal.
+
+create table console_session (
+  session_id text not null primary key,
+  actor text not null,
+  scopes text not null,
+  realms text not null,
+  rules text not null,
+  begun_at integer not null,
+  renewed_at integer not null,
+  ends_at integer not null,
+  mac blob
+) strict, without rowid;
+
+create index console_session_renewal on console_session (renewed_at);
+
 -- Where changes are sent, how far each receiver is in each realm, what was tried, and what was given up.
 
 create table webhook (
