@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test';
 import { openRefusedAccessLog } from '../../src/audit/refused_access_log.ts';
 import { openClientUsage } from '../../src/auth/tokens/client_usage.ts';
+import { presetId } from '../../src/directory/presets.ts';
 import type { AuditEntry } from '../../src/domain/audit_entry.ts';
 import { Fault } from '../../src/domain/fault.ts';
 import type { Uuid } from '../../src/domain/id.ts';
@@ -22,7 +23,10 @@ test('denied access is counted by client or address and reason, and logged at th
   const service = await startService({ badTokenRate: 'off' });
   const fixture = await createFixture(service.db);
   const path = oidcPath(fixture);
-  const { clientId, secret } = await service.client('oidc-profile-infos:read changes:read', new Set([OTHER]));
+  const { clientId, secret } = await service.client(
+    'oidc-profile-infos:read changes:read settings:write',
+    new Set([OTHER]),
+  );
   const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
   const { access_token: token } = (await (await service.requestToken(form)).json()) as {
     access_token: string;
@@ -33,6 +37,9 @@ test('denied access is counted by client or address and reason, and logged at th
   for (let count = 0; count < 2; count += 1) await service.get(passwordPath(fixture), token);
   for (let count = 0; count < 4; count += 1) await service.get(path, token);
   await service.get(`/v2/authentication-realms/${fixture.realm}/changes`, token);
+  const merchants = presetId(await service.db.engine.access.storeId(), 'merchant-realm-mappings');
+  const mapping = { data: { type: 'merchant-realm-mappings', prefix: 'shop' } };
+  await service.put(`/v2/merchant-realm-mappings/${merchants}`, token, mapping);
   for (const wrong of ['x', 'y']) await service.requestToken({ ...form, client_secret: wrong });
   for (const unknown of ['nobody', 'someone']) await service.requestToken({ ...form, client_id: unknown });
   await service.requestToken({ ...form, scope: 'realms:write' });
@@ -56,8 +63,8 @@ test('denied access is counted by client or address and reason, and logged at th
       ['nobody', null, '127.0.0.1', 'bad token', 3],
       // The last of them at the token endpoint.
       [clientId, null, null, 'insufficient scope', 3],
-      // The last of them at the feed.
-      [clientId, null, null, 'realm outside the list', 5],
+      // The last two of them at the feed, and at the prefix of a mapping.
+      [clientId, null, null, 'realm outside the list', 6],
       ['nobody', clientId, '127.0.0.1', 'bad credentials', 2],
       // Unknown clients, together.
       ['nobody', null, '127.0.0.1', 'bad credentials', 2],

@@ -4,7 +4,6 @@ import { Fault, type FieldError } from '../../domain/fault.ts';
 import { parseUuid } from '../../domain/id.ts';
 import type { JsonObject } from '../../domain/json_object.ts';
 import { mappingPrefix } from '../../domain/mapping_prefix.ts';
-import { mayAccessRealm, type Principal } from '../../domain/principal.ts';
 import type { AnyRecord } from '../../domain/resource.ts';
 import { realm } from '../../domain/resources.ts';
 import { violatedRule } from '../../domain/rule.ts';
@@ -115,10 +114,10 @@ function updateStages(deps: SettingsDeps): readonly Stage[] {
     authenticate(deps.tokens, deps.limits),
     permit(`${SETTINGS_SCOPE}:write`),
     captureAddress,
-    ({ params: { mapping_id: named = '' }, principal }): Reply | undefined =>
-      parseUuid(named) === merchants && mayAccessRealm(principal as Principal, merchants)
-        ? undefined
-        : NOT_FOUND,
+    (call): Reply | undefined => {
+      const isMapping = parseUuid(call.params.mapping_id ?? '') === merchants;
+      return accessibleRealm(call, isMapping ? { id: merchants } : undefined) ? undefined : NOT_FOUND;
+    },
     readBody,
     async (call: Call) => {
       const prefix = prefixOf(dataOf(call.body ?? ''));

@@ -33,17 +33,27 @@ interface SettingsDescription {
   readonly path: string;
   readonly summary: string;
   readonly schema: () => z.ZodType;
-  /** The realm that the settings name, which the caller must be permitted to access (404). */
-  readonly origin?: PresetOrigin;
   /** A parameter of the path that must be the ID of the installation (404). */
   readonly installationParameter?: string;
+  readonly content: RealmSettings | OwnSettings;
+}
+
+interface RealmSettings {
+  /** The realm that the settings name, which the caller must be permitted to access (404). */
+  readonly origin: PresetOrigin;
   readonly body: (place: SettingsContext, named: AnyRecord) => object;
+}
+
+/** Settings that name no realm. */
+interface OwnSettings {
+  readonly origin?: undefined;
+  readonly body: (place: SettingsContext) => object;
 }
 
 const NOT_FOUND = faultReply('not_found');
 
 function settingsOperation(described: SettingsDescription): Operation<SettingsDeps> {
-  const { name, path, summary, schema, origin, installationParameter: parameter, body } = described;
+  const { name, path, summary, schema, installationParameter: parameter, content } = described;
   return {
     name,
     method: 'GET',
@@ -65,27 +75,30 @@ function settingsOperation(described: SettingsDescription): Operation<SettingsDe
         headers: { 'Cache-Control': HEADERS.cacheControl },
         content: jsonContent(
           schema(),
-          body({ baseUrl, installation: INSTALLATION, pageLength: 25 }, EXAMPLE_REALM),
+          content.body({ baseUrl, installation: INSTALLATION, pageLength: 25 }, EXAMPLE_REALM),
         ),
       },
-      faults: origin || parameter ? ['not_found'] : [],
+      faults: content.origin || parameter ? ['not_found'] : [],
       headers: ['X-Request-Id'],
     }),
   };
 }
 
 function settingsStage(described: SettingsDescription, deps: SettingsDeps): Stage {
-  const { origin, installationParameter: parameter, body } = described;
+  const { installationParameter: parameter, content } = described;
   return async (call) => {
     if (parameter && call.params[parameter]?.toLowerCase() !== deps.installation) return NOT_FOUND;
-    const named = origin && (await accessibleRealm(call, await deps.settingsRealms.find(origin)));
-    if (origin && !named) return NOT_FOUND;
-    return settingsReply(body(deps, named ?? EXAMPLE_REALM));
+    if (!content.origin) return settingsReply(content.body(deps));
+    const named = accessibleRealm(call, await deps.settingsRealms.find(content.origin));
+    return named ? settingsReply(content.body(deps, named)) : NOT_FOUND;
   };
 }
 
 /** The realm, unless the caller may not access it. */
-export function accessibleRealm(call: Call, named: AnyRecord | undefined): AnyRecord | undefined {
+export function accessibleRealm<R extends Pick<AnyRecord, 'id'>>(
+  call: Call,
+  named: R | undefined,
+): R | undefined {
   if (!named || mayAccessRealm(call.principal as Principal, named.id)) return named;
   call.refused = 'realm outside the list';
   return undefined;
@@ -96,7 +109,7 @@ export function settingsReply(body: object): Reply {
   return { status: 200, headers, body: JSON.stringify(body) };
 }
 
-/** The realm of every example. */
+/** The realm of every example in the OpenAPI document. */
 export const EXAMPLE_REALM = {
   id: exampleIdOf(realm),
   duplicate_email_policy: 'allowed',
@@ -123,7 +136,6 @@ const ACCOUNT_SETTINGS: SettingsDescription = {
   name: 'get-account-authentication-settings',
   path: '/v2/settings/account-authentication',
   summary: 'Get the settings of account members, and their realm.',
-  origin: ACCOUNT_TYPE,
   schema: () =>
     z
       .strictObject({
@@ -137,23 +149,25 @@ const ACCOUNT_SETTINGS: SettingsDescription = {
         links: z.strictObject({ self: link }),
       })
       .meta({ id: ACCOUNT_TYPE }),
-  body: (place, named) => ({
-    data: {
-      id: place.installation,
-      type: ACCOUNT_TYPE,
-      ...DEFAULT_ACCOUNT_SETTINGS,
-      relationships: { authentication_realm: { data: realmLink(place, named, 'authentication_realm') } },
-      meta: { client_id: 'account-management' },
-    },
-    links: { self: `${place.baseUrl}/v2/settings/account-authentication` },
-  }),
+  content: {
+    origin: ACCOUNT_TYPE,
+    body: (place, named) => ({
+      data: {
+        id: place.installation,
+        type: ACCOUNT_TYPE,
+        ...DEFAULT_ACCOUNT_SETTINGS,
+        relationships: { authentication_realm: { data: realmLink(place, named, 'authentication_realm') } },
+        meta: { client_id: 'account-management' },
+      },
+      links: { self: `${place.baseUrl}/v2/settings/account-authentication` },
+    }),
+  },
 };
 
 const CUSTOMER_SETTINGS: SettingsDescription = {
   name: 'get-customer-authentication-settings',
   path: '/v2/settings/customer-authentication',
   summary: 'Get the realm of customers.',
-  origin: CUSTOMER_TYPE,
   schema: () =>
     z
       .strictObject({
@@ -169,21 +183,24 @@ const CUSTOMER_SETTINGS: SettingsDescription = {
         }),
       })
       .meta({ id: CUSTOMER_TYPE }),
-  body: (place, named) => ({
-    data: {
-      id: place.installation,
-      type: CUSTOMER_TYPE,
-      relationships: {
-        'authentication-realm': {
-          data: {
-            ...realmLink(place, named, 'authentication-realm'),
-            duplicate_email_policy: named.duplicate_email_policy,
+  content: {
+    origin: CUSTOMER_TYPE,
+    body: (place, named) => ({
+      data: {
+        id: place.installation,
+        type: CUSTOMER_TYPE,
+        relationships: {
+          'authentication-realm': {
+            data: {
+              ...realmLink(place, named, 'authentication-realm'),
+              duplicate_email_policy: named.duplicate_email_policy,
+            },
           },
         },
+        meta: { client_id: 'customers' },
       },
-      meta: { client_id: 'customers' },
-    },
-  }),
+    }),
+  },
 };
 
 /** A relationship with a realm. The two settings spell its type differently (docs/wire.md#settings). */
@@ -207,10 +224,12 @@ const GENERAL_SETTINGS: SettingsDescription = {
         links: z.strictObject({ self: link }),
       })
       .meta({ id: 'settings' }),
-  body: ({ baseUrl, installation, pageLength }) => ({
-    data: { id: installation, type: 'settings', page_length: pageLength },
-    links: { self: `${baseUrl}/v2/settings` },
-  }),
+  content: {
+    body: ({ baseUrl, installation, pageLength }) => ({
+      data: { id: installation, type: 'settings', page_length: pageLength },
+      links: { self: `${baseUrl}/v2/settings` },
+    }),
+  },
 };
 
 const STORES = '/v2/stores';
@@ -236,10 +255,12 @@ const LIST_STORES: SettingsDescription = {
         links: links(),
       })
       .meta({ id: 'store.page' }),
-  body: (place) => ({
-    data: [{ ...storeOf(place), links: storeLinks(place) }],
-    links: { self: `${place.baseUrl}${STORES}` },
-  }),
+  content: {
+    body: (place) => ({
+      data: [{ ...storeOf(place), links: storeLinks(place) }],
+      links: { self: `${place.baseUrl}${STORES}` },
+    }),
+  },
 };
 
 const STORE: SettingsDescription = {
@@ -248,7 +269,7 @@ const STORE: SettingsDescription = {
   summary: 'Get the installation as a store.',
   installationParameter: 'store_id',
   schema: () => z.strictObject({ data: z.strictObject(storeShape), links: links() }).meta({ id: 'store' }),
-  body: (place) => ({ data: storeOf(place), links: storeLinks(place) }),
+  content: { body: (place) => ({ data: storeOf(place), links: storeLinks(place) }) },
 };
 
 /** What clients read before anything else: which realm is for whom, and the ID of the store. */
