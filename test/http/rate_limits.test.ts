@@ -216,14 +216,14 @@ describe('consecutive requests with the same credentials', () => {
 test('the RateLimit header is updated for each request, clock and other rate', () => {
   let at = 0;
   const rate = { requests: 50, seconds: 100 };
-  const { address, client } = openRateLimits(
+  const { address, caller } = openRateLimits(
     { perAddress: rate, perClient: rate, badTokens: undefined, grants: undefined, processes: 1 },
     { ...systemClock, monotonic: () => at },
   );
   const headerAfter = (clientId: string) => {
     const call = { address: () => parseIpAddress('192.0.2.1'), authorization: null } as Call;
     address?.(call);
-    client?.(call, clientId);
+    caller(call, { clientId });
     return call.rateHeaders?.RateLimit;
   };
   expect(headerAfter('one')).toBe('"address";r=49;t=2, "client";r=49;t=2');
@@ -234,7 +234,7 @@ test('the RateLimit header is updated for each request, clock and other rate', (
 });
 
 test('the RateLimit header rounds many remaining requests down, by at most a 64th', () => {
-  const { client } = openRateLimits(
+  const { caller } = openRateLimits(
     {
       perAddress: undefined,
       perClient: { requests: 10_000, seconds: 100 },
@@ -246,7 +246,7 @@ test('the RateLimit header rounds many remaining requests down, by at most a 64t
   );
   const reported = Array.from({ length: 10_000 }, () => {
     const call = { rateHeaders: undefined } as Call;
-    client?.(call, 'one');
+    caller(call, { clientId: 'one' });
     return Number(/;r=(\d+)/.exec(call.rateHeaders?.RateLimit ?? '')?.[1]);
   });
   const left = reported.map((_, sent) => reported.length - 1 - sent);

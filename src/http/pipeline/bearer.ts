@@ -22,10 +22,10 @@ export function insufficientScope(scope: string): Reply {
  * Turns the Authorization header into a principal. Tokens are read from this header only
  * (docs/wire.md#request-headers): in a query they would end up in logs.
  */
-export function authenticate(tokens: Tokens, { client, caller, badCredentials }: RateLimits): Stage {
+export function authenticate(tokens: Tokens, { caller, badCredentials }: RateLimits): Stage {
   function enter(call: Call, principal: Principal): Reply | undefined {
     call.principal = principal;
-    return principal.ratePerAddress ? caller(call, principal) : client?.(call, principal.clientId);
+    return caller(call, principal);
   }
 
   /** A token that could not be checked may be valid, so it does not count as a bad credential of its address. */

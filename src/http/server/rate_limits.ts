@@ -29,9 +29,7 @@ export type CountCall = (call: Call) => Reply | undefined;
 export interface RateLimits {
   /** Counts a request by its address; undefined without a limit. */
   readonly address: CountCall | undefined;
-  /** Counts a request by its client ID; undefined without a limit. */
-  readonly client: ((call: Call, clientId: string) => Reply | undefined) | undefined;
-  /** Counts a request by its caller: a public client by its own rate for each address, others by `client`. */
+  /** Counts a request by its caller: a public client by its own rate for each address, others by their ID. */
   readonly caller: (call: Call, of: LimitedCaller) => Reply | undefined;
   /** Undefined without a limit. */
   readonly badCredentials: BadCredentialLimit | undefined;
@@ -57,7 +55,6 @@ export interface BadCredentialLimit {
 
 export const UNLIMITED: RateLimits = {
   address: undefined,
-  client: undefined,
   caller: () => undefined,
   badCredentials: undefined,
   grants: undefined,
@@ -94,7 +91,6 @@ export function openRateLimits(settings: RateSettings, { monotonic }: Clock): Ra
   );
   return {
     address,
-    client,
     caller: (call, { clientId, ratePerAddress }) =>
       ratePerAddress ? publicClient(call, clientId, ratePerAddress) : client?.(call, clientId),
     badCredentials:
