@@ -193,8 +193,8 @@ export interface AuthStore {
   revokeToken(token: RevokedToken, auditEntry: AuditEntry): Promise<boolean>;
   /** Stores the rights of a one-time code under its digest, and deletes expired codes. */
   insertConsoleLink(digest: string, link: ConsoleLink, auditEntry: AuditEntry): Promise<void>;
-  /** Whether a code is valid now, without redeeming it. */
-  hasConsoleLink(digest: string, now: number): MaybePromise<boolean>;
+  /** Whether a code is valid now, without redeeming it. `forged`: its row was not written by the service. */
+  consoleLinkState(digest: string, now: number): MaybePromise<'valid' | 'forged' | undefined>;
   /**
    * Redeems a code: exactly one of all concurrent callers begins a session with it. Undefined if the code is unknown,
    * used or expired, or expires later than any link created now could.

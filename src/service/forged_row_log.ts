@@ -22,6 +22,12 @@ export function openForgedWebhookLog(log: Pick<Log, 'write'>) {
   };
 }
 
+/** Logs each forged console link whose code is tried, once. */
+export function openForgedLinkLog(log: Pick<Log, 'write'>) {
+  const report = openReport(log);
+  return (digest: string): void => report('console_link', digest);
+}
+
 function openReport(log: Pick<Log, 'write'>) {
   const known = new Set<string>();
   return (table: string, id: string): void => {

@@ -208,6 +208,9 @@ test('a console link that was inserted or changed in the database starts no sess
      select '${digestLinkCode(own)}', label, scopes, realms, expires_at, mac from console_link`,
   );
   expect([await statusOfLink(own), await statusOfLink(code)]).toEqual([400, 200]);
+  expect([await statusOfLink(own), await statusOfLink('B'.repeat(21).concat('A'))]).toEqual([400, 400]);
+  // A forged link is logged once, an unknown code never.
+  expect(forgedRows()).toEqual([`console_link ${digestLinkCode(own)}`]);
   for (const change of [
     `scopes = 'admin'`,
     `label = 'Mallory'`,

@@ -68,7 +68,7 @@ export interface ConsoleSessions {
 
 type SessionStore = Pick<
   AuthStore,
-  | 'hasConsoleLink'
+  | 'consoleLinkState'
   | 'redeemConsoleLink'
   | 'insertConsoleSession'
   | 'renewConsoleSession'
@@ -83,6 +83,8 @@ interface SessionDeps {
   readonly sessionMsMax: number;
   /** Encrypts the personal values of an audit entry. */
   readonly sealPerson: (values: object) => string;
+  /** Called with the digest of a code whose row was not written by the service. */
+  readonly onForgedLink: (digest: string) => void;
   readonly clock: Pick<Clock, 'now' | 'mintId'>;
 }
 
@@ -92,6 +94,7 @@ export function openConsoleSessions({
   providers,
   sessionMsMax,
   sealPerson,
+  onForgedLink,
   clock,
 }: SessionDeps): ConsoleSessions {
   /** A session that begins now. */
@@ -150,7 +153,9 @@ export function openConsoleSessions({
       if (!LINK_CODE.test(code)) return undefined;
       const digest = digestLinkCode(code);
       // A guessed code costs one read and no write.
-      if (!(await store.hasConsoleLink(digest, clock.now()))) return undefined;
+      const state = await store.consoleLinkState(digest, clock.now());
+      if (state === 'forged') onForgedLink(digest);
+      if (state !== 'valid') return undefined;
       const session = await store.redeemConsoleLink(digest, clock.now(), ({ label, scopes, realms }) => {
         const begun = begin({ actor: LINK_ACTOR_PREFIX + label, scopes, realms, rules: [] });
         return { session: begun, auditEntry: sessionBegunEntry(begun, from, clock) };

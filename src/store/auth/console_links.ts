@@ -32,10 +32,15 @@ export function* insertLink(digest: string, link: ConsoleLink, macs: RowMacs, no
   yield* execute(INSERT, ...values, macs.of('console_link', ...values));
 }
 
-/** The valid link of a code, which stays valid. A link that was not written by the service is none. */
-export function* findLink(digest: string, macs: RowMacs, now: number): Work<ConsoleLink | undefined> {
+/** The valid link of a code, which stays valid. `forged`: it was not written by the service. */
+export function* findLink(
+  digest: string,
+  macs: RowMacs,
+  now: number,
+): Work<ConsoleLink | 'forged' | undefined> {
   const row = yield* first<LinkRow>(SELECT, digest);
-  if (!row || isForged(row, macs)) return undefined;
+  if (!row) return undefined;
+  if (isForged(row, macs)) return 'forged';
   const leftMs = Number(row.expires_at) - now;
   return leftMs > 0 && leftMs <= AHEAD_MS_MAX ? linkOf(row) : undefined;
 }
@@ -43,7 +48,7 @@ export function* findLink(digest: string, macs: RowMacs, now: number): Work<Cons
 /** The valid link of a code, which is deleted: of concurrent callers only one gets it. */
 export function* redeemLink(digest: string, macs: RowMacs, now: number): Work<ConsoleLink | undefined> {
   const link = yield* findLink(digest, macs, now);
-  return link && (yield* execute(DELETE, digest)) === 1 ? link : undefined;
+  return typeof link === 'object' && (yield* execute(DELETE, digest)) === 1 ? link : undefined;
 }
 
 /** The digests of links that were not written by the service. */

@@ -15,7 +15,7 @@ import type { RowMacs } from './row_macs.ts';
 
 type SignIns =
   | 'insertConsoleLink'
-  | 'hasConsoleLink'
+  | 'consoleLinkState'
   | 'redeemConsoleLink'
   | 'insertConsoleSession'
   | 'consoleSessions'
@@ -34,9 +34,10 @@ export function openSignIns(
         yield* insertLink(digest, link, macs, auditEntry.at);
         return { value: undefined, keep: true, auditEntries: [auditEntry] };
       }),
-    hasConsoleLink: (digest, now) =>
+    consoleLinkState: (digest, now) =>
       read(function* () {
-        return (yield* findLink(digest, macs, now)) !== undefined;
+        const link = yield* findLink(digest, macs, now);
+        return typeof link === 'object' ? 'valid' : link;
       }),
     redeemConsoleLink: (digest, now, begin) =>
       write('instance', function* () {
