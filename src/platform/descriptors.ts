@@ -4,8 +4,8 @@ import type { Log } from './log.ts';
 const PROBE_MS = 1_000;
 const REPORT_MS = 60_000;
 
-/** Logs when no descriptor is left, which the runtime does not report. Returns a function that ends this. */
-export function watchDescriptors(log: Pick<Log, 'write'>): () => void {
+/** Logs when no descriptor is left, which the runtime does not report. */
+export function watchDescriptors(log: Pick<Log, 'write'>): { stop(): void } {
   let reportedAt = Number.NEGATIVE_INFINITY;
   const timer = setInterval(() => {
     const cause = probe();
@@ -14,7 +14,7 @@ export function watchDescriptors(log: Pick<Log, 'write'>): () => void {
     log.write({ event: 'out_of_descriptors', cause });
   }, PROBE_MS);
   timer.unref();
-  return () => clearInterval(timer);
+  return { stop: () => clearInterval(timer) };
 }
 
 function probe(): string | undefined {

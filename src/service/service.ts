@@ -19,6 +19,7 @@ import { startExpiry } from '../jobs/expiry.ts';
 import type { Snapshot } from '../metrics/family.ts';
 import { openMetrics } from '../metrics/metrics.ts';
 import { openProviderDiscovery } from '../outbound/discovery.ts';
+import { watchDescriptors } from '../platform/descriptors.ts';
 import type { Log } from '../platform/log.ts';
 import { VERSION } from '../platform/version.ts';
 import { type CountRequest, type Engine, fileOf, type ReaderSearchRequest } from '../store/open.ts';
@@ -182,25 +183,25 @@ export async function serve(
   };
   const observers = { limits, meter: metrics.meter, listener };
   const server = await startServer(serverSettings(settings), log, makeRoutes, observers);
-  const { pending, url } = server;
+  const descriptors = watchDescriptors(log);
   const expiry = startExpiry([store.sweepIdempotency, engine.access.deleteExpiredSignIns], clock);
   const checkpoints = startCheckpointSinks(settings, { engine, logKeys }, log, clock);
   metrics.add(
     serviceMetrics({
-      ...{ version: VERSION, engine: settings.database.engine, startedAt, discoveries, pending },
-      ...{ figures: engine.figures, readers: readers.figures, hasher: hasher.figures },
+      ...{ version: VERSION, engine: settings.database.engine, startedAt, pending: server.pending },
+      ...{ discoveries, figures: engine.figures, readers: readers.figures, hasher: hasher.figures },
     }),
     checkpointMetrics(checkpoints.ageMs),
   );
   return {
-    ...{ url, pending, loopBudget, metrics: { own: metrics.snapshot, readAll: readAllMetrics } },
+    ...{ ...server, loopBudget, metrics: { own: metrics.snapshot, readAll: readAllMetrics } },
     async stop() {
       metrics.close();
       await changeDelivery?.stop();
       await server.stop();
       await usage.stop();
       await Promise.all([hasher, readers, searcher].map(({ close }) => close()));
-      await Promise.all([expiry.stop(), checkpoints.stop()]);
+      await Promise.all([expiry, checkpoints, descriptors].map(({ stop }) => stop()));
     },
   };
 }

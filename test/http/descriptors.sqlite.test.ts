@@ -7,7 +7,9 @@ import { freshFolder } from '../support/service.ts';
 test('a process without descriptors logs it once, and accepts connections after some are closed', async () => {
   const args = ['--database', `sqlite:${join(freshFolder(), 'a.db')}`];
   expect((await runCommand([AUTHREALM, 'init', ...args])).code).toBe(0);
-  const child = Bun.spawn(['prlimit', '--nofile=100:100', AUTHREALM, 'serve', '--port', '0', ...args], {
+  // The listener of metrics is in the same process, which logs once for both.
+  const ports = ['--port', '0', '--metrics-port', '0'];
+  const child = Bun.spawn(['prlimit', '--nofile=100:100', AUTHREALM, 'serve', ...ports, ...args], {
     stdout: 'ignore',
     stderr: 'pipe',
     env: { PATH: process.env.PATH ?? '' },

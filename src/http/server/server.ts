@@ -2,7 +2,6 @@ import { Fault, overloaded, Refusal } from '../../domain/fault.ts';
 import type { IpAddress, Network } from '../../domain/ip_address.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Meter } from '../../metrics/meter.ts';
-import { watchDescriptors } from '../../platform/descriptors.ts';
 import type { Log, RequestLogging } from '../../platform/log.ts';
 import { portOwner, portOwnerCommand } from '../../platform/port_owner.ts';
 import { withTimeout } from '../../platform/timeout.ts';
@@ -91,7 +90,6 @@ export async function startServer(
   const requestLog = openRequestLog(settings.requestLogging, log, meter);
   const { routes, fetch } = requestHandlers(await makeRoutes(url), settings, requestLog, hooks);
   server.reload({ routes, fetch });
-  const endWatch = watchDescriptors(log);
   return {
     url,
     pending: () => server.pendingRequests,
@@ -101,7 +99,6 @@ export async function startServer(
       while (server.pendingRequests > 0 && performance.now() < deadline) await Bun.sleep(DRAIN_POLL_MS);
       // Only idle keep-alive connections are left.
       await server.stop(true);
-      endWatch();
       requestLog.flush();
     },
   };
