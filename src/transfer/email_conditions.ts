@@ -26,8 +26,8 @@ interface ConditionDeps {
 }
 
 export function openEmailConditions({ get, commitBatch, retry }: ConditionDeps): EmailConditions {
-  /** Records of the batch that a condition can refer to. */
-  let targets: Load[] = [];
+  /** The writes of the batch to each record that a condition can refer to. */
+  const targets = new Map<string, Load[]>();
   /** Whether conditions apply to the stored records, as read since the last commit. */
   const results = new Map<string, boolean>();
 
@@ -38,15 +38,21 @@ export function openEmailConditions({ get, commitBatch, retry }: ConditionDeps):
   function isKnownNotToApply(emailCondition: EmailCondition): boolean {
     const { resource, key, condition } = emailCondition;
     if (results.get(conditionName(emailCondition)) !== false) return false;
-    return !targets.some(({ write }) => isWriteOf(write, resource, key) && applies(write.record, condition));
+    const loads = targets.get(recordName(resource, key)) ?? [];
+    return !loads.some(({ write }) => applies(write.record, condition));
   }
 
   return {
     add(load) {
-      if (CONDITION_TARGETS.has(load.write.resource)) targets.push(load);
+      const { resource, key } = load.write;
+      if (!CONDITION_TARGETS.has(resource)) return;
+      const name = recordName(resource, key);
+      const loads = targets.get(name);
+      if (loads) loads.push(load);
+      else targets.set(name, [load]);
     },
     clear() {
-      targets = [];
+      targets.clear();
       results.clear();
     },
     isKnownNotToApply,
@@ -54,7 +60,7 @@ export function openEmailConditions({ get, commitBatch, retry }: ConditionDeps):
       const { name, condition, resource, key } = emailCondition;
       results.set(conditionName(emailCondition), applies(await stored(resource, key), condition));
       if (isKnownNotToApply(emailCondition)) return false;
-      if (targets.some((load) => isWriteOf(load.write, resource, key))) await commitBatch();
+      if (targets.has(recordName(resource, key))) await commitBatch();
       const target = await stored(resource, key);
       if (!applies(target, condition) || write.record.updated_at < (target?.updated_at ?? 0)) return false;
       return (await stored(write.resource, write.key))?.[name] !== write.record[name];
@@ -63,13 +69,13 @@ export function openEmailConditions({ get, commitBatch, retry }: ConditionDeps):
 }
 
 function conditionName({ resource, key, condition }: EmailCondition): string {
-  return `${resource.table} ${key.join(' ')} ${condition.member}`;
+  return `${recordName(resource, key)} ${condition.member}`;
+}
+
+function recordName({ table }: Resource, key: Key): string {
+  return `${table} ${key.join(' ')}`;
 }
 
 function applies(record: AnyRecord | undefined, { member, equals }: ReferenceCondition): boolean {
   return record?.[member] === equals;
-}
-
-function isWriteOf(write: Load['write'], resource: Resource, key: Key): boolean {
-  return write.resource === resource && key.every((id, at) => write.key[at] === id);
 }

@@ -11,8 +11,8 @@ import {
   previewIntoEmpty,
 } from './copy.ts';
 import type { CopySource } from './port.ts';
-import { isPostgresTargetPrepared, openPostgresSource, openPostgresTarget } from './postgres.ts';
-import { isSqliteTargetPrepared, openSqliteSource, openSqliteTarget } from './sqlite.ts';
+import { hasPostgresTargetSchema, openPostgresSource, openPostgresTarget } from './postgres.ts';
+import { hasSqliteTargetSchema, openSqliteSource, openSqliteTarget } from './sqlite.ts';
 import { isUnfinished } from './unfinished_copy.ts';
 
 export {
@@ -53,7 +53,7 @@ export async function previewCopy(
   run: Pick<CopyRun, 'signal' | 'onStage'>,
 ): Promise<CopyPreview> {
   return withSource(from, program, async (source) => {
-    if (!(await isPrepared(to, program))) return previewIntoEmpty(source);
+    if (!(await hasSchema(to, program))) return previewIntoEmpty(source);
     const target = await openNamed('target', to, () => openSource(to, program));
     try {
       await assertDistinct(source, target);
@@ -84,14 +84,14 @@ function openSource(address: DatabaseAddress, program: Program): Promise<CopySou
     : openPostgresSource(address, program);
 }
 
-async function isPrepared(to: DatabaseAddress, program: Program): Promise<boolean> {
-  const { isPrepared } = await openNamed('target', to, async () => {
+async function hasSchema(to: DatabaseAddress, program: Program): Promise<boolean> {
+  const target = await openNamed('target', to, async () => {
     const found = await (to.engine === 'sqlite'
-      ? isSqliteTargetPrepared(to.path, program)
-      : isPostgresTargetPrepared(to, program));
-    return { isPrepared: async () => found };
+      ? hasSqliteTargetSchema(to.path, program)
+      : hasPostgresTargetSchema(to, program));
+    return { hasSchema: async () => found };
   });
-  return isPrepared();
+  return target.hasSchema();
 }
 
 type CopyEnd = 'source' | 'target';

@@ -73,7 +73,7 @@ export async function openPostgresTarget(address: PostgresAddress, program: Prog
 }
 
 /** Whether a target has a schema. Throws Refusal for another schema than a copy needs. */
-export function isPostgresTargetPrepared(address: PostgresAddress, program: Program): Promise<boolean> {
+export function hasPostgresTargetSchema(address: PostgresAddress, program: Program): Promise<boolean> {
   return assertPostgresCopySchema(address, 'target', program);
 }
 

@@ -68,7 +68,7 @@ function assertSqliteCopySchema(db: Database, which: 'source' | 'target', progra
 }
 
 /** Whether a target has a schema. Throws Refusal for another schema than a copy needs. */
-export async function isSqliteTargetPrepared(path: string, program: Program): Promise<boolean> {
+export async function hasSqliteTargetSchema(path: string, program: Program): Promise<boolean> {
   if (!existsSync(path) || statSync(path).size === 0) return false;
   const db = await openToRead(path);
   try {
@@ -80,7 +80,7 @@ export async function isSqliteTargetPrepared(path: string, program: Program): Pr
 
 /** A SQLite target. The file is created if it does not exist. */
 export async function openSqliteTarget(path: string, program: Program): Promise<CopyTarget> {
-  await isSqliteTargetPrepared(path, program);
+  await hasSqliteTargetSchema(path, program);
   await (await openSqlite(path, 'check', program)).close();
   const db = await retryWhileBusy(() => connectSqlite(path), LIMITS.migrationWaitMsMax);
   db.run(`pragma cache_size = -${CACHE_KIB}`);
