@@ -56,7 +56,7 @@ function days(raw: string): number {
 
 function targetOf({ to, into, keep }: BackupOptions): BackupTarget {
   if ((to === undefined) === (into === undefined))
-    throw new Refusal('pass either --to FILE or --into FOLDER', { isUsage: true });
+    throw new Refusal('a backup needs a target: pass either --to FILE or --into FOLDER', { isUsage: true });
   if (into !== undefined) return { folder: into, keepDays: keep };
   if (keep !== undefined) {
     throw new Refusal('--keep requires --into: only backups in a folder are named by their time', {

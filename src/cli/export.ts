@@ -1,10 +1,10 @@
 import { lstatSync } from 'node:fs';
-import { type Command, InvalidArgumentError, Option } from 'commander';
+import { type Command, Option } from 'commander';
 import type { Settings } from '../config/parse.ts';
 import type { OpenSecret } from '../directory/format.ts';
 import type { MaybePromise, RecordSnapshot } from '../directory/store.ts';
 import { Refusal } from '../domain/fault.ts';
-import { parseUuid, type Uuid } from '../domain/id.ts';
+import type { Uuid } from '../domain/id.ts';
 import { realm } from '../domain/resources.ts';
 import { systemClock } from '../platform/clock.ts';
 import { printNotice } from '../platform/exit.ts';
@@ -13,6 +13,7 @@ import { openDatabase, openEngineFor } from '../service/open_database.ts';
 import { countRecords, exportRecords } from '../transfer/export.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
 import { assertDatabaseExists } from './existing_database.ts';
+import { realmId } from './identifiers.ts';
 import { newFile, type Output, standardOutput } from './output.ts';
 import { openProgress } from './progress.ts';
 
@@ -46,12 +47,6 @@ export function addExport(program: Command, context: CliContext): void {
         await close();
       }
     });
-}
-
-function realmId(raw: string): Uuid {
-  const id = parseUuid(raw);
-  if (!id) throw new InvalidArgumentError('Expected a realm ID of the form 8-4-4-4-12, in hex.');
-  return id;
 }
 
 /** Secrets are written only to a new file: terminals and pipes may keep what passes through them. */

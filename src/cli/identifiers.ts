@@ -37,8 +37,14 @@ export function identifiersIn(resource: Resource, words: readonly string[], dept
 
 /** The realm IDs of an option that may be repeated. Throws InvalidArgumentError for an invalid ID. */
 export function realmIds(raw: string, before: readonly Uuid[] = []): readonly Uuid[] {
-  const ids = raw.split(' ').filter(Boolean).map(parseUuid);
-  if (ids.includes(undefined))
-    throw new InvalidArgumentError('Expected a realm ID of the form 8-4-4-4-12, in hex.');
-  return [...before, ...(ids as Uuid[])];
+  return [...before, ...raw.split(' ').filter(Boolean).map(realmId)];
+}
+
+/** The realm ID of an option. Throws InvalidArgumentError for an invalid one. */
+export function realmId(raw: string): Uuid {
+  const id = parseUuid(raw);
+  if (id) return id;
+  throw new InvalidArgumentError(
+    'Expected a realm ID of the form 8-4-4-4-12, in hex, as "authrealm list" and "authrealm export" show it.',
+  );
 }

@@ -64,9 +64,9 @@ const MISTAKES: readonly Mistake[] = [
   [
     'client create --name x --scope users:read --realm shop',
     2,
-    `option '--realm <ID>' argument 'shop' is invalid. Expected a realm ID of the form 8-4-4-4-12, in hex${SEE('client create')}`,
+    `option '--realm <ID>' argument 'shop' is invalid. Expected a realm ID of the form 8-4-4-4-12, in hex, as "authrealm list" and "authrealm export" show it${SEE('client create')}`,
   ],
-  ['backup --database good.db', 2, 'pass either --to FILE or --into FOLDER'],
+  ['backup --database good.db', 2, 'a backup needs a target: pass either --to FILE or --into FOLDER'],
   [
     `purge relm ${ID} --yes`,
     2,
@@ -93,7 +93,7 @@ const MISTAKES: readonly Mistake[] = [
   [
     'client list --database foreign.db',
     1,
-    'the database file belongs to another program, because it has tables but none of authrealm: pass another path with --database',
+    'the database foreign.db belongs to another program, because it has tables but none of authrealm: pass another path with --database',
   ],
   [
     'client list --database text.db',
@@ -113,7 +113,7 @@ const MISTAKES: readonly Mistake[] = [
   [
     'client list --database good.db --master-key-file secret',
     1,
-    'secret is not a valid master key: expected 32 bytes as base64url or hex',
+    'secret is not a valid master key: expected 32 bytes as base64url or hex, as "authrealm keys make" writes them',
   ],
   [
     'client disable nobody --database good.db',

@@ -106,7 +106,10 @@ function keyNotConfigured(): Refusal {
 
 function parseKeyOrRefuse(raw: string, where: string): Uint8Array {
   const key = parseMasterKey(raw);
-  if (!key) throw new Refusal(`${where} is not a valid master key: expected 32 bytes as base64url or hex`);
+  if (!key)
+    throw new Refusal(
+      `${where} is not a valid master key: expected 32 bytes as base64url or hex, as "authrealm keys make" writes them`,
+    );
   return key;
 }
 

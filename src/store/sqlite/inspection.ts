@@ -59,7 +59,7 @@ export function inspectSqlite(path: string, known: readonly Migration[]): Engine
     schema: () => sqliteSchemaDifferences(db, known),
     integrity: () => integrityErrors(rows),
     accessOf: () => {
-      if (isForeign(db)) throw foreignDatabase();
+      if (isForeign(db)) throw foreignDatabase(db);
       const log = openAuditLog(SQLITE);
       const writer = openSqliteWriter(db, UNSHARED, trackDatabaseFiles(path), log);
       const transactions = openSqliteTransactions(db, UNSHARED, writer);

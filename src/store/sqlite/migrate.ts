@@ -60,14 +60,14 @@ export function sqliteSchemaVersion(db: Database): SchemaVersion | undefined {
   const tables = queryOnce<{ name: string }>(db, `select name from sqlite_schema where type = 'table'`);
   if (tables.length === 0) return undefined;
   const names = new Set(tables.map(({ name }) => name));
-  if (!names.has('migration') || !names.has('instance')) throw foreignDatabase();
+  if (!names.has('migration') || !names.has('instance')) throw foreignDatabase(db);
   return schemaVersionOf(queryOnce<MigrationRow>(db, 'select * from migration'));
 }
 
 /** The refusal for a file with tables of another program. */
-export function foreignDatabase(): Refusal {
+export function foreignDatabase({ filename }: Database): Refusal {
   return new Refusal(
-    'the database file belongs to another program, because it has tables but none of authrealm: pass another path with --database',
+    `the database ${filename} belongs to another program, because it has tables but none of authrealm: pass another path with --database`,
   );
 }
 
