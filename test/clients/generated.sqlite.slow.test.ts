@@ -1,8 +1,13 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { createPublicClient } from '../../src/auth/clients/clients.ts';
 import { Fault } from '../../src/domain/fault.ts';
+import type { Revision } from '../../src/domain/id.ts';
+import { PUBLIC_SCOPES } from '../../src/domain/principal.ts';
+import { feedCursor } from '../../src/events/feed/cursor.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { installFromNpm, NPM_GENERATORS, runGenerator } from '../generators/generators.ts';
 import { type GeneratorTarget, startGeneratorTarget } from '../generators/target.ts';
-import { createFixture, freshFolder, startService } from '../support/service.ts';
+import { createFixture, freshFolder, type Service, startService } from '../support/service.ts';
 
 /** Clients that generators of npm make from `/openapi.json`, unchanged (docs/guides/generated_clients.md). */
 
@@ -24,45 +29,80 @@ test.each(NPM_GENERATORS.map((generator) => [generator.name, generator] as const
   },
 );
 
-test('a generated client reads the errors of every status with one type', async () => {
-  const { service, document, variables } = target;
-  const limited = await startService({ offline: 'true', clientRate: '1/60' });
-  const failing = await startService({ offline: 'true' }, (engine) => {
-    const get: typeof engine.records.get = () => Promise.reject(new Fault('unavailable'));
-    return { ...engine, records: { ...engine.records, get } };
-  });
-  try {
-    const { realm, oidcProfile, user, ...link } = await createFixture(service.db);
+/** The statuses that a request of a generated client can have, with the first error. */
+const ERRORS = [
+  [409, '409', 'Conflict', null],
+  [400, '400', 'Bad Request', '/data/name'],
+  [400, '400', 'Bad Request', 'filter'],
+  [401, '401', 'Unauthorized', null],
+  [403, '403', 'Forbidden', null],
+  [404, '404', 'Not Found', null],
+  [410, '410', 'Gone', 'after'],
+  [412, '412', 'Precondition Failed', null],
+  [413, '413', 'Content Too Large', null],
+  [422, '422', 'Unprocessable Entity', expect.any(String)],
+  [429, '429', 'Too Many Requests', null],
+  [500, '500', 'Internal Server Error', null],
+  [503, '503', 'Service Unavailable', null],
+];
+
+describe('a service that refuses requests', () => {
+  const broken = systemClock.mintId();
+  const failing = systemClock.mintId();
+  const SCOPE = 'users:read users:write oidc-profile-infos:read oidc-profile-infos:write changes:read';
+  let service: Service;
+  let variables: Readonly<Record<string, string>>;
+
+  beforeAll(async () => {
+    service = await startService({ offline: 'true' }, (engine) => {
+      const { records } = engine;
+      const get: typeof records.get = (resource, key) => {
+        if (key.includes(broken)) throw new Error('not expected');
+        if (key.includes(failing)) throw new Fault('unavailable');
+        return records.get(resource, key);
+      };
+      const commit: typeof records.commit = async (writes, ...more) => {
+        if (writes.some((write) => 'record' in write && write.record.name === 'Slow')) await Bun.sleep(500);
+        return records.commit(writes, ...more);
+      };
+      return { ...engine, records: { ...records, get, commit } };
+    });
+    const { realm, oidcProfile, user, oidcLink } = await createFixture(service.db);
     const { subject } = await createFixture(service.db, { realm, oidcProfile, user });
-    const [generator] = NPM_GENERATORS.filter(({ name }) => name === '@hey-api/openapi-ts');
-    const result = await runGenerator(
-      { ...(generator as NonNullable<typeof generator>), program: ['hey_api_errors.ts', 'program.ts'] },
-      {
-        folder,
-        document,
-        variables: {
-          ...{ BASE_URL: service.url, REALM: realm, USER: user, OIDC_LINK: link.oidcLink },
-          ...{ TAKEN_SUBJECT: subject, WRONG_TOKEN: `${variables.TOKEN}x` },
-          TOKEN: await service.token('users:write oidc-profile-infos:read oidc-profile-infos:write'),
-          READER_TOKEN: await service.token('users:read'),
-          ...{ LIMITED_URL: limited.url, LIMITED_TOKEN: await limited.token('oidc-profile-infos:read') },
-          ...{ FAILING_URL: failing.url, FAILING_TOKEN: await failing.token('oidc-profile-infos:read') },
-        },
-      },
-    );
-    expect(result.error).toBeUndefined();
-    expect(result.seen as unknown).toEqual([
-      [400, '400', 'Bad Request', '/data/name'],
-      [401, '401', 'Unauthorized', null],
-      [403, '403', 'Forbidden', null],
-      [404, '404', 'Not Found', null],
-      [412, '412', 'Precondition Failed', null],
-      [422, '422', 'Unprocessable Entity', expect.any(String)],
-      [429, '429', 'Too Many Requests', null],
-      [503, '503', 'Service Unavailable', null],
-    ]);
-  } finally {
-    await limited.stop();
-    await failing.stop();
-  }
+    const token = await service.token(SCOPE);
+    const rights = {
+      scopes: PUBLIC_SCOPES,
+      realms: new Set([realm]),
+      ratePerAddress: { requests: 1, seconds: 3_600 },
+    };
+    const { clientId } = await createPublicClient(service.db.engine.access, 'x', rights, service.clock);
+    service.clock.advance(1_000);
+    // The request for the token is the one that the rate permits.
+    const granted = await service.requestToken({ grant_type: 'implicit', client_id: clientId });
+    const { access_token: limitedToken } = (await granted.json()) as { access_token: string };
+    const missing = { realm, seq: 2, revision: 'ffffffffffffffff' as Revision };
+    variables = {
+      ...{ BASE_URL: service.url, REALM: realm, USER: user, OIDC_LINK: oidcLink, TAKEN_SUBJECT: subject },
+      ...{ TOKEN: token, WRONG_TOKEN: `${token}x`, READER_TOKEN: await service.token('users:read') },
+      ...{ LIMITED_TOKEN: limitedToken, BROKEN_LINK: broken, FAILING_LINK: failing },
+      EXPIRED_CURSOR: feedCursor('after', missing),
+    };
+  });
+  afterAll(async () => {
+    // It answered 500 on purpose.
+    await expect(service.stop()).rejects.toThrow('answered 500');
+  });
+
+  test.each(NPM_GENERATORS.map((generator) => [generator.name, generator] as const))(
+    'a client of %s reads the errors of every status with one type',
+    async (_, generator) => {
+      const [program] = generator.program;
+      const result = await runGenerator(
+        { ...generator, program: [program.replace('.ts', '_errors.ts'), 'program.ts'] },
+        { folder, document: await (await service.get('/openapi.json')).text(), variables },
+      );
+      expect(result.error).toBeUndefined();
+      expect(result.seen as unknown).toEqual(ERRORS);
+    },
+  );
 });
