@@ -1,5 +1,5 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { resumeChain } from '../../src/audit/chain.ts';
@@ -15,10 +15,9 @@ import { migrateSqlite } from '../../src/store/sqlite/migrate.ts';
 import { sqliteMigrations } from '../../src/store/sqlite/open.ts';
 import { sqliteAt } from '../support/database.ts';
 import { freshFolder } from '../support/folder.ts';
-import { realmLines } from '../support/import_fixtures.ts';
-import { AUTHREALM, runCommand, startCommand } from '../support/processes.ts';
+import { AUTHREALM, runCommand } from '../support/processes.ts';
+import { serveWith, USERS } from '../support/release_service.ts';
 import { RELEASES, unpackRelease } from '../support/release_tree.ts';
-import { sendRequest } from '../support/service.ts';
 
 /** Programs of a release serve the schema of a later release as long as it was only expanded. */
 
@@ -179,101 +178,6 @@ describe('release 0.1.0, which has no audit log', () => {
 });
 
 const CONCURRENT_ROUNDS = 20;
-const USERS = 5_000;
-const READERS = 4;
-const SCOPE = 'users:read users:write profile-infos:read profile-infos:write';
-
-/** A database that this program created and filled. */
-async function createFilledDatabase(authrealm: string) {
-  const path = join(freshFolder(), 'served.db');
-  const args = ['--database', `sqlite:${path}`];
-  const run = async (...command: readonly string[]): Promise<string> => {
-    const { stdout, stderr, code } = await runCommand([authrealm, ...command, ...args]);
-    if (code !== 0) throw new Error(stderr);
-    return stdout;
-  };
-  const { ids, lines } = realmLines();
-  const users = Array.from({ length: USERS }, () => ({
-    user: systemClock.mintId(),
-    link: systemClock.mintId(),
-  }));
-  const all = [
-    ...[lines.realm, lines.oidc, lines.passwords],
-    ...users.flatMap(({ user, link }) => [
-      { ...lines.user, id: user },
-      { ...lines.link, id: link, user_authentication_info_id: user, subject: `subject-${link}` },
-    ]),
-  ];
-  writeFileSync(`${path}.lines`, all.map((line) => `${JSON.stringify(line)}\n`).join(''));
-  await run('init');
-  await run('import', `${path}.lines`);
-  const client = JSON.parse(await run('client', 'create', '--name', 'n', '--scope', SCOPE, '--json'));
-  return { args, users, client, ids, lines };
-}
-
-/** Serves a database with this program; by default one that the program creates. */
-async function serveWith(authrealm: string, filled?: Awaited<ReturnType<typeof createFilledDatabase>>) {
-  const database = filled ?? (await createFilledDatabase(authrealm));
-  const { args, users, client, ids, lines } = database;
-  const running = startCommand([authrealm, 'serve', '--port', '0', '--offline', ...args]);
-  const url = (await running.line(/^listening on /)).slice('listening on '.length);
-  const { client_id, client_secret } = client;
-  const form = new URLSearchParams({ grant_type: 'client_credentials', client_id, client_secret });
-  const granted = await fetch(`${url}/oauth/access_token`, { method: 'POST', body: form });
-  const { access_token: token } = (await granted.json()) as { access_token: string };
-  const collection = `/v2/authentication-realms/${ids.realm}/user-authentication-info`;
-  const linksOf = (user: string) => `${collection}/${user}/user-authentication-oidc-profile-info`;
-  const send = (method: string, at: string, data?: object) =>
-    sendRequest(url, method, at, { token, body: data && { data }, headers: undefined });
-  const idOf = async (answer: Pick<Response, 'json'>) =>
-    ((await answer.json()) as { data: { id: string } }).data.id;
-  const person = { type: lines.user.type, name: 'Later', email: 'later@example.com' };
-  const createUser = () => send('POST', collection, person);
-
-  return {
-    filled: database,
-    database: args[1] ?? '',
-    running,
-    createUser,
-    async totalOfUsers(): Promise<number> {
-      const answer = await send('GET', `${collection}?page[limit]=1`);
-      return ((await answer.json()) as { meta: { results: { total: number } } }).meta.results.total;
-    },
-    /** Looks up links without a pause until `end`, which returns the number of answers by status. */
-    lookUpUntilEnd() {
-      let isOver = false;
-      const statuses = new Map<number, number>();
-      const lookUp = async () => {
-        for (let at = 0; !isOver; at += 1) {
-          const { user, link } = users[at % USERS] as (typeof users)[number];
-          const answer = await send('GET', `${linksOf(user)}/${link}`);
-          const status = answer.status === 200 && (await idOf(answer)) !== link ? 0 : answer.status;
-          statuses.set(status, (statuses.get(status) ?? 0) + 1);
-        }
-      };
-      const readers = Promise.all(Array.from({ length: READERS }, lookUp));
-      return {
-        async end(): Promise<ReadonlyMap<number, number>> {
-          isOver = true;
-          await readers;
-          return statuses;
-        },
-      };
-    },
-    /** Creates a user with a link, gets the link, removes the user, and gets the link again. Returns the statuses. */
-    async write(): Promise<readonly number[]> {
-      const user = await createUser();
-      const links = linksOf(await idOf(user.clone()));
-      const { type, issuer, oidc_profile_id } = lines.link;
-      const subject = `later-${systemClock.mintId()}`;
-      const link = await send('POST', links, { type, issuer, oidc_profile_id, subject });
-      const one = `${links}/${await idOf(link.clone())}`;
-      const answers = [user, link, await send('GET', one)];
-      answers.push(await send('DELETE', `${collection}/${await idOf(user)}`), await send('GET', one));
-      return answers.map(({ status }) => status);
-    },
-  };
-}
 
 describe('a SQLite file with a newer schema', () => {
   const expanding: Migration = {

@@ -1,5 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { createPublicClient } from '../../src/auth/clients/clients.ts';
+import { PUBLIC_SCOPES } from '../../src/domain/principal.ts';
 import { realm } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { COPIED_TABLES, INSTANCE } from '../../src/store/copying/tables.ts';
@@ -18,6 +20,7 @@ import {
   uniqueWord,
 } from './resource_cases.ts';
 import { comparableResponse, freshFolder, type Service, startService } from './service.ts';
+import { createSettingsRealms } from './settings_realms.ts';
 
 /** Fixtures of the `copy` suites: databases of both engines with rows in every table. */
 
@@ -134,6 +137,12 @@ export interface CopyFixture {
   };
   /** A realm whose purge has begun. */
   readonly purged: string;
+  /** Settings that name realms, one with a prefix, and a client without a secret that reads them. */
+  readonly settings: {
+    readonly paths: readonly string[];
+    readonly token: string;
+    readonly publicClientId: string;
+  };
 }
 
 const USERS_PURGED = 400;
@@ -154,7 +163,28 @@ export async function createCopyFixture(service: Service): Promise<CopyFixture> 
   const repeated = { path: user.collection(home), body, headers };
   await service.post(repeated.path, token, body, headers);
   await service.token('oidc-profile-infos:read', new Set([home.realm as never]));
-  return { home, token, paths, repeated, purged: await beginPurge(service) };
+  const settings = await createSettings(service);
+  return { home, token, paths, repeated, settings, purged: await beginPurge(service) };
+}
+
+async function createSettings(service: Service): Promise<CopyFixture['settings']> {
+  const { accounts, merchants } = await createSettingsRealms(service.db);
+  const token = await service.token('settings:read settings:write users:read');
+  const mapping = `/v2/merchant-realm-mappings/${merchants}`;
+  const data = { type: 'merchant-realm-mappings', prefix: 'shop' };
+  await service.put(mapping, token, { data });
+  const rights = {
+    scopes: PUBLIC_SCOPES,
+    realms: new Set([accounts]),
+    ratePerAddress: { requests: 60, seconds: 60 },
+  };
+  const { access } = service.db.engine;
+  const { clientId: publicClientId } = await createPublicClient(access, 'storefront', rights, service.clock);
+  const paths = [
+    ...[mapping, '/v2/settings', '/v2/settings/account-authentication', '/v2/stores'],
+    ...['/v2/settings/customer-authentication', '/v2/account-members'],
+  ];
+  return { paths, token, publicClientId };
 }
 
 /** Inserts a row into each table that requests do not fill. */
@@ -201,12 +231,18 @@ async function beginPurge({ db }: Service): Promise<string> {
 /** The responses to all requests of a fixture. */
 export async function responsesOf(
   service: Service,
-  { token, paths, repeated }: CopyFixture,
+  { token, paths, repeated, settings }: CopyFixture,
 ): Promise<readonly string[]> {
   const answers: string[] = [];
   for (const path of paths) answers.push(await comparableResponse(await service.get(path, token)));
   answers.push(
     await comparableResponse(await service.post(repeated.path, token, repeated.body, repeated.headers)),
   );
+  for (const path of settings.paths)
+    answers.push(await comparableResponse(await service.get(path, settings.token)));
+  const form = { grant_type: 'implicit', client_id: settings.publicClientId };
+  const granted = await service.requestToken(form);
+  const { identifier, scope } = (await granted.json()) as Readonly<Record<string, string>>;
+  answers.push(`${granted.status} ${identifier} ${scope}`);
   return answers;
 }
