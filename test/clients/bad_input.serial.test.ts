@@ -1,61 +1,239 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test';
-import { gateway, MemoryStorageFactory } from '@elasticpath/js-sdk';
-import { type Service, startService } from '../support/service.ts';
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import {
+  createAnAccessToken,
+  createClient,
+  createShopperClient,
+  getV2AccountMembers,
+  updatePasswordProfileInfo,
+} from '@epcc-sdk/sdks-shopper';
+import { createPublicClient } from '../../src/auth/clients/clients.ts';
+import { Fault } from '../../src/domain/fault.ts';
+import { PUBLIC_SCOPES } from '../../src/domain/principal.ts';
+import { failureOf, openJsSdk } from '../support/js_sdk.ts';
+import { createFixture, type Fixture, freePort, type Service, startService } from '../support/service.ts';
 import { createSettingsRealms, type SettingsRealms } from '../support/settings_realms.ts';
 
-/** Recorded requests of clients that are not on npm, and clients with input that is refused (docs/clients.md). */
+/** Client programs of npm with credentials, realms and services that refuse them (docs/clients.md). */
+
+const SCOPE =
+  'settings:read settings:write users:read password-profile-infos:write password-profile-infos:read';
 
 let service: Service;
 let realms: SettingsRealms;
+let fixture: Fixture;
 
 beforeAll(async () => {
   service = await startService();
   realms = await createSettingsRealms(service.db);
+  fixture = await createFixture(service.db);
 });
 afterAll(() => service.stop());
 
-const failureOf = (call: Promise<unknown>) =>
-  call.then(
-    () => undefined,
-    (reason: unknown) => reason,
-  );
+/** An instance of the shopper SDK, which sends this token. */
+const shopperOf = (url: string, token: string) =>
+  createClient({ baseUrl: url, headers: { Authorization: `Bearer ${token}` } });
 
-function sdkOf(client_id: string, client_secret: string) {
-  return gateway({
-    ...{ client_id, client_secret, host: new URL(service.url).host, protocol: 'http' },
-    ...{ disableCart: true, storage: new MemoryStorageFactory(), retryDelay: 20, retryJitter: 5 },
+/** The status of an answer to the shopper SDK, and the error that it hands on. */
+async function refusalOf(
+  answer: Promise<{ readonly error?: unknown; readonly response: Response }>,
+): Promise<unknown> {
+  const { error, response } = await answer;
+  return [response.status, error];
+}
+
+const errorOf = (status: string) => ({ errors: [{ status, title: expect.any(String) }] });
+
+function changeUsername(client: ReturnType<typeof createClient>, { realm, user, passwordLink }: Fixture) {
+  return updatePasswordProfileInfo({
+    client,
+    path: {
+      realmId: realm,
+      userAuthenticationInfoId: user,
+      userAuthenticationPasswordProfileInfoId: passwordLink,
+    },
+    body: {
+      data: { id: passwordLink, type: 'user_authentication_password_profile_info', username: 'ann' },
+    } as never,
   });
 }
 
-test('the SDK with a wrong secret gets invalid_client at the settings', async () => {
-  const { clientId } = await service.client('settings:read');
-  const failure = await failureOf(sdkOf(clientId, 'wrong').AccountAuthenticationSettings.Get());
-  expect(failure).toMatchObject({ error: 'invalid_client' });
-});
+/** Counts the requests of the JavaScript SDK to the API. */
+function countingFetch() {
+  const counted = {
+    requests: 0,
+    custom_fetch: (url: string, init: RequestInit) => {
+      if (!url.endsWith('/oauth/access_token')) counted.requests += 1;
+      return fetch(url, init);
+    },
+  };
+  return counted;
+}
 
-test('the SDK of a client without the account realm gets 404 at the settings', async () => {
-  const { clientId, secret } = await service.client('settings:read', new Set([realms.buyers]));
-  const failure = await failureOf(sdkOf(clientId, secret).AccountAuthenticationSettings.Get());
-  expect(failure).toMatchObject({ errors: [{ status: '404' }] });
-});
-
-/** The Terraform provider and the command line, written down from their documented calls. */
-test('the Terraform provider reads the settings and destroys a prefix', async () => {
-  const token = await service.token('settings:read settings:write');
-  const path = '/v2/merchant-realm-mappings';
-  const { data } = (await (await service.get(path, token)).json()) as { data: { id: string } };
-  const prefix = 'deletedat1700000000000000000';
-  const put = await service.put(`${path}/${data.id}`, token, {
-    data: { type: 'merchant-realm-mappings', prefix },
+describe('wrong credentials', () => {
+  test('the JavaScript SDK with a wrong secret gets invalid_client', async () => {
+    const { clientId } = await service.client(SCOPE);
+    const sdk = openJsSdk(service.url, { clientId, secret: 'wrong' });
+    expect(await failureOf(sdk.AccountAuthenticationSettings.Get())).toMatchObject({
+      error: 'invalid_client',
+      errors: [{ status: '401' }],
+    });
   });
-  expect([put.status, await put.json()]).toMatchObject([200, { data: { prefix } }]);
-  expect((await service.get('/v2/settings/customer-authentication/', token)).status).toBe(200);
+
+  test('the shopper SDK with a wrong secret gets invalid_client, and with a wrong token 401', async () => {
+    const { clientId } = await service.client(SCOPE);
+    const body = { grant_type: 'client_credentials', client_id: clientId, client_secret: 'wrong' } as const;
+    const client = shopperOf(service.url, 'wrong');
+    expect(await refusalOf(createAnAccessToken({ client, body }))).toEqual([
+      401,
+      expect.objectContaining({ error: 'invalid_client' }),
+    ]);
+    expect(await refusalOf(getV2AccountMembers({ client }))).toMatchObject([401, errorOf('401')]);
+  });
+
+  test('the shopper SDK with the ID of a client that is not public gets no token', async () => {
+    const { clientId } = await service.client(SCOPE);
+    const storage = { get: () => undefined, set: () => undefined };
+    const { client, auth } = createShopperClient({ baseUrl: service.url }, { clientId, storage });
+    expect(String(await failureOf(auth.getValidAccessToken()))).toContain('Failed to get access token');
+    expect(String(await failureOf(getV2AccountMembers({ client })))).toContain('Failed to get access token');
+  });
 });
 
-test('the command line reads the store of its settings', async () => {
-  const token = await service.token('settings:read');
-  const json = { 'Content-Type': 'application/json' };
-  const settings = await service.get('/v2/settings', token, json);
-  const { data } = (await settings.json()) as { data: { id: string } };
-  expect((await service.get(`/v2/stores/${data.id}`, token, json)).status).toBe(200);
+describe('a realm outside the list of the client', () => {
+  test('the JavaScript SDK gets 404 at settings, the mapping and users', async () => {
+    const sdk = openJsSdk(service.url, await service.client(SCOPE, new Set([realms.buyers])));
+    const prefix = { type: 'merchant-realm-mappings', prefix: 'shop' } as const;
+    for (const call of [
+      () => sdk.AccountAuthenticationSettings.Get(),
+      () => sdk.MerchantRealmMappings.All(),
+      () => sdk.MerchantRealmMappings.Update(realms.merchants, prefix),
+      () => sdk.UserAuthenticationInfo.All(realms.accounts),
+    ])
+      expect(await failureOf(call())).toMatchObject(errorOf('404'));
+    const customers: unknown = await sdk.AuthenticationSettings.Get();
+    expect(customers).toMatchObject({ data: { meta: { client_id: 'customers' } } });
+  });
+
+  test('the shopper SDK gets 404 at a username and at account members', async () => {
+    const client = shopperOf(service.url, await service.token(SCOPE, new Set([realms.buyers])));
+    expect(await refusalOf(changeUsername(client, fixture))).toMatchObject([404, errorOf('404')]);
+    expect(await refusalOf(getV2AccountMembers({ client }))).toMatchObject([404, errorOf('404')]);
+  });
+});
+
+describe('a service that is too busy', () => {
+  test('the JavaScript SDK repeats a 429 until there is a request left', async () => {
+    const limited = await startService({ clientRate: '2/1' });
+    try {
+      const counted = countingFetch();
+      const sdk = openJsSdk(limited.url, await limited.client(SCOPE), { retryDelay: 300, ...counted });
+      for (let count = 0; count < 3; count += 1)
+        expect((await sdk.request.send('settings', 'GET')).data.type).toBe('settings');
+      expect(counted.requests).toBeGreaterThan(3);
+    } finally {
+      await limited.stop();
+    }
+  });
+
+  test('the JavaScript SDK gives up after four answers 429, and the shopper SDK after the first', async () => {
+    const limited = await startService({ clientRate: '1/3600' });
+    try {
+      const counted = countingFetch();
+      const sdk = openJsSdk(limited.url, await limited.client(SCOPE), counted);
+      expect(await failureOf(sdk.request.send('settings', 'GET'))).toMatchObject(errorOf('429'));
+      expect(counted.requests).toBe(4);
+      const client = shopperOf(limited.url, await limited.token(SCOPE));
+      const { error, response } = await getV2AccountMembers({ client });
+      expect([response.status, error as unknown]).toMatchObject([429, errorOf('429')]);
+      expect(Number(response.headers.get('retry-after'))).toBeGreaterThan(0);
+    } finally {
+      await limited.stop();
+    }
+  });
+
+  test('both SDKs hand on a 503, which they do not repeat', async () => {
+    const failing = await startService({}, (engine) => {
+      const get: typeof engine.records.get = () => Promise.reject(new Fault('unavailable'));
+      return { ...engine, records: { ...engine.records, get } };
+    });
+    try {
+      const counted = countingFetch();
+      const sdk = openJsSdk(failing.url, await failing.client(SCOPE), counted);
+      expect(await failureOf(sdk.AuthenticationSettings.Get())).toMatchObject(errorOf('503'));
+      expect(counted.requests).toBe(1);
+      const client = shopperOf(failing.url, await failing.token(SCOPE));
+      expect(await refusalOf(getV2AccountMembers({ client }))).toMatchObject([503, errorOf('503')]);
+    } finally {
+      await failing.stop();
+    }
+  });
+});
+
+describe('a base URL with a path', () => {
+  test('both SDKs get tokens and records below the path, and links have it', async () => {
+    const port = String(await freePort());
+    const baseUrl = `http://127.0.0.1:${port}/sso/auth`;
+    const prefixed = await startService({ port, baseUrl });
+    try {
+      const { accounts, member } = await createSettingsRealms(prefixed.db);
+      const { clientId, secret } = await prefixed.client(SCOPE);
+      const settings: unknown = await openJsSdk(baseUrl, {
+        clientId,
+        secret,
+      }).AccountAuthenticationSettings.Get();
+      const self = `${baseUrl}/v2/authentication-realms/${accounts}`;
+      expect(settings).toMatchObject({
+        data: { relationships: { authentication_realm: { data: { id: accounts, links: { self } } } } },
+      });
+      const body = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret } as const;
+      const granted = await createAnAccessToken({ client: createClient({ baseUrl }), body });
+      const client = shopperOf(baseUrl, granted.data?.access_token ?? '');
+      const { data } = await getV2AccountMembers({ client });
+      expect(data?.data as unknown).toMatchObject([
+        { id: member, links: { self: `${baseUrl}/v2/account-members/${member}` } },
+      ]);
+    } finally {
+      await prefixed.stop();
+    }
+  });
+});
+
+describe('a public client that asks for more than it may have', () => {
+  async function storefront() {
+    const rights = {
+      scopes: PUBLIC_SCOPES,
+      realms: new Set([realms.accounts]),
+      ratePerAddress: { requests: 60, seconds: 60 },
+    };
+    const client = await createPublicClient(service.db.engine.access, 'storefront', rights, service.clock);
+    service.clock.advance(1_000);
+    return client;
+  }
+
+  test('the JavaScript SDK gets 403 for users and for every write, and 404 for another realm', async () => {
+    const sdk = openJsSdk(service.url, await storefront());
+    const profile = { data: { type: 'password_profile', name: 'Passwords', username_format: 'any' } };
+    const prefix = { type: 'merchant-realm-mappings', prefix: 'shop' } as const;
+    for (const [status, call] of [
+      ['403', () => sdk.UserAuthenticationInfo.All(realms.accounts)],
+      ['403', () => sdk.PasswordProfile.Create(realms.accounts, profile)],
+      ['403', () => sdk.MerchantRealmMappings.Update(realms.merchants, prefix)],
+      ['404', () => sdk.PasswordProfile.All(realms.buyers)],
+      ['404', () => sdk.MerchantRealmMappings.All()],
+    ] as const)
+      expect(await failureOf(call())).toMatchObject(errorOf(status));
+  });
+
+  test('the shopper SDK gets its token by implicit, 403 for account members, and no token without its grant type', async () => {
+    const { clientId } = await storefront();
+    const storage = { get: () => undefined, set: () => undefined };
+    const { client } = createShopperClient({ baseUrl: service.url }, { clientId, storage });
+    expect(await refusalOf(getV2AccountMembers({ client }))).toMatchObject([403, errorOf('403')]);
+    const body = { grant_type: 'client_credentials', client_id: clientId } as const;
+    const bare = createClient({ baseUrl: service.url });
+    expect(await refusalOf(createAnAccessToken({ client: bare, body: body as never }))).toEqual([
+      401,
+      expect.objectContaining({ error: 'invalid_client' }),
+    ]);
+  });
 });

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
-import { gateway, MemoryStorageFactory } from '@elasticpath/js-sdk';
 import { createAnAccessToken, getV2AccountMembers, client as shopper } from '@epcc-sdk/sdks-shopper';
 import { createPublicClient } from '../../src/auth/clients/clients.ts';
 import { PUBLIC_SCOPES } from '../../src/domain/principal.ts';
+import { openJsSdk } from '../support/js_sdk.ts';
 import { type Service, startService } from '../support/service.ts';
 import { createSettingsRealms, type SettingsRealms } from '../support/settings_realms.ts';
 
@@ -17,17 +17,8 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-function sdkOf(client_id: string, client_secret?: string) {
-  return gateway({
-    ...{ client_id, ...(client_secret ? { client_secret } : {}) },
-    ...{ host: new URL(service.url).host, protocol: 'http', disableCart: true },
-    ...{ storage: new MemoryStorageFactory(), retryDelay: 20, retryJitter: 5 },
-  });
-}
-
 test('the SDK reads the settings and the mapping, and changes its prefix', async () => {
-  const { clientId, secret } = await service.client('settings:read settings:write');
-  const sdk = sdkOf(clientId, secret);
+  const sdk = openJsSdk(service.url, await service.client('settings:read settings:write'));
   const settings: unknown = await sdk.AccountAuthenticationSettings.Get();
   expect(settings).toMatchObject({
     data: { relationships: { authentication_realm: { data: { id: realms.accounts } } } },
@@ -54,12 +45,12 @@ test('the SDK without a secret gets a token by implicit, and reads the settings 
   };
   const client = await createPublicClient(service.db.engine.access, 'storefront', rights, service.clock);
   service.clock.advance(1_000);
-  const sdk = sdkOf(client.clientId);
+  const sdk = openJsSdk(service.url, client);
   const settings: unknown = await sdk.AccountAuthenticationSettings.Get();
   expect(settings).toMatchObject({ data: { meta: { client_id: 'account-management' } } });
   expect((await sdk.PasswordProfile.All(realms.accounts)).data).toEqual([]);
   const users = sdk.UserAuthenticationInfo.All(realms.accounts);
-  expect(users).rejects.toMatchObject({ errors: [{ status: '403' }] });
+  await expect(users).rejects.toMatchObject({ errors: [{ status: '403' }] });
 });
 
 test('the shopper SDK gets a token by implicit, and lists account members with another token', async () => {
