@@ -3,6 +3,7 @@ import { Refusal } from '../domain/fault.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { assertPortFree, type Server } from '../http/server/server.ts';
 import type { Snapshot } from '../metrics/family.ts';
+import { openMetricsHistory } from '../metrics/history.ts';
 import { systemClock } from '../platform/clock.ts';
 import type { Log } from '../platform/log.ts';
 import { serverSettings } from '../service/service.ts';
@@ -18,7 +19,9 @@ export interface Listening {
 }
 
 /** Requests of a serving process to its parent. The parent requests only metrics. */
-export type ServingRequest = { readonly ask: 'metrics of all' } | { readonly lastMetrics: Snapshot };
+export type ServingRequest =
+  | { readonly ask: 'metrics of all' | 'metrics history' }
+  | { readonly lastMetrics: Snapshot };
 
 export interface ServingProcesses extends Pick<Server, 'url' | 'stop'> {
   /** The aggregated metrics of all processes. */
@@ -32,6 +35,7 @@ export async function startServingProcesses(
   log: Log,
 ): Promise<ServingProcesses> {
   const aggregation = openMetricsAggregation(systemClock.now(), settings.metricsPort !== undefined);
+  const metrics = openMetricsHistory(aggregation.read, systemClock);
   const running = new Set<WorkerProcess>();
   const backOff = openBackOff(replace, true);
   let isStopping = false;
@@ -39,7 +43,8 @@ export async function startServingProcesses(
   let { port } = settings;
 
   function answer(request: ServingRequest, source: MetricsSource) {
-    return 'ask' in request ? aggregation.read() : source.finish(request.lastMetrics);
+    if ('lastMetrics' in request) return source.finish(request.lastMetrics);
+    return request.ask === 'metrics history' ? metrics.readHistory() : metrics.read();
   }
 
   /** Resolves with the URL once the process listens. */
@@ -85,6 +90,7 @@ export async function startServingProcesses(
   async function stop(): Promise<void> {
     isStopping = true;
     backOff.stop();
+    metrics.stop();
     aggregation.stop();
     const all = [...running];
     for (const child of all) child.kill('SIGTERM');

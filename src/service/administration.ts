@@ -9,7 +9,6 @@ import type { Keyring } from '../auth/keys/keyring.ts';
 import { Fault } from '../domain/fault.ts';
 import type { AdminDeps } from '../http/operations/admin/operation.ts';
 import type { LoopBudget } from '../http/pipeline/loop_budget.ts';
-import type { Snapshot } from '../metrics/family.ts';
 import type { Engine } from '../store/open.ts';
 
 /** Dependencies of administration over HTTP. */
@@ -19,7 +18,7 @@ interface AdministrationDeps {
   readonly logKeys: LogKeys;
   readonly checkpointSinks: readonly CheckpointSink[];
   readonly search: SearchFile;
-  readonly metrics: () => Promise<Snapshot>;
+  readonly metrics: AdminDeps['metrics'];
   /** Whether events may be sent to a URL. */
   readonly isWebhookAllowed: (url: string) => boolean;
   readonly loopBudget: Pick<LoopBudget, 'turn'>;

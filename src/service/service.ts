@@ -17,6 +17,7 @@ import { routesOf } from '../http/server/routes.ts';
 import { type Server, type ServerSettings, startServer } from '../http/server/server.ts';
 import { startExpiry } from '../jobs/expiry.ts';
 import type { Snapshot } from '../metrics/family.ts';
+import { type AllMetrics, openMetricsHistory } from '../metrics/history.ts';
 import { openMetrics } from '../metrics/metrics.ts';
 import { openProviderDiscovery } from '../outbound/discovery.ts';
 import { watchDescriptors } from '../platform/descriptors.ts';
@@ -89,8 +90,8 @@ function openStoreWithReaders({ database }: Settings, engine: Engine): StoreWith
 
 /** An open database to serve. */
 export interface ServedDatabase extends Pick<OpenDatabase, 'engine' | 'keyring' | 'logKeys'> {
-  /** Reads the metrics of all serving processes; default: those of this process. */
-  readonly readAllMetrics?: () => Promise<Snapshot>;
+  /** The metrics of all serving processes; default: those of this process. */
+  readonly allMetrics?: AllMetrics;
   /** Creates a further route, given the URL of the listener. */
   readonly extraRoute?: (url: string) => Route;
 }
@@ -139,7 +140,7 @@ export async function serve(
 ): Promise<Service> {
   const authDeps = { settings, issuers: readIssuers(settings), engine, keyring, logKeys };
   const metrics = openMetrics({ countsRequests: settings.metricsPort !== undefined, ...METRICS_LIMITS });
-  const readAllMetrics = served.readAllMetrics ?? metrics.snapshot;
+  const allMetrics = served.allMetrics ?? openMetricsHistory(metrics.snapshot, clock);
   const loopBudget = openLoopBudget({ workMs: () => engine.figures().workMs });
   const startedAt = clock.now();
   const installation = await engine.access.storeId();
@@ -153,7 +154,7 @@ export async function serve(
   const settingsRealms = openSettingsRealms({ store, directory, clock }, { ...settings, installation });
   const writeDeps = { directory, withIdempotency: openIdempotency({ store, keyring, clock }), inspect };
   const administration = openAdministration({
-    ...{ engine, keyring, logKeys, loopBudget, metrics: readAllMetrics, search: searcher.search },
+    ...{ engine, keyring, logKeys, loopBudget, metrics: allMetrics, search: searcher.search },
     checkpointSinks: checkpointSinksOf(settings, logKeys, clock, log),
     isWebhookAllowed: webhookRule(settings),
   });
@@ -194,14 +195,14 @@ export async function serve(
     checkpointMetrics(checkpoints.ageMs),
   );
   return {
-    ...{ ...server, loopBudget, metrics: { own: metrics.snapshot, readAll: readAllMetrics } },
+    ...{ ...server, loopBudget, metrics: { own: metrics.snapshot, readAll: allMetrics.read } },
     async stop() {
       metrics.close();
       await changeDelivery?.stop();
       await server.stop();
       await usage.stop();
       await Promise.all([hasher, readers, searcher].map(({ close }) => close()));
-      await Promise.all([expiry, checkpoints, descriptors].map(({ stop }) => stop()));
+      await Promise.all([expiry, checkpoints, descriptors, allMetrics].map(({ stop }) => stop()));
     },
   };
 }

@@ -32,11 +32,13 @@ const CONSOLE_IMPORT_RULES: Readonly<Record<string, readonly string[]>> = {
     'api',
     'authrealm:schema',
     'description',
+    'layout',
     'observable',
     'parts',
     'preact',
     'preact/hooks',
     'session',
+    'src/client',
   ],
   layout: ['api', 'authrealm:schema', 'observable', 'parts', 'preact', 'preact/hooks', 'session'],
   openapi: ['api', 'parts', 'preact', 'preact/hooks'],
@@ -44,7 +46,7 @@ const CONSOLE_IMPORT_RULES: Readonly<Record<string, readonly string[]>> = {
   sign_in: ['api', 'layout', 'observable', 'parts', 'preact', 'preact/hooks', 'session'],
   pages: [
     ...['api', 'authrealm:schema', 'description', 'form', 'layout', 'observable', 'openapi', 'parts'],
-    ...['preact', 'preact/hooks', 'session', 'src/client', 'src/transfer', 'uplot'],
+    ...['preact', 'preact/hooks', 'session', 'src/client', 'src/metrics', 'src/transfer', 'uplot'],
   ],
   main: ['layout', 'observable', 'pages', 'parts', 'preact', 'preact/hooks', 'session', 'sign_in'],
 };

@@ -17,7 +17,7 @@ interface ChartProps {
   readonly none: string;
 }
 
-/** A chart of the last minutes; its legend has the latest values as text. */
+/** A chart of the last hour; its legend has the latest values as text. */
 export function Chart({ title, lines, samples, format, none }: ChartProps) {
   const element = useRef<HTMLDivElement>(null);
   const chart = usePlot(element, lines, format);
@@ -66,6 +66,7 @@ function usePlot(
     let created: Plot | undefined;
     let isOver = false;
     const watcher = new ResizeObserver(() => created?.resize(into.clientWidth));
+    mendNavigatorLanguage();
     void import('./plot.ts').then(({ plot }) => {
       if (isOver) return;
       created = plot(into, lines, format);
@@ -80,6 +81,19 @@ function usePlot(
     };
   }, [isDarkMode]);
   return chart;
+}
+
+/**
+ * uPlot passes the language of the browser to `Intl` while it loads. Under LANG=C Chromium calls it `en-US@posix`, which `Intl`
+ * rejects.
+ */
+function mendNavigatorLanguage(): void {
+  try {
+    new Intl.NumberFormat(navigator.language);
+  } catch {
+    const { locale } = new Intl.NumberFormat().resolvedOptions();
+    Object.defineProperty(navigator, 'language', { value: locale, configurable: true });
+  }
 }
 
 function useDarkMode(): boolean {

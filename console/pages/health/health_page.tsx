@@ -1,26 +1,19 @@
+import { useMemo } from 'preact/hooks';
+import { countsRequests, type Figures, gaugeOf, type MetricsReading } from '../../../src/metrics/figures.ts';
 import { PageHead } from '../../layout/page.tsx';
 import { Fact } from '../../parts/facts.tsx';
 import { Icon } from '../../parts/icon.tsx';
 import { Loading, ProblemNote } from '../../parts/notices.tsx';
 import { Timestamp } from '../../parts/timestamp.tsx';
 import { Chart, type ChartLine } from './chart.tsx';
-import {
-  countsRequests,
-  duration,
-  type Figures,
-  gaugeOf,
-  labelOf,
-  milliseconds,
-  number,
-  rate,
-  type Snapshot,
-} from './metrics.ts';
+import { duration, labelOf, milliseconds, number, rate } from './metrics.ts';
 import { type Sample, usePolling } from './polling.ts';
 
 /** The health of the service, over all its processes. */
 export function HealthPage() {
   const { samples, newest, problem, restarts } = usePolling();
   const isCounted = newest === undefined || countsRequests(newest);
+  const shown = useMemo(() => lastHour(samples), [samples]);
   return (
     <>
       <PageHead title="Health" />
@@ -46,7 +39,7 @@ export function HealthPage() {
           )}
           <div class="charts">
             {(isCounted ? [...COUNTED, ...ALWAYS] : ALWAYS).map((chart) => (
-              <Chart key={chart.title} {...chart} samples={samples} />
+              <Chart key={chart.title} {...chart} samples={shown} />
             ))}
           </div>
           <FiguresTable sample={samples.at(-1)} snapshot={newest} />
@@ -54,6 +47,13 @@ export function HealthPage() {
       )}
     </>
   );
+}
+
+const HOUR_SECONDS = 3_600;
+
+function lastHour(samples: readonly Sample[]): readonly Sample[] {
+  const from = (samples.at(-1)?.at ?? 0) - HOUR_SECONDS;
+  return samples.filter(({ at }) => at >= from);
 }
 
 function line(
@@ -71,8 +71,8 @@ const COUNTED = [
     format: rate,
     none: '–',
     lines: [
-      line('lookups', '--accent', ({ figures }) => figures?.lookups),
-      line('all requests', '--ink-faint', ({ figures }) => figures?.requests, [4, 4]),
+      line('lookups', '--accent', ({ figures }) => figures?.lookups_per_second),
+      line('all requests', '--ink-faint', ({ figures }) => figures?.requests_per_second, [4, 4]),
     ],
   },
   {
@@ -80,9 +80,9 @@ const COUNTED = [
     format: milliseconds,
     none: 'no lookups',
     lines: [
-      line('median', '--accent', ({ figures }) => figures?.median),
-      line('95th percentile', '--good', ({ figures }) => figures?.p95, [8, 3]),
-      line('99th percentile', '--warn', ({ figures }) => figures?.p99, [2, 3]),
+      line('median', '--accent', ({ figures }) => figures?.lookup_ms_p50),
+      line('95th percentile', '--good', ({ figures }) => figures?.lookup_ms_p95, [8, 3]),
+      line('99th percentile', '--warn', ({ figures }) => figures?.lookup_ms_p99, [2, 3]),
     ],
   },
   {
@@ -90,8 +90,8 @@ const COUNTED = [
     format: rate,
     none: '–',
     lines: [
-      line('server errors (5xx)', '--danger', ({ figures }) => figures?.failed),
-      line('client errors (4xx)', '--ink-faint', ({ figures }) => figures?.refused, [4, 4]),
+      line('server errors (5xx)', '--danger', ({ figures }) => figures?.server_errors_per_second),
+      line('client errors (4xx)', '--ink-faint', ({ figures }) => figures?.client_errors_per_second, [4, 4]),
     ],
   },
 ];
@@ -105,7 +105,7 @@ const ALWAYS = [
   },
 ];
 
-function Service({ snapshot }: { readonly snapshot: Snapshot }) {
+function Service({ snapshot }: { readonly snapshot: MetricsReading }) {
   const engine = labelOf(snapshot, 'authrealm_engine_info', 'engine');
   const started = gaugeOf(snapshot, 'process_start_time_seconds');
   const answering = gaugeOf(snapshot, 'authrealm_processes');
@@ -127,27 +127,31 @@ function Service({ snapshot }: { readonly snapshot: Snapshot }) {
   );
 }
 
-const ENGINES: Readonly<Record<string, string>> = { sqlite: 'SQLite', postgres: 'PostgreSQL' };
+const ENGINES: Readonly<Record<string, string>> = {
+  sqlite: 'SQLite',
+  postgres: 'PostgreSQL',
+  citus: 'PostgreSQL with Citus',
+};
 
 interface FiguresTableProps {
   readonly sample: Sample | undefined;
-  readonly snapshot: Snapshot | undefined;
+  readonly snapshot: MetricsReading | undefined;
 }
 
 type Row = readonly [label: string, member: keyof Figures, format: (value: number) => string];
 
 const ROWS: readonly Row[] = [
-  ['Lookups', 'lookups', rate],
-  ['All requests', 'requests', rate],
-  ['Lookup latency, median', 'median', milliseconds],
-  ['Lookup latency, 95th percentile', 'p95', milliseconds],
-  ['Lookup latency, 99th percentile', 'p99', milliseconds],
-  ['Request latency, 99th percentile', 'allP99', milliseconds],
-  ['Client errors (4xx)', 'refused', rate],
-  ['Server errors (5xx)', 'failed', rate],
-  ['Commits', 'commits', rate],
-  ['CPUs used', 'processors', number],
-  ['Event loop delay, 99th percentile', 'loopDelay', milliseconds],
+  ['Lookups', 'lookups_per_second', rate],
+  ['All requests', 'requests_per_second', rate],
+  ['Lookup latency, median', 'lookup_ms_p50', milliseconds],
+  ['Lookup latency, 95th percentile', 'lookup_ms_p95', milliseconds],
+  ['Lookup latency, 99th percentile', 'lookup_ms_p99', milliseconds],
+  ['Request latency, 99th percentile', 'request_ms_p99', milliseconds],
+  ['Client errors (4xx)', 'client_errors_per_second', rate],
+  ['Server errors (5xx)', 'server_errors_per_second', rate],
+  ['Commits', 'commits_per_second', rate],
+  ['CPUs used', 'cpus', number],
+  ['Event loop delay, 99th percentile', 'event_loop_delay_ms_p99', milliseconds],
 ];
 
 /** The latest metrics as a table, for screen readers and exact values. */
@@ -164,7 +168,7 @@ function FiguresTable({ sample, snapshot }: FiguresTableProps) {
         <h2>Latest metrics</h2>
         {sample && (
           <p class="faint small">
-            last 2 seconds, <Timestamp at={new Date(sample.at * 1_000).toISOString()} />
+            <Timestamp at={new Date(sample.at * 1_000).toISOString()} />
           </p>
         )}
       </div>

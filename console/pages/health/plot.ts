@@ -28,7 +28,7 @@ export function plot(into: HTMLElement, lines: readonly Line[], format: (value: 
     {
       width: into.clientWidth,
       height: HEIGHT_PX,
-      padding: [8, 12, 0, 0],
+      padding: [8, 30, 0, 0],
       legend: { show: false },
       cursor: { y: false, drag: { x: false, y: false }, points: { size: 7 } },
       scales: { y: { range: (_, __, maximum) => [0, maximum > 0 ? maximum * 1.15 : 1] } },

@@ -1,13 +1,20 @@
 import { useEffect, useState } from 'preact/hooks';
+import type { Snapshot } from '../../../src/metrics/family.ts';
+import {
+  type Figures,
+  figuresBetween,
+  gaugeOf,
+  type MetricsReading,
+  readingOf,
+} from '../../../src/metrics/figures.ts';
 import { callApi } from '../../api/call_api.ts';
 import { type Problem, toProblem } from '../../api/problem.ts';
-import { type Family, type Figures, figuresBetween, gaugeOf, type Snapshot, snapshotOf } from './metrics.ts';
 
 /** One data point; without figures it is a gap. */
 export interface Sample {
   /** Seconds since the epoch. */
   readonly at: number;
-  readonly figures: Figures | undefined;
+  readonly figures: Partial<Figures> | undefined;
   /** Age of the oldest change that a webhook target has not received, in seconds. */
   readonly lag: number | undefined;
 }
@@ -15,19 +22,19 @@ export interface Sample {
 interface PollState {
   /** The oldest first. */
   readonly samples: readonly Sample[];
-  readonly newest: Snapshot | undefined;
+  readonly newest: MetricsReading | undefined;
   readonly problem: Problem | undefined;
   /** Restarts of the service since the page was opened. */
   readonly restarts: number;
 }
 
 const EACH_MS = 2_000;
-/** Five minutes of them. */
-const SAMPLES_MAX = 150;
+/** An hour of them, and the history before. */
+const SAMPLES_MAX = 2_100;
 
 const EMPTY: PollState = { samples: [], newest: undefined, problem: undefined, restarts: 0 };
 
-/** Polls the metrics every two seconds while the page is visible. */
+/** Reads the last hour from the service, then polls the metrics every two seconds while the page is visible. */
 export function usePolling(): PollState {
   const [sampling, setSampling] = useState(EMPTY);
   useEffect(() => {
@@ -59,7 +66,11 @@ export function usePolling(): PollState {
       if (document.hidden) setSampling(withPause);
       else void poll();
     };
-    void poll();
+    readHistory(signal)
+      .then((history) => setSampling((before) => ({ ...before, samples: [...history, ...before.samples] })))
+      // Polling reports the same error.
+      .catch(() => undefined)
+      .finally(() => void poll());
     document.addEventListener('visibilitychange', onVisibilityChange);
     return () => {
       controller.abort();
@@ -70,10 +81,29 @@ export function usePolling(): PollState {
   return sampling;
 }
 
-async function readSnapshot(signal: AbortSignal): Promise<Snapshot> {
+type Point = Partial<Figures> & { readonly at: string; readonly webhook_lag_seconds?: number };
+
+interface HistoryBody {
+  readonly data: { readonly at: string; readonly points: readonly Point[] };
+}
+
+/** The last hour, in larger steps than those of this page. */
+async function readHistory(signal: AbortSignal): Promise<readonly Sample[]> {
+  const path = 'admin/v1/metrics/history';
+  const { body } = await callApi<HistoryBody>({ path, signal, scope: 'admin' });
+  // The clock of the browser may differ from that of the service.
+  const aheadMs = Date.now() - Date.parse(body.data.at);
+  return body.data.points.map(({ at, webhook_lag_seconds: lag, ...figures }) => ({
+    at: (Date.parse(at) + aheadMs) / 1_000,
+    figures: Object.keys(figures).length === 0 ? undefined : figures,
+    lag,
+  }));
+}
+
+async function readSnapshot(signal: AbortSignal): Promise<MetricsReading> {
   const path = 'admin/v1/metrics';
-  const { body } = await callApi<{ data: { families: readonly Family[] } }>({ path, signal, scope: 'admin' });
-  return snapshotOf(body.data.families, performance.now());
+  const { body } = await callApi<{ data: { families: Snapshot } }>({ path, signal, scope: 'admin' });
+  return readingOf(body.data.families, performance.now());
 }
 
 /** Undefined if a retry is no remedy. */
@@ -92,13 +122,13 @@ function withPause(before: PollState): PollState {
   return { ...before, newest: undefined, samples: withGap(before.samples) };
 }
 
-function withSnapshot({ samples, newest, restarts }: PollState, snapshot: Snapshot): PollState {
+function withSnapshot({ samples, newest, restarts }: PollState, snapshot: MetricsReading): PollState {
   const figures = newest && figuresBetween(newest, snapshot);
   const hasRestarted = newest !== undefined && figures === undefined;
   const lag = gaugeOf(snapshot, 'authrealm_webhook_lag_seconds');
   const sample = { at: Date.now() / 1_000, figures, lag };
   return {
-    samples: newest === undefined && samples.length === 0 ? [] : [...samples, sample].slice(-SAMPLES_MAX),
+    samples: newest === undefined ? samples : [...samples, sample].slice(-SAMPLES_MAX),
     newest: snapshot,
     problem: undefined,
     restarts: restarts + (hasRestarted ? 1 : 0),

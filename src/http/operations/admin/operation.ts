@@ -12,7 +12,7 @@ import type { FaultCode } from '../../../domain/fault.ts';
 import type { Clock, Revision } from '../../../domain/id.ts';
 import type { Principal } from '../../../domain/principal.ts';
 import type { WebhookDeps } from '../../../events/webhooks/targets.ts';
-import type { Snapshot } from '../../../metrics/family.ts';
+import type { AllMetrics } from '../../../metrics/history.ts';
 import { HEADERS, header } from '../../openapi/responses.ts';
 import { authenticate } from '../../pipeline/bearer.ts';
 import { readBody } from '../../pipeline/body.ts';
@@ -35,11 +35,8 @@ export interface AdminDeps {
   readonly logStore: Pick<LogStore, 'heads' | 'head' | 'erasure'>;
   readonly logReading: LogReading;
   readonly webhooks: WebhookDeps;
-  /**
-   * The metrics of all processes of the service. Rejects with Fault `unavailable` if they are not collected
-   * in time.
-   */
-  metrics(): Promise<Snapshot>;
+  /** The metrics of all processes of the service. */
+  readonly metrics: Pick<AllMetrics, 'read' | 'readHistory'>;
   /**
    * Erases a user; undefined if there is no trace of one. Then cleans the database files, as far as this
    * process can.
