@@ -72,7 +72,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     await page.reload();
     await live(window);
     expect(await page.getByLabel('Kind').inputValue()).toBe('user-authentication-oidc-profile-info');
-    await page.getByLabel('Kind').selectOption('users');
+    await page.getByLabel('Kind').selectOption('Users');
     await page.getByLabel('Event').selectOption('updated');
 
     await page.getByRole('button', { name: 'Pause' }).click();

@@ -1,6 +1,4 @@
 import { useCallback, useEffect, useMemo, useState } from 'preact/hooks';
-import { callApi } from '../../api/call_api.ts';
-import { RESOURCES, recordPages } from '../../api/records.ts';
 import { useFetch } from '../../api/use_fetch.ts';
 import { useShortcuts } from '../../layout/keys.tsx';
 import { PageHead } from '../../layout/page.tsx';
@@ -12,16 +10,20 @@ import { memberLabel, resourceLabel } from '../../parts/resource_labels.ts';
 import { Timestamp } from '../../parts/timestamp.tsx';
 import { UntrustedText } from '../../parts/untrusted_text.tsx';
 import { LiveList } from '../../parts/virtual_list.tsx';
-import { hasScope, type SessionState, session } from '../../session/session.ts';
-import { type Entry, type Filters, filtersFromQuery, matchesFilters } from './entry.ts';
+import { hasScope, session } from '../../session/session.ts';
+import { type NameActor, useActorNames } from './actors.ts';
+import { openAllRealmsFeed } from './all_realms_feed.ts';
+import { type Entry, entryKey, type Filters, filtersFromQuery, matchesFilters } from './entry.ts';
 import { EntryDialog } from './entry_dialog.tsx';
 import { ENTRIES_MAX, type Feed, type FeedView, openFeed } from './feed.ts';
+import { type FeedRealms, readFeedRealms } from './feed_heads.ts';
 import { FilterBar } from './filter_bar.tsx';
+import { type LastKnownNames, openLastKnownNames } from './last_known.ts';
 
-/** The live changes of a realm. */
+/** The live changes of all realms, or of one. */
 export function ChangesPage() {
   const state = useObservable(session);
-  const fetched = useFetch((signal) => readRealms(state, signal), []);
+  const fetched = useFetch((signal) => readFeedRealms(state, signal), []);
   return (
     <>
       <PageHead title="Changes" />
@@ -44,22 +46,32 @@ export function ChangesPage() {
 
 function Changes({ realms }: { readonly realms: FeedRealms }) {
   const { query } = useObservable(currentRoute);
-  const [filters, setFilters] = useFilters(realms, query);
+  const [filters, setFilters] = useFilters(query);
+  const nameActor = useActorNames();
   const entry = Number(query.get('entry') ?? 0);
-  const feed = useMemo(() => openFeed(filters.realm), [filters.realm]);
+  const realm = filters.realm || (query.get('in') ?? '');
+  const feed = useMemo(
+    () => (filters.realm === '' ? openAllRealmsFeed() : openFeed(filters.realm)),
+    [filters.realm],
+  );
   useEffect(() => () => feed.close(), [feed]);
   const view = useObservable(feed.view);
   const shown = useMemo(
-    () => view.entries.filter((each) => matchesFilters(filters, each)),
-    [view.entries, filters],
+    () => view.entries.filter((each) => matchesFilters(filters, each, nameActor)),
+    [view.entries, filters, nameActor],
   );
   const togglePaused = () => feed.pause(!feed.view.get().isPaused);
   useShortcuts(useMemo(() => [{ keys: 'p', label: 'Pause or resume', run: togglePaused }], [feed]));
-  const hrefWith = (seq?: number) =>
-    `${href('changes')}?${new URLSearchParams({ ...filters, ...(seq === undefined ? {} : { entry: String(seq) }) })}`;
+  const hrefWith = (chosen?: Entry) => {
+    const named = chosen && {
+      entry: String(chosen.seq),
+      ...(filters.realm === '' ? { in: chosen.realm } : {}),
+    };
+    return `${href('changes')}?${new URLSearchParams({ ...filters, ...named })}`;
+  };
   return (
     <>
-      <FilterBar realms={realms} filters={filters} entries={view.entries} onFilters={setFilters} />
+      <FilterBar {...{ realms, filters, nameActor }} entries={view.entries} onFilters={setFilters} />
       <div class="live-bar">
         <StreamStatus view={view} />
         <button type="button" class="button" aria-pressed={view.isPaused} onClick={togglePaused}>
@@ -73,13 +85,26 @@ function Changes({ realms }: { readonly realms: FeedRealms }) {
           restored. The list starts over.
         </p>
       )}
-      <Entries feed={feed} view={view} shown={shown} hrefOf={hrefWith} hasFilters={hasFilters(filters)} />
+      {filters.realm === '' && realms.hasMore && (
+        <p class="note">Showing the changes of {realms.heads.length} realms: choose another one by its ID.</p>
+      )}
+      <Entries
+        {...{ feed, view, shown, nameActor }}
+        realms={filters.realm === '' ? realms : undefined}
+        hrefOf={hrefWith}
+        hasFilters={hasFilters(filters)}
+      />
       {entry > 0 && (
         <EntryDialog
-          realm={filters.realm}
+          {...{ realm, nameActor }}
           seq={entry}
-          entry={view.entries.find(({ seq }) => seq === entry)}
-          isSearching={!view.isWhole && (view.entries.at(-1)?.seq ?? entry) > entry}
+          entry={view.entries.find((each) => each.seq === entry && each.realm === realm)}
+          isSearching={
+            !view.isWhole &&
+            (filters.realm === ''
+              ? view.entries.length < SEARCHED_ENTRIES
+              : (view.entries.at(-1)?.seq ?? entry) > entry)
+          }
           searchOlder={feed.readOlder}
           onClose={() => navigate(hrefWith())}
         />
@@ -89,17 +114,9 @@ function Changes({ realms }: { readonly realms: FeedRealms }) {
 }
 
 /** The filters, from the address or as chosen since. */
-function useFilters(realms: FeedRealms, query: URLSearchParams) {
-  const read = () => {
-    const chosen = filtersFromQuery(query);
-    return { ...chosen, realm: chosen.realm || (realms.all[0]?.id ?? '') };
-  };
-  const [filters, setFilters] = useState<Filters>(read);
-  // Put the realm into the address, so that it can be shared.
-  useEffect(() => {
-    if (!query.has('realm')) replaceQuery({ ...filters });
-  }, []);
-  useEffect(() => setFilters(read()), [query]);
+function useFilters(query: URLSearchParams) {
+  const [filters, setFilters] = useState<Filters>(() => filtersFromQuery(query));
+  useEffect(() => setFilters(filtersFromQuery(query)), [query]);
   const choose = (chosen: Filters) => {
     replaceQuery({ ...chosen });
     setFilters(chosen);
@@ -115,14 +132,20 @@ interface EntriesProps {
   readonly feed: Feed;
   readonly view: FeedView;
   readonly shown: readonly Entry[];
-  readonly hrefOf: (seq: number) => string;
+  readonly nameActor: NameActor;
+  /** Of the changes, if they are not all of one realm. */
+  readonly realms: FeedRealms | undefined;
+  readonly hrefOf: (entry: Entry) => string;
   readonly hasFilters: boolean;
 }
 
 /** Changes to search automatically for a filter with few matches. */
 const SEARCHED_ENTRIES = 2_000;
 
-function Entries({ feed, view, shown, hrefOf, hasFilters }: EntriesProps) {
+function Entries({ feed, view, shown, nameActor, realms, hrefOf, hasFilters }: EntriesProps) {
+  const isAdmin = hasScope(useObservable(session), 'admin');
+  const lastKnown = useMemo(() => (isAdmin ? openLastKnownNames() : undefined), [isAdmin]);
+  const realmNames = useMemo(() => new Map(realms?.all.map(({ id, name }) => [id, name ?? id])), [realms]);
   const [searched, setSearched] = useState(SEARCHED_ENTRIES);
   const isEnough = view.entries.length >= searched;
   const onEnd = useCallback(() => {
@@ -140,8 +163,14 @@ function Entries({ feed, view, shown, hrefOf, hasFilters }: EntriesProps) {
         <LiveList
           label="Changes, newest first"
           items={shown}
-          keyOf={({ seq }) => seq}
-          row={(entry) => <EntryRow entry={entry} href={hrefOf(entry.seq)} />}
+          keyOf={entryKey}
+          row={(entry) => (
+            <EntryRow
+              {...{ entry, nameActor, lastKnown }}
+              realm={realms && (realmNames.get(entry.realm) ?? entry.realm)}
+              href={hrefOf(entry)}
+            />
+          )}
           onEnd={onEnd}
         />
       )}
@@ -151,7 +180,7 @@ function Entries({ feed, view, shown, hrefOf, hasFilters }: EntriesProps) {
           <p>
             {hasFilters
               ? `Searched the newest ${view.entries.length} changes. New matching changes appear here.`
-              : 'Writes in this realm appear here.'}
+              : 'Writes appear here.'}
           </p>
           {!view.isWhole && (
             <button type="button" class="button" onClick={() => setSearched(searched + SEARCHED_ENTRIES)}>
@@ -180,9 +209,32 @@ const BADGES: Readonly<Record<string, string>> = {
   erased: 'badge badge-danger',
 };
 
+interface EntryRowProps {
+  readonly entry: Entry;
+  /** The name of its realm, if the list has several. */
+  readonly realm: string | undefined;
+  readonly nameActor: NameActor;
+  /** Undefined if this session cannot read the audit log. */
+  readonly lastKnown: LastKnownNames | undefined;
+  readonly href: string;
+}
+
+/** The name of the record, or the last one of a deleted record. */
+function useLabel(entry: Entry, lastKnown: LastKnownNames | undefined): string | undefined {
+  const { label, isGone, record } = entry;
+  const { answer } = useFetch(
+    async () => (label === undefined && isGone ? lastKnown?.of(entry) : undefined),
+    [record, isGone, lastKnown !== undefined],
+  );
+  return label ?? answer;
+}
+
 /** A row of the list; its link opens the details. */
-function EntryRow({ entry, href }: { readonly entry: Entry; readonly href: string }) {
-  const { kind, what, label, members, record, who, at } = entry;
+function EntryRow({ entry, realm, nameActor, lastKnown, href }: EntryRowProps) {
+  const { kind, what, members, record, who, at } = entry;
+  const label = useLabel(entry, lastKnown);
+  // Writing a link also updates the time of its user, which is no news.
+  const named = members.filter((member) => member !== 'updated_at');
   const { one, icon } = resourceLabel(kind);
   return (
     <a class="row entry-row" href={href}>
@@ -193,11 +245,17 @@ function EntryRow({ entry, href }: { readonly entry: Entry; readonly href: strin
       <span class="row-main">
         <span>
           {label === undefined ? <code class="small">{record}</code> : <UntrustedText text={label} />}
+          {realm !== undefined && (
+            <span class="faint">
+              {' · '}
+              <UntrustedText text={realm} />
+            </span>
+          )}
         </span>
-        {members.length > 0 && <span class="faint">{members.map(memberLabel).join(', ')}</span>}
+        {named.length > 0 && <span class="faint">{named.map(memberLabel).join(', ')}</span>}
       </span>
       <span class="entry-who faint small">
-        <UntrustedText text={who} />
+        <UntrustedText text={nameActor(who)} />
       </span>
       <span class="row-side faint small">
         <Timestamp at={at} />
@@ -239,45 +297,4 @@ function StreamStatus({ view }: { readonly view: FeedView }) {
       </span>
     </p>
   );
-}
-
-/** A realm with changes. */
-interface FeedRealm {
-  readonly id: string;
-  /** Undefined if it is deleted or not readable. */
-  readonly name: string | undefined;
-}
-
-export interface FeedRealms {
-  /** Most recently changed first. */
-  readonly all: readonly FeedRealm[];
-  /** Whether there are more. */
-  readonly hasMore: boolean;
-}
-
-interface FeedHeads {
-  readonly data: readonly { readonly realm_id: string; readonly time: string }[];
-  readonly meta: { readonly has_more: boolean };
-}
-
-/** The realms whose changes this session can read. */
-async function readRealms(state: SessionState, signal: AbortSignal): Promise<FeedRealms> {
-  const [heads, names] = await Promise.all([
-    callApi<FeedHeads>({ path: 'v2/changes', signal, scope: 'changes:read' }),
-    namesOf(state, signal),
-  ]);
-  const { data, meta } = heads.body;
-  const newest = [...data].sort((one, other) => other.time.localeCompare(one.time));
-  return {
-    all: newest.map(({ realm_id: id }) => ({ id, name: names.get(id) })),
-    hasMore: meta.has_more,
-  };
-}
-
-/** The names of one page of realms; others are shown by ID. */
-async function namesOf(state: SessionState, signal: AbortSignal): Promise<ReadonlyMap<string, string>> {
-  const { realms } = RESOURCES;
-  if (!hasScope(state, `${realms.scope}:read`)) return new Map();
-  const { items } = await recordPages(realms, [])('', signal);
-  return new Map(items.map(({ id, name }) => [id, String(name)]));
 }

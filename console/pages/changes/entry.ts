@@ -2,7 +2,8 @@ import { callApi } from '../../api/call_api.ts';
 import type { ListPage } from '../../api/list_page.ts';
 import { cursorOf, RESOURCES } from '../../api/records.ts';
 import { href } from '../../layout/router.ts';
-import { resourceLabel } from '../../parts/resource_labels.ts';
+import { capitalized, resourceLabel } from '../../parts/resource_labels.ts';
+import type { NameActor } from './actors.ts';
 
 /** A change as the feed returns it (CloudEvents). */
 export interface FeedEvent {
@@ -39,6 +40,8 @@ export interface Entry {
   readonly requestId: string | undefined;
   /** The current name of the record; undefined if deleted or not readable. */
   readonly label: string | undefined;
+  /** Whether the record is deleted. */
+  readonly isGone: boolean;
 }
 
 export function entryOf({ type, time, sequence, data }: FeedEvent): Entry {
@@ -55,12 +58,18 @@ export function entryOf({ type, time, sequence, data }: FeedEvent): Entry {
     who: data.client_id,
     requestId: data.request_id ?? undefined,
     label: labelIn(data.record?.data),
+    isGone: data.record === null,
   };
+}
+
+/** Identifies a change among those of all realms. */
+export function entryKey({ realm, seq }: Entry): string {
+  return `${realm} ${seq}`;
 }
 
 interface ChangesResponse {
   readonly data: readonly FeedEvent[];
-  readonly meta: { readonly cursor: string };
+  readonly meta: { readonly cursor: string; readonly has_more: boolean };
   readonly links: { readonly next: string | null };
 }
 
@@ -76,16 +85,42 @@ export async function readChanges(
   query: { readonly before: string; readonly user_id?: string },
   signal?: AbortSignal,
 ): Promise<ChangesPage> {
-  const path = `v2/authentication-realms/${encodeURIComponent(realm)}/changes?${new URLSearchParams({ ...query })}`;
-  const { body } = await callApi<ChangesResponse>({ path, signal, scope: 'changes:read' });
-  const { data, meta, links } = body;
+  const { data, meta, links } = await requestChanges(realm, { ...query }, signal);
   return { items: data.map(entryOf).reverse(), next: cursorOf(links.next, 'before'), cursor: meta.cursor };
+}
+
+/** Pages of changes after a cursor. */
+const NEWER_PAGES_MAX = 10;
+
+/** Reads the changes after a cursor, newest first. `isCut`: there are too many to read. Throws Problem `gone`. */
+export async function readChangesAfter(
+  realm: string,
+  after: string,
+  signal: AbortSignal,
+): Promise<{ readonly items: readonly Entry[]; readonly cursor: string; readonly isCut: boolean }> {
+  const items: Entry[] = [];
+  let cursor = after;
+  for (let page = 0; page < NEWER_PAGES_MAX; page += 1) {
+    const { data, meta } = await requestChanges(realm, { after: cursor }, signal);
+    items.unshift(...data.map(entryOf).reverse());
+    cursor = meta.cursor;
+    if (!meta.has_more) return { items, cursor, isCut: false };
+  }
+  return { items, cursor, isCut: true };
+}
+
+async function requestChanges(
+  realm: string,
+  query: Readonly<Record<string, string>>,
+  signal: AbortSignal | undefined,
+): Promise<ChangesResponse> {
+  const path = `v2/authentication-realms/${encodeURIComponent(realm)}/changes?${new URLSearchParams({ ...query })}`;
+  return (await callApi<ChangesResponse>({ path, signal, scope: 'changes:read' })).body;
 }
 
 /** `User updated`. */
 export function entryTitle({ kind, what }: Entry): string {
-  const { one } = resourceLabel(kind);
-  return `${one.charAt(0).toUpperCase()}${one.slice(1)} ${what}`;
+  return `${capitalized(resourceLabel(kind).one)} ${what}`;
 }
 
 function labelIn(record: Readonly<Record<string, unknown>> | undefined): string | undefined {
@@ -104,7 +139,7 @@ export function recordHref({ kind, realm, record, user }: Entry): string {
   return href('realms', realm, 'users', user ?? record);
 }
 
-/** The filters; an empty text matches everything. */
+/** The filters; an empty text matches everything, and all realms. */
 export interface Filters {
   readonly realm: string;
   readonly kind: string;
@@ -120,8 +155,10 @@ export function filtersFromQuery(query: URLSearchParams): Filters {
   return { realm: value('realm'), kind: value('kind'), what: value('what'), who: value('who') };
 }
 
-export function matchesFilters({ kind, what, who }: Filters, entry: Entry): boolean {
+/** `nameActor`: an actor is found by its ID and by its name. */
+export function matchesFilters({ kind, what, who }: Filters, entry: Entry, nameActor: NameActor): boolean {
   if (kind !== '' && kind !== entry.kind) return false;
   if (what !== '' && what !== entry.what) return false;
-  return who === '' || entry.who.toLowerCase().includes(who.trim().toLowerCase());
+  const sought = who.trim().toLowerCase();
+  return [entry.who, nameActor(entry.who)].some((actor) => actor.toLowerCase().includes(sought));
 }

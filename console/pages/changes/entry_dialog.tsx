@@ -6,15 +6,17 @@ import { Identifier } from '../../parts/copy.tsx';
 import { Dialog } from '../../parts/dialog.tsx';
 import { Fact } from '../../parts/facts.tsx';
 import { Loaded, Loading } from '../../parts/notices.tsx';
-import { memberLabel, resourceLabel } from '../../parts/resource_labels.ts';
+import { memberLabel, resourceLabel, valueLabel } from '../../parts/resource_labels.ts';
 import { Timestamp } from '../../parts/timestamp.tsx';
 import { UntrustedText } from '../../parts/untrusted_text.tsx';
 import { hasScope, session } from '../../session/session.ts';
+import type { NameActor } from './actors.ts';
 import { type Entry, entryTitle, recordHref } from './entry.ts';
 
 interface EntryDialogProps {
   readonly realm: string;
   readonly seq: number;
+  readonly nameActor: NameActor;
   /** Undefined if it is not loaded. */
   readonly entry: Entry | undefined;
   /** Whether it may be in older pages. */
@@ -24,14 +26,15 @@ interface EntryDialogProps {
 }
 
 /** The details of one change. */
-export function EntryDialog({ realm, seq, entry, isSearching, searchOlder, onClose }: EntryDialogProps) {
+export function EntryDialog(props: EntryDialogProps) {
+  const { realm, seq, nameActor, entry, isSearching, searchOlder, onClose } = props;
   const isAdmin = hasScope(useObservable(session), 'admin');
   useEffect(() => {
     if (!entry && isSearching) searchOlder();
   });
   return (
     <Dialog title={entry ? entryTitle(entry) : `Change ${seq}`} onClose={onClose}>
-      {entry && <EntryFacts entry={entry} />}
+      {entry && <EntryFacts entry={entry} nameActor={nameActor} />}
       {!entry && isSearching && !isAdmin && <Loading />}
       {!entry && !isSearching && !isAdmin && (
         <p>The feed no longer holds this change, or it has not arrived yet.</p>
@@ -49,15 +52,24 @@ export function EntryDialog({ realm, seq, entry, isSearching, searchOlder, onClo
   );
 }
 
-function EntryFacts({ entry }: { readonly entry: Entry }) {
-  const { seq, at, kind, record, user, what, who, requestId, members, label } = entry;
+interface EntryFactsProps {
+  readonly entry: Entry;
+  readonly nameActor: NameActor;
+}
+
+function EntryFacts({ entry, nameActor }: EntryFactsProps) {
+  const { seq, at, realm, kind, record, user, what, who, requestId, members, label } = entry;
   return (
     <dl class="facts">
       <Fact label="Time">
         <Timestamp at={at} />
       </Fact>
       <Fact label="Actor">
-        <UntrustedText text={who} />
+        <UntrustedText text={nameActor(who)} />
+        {nameActor(who) !== who && <Identifier id={who} what="the client ID" />}
+      </Fact>
+      <Fact label="Realm">
+        <Identifier id={realm} what="the realm ID" />
       </Fact>
       {label !== undefined && (
         <Fact label="Current name">
@@ -160,10 +172,10 @@ function LogEntryView({ entry }: { readonly entry: LogEntry }) {
                 <tr key={member}>
                   <th scope="row">{memberLabel(member)}</th>
                   <td>
-                    <MemberValue value={before[member]} />
+                    <MemberValue member={member} value={before[member]} />
                   </td>
                   <td>
-                    <MemberValue value={after[member]} />
+                    <MemberValue member={member} value={after[member]} />
                   </td>
                 </tr>
               ))}
@@ -183,7 +195,11 @@ function LogEntryView({ entry }: { readonly entry: LogEntry }) {
   );
 }
 
-function MemberValue({ value }: { readonly value: unknown }) {
+function MemberValue({ member, value }: { readonly member: string; readonly value: unknown }) {
   if (value === undefined || value === null || value === '') return <span class="faint">none</span>;
-  return <UntrustedText text={typeof value === 'string' ? value : JSON.stringify(value)} />;
+  if (typeof value === 'boolean') return <>{value ? 'yes' : 'no'}</>;
+  if (Array.isArray(value)) return <UntrustedText text={value.join('\n')} />;
+  return (
+    <UntrustedText text={typeof value === 'string' ? valueLabel(member, value) : JSON.stringify(value)} />
+  );
 }

@@ -1,9 +1,9 @@
 import { type Problem, toProblem } from '../../api/problem.ts';
 import { type Observable, observable } from '../../observable.ts';
-import { type Entry, entryOf, type FeedEvent, readChanges } from './entry.ts';
+import { type Entry, entryKey, entryOf, type FeedEvent, readChanges } from './entry.ts';
 import { followChanges, type StreamState } from './follow_changes.ts';
 
-/** The loaded changes of one realm. */
+/** The loaded changes of one realm, or of all. */
 export interface FeedView {
   /** Newest first. */
   readonly entries: readonly Entry[];
@@ -28,6 +28,17 @@ export interface Feed {
   close(): void;
 }
 
+/** Where the changes of a feed come from. */
+export interface FeedSource {
+  /** The previous page, newest first; `hasMore` says whether there are older ones. */
+  readonly readOlder: () => Promise<{ readonly items: readonly Entry[]; readonly hasMore: boolean }>;
+  /** Delivers new changes, newest first, until the feed closes. Returns if changes were lost: the source starts again. */
+  readonly follow: (
+    onEntries: (newer: readonly Entry[]) => void,
+    onState: (state: StreamState) => void,
+  ) => Promise<void>;
+}
+
 /** Maximum number of loaded changes. */
 export const ENTRIES_MAX = 20_000;
 
@@ -42,47 +53,72 @@ const EMPTY: FeedView = {
   hasGap: false,
 };
 
-/** Loads the newest changes of a realm, then follows its stream. */
+/** The newest changes of a realm, then its stream. */
 export function openFeed(realm: string): Feed {
+  return openFeedOf((signal) => {
+    let older: string | undefined = '';
+    let cursor = '';
+    return {
+      async readOlder() {
+        const page = await readChanges(realm, { before: older ?? '' }, signal);
+        if (older === '') cursor = page.cursor;
+        older = page.next;
+        return { items: page.items, hasMore: older !== undefined };
+      },
+      async follow(onEntries, onState) {
+        const onEvents = (events: readonly FeedEvent[]) => onEntries(events.map(entryOf).reverse());
+        await followChanges(realm, cursor, { onEvents, onState, signal });
+      },
+    };
+  });
+}
+
+/** Loads the newest changes of a source, then follows it. */
+export function openFeedOf(openSource: (signal: AbortSignal) => FeedSource): Feed {
   const controller = new AbortController();
   const { signal } = controller;
   const view = observable(EMPTY);
+  let source = openSource(signal);
   let pending: readonly Entry[] = [];
-  let older: string | undefined;
+  let fresh = newOnly();
+  let hasOlder = true;
   let timer: ReturnType<typeof setTimeout> | undefined;
   const change = (part: Partial<FeedView>) => view.set({ ...view.get(), ...part });
 
-  /** Prepends new changes without duplicates, up to the maximum. */
-  function prepend(newer: readonly Entry[]): void {
-    const { entries } = view.get();
-    const newest = entries[0]?.seq ?? 0;
-    const all = [...newer.filter(({ seq }) => seq > newest), ...entries];
+  function release(): void {
+    const all = [...fresh(pending), ...view.get().entries];
+    pending = [];
     change({ entries: all.slice(0, ENTRIES_MAX), waiting: 0, isWhole: isWholeWith(all.length) });
   }
 
-  function release(): void {
-    prepend(pending);
-    pending = [];
-  }
-
   function isWholeWith(count: number): boolean {
-    return older === undefined || count >= ENTRIES_MAX;
+    return !hasOlder || count >= ENTRIES_MAX;
   }
 
-  function receive(events: readonly FeedEvent[]): void {
-    pending = [...events.map(entryOf).reverse(), ...pending].slice(0, ENTRIES_MAX);
+  function receive(newer: readonly Entry[]): void {
+    if (newer.length === 0) return;
+    pending = [...newer, ...pending].slice(0, ENTRIES_MAX);
     if (view.get().isPaused) change({ waiting: pending.length });
     else release();
   }
 
+  async function append(): Promise<void> {
+    const { items, hasMore } = await source.readOlder();
+    hasOlder = hasMore;
+    const entries = [...view.get().entries, ...fresh(items)];
+    change({ entries, isReading: false, isWhole: isWholeWith(entries.length) });
+  }
+
   async function run(hasGap: boolean): Promise<void> {
-    const { items, next, cursor } = await readChanges(realm, { before: '' }, signal);
-    older = next;
+    source = openSource(signal);
+    const { items, hasMore } = await source.readOlder();
+    hasOlder = hasMore;
     pending = [];
+    fresh = newOnly();
     change({ ...EMPTY, isPaused: view.get().isPaused, hasGap });
-    prepend(items);
-    const onState = (stream: StreamState) => change({ stream });
-    await followChanges(realm, cursor, { onEvents: receive, onState, signal });
+    const entries = fresh(items);
+    change({ entries, isWhole: isWholeWith(entries.length) });
+    await source.follow(receive, (stream) => change({ stream }));
     return start(true);
   }
 
@@ -107,25 +143,28 @@ export function openFeed(realm: string): Feed {
       if (!isPaused) release();
     },
     readOlder() {
-      if (older === undefined || view.get().isReading || view.get().isWhole) return;
+      if (!hasOlder || view.get().isReading || view.get().isWhole) return;
       change({ isReading: true, problem: undefined });
-      readChanges(realm, { before: older }, signal).then(
-        (page) => {
-          older = page.next;
-          const entries = [...view.get().entries, ...page.items];
-          change({ entries, isReading: false, isWhole: isWholeWith(entries.length) });
-        },
-        (error: unknown) => {
-          if (signal.aborted) return;
-          const problem = toProblem(error);
-          // Older changes are no longer in the feed.
-          change({ isReading: false, ...(problem.kind === 'gone' ? { isWhole: true } : { problem }) });
-        },
-      );
+      append().catch((error: unknown) => {
+        if (signal.aborted) return;
+        const problem = toProblem(error);
+        // Older changes are no longer in the feed.
+        change({ isReading: false, ...(problem.kind === 'gone' ? { isWhole: true } : { problem }) });
+      });
     },
     close() {
       clearTimeout(timer);
       controller.abort();
     },
   };
+}
+
+/** Filters the changes that are not in the list yet. */
+function newOnly(): (entries: readonly Entry[]) => readonly Entry[] {
+  const known = new Set<string>();
+  return (entries) =>
+    entries.filter((entry) => {
+      const key = entryKey(entry);
+      return !known.has(key) && known.add(key);
+    });
 }

@@ -9,6 +9,7 @@ import { memberLabel } from '../../parts/resource_labels.ts';
 import { Timestamp } from '../../parts/timestamp.tsx';
 import { UntrustedText } from '../../parts/untrusted_text.tsx';
 import { hasScope, session } from '../../session/session.ts';
+import { useActorNames } from '../changes/actors.ts';
 import { type Entry, entryTitle, readChanges } from '../changes/entry.ts';
 
 /** Pages per load. */
@@ -109,6 +110,7 @@ function LoadOlder({ read, isBusy, onOlder }: LoadOlderProps) {
 }
 
 function EntryList({ entries, isWhole }: { readonly entries: readonly Entry[]; readonly isWhole: boolean }) {
+  const nameActor = useActorNames();
   if (entries.length === 0 && isWhole) return <p class="faint">The feed holds no changes of this record.</p>;
   if (entries.length === 0) return <p class="faint">No changes of this record among those searched.</p>;
   return (
@@ -123,7 +125,7 @@ function EntryList({ entries, isWhole }: { readonly entries: readonly Entry[]; r
             )}
           </span>
           <span class="faint small">
-            <UntrustedText text={entry.who} />
+            <UntrustedText text={nameActor(entry.who)} />
           </span>
         </li>
       ))}

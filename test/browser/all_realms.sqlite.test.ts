@@ -1,0 +1,120 @@
+import { expect, test } from 'bun:test';
+import { expectNoErrors, openSignedIn, READ_SCOPE, WRITE_SCOPE } from './console_session.ts';
+import { type ConsoleWindow, PHONE } from './console_window.ts';
+import { openShop } from './open_console.ts';
+
+/** The Changes page over all realms: the realm, the client and the last known name of each row. */
+
+const { service, shop } = await openShop();
+const writer = await service.client(WRITE_SCOPE);
+const token = await tokenOf(writer);
+
+async function tokenOf({ clientId, secret }: typeof writer): Promise<string> {
+  const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
+  return ((await (await service.requestToken(form)).json()) as { access_token: string }).access_token;
+}
+
+async function create(path: string, data: object): Promise<string> {
+  const answer = await service.post(path, token, { data });
+  expect(answer.status).toBe(201);
+  return ((await answer.json()) as { data: { id: string } }).data.id;
+}
+
+const usersOf = (realm: string) => `/v2/authentication-realms/${realm}/user-authentication-info`;
+const addRealm = (name: string) =>
+  create('/v2/authentication-realms', { type: 'authentication-realm', name });
+const addUser = (realm: string, name: string) =>
+  create(usersOf(realm), { type: 'user_authentication_info', name, email: 'someone@example.com' });
+
+const live = ({ page }: ConsoleWindow) => page.getByText('Live', { exact: true }).waitFor();
+const rows = ({ page }: ConsoleWindow) =>
+  page.getByRole('list', { name: 'Changes, newest first' }).getByRole('link');
+
+test('the Changes page begins with all realms, newest first, and names the realm of each change', async () => {
+  const other = await addRealm('Seller Organization');
+  await addUser(other, 'First there');
+  await addUser(shop.realm, 'Then here');
+  await addUser(other, 'There again');
+  const window = await openSignedIn(service, '#/changes', { view: { viewport: PHONE, scheme: 'light' } });
+  await live(window);
+  const texts = await rows(window).allInnerTexts();
+  const places = ['There again · Seller Organization', 'Then here · Buyer Organization'];
+  const found = [...places, 'First there · Seller Organization'].map((words) =>
+    texts.findIndex((text) => text.includes(words)),
+  );
+  expect(found).toEqual([0, 1, 2]);
+  await addUser(shop.realm, 'Live here');
+  await rows(window).filter({ hasText: 'Live here · Buyer Organization' }).waitFor();
+  const fresh = await addRealm('Opened meanwhile');
+  await rows(window).filter({ hasText: fresh }).first().waitFor();
+  await expectNoErrors(window);
+
+  await window.page.getByLabel('Realm').selectOption({ label: 'Seller Organization' });
+  await live(window);
+  await rows(window).filter({ hasText: 'There again' }).waitFor();
+  expect(await rows(window).filter({ hasText: 'Then here' }).count()).toBe(0);
+  await window.close();
+});
+
+test('the list of changes of all realms reaches the oldest change of each realm', async () => {
+  const realms = await Promise.all(Array.from({ length: 12 }, (_, index) => addRealm(`Many ${index}`)));
+  for (const realm of realms) await addUser(realm, 'One');
+  const window = await openSignedIn(service, '#/changes', { scope: READ_SCOPE });
+  await live(window);
+  const list = window.page.locator('.long-list');
+  for (let turn = 0; turn < 20; turn += 1) await list.evaluate((element) => element.scrollBy(0, 20_000));
+  await window.page.getByText('everything the feed retains').waitFor();
+  await list.evaluate((element) => element.scrollTo(0, element.scrollHeight));
+  await rows(window).filter({ hasText: 'Realm created' }).filter({ hasText: 'Buyer Organization' }).waitFor();
+  await expectNoErrors(window);
+  await window.close();
+});
+
+test('the address of a change in the list of all realms opens that change', async () => {
+  const user = await addUser(shop.realm, 'Addressed');
+  const window = await openSignedIn(service, '#/changes', { scope: `${READ_SCOPE} admin` });
+  await rows(window).filter({ hasText: 'Addressed' }).click();
+  const dialog = window.page.getByRole('dialog', { name: 'User created' });
+  await dialog.getByText(user).first().waitFor();
+  await dialog.getByRole('row', { name: /Addressed/ }).waitFor();
+  await window.page.reload();
+  await dialog.getByRole('row', { name: /Addressed/ }).waitFor();
+  await expectNoErrors(window);
+  await window.close();
+});
+
+test('changes name clients and deleted users for sessions with the scope admin only', async () => {
+  const admin = await service.token('admin');
+  await service.put(`/admin/v1/clients/${writer.clientId}`, admin, { data: { name: 'The nightly import' } });
+  const user = await addUser(shop.realm, 'Gone Tomorrow');
+  const data = { type: 'user_authentication_info', name: 'Gone Today' };
+  expect((await service.put(`${usersOf(shop.realm)}/${user}`, token, { data })).status).toBe(200);
+  expect((await service.del(`${usersOf(shop.realm)}/${user}`, token)).status).toBe(204);
+
+  const window = await openSignedIn(service, '#/changes', { scope: `${READ_SCOPE} admin` });
+  const deleted = rows(window).filter({ hasText: 'deleted' }).filter({ hasText: 'Gone Today' });
+  await deleted.filter({ hasText: 'The nightly import' }).waitFor();
+  await window.page.getByLabel('Actor').fill('nightly');
+  await deleted.waitFor();
+  await expectNoErrors(window);
+  await window.close();
+
+  const reader = await openSignedIn(service, '#/changes');
+  await rows(reader).filter({ hasText: user }).filter({ hasText: 'deleted' }).waitFor();
+  expect(await reader.page.content()).not.toMatch(/Gone To|nightly/);
+  await expectNoErrors(reader);
+  await reader.close();
+});
+
+test('changes of an erased user are shown by their ID, to sessions with the scope admin as well', async () => {
+  const admin = await service.token('admin');
+  const user = await addUser(shop.realm, 'Erased Forever');
+  const data = { realm_id: shop.realm, user_id: user };
+  expect((await service.post('/admin/v1/erasures', admin, { data })).status).toBe(201);
+  const window = await openSignedIn(service, '#/changes', { scope: `${READ_SCOPE} admin` });
+  await rows(window).filter({ hasText: user }).filter({ hasText: 'erased' }).waitFor();
+  await window.page.waitForLoadState('networkidle').catch(() => undefined);
+  expect(await window.page.content()).not.toContain('Erased Forever');
+  await expectNoErrors(window);
+  await window.close();
+});
