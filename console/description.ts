@@ -16,7 +16,6 @@ export type FieldKind =
 
 export interface Field {
   readonly name: string;
-  readonly label: string;
   readonly kind: FieldKind;
   /** The object of a body that holds it. */
   readonly within: 'data' | 'meta' | 'relationships';
@@ -53,6 +52,8 @@ export interface Description {
   /** Its scopes are `<scope>:read` and `<scope>:write`. */
   readonly scope: string;
   readonly summary: string;
+  /** Sets of members that no two records of a realm share. */
+  readonly unique: readonly (readonly string[])[];
   /** A record in which this member is true cannot be deleted. */
   readonly protectedBy?: string;
   readonly fields: readonly Field[];
@@ -74,6 +75,8 @@ export interface ConsoleSchema {
   };
   /** Every scope that a client can have, without short forms. */
   readonly scopes: readonly string[];
+  /** Those that a public client can have. */
+  readonly publicScopes: readonly string[];
   /** Every event that a webhook target can receive. */
   readonly events: readonly string[];
   /** Of the package. */

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { ConsoleSchema, Description, Field, FieldKind } from '../console/description.ts';
 import { parentFields } from '../src/directory/format.ts';
 import { LIMITS } from '../src/domain/limits.ts';
-import { SCOPES } from '../src/domain/principal.ts';
+import { PUBLIC_SCOPES, SCOPES } from '../src/domain/principal.ts';
 import {
   type Annotation,
   ancestry,
@@ -28,13 +28,14 @@ export function describeForConsole(version: string): ConsoleSchema {
       webhookEventsMax: LIMITS.webhookEventsMax,
     },
     scopes: SCOPES,
+    publicScopes: SCOPES.filter((scope) => PUBLIC_SCOPES.has(scope)),
     events: EVENT_NAMES,
     version,
   };
 }
 
 function describe(resource: Resource): Description {
-  const { name, type, parent, includedAs, scope, summary, protectedBy } = resource;
+  const { name, type, parent, includedAs, scope, summary, protectedBy, unique } = resource;
   const passwords = Object.entries(resource.inputs ?? {}).map(
     ([input, { schema }]): Field => ({
       ...fieldOf(resource, { name: input, schema, annotation: {} }),
@@ -43,7 +44,7 @@ function describe(resource: Resource): Description {
     }),
   );
   return {
-    ...{ name, type, scope, summary },
+    ...{ name, type, scope, summary, unique },
     collections: ancestry(resource).map(({ collection }) => collection),
     namesAbove: parentFields(resource),
     ...(parent ? { parent: parent.name } : {}),
@@ -82,7 +83,6 @@ function fieldOf(resource: Resource, member: Member): Field {
   const fallback = outer.default;
   return {
     name,
-    label: labelOf(name),
     kind: kindOf(inner, annotation),
     within: annotation.within ?? 'data',
     writableBy: annotation.writableBy ?? 'anyone',
@@ -112,21 +112,4 @@ function kindOf(schema: Schema, { references, secret }: Annotation): FieldKind {
   if (secret) return 'password';
   if (schema.enum) return 'choice';
   return KINDS_OF_FORMATS[schema.format ?? ''] ?? KINDS_OF_TYPES[schema.type ?? ''] ?? 'other';
-}
-
-const CAPITALS = new Map([
-  ['id', 'ID'],
-  ['oidc', 'OIDC'],
-  ['uris', 'URIs'],
-  ['url', 'URL'],
-]);
-
-/** `discovery_url` becomes `Discovery URL`; `oidc_profile_id` becomes `OIDC profile`. */
-function labelOf(name: string): string {
-  const words = name
-    .replace(/(profile)_id$/, '$1')
-    .split('_')
-    .map((word) => CAPITALS.get(word) ?? word)
-    .join(' ');
-  return words.charAt(0).toUpperCase() + words.slice(1);
 }

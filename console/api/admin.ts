@@ -34,9 +34,9 @@ export interface Managed {
   readonly meta: { readonly created_at: string; readonly updated_at: string };
 }
 
-/** With its secret, which only the response that creates it contains. */
+/** With its secret, which only the response that creates it contains. A public client has none. */
 export interface WithSecret extends Managed {
-  readonly secret: string;
+  readonly secret: string | undefined;
 }
 
 /** The operations on one kind of managed resource. `Input` holds its writable members. */
@@ -69,7 +69,8 @@ function managedCollection<Input, Created = Input>(
     const { body } = await callApi<{ data: Managed & Readonly<Record<string, unknown>> }>({
       ...{ method: 'POST', path, body: { data }, scope: ADMIN },
     });
-    return { ...body.data, secret: String(body.data[secret]) };
+    const issued = body.data[secret];
+    return { ...body.data, secret: typeof issued === 'string' ? issued : undefined };
   };
   return {
     async read(id, signal) {
@@ -102,6 +103,10 @@ export interface ClientInput {
   readonly name: string;
   readonly scopes: readonly string[];
   readonly realms: '*' | readonly string[];
+  /** Without a secret. Cannot be changed. */
+  readonly is_public: boolean;
+  /** Of a public client: `N/SECONDS`, for each address. */
+  readonly rate_per_address: string | null;
 }
 
 type Client = Managed & ClientInput;

@@ -1,6 +1,7 @@
-/** One error of a response, in the words of the service. */
+/** One error of a response. */
 export interface FieldError {
   readonly title: string;
+  /** The rule in the words of the service, without the wire name of the member before it. */
   readonly detail: string;
   /** The member of the record that caused it. */
   readonly member: string | undefined;
@@ -103,9 +104,16 @@ function errorsIn(body: unknown): readonly FieldError[] {
   if (!Array.isArray(errors)) return [];
   return errors.map((each: { title?: unknown; detail?: unknown; source?: { pointer?: unknown } }) => ({
     title: String(each.title ?? ''),
-    detail: String(each.detail ?? each.title ?? '').replace(/\.$/, ''),
+    detail: ruleIn(String(each.detail ?? each.title ?? ''), each.source?.pointer),
     member: memberIn(each.source?.pointer),
   }));
+}
+
+/** `data.subject: must not be blank` at `/data/subject` is `must not be blank`. */
+function ruleIn(detail: string, pointer: unknown): string {
+  const name = typeof pointer === 'string' ? pointer.slice(1).replaceAll('/', '.') : '';
+  const rule = name !== '' && detail.startsWith(`${name}: `) ? detail.slice(name.length + 2) : detail;
+  return rule.replace(/\.$/, '');
 }
 
 /** `/data/redirect_uris/0` is about `redirect_uris`. */

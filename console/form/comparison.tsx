@@ -5,11 +5,17 @@ import type { WithEtag } from '../api/records.ts';
 import type { Field } from '../description.ts';
 import { Dialog } from '../parts/dialog.tsx';
 import { ProblemNote } from '../parts/notices.tsx';
+import { memberLabel, valueLabel } from '../parts/resource_labels.ts';
 import { UntrustedText } from '../parts/untrusted_text.tsx';
 import type { Value, Values } from './record_form.tsx';
 import { useAction } from './use_action.tsx';
 
-type ComparedField = Pick<Field, 'name' | 'label'> & Partial<Pick<Field, 'kind'>>;
+/** Its label is that of the member, by default. */
+type ComparedField = Pick<Field, 'name'> & Partial<Pick<Field, 'kind'>> & { readonly label?: string };
+
+function labelOf({ name, label = memberLabel(name) }: ComparedField): string {
+  return label;
+}
 
 /** Values that a form saves; `send` sends the changes if the record still has this ETag. */
 interface Edit {
@@ -87,12 +93,12 @@ function Comparison({ fields, before, mine, theirs, overwrite, onStale, takeThei
     <div class="stack">
       <p>This record was changed while you were editing it. Your changes are not saved yet.</p>
       {fields.filter(isRelevant).map((field) => (
-        <section key={field.name} class="comparison" aria-label={field.label}>
-          <h3>{field.label}</h3>
+        <section key={field.name} class="comparison" aria-label={labelOf(field)}>
+          <h3>{labelOf(field)}</h3>
           <dl class="facts">
-            <ComparedValue label="Original" value={before[field.name]} />
-            <ComparedValue label="Current" value={theirs[field.name]} />
-            <ComparedValue label="Yours" value={mine[field.name]} isSecret={field.kind === 'password'} />
+            <ComparedValue label="Original" field={field} value={before[field.name]} />
+            <ComparedValue label="Current" field={field} value={theirs[field.name]} />
+            <ComparedValue label="Yours" field={field} value={mine[field.name]} />
           </dl>
         </section>
       ))}
@@ -111,13 +117,14 @@ function Comparison({ fields, before, mine, theirs, overwrite, onStale, takeThei
 
 interface ComparedValueProps {
   readonly label: string;
+  readonly field: ComparedField;
   readonly value: Value | undefined;
-  readonly isSecret?: boolean;
 }
 
 /** One of the compared values. */
-function ComparedValue({ label, value, isSecret = false }: ComparedValueProps) {
-  const text = typeof value === 'boolean' ? (value ? 'yes' : 'no') : (value ?? '');
+function ComparedValue({ label, field: { name, kind }, value }: ComparedValueProps) {
+  const text = typeof value === 'boolean' ? (value ? 'yes' : 'no') : valueLabel(name, value ?? '');
+  const isSecret = kind === 'password' && value !== undefined;
   return (
     <div>
       <dt>{label}</dt>
@@ -153,12 +160,12 @@ export function ChangedSinceShown({ fields, before, now, isNewVersion }: Changed
           state. Check its page before you continue.
         </p>
       )}
-      {changed.map(({ name, label }) => (
-        <section key={name} class="comparison" aria-label={label}>
-          <h3>{label}</h3>
+      {changed.map((field) => (
+        <section key={field.name} class="comparison" aria-label={labelOf(field)}>
+          <h3>{labelOf(field)}</h3>
           <dl class="facts">
-            <ComparedValue label="Before" value={before[name]} />
-            <ComparedValue label="Now" value={now[name]} />
+            <ComparedValue label="Before" field={field} value={before[field.name]} />
+            <ComparedValue label="Now" field={field} value={now[field.name]} />
           </dl>
         </section>
       ))}

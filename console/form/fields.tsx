@@ -3,6 +3,7 @@ import { useId, useState } from 'preact/hooks';
 import { type NamedRealm, readRealmNames } from '../api/records.ts';
 import { useFetch } from '../api/use_fetch.ts';
 import type { Field } from '../description.ts';
+import { memberLabel, resourceLabel, valueLabel } from '../parts/resource_labels.ts';
 import { UntrustedText } from '../parts/untrusted_text.tsx';
 import type { Value, Verb } from './record_form.tsx';
 
@@ -20,18 +21,25 @@ interface ControlProps {
   readonly error: string;
   /** Undefined if there are too many: the user types the ID. */
   readonly options: readonly Option[] | undefined;
+  /** Replaces the hint of the field. */
+  readonly hint: string | undefined;
   readonly onValue: (value: Value) => void;
+}
+
+/** Whether a form needs a value. An existing password may stay as it is. */
+export function isRequiredIn({ isRequired, kind }: Field, verb: Verb): boolean {
+  return isRequired && !(kind === 'password' && verb === 'update');
 }
 
 /** The input of a member, with label, hint and error. */
 export function Control(props: ControlProps) {
-  const { field, verb, error } = props;
-  const isRequired = field.isRequired && !(field.kind === 'password' && verb === 'update');
+  const { field, verb, error, hint, options } = props;
+  const isRequired = isRequiredIn(field, verb);
   return (
     <FieldFrame
-      label={field.label}
+      label={memberLabel(field.name)}
       isOptional={!isRequired && field.kind !== 'flag' && field.kind !== 'choice'}
-      hint={hintOf(field, verb)}
+      hint={hint ?? (options ? undefined : hintOf(field, verb))}
       error={error}
     >
       {(attributes) => (
@@ -100,7 +108,10 @@ function Input({
       />
     );
   }
-  const choices = field.kind === 'choice' ? field.choices.map((id) => ({ id, label: id })) : options;
+  const choices =
+    field.kind === 'choice'
+      ? field.choices.map((id) => ({ id, label: valueLabel(field.name, id) }))
+      : options;
   if (choices) return <Choice {...{ choices, text, attributes }} onValue={onValue} />;
   if (field.kind === 'texts')
     return <textarea {...attributes} value={text} spellcheck={false} onInput={onInput} />;
@@ -163,8 +174,12 @@ function hintOf({ kind, example, isImmutable, references }: Field, verb: Verb): 
   if (kind === 'password' && verb === 'update') return 'Leave empty to keep the current value.';
   if (kind === 'texts') return `One per line${example === undefined ? '' : `, for example ${example}`}.`;
   if (isImmutable) return 'Cannot be changed while other records refer to it.';
-  if (references !== undefined) return undefined;
+  if (references !== undefined) return `The ID of ${article(resourceLabel(references).one)} of this realm.`;
   return example === undefined || kind === 'password' ? undefined : `For example ${example}`;
+}
+
+function article(noun: string): string {
+  return `${/^[aeiou]/i.test(noun) ? 'an' : 'a'} ${noun}`;
 }
 
 interface TextFieldProps {
@@ -211,8 +226,8 @@ type Selection = '*' | readonly string[];
 
 interface AllOrSomeProps {
   readonly legend: string;
-  /** The labels of the two choices. */
-  readonly all: string;
+  /** The labels of the two choices; without the first one, only a selection is offered. */
+  readonly all: string | undefined;
   readonly selected: string;
   readonly value: Selection;
   readonly error: string;
@@ -244,10 +259,12 @@ export function AllOrSomeField({
   return (
     <fieldset class="choices" aria-describedby={error === '' ? undefined : `${group}-error`}>
       <legend>{legend}</legend>
-      <label class="check">
-        <input type="radio" name={group} checked={isAll} onChange={() => onValue('*')} />
-        {all}
-      </label>
+      {all !== undefined && (
+        <label class="check">
+          <input type="radio" name={group} checked={isAll} onChange={() => onValue('*')} />
+          {all}
+        </label>
+      )}
       <label class="check">
         <input
           type="radio"
@@ -271,16 +288,18 @@ export function AllOrSomeField({
 interface RealmsFieldProps {
   readonly realms: Selection;
   readonly error: string;
+  /** Whether all realms can be chosen. */
+  readonly isAllOffered?: boolean;
   readonly onRealms: (realms: Selection) => void;
 }
 
 /** All realms, or a selection: by name if they fit into one page, else by ID. */
-export function RealmsField({ realms, error, onRealms }: RealmsFieldProps) {
+export function RealmsField({ realms, error, isAllOffered = true, onRealms }: RealmsFieldProps) {
   const { answer: known } = useFetch(readRealmNames, []);
   return (
     <AllOrSomeField
       legend="Realms"
-      all="All, including future realms"
+      all={isAllOffered ? 'All, including future realms' : undefined}
       selected="Some"
       value={realms}
       error={error}

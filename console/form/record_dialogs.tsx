@@ -25,7 +25,7 @@ export function canCreateOrDelete(state: SessionState, { scope, parent }: Descri
   return hasScope(state, `${scope}:write`) && (parent !== undefined || state.open?.realms === '*');
 }
 
-interface CreateDialogProps extends Pick<RecordFormProps, 'options' | 'follow'> {
+interface CreateDialogProps extends Pick<RecordFormProps, 'options' | 'follow' | 'hintsFor'> {
   readonly description: Description;
   readonly parentKey: Key;
   readonly initial?: Partial<ApiRecord>;
@@ -43,6 +43,7 @@ export function CreateDialog(props: CreateDialogProps) {
       <RecordForm
         {...rest}
         description={description}
+        parentKey={parentKey}
         verb="create"
         initial={initial}
         submit="Create"
@@ -107,6 +108,7 @@ export function EditRecordDialog({ description, recordKey, onDone, onClose }: Ed
         <RecordForm
           key={version}
           description={description}
+          parentKey={recordKey.slice(0, -1)}
           verb="update"
           initial={record}
           submit="Save"

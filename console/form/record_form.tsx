@@ -1,36 +1,47 @@
 import { useState } from 'preact/hooks';
-import type { ApiRecord } from '../api/records.ts';
+import type { ApiRecord, Key } from '../api/records.ts';
 import type { Description, Field } from '../description.ts';
 import { FormActions } from '../parts/dialog.tsx';
 import { ProblemNote } from '../parts/notices.tsx';
-import { Control, type Option } from './fields.tsx';
-import { type MissingFields, useForm } from './use_form.ts';
+import { memberLabel } from '../parts/resource_labels.ts';
+import { ExistingRecord } from './existing_record.tsx';
+import { Control, isRequiredIn, type Option } from './fields.tsx';
+import { brokenRule } from './rules.ts';
+import { type BrokenRules, useForm } from './use_form.ts';
 
 export interface RecordFormProps {
   readonly description: Description;
+  /** IDs of the records above the record, realm first. */
+  readonly parentKey: Key;
   readonly verb: Verb;
   /** The record to edit, or default values. */
   readonly initial: Partial<ApiRecord>;
   /** The records that a reference can name, by member. */
   readonly options?: Readonly<Record<string, readonly Option[] | undefined>>;
-  /** Derives values from changed ones. */
-  readonly follow?: (values: Values, changed: Partial<Values>) => Values;
+  /** Hints that depend on the values, by member. */
+  readonly hintsFor?: (values: Values) => Readonly<Record<string, string>>;
+  /** Derives values from changed ones; `typed` are the members that the user has filled in. */
+  readonly follow?: (values: Values, changed: Partial<Values>, typed: ReadonlySet<string>) => Values;
   readonly save: (input: Readonly<Record<string, unknown>>, values: Values) => Promise<void>;
   readonly submit: string;
   readonly onCancel: () => void;
 }
 
-/** A form with the writable members of a record. Errors of the service appear at their fields. */
+/**
+ * A form with the writable members of a record. Errors appear at their fields; if another record has the values that must be
+ * unique, it is linked to.
+ */
 export function RecordForm(props: RecordFormProps) {
-  const { description, verb, initial, options = {}, follow, save, submit, onCancel } = props;
+  const { description, parentKey, verb, initial, options = {}, hintsFor, follow, save } = props;
   const fields = fieldsOf(description, verb);
   const [before] = useState(() => valuesOf(fields, initial));
-  const { input, change, errorOf, problem, isBusy, send, form } = useForm({
+  const { input, change, sentenceOf, refused, problem, isBusy, send, form } = useForm({
     initial: before,
-    missingOf: (values) => missingOf(fields, values, verb),
+    brokenRulesOf: (values) => brokenRulesOf(fields, values, verb),
     save: (values) => save(inputOf(fields, values, verb === 'create' ? undefined : before), values),
     follow,
   });
+  const hints = hintsFor?.(input) ?? {};
   return (
     <form ref={form} class="form" noValidate onSubmit={send}>
       {fields.map((field) => (
@@ -40,12 +51,16 @@ export function RecordForm(props: RecordFormProps) {
           verb={verb}
           value={input[field.name] ?? ''}
           options={options[field.name]}
-          error={errorOf(field.name)}
+          hint={hints[field.name]}
+          error={sentenceOf(field.name, memberLabel(field.name))}
           onValue={(value) => change({ [field.name]: value })}
         />
       ))}
       {problem && <ProblemNote problem={problem} />}
-      <FormActions submit={submit} isDisabled={isBusy} onCancel={onCancel} />
+      {refused && (
+        <ExistingRecord {...{ description, parentKey, refused }} values={{ ...initial, ...input }} />
+      )}
+      <FormActions submit={props.submit} isDisabled={isBusy} onCancel={props.onCancel} />
     </form>
   );
 }
@@ -56,12 +71,17 @@ export type Values = Readonly<Record<string, Value>>;
 
 export type Verb = 'create' | 'update';
 
-/** The fields of a form. */
+/** The fields of a form. References come first: other values may be copied from the record that is referred to. */
 export function fieldsOf({ fields }: Description, verb: Verb): readonly Field[] {
-  return fields.filter(
+  const writable = fields.filter(
     ({ kind, writableBy }) =>
       kind !== 'other' && (writableBy === 'anyone' || (writableBy === 'creator' && verb === 'create')),
   );
+  return writable.toSorted((one, other) => Number(isReference(other)) - Number(isReference(one)));
+}
+
+function isReference({ kind }: Field): boolean {
+  return kind === 'reference';
 }
 
 /** The initial values of a form; secrets are unknown. */
@@ -94,11 +114,12 @@ function memberOf({ kind, isNullable }: Field, value: Value | undefined): unknow
   return value === '' && isNullable ? null : value;
 }
 
-/** Required members without a value. An existing secret may stay empty. */
-function missingOf(fields: readonly Field[], values: Values, verb: Verb): MissingFields {
-  const isUnchangedSecret = ({ kind }: Field) => kind === 'password' && verb === 'update';
-  const missing = fields.filter(
-    (field) => field.isRequired && !isUnchangedSecret(field) && values[field.name] === '',
+/** What is wrong with the values, by member: a conclusive answer is only that of the service. */
+function brokenRulesOf(fields: readonly Field[], values: Values, verb: Verb): BrokenRules {
+  return Object.fromEntries(
+    fields.flatMap((field) => {
+      const rule = brokenRule(field, values[field.name] ?? '', isRequiredIn(field, verb));
+      return rule === undefined ? [] : [[field.name, rule]];
+    }),
   );
-  return Object.fromEntries(missing.map(({ name }) => [name, 'This field is required']));
 }

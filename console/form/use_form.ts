@@ -1,42 +1,52 @@
 import { useRef, useState } from 'preact/hooks';
 import { type FieldError, type Problem, toProblem } from '../api/problem.ts';
+import { ruleSentence } from './rules.ts';
 
-/** Error messages of missing fields, by member. */
-export type MissingFields = Readonly<Record<string, string>>;
+/** What is wrong with an input, by member. */
+export type BrokenRules = Readonly<Record<string, string>>;
 
 interface FormOptions<T> {
   readonly initial: T;
-  readonly missingOf: (input: T) => MissingFields;
+  readonly brokenRulesOf: (input: T) => BrokenRules;
   readonly save: (input: T) => Promise<void>;
-  /** Derives members from changed ones. */
-  readonly follow?: ((input: T, changed: Partial<T>) => T) | undefined;
+  /** Derives members from changed ones; `typed` are those that the user has filled in. */
+  readonly follow?: ((input: T, changed: Partial<T>, typed: ReadonlySet<string>) => T) | undefined;
 }
 
 /** The state of a form: input, errors, submission. Moves the focus to the first invalid field. */
-export function useForm<T extends object>({ initial, missingOf, save, follow }: FormOptions<T>) {
+export function useForm<T extends object>({ initial, brokenRulesOf, save, follow }: FormOptions<T>) {
   const [input, setInput] = useState(initial);
   const [errors, setErrors] = useState<readonly FieldError[]>([]);
   const [problem, setProblem] = useState<Problem>();
+  const [refused, setRefused] = useState<Problem>();
   const [isBusy, setBusy] = useState(false);
+  const typed = useRef(new Set<string>());
   const form = useRef<HTMLFormElement>(null);
-  const errorOf = (member: string) =>
-    errors.flatMap((each) => (each.member === member ? [each.detail] : [])).join('; ');
+  /** The errors of a member, whose label is this; empty if there are none. */
+  const sentenceOf = (member: string, label: string) =>
+    errors.flatMap((each) => (each.member === member ? [ruleSentence(label, each.detail)] : [])).join(' ');
   const showErrors = (failure: readonly FieldError[]) => {
     setErrors(failure);
     requestAnimationFrame(() => form.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus());
   };
   const change = (part: Partial<T>) => {
+    for (const [member, value] of Object.entries(part)) {
+      if (value === '') typed.current.delete(member);
+      else typed.current.add(member);
+    }
     const next = { ...input, ...part };
-    setInput(follow?.(next, part) ?? next);
+    setInput(follow?.(next, part, typed.current) ?? next);
+    setRefused(undefined);
     setErrors(errors.filter(({ member }) => member === undefined || !(member in part)));
   };
   const send = async (event: Event) => {
     event.preventDefault();
     if (isBusy) return;
-    const missing = Object.entries(missingOf(input));
+    const broken = Object.entries(brokenRulesOf(input));
     setProblem(undefined);
-    showErrors(missing.map(([member, detail]) => ({ title: '', detail, member })));
-    if (missing.length > 0) return;
+    setRefused(undefined);
+    showErrors(broken.map(([member, detail]) => ({ title: '', detail, member })));
+    if (broken.length > 0) return;
     setBusy(true);
     try {
       await save(input);
@@ -45,9 +55,10 @@ export function useForm<T extends object>({ initial, missingOf, save, follow }: 
       const known = failure.errors.filter(({ member }) => member !== undefined && member in initial);
       if (known.length === 0 || known.length < failure.errors.length) setProblem(failure);
       showErrors(known);
+      if (failure.kind === 'refused') setRefused(failure);
     } finally {
       setBusy(false);
     }
   };
-  return { input, change, errorOf, problem, isBusy, send, form };
+  return { input, change, sentenceOf, refused, problem, isBusy, send, form };
 }

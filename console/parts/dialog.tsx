@@ -5,7 +5,8 @@ import { Icon } from './icon.tsx';
 
 interface DialogProps {
   readonly title: string;
-  readonly onClose: () => void;
+  /** Without it, only a button of the content closes the dialog: neither Escape nor leaving the page without a warning. */
+  readonly onClose?: () => void;
   readonly children: ComponentChildren;
 }
 
@@ -23,16 +24,36 @@ export function Dialog({ title, onClose, children }: DialogProps) {
       dialog?.close();
     };
   }, []);
+  useEffect(() => {
+    if (onClose) return;
+    // Browsers ask before they leave a page whose `beforeunload` is cancelled.
+    const warn = (event: Event) => event.preventDefault();
+    addEventListener('beforeunload', warn);
+    return () => removeEventListener('beforeunload', warn);
+  }, [onClose === undefined]);
   const close = () => {
-    if (isMounted.current) onClose();
+    if (!isMounted.current) return;
+    // A second Escape closes a dialog even if the first one was cancelled.
+    if (onClose) onClose();
+    else element.current?.showModal();
+  };
+  const keepOpen = (event: Event) => {
+    if (!onClose) event.preventDefault();
   };
   return (
-    <dialog ref={element} class="dialog" aria-labelledby={heading} onClose={close}>
+    <dialog ref={element} class="dialog" aria-labelledby={heading} onCancel={keepOpen} onClose={close}>
       <header class="dialog-head">
         <h2 id={heading}>{title}</h2>
-        <button type="button" class="icon-button" aria-label="Close" onClick={() => element.current?.close()}>
-          <Icon name="close" />
-        </button>
+        {onClose && (
+          <button
+            type="button"
+            class="icon-button"
+            aria-label="Close"
+            onClick={() => element.current?.close()}
+          >
+            <Icon name="close" />
+          </button>
+        )}
       </header>
       {children}
       <Announcer isInDialog />

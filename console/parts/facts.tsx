@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact';
 import type { ApiRecord } from '../api/records.ts';
 import type { Description } from '../description.ts';
 import { CopyButton, Identifier } from './copy.tsx';
-import { resourceLabel } from './resource_labels.ts';
+import { inSentence, memberLabel, resourceLabel, valueLabel } from './resource_labels.ts';
 import { Timestamp } from './timestamp.tsx';
 import { UntrustedText } from './untrusted_text.tsx';
 
@@ -18,11 +18,11 @@ export function RecordFacts({
     <dl class="facts">
       {description.fields
         .filter(({ isShown }) => isShown)
-        .map(({ name, label, kind }) => (
-          <Fact key={name} label={label}>
-            <FactValue value={record[name]} />
+        .map(({ name, kind }) => (
+          <Fact key={name} label={memberLabel(name)}>
+            <FactValue member={name} value={record[name]} />
             {kind === 'url' && typeof record[name] === 'string' && (
-              <CopyButton text={String(record[name])} what={`the ${label}`} />
+              <CopyButton text={String(record[name])} what={`the ${inSentence(memberLabel(name))}`} />
             )}
           </Fact>
         ))}
@@ -48,7 +48,7 @@ export function Fact({ label, children }: { readonly label: string; readonly chi
   );
 }
 
-function FactValue({ value }: { readonly value: unknown }) {
+function FactValue({ member, value }: { readonly member: string; readonly value: unknown }) {
   if (value === null || value === undefined || (Array.isArray(value) && value.length === 0)) {
     return <span class="faint">none</span>;
   }
@@ -65,7 +65,7 @@ function FactValue({ value }: { readonly value: unknown }) {
     );
   }
   if (typeof value === 'object') return <UntrustedText text={wordsIn(value).join(' ')} />;
-  return <UntrustedText text={String(value)} />;
+  return <UntrustedText text={valueLabel(member, String(value))} />;
 }
 
 /** The texts of a structured value. */

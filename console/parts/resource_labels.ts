@@ -1,6 +1,8 @@
 import { RESOURCES } from '../api/records.ts';
 import type { IconName } from './icon.tsx';
 
+/** What people read in place of the names on the wire: of resources, members, values, scopes and events. */
+
 /** Display names of resources. */
 interface ResourceLabel {
   readonly one: string;
@@ -19,18 +21,85 @@ const RESOURCE_LABELS = new Map<string, ResourceLabel>([
 
 /** By the name of its description. */
 export function resourceLabel(name: string): ResourceLabel {
-  return RESOURCE_LABELS.get(name) ?? { one: name, many: name, icon: 'profile' };
+  return RESOURCE_LABELS.get(name) ?? { one: inWords(name), many: inWords(name), icon: 'profile' };
 }
 
-/** Writing a link also updates `updated_at` of its user. */
+/** Members of records, clients and log entries whose name in words would be no good label. */
 const MEMBER_LABELS = new Map([
-  ['updated_at', 'Changed'] as const,
-  ...Object.values(RESOURCES).flatMap(({ fields }) =>
-    fields.map(({ name, label }) => [name, label] as const),
-  ),
+  // Writing a link also updates `updated_at` of its user.
+  ['updated_at', 'Changed'],
+  ['created_at', 'Created'],
+  ['duplicate_email_policy', 'Duplicate e-mail addresses'],
+  ['enable_one_time_password_token', 'One-time password tokens'],
+  ['creation_status', 'Account'],
+  ['origin', 'Created for'],
+  ['id', 'ID'],
+  ['realm_id', 'Realm'],
+  ['user_id', 'User'],
+  ['password_hash', 'Password'],
+  ['is_disabled', 'Disabled'],
+  ['rate_per_address', 'Requests per address'],
 ]);
 
-/** The display name of a member. */
+/** The display name of a member: `discovery_url` is `Discovery URL`, `oidc_profile_id` is `OIDC profile`. */
 export function memberLabel(member: string): string {
-  return MEMBER_LABELS.get(member) ?? member;
+  return MEMBER_LABELS.get(member) ?? capitalized(inWords(member.replace(/(profile)_id$/, '$1')));
+}
+
+/** Values of the members that have a fixed set of them. */
+const VALUE_LABELS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  duplicate_email_policy: { allowed: 'allowed', api_only: 'over the API only' },
+  username_format: { any: 'any text', email: 'e-mail addresses' },
+  creation_status: { COMPLETE: 'complete', IN_PROGRESS: 'being created' },
+};
+
+/** The display name of a value of a member; other texts are as they are. */
+export function valueLabel(member: string, value: string): string {
+  return VALUE_LABELS[member]?.[value] ?? value;
+}
+
+/** Scopes that are not about a resource. */
+const SCOPE_LABELS = new Map([
+  ['admin', 'administer everything'],
+  ['changes:read', 'read changes'],
+  ['settings:read', 'read settings'],
+  ['settings:write', 'write settings'],
+  ['profiles:read', 'read profiles'],
+  ['profiles:write', 'write profiles'],
+]);
+
+/** What a scope permits: `users:read` is `read users`. */
+export function scopeLabel(scope: string): string {
+  const [noun = '', verb = ''] = scope.split(':');
+  const resource = Object.values(RESOURCES).find((each) => each.scope === noun);
+  return SCOPE_LABELS.get(scope) ?? (resource ? `${verb} ${resourceLabel(resource.name).many}` : scope);
+}
+
+/** `user-authentication-info.updated` is `user updated`. */
+export function eventLabel(event: string): string {
+  const dot = event.lastIndexOf('.');
+  return `${resourceLabel(event.slice(0, dot)).one} ${event.slice(dot + 1)}`;
+}
+
+/** `Discovery URL` within a sentence is `discovery URL`; abbreviations keep their capitals. */
+export function inSentence(label: string): string {
+  return /^[A-Z][a-z]/.test(label) ? label.charAt(0).toLowerCase() + label.slice(1) : label;
+}
+
+export function capitalized(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+const CAPITALS = new Map([
+  ['id', 'ID'],
+  ['oidc', 'OIDC'],
+  ['uris', 'URIs'],
+  ['url', 'URL'],
+]);
+
+function inWords(name: string): string {
+  return name
+    .split(/[_-]/)
+    .map((word) => CAPITALS.get(word) ?? word)
+    .join(' ');
 }

@@ -60,7 +60,7 @@ async function takeSecret({ page }: ConsoleWindow): Promise<string> {
   expect(await page.getByText('Copied the secret.').count()).toBe(1);
   const secret = String(await page.evaluate('navigator.clipboard.readText()'));
   expect(await dialog.getByText(secret, { exact: true }).count()).toBe(1);
-  await dialog.getByRole('button', { name: 'Done' }).click();
+  await dialog.getByRole('button', { name: 'I have stored it' }).click();
   await dialog.waitFor({ state: 'detached' });
   expect(await page.content()).not.toContain(secret);
   const storage = await page.evaluate(
@@ -77,8 +77,8 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     const name = `The ${view.viewport.width} ${view.scheme} shop`;
     await page.getByRole('button', { name: 'New client' }).click();
     await page.getByRole('button', { name: 'Create' }).click();
-    await page.getByText('This field is required').waitFor();
-    await page.getByText('Select at least one').waitFor();
+    await page.getByText('Enter the name.').waitFor();
+    await page.getByText('Select at least one scope.').waitFor();
     await expectNoErrors(window);
     await page.getByLabel('Name').fill(name);
     await page.getByLabel('users:read').check();
@@ -144,7 +144,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     await page.getByLabel('users:read').check();
     await page.getByLabel('Some').check();
     await page.getByRole('button', { name: 'Create' }).click();
-    await page.getByText('Select at least one, or choose all').waitFor();
+    await page.getByText('Select at least one realm, or choose all.').waitFor();
     await expectNoErrors(window);
     await page.getByLabel(only).check();
     await page.getByLabel('admin').check();

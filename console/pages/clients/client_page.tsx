@@ -3,13 +3,15 @@ import { useId } from 'preact/hooks';
 import { type ClientInput, clients, readClientWithLastUse } from '../../api/admin.ts';
 import { useFetch } from '../../api/use_fetch.ts';
 import { RealmsField, TextField } from '../../form/fields.tsx';
-import { type MissingFields, useForm } from '../../form/use_form.ts';
+import { missingSentence } from '../../form/rules.ts';
+import { type BrokenRules, useForm } from '../../form/use_form.ts';
 import type { PageProps } from '../../layout/page.tsx';
 import { href } from '../../layout/router.ts';
 import { Identifier } from '../../parts/copy.tsx';
 import { FormActions } from '../../parts/dialog.tsx';
 import { Fact } from '../../parts/facts.tsx';
 import { ProblemNote } from '../../parts/notices.tsx';
+import { capitalized, scopeLabel } from '../../parts/resource_labels.ts';
 import { Timestamp } from '../../parts/timestamp.tsx';
 import type { FormProps, Kind } from '../managed/kind.ts';
 import { ManagedPage, RealmsFact } from '../managed/managed_page.tsx';
@@ -19,8 +21,15 @@ export const CLIENT: Kind<ClientInput> = {
   title: 'Client',
   home: { label: 'Clients and keys', href: href('clients') },
   collection: clients,
-  blank: { name: '', scopes: [], realms: '*' },
-  labels: { name: 'Name', scopes: 'Scopes', realms: 'Realms' },
+  hasSecret: ({ is_public: isPublic }) => !isPublic,
+  blank: { name: '', scopes: [], realms: '*', is_public: false, rate_per_address: null },
+  labels: {
+    name: 'Name',
+    scopes: 'Scopes',
+    realms: 'Realms',
+    is_public: 'Public',
+    rate_per_address: 'Requests per address',
+  },
   Form: ClientForm,
   words: {
     of: {
@@ -44,21 +53,27 @@ export function ClientPage({ parameters: { client = '' } }: PageProps) {
     <ManagedPage
       kind={CLIENT}
       fetched={fetched}
-      facts={({ record: { id, scopes, realms }, last_used_at: lastUse }) => (
+      facts={({ record: { id, scopes, realms, rate_per_address: rate }, last_used_at: lastUse }) => (
         <>
           <Fact label="Client ID">
             <Identifier id={id} what="the client ID" />
+          </Fact>
+          <Fact label="Secret">
+            {rate === null ? 'shown once, when it is created' : 'none: this client is public'}
           </Fact>
           <Fact label="Scopes">
             <ul class="words">
               {scopes.map((scope) => (
                 <li key={scope}>
-                  <code>{scope}</code>
+                  {capitalized(scopeLabel(scope))} <code class="faint small">{scope}</code>
                 </li>
               ))}
             </ul>
           </Fact>
           <RealmsFact realms={realms} />
+          {rate !== null && (
+            <Fact label={CLIENT.labels.rate_per_address}>{rateWords(rate)} from each address</Fact>
+          )}
           <Fact label="Last use">
             {lastUse === null ? <span class="faint">never</span> : <Timestamp at={lastUse} />}
           </Fact>
@@ -68,60 +83,131 @@ export function ClientPage({ parameters: { client = '' } }: PageProps) {
   );
 }
 
+/** The rate that a form of a public client starts with. */
+const RATE = '60/60';
+const RATE_PATTERN = /^([1-9]\d{0,8})\/([1-9]\d{0,4})$/;
+
+/** `60/60` is `60 requests in 60 seconds`. */
+export function rateWords(rate: string): string {
+  return rate.replace(RATE_PATTERN, '$1 requests in $2 seconds');
+}
+
 /** The form of a client. */
 function ClientForm({ initial, verb, save, onCancel }: FormProps<ClientInput>) {
-  const { input, change, errorOf, problem, isBusy, send, form } = useForm({
+  const { input, change, sentenceOf, problem, isBusy, send, form } = useForm({
     initial,
-    missingOf: missingClientFields,
+    brokenRulesOf: brokenClientRules,
     save,
   });
+  const { is_public: isPublic } = input;
   return (
     <form ref={form} class="form" noValidate onSubmit={send}>
       <TextField
         label="Name"
         value={input.name}
-        error={errorOf('name')}
+        error={sentenceOf('name', 'Name')}
         isRequired
         onText={(name) => change({ name })}
       />
+      {verb === 'create' && (
+        <SecretChoice isPublic={isPublic} onPublic={(chosen) => change(rightsOf(input, chosen))} />
+      )}
       <ScopesField
+        offered={isPublic ? SCHEMA.publicScopes : SCHEMA.scopes}
         scopes={input.scopes}
-        error={errorOf('scopes')}
+        error={sentenceOf('scopes', 'Scopes')}
         onScopes={(scopes) => change({ scopes })}
       />
       <RealmsField
+        key={String(isPublic)}
+        isAllOffered={!isPublic}
         realms={input.realms}
-        error={errorOf('realms')}
+        error={sentenceOf('realms', 'Realms')}
         onRealms={(realms) => change({ realms })}
       />
+      {isPublic && (
+        <TextField
+          label={CLIENT.labels.rate_per_address}
+          value={input.rate_per_address ?? ''}
+          error={sentenceOf('rate_per_address', CLIENT.labels.rate_per_address)}
+          hint="Requests and seconds: 60/60 is 60 requests in 60 seconds from each address."
+          isRequired
+          onText={(rate) => change({ rate_per_address: rate.trim() })}
+        />
+      )}
       {problem && <ProblemNote problem={problem} />}
       <FormActions submit={verb === 'create' ? 'Create' : 'Save'} isDisabled={isBusy} onCancel={onCancel} />
     </form>
   );
 }
 
-function missingClientFields({ name, scopes, realms }: ClientInput): MissingFields {
+/** What a public client, or one with a secret, can have of the rights that are filled in. */
+function rightsOf({ scopes, realms }: ClientInput, isPublic: boolean): Partial<ClientInput> {
+  if (!isPublic) return { is_public: false, rate_per_address: null };
   return {
-    ...(name.trim() === '' ? { name: 'This field is required' } : {}),
-    ...(scopes.length === 0 ? { scopes: 'Select at least one' } : {}),
-    ...(realms.length === 0 ? { realms: 'Select at least one, or choose all' } : {}),
+    is_public: true,
+    rate_per_address: RATE,
+    scopes: scopes.filter((scope) => SCHEMA.publicScopes.includes(scope)),
+    realms: realms === '*' ? [] : realms,
   };
 }
 
+function brokenClientRules({
+  name,
+  scopes,
+  realms,
+  is_public: isPublic,
+  rate_per_address: rate,
+}: ClientInput): BrokenRules {
+  const isRate = !isPublic || RATE_PATTERN.test(rate ?? '');
+  return {
+    ...(name.trim() === '' ? { name: missingSentence('Name') } : {}),
+    ...(scopes.length === 0 ? { scopes: 'Select at least one scope.' } : {}),
+    ...(realms.length === 0
+      ? { realms: `Select at least one realm${isPublic ? '' : ', or choose all'}.` }
+      : {}),
+    ...(isRate ? {} : { rate_per_address: `Enter requests and seconds, such as ${RATE}.` }),
+  };
+}
+
+interface SecretChoiceProps {
+  readonly isPublic: boolean;
+  readonly onPublic: (isPublic: boolean) => void;
+}
+
+/** Whether the client keeps a secret. */
+function SecretChoice({ isPublic, onPublic }: SecretChoiceProps) {
+  const group = useId();
+  const choice = (value: boolean, label: string) => (
+    <label class="check">
+      <input type="radio" name={group} checked={isPublic === value} onChange={() => onPublic(value)} />
+      {label}
+    </label>
+  );
+  return (
+    <fieldset class="choices">
+      <legend>Secret</legend>
+      {choice(false, 'With a secret: a program on a server')}
+      {choice(true, 'Public, without a secret: a page in browsers, such as a storefront')}
+    </fieldset>
+  );
+}
+
 interface ScopesFieldProps {
+  readonly offered: readonly string[];
   readonly scopes: readonly string[];
   readonly error: string;
   readonly onScopes: (scopes: readonly string[]) => void;
 }
 
 /** The selection of scopes. */
-function ScopesField({ scopes, error, onScopes }: ScopesFieldProps) {
+function ScopesField({ offered, scopes, error, onScopes }: ScopesFieldProps) {
   const id = useId();
   return (
     <fieldset class="choices" aria-describedby={error === '' ? undefined : id}>
       <legend>Scopes</legend>
       <div class="choices-grid">
-        {SCHEMA.scopes.map((scope, index) => (
+        {offered.map((scope, index) => (
           <label key={scope} class="check">
             <input
               type="checkbox"
@@ -135,7 +221,9 @@ function ScopesField({ scopes, error, onScopes }: ScopesFieldProps) {
                 )
               }
             />
-            <code>{scope}</code>
+            <span>
+              {capitalized(scopeLabel(scope))} <code class="faint small">{scope}</code>
+            </span>
           </label>
         ))}
       </div>

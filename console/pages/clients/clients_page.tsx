@@ -4,11 +4,12 @@ import { PageHead } from '../../layout/page.tsx';
 import { href } from '../../layout/router.ts';
 import { Icon } from '../../parts/icon.tsx';
 import { EmptyState } from '../../parts/notices.tsx';
+import { capitalized, scopeLabel } from '../../parts/resource_labels.ts';
 import { Timestamp } from '../../parts/timestamp.tsx';
 import { UntrustedText } from '../../parts/untrusted_text.tsx';
 import { VirtualList } from '../../parts/virtual_list.tsx';
 import { CreateManagedButton } from '../managed/managed_page.tsx';
-import { CLIENT } from './client_page.tsx';
+import { CLIENT, rateWords } from './client_page.tsx';
 import { KeysSection } from './keys_section.tsx';
 
 /** Clients and signing keys. */
@@ -24,7 +25,9 @@ export function ClientsPage() {
       <section aria-label="Clients">
         <div class="card-head">
           <h2>Clients</h2>
-          <p class="faint small">Programs that request tokens with an ID and a secret.</p>
+          <p class="faint small">
+            Programs that request tokens, with a secret or, if they are public, without one.
+          </p>
         </div>
         <VirtualList
           label="Clients"
@@ -43,7 +46,7 @@ export function ClientsPage() {
 }
 
 function ClientRow({ client }: { readonly client: ListedClient }) {
-  const { id, name, scopes, is_disabled, last_used_at } = client;
+  const { id, name, scopes, is_disabled, last_used_at, rate_per_address: rate } = client;
   return (
     <a class="row" href={href('clients', id)}>
       <Icon name="clients" />
@@ -51,8 +54,12 @@ function ClientRow({ client }: { readonly client: ListedClient }) {
         <span>
           <UntrustedText text={name} />
         </span>
-        <span class="faint">{scopes.join(' ')}</span>
+        <span class="faint">
+          {capitalized(scopes.map(scopeLabel).join(', '))}
+          {rate !== null && `; ${rateWords(rate)} from each address`}
+        </span>
       </span>
+      {rate !== null && <span class="badge">public</span>}
       {is_disabled && <span class="badge badge-warn">disabled</span>}
       <span class="row-side faint small">
         {last_used_at === null ? (

@@ -27,6 +27,15 @@ const WORDS: Readonly<Record<State, string>> = {
   withdrawn: 'Withdrawn: its tokens are rejected',
 };
 
+/** In one word or two. */
+const STATES: Readonly<Record<State, string>> = {
+  signs: 'signing',
+  next: 'next',
+  accepted: 'still accepted',
+  retired: 'retired',
+  withdrawn: 'withdrawn',
+};
+
 const BADGES: Readonly<Record<State, string>> = {
   signs: 'badge badge-good',
   next: 'badge',
@@ -94,7 +103,7 @@ function KeyRow({ signingKey, onWithdraw }: KeyRowProps) {
           <Timestamp at={withdrawn_at ?? signs_from} />
         </span>
       </div>
-      <span class={BADGES[state]}>{state}</span>
+      <span class={BADGES[state]}>{STATES[state]}</span>
       {onWithdraw && state !== 'withdrawn' && state !== 'retired' && (
         <button
           type="button"

@@ -214,11 +214,11 @@ interface SecretDialogProps {
 export function SecretDialog({ what, issued, onClose }: SecretDialogProps) {
   const { id, name, secret, previous_secret_expires_at: previous } = issued;
   return (
-    <Dialog title={`Secret of this ${what}`} onClose={onClose}>
+    <Dialog title={`Secret of this ${what}`}>
       <div class="stack">
         <p class="note note-warn">
           <Icon name="warning" />
-          <span>Copy it now: it is shown only once. If it is lost, create a new secret.</span>
+          <span>Store it now: it is shown only once. If it is lost, create a new secret.</span>
         </p>
         <dl class="facts">
           <Fact label="Name">
@@ -230,12 +230,14 @@ export function SecretDialog({ what, issued, onClose }: SecretDialogProps) {
               <CopyButton text={id} what={`the ${what} ID`} />
             </span>
           </Fact>
-          <Fact label="Secret">
-            <span class="command">
-              <code>{secret}</code>
-              <CopyButton text={secret} what="the secret" />
-            </span>
-          </Fact>
+          {secret !== undefined && (
+            <Fact label="Secret">
+              <span class="command">
+                <code>{secret}</code>
+                <CopyButton text={secret} what="the secret" />
+              </span>
+            </Fact>
+          )}
           {previous !== null && (
             <Fact label="Old secret">
               accepted until <Timestamp at={previous} />
@@ -244,7 +246,7 @@ export function SecretDialog({ what, issued, onClose }: SecretDialogProps) {
         </dl>
         <div class="actions">
           <button type="button" class="button button-main" onClick={onClose}>
-            Done
+            I have stored it
           </button>
         </div>
       </div>

@@ -4,7 +4,7 @@ import { ADMIN, type Managed, type WithSecret } from '../../api/admin.ts';
 import { readRealmNames, type WithEtag } from '../../api/records.ts';
 import { type Fetched, useFetch } from '../../api/use_fetch.ts';
 import { PageHead } from '../../layout/page.tsx';
-import { href } from '../../layout/router.ts';
+import { href, navigate } from '../../layout/router.ts';
 import { useObservable } from '../../observable.ts';
 import { Dialog } from '../../parts/dialog.tsx';
 import { Fact } from '../../parts/facts.tsx';
@@ -124,7 +124,9 @@ export function CreateManagedButton<Input, Created>({
   const [issued, setIssued] = useState<WithSecret>();
   if (!hasScope(state, ADMIN)) return null;
   const create = async (input: Created) => {
-    setIssued(await collection.create(input));
+    const created = await collection.create(input);
+    if (created.secret === undefined) navigate(`${kind.home.href}/${encodeURIComponent(created.id)}`);
+    else setIssued(created);
     setCreating(false);
     onCreated();
   };
@@ -161,9 +163,11 @@ function ManagedActions<Input, Created extends Input>(props: ManagedActionsProps
       <button type="button" class="button" onClick={() => setAction('edit')}>
         <Icon name="edit" /> Edit
       </button>
-      <button type="button" class="button" onClick={() => setAction('rotate')}>
-        <Icon name="history" /> New secret
-      </button>
+      {props.kind.hasSecret(props.loaded.record) && (
+        <button type="button" class="button" onClick={() => setAction('rotate')}>
+          <Icon name="history" /> New secret
+        </button>
+      )}
       <button type="button" class="button" onClick={() => setAction(isDisabled ? 'enable' : 'disable')}>
         <Icon name={isDisabled ? 'done' : 'close'} /> {isDisabled ? 'Enable' : 'Disable'}
       </button>

@@ -7,7 +7,7 @@ import { useObservable } from '../../observable.ts';
 import { RecordFacts } from '../../parts/facts.tsx';
 import { Icon } from '../../parts/icon.tsx';
 import { EmptyState, Loaded } from '../../parts/notices.tsx';
-import { resourceLabel } from '../../parts/resource_labels.ts';
+import { capitalized, resourceLabel, valueLabel } from '../../parts/resource_labels.ts';
 import { UntrustedText } from '../../parts/untrusted_text.tsx';
 import { hasScope, session } from '../../session/session.ts';
 import { CreateButton, RecordActions, RecordList, realmBreadcrumbs } from './record_views.tsx';
@@ -101,7 +101,7 @@ function Profiles({ realm, description, path }: ProfilesProps) {
   return (
     <section class="section" aria-label={many}>
       <div class="card-head">
-        <h2>{many.charAt(0).toUpperCase() + many.slice(1)}</h2>
+        <h2>{capitalized(many)}</h2>
         <CreateButton
           description={description}
           parentKey={[realm]}
@@ -112,7 +112,9 @@ function Profiles({ realm, description, path }: ProfilesProps) {
         description={description}
         parentKey={[realm]}
         hrefOf={({ id }) => href('realms', realm, path, id)}
-        more={({ issuer, username_format }) => String(issuer ?? `usernames: ${username_format}`)}
+        more={({ issuer, username_format: format }) =>
+          String(issuer ?? `usernames: ${valueLabel('username_format', String(format))}`)
+        }
         empty={
           <EmptyState icon="profile" title={`No ${many} yet`}>
             <p>{description.summary} Once it exists, users of this realm can be linked to it.</p>

@@ -2,7 +2,6 @@ import { callApi } from '../../api/call_api.ts';
 import { type ApiRecord, RESOURCES, recordPages } from '../../api/records.ts';
 import { useFetch } from '../../api/use_fetch.ts';
 import { CreateDialog, DeleteDialog, EditRecordDialog } from '../../form/record_dialogs.tsx';
-import type { Values } from '../../form/record_form.tsx';
 import { ActionError, useAction } from '../../form/use_action.tsx';
 import { href, navigate } from '../../layout/router.ts';
 import { announce } from '../../parts/announcer.tsx';
@@ -17,7 +16,8 @@ import { type Link, type LinkKind, nameOf, type UserWithLinks } from './load_use
 /** The actions on the page of a user. */
 export type Action =
   | { readonly kind: 'edit' | 'delete' | 'erase' }
-  | { readonly kind: 'add'; readonly links: LinkKind }
+  /** `from`: a removed link to create again. */
+  | { readonly kind: 'add'; readonly links: LinkKind; readonly from?: ApiRecord }
   | { readonly kind: 'editLink' | 'removeLink' | 'history'; readonly link: Link };
 
 interface UserDialogProps {
@@ -25,11 +25,13 @@ interface UserDialogProps {
   readonly loaded: UserWithLinks;
   readonly action: Action;
   readonly onChanged: () => void;
+  /** A link was removed: it can be created again. */
+  readonly onRemoved: (link: Link) => void;
   readonly onClose: () => void;
 }
 
 /** The dialog of an action. */
-export function UserDialog({ realm, loaded, action, onChanged, onClose }: UserDialogProps) {
+export function UserDialog({ realm, loaded, action, onChanged, onRemoved, onClose }: UserDialogProps) {
   const user = loaded.user.record.id;
   const done = () => {
     onChanged();
@@ -46,7 +48,15 @@ export function UserDialog({ realm, loaded, action, onChanged, onClose }: UserDi
         />
       );
     case 'add':
-      return <AddLinkDialog realm={realm} user={user} kind={action.links} onDone={done} onClose={onClose} />;
+      return (
+        <AddLinkDialog
+          userKey={[realm, user]}
+          kind={action.links}
+          from={action.from}
+          onDone={done}
+          onClose={onClose}
+        />
+      );
     case 'editLink':
       return (
         <EditRecordDialog
@@ -70,7 +80,10 @@ export function UserDialog({ realm, loaded, action, onChanged, onClose }: UserDi
           recordKey={[realm, user, record.id]}
           shown={record}
           verb="Remove"
-          onRemoved={done}
+          onRemoved={() => {
+            onRemoved(action.link);
+            done();
+          }}
           onClose={done}
         >
           {(now) => (
@@ -152,16 +165,17 @@ async function erase(realm: string, user: string): Promise<void> {
 }
 
 interface AddLinkProps {
-  readonly realm: string;
-  readonly user: string;
+  readonly userKey: readonly [realm: string, user: string];
   readonly kind: LinkKind;
+  readonly from: ApiRecord | undefined;
   readonly onDone: () => void;
   readonly onClose: () => void;
 }
 
 /** Adds a link; some members are copied from its profile. */
-function AddLinkDialog({ realm, user, kind, onDone, onClose }: AddLinkProps) {
+function AddLinkDialog({ userKey, kind, from, onDone, onClose }: AddLinkProps) {
   const { description, profiles, reference } = kind;
+  const [realm] = userKey;
   const fetched = useFetch((signal) => recordPages(profiles, [realm], 'created_at')('', signal), []);
   if (!fetched.answer) {
     return (
@@ -176,27 +190,41 @@ function AddLinkDialog({ realm, user, kind, onDone, onClose }: AddLinkProps) {
   return (
     <CreateDialog
       description={description}
-      parentKey={[realm, user]}
-      initial={withProfileValues(kind, items, initial)}
+      parentKey={userKey}
+      initial={from ?? { ...initial, ...copiedValues(kind, items, initial) }}
       options={{ [reference]: next === undefined ? options : undefined }}
-      follow={(values, changed) =>
-        (reference in changed ? withProfileValues(kind, items, values) : values) as Values
-      }
+      hintsFor={(values) => differingHints(values, copiedValues(kind, items, values))}
+      follow={(values, changed, typed) => {
+        if (!(reference in changed)) return values;
+        const copied = Object.entries(copiedValues(kind, items, values));
+        return { ...values, ...Object.fromEntries(copied.filter(([member]) => !typed.has(member))) };
+      }}
       onDone={onDone}
       onClose={onClose}
     />
   );
 }
 
-/** Copies members of the selected profile into the values. */
-function withProfileValues(
+/** The members that a link has in common with the selected profile, such as the issuer. */
+function copiedValues(
   { description, reference }: LinkKind,
   profiles: readonly ApiRecord[],
   values: Readonly<Record<string, unknown>>,
-): Readonly<Record<string, unknown>> {
+): Readonly<Record<string, string>> {
   const profile = profiles.find(({ id }) => id === values[reference]);
   const same = description.fields.flatMap(({ name, sameAs }) =>
-    profile && sameAs ? [[name, profile[sameAs.member]] as const] : [],
+    profile && sameAs ? [[name, String(profile[sameAs.member])] as const] : [],
   );
-  return { ...values, ...Object.fromEntries(same) };
+  return Object.fromEntries(same);
+}
+
+/** What the user has typed stays: a hint says what the profile has. */
+function differingHints(
+  values: Readonly<Record<string, unknown>>,
+  copied: Readonly<Record<string, string>>,
+): Readonly<Record<string, string>> {
+  const differing = Object.entries(copied).filter(([member, value]) => values[member] !== value);
+  return Object.fromEntries(
+    differing.map(([member, value]) => [member, `The selected profile has ${plainText(value)}.`]),
+  );
 }

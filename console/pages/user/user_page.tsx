@@ -14,7 +14,7 @@ import { realmBreadcrumbs } from '../realms/record_views.tsx';
 import { type Action, UserDialog } from './dialogs.tsx';
 import { History } from './history.tsx';
 import { IdentityGraph, LinkControls } from './identity_graph.tsx';
-import { LINK_KINDS, loadUser, type UserWithLinks } from './load_user.ts';
+import { LINK_KINDS, type Link, loadUser, nameOf, type UserWithLinks } from './load_user.ts';
 
 /** The page of a user. */
 export function UserPage({ parameters }: PageProps) {
@@ -27,6 +27,7 @@ export function UserPage({ parameters }: PageProps) {
     fetched.reload();
   };
   const [action, setAction] = useState<Action>();
+  const [removed, setRemoved] = useState<Link>();
   const name = fetched.answer ? String(fetched.answer.user.record.name) : 'User';
   return (
     <>
@@ -36,6 +37,7 @@ export function UserPage({ parameters }: PageProps) {
         breadcrumbs={[...realmBreadcrumbs(realm), { label: 'Users', href: href('realms', realm, 'users') }]}
         actions={fetched.answer && <UserActions onAction={setAction} />}
       />
+      {removed && <RemovedLink link={removed} onAction={setAction} />}
       <Loaded fetched={fetched}>
         {(loaded) => (
           <UserView
@@ -52,11 +54,41 @@ export function UserPage({ parameters }: PageProps) {
           realm={realm}
           loaded={fetched.answer}
           action={action}
-          onChanged={fetched.reload}
+          onChanged={() => {
+            if (action.kind === 'add') setRemoved(undefined);
+            fetched.reload();
+          }}
+          onRemoved={setRemoved}
           onClose={() => setAction(undefined)}
         />
       )}
     </>
+  );
+}
+
+interface RemovedLinkProps {
+  readonly link: Link;
+  readonly onAction: (action: Action) => void;
+}
+
+/** Offers to create a removed link again. A password is lost with its link: the form requires a new one. */
+function RemovedLink({ link, onAction }: RemovedLinkProps) {
+  const state = useObservable(session);
+  const { description, record } = link;
+  const links = LINK_KINDS.find((kind) => kind.description === description);
+  if (!links || !hasScope(state, `${description.scope}:write`)) return null;
+  return (
+    <div class="note" role="status">
+      <Icon name="history" />
+      <div class="stack-tight">
+        <p>
+          The {resourceLabel(description.name).one} <UntrustedText text={nameOf(link)} /> was removed.
+        </p>
+        <button type="button" class="button" onClick={() => onAction({ kind: 'add', links, from: record })}>
+          Undo
+        </button>
+      </div>
+    </div>
   );
 }
 

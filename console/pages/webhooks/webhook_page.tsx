@@ -3,14 +3,15 @@ import { useState } from 'preact/hooks';
 import { type NewWebhookInput, type Webhook, type WebhookInput, webhooks } from '../../api/admin.ts';
 import { useFetch } from '../../api/use_fetch.ts';
 import { AllOrSomeField, RealmsField, SelectField, TextField } from '../../form/fields.tsx';
-import { type MissingFields, useForm } from '../../form/use_form.ts';
+import { missingSentence } from '../../form/rules.ts';
+import { type BrokenRules, useForm } from '../../form/use_form.ts';
 import type { PageProps } from '../../layout/page.tsx';
 import { href } from '../../layout/router.ts';
 import { CopyButton, Identifier } from '../../parts/copy.tsx';
 import { FormActions } from '../../parts/dialog.tsx';
 import { Fact } from '../../parts/facts.tsx';
 import { ProblemNote } from '../../parts/notices.tsx';
-import { resourceLabel } from '../../parts/resource_labels.ts';
+import { eventLabel } from '../../parts/resource_labels.ts';
 import { UntrustedText } from '../../parts/untrusted_text.tsx';
 import type { FormProps, Kind } from '../managed/kind.ts';
 import { ManagedPage, RealmsFact } from '../managed/managed_page.tsx';
@@ -21,6 +22,7 @@ export const WEBHOOK: Kind<WebhookInput, NewWebhookInput> = {
   title: 'Webhook',
   home: { label: 'Webhooks', href: href('webhooks') },
   collection: webhooks,
+  hasSecret: () => true,
   blank: {
     name: '',
     url: '',
@@ -94,7 +96,7 @@ function WebhookFacts({ webhook }: { readonly webhook: Webhook }) {
         ) : (
           <ul>
             {events.map((event) => (
-              <li key={event}>{eventWords(event)}</li>
+              <li key={event}>{eventLabel(event)}</li>
             ))}
           </ul>
         )}
@@ -116,9 +118,9 @@ function WebhookFacts({ webhook }: { readonly webhook: Webhook }) {
 /** The form of a webhook target. */
 function WebhookForm({ initial, verb, save, onCancel }: FormProps<WebhookInput, NewWebhookInput>) {
   const [from, setFrom] = useState<NewWebhookInput['from']>('present');
-  const { input, change, errorOf, problem, isBusy, send, form } = useForm({
+  const { input, change, sentenceOf, problem, isBusy, send, form } = useForm({
     initial,
-    missingOf: missingWebhookFields,
+    brokenRulesOf: brokenWebhookRules,
     save: (webhook) => save({ ...webhook, from }),
   });
   return (
@@ -126,14 +128,14 @@ function WebhookForm({ initial, verb, save, onCancel }: FormProps<WebhookInput, 
       <TextField
         label="Name"
         value={input.name}
-        error={errorOf('name')}
+        error={sentenceOf('name', WEBHOOK.labels.name)}
         isRequired
         onText={(name) => change({ name })}
       />
       <TextField
         label="URL"
         value={input.url}
-        error={errorOf('url')}
+        error={sentenceOf('url', WEBHOOK.labels.url)}
         hint="For example https://search.example/hooks/authrealm. Changes are sent there by POST."
         inputMode="url"
         isRequired
@@ -141,12 +143,12 @@ function WebhookForm({ initial, verb, save, onCancel }: FormProps<WebhookInput, 
       />
       <EventsField
         events={input.events}
-        error={errorOf('events')}
+        error={sentenceOf('events', WEBHOOK.labels.events)}
         onEvents={(events) => change({ events })}
       />
       <RealmsField
         realms={input.realms}
-        error={errorOf('realms')}
+        error={sentenceOf('realms', WEBHOOK.labels.realms)}
         onRealms={(realms) => change({ realms })}
       />
       <div class="field">
@@ -163,7 +165,7 @@ function WebhookForm({ initial, verb, save, onCancel }: FormProps<WebhookInput, 
       <TextField
         label="Maximum events per message"
         value={Number.isNaN(input.events_max) ? '' : String(input.events_max)}
-        error={errorOf('events_max')}
+        error={sentenceOf('events_max', WEBHOOK.labels.events_max)}
         hint={`1 to ${SCHEMA.limits.webhookEventsMax}. With 1, each message is a single event; otherwise it is a list, which suits a high rate of writes.`}
         inputMode="numeric"
         isRequired
@@ -172,7 +174,7 @@ function WebhookForm({ initial, verb, save, onCancel }: FormProps<WebhookInput, 
       <TextField
         label="Skip changes made by this client"
         value={input.skipped_client ?? ''}
-        error={errorOf('skipped_client')}
+        error={sentenceOf('skipped_client', WEBHOOK.labels.skipped_client)}
         hint="The ID of a client that both writes here and receives messages at this target."
         onText={(text) => change({ skipped_client: text.trim() === '' ? null : text.trim() })}
       />
@@ -193,20 +195,14 @@ function WebhookForm({ initial, verb, save, onCancel }: FormProps<WebhookInput, 
   );
 }
 
-function missingWebhookFields({
-  name,
-  url,
-  events,
-  realms,
-  events_max: maximum,
-}: WebhookInput): MissingFields {
+function brokenWebhookRules({ name, url, events, realms, events_max: maximum }: WebhookInput): BrokenRules {
   const isNumber = Number.isInteger(maximum) && maximum >= 1 && maximum <= SCHEMA.limits.webhookEventsMax;
   return {
-    ...(name.trim() === '' ? { name: 'This field is required' } : {}),
-    ...(url === '' ? { url: 'This field is required' } : {}),
-    ...(events.length === 0 ? { events: 'Select at least one, or choose every event' } : {}),
-    ...(realms.length === 0 ? { realms: 'Select at least one, or choose all' } : {}),
-    ...(isNumber ? {} : { events_max: `A whole number from 1 to ${SCHEMA.limits.webhookEventsMax}` }),
+    ...(name.trim() === '' ? { name: missingSentence('Name') } : {}),
+    ...(url === '' ? { url: missingSentence('URL') } : {}),
+    ...(events.length === 0 ? { events: 'Select at least one event, or choose every event.' } : {}),
+    ...(realms.length === 0 ? { realms: 'Select at least one realm, or choose all.' } : {}),
+    ...(isNumber ? {} : { events_max: `Enter a whole number from 1 to ${SCHEMA.limits.webhookEventsMax}.` }),
   };
 }
 
@@ -245,7 +241,7 @@ function EventsField({ events, error, onEvents }: EventsFieldProps) {
                     )
                   }
                 />
-                {eventWords(event)}
+                {eventLabel(event)}
               </label>
             ))}
           </div>
@@ -254,10 +250,4 @@ function EventsField({ events, error, onEvents }: EventsFieldProps) {
       )}
     </AllOrSomeField>
   );
-}
-
-/** `user-authentication-info.updated` is `user updated`. */
-function eventWords(event: string): string {
-  const dot = event.lastIndexOf('.');
-  return `${resourceLabel(event.slice(0, dot)).one} ${event.slice(dot + 1)}`;
 }

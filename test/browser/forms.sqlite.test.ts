@@ -1,0 +1,194 @@
+import { describe, expect, test } from 'bun:test';
+import type { Page } from 'playwright-core';
+import { expectNoErrors, expectNoErrorsInAnyView, openSignedIn, READ_SCOPE } from './console_session.ts';
+import { openShop } from './open_console.ts';
+import { pagePaths } from './page_paths.ts';
+
+/** What forms say and keep: required fields, typed values, duplicates, secrets. */
+
+const { service, shop } = await openShop();
+const ADMIN = `${READ_SCOPE} admin`;
+const SUBJECT = 'auth0|5f7c8ec7c33c6c004bbafe82';
+
+const press = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).click();
+
+describe('a link form', () => {
+  test('a link form asks for the profile first, and copies its issuer', async () => {
+    const window = await openSignedIn(service, pagePaths(shop).user);
+    const { page } = window;
+    await press(page, 'Add OIDC link');
+    const labels = await page.getByRole('dialog').locator('label').allInnerTexts();
+    expect(labels).toEqual(['OIDC profile', 'Subject', 'Issuer']);
+    await press(page, 'Create');
+    for (const words of ['Choose the OIDC profile.', 'Enter the subject.', 'Enter the issuer.']) {
+      await page.locator('.field-error').filter({ hasText: words }).waitFor();
+    }
+    await page.locator('[name=oidc_profile_id]:focus').waitFor();
+    await expectNoErrorsInAnyView(window);
+    await page.getByLabel('OIDC profile').selectOption({ label: 'Partner portal' });
+    expect(await page.getByLabel('Issuer').inputValue()).toBe('https://partners.example.org');
+    await page.getByLabel('OIDC profile').selectOption({ label: 'Company login' });
+    expect(await page.getByLabel('Issuer').inputValue()).toBe('https://login.example.com');
+    await window.close();
+  });
+
+  test('choosing a profile does not overwrite a typed issuer', async () => {
+    const window = await openSignedIn(service, pagePaths(shop).user);
+    const { page } = window;
+    await press(page, 'Add OIDC link');
+    await page.getByLabel('Issuer').fill('https://typed.example');
+    await page.getByLabel('OIDC profile').selectOption({ label: 'Partner portal' });
+    expect(await page.getByLabel('Issuer').inputValue()).toBe('https://typed.example');
+    await page.getByText('The selected profile has https://partners.example.org.').waitFor();
+    await page.getByLabel('Issuer').fill('');
+    await page.getByLabel('OIDC profile').selectOption({ label: 'Company login' });
+    expect(await page.getByLabel('Issuer').inputValue()).toBe('https://login.example.com');
+    await expectNoErrors(window);
+    await window.close();
+  });
+
+  test('a duplicate link leads to the user that has it, if this session may read it', async () => {
+    const add = async (scope: string) => {
+      const window = await openSignedIn(service, pagePaths(shop).strange, { scope });
+      const { page } = window;
+      await press(page, 'Add OIDC link');
+      await page.getByLabel('OIDC profile').selectOption({ label: 'Company login' });
+      await page.getByLabel('Subject').fill(SUBJECT);
+      await press(page, 'Create');
+      await page.getByText('Subject must be unique in the realm, together with issuer.').waitFor();
+      await window.expectError(/status of 422/);
+      return window;
+    };
+    const reads = 'realms:read profiles:read users:read';
+    const window = await add(`${reads} oidc-profile-infos:read oidc-profile-infos:write`);
+    await expectNoErrorsInAnyView(window);
+    await window.page.getByRole('dialog').getByRole('link', { name: 'Jane Doe' }).click();
+    await window.page.getByRole('heading', { name: 'Jane Doe', level: 1 }).waitFor();
+    expect(await window.page.getByRole('dialog').count()).toBe(0);
+    await window.close();
+
+    const blind = await add(`${reads} oidc-profile-infos:write`);
+    await blind.page.waitForLoadState('networkidle');
+    expect(await blind.page.getByRole('dialog').innerText()).not.toContain('Jane Doe');
+    await expectNoErrors(blind);
+    await blind.close();
+  });
+
+  test('a removed link can be created again with its values', async () => {
+    const window = await openSignedIn(service, pagePaths(shop).user);
+    const { page } = window;
+    const link = page.getByRole('article', { name: `OIDC link ${SUBJECT}` });
+    await press(page, `Remove ${SUBJECT}`);
+    await press(page, 'Remove');
+    await link.waitFor({ state: 'detached' });
+    await expectNoErrors(window);
+    await press(page, 'Undo');
+    expect(await page.getByLabel('Subject').inputValue()).toBe(SUBJECT);
+    await press(page, 'Create');
+    await link.waitFor();
+    await page.getByRole('button', { name: 'Undo' }).waitFor({ state: 'detached' });
+    await expectNoErrors(window);
+    await window.close();
+  });
+});
+
+describe('names', () => {
+  const SCRIPTS = { Latin: 'ä', Cyrillic: 'Ж', Han: '王', Arabic: 'ب', Deseret: '𐐀' } as const;
+
+  test.each(Object.entries(SCRIPTS))(
+    'a name of 255 characters in %s script is stored and shown, one of 256 is refused in the form',
+    async (script, letter) => {
+      const window = await openSignedIn(service, pagePaths(shop).users);
+      const { page } = window;
+      await press(page, 'New user');
+      await page.getByLabel('Name', { exact: true }).fill(letter.repeat(256));
+      await page.getByLabel('Email').fill(`${script}@example.com`);
+      await press(page, 'Create');
+      await page.getByText('Enter at most 255 characters; these are 256.').waitFor();
+      await page.getByLabel('Name', { exact: true }).fill(letter.repeat(255));
+      await press(page, 'Create');
+      await page.getByText('No links yet').waitFor();
+      expect(await page.getByRole('heading', { level: 1 }).innerText()).toBe(letter.repeat(255));
+      await expectNoErrorsInAnyView(window);
+      await window.goto('#/changes');
+      await page.getByText(letter.repeat(255)).first().waitFor();
+      await expectNoErrorsInAnyView(window);
+      await window.close();
+    },
+  );
+
+  test('two users with one name are told apart by their e-mail addresses in the list', async () => {
+    const token = await service.token('users:write');
+    const path = `/v2/authentication-realms/${shop.realm}/user-authentication-info`;
+    for (const email of ['kim.first@example.com', 'kim.second@example.com']) {
+      const data = { type: 'user_authentication_info', name: 'Kim Lee', email };
+      expect((await service.post(path, token, { data })).status).toBe(201);
+    }
+    const window = await openSignedIn(service, pagePaths(shop).users);
+    const { page } = window;
+    await page.getByRole('link', { name: 'Kim Lee' }).filter({ hasText: 'kim.second@example.com' }).click();
+    await page.getByRole('heading', { name: 'Kim Lee', level: 1 }).waitFor();
+    await page.getByText('kim.second@example.com').first().waitFor();
+    await expectNoErrors(window);
+    await window.close();
+  });
+});
+
+describe('clients', () => {
+  test('the dialog of a new secret stays open until its button is pressed', async () => {
+    const window = await openSignedIn(service, '#/clients', { scope: ADMIN });
+    const { page } = window;
+    await press(page, 'New client');
+    await page.getByLabel('Name').fill('Keeps its secret');
+    await page.getByLabel('users:read').check();
+    await press(page, 'Create');
+    const dialog = page.getByRole('dialog', { name: 'Secret of this client' });
+    const secret = await dialog.locator('code').nth(1).innerText();
+    expect(secret).toStartWith('ars_');
+    for (let turn = 0; turn < 4; turn += 1) await page.keyboard.press('Escape');
+    await expectNoErrorsInAnyView(window);
+    expect(await dialog.locator('code').nth(1).innerText()).toBe(secret);
+    expect(await dialog.getByRole('button', { name: 'Close' }).count()).toBe(0);
+    await dialog.getByRole('button', { name: 'I have stored it' }).click();
+    await dialog.waitFor({ state: 'detached' });
+    await expectNoErrors(window);
+    await window.close();
+  });
+
+  test('a public client is created with named realms and a rate, and offers no new secret', async () => {
+    const window = await openSignedIn(service, '#/clients', { scope: ADMIN });
+    const { page } = window;
+    await press(page, 'New client');
+    await page.getByLabel('Name').fill('The storefront');
+    await page.getByLabel('users:read').check();
+    await page.getByLabel('Public, without a secret').check();
+    // What a public client cannot have is neither offered nor kept.
+    expect(await page.getByLabel('users:read').count()).toBe(0);
+    await press(page, 'Create');
+    await page.getByText('Select at least one scope.').waitFor();
+    await page.getByText('Select at least one realm.').waitFor();
+    await page.getByLabel('profiles:read').check();
+    await page.getByLabel('Buyer Organization').check();
+    await page.getByLabel('Requests per address').fill('many');
+    await press(page, 'Create');
+    await page.getByText('Enter requests and seconds, such as 60/60.').waitFor();
+    await expectNoErrorsInAnyView(window);
+    await page.getByLabel('Requests per address').fill('30/60');
+    await press(page, 'Create');
+    await page.getByRole('heading', { name: 'The storefront', level: 1 }).waitFor();
+    await page.getByText('none: this client is public').waitFor();
+    await page.getByText('30 requests in 60 seconds from each address').waitFor();
+    expect(await page.getByRole('button', { name: 'New secret' }).count()).toBe(0);
+    await expectNoErrorsInAnyView(window);
+
+    await press(page, 'Edit');
+    await page.getByLabel('Requests per address').fill('45/60');
+    await press(page, 'Save');
+    await page.getByText('45 requests in 60 seconds from each address').waitFor();
+    await window.goto('#/clients');
+    const row = page.getByRole('link', { name: 'The storefront' });
+    await row.filter({ hasText: 'public' }).filter({ hasText: '45 requests in 60 seconds' }).waitFor();
+    await expectNoErrorsInAnyView(window);
+    await window.close();
+  });
+});
