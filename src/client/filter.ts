@@ -56,6 +56,11 @@ export function contains<F extends string>(field: F, value: string): FilterTerm<
   return pattern(field, value, ['*', '*']);
 }
 
+/** Each word of this value begins a word of the attribute `text`, in any letter case. */
+export function matches<F extends string>(field: F, value: string): FilterTerm<F> {
+  return term('match', field, [quoted(value)]);
+}
+
 /** The attribute is less than this value: a timestamp in ISO 8601, or an ID. */
 export function below<F extends string>(field: F, value: string): FilterTerm<F> {
   return term('lt', field, [quoted(value)]);

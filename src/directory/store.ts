@@ -187,15 +187,21 @@ export interface RealmSearch {
   readonly filter: ParsedFilter;
   /** Only these realms; undefined for all. */
   readonly only: readonly Uuid[] | undefined;
-  /** Only realms after this one. */
+  /** Only realms after this one, */
   readonly after: Uuid | undefined;
+  /** and the records of that realm after this one. */
+  readonly afterId?: Uuid | undefined;
   readonly limit: number;
+  /** Whether the number of all matches is wanted. */
+  readonly isCounted?: boolean | undefined;
 }
 
 export interface RealmSearchPage {
   readonly items: readonly KeyedRecord[];
   /** The last realm that was searched; undefined if all were. */
   readonly through: Uuid | undefined;
+  /** The number of all matches, if it was wanted. */
+  readonly total?: number;
 }
 
 /** A record with its key. */
@@ -271,8 +277,9 @@ export interface Store {
   find(resource: Resource, realm: Uuid, lookup: LookupKey): MaybePromise<KeyedRecord | undefined>;
 
   /**
-   * Searches the records of all realms, in the order of realms. By a member with a hash column it is one statement over an index
-   * without the realm; by any other it does not run where lookups run, and rejects with Fault `overloaded` if too many wait.
+   * Searches the records of all realms, in the order of realms. Without a filter it lists them. By a member with a hash column it is
+   * one statement over an index without the realm; any other search does not run where lookups run, and rejects with Fault
+   * `overloaded` if too many wait.
    */
   searchRealms(resource: Resource, search: RealmSearch): MaybePromise<RealmSearchPage>;
 

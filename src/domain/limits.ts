@@ -250,7 +250,9 @@ export const LIMITS = Object.freeze({
   filterAlternativesMax: 4,
   /** Values of one `in` of a filter. With more, 400. */
   filterValuesMax: 100,
-  /** Realms searched by one request for all realms by an ID, a name or an e-mail address. The answer names the realm to continue after. */
+  /** Words of one `match` of a filter. With more, 400. */
+  filterWordsMax: 16,
+  /** Realms searched by one request for all realms by an ID, or by `eq` or `like` of a name or an e-mail address. The answer names the realm to continue after. */
   searchRealmsMax: 1_000,
   /** Levels of nesting of a JSON body. A deeper one is answered 400. */
   bodyDepthMax: 64,

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { Filterable } from './filter/filter.ts';
 import { mappingPrefix } from './mapping_prefix.ts';
 import { password, passwordHash } from './password.ts';
 import { annotate, type Resource, reference, resource } from './resource.ts';
@@ -119,6 +120,13 @@ export const passwordProfile = resource({
   unique: [],
 });
 
+/** The names and the e-mail address of a user, by the beginnings of their words. */
+const USER_TEXT = {
+  compared: 'words',
+  operators: ['match'],
+  members: ['name', 'email', 'given_name', 'middle_name', 'family_name'],
+} as const satisfies Filterable;
+
 export const user = resource({
   name: 'user-authentication-info',
   number: 4,
@@ -139,14 +147,16 @@ export const user = resource({
     family_name: { compared: 'folded', operators: ['eq', 'in', 'like', 'ilike', 'is_null'] },
     created_at: { compared: 'instant', operators: ['eq', 'gt', 'ge', 'lt', 'le'] },
     updated_at: { compared: 'instant', operators: ['eq', 'gt', 'ge', 'lt', 'le'] },
+    text: USER_TEXT,
   },
   searchAllRealms: {
     filterables: {
       id: { compared: 'identifier', operators: ['eq'] },
       name: { compared: 'folded', operators: ['eq', 'like'] },
       email: { compared: 'folded', operators: ['eq', 'like'] },
+      text: USER_TEXT,
     },
-    by: [['id'], ['email'], ['name']],
+    by: [['id'], ['email'], ['name'], ['text']],
   },
   summary: 'A user of the realm.',
   members: {
@@ -247,8 +257,9 @@ export const passwordProfileInfo = resource({
     filterables: {
       id: { compared: 'identifier', operators: ['eq'] },
       username: { compared: 'folded', operators: ['eq'] },
+      text: { compared: 'words', operators: ['match'], members: ['username'] },
     },
-    by: [['id'], ['username']],
+    by: [['id'], ['username'], ['text']],
   },
   summary: 'The link between a user and a username with a password.',
   members: {

@@ -28,6 +28,7 @@ export interface Dialect {
   /** Whether the engine returns 64-bit numbers as text. */
   readonly returnsLongsAsText: boolean;
   readonly lists: ListDialect;
+  readonly words: WordDialect;
   /** Row locks, to append to a select. */
   readonly rowLocks: RowLocks;
   /**
@@ -36,6 +37,24 @@ export interface Dialect {
    */
   readonly lockClocks: string | undefined;
   readonly clockOrder: ClockOrder;
+}
+
+/** How records are found by the beginnings of their words. */
+export interface WordDialect {
+  /** SQL for the words of these members of a resource: what `match` searches. */
+  readonly source: (resource: Resource, members: readonly string[]) => string;
+  /** SQL for whether a record has words that begin with these. */
+  readonly match: (source: string, words: readonly string[]) => string;
+  readonly values: (words: readonly string[]) => readonly string[];
+  /** For an engine that has no statistics; undefined for others. */
+  readonly broad: BroadWords | undefined;
+}
+
+/** A search for words that many records have: it reads the records in their order, and checks each. */
+export interface BroadWords {
+  /** Selects `n`, the number of words that begin with the first of these, counted up to `most`. */
+  readonly probe: (source: string, words: readonly string[], most: number) => string;
+  readonly match: WordDialect['match'];
 }
 
 /** IDs in the log, which are 16 bytes in every engine. */

@@ -11,6 +11,7 @@ import {
   eq,
   type FilterTerm,
   isNull,
+  matches,
   oneOf,
   rawFilter,
   startsWith,
@@ -212,6 +213,8 @@ describe('lists', () => {
     const both = allOf(startsWith('name', 'star'), endsWith('name', 'light'), isNull('given_name'));
     const found = await everything(directory.users.list(realm.key, { filter: both }));
     expect(found.map(({ name }) => name)).toEqual(['starlight']);
+    const begun = await everything(directory.users.list(realm.key, { filter: matches('text', 'starl') }));
+    expect(begun.map(({ name }) => name)).toEqual(['starlight']);
     const later = allOf(above('created_at', '2999-01-01'), eq('name', 'starlight'));
     expect(await everything(directory.users.list(realm.key, { filter: later }))).toEqual([]);
   });

@@ -238,6 +238,7 @@ describe('docs/filters.md', () => {
     exact: 'exactly',
     instant: 'as instants',
     identifier: 'as identifiers',
+    words: 'by words',
   } as const;
   const described: readonly [string, Filterables | undefined][] = [
     [user.collection, user.filterables],
@@ -282,6 +283,7 @@ describe('docs/filters.md', () => {
       'filterTermsMax',
       'filterAlternativesMax',
       'filterValuesMax',
+      'filterWordsMax',
     ] as const) {
       const row = rows.find(([, , third]) => marked(third)[0] === name);
       expect(row?.[1]).toStartWith(` ${LIMITS[name].toLocaleString('en-US')} `);

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import type { Uuid } from '../../src/domain/id.ts';
+import { NIL_UUID, type Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { oidcProfileInfo, realm, user } from '../../src/domain/resources.ts';
 import {
@@ -161,6 +161,13 @@ describe('search in all realms', () => {
     [USERS, '(eq(name,a)|eq(name,b))'],
     [USERS, 'in(email,a,b)'],
     [USERS, 'gt(created_at,2020-01-01)'],
+    [USERS, 'match(text,j)'],
+    [USERS, 'match(text,"\\*")'],
+    [USERS, 'match(text,"-- .")'],
+    [USERS, 'match(text,a1 b2 c3 d4 e5 f6 g7 h8 i9 j1 k2 l3 m4 n5 o6 p7 q8)'],
+    [USERS, 'match(name,jane)'],
+    [USERS, 'match(text,jane):eq(name,jane)'],
+    [OIDC, 'match(text,auth0)'],
     [OIDC, `eq(issuer,"${ISSUER}")`],
     [OIDC, `(eq(issuer,"${ISSUER}")|eq(subject,a))`],
     [OIDC, 'eq(subject,a):eq(subject,b)'],
@@ -179,7 +186,8 @@ describe('search in all realms', () => {
     const answer = await service.post(`/v2/${USERS}/search`, token, { filter: 'like(email,*jane)' });
     const [id, ...others] = ['id', 'email', 'name'].map((member) => `eq(${member},…)`);
     const prefixes = ['email', 'name'].map((member) => ` or like(${member},…*) with 2 characters or more`);
-    const filters = [id, ...others.map((other, at) => `${other}${prefixes[at]}`)].join('; ');
+    const text = 'match(text,…) with a word of 2 characters or more, or match(text,*)';
+    const filters = [id, ...others.map((other, at) => `${other}${prefixes[at]}`), text].join('; ');
     expect((await errorsOf(answer))[0]?.detail).toBe(`filter: must be one of: ${filters}`);
   });
 
@@ -190,6 +198,10 @@ describe('search in all realms', () => {
     [{ filter: 'eq(name,a)', page: { limit: 0 } }, '/page/limit'],
     [{ filter: 'eq(name,a)', page: { limit: 101 } }, '/page/limit'],
     [{ filter: 'eq(name,a)', page: { after_realm: 'none' } }, '/page/after_realm'],
+    [{ filter: 'eq(name,a)', page: { after_id: NIL_UUID } }, '/page/after_id'],
+    [{ filter: 'match(text,*)', page: { total: 1 } }, '/page/total'],
+    [{ filter: 'match(text,*)', realms: [] }, '/realms'],
+    [{ filter: 'match(text,*)', realms: ['none'] }, '/realms/0'],
     [{ filter: 'eq(name,a)', page: [] }, '/page'],
   ])('search is 400 for the body %j, with the pointer', async (body, pointer) => {
     const answer = await service.post(`/v2/${USERS}/search`, token, body);

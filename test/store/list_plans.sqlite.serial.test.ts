@@ -85,7 +85,7 @@ const filterOf = (resource: Resource, text: string | undefined) =>
 
 /** The list plan of a case, and the query plan of each of its statements. */
 function planOf({ resource, depth, filter: text, sort = NEWEST, only }: ListCase, narrowed?: ParsedFilter) {
-  const table = listTable(resource, sqliteStatements(resource), indexesOf(db, resource.table));
+  const table = listTable(resource, sqliteStatements(resource), indexesOf(db, resource.table), SQLITE);
   const filter = narrowed ?? filterOf(resource, text);
   const { text: where } = clauseOf(filter, table.columnOf, SQLITE);
   const plan = planList(table, { depth, filter, hasOnly: only === true, sort, where }, SQLITE.lists);

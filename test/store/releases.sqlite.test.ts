@@ -111,6 +111,15 @@ for (const release of releases)
         const page = (await found.json()) as { data: { id: string }[] };
         expect(page.data.map((item) => item.id)).toEqual([id]);
       }
+      const word = await fetch(`${url}/v2/user-authentication-info/search`, {
+        method: 'POST',
+        headers: { ...headers, 'Content-Type': 'application/json' },
+        body: JSON.stringify({ filter: 'match(text,doe ja)' }),
+      });
+      const users = lines.filter(({ type }) => type === 'user_authentication_info');
+      expect(((await word.json()) as { data: { id: string }[] }).data.map(({ id }) => id)).toEqual(
+        users.map(({ id }) => id),
+      );
       expect(await service.stop()).toBe(0);
       // Its log has no values.
       const verified = await verifyCleanRecords(sqliteAt(path));

@@ -46,6 +46,8 @@ export async function createErasureFixture(): Promise<ErasureFixture> {
   const texts = [
     ...[name, `Given ${unique}`, `old-${unique}@example.com`, `new-${unique}@example.com`],
     ...[`subject|${unique}`, `User-${unique}`],
+    // As an index of words stores it.
+    unique.slice(-12),
   ];
   return {
     database: service.database,

@@ -14,6 +14,7 @@ export const ATTRIBUTES = {
   created_at: { compared: 'instant', operators: ORDERED },
   issuer: { compared: 'exact', operators: ['eq', 'in'] },
   subject: { compared: 'exact', operators: ['eq', 'in', 'is_null'] },
+  text: { compared: 'words', operators: ['match'], members: ['name', 'email'] },
 } as const satisfies Filterables;
 
 export const parse = (text: string): ParsedFilter => parseFilter(text, ATTRIBUTES);
@@ -50,6 +51,12 @@ export const range = (sides: object) => ({
   member: 'created_at',
   compared: 'instant',
   ...sides,
+});
+const words = (...values: string[]) => ({
+  kind: 'words',
+  member: 'text',
+  members: ['name', 'email'],
+  words: values,
 });
 const instant = (at: string) => [
   [{ kind: 'one_of', member: 'created_at', compared: 'instant', values: [Date.parse(at)] }],
@@ -99,6 +106,10 @@ export const VALID_FILTERS: readonly [text: string, filter: unknown][] = [
   ['like(name,Müller*)', [[pattern('prefix', 'müller')]]],
   ['like(name,100%_*)', [[pattern('prefix', '100%_')]]],
   ['like(name,a\\*)', [[pattern('prefix', 'a\\')]]],
+  ['match(text,Doe)', [[words('doe')]]],
+  ['match(text,*)', []],
+  ['(eq(name,a)|match(text,*)):eq(name,b)', [[name('b')]]],
+  [`match(text,'J. d’ÉLAN-o\\'x@y jan j')`, [[words('élan', 'jan', 'j', 'd', 'o', 'x', 'y')]]],
   [`is_null('given_name')`, [[{ kind: 'absent', member: 'given_name' }]]],
   ['is_null( given_name )', [[{ kind: 'absent', member: 'given_name' }]]],
   [`eq(id,${ID})`, [[{ kind: 'one_of', member: 'id', compared: 'identifier', values: [ID.toLowerCase()] }]]],
@@ -130,9 +141,9 @@ export const VALID_FILTERS: readonly [text: string, filter: unknown][] = [
 ];
 
 const NO_OPERATOR = 'an operator was expected';
-const UNKNOWN_OPERATOR = 'the operator must be one of eq, in, like, ilike, lt, le, gt, ge, is_null';
+const UNKNOWN_OPERATOR = 'the operator must be one of eq, in, like, ilike, match, lt, le, gt, ge, is_null';
 const UNKNOWN_ATTRIBUTE =
-  'the attribute must be one of id, name, email, given_name, created_at, issuer, subject';
+  'the attribute must be one of id, name, email, given_name, created_at, issuer, subject, text';
 const NO_BRACKET = '"(" was expected';
 const NO_ATTRIBUTE = 'an attribute was expected';
 const NO_COMMA = '"," was expected';
@@ -229,6 +240,16 @@ export const INVALID_FILTERS: readonly [text: string, character: number, rule: s
   ['like(subject,x*)', 1, operatorOf('subject')],
   ['like(created_at,2018*)', 1, operatorOf('created_at')],
   ['is_null(id)', 1, operatorOf('id')],
+  ['eq(text,x)', 1, operatorOf('text')],
+  ['match(name,x)', 1, operatorOf('name')],
+  ['match(text,x,y)', 13, oneValue('match')],
+  ['match(text,"-- .")', 12, 'a word was expected'],
+  ['match(text,\u200b)', 12, INVISIBLE],
+  [
+    `match(text,${Array.from({ length: 17 }, (_, at) => `w${at}`).join(' ')})`,
+    12,
+    'match takes at most 16 words',
+  ],
   ['like(name,a*b)', 11, WILDCARD],
   ['like(name,**)', 11, INVISIBLE],
   ['like(name,*)', 11, INVISIBLE],

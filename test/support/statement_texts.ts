@@ -113,7 +113,7 @@ const READINGS: readonly ListStatement[] = [
  */
 function listTexts(resource: Resource, indexes: IndexCatalog): readonly string[] {
   const line = ancestry(resource);
-  const table = listTable(resource, postgresStatements(resource), indexes.of(resource.table));
+  const table = listTable(resource, postgresStatements(resource), indexes.of(resource.table), POSTGRES);
   const scopes = line.map((_, depth) => line.slice(0, depth)).slice(resource.parent ? 1 : 0);
   return scopes.flatMap((scope) => [
     scopePresenceText(scope, 'null'),

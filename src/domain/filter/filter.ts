@@ -1,5 +1,7 @@
 import { parseUuid } from '../id.ts';
+import { LIMITS } from '../limits.ts';
 import { foldedKey } from '../text/folding.ts';
+import { wordsOf } from '../text/words.ts';
 import {
   type FilterOperator,
   type FilterValue,
@@ -15,18 +17,24 @@ import {
  * - `exact`: code point for code point.
  * - `instant`: as milliseconds since the epoch.
  * - `identifier`: as UUIDs in lower case.
+ * - `words`: by the beginnings of the words of several members, whose folded keys are indexed.
  */
 export type Filterable =
-  | { readonly compared: 'folded'; readonly operators: readonly FilterOperator[] }
-  | { readonly compared: 'exact' | 'instant' | 'identifier'; readonly operators: readonly PlainOperator[] };
+  | { readonly compared: 'folded'; readonly operators: readonly Exclude<FilterOperator, 'match'>[] }
+  | { readonly compared: 'exact' | 'instant' | 'identifier'; readonly operators: readonly PlainOperator[] }
+  | {
+      readonly compared: 'words';
+      readonly operators: readonly ['match'];
+      readonly members: readonly string[];
+    };
 
 /** Patterns match folded keys only. */
-type PlainOperator = Exclude<FilterOperator, 'like' | 'ilike'>;
+type PlainOperator = Exclude<FilterOperator, 'like' | 'ilike' | 'match'>;
 
 /** The attributes of list filters. */
 export type Filterables = Readonly<Record<string, Filterable>>;
 
-type Compared = Filterable['compared'];
+type Compared = Exclude<Filterable['compared'], 'words'>;
 
 /** A parameter of a statement: milliseconds for an instant, otherwise text. */
 export type ComparableValue = string | number;
@@ -62,6 +70,14 @@ export type FilterCondition =
       /** Without wildcards: every `*` is literal. Never empty. */
       readonly text: string;
     }
+  | {
+      readonly kind: 'words';
+      /** The attribute that stands for `members`. */
+      readonly member: string;
+      readonly members: readonly string[];
+      /** Each begins a word of a member. None is empty. */
+      readonly words: readonly string[];
+    }
   | { readonly kind: 'absent'; readonly member: string };
 
 /** An AND of groups; a group is an OR of its conditions, and never empty. */
@@ -72,7 +88,13 @@ export type ParsedFilter = readonly (readonly FilterCondition[])[];
  * rule, never a value.
  */
 export function parseFilter(text: string, filterables: Filterables): ParsedFilter {
-  return parseTerms(text).map((terms) => terms.map((term) => conditionOf(term, text, filterables)));
+  const groups = parseTerms(text).map((terms) => terms.map((term) => conditionOf(term, text, filterables)));
+  return groups.filter((group) => !group.some(isAlwaysTrue));
+}
+
+/** Whether it is `match` of `*`. A filter without the group selects the same records. */
+function isAlwaysTrue(condition: FilterCondition): boolean {
+  return condition.kind === 'words' && condition.words.length === 0;
 }
 
 /**
@@ -110,6 +132,9 @@ function conditionOf(term: ParsedTerm, text: string, filterables: Filterables): 
   // Only is_null has no value.
   if (!value) return { kind: 'absent', member };
   if (operator === 'like' || operator === 'ilike') return patternOf(member, value, text);
+  if (filterable.compared === 'words') {
+    return { kind: 'words', member, members: filterable.members, words: wordsIn(value, text) };
+  }
   const { compared } = filterable;
   if (operator === 'eq' || operator === 'in') {
     const values = term.values.map((each) => finish(each, compared, text));
@@ -136,6 +161,17 @@ function patternOf(member: string, value: FilterValue, text: string): FilterCond
   if (!isOpenBefore && !isOpenAfter) return { kind: 'one_of', member, compared: 'folded', values: [fixed] };
   const part = !isOpenBefore ? 'prefix' : isOpenAfter ? 'infix' : 'suffix';
   return { kind: 'pattern', member, compared: 'folded', part, text: String(fixed) };
+}
+
+/** The searched words; none for `*`. The first is the longest: it matches the fewest records. */
+function wordsIn(value: FilterValue, text: string): readonly string[] {
+  if (value.text === '*' && isWildcard(value, 0)) return [];
+  const words = wordsOf(String(finish(value, 'folded', text)));
+  if (words.length === 0) throw malformedFilter(text, value.at, 'a word was expected');
+  if (words.length > LIMITS.filterWordsMax) {
+    throw malformedFilter(text, value.at, `match takes at most ${LIMITS.filterWordsMax} words`);
+  }
+  return words.toSorted((one, other) => other.length - one.length);
 }
 
 const WILDCARDS =
@@ -169,8 +205,8 @@ const COMPARISONS: Readonly<Record<Compared, Comparison>> = {
 };
 
 /** The value to compare with; undefined for an invalid one. */
-export function comparableValue(text: string, compared: Compared): ComparableValue | undefined {
-  return COMPARISONS[compared].finish(text);
+export function comparableValue(text: string, compared: Filterable['compared']): ComparableValue | undefined {
+  return compared === 'words' ? undefined : COMPARISONS[compared].finish(text);
 }
 
 function finish(written: FilterValue, compared: Compared, text: string): ComparableValue {

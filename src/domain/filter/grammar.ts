@@ -2,7 +2,7 @@ import { Fault } from '../fault.ts';
 import { LIMITS } from '../limits.ts';
 
 /** The operators of filters (docs/filters.md#operators). */
-export const OPERATORS = ['eq', 'in', 'like', 'ilike', 'lt', 'le', 'gt', 'ge', 'is_null'] as const;
+export const OPERATORS = ['eq', 'in', 'like', 'ilike', 'match', 'lt', 'le', 'gt', 'ge', 'is_null'] as const;
 
 export type FilterOperator = (typeof OPERATORS)[number];
 

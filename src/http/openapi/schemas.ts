@@ -264,9 +264,14 @@ const allRealmsMeta = z
         .meta({ description: 'Pass it as `after_realm` to continue; null if no later realm has a match.' }),
       cut: idSchema.nullable().meta({
         description:
-          'The realm with more matches than fit on the page, or null; search that realm for the rest.',
+          'The realm with more matches than fit on the page, or null. Pass it as `after_realm`, with the ID of the last item as ' +
+          '`after_id`, for the rest.',
       }),
     }),
+    results: z
+      .strictObject({ total: count })
+      .optional()
+      .meta({ description: 'The number of all matches, for a request with `page.total`.' }),
   })
   .meta({ id: 'PageEverywhere' });
 

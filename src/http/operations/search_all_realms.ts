@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { KeyedRecord, MaybePromise, RealmSearchPage } from '../../directory/store.ts';
+import type { KeyedRecord, MaybePromise, RealmSearch, RealmSearchPage } from '../../directory/store.ts';
 import { Fault } from '../../domain/fault.ts';
 import { type FilterCondition, type ParsedFilter, parseFilter } from '../../domain/filter/filter.ts';
 import type { Uuid } from '../../domain/id.ts';
@@ -18,22 +18,42 @@ import { authorizeRead, type ListDeps, pageReply } from './lists.ts';
 import { pageAnswer, recordOperation, schemaOf } from './record_operation.ts';
 import { inBody } from './reverse_lookup.ts';
 
+function identifier(of: string) {
+  return z
+    .string()
+    .regex(/^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/, `must be the identifier of ${of}`)
+    .toLowerCase();
+}
+
 /** The body of a search across all realms. */
 const searchRequestSchema = z
   .object({
     filter: z.string().min(1).max(LIMITS.filterBytesMax),
+    realms: z
+      .array(identifier('a realm').meta({ format: 'uuid' }))
+      .min(1)
+      .max(LIMITS.tokenRealmsMax)
+      .optional()
+      .meta({ description: 'Search only these of the realms that the token may read.' }),
     page: z
       .object({
         limit: wholeNumber(1, LIMITS.pageRecordsMax).optional(),
-        after_realm: z
-          .string()
-          .regex(/^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/, 'must be the identifier of a realm')
-          .toLowerCase()
-          .optional()
-          .meta({
-            format: 'uuid',
-            description: 'Continue after this realm: `next` of the previous response.',
-          }),
+        after_realm: identifier('a realm').optional().meta({
+          format: 'uuid',
+          description: 'Continue after this realm: `next` of the previous response.',
+        }),
+        after_id: identifier('a record').optional().meta({
+          format: 'uuid',
+          description:
+            'With `after_realm`: continue in that realm, after this record. For the rest of a realm that was `cut`.',
+        }),
+        total: z.boolean().optional().meta({
+          description: 'Also count the matches. Not with a filter by an ID, a name or an e-mail address.',
+        }),
+      })
+      .refine((page) => page.after_id === undefined || page.after_realm !== undefined, {
+        path: ['after_id'],
+        error: 'needs the realm of that record in after_realm',
       })
       .optional(),
   })
@@ -75,19 +95,32 @@ function searchStage(
 ): Stage {
   const present = itemPresenterOf(resource, { ...context, includesParent: true });
   return async (call) => {
-    const { filter: text, page = {} } = readAllRealmsRequest(call.body ?? '');
+    const { filter: text, realms: requested, page = {} } = readAllRealmsRequest(call.body ?? '');
     const filter = inBody(() => readFilter(text, rules));
     const limit = page.limit ?? pageLength;
     const { realms } = call.principal as Principal;
-    const only = realms === '*' ? undefined : [...realms];
-    const searchAfter = (after: Uuid | undefined, count: number) =>
-      store.searchRealms(resource, { filter, only, after, limit: count });
-    const found = await pageOfRealms(searchAfter, page.after_realm as Uuid | undefined, limit);
+    const only = realmsOf(realms, requested);
+    const searchAfter = (position: SearchPosition) =>
+      store.searchRealms(resource, { filter, only, ...position });
+    const found = await pageOfRealms(searchAfter, page, limit);
     const items = found.items.map(({ record, key }) => present(record, key)).join(',');
-    const meta = JSON.stringify({ page: { limit }, realms: { next: found.next, cut: found.cut } });
+    const { next, cut, total } = found;
+    const results = total === undefined ? {} : { results: { total } };
+    const meta = JSON.stringify({ page: { limit }, realms: { next, cut }, ...results });
     return pageReply(call, `{"data":[${items}],"meta":${meta},${NO_LINKS}}`);
   };
 }
+
+/** The realms that are searched; undefined for all. */
+function realmsOf(
+  allowed: Principal['realms'],
+  requested: readonly string[] | undefined,
+): readonly Uuid[] | undefined {
+  if (allowed === '*') return requested as readonly Uuid[] | undefined;
+  return [...allowed].filter((realm) => !requested || requested.includes(realm));
+}
+
+type SearchPosition = Pick<RealmSearch, 'after' | 'afterId' | 'limit' | 'isCounted'>;
 
 interface RealmsPage {
   readonly items: readonly KeyedRecord[];
@@ -95,20 +128,31 @@ interface RealmsPage {
   readonly next: Uuid | null;
   /** The last realm of the page, if it has more matches than fit; otherwise null. */
   readonly cut: Uuid | null;
+  readonly total: number | undefined;
 }
 
 async function pageOfRealms(
-  searchAfter: (after: Uuid | undefined, count: number) => MaybePromise<RealmSearchPage>,
-  after: Uuid | undefined,
+  searchAfter: (position: SearchPosition) => MaybePromise<RealmSearchPage>,
+  { after_realm, after_id, total: isCounted }: NonNullable<AllRealmsRequest['page']>,
   limit: number,
 ): Promise<RealmsPage> {
-  const { items: found, through = null } = await searchAfter(after, limit + 1);
+  const [after, afterId] = [after_realm, after_id] as (Uuid | undefined)[];
+  const {
+    items: found,
+    through = null,
+    total,
+  } = await searchAfter({
+    after,
+    afterId,
+    limit: limit + 1,
+    isCounted,
+  });
   const items = found.slice(0, limit);
   const [last, further] = [items.at(-1)?.key[0] ?? null, found[limit]?.key[0]];
-  if (last === null || further === undefined) return { items, next: through, cut: null };
-  if (further !== last) return { items, next: last, cut: null };
-  const later = await searchAfter(last, 1);
-  return { items, next: later.items.length > 0 || later.through ? last : null, cut: last };
+  if (last === null || further === undefined) return { items, next: through, cut: null, total };
+  if (further !== last) return { items, next: last, cut: null, total };
+  const later = await searchAfter({ after: last, limit: 1 });
+  return { items, next: later.items.length > 0 || later.through ? last : null, cut: last, total };
 }
 
 const NO_LINKS = '"links":{"current":null,"first":null,"last":null,"next":null,"prev":null}';
@@ -130,14 +174,15 @@ function readFilter(text: string, { filterables, by }: LookupRules): ParsedFilte
   const filter = parseFilter(text, filterables);
   const members = filter.flat().map(({ member }) => member);
   const isNarrowed = filter.every((group) => group.length === 1 && group.every(isIndexed));
-  if (isNarrowed && by.some((set) => areSame(set, members))) return filter;
+  if (isNarrowed && (filter.length === 0 || by.some((set) => areSame(set, members)))) return filter;
   throw new Fault('invalid_query', [
     { field: 'filter', rule: `must be one of: ${filterForms({ filterables, by })}` },
   ]);
 }
 
-/** Whether an index answers the condition: it names a value, or a prefix of two characters or more. */
+/** Whether an index answers the condition: it names a value, or a prefix or a word of two characters or more. */
 function isIndexed(condition: FilterCondition): boolean {
+  if (condition.kind === 'words') return (condition.words[0] ?? '').length >= 2;
   return condition.kind !== 'pattern' || (condition.part === 'prefix' && condition.text.length >= 2);
 }
 
@@ -149,6 +194,8 @@ function areSame(one: readonly string[], other: readonly string[]): boolean {
 /** The accepted filters of the search, as texts. */
 function filterForms({ filterables, by }: LookupRules): string {
   const written = (member: string) => {
+    if (filterables[member]?.compared === 'words')
+      return `match(${member},…) with a word of 2 characters or more, or match(${member},*)`;
     const isPattern = filterables[member]?.operators.some((operator) => operator === 'like');
     return `eq(${member},…)${isPattern ? ` or like(${member},…*) with 2 characters or more` : ''}`;
   };

@@ -9,19 +9,20 @@ export interface Clause {
   readonly values: readonly ComparableValue[];
 }
 
-/** The column that a condition compares. Throws if the resource has no such member: a bug. */
+/** The column that a condition compares, or the source of its words. Throws if the resource has no such member: a bug. */
 export type ColumnOf = (condition: FilterCondition) => string;
 
 const STAMPS = ['created_at', 'updated_at'] as const;
 
 /** The columns of a resource for filters. */
-export function columnsOf(resource: Resource): ColumnOf {
+export function columnsOf(resource: Resource, { words }: Pick<Dialect, 'words'>): ColumnOf {
   const names = new Map<string, string>([
     ['id', keyColumns(resource).at(-1) ?? 'id'],
     ...STAMPS.map((name): [string, string] => [name, name]),
     ...membersOf(resource).map(({ name }): [string, string] => [name, name]),
   ]);
   return (condition) => {
+    if (condition.kind === 'words') return words.source(resource, condition.members);
     const name = names.get(condition.member);
     if (name === undefined) throw new Error(`${resource.name} has no member of this name to filter by`);
     return 'compared' in condition && condition.compared === 'folded' ? comparedColumn(resource, name) : name;
@@ -32,7 +33,7 @@ export function columnsOf(resource: Resource): ColumnOf {
 export function clauseOf(
   filter: ParsedFilter,
   columns: ColumnOf,
-  dialect: Pick<Dialect, 'position'>,
+  dialect: Pick<Dialect, 'position' | 'words'>,
 ): Clause {
   const values: ComparableValue[] = [];
   let text = '';
@@ -41,7 +42,7 @@ export function clauseOf(
     for (const condition of group) {
       const one = textOf(condition, columns(condition), dialect);
       alternatives = alternatives === '' ? one : `${alternatives} or ${one}`;
-      collectValues(condition, values);
+      collectValues(condition, values, dialect);
     }
     if (group.length > 1) alternatives = `(${alternatives})`;
     text = text === '' ? alternatives : `${text} and ${alternatives}`;
@@ -50,7 +51,11 @@ export function clauseOf(
 }
 
 /** A condition in SQL; `collectValues` adds the values of its placeholders. */
-function textOf(condition: FilterCondition, column: string, { position }: Pick<Dialect, 'position'>): string {
+function textOf(
+  condition: FilterCondition,
+  column: string,
+  { position, words }: Pick<Dialect, 'position' | 'words'>,
+): string {
   switch (condition.kind) {
     case 'one_of':
       return condition.values.length === 1 ? `${column} = ?` : `${column} in (${placeholdersOf(condition)})`;
@@ -65,6 +70,8 @@ function textOf(condition: FilterCondition, column: string, { position }: Pick<D
         return `(length(${column}) >= ? and substr(${column}, length(${column}) + 1 - ?) = ?)`;
       }
       return both(`${column} >= ?`, successor(condition.text) === undefined ? undefined : `${column} < ?`);
+    case 'words':
+      return words.match(column, condition.words);
     case 'absent':
       return `${column} is null`;
   }
@@ -74,7 +81,11 @@ function both(from: string | undefined, to: string | undefined): string {
   return from && to ? `(${from} and ${to})` : (from ?? to ?? 'true');
 }
 
-function collectValues(condition: FilterCondition, into: ComparableValue[]): void {
+function collectValues(
+  condition: FilterCondition,
+  into: ComparableValue[],
+  { words }: Pick<Dialect, 'words'>,
+): void {
   switch (condition.kind) {
     case 'one_of':
       into.push(...condition.values);
@@ -88,6 +99,9 @@ function collectValues(condition: FilterCondition, into: ComparableValue[]): voi
       return;
     case 'pattern':
       into.push(...partsOf(condition));
+      return;
+    case 'words':
+      into.push(...words.values(condition.words));
       return;
     case 'absent':
       return;

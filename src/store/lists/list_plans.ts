@@ -2,7 +2,7 @@ import type { Sort } from '../../directory/store.ts';
 import type { FilterCondition, ParsedFilter } from '../../domain/filter/filter.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { ancestry, keyColumns, type Resource } from '../../domain/resource.ts';
-import type { ListDialect } from '../dialect.ts';
+import type { Dialect, ListDialect } from '../dialect.ts';
 import { unlessPurged } from '../records/purge_mark.ts';
 import type { Statements } from '../records/statements.ts';
 import { type ColumnOf, columnsOf, parameterCount } from './filters.ts';
@@ -32,6 +32,7 @@ export function listTable(
   resource: Resource,
   { visible, unlessPurged }: Pick<Statements, 'visible' | 'unlessPurged'>,
   indexes: readonly Index[],
+  dialect: Pick<Dialect, 'words'>,
 ): ListTable {
   const keys = keyColumns(resource);
   const columns = [...keys.slice(0, -1), ...visible];
@@ -39,7 +40,7 @@ export function listTable(
     table: resource.table,
     ancestry: ancestry(resource),
     keys,
-    columnOf: columnsOf(resource),
+    columnOf: columnsOf(resource, dialect),
     select: `select ${columns.join(', ')} from ${resource.table}`,
     unlessPurged,
     indexes,
@@ -250,7 +251,7 @@ function findIndex({ indexes }: ListTable, wanted: IndexConditions): Index | und
  * The index for reading a whole scope if no index helps: that of the key, in whose order the rows are stored. The engine
  * might choose any index that begins with the scope, and read each row from another page. Undefined if an index helps: it
  * serves a group of the filter on one column, or has all columns of the filter. (The engine uses no index for two columns
- * joined by OR, because it underestimates the scope.)
+ * joined by OR, because it underestimates the scope.) Words have an index of their own.
  */
 function scanIndex({ indexes, keys, columnOf }: ListTable, { depth, filter }: ListShape): Index | undefined {
   const scopeColumns = keys.slice(0, depth);
@@ -262,6 +263,7 @@ function scanIndex({ indexes, keys, columnOf }: ListTable, { depth, filter }: Li
     (condition.kind === 'one_of' || sidesOf(condition).length > 0) &&
     scoped.some((index) => index.columns[depth] === columnOf(condition));
   const isHelpful =
+    filter.some((group) => group.length === 1 && group[0]?.kind === 'words') ||
     filter.some((group) => group.every(isFound) && new Set(group.map(columnOf)).size === 1) ||
     scoped.some((index) => columns.every((column) => index.columns.includes(column)));
   return isHelpful ? undefined : scoped.find((index) => index.columns[depth] === keys.at(-1));

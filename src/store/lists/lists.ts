@@ -138,7 +138,7 @@ interface Table {
 
 interface ListReadingDeps {
   readonly of: (resource: Resource) => Statements;
-  readonly dialect: Pick<Dialect, 'lists' | 'position'>;
+  readonly dialect: Pick<Dialect, 'lists' | 'position' | 'words'>;
   readonly indexesOf: (table: string) => readonly Index[];
   /** Called with statements that are no longer used. */
   readonly forget: (texts: Iterable<string>) => void;
@@ -159,7 +159,7 @@ export function openListReading({
     if (!table) {
       const ancestors = ancestry(resource);
       table = {
-        list: listTable(resource, of(resource), indexesOf(resource.table)),
+        list: listTable(resource, of(resource), indexesOf(resource.table), dialect),
         decode: of(resource).decodeKeyed,
         presences: ancestors.map((_, depth) => scopePresenceText(ancestors.slice(0, depth), 'null')),
         realmPresence: scopePresenceText(ancestors.slice(0, 1), storedTotal(resource)),

@@ -2,13 +2,14 @@ import type { MaybePromise, RealmSearch, RealmSearchPage, Store } from '../../di
 import type { ParsedFilter } from '../../domain/filter/filter.ts';
 import type { Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { keyColumns, membersOf, type Resource } from '../../domain/resource.ts';
-import type { Dialect } from '../dialect.ts';
+import { type Key, keyColumns, membersOf, type Resource } from '../../domain/resource.ts';
+import { COUNTED_RESOURCES, countColumn, IS_COUNTED } from '../audit/record_counts.ts';
+import type { Dialect, WordDialect } from '../dialect.ts';
 import { hashColumn } from '../records/derived_columns.ts';
 import type { Statements } from '../records/statements.ts';
 import { textHash } from '../records/text_hash.ts';
-import { all, type SqlValue, type Work } from '../transaction_work.ts';
-import { clauseOf, columnsOf } from './filters.ts';
+import { all, first, type SqlValue, type Work } from '../transaction_work.ts';
+import { type Clause, clauseOf, columnsOf } from './filters.ts';
 
 /** A request to a reader process for a search of all realms. Plain data. */
 export interface ReaderSearchRequest {
@@ -21,7 +22,7 @@ export interface ReaderSearchRequest {
 export interface RealmSearches {
   /** By an index without the realm. Undefined if the filter has none, or too many rows have its hash. */
   byHash(resource: Resource, search: RealmSearch): Work<RealmSearchPage | undefined> | undefined;
-  /** By any filter: by such an index, or by the indexes of at most LIMITS.searchRealmsMax realms. */
+  /** By any filter: by such an index, by the index of words, or by the indexes of at most LIMITS.searchRealmsMax realms. */
   whole(resource: Resource, search: RealmSearch): Work<RealmSearchPage>;
 }
 
@@ -29,24 +30,25 @@ type Row = Record<string, unknown>;
 
 export function openRealmSearches(
   of: (resource: Resource) => Statements,
-  dialect: Pick<Dialect, 'lists' | 'position' | 'hasHashColumns'>,
+  dialect: Pick<Dialect, 'lists' | 'position' | 'words' | 'hasHashColumns'>,
 ): RealmSearches {
-  const { isAmong, among, indexHint } = dialect.lists;
+  const { indexHint } = dialect.lists;
 
-  function partsOf(resource: Resource, filter: ParsedFilter) {
+  function partsOf(resource: Resource, filter: ParsedFilter, words = dialect.words) {
     const { visible, decodeKeyed, unlessPurged } = of(resource);
     const columns = [...keyColumns(resource).slice(0, -1), ...visible].join(', ');
-    const { text: matches, values } = clauseOf(filter, columnsOf(resource), dialect);
-    return { columns, matches, values, decodeKeyed, unlessPurged };
+    const { text, values } = clauseOf(filter, columnsOf(resource, dialect), { ...dialect, words });
+    return { columns, matches: text || 'true', values, decodeKeyed, unlessPurged };
   }
 
   /** Rows in the order of their realms. `condition` precedes the filter. */
   function* ordered(
     resource: Resource,
     { filter, limit }: Pick<RealmSearch, 'filter' | 'limit'>,
-    condition: { readonly text: string; readonly values: readonly SqlValue[] },
+    condition: Clause,
   ): Work<RealmSearchPage['items']> {
-    const { columns, matches, values, decodeKeyed, unlessPurged } = partsOf(resource, filter);
+    const words = yield* wordsFor(resource, filter, dialect.words);
+    const { columns, matches, values, decodeKeyed, unlessPurged } = partsOf(resource, filter, words);
     const text = `select ${columns} from ${resource.table} where ${condition.text}${matches}${unlessPurged}
       order by realm_id, ${keyColumns(resource).at(-1)} limit ?`;
     return (yield* all<Row>(text, ...condition.values, ...values, limit)).map(decodeKeyed);
@@ -54,7 +56,7 @@ export function openRealmSearches(
 
   function* byHashColumn(
     resource: Resource,
-    { filter, only, after, limit }: RealmSearch,
+    { filter, only, after, afterId, limit, isCounted }: RealmSearch,
     { column, hash }: HashedValue,
   ): Work<RealmSearchPage | undefined> {
     const { table } = resource;
@@ -67,31 +69,34 @@ export function openRealmSearches(
     const items = rows
       .filter(({ is_match }) => is_match === 1)
       .map(({ is_match: _, ...row }) => decodeKeyed(row));
-    const wanted = items.filter(
-      ({ key: [realm] }) => realm > (after ?? '') && (!only || only.includes(realm)),
-    );
-    return { items: wanted.sort(byKey).slice(0, limit), through: undefined };
+    const start = after === undefined ? '' : `${after}${afterId ?? LAST_ID}`;
+    const wanted = items.filter(({ key }) => positionOf(key) > start && (!only || only.includes(key[0])));
+    const page = { items: wanted.sort(byKey).slice(0, limit), through: undefined };
+    return isCounted ? { ...page, total: wanted.length } : page;
   }
 
-  function* byIndex(resource: Resource, search: RealmSearch, hashed: HashedValue): Work<RealmSearchPage> {
-    const { only, after } = search;
-    const conditions = [
-      ...(dialect.hasHashColumns ? [{ text: `${hashed.column} = ? and `, value: hashed.hash }] : []),
-      ...(after === undefined ? [] : [{ text: 'realm_id > ? and ', value: after }]),
-      ...(only === undefined ? [] : [{ text: `${isAmong('realm_id')} and `, value: among(only) }]),
-    ];
-    const condition = {
-      text: conditions.map(({ text }) => text).join(''),
-      values: conditions.map(({ value }) => value),
-    };
-    return { items: yield* ordered(resource, search, condition), through: undefined };
+  /** By an index without the realm, or in the order of the key for a search without a filter. */
+  function* byIndex(resource: Resource, search: RealmSearch, hashed?: HashedValue): Work<RealmSearchPage> {
+    const items = yield* ordered(resource, search, boundsOf(resource, search, dialect, hashed));
+    if (!search.isCounted) return { items, through: undefined };
+    return { items, through: undefined, total: yield* count(resource, search, hashed) };
+  }
+
+  function* count(resource: Resource, { filter, only }: RealmSearch, hashed?: HashedValue): Work<number> {
+    const all = { filter, only, after: undefined, limit: 0 };
+    const condition = boundsOf(resource, all, dialect, hashed);
+    if (filter.length === 0 && COUNTED_RESOURCES.includes(resource))
+      return yield* countAll(resource, condition);
+    const { matches, values, unlessPurged } = partsOf(resource, filter);
+    const text = `select count(*) as n from ${resource.table} where ${condition.text}${matches}${unlessPurged}`;
+    return yield* numberOf(text, [...condition.values, ...values]);
   }
 
   function* byRealms(resource: Resource, search: RealmSearch): Work<RealmSearchPage> {
     const realms = yield* nextRealms(search);
     const searched = realms.slice(0, LIMITS.searchRealmsMax);
-    const condition = { text: `${isAmong('realm_id')} and `, values: [among(searched)] };
-    const items = yield* ordered(resource, search, condition);
+    const bounds = boundsOf(resource, { ...search, only: searched }, dialect);
+    const items = yield* ordered(resource, search, bounds);
     return { items, through: realms.length > searched.length ? searched.at(-1) : undefined };
   }
 
@@ -105,23 +110,84 @@ export function openRealmSearches(
     },
     whole(resource, search) {
       const hashed = hashedValue(resource, search.filter);
-      return hashed ? byIndex(resource, search, hashed) : byRealms(resource, search);
+      return hashed || search.filter.length === 0 || hasWords(search.filter)
+        ? byIndex(resource, search, hashed)
+        : byRealms(resource, search);
     },
   };
 }
 
-/** The next realms in the order of their IDs, and one more than are searched. */
-function* nextRealms({ only, after = '' as Uuid }: RealmSearch): Work<readonly Uuid[]> {
+/** The next realms in the order of their IDs, and one more than are searched. The first may be one that was searched in part. */
+function* nextRealms({ only, after = '' as Uuid, afterId }: RealmSearch): Work<readonly Uuid[]> {
   const count = LIMITS.searchRealmsMax + 1;
   if (only)
     return [...only]
       .sort()
-      .filter((realm) => realm > after)
+      .filter((realm) => realm > after || (afterId !== undefined && realm === after))
       .slice(0, count);
-  const condition = after === '' ? '' : 'where realm_id > ? ';
+  const condition = after === '' ? '' : `where realm_id ${afterId === undefined ? '>' : '>='} ? `;
   const text = `select realm_id from realm ${condition}order by realm_id limit ?`;
   const rows = yield* all<{ realm_id: Uuid }>(text, ...(after === '' ? [] : [after]), count);
   return rows.map(({ realm_id }) => realm_id);
+}
+
+/** The conditions of a search besides its filter, each with ` and ` behind it. */
+function boundsOf(
+  resource: Resource,
+  { only, after, afterId }: RealmSearch,
+  { lists: { isAmong, among }, hasHashColumns }: Pick<Dialect, 'lists' | 'hasHashColumns'>,
+  hashed?: HashedValue,
+): Clause {
+  const conditions = [
+    ...(hasHashColumns && hashed ? [{ text: `${hashed.column} = ?`, values: [hashed.hash] }] : []),
+    ...(after === undefined ? [] : [positionAfter(resource, after, afterId)]),
+    ...(only === undefined ? [] : [{ text: isAmong('realm_id'), values: [among(only) as string] }]),
+  ];
+  return {
+    text: conditions.map(({ text }) => `${text} and `).join(''),
+    values: conditions.flatMap(({ values }) => values),
+  };
+}
+
+/** The sum of the stored totals. The rows of realms without a valid one are counted. */
+function* countAll(resource: Resource, { text: realms, values }: Clause): Work<number> {
+  const { table, name } = resource;
+  const stored = `select sum(${countColumn(resource)}) as n from realm_clock where ${realms}${IS_COUNTED}`;
+  const uncounted = `select realm_id from realm_clock where not (${IS_COUNTED})`;
+  const rows = `select count(*) as n from ${table} where ${realms}realm_id in (${uncounted})`;
+  const purging = `select count(*) as n from purge where ${realms}resource = '${name}'`;
+  return (
+    (yield* numberOf(stored, values)) + (yield* numberOf(rows, values)) - (yield* numberOf(purging, values))
+  );
+}
+
+/** After all records of a realm, or after one of them. */
+function positionAfter(resource: Resource, realm: Uuid, id: Uuid | undefined): Clause {
+  return id === undefined
+    ? { text: 'realm_id > ?', values: [realm] }
+    : { text: `(realm_id, ${keyColumns(resource).at(-1)}) > (?, ?)`, values: [realm, id] };
+}
+
+function* numberOf(text: string, values: readonly SqlValue[]): Work<number> {
+  return Number((yield* first(text, ...values))?.n ?? 0);
+}
+
+/** How to find the words of a filter: by their index, or in the order of records if too many have the first of them. */
+function* wordsFor(resource: Resource, filter: ParsedFilter, words: WordDialect): Work<WordDialect> {
+  const condition = filter.flat().find(({ kind }) => kind === 'words');
+  if (condition?.kind !== 'words' || !words.broad) return words;
+  const { probe, match } = words.broad;
+  const [first = ''] = condition.words;
+  const text = probe(words.source(resource, condition.members), condition.words, BROAD_RECORDS);
+  return (yield* numberOf(text, words.values([first]))) < BROAD_RECORDS ? words : { ...words, match };
+}
+
+/** So many records are found and sorted in the time in which as many are read in order: some tens of milliseconds. */
+const BROAD_RECORDS = 5_000;
+
+/** Whether an index of words, which has no realm, finds the records. */
+function hasWords(filter: ParsedFilter): boolean {
+  return filter.some(([first]) => first?.kind === 'words');
 }
 
 /** A hash column and the hash of a value. */
@@ -142,9 +208,15 @@ function byKey(
   { key: left }: RealmSearchPage['items'][number],
   { key: right }: RealmSearchPage['items'][number],
 ) {
-  const [one, other] = [`${left[0]}${left.at(-1)}`, `${right[0]}${right.at(-1)}`];
-  return one < other ? -1 : 1;
+  return positionOf(left) < positionOf(right) ? -1 : 1;
 }
+
+function positionOf(key: Key): string {
+  return `${key[0]}${key.at(-1)}`;
+}
+
+/** After every ID. */
+const LAST_ID = 'g';
 
 /** Searches with an index where lookups run, and other searches by `searchWhole`. */
 export function openSearchRealms(

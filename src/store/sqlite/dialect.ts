@@ -1,6 +1,7 @@
 import { uuidBytes } from '../../domain/id.ts';
 import { RESOURCES } from '../../domain/resources.ts';
 import type { Dialect } from '../dialect.ts';
+import { successor } from '../lists/filters.ts';
 import { statementsOver } from '../records/statements.ts';
 import { rowIdOf } from './row_id.ts';
 
@@ -35,6 +36,17 @@ export const SQLITE: Dialect = {
       `select count(*) as n, json_group_array(slot) as slots from (select slot ${source} limit ${most})`,
     isInRowIds: 'slot in (select value from json_each(?))',
   },
+  words: {
+    source: ({ table }) => `${table}_word`,
+    match: (source, words) => matchBy('slot', source, words),
+    values: (words) => words.flatMap(prefixBounds),
+    broad: {
+      probe: (source, [word = ''], most) =>
+        `select count(*) as n from (select 1 from ${source} where ${prefixRange(word)} limit ${most})`,
+      // With the sign, the engine does not find the rows by their IDs.
+      match: (source, words) => matchBy('+slot', source, words),
+    },
+  },
   rowLocks: { exclusive: '', skipLocked: '', shared: '' },
   lockClocks: undefined,
   // With one writer at a time, transactions that are not visible yet get greater numbers.
@@ -43,6 +55,21 @@ export const SQLITE: Dialect = {
     bounds: `select n as begins, n as ends from (select ${NEXT_MOVE} as n from realm_clock)`,
   },
 };
+
+function matchBy(rowId: string, source: string, words: readonly string[]): string {
+  return words
+    .map((word) => `${rowId} in (select slot from ${source} where ${prefixRange(word)})`)
+    .join(' and ');
+}
+
+function prefixBounds(word: string): readonly string[] {
+  const end = successor(word);
+  return end === undefined ? [word] : [word, end];
+}
+
+function prefixRange(word: string): string {
+  return successor(word) === undefined ? 'word >= ?' : 'word >= ? and word < ?';
+}
 
 export const sqliteStatements = statementsOver(RESOURCES, SQLITE);
 

@@ -14,6 +14,7 @@ import { similarIdsContract } from './similar_ids.contract.ts';
 import { storeContract } from './store.contract.ts';
 import type { OpenStore } from './store_fixtures.ts';
 import { totalsContract } from './totals.contract.ts';
+import { wordsContract } from './words.contract.ts';
 
 const CONTRACTS = [
   storeContract,
@@ -29,6 +30,7 @@ const CONTRACTS = [
   scannerContract,
   similarIdsContract,
   longTextsContract,
+  wordsContract,
 ];
 
 /** Runs every contract suite against the store that `open` returns. */
