@@ -37,7 +37,7 @@ const PIPELINE_SUITES = [
   ...['api/check_order', 'lookup', 'api/conditional', 'api/not_found', 'matrix', 'api/request_variants'],
   'overload_before_authentication',
 ];
-const CLIENT_SUITES = ['auth/clients', 'token_grant', 'rights', 'admin/clients'];
+const CLIENT_SUITES = ['auth/clients', 'public_clients', 'token_grant', 'rights', 'admin/clients'];
 const KEY_SUITES = ['sealed_secrets', 'doctor_access', 'rewrap'];
 const FEED_SUITES = ['change_feed', 'change_feed_of_user', 'matrix', 'change_streams'];
 
@@ -45,7 +45,9 @@ const FEED_SUITES = ['change_feed', 'change_feed_of_user', 'matrix', 'change_str
 const SUITES: Readonly<Record<string, readonly string[]>> = {
   'src/auth/clients/bootstrap.ts': ['bootstrap'],
   'src/auth/tokens/claim_rights.ts': EXTERNAL_TOKEN_SUITES,
-  'src/auth/clients/client_credentials.ts': ['token_grant', 'revocation', 'rights'],
+  'src/auth/clients/client_credentials.ts': [
+    ...['token_grant', 'public_clients', 'revocation', 'rights', 'auth_cache', 'refused_access_log'],
+  ],
   'src/auth/clients/clients.ts': [...CLIENT_SUITES, 'bootstrap', 'forged_rows'],
   'src/auth/sessions/console_links.ts': CONSOLE_SUITES,
   'src/auth/sessions/console_providers.ts': CONSOLE_SUITES,

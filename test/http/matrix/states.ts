@@ -26,7 +26,7 @@ interface TokenFixture {
   readonly clientId: string;
   readonly disabledId: string;
   readonly withdrawn: { readonly kid: string; readonly sign: Sign };
-  /** The `jti` of a revoked token. */
+  /** The `jti` of a revoked token, and the `sid` of an ended session. */
   readonly revoked: string;
 }
 
@@ -36,12 +36,17 @@ export async function openStates(service: Service): Promise<ReadonlyMap<string, 
   const forge = await openForge(service);
   const foreignKey = await generateForeignKey();
   const now = () => Math.floor(service.clock.now() / 1000);
+  /** Of a client, or of a session that has not ended. */
+  const validClaims = async (scope: string): Promise<Json> =>
+    scope === ''
+      ? { ...forge.claims(SESSION), scope, sid: await beginSession(service) }
+      : { ...forge.claims(fixture.clientId), scope };
   const forged =
-    (claims: () => Json, header: Json = {}, sign: Sign = forge.sign): TokenOf =>
-    (scope) =>
+    (claims: (scope: string) => Json, header: Json = {}, sign: Sign = forge.sign): TokenOf =>
+    async (scope) =>
       compact(
         JSON.stringify({ ...forge.header(), ...header }),
-        JSON.stringify({ ...forge.claims(scope === '' ? SESSION : fixture.clientId), scope, ...claims() }),
+        JSON.stringify({ ...(await validClaims(scope)), ...claims(scope) }),
         sign,
       );
   const unchanged = () => ({});
@@ -56,14 +61,7 @@ export async function openStates(service: Service): Promise<ReadonlyMap<string, 
     ['a word', async () => 'none'],
     ['three words', async () => 'a.b.c'],
     ['not JSON', () => compact('{', '{', forge.sign)],
-    [
-      'alg none',
-      (scope) =>
-        unsigned(
-          { ...forge.header(), alg: 'none' },
-          { ...forge.claims(scope === '' ? SESSION : fixture.clientId), scope },
-        ),
-    ],
+    ['alg none', async (scope) => unsigned({ ...forge.header(), alg: 'none' }, await validClaims(scope))],
     ['alg HS256 by the public key', forged(unchanged, { alg: 'HS256' }, byPublicKey)],
     ['signed by a foreign key', forged(unchanged, {}, foreignKey.sign)],
     ['jwk of a foreign key', forged(unchanged, { jwk: foreignKey.publicJwk }, foreignKey.sign)],
@@ -74,7 +72,7 @@ export async function openStates(service: Service): Promise<ReadonlyMap<string, 
     ['other audience', forged(() => ({ aud: 'https://other.example' }))],
     ['expired', forged(() => ({ exp: now() - 31 }))],
     ['not yet valid', forged(() => ({ nbf: now() + 60 }))],
-    ['revoked', forged(() => ({ jti: fixture.revoked }))],
+    ['revoked', forged((scope) => ({ [scope === '' ? 'sid' : 'jti']: fixture.revoked }))],
     ['client unknown', forged(forClient('nobody'))],
     ['client disabled', forged(forClient(fixture.disabledId))],
     ['scope unknown', forged(() => ({ scope: 'nonsense' }))],
@@ -96,6 +94,17 @@ async function prepare(service: Service): Promise<TokenFixture> {
   await access.revokeToken({ jti: revoked, clientId, expiresAt: clock.now() + 600_000 }, auditEntry);
   clock.advance(1_000);
   return { service, clientId, disabledId, withdrawn, revoked };
+}
+
+/** Begins a session of the console; returns its `sid`. */
+async function beginSession({ db, clock }: Service): Promise<string> {
+  const [sessionId, now] = [clock.mintId(), clock.now()];
+  const times = { begunAt: now, renewedAt: now, endsAt: now + 600_000 };
+  const rights = { scopes: new Set(['users:read']), realms: '*', rules: [] } as const;
+  const auditEntry = createAuditEntry('session.begun', { object: sessionId, detail: {} }, clock);
+  const session = { sessionId, actor: SESSION, ...rights, ...times };
+  await db.engine.access.insertConsoleSession({ session, auditEntry });
+  return sessionId;
 }
 
 async function unsigned(header: Json, claims: Json): Promise<string> {
