@@ -198,7 +198,8 @@ function printProperties(description: Properties, asJson: true | undefined): voi
     console.log(JSON.stringify(description, null, 2));
     return;
   }
+  const width = Math.max(14, ...Object.keys(description).map(({ length }) => length));
   for (const [name, value] of Object.entries(description))
-    console.log(`${name.padEnd(14)} ${value ?? 'none'}`);
+    console.log(`${name.padEnd(width)} ${value ?? 'none'}`);
   console.log('');
 }

@@ -45,7 +45,7 @@ export function addDoctor(program: Command, context: CliContext, end: (code: num
       if (json) console.log(JSON.stringify({ healthy: unhealthy.length === 0, checks: reports }, null, 2));
       else {
         console.log(verdictOn(reports, unhealthy));
-        for (const report of reports) printReport(report);
+        printReports(reports);
       }
       end(unhealthy.length === 0 ? EXIT.done : EXIT.failed);
     });
@@ -198,6 +198,19 @@ function checkLeftovers(settings: Settings, reporter: CheckReporter): void {
     reporter.find({
       says: `${join(folder, name)} is left over from a killed command: remove it unless a command is running now`,
     });
+  }
+}
+
+/** What prevents several checks, such as a database that does not exist, is printed once. */
+function printReports(reports: readonly CheckReport[]): void {
+  const firstPrevented = new Map<string, string>();
+  for (const { unchecked, ...report } of reports) {
+    const first = unchecked === undefined ? undefined : firstPrevented.get(unchecked);
+    printReport({
+      ...report,
+      unchecked: first === undefined ? unchecked : `for the same reason as ${first}`,
+    });
+    if (unchecked !== undefined && first === undefined) firstPrevented.set(unchecked, report.check);
   }
 }
 

@@ -27,12 +27,13 @@ export function parseResourceName(word: string): Resource {
 export function identifiersIn(resource: Resource, words: readonly string[], depth: number): readonly Uuid[] {
   const ids = words.map(parseUuid).filter((id) => id !== undefined);
   if (words.length === depth && ids.length === depth) return ids;
+  const named = `"${commandLineName(resource)}"`;
   const names = keyColumns(resource).slice(0, depth);
   const expected =
     names.length === 0
-      ? 'no ID'
-      : `${names.join(', ').toUpperCase()}, each 8-4-4-4-12 in hex, as "authrealm list" and "authrealm export" show them`;
-  throw new Refusal(`expected after the resource: ${expected}`, { isUsage: true });
+      ? `no ID after ${named}`
+      : `${names.join(' ').toUpperCase()} after ${named}: an ID is 8-4-4-4-12 in hex, as "authrealm list" and "authrealm export" show it`;
+  throw new Refusal(`expected ${expected}`, { isUsage: true });
 }
 
 /** The realm IDs of an option that may be repeated. Throws InvalidArgumentError for an invalid ID. */

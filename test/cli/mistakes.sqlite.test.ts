@@ -28,7 +28,7 @@ const GET = `get realm ${ID} --client-id c --client-secret-file secret --url`;
 const SEE = (command: string) => `; see "authrealm ${command} --help"`;
 const NONE = 'it does not exist: check the path';
 const NO_DATABASE = 'Pass the path of the database with --database, or create one with "authrealm init"';
-const IDS = 'each 8-4-4-4-12 in hex, as "authrealm list" and "authrealm export" show them';
+const IDS = 'an ID is 8-4-4-4-12 in hex, as "authrealm list" and "authrealm export" show it';
 const USER = process.getuid?.();
 
 /** A command line, the exit code, and the lines of standard error without "authrealm: ". */
@@ -72,7 +72,7 @@ const MISTAKES: readonly Mistake[] = [
     2,
     'the resource must be one of realm, oidc-profile, password-profile, user-info, oidc-profile-info, password-profile-info',
   ],
-  ['purge realm shop --yes', 2, `expected after the resource: REALM_ID, ${IDS}`],
+  ['purge realm shop --yes', 2, `expected REALM_ID after "realm": ${IDS}`],
   [
     `erase user ${ID} jane --yes`,
     2,
