@@ -15,6 +15,12 @@ describe('the key file next to a database', () => {
 
   const operatorKey = () => Buffer.from(systemClock.randomBytes(32)).toString('base64url');
 
+  function change(database: string, sql: string): void {
+    const db = new Database(database);
+    db.run(sql);
+    db.close();
+  }
+
   async function createDatabase() {
     const database = join(freshFolder(), 'keyed.db');
     const db = await open(database);
@@ -75,11 +81,22 @@ describe('the key file next to a database', () => {
   test('a missing key file is reported and not replaced where the proof of the master key was removed', async () => {
     const { database, keyFile } = await createDatabase();
     rmSync(keyFile);
-    const db = new Database(database);
-    db.run('delete from keyring');
-    db.close();
+    change(database, 'delete from keyring');
     expect(await open(database).catch(String)).toMatch(/is missing.*restore it/);
     expect(existsSync(keyFile)).toBe(false);
+  });
+
+  test('without a proof only the key that opens what is sealed is accepted, and stores its proof', async () => {
+    const { database, keyFile, db } = await createDatabase();
+    const key = readFileSync(keyFile, 'utf8');
+    change(database, 'delete from keyring');
+    writeFileSync(keyFile, operatorKey());
+    expect(await open(database).catch(String)).toMatch(/key \S+ does not open its/);
+    writeFileSync(keyFile, key);
+    const { engine, keyring } = await open(database);
+    expect(keyring.keyId).toBe(db.keyring.keyId);
+    expect((await engine.access.keyChecks()).map(({ keyId }) => keyId)).toEqual([keyring.keyId]);
+    engine.close();
   });
 
   test('a key file with another key, or without a valid key, is refused', async () => {

@@ -1,6 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { openPublicClients } from '../../src/auth/clients/client_credentials.ts';
 import { createPublicClient } from '../../src/auth/clients/clients.ts';
+import { openAuthCache } from '../../src/auth/tokens/auth_cache.ts';
 import type { Uuid } from '../../src/domain/id.ts';
+import { LIMITS } from '../../src/domain/limits.ts';
 import { PUBLIC_SCOPES, parseScopes, SCOPES } from '../../src/domain/principal.ts';
 import { realm } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
@@ -137,6 +140,13 @@ describe('a public client', () => {
     expect((await service.get('/v2/settings', token)).status).toBe(401);
   });
 
+  test('that was just created gets a token as soon as the access table may be read again', async () => {
+    expect((await ask(systemClock.mintId())).status).toBe(400);
+    const { body } = (await api.request('POST', '/clients', { data: RIGHTS })) as ClientAnswer;
+    service.clock.advance(LIMITS.accessTableRecheckMs);
+    expect((await ask(body.data.id)).status).toBe(200);
+  });
+
   test('gets no more scopes than it holds', async () => {
     const id = await idOf({ scopes: ['settings:read'] });
     const more = { scope: 'settings:read profiles:read' };
@@ -161,6 +171,17 @@ describe('grant_type implicit', () => {
     const [unknown, confidential, withSecret] = await Promise.all(texts);
     expect(unknown?.[0]).toBe(400);
     expect([confidential, withSecret]).toEqual([unknown, unknown] as never);
+  });
+
+  test('is refused in the name of the client that exists, and of none otherwise', async () => {
+    const { clientId } = await service.client('settings:read');
+    const cache = openAuthCache(service.db.engine.access, service.clock, () => undefined);
+    const identify = openPublicClients(cache);
+    const refused = { kind: 'refused', code: 'unsupported_grant_type' } as const;
+    const identified = await identify({ clientId, clientSecret: undefined });
+    expect(identified).toMatchObject({ ...refused, clientId });
+    const unknown = await identify({ clientId: 'nobody', clientSecret: undefined });
+    expect([unknown, 'clientId' in unknown]).toMatchObject([refused, false]);
   });
 
   test('needs a client ID, and is in the metadata', async () => {

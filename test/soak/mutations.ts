@@ -38,7 +38,7 @@ const PIPELINE_SUITES = [
   'overload_before_authentication',
 ];
 const CLIENT_SUITES = ['auth/clients', 'public_clients', 'token_grant', 'rights', 'admin/clients'];
-const KEY_SUITES = ['sealed_secrets', 'doctor_access', 'rewrap'];
+const KEY_SUITES = ['sealed_secrets', 'keyring', 'doctor_access', 'rewrap'];
 const FEED_SUITES = ['change_feed', 'change_feed_of_user', 'matrix', 'change_streams'];
 
 /** The suites that test the checks of each file. */
@@ -52,7 +52,7 @@ const SUITES: Readonly<Record<string, readonly string[]>> = {
   'src/auth/sessions/console_links.ts': CONSOLE_SUITES,
   'src/auth/sessions/console_providers.ts': CONSOLE_SUITES,
   'src/auth/tokens/external_tokens.ts': EXTERNAL_TOKEN_SUITES,
-  'src/auth/tokens/token_grant.ts': [...TOKEN_SUITES, 'grants_logged'],
+  'src/auth/tokens/token_grant.ts': [...TOKEN_SUITES, 'public_clients', 'grants_logged'],
   'src/auth/keys/imported_keys.ts': ['imported_keys', 'auth_cache'],
   'src/auth/inspection.ts': ['doctor_access'],
   'src/auth/issuers/issuer_keys.ts': ['issuer_key_sets', ...EXTERNAL_TOKEN_SUITES],
