@@ -70,6 +70,7 @@ export interface ConsoleSchema {
     readonly answerMsMax: number;
     readonly streamKeepAliveMs: number;
     readonly pageRecordsMax: number;
+    readonly filterWordsMax: number;
     readonly secretOverlapHoursMax: number;
     readonly webhookEventsMax: number;
   };

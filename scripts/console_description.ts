@@ -24,6 +24,7 @@ export function describeForConsole(version: string): ConsoleSchema {
       answerMsMax: LIMITS.answerMsMax,
       streamKeepAliveMs: LIMITS.streamKeepAliveMs,
       pageRecordsMax: LIMITS.pageRecordsMax,
+      filterWordsMax: LIMITS.filterWordsMax,
       secretOverlapHoursMax: LIMITS.secretOverlapHoursMax,
       webhookEventsMax: LIMITS.webhookEventsMax,
     },

@@ -50,6 +50,16 @@ export function toProblem(error: unknown): Problem {
     : new Problem('broken', `Unexpected error on this page: ${String(error)}`);
 }
 
+/** Undefined for a record that does not exist, perhaps because it was deleted meanwhile. */
+export async function unlessAbsent<T>(reading: Promise<T>): Promise<T | undefined> {
+  try {
+    return await reading;
+  } catch (error) {
+    if (error instanceof Problem && error.kind === 'absent') return undefined;
+    throw error;
+  }
+}
+
 const WORDS: Readonly<Record<ProblemKind, string>> = {
   ended: 'Your session has ended.',
   forbidden: 'This session does not have permission to do that.',

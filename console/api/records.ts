@@ -216,7 +216,10 @@ export async function readRealmNames(signal: AbortSignal): Promise<readonly Name
 }
 
 /** Undefined if this session cannot read realms. */
-export async function readRealmName(id: string, signal: AbortSignal): Promise<string | undefined> {
+export async function readRealmName(
+  id: string,
+  signal: AbortSignal | undefined,
+): Promise<string | undefined> {
   if (!hasScope(session.get(), SCOPE)) return undefined;
   return String((await readRecord(RESOURCES.realms, [id], signal)).record.name);
 }

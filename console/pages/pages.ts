@@ -10,6 +10,7 @@ import { RealmPage, RealmsPage, UsersPage } from './realms/realm_pages.tsx';
 import { TransferPage } from './transfer/transfer_page.tsx';
 import { TryListPage, TryPage } from './try/try_page.tsx';
 import { UserPage } from './user/user_page.tsx';
+import { AllUsersPage } from './users/users_page.tsx';
 import { WebhookPage } from './webhooks/webhook_page.tsx';
 import { WebhooksPage } from './webhooks/webhooks_page.tsx';
 
@@ -24,6 +25,11 @@ export const PAGES: readonly Page[] = [
       key: 'f',
       scopes: ['users:read', 'oidc-profile-infos:read', 'password-profile-infos:read'],
     },
+  },
+  {
+    pattern: 'users',
+    Page: AllUsersPage,
+    nav: { label: 'Users', icon: 'user', key: 'u', scopes: ['users:read'] },
   },
   {
     pattern: 'realms',

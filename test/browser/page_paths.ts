@@ -6,6 +6,7 @@ export function pagePaths({ realm, user, strange, oidcProfile, passwordProfile, 
   return {
     find: '#/',
     found: '#/?q=jane',
+    allUsers: '#/users',
     realms: '#/realms',
     realm: `#/realms/${realm}`,
     users: `#/realms/${realm}/users`,

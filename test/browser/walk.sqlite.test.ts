@@ -12,6 +12,7 @@ const { service, shop } = await openShop();
 const SIGNS: Readonly<Record<PageName, string>> = {
   find: 'Type or paste anything you know about a user:',
   found: 'jane.doe@example.com',
+  allUsers: 'Ada Lovelace',
   realms: 'Buyer Organization',
   realm: 'Company login',
   users: 'Ada Lovelace',

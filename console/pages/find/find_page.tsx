@@ -1,19 +1,19 @@
 import { useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { RESOURCES } from '../../api/records.ts';
+import { type ApiRecord, RESOURCES } from '../../api/records.ts';
 import { useFetch, useRetryAfter } from '../../api/use_fetch.ts';
 import { useShortcuts } from '../../layout/keys.tsx';
 import { PageHead } from '../../layout/page.tsx';
-import { currentRoute, href, replaceQuery } from '../../layout/router.ts';
+import { currentRoute, href, navigate, replaceQuery } from '../../layout/router.ts';
 import { useObservable } from '../../observable.ts';
 import { Icon } from '../../parts/icon.tsx';
 import { EmptyState, Loaded, ProblemNote } from '../../parts/notices.tsx';
 import { resourceLabel } from '../../parts/resource_labels.ts';
+import { Timestamp } from '../../parts/timestamp.tsx';
 import { UntrustedText } from '../../parts/untrusted_text.tsx';
+import { useDebounced } from '../../parts/use_debounced.ts';
 import { session } from '../../session/session.ts';
-import { type SearchCache, type SearchResult, type SearchResults, search } from './search.ts';
-
-/** Debounce of typing. */
-const PAUSE_MS = 180;
+import type { Person } from './people.ts';
+import { emptyCache, type SearchResults, search } from './search.ts';
 
 /** One search box for any identifier of a user. */
 export function FindPage() {
@@ -22,7 +22,7 @@ export function FindPage() {
   const [text, setText] = useState(currentRoute.get().query.get('q') ?? '');
   const term = useDebounced(text.trim());
   const state = useObservable(session);
-  const cache = useMemo((): SearchCache => new Map(), [term]);
+  const cache = useMemo(emptyCache, [term]);
   const fetched = useFetch<SearchResults>(
     (signal, report) => search(term, state, { cache, signal, report }),
     [term],
@@ -31,6 +31,8 @@ export function FindPage() {
     fetched.answer?.problems.find(({ waitSeconds }) => waitSeconds !== undefined),
     fetched.reload,
   );
+  const { answer } = fetched;
+  const enter = useEnter(answer?.isComplete && answer.text === text.trim() ? answer.people : undefined);
   useShortcuts(useMemo(() => [{ keys: '/', label: 'Search', run: () => box.current?.focus() }], []));
   useEffect(() => replaceQuery({ q: term }), [term]);
   // Before the first paint, so that typing works right after a shortcut.
@@ -40,7 +42,7 @@ export function FindPage() {
       <PageHead title="Find" />
       <search class="find">
         <label for={field} class="unseen">
-          User ID, record ID, username, subject, e-mail, name, or a link
+          Name, e-mail, username, subject, ID, or a link
         </label>
         <Icon name="find" />
         <input
@@ -51,8 +53,15 @@ export function FindPage() {
           autocomplete="off"
           autocapitalize="off"
           spellcheck={false}
-          placeholder="User ID, username, subject, e-mail, name, or a link"
-          onInput={({ currentTarget }) => setText(currentTarget.value)}
+          placeholder="Name, e-mail, username, subject, ID, or a link"
+          onInput={({ currentTarget }) => {
+            enter.cancel();
+            setText(currentTarget.value);
+          }}
+          onKeyDown={(event) => {
+            if (event.key === 'Enter' && !event.isComposing) enter.press();
+            else moveByArrow(event);
+          }}
         />
       </search>
       <div aria-live="polite" aria-busy={fetched.isWaiting}>
@@ -60,7 +69,13 @@ export function FindPage() {
           <Hints />
         ) : (
           <Loaded fetched={fetched}>
-            {(results) => <Results {...results} isLooking={fetched.isWaiting} reload={fetched.reload} />}
+            {(results) => (
+              <Results
+                {...results}
+                isLooking={fetched.isWaiting && !results.isComplete}
+                reload={fetched.reload}
+              />
+            )}
           </Loaded>
         )}
       </div>
@@ -68,14 +83,15 @@ export function FindPage() {
   );
 }
 
-/** A value after it has not changed for a moment. */
-function useDebounced(value: string): string {
-  const [debounced, setDebounced] = useState(value);
+/** Opens the first person once the search for the present text is complete. `people` is undefined until then. */
+function useEnter(people: readonly Person[] | undefined) {
+  const [isPressed, setPressed] = useState(false);
   useEffect(() => {
-    const timer = setTimeout(() => setDebounced(value), PAUSE_MS);
-    return () => clearTimeout(timer);
-  }, [value]);
-  return debounced;
+    if (!isPressed || !people) return;
+    setPressed(false);
+    if (people[0]) navigate(hrefOf(people[0]));
+  }, [isPressed, people]);
+  return { press: () => setPressed(true), cancel: () => setPressed(false) };
 }
 
 interface ResultsProps extends SearchResults {
@@ -84,20 +100,20 @@ interface ResultsProps extends SearchResults {
   readonly reload: () => void;
 }
 
-function Results({ results, hasMore, problems, forbidden, isLooking, reload }: ResultsProps) {
+function Results({ people, hasMore, problems, forbidden, isLooking, reload }: ResultsProps) {
   const isWhole = !isLooking && problems.length === 0;
   return (
     <>
       {problems.map((problem) => (
         <ProblemNote key={problem.message} problem={problem} reload={reload} />
       ))}
-      {results.length > 0 && <ResultList results={results} hasMore={hasMore} isWhole={isWhole} />}
+      {people.length > 0 && <PersonList people={people} hasMore={hasMore} isWhole={isWhole} />}
       {isLooking && <p class="faint">Still searching: not all realms have been searched yet.</p>}
-      {results.length === 0 && isWhole && (
+      {people.length === 0 && isWhole && (
         <EmptyState icon="find" title="No user found">
           <p>
-            Usernames and subjects must match exactly; names and e-mail addresses match by prefix. Deleted
-            records are found under Changes.
+            Names, e-mail addresses and usernames match by the beginnings of their words; subjects must match
+            exactly. Deleted records are found under Changes.
           </p>
         </EmptyState>
       )}
@@ -111,10 +127,10 @@ function Results({ results, hasMore, problems, forbidden, isLooking, reload }: R
 }
 
 const SEARCH_EXAMPLES = [
-  ['The ID of a user or of a link', 'from a log line or a token'],
-  ['A username', 'exact, in any letter case'],
+  ['A name, an e-mail address or a username', 'the beginning of one word is enough: “doe” finds Jane Doe'],
+  ['Several words', 'each must match: “jane doe”'],
   ['A subject', 'exact; put the issuer before it if several issuers use the same'],
-  ['An e-mail address or a name', 'or the beginning of one'],
+  ['The ID of a user or of a link', 'from a log line or a token'],
   ['A link', 'to a record in the API or in this console'],
 ] as const;
 
@@ -133,13 +149,13 @@ function Hints() {
   );
 }
 
-/** The found users, each with the matching record. */
-function ResultList({
-  results,
+/** The found people, one row each. */
+function PersonList({
+  people,
   hasMore,
   isWhole,
 }: {
-  readonly results: readonly SearchResult[];
+  readonly people: readonly Person[];
   readonly hasMore: boolean;
   readonly isWhole: boolean;
 }) {
@@ -148,13 +164,13 @@ function ResultList({
     <>
       <p class="faint small">
         {hasMore
-          ? `Showing the first ${results.length}. Type more to narrow the results.`
-          : `${results.length} found${soFar}`}
+          ? `Showing the first ${people.length}. Type more to narrow the results.`
+          : `${people.length} found${soFar}`}
       </p>
-      <ul class="rows found">
-        {results.map((each) => (
-          <li key={each.record.id}>
-            <ResultRow {...each} />
+      <ul class="rows found" onKeyDown={moveByArrow}>
+        {people.map((person) => (
+          <li key={`${person.realm}/${person.user}`}>
+            <PersonRow {...person} />
           </li>
         ))}
       </ul>
@@ -162,28 +178,60 @@ function ResultList({
   );
 }
 
-function ResultRow({ realm, user, record, name }: SearchResult) {
-  const isUser = name === RESOURCES.users.name;
-  const { main, more } = resultText(record);
+/** Arrow keys move the focus between the rows, and from the first one back to the search box. */
+function moveByArrow(event: KeyboardEvent): void {
+  const step = STEPS.get(event.key);
+  if (step === undefined || event.ctrlKey || event.metaKey || event.altKey || event.shiftKey) return;
+  const stops = [...document.querySelectorAll<HTMLElement>('.find input, .found a.row')];
+  const next = stops[stops.indexOf(document.activeElement as HTMLElement) + step];
+  if (!next) return;
+  event.preventDefault();
+  next.focus();
+}
+
+const STEPS: ReadonlyMap<string, number> = new Map([
+  ['ArrowDown', 1],
+  ['ArrowUp', -1],
+]);
+
+const hrefOf = ({ realm, user }: Person) => href('realms', realm, 'users', user);
+
+function PersonRow(person: Person) {
+  const { realm, realmName, record, links } = person;
+  const [first] = links;
   return (
-    <a class="row" href={href('realms', realm, 'users', user)}>
-      <Icon name={isUser ? 'user' : 'link'} />
+    <a class="row" href={hrefOf(person)}>
+      <Icon name="user" />
       <span class="row-main">
-        <UntrustedText text={main} />
-        {more !== '' && (
+        <UntrustedText text={String(record?.name ?? (first ? linkText(first.record) : person.user))} />
+        {record && (
           <span class="faint">
-            <UntrustedText text={more} />
+            <UntrustedText text={String(record.email)} />
+          </span>
+        )}
+        {links.map(({ name, record: link }) => (
+          <span key={link.id} class="faint match">
+            {linkLabel(name)} <UntrustedText text={linkText(link)} />
+          </span>
+        ))}
+      </span>
+      <span class="row-side faint small">
+        <span class="row-realm">{realmName === undefined ? realm : <UntrustedText text={realmName} />}</span>
+        {record && (
+          <span>
+            since <Timestamp at={record.created_at} />
           </span>
         )}
       </span>
-      <span class="row-side faint small">{resourceLabel(name).one}</span>
     </a>
   );
 }
 
-/** Name and e-mail of a user; subject or username and issuer of a link. */
-function resultText({ name, email, username, subject, issuer }: SearchResult['record']) {
-  const main = [name, username, subject].find((each) => typeof each === 'string');
-  const more = [email, issuer].find((each) => typeof each === 'string');
-  return { main: String(main ?? ''), more: String(more ?? '') };
+function linkLabel(name: string): string {
+  return name === RESOURCES.passwordProfileInfos.name ? 'Username' : 'Subject';
+}
+
+/** The username, or the subject with its issuer. */
+function linkText({ username, subject, issuer }: ApiRecord): string {
+  return typeof username === 'string' ? username : `${subject} at ${issuer}`;
 }

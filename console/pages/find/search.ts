@@ -1,9 +1,11 @@
-import { allOf, eq, type Filter, rawFilter } from '../../../src/client/filter.ts';
-import { callApi } from '../../api/call_api.ts';
+import { allOf, eq, type Filter } from '../../../src/client/filter.ts';
 import { type Problem, toProblem } from '../../api/problem.ts';
-import { type ApiRecord, parseRecord, RESOURCES } from '../../api/records.ts';
+import { RESOURCES } from '../../api/records.ts';
+import { searchRealms } from '../../api/search_realms.ts';
 import type { Description } from '../../description.ts';
 import { hasScope, type SessionState } from '../../session/session.ts';
+import { type Details, type Hit, type Person, peopleOf, readDetails } from './people.ts';
+import { visibleText, wordFilter } from './word_filter.ts';
 
 /** One search over all realms of the session: one round trip. */
 interface SearchQuery {
@@ -16,9 +18,6 @@ const UUID = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/gi;
 const LINK = /^(?:https?:\/\/|#|\/)\S*$/i;
 /** Only the last IDs of a line are searched. */
 const IDS_MAX = 3;
-/** Shorter prefixes match too much. */
-const PREFIX_CHARACTERS_MIN = 2;
-
 const { users, oidcProfileInfos, passwordProfileInfos } = RESOURCES;
 
 /**
@@ -31,17 +30,14 @@ function searchesFor(trimmed: string): readonly SearchQuery[] {
   const ids = [...new Set([...text.matchAll(UUID)].map(([id]) => id.toLowerCase()))];
   if (ids.length > 0 && LINK.test(text)) return ids.slice(-1).flatMap(byId);
   const subject = { description: oidcProfileInfos, filter: subjectFilter(text) };
-  const visibleText = visible(text);
-  // A username has visible characters; a subject can be anything.
-  if (visibleText === '') return [subject];
-  const exact = [{ description: passwordProfileInfos, filter: eq('username', text) }, subject];
   // Many providers use UUIDs as subjects; names and addresses are never just a UUID.
   const isId = ids[0] === text.toLowerCase();
-  const prefixed = isId || visibleText.length < PREFIX_CHARACTERS_MIN ? [] : ['email', 'name'];
+  const filter = wordFilter(text);
   return [
     ...ids.slice(-IDS_MAX).flatMap(byId),
-    ...prefixed.map((field) => ({ description: users, filter: startsWith(field, text) })),
-    ...exact,
+    subject,
+    ...(isId || !filter ? [] : [{ description: users, filter }]),
+    ...(filter ? [{ description: passwordProfileInfos, filter }] : usernameSearch(text)),
   ];
 }
 
@@ -58,28 +54,18 @@ function subjectFilter(text: string): Filter {
   return issuer && subject ? allOf(eq('issuer', issuer), eq('subject', subject)) : eq('subject', text);
 }
 
-/** The visible part of a text, which names are compared by. */
-function visible(text: string): string {
-  return text.normalize('NFKC').replace(/\p{Default_Ignorable_Code_Point}/gu, '');
-}
-
-/** The search over all realms supports prefixes only. */
-function startsWith(field: string, text: string): Filter {
-  return rawFilter(`like(${field},'${text.replaceAll(/[\\'*]/g, '\\$&')}*')`);
-}
-
-/** A found user and the matching record. */
-export interface SearchResult {
-  readonly realm: string;
-  readonly user: string;
-  /** The matching record: the user, or a link. */
-  readonly record: ApiRecord;
-  /** The resource name. */
-  readonly name: string;
+/** A short username, or one without a letter or digit, must match as a whole. */
+function usernameSearch(text: string): readonly SearchQuery[] {
+  if (visibleText(text) === '') return [];
+  return [{ description: passwordProfileInfos, filter: eq('username', text) }];
 }
 
 export interface SearchResults {
-  readonly results: readonly SearchResult[];
+  /** The text that was searched. */
+  readonly text: string;
+  /** Whether all realms were searched. Names may still be read. */
+  readonly isComplete: boolean;
+  readonly people: readonly Person[];
   /** Whether there are more results. */
   readonly hasMore: boolean;
   /** Errors of single searches, without duplicates. */
@@ -90,18 +76,16 @@ export interface SearchResults {
 
 const RESULTS_MAX = 25;
 
-interface SearchResponse {
-  readonly data: readonly Item[];
-  readonly meta: { readonly realms: { readonly next: string | null; readonly cut: string | null } };
+/** Progress of the searches for one text. */
+export interface SearchCache {
+  readonly pages: Map<string, SearchPage>;
+  readonly details: Details;
 }
 
-type Item = Readonly<Record<string, unknown>> & {
-  readonly relationships?: Readonly<Record<string, { readonly data?: { readonly id?: string } }>>;
-  readonly links?: { readonly self?: string };
-};
-
-/** Progress of the searches for one text. */
-export type SearchCache = Map<string, SearchPage>;
+export const emptyCache = (): SearchCache => ({
+  pages: new Map(),
+  details: { users: new Map(), realms: new Map() },
+});
 
 interface SearchContext {
   readonly cache: SearchCache;
@@ -125,10 +109,15 @@ export async function search(
   const forbidden = queries
     .filter((each) => !allowed.includes(each))
     .map(({ description }) => description.name);
-  const resultsWith = (problems: readonly Problem[]): SearchResults => {
-    const pages = allowed.map((query) => cache.get(textOf(query)) ?? UNREAD);
+  const resultsWith = (problems: readonly Problem[], isComplete: boolean): SearchResults => {
+    const pages = allowed.map((query) => cache.pages.get(textOf(query)) ?? UNREAD);
     return {
-      results: uniqueResults(pages.flatMap(({ results }) => results)),
+      text: trimmed,
+      isComplete,
+      people: peopleOf(
+        pages.flatMap(({ hits }) => hits),
+        cache.details,
+      ),
       hasMore: pages.some(hasMore),
       problems,
       forbidden: [...new Set(forbidden)],
@@ -136,29 +125,34 @@ export async function search(
   };
   const failures = await Promise.all(
     allowed.map((query) =>
-      searchAllRealms(query, cache, signal, () => report(resultsWith([]))).catch((error: unknown) => {
-        signal.throwIfAborted();
-        return toProblem(error);
-      }),
+      searchAllRealms(query, cache.pages, signal, () => report(resultsWith([], false))).catch(
+        (error: unknown) => {
+          signal.throwIfAborted();
+          return toProblem(error);
+        },
+      ),
     ),
   );
   // A text that is, say, no valid username is rejected by that search: it has no results.
-  return resultsWith(uniqueProblems(failures.filter(isShownProblem)));
+  const found = resultsWith(uniqueProblems(failures.filter(isShownProblem)), true);
+  report(found);
+  const unread = await readDetails(found.people, cache.details, state, signal);
+  return resultsWith(uniqueProblems([...found.problems, ...unread]), true);
 }
 
 interface SearchPage {
-  readonly results: readonly SearchResult[];
+  readonly hits: readonly Hit[];
   /** The realm to continue after; null at the end, undefined at the start. */
   readonly next: string | null | undefined;
   /** The last searched realm has more results. */
   readonly isTruncated: boolean;
 }
 
-const UNREAD: SearchPage = { results: [], next: undefined, isTruncated: false };
+const UNREAD: SearchPage = { hits: [], next: undefined, isTruncated: false };
 
 /** Whether results were left out. */
-function hasMore({ results, next, isTruncated }: SearchPage): boolean {
-  return isTruncated || (results.length >= RESULTS_MAX && next !== null);
+function hasMore({ hits, next, isTruncated }: SearchPage): boolean {
+  return isTruncated || (hits.length >= RESULTS_MAX && next !== null);
 }
 
 function textOf({ description, filter }: SearchQuery): string {
@@ -168,13 +162,13 @@ function textOf({ description, filter }: SearchQuery): string {
 /** Searches a thousand realms at a time, until the end or enough results. */
 async function searchAllRealms(
   query: SearchQuery,
-  cache: SearchCache,
+  cache: SearchCache['pages'],
   signal: AbortSignal,
   onPart: () => void,
 ): Promise<undefined> {
   const text = textOf(query);
   let page = cache.get(text) ?? UNREAD;
-  while (page.next !== null && page.results.length < RESULTS_MAX) {
+  while (page.next !== null && page.hits.length < RESULTS_MAX) {
     if (page.next !== undefined) onPart();
     page = await searchNextRealms(page, query, signal);
     cache.set(text, page);
@@ -183,35 +177,17 @@ async function searchAllRealms(
 
 /** Adds the results of the next realms. */
 async function searchNextRealms(
-  { results, next: after }: SearchPage,
+  { hits, next: after }: SearchPage,
   { description, filter }: SearchQuery,
   signal: AbortSignal,
 ): Promise<SearchPage> {
-  const { body } = await callApi<SearchResponse>({
-    method: 'POST',
-    path: `v2/${description.collections.at(-1)}/search`,
-    body: { filter: filter.text, page: { limit: RESULTS_MAX - results.length, after_realm: after } },
+  const { items, next, cut } = await searchRealms(description, {
+    filter: filter.text,
+    page: { limit: RESULTS_MAX - hits.length, after_realm: after },
     signal,
-    scope: `${description.scope}:read`,
   });
-  const more = body.data.map((item): SearchResult => {
-    const record = parseRecord(description, item);
-    const realm = realmIn(item.links?.self ?? '');
-    const owner = item.relationships?.[RESOURCES.users.type]?.data?.id;
-    return { realm, user: owner ?? record.id, record, name: description.name };
-  });
-  const { next, cut } = body.meta.realms;
-  return { results: [...results, ...more], next, isTruncated: cut !== null };
-}
-
-/** The realm ID in a link of the service. */
-function realmIn(link: string): string {
-  return /\/authentication-realms\/([^/?#]+)/.exec(link)?.[1] ?? '';
-}
-
-/** Removes duplicates. */
-function uniqueResults(results: readonly SearchResult[]): readonly SearchResult[] {
-  return [...new Map(results.map((each) => [each.record.id, each])).values()];
+  const more = items.map((item): Hit => ({ ...item, name: description.name }));
+  return { hits: [...hits, ...more], next, isTruncated: cut !== null };
 }
 
 function isShownProblem(problem: Problem | undefined): problem is Problem {

@@ -1,0 +1,46 @@
+import { SCHEMA } from 'authrealm:schema';
+import { matches } from '../../../src/client/filter.ts';
+import type { ReadPage } from '../../api/list_page.ts';
+import { type RealmNames, readNamesOfRealms } from '../../api/realm_names.ts';
+import { RESOURCES } from '../../api/records.ts';
+import { type FoundRecord, searchRealms } from '../../api/search_realms.ts';
+import { wordFilter } from '../find/word_filter.ts';
+
+/** A user with the name of its realm; undefined if this session cannot read it. */
+export interface ListedUser extends FoundRecord {
+  readonly realmName: string | undefined;
+}
+
+export interface UserFilters {
+  /** Words of names and e-mail addresses; ignored while they are too short. */
+  readonly text: string;
+  /** Empty for all realms. */
+  readonly realm: string;
+}
+
+const LIMIT = SCHEMA.limits.pageRecordsMax;
+
+/** Reads the users of all realms, or of one, in the order of realms. Reports the total with the first page. */
+export function userPages(
+  { text, realm }: UserFilters,
+  onTotal: (total: number | undefined) => void,
+): ReadPage<ListedUser> {
+  const names: RealmNames = new Map();
+  const { text: filter } = wordFilter(text) ?? matches('text', '*');
+  const realms = realm === '' ? undefined : [realm];
+  return async (cursor, signal) => {
+    const [after_realm, after_id] = cursor === '' ? [] : cursor.split('/');
+    const page = { limit: LIMIT, after_realm, after_id, total: cursor === '' };
+    const found = await searchRealms(RESOURCES.users, { filter, realms, page, signal });
+    if (cursor === '') onTotal(found.total);
+    await readNamesOfRealms(
+      found.items.map((item) => item.realm),
+      names,
+      signal,
+    );
+    const items = found.items.map((item) => ({ ...item, realmName: names.get(item.realm) }));
+    const last = found.items.at(-1);
+    const next = found.cut && last ? `${found.cut}/${last.user}` : (found.next ?? undefined);
+    return { items, next };
+  };
+}

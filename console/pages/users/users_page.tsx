@@ -1,0 +1,211 @@
+import type { ComponentChildren } from 'preact';
+import { useEffect, useId, useMemo, useState } from 'preact/hooks';
+import { readRealmNames } from '../../api/records.ts';
+import { useFetch } from '../../api/use_fetch.ts';
+import { SelectField } from '../../form/fields.tsx';
+import { PageHead } from '../../layout/page.tsx';
+import { currentRoute, href, replaceQuery } from '../../layout/router.ts';
+import { plainText } from '../../parts/confusables.ts';
+import { EmptyState } from '../../parts/notices.tsx';
+import { memberLabel } from '../../parts/resource_labels.ts';
+import { Timestamp } from '../../parts/timestamp.tsx';
+import { UntrustedText } from '../../parts/untrusted_text.tsx';
+import { useDebounced } from '../../parts/use_debounced.ts';
+import { VirtualList } from '../../parts/virtual_list.tsx';
+import { type ListedUser, type UserFilters, userPages } from './users.ts';
+
+/** The users of all realms that this session may see, or of one. */
+export function AllUsersPage() {
+  const { query } = currentRoute.get();
+  const [text, setText] = useState(query.get('q') ?? '');
+  const [realm, setRealm] = useState(query.get('realm') ?? '');
+  const [columns, setColumns] = useState(readColumns);
+  const [total, setTotal] = useState<number>();
+  const term = useDebounced(text.trim());
+  const read = useMemo(() => userPages({ text: term, realm }, setTotal), [term, realm]);
+  useEffect(() => setTotal(undefined), [read]);
+  useEffect(() => replaceQuery({ q: term, realm }), [term, realm]);
+  const choose = (chosen: readonly string[]) => {
+    localStorage.setItem(NAME, chosen.join());
+    setColumns(chosen);
+  };
+  const isFiltered = term !== '' || realm !== '';
+  return (
+    <>
+      <PageHead title="Users" />
+      <Filters filters={{ text, realm }} onText={setText} onRealm={setRealm} />
+      <div class="list-tools">
+        <p class="faint small" role="status">
+          {total === undefined ? ' ' : totalText(total, isFiltered)}
+        </p>
+        <ColumnChoice columns={columns} onColumns={choose} />
+      </div>
+      <div class="table-head faint small" style={templateOf(columns)} aria-hidden="true">
+        {columns.map((column) => (
+          <span key={column}>{columnLabel(column)}</span>
+        ))}
+      </div>
+      <VirtualList
+        label="users"
+        read={read}
+        row={(user) => <UserRow user={user} columns={columns} />}
+        empty={<NoUsers isFiltered={isFiltered} />}
+      />
+    </>
+  );
+}
+
+const NAME = 'authrealm.users.columns';
+const COLUMNS = [
+  'name',
+  'email',
+  'given_name',
+  'middle_name',
+  'family_name',
+  'realm',
+  'created_at',
+  'updated_at',
+  'id',
+];
+const DEFAULT_COLUMNS: readonly string[] = ['name', 'email', 'realm', 'created_at'];
+
+function readColumns(): readonly string[] {
+  const stored = localStorage.getItem(NAME)?.split(',') ?? [];
+  const known = COLUMNS.filter((column) => stored.includes(column));
+  return known.length > 0 ? known : DEFAULT_COLUMNS;
+}
+
+function columnLabel(column: string): string {
+  if (column === 'realm') return 'Realm';
+  if (column === 'created_at') return 'Since';
+  return column === 'id' ? 'ID' : memberLabel(column);
+}
+
+const NUMBER = new Intl.NumberFormat('en');
+
+function totalText(total: number, isFiltered: boolean): string {
+  const users = `${NUMBER.format(total)} ${total === 1 ? 'user' : 'users'}`;
+  return isFiltered ? `${users} found` : users;
+}
+
+const templateOf = (columns: readonly string[]) => ({
+  gridTemplateColumns: `repeat(${columns.length}, minmax(0, 1fr))`,
+});
+
+function UserRow({ user, columns }: { readonly user: ListedUser; readonly columns: readonly string[] }) {
+  return (
+    <a class="row cells" style={templateOf(columns)} href={href('realms', user.realm, 'users', user.user)}>
+      {columns.map((column) => (
+        <span key={column} class="cell">
+          <span class="unseen">{columnLabel(column)}: </span>
+          {cellOf(user, column)}
+        </span>
+      ))}
+    </a>
+  );
+}
+
+function cellOf({ record, realm, realmName }: ListedUser, column: string): ComponentChildren {
+  if (column === 'realm') return realmName === undefined ? realm : <UntrustedText text={realmName} />;
+  const value = record[column];
+  if (column === 'created_at' || column === 'updated_at') return <Timestamp at={String(value)} />;
+  return value === null ? <span class="faint">–</span> : <UntrustedText text={String(value)} />;
+}
+
+interface FiltersProps {
+  readonly filters: UserFilters;
+  readonly onText: (text: string) => void;
+  readonly onRealm: (realm: string) => void;
+}
+
+function Filters({ filters: { text, realm }, onText, onRealm }: FiltersProps) {
+  const ids = useId();
+  const { answer: realms = [] } = useFetch(readRealmNames, []);
+  const isListed = realm === '' || realms.some(({ id }) => id === realm);
+  const listed = isListed ? realms : [{ id: realm, name: realm }, ...realms];
+  return (
+    <search class="filters" aria-label="Filter users">
+      <div class="field">
+        <label for={`${ids}-text`}>Name or e-mail</label>
+        <input
+          id={`${ids}-text`}
+          type="search"
+          value={text}
+          autocomplete="off"
+          autocapitalize="off"
+          spellcheck={false}
+          placeholder="The beginnings of words"
+          onInput={({ currentTarget }) => onText(currentTarget.value)}
+        />
+      </div>
+      {listed.length > 0 ? (
+        <SelectField
+          label="Realm"
+          value={realm}
+          options={[
+            { id: '', label: 'All realms' },
+            ...listed.map(({ id, name }) => ({ id, label: plainText(name) })),
+          ]}
+          onValue={onRealm}
+        />
+      ) : (
+        <div class="field">
+          <label for={`${ids}-realm`}>Realm, by ID</label>
+          <input
+            id={`${ids}-realm`}
+            spellcheck={false}
+            autocomplete="off"
+            placeholder="All realms"
+            onChange={({ currentTarget }) => onRealm(currentTarget.value.trim())}
+          />
+        </div>
+      )}
+    </search>
+  );
+}
+
+interface ColumnChoiceProps {
+  readonly columns: readonly string[];
+  readonly onColumns: (columns: readonly string[]) => void;
+}
+
+/** The name is always shown. */
+function ColumnChoice({ columns, onColumns }: ColumnChoiceProps) {
+  const toggle = (column: string, isShown: boolean) =>
+    onColumns(COLUMNS.filter((each) => (each === column ? isShown : columns.includes(each))));
+  return (
+    <details class="columns">
+      <summary class="text-button">Columns</summary>
+      <fieldset>
+        <legend class="unseen">Columns</legend>
+        {COLUMNS.slice(1).map((column) => (
+          <label key={column} class="check">
+            <input
+              type="checkbox"
+              checked={columns.includes(column)}
+              onChange={({ currentTarget }) => toggle(column, currentTarget.checked)}
+            />
+            {columnLabel(column)}
+          </label>
+        ))}
+      </fieldset>
+    </details>
+  );
+}
+
+function NoUsers({ isFiltered }: { readonly isFiltered: boolean }) {
+  return isFiltered ? (
+    <EmptyState icon="user" title="No user found">
+      <p>
+        Every word must begin a word of a name or of the e-mail address. Usernames and subjects are found
+        under Find.
+      </p>
+    </EmptyState>
+  ) : (
+    <EmptyState icon="user" title="No users yet">
+      <p>
+        Create the first one in a realm, or import many at once with <code>authrealm import</code>.
+      </p>
+    </EmptyState>
+  );
+}

@@ -1,0 +1,173 @@
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
+import type { Uuid } from '../../src/domain/id.ts';
+import { passwordProfileInfo, realm as realms, user } from '../../src/domain/resources.ts';
+import {
+  createFixture,
+  type Fixture,
+  insertRecord,
+  realmMembers,
+  type Service,
+  startService,
+  userMembers,
+} from '../support/service.ts';
+import { expectNoErrors, expectNoErrorsInAnyView, openSignedIn, READ_SCOPE } from './console_session.ts';
+import { BROWSER_TEST_MS } from './console_window.ts';
+
+/** The people on the Find page: one row each, by the keyboard, and while records change. */
+
+setDefaultTimeout(BROWSER_TEST_MS);
+
+let service: Service;
+let fixture: Fixture;
+let other: Uuid;
+
+beforeAll(async () => {
+  service = await startService();
+  fixture = await createFixture(service.db);
+  other = service.clock.mintId();
+  await insertRecord(service.db, realms, [other], { ...realmMembers, name: 'Second Shop' });
+});
+afterAll(() => service.stop());
+
+async function createUser(members: Readonly<Record<string, unknown>>, realm = fixture.realm): Promise<Uuid> {
+  const id = service.clock.mintId();
+  await insertRecord(service.db, user, [realm, id], { ...userMembers, ...members });
+  return id;
+}
+
+async function createUsername(user: Uuid, username: string): Promise<void> {
+  const key = [fixture.realm, user, service.clock.mintId()] as const;
+  await insertRecord(service.db, passwordProfileInfo, key, {
+    username,
+    password_profile_id: fixture.passwordProfile,
+  });
+}
+
+async function searchFor(text: string, scope = READ_SCOPE) {
+  const window = await openSignedIn(service, '#/', { scope });
+  await window.page.getByRole('searchbox').fill(text);
+  return window;
+}
+
+test('Find shows two namesakes in two rows, with what tells them apart', async () => {
+  await createUser({ family_name: 'Namesake', email: 'one@namesake.example' });
+  await createUser({ family_name: 'Namesake', email: 'two@namesake.example' });
+  const window = await searchFor('namesake');
+  await window.page.getByText('2 found', { exact: true }).waitFor();
+  const rows = await window.page.locator('.found a.row').allInnerTexts();
+  expect(rows.map((row) => /(one|two)@namesake/.exec(row)?.[1]).sort()).toEqual(['one', 'two']);
+  expect(rows.every((row) => /since .*20\d\d/.test(row))).toBe(true);
+  await window.close();
+});
+
+test('Find shows a person in two realms once for each, with the names of the realms', async () => {
+  await createUser({ family_name: 'Commuter' });
+  await createUser({ family_name: 'Commuter' }, other);
+  const window = await searchFor('commuter');
+  await window.page.getByText('Second Shop').waitFor();
+  expect(await window.page.locator('.found a.row').count()).toBe(2);
+  expect(await window.page.locator('.row-realm').allInnerTexts()).toContain(realmMembers.name);
+  await expectNoErrorsInAnyView(window);
+  await window.close();
+});
+
+test('Find shows one row for a user that matches in several ways, with each of them', async () => {
+  const id = await createUser({ name: 'Multi Match', email: 'multi@example.com' });
+  await createUsername(id, 'multi.one');
+  await createUsername(id, 'multi.two');
+  const window = await searchFor('multi');
+  await window.page.getByText('1 found', { exact: true }).waitFor();
+  const row = await window.page.locator('.found a.row').innerText();
+  expect(row).toContain('Multi Match');
+  expect(row).toContain('multi@example.com');
+  expect(row).toMatch(/Username multi\.one/);
+  expect(row).toMatch(/Username multi\.two/);
+  await window.close();
+});
+
+test('Find shows the name and the e-mail of a user that was found by a username alone', async () => {
+  const id = await createUser({ name: 'Owner Person', email: 'owner@example.com' });
+  await createUsername(id, 'zanzibar');
+  const window = await searchFor('zanz');
+  await window.page.locator('.found a.row', { hasText: 'Owner Person' }).waitFor();
+  expect(await window.page.locator('.found a.row').innerText()).toContain('owner@example.com');
+  await expectNoErrors(window);
+  await window.close();
+  // Without the right to read users, the username is all that is known.
+  const limited = await searchFor('zanz', 'password-profile-infos:read');
+  await limited.page.locator('.found a.row', { hasText: 'zanzibar' }).waitFor();
+  expect(await limited.page.getByText('Owner Person').count()).toBe(0);
+  await limited.page.getByText('This session cannot search: OIDC links, users.').waitFor();
+  await limited.close();
+});
+
+test('Enter opens the first person, also when it is pressed before the results arrive', async () => {
+  const id = await createUser({ family_name: 'Enterling' });
+  const window = await openSignedIn(service, '#/', { scope: READ_SCOPE });
+  const { page } = window;
+  await page.getByRole('searchbox').fill('enterl');
+  await page.keyboard.press('Enter');
+  await page.waitForURL(`**/console#/realms/${fixture.realm}/users/${id}`);
+  await expectNoErrors(window);
+  await window.close();
+});
+
+test('arrow keys move between the search box and the rows, and Enter opens the focused one', async () => {
+  const ids = [
+    await createUser({ family_name: 'Arrowsmith' }),
+    await createUser({ family_name: 'Arrowsmith' }),
+  ];
+  const window = await searchFor('arrows');
+  const { page } = window;
+  await page.getByText('2 found', { exact: true }).waitFor();
+  const order = await page
+    .locator('.found a.row')
+    .evaluateAll((rows) => rows.map((row) => row.getAttribute('href')));
+  const focused = () =>
+    page.evaluate('document.activeElement.getAttribute("href") ?? document.activeElement.type');
+  const visited = [];
+  for (const key of ['ArrowDown', 'ArrowDown', 'ArrowDown', 'ArrowUp', 'ArrowUp', 'ArrowDown', 'ArrowDown']) {
+    await page.keyboard.press(key);
+    visited.push(await focused());
+  }
+  const [one, two] = order;
+  expect(visited).toEqual([one, two, two, one, 'search', one, two]);
+  await page.keyboard.press('Enter');
+  await page.waitForURL(`**/console${two}`);
+  expect(ids.some((id) => two?.endsWith(id))).toBe(true);
+  await window.close();
+});
+
+test('Find leaves out a user that is deleted between the search and the reading of its name', async () => {
+  const id = await createUser({ name: 'Vanishing' });
+  await createUsername(id, 'vanishing-point');
+  const writer = await service.token('users:write');
+  const window = await openSignedIn(service, '#/', { scope: READ_SCOPE });
+  const { page } = window;
+  const path = `/v2/authentication-realms/${fixture.realm}/user-authentication-info/${id}`;
+  let deleted: number | undefined;
+  await page.route(`**${path}`, async (route) => {
+    deleted ??= (await service.del(path, writer)).status;
+    await route.continue();
+  });
+  await page.getByRole('searchbox').fill('point');
+  await page.getByText('No user found').waitFor();
+  expect(deleted).toBe(204);
+  await window.expectError(/status of 404/);
+  await window.close();
+});
+
+test.each<[script: string, text: string]>([
+  ['Latin', 'Þórdís Ægisdóttir '],
+  ['Greek', 'Ὀδυσσεύς Λαερτιάδης '],
+  ['Arabic', 'محمد بن عبد الله '],
+  ['Devanagari', 'श्रीमती लक्ष्मी '],
+  ['Han', '欧阳夏丹の長い名前'],
+])('Find shows a name of 255 characters in the %s script', async (script, text) => {
+  const name = [...`${script} ${text.repeat(60)}`].slice(0, 255).join('').trim();
+  await createUser({ name });
+  const window = await searchFor(`${script} ${[...text].slice(0, 4).join('').trim()}`);
+  await window.page.getByText('1 found', { exact: true }).waitFor();
+  await expectNoErrorsInAnyView(window);
+  await window.close();
+});

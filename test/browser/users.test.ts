@@ -1,0 +1,113 @@
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
+import type { Uuid } from '../../src/domain/id.ts';
+import { realm as realms, user } from '../../src/domain/resources.ts';
+import {
+  createFixture,
+  insertRecord,
+  realmMembers,
+  type Service,
+  startService,
+  userMembers,
+} from '../support/service.ts';
+import { expectNoErrors, expectNoErrorsInAnyView, openSignedIn, READ_SCOPE } from './console_session.ts';
+import { BROWSER_TEST_MS } from './console_window.ts';
+
+/** The Users page: all users of all realms, or of one. */
+
+setDefaultTimeout(BROWSER_TEST_MS);
+
+/** More than one page. */
+const CROWD = 230;
+
+let service: Service;
+let crowded: Uuid;
+let small: Uuid;
+
+beforeAll(async () => {
+  service = await startService();
+  small = (await createFixture(service.db)).realm;
+  crowded = service.clock.mintId();
+  await insertRecord(service.db, realms, [crowded], { ...realmMembers, name: 'Crowded Shop' });
+  for (let start = 0; start < CROWD; start += 46)
+    await Promise.all(
+      Array.from({ length: 46 }, (_, at) => {
+        const members = {
+          ...userMembers,
+          name: `Person ${start + at}`,
+          family_name: at === 0 ? 'Rarely' : 'Often',
+        };
+        return insertRecord(service.db, user, [crowded, service.clock.mintId()], members);
+      }),
+    );
+}, BROWSER_TEST_MS);
+afterAll(() => service.stop());
+
+const openUsers = (scope = READ_SCOPE, more: { readonly realms?: readonly string[] } = {}) =>
+  openSignedIn(service, '#/', { scope, ...more });
+
+test('Users is one click from the start, with all users of all realms, their number and their realms', async () => {
+  const window = await openUsers();
+  const { page } = window;
+  await page.getByRole('link', { name: 'Users', exact: true }).click();
+  await page.getByText(`${CROWD + 1} users`, { exact: true }).waitFor();
+  const list = page.getByRole('list', { name: 'users' });
+  await list.getByText('Crowded Shop').first().waitFor();
+  await expectNoErrorsInAnyView(window);
+  await page.locator('.long-list').focus();
+  const seen = new Set<string>();
+  for (let step = 0; step < 60 && seen.size < CROWD + 1; step += 1) {
+    for (const link of await list.locator('a').evaluateAll((all) => all.map((a) => a.getAttribute('href'))))
+      seen.add(String(link));
+    await page.locator('.long-list').evaluate((element) => element.scrollBy(0, 500));
+    await Bun.sleep(50);
+  }
+  expect(seen.size).toBe(CROWD + 1);
+  await expectNoErrors(window);
+  await window.close();
+});
+
+test('the Users page searches by the beginnings of words, filters by realm, and keeps both in its address', async () => {
+  const window = await openUsers();
+  const { page } = window;
+  await page.goto(`${service.url}/console#/users`);
+  await page.getByLabel('Name or e-mail').fill('rare');
+  await page.getByText('5 users found', { exact: true }).waitFor();
+  await page.getByRole('search').getByLabel('Realm').selectOption({ label: realmMembers.name });
+  await page.getByText('No user found').waitFor();
+  await page.getByLabel('Name or e-mail').fill('doe');
+  await page.getByText('1 user found', { exact: true }).waitFor();
+  expect(await page.evaluate('location.hash')).toBe(`#/users?q=doe&realm=${small}`);
+  await page.reload();
+  await page.getByText('1 user found', { exact: true }).waitFor();
+  await page.getByRole('list', { name: 'users' }).getByText('jane@example.com').waitFor();
+  await expectNoErrors(window);
+  await window.close();
+});
+
+test('the columns of the Users page are chosen, and stay after a reload', async () => {
+  const window = await openUsers();
+  const { page } = window;
+  await page.goto(`${service.url}/console#/users?realm=${small}`);
+  const head = page.locator('.table-head > span');
+  expect(await head.allInnerTexts()).toEqual(['Name', 'Email', 'Realm', 'Since']);
+  await page.getByText('Columns', { exact: true }).first().click();
+  await page.getByLabel('Family name').check();
+  await page.getByLabel('Realm', { exact: true }).last().uncheck();
+  await expectNoErrors(window);
+  expect(await head.allInnerTexts()).toEqual(['Name', 'Email', 'Family name', 'Since']);
+  await page.reload();
+  await page.getByRole('list', { name: 'users' }).getByText('Doe', { exact: true }).waitFor();
+  await window.close();
+});
+
+test('a session limited to one realm sees its users alone, also without the right to read realms', async () => {
+  const window = await openUsers('users:read', { realms: [small] });
+  const { page } = window;
+  await page.getByRole('link', { name: 'Users', exact: true }).click();
+  await page.getByText('1 user', { exact: true }).waitFor();
+  await page.getByRole('list', { name: 'users' }).getByText(small).waitFor();
+  await page.getByRole('list', { name: 'users' }).getByRole('link').click();
+  await page.getByRole('heading', { name: 'Jane Doe' }).waitFor();
+  await expectNoErrors(window);
+  await window.close();
+});
