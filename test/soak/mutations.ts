@@ -125,7 +125,7 @@ const SUITES: Readonly<Record<string, readonly string[]>> = {
   'src/http/server/own_origin.ts': ['console_links', 'matrix'],
   'src/http/pipeline/loop_budget.ts': ['loop_budget', 'loop_turns', 'loop_use'],
   'src/http/pipeline/pipeline.ts': PIPELINE_SUITES,
-  'src/http/server/rate_limits.ts': ['rate_limits', 'bad_tokens', 'grants_logged'],
+  'src/http/server/rate_limits.ts': ['rate_limits', 'public_clients', 'bad_tokens', 'grants_logged'],
   'src/http/operations/resources.ts': ['matrix', 'reverse_lookup', 'openapi'],
   'src/store/auth/row_macs.ts': ['forged_rows', ...CLIENT_SUITES],
   'src/store/lists/realm_search.ts': [
