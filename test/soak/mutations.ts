@@ -129,7 +129,7 @@ const SUITES: Readonly<Record<string, readonly string[]>> = {
   'src/http/operations/resources.ts': ['matrix', 'reverse_lookup', 'openapi'],
   'src/store/auth/row_macs.ts': ['forged_rows', ...CLIENT_SUITES],
   'src/store/lists/realm_search.ts': [
-    ...['realm_search', 'realm_search_turns', 'search_all_realms', 'search_many_realms'],
+    ...['realm_search', 'realm_search_turns', 'search_all_realms', 'search_many_realms', 'search_words'],
   ],
 };
 

@@ -68,11 +68,12 @@ export function openRealmSearches(
     if (rows.length > LIMITS.listRecordsInlineMax) return undefined;
     const items = rows
       .filter(({ is_match }) => is_match === 1)
-      .map(({ is_match: _, ...row }) => decodeKeyed(row));
+      .map(({ is_match: _, ...row }) => decodeKeyed(row))
+      .filter(({ key: [realm] }) => !only || only.includes(realm));
     const start = after === undefined ? '' : `${after}${afterId ?? LAST_ID}`;
-    const wanted = items.filter(({ key }) => positionOf(key) > start && (!only || only.includes(key[0])));
-    const page = { items: wanted.sort(byKey).slice(0, limit), through: undefined };
-    return isCounted ? { ...page, total: wanted.length } : page;
+    const rest = items.filter(({ key }) => positionOf(key) > start);
+    const page = { items: rest.sort(byKey).slice(0, limit), through: undefined };
+    return isCounted ? { ...page, total: items.length } : page;
   }
 
   /** By an index without the realm, or in the order of the key for a search without a filter. */
