@@ -200,37 +200,41 @@ describe('a search by a name', () => {
   });
 });
 
+/** The realms with matches, and the number of matches of each. */
+const of = (homesWith: readonly RealmFixture[], each = 1) => ({ homesWith, each });
+
 describe.each([
-  ['a username', passwordProfileInfo, `eq(username,"${RARE}")`, () => few, 2],
-  ['a username that every realm has', passwordProfileInfo, `eq(username,"${COMMON}")`, () => homes, 1],
-  ['a name', user, 'eq(name,"Jane Doe")', () => homes.slice(0, LIMITS.searchRealmsMax), 1],
-  ['nothing', user, '', () => homes, 1],
-] as const)('the rest of a search by %s', (_, resource, text, having, each) => {
+  ['a username', passwordProfileInfo, `eq(username,"${RARE}")`, () => of(few, 2)],
+  ['a username that every realm has', passwordProfileInfo, `eq(username,"${COMMON}")`, () => of(homes)],
+  ['a name', user, 'eq(name,"Jane Doe")', () => of(homes.slice(0, LIMITS.searchRealmsMax))],
+  ['nothing', user, '', () => of(homes)],
+] as const)('the rest of a search by %s', (name, resource, text, matches) => {
   const find = (more: Partial<RealmSearch> = {}) => search(resource, text, more);
   const keysOf = ({ items }: RealmSearchPage) => items.map(({ key }) => [key[0], key.at(-1)]);
 
   test('continues in a realm after one of its records', async () => {
+    const { homesWith, each } = matches();
     const all = keysOf(await find());
-    expect(all).toHaveLength(having().length * each);
+    expect(all).toHaveLength(homesWith.length * each);
+    const only = realmIds(homesWith.slice(0, 4));
+    const inFour = all.filter(([realm]) => only.includes(realm as Uuid));
     for (const at of [0, 1, 2 * each]) {
       const [after, afterId] = all[at] as [Uuid, Uuid];
-      const rest = keysOf(await find({ after, afterId, limit: 3 }));
-      expect(rest).toEqual(all.slice(at + 1, at + 4));
-      const only = realmIds(having().slice(0, 4));
-      const inFour = all.filter(([realm]) => only.includes(realm as Uuid));
+      expect(keysOf(await find({ after, afterId, limit: 3 }))).toEqual(all.slice(at + 1, at + 4));
       expect(keysOf(await find({ after, afterId, only }))).toEqual(inFour.slice(at + 1));
     }
   });
 
+  if (name === 'a name') return;
   test('counts all matches of the realms of the token where that is asked for', async () => {
-    if (resource === user && text !== '') return;
-    const [first] = realmIds(having()) as [Uuid];
+    const { homesWith, each } = matches();
+    const [first] = realmIds(homesWith);
     expect(await find({ limit: 1 })).not.toHaveProperty('total');
     for (const more of [{}, { after: first }]) {
       const page = await find({ limit: 1, isCounted: true, ...more });
-      expect([page.items.length, page.total]).toEqual([1, having().length * each]);
+      expect([page.items.length, page.total]).toEqual([1, homesWith.length * each]);
     }
-    const only = realmIds(having().slice(1, 3));
+    const only = realmIds(homesWith.slice(1, 3));
     expect((await find({ limit: 1, isCounted: true, only })).total).toBe(2 * each);
   });
 });
