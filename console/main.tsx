@@ -6,18 +6,20 @@ import { useObservable } from './observable.ts';
 import { PAGES } from './pages/pages.ts';
 import { Loading } from './parts/notices.tsx';
 import { resumeSession, session } from './session/session.ts';
+import { startRenewal } from './sign_in/renewal.ts';
 import { completeSignIn, isSigningIn, readSignInCallback } from './sign_in/sign_in.ts';
-import { SignInPage } from './sign_in/sign_in_page.tsx';
+import { SignInDialog, SignInPage } from './sign_in/sign_in_page.tsx';
 
 /** First of all, remove a sign-in code from the address. */
 const callback = readSignInCallback();
 
 applyTheme();
 resumeSession();
+startRenewal();
 if (callback) void completeSignIn(callback);
 
 function Console() {
-  const { open, message, retry } = useObservable(session);
+  const { open, ended, page, message, retry } = useObservable(session);
   const isWaiting = useObservable(isSigningIn);
   // A link that is opened in this tab changes only the fragment.
   useEffect(() => {
@@ -28,9 +30,14 @@ function Console() {
     addEventListener('hashchange', listener);
     return () => removeEventListener('hashchange', listener);
   }, []);
-  // The key discards everything that another session has read.
-  if (open) return <Layout key={open.token} pages={PAGES} isSigningIn={isWaiting} />;
-  return isWaiting ? <Loading /> : <SignInPage message={message} retry={retry} />;
+  if (!open && !ended) return isWaiting ? <Loading /> : <SignInPage message={message} retry={retry} />;
+  // The key discards everything that another user has read and typed.
+  return (
+    <>
+      <Layout key={page} pages={PAGES} isSigningIn={isWaiting} />
+      {!open && ended && <SignInDialog message={message} retry={retry} label={ended.label} />}
+    </>
+  );
 }
 
 const root = document.getElementById('console');

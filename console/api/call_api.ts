@@ -1,6 +1,6 @@
 import { SCHEMA } from 'authrealm:schema';
 import { dropScope, endSession, session } from '../session/session.ts';
-import { networkProblem, Problem, problemFromResponse } from './problem.ts';
+import { endedProblem, networkProblem, Problem, problemFromResponse } from './problem.ts';
 
 /** Aborts when no data arrive for too long. */
 interface IdleTimeout {
@@ -114,10 +114,17 @@ function isReadOnly({ method = 'GET', scope }: ApiRequest): boolean {
   return method === 'GET' || scope === undefined || scope.endsWith(':read');
 }
 
+function isSignIn({ path, form }: ApiRequest): boolean {
+  return form !== undefined || path.startsWith('console/');
+}
+
 /** Like callApi, but returns the response for streaming and has no timeout of its own. */
 export async function fetchApi(request: ApiRequest): Promise<Response> {
   const { method = 'GET', path, body, form, signal } = request;
-  const token = session.get().open?.token;
+  const { open, ended } = session.get();
+  // The page of the ended session waits for the next sign-in.
+  if (ended && !open && !isSignIn(request)) throw endedProblem();
+  const token = open?.token;
   const headers = {
     Accept: 'application/json',
     ...(token === undefined ? {} : { Authorization: `Bearer ${token}` }),

@@ -92,6 +92,11 @@ export function networkProblem(isReadOnly: boolean): Problem {
   return new Problem('lost', isReadOnly ? LOST_READ : WORDS.lost, { waitSeconds: WAIT_SECONDS });
 }
 
+/** Without a session: a request can be sent again after the next sign-in. */
+export function endedProblem(): Problem {
+  return new Problem('ended', WORDS.ended, { waitSeconds: WAIT_SECONDS });
+}
+
 /** The Problem of an error response. */
 export function problemFromResponse(status: number, headers: Headers, body: unknown): Problem {
   const kind = KINDS.get(status) ?? (status >= 500 ? 'broken' : 'refused');
@@ -100,7 +105,7 @@ export function problemFromResponse(status: number, headers: Headers, body: unkn
   return new Problem(kind, general ? `${WORDS[kind]} ${general.detail}.` : WORDS[kind], {
     errors,
     requestId: headers.get('x-request-id') ?? undefined,
-    waitSeconds: kind === 'busy' ? waitIn(headers) : undefined,
+    waitSeconds: kind === 'busy' || kind === 'ended' ? waitIn(headers) : undefined,
   });
 }
 

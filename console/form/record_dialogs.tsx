@@ -15,14 +15,14 @@ import { announce } from '../parts/announcer.tsx';
 import { Confirmation, Dialog } from '../parts/dialog.tsx';
 import { Loaded, ProblemNote } from '../parts/notices.tsx';
 import { resourceLabel } from '../parts/resource_labels.ts';
-import { hasScope, type SessionState } from '../session/session.ts';
+import { hasAllRealms, hasScope, type SessionState } from '../session/session.ts';
 import { ChangedSinceShown, EditDialog } from './comparison.tsx';
 import { fieldsOf, RecordForm, type RecordFormProps, valuesOf } from './record_form.tsx';
 import { ActionError, useAction } from './use_action.tsx';
 
 /** Whether this session can create and delete records. Realms need a session for all realms. */
 export function canCreateOrDelete(state: SessionState, { scope, parent }: Description): boolean {
-  return hasScope(state, `${scope}:write`) && (parent !== undefined || state.open?.realms === '*');
+  return hasScope(state, `${scope}:write`) && (parent !== undefined || hasAllRealms(state));
 }
 
 interface CreateDialogProps extends Pick<RecordFormProps, 'options' | 'follow' | 'hintsFor'> {

@@ -6,7 +6,7 @@ import { announce } from '../parts/announcer.tsx';
 import { Icon } from '../parts/icon.tsx';
 import { EmptyState } from '../parts/notices.tsx';
 import { UntrustedText } from '../parts/untrusted_text.tsx';
-import { type SessionState, session, setSignInError } from '../session/session.ts';
+import { hasScope, type SessionState, session, setSignInError } from '../session/session.ts';
 import type { Shortcut } from './keys.tsx';
 import { type Page, PageHead } from './page.tsx';
 import { currentRoute, href, matchPattern, navigate, type Route } from './router.ts';
@@ -43,8 +43,8 @@ export function Layout({ pages, isSigningIn }: Pages & SignInProgress) {
 
 /** A sign-in that failed while another session is open, and can be retried. */
 function PendingSignInNote({ isSigningIn }: SignInProgress) {
-  const { message, retry } = useObservable(session);
-  if (!retry) return null;
+  const { open, message, retry } = useObservable(session);
+  if (!open || !retry) return null;
   return (
     <div class="note note-warn">
       <Icon name="warning" />
@@ -80,8 +80,8 @@ function Navigation({ pages, route }: Pages & { readonly route: Route }) {
   );
 }
 
-function isVisible({ nav }: Page, { open }: SessionState): boolean {
-  return nav?.scopes.some((scope) => open?.scopes.has(scope)) ?? false;
+function isVisible({ nav }: Page, state: SessionState): boolean {
+  return nav?.scopes.some((scope) => hasScope(state, scope)) ?? false;
 }
 
 function currentOf(pattern: string, { segments }: Route): 'page' | 'true' | undefined {
@@ -120,8 +120,14 @@ const WARNING_SECONDS = 120;
 /** The user, the remaining time, and the button to sign out. */
 function SessionBox() {
   const { open } = useObservable(session);
-  const secondsLeft = useSecondsLeft(open?.endsAt);
+  const isLast = open === undefined || open.expiresAt >= open.endsAt;
+  const tokenSeconds = useSecondsLeft(
+    open?.expiresAt,
+    isLast ? 'Save your work.' : 'Use the page to continue it.',
+  );
   if (!open) return null;
+  // Near its end, the token of a page that is used is renewed.
+  const secondsLeft = tokenSeconds < WARNING_SECONDS ? tokenSeconds : secondsUntil(open.endsAt);
   return (
     <section class="session" aria-label="Session">
       <div class="session-who">
@@ -140,9 +146,14 @@ function SessionBox() {
   );
 }
 
-/** Seconds until the end, by the monotonic clock. */
-function useSecondsLeft(endsAt: number | undefined): number {
-  const leftNow = () => Math.max(Math.ceil(((endsAt ?? 0) - performance.now()) / 1_000), 0);
+/** Seconds until an instant on the monotonic clock. */
+function secondsUntil(instant: number): number {
+  return Math.max(Math.ceil((instant - performance.now()) / 1_000), 0);
+}
+
+/** Seconds until the token expires. Announces when they are few, and what to do. */
+function useSecondsLeft(expiresAt: number | undefined, advice: string): number {
+  const leftNow = () => secondsUntil(expiresAt ?? 0);
   const [secondsLeft, setLeft] = useState(leftNow);
   useEffect(() => {
     let isAnnounced = false;
@@ -151,14 +162,14 @@ function useSecondsLeft(endsAt: number | undefined): number {
       // In background tabs browsers may delay timers by a minute.
       if (now <= WARNING_SECONDS && !isAnnounced) {
         isAnnounced = true;
-        announce('Your session ends in less than two minutes. Save your work.');
+        announce(`Your session ends in less than two minutes. ${advice}`);
       }
       setLeft(now);
     };
     tick();
     const timer = setInterval(tick, TICK_MS);
     return () => clearInterval(timer);
-  }, [endsAt]);
+  }, [expiresAt]);
   return secondsLeft;
 }
 

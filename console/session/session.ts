@@ -9,7 +9,9 @@ interface Session {
   readonly realms: '*' | readonly string[];
   /** Display name of the user. */
   readonly label: string;
-  /** On the monotonic clock (`performance.now`). */
+  /** When its token expires, on the monotonic clock (`performance.now`). */
+  readonly expiresAt: number;
+  /** When it ends, however often its token is renewed. */
   readonly endsAt: number;
 }
 
@@ -17,6 +19,10 @@ type SignInMethod = 'link' | 'provider' | 'client_credentials';
 
 export interface SessionState {
   readonly open: Session | undefined;
+  /** The session that has ended: its page stays, with what was typed, until the next sign-in. */
+  readonly ended: Session | undefined;
+  /** Differs for every user and after each sign-out: what a page has read and what was typed are discarded with it. */
+  readonly page: number;
   /** The user of this or the expired session: imports and exports belong to it. */
   readonly owner: string | undefined;
   /** Why sign-in failed or the session ended. */
@@ -30,6 +36,8 @@ export interface SessionGrant {
   readonly access_token: string;
   /** Seconds. */
   readonly expires_in: number;
+  /** Seconds until the session ends; absent for client credentials, whose token is not renewed. */
+  readonly session_expires_in?: number;
   readonly scope: string;
   readonly realms: '*' | readonly string[];
   readonly label: string;
@@ -37,33 +45,50 @@ export interface SessionGrant {
   readonly actor?: string;
 }
 
-export const session = observable<SessionState>({ open: undefined, owner: undefined, message: undefined });
+export const session = observable<SessionState>({
+  open: undefined,
+  ended: undefined,
+  page: 0,
+  owner: undefined,
+  message: undefined,
+});
 
 let alarm: ReturnType<typeof setTimeout> | undefined;
 
 /** Client credential sessions stay in memory; the others survive a reload. */
 export function openSession(method: SignInMethod, grant: SessionGrant): void {
   if (method !== 'client_credentials') saveSession({ method, grant });
-  startSession(method, grant, grant.expires_in * 1_000);
+  startSession(method, grant, 0);
+}
+
+/** Continues the open session with a new token. */
+export function renewSession(renewal: Omit<SessionGrant, 'label'>): void {
+  const state = session.get();
+  if (!state.open) return;
+  const { method, label } = state.open;
+  const grant = { ...renewal, label };
+  saveSession({ method, grant });
+  session.set({ ...state, open: sessionOf(method, grant, 0) });
 }
 
 /** Restores the session of this tab after a reload. */
 export function resumeSession(): void {
   const found = loadSession();
   if (!found) return;
-  if (found.leftMs > 0) startSession(found.method, found.grant, found.leftMs);
+  const { method, grant, ageMs } = found;
+  if (ageMs < grant.expires_in * 1_000) startSession(method, grant, ageMs);
   else endSession('Your session has expired.');
 }
 
 /** Ends the session; the same user can sign in again and continue. */
 export function endSession(message: string | undefined): void {
-  const { owner, retry } = session.get();
-  end({ open: undefined, owner, message, retry });
+  const { open, ended = open, page, owner, retry } = session.get();
+  end({ open: undefined, ended, page, owner, message, retry });
 }
 
-/** Ends the session and cancels its imports and exports. */
+/** Ends the session, discards its page and cancels its imports and exports. */
 export function closeSession(message: string): void {
-  end({ open: undefined, owner: undefined, message });
+  end({ open: undefined, ended: undefined, page: session.get().page, owner: undefined, message });
 }
 
 function end(state: SessionState): void {
@@ -88,21 +113,36 @@ export function dropScope(scope: string): void {
   });
 }
 
-function startSession(method: SignInMethod, grant: SessionGrant, leftMs: number): void {
-  clearTimeout(alarm);
-  alarm = setTimeout(() => endSession('Your session has expired.'), leftMs);
-  const { access_token: token, scope, realms, label, actor = label } = grant;
-  const endsAt = performance.now() + leftMs;
-  session.set({
-    open: { token, method, scopes: new Set(scope.split(' ')), realms, label, endsAt },
-    owner: `${method} ${actor}`,
-    message: undefined,
-  });
+function startSession(method: SignInMethod, grant: SessionGrant, ageMs: number): void {
+  const before = session.get();
+  const owner = `${method} ${grant.actor ?? grant.label}`;
+  const continues = before.ended !== undefined && before.owner === owner;
+  const page = continues ? before.page : before.page + 1;
+  const open = sessionOf(method, grant, ageMs);
+  session.set({ open, ended: undefined, page, owner, message: undefined });
 }
 
-/** Whether the session has this scope. */
-export function hasScope({ open }: SessionState, scope: string): boolean {
-  return open?.scopes.has(scope) ?? false;
+/** The session of a grant of this age. Sets the alarm for its end. */
+function sessionOf(method: SignInMethod, grant: SessionGrant, ageMs: number): Session {
+  const { access_token: token, expires_in, session_expires_in = expires_in, scope, realms, label } = grant;
+  const grantedAt = performance.now() - ageMs;
+  clearTimeout(alarm);
+  alarm = setTimeout(() => endSession('Your session has expired.'), expires_in * 1_000 - ageMs);
+  return {
+    ...{ token, method, scopes: new Set(scope.split(' ')), realms, label },
+    expiresAt: grantedAt + expires_in * 1_000,
+    endsAt: grantedAt + session_expires_in * 1_000,
+  };
+}
+
+/** Whether the session has this scope; or had it, while its page waits for the next sign-in. */
+export function hasScope({ open, ended }: SessionState, scope: string): boolean {
+  return (open ?? ended)?.scopes.has(scope) ?? false;
+}
+
+/** The same for all realms. */
+export function hasAllRealms({ open, ended }: SessionState): boolean {
+  return (open ?? ended)?.realms === '*';
 }
 
 /** Survives a reload and the redirect to a provider, in the storage of this tab only. */
@@ -125,13 +165,12 @@ function saveSession(stored: StoredGrant): void {
   sessionStorage.setItem(SESSION_KEY, JSON.stringify(timed));
 }
 
-/** With its remaining time. */
-function loadSession(): (StoredGrant & { readonly leftMs: number }) | undefined {
+/** With its age. */
+function loadSession(): (StoredGrant & { readonly ageMs: number }) | undefined {
   const found = readItem<TimedGrant>(SESSION_KEY);
   // A page of another release may have stored it.
   if (!found?.grant) return undefined;
-  const all = found.grant.expires_in * 1_000;
-  return { ...found, leftMs: Math.min(all, all - (Date.now() - found.savedAt)) };
+  return { ...found, ageMs: Math.max(0, Date.now() - found.savedAt) };
 }
 
 function clearSession(): void {
@@ -139,7 +178,7 @@ function clearSession(): void {
 }
 
 /** Needed to verify the response of a provider. */
-interface PendingSignIn {
+export interface PendingSignIn {
   readonly name: string;
   readonly issuer: string;
   readonly state: string;

@@ -1,11 +1,12 @@
 import { callApi } from '../api/call_api.ts';
-import { type ProblemKind, toProblem } from '../api/problem.ts';
+import { Problem, type ProblemKind, toProblem } from '../api/problem.ts';
 import { revokeToken } from '../api/sign_out.ts';
 import { currentFragment, replaceLocation } from '../layout/router.ts';
 import { observable } from '../observable.ts';
 import { announce } from '../parts/announcer.tsx';
 import {
   openSession,
+  type PendingSignIn,
   type SessionGrant,
   savePendingSignIn,
   session,
@@ -17,6 +18,8 @@ import {
 type SignInCallback =
   | { readonly method: 'link'; readonly code: string }
   | { readonly method: 'provider'; readonly body: ProviderGrant }
+  /** The response to a request of another tab, or of none. */
+  | { readonly method: 'foreign'; readonly query: string }
   | { readonly method: 'refused'; readonly reason: string };
 
 interface ProviderGrant {
@@ -44,12 +47,11 @@ export function readSignInCallback(): SignInCallback | undefined {
 function readProvider(query: URLSearchParams): SignInCallback {
   const stored = takePendingSignIn();
   replaceLocation(stored?.fragment ?? '#/');
-  if (!stored || query.get('state') !== stored.state) {
-    return {
-      method: 'refused',
-      reason: 'This sign-in response was not requested by this tab. Sign in again.',
-    };
-  }
+  if (!stored || query.get('state') !== stored.state) return { method: 'foreign', query: String(query) };
+  return readResponse(query, stored);
+}
+
+function readResponse(query: URLSearchParams, stored: PendingSignIn): SignInCallback {
   const iss = query.get('iss') ?? undefined;
   if (iss !== undefined && iss !== stored.issuer) {
     return {
@@ -102,6 +104,7 @@ export const isSigningIn = observable(false);
  */
 export async function completeSignIn(callback: SignInCallback): Promise<void> {
   if (callback.method === 'refused') return showFailure(callback, callback.reason);
+  if (callback.method === 'foreign') return forwardResponse(callback);
   const data = callback.method === 'link' ? { grant: 'link', code: callback.code } : callback.body;
   isSigningIn.set(true);
   try {
@@ -154,8 +157,82 @@ export class WrongAddress extends Error {
   }
 }
 
-/** Redirects to a provider. Throws Problem or WrongAddress. */
-export async function redirectToProvider(name: string): Promise<void> {
+/**
+ * Goes to a provider; in a window of its own if this page has an ended session, so that it stays with what was typed.
+ * Throws Problem or WrongAddress.
+ */
+export async function goToProvider(name: string): Promise<void> {
+  if (!session.get().ended) {
+    const { target, pending } = await authorizationRequest(name);
+    savePendingSignIn(pending);
+    location.assign(target);
+    return;
+  }
+  // Opened before anything is awaited: browsers block windows that do not follow a click.
+  const opened = open('', '_blank', 'popup,width=520,height=720');
+  if (!opened) {
+    throw new Problem(
+      'refused',
+      'The browser blocked the sign-in window. Allow pop-up windows for this address, then try again.',
+    );
+  }
+  try {
+    const { target, pending } = await authorizationRequest(name);
+    awaitResponse(pending);
+    opened.location.replace(target);
+  } catch (error) {
+    opened.close();
+    throw error;
+  }
+}
+
+/** Only pages of this origin can read it. A window that was at a provider has no other connection to its opener. */
+const CHANNEL = 'authrealm.sign-in';
+const FORWARD_MS_MAX = 1_000;
+
+let awaited: BroadcastChannel | undefined;
+
+/** Completes the sign-in when the window of this request returns from the provider. */
+function awaitResponse(pending: PendingSignIn): void {
+  awaited?.close();
+  const channel = new BroadcastChannel(CHANNEL);
+  awaited = channel;
+  channel.onmessage = ({ data }: MessageEvent<string>) => {
+    const query = new URLSearchParams(data);
+    if (query.get('state') !== pending.state) return;
+    channel.postMessage(pending.state);
+    channel.close();
+    void completeSignIn(readResponse(query, pending));
+  };
+}
+
+/** Forwards a response to the tab that requested it. */
+async function forwardResponse(callback: {
+  readonly method: 'foreign';
+  readonly query: string;
+}): Promise<void> {
+  const state = new URLSearchParams(callback.query).get('state');
+  const channel = new BroadcastChannel(CHANNEL);
+  isSigningIn.set(true);
+  const isAccepted = await new Promise<boolean>((resolve) => {
+    channel.onmessage = ({ data }: MessageEvent<string>) => {
+      if (data === state) resolve(true);
+    };
+    setTimeout(() => resolve(false), FORWARD_MS_MAX);
+    channel.postMessage(callback.query);
+  });
+  channel.close();
+  isSigningIn.set(false);
+  if (!isAccepted)
+    return showFailure(callback, 'This sign-in response was not requested by this tab. Sign in again.');
+  setSignInError('The sign-in continues in the tab that you came from. You can close this window.');
+  close();
+}
+
+/** The address of a provider for a sign-in, and what verifies its response. Throws Problem or WrongAddress. */
+async function authorizationRequest(
+  name: string,
+): Promise<{ readonly target: string; readonly pending: PendingSignIn }> {
   const { body } = await callApi<{ data: Readonly<Record<string, string>> }>({
     method: 'POST',
     path: 'console/provider',
@@ -170,7 +247,7 @@ export async function redirectToProvider(name: string): Promise<void> {
   } = body.data;
   // sessionStorage belongs to this origin and would not be found from another one.
   if (redirect_uri !== location.origin + location.pathname) throw new WrongAddress(redirect_uri);
-  const stored = {
+  const pending = {
     name,
     issuer,
     state: randomToken(),
@@ -184,14 +261,13 @@ export async function redirectToProvider(name: string): Promise<void> {
     client_id,
     scope,
     redirect_uri,
-    state: stored.state,
-    nonce: stored.nonce,
-    code_challenge: await challengeOf(stored.verifier),
+    state: pending.state,
+    nonce: pending.nonce,
+    code_challenge: await challengeOf(pending.verifier),
     code_challenge_method: 'S256',
   };
   for (const [parameter, value] of Object.entries(parameters)) target.searchParams.set(parameter, value);
-  savePendingSignIn(stored);
-  location.assign(target);
+  return { target: target.href, pending };
 }
 
 /** Uses the token endpoint like any client; the token stays in memory. */

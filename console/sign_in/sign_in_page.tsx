@@ -1,4 +1,5 @@
-import { useId, useState } from 'preact/hooks';
+import type { ComponentChildren } from 'preact';
+import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import { type Problem, toProblem } from '../api/problem.ts';
 import { useFetch } from '../api/use_fetch.ts';
 import { Brand } from '../layout/shell.tsx';
@@ -8,47 +9,25 @@ import { CopyButton } from '../parts/copy.tsx';
 import { Icon } from '../parts/icon.tsx';
 import { Loaded, ProblemNote } from '../parts/notices.tsx';
 import { UntrustedText } from '../parts/untrusted_text.tsx';
-import type { SessionState } from '../session/session.ts';
+import { closeSession, type SessionState } from '../session/session.ts';
 import {
+  goToProvider,
+  type SignInMethods as Methods,
   readSignInMethods,
-  redirectToProvider,
-  type SignInMethods,
   signInAsClient,
   WrongAddress,
 } from './sign_in.ts';
 
-const COMMAND = 'authrealm console link --scope "users:read profile-infos:read profiles:read realms:read"';
+const COMMAND = 'authrealm console link --scope support';
+
+type SignInState = Pick<SessionState, 'message' | 'retry'>;
 
 /** The sign-in page. */
-export function SignInPage({ message, retry }: Pick<SessionState, 'message' | 'retry'>) {
-  const methods = useFetch(readSignInMethods, []);
+export function SignInPage(state: SignInState) {
   return (
     <div class="sign-in">
       <main class="card sign-in-card">
-        <div class="sign-in-brand">
-          <Brand />
-          <span>authrealm</span>
-        </div>
-        <h1>Sign in to the console</h1>
-        {message !== undefined && (
-          <p class="note" role="status">
-            {message}
-          </p>
-        )}
-        {retry && (
-          <button type="button" class="button button-main button-wide" onClick={retry}>
-            Retry sign-in
-          </button>
-        )}
-        <Loaded fetched={methods}>
-          {({ link, providers, client_credentials }) => (
-            <>
-              {providers.length > 0 && <Providers providers={providers} />}
-              {client_credentials && <ClientForm />}
-              {link && <LinkInstructions isAlone={providers.length === 0 && !client_credentials} />}
-            </>
-          )}
-        </Loaded>
+        <SignInMethods {...state} />
       </main>
       <footer class="sign-in-foot">
         <ThemeSwitch />
@@ -59,11 +38,88 @@ export function SignInPage({ message, retry }: Pick<SessionState, 'message' | 'r
   );
 }
 
-function Providers({ providers }: Pick<SignInMethods, 'providers'>) {
+/** The sign-in after a session has ended. It covers the page of the session, which stays as it is. */
+export function SignInDialog({ label, ...state }: SignInState & { readonly label: string }) {
+  const element = useRef<HTMLDialogElement>(null);
+  const isMounted = useRef(true);
+  useEffect(() => {
+    const dialog = element.current;
+    dialog?.showModal();
+    // Escape would also close the form below it: browsers close dialogs together that were not opened by the user.
+    addEventListener('keydown', ignoreEscape, { capture: true });
+    return () => {
+      removeEventListener('keydown', ignoreEscape, { capture: true });
+      isMounted.current = false;
+      dialog?.close();
+    };
+  }, []);
+  const reopen = () => {
+    if (isMounted.current) element.current?.showModal();
+  };
+  return (
+    <dialog ref={element} class="sign-in sign-in-over" aria-label="Sign in to the console" onClose={reopen}>
+      <div class="card sign-in-card">
+        <SignInMethods {...state}>
+          <p>
+            What you have typed is kept in this tab for <UntrustedText text={label} />: sign in here to
+            continue. It is discarded if someone else signs in.
+          </p>
+        </SignInMethods>
+        <button type="button" class="text-button" onClick={() => closeSession('You have signed out.')}>
+          Discard it
+        </button>
+      </div>
+      <Announcer isInDialog />
+    </dialog>
+  );
+}
+
+function ignoreEscape(event: KeyboardEvent): void {
+  if (event.key === 'Escape') event.preventDefault();
+}
+
+function SignInMethods({
+  message,
+  retry,
+  children,
+}: SignInState & { readonly children?: ComponentChildren }) {
+  const methods = useFetch(readSignInMethods, []);
+  return (
+    <>
+      <div class="sign-in-brand">
+        <Brand />
+        <span>authrealm</span>
+      </div>
+      <h1>Sign in to the console</h1>
+      {message !== undefined && (
+        <p class="note" role="status">
+          {message}
+        </p>
+      )}
+      {children}
+      {retry && (
+        <button type="button" class="button button-main button-wide" onClick={retry}>
+          Retry sign-in
+        </button>
+      )}
+      <Loaded fetched={methods}>
+        {({ link, providers, client_credentials }) => (
+          <>
+            {providers.length > 0 && <Providers providers={providers} />}
+            {client_credentials && <ClientForm />}
+            {link && <LinkInstructions isAlone={providers.length === 0 && !client_credentials} />}
+          </>
+        )}
+      </Loaded>
+    </>
+  );
+}
+
+function Providers({ providers }: Pick<Methods, 'providers'>) {
   const [problem, setProblem] = useState<Problem>();
   const [address, setAddress] = useState<string>();
   const redirect = (name: string) => {
-    redirectToProvider(name).catch((error: unknown) => {
+    goToProvider(name).catch((error: unknown) => {
       if (error instanceof WrongAddress) setAddress(error.address);
       else setProblem(toProblem(error));
     });
@@ -96,7 +152,7 @@ function LinkInstructions({ isAlone }: { readonly isAlone: boolean }) {
     <div class="stack">
       <p>
         Run this command on the machine that runs the service. It prints a link that works once, within one
-        minute. Open it in this browser.
+        minute. Open it in this tab: paste it into the address bar.
       </p>
       <div class="command">
         <code>{COMMAND}</code>

@@ -291,7 +291,7 @@ describe('the stream of changes', () => {
     await live(window);
     const off = { disabledAt: service.clock.now() };
     await changeClient(service.db.engine.access, clientId, off, service.clock);
-    await window.page.getByText('Your session has ended').waitFor();
+    await window.page.getByRole('dialog', { name: 'Sign in to the console' }).waitFor();
     await window.expectError(/401/);
     await expectNoErrors(window);
     await window.close();

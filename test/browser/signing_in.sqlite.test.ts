@@ -259,7 +259,7 @@ describe('a sign-in over an open session', () => {
     await service.del('/console/token', await tokenOf(window), { Origin: service.url });
     service.clock.advance(1_000);
     await page.getByRole('link', { name: 'Realms' }).click();
-    await page.getByText(/Your session has ended/).waitFor();
+    await expectSignIn(window, /Your session has ended/);
     await window.expectError(/status of 401/);
     await again.click();
     await page.getByText('later', { exact: true }).waitFor();

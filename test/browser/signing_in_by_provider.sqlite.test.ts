@@ -139,21 +139,33 @@ test.each(VIEWS)(
   },
 );
 
-test('the next sign-in by the provider after a session ended returns to the same page', async () => {
+test('after a session ended, a window for the provider signs in again, and the page keeps what was typed', async () => {
   const window = await openWindow(service.url);
   const { page } = window;
-  await leave(window, pagePaths(shop).realms);
+  await leave(window, pagePaths(shop).find);
   await signInThere(window, 'anna');
-  await page.getByText('Buyer Organization').first().waitFor();
+  const box = page.getByRole('searchbox');
+  await box.fill('Buy');
   const session = JSON.parse((await page.evaluate(`sessionStorage['authrealm.session']`)) as string);
   await service.del('/console/token', session.grant.access_token, { Origin: service.url });
   service.clock.advance(1_000);
-  await page.evaluate(`location.hash = '${pagePaths(shop).user}'`);
+  await box.fill('Jane');
   await expectSignIn(window, /Your session has ended: it expired or was revoked/);
   await window.expectError(/status of 401/);
+  const opened = page.context().waitForEvent('page');
   await page.getByRole('button', { name: /^Sign in with\s+staff$/ }).click();
+  const provider = await opened;
   // The session at the provider is still open.
-  await page.getByRole('heading', { name: 'Jane Doe' }).waitFor();
+  await page
+    .getByRole('link', { name: /Jane Doe/ })
+    .first()
+    .waitFor();
+  expect(await box.inputValue()).toBe('Jane');
+  expect(await page.evaluate('Object.keys(sessionStorage).join()')).toBe('authrealm.session');
+  if (!provider.isClosed()) {
+    await provider.getByText('You can close this window.').waitFor();
+    expect(await provider.evaluate('[location.search, sessionStorage.length].join()')).toBe(',0');
+  }
   await expectSoundBut(window);
   await window.close();
 });

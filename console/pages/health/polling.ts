@@ -108,7 +108,7 @@ async function readSnapshot(signal: AbortSignal): Promise<MetricsReading> {
 
 /** Undefined if a retry is no remedy. */
 function waitAfter({ kind, waitSeconds = 0 }: Problem): number | undefined {
-  if (kind === 'forbidden' || kind === 'ended') return undefined;
+  if (kind === 'forbidden') return undefined;
   return Math.max(waitSeconds * 1_000, EACH_MS);
 }
 

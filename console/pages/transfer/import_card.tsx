@@ -5,7 +5,7 @@ import { Icon } from '../../parts/icon.tsx';
 import { ProblemNote } from '../../parts/notices.tsx';
 import { resourceLabel } from '../../parts/resource_labels.ts';
 import { UntrustedText } from '../../parts/untrusted_text.tsx';
-import { hasScope, type SessionState, session } from '../../session/session.ts';
+import { hasAllRealms, hasScope, type SessionState, session } from '../../session/session.ts';
 import { formatCount, Progress, RealmChoice, RejectedLines, WaitingNote } from './controls.tsx';
 import { type Contents, currentImport, type ImportState, inspectFile, startImport } from './import_run.ts';
 import { IMPORT_ORDER } from './line_format.ts';
@@ -198,7 +198,7 @@ function blockedBy(
   )
     .map(({ scope }) => `${scope}:write`)
     .filter((scope) => !hasScope(state, scope));
-  if (missingScopes.length === 0 && target === undefined && state.open?.realms !== '*') {
+  if (missingScopes.length === 0 && target === undefined && !hasAllRealms(state)) {
     return 'This session is limited to some realms and cannot create one: choose an existing realm.';
   }
   if (missingScopes.length === 0) return undefined;

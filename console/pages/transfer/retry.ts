@@ -12,8 +12,8 @@ export interface TransferRun<State> {
 /** Shared by the requests of one transfer: when one has to wait, all wait. */
 export interface RetryGate {
   /**
-   * Retries a request until it succeeds or fails permanently. Waits as long as a busy service asks for;
-   * without a session or scope it waits for `resume`. Throws Problem, or the reason of the signal.
+   * Retries a request until it succeeds or fails permanently. Waits as long as a busy service asks for, and for the
+   * next sign-in; without a scope it waits for `resume`. Throws Problem, or the reason of the signal.
    */
   run<T>(request: () => Promise<T>): Promise<T>;
   /** Continues after `resume` by the user. */
@@ -25,8 +25,6 @@ interface RetryGateOptions {
   /** Called with the reason of waiting, and with undefined afterwards. */
   readonly onWait: (problem: Problem | undefined) => void;
 }
-
-const NEEDS_USER = new Set<Problem['kind']>(['ended', 'forbidden']);
 
 function tokenNow(): string | undefined {
   return session.get().open?.token;
@@ -41,7 +39,7 @@ export function retryGate({ signal, onWait }: RetryGateOptions): RetryGate {
     if (gate) return;
     onWait(problem);
     gate = new Promise<void>((resolve) => {
-      const needsUser = NEEDS_USER.has(problem.kind);
+      const needsUser = problem.kind === 'forbidden';
       const timer = needsUser ? undefined : setTimeout(() => open?.(), (problem.waitSeconds ?? 2) * 1_000);
       open = () => {
         clearTimeout(timer);
@@ -62,7 +60,7 @@ export function retryGate({ signal, onWait }: RetryGateOptions): RetryGate {
     } catch (error) {
       signal.throwIfAborted();
       const problem = toProblem(error);
-      const needsUser = NEEDS_USER.has(problem.kind);
+      const needsUser = problem.kind === 'forbidden';
       if (problem.waitSeconds === undefined && !needsUser) throw problem;
       // The request used an old token: retry with the new one.
       const hasNewToken = needsUser && tokenNow() !== undefined && tokenNow() !== token;

@@ -1,0 +1,151 @@
+import { expect, test } from 'bun:test';
+import { decodeJwt } from 'jose';
+import { createLink } from '../support/console_sign_in.ts';
+import { expectNoErrors, signInByLink, WRITE_SCOPE } from './console_session.ts';
+import { type ConsoleWindow, openWindow, VIEWS } from './console_window.ts';
+import { openShop } from './open_console.ts';
+import { pagePaths } from './page_paths.ts';
+
+/** The renewal of sessions by the page, and what stays of the page when a session ends. */
+
+const { service, shop } = await openShop({ consoleClientCredentials: 'true' });
+
+const tokenOf = async ({ page }: ConsoleWindow) =>
+  JSON.parse((await page.evaluate(`sessionStorage['authrealm.session']`)) as string).grant
+    .access_token as string;
+const press = ({ page }: ConsoleWindow, name: string) =>
+  page.getByRole('button', { name, exact: true }).click();
+const signInOver = ({ page }: ConsoleWindow) => page.getByRole('dialog', { name: 'Sign in to the console' });
+
+/** Opens the form of a user, and types into it. */
+async function typeInForm(window: ConsoleWindow, typed: string): Promise<void> {
+  await window.page.evaluate(`location.hash = '${pagePaths(shop).user}'`);
+  await press(window, 'Edit');
+  await window.page.getByLabel('Family name').fill(typed);
+}
+
+async function endOnServer(window: ConsoleWindow): Promise<void> {
+  await service.del('/console/token', await tokenOf(window), { Origin: service.url });
+  service.clock.advance(1_000);
+}
+
+async function followLink({ page }: ConsoleWindow, label: string): Promise<void> {
+  const { code } = await createLink(service, { scope: WRITE_SCOPE, label });
+  await page.evaluate(`location.hash = '#code=${code}'`);
+}
+
+test('a page that is used renews its token, and keeps what was typed', async () => {
+  const window = await openWindow(service.url);
+  const { page } = window;
+  await page.clock.install();
+  await signInByLink(window, service);
+  const first = await tokenOf(window);
+  await typeInForm(window, 'Renewed');
+  await page.clock.fastForward(400_000);
+  await page.keyboard.press('Shift');
+  expect(await tokenOf(window)).toBe(first);
+  const renewal = page.waitForResponse((answer) => answer.request().method() === 'PUT');
+  await page.clock.fastForward(210_000);
+  expect((await renewal).status()).toBe(200);
+  await page.waitForFunction(`!sessionStorage['authrealm.session'].includes('${first}')`);
+  const second = await tokenOf(window);
+  expect(decodeJwt(second).sid).toBe(decodeJwt(first).sid);
+  // 15 minutes after the first token, the second one goes on.
+  await page.clock.fastForward(300_000);
+  expect(await signInOver(window).count()).toBe(0);
+  expect(await page.getByLabel('Family name').inputValue()).toBe('Renewed');
+  await expectNoErrors(window);
+  await window.close();
+});
+
+test('a renewal that fails is tried again while the token lasts', async () => {
+  const window = await openWindow(service.url);
+  const { page } = window;
+  await page.clock.install();
+  await signInByLink(window, service);
+  const first = await tokenOf(window);
+  await page.clock.fastForward(500_000);
+  await page.keyboard.press('Shift');
+  await page.context().setOffline(true);
+  await page.clock.fastForward(120_000);
+  await window.expectError(/ERR_INTERNET_DISCONNECTED/);
+  await page.context().setOffline(false);
+  const renewal = page.waitForResponse((answer) => answer.request().method() === 'PUT');
+  await page.clock.fastForward(10_000);
+  expect((await renewal).status()).toBe(200);
+  await page.waitForFunction(`!sessionStorage['authrealm.session'].includes('${first}')`);
+  await window.close();
+});
+
+test.each(VIEWS)('a form survives the end of its session, $viewport.width wide, $scheme', async (view) => {
+  const window = await openWindow(service.url, view);
+  const { page } = window;
+  await signInByLink(window, service);
+  const typed = `Survivor ${view.viewport.width} ${view.scheme}`;
+  await typeInForm(window, typed);
+  await endOnServer(window);
+  await press(window, 'Save');
+  await signInOver(window)
+    .getByText(/Your session has ended/)
+    .waitFor();
+  await window.expectError(/status of 401/);
+  await expectNoErrors(window);
+  expect(JSON.stringify(await page.evaluate('({ ...sessionStorage, ...localStorage })'))).not.toContain(
+    typed,
+  );
+  for (let times = 0; times < 3; times += 1) await page.keyboard.press('Escape');
+  expect(await signInOver(window).isVisible()).toBe(true);
+  await followLink(window, 'Anna at the desk');
+  await signInOver(window).waitFor({ state: 'detached' });
+  expect(await page.getByLabel('Family name').inputValue()).toBe(typed);
+  await press(window, 'Save');
+  await page.getByText(typed).first().waitFor();
+  await expectNoErrors(window);
+  await window.close();
+});
+
+test('what was typed is discarded when another user signs in, and on request', async () => {
+  const window = await openWindow(service.url);
+  const { page } = window;
+  await signInByLink(window, service);
+  await typeInForm(window, 'of Anna');
+  await endOnServer(window);
+  await press(window, 'Save');
+  await signInOver(window).waitFor();
+  await followLink(window, 'Berta');
+  await page.getByText('Berta', { exact: true }).waitFor();
+  expect(await page.getByLabel('Family name').count()).toBe(0);
+  await typeInForm(window, 'of Berta');
+  await endOnServer(window);
+  await press(window, 'Save');
+  await press(window, 'Discard it');
+  await page.getByText('You have signed out.').waitFor();
+  expect(await page.getByLabel('Family name').count()).toBe(0);
+  expect(await page.evaluate('sessionStorage.length')).toBe(0);
+  await window.expectError(/status of 401/);
+  await expectNoErrors(window);
+  await window.close();
+});
+
+test('a session by client credentials that expires in a form continues with the same client', async () => {
+  const window = await openWindow(service.url);
+  const { page } = window;
+  await page.clock.install();
+  const { clientId, secret } = await service.client(WRITE_SCOPE);
+  const signIn = async () => {
+    await page.getByLabel('Client ID').fill(clientId);
+    await page.getByLabel('Client secret').fill(secret);
+    await page.getByRole('button', { name: 'Sign in', exact: true }).click();
+  };
+  await window.goto('');
+  await signIn();
+  await page.locator('[data-left]').waitFor({ state: 'attached' });
+  await typeInForm(window, 'of a client');
+  await page.clock.fastForward(3_601_000);
+  await signInOver(window).getByText('Your session has expired.').waitFor();
+  await signIn();
+  await signInOver(window).waitFor({ state: 'detached' });
+  expect(await page.getByLabel('Family name').inputValue()).toBe('of a client');
+  await expectNoErrors(window);
+  await window.close();
+});
