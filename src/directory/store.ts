@@ -200,7 +200,7 @@ export interface RealmSearchPage {
   readonly items: readonly KeyedRecord[];
   /** The last realm that was searched; undefined if all were. */
   readonly through: Uuid | undefined;
-  /** The number of all matches, if it was wanted. */
+  /** The number of all matches, if it was wanted and they are not more than LIMITS.searchCountMax. */
   readonly total?: number;
 }
 

@@ -254,6 +254,8 @@ export const LIMITS = Object.freeze({
   filterWordsMax: 16,
   /** Realms searched by one request for all realms by an ID, or by `eq` or `like` of a name or an e-mail address. The answer names the realm to continue after. */
   searchRealmsMax: 1_000,
+  /** Matches of a search that are counted. The total of more is left out. */
+  searchCountMax: 10_000,
   /** Levels of nesting of a JSON body. A deeper one is answered 400. */
   bodyDepthMax: 64,
   /** Errors in one answer. Further ones are left out. */

@@ -46,15 +46,16 @@ export interface WordDialect {
   /** SQL for whether a record has words that begin with these. */
   readonly match: (source: string, words: readonly string[]) => string;
   readonly values: (words: readonly string[]) => readonly string[];
-  /** For an engine that has no statistics; undefined for others. */
-  readonly broad: BroadWords | undefined;
+  /** For an engine without statistics; undefined for others, which choose themselves. */
+  readonly choice: WordChoice | undefined;
 }
 
-/** A search for words that many records have: it reads the records in their order, and checks each. */
-export interface BroadWords {
-  /** Selects `n`, the number of words that begin with the first of these, counted up to `most`. */
-  readonly probe: (source: string, words: readonly string[], most: number) => string;
-  readonly match: WordDialect['match'];
+/** By which word records are found. `match` finds them by the first word, and checks the others in each record. */
+export interface WordChoice {
+  /** Selects `n`, the number of words that begin with this one, counted up to `most`. */
+  readonly probe: (source: string, word: string, most: number) => string;
+  /** The same condition as `match`, if most records have each word: it is checked in each record. */
+  readonly matchBroad: WordDialect['match'];
 }
 
 /** IDs in the log, which are 16 bytes in every engine. */

@@ -20,9 +20,13 @@ export function AllUsersPage() {
   const [text, setText] = useState(query.get('q') ?? '');
   const [realm, setRealm] = useState(query.get('realm') ?? '');
   const [columns, setColumns] = useState(readColumns);
-  const [total, setTotal] = useState<number>();
+  /** `many`: too many to count. */
+  const [total, setTotal] = useState<number | 'many'>();
   const term = useDebounced(text.trim());
-  const read = useMemo(() => userPages({ text: term, realm }, setTotal), [term, realm]);
+  const read = useMemo(
+    () => userPages({ text: term, realm }, (found) => setTotal(found ?? 'many')),
+    [term, realm],
+  );
   useEffect(() => setTotal(undefined), [read]);
   useEffect(() => replaceQuery({ q: term, realm }), [term, realm]);
   const choose = (chosen: readonly string[]) => {
@@ -83,7 +87,8 @@ function columnLabel(column: string): string {
 
 const NUMBER = new Intl.NumberFormat('en');
 
-function totalText(total: number, isFiltered: boolean): string {
+function totalText(total: number | 'many', isFiltered: boolean): string {
+  if (total === 'many') return 'More than 10,000 users found';
   const users = `${NUMBER.format(total)} ${total === 1 ? 'user' : 'users'}`;
   return isFiltered ? `${users} found` : users;
 }

@@ -268,10 +268,10 @@ const allRealmsMeta = z
           '`after_id`, for the rest.',
       }),
     }),
-    results: z
-      .strictObject({ total: count })
-      .optional()
-      .meta({ description: 'The number of all matches, for a request with `page.total`.' }),
+    results: z.strictObject({ total: count }).optional().meta({
+      description:
+        'The number of all matches, for a request with `page.total`; absent if they are too many to count.',
+    }),
   })
   .meta({ id: 'PageEverywhere' });
 

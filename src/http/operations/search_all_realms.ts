@@ -47,9 +47,14 @@ const searchRequestSchema = z
           description:
             'With `after_realm`: continue in that realm, after this record. For the rest of a realm that was `cut`.',
         }),
-        total: z.boolean().optional().meta({
-          description: 'Also count the matches. Not with a filter by an ID, a name or an e-mail address.',
-        }),
+        total: z
+          .boolean()
+          .optional()
+          .meta({
+            description:
+              `Also count the matches, up to ${LIMITS.searchCountMax.toLocaleString('en')}; of all users, any number. Not with ` +
+              'a filter by an ID, a name or an e-mail address.',
+          }),
       })
       .refine((page) => page.after_id === undefined || page.after_realm !== undefined, {
         path: ['after_id'],

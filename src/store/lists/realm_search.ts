@@ -28,12 +28,10 @@ export interface RealmSearches {
 
 type Row = Record<string, unknown>;
 
-export function openRealmSearches(
-  of: (resource: Resource) => Statements,
-  dialect: Pick<Dialect, 'lists' | 'position' | 'words' | 'hasHashColumns'>,
-): RealmSearches {
-  const { indexHint } = dialect.lists;
+type SearchDialect = Pick<Dialect, 'lists' | 'position' | 'words' | 'hasHashColumns'>;
 
+/** The statements of searches. */
+function openSearchReading(of: (resource: Resource) => Statements, dialect: SearchDialect) {
   function partsOf(resource: Resource, filter: ParsedFilter, words = dialect.words) {
     const { visible, decodeKeyed, unlessPurged } = of(resource);
     const columns = [...keyColumns(resource).slice(0, -1), ...visible].join(', ');
@@ -46,13 +44,40 @@ export function openRealmSearches(
     resource: Resource,
     { filter, limit }: Pick<RealmSearch, 'filter' | 'limit'>,
     condition: Clause,
+    words = dialect.words,
   ): Work<RealmSearchPage['items']> {
-    const words = yield* wordsFor(resource, filter, dialect.words);
     const { columns, matches, values, decodeKeyed, unlessPurged } = partsOf(resource, filter, words);
     const text = `select ${columns} from ${resource.table} where ${condition.text}${matches}${unlessPurged}
       order by realm_id, ${keyColumns(resource).at(-1)} limit ?`;
     return (yield* all<Row>(text, ...condition.values, ...values, limit)).map(decodeKeyed);
   }
+
+  /** Undefined if there are too many to count. */
+  function* count(
+    resource: Resource,
+    { filter, only }: RealmSearch,
+    hashed?: HashedValue,
+  ): Work<number | undefined> {
+    const all = { filter, only, after: undefined, limit: 0 };
+    const condition = boundsOf(resource, all, dialect, hashed);
+    if (filter.length === 0 && COUNTED_RESOURCES.includes(resource))
+      return yield* countAll(resource, condition);
+    const { matches, values, unlessPurged } = partsOf(resource, filter);
+    const source = `from ${resource.table} where ${condition.text}${matches}${unlessPurged}`;
+    const text = `select count(*) as n from (select 1 ${source} limit ${LIMITS.searchCountMax + 1}) as matching`;
+    const found = yield* numberOf(text, [...condition.values, ...values]);
+    return found > LIMITS.searchCountMax ? undefined : found;
+  }
+
+  return { partsOf, ordered, count };
+}
+
+export function openRealmSearches(
+  of: (resource: Resource) => Statements,
+  dialect: SearchDialect,
+): RealmSearches {
+  const { indexHint } = dialect.lists;
+  const { partsOf, ordered, count } = openSearchReading(of, dialect);
 
   function* byHashColumn(
     resource: Resource,
@@ -78,19 +103,11 @@ export function openRealmSearches(
 
   /** By an index without the realm, or in the order of the key for a search without a filter. */
   function* byIndex(resource: Resource, search: RealmSearch, hashed?: HashedValue): Work<RealmSearchPage> {
-    const items = yield* ordered(resource, search, boundsOf(resource, search, dialect, hashed));
-    if (!search.isCounted) return { items, through: undefined };
-    return { items, through: undefined, total: yield* count(resource, search, hashed) };
-  }
-
-  function* count(resource: Resource, { filter, only }: RealmSearch, hashed?: HashedValue): Work<number> {
-    const all = { filter, only, after: undefined, limit: 0 };
-    const condition = boundsOf(resource, all, dialect, hashed);
-    if (filter.length === 0 && COUNTED_RESOURCES.includes(resource))
-      return yield* countAll(resource, condition);
-    const { matches, values, unlessPurged } = partsOf(resource, filter);
-    const text = `select count(*) as n from ${resource.table} where ${condition.text}${matches}${unlessPurged}`;
-    return yield* numberOf(text, [...condition.values, ...values]);
+    const { filter, words, isBroad } = yield* chooseWords(resource, search.filter, dialect.words);
+    const chosen = { ...search, filter };
+    const items = yield* ordered(resource, chosen, boundsOf(resource, search, dialect, hashed), words);
+    const total = search.isCounted && !isBroad ? yield* count(resource, chosen, hashed) : undefined;
+    return { items, through: undefined, ...(total === undefined ? {} : { total }) };
   }
 
   function* byRealms(resource: Resource, search: RealmSearch): Work<RealmSearchPage> {
@@ -173,18 +190,36 @@ function* numberOf(text: string, values: readonly SqlValue[]): Work<number> {
   return Number((yield* first(text, ...values))?.n ?? 0);
 }
 
-/** How to find the words of a filter: by their index, or in the order of records if too many have the first of them. */
-function* wordsFor(resource: Resource, filter: ParsedFilter, words: WordDialect): Work<WordDialect> {
-  const condition = filter.flat().find(({ kind }) => kind === 'words');
-  if (condition?.kind !== 'words' || !words.broad) return words;
-  const { probe, match } = words.broad;
-  const [first = ''] = condition.words;
-  const text = probe(words.source(resource, condition.members), condition.words, BROAD_RECORDS);
-  return (yield* numberOf(text, words.values([first]))) < BROAD_RECORDS ? words : { ...words, match };
+/** How the words of a filter are found. */
+interface ChosenWords {
+  /** Its first word is the one that the fewest records have. */
+  readonly filter: ParsedFilter;
+  readonly words: WordDialect;
+  /** Most records may match. */
+  readonly isBroad: boolean;
 }
 
-/** So many records are found and sorted in the time in which as many are read in order: some tens of milliseconds. */
-const BROAD_RECORDS = 5_000;
+/** A filter by words has no other condition. */
+function* chooseWords(resource: Resource, filter: ParsedFilter, words: WordDialect): Work<ChosenWords> {
+  const condition = filter[0]?.[0];
+  if (condition?.kind !== 'words' || !words.choice) return { filter, words, isBroad: false };
+  const { probe, matchBroad } = words.choice;
+  const source = words.source(resource, condition.members);
+  const counts = new Map<string, number>();
+  for (const word of condition.words) {
+    counts.set(word, yield* numberOf(probe(source, word, BROAD_RECORDS), words.values([word])));
+  }
+  const order = [...counts].sort(([, one], [, other]) => one - other);
+  const isBroad = order.every(([, count]) => count >= BROAD_RECORDS);
+  return {
+    filter: [[{ ...condition, words: order.map(([word]) => word) }]],
+    words: isBroad ? { ...words, match: matchBroad } : words,
+    isBroad,
+  };
+}
+
+/** So many records are found, checked and sorted in about 200 ms. */
+const BROAD_RECORDS = 20_000;
 
 /** Whether an index of words, which has no realm, finds the records. */
 function hasWords(filter: ParsedFilter): boolean {

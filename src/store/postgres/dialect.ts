@@ -51,7 +51,7 @@ export const POSTGRES: Dialect = {
     match: (source) => `${source} @@ ?::tsquery`,
     // No word has a quote or a backslash.
     values: (words) => [words.map((word) => `'${word}':*`).join(' & ')],
-    broad: undefined,
+    choice: undefined,
   },
   rowLocks: { exclusive: ' for update', skipLocked: ' for update skip locked', shared: ' for share' },
   lockClocks: 'lock table realm_clock in exclusive mode',
