@@ -32,7 +32,7 @@ export function Layout({ pages, isSigningIn }: Pages & SignInProgress) {
       name="authrealm"
       shortcuts={shortcuts}
       navigation={<Navigation pages={visible} route={route} />}
-      foot={<SessionBox />}
+      foot={state.open && <SessionBox open={state.open} />}
       lastTool={<span class="faint small">{SCHEMA.version}</span>}
     >
       <PendingSignInNote isSigningIn={isSigningIn} />
@@ -118,14 +118,9 @@ const TICK_MS = 1_000;
 const WARNING_SECONDS = 120;
 
 /** The user, the remaining time, and the button to sign out. */
-function SessionBox() {
-  const { open } = useObservable(session);
-  const isLast = open === undefined || open.expiresAt >= open.endsAt;
-  const tokenSeconds = useSecondsLeft(
-    open?.expiresAt,
-    isLast ? 'Save your work.' : 'Use the page to continue it.',
-  );
-  if (!open) return null;
+function SessionBox({ open }: { readonly open: NonNullable<SessionState['open']> }) {
+  const isLast = open.expiresAt >= open.endsAt;
+  const tokenSeconds = useSecondsLeft(open.expiresAt, isLast ? 'Save your work.' : 'Use the page to stay.');
   // Near its end, the token of a page that is used is renewed.
   const secondsLeft = tokenSeconds < WARNING_SECONDS ? tokenSeconds : secondsUntil(open.endsAt);
   return (
@@ -152,8 +147,8 @@ function secondsUntil(instant: number): number {
 }
 
 /** Seconds until the token expires. Announces when they are few, and what to do. */
-function useSecondsLeft(expiresAt: number | undefined, advice: string): number {
-  const leftNow = () => secondsUntil(expiresAt ?? 0);
+function useSecondsLeft(expiresAt: number, advice: string): number {
+  const leftNow = () => secondsUntil(expiresAt);
   const [secondsLeft, setLeft] = useState(leftNow);
   useEffect(() => {
     let isAnnounced = false;

@@ -66,7 +66,7 @@ export function SignInDialog({ label, ...state }: SignInState & { readonly label
           </p>
         </SignInMethods>
         <button type="button" class="text-button" onClick={() => closeSession('You have signed out.')}>
-          Discard it
+          Discard what was typed
         </button>
       </div>
       <Announcer isInDialog />

@@ -33,7 +33,9 @@ export function addKeyCommands(program: Command, context: CliContext): void {
     });
 
   addDatabaseSettings(keys.command('withdraw').argument('<kid>', 'ID of the key to withdraw'))
-    .description('reject all tokens that this key signed, within a second; replaces the current signing key')
+    .description(
+      'reject all tokens that this key signed, within a second, and end all console sessions; replaces the current signing key',
+    )
     .action(async (kid: string, _options, command: Command) => {
       const { engine, keyring } = await openDatabase(context.settingsOf(command), systemClock);
       const isDone = await withdrawSigningKey(kid, engine.access, keyring, systemClock);

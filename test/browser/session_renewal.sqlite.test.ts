@@ -93,6 +93,7 @@ test.each(VIEWS)('a form survives the end of its session, $viewport.width wide, 
   expect(JSON.stringify(await page.evaluate('({ ...sessionStorage, ...localStorage })'))).not.toContain(
     typed,
   );
+  expect(await page.getByText(/ends in less than two minutes/).count()).toBe(0);
   for (let times = 0; times < 3; times += 1) await page.keyboard.press('Escape');
   expect(await signInOver(window).isVisible()).toBe(true);
   await followLink(window, 'Anna at the desk');
@@ -118,7 +119,7 @@ test('what was typed is discarded when another user signs in, and on request', a
   await typeInForm(window, 'of Berta');
   await endOnServer(window);
   await press(window, 'Save');
-  await press(window, 'Discard it');
+  await press(window, 'Discard what was typed');
   await page.getByText('You have signed out.').waitFor();
   expect(await page.getByLabel('Family name').count()).toBe(0);
   expect(await page.evaluate('sessionStorage.length')).toBe(0);
