@@ -9,7 +9,7 @@ import { foldedKey } from '../../src/domain/text/folding.ts';
 import type { Engine } from '../../src/store/open.ts';
 import { textHash } from '../../src/store/records/text_hash.ts';
 import { freshDatabase } from '../support/database.ts';
-import { ISSUER } from '../support/service.ts';
+import { ISSUER, userMembers } from '../support/service.ts';
 import {
   commitWrites,
   insert,
@@ -207,7 +207,9 @@ describe.each([
   ['a username', passwordProfileInfo, `eq(username,"${RARE}")`, () => of(few, 2)],
   ['a username that every realm has', passwordProfileInfo, `eq(username,"${COMMON}")`, () => of(homes)],
   ['a name', user, 'eq(name,"Jane Doe")', () => of(homes.slice(0, LIMITS.searchRealmsMax))],
+  ['words', user, 'match(text,"jan do")', () => of(homes)],
   ['nothing', user, '', () => of(homes)],
+  ['nothing, of links', oidcProfileInfo, '', () => of(homes)],
 ] as const)('the rest of a search by %s', (name, resource, text, matches) => {
   const find = (more: Partial<RealmSearch> = {}) => search(resource, text, more);
   const keysOf = ({ items }: RealmSearchPage) => items.map(({ key }) => [key[0], key.at(-1)]);
@@ -237,4 +239,17 @@ describe.each([
     const only = realmIds(homesWith.slice(1, 3));
     expect((await find({ limit: 1, isCounted: true, only })).total).toBe(2 * each);
   });
+});
+
+test('a search by a name continues in a realm that it found in part', async () => {
+  const [home, next] = homes.slice(-2) as [RealmFixture, RealmFixture];
+  const ids = [randomId(), randomId(), randomId()].sort() as [Uuid, Uuid, Uuid];
+  const named = (at: RealmFixture, id: Uuid) =>
+    insert(user, [at.realm, id], { ...userMembers, name: 'Twin' });
+  await write(...ids.map((id) => named(home, id)), named(next, ids[0]));
+  const rest = { after: home.realm, afterId: ids[0] };
+  const found = [ids[1], ids[2], ids[0]];
+  expect(idsOf(await search(user, 'eq(name,Twin)', rest))).toEqual(found);
+  const only = realmIds([next, home]);
+  expect(idsOf(await search(user, 'eq(name,Twin)', { ...rest, only }))).toEqual(found);
 });
