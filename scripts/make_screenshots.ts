@@ -12,8 +12,11 @@ import { startService } from '../test/support/service.ts';
 
 /**
  * Takes screenshots of the console. `bun scripts/make_screenshots.ts` writes `docs/console.png` for the README;
- * `--pages FOLDER` writes every page to a folder, in light and dark, at phone and desktop size.
+ * `--pages FOLDER` writes every page to a folder, in light and dark, at phone and laptop size.
  */
+
+/** A small laptop: narrower than the windows of the tests. */
+const LAPTOP = { width: 1280, height: 800 } as const;
 
 const { values: options } = parseArgs({ options: { pages: { type: 'string' } } });
 const README_IMAGE = fileURLToPath(new URL('../docs/console.png', import.meta.url));
@@ -47,8 +50,10 @@ async function makeReadmeImage(shop: Shop): Promise<void> {
 
 async function makePageImages(shop: Shop, folder: string): Promise<void> {
   mkdirSync(folder, { recursive: true });
-  for (const view of VIEWS) {
-    const kind = `${view.viewport.width === DESKTOP.width ? 'desktop' : 'phone'}-${view.scheme}`;
+  for (const { viewport, scheme } of VIEWS) {
+    const isPhone = viewport.width !== DESKTOP.width;
+    const view = { viewport: isPhone ? viewport : LAPTOP, scheme };
+    const kind = `${isPhone ? 'phone' : 'desktop'}-${scheme}`;
     for (const [name, fragment] of Object.entries(pagePaths(shop))) {
       writeFileSync(join(folder, `${name}-${kind}.png`), await takeScreenshot(view, fragment));
     }
@@ -67,7 +72,7 @@ async function takeScreenshot(view: View, fragment: string): Promise<Buffer> {
   const window = await openSignedIn(service, fragment, { scope: `${WRITE_SCOPE} admin`, view });
   await waitForPage(window);
   if (fragment.startsWith('#/health')) await Bun.sleep(CHARTS_MS);
-  const screenshot = await window.page.screenshot({ fullPage: view.viewport.width !== DESKTOP.width });
+  const screenshot = await window.page.screenshot({ fullPage: view.viewport.width < LAPTOP.width });
   await window.close();
   return screenshot;
 }

@@ -1,7 +1,14 @@
 import { describe, expect, test } from 'bun:test';
 import { runCommand } from '../support/processes.ts';
 import { errorsOf, startService } from '../support/service.ts';
-import { expectNoErrors, HOSTILE_TEXTS, openSignedIn, READ_SCOPE, WRITE_SCOPE } from './console_session.ts';
+import {
+  expectNoErrors,
+  expectNoErrorsInAnyView,
+  HOSTILE_TEXTS,
+  openSignedIn,
+  READ_SCOPE,
+  WRITE_SCOPE,
+} from './console_session.ts';
 import { type ConsoleWindow, VIEWS } from './console_window.ts';
 import { openShop } from './open_console.ts';
 
@@ -73,6 +80,57 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     await expectNoErrors(window);
     await window.close();
   });
+});
+
+test('Try it begins with a realm and a user of this directory, chosen by name', async () => {
+  const window = await openSignedIn(service, '#/try/get-user-authentication-info');
+  const { page } = window;
+  const realm = page.getByLabel('realm_id', { exact: true });
+  const user = page.getByLabel('id', { exact: true });
+  await user.locator('option').filter({ hasText: 'Jane Doe' }).waitFor({ state: 'attached' });
+  expect(await realm.inputValue()).toBe(shop.realm);
+  await user.selectOption(shop.strange);
+  await page.getByRole('button', { name: 'Send GET' }).click();
+  await answerOf(window).getByText('200 OK').waitFor();
+  await answerOf(window).getByText('strange@example.com').waitFor();
+  await user.selectOption({ label: 'Another ID…' });
+  await page.getByLabel('id', { exact: true }).fill(shop.user);
+  await page.getByRole('button', { name: 'Send GET' }).click();
+  await answerOf(window).getByText('jane.doe@example.com').waitFor();
+  await expectNoErrorsInAnyView(window);
+  await window.close();
+});
+
+test('Try it chooses no record for an operation that would delete it', async () => {
+  const window = await openSignedIn(service, '#/try/delete-user-authentication-info');
+  const { page } = window;
+  const user = page.getByLabel('id', { exact: true });
+  await user.locator('option').filter({ hasText: 'Jane Doe' }).waitFor({ state: 'attached' });
+  const send = page.getByRole('button', { name: 'Send DELETE' });
+  expect(await send.isDisabled()).toBe(true);
+  await user.selectOption(shop.user);
+  expect(await send.isDisabled()).toBe(false);
+  await expectNoErrors(window);
+  await window.close();
+});
+
+test('Try it lists the users of the chosen realm', async () => {
+  const token = await service.token(WRITE_SCOPE);
+  const data = { type: 'authentication-realm', name: 'Without users' };
+  expect((await service.post('/v2/authentication-realms', token, { data })).status).toBe(201);
+  const window = await openSignedIn(
+    service,
+    `#/try/get-user-authentication-info?${USERS()}&path.id=${shop.user}`,
+  );
+  const { page } = window;
+  await page.getByLabel('id', { exact: true }).locator('option').first().waitFor({ state: 'attached' });
+  expect(await page.getByLabel('id', { exact: true }).inputValue()).toBe(shop.user);
+  const realm = page.getByLabel('realm_id', { exact: true });
+  const other = realm.locator('option').filter({ hasText: 'Without users' });
+  await realm.selectOption((await other.getAttribute('value')) ?? '');
+  await page.getByText('There are no users yet.').waitFor();
+  await expectNoErrors(window);
+  await window.close();
 });
 
 test('the copied curl command of Try it sends the same request from a shell, with any body', async () => {

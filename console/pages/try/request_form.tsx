@@ -1,15 +1,19 @@
+import type { ComponentProps } from 'preact';
 import { useId } from 'preact/hooks';
 import { Prose } from '../../openapi/code.tsx';
+import type { Operation } from '../../openapi/document.ts';
 import type { Draft, RequestField } from '../../openapi/request.ts';
+import { pickedRecords, RecordPicker } from './record_picker.tsx';
 
 interface RequestFormProps {
+  readonly operation: Operation;
   readonly fields: readonly RequestField[];
   readonly draft: Draft;
   readonly onDraft: (draft: Draft) => void;
 }
 
 /** The form of a request: parameters, and the body as text. */
-export function RequestForm({ fields, draft, onDraft }: RequestFormProps) {
+export function RequestForm({ operation, fields, draft, onDraft }: RequestFormProps) {
   const id = useId();
   const { values, body } = draft;
   const setValue = (key: string, value: string | undefined) => {
@@ -23,6 +27,7 @@ export function RequestForm({ fields, draft, onDraft }: RequestFormProps) {
         <RequestFieldRow
           key={slot.key}
           slot={slot}
+          picker={pickerOf(operation, fields, slot, values)}
           value={values[slot.key]}
           onValue={(value) => setValue(slot.key, value)}
         />
@@ -61,15 +66,39 @@ function jsonError(body: string): string | undefined {
   }
 }
 
+type Picker = Pick<ComponentProps<typeof RecordPicker>, 'description' | 'parentKey' | 'isUnchosen'>;
+
+/** How the record of a path parameter is chosen; undefined for other fields. */
+function pickerOf(
+  { path, method }: Operation,
+  fields: readonly RequestField[],
+  { place, name }: RequestField,
+  values: Draft['values'],
+): Picker | undefined {
+  const picked = place === 'path' ? pickedRecords(path, name) : undefined;
+  if (!picked) return undefined;
+  const parents = picked.above.map((above) => {
+    const field = fields.find((each) => each.place === 'path' && each.name === above);
+    const value = field && values[field.key];
+    return value === field?.example || value === '' ? undefined : value;
+  });
+  return {
+    description: picked.description,
+    parentKey: parents.includes(undefined) ? undefined : (parents as readonly string[]),
+    isUnchosen: picked.isTarget && method !== 'GET' && method !== 'POST',
+  };
+}
+
 interface RequestFieldRowProps {
   readonly slot: RequestField;
+  readonly picker: Picker | undefined;
   /** Undefined if it is not sent. */
   readonly value: string | undefined;
   readonly onValue: (value: string | undefined) => void;
 }
 
 /** An optional field is sent if its box is checked; typing checks it. */
-function RequestFieldRow({ slot, value, onValue }: RequestFieldRowProps) {
+function RequestFieldRow({ slot, picker, value, onValue }: RequestFieldRowProps) {
   const { name, place, isRequired, description, example, choices } = slot;
   const id = useId();
   const field = {
@@ -94,7 +123,9 @@ function RequestFieldRow({ slot, value, onValue }: RequestFieldRowProps) {
         </label>
         <span class="faint small">{place}</span>
       </div>
-      {choices.length > 0 ? (
+      {picker ? (
+        <RecordPicker {...picker} id={id} value={value ?? ''} example={example} onValue={onValue} />
+      ) : choices.length > 0 ? (
         <select {...field} onChange={({ currentTarget }) => onValue(currentTarget.value)}>
           {[...new Set([...choices, example])].map((choice) => (
             <option key={choice}>{choice}</option>

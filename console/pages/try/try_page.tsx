@@ -92,9 +92,10 @@ function OperationTester({ operation }: OperationProps) {
   const { outcome, failure, isBusy, run, stop } = useSendRequest();
   const request = requestOf(operation, draft, location.origin + BASE_PATH);
   const missing = missingScope(operation, state);
+  const isIncomplete = fields.some(({ place, key }) => place === 'path' && draft.values[key] === '');
   const submit = (event: Event) => {
     event.preventDefault();
-    if (missing === undefined) run(operation, draft, state.open?.token);
+    if (missing === undefined && !isIncomplete) run(operation, draft, state.open?.token);
   };
   const answer = useRef<HTMLElement>(null);
   // Until its body is there, the page may be too short to scroll to the response.
@@ -112,13 +113,13 @@ function OperationTester({ operation }: OperationProps) {
         <section class="card" aria-label="Request">
           <h2>Request</h2>
           <form class="form" noValidate onSubmit={submit}>
-            <RequestForm fields={fields} draft={draft} onDraft={setDraft} />
+            <RequestForm {...{ operation, fields, draft }} onDraft={setDraft} />
             {missing === undefined ? (
               <div class="actions">
                 <button
                   type="submit"
                   class={operation.method === 'DELETE' ? 'button button-danger' : 'button button-main'}
-                  disabled={isBusy}
+                  disabled={isBusy || isIncomplete}
                 >
                   <Icon name="try" /> Send {operation.method}
                 </button>

@@ -1,0 +1,125 @@
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { type ApiRecord, type Key, RESOURCES, recordPages } from '../../api/records.ts';
+import { useFetch } from '../../api/use_fetch.ts';
+import type { Description } from '../../description.ts';
+import { useObservable } from '../../observable.ts';
+import { plainText } from '../../parts/confusables.ts';
+import { inSentence, resourceLabel } from '../../parts/resource_labels.ts';
+import { hasScope, session } from '../../session/session.ts';
+
+/** The records that a path parameter can name. */
+export interface PickedRecords {
+  readonly description: Description;
+  /** The parameters that name the records above, realm first. */
+  readonly above: readonly string[];
+  /** Whether the operation is on the record itself, not on records below it. */
+  readonly isTarget: boolean;
+}
+
+/** Paths of administration name realms by another word. */
+const COLLECTIONS = new Map([
+  ['realms', RESOURCES.realms] as const,
+  ...Object.values(RESOURCES).map((each) => [each.collections.at(-1) ?? '', each] as const),
+]);
+
+/** Undefined if the parameter names no record of the six resources. */
+export function pickedRecords(path: string, parameter: string): PickedRecords | undefined {
+  const segments = path.split('/');
+  const index = segments.indexOf(`{${parameter}}`);
+  const description = COLLECTIONS.get(segments[index - 1] ?? '');
+  const above = segments.slice(0, Math.max(index, 0)).flatMap((each) => /^\{(.+)\}$/.exec(each)?.[1] ?? []);
+  if (!description || above.length !== description.collections.length - 1) return undefined;
+  return { description, above, isTarget: index === segments.length - 1 };
+}
+
+interface RecordPickerProps {
+  readonly id: string;
+  readonly description: Description;
+  /** Undefined until the records above are chosen. */
+  readonly parentKey: Key | undefined;
+  readonly value: string;
+  /** The example of the document, which names no record. */
+  readonly example: string;
+  /** Whether no record is chosen at first: the operation would change it. */
+  readonly isUnchosen: boolean;
+  readonly onValue: (value: string) => void;
+}
+
+const ANOTHER = 'another';
+
+/** Chooses a record of this directory from a list of the first hundred, or by its ID. */
+export function RecordPicker(props: RecordPickerProps) {
+  const { id, description, parentKey, value, example, isUnchosen, onValue } = props;
+  const state = useObservable(session);
+  const isReadable = parentKey !== undefined && hasScope(state, `${description.scope}:read`);
+  const { answer: items } = useFetch(
+    async (signal): Promise<readonly ApiRecord[]> =>
+      isReadable ? (await recordPages(description, parentKey, 'created_at')('', signal)).items : [],
+    [isReadable, description.name, ...(parentKey ?? [])],
+  );
+  const [isTyped, setTyped] = useState(false);
+  const chosen = useRef(example);
+  const choose = (next: string) => {
+    chosen.current = next;
+    onValue(next);
+  };
+  const isListed = items?.some((each) => each.id === value) ?? false;
+  useEffect(() => {
+    // A value of the address, or a typed one, stays.
+    if (!isReadable || !items || isListed || value !== chosen.current) return;
+    choose(isUnchosen ? '' : (items[0]?.id ?? ''));
+  }, [items]);
+  const { one, many } = resourceLabel(description.name);
+  if (items && items.length > 0 && !isTyped && (isListed || value === '')) {
+    return (
+      <select
+        id={id}
+        value={value}
+        onChange={({ currentTarget }) =>
+          currentTarget.value === ANOTHER ? setTyped(true) : choose(currentTarget.value)
+        }
+      >
+        {value === '' && <option value="">Choose the {inSentence(one)}…</option>}
+        {items.map((record) => (
+          <option key={record.id} value={record.id}>
+            {optionText(record)}
+          </option>
+        ))}
+        <option value={ANOTHER}>Another ID…</option>
+      </select>
+    );
+  }
+  return (
+    <>
+      <input
+        id={id}
+        type="text"
+        value={value}
+        autocomplete="off"
+        spellcheck={false}
+        onInput={({ currentTarget }) => onValue(currentTarget.value)}
+      />
+      {items && items.length > 0 && (
+        <button
+          type="button"
+          class="text-button"
+          onClick={() => {
+            setTyped(false);
+            choose(items[0]?.id ?? '');
+          }}
+        >
+          Choose from the {many}
+        </button>
+      )}
+      {items && isReadable && items.length === 0 && <p class="hint">There are no {many} yet.</p>}
+    </>
+  );
+}
+
+/** The end of the ID distinguishes records of the same name. */
+const SHOWN_DIGITS = 4;
+
+function optionText({ id, name, subject, username, email }: ApiRecord): string {
+  const names = [name ?? subject ?? username, email].filter((each) => typeof each === 'string');
+  return `${plainText(names.join(', '))} · ${id.slice(-SHOWN_DIGITS)}`;
+}
