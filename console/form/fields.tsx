@@ -3,6 +3,7 @@ import { useId, useState } from 'preact/hooks';
 import { type NamedRealm, readRealmNames } from '../api/records.ts';
 import { useFetch } from '../api/use_fetch.ts';
 import type { Field } from '../description.ts';
+import { Loading } from '../parts/notices.tsx';
 import { memberLabel, resourceLabel, valueLabel } from '../parts/resource_labels.ts';
 import { UntrustedText } from '../parts/untrusted_text.tsx';
 import type { Value, Verb } from './record_form.tsx';
@@ -295,7 +296,7 @@ interface RealmsFieldProps {
 
 /** All realms, or a selection: by name if they fit into one page, else by ID. */
 export function RealmsField({ realms, error, isAllOffered = true, onRealms }: RealmsFieldProps) {
-  const { answer: known } = useFetch(readRealmNames, []);
+  const { answer: known, isWaiting } = useFetch(readRealmNames, []);
   return (
     <AllOrSomeField
       legend="Realms"
@@ -306,8 +307,12 @@ export function RealmsField({ realms, error, isAllOffered = true, onRealms }: Re
       onValue={onRealms}
     >
       {(selected, onSelect) =>
-        known ? (
-          <RealmChecks known={withUnknown(known, selected)} selected={selected} onChoose={onSelect} />
+        known || isWaiting ? (
+          <RealmChecks
+            known={known && withUnknown(known, selected)}
+            selected={selected}
+            onChoose={onSelect}
+          />
         ) : (
           <textarea
             aria-label="Realm IDs, one per line"
@@ -328,12 +333,14 @@ function withUnknown(known: readonly NamedRealm[], selected: readonly string[]):
 }
 
 interface RealmChecksProps {
-  readonly known: readonly NamedRealm[];
+  /** Undefined while they are read. */
+  readonly known: readonly NamedRealm[] | undefined;
   readonly selected: readonly string[];
   readonly onChoose: (chosen: readonly string[]) => void;
 }
 
 function RealmChecks({ known, selected, onChoose }: RealmChecksProps) {
+  if (!known) return <Loading />;
   if (known.length === 0) return <p class="hint">There are no realms yet.</p>;
   return (
     <div class="choices-list">

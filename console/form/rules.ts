@@ -42,6 +42,6 @@ const PREDICATE = /^(?:must|has|have|is|are|needs|cannot)\b/;
 
 /** The rule of an error of the service as a sentence: `must be unique` at a subject is `Subject must be unique.` */
 export function ruleSentence(label: string, rule: string): string {
-  const words = PREDICATE.test(rule) ? `${label} ${rule}` : rule;
+  const words = PREDICATE.test(rule) ? `${label} ${rule}`.trim() : rule;
   return `${words.charAt(0).toUpperCase()}${words.slice(1)}${/[.!?]$/.test(words) ? '' : '.'}`;
 }

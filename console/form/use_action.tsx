@@ -1,6 +1,8 @@
 import { useState } from 'preact/hooks';
 import { type Problem, toProblem } from '../api/problem.ts';
 import { ProblemNote } from '../parts/notices.tsx';
+import { memberLabel } from '../parts/resource_labels.ts';
+import { ruleSentence } from './rules.ts';
 
 /** Runs one action at a time and keeps its error. `onStale` is called on an edit conflict. */
 export function useAction(done: () => void, onStale?: () => void | Promise<void>) {
@@ -31,9 +33,9 @@ export function ActionError({ problem }: { readonly problem: Problem | undefined
   return (
     <>
       <ProblemNote problem={problem} />
-      {problem.errors.map(({ detail }) => (
-        <p key={detail} class="field-error">
-          {detail}
+      {problem.errors.map(({ member, detail }) => (
+        <p key={`${member} ${detail}`} class="field-error">
+          {ruleSentence(member === undefined ? '' : memberLabel(member), detail)}
         </p>
       ))}
     </>

@@ -64,7 +64,10 @@ function FactValue({ member, value }: { readonly member: string; readonly value:
       </ul>
     );
   }
-  if (typeof value === 'object') return <UntrustedText text={wordsIn(value).join(' ')} />;
+  if (typeof value === 'object') {
+    const words = wordsIn(value).map((word) => valueLabel(member, word));
+    return <UntrustedText text={words.toReversed().join(' ')} />;
+  }
   return <UntrustedText text={valueLabel(member, String(value))} />;
 }
 

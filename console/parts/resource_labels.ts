@@ -50,6 +50,11 @@ export function memberLabel(member: string): string {
 const VALUE_LABELS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   duplicate_email_policy: { allowed: 'allowed', api_only: 'over the API only' },
   username_format: { any: 'any text', email: 'e-mail addresses' },
+  // For which settings the service created a realm.
+  origin: {
+    account_authentication_settings: 'the account settings',
+    'customer-authentication-settings': 'the customer settings',
+  },
   creation_status: { COMPLETE: 'complete', IN_PROGRESS: 'being created' },
 };
 

@@ -22,6 +22,7 @@ const SIGNS: Readonly<Record<PageName, string>> = {
   passwordProfile: 'any',
   clients: 'Signs all new tokens',
   changes: 'Live',
+  changesOfRealm: 'Live',
   transfer: 'Limits of an import in the browser',
   tryList: '/admin/v1/clients/{client_id}/rotate',
   tryOne: 'No request sent yet.',

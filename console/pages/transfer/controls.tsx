@@ -21,9 +21,12 @@ interface RealmChoiceProps {
 /** Selects a realm by name, or by ID if there are too many. */
 export function RealmChoice({ label, realm, otherwise, onRealm }: RealmChoiceProps) {
   const id = useId();
-  const { answer: realms } = useFetch(readRealmNames, []);
-  if (realms) {
-    const names = realms.map((each) => ({ id: each.id, label: `${plainText(each.name)} · ${each.id}` }));
+  const { answer: realms, isWaiting } = useFetch(readRealmNames, []);
+  if (realms || isWaiting) {
+    const names = (realms ?? []).map((each) => ({
+      id: each.id,
+      label: `${plainText(each.name)} · ${each.id.slice(-SHOWN_DIGITS)}`,
+    }));
     const options = [{ id: '', label: otherwise ?? 'Choose…' }, ...names];
     return <SelectField label={label} value={realm} options={options} onValue={onRealm} />;
   }
@@ -41,6 +44,9 @@ export function RealmChoice({ label, realm, otherwise, onRealm }: RealmChoicePro
     </div>
   );
 }
+
+/** The end of the ID distinguishes realms of the same name. */
+const SHOWN_DIGITS = 4;
 
 interface WaitingNoteProps {
   readonly waiting: Problem | undefined;

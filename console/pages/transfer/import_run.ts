@@ -283,5 +283,9 @@ function referencesOf(
 function reasonOf(error: unknown): string {
   if (error instanceof LineError) return error.message;
   const { errors, message } = toProblem(error);
-  return errors.length > 0 ? errors.map(({ detail }) => detail).join('; ') : message;
+  // By the names in the file.
+  const reasons = errors.map(({ member, detail }) =>
+    member === undefined ? detail : `${member}: ${detail}`,
+  );
+  return reasons.length > 0 ? reasons.join('; ') : message;
 }
