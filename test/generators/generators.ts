@@ -238,5 +238,7 @@ async function execute(
     new Response(child.stdout).text(),
     new Response(child.stderr).text(),
   ]);
-  return { code: await child.exited, stdout, stderr };
+  const code = await child.exited;
+  const ended = child.signalCode && `ended by ${child.signalCode} after at most ${COMMAND_MS_MAX / 1_000} s`;
+  return { code, stdout, stderr: `${stderr}${ended ?? ''}` };
 }
