@@ -6,12 +6,10 @@ import {
   getV2AccountMembers,
   updatePasswordProfileInfo,
 } from '@epcc-sdk/sdks-shopper';
-import { createPublicClient } from '../../src/auth/clients/clients.ts';
 import { Fault } from '../../src/domain/fault.ts';
-import { PUBLIC_SCOPES } from '../../src/domain/principal.ts';
 import { failureOf, openJsSdk } from '../support/js_sdk.ts';
 import { createFixture, type Fixture, freePort, type Service, startService } from '../support/service.ts';
-import { createSettingsRealms, type SettingsRealms } from '../support/settings_realms.ts';
+import { createSettingsRealms, createStorefront, type SettingsRealms } from '../support/settings_realms.ts';
 
 /** Client programs of npm with credentials, realms and services that refuse them (docs/clients.md). */
 
@@ -199,19 +197,8 @@ describe('a base URL with a path', () => {
 });
 
 describe('a public client that asks for more than it may have', () => {
-  async function storefront() {
-    const rights = {
-      scopes: PUBLIC_SCOPES,
-      realms: new Set([realms.accounts]),
-      ratePerAddress: { requests: 60, seconds: 60 },
-    };
-    const client = await createPublicClient(service.db.engine.access, 'storefront', rights, service.clock);
-    service.clock.advance(1_000);
-    return client;
-  }
-
   test('the JavaScript SDK gets 403 for users and for every write, and 404 for another realm', async () => {
-    const sdk = openJsSdk(service.url, await storefront());
+    const sdk = openJsSdk(service.url, await createStorefront(service, realms.accounts));
     const profile = { data: { type: 'password_profile', name: 'Passwords', username_format: 'any' } };
     const prefix = { type: 'merchant-realm-mappings', prefix: 'shop' } as const;
     for (const [status, call] of [
@@ -225,7 +212,7 @@ describe('a public client that asks for more than it may have', () => {
   });
 
   test('the shopper SDK gets its token by implicit, 403 for account members, and no token without its grant type', async () => {
-    const { clientId } = await storefront();
+    const { clientId } = await createStorefront(service, realms.accounts);
     const storage = { get: () => undefined, set: () => undefined };
     const { client } = createShopperClient({ baseUrl: service.url }, { clientId, storage });
     expect(await refusalOf(getV2AccountMembers({ client }))).toMatchObject([403, errorOf('403')]);

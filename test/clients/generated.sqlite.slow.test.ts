@@ -1,13 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { createPublicClient } from '../../src/auth/clients/clients.ts';
 import { Fault } from '../../src/domain/fault.ts';
 import type { Revision } from '../../src/domain/id.ts';
-import { PUBLIC_SCOPES } from '../../src/domain/principal.ts';
 import { feedCursor } from '../../src/events/feed/cursor.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { installFromNpm, NPM_GENERATORS, runGenerator } from '../generators/generators.ts';
 import { type GeneratorTarget, startGeneratorTarget } from '../generators/target.ts';
 import { createFixture, freshFolder, type Service, startService } from '../support/service.ts';
+import { createStorefront } from '../support/settings_realms.ts';
 
 /** Clients that generators of npm make from `/openapi.json`, unchanged (docs/guides/generated_clients.md). */
 
@@ -70,13 +69,7 @@ describe('a service that refuses requests', () => {
     const { realm, oidcProfile, user, oidcLink } = await createFixture(service.db);
     const { subject } = await createFixture(service.db, { realm, oidcProfile, user });
     const token = await service.token(SCOPE);
-    const rights = {
-      scopes: PUBLIC_SCOPES,
-      realms: new Set([realm]),
-      ratePerAddress: { requests: 1, seconds: 3_600 },
-    };
-    const { clientId } = await createPublicClient(service.db.engine.access, 'x', rights, service.clock);
-    service.clock.advance(1_000);
+    const { clientId } = await createStorefront(service, realm, { requests: 1, seconds: 3_600 });
     // The request for the token is the one that the rate permits.
     const granted = await service.requestToken({ grant_type: 'implicit', client_id: clientId });
     const { access_token: limitedToken } = (await granted.json()) as { access_token: string };

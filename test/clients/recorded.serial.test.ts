@@ -1,9 +1,7 @@
 import { afterAll, beforeAll, describe, test } from 'bun:test';
-import { createPublicClient } from '../../src/auth/clients/clients.ts';
-import { PUBLIC_SCOPES } from '../../src/domain/principal.ts';
 import { FULL_SCOPE, OFFLINE } from '../support/resource_cases.ts';
 import { type Service, startService } from '../support/service.ts';
-import { createSettingsRealms } from '../support/settings_realms.ts';
+import { createSettingsRealms, createStorefront } from '../support/settings_realms.ts';
 import { EPCC } from './recorded/epcc.ts';
 import { POSTMAN } from './recorded/postman.ts';
 import { replay } from './recorded/recording.ts';
@@ -18,13 +16,7 @@ describe.each([EPCC, POSTMAN, TERRAFORM])('$name', (client) => {
   beforeAll(async () => {
     service = await startService(OFFLINE);
     const { accounts, member } = await createSettingsRealms(service.db);
-    const { access } = service.db.engine;
-    const rights = {
-      scopes: PUBLIC_SCOPES,
-      realms: new Set([accounts]),
-      ratePerAddress: { requests: 60, seconds: 60 },
-    };
-    const storefront = await createPublicClient(access, 'storefront', rights, service.clock);
+    const storefront = await createStorefront(service, accounts);
     const { clientId, secret } = await service.client(`${FULL_SCOPE} settings:read settings:write`);
     const publicClientId = storefront.clientId;
     Object.assign(values, { origin: service.url, clientId, secret, publicClientId, member });

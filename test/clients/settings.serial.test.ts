@@ -1,10 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { createAnAccessToken, getV2AccountMembers, client as shopper } from '@epcc-sdk/sdks-shopper';
-import { createPublicClient } from '../../src/auth/clients/clients.ts';
-import { PUBLIC_SCOPES } from '../../src/domain/principal.ts';
 import { openJsSdk } from '../support/js_sdk.ts';
 import { type Service, startService } from '../support/service.ts';
-import { createSettingsRealms, type SettingsRealms } from '../support/settings_realms.ts';
+import { createSettingsRealms, createStorefront, type SettingsRealms } from '../support/settings_realms.ts';
 
 /** What the JavaScript SDK calls around the six resources (docs/clients.md). */
 
@@ -38,14 +36,7 @@ test('the SDK reads the settings and the mapping, and changes its prefix', async
 });
 
 test('the SDK without a secret gets a token by implicit, and reads the settings and profiles of its realm', async () => {
-  const rights = {
-    scopes: PUBLIC_SCOPES,
-    realms: new Set([realms.accounts]),
-    ratePerAddress: { requests: 60, seconds: 60 },
-  };
-  const client = await createPublicClient(service.db.engine.access, 'storefront', rights, service.clock);
-  service.clock.advance(1_000);
-  const sdk = openJsSdk(service.url, client);
+  const sdk = openJsSdk(service.url, await createStorefront(service, realms.accounts));
   const settings: unknown = await sdk.AccountAuthenticationSettings.Get();
   expect(settings).toMatchObject({ data: { meta: { client_id: 'account-management' } } });
   expect((await sdk.PasswordProfile.All(realms.accounts)).data).toEqual([]);
@@ -54,13 +45,7 @@ test('the SDK without a secret gets a token by implicit, and reads the settings 
 });
 
 test('the shopper SDK gets a token by implicit, and lists account members with another token', async () => {
-  const rights = {
-    scopes: PUBLIC_SCOPES,
-    realms: new Set([realms.accounts]),
-    ratePerAddress: { requests: 60, seconds: 60 },
-  };
-  const { clientId } = await createPublicClient(service.db.engine.access, 'shop', rights, service.clock);
-  service.clock.advance(1_000);
+  const { clientId } = await createStorefront(service, realms.accounts);
   shopper.setConfig({ baseUrl: service.url });
   const granted = await createAnAccessToken({ body: { grant_type: 'implicit', client_id: clientId } });
   expect(granted.data).toMatchObject({ identifier: 'implicit', expires: expect.any(Number) });

@@ -1,7 +1,5 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createPublicClient } from '../../src/auth/clients/clients.ts';
-import { PUBLIC_SCOPES } from '../../src/domain/principal.ts';
 import { realm } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { COPIED_TABLES, INSTANCE } from '../../src/store/copying/tables.ts';
@@ -20,7 +18,7 @@ import {
   uniqueWord,
 } from './resource_cases.ts';
 import { comparableResponse, freshFolder, type Service, startService } from './service.ts';
-import { createSettingsRealms } from './settings_realms.ts';
+import { createSettingsRealms, createStorefront } from './settings_realms.ts';
 
 /** Fixtures of the `copy` suites: databases of both engines with rows in every table. */
 
@@ -173,13 +171,7 @@ async function createSettings(service: Service): Promise<CopyFixture['settings']
   const mapping = `/v2/merchant-realm-mappings/${merchants}`;
   const data = { type: 'merchant-realm-mappings', prefix: 'shop' };
   await service.put(mapping, token, { data });
-  const rights = {
-    scopes: PUBLIC_SCOPES,
-    realms: new Set([accounts]),
-    ratePerAddress: { requests: 60, seconds: 60 },
-  };
-  const { access } = service.db.engine;
-  const { clientId: publicClientId } = await createPublicClient(access, 'storefront', rights, service.clock);
+  const { clientId: publicClientId } = await createStorefront(service, accounts);
   const paths = [
     ...[mapping, '/v2/settings', '/v2/settings/account-authentication', '/v2/stores'],
     ...['/v2/settings/customer-authentication', '/v2/account-members'],
