@@ -252,4 +252,5 @@ test('a search by a name continues in a realm that it found in part', async () =
   expect(idsOf(await search(user, 'eq(name,Twin)', rest))).toEqual(found);
   const only = realmIds([next, home]);
   expect(idsOf(await search(user, 'eq(name,Twin)', { ...rest, only }))).toEqual(found);
+  expect((await search(user, 'match(text,twin)', { isCounted: true })).total).toBe(4);
 });

@@ -41,13 +41,18 @@ function requestOf(resource: Resource, text: string) {
 /** Creates links of one subject, each at its own issuer. */
 async function createLinks(subject: string, count: number): Promise<void> {
   const { realm, user: of, oidc } = fixture;
-  const links = Array.from({ length: count }, (_, at) =>
+  const links = Array.from({ length: count }, () =>
     insert(oidcProfileInfo, [realm, of, mintId()], {
-      ...{ subject, issuer: `https://login${at}.example/`, oidc_profile_id: oidc },
+      ...{ subject, issuer: `https://${mintId()}.example/`, oidc_profile_id: oidc },
     }),
   );
-  for (const link of links) expect(await commitWrites(engine.records, link)).toEqual(WRITTEN);
+  for (let start = 0; start < count; start += COMMITTED_AT_ONCE) {
+    const some = links.slice(start, start + COMMITTED_AT_ONCE);
+    expect(await commitWrites(engine.records, ...some)).toEqual(WRITTEN);
+  }
 }
+
+const COMMITTED_AT_ONCE = 500;
 
 /** Searches; returns how many records were found here, and how many searches were delegated. */
 async function search(
@@ -70,9 +75,7 @@ test('a search by a subject is delegated if more than listRecordsInlineMax recor
   expect(await search(oidcProfileInfo, 'eq(subject,rare)')).toEqual([3, 0]);
   expect(await search(oidcProfileInfo, 'eq(subject,common)')).toEqual([LIMITS.listRecordsInlineMax, 0]);
   expect(await search(user, 'eq(name,"Jane Doe")')).toEqual([0, 1]);
-  const link = { subject: 'common', issuer: 'https://more.example/', oidc_profile_id: fixture.oidc };
-  const key = [fixture.realm, fixture.user, mintId()] as const;
-  expect(await commitWrites(engine.records, insert(oidcProfileInfo, key, link))).toEqual(WRITTEN);
+  await createLinks('common', 1);
   expect(await search(oidcProfileInfo, 'eq(subject,common)')).toEqual([0, 1]);
 }, 60_000);
 
@@ -91,3 +94,14 @@ test('a search by a subject reads the index of its hash on SQLite, where it is d
   for (const { text } of statementsOf(openRealmSearches(postgresStatements, POSTGRES)))
     expect(text).not.toContain('subject_crc');
 });
+
+test('a search reports no total above searchCountMax', async () => {
+  const totalOf = async () => {
+    const request = { ...requestOf(oidcProfileInfo, 'eq(subject,many)'), limit: 1, isCounted: true };
+    return (await engine.records.searchRealms(oidcProfileInfo, request)).total;
+  };
+  await createLinks('many', LIMITS.searchCountMax);
+  expect(await totalOf()).toBe(LIMITS.searchCountMax);
+  await createLinks('many', 1);
+  expect(await totalOf()).toBeUndefined();
+}, 60_000);
