@@ -114,7 +114,8 @@ drop index idempotency_ordinal;
 create index idempotency_ordinal on idempotency (realm_id, client_id, ordinal);
 
 -- The words of names, e-mail addresses and usernames, for searches by their beginnings (docs/decisions/0015-lists-and-search.md).
--- Triggers write them, so that a record that release 0.1.0 or another program writes is found as well.
+-- Triggers write them, so that a record that release 0.1.0 or another program writes is found as well. (`or ignore` in a trigger
+-- does not hold for a statement with `on conflict`.)
 
 create table user_info_word (
   word text not null,
@@ -135,7 +136,8 @@ create view user_info_words (word, slot) as
   where value <> '';
 
 create trigger user_info_word_insert after insert on user_info begin
-  insert or ignore into user_info_word select word, slot from user_info_words where slot = new.slot;
+  insert into user_info_word select word, slot from user_info_words where slot = new.slot
+  on conflict do nothing;
 end;
 create trigger user_info_word_delete before delete on user_info begin
   delete from user_info_word where (word, slot) in (select word, slot from user_info_words where slot = old.slot);
@@ -146,9 +148,10 @@ create trigger user_info_word_before_update before update
 end;
 create trigger user_info_word_after_update after update
   of name_key, email_key, given_name_key, middle_name_key, family_name_key on user_info begin
-  insert or ignore into user_info_word select word, slot from user_info_words where slot = new.slot;
+  insert into user_info_word select word, slot from user_info_words where slot = new.slot
+  on conflict do nothing;
 end;
-insert or ignore into user_info_word select word, slot from user_info_words order by word, slot;
+insert into user_info_word select distinct word, slot from user_info_words order by word, slot;
 
 create table password_profile_info_word (
   word text not null,
@@ -168,8 +171,8 @@ create view password_profile_info_words (word, slot) as
   where value <> '';
 
 create trigger password_profile_info_word_insert after insert on password_profile_info begin
-  insert or ignore into password_profile_info_word
-  select word, slot from password_profile_info_words where slot = new.slot;
+  insert into password_profile_info_word select word, slot from password_profile_info_words
+  where slot = new.slot on conflict do nothing;
 end;
 create trigger password_profile_info_word_delete before delete on password_profile_info begin
   delete from password_profile_info_word
@@ -180,10 +183,10 @@ create trigger password_profile_info_word_before_update before update of usernam
   where (word, slot) in (select word, slot from password_profile_info_words where slot = old.slot);
 end;
 create trigger password_profile_info_word_after_update after update of username_key on password_profile_info begin
-  insert or ignore into password_profile_info_word
-  select word, slot from password_profile_info_words where slot = new.slot;
+  insert into password_profile_info_word select word, slot from password_profile_info_words
+  where slot = new.slot on conflict do nothing;
 end;
-insert or ignore into password_profile_info_word select word, slot from password_profile_info_words order by word, slot;
+insert into password_profile_info_word select distinct word, slot from password_profile_info_words order by word, slot;
 
 -- The prefix of the merchant realm mapping. A release before this one leaves it as it is.
 
