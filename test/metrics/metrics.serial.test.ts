@@ -13,7 +13,7 @@ import { type ServiceProcess, startServiceProcess } from '../support/service_pro
 
 /** Metrics as Prometheus reads them from the real command, with one process and with several. */
 
-const SCOPE = 'oidc-profile-infos:read users:write';
+const SCOPE = 'oidc-profile-infos:read users:write admin';
 const LOOKUP =
   '/v2/authentication-realms/:realm_id/user-authentication-info/:user_id/user-authentication-oidc-profile-info/:id';
 
@@ -202,6 +202,26 @@ describe('metrics of several processes', () => {
     expect(sumOf(families, 'authrealm_build_info')).toBe(1);
     expect(sumOf(families, 'authrealm_queue_capacity', { queue: 'writes' })).toBe(3 * LIMITS.writesQueuedMax);
   });
+
+  test('every process answers the same metrics history, with the lookups of all', async () => {
+    const { served, token } = scraped;
+    const read = async () => {
+      const answer = await served.get('/admin/v1/metrics/history', token);
+      expect(answer.status).toBe(200);
+      const { data } = (await answer.json()) as {
+        data: { points: readonly { readonly at: string; readonly lookups_per_second?: number }[] };
+      };
+      return data.points;
+    };
+    const end = performance.now() + 4 * LIMITS.metricsHistoryStepMs;
+    while (!(await read()).some(({ lookups_per_second: rate = 0 }) => rate > 0)) {
+      expect(performance.now()).toBeLessThan(end);
+      await lookUp(30);
+      await Bun.sleep(200);
+    }
+    const answers = await Promise.all(Array.from({ length: 30 }, read));
+    expect(new Set(answers.map((points) => points[0]?.at)).size).toBe(1);
+  }, 300_000);
 
   test('an unresponsive process does not delay metrics, and its counters stay', async () => {
     const { scrape } = scraped;

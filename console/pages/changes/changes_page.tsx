@@ -243,8 +243,10 @@ function EntryRow({ entry, realm, nameActor, lastKnown, href }: EntryRowProps) {
         <span class="entry-noun">{one}</span> <span class={BADGES[what] ?? 'badge'}>{what}</span>
       </span>
       <span class="row-main">
-        <span>
-          {label === undefined ? <code class="small">{record}</code> : <UntrustedText text={label} />}
+        <span class="entry-label">
+          <span>
+            {label === undefined ? <code class="small">{record}</code> : <UntrustedText text={label} />}
+          </span>
           {realm !== undefined && (
             <span class="faint">
               {' · '}
