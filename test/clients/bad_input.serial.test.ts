@@ -68,12 +68,17 @@ function countingFetch() {
 }
 
 describe('wrong credentials', () => {
-  test('the JavaScript SDK with a wrong secret gets invalid_client', async () => {
+  test('the JavaScript SDK with a wrong secret gets invalid_client, and without one unsupported_grant_type', async () => {
     const { clientId } = await service.client(SCOPE);
     const sdk = openJsSdk(service.url, { clientId, secret: 'wrong' });
     expect(await failureOf(sdk.AccountAuthenticationSettings.Get())).toMatchObject({
       error: 'invalid_client',
       errors: [{ status: '401' }],
+    });
+    const withoutSecret = openJsSdk(service.url, { clientId });
+    expect(await failureOf(withoutSecret.AccountAuthenticationSettings.Get())).toMatchObject({
+      error: 'unsupported_grant_type',
+      errors: [{ status: '400' }],
     });
   });
 
