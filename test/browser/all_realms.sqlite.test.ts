@@ -56,6 +56,24 @@ test('the Changes page begins with all realms, newest first, and names the realm
   await window.close();
 });
 
+test('a request that fails while several realms are polled loses none of their changes', async () => {
+  const other = await addRealm('Polled');
+  const window = await openSignedIn(service, '#/changes');
+  await live(window);
+  let requests = 0;
+  await window.page.route('**/changes?after=*', (route) => {
+    requests += 1;
+    return requests === 2 ? route.abort('connectionreset') : route.fallback();
+  });
+  await addUser(shop.realm, 'Polled here');
+  await addUser(other, 'Polled there');
+  await rows(window).filter({ hasText: 'Polled here' }).waitFor();
+  await rows(window).filter({ hasText: 'Polled there' }).waitFor();
+  await window.expectError(/ERR_CONNECTION_RESET/);
+  await expectNoErrors(window);
+  await window.close();
+});
+
 test('the list of changes of all realms reaches the oldest change of each realm', async () => {
   const realms = await Promise.all(Array.from({ length: 12 }, (_, index) => addRealm(`Many ${index}`)));
   for (const realm of realms) await addUser(realm, 'One');

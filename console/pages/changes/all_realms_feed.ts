@@ -3,6 +3,7 @@ import { type Entry, readChanges, readChangesAfter } from './entry.ts';
 import { type Feed, type FeedSource, openFeedOf } from './feed.ts';
 import { readFeedHeads } from './feed_heads.ts';
 import type { StreamState } from './follow_changes.ts';
+import { pause } from './pause.ts';
 
 /**
  * The changes of all realms in one list. A feed has an order within its realm only, so the page merges the feeds by time: it reads
@@ -123,22 +124,27 @@ async function readBack(feed: RealmFeed, signal: AbortSignal): Promise<void> {
   }
 }
 
-/** Undefined if there are too many to read. */
+/** Undefined if there are too many to read. A request that fails changes no feed: the next poll reads the same changes. */
 async function readNewer(feeds: RealmFeeds, signal: AbortSignal): Promise<readonly Entry[] | undefined> {
   const items: Entry[] = [];
+  const read: { readonly feed: RealmFeed; readonly cursor: string }[] = [];
   for (const head of (await readFeedHeads(signal)).heads) {
     const feed = feeds.get(head.realm);
     if (feed?.cursor === head.cursor) continue;
     if (feed) {
       const newer = await readChangesAfter(head.realm, feed.cursor, signal);
       if (newer.isCut) return undefined;
-      feed.cursor = newer.cursor;
+      read.push({ feed, cursor: newer.cursor });
       items.push(...newer.items);
     } else {
       const page = await readChanges(head.realm, { before: '' }, signal);
-      feeds.set(head.realm, { ...head, cursor: page.cursor, older: page.next, read: [] });
+      read.push({ feed: { ...head, older: page.next, read: [] }, cursor: page.cursor });
       items.push(...page.items);
     }
+  }
+  for (const { feed, cursor } of read) {
+    feed.cursor = cursor;
+    feeds.set(feed.realm, feed);
   }
   return items.toSorted((one, other) => other.at.localeCompare(one.at));
 }
@@ -161,13 +167,3 @@ async function retryAfter(
 
 /** The longest time of a timer. */
 const FOREVER_MS = 2 ** 31 - 1;
-
-function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(resolve, milliseconds);
-    signal.addEventListener('abort', () => {
-      clearTimeout(timer);
-      reject(signal.reason);
-    });
-  });
-}

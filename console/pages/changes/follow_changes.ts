@@ -2,6 +2,7 @@ import { SCHEMA } from 'authrealm:schema';
 import { fetchApi, idleTimeout, onEachChunk } from '../../api/call_api.ts';
 import { networkProblem, type Problem, toProblem } from '../../api/problem.ts';
 import type { FeedEvent } from './entry.ts';
+import { pause } from './pause.ts';
 
 /** The state of a stream of changes. */
 export type StreamState =
@@ -56,7 +57,7 @@ export async function followChanges(realm: string, from: string, options: Follow
     }
     const seconds = Math.min(Math.max(end.seconds, SECONDS_MIN * 2 ** failures), SECONDS_MAX);
     options.onState({ kind: 'retrying', reason: end.reason, seconds });
-    await pause(seconds, options.signal);
+    await pause(seconds * 1_000, options.signal);
   }
 }
 
@@ -135,16 +136,6 @@ function createBatch({ onEvents }: FollowOptions) {
     },
     flush,
   };
-}
-
-function pause(seconds: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(resolve, seconds * 1_000);
-    signal.addEventListener('abort', () => {
-      clearTimeout(timer);
-      reject(signal.reason);
-    });
-  });
 }
 
 function ended(signal: AbortSignal): Promise<never> {
