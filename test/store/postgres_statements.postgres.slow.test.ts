@@ -39,6 +39,7 @@ import { scannerContract } from './contract/scanner.contract.ts';
 import { similarIdsContract } from './contract/similar_ids.contract.ts';
 import { storeContract } from './contract/store.contract.ts';
 import { mintId } from './contract/store_fixtures.ts';
+import { wordsContract } from './contract/words.contract.ts';
 
 /**
  * Every statement that the PostgreSQL engine can send: those in the server's log of the contract suite and of other
@@ -57,12 +58,14 @@ const WITHOUT_REALM: Readonly<Record<string, RegExp>> = {
   'lists of realms': /^select .* from realm where (true|realm_id = any\()/,
   'searches of all realms':
     /^select .* from (oidc|password)_profile_info where ((realm_id > \$\d+|realm_id = any\(.*\)) and )*(subject|username_key) = \$\d+ /,
+  'searches of all realms by words, and their totals':
+    /^select .* from (user_info|password_profile_info) where ((realm_id > \$\d+|\(realm_id, id\) > \(\$\d+, \$\d+\)|realm_id = any\(\S+\)) and )*(true and|array_to_tsvector)|^select (count\(\*\) as n from \(select 1 from (user|password)_|sum\()|^select count.* as n from user_info where .*realm_id in|^select count.* as n from purge/,
   'the feed heads of realms': /^select k\.realm_id, e\.seq, /,
   'changes not yet sent to a webhook target':
     /^select realm_id, moved, seq as head from realm_clock where (\(moved|realm_id = any)|^insert into webhook_progress .* select w\.webhook_id/,
   'erasures not yet reported': /^select .* from erasure where told_at is null and /,
   'exports, counts and walks over all realms':
-    /^select count\(\*\) as n from \w+$|^select 1 from realm limit 1$|^select .* where \(?realm_id(, (id|user_id)\))? > (?!\$1 and .*(subject|username_key) = )/,
+    /^select count\(\*\) as n from \w+$|^select 1 from realm limit 1$|^select .* where \(?realm_id(, (id|user_id)\))? > (?!\$1 and .*(subject|username_key) = |.*(true and|array_to_tsvector))/,
 };
 
 const server: Promise<PostgresServer> = startServer({
@@ -102,7 +105,7 @@ async function open() {
 
 const CONTRACTS = [
   ...[storeContract, patchContract, removeContract, purgeContract, idempotencyContract, findContract],
-  ...[includingContract, listContract, loadContract, scannerContract, similarIdsContract],
+  ...[includingContract, listContract, loadContract, scannerContract, similarIdsContract, wordsContract],
 ];
 for (const contract of CONTRACTS) contract('postgres, with statement log', open);
 
