@@ -9,6 +9,8 @@ interface Session {
   readonly realms: '*' | readonly string[];
   /** Display name of the user. */
   readonly label: string;
+  /** Identifies the user: the method with the name in the audit log. */
+  readonly user: string;
   /** When its token expires, on the monotonic clock (`performance.now`). */
   readonly expiresAt: number;
   /** When it ends, however often its token is renewed. */
@@ -23,8 +25,8 @@ export interface SessionState {
   readonly ended: Session | undefined;
   /** Differs for every user and after each sign-out: what a page has read and what was typed are discarded with it. */
   readonly page: number;
-  /** The user of this or the expired session: imports and exports belong to it. */
-  readonly owner: string | undefined;
+  /** Differs for every user: imports and exports belong to the user of this or the ended session. */
+  readonly owner: number | undefined;
   /** Why sign-in failed or the session ended. */
   readonly message: string | undefined;
   /** Retries a sign-in that failed temporarily. */
@@ -115,11 +117,22 @@ export function dropScope(scope: string): void {
 
 function startSession(method: SignInMethod, grant: SessionGrant, ageMs: number): void {
   const before = session.get();
-  const owner = `${method} ${grant.actor ?? grant.label}`;
-  const continues = before.ended !== undefined && before.owner === owner;
-  const page = continues ? before.page : before.page + 1;
   const open = sessionOf(method, grant, ageMs);
+  const previous = before.open ?? before.ended;
+  const continues = previous !== undefined && isContinuedBy(previous, open);
+  const page = continues && before.ended ? before.page : before.page + 1;
+  const owner = continues ? before.owner : page;
   session.set({ open, ended: undefined, page, owner, message: undefined });
+}
+
+/** The label of links without `--label`: several users share it. */
+const SHARED_LABEL = 'command line';
+
+/** Whether a new session is of the same user, and can read what the previous one could. */
+function isContinuedBy(previous: Session, { method, label, user, scopes, realms }: Session): boolean {
+  if (user !== previous.user || (method === 'link' && label === SHARED_LABEL)) return false;
+  if (![...previous.scopes].every((scope) => scopes.has(scope))) return false;
+  return realms === '*' || (previous.realms !== '*' && previous.realms.every((id) => realms.includes(id)));
 }
 
 /** The session of a grant of this age. Sets the alarm for its end. */
@@ -130,6 +143,7 @@ function sessionOf(method: SignInMethod, grant: SessionGrant, ageMs: number): Se
   alarm = setTimeout(() => endSession('Your session has expired.'), expires_in * 1_000 - ageMs);
   return {
     ...{ token, method, scopes: new Set(scope.split(' ')), realms, label },
+    user: `${method} ${grant.actor ?? label}`,
     expiresAt: grantedAt + expires_in * 1_000,
     endsAt: grantedAt + session_expires_in * 1_000,
   };

@@ -191,6 +191,10 @@ const CHANNEL = 'authrealm.sign-in';
 const FORWARD_MS_MAX = 1_000;
 
 let awaited: BroadcastChannel | undefined;
+// Without an ended session no page waits for a response: another sign-in has begun, or the page was discarded.
+session.subscribe(({ ended }) => {
+  if (!ended) awaited?.close();
+});
 
 /** Completes the sign-in when the window of this request returns from the provider. */
 function awaitResponse(pending: PendingSignIn): void {

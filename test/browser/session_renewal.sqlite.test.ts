@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import { decodeJwt } from 'jose';
 import { createLink } from '../support/console_sign_in.ts';
-import { expectNoErrors, signInByLink, WRITE_SCOPE } from './console_session.ts';
+import { expectNoErrors, READ_SCOPE, signInByLink, WRITE_SCOPE } from './console_session.ts';
 import { type ConsoleWindow, openWindow, VIEWS } from './console_window.ts';
 import { openShop } from './open_console.ts';
 import { pagePaths } from './page_paths.ts';
@@ -29,8 +29,8 @@ async function endOnServer(window: ConsoleWindow): Promise<void> {
   service.clock.advance(1_000);
 }
 
-async function followLink({ page }: ConsoleWindow, label: string): Promise<void> {
-  const { code } = await createLink(service, { scope: WRITE_SCOPE, label });
+async function followLink({ page }: ConsoleWindow, label: string, scope = WRITE_SCOPE): Promise<void> {
+  const { code } = await createLink(service, { scope, label });
   await page.evaluate(`location.hash = '#code=${code}'`);
 }
 
@@ -123,6 +123,28 @@ test('what was typed is discarded when another user signs in, and on request', a
   await page.getByText('You have signed out.').waitFor();
   expect(await page.getByLabel('Family name').count()).toBe(0);
   expect(await page.evaluate('sessionStorage.length')).toBe(0);
+  await window.expectError(/status of 401/);
+  await expectNoErrors(window);
+  await window.close();
+});
+
+test.each([
+  ['a link without a label', 'command line', WRITE_SCOPE],
+  ['a link with fewer scopes', 'Anna', READ_SCOPE],
+])('what was typed is discarded when %s signs in', async (_, label, scope) => {
+  const window = await openWindow(service.url);
+  const { page } = window;
+  await signInByLink(window, service);
+  await followLink(window, label);
+  await page.getByText(`You are now signed in as ${label}.`).waitFor({ state: 'attached' });
+  await typeInForm(window, 'of the first user');
+  await endOnServer(window);
+  await press(window, 'Save');
+  await signInOver(window).waitFor();
+  await followLink(window, label, scope);
+  await signInOver(window).waitFor({ state: 'detached' });
+  await page.getByText(label, { exact: true }).waitFor();
+  expect(await page.getByLabel('Family name').count()).toBe(0);
   await window.expectError(/status of 401/);
   await expectNoErrors(window);
   await window.close();

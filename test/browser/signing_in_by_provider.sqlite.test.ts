@@ -170,6 +170,38 @@ test('after a session ended, a window for the provider signs in again, and the p
   await window.close();
 });
 
+test('a sign-in by a provider is cancelled when its page is discarded meanwhile', async () => {
+  const window = await openWindow(service.url);
+  const { page } = window;
+  await leave(window, pagePaths(shop).find);
+  await signInThere(window, 'anna');
+  const box = page.getByRole('searchbox');
+  await box.fill('Buy');
+  const session = JSON.parse((await page.evaluate(`sessionStorage['authrealm.session']`)) as string);
+  await service.del('/console/token', session.grant.access_token, { Origin: service.url });
+  service.clock.advance(1_000);
+  await box.fill('Jane');
+  await expectSignIn(window, /Your session has ended: it expired or was revoked/);
+  const { promise: discarded, resolve: discard } = Promise.withResolvers<void>();
+  const requested = page.context().waitForEvent('request', (request) => request.url().startsWith(issuer));
+  await page.context().route(`${issuer}/**`, async (route) => {
+    await discarded;
+    await route.continue();
+  });
+  const opened = page.context().waitForEvent('page');
+  await page.getByRole('button', { name: /^Sign in with\s+staff$/ }).click();
+  await requested;
+  await page.getByRole('button', { name: 'Discard what was typed' }).click();
+  await page.getByText('You have signed out.').waitFor();
+  discard();
+  await (await opened)
+    .getByText(/not requested by this tab/)
+    .first()
+    .waitFor();
+  expect(await page.evaluate('sessionStorage.length')).toBe(0);
+  await window.close();
+});
+
 test('a sign-in cancelled at the provider is reported with its error code', async () => {
   const window = await openWindow(service.url);
   await leave(window, pagePaths(shop).realms);
