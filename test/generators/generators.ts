@@ -176,7 +176,7 @@ export interface GeneratorResult {
 }
 
 const PHASES = ['install', 'generate', 'compile', 'run'] as const;
-const COMMAND_MS_MAX = 300_000;
+const COMMAND_MS_MAX = 900_000;
 
 /** Installs the generators of npm, from `package-lock.json` of this folder, for clients below `folder`. */
 export async function installFromNpm(folder: string): Promise<void> {
