@@ -44,10 +44,17 @@ export interface SigningKey {
   readonly isForged?: boolean;
 }
 
-/** A token that was revoked before it expired, or all tokens of a session, by its identifier. */
+/** A token that was revoked before it expired, by its identifier. */
 export interface RevokedToken {
   readonly jti: string;
   readonly clientId: string;
+  readonly expiresAt: number;
+}
+
+/** A session of the console that ends, and when the last of its tokens expires. */
+export interface EndedSession {
+  readonly sessionId: string;
+  readonly actor: string;
   readonly expiresAt: number;
 }
 
@@ -216,8 +223,8 @@ export interface AuthStore {
     now: number,
     renew: (session: StoredSession) => StoredSession | undefined,
   ): Promise<StoredSession | undefined>;
-  /** Deletes a session and revokes its tokens; false at the limit of revoked tokens of its actor. */
-  endConsoleSession(session: RevokedToken, auditEntry: AuditEntry): Promise<boolean>;
+  /** Deletes a session and revokes its tokens. Ending a session again writes no audit entry. */
+  endConsoleSession(session: EndedSession, auditEntry: AuditEntry): Promise<void>;
   /** Deletes expired codes and sessions; returns their number. */
   deleteExpiredSignIns(now: number): Promise<number>;
   /** Deletes the private keys of signing keys that never sign again. */

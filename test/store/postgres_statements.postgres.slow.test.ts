@@ -174,8 +174,9 @@ async function useAccess(url: string): Promise<void> {
   expect(await access.redeemConsoleLink('redeemed', now, () => begun)).toEqual(session);
   expect(await access.renewConsoleSession(sessionId, now, (stored) => stored)).toEqual(session);
   expect(await access.consoleSessions(now)).toEqual([session]);
-  const ended = { jti: sessionId, clientId: session.actor, expiresAt: now + 1_000 };
-  expect(await access.endConsoleSession(ended, linked)).toBe(true);
+  const ended = { sessionId, actor: session.actor, expiresAt: now + 1_000 };
+  await access.endConsoleSession(ended, linked);
+  expect(await access.consoleSessions(now)).toEqual([]);
   for (const deleted of [1, 0]) expect(await access.deleteExpiredSignIns(link.expiresAt)).toBe(deleted);
   const [first] = await sealed.values(undefined, undefined, 1);
   await sealed.values(undefined, first?.location, 1);

@@ -1,4 +1,4 @@
-import type { RevokedToken } from '../../auth/port.ts';
+import type { EndedSession, RevokedToken } from '../../auth/port.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { execute, first, type Long, type Work } from '../transaction_work.ts';
 
@@ -15,11 +15,23 @@ export function* revokeToken(
   { jti, clientId, expiresAt }: RevokedToken,
   at: number,
 ): Work<'new' | 'known' | 'too many'> {
-  // Until then a process with a slow clock may still accept it.
-  yield* execute(DELETE_EXPIRED, at - 2 * LIMITS.clockLeewayMs);
+  yield* deleteExpired(at);
   if (yield* first(KNOWN, jti)) return 'known';
   const count = Number((yield* first<{ readonly count: Long }>(COUNT, clientId))?.count ?? 0);
   if (count >= LIMITS.revokedTokensPerClientMax) return 'too many';
   yield* execute(INSERT, jti, clientId, expiresAt);
   return 'new';
+}
+
+/** Adds the ID of an ended session, and deletes expired ones. Returns false if it is known. Sign-ins bound their number. */
+export function* revokeSession({ sessionId, actor, expiresAt }: EndedSession, at: number): Work<boolean> {
+  yield* deleteExpired(at);
+  if (yield* first(KNOWN, sessionId)) return false;
+  yield* execute(INSERT, sessionId, actor, expiresAt);
+  return true;
+}
+
+/** Until then a process with a slow clock may still accept a token. */
+function deleteExpired(at: number): Work<number> {
+  return execute(DELETE_EXPIRED, at - 2 * LIMITS.clockLeewayMs);
 }

@@ -10,7 +10,7 @@ import {
   readSessions,
   renewSession,
 } from './console_sessions.ts';
-import { revokeToken, TOUCH_ACCESS } from './revoked_tokens.ts';
+import { revokeSession, TOUCH_ACCESS } from './revoked_tokens.ts';
 import type { RowMacs } from './row_macs.ts';
 
 type SignIns =
@@ -60,11 +60,10 @@ export function openSignIns(
       }),
     endConsoleSession: (session, auditEntry) =>
       write('instance', function* () {
-        yield* deleteSession(session.jti);
-        const revoked = yield* revokeToken(session, auditEntry.at);
-        if (revoked !== 'new') return { value: revoked === 'known', keep: false };
-        yield* execute(TOUCH_ACCESS);
-        return { value: true, keep: true, auditEntries: [auditEntry] };
+        yield* deleteSession(session.sessionId);
+        const isNew = yield* revokeSession(session, auditEntry.at);
+        if (isNew) yield* execute(TOUCH_ACCESS);
+        return { value: undefined, keep: true, auditEntries: isNew ? [auditEntry] : [] };
       }),
     async deleteExpiredSignIns(now) {
       const isAny = await read(function* () {
