@@ -101,6 +101,35 @@ test.each([
   },
 );
 
+test('a session that began before --console-session-hours was lowered ends by the new value', async () => {
+  const before = await startService({ badTokenRate: 'off', consoleSessionHours: '2' });
+  const flags = { ...before.database.flags, badTokenRate: 'off', baseUrl: before.url };
+  const lowered = await startService({ ...flags, consoleSessionHours: '1' });
+  const renewAt = (token: string) =>
+    lowered.withoutRetry.put('/console/token', token, undefined as never, sameOrigin(before));
+  const { access_token: token } = await signIn(before, { scope: SCOPE });
+  for (const each of [before, lowered]) each.clock.advance(600_000);
+  const { data } = (await (await renewAt(token)).json()) as { data: Renewal };
+  expect(data.session_expires_in).toBeWithin(2_990, 3_001);
+  let { access_token: longer } = await signIn(before, { scope: SCOPE });
+  for (let elapsed = 0; elapsed < HOUR_MS; elapsed += 600_000) {
+    for (const each of [before, lowered]) each.clock.advance(600_000);
+    longer = (await renewed(longer, before)).access_token;
+  }
+  expect((await renewAt(longer)).status).toBe(401);
+  await lowered.stop();
+  await before.stop();
+});
+
+test('a session renewed more often than --grant-rate allows is 429, and another one is renewed', async () => {
+  const limited = await startService({ badTokenRate: 'off', grantRate: '2/3600' });
+  const [{ access_token: token }, { access_token: other }] = [await signIn(limited), await signIn(limited)];
+  const statuses: number[] = [];
+  for (const each of [token, token, token, other]) statuses.push((await renew(each, limited)).status);
+  expect(statuses).toEqual([200, 200, 429, 200]);
+  await limited.stop();
+});
+
 test('an ended session is not renewed, and all its tokens are rejected', async () => {
   const { access_token: first } = await signIn(service, { scope: SCOPE });
   const { access_token: second } = await renewed(first);

@@ -99,9 +99,8 @@ export function openConsoleSessions({
   /** A session that begins now. */
   function begin(rights: Pick<StoredSession, 'actor' | 'scopes' | 'realms' | 'rules'>): StoredSession {
     const now = clock.now();
-    const isAdmin = intersectScopes(rights.scopes, INSTALLATION_SCOPES).size > 0;
-    const msMax = isAdmin ? Math.min(sessionMsMax, LIMITS.consoleAdminSessionMsMax) : sessionMsMax;
-    return { ...rights, sessionId: clock.mintId(), begunAt: now, renewedAt: now, endsAt: now + msMax };
+    const times = { begunAt: now, renewedAt: now, endsAt: now + msMaxOf(rights.scopes, sessionMsMax) };
+    return { ...rights, sessionId: clock.mintId(), ...times };
   }
 
   async function grantToken({
@@ -116,18 +115,6 @@ export function openConsoleSessions({
     const holder = { clientId: actor, realms };
     const { token, expiresIn } = await tokens.mint(holder, scopes, { sessionId, lifetimeSeconds });
     return { token, expiresIn, sessionExpiresIn, scopes, realms, actor };
-  }
-
-  /** The session with the rights that it still has; undefined without any. */
-  function renewed(session: StoredSession): StoredSession | undefined {
-    const at = { ...session, renewedAt: clock.now() };
-    if (session.actor.startsWith(LINK_ACTOR_PREFIX)) return at;
-    const [issuer = ''] = session.actor.split(':', 1);
-    const current = providers.get(issuer)?.rightsOf(session.rules);
-    if (!current) return undefined;
-    const scopes = intersectScopes(session.scopes, current.scopes);
-    const realms = intersectRealms(session.realms, current.realms);
-    return scopes.size === 0 || isNowhere(realms) ? undefined : { ...at, scopes, realms };
   }
 
   return {
@@ -159,12 +146,14 @@ export function openConsoleSessions({
         const begun = begin({ actor: LINK_ACTOR_PREFIX + label, scopes, realms, rules: [] });
         return { session: begun, auditEntry: sessionBegunEntry(begun, from, clock) };
       });
-      return (
-        session && { ...(await grantToken(session)), label: session.actor.slice(LINK_ACTOR_PREFIX.length) }
-      );
+      const label = session?.actor.slice(LINK_ACTOR_PREFIX.length) ?? '';
+      return session && { ...(await grantToken(session)), label };
     },
     async renew(sessionId) {
-      const session = await store.renewConsoleSession(sessionId, clock.now(), renewed);
+      const now = clock.now();
+      const session = await store.renewConsoleSession(sessionId, now, (stored) => {
+        return renewedSession(stored, { providers, sessionMsMax, now });
+      });
       return session && grantToken(session);
     },
     async signOut({ sessionId, clientId: actor }, from) {
@@ -185,6 +174,33 @@ export async function endSession(
   const auditEntry = createAuditEntry('session.ended', { object: sessionId, detail: {} }, auditContext);
   const expiresAt = auditContext.now() + LIMITS.consoleTokenSeconds * 1_000;
   await store.endConsoleSession({ sessionId, actor, expiresAt }, auditEntry);
+}
+
+/** The session with the rights that it still has; undefined without any, or if it has ended by the setting of now. */
+function renewedSession(
+  session: StoredSession,
+  {
+    providers,
+    sessionMsMax,
+    now,
+  }: Pick<SessionDeps, 'providers' | 'sessionMsMax'> & { readonly now: number },
+): StoredSession | undefined {
+  const endsAt = Math.min(session.endsAt, session.begunAt + msMaxOf(session.scopes, sessionMsMax));
+  if (endsAt <= now) return undefined;
+  const at = { ...session, renewedAt: now, endsAt };
+  if (session.actor.startsWith(LINK_ACTOR_PREFIX)) return at;
+  const [issuer = ''] = session.actor.split(':', 1);
+  const current = providers.get(issuer)?.rightsOf(session.rules);
+  if (!current) return undefined;
+  const scopes = intersectScopes(session.scopes, current.scopes);
+  const realms = intersectRealms(session.realms, current.realms);
+  return scopes.size === 0 || isNowhere(realms) ? undefined : { ...at, scopes, realms };
+}
+
+/** The longest session with these scopes. */
+function msMaxOf(scopes: Scopes, sessionMsMax: number): number {
+  const isAdmin = intersectScopes(scopes, INSTALLATION_SCOPES).size > 0;
+  return isAdmin ? Math.min(sessionMsMax, LIMITS.consoleAdminSessionMsMax) : sessionMsMax;
 }
 
 function isNowhere(realms: Realms): boolean {

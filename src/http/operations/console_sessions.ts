@@ -139,7 +139,7 @@ const renewSession: Operation<SessionDeps> = {
   stages: ({ baseUrl, tokens, limits, console }) => [
     requireOwnOrigin(baseUrl),
     authenticate(tokens, limits),
-    renewStage(tokens, console.sessions),
+    renewStage(tokens, console.sessions, limits),
   ],
   document: ({ baseUrl }) => ({
     summary: 'Renew the token of a console session. The token of the request remains valid until it expires.',
@@ -247,10 +247,15 @@ function exchangeCode(sessions: ConsoleSessions, input: z.output<typeof exchange
   return sessions.signInByProvider(name, { code, codeVerifier, nonce, iss }, from);
 }
 
-function renewStage(tokens: Tokens, sessions: ConsoleSessions): Stage {
+function renewStage(tokens: Tokens, sessions: ConsoleSessions, { grants }: RateLimits): Stage {
   return async (call) => {
     const token = await tokens.inspect(bearerToken(call.authorization ?? '') ?? '');
     if (token?.sessionId === undefined) return NO_RIGHTS;
+    const limited = grants?.(token.sessionId);
+    if (limited) {
+      call.refused = 'too many grants';
+      return limited;
+    }
     const session = await sessions.renew(token.sessionId);
     if (session) return sessionReply(session);
     call.refused = 'bad token';

@@ -17,7 +17,7 @@ export interface RateSettings {
   readonly perClient: Rate | undefined;
   /** Failed authentication attempts of an address. */
   readonly badTokens: Rate | undefined;
-  /** Token grants of a client. */
+  /** Token grants of a client, and renewals of a console session. */
   readonly grants: Rate | undefined;
   /** Each process enforces its share of every rate. */
   readonly processes: number;
@@ -34,10 +34,10 @@ export interface RateLimits {
   /** Undefined without a limit. */
   readonly badCredentials: BadCredentialLimit | undefined;
   /**
-   * Counts a token request of an authenticated client; undefined without a limit. Other answers do not report this limit in
-   * headers, because it does not concern them.
+   * Counts a token request of an authenticated client, or a renewal of a console session; undefined without a limit. Other
+   * answers do not report this limit in headers, because it does not concern them.
    */
-  readonly grants: ((clientId: string) => Reply | undefined) | undefined;
+  readonly grants: ((clientOrSessionId: string) => Reply | undefined) | undefined;
 }
 
 interface LimitedCaller {
