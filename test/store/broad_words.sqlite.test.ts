@@ -6,7 +6,11 @@ import { parseFilter } from '../../src/domain/filter/filter.ts';
 import type { Uuid } from '../../src/domain/id.ts';
 import { passwordProfileInfo, realm, user } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
+import { clauseOf } from '../../src/store/lists/filters.ts';
+import { type ListStatement, listTable, planList } from '../../src/store/lists/list_plans.ts';
 import { type Engine, openEngine } from '../../src/store/open.ts';
+import { SQLITE, sqliteStatements } from '../../src/store/sqlite/dialect.ts';
+import { indexesOf } from '../../src/store/sqlite/lists.ts';
 import { freshFolder, realmMembers, userMembers } from '../support/service.ts';
 import { insert, mintId } from './contract/store_fixtures.ts';
 
@@ -16,12 +20,12 @@ const COUNT = 25_000;
 /** Every how many users have the rarer words. */
 const RARE = 1_000;
 
+const path = join(freshFolder(), 'words.db');
 let engine: Engine;
 let store: Store;
 const [home = mintId(), other = mintId()] = [mintId(), mintId()].sort();
 
 beforeAll(async () => {
-  const path = join(freshFolder(), 'words.db');
   engine = await openEngine({ engine: 'sqlite', path }, 'auto', { version: 'test', clock: systemClock });
   store = engine.records;
   for (const id of [home, other]) await store.commit([insert(realm, [id], realmMembers)]);
@@ -74,6 +78,49 @@ test('a search for common words is limited to realms, and finds the last one', a
   const page = await search('common', { only: [other] });
   expect(page.items.map(({ record }) => record.name)).toEqual(['Common Last']);
   expect((await search('common', { after: home })).items.length).toBe(1);
+});
+
+/** The steps of the plan of a list of users in a realm. */
+function planOf(text: string, isByWord: boolean, statement: ListStatement): string {
+  const db = new Database(path, { readonly: true });
+  const table = listTable(user, sqliteStatements(user), indexesOf(db, 'user_info'), SQLITE);
+  const filter = parseFilter(text, user.filterables ?? {});
+  const { text: where } = clauseOf(filter, table.columnOf, SQLITE);
+  const sort = { by: 'created_at', isDescending: true } as const;
+  const plan = planList(table, { depth: 1, filter, hasOnly: false, isByWord, sort, where }, SQLITE.lists);
+  const steps = db.query<{ detail: string }, []>(`explain query plan ${plan.text(statement, false)}`).all();
+  db.close();
+  return steps.map(({ detail }) => detail).join();
+}
+
+test('a list of a realm is found by the row IDs of a rare word, and by the realm for a common one', () => {
+  for (const statement of ['few', 'count', 'free offset', 'free after'] as const) {
+    expect(planOf('match(text,rare comm)', true, statement)).toMatch(
+      /^(CO-ROUTINE [^ ]+,)?SEARCH user_info USING INTEGER PRIMARY KEY \(rowid=\?\)/,
+    );
+    expect(planOf('match(text,comm usu)', false, statement)).toMatch(
+      /^(CO-ROUTINE [^ ]+,)?SEARCH user_info USING [A-Z ]*INDEX \w+ \(realm_id=/,
+    );
+  }
+  expect(planOf(`eq(id,${mintId()}):match(text,comm)`, true, 'gather')).toContain('(realm_id=? AND id=?');
+});
+
+test.each([
+  ['common rare', COUNT / RARE],
+  ['comm usual', COUNT],
+])('a list of a realm finds and counts the users with these words: %s', async (words, total) => {
+  const request = {
+    filter: parseFilter(`match(text,${words})`, user.filterables ?? {}),
+    sort: { by: 'id', isDescending: false },
+    page: { kind: 'offset', offset: 0, limit: 2 },
+  } as const;
+  const page = await store.list(user, [home], request);
+  const every = COUNT / total;
+  expect([page?.total, page?.items.map(({ record }) => record.id)]).toEqual([
+    total,
+    [numbered(every), numbered(2 * every)],
+  ]);
+  expect((await store.list(user, [other], request))?.total).toBe(0);
 });
 
 test('a search of another kind of record is not affected', async () => {

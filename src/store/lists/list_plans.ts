@@ -52,6 +52,8 @@ export interface ListShape {
   readonly depth: number;
   readonly filter: ParsedFilter;
   readonly hasOnly: boolean;
+  /** The row IDs of a word find the records, on an engine that would read the whole scope instead. */
+  readonly isByWord?: boolean;
   readonly sort: Sort;
   /** The filter as a clause. */
   readonly where: string;
@@ -98,7 +100,7 @@ export function planList(table: ListTable, shape: ListShape, dialect: ListDialec
   );
   const served = walking ?? findIndex(table, wanted);
   const by = (index: Index | undefined) => (index ? dialect.indexHint(index.name) : '');
-  const all = conditionsOf(table, shape, dialect);
+  const all = conditionsOf(table, { ...shape, isByWord: shape.isByWord === true && !served }, dialect);
   const { order, after } = orderOf(shape.sort, id);
 
   const most = LIMITS.listRecordsInlineMax + 1;
@@ -150,13 +152,18 @@ export function planList(table: ListTable, shape: ListShape, dialect: ListDialec
   };
 }
 
+/** Before a column: SQLite uses no index on it. */
+const WITHOUT_INDEX = '+';
+
 function conditionsOf(
   { keys }: ListTable,
-  { depth, hasOnly, where }: ListShape,
+  { depth, hasOnly, isByWord, where }: ListShape,
   { isAmong }: ListDialect,
 ): string {
   const conditions = [
-    ...keys.slice(0, depth).map((column, index) => `${column} = ?${index + 1}`),
+    ...keys
+      .slice(0, depth)
+      .map((column, index) => `${isByWord ? WITHOUT_INDEX : ''}${column} = ?${index + 1}`),
     ...(hasOnly ? [isAmong(keys.at(-1) as string)] : []),
     ...(where === '' ? [] : [where]),
   ];

@@ -25,6 +25,7 @@ import {
   withConsistentTotal,
 } from './list_reading.ts';
 import { openTotalCache } from './totals.ts';
+import { chooseWords } from './word_choice.ts';
 
 /** A list request to a reader process. Plain data. */
 export interface ReaderListRequest {
@@ -180,22 +181,26 @@ export function openListReading({
     return plan;
   }
 
-  return ({ resource, scope, listing: requested }, budget) => {
+  return function* ({ resource, scope, listing: requested }, budget) {
     const listing = startAtCursor(requested);
-    const { filter, sort, only } = listing;
+    const { sort, only } = listing;
+    // A list by words that is not read by its IDs is delegated, and chosen there.
+    const { filter, isNarrow: isByWord } = budget.isBounded
+      ? { filter: listing.filter, isNarrow: false }
+      : yield* chooseWords(resource, listing.filter, dialect.words);
     const { list, decode, presences, realmPresence } = tableOf(resource);
     const depth = scope.length;
     const { text: where, values: filtered } = clauseOf(filter, list.columnOf, dialect);
     const hasOnly = only !== undefined;
-    const name = `${list.table} ${depth} ${hasOnly} ${sort.by} ${sort.isDescending} ${where}`;
+    const name = `${list.table} ${depth} ${hasOnly} ${isByWord} ${sort.by} ${sort.isDescending} ${where}`;
     const plan =
       plans.get(name) ??
-      cachePlan(name, planList(list, { depth, filter, hasOnly, sort, where }, dialect.lists));
+      cachePlan(name, planList(list, { depth, filter, hasOnly, isByWord, sort, where }, dialect.lists));
     const values: SqlValue[] = hasOnly
       ? [...scope, dialect.lists.among(only), ...filtered]
       : [...scope, ...filtered];
     const isCounted = depth === 1 && filter.length === 0 && !hasOnly && listing.page.kind === 'offset';
     const presence = isCounted ? realmPresence : (presences[depth] as string);
-    return readList({ request: { resource, scope, listing }, plan, values, decode, presence }, budget);
+    return yield* readList({ request: { resource, scope, listing }, plan, values, decode, presence }, budget);
   };
 }

@@ -5,13 +5,14 @@ import { LIMITS } from '../../domain/limits.ts';
 import { ancestry, type Key, keyColumns, membersOf, type Resource } from '../../domain/resource.ts';
 import { realm } from '../../domain/resources.ts';
 import { COUNTED_RESOURCES, countColumn, IS_COUNTED } from '../audit/record_counts.ts';
-import type { Dialect, WordDialect } from '../dialect.ts';
+import type { Dialect } from '../dialect.ts';
 import { hashColumn } from '../records/derived_columns.ts';
 import { unlessPurged } from '../records/purge_mark.ts';
 import type { Statements } from '../records/statements.ts';
 import { textHash } from '../records/text_hash.ts';
 import { all, first, type SqlValue, type Work } from '../transaction_work.ts';
 import { type Clause, clauseOf, columnsOf } from './filters.ts';
+import { chooseWords } from './word_choice.ts';
 
 /** A request to a reader process for a search of all realms. Plain data. */
 export interface ReaderSearchRequest {
@@ -106,8 +107,10 @@ export function openRealmSearches(
 
   /** By an index without the realm, or in the order of the key for a search without a filter. */
   function* byIndex(resource: Resource, search: RealmSearch, hashed?: HashedValue): Work<RealmSearchPage> {
-    const { filter, words, isBroad } = yield* chooseWords(resource, search.filter, dialect.words);
+    const { filter, isBroad } = yield* chooseWords(resource, search.filter, dialect.words);
     const chosen = { ...search, filter };
+    const { choice } = dialect.words;
+    const words = choice && isBroad ? { ...dialect.words, match: choice.matchBroad } : dialect.words;
     const items = yield* ordered(resource, chosen, boundsOf(resource, search, dialect, hashed), words);
     const total = search.isCounted && !isBroad ? yield* count(resource, chosen, hashed) : undefined;
     return { items, through: undefined, ...(total === undefined ? {} : { total }) };
@@ -200,37 +203,6 @@ function positionAfter(resource: Resource, realm: Uuid, id: Uuid | undefined): C
 function* numberOf(text: string, values: readonly SqlValue[]): Work<number> {
   return Number((yield* first(text, ...values))?.n ?? 0);
 }
-
-/** How the words of a filter are found. */
-interface ChosenWords {
-  /** Its first word is the one that the fewest records have. */
-  readonly filter: ParsedFilter;
-  readonly words: WordDialect;
-  /** Most records may match. */
-  readonly isBroad: boolean;
-}
-
-/** A filter by words has no other condition. */
-function* chooseWords(resource: Resource, filter: ParsedFilter, words: WordDialect): Work<ChosenWords> {
-  const condition = filter[0]?.[0];
-  if (condition?.kind !== 'words' || !words.choice) return { filter, words, isBroad: false };
-  const { probe, matchBroad } = words.choice;
-  const source = words.source(resource, condition.members);
-  const counts = new Map<string, number>();
-  for (const word of condition.words) {
-    counts.set(word, yield* numberOf(probe(source, word, BROAD_RECORDS), words.values([word])));
-  }
-  const order = [...counts].sort(([, one], [, other]) => one - other);
-  const isBroad = order.every(([, count]) => count >= BROAD_RECORDS);
-  return {
-    filter: [[{ ...condition, words: order.map(([word]) => word) }]],
-    words: isBroad ? { ...words, match: matchBroad } : words,
-    isBroad,
-  };
-}
-
-/** So many records are found, checked and sorted in about 200 ms. */
-const BROAD_RECORDS = 20_000;
 
 /** Whether an index of words, which has no realm, finds the records. */
 function hasWords(filter: ParsedFilter): boolean {
