@@ -2,7 +2,8 @@ import type { Database, Statement } from 'bun:sqlite';
 import { eventNumber } from '../src/domain/event.ts';
 import { type Uuid, uuidBytes } from '../src/domain/id.ts';
 import { RESOURCES } from '../src/domain/resources.ts';
-import { foldedKey, UNICODE_VERSION } from '../src/domain/text/folding.ts';
+import { foldedKey } from '../src/domain/text/folded_key.ts';
+import { UNICODE_VERSION } from '../src/domain/text/folding.ts';
 import { textHash } from '../src/store/records/text_hash.ts';
 import { rowIdOf } from '../src/store/sqlite/row_id.ts';
 

@@ -5,7 +5,7 @@ import type { Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { type AnyRecord, isVisible, membersOf, type Resource } from '../domain/resource.ts';
 import { RESOURCES, user } from '../domain/resources.ts';
-import { foldedKey } from '../domain/text/folding.ts';
+import { foldedKey } from '../domain/text/folded_key.ts';
 import type { Person } from './log_keys.ts';
 import type { Eraser, Erasure, ScrubOptions, ScrubResult } from './port.ts';
 import type { LogReading, ReadableEntry } from './reading.ts';

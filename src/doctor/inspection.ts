@@ -1,6 +1,7 @@
 import type { MaybePromise } from '../directory/store.ts';
 import { Refusal } from '../domain/fault.ts';
-import { foldedKey, UNICODE_VERSION } from '../domain/text/folding.ts';
+import { foldedKey } from '../domain/text/folded_key.ts';
+import { UNICODE_VERSION } from '../domain/text/folding.ts';
 
 /** One problem. It names tables and IDs, never personal data. */
 export interface CheckFinding {

@@ -84,6 +84,27 @@ test('the Users page searches by the beginnings of words, filters by realm, and 
   await window.close();
 });
 
+test('the Users page asks for a longer word, or for fewer, instead of showing all users', async () => {
+  const window = await openUsers();
+  const { page } = window;
+  await page.goto(`${service.url}/console#/users`);
+  await page.getByText(`${CROWD + 1} users`, { exact: true }).waitFor();
+  const list = page.getByRole('list', { name: 'users' });
+  for (const text of ['r', 'a|b', '#']) {
+    await page.getByLabel('Name or e-mail').fill(text);
+    await page.getByText('Type a word of at least 2 letters or digits.').waitFor();
+    expect(await list.count()).toBe(0);
+    await page.getByLabel('Name or e-mail').fill('');
+    await list.waitFor();
+  }
+  await page.getByLabel('Name or e-mail').fill('abcdefghijklmnopq'.split('').join(' '));
+  await page.getByText('Type at most 16 words.').waitFor();
+  await page.getByLabel('Name or e-mail').fill('rarely+person');
+  await page.getByText('5 users found', { exact: true }).waitFor();
+  await expectNoErrors(window);
+  await window.close();
+});
+
 test('the columns of the Users page are chosen, and stay after a reload', async () => {
   const window = await openUsers();
   const { page } = window;

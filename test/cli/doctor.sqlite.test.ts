@@ -14,7 +14,7 @@ import { dirname, join } from 'node:path';
 import { readSettings } from '../../src/config/parse.ts';
 import { type CheckReport, plainIssuer } from '../../src/doctor/inspection.ts';
 import { NIL_UUID } from '../../src/domain/id.ts';
-import { foldedKey } from '../../src/domain/text/folding.ts';
+import { foldedKey } from '../../src/domain/text/folded_key.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { openDatabase } from '../../src/service/open_database.ts';
 import { COUNTED_RESOURCES, countColumn, IS_COUNTED } from '../../src/store/audit/record_counts.ts';

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { foldedKey, KEY_BYTES_MAX, username } from '../../src/domain/text/folding.ts';
+import { foldedKey } from '../../src/domain/text/folded_key.ts';
+import { KEY_BYTES_MAX, username } from '../../src/domain/text/folding.ts';
 import { issuerUrl, text } from '../../src/domain/text/text.ts';
 
 function holds<T>(arbitrary: fc.Arbitrary<T>, property: (value: T) => void, numRuns = 500): void {

@@ -6,7 +6,7 @@ import { equalityValues, type Filterables, parseFilter } from '../../src/domain/
 import { OPERATORS } from '../../src/domain/filter/grammar.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { oidcProfileInfo, passwordProfileInfo, user } from '../../src/domain/resources.ts';
-import { foldedKey } from '../../src/domain/text/folding.ts';
+import { foldedKey } from '../../src/domain/text/folded_key.ts';
 import {
   AT,
   ATTRIBUTES,

@@ -5,7 +5,7 @@ import type { Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import type { Resource } from '../../src/domain/resource.ts';
 import { oidcProfileInfo, passwordProfile, passwordProfileInfo, user } from '../../src/domain/resources.ts';
-import { foldedKey } from '../../src/domain/text/folding.ts';
+import { foldedKey } from '../../src/domain/text/folded_key.ts';
 import type { Engine } from '../../src/store/open.ts';
 import { textHash } from '../../src/store/records/text_hash.ts';
 import { freshDatabase } from '../support/database.ts';

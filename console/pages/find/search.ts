@@ -1,11 +1,12 @@
 import { allOf, eq, type Filter } from '../../../src/client/filter.ts';
+import { foldedKey } from '../../../src/domain/text/folded_key.ts';
 import { type Problem, toProblem } from '../../api/problem.ts';
 import { RESOURCES } from '../../api/records.ts';
 import { searchRealms } from '../../api/search_realms.ts';
 import type { Description } from '../../description.ts';
 import { hasScope, type SessionState } from '../../session/session.ts';
 import { type Details, type Hit, type Person, peopleOf, readDetails } from './people.ts';
-import { visibleText, wordFilter } from './word_filter.ts';
+import { wordFilter } from './word_filter.ts';
 
 /** One search over all realms of the session: one round trip. */
 interface SearchQuery {
@@ -56,7 +57,7 @@ function subjectFilter(text: string): Filter {
 
 /** A short username, or one without a letter or digit, must match as a whole. */
 function usernameSearch(text: string): readonly SearchQuery[] {
-  if (visibleText(text) === '') return [];
+  if (foldedKey(text) === '') return [];
   return [{ description: passwordProfileInfos, filter: eq('username', text) }];
 }
 

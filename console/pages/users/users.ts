@@ -12,7 +12,7 @@ export interface ListedUser extends FoundRecord {
 }
 
 export interface UserFilters {
-  /** Words of names and e-mail addresses; ignored while they are too short. */
+  /** Words of names and e-mail addresses; empty for all users. */
   readonly text: string;
   /** Empty for all realms. */
   readonly realm: string;
@@ -20,13 +20,17 @@ export interface UserFilters {
 
 const LIMIT = SCHEMA.limits.pageRecordsMax;
 
-/** Reads the users of all realms, or of one, in the order of realms. Reports the total with the first page. */
+/**
+ * Reads the users of all realms, or of one, in the order of realms. Reports the total with the first page.
+ * Undefined for words that cannot be searched.
+ */
 export function userPages(
   { text, realm }: UserFilters,
   onTotal: (total: number | undefined) => void,
-): ReadPage<ListedUser> {
+): ReadPage<ListedUser> | undefined {
   const names: RealmNames = new Map();
-  const { text: filter } = wordFilter(text) ?? matches('text', '*');
+  const filter = (text === '' ? matches('text', '*') : wordFilter(text))?.text;
+  if (filter === undefined) return undefined;
   const realms = realm === '' ? undefined : [realm];
   return async (cursor, signal) => {
     const [after_realm, after_id] = cursor === '' ? [] : cursor.split('/');

@@ -12,6 +12,7 @@ import { Timestamp } from '../../parts/timestamp.tsx';
 import { UntrustedText } from '../../parts/untrusted_text.tsx';
 import { useDebounced } from '../../parts/use_debounced.ts';
 import { VirtualList } from '../../parts/virtual_list.tsx';
+import { wordProblem } from '../find/word_filter.ts';
 import { type ListedUser, type UserFilters, userPages } from './users.ts';
 
 /** The users of all realms that this session may see, or of one. */
@@ -40,7 +41,7 @@ export function AllUsersPage() {
       <Filters filters={{ text, realm }} onText={setText} onRealm={setRealm} />
       <div class="list-tools">
         <p class="faint small" role="status">
-          {total === undefined ? ' ' : totalText(total, isFiltered)}
+          {read ? total !== undefined && totalText(total, isFiltered) : wordProblem(term)}
         </p>
         <ColumnChoice columns={columns} onColumns={choose} />
       </div>
@@ -49,12 +50,14 @@ export function AllUsersPage() {
           <span key={column}>{columnLabel(column)}</span>
         ))}
       </div>
-      <VirtualList
-        label="users"
-        read={read}
-        row={(user) => <UserRow user={user} columns={columns} />}
-        empty={<NoUsers isFiltered={isFiltered} />}
-      />
+      {read && (
+        <VirtualList
+          label="users"
+          read={read}
+          row={(user) => <UserRow user={user} columns={columns} />}
+          empty={<NoUsers isFiltered={isFiltered} />}
+        />
+      )}
     </>
   );
 }

@@ -1,6 +1,6 @@
 import { parseUuid } from '../id.ts';
 import { LIMITS } from '../limits.ts';
-import { foldedKey } from '../text/folding.ts';
+import { foldedKey } from '../text/folded_key.ts';
 import { wordsOf } from '../text/words.ts';
 import {
   type FilterOperator,

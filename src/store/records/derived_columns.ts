@@ -1,6 +1,7 @@
 import type { Patch } from '../../directory/store.ts';
 import { type Member, membersOf, type Resource } from '../../domain/resource.ts';
-import { foldedKey, UNICODE_VERSION } from '../../domain/text/folding.ts';
+import { foldedKey } from '../../domain/text/folded_key.ts';
+import { UNICODE_VERSION } from '../../domain/text/folding.ts';
 import type { Dialect } from '../dialect.ts';
 import type { SqlValue } from '../transaction_work.ts';
 import { textHash } from './text_hash.ts';

@@ -3,7 +3,7 @@ import type { RealmSearch, Store } from '../../../src/directory/store.ts';
 import { parseFilter } from '../../../src/domain/filter/filter.ts';
 import type { AnyRecord, Key, LookupKey, Resource } from '../../../src/domain/resource.ts';
 import { oidcProfileInfo, passwordProfile, passwordProfileInfo } from '../../../src/domain/resources.ts';
-import { foldedKey } from '../../../src/domain/text/folding.ts';
+import { foldedKey } from '../../../src/domain/text/folded_key.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
 import { ISSUER } from '../../support/service.ts';
 import {

@@ -11,7 +11,7 @@ import {
   realm,
   user,
 } from '../../../src/domain/resources.ts';
-import { foldedKey } from '../../../src/domain/text/folding.ts';
+import { foldedKey } from '../../../src/domain/text/folded_key.ts';
 import { realmMembers, userMembers } from '../../support/service.ts';
 import {
   commitWrites,

@@ -2,7 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { parseFilter } from '../../../src/domain/filter/filter.ts';
 import type { Uuid } from '../../../src/domain/id.ts';
 import { oidcProfileInfo, passwordProfileInfo, user } from '../../../src/domain/resources.ts';
-import { foldedKey, KEY_BYTES_MAX } from '../../../src/domain/text/folding.ts';
+import { foldedKey } from '../../../src/domain/text/folded_key.ts';
+import { KEY_BYTES_MAX } from '../../../src/domain/text/folding.ts';
 import { userMembers } from '../../support/service.ts';
 import { lookupKeyOf } from './find.contract.ts';
 import {

@@ -5,7 +5,7 @@ import type { Uuid } from '../../../src/domain/id.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import type { Key, Resource } from '../../../src/domain/resource.ts';
 import { passwordProfileInfo, realm, user } from '../../../src/domain/resources.ts';
-import { foldedKey } from '../../../src/domain/text/folding.ts';
+import { foldedKey } from '../../../src/domain/text/folded_key.ts';
 import { WORD_CHARACTERS_MAX, WORD_SEPARATORS, wordsOf } from '../../../src/domain/text/words.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
 import { userMembers } from '../../support/service.ts';
