@@ -64,7 +64,7 @@ function usernameSearch(text: string): readonly SearchQuery[] {
 export interface SearchResults {
   /** The text that was searched. */
   readonly text: string;
-  /** Whether all realms were searched. Names may still be read. */
+  /** Whether all realms were searched without an error. Names may still be read. */
   readonly isComplete: boolean;
   readonly people: readonly Person[];
   /** Whether there are more results. */
@@ -135,10 +135,12 @@ export async function search(
     ),
   );
   // A text that is, say, no valid username is rejected by that search: it has no results.
-  const found = resultsWith(uniqueProblems(failures.filter(isShownProblem)), true);
+  const problems = uniqueProblems(failures.filter(isShownProblem));
+  const isComplete = problems.length === 0;
+  const found = resultsWith(problems, isComplete);
   report(found);
   const unread = await readDetails(found.people, cache.details, state, signal);
-  return resultsWith(uniqueProblems([...found.problems, ...unread]), true);
+  return resultsWith(uniqueProblems([...problems, ...unread]), isComplete);
 }
 
 interface SearchPage {
