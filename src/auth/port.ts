@@ -81,6 +81,8 @@ export interface StoredSession {
   readonly renewedAt: number;
   /** It is not renewed beyond this instant. */
   readonly endsAt: number;
+  /** Its row was not written by the service: it is not honoured, and can only be ended. */
+  readonly isForged?: boolean;
 }
 
 /** A session that begins, with its audit entry. */
@@ -212,17 +214,17 @@ export interface AuthStore {
     begin: (link: ConsoleLink) => BegunSession,
   ): Promise<StoredSession | undefined>;
   insertConsoleSession(begun: BegunSession): Promise<void>;
-  /** Sessions that have not ended, oldest first. */
+  /** Sessions that have not ended, and all forged ones, oldest first. */
   consoleSessions(now: number): MaybePromise<readonly StoredSession[]>;
   /**
    * Replaces a session by what `renew` returns; undefined if it has ended, or `renew` returns undefined: then it stays as
-   * it is.
+   * it is. `forged`: its row was not written by the service.
    */
   renewConsoleSession(
     sessionId: string,
     now: number,
     renew: (session: StoredSession) => StoredSession | undefined,
-  ): Promise<StoredSession | undefined>;
+  ): Promise<StoredSession | 'forged' | undefined>;
   /** Deletes a session and revokes its tokens. Ending a session again writes no audit entry. */
   endConsoleSession(session: EndedSession, auditEntry: AuditEntry): Promise<void>;
   /** Deletes expired codes and sessions; returns their number. */

@@ -71,7 +71,7 @@ function addSessionCommands(parent: Command, context: CliContext): void {
             `no console session ${id}, or it has ended: list them with "authrealm console sessions list"`,
           );
         await endSession(access, session, systemClock);
-        console.log(`${id} of ${session.actor} has ended`);
+        console.log(session.isForged ? `${id} has ended` : `${id} of ${session.actor} has ended`);
       });
     });
 }
@@ -91,6 +91,8 @@ async function withSessions(
 
 function describe(session: StoredSession): Properties {
   const { sessionId, actor, scopes, realms, begunAt, renewedAt, endsAt } = session;
+  // The values of a forged row may be anything.
+  if (session.isForged) return { session_id: sessionId, is_forged: true };
   const instant = (at: number) => new Date(at).toISOString();
   return {
     ...{

@@ -5,7 +5,7 @@ const ADVICE: Readonly<Record<string, string>> = {
   signing_key: 'withdraw it',
   webhook: 'delete it and create it again',
   console_link: 'delete the row',
-  console_session: 'delete the row',
+  console_session: 'end it with "authrealm console sessions end"',
 };
 
 /** What a checker says about a row of this table whose MAC is not valid. */

@@ -71,7 +71,8 @@ export type LogRecord =
   | { readonly event: 'retention_failed'; readonly log: string; readonly cause: string }
   /**
    * A row of this table was changed in the database without the service, and is not honoured. Logged once per row by each
-   * process. `id` is that of the client, signing key or webhook target, or the digest of a console link's code that was tried.
+   * process. `id` is that of the client, signing key or webhook target, that of a console session at its renewal, or the digest of a console
+   * link's code that was tried.
    */
   | { readonly event: 'forged_row'; readonly table: string; readonly id: string }
   /**

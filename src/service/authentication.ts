@@ -17,7 +17,7 @@ import { openGuardedFetch } from '../outbound/guarded_fetch.ts';
 import { openGuardedForm } from '../outbound/guarded_post.ts';
 import type { Log } from '../platform/log.ts';
 import type { Engine } from '../store/open.ts';
-import { openForgedAccessLog, openForgedLinkLog } from './forged_row_log.ts';
+import { openForgedAccessLog, openForgedRowLog } from './forged_row_log.ts';
 
 /** Reads the issuers file of the settings; returns none without one. Throws Refusal that names every mistake in it. */
 export function readIssuers({ issuersFile: path, baseUrl }: Settings): readonly ExternalIssuer[] {
@@ -88,7 +88,7 @@ export function openAuthentication(deps: AuthenticationDeps, baseUrl: string, lo
             ...{ ...tokenDeps, providers },
             sessionMsMax: settings.consoleSessionHours * 3_600_000,
             sealPerson: (person) => sealPerson(deps.logKeys, person),
-            onForgedLink: openForgedLinkLog(log),
+            onForgedRow: openForgedRowLog(log),
           }),
         },
   };

@@ -4,7 +4,7 @@ import type { Log } from '../platform/log.ts';
 
 /** Logs each forged client, realm of a client and signing key once. */
 export function openForgedAccessLog(log: Pick<Log, 'write'>) {
-  const report = openReport(log);
+  const report = openForgedRowLog(log);
   return ({ clients, signingKeys }: Pick<AuthState, 'clients' | 'signingKeys'>): void => {
     for (const { clientId, isForged, hasForgedRealms } of clients) {
       if (isForged) report('client', clientId);
@@ -16,19 +16,14 @@ export function openForgedAccessLog(log: Pick<Log, 'write'>) {
 
 /** Logs each forged webhook target once. */
 export function openForgedWebhookLog(log: Pick<Log, 'write'>) {
-  const report = openReport(log);
+  const report = openForgedRowLog(log);
   return (webhooks: readonly Webhook[]): void => {
     for (const { webhookId, isForged } of webhooks) if (isForged) report('webhook', webhookId);
   };
 }
 
-/** Logs each forged console link whose code is tried, once. */
-export function openForgedLinkLog(log: Pick<Log, 'write'>) {
-  const report = openReport(log);
-  return (digest: string): void => report('console_link', digest);
-}
-
-function openReport(log: Pick<Log, 'write'>) {
+/** Logs each forged row once. */
+export function openForgedRowLog(log: Pick<Log, 'write'>) {
   const known = new Set<string>();
   return (table: string, id: string): void => {
     if (known.has(`${table} ${id}`)) return;

@@ -82,7 +82,7 @@ const FOUND: readonly Edit[] = [
     'insert a console session',
     `insert into console_session (session_id, actor, scopes, realms, rules, begun_at, renewed_at, ends_at)
      values ('x', 'console:x', 'admin', '*', '', 1, 99999999999999, 99999999999999)`,
-    'delete the row (console_session,',
+    'end it with "authrealm console sessions end" (console_session,',
   ],
   [
     'replace a password hash',

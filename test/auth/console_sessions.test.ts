@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { decodeJwt } from 'jose';
 import { rotateSigningKey, withdrawSigningKey } from '../../src/auth/keys/signing.ts';
+import type { StoredSession } from '../../src/auth/port.ts';
 import { endSession } from '../../src/auth/sessions/sessions.ts';
 import { NIL_UUID } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
@@ -201,8 +202,15 @@ test.each([
   const id = sidOf(token);
   await service.database.tamper(`update console_session set ${change} where session_id = ?`, id);
   expect((await renew(token)).status).toBe(401);
-  const open = await service.db.engine.access.consoleSessions(service.clock.now());
-  expect(open.filter(({ sessionId }) => sessionId === id)).toEqual([]);
+  const logged = service.log.filter((record) => record.event === 'forged_row' && record.id === id);
+  expect(logged).toEqual([{ event: 'forged_row', table: 'console_session', id }]);
+  const { access } = service.db.engine;
+  const own = async () =>
+    (await access.consoleSessions(service.clock.now())).filter(({ sessionId }) => sessionId === id);
+  const [forged] = await own();
+  expect(forged?.isForged).toBe(true);
+  await endSession(access, forged as StoredSession, service.clock);
+  expect(await own()).toEqual([]);
 });
 
 test('sessions that cannot be renewed any more are deleted', async () => {

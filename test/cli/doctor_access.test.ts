@@ -191,7 +191,7 @@ test('doctor names rows that were changed without the service', async () => {
     'client: delete it and create it again',
     'client_realm: set the realms of the client again',
     'console_link: delete the row',
-    'console_session: delete the row',
+    'console_session: end it with "authrealm console sessions end"',
     'password_profile_info: undefined',
     'signing_key: withdraw it',
   ]);

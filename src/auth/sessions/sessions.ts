@@ -82,8 +82,8 @@ interface SessionDeps {
   readonly sessionMsMax: number;
   /** Encrypts the personal values of an audit entry. */
   readonly sealPerson: (values: object) => string;
-  /** Called with the digest of a code whose row was not written by the service. */
-  readonly onForgedLink: (digest: string) => void;
+  /** Called with the table and key of a row that was not written by the service. */
+  readonly onForgedRow: (table: string, id: string) => void;
   readonly clock: Pick<Clock, 'now' | 'mintId'>;
 }
 
@@ -93,7 +93,7 @@ export function openConsoleSessions({
   providers,
   sessionMsMax,
   sealPerson,
-  onForgedLink,
+  onForgedRow,
   clock,
 }: SessionDeps): ConsoleSessions {
   /** A session that begins now. */
@@ -140,7 +140,7 @@ export function openConsoleSessions({
       const digest = digestLinkCode(code);
       // A guessed code costs one read and no write.
       const state = await store.consoleLinkState(digest, clock.now());
-      if (state === 'forged') onForgedLink(digest);
+      if (state === 'forged') onForgedRow('console_link', digest);
       if (state !== 'valid') return undefined;
       const session = await store.redeemConsoleLink(digest, clock.now(), ({ label, scopes, realms }) => {
         const begun = begin({ actor: LINK_ACTOR_PREFIX + label, scopes, realms, rules: [] });
@@ -154,6 +154,10 @@ export function openConsoleSessions({
       const session = await store.renewConsoleSession(sessionId, now, (stored) => {
         return renewedSession(stored, { providers, sessionMsMax, now });
       });
+      if (session === 'forged') {
+        onForgedRow('console_session', sessionId);
+        return undefined;
+      }
       return session && grantToken(session);
     },
     async signOut({ sessionId, clientId: actor }, from) {

@@ -36,22 +36,27 @@ export function* insertSession(session: StoredSession, macs: RowMacs): Work<void
   yield* execute(INSERT, ...values, macs.of('console_session', ...values));
 }
 
-/** The sessions whose token is valid now, oldest first. A row that was not written by the service is none. */
+/** The sessions whose token is valid now, and all forged ones, oldest first. */
 export function* readSessions(macs: RowMacs, now: number): Work<readonly StoredSession[]> {
   const rows = yield* all<SessionRow>(SELECT_ALL);
-  const sessions = rows.filter((row) => !isForged(row, macs)).map(sessionOf);
-  return sessions.filter(({ renewedAt, endsAt }) => renewedAt > now - TOKEN_MS && endsAt > now);
+  return rows.flatMap((row) => {
+    const session = sessionOf(row);
+    if (isForged(row, macs)) return [{ ...session, isForged: true }];
+    return session.renewedAt > now - TOKEN_MS && session.endsAt > now ? [session] : [];
+  });
 }
 
-/** Replaces a session that has not ended by what `renew` returns, if it returns one. */
+/** Replaces a session that has not ended by what `renew` returns, if it returns one, and if it is not forged. */
 export function* renewSession(
   sessionId: string,
   macs: RowMacs,
   now: number,
   renew: (session: StoredSession) => StoredSession | undefined,
-): Work<StoredSession | undefined> {
+): Work<StoredSession | 'forged' | undefined> {
   const row = yield* first<SessionRow>(SELECT, sessionId);
-  if (!row || isForged(row, macs) || Number(row.ends_at) <= now) return undefined;
+  if (!row) return undefined;
+  if (isForged(row, macs)) return 'forged';
+  if (Number(row.ends_at) <= now) return undefined;
   const renewed = renew(sessionOf(row));
   if (!renewed) return undefined;
   yield* execute(DELETE, sessionId);

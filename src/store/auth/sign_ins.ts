@@ -56,7 +56,7 @@ export function openSignIns(
     renewConsoleSession: (sessionId, now, renew) =>
       write('instance', function* () {
         const value = yield* renewSession(sessionId, macs, now, renew);
-        return { value, keep: value !== undefined };
+        return { value, keep: typeof value === 'object' };
       }),
     endConsoleSession: (session, auditEntry) =>
       write('instance', function* () {
