@@ -42,6 +42,7 @@ const INSERT_MIGRATION =
   'insert into migration (version, name, applied_at, program_version, serves_from) values ($1, $2, $3, $4, $5)';
 const INSERT_INSTANCE =
   'insert into instance (singleton, store_id, access_version) values (1, $1, 1) on conflict do nothing';
+const ANALYZE = 'analyze user_info, password_profile_info';
 
 /**
  * Applies all pending migrations, each in its own transaction. Inserting the row of the migration takes the lock: one
@@ -61,6 +62,7 @@ export async function migratePostgres(
   const grantee = user === role ? undefined : user;
   const deadline = performance.now() + LIMITS.migrationWaitMsMax;
   const next = async () => nextMigrations(migrations, (await postgresSchemaVersion(reader))?.version);
+  const before = await postgresSchemaVersion(reader);
   let attempt = 1;
   for (let pending = await next(); pending.length > 0; attempt += 1) {
     try {
@@ -83,6 +85,8 @@ export async function migratePostgres(
   }
   if (grantee !== undefined) await grantMissing(sql, grantee, { role, schema });
   if (isDistributed) await distributeTables(sql, reader);
+  // A new index of an expression has no statistics, and autovacuum collects them only after many writes.
+  if (before && before.version < (migrations.at(-1)?.version ?? 0)) await sql.unsafe(ANALYZE);
 }
 
 /** The migrations of the next transaction. */
