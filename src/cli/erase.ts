@@ -121,6 +121,10 @@ function printScrubbed(scrubbed: ScrubResult): void {
       `archived write-ahead logs contain the data up to position ${scrubbed.position}, and data files until their pages are ` +
         'reused: a dump taken from now on is clean; a base backup is clean after VACUUM FULL',
     );
+    console.log(
+      'the indexes of words keep the words of the user until you run, as the owner of the tables: ' +
+        'reindex index concurrently user_info_words; reindex index concurrently password_profile_info_words',
+    );
   }
 }
 
