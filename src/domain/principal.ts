@@ -27,7 +27,7 @@ export const SCOPES: readonly string[] = [
 const SCOPE_ALIASES: ReadonlyMap<string, readonly string[]> = new Map([
   ['profile-infos:read', ['oidc-profile-infos:read', 'password-profile-infos:read']],
   ['profile-infos:write', ['oidc-profile-infos:write', 'password-profile-infos:write']],
-  // Without passwords: whoever sets a password takes the account over.
+  // Without passwords: a session that sets a password can take over the account.
   ['support', [...SCOPES.filter((scope) => scope.endsWith(':read')), 'oidc-profile-infos:write']],
 ]);
 
