@@ -132,3 +132,14 @@ test('a session limited to one realm sees its users alone, also without the righ
   await expectNoErrors(window);
   await window.close();
 });
+
+test('the Users page shows users with the IDs of their realms while the names cannot be read', async () => {
+  const window = await openUsers();
+  const { page } = window;
+  await page.route(/\/v2\/authentication-realms(\?|\/[^/]+$)/, (route) => route.fulfill({ status: 503 }));
+  await page.goto(`${service.url}/console#/users?q=rare`);
+  await page.getByText('5 users found', { exact: true }).waitFor();
+  await page.getByRole('list', { name: 'users' }).getByText(crowded).first().waitFor();
+  await window.expectError(/status of 503/);
+  await window.close();
+});

@@ -1,15 +1,9 @@
 import { SCHEMA } from 'authrealm:schema';
 import { matches } from '../../../src/client/filter.ts';
 import type { ReadPage } from '../../api/list_page.ts';
-import { type RealmNames, readNamesOfRealms } from '../../api/realm_names.ts';
 import { RESOURCES } from '../../api/records.ts';
 import { type FoundRecord, searchRealms } from '../../api/search_realms.ts';
 import { wordFilter } from '../find/word_filter.ts';
-
-/** A user with the name of its realm; undefined if this session cannot read it. */
-export interface ListedUser extends FoundRecord {
-  readonly realmName: string | undefined;
-}
 
 export interface UserFilters {
   /** Words of names and e-mail addresses; empty for all users. */
@@ -21,14 +15,14 @@ export interface UserFilters {
 const LIMIT = SCHEMA.limits.pageRecordsMax;
 
 /**
- * Reads the users of all realms, or of one, in the order of realms. Reports the total with the first page.
- * Undefined for words that cannot be searched.
+ * Reads the users of all realms, or of one, in the order of realms. Reports the total with the first page,
+ * and the realms of each. Undefined for words that cannot be searched.
  */
 export function userPages(
   { text, realm }: UserFilters,
   onTotal: (total: number | undefined) => void,
-): ReadPage<ListedUser> | undefined {
-  const names: RealmNames = new Map();
+  onRealms: (realms: readonly string[]) => void,
+): ReadPage<FoundRecord> | undefined {
   const filter = (text === '' ? matches('text', '*') : wordFilter(text))?.text;
   if (filter === undefined) return undefined;
   const realms = realm === '' ? undefined : [realm];
@@ -37,14 +31,9 @@ export function userPages(
     const page = { limit: LIMIT, after_realm, after_id, total: cursor === '' };
     const found = await searchRealms(RESOURCES.users, { filter, realms, page, signal });
     if (cursor === '') onTotal(found.total);
-    await readNamesOfRealms(
-      found.items.map((item) => item.realm),
-      names,
-      signal,
-    );
-    const items = found.items.map((item) => ({ ...item, realmName: names.get(item.realm) }));
+    onRealms(found.items.map((item) => item.realm));
     const last = found.items.at(-1);
     const next = found.cut && last ? `${found.cut}/${last.user}` : (found.next ?? undefined);
-    return { items, next };
+    return { items: found.items, next };
   };
 }

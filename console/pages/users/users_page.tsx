@@ -1,7 +1,9 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useId, useMemo, useState } from 'preact/hooks';
-import { readRealmNames } from '../../api/records.ts';
-import { useFetch } from '../../api/use_fetch.ts';
+import { type RealmNames, readNamesOfRealms } from '../../api/realm_names.ts';
+import { type NamedRealm, readRealmNames } from '../../api/records.ts';
+import type { FoundRecord } from '../../api/search_realms.ts';
+import { type Fetched, useFetch } from '../../api/use_fetch.ts';
 import { SelectField } from '../../form/fields.tsx';
 import { PageHead } from '../../layout/page.tsx';
 import { currentRoute, href, replaceQuery } from '../../layout/router.ts';
@@ -13,7 +15,7 @@ import { UntrustedText } from '../../parts/untrusted_text.tsx';
 import { useDebounced } from '../../parts/use_debounced.ts';
 import { VirtualList } from '../../parts/virtual_list.tsx';
 import { wordProblem } from '../find/word_filter.ts';
-import { type ListedUser, type UserFilters, userPages } from './users.ts';
+import { type UserFilters, userPages } from './users.ts';
 
 /** The users of all realms that this session may see, or of one. */
 export function AllUsersPage() {
@@ -23,9 +25,13 @@ export function AllUsersPage() {
   const [columns, setColumns] = useState(readColumns);
   /** `many`: too many to count. */
   const [total, setTotal] = useState<number | 'many'>();
+  /** The realms of the latest page. */
+  const [shown, setShown] = useState<readonly string[]>([]);
+  const realms = useFetch(readRealmNames, []);
+  const names = useRealmNames(shown, realms);
   const term = useDebounced(text.trim());
   const read = useMemo(
-    () => userPages({ text: term, realm }, (found) => setTotal(found ?? 'many')),
+    () => userPages({ text: term, realm }, (found) => setTotal(found ?? 'many'), setShown),
     [term, realm],
   );
   useEffect(() => setTotal(undefined), [read]);
@@ -38,7 +44,7 @@ export function AllUsersPage() {
   return (
     <>
       <PageHead title="Users" />
-      <Filters filters={{ text, realm }} onText={setText} onRealm={setRealm} />
+      <Filters filters={{ text, realm }} realms={realms.answer} onText={setText} onRealm={setRealm} />
       <div class="list-tools">
         <p class="faint small" role="status">
           {read ? total !== undefined && totalText(total, isFiltered) : wordProblem(term)}
@@ -54,12 +60,31 @@ export function AllUsersPage() {
         <VirtualList
           label="users"
           read={read}
-          row={(user) => <UserRow user={user} columns={columns} />}
+          row={(user) => <UserRow user={user} names={names} columns={columns} />}
           empty={<NoUsers isFiltered={isFiltered} />}
         />
       )}
     </>
   );
+}
+
+/**
+ * The names of realms that are known: of those to choose from, and of shown ones. Names that cannot be read stay
+ * unknown.
+ */
+function useRealmNames(
+  shown: readonly string[],
+  { answer, isWaiting }: Fetched<readonly NamedRealm[] | undefined>,
+): RealmNames {
+  const names = useMemo<RealmNames>(() => new Map(), []);
+  const [, draw] = useState({});
+  useEffect(() => {
+    if (isWaiting) return;
+    for (const { id, name } of answer ?? []) names.set(id, name);
+    const drawAgain = () => draw({});
+    readNamesOfRealms(shown, names).then(drawAgain, drawAgain);
+  }, [shown, answer, isWaiting]);
+  return names;
 }
 
 const NAME = 'authrealm.users.columns';
@@ -100,21 +125,31 @@ const templateOf = (columns: readonly string[]) => ({
   gridTemplateColumns: `repeat(${columns.length}, minmax(0, 1fr))`,
 });
 
-function UserRow({ user, columns }: { readonly user: ListedUser; readonly columns: readonly string[] }) {
+interface UserRowProps {
+  readonly user: FoundRecord;
+  readonly names: RealmNames;
+  readonly columns: readonly string[];
+}
+
+function UserRow({ user, names, columns }: UserRowProps) {
   return (
     <a class="row cells" style={templateOf(columns)} href={href('realms', user.realm, 'users', user.user)}>
       {columns.map((column) => (
         <span key={column} class="cell">
           <span class="unseen">{columnLabel(column)}: </span>
-          {cellOf(user, column)}
+          {column === 'realm' ? realmOf(user, names) : cellOf(user, column)}
         </span>
       ))}
     </a>
   );
 }
 
-function cellOf({ record, realm, realmName }: ListedUser, column: string): ComponentChildren {
-  if (column === 'realm') return realmName === undefined ? realm : <UntrustedText text={realmName} />;
+function realmOf({ realm }: FoundRecord, names: RealmNames): ComponentChildren {
+  const name = names.get(realm);
+  return name === undefined ? realm : <UntrustedText text={name} />;
+}
+
+function cellOf({ record }: FoundRecord, column: string): ComponentChildren {
   const value = record[column];
   if (column === 'created_at' || column === 'updated_at') return <Timestamp at={String(value)} />;
   return value === null ? <span class="faint">–</span> : <UntrustedText text={String(value)} />;
@@ -122,13 +157,14 @@ function cellOf({ record, realm, realmName }: ListedUser, column: string): Compo
 
 interface FiltersProps {
   readonly filters: UserFilters;
+  /** Undefined if they are too many to choose from, or unknown. */
+  readonly realms: readonly NamedRealm[] | undefined;
   readonly onText: (text: string) => void;
   readonly onRealm: (realm: string) => void;
 }
 
-function Filters({ filters: { text, realm }, onText, onRealm }: FiltersProps) {
+function Filters({ filters: { text, realm }, realms = [], onText, onRealm }: FiltersProps) {
   const ids = useId();
-  const { answer: realms = [] } = useFetch(readRealmNames, []);
   const isListed = realm === '' || realms.some(({ id }) => id === realm);
   const listed = isListed ? realms : [{ id: realm, name: realm }, ...realms];
   return (
