@@ -127,6 +127,12 @@ test('the Health page draws its charts in a browser whose locale Intl does not k
   await window.close();
 });
 
+const turnVisibility = ({ page }: ConsoleWindow, isHidden: boolean) =>
+  page.evaluate(
+    `Object.defineProperty(document, 'hidden', { value: ${isHidden}, configurable: true });
+     document.dispatchEvent(new Event('visibilitychange'))`,
+  );
+
 test('the Health page sends no requests while it is hidden', async () => {
   const window = await openSignedIn(service, '#/health', { scope: ADMIN });
   const { page } = window;
@@ -135,19 +141,41 @@ test('the Health page sends no requests while it is hidden', async () => {
   page.on('request', (request) => {
     if (request.url().endsWith('/admin/v1/metrics')) requestCount += 1;
   });
-  const turn = (isHidden: boolean) =>
-    page.evaluate(
-      `Object.defineProperty(document, 'hidden', { value: ${isHidden}, configurable: true });
-       document.dispatchEvent(new Event('visibilitychange'))`,
-    );
-  await turn(true);
+  await turnVisibility(window, true);
   await Bun.sleep(300);
   requestCount = 0;
   await Bun.sleep(4_500);
   expect(requestCount).toBe(0);
-  await turn(false);
+  await turnVisibility(window, false);
   await row(window, 'All requests').getByText('/s').waitFor();
   expect(requestCount).toBeGreaterThan(0);
+  await expectNoErrors(window);
+  await window.close();
+});
+
+test('the Health page polls at its normal rate when it is hidden and shown while it reads the history', async () => {
+  const window = await openSignedIn(service, '#/', { scope: ADMIN });
+  const { page } = window;
+  const { promise: shown, resolve: release } = Promise.withResolvers<void>();
+  await page.route('**/admin/v1/metrics/history', async (route) => {
+    await shown;
+    await route.fallback();
+  });
+  let requestCount = 0;
+  page.on('request', (request) => {
+    if (request.url().endsWith('/admin/v1/metrics')) requestCount += 1;
+  });
+  const requested = page.waitForRequest('**/admin/v1/metrics/history');
+  await page.evaluate(`location.hash = '#/health'`);
+  await requested;
+  await turnVisibility(window, true);
+  await turnVisibility(window, false);
+  await Bun.sleep(500);
+  release();
+  await row(window, 'All requests').getByText('/s').waitFor();
+  requestCount = 0;
+  await Bun.sleep(6_500);
+  expect(requestCount).toBeLessThanOrEqual(4);
   await expectNoErrors(window);
   await window.close();
 });

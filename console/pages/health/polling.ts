@@ -44,6 +44,7 @@ export function usePolling(): PollState {
     let isPolling = false;
 
     async function poll(): Promise<void> {
+      clearTimeout(timer);
       if (isPolling || document.hidden) return;
       isPolling = true;
       const waitMs = await readSnapshot(signal).then(
@@ -61,16 +62,20 @@ export function usePolling(): PollState {
       if (waitMs !== undefined && !signal.aborted) timer = setTimeout(() => void poll(), waitMs);
     }
 
+    function start(): void {
+      readHistory(signal)
+        .then((history) => setSampling((before) => withHistory(before, history)))
+        // Polling reports the same error.
+        .catch(() => undefined)
+        .finally(() => void poll());
+    }
+
     const onVisibilityChange = () => {
       clearTimeout(timer);
       if (document.hidden) setSampling(withPause);
-      else void poll();
+      else start();
     };
-    readHistory(signal)
-      .then((history) => setSampling((before) => ({ ...before, samples: [...history, ...before.samples] })))
-      // Polling reports the same error.
-      .catch(() => undefined)
-      .finally(() => void poll());
+    start();
     document.addEventListener('visibilitychange', onVisibilityChange);
     return () => {
       controller.abort();
@@ -112,12 +117,19 @@ function waitAfter({ kind, waitSeconds = 0 }: Problem): number | undefined {
   return Math.max(waitSeconds * 1_000, EACH_MS);
 }
 
+/** The history since the newest sample: all of it when the page opens, what was missed when it becomes visible again. */
+function withHistory(before: PollState, history: readonly Sample[]): PollState {
+  const { samples } = before;
+  const newest = samples.at(-1)?.at ?? 0;
+  return { ...before, samples: [...samples, ...history.filter(({ at }) => at > newest)].slice(-SAMPLES_MAX) };
+}
+
 /** The time until the next success is a gap. */
 function withProblem(before: PollState, problem: Problem): PollState {
   return { ...before, problem, samples: withGap(before.samples) };
 }
 
-/** The time while the page is hidden is a gap, not one long interval. */
+/** The time while the page is hidden is a gap until the history is read, not one long interval. */
 function withPause(before: PollState): PollState {
   return { ...before, newest: undefined, samples: withGap(before.samples) };
 }
