@@ -74,6 +74,24 @@ test('a request that fails while several realms are polled loses none of their c
   await window.close();
 });
 
+test('the list of changes of all realms says why it starts over after too many changes at once', async () => {
+  const realm = await addRealm('Flooded');
+  const window = await openSignedIn(service, '#/changes');
+  await live(window);
+  const { promise: written, resolve: release } = Promise.withResolvers<void>();
+  await window.page.route('**/v2/changes?*', async (route) => {
+    await written;
+    await route.fallback();
+  });
+  for (let count = 0; count <= 1_000; count += 50)
+    await Promise.all(Array.from({ length: 50 }, (_, index) => addUser(realm, `Flood ${count + index}`)));
+  release();
+  await window.page.getByText('More than 1,000 changes of one realm came at once.').waitFor();
+  await rows(window).filter({ hasText: 'Flood 10' }).first().waitFor();
+  await expectNoErrors(window);
+  await window.close();
+});
+
 test('the list of changes of all realms reaches the oldest change of each realm', async () => {
   const realms = await Promise.all(Array.from({ length: 12 }, (_, index) => addRealm(`Many ${index}`)));
   for (const realm of realms) await addUser(realm, 'One');

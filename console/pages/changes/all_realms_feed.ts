@@ -1,6 +1,6 @@
 import { Problem, toProblem } from '../../api/problem.ts';
 import { type Entry, readChanges, readChangesAfter } from './entry.ts';
-import { type Feed, type FeedSource, openFeedOf } from './feed.ts';
+import { type Feed, type FeedSource, openFeedOf, type Restart } from './feed.ts';
 import { readFeedHeads } from './feed_heads.ts';
 import type { StreamState } from './follow_changes.ts';
 import { pause } from './pause.ts';
@@ -14,9 +14,9 @@ export function openAllRealmsFeed(): Feed {
   return openFeedOf(openSource);
 }
 
-/** Time between two looks at the newest changes, for each hundred realms. */
+/** Time between two polls, for each hundred realms. */
 const POLL_MS = 2_000;
-const HUNDRED = 100;
+const REALMS_PER_INTERVAL = 100;
 const RETRY_SECONDS_MAX = 15;
 /** Changes in one step of the list. */
 const STEP = 100;
@@ -54,9 +54,9 @@ function openSource(signal: AbortSignal): FeedSource {
       onState({ kind: 'live' });
       let failures = 0;
       for (;;) {
-        await pause(POLL_MS * Math.ceil((feeds.size + 1) / HUNDRED), signal);
-        const found = await look(feeds, signal);
-        if (found === undefined) return;
+        await pause(POLL_MS * Math.ceil((feeds.size + 1) / REALMS_PER_INTERVAL), signal);
+        const found = await poll(feeds, signal);
+        if (typeof found === 'string') return found;
         if (found instanceof Problem) await retryAfter(found, failures++, onState, signal);
         else {
           if (failures > 0) onState({ kind: 'live' });
@@ -68,14 +68,14 @@ function openSource(signal: AbortSignal): FeedSource {
   };
 }
 
-/** The changes since the last look, newest first, or why there are none; undefined if some are lost. */
-async function look(feeds: RealmFeeds, signal: AbortSignal): Promise<readonly Entry[] | Problem | undefined> {
+/** The changes since the last poll, newest first, or why there are none. */
+async function poll(feeds: RealmFeeds, signal: AbortSignal): Promise<readonly Entry[] | Problem | Restart> {
   try {
     return await readNewer(feeds, signal);
   } catch (error) {
     signal.throwIfAborted();
     const problem = toProblem(error);
-    return problem.kind === 'gone' ? undefined : problem;
+    return problem.kind === 'gone' ? problem.kind : problem;
   }
 }
 
@@ -124,8 +124,8 @@ async function readBack(feed: RealmFeed, signal: AbortSignal): Promise<void> {
   }
 }
 
-/** Undefined if there are too many to read. A request that fails changes no feed: the next poll reads the same changes. */
-async function readNewer(feeds: RealmFeeds, signal: AbortSignal): Promise<readonly Entry[] | undefined> {
+/** A request that fails changes no feed: the next poll reads the same changes. */
+async function readNewer(feeds: RealmFeeds, signal: AbortSignal): Promise<readonly Entry[] | 'too_many'> {
   const items: Entry[] = [];
   const read: { readonly feed: RealmFeed; readonly cursor: string }[] = [];
   for (const head of (await readFeedHeads(signal)).heads) {
@@ -133,7 +133,7 @@ async function readNewer(feeds: RealmFeeds, signal: AbortSignal): Promise<readon
     if (feed?.cursor === head.cursor) continue;
     if (feed) {
       const newer = await readChangesAfter(head.realm, feed.cursor, signal);
-      if (newer.isCut) return undefined;
+      if (newer.isCut) return 'too_many';
       read.push({ feed, cursor: newer.cursor });
       items.push(...newer.items);
     } else {

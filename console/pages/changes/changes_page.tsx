@@ -15,7 +15,7 @@ import { type NameActor, useActorNames } from './actors.ts';
 import { openAllRealmsFeed } from './all_realms_feed.ts';
 import { type Entry, entryKey, type Filters, filtersFromQuery, matchesFilters } from './entry.ts';
 import { EntryDialog } from './entry_dialog.tsx';
-import { ENTRIES_MAX, type Feed, type FeedView, openFeed } from './feed.ts';
+import { ENTRIES_MAX, type Feed, type FeedView, openFeed, type Restart } from './feed.ts';
 import { type FeedRealms, readFeedRealms } from './feed_heads.ts';
 import { FilterBar } from './filter_bar.tsx';
 import { type LastKnownNames, openLastKnownNames } from './last_known.ts';
@@ -43,6 +43,11 @@ export function ChangesPage() {
     </>
   );
 }
+
+const RESTARTS: Readonly<Record<Restart, string>> = {
+  gone: 'Some changes are missing: they are too old for the feed, or the database was restored.',
+  too_many: 'More than 1,000 changes of one realm came at once.',
+};
 
 function Changes({ realms }: { readonly realms: FeedRealms }) {
   const { query } = useObservable(currentRoute);
@@ -79,10 +84,9 @@ function Changes({ realms }: { readonly realms: FeedRealms }) {
           {view.isPaused ? `Resume${view.waiting > 0 ? ` (${view.waiting} new)` : ''}` : 'Pause'}
         </button>
       </div>
-      {view.hasGap && (
+      {view.restart && (
         <p class="note note-warn" role="status">
-          <Icon name="warning" /> Some changes are missing: they are too old for the feed, or the database was
-          restored. The list starts over.
+          <Icon name="warning" /> {RESTARTS[view.restart]} The list starts over.
         </p>
       )}
       {filters.realm === '' && realms.hasMore && (

@@ -16,9 +16,12 @@ export interface FeedView {
   readonly isReading: boolean;
   /** Error of loading older changes. */
   readonly problem: Problem | undefined;
-  /** Whether changes were lost. */
-  readonly hasGap: boolean;
+  /** Why the list started over; undefined if it did not. */
+  readonly restart: Restart | undefined;
 }
+
+/** Why a source starts again: its position is no longer in the feed, or there are too many newer changes to read. */
+export type Restart = 'gone' | 'too_many';
 
 export interface Feed {
   readonly view: Observable<FeedView>;
@@ -32,11 +35,11 @@ export interface Feed {
 export interface FeedSource {
   /** The previous page, newest first; `hasMore` says whether there are older ones. */
   readonly readOlder: () => Promise<{ readonly items: readonly Entry[]; readonly hasMore: boolean }>;
-  /** Delivers new changes, newest first, until the feed closes. Returns if changes were lost: the source starts again. */
+  /** Delivers new changes, newest first, until the feed closes. Returns why the source starts again. */
   readonly follow: (
     onEntries: (newer: readonly Entry[]) => void,
     onState: (state: StreamState) => void,
-  ) => Promise<void>;
+  ) => Promise<Restart>;
 }
 
 /** Maximum number of loaded changes. */
@@ -50,7 +53,7 @@ const EMPTY: FeedView = {
   isWhole: false,
   isReading: false,
   problem: undefined,
-  hasGap: false,
+  restart: undefined,
 };
 
 /** The newest changes of a realm, then its stream. */
@@ -67,7 +70,7 @@ export function openFeed(realm: string): Feed {
       },
       async follow(onEntries, onState) {
         const onEvents = (events: readonly FeedEvent[]) => onEntries(events.map(entryOf).reverse());
-        await followChanges(realm, cursor, { onEvents, onState, signal });
+        return followChanges(realm, cursor, { onEvents, onState, signal });
       },
     };
   });
@@ -109,29 +112,28 @@ export function openFeedOf(openSource: (signal: AbortSignal) => FeedSource): Fee
     change({ entries, isReading: false, isWhole: isWholeWith(entries.length) });
   }
 
-  async function run(hasGap: boolean): Promise<void> {
+  async function run(restart: Restart | undefined): Promise<void> {
     source = openSource(signal);
     const { items, hasMore } = await source.readOlder();
     hasOlder = hasMore;
     pending = [];
     fresh = newOnly();
-    change({ ...EMPTY, isPaused: view.get().isPaused, hasGap });
+    change({ ...EMPTY, isPaused: view.get().isPaused, restart });
     const entries = fresh(items);
     change({ entries, isWhole: isWholeWith(entries.length) });
-    await source.follow(receive, (stream) => change({ stream }));
-    return start(true);
+    return start(await source.follow(receive, (stream) => change({ stream })));
   }
 
   /** Retries after the time that a busy service asks for. */
-  async function start(hasGap = false): Promise<void> {
+  async function start(restart?: Restart): Promise<void> {
     try {
-      await run(hasGap);
+      await run(restart);
     } catch (error) {
       if (signal.aborted) return;
       const { message: reason, waitSeconds: seconds } = toProblem(error);
       if (seconds === undefined) return change({ stream: { kind: 'over', reason } });
       change({ stream: { kind: 'retrying', reason, seconds } });
-      timer = setTimeout(() => void start(hasGap), seconds * 1_000);
+      timer = setTimeout(() => void start(restart), seconds * 1_000);
     }
   }
 
