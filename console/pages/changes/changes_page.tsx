@@ -227,7 +227,7 @@ interface EntryRowProps {
 function useLabel(entry: Entry, lastKnown: LastKnownNames | undefined): string | undefined {
   const { label, isGone, record } = entry;
   const { answer } = useFetch(
-    async () => (label === undefined && isGone ? lastKnown?.of(entry) : undefined),
+    async (signal) => (label === undefined && isGone ? lastKnown?.of(entry, signal) : undefined),
     [record, isGone, lastKnown !== undefined],
   );
   return label ?? answer;

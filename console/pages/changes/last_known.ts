@@ -27,24 +27,35 @@ const PAGES_MAX = 5;
 /** Reads the last known names of deleted records from the audit log, once for each user. */
 export interface LastKnownNames {
   /** Undefined if the log has none: it was erased, or removed with old entries. */
-  of(entry: Entry): Promise<string | undefined>;
+  of(entry: Entry, signal: AbortSignal): Promise<string | undefined>;
 }
 
-/** For sessions with the scope `admin`: the feed holds no personal value, the log does. */
+/** For sessions with the scope `admin`: the feed holds no personal value, the log does. Reads one user at a time. */
 export function openLastKnownNames(): LastKnownNames {
-  const reading = new Map<string, Promise<ReadonlyMap<string, string>>>();
+  const names = new Map<string, ReadonlyMap<string, string>>();
+  let previous: Promise<unknown> = Promise.resolve();
   return {
-    async of({ realm, user, record }) {
+    async of({ realm, user, record }, signal) {
       if (user === undefined) return undefined;
-      const names = reading.get(user) ?? readNames(realm, user).catch(() => new Map());
-      reading.set(user, names);
-      return (await names).get(record);
+      const read = async () => {
+        signal.throwIfAborted();
+        const found = names.get(user) ?? (await readNames(realm, user, signal));
+        names.set(user, found);
+        return found.get(record);
+      };
+      const name = previous.then(read);
+      previous = name.catch(() => undefined);
+      return name;
     },
   };
 }
 
-async function readNames(realm: string, user: string): Promise<ReadonlyMap<string, string>> {
-  const { items, next } = await readPages(pagesOf(logPages(realm, user)), PAGES_MAX);
+async function readNames(
+  realm: string,
+  user: string,
+  signal: AbortSignal,
+): Promise<ReadonlyMap<string, string>> {
+  const { items, next } = await readPages(pagesOf(logPages(realm, user), signal), PAGES_MAX);
   if (next !== undefined) return new Map();
   return new Map(
     items.flatMap(({ object, personal }) => {
