@@ -15,24 +15,24 @@ export function brokenRule(field: Field, value: Value, isRequired: boolean): str
   if (value.trim() === '') {
     return isRequired ? missingSentence(memberLabel(field.name), field.kind === 'reference') : undefined;
   }
-  return tooLong(field, value) ?? misshapen(field, value.trim());
+  return tooLong(field, value) ?? invalid(field, value.trim());
 }
 
 function tooLong({ kind, most }: Field, value: string): string | undefined {
   if (most === undefined || kind === 'reference' || kind === 'choice') return undefined;
   if (kind === 'texts') {
     const lines = value.split('\n').filter((line) => line.trim() !== '').length;
-    return lines > most ? `Enter at most ${most} lines; these are ${lines}.` : undefined;
+    return lines > most ? `Enter at most ${most} lines, not ${lines}.` : undefined;
   }
   // The service counts code points, not UTF-16 units.
   const characters = [...value].length;
-  return characters > most ? `Enter at most ${most} characters; these are ${characters}.` : undefined;
+  return characters > most ? `Enter at most ${most} characters, not ${characters}.` : undefined;
 }
 
 const EMAIL = /^[^\s@]+@[^\s@]+\.[^\s@]+$/;
 const URL_START = /^https?:\/\/[^\s/]/i;
 
-function misshapen({ kind }: Field, value: string): string | undefined {
+function invalid({ kind }: Field, value: string): string | undefined {
   if (kind === 'email' && !EMAIL.test(value)) return 'Enter an e-mail address, such as jane@example.com.';
   if (kind === 'url' && !URL_START.test(value)) return 'Enter an address that begins with https://.';
   return undefined;

@@ -104,7 +104,7 @@ describe('names', () => {
       await page.getByLabel('Name', { exact: true }).fill(letter.repeat(256));
       await page.getByLabel('Email').fill(`${script}@example.com`);
       await press(page, 'Create');
-      await page.getByText('Enter at most 255 characters; these are 256.').waitFor();
+      await page.getByText('Enter at most 255 characters, not 256.').waitFor();
       await page.getByLabel('Name', { exact: true }).fill(letter.repeat(255));
       await press(page, 'Create');
       await page.getByText('No links yet').waitFor();

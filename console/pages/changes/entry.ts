@@ -159,6 +159,6 @@ export function filtersFromQuery(query: URLSearchParams): Filters {
 export function matchesFilters({ kind, what, who }: Filters, entry: Entry, nameActor: NameActor): boolean {
   if (kind !== '' && kind !== entry.kind) return false;
   if (what !== '' && what !== entry.what) return false;
-  const sought = who.trim().toLowerCase();
-  return [entry.who, nameActor(entry.who)].some((actor) => actor.toLowerCase().includes(sought));
+  const search = who.trim().toLowerCase();
+  return [entry.who, nameActor(entry.who)].some((actor) => actor.toLowerCase().includes(search));
 }

@@ -66,7 +66,7 @@ function usePlot(
     let created: Plot | undefined;
     let isOver = false;
     const watcher = new ResizeObserver(() => created?.resize(into.clientWidth));
-    mendNavigatorLanguage();
+    replaceInvalidNavigatorLanguage();
     void import('./plot.ts').then(({ plot }) => {
       if (isOver) return;
       created = plot(into, lines, format);
@@ -87,7 +87,7 @@ function usePlot(
  * uPlot passes the language of the browser to `Intl` while it loads. Under LANG=C Chromium calls it `en-US@posix`, which `Intl`
  * rejects.
  */
-function mendNavigatorLanguage(): void {
+function replaceInvalidNavigatorLanguage(): void {
   try {
     new Intl.NumberFormat(navigator.language);
   } catch {

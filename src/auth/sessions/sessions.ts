@@ -128,7 +128,7 @@ export function openConsoleSessions({
       if (typeof person === 'string') return person;
       const { label, subject, ...rights } = person;
       // A person whose claims map to no right has no realm.
-      if (isNowhere(rights.realms)) return 'rightless';
+      if (hasNoRealms(rights.realms)) return 'rightless';
       const session = begin(rights);
       const auditEntry = sessionBegunEntry(session, from, clock);
       const detail = { ...auditEntry.detail, person: sealPerson({ name: label, subject }) };
@@ -198,7 +198,7 @@ function renewedSession(
   if (!current) return undefined;
   const scopes = intersectScopes(session.scopes, current.scopes);
   const realms = intersectRealms(session.realms, current.realms);
-  return scopes.size === 0 || isNowhere(realms) ? undefined : { ...at, scopes, realms };
+  return scopes.size === 0 || hasNoRealms(realms) ? undefined : { ...at, scopes, realms };
 }
 
 /** The longest session with these scopes. */
@@ -207,7 +207,7 @@ function msMaxOf(scopes: Scopes, sessionMsMax: number): number {
   return isAdmin ? Math.min(sessionMsMax, LIMITS.consoleAdminSessionMsMax) : sessionMsMax;
 }
 
-function isNowhere(realms: Realms): boolean {
+function hasNoRealms(realms: Realms): boolean {
   return realms !== '*' && realms.size === 0;
 }
 
