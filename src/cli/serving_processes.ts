@@ -5,6 +5,7 @@ import { assertPortFree, type Server } from '../http/server/server.ts';
 import type { Snapshot } from '../metrics/family.ts';
 import { openMetricsHistory } from '../metrics/history.ts';
 import { systemClock } from '../platform/clock.ts';
+import { watchDescriptors } from '../platform/descriptors.ts';
 import type { Log } from '../platform/log.ts';
 import { serverSettings } from '../service/service.ts';
 import { openBackOff, RESTART_MS_MAX } from '../workers/back_off.ts';
@@ -36,6 +37,7 @@ export async function startServingProcesses(
 ): Promise<ServingProcesses> {
   const aggregation = openMetricsAggregation(systemClock.now(), settings.metricsPort !== undefined);
   const metrics = openMetricsHistory(aggregation.read, systemClock);
+  const descriptors = watchDescriptors(log);
   const running = new Set<WorkerProcess>();
   const backOff = openBackOff(replace, true);
   let isStopping = false;
@@ -90,6 +92,7 @@ export async function startServingProcesses(
   async function stop(): Promise<void> {
     isStopping = true;
     backOff.stop();
+    descriptors.stop();
     metrics.stop();
     aggregation.stop();
     const all = [...running];
