@@ -105,8 +105,8 @@ export async function openOtherFile(settings: Settings, path: string): Promise<E
 }
 
 /**
- * Records the restore in the audit log and in the checkpoint sinks, because checkpoints since the backup describe the replaced
- * database. Skipped for a backup with an older schema, which has no audit log yet.
+ * Deletes console links and sessions, and records the restore in the audit log and in the checkpoint sinks, because checkpoints
+ * since the backup describe the replaced database. Skipped for a backup with an older schema, which has no audit log yet.
  */
 async function recordRestore(settings: Settings, { takenAt }: RestoreResult): Promise<void> {
   const db = await openDatabase({ ...settings, migrate: 'check' }, systemClock).catch((error: unknown) => {
@@ -116,6 +116,8 @@ async function recordRestore(settings: Settings, { takenAt }: RestoreResult): Pr
   if (!db) return;
   try {
     const { engine, logKeys } = db;
+    // All links and sessions: they may have been used or ended since the backup.
+    await engine.access.deleteExpiredSignIns(Number.MAX_SAFE_INTEGER);
     await engine.log.append([
       createAuditEntry('database.restored', { detail: { taken_at: takenAt ?? null } }, systemClock),
     ]);

@@ -13,6 +13,7 @@ import {
   createBackupFixture,
   createStoredDatabase,
   logKeysOf,
+  queryRows,
   runOnFile,
 } from '../support/backup_fixtures.ts';
 import { AUTHREALM } from '../support/processes.ts';
@@ -95,6 +96,21 @@ test('restore records when its backup was taken', async () => {
   const { taken_at } = JSON.parse(readFileSync(`${backup}.json`, 'utf8'));
   const line = readLine(lastLine, await logKeysOf(database));
   expect(line).toMatchObject({ kind: 'restore', isSigned: true, takenAt: Date.parse(taken_at) });
+});
+
+test('restore deletes console links and sessions, which may have been used or ended since the backup', async () => {
+  const { path: database } = await createStoredDatabase(1);
+  const link = await runOnFile(database, 'console', 'link', '--scope', 'users:read');
+  expect(link.code).toBe(EXIT.done);
+  const begun = `insert into console_session (session_id, actor, scopes, realms, rules, begun_at, renewed_at, ends_at)
+    values ('s', 'console:a', 'users:read', '*', '', 1, ${Date.now()}, ${Date.now() + HOUR_MS})`;
+  const rows = ['select 1 from console_link', 'select 1 from console_session'];
+  const countsAfter = (...sql: string[]) => queryRows(database, [...sql, ...rows]).slice(sql.length);
+  expect(countsAfter(begun).map(({ length }) => length)).toEqual([1, 1]);
+  const backup = join(freshFolder(), 'backup.db');
+  expect((await runOnFile(database, 'backup', '--to', backup)).code).toBe(EXIT.done);
+  expect((await runOnFile(database, 'restore', backup, '--replace', '--yes')).code).toBe(EXIT.done);
+  expect(countsAfter()).toEqual([[], []]);
 });
 
 describe('a checkpoint file', () => {
