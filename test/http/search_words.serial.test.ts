@@ -86,6 +86,13 @@ describe('search by the beginnings of words', () => {
     expect((await service.post(`/v2/${USERS}/search`, links, match('jane'))).status).toBe(403);
   });
 
+  test.each(['李', '김', 'さ'])('a family name of one character is found in all realms: %s', async (name) => {
+    const made = service.clock.mintId();
+    await insertRecord(service.db, user, [one.realm, made], { ...userMembers, family_name: name });
+    expect(ids(await search(USERS, match(name)))).toEqual([made]);
+    expect(ids(await search(USERS, match(`${name} qqq`)))).toEqual([]);
+  });
+
   test('a deleted user is not found at the next search', async () => {
     const made = service.clock.mintId();
     await insertRecord(service.db, user, [one.realm, made], { ...userMembers, family_name: 'Waldo' });

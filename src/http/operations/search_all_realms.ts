@@ -185,9 +185,12 @@ function readFilter(text: string, { filterables, by }: LookupRules): ParsedFilte
   ]);
 }
 
-/** Whether an index answers the condition: it names a value, or a prefix or a word of two characters or more. */
+/** Two characters, or one of a script in which a name may have only one. */
+const LONG_WORD = /^(?:..|\p{scx=Han}|\p{scx=Hangul}|\p{scx=Hiragana}|\p{scx=Katakana})/u;
+
+/** Whether an index answers the condition: it names a value, or a prefix or a word that is long enough. */
 function isIndexed(condition: FilterCondition): boolean {
-  if (condition.kind === 'words') return (condition.words[0] ?? '').length >= 2;
+  if (condition.kind === 'words') return condition.words.some((word) => LONG_WORD.test(word));
   return condition.kind !== 'pattern' || (condition.part === 'prefix' && condition.text.length >= 2);
 }
 
