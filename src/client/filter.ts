@@ -56,9 +56,9 @@ export function contains<F extends string>(field: F, value: string): FilterTerm<
   return pattern(field, value, ['*', '*']);
 }
 
-/** Each word of this value begins a word of the attribute `text`, in any letter case. */
+/** Each word of this value begins a word of the attribute `text`, in any letter case. The value `*` matches every record. */
 export function matches<F extends string>(field: F, value: string): FilterTerm<F> {
-  return term('match', field, [quoted(value)]);
+  return term('match', field, [value === '*' ? value : quoted(value).replaceAll('*', '\\*')]);
 }
 
 /** The attribute is less than this value: a timestamp in ISO 8601, or an ID. */

@@ -215,6 +215,8 @@ describe('lists', () => {
     expect(found.map(({ name }) => name)).toEqual(['starlight']);
     const begun = await everything(directory.users.list(realm.key, { filter: matches('text', 'starl') }));
     expect(begun.map(({ name }) => name)).toEqual(['starlight']);
+    const starred = await everything(directory.users.list(realm.key, { filter: matches('text', 'star*') }));
+    expect(starred.map(({ name }) => name)).toEqual(['star*']);
     const later = allOf(above('created_at', '2999-01-01'), eq('name', 'starlight'));
     expect(await everything(directory.users.list(realm.key, { filter: later }))).toEqual([]);
   });

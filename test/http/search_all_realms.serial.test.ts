@@ -163,6 +163,7 @@ describe('search in all realms', () => {
     [USERS, 'gt(created_at,2020-01-01)'],
     [USERS, 'match(text,j)'],
     [USERS, 'match(text,"\\*")'],
+    [USERS, 'match(text,jane*)'],
     [USERS, 'match(text,"-- .")'],
     [USERS, 'match(text,a1 b2 c3 d4 e5 f6 g7 h8 i9 j1 k2 l3 m4 n5 o6 p7 q8)'],
     [USERS, 'match(name,jane)'],

@@ -108,6 +108,7 @@ export const VALID_FILTERS: readonly [text: string, filter: unknown][] = [
   ['like(name,a\\*)', [[pattern('prefix', 'a\\')]]],
   ['match(text,Doe)', [[words('doe')]]],
   ['match(text,*)', []],
+  ['match(text,"do\\*e x")', [[words('do*e', 'x')]]],
   ['(eq(name,a)|match(text,*)):eq(name,b)', [[name('b')]]],
   [`match(text,'J. d’ÉLAN-o\\'x@y jan j')`, [[words('élan', 'jan', 'j', 'd', 'o', 'x', 'y')]]],
   [`is_null('given_name')`, [[{ kind: 'absent', member: 'given_name' }]]],
@@ -155,6 +156,8 @@ const EMPTY_QUOTE = 'what is quoted must not be empty';
 const NEEDS_QUOTES = 'a value that holds a parenthesis or a quote must be quoted';
 const NO_END = '":" or the end was expected';
 const CHARACTER = 'no control character and no lone surrogate is allowed';
+const WORD_WILDCARD =
+  'each word matches every word that it begins, without a wildcard; in quotes, \\* is the character itself';
 const WILDCARD =
   'a wildcard may stand at the start and at the end only; in quotes, \\* is the character itself';
 const INVISIBLE = 'a value with a visible character was expected, of at most 320 characters';
@@ -251,6 +254,8 @@ export const INVALID_FILTERS: readonly [text: string, character: number, rule: s
     'match takes at most 16 words',
   ],
   ['like(name,a*b)', 11, WILDCARD],
+  ['match(text,jane*)', 12, WORD_WILDCARD],
+  ["match(text,'* doe')", 12, WORD_WILDCARD],
   ['like(name,**)', 11, INVISIBLE],
   ['like(name,*)', 11, INVISIBLE],
   ['like(name,a**)', 11, WILDCARD],

@@ -163,9 +163,12 @@ function patternOf(member: string, value: FilterValue, text: string): FilterCond
   return { kind: 'pattern', member, compared: 'folded', part, text: String(fixed) };
 }
 
-/** The searched words; none for `*`. The first is the longest: it matches the fewest records. */
+/** The searched words; none for `*`. The first is the longest, which is likely to match the fewest records. */
 function wordsIn(value: FilterValue, text: string): readonly string[] {
   if (value.text === '*' && isWildcard(value, 0)) return [];
+  for (let at = value.text.indexOf('*'); at >= 0; at = value.text.indexOf('*', at + 1)) {
+    if (isWildcard(value, at)) throw malformedFilter(text, value.at, WORD_WILDCARDS);
+  }
   const words = wordsOf(String(finish(value, 'folded', text)));
   if (words.length === 0) throw malformedFilter(text, value.at, 'a word was expected');
   if (words.length > LIMITS.filterWordsMax) {
@@ -173,6 +176,9 @@ function wordsIn(value: FilterValue, text: string): readonly string[] {
   }
   return words.toSorted((one, other) => other.length - one.length);
 }
+
+const WORD_WILDCARDS =
+  'each word matches every word that it begins, without a wildcard; in quotes, \\* is the character itself';
 
 const WILDCARDS =
   'a wildcard may stand at the start and at the end only; in quotes, \\* is the character itself';
