@@ -101,6 +101,8 @@ test('the Users page asks for a longer word, or for fewer, instead of showing al
   await page.getByText('Type at most 16 words.').waitFor();
   await page.getByLabel('Name or e-mail').fill('rarely+person');
   await page.getByText('5 users found', { exact: true }).waitFor();
+  await page.getByLabel('Name or e-mail').fill('李');
+  await page.getByText('No user found').waitFor();
   await expectNoErrors(window);
   await window.close();
 });

@@ -1,10 +1,8 @@
 import { SCHEMA } from 'authrealm:schema';
 import { type Filter, matches } from '../../../src/client/filter.ts';
 import { foldedKey } from '../../../src/domain/text/folded_key.ts';
-import { wordsOf } from '../../../src/domain/text/words.ts';
+import { isLongWord, wordsOf } from '../../../src/domain/text/words.ts';
 
-/** One word has so many characters: shorter beginnings match too much. */
-const CHARACTERS_MIN = 2;
 const { filterWordsMax } = SCHEMA.limits;
 
 /** A search for the beginnings of the words of a text; undefined for a text with a `wordProblem`. */
@@ -16,6 +14,5 @@ export function wordFilter(text: string): Filter | undefined {
 export function wordProblem(text: string): string | undefined {
   const words = wordsOf(foldedKey(text));
   if (words.length > filterWordsMax) return `Type at most ${filterWordsMax} words.`;
-  const isLong = words.some((word) => word.length >= CHARACTERS_MIN);
-  return isLong ? undefined : `Type a word of at least ${CHARACTERS_MIN} letters or digits.`;
+  return words.some(isLongWord) ? undefined : 'Type a word of at least 2 letters or digits.';
 }

@@ -14,3 +14,11 @@ export function wordsOf(key: string): readonly string[] {
   const words = key.split(SEPARATED).filter((word) => word !== '');
   return [...new Set(words.map((word) => [...word].slice(0, WORD_CHARACTERS_MAX).join('')))];
 }
+
+/** Two characters, or one of a script in which a name may have only one. */
+const LONG_WORD = /^(?:..|\p{scx=Han}|\p{scx=Hangul}|\p{scx=Hiragana}|\p{scx=Katakana})/u;
+
+/** Whether the beginning of a word is long enough to search all realms for it: shorter ones match too much. */
+export function isLongWord(word: string): boolean {
+  return LONG_WORD.test(word);
+}

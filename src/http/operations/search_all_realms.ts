@@ -7,6 +7,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import type { Principal } from '../../domain/principal.ts';
 import type { LookupRules, Resource } from '../../domain/resource.ts';
 import { violatedRule, wholeNumber } from '../../domain/rule.ts';
+import { isLongWord } from '../../domain/text/words.ts';
 import { filterExample } from '../openapi/examples.ts';
 import { allRealmsSchema } from '../openapi/schemas.ts';
 import { parseJson, readBody } from '../pipeline/body.ts';
@@ -185,12 +186,9 @@ function readFilter(text: string, { filterables, by }: LookupRules): ParsedFilte
   ]);
 }
 
-/** Two characters, or one of a script in which a name may have only one. */
-const LONG_WORD = /^(?:..|\p{scx=Han}|\p{scx=Hangul}|\p{scx=Hiragana}|\p{scx=Katakana})/u;
-
 /** Whether an index answers the condition: it names a value, or a prefix or a word that is long enough. */
 function isIndexed(condition: FilterCondition): boolean {
-  if (condition.kind === 'words') return condition.words.some((word) => LONG_WORD.test(word));
+  if (condition.kind === 'words') return condition.words.some(isLongWord);
   return condition.kind !== 'pattern' || (condition.part === 'prefix' && condition.text.length >= 2);
 }
 
