@@ -56,6 +56,25 @@ function openSearchReading(of: (resource: Resource) => Statements, dialect: Sear
     return (yield* all<Row>(text, ...condition.values, ...values, limit)).map(decodeKeyed);
   }
 
+  /**
+   * A page in the order of realms. With `only`, the rest of the realm of `after` is read by itself: from a set of realms,
+   * an engine would read each from its beginning.
+   */
+  function* page(
+    resource: Resource,
+    search: RealmSearch,
+    { words, hashed }: { readonly words?: Dialect['words']; readonly hashed?: HashedValue | undefined } = {},
+  ): Work<RealmSearchPage['items']> {
+    const items: RealmSearchPage['items'][number][] = [];
+    for (const part of partsByRealm(search)) {
+      const limit = search.limit - items.length;
+      if (limit === 0) break;
+      const bounds = boundsOf(resource, part, dialect, hashed);
+      items.push(...(yield* ordered(resource, { ...part, limit }, bounds, words)));
+    }
+    return items;
+  }
+
   /** Undefined if there are too many to count. */
   function* count(
     resource: Resource,
@@ -73,7 +92,7 @@ function openSearchReading(of: (resource: Resource) => Statements, dialect: Sear
     return found > LIMITS.searchCountMax ? undefined : found;
   }
 
-  return { partsOf, ordered, count };
+  return { partsOf, page, count };
 }
 
 export function openRealmSearches(
@@ -81,7 +100,7 @@ export function openRealmSearches(
   dialect: SearchDialect,
 ): RealmSearches {
   const { indexHint } = dialect.lists;
-  const { partsOf, ordered, count } = openSearchReading(of, dialect);
+  const { partsOf, page, count } = openSearchReading(of, dialect);
 
   function* byHashColumn(
     resource: Resource,
@@ -111,7 +130,7 @@ export function openRealmSearches(
     const chosen = { ...search, filter };
     const { choice } = dialect.words;
     const words = choice && isBroad ? { ...dialect.words, match: choice.matchBroad } : dialect.words;
-    const items = yield* ordered(resource, chosen, boundsOf(resource, search, dialect, hashed), words);
+    const items = yield* page(resource, chosen, { words, hashed });
     const total = search.isCounted && !isBroad ? yield* count(resource, chosen, hashed) : undefined;
     return { items, through: undefined, ...(total === undefined ? {} : { total }) };
   }
@@ -119,8 +138,7 @@ export function openRealmSearches(
   function* byRealms(resource: Resource, search: RealmSearch): Work<RealmSearchPage> {
     const realms = yield* nextRealms(search);
     const searched = realms.slice(0, LIMITS.searchRealmsMax);
-    const bounds = boundsOf(resource, { ...search, only: searched }, dialect);
-    const items = yield* ordered(resource, search, bounds);
+    const items = yield* page(resource, { ...search, only: searched });
     return { items, through: realms.length > searched.length ? searched.at(-1) : undefined };
   }
 
@@ -155,6 +173,18 @@ function* nextRealms({ only, after = '' as Uuid, afterId }: RealmSearch): Work<r
   return rows.map(({ realm_id }) => realm_id);
 }
 
+/** The rest of the realm in which a search continues, and the later ones of `only`. */
+function partsByRealm(search: RealmSearch): readonly RealmSearch[] {
+  const { only, after, afterId } = search;
+  if (!only || after === undefined) return [search];
+  const isCut = afterId !== undefined && only.includes(after);
+  const later = only.filter((each) => each > after);
+  return [
+    ...(isCut ? [{ ...search, only: [after] }] : []),
+    ...(later.length > 0 ? [{ ...search, only: later, after: undefined, afterId: undefined }] : []),
+  ];
+}
+
 /** The conditions of a search besides its filter, each with ` and ` behind it. */
 function boundsOf(
   resource: Resource,
@@ -162,10 +192,13 @@ function boundsOf(
   { lists: { isAmong, among }, hasHashColumns }: Pick<Dialect, 'lists' | 'hasHashColumns'>,
   hashed?: HashedValue,
 ): Clause {
+  const isInOne = afterId !== undefined && only?.length === 1 && only[0] === after;
   const conditions = [
     ...(hasHashColumns && hashed ? [{ text: `${hashed.column} = ?`, values: [hashed.hash] }] : []),
-    ...(after === undefined ? [] : [positionAfter(resource, after, afterId)]),
-    ...(only === undefined ? [] : [{ text: isAmong('realm_id'), values: [among(only) as string] }]),
+    ...(after === undefined ? [] : [positionAfter(resource, after, afterId, isInOne)]),
+    ...(only === undefined || isInOne
+      ? []
+      : [{ text: isAmong('realm_id'), values: [among(only) as string] }]),
   ];
   return {
     text: conditions.map(({ text }) => `${text} and `).join(''),
@@ -193,10 +226,11 @@ function* countAll(resource: Resource, { text: realms, values }: Clause): Work<n
   );
 }
 
-/** After all records of a realm, or after one of them. */
-function positionAfter(resource: Resource, realm: Uuid, id: Uuid | undefined): Clause {
-  return id === undefined
-    ? { text: 'realm_id > ?', values: [realm] }
+/** After all records of a realm, or after one of them; `isInOne`: in that realm only. */
+function positionAfter(resource: Resource, realm: Uuid, id: Uuid | undefined, isInOne: boolean): Clause {
+  if (id === undefined) return { text: 'realm_id > ?', values: [realm] };
+  return isInOne
+    ? { text: `realm_id = ? and ${keyColumns(resource).at(-1)} > ?`, values: [realm, id] }
     : { text: `(realm_id, ${keyColumns(resource).at(-1)}) > (?, ?)`, values: [realm, id] };
 }
 
