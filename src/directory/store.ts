@@ -187,9 +187,9 @@ export interface RealmSearch {
   readonly filter: ParsedFilter;
   /** Only these realms; undefined for all. */
   readonly only: readonly Uuid[] | undefined;
-  /** Only realms after this one, */
+  /** Only realms after this one. */
   readonly after: Uuid | undefined;
-  /** and the records of that realm after this one. */
+  /** With `after`: continue in that realm, after this record. */
   readonly afterId?: Uuid | undefined;
   readonly limit: number;
   /** Whether the number of all matches is wanted. */

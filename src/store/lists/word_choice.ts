@@ -13,7 +13,7 @@ export interface ChosenWords {
   readonly isBroad: boolean;
 }
 
-/** Counts the records with each word of a condition that all matches fulfil, if the engine does not choose itself. */
+/** Counts the index entries that begin with each word of a condition that all matches fulfil, if the engine does not choose itself. */
 export function* chooseWords(
   resource: Resource,
   filter: ParsedFilter,
@@ -24,11 +24,11 @@ export function* chooseWords(
   const table = source(resource, condition.members);
   const counts = new Map<string, number>();
   for (const word of condition.words) {
-    const row = yield* first(choice.probe(table, word, BROAD_RECORDS), ...values([word]));
+    const row = yield* first(choice.probe(table, word, NARROW_WORDS_MAX), ...values([word]));
     counts.set(word, Number(row?.n));
   }
   const order = [...counts].sort(([, one], [, other]) => one - other);
-  const isBroad = order.every(([, count]) => count >= BROAD_RECORDS);
+  const isBroad = order.every(([, count]) => count >= NARROW_WORDS_MAX);
   const chosen = { ...condition, words: order.map(([word]) => word) };
   return {
     filter: filter.map((group) => (group[0] === condition ? [chosen] : group)),
@@ -37,5 +37,5 @@ export function* chooseWords(
   };
 }
 
-/** So many records are found, checked and sorted in about 200 ms. */
-const BROAD_RECORDS = 20_000;
+/** The records of so many index entries are found, checked and sorted in about 200 ms. */
+const NARROW_WORDS_MAX = 20_000;
