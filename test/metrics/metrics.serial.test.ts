@@ -203,26 +203,6 @@ describe('metrics of several processes', () => {
     expect(sumOf(families, 'authrealm_queue_capacity', { queue: 'writes' })).toBe(3 * LIMITS.writesQueuedMax);
   });
 
-  test('every process answers the same metrics history, with the lookups of all', async () => {
-    const { served, token } = scraped;
-    const read = async () => {
-      const answer = await served.get('/admin/v1/metrics/history', token);
-      expect(answer.status).toBe(200);
-      const { data } = (await answer.json()) as {
-        data: { points: readonly { readonly at: string; readonly lookups_per_second?: number }[] };
-      };
-      return data.points;
-    };
-    const end = performance.now() + 4 * LIMITS.metricsHistoryStepMs;
-    while (!(await read()).some(({ lookups_per_second: rate = 0 }) => rate > 0)) {
-      expect(performance.now()).toBeLessThan(end);
-      await lookUp(30);
-      await Bun.sleep(200);
-    }
-    const answers = await Promise.all(Array.from({ length: 30 }, read));
-    expect(new Set(answers.map((points) => points[0]?.at)).size).toBe(1);
-  }, 300_000);
-
   test('an unresponsive process does not delay metrics, and its counters stay', async () => {
     const { scrape } = scraped;
     await lookUp(30);
