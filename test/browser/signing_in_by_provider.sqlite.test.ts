@@ -139,7 +139,8 @@ test.each(VIEWS)(
   },
 );
 
-test('after a session ended, a window for the provider signs in again, and the page keeps what was typed', async () => {
+/** The Find page of a session that began with the provider and was ended elsewhere, with a typed text. */
+async function openEndedSession() {
   const window = await openWindow(service.url);
   const { page } = window;
   await leave(window, pagePaths(shop).find);
@@ -151,6 +152,11 @@ test('after a session ended, a window for the provider signs in again, and the p
   service.clock.advance(1_000);
   await box.fill('Jane');
   await expectSignIn(window, /Your session has ended: it expired or was revoked/);
+  return { window, page, box };
+}
+
+test('after a session ended, a window for the provider signs in again, and the page keeps what was typed', async () => {
+  const { window, page, box } = await openEndedSession();
   await window.expectError(/status of 401/);
   const opened = page.context().waitForEvent('page');
   await page.getByRole('button', { name: /^Sign in with\s+staff$/ }).click();
@@ -171,17 +177,7 @@ test('after a session ended, a window for the provider signs in again, and the p
 });
 
 test('a sign-in by a provider is cancelled when its page is discarded meanwhile', async () => {
-  const window = await openWindow(service.url);
-  const { page } = window;
-  await leave(window, pagePaths(shop).find);
-  await signInThere(window, 'anna');
-  const box = page.getByRole('searchbox');
-  await box.fill('Buy');
-  const session = JSON.parse((await page.evaluate(`sessionStorage['authrealm.session']`)) as string);
-  await service.del('/console/token', session.grant.access_token, { Origin: service.url });
-  service.clock.advance(1_000);
-  await box.fill('Jane');
-  await expectSignIn(window, /Your session has ended: it expired or was revoked/);
+  const { window, page } = await openEndedSession();
   const { promise: discarded, resolve: discard } = Promise.withResolvers<void>();
   const requested = page.context().waitForEvent('request', (request) => request.url().startsWith(issuer));
   await page.context().route(`${issuer}/**`, async (route) => {

@@ -7,6 +7,7 @@ import {
   updatePasswordProfileInfo,
 } from '@epcc-sdk/sdks-shopper';
 import { Fault } from '../../src/domain/fault.ts';
+import { errorOf, refusalOf } from '../support/generated_sdk.ts';
 import { failureOf, openJsSdk } from '../support/js_sdk.ts';
 import { createFixture, type Fixture, freePort, type Service, startService } from '../support/service.ts';
 import { createSettingsRealms, createStorefront, type SettingsRealms } from '../support/settings_realms.ts';
@@ -30,16 +31,6 @@ afterAll(() => service.stop());
 /** An instance of the shopper SDK, which sends this token. */
 const shopperOf = (url: string, token: string) =>
   createClient({ baseUrl: url, headers: { Authorization: `Bearer ${token}` } });
-
-/** The status of an answer to the shopper SDK, and the error that it hands on. */
-async function refusalOf(
-  answer: Promise<{ readonly error?: unknown; readonly response: Response }>,
-): Promise<unknown> {
-  const { error, response } = await answer;
-  return [response.status, error];
-}
-
-const errorOf = (status: string) => ({ errors: [{ status, title: expect.any(String) }] });
 
 function changeUsername(client: ReturnType<typeof createClient>, { realm, user, passwordLink }: Fixture) {
   return updatePasswordProfileInfo({

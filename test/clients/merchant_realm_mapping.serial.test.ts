@@ -6,6 +6,7 @@ import {
   updateMerchantRealmMapping,
 } from '@epcc-sdk/sdks-merchant-realm-mapping';
 import { Fault } from '../../src/domain/fault.ts';
+import { errorOf, refusalOf } from '../support/generated_sdk.ts';
 import { freePort, type Service, startService } from '../support/service.ts';
 import { createSettingsRealms, type SettingsRealms } from '../support/settings_realms.ts';
 
@@ -30,16 +31,6 @@ const clientOf = (token: string, url = baseUrl) =>
   createClient({ baseUrl: url, headers: { Authorization: `Bearer ${token}` } });
 const update = (client: ReturnType<typeof clientOf>, data: object) =>
   updateMerchantRealmMapping({ client, path: { mapping_id: realms.merchants }, body: { data } });
-
-/** The status of a refused call, and the error that the SDK hands on. */
-async function refusalOf(
-  answer: Promise<{ readonly error?: unknown; readonly response: Response }>,
-): Promise<unknown> {
-  const { error, response } = await answer;
-  return [response.status, error];
-}
-
-const errorOf = (status: string) => ({ errors: [{ status, title: expect.any(String) }] });
 
 test('the SDK reads the mapping, changes its prefix and reads it by its ID, at a base URL with a path', async () => {
   const client = clientOf(await service.token(SCOPE));

@@ -1,4 +1,5 @@
 import { expect } from 'bun:test';
+import { get, OIDC, OIDC_LINKS, PASSWORD_LINKS, PASSWORDS, REALM, REALMS, USERS } from './paths.ts';
 import type { RecordedClient, RecordedRequest, RecordedUse } from './recording.ts';
 
 /**
@@ -6,19 +7,6 @@ import type { RecordedClient, RecordedRequest, RecordedUse } from './recording.t
  * their names, a type with every body, a body with most deletes, and pages until one is empty.
  */
 
-const REALMS = '/v2/authentication-realms';
-const REALM = `${REALMS}/{realm}`;
-const OIDC = `${REALM}/oidc-profiles`;
-const PASSWORDS = `${REALM}/password-profiles`;
-const USERS = `${REALM}/user-authentication-info`;
-const OIDC_LINKS = `${USERS}/{user}/user-authentication-oidc-profile-info`;
-const PASSWORD_LINKS = `${USERS}/{user}/user-authentication-password-profile-info`;
-
-const get = (path: string, more: Partial<RecordedRequest> = {}): RecordedRequest => ({
-  send: `GET ${path}`,
-  status: 200,
-  ...more,
-});
 const create = (path: string, data: object, name: string): RecordedRequest => ({
   send: `POST ${path}`,
   data,

@@ -1,4 +1,5 @@
 import { expect } from 'bun:test';
+import { get, OIDC, OIDC_LINKS, PASSWORD_LINKS, PASSWORDS, REALM, USERS } from './paths.ts';
 import type { RecordedClient, RecordedRequest, RecordedUse } from './recording.ts';
 
 /**
@@ -6,18 +7,6 @@ import type { RecordedClient, RecordedRequest, RecordedUse } from './recording.t
  * members and tokens. Its scripts save IDs of the answers for later requests.
  */
 
-const REALM = '/v2/authentication-realms/{realm}';
-const OIDC = `${REALM}/oidc-profiles`;
-const PASSWORDS = `${REALM}/password-profiles`;
-const USERS = `${REALM}/user-authentication-info`;
-const OIDC_LINKS = `${USERS}/{user}/user-authentication-oidc-profile-info`;
-const PASSWORD_LINKS = `${USERS}/{user}/user-authentication-password-profile-info`;
-
-const get = (path: string, more: Partial<RecordedRequest> = {}): RecordedRequest => ({
-  send: `GET ${path}`,
-  status: 200,
-  ...more,
-});
 const post = (path: string, data: object, more: Partial<RecordedRequest> = {}): RecordedRequest => ({
   send: `POST ${path}`,
   data,
