@@ -61,10 +61,12 @@ export async function migratePostgres(
   const { role, schema } = await currentRoleSchema(reader);
   const grantee = user === role ? undefined : user;
   const deadline = performance.now() + LIMITS.migrationWaitMsMax;
-  const next = async () => nextMigrations(migrations, (await postgresSchemaVersion(reader))?.version);
+  const next = (found: { readonly version: number } | undefined) =>
+    nextMigrations(migrations, found?.version);
   const before = await postgresSchemaVersion(reader);
+  const isUpgrade = before !== undefined && next(before).length > 0;
   let attempt = 1;
-  for (let pending = await next(); pending.length > 0; attempt += 1) {
+  for (let pending = next(before); pending.length > 0; attempt += 1) {
     try {
       await inTransaction(sql, async (own) => {
         for (const migration of pending) {
@@ -79,14 +81,14 @@ export async function migratePostgres(
       if (hasState(error, INSUFFICIENT_PRIVILEGE)) throw schemaNotPermitted(error, { role, schema });
       await waitForOtherMigration(error, attempt, deadline);
     }
-    const later = await next();
+    const later = next(await postgresSchemaVersion(reader));
     if (later[0] !== pending[0]) attempt = 0;
     pending = later;
   }
   if (grantee !== undefined) await grantMissing(sql, grantee, { role, schema });
   if (isDistributed) await distributeTables(sql, reader);
   // A new index of an expression has no statistics, and autovacuum collects them only after many writes.
-  if (before && before.version < (migrations.at(-1)?.version ?? 0)) await sql.unsafe(ANALYZE);
+  if (isUpgrade) await sql.unsafe(ANALYZE);
 }
 
 /** The migrations of the next transaction. */
