@@ -71,6 +71,7 @@ export interface ConsoleSchema {
     readonly streamKeepAliveMs: number;
     readonly pageRecordsMax: number;
     readonly filterWordsMax: number;
+    readonly searchCountMax: number;
     readonly secretOverlapHoursMax: number;
     readonly webhookEventsMax: number;
   };

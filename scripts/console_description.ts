@@ -25,6 +25,7 @@ export function describeForConsole(version: string): ConsoleSchema {
       streamKeepAliveMs: LIMITS.streamKeepAliveMs,
       pageRecordsMax: LIMITS.pageRecordsMax,
       filterWordsMax: LIMITS.filterWordsMax,
+      searchCountMax: LIMITS.searchCountMax,
       secretOverlapHoursMax: LIMITS.secretOverlapHoursMax,
       webhookEventsMax: LIMITS.webhookEventsMax,
     },

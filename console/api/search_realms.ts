@@ -40,10 +40,17 @@ interface SearchResponse {
   };
 }
 
-type Item = Readonly<Record<string, unknown>> & {
+type Item = Readonly<Record<string, unknown>> & OwnedItem & { readonly links?: { readonly self?: string } };
+
+/** An item of a response that may belong to a user. */
+export interface OwnedItem {
   readonly relationships?: Readonly<Record<string, { readonly data?: { readonly id?: string } }>>;
-  readonly links?: { readonly self?: string };
-};
+}
+
+/** The ID of the user that an item belongs to. */
+export function ownerOf({ relationships }: OwnedItem): string | undefined {
+  return relationships?.[RESOURCES.users.type]?.data?.id;
+}
 
 /** Searches the records of all realms that this session may read. Values are sent in the body. */
 export async function searchRealms(
@@ -60,8 +67,7 @@ export async function searchRealms(
   const { data, meta } = answer.body;
   const items = data.map((item) => {
     const record = parseRecord(description, item);
-    const owner = item.relationships?.[RESOURCES.users.type]?.data?.id;
-    return { realm: realmIn(item.links?.self ?? ''), user: owner ?? record.id, record };
+    return { realm: realmIn(item.links?.self ?? ''), user: ownerOf(item) ?? record.id, record };
   });
   return { items, ...meta.realms, total: meta.results?.total };
 }

@@ -2,6 +2,7 @@ import { allOf, eq } from '../../src/client/filter.ts';
 import { callApi } from '../api/call_api.ts';
 import type { Problem } from '../api/problem.ts';
 import { type Key, RESOURCES, readRecord } from '../api/records.ts';
+import { type OwnedItem, ownerOf } from '../api/search_realms.ts';
 import { useFetch } from '../api/use_fetch.ts';
 import type { Description } from '../description.ts';
 import { href } from '../layout/router.ts';
@@ -79,13 +80,9 @@ async function readOwner(
     ...{ method: 'POST', path, body: { filter: allOf(first, ...others).text } },
     ...{ signal, scope: `${description.scope}:read` },
   });
-  const id = body.data[0]?.relationships?.[RESOURCES.users.type]?.data?.id;
+  const id = body.data[0] && ownerOf(body.data[0]);
   if (id === undefined) return undefined;
   return { id, name: await readName([realm, id], signal), members };
-}
-
-interface OwnedItem {
-  readonly relationships?: Readonly<Record<string, { readonly data?: { readonly id?: string } }>>;
 }
 
 async function readName(key: Key, signal: AbortSignal): Promise<string | undefined> {

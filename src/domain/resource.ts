@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { ComparableValue, Filterables } from './filter/filter.ts';
 import type { Revision, Uuid } from './id.ts';
+import { identifier } from './rule.ts';
 
 /** The position, storage and rules of a member, beyond its schema. */
 export interface Annotation {
@@ -64,11 +65,7 @@ export function annotate<S extends z.ZodType, const P extends Annotation>(
 /** The ID of a record of another resource in the same realm. */
 export function reference(name: string) {
   return annotate(
-    z
-      .string()
-      .regex(/^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/, 'must be the identifier of a record')
-      .toLowerCase()
-      .meta({ format: 'uuid' }),
+    identifier('a record').meta({ format: 'uuid' }),
     // A link stays with its profile (docs/wire.md#updates).
     { references: name, writableBy: 'creator' },
   );

@@ -30,6 +30,14 @@ export function violatedRule(issue: z.core.$ZodIssue): string {
   }
 }
 
+/** An ID of a record, in any letter case. `of` names the record in the error. */
+export function identifier(of: string) {
+  return z
+    .string()
+    .regex(/^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/, `must be the identifier of ${of}`)
+    .toLowerCase();
+}
+
 /** A whole number from `min` to `max`. Of a number beyond both its bound and 2^53, `z.int()` would name the second. */
 export function wholeNumber(min: number, max: number) {
   return z.number().min(min, { abort: true }).max(max, { abort: true }).int();

@@ -1,13 +1,11 @@
 import { type Problem, toProblem, unlessAbsent } from '../../api/problem.ts';
 import { type RealmNames, readNamesOfRealms } from '../../api/realm_names.ts';
 import { type ApiRecord, RESOURCES, readRecord } from '../../api/records.ts';
+import type { FoundRecord } from '../../api/search_realms.ts';
 import { hasScope, type SessionState } from '../../session/session.ts';
 
 /** A matching record: a user, or a link. */
-export interface Hit {
-  readonly realm: string;
-  readonly user: string;
-  readonly record: ApiRecord;
+export interface Hit extends FoundRecord {
   /** The resource name. */
   readonly name: string;
 }

@@ -1,4 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
+import { METRICS } from '../../../src/metrics/declarations.ts';
 import type { Snapshot } from '../../../src/metrics/family.ts';
 import {
   type Figures,
@@ -137,7 +138,7 @@ function withPause(before: PollState): PollState {
 function withSnapshot({ samples, newest, restarts }: PollState, snapshot: MetricsReading): PollState {
   const figures = newest && figuresBetween(newest, snapshot);
   const hasRestarted = newest !== undefined && figures === undefined;
-  const lag = gaugeOf(snapshot, 'authrealm_webhook_lag_seconds');
+  const lag = gaugeOf(snapshot, METRICS.webhookLag.name);
   const sample = { at: Date.now() / 1_000, figures, lag };
   return {
     samples: newest === undefined ? samples : [...samples, sample].slice(-SAMPLES_MAX),

@@ -1,3 +1,4 @@
+import { SCHEMA } from 'authrealm:schema';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useId, useMemo, useState } from 'preact/hooks';
 import { type RealmNames, readNamesOfRealms } from '../../api/realm_names.ts';
@@ -116,7 +117,7 @@ function columnLabel(column: string): string {
 const NUMBER = new Intl.NumberFormat('en');
 
 function totalText(total: number | 'many', isFiltered: boolean): string {
-  if (total === 'many') return 'More than 10,000 users found';
+  if (total === 'many') return `More than ${NUMBER.format(SCHEMA.limits.searchCountMax)} users found`;
   const users = `${NUMBER.format(total)} ${total === 1 ? 'user' : 'users'}`;
   return isFiltered ? `${users} found` : users;
 }

@@ -6,7 +6,7 @@ import type { Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Principal } from '../../domain/principal.ts';
 import type { LookupRules, Resource } from '../../domain/resource.ts';
-import { violatedRule, wholeNumber } from '../../domain/rule.ts';
+import { identifier, violatedRule, wholeNumber } from '../../domain/rule.ts';
 import { isLongWord } from '../../domain/text/words.ts';
 import { filterExample } from '../openapi/examples.ts';
 import { allRealmsSchema } from '../openapi/schemas.ts';
@@ -18,13 +18,6 @@ import { itemPresenterOf } from '../pipeline/present.ts';
 import { authorizeRead, type ListDeps, pageReply } from './lists.ts';
 import { pageAnswer, recordOperation, schemaOf } from './record_operation.ts';
 import { inBody } from './reverse_lookup.ts';
-
-function identifier(of: string) {
-  return z
-    .string()
-    .regex(/^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/, `must be the identifier of ${of}`)
-    .toLowerCase();
-}
 
 /** The body of a search across all realms. */
 const searchRequestSchema = z

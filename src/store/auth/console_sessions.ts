@@ -31,8 +31,10 @@ interface SessionRow {
 
 export function* insertSession(session: StoredSession, macs: RowMacs): Work<void> {
   const { sessionId, actor, scopes, realms, rules, begunAt, renewedAt, endsAt } = session;
-  const lists = [scopes, realms, rules].map((each) => [...each].join(' '));
-  const values = [sessionId, actor, ...lists, begunAt, renewedAt, endsAt];
+  const values = valuesOf({
+    ...{ session_id: sessionId, actor, begun_at: begunAt, renewed_at: renewedAt, ends_at: endsAt },
+    ...{ scopes: [...scopes].join(' '), realms: [...realms].join(' '), rules: rules.join(' ') },
+  });
   yield* execute(INSERT, ...values, macs.of('console_session', ...values));
 }
 
@@ -88,19 +90,14 @@ export function deleteExpiredSessions(now: number): Work<number> {
   return execute(DELETE_EXPIRED, now - UNUSED_MS_MAX);
 }
 
-function isForged(row: SessionRow, macs: RowMacs): boolean {
-  const { session_id, actor, scopes, realms, rules, begun_at, renewed_at, ends_at, mac } = row;
-  const values: readonly SqlValue[] = [
-    session_id,
-    actor,
-    scopes,
-    realms,
-    rules,
-    begun_at,
-    renewed_at,
-    ends_at,
-  ];
-  return !macs.isValid(mac, 'console_session', ...values);
+function isForged({ mac, ...row }: SessionRow, macs: RowMacs): boolean {
+  return !macs.isValid(mac, 'console_session', ...valuesOf(row));
+}
+
+/** The values of COLUMNS but the MAC, which covers them. */
+function valuesOf(row: Omit<SessionRow, 'mac'>): readonly SqlValue[] {
+  const { session_id, actor, scopes, realms, rules, begun_at, renewed_at, ends_at } = row;
+  return [session_id, actor, scopes, realms, rules, begun_at, renewed_at, ends_at];
 }
 
 function sessionOf(row: SessionRow): StoredSession {

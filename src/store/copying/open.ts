@@ -84,14 +84,10 @@ function openSource(address: DatabaseAddress, program: Program): Promise<CopySou
     : openPostgresSource(address, program);
 }
 
-async function hasSchema(to: DatabaseAddress, program: Program): Promise<boolean> {
-  const target = await openNamed('target', to, async () => {
-    const found = await (to.engine === 'sqlite'
-      ? hasSqliteTargetSchema(to.path, program)
-      : hasPostgresTargetSchema(to, program));
-    return { hasSchema: async () => found };
-  });
-  return target.hasSchema();
+function hasSchema(to: DatabaseAddress, program: Program): Promise<boolean> {
+  const read = () =>
+    to.engine === 'sqlite' ? hasSqliteTargetSchema(to.path, program) : hasPostgresTargetSchema(to, program);
+  return withName({ which: 'target', address: to, path: addressName(to) }, read);
 }
 
 type CopyEnd = 'source' | 'target';
@@ -108,27 +104,37 @@ async function openNamed<S extends object>(
   address: DatabaseAddress,
   open: () => Promise<S>,
 ): Promise<S> {
-  const name = addressName(address);
-  async function withName<T>(work: () => Promise<T>, path?: string): Promise<T> {
-    try {
-      return await work();
-    } catch (error) {
-      const refusal = toRefusal(error, path);
-      if (!(refusal instanceof Refusal)) throw error;
-      // The advice is written for commands with one database.
-      const [flag, variable] = ADDRESS_SETTINGS[which];
-      const message = refusal.message.replaceAll('--database', flag).replace('AUTHREALM_DATABASE', variable);
-      const isNamed = path !== undefined && refusal !== error;
-      throw new Refusal(`the ${which}${isNamed ? '' : ` ${name}`}: ${message}`, { cause: error });
-    }
-  }
-  const side = await withName(open, name);
+  const side = await withName({ which, address, path: addressName(address) }, open);
   const methods = Object.entries(side).map(([name, method]) => [
     name,
     (...values: unknown[]) =>
-      withName(() => (method as (...values: unknown[]) => Promise<unknown>)(...values)),
+      withName({ which, address }, () => (method as (...values: unknown[]) => Promise<unknown>)(...values)),
   ]);
   return Object.fromEntries(methods) as S;
+}
+
+interface NamedSide {
+  readonly which: CopyEnd;
+  readonly address: DatabaseAddress;
+  /** For errors that name the database themselves. */
+  readonly path?: string;
+}
+
+/** Adds the name of a side to the errors of its work. */
+async function withName<T>({ which, address, path }: NamedSide, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    const refusal = toRefusal(error, path);
+    if (!(refusal instanceof Refusal)) throw error;
+    // The advice is written for commands with one database.
+    const [flag, variable] = ADDRESS_SETTINGS[which];
+    const message = refusal.message.replaceAll('--database', flag).replace('AUTHREALM_DATABASE', variable);
+    const isNamed = path !== undefined && refusal !== error;
+    throw new Refusal(`the ${which}${isNamed ? '' : ` ${addressName(address)}`}: ${message}`, {
+      cause: error,
+    });
+  }
 }
 
 async function assertCompleteSource(source: CopySource): Promise<void> {

@@ -81,8 +81,7 @@ function openSearchReading(of: (resource: Resource) => Statements, dialect: Sear
     { filter, only }: RealmSearch,
     hashed?: HashedValue,
   ): Work<number | undefined> {
-    const all = { filter, only, after: undefined, limit: 0 };
-    const condition = boundsOf(resource, all, dialect, hashed);
+    const condition = boundsOf(resource, { filter, only, after: undefined, limit: 0 }, dialect, hashed);
     if (filter.length === 0 && COUNTED_RESOURCES.includes(resource))
       return yield* countAll(resource, condition);
     const { matches, values, present } = partsOf(resource, filter);
@@ -120,8 +119,8 @@ export function openRealmSearches(
       .filter(({ key: [realm] }) => !only || only.includes(realm));
     const start = after === undefined ? '' : `${after}${afterId ?? LAST_ID}`;
     const rest = items.filter(({ key }) => positionOf(key) > start);
-    const page = { items: rest.sort(byKey).slice(0, limit), through: undefined };
-    return isCounted ? { ...page, total: items.length } : page;
+    const found = { items: rest.sort(byKey).slice(0, limit), through: undefined };
+    return isCounted ? { ...found, total: items.length } : found;
   }
 
   /** By an index without the realm, or in the order of the key for a search without a filter. */
