@@ -16,7 +16,7 @@ interface ExistingRecordProps {
   /** Realm and user of the record that was refused. */
   readonly parentKey: Key;
   readonly values: Readonly<Record<string, unknown>>;
-  /** The answer of the service. It tells nothing of another record. */
+  /** The answer of the service. It reveals nothing about another record. */
   readonly refused: Problem;
 }
 

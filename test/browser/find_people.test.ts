@@ -49,7 +49,7 @@ async function searchFor(text: string, scope = READ_SCOPE) {
   return window;
 }
 
-test('Find shows two namesakes in two rows, with what tells them apart', async () => {
+test('Find shows two namesakes in two rows, with what distinguishes them', async () => {
   await createUser({ family_name: 'Namesake', email: 'one@namesake.example' });
   await createUser({ family_name: 'Namesake', email: 'two@namesake.example' });
   const window = await searchFor('namesake');

@@ -9,7 +9,7 @@ import { openShop } from './open_console.ts';
 
 /**
  * Ten tasks of a support desk, each from the start page, on a phone and a desktop. Prints the clicks and the seconds of each: those
- * of the page, because nobody reads or thinks in between.
+ * of the page, without the time to read and think.
  */
 
 const { service, shop } = await openShop();

@@ -15,7 +15,7 @@ const STREAMS = Number(process.env.AUTHREALM_TEST_DROPPED_STREAMS ?? 600);
 /** Streams after which the process has compiled its code and filled its caches. */
 const WARM_UP = 200;
 const DESCRIPTORS_MORE_MAX = 4;
-/** Whatever the number of streams: 10,000 that leave 4 KB each would exceed it. */
+/** For any number of streams: 10,000 that leave 4 KB each would exceed it. */
 const GROWTH_MB_MAX = 40;
 const LOOKUPS_MEASURED = 500;
 /** The machine runs other suites; a list that grows with the streams would be slower by more. */

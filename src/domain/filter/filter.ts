@@ -72,7 +72,7 @@ export type FilterCondition =
     }
   | {
       readonly kind: 'words';
-      /** The attribute that stands for `members`. */
+      /** The attribute that searches `members`. */
       readonly member: string;
       readonly members: readonly string[];
       /** Each begins a word of a member. None is empty. */

@@ -26,7 +26,7 @@ const update = (subject: string, header = {}) =>
     body: { data: { type: 'user_authentication_oidc_profile_info', subject } },
   });
 
-/** The status and the first error, which has the same type whatever the status is. */
+/** The status and the first error, which has the same type for every status. */
 async function errorOf(answer: Promise<{ readonly error?: ErrorResponse; readonly response: Response }>) {
   const { error, response } = await answer;
   const [first] = error?.errors ?? [];

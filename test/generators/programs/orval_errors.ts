@@ -29,7 +29,7 @@ const update = (subject: string, headers = {}) =>
     authorized('TOKEN', headers),
   );
 
-/** The status and the first error, which has the same type whatever the status is. */
+/** The status and the first error, which has the same type for every status. */
 async function errorOf(answer: Promise<{ readonly status: number; readonly data?: unknown }>) {
   const { status, data } = await answer;
   const [first] = (data as Partial<ErrorResponse> | undefined)?.errors ?? [];
