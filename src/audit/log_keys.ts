@@ -36,6 +36,8 @@ export interface LogKeys {
   anchor(place: string): Uint8Array;
   /** The first 16 bytes of HMAC-SHA-256 over the values of a row that grants access. */
   rowMac(row: string): Uint8Array;
+  /** HMAC-SHA-256 for device tokens, and for the digests of names and networks in budgets. 32 bytes. */
+  signInMac(text: string): Uint8Array;
   /** An Ed25519 signature over a checkpoint line, as base64url. */
   sign(line: string): string;
   isSigned(line: string, signature: string): boolean;
@@ -56,6 +58,7 @@ export function openLogKeys(secret: Uint8Array, { randomBytes }: Pick<Clock, 'ra
   const chainKey = derive('chain');
   const anchorKey = derive('anchor');
   const rowKey = derive('row');
+  const signInKey = derive('sign-in');
   const encryptionKey = openEncryptionKeys(derive('person'));
   const signer = createPrivateKey({
     key: Buffer.concat([PKCS8_ED25519, derive('checkpoint')]),
@@ -84,6 +87,7 @@ export function openLogKeys(secret: Uint8Array, { randomBytes }: Pick<Clock, 'ra
     tag: (previous, entry) => hmac(chainKey, previous, entry).subarray(0, TAG_BYTES),
     anchor: (place) => hmac(anchorKey, place),
     rowMac: (row) => hmac(rowKey, row).subarray(0, TAG_BYTES),
+    signInMac: (text) => hmac(signInKey, text),
     sign: (line) => sign(null, Buffer.from(line), signer).toString('base64url'),
     isSigned: (line, signature) =>
       verify(null, Buffer.from(line), verifier, Buffer.from(signature, 'base64url')),

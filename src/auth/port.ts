@@ -1,7 +1,7 @@
 import type { MaybePromise } from '../directory/store.ts';
 import type { AuditEntry } from '../domain/audit_entry.ts';
 import type { Revision, Uuid } from '../domain/id.ts';
-import type { Realms, Scopes } from '../domain/principal.ts';
+import type { EndUserAddress, Realms, Scopes } from '../domain/principal.ts';
 import type { Rate } from '../domain/token_buckets.ts';
 
 /**
@@ -15,6 +15,7 @@ export interface Client {
   readonly realms: Realms;
   /** Of a public client, which has no secret: what each address may send with its tokens and to get them. */
   readonly ratePerAddress?: Rate | undefined;
+  readonly endUserAddress?: EndUserAddress | undefined;
   readonly disabledAt: number | undefined;
   /** Of a public client: random bytes, so that no secret matches in a release without public clients. */
   readonly secretDigest: Uint8Array;

@@ -13,6 +13,8 @@ const FAMILY = { 4: 'ipv4', 6: 'ipv6' } as const;
 const PREFIX_BITS_MAX = { 4: 32, 6: 128 } as const;
 /** The /64 of a household or host (RFC 6177): its holder can use any address in it. */
 const SITE_GROUPS = 4;
+/** The /48 that a site may get (RFC 6177, 2): its holder can use any /64 in it. */
+const WIDE_SITE_GROUPS = 3;
 const GROUP_BITS = 16;
 
 /** Parses an address. Returns undefined for names, ports, zones and octets with leading zeros. */
@@ -48,8 +50,17 @@ export function isInNetwork(address: IpAddress, network: Network): boolean {
 
 /** The unit that rate limits count: an IPv4 address, or the /64 of an IPv6 address. */
 export function clientSubnet(address: IpAddress): string {
+  return subnetOf(address, SITE_GROUPS);
+}
+
+/** An IPv4 address, or the /48 of an IPv6 address. */
+export function wideSubnet(address: IpAddress): string {
+  return subnetOf(address, WIDE_SITE_GROUPS);
+}
+
+function subnetOf(address: IpAddress, groups: number): string {
   if (!address.includes(':')) return address;
-  return `${groupsOf(address).slice(0, SITE_GROUPS).join(':')}::/${SITE_GROUPS * GROUP_BITS}`;
+  return `${groupsOf(address).slice(0, groups).join(':')}::/${groups * GROUP_BITS}`;
 }
 
 /** An address with a zone is rejected: the zone names an interface of this host. */

@@ -20,6 +20,7 @@ export const SCOPES: readonly string[] = [
   'settings:read',
   'settings:write',
   'changes:read',
+  'sign-in',
   'admin',
 ];
 
@@ -65,6 +66,14 @@ export function intersectRealms(left: Realms, right: Realms): Realms {
   return new Set([...left].filter((realm) => right.has(realm)));
 }
 
+/**
+ * Whether a client with the scope `sign-in` must report the address of the end user with each request, or reports none. A public
+ * client has no such choice: its end user is the caller.
+ */
+export const END_USER_ADDRESSES = ['required', 'none'] as const;
+
+export type EndUserAddress = (typeof END_USER_ADDRESSES)[number];
+
 /** The caller of a request, with the rights that both its token and its client have now. */
 export interface Principal {
   readonly clientId: string;
@@ -72,6 +81,8 @@ export interface Principal {
   readonly realms: Realms;
   /** Of a public client: the rate of each address. */
   readonly ratePerAddress?: Rate | undefined;
+  /** Undefined for a public client, and for a token of an external issuer, which must report it. */
+  readonly endUserAddress?: EndUserAddress | undefined;
 }
 
 /**
@@ -90,7 +101,7 @@ export function mayAccessRealm(principal: Principal, realm: Uuid): boolean {
 export const INSTALLATION_SCOPES: Scopes = new Set(['admin']);
 
 /** All that a public client may hold: anybody can get its tokens (docs/guides/clients-and-tokens.md#public-clients). */
-export const PUBLIC_SCOPES: Scopes = new Set(['settings:read', 'profiles:read']);
+export const PUBLIC_SCOPES: Scopes = new Set(['settings:read', 'profiles:read', 'sign-in']);
 
 /** Whether one client may hold these rights together. */
 export function areGrantable(scopes: Scopes, realms: Realms): boolean {

@@ -2,6 +2,7 @@ import type { LogKeys } from '../audit/log_keys.ts';
 import type { Eraser, LogReader, LogStore, ScrubOptions, ScrubResult } from '../audit/port.ts';
 import type { ReadRecords } from '../audit/verify_records.ts';
 import type { AuthStore, ForgedRows, SealedStore } from '../auth/port.ts';
+import type { BudgetStore } from '../auth/sign_in/port.ts';
 import type { LeaseStore } from '../directory/leases.ts';
 import type { Loader, MaybePromise, Scanner, Store } from '../directory/store.ts';
 import type { Inspection } from '../doctor/inspection.ts';
@@ -16,6 +17,7 @@ export interface Engine {
   readonly records: Store & Loader & Scanner & Eraser;
   readonly access: AuthStore;
   readonly sealed: SealedStore;
+  readonly budgets: BudgetStore;
   readonly log: LogStore;
   readonly leases: LeaseStore;
   /**

@@ -320,6 +320,7 @@ function principalWith(client: Client, claimed: ClaimedRights): Principal {
     scopes: intersectScopes(new Set(claimed.scope.split(' ')), client.scopes),
     realms: intersectRealms(claimed.realms, client.realms),
     ratePerAddress: client.ratePerAddress,
+    endUserAddress: client.endUserAddress,
   };
   lastPrincipal.set(client, { claimed, principal });
   return principal;

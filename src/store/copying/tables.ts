@@ -51,7 +51,7 @@ export const COPIED_TABLES: readonly CopiedTable[] = [
       [
         ...['name', 'scopes', 'all_realms', 'disabled_at', 'secret_digest', 'previous_digest'],
         ...['previous_expires_at', 'created_at', 'updated_at', 'revision'],
-        ...['rate_per_address', 'mac'],
+        ...['rate_per_address', 'end_user_address', 'mac'],
       ],
     ),
     isReferredTo: true,
@@ -72,6 +72,7 @@ export const COPIED_TABLES: readonly CopiedTable[] = [
   table('instance_secret', ['name'], ['sealed', 'created_at']),
   { ...table('user_salt', ['realm_id', 'user_id'], ['salt']), idColumns: ['realm_id', 'user_id'] },
   table('erasure', ['realm_id', 'user_id'], ['at', 'scrubbed_at', 'told_at']),
+  table('sign_in_budget', ['realm_id', 'name', 'kind', 'source'], ['full_at']),
   table('revoked_token', ['jti'], ['client_id', 'expires_at']),
   table('client_use', ['client_id'], ['at']),
   table('console_link', ['digest'], ['label', 'scopes', 'realms', 'expires_at', 'mac']),

@@ -1,4 +1,5 @@
 import type { Eraser } from '../../audit/port.ts';
+import type { BudgetStore } from '../../auth/sign_in/port.ts';
 import type { Loader, MaybePromise, OverloadChecks, Scanner, Store } from '../../directory/store.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { FeedStore } from '../../events/feed/port.ts';
@@ -50,6 +51,7 @@ export function openRealmNodes(
 export interface RealmStores {
   readonly records: Store & Loader & Scanner & Eraser;
   readonly feed: FeedStore;
+  readonly budgets: BudgetStore;
 }
 
 /**
@@ -115,5 +117,12 @@ export function openBulkheads(shared: RealmStores, nodes: RealmNodes, open: () =
     userChanges: (user, before, limit) =>
       within([user.realm], (own) => own.feed.userChanges(user, before, limit)),
   };
-  return { records, feed };
+  const budgets: BudgetStore = {
+    ...shared.budgets,
+    fullAt: (realm, keys) => within([realm], (own) => own.budgets.fullAt(realm, keys)),
+    take: (realm, takes) => within([realm], (own) => own.budgets.take(realm, takes)),
+    removeName: (realm, name) => within([realm], (own) => own.budgets.removeName(realm, name)),
+    trim: (realm, max) => within([realm], (own) => own.budgets.trim(realm, max)),
+  };
+  return { records, feed, budgets };
 }

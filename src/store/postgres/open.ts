@@ -3,6 +3,7 @@ import { openFeedStore } from '../audit/feed.ts';
 import { openAuditLog } from '../audit/log.ts';
 import { openLogStore } from '../audit/log_reading.ts';
 import { openAuthStore } from '../auth/access.ts';
+import { openBudgetStore } from '../auth/budgets.ts';
 import type { Engine, EngineFigures } from '../engine.ts';
 import { openSealedStore } from '../idempotency/sealed.ts';
 import { openLeaseStore } from '../leases.ts';
@@ -91,11 +92,16 @@ function engineOver(
     figures.push(() => ({ ...writer.figures(), lists: long.figures() }));
     const deps = { session, transactions, indexes, readLong: long.read, dialect, macs: log.rowMacs };
     const records = openPostgresRecords(own, deps);
-    return { transactions, records, feed: openFeedStore(transactions, dialect) };
+    return {
+      transactions,
+      records,
+      feed: openFeedStore(transactions, dialect),
+      budgets: openBudgetStore(transactions, dialect),
+    };
   }
 
   const { transactions, ...shared } = openStores();
-  const { records, feed } = isDistributed
+  const { records, feed, budgets } = isDistributed
     ? openBulkheads(shared, openRealmNodes(access), openStores)
     : shared;
   return {
@@ -103,6 +109,7 @@ function engineOver(
     records,
     access: openAuthStore(transactions, log.rowMacs, openPostgresReading(access, session.perform)),
     sealed: openSealedStore(transactions, dialect),
+    budgets,
     log: openLogStore(transactions, log, dialect),
     leases: openLeaseStore(transactions),
     scrub: () => scrubPostgres(address),

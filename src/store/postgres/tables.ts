@@ -38,6 +38,7 @@ export const REALM_TABLES: readonly string[] = [
   'idempotency',
   'user_salt',
   'erasure',
+  'sign_in_budget',
   'realm_clock',
   'log_entry',
   'act',

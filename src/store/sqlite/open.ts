@@ -7,6 +7,7 @@ import { openFeedStore } from '../audit/feed.ts';
 import { openAuditLog } from '../audit/log.ts';
 import { openLogStore } from '../audit/log_reading.ts';
 import { openAuthStore } from '../auth/access.ts';
+import { openBudgetStore } from '../auth/budgets.ts';
 import type { EmbeddedEngine } from '../engine.ts';
 import { openSealedStore } from '../idempotency/sealed.ts';
 import { openLeaseStore } from '../leases.ts';
@@ -133,6 +134,7 @@ function engineOver(db: Database): EmbeddedEngine {
       },
     },
     sealed: openSealedStore(transactions, SQLITE),
+    budgets: openBudgetStore(transactions, SQLITE),
     log: openLogStore(transactions, log, SQLITE),
     leases: openLeaseStore(transactions),
     scrub: (texts, how) =>

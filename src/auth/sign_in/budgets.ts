@@ -1,0 +1,274 @@
+import type { Clock, Uuid } from '../../domain/id.ts';
+import { clientSubnet, type IpAddress, wideSubnet } from '../../domain/ip_address.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import { openTokenBuckets } from '../../domain/token_buckets.ts';
+import type { DeviceToken } from './device_token.ts';
+import type { BudgetKey, BudgetStore, BudgetTake, SignInKeys } from './port.ts';
+
+/** A username in a password profile, whether or not a user has it. */
+export interface SignInName {
+  readonly realmId: Uuid;
+  readonly profileId: Uuid;
+  /** The folded username (`foldedKey`). */
+  readonly usernameKey: string;
+}
+
+/** A request for a password check. */
+export interface SignInAttempt extends SignInName {
+  /** The client that sent the request. */
+  readonly clientId: string;
+  /** That of the end user; undefined for a client that reports none. */
+  readonly address: IpAddress | undefined;
+  /** A device token that was verified for the user of this name. */
+  readonly device: DeviceToken | undefined;
+}
+
+/** An attempt that is not checked, because a budget is exhausted. */
+export interface ThrottledSignIn {
+  readonly retryAfterS: number;
+}
+
+/** Limits wrong passwords over all processes (docs/decisions/0024-sign-in-by-password.md#budgets). */
+export interface SignInBudgets {
+  /**
+   * Resolves to the attempt to continue with, which has lost its device if the budget of that is exhausted; or how long to
+   * wait. Takes nothing. Called before the attempt is queued, and again before the password is checked.
+   */
+  admit(attempt: SignInAttempt): Promise<SignInAttempt | ThrottledSignIn>;
+  /** Must be called after a wrong password, with what `admit` returned last, before another attempt of the same name is checked. */
+  countWrong(attempt: SignInAttempt): Promise<void>;
+  /** Must be called after a right password. If it returns a wait, the attempt is answered as a throttled one. */
+  countRight(attempt: SignInAttempt): ThrottledSignIn | undefined;
+  /** Until when attempts at a name without a device are not checked; undefined if they are. */
+  throttledUntil(name: SignInName): Promise<number | undefined>;
+  /** Refills all budgets of a name, in every process within a second. */
+  refill(name: SignInName): Promise<void>;
+  /** Deletes rows that are not needed, a bounded number; returns how many. */
+  sweep(now: number): Promise<number>;
+}
+
+/** A burst of `size` wrong passwords, and one more after each `refillMs`. */
+interface Budget {
+  readonly kind: number;
+  readonly size: number;
+  readonly refillMs: number;
+}
+
+const MINUTE_MS = 60_000;
+
+/** The numbers of kinds are stored. */
+const BUDGETS = {
+  networkAndName: { kind: 1, size: 10, refillMs: 1.5 * MINUTE_MS },
+  /** Of attempts without a device. NIST SP 800-63B, 5.2.2 allows 100. */
+  name: { kind: 2, size: 100, refillMs: 10 * MINUTE_MS },
+  device: { kind: 3, size: 10, refillMs: 1.5 * MINUTE_MS },
+  /** Its time begins when the token ends, so that it never refills while the token is valid. */
+  deviceInAll: { kind: 4, size: 100, refillMs: 1 },
+  network: { kind: 5, size: 100, refillMs: 9_000 },
+  /** Of a /48, which has many /64. */
+  wideNetwork: { kind: 6, size: 1_000, refillMs: 900 },
+} as const satisfies Record<string, Budget>;
+
+/** Right passwords of a name, in each process: each costs a hash. */
+const RIGHT_ANSWERS = { requests: 60, seconds: 900 };
+
+/** Buckets of a realm. The sweep of each minute deletes further ones, those that are full again first. */
+export const SIGN_IN_BUCKETS_MAX = 1_000_000;
+
+/** An exhausted bucket is remembered for this long, so that a flood of attempts does not read it for each of them. */
+const REMEMBERED_MS_MAX = 1_000;
+
+/** 96 bits as base64url. */
+const DIGEST_CHARACTERS = 16;
+
+/** A bucket of an attempt. */
+interface Bucket {
+  readonly key: BudgetKey;
+  readonly budget: Budget;
+  /** It refills from this instant on: now, or later. */
+  readonly from: number;
+}
+
+type Digest = (...parts: readonly string[]) => string;
+
+const digestsOf =
+  (keys: SignInKeys): Digest =>
+  (...parts) =>
+    Buffer.from(keys.signInMac(JSON.stringify(['budget', ...parts])))
+      .toString('base64url')
+      .slice(0, DIGEST_CHARACTERS);
+
+const nameDigest = (digest: Digest, { realmId, profileId, usernameKey }: SignInName): string =>
+  digest('name', realmId, profileId, usernameKey);
+
+/** Deletes the buckets of a name. */
+export function removeBuckets(
+  store: Pick<BudgetStore, 'removeName'>,
+  keys: SignInKeys,
+  name: SignInName,
+): Promise<void> {
+  return store.removeName(name.realmId, nameDigest(digestsOf(keys), name));
+}
+
+/** The buckets of an attempt with a device, and of one without. */
+function openBuckets(keys: SignInKeys) {
+  const digest = digestsOf(keys);
+  return {
+    ofDevice(name: SignInName, { id, endsAt }: DeviceToken, now: number): readonly Bucket[] {
+      const key = {
+        name: nameDigest(digest, name),
+        source: digest('device', name.realmId, name.profileId, id),
+      };
+      return [bucketOf(BUDGETS.device, key, now), bucketOf(BUDGETS.deviceInAll, key, Math.max(now, endsAt))];
+    },
+    ofStranger(attempt: SignInName & Pick<SignInAttempt, 'address'>, now: number): readonly Bucket[] {
+      const { realmId, profileId, address } = attempt;
+      const name = nameDigest(digest, attempt);
+      const ofName = bucketOf(BUDGETS.name, { name, source: '' }, now);
+      if (address === undefined) return [ofName];
+      const sourceOf = (network: string) => digest('network', realmId, profileId, network);
+      const source = sourceOf(clientSubnet(address));
+      const wide = wideSubnet(address);
+      return [
+        ofName,
+        bucketOf(BUDGETS.networkAndName, { name, source }, now),
+        bucketOf(BUDGETS.network, { name: '', source }, now),
+        ...(wide === address
+          ? []
+          : [bucketOf(BUDGETS.wideNetwork, { name: '', source: sourceOf(wide) }, now)]),
+      ];
+    },
+  };
+}
+
+function bucketOf(budget: Budget, key: Omit<BudgetKey, 'kind'>, from: number): Bucket {
+  return { key: { ...key, kind: budget.kind }, budget, from };
+}
+
+const windowMs = ({ size, refillMs }: Budget): number => size * refillMs;
+
+/**
+ * How far ahead a bucket can be full. An empty one is full after its window; processes that took the last token at the same time
+ * have left it with less than nothing.
+ */
+const fullAtMax = ({ budget, from }: Bucket): number => from + 2 * windowMs(budget);
+
+/** Milliseconds until it has a token; 0 or less if it has one. */
+const waitMsOf = ({ budget, from }: Bucket, fullAt: number): number =>
+  fullAt + budget.refillMs - windowMs(budget) - from;
+
+const takeOf = (bucket: Bucket): BudgetTake => {
+  const { key, budget, from } = bucket;
+  const { refillMs } = budget;
+  return { ...key, fullAt: from + refillMs, refillMs, fullAtMax: fullAtMax(bucket) };
+};
+
+/** Empties a bucket that was filled by a clock that has been set back since: with that time it would stay exhausted for long. */
+const emptying = ({ key, budget, from }: Bucket): BudgetTake => {
+  const fullAt = from + windowMs(budget);
+  return { ...key, fullAt, refillMs: 0, fullAtMax: fullAt };
+};
+
+export function openSignInBudgets(
+  store: BudgetStore,
+  keys: SignInKeys,
+  { now, monotonic }: Pick<Clock, 'now' | 'monotonic'>,
+): SignInBudgets {
+  const buckets = openBuckets(keys);
+  const rightAnswers = openTokenBuckets(RIGHT_ANSWERS, monotonic);
+  const exhausted = openExhausted(monotonic);
+  /** Realms in which this process has taken tokens since the last sweep: no other has more rows. */
+  const touched = new Set<Uuid>();
+
+  /** Milliseconds until each of these buckets has a token; 0 if all have one. */
+  async function waitMs(realmId: Uuid, wanted: readonly Bucket[]): Promise<number> {
+    const remembered = exhausted.waitMs(realmId, wanted);
+    if (remembered > 0) return remembered;
+    const fullAt = await store.fullAt(
+      realmId,
+      wanted.map(({ key }) => key),
+    );
+    const stale = wanted.filter((bucket, at) => (fullAt[at] ?? 0) > fullAtMax(bucket));
+    if (stale.length > 0) {
+      await store.take(realmId, stale.map(emptying));
+      return Math.max(...stale.map(({ budget }) => budget.refillMs));
+    }
+    const waits = wanted.map((bucket, at) => waitMsOf(bucket, fullAt[at] ?? 0));
+    for (const [at, bucket] of wanted.entries()) exhausted.remember(realmId, bucket, waits[at] ?? 0);
+    return Math.max(0, ...waits);
+  }
+
+  return {
+    async admit(attempt) {
+      const { realmId, device } = attempt;
+      if (device && (await waitMs(realmId, buckets.ofDevice(attempt, device, now()))) === 0) return attempt;
+      const wait = await waitMs(realmId, buckets.ofStranger(attempt, now()));
+      return wait === 0 ? { ...attempt, device: undefined } : throttled(wait);
+    },
+    async countWrong(attempt) {
+      const { realmId, device } = attempt;
+      const taken = device ? buckets.ofDevice(attempt, device, now()) : buckets.ofStranger(attempt, now());
+      touched.add(realmId);
+      await store.take(realmId, taken.map(takeOf));
+    },
+    countRight({ realmId, profileId, usernameKey }) {
+      const { isExhausted, msToNext } = rightAnswers.take(`${realmId} ${profileId} ${usernameKey}`);
+      return isExhausted ? throttled(msToNext) : undefined;
+    },
+    async throttledUntil(name) {
+      const at = now();
+      const wanted = buckets.ofStranger({ ...name, address: undefined }, at);
+      const wait = await waitMs(name.realmId, wanted);
+      return wait === 0 ? undefined : at + wait;
+    },
+    async refill(name) {
+      await removeBuckets(store, keys, name);
+      exhausted.clear();
+    },
+    async sweep(at) {
+      const deleted = await store.deleteFull(at);
+      if (deleted >= LIMITS.cascadeRecordsMax) return deleted;
+      for (const realmId of touched) {
+        const trimmed = await store.trim(realmId, SIGN_IN_BUCKETS_MAX);
+        if (trimmed >= LIMITS.cascadeRecordsMax) return trimmed;
+        touched.delete(realmId);
+      }
+      return 0;
+    },
+  };
+}
+
+function throttled(waitMs: number): ThrottledSignIn {
+  return { retryAfterS: Math.max(1, Math.ceil(waitMs / 1000)) };
+}
+
+/** Exhausted buckets, for REMEMBERED_MS_MAX. */
+function openExhausted(monotonic: () => number) {
+  /** Until when each bucket is remembered, and until when it is exhausted. */
+  const known = new Map<string, { readonly until: number; readonly endsAt: number }>();
+  const nameOf = (realmId: Uuid, { name, kind, source }: BudgetKey) => `${realmId} ${kind} ${name} ${source}`;
+
+  return {
+    /** Milliseconds until these buckets have a token, as far as one is remembered. */
+    waitMs(realmId: Uuid, wanted: readonly Bucket[]): number {
+      const at = monotonic();
+      let wait = 0;
+      for (const { key } of wanted) {
+        const found = known.get(nameOf(realmId, key));
+        if (found && at < found.until) wait = Math.max(wait, found.endsAt - at);
+      }
+      return wait;
+    },
+    remember(realmId: Uuid, { key }: Bucket, wait: number): void {
+      const name = nameOf(realmId, key);
+      known.delete(name);
+      if (wait <= 0) return;
+      const at = monotonic();
+      known.set(name, { until: at + Math.min(wait, REMEMBERED_MS_MAX), endsAt: at + wait });
+      if (known.size <= LIMITS.rateBucketsMax) return;
+      const [oldest] = known.keys();
+      if (oldest !== undefined) known.delete(oldest);
+    },
+    clear: () => known.clear(),
+  };
+}

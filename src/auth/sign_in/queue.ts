@@ -1,0 +1,126 @@
+import { overloaded } from '../../domain/fault.ts';
+import { wideSubnet } from '../../domain/ip_address.ts';
+import type { SignInAttempt } from './budgets.ts';
+
+/** Places in the queue of a process, those of the passwords that are being checked included. One more attempt is answered 503. */
+export const SIGN_IN_PLACES_MAX = 64;
+/** Of these, the places for attempts without a valid device token. */
+export const STRANGER_PLACES_MAX = 48;
+/** Of these, the places of a client that reports no addresses. */
+export const UNADDRESSED_PLACES_MAX = 32;
+/** Places of a name with a device, and as many without. */
+const NAME_PLACES_MAX = 2;
+/** Places of an IPv4 address or of a /48 with a device, and as many without. */
+const NETWORK_PLACES_MAX = 4;
+/** Time in the queue; then 503. With the longest check it is less than `answerMsMax`. */
+const WAIT_MS_MAX = 2_500;
+
+/**
+ * Orders password checks, which take a processor for a tenth of a second each (docs/decisions/0024-sign-in-by-password.md#queue).
+ */
+export interface SignInQueue {
+  /**
+   * Runs `check` in its turn: attempts with a device first, otherwise in the order of arrival, and one at a time of each name and
+   * network with a device, and of each without. Rejects with Fault `overloaded`, without running it, if there is no place or the wait
+   * is too long.
+   */
+  run<T>(attempt: SignInAttempt, check: () => Promise<T>): Promise<T>;
+  figures(): { readonly waiting: number; readonly working: number };
+}
+
+/** An attempt in the queue, with the values by which places are counted. */
+interface Place {
+  readonly hasDevice: boolean;
+  readonly name: string;
+  /** Undefined for a client that reports no addresses. */
+  readonly network: string | undefined;
+  readonly clientId: string;
+  readonly waitsUntil: number;
+  isWorking: boolean;
+  readonly start: () => void;
+  readonly giveUp: () => void;
+}
+
+/** `checksMax`: how many passwords the workers of this process check at once. */
+export function openSignInQueue(checksMax: number, monotonic: () => number): SignInQueue {
+  /** In the order of arrival. */
+  let places: readonly Place[] = [];
+
+  const count = (of: (place: Place) => boolean): number => places.filter(of).length;
+
+  function hasPlace({ hasDevice, name, network, clientId }: Place): boolean {
+    const ofClass = (of: (place: Place) => boolean) =>
+      count((place) => place.hasDevice === hasDevice && of(place));
+    if (places.length >= SIGN_IN_PLACES_MAX) return false;
+    if (!hasDevice && ofClass(() => true) >= STRANGER_PLACES_MAX) return false;
+    if (ofClass((place) => place.name === name) >= NAME_PLACES_MAX) return false;
+    return network === undefined
+      ? count((place) => place.network === undefined && place.clientId === clientId) < UNADDRESSED_PLACES_MAX
+      : ofClass((place) => place.network === network) < NETWORK_PLACES_MAX;
+  }
+
+  /** Whether a password of the same name or network is being checked: its outcome may exhaust a budget of this one. */
+  function isBlocked({ hasDevice, name, network }: Place): boolean {
+    return places.some(
+      (other) =>
+        other.isWorking &&
+        other.hasDevice === hasDevice &&
+        (other.name === name || (network !== undefined && other.network === network)),
+    );
+  }
+
+  function next(): Place | undefined {
+    const ready = places.filter((place) => !place.isWorking && !isBlocked(place));
+    return ready.find(({ hasDevice }) => hasDevice) ?? ready[0];
+  }
+
+  function leave(gone: Place): void {
+    places = places.filter((place) => place !== gone);
+  }
+
+  function dispatch(): void {
+    const now = monotonic();
+    for (const place of places.filter(({ isWorking, waitsUntil }) => !isWorking && waitsUntil <= now)) {
+      leave(place);
+      place.giveUp();
+    }
+    while (count(({ isWorking }) => isWorking) < checksMax) {
+      const place = next();
+      if (!place) return;
+      place.isWorking = true;
+      place.start();
+    }
+  }
+
+  return {
+    run<T>(attempt: SignInAttempt, check: () => Promise<T>): Promise<T> {
+      const { realmId, profileId, usernameKey, address, clientId, device } = attempt;
+      const { promise, resolve, reject } = Promise.withResolvers<T>();
+      const place: Place = {
+        hasDevice: device !== undefined,
+        name: `${realmId} ${profileId} ${usernameKey}`,
+        network: address && `${realmId} ${profileId} ${wideSubnet(address)}`,
+        clientId,
+        waitsUntil: monotonic() + WAIT_MS_MAX,
+        isWorking: false,
+        start() {
+          check()
+            .then(resolve, reject)
+            .finally(() => {
+              leave(place);
+              dispatch();
+            });
+        },
+        giveUp: () => reject(overloaded('DEADLINE_EXCEEDED')),
+      };
+      if (!hasPlace(place)) return Promise.reject(overloaded('QUEUE_FULL'));
+      places = [...places, place];
+      dispatch();
+      return promise;
+    },
+    figures() {
+      const working = count(({ isWorking }) => isWorking);
+      return { waiting: places.length - working, working };
+    },
+  };
+}

@@ -1,0 +1,102 @@
+import type { BudgetKey, BudgetStore } from '../../auth/sign_in/port.ts';
+import type { Uuid } from '../../domain/id.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import type { Dialect } from '../dialect.ts';
+import { all, execute, executeAll, first, type Long } from '../transaction_work.ts';
+import type { Transactions } from '../transactions.ts';
+
+const IS_KEY = 'realm_id = ? and name = ? and kind = ? and source = ?';
+const OR_KEY = '(name = ? and kind = ? and source = ?)';
+/** Selects so many buckets, which is faster than one statement for each on a database server. */
+const selectFullAt = (count: number) =>
+  `select name, kind, source, full_at from sign_in_budget
+  where realm_id = ? and (${new Array<string>(count).fill(OR_KEY).join(' or ')})`;
+const KEYS_MAX = 4;
+const SELECT_FULL_AT = Array.from({ length: KEYS_MAX }, (_, index) => selectFullAt(index + 1));
+const REMOVE_NAME = 'delete from sign_in_budget where realm_id = ? and name = ?';
+const SELECT_FULL = `select realm_id, name, kind, source from sign_in_budget where full_at <= ?
+  order by full_at, realm_id, name, kind, source limit ?`;
+/** Not a bucket from which was taken since. */
+const DELETE_FULL = `delete from sign_in_budget where ${IS_KEY} and full_at <= ?`;
+const COUNT = 'select count(*) as n from sign_in_budget where realm_id = ?';
+const TRIM = `delete from sign_in_budget where realm_id = ?1 and (name, kind, source) in
+  (select name, kind, source from sign_in_budget where realm_id = ?1 order by full_at limit ?2)`;
+
+/** Adds to the instant of a row that exists, so that concurrent takes add up. */
+const takeText = ({ greatest }: Pick<Dialect, 'greatest'>) =>
+  `insert into sign_in_budget (realm_id, name, kind, source, full_at) values (?1, ?2, ?3, ?4, ?5)
+  on conflict (realm_id, name, kind, source) do update set full_at = case
+    when sign_in_budget.full_at > ?7 then ?7
+    else ${greatest}(sign_in_budget.full_at + ?6, excluded.full_at) end`;
+
+interface KeyRow extends BudgetKey {
+  readonly realm_id: Uuid;
+}
+
+interface BudgetRow extends BudgetKey {
+  readonly full_at: Long;
+}
+
+const valuesOf = ({ name, kind, source }: BudgetKey) => [name, kind, source] as const;
+
+/** Writes have the scope of their realm, so those of one realm never wait for each other's rows. */
+export function openBudgetStore(
+  { read, write }: Pick<Transactions, 'read' | 'write'>,
+  dialect: Pick<Dialect, 'greatest'>,
+): BudgetStore {
+  const take = takeText(dialect);
+
+  return {
+    fullAt: (realmId, keys) =>
+      read(function* () {
+        const text = SELECT_FULL_AT[keys.length - 1] ?? '';
+        const rows = yield* all<BudgetRow>(text, realmId, ...keys.flatMap(valuesOf));
+        return keys.map(({ name, kind, source }) => {
+          const row = rows.find((each) => each.name === name && each.kind === kind && each.source === source);
+          return Number(row?.full_at ?? 0);
+        });
+      }),
+    take: (realmId, takes) =>
+      write([realmId], function* () {
+        yield* executeAll(
+          takes.map((each) => ({
+            text: take,
+            values: [realmId, ...valuesOf(each), each.fullAt, each.refillMs, each.fullAtMax],
+          })),
+        );
+        return { value: undefined, keep: true, rows: takes.length };
+      }),
+    removeName: (realmId, name) =>
+      write([realmId], function* () {
+        return { value: undefined, keep: (yield* execute(REMOVE_NAME, realmId, name)) > 0 };
+      }),
+    async deleteFull(now) {
+      const found = await read(() => all<KeyRow>(SELECT_FULL, now, LIMITS.cascadeRecordsMax));
+      const ofRealms = Map.groupBy(found, ({ realm_id }) => realm_id);
+      for (const [realmId, rows] of ofRealms) {
+        await write([realmId], function* () {
+          yield* executeAll(
+            rows.map((row) => ({ text: DELETE_FULL, values: [realmId, ...valuesOf(row), now] })),
+          );
+          return { value: undefined, keep: true, rows: rows.length };
+        });
+      }
+      return found.length;
+    },
+    async trim(realmId, max) {
+      const row = await read(() => first<{ readonly n: Long }>(COUNT, realmId));
+      const trimmed = Math.min(Number(row?.n ?? 0) - max, LIMITS.cascadeRecordsMax);
+      if (trimmed <= 0) return 0;
+      return write([realmId], function* () {
+        yield* execute(TRIM, realmId, trimmed);
+        return { value: trimmed, keep: true, rows: trimmed };
+      });
+    },
+  };
+}
+
+/** Every statement about budgets. */
+export const budgetTexts = (dialect: Pick<Dialect, 'greatest'>): readonly string[] => [
+  ...SELECT_FULL_AT,
+  ...[REMOVE_NAME, SELECT_FULL, DELETE_FULL, COUNT, TRIM, takeText(dialect)],
+];
