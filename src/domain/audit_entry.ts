@@ -22,6 +22,8 @@ export const AUDIT_ACTIONS = {
   'webhook.rotated': 'the secret of a webhook target was rotated',
   'webhook.deleted': 'a webhook target was deleted',
   'webhook.redelivered': 'dead letters of a webhook target were sent again',
+  'password.rehashed':
+    'the hash of a password was made again after a sign-in, because it was imported or weaker than the settings',
   'user.erased': 'a user was erased',
   'user.told': 'all data about a user was exported',
   'log.begun': 'the log of a realm began; earlier entries were written by an older release',

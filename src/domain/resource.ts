@@ -15,6 +15,8 @@ export interface Annotation {
   readonly hashColumn?: true;
   /** A column `<member>_mac` authenticates the value as that of this record: an edit by hand is found. */
   readonly macColumn?: true;
+  /** The column with the revision of the write that gave the member its value. */
+  readonly versionColumn?: string;
   /** Never returned. `sealed`: stored encrypted with the keyring. `plain`: stored as it is. */
   readonly secret?: 'sealed' | 'plain';
   /** Personal data: the log holds it encrypted with the key of its user. */

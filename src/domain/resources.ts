@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import type { Filterable } from './filter/filter.ts';
 import { mappingPrefix } from './mapping_prefix.ts';
-import { password, passwordHash } from './password.ts';
+import { password } from './password.ts';
+import { passwordHash } from './password_hash.ts';
 import { annotate, type Resource, reference, resource } from './resource.ts';
 import { email, username } from './text/folding.ts';
 import { httpUrl, issuerUrl, redirectUri, text } from './text/text.ts';
@@ -274,6 +275,7 @@ export const passwordProfileInfo = resource({
       secret: 'plain',
       writableBy: 'none',
       macColumn: true,
+      versionColumn: 'credential_version',
     }),
     // Unknown for an imported hash.
     password_normalised: annotate(z.boolean().optional(), { secret: 'plain', writableBy: 'none' }),

@@ -2,6 +2,7 @@ import type { LogKeys } from '../audit/log_keys.ts';
 import type { Eraser, LogReader, LogStore, ScrubOptions, ScrubResult } from '../audit/port.ts';
 import type { ReadRecords } from '../audit/verify_records.ts';
 import type { AuthStore, ForgedRows, SealedStore } from '../auth/port.ts';
+import type { CredentialStore } from '../auth/sign_in/credentials.ts';
 import type { BudgetStore } from '../auth/sign_in/port.ts';
 import type { LeaseStore } from '../directory/leases.ts';
 import type { Loader, MaybePromise, Scanner, Store } from '../directory/store.ts';
@@ -16,6 +17,7 @@ export interface Engine {
   figures(): EngineFigures;
   readonly records: Store & Loader & Scanner & Eraser;
   readonly access: AuthStore;
+  readonly credentials: CredentialStore;
   readonly sealed: SealedStore;
   readonly budgets: BudgetStore;
   readonly log: LogStore;

@@ -1,15 +1,8 @@
 import { LIMITS } from '../domain/limits.ts';
 import { normalisedPassword, type PasswordCost } from '../domain/password.ts';
+import type { MadeHash } from '../domain/password_hash.ts';
 import { workerCommand } from './command.ts';
 import { openPool, type PoolFigures } from './pool.ts';
-
-/** A hash that was made here. */
-export interface MadeHash {
-  /** In PHC form, as `passwordHash()` reads it. */
-  readonly hash: string;
-  /** Made from the text after NFKC. How an imported hash was made is not known. */
-  readonly isNormalised: true;
-}
 
 export interface Hasher {
   /**

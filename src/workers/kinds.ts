@@ -19,6 +19,12 @@ const KINDS: Readonly<Record<WorkerKind, (path: string) => Promise<void>>> = {
     lowerPriority(HASHER_NICENESS);
     await serveParent(hashOf);
   },
+  /** Checks passwords. */
+  async checker() {
+    const { checkResult, CHECKER_NICENESS } = await import('./checker.ts');
+    lowerPriority(CHECKER_NICENESS);
+    await serveParent(checkResult);
+  },
   /** Reads lists and counts in the file of a database. */
   async reader(path: string) {
     const { openReader } = await import('../store/sqlite/reader.ts');

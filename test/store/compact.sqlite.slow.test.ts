@@ -65,7 +65,7 @@ describe('a compaction', () => {
     const { code, stdout, stderr } = await runOnFile(path, 'compact');
     expect([code, stderr]).toEqual([EXIT.done, '']);
     expect(stdout).toMatch(
-      /^up to \d+ bytes are needed in .*, where \d+ are free\n(.*\n)+.*rows, schema 2, verified\n$/,
+      /^up to \d+ bytes are needed in .*, where \d+ are free\n(.*\n)+.*rows, schema 3, verified\n$/,
     );
     expect(readdirSync(dirname(path)).sort()).toEqual(['copy.db', 'copy.db.key']);
     expect(contentOf(path)).toEqual(before);

@@ -10,6 +10,7 @@ import { logReadingTexts } from '../../src/store/audit/log_reading.ts';
 import { storedTotal } from '../../src/store/audit/record_counts.ts';
 import { USER_KEY_TEXTS } from '../../src/store/audit/user_keys.ts';
 import { ACCESS_TEXTS } from '../../src/store/auth/access.ts';
+import { credentialTexts } from '../../src/store/auth/credentials.ts';
 import { idempotencyTexts } from '../../src/store/idempotency/idempotency_store.ts';
 import { LEASE_TEXTS } from '../../src/store/leases.ts';
 import {
@@ -71,6 +72,7 @@ export function derivedTexts(indexes: IndexCatalog): ReadonlySet<string> {
     ],
     ...SCOPE_LOCK_TEXTS,
     ...ACCESS_TEXTS,
+    ...credentialTexts(POSTGRES),
   ];
   return new Set(texts.map((text) => plainText(numberParameters(text).text)));
 }

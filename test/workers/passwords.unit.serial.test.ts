@@ -2,13 +2,8 @@ import { afterAll, describe, expect, test } from 'bun:test';
 import { z } from 'zod';
 import { Fault } from '../../src/domain/fault.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
-import {
-  costRule,
-  normalisedPassword,
-  type PasswordCost,
-  password,
-  passwordHash,
-} from '../../src/domain/password.ts';
+import { costRule, normalisedPassword, type PasswordCost, password } from '../../src/domain/password.ts';
+import { passwordHash } from '../../src/domain/password_hash.ts';
 import { type Hasher, openHasher } from '../../src/workers/hasher.ts';
 
 const DEFAULT: PasswordCost = { memoryKib: 19_456, passes: 2 };

@@ -1,4 +1,5 @@
 import type { Eraser } from '../../audit/port.ts';
+import type { CredentialStore } from '../../auth/sign_in/credentials.ts';
 import type { BudgetStore } from '../../auth/sign_in/port.ts';
 import type { Loader, MaybePromise, OverloadChecks, Scanner, Store } from '../../directory/store.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -50,6 +51,7 @@ export function openRealmNodes(
 /** The stores that read and write realms, with their connections and queues. */
 export interface RealmStores {
   readonly records: Store & Loader & Scanner & Eraser;
+  readonly credentials: CredentialStore;
   readonly feed: FeedStore;
   readonly budgets: BudgetStore;
 }
@@ -112,6 +114,14 @@ export function openBulkheads(shared: RealmStores, nodes: RealmNodes, open: () =
       find: isOverloaded('find'),
     },
   };
+  const credentials: CredentialStore = {
+    find: (realm, profile, username) =>
+      within([realm], (own) => own.credentials.find(realm, profile, username)),
+    get: (realm, user, id) => within([realm], (own) => own.credentials.get(realm, user, id)),
+    rehash: (credential, made, auditEntry) =>
+      within([credential.realmId], (own) => own.credentials.rehash(credential, made, auditEntry)),
+    hashKinds: (realm, profile) => within([realm], (own) => own.credentials.hashKinds(realm, profile)),
+  };
   const feed: FeedStore = {
     heads: (after, limit, only) => within(only ?? [], (own) => own.feed.heads(after, limit, only)),
     userChanges: (user, before, limit) =>
@@ -124,5 +134,5 @@ export function openBulkheads(shared: RealmStores, nodes: RealmNodes, open: () =
     removeName: (realm, name) => within([realm], (own) => own.budgets.removeName(realm, name)),
     trim: (realm, max) => within([realm], (own) => own.budgets.trim(realm, max)),
   };
-  return { records, feed, budgets };
+  return { records, credentials, feed, budgets };
 }

@@ -4,6 +4,7 @@ import { openAuditLog } from '../audit/log.ts';
 import { openLogStore } from '../audit/log_reading.ts';
 import { openAuthStore } from '../auth/access.ts';
 import { openBudgetStore } from '../auth/budgets.ts';
+import { openCredentialStore } from '../auth/credentials.ts';
 import type { Engine, EngineFigures } from '../engine.ts';
 import { openSealedStore } from '../idempotency/sealed.ts';
 import { openLeaseStore } from '../leases.ts';
@@ -95,19 +96,21 @@ function engineOver(
     return {
       transactions,
       records,
+      credentials: openCredentialStore(transactions, dialect, log.rowMacs),
       feed: openFeedStore(transactions, dialect),
       budgets: openBudgetStore(transactions, dialect),
     };
   }
 
   const { transactions, ...shared } = openStores();
-  const { records, feed, budgets } = isDistributed
+  const { records, credentials, feed, budgets } = isDistributed
     ? openBulkheads(shared, openRealmNodes(access), openStores)
     : shared;
   return {
     figures: () => ({ ...sumOfFigures(figures.map((own) => own())), workMs: session.workMs() }),
     records,
     access: openAuthStore(transactions, log.rowMacs, openPostgresReading(access, session.perform)),
+    credentials,
     sealed: openSealedStore(transactions, dialect),
     budgets,
     log: openLogStore(transactions, log, dialect),

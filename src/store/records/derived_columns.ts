@@ -1,4 +1,5 @@
 import type { Patch } from '../../directory/store.ts';
+import type { Revision } from '../../domain/id.ts';
 import { type Member, membersOf, type Resource } from '../../domain/resource.ts';
 import { foldedKey } from '../../domain/text/folded_key.ts';
 import { UNICODE_VERSION } from '../../domain/text/folding.ts';
@@ -15,6 +16,11 @@ export interface Column {
   readonly decode?: (stored: unknown) => unknown;
   /** The member of the column; undefined for a column derived from a member. */
   readonly member: string | undefined;
+  /** Its assignment in a replacement, if that is not `<name> = ?` with the value of `encode`. */
+  readonly replacement?: {
+    readonly assignment: string;
+    readonly values: (record: Patch['members']) => readonly SqlValue[];
+  };
 }
 
 /** The Unicode version of the keys of a row. */
@@ -29,6 +35,7 @@ export function derivedColumns(
     ...foldingColumns(resource),
     ...(hasHashColumns ? hashColumns(resource) : []),
     ...macMembers(resource).map((name) => macColumnOf(macColumn(name))),
+    ...versionColumns(resource),
   ];
 }
 
@@ -59,6 +66,20 @@ export function macMembers(resource: Resource): readonly string[] {
 /** The column with the MAC of a member. */
 export function macColumn(member: string): string {
   return `${member}_mac`;
+}
+
+/** The columns with the revisions that members were written with. A replacement that leaves the value keeps its revision. */
+function versionColumns(resource: Resource): readonly Column[] {
+  return membersOf(resource).flatMap(({ name: member, annotation: { versionColumn: name } }): Column[] => {
+    if (name === undefined) return [];
+    const encode: Column['encode'] = (record) =>
+      record[member] === undefined ? null : (record.revision as Revision);
+    const replacement = {
+      assignment: `${name} = case when ${member} is not distinct from ? then ${name} else ? end`,
+      values: (record: Patch['members']) => [(record[member] ?? null) as SqlValue, encode(record)],
+    };
+    return [{ name, member: undefined, isVisible: false, encode, replacement }];
+  });
 }
 
 function hashColumns(resource: Resource): readonly Column[] {

@@ -122,7 +122,7 @@ function statementsFor(resource: Resource, all: readonly Resource[], dialect: St
   const insertion = dialect.insertion(resource, written);
   const stored = columns.filter((column) => column.member !== undefined);
   const where = keys.map((column) => `${column} = ?`).join(' and ');
-  const assignments = columns.map((column) => `${column.name} = ?`).join(', ');
+  const assignments = columns.map(({ name, replacement }) => replacement?.assignment ?? `${name} = ?`);
   const id = keys.at(-1) === 'id' ? 'id' : `${keys.at(-1)} as id`;
   const names = (of: readonly Column[]) => of.map((column) => column.name).join(', ');
   const visible = [id, ...stored.filter((column) => column.isVisible).map(({ name }) => name)];
@@ -137,7 +137,7 @@ function statementsFor(resource: Resource, all: readonly Resource[], dialect: St
     unlessPurged: present,
     columns: written,
     insert: insertion.text,
-    replace: `update ${table} set ${assignments} where ${where}`,
+    replace: `update ${table} set ${assignments.join(', ')} where ${where}`,
     removeAmong: `delete from ${table} where realm_id = ? and ${dialect.lists.isAmong(keys.at(-1) as string)}`,
     selectForRemoval: `select ${visible.join(', ')}, ${resource.protectedBy ?? '0'} as is_protected from ${table} where ${where}`,
     selectInRealm: `select 1 from ${table} where realm_id = ?1 and ${keys.at(-1)} = ?2`,
@@ -151,7 +151,8 @@ function statementsFor(resource: Resource, all: readonly Resource[], dialect: St
       ...key,
       ...columns.map((column) => column.encode(record)),
     ],
-    replaceValues: (record: AnyRecord) => columns.map((column) => column.encode(record)),
+    replaceValues: (record: AnyRecord) =>
+      columns.flatMap(({ encode, replacement }) => replacement?.values(record) ?? [encode(record)]),
     decode: decoders.length === 0 ? (row: Row) => row as AnyRecord : (row: Row) => decodeRow(row, decoders),
     decodeKeyed: (row: Row) => decodeKeyed(row, decoders),
     patchStatements: patchStatementsFor(resource, columns, {
@@ -237,6 +238,7 @@ function patchedColumns(
     ...(isRefolded ? [FOLDED_WITH] : []),
     ...members.filter(({ annotation }) => annotation.hashColumn).map(({ name }) => hashColumn(name)),
     ...members.filter(({ annotation }) => annotation.macColumn).map(({ name }) => macColumn(name)),
+    ...members.flatMap(({ annotation: { versionColumn } }) => versionColumn ?? []),
   ]);
   return columns.filter(({ name, member }) => (member === undefined ? derived.has(name) : names.has(member)));
 }
@@ -251,7 +253,10 @@ function buildPatchStatements(
   return {
     update: `update ${table} set ${stamped} where ${where} returning ${visible}`,
     updateIfRevision: `update ${table} set ${stamped} where ${where} and revision = ? returning ${visible}`,
-    values: (patch) => [...patched.map((column) => column.encode(patch.members)), patch.at, patch.revision],
+    values: ({ members, at, revision }) => {
+      const written = { ...members, revision };
+      return [...patched.map(({ encode }) => encode(written)), at, revision];
+    },
   };
 }
 

@@ -8,6 +8,7 @@ import { openAuditLog } from '../audit/log.ts';
 import { openLogStore } from '../audit/log_reading.ts';
 import { openAuthStore } from '../auth/access.ts';
 import { openBudgetStore } from '../auth/budgets.ts';
+import { openCredentialStore } from '../auth/credentials.ts';
 import type { EmbeddedEngine } from '../engine.ts';
 import { openSealedStore } from '../idempotency/sealed.ts';
 import { openLeaseStore } from '../leases.ts';
@@ -133,6 +134,7 @@ function engineOver(db: Database): EmbeddedEngine {
         return access.state(known);
       },
     },
+    credentials: openCredentialStore(transactions, SQLITE, log.rowMacs),
     sealed: openSealedStore(transactions, SQLITE),
     budgets: openBudgetStore(transactions, SQLITE),
     log: openLogStore(transactions, log, SQLITE),

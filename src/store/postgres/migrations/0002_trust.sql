@@ -112,10 +112,6 @@ create table instance_secret (
 
 alter table client add column rate_per_address text collate "C";
 
--- Of a client with the scope sign-in: whether its requests report the address of the end user.
-
-alter table client add column end_user_address text collate "C";
-
 -- HMACs over the rows that grant access and over password hashes, under a key that the master key opens. The first start with
 -- the key fills in those of clients and signing keys; a row that another program writes has none, and is not honoured.
 
@@ -267,17 +263,3 @@ create table lease (
   holder text collate "C" not null,
   until bigint not null
 );
-
--- Token buckets that limit wrong passwords: when each is full again. `name` is a keyed digest of profile and username, and `source`
--- one of a network or a device; either may be empty. A full bucket has no row.
-
-create table sign_in_budget (
-  realm_id uuid not null,
-  name text collate "C" not null,
-  kind smallint not null,
-  source text collate "C" not null,
-  full_at bigint not null,
-  primary key (realm_id, name, kind, source)
-);
-
-create index sign_in_budget_full on sign_in_budget (full_at);

@@ -204,10 +204,6 @@ create table instance_secret (
 
 alter table client add column rate_per_address text;
 
--- Of a client with the scope sign-in: whether its requests report the address of the end user.
-
-alter table client add column end_user_address text;
-
 -- HMACs over the rows that grant access and over password hashes, under a key that the master key opens. The first start with
 -- the key fills in those of clients and signing keys; a row that another program writes has none, and is not honoured.
 
@@ -359,17 +355,3 @@ create table lease (
   holder text not null,
   until integer not null
 ) strict, without rowid;
-
--- Token buckets that limit wrong passwords: when each is full again. `name` is a keyed digest of profile and username, and `source`
--- one of a network or a device; either may be empty. A full bucket has no row.
-
-create table sign_in_budget (
-  realm_id text not null,
-  name text not null,
-  kind integer not null,
-  source text not null,
-  full_at integer not null,
-  primary key (realm_id, name, kind, source)
-) strict, without rowid;
-
-create index sign_in_budget_full on sign_in_budget (full_at);

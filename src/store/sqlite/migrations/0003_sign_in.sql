@@ -1,0 +1,23 @@
+-- serves: 1
+-- Sign-in by password. Of a client with the scope sign-in: whether its requests report the address of the end user.
+
+alter table client add column end_user_address text;
+
+-- The revision of the write that set the password of a link: tokens of a sign-in name it, and end with the password. Null where a
+-- release before this one set it.
+
+alter table password_profile_info add column credential_version text;
+
+-- Token buckets that limit wrong passwords: when each is full again. `name` is a keyed digest of profile and username, and `source`
+-- one of a network or a device; either may be empty. A full bucket has no row.
+
+create table sign_in_budget (
+  realm_id text not null,
+  name text not null,
+  kind integer not null,
+  source text not null,
+  full_at integer not null,
+  primary key (realm_id, name, kind, source)
+) strict, without rowid;
+
+create index sign_in_budget_full on sign_in_budget (full_at);
