@@ -1,5 +1,6 @@
 import type { MaybePromise } from '../directory/store.ts';
 import { Refusal } from '../domain/fault.ts';
+import { decoyHash, type HashKind, isCheckable } from '../domain/password_hash.ts';
 import { foldedKey } from '../domain/text/folded_key.ts';
 import { UNICODE_VERSION } from '../domain/text/folding.ts';
 
@@ -107,6 +108,14 @@ export interface ListTotal {
   readonly reported: number;
 }
 
+/** How many password hashes of a realm have a kind. */
+export interface HashKindUse {
+  readonly table: string;
+  readonly realm: string;
+  readonly kind: HashKind;
+  readonly count: number;
+}
+
 export interface MigrationState {
   readonly applied: readonly { readonly version: number; readonly name: string; readonly program: string }[];
   readonly known: readonly { readonly version: number; readonly name: string }[];
@@ -157,6 +166,8 @@ export interface Inspection {
   readonly recordCounts: () => Rows<RecordCount>;
   /** The stored totals of lists of each realm. */
   readonly listTotals: () => Rows<ListTotal>;
+  /** The kinds of password hashes of each realm. */
+  readonly hashKinds: () => Rows<HashKindUse>;
   /** Realms that a client is limited to and that do not exist. */
   readonly unknownRealms: () => Rows<ClientRealm>;
   readonly close: () => MaybePromise<void>;
@@ -182,6 +193,7 @@ const CHECKS: readonly (readonly [name: string, check: RecordCheck])[] = [
   ['issuers', checkIssuers],
   ['changes', checkRecordCounts],
   ['totals', checkListTotals],
+  ['password hashes', checkHashKinds],
 ];
 
 async function reportState(state: MaybePromise<EngineState>, reporter: CheckReporter): Promise<void> {
@@ -298,5 +310,13 @@ async function checkListTotals(inspection: Inspection, reporter: CheckReporter):
     if (stored === reported) continue;
     const says = `${stored} records are stored, but lists report a total of ${reported}`;
     reporter.find({ says, table, realm });
+  }
+}
+
+async function checkHashKinds(inspection: Inspection, reporter: CheckReporter): Promise<void> {
+  for await (const { table, realm, kind, count } of inspection.hashKinds()) {
+    if (isCheckable(decoyHash(kind))) continue;
+    const says = `${count} password hashes that begin with ${kind} cost more than a check may: nobody can sign in with them until the password is set again`;
+    reporter.note({ says, table, realm });
   }
 }

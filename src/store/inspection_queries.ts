@@ -1,5 +1,6 @@
 import type {
   FoldedText,
+  HashKindUse,
   Inspection,
   IssuerUse,
   ListTotal,
@@ -10,8 +11,10 @@ import type {
 } from '../doctor/inspection.ts';
 import { eventNumber } from '../domain/event.ts';
 import { membersOf, type Resource } from '../domain/resource.ts';
-import { oidcProfile, oidcProfileInfo, RESOURCES, realm } from '../domain/resources.ts';
+import { oidcProfile, oidcProfileInfo, passwordProfileInfo, RESOURCES, realm } from '../domain/resources.ts';
 import { COUNTED_RESOURCES, countColumn, IS_COUNTED } from './audit/record_counts.ts';
+import { hashKindOf } from './auth/credentials.ts';
+import type { Dialect } from './dialect.ts';
 import { comparedColumn } from './records/derived_columns.ts';
 import type { Long, SqlValue } from './transaction_work.ts';
 
@@ -19,6 +22,7 @@ import type { Long, SqlValue } from './transaction_work.ts';
 export interface QueryRunner {
   /** The rows of a query with `?` placeholders, one by one, in one snapshot. */
   readonly rows: <T>(text: string, ...values: readonly SqlValue[]) => Rows<T>;
+  readonly position: Dialect['position'];
   /** SQL for whether a text has other characters than printable ASCII. */
   readonly isBeyondAscii: (column: string) => string;
   /** SQL for the ID in a column of the log, as other tables store it. */
@@ -34,6 +38,7 @@ export type InspectionQueries = Pick<
   | 'foreignLinks'
   | 'recordCounts'
   | 'listTotals'
+  | 'hashKinds'
   | 'unknownRealms'
 > & {
   /** The applied migrations, in order. */
@@ -66,6 +71,12 @@ export function inspectionQueries(runner: QueryRunner): InspectionQueries {
     },
     async *listTotals() {
       if ((await schema()) >= LOG_SCHEMA) yield* listTotals(runner);
+    },
+    async *hashKinds() {
+      const text = hashKindCounts(runner);
+      for await (const use of rows<HashKindUse & { readonly count: Long }>(text)) {
+        yield { ...use, count: Number(use.count) };
+      }
     },
     unknownRealms: () => rows(UNKNOWN_REALMS),
   };
@@ -119,6 +130,11 @@ const FOREIGN_LINKS = `
   from ${oidcProfileInfo.table} l
   join ${oidcProfile.table} p on p.realm_id = l.realm_id and p.id = l.oidc_profile_id
   where p.issuer <> l.issuer`;
+
+const hashKindCounts = (runner: Pick<QueryRunner, 'position'>): string => `
+  select '${passwordProfileInfo.table}' as "table", realm_id as realm, kind, count(*) as count
+  from (select realm_id, ${hashKindOf(runner)} as kind from ${passwordProfileInfo.table}) as hashes
+  where kind is not null group by realm_id, kind order by realm_id, kind`;
 
 const UNKNOWN_REALMS = `
   select client_id as "clientId", realm_id as realm from client_realm

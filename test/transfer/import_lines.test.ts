@@ -139,11 +139,11 @@ describe('an invalid line is refused with its number and reason, without its val
       hash,
     ],
     ['argon2 with padding', name({ password_hash: `${PASSWORD_HASH}==` }), hash],
-    ['argon2 with too much memory', name({ password_hash: cost(262_145, 2, 1) }), hash],
-    ['argon2 with too many passes', name({ password_hash: cost(65_536, 11, 1) }), hash],
+    ['argon2 with too much memory', name({ password_hash: cost(262_145, 1, 1) }), hash],
+    ['argon2 with too many passes', name({ password_hash: cost(65_536, 9, 1) }), hash],
     ['argon2 with too many lanes', name({ password_hash: cost(65_536, 2, 9) }), hash],
     ['argon2 with less memory than lanes', name({ password_hash: cost(8, 2, 8) }), hash],
-    ['bcrypt of excessive cost', name({ password_hash: `$2b$15$${'a'.repeat(53)}` }), hash],
+    ['bcrypt of excessive cost', name({ password_hash: `$2b$13$${'a'.repeat(53)}` }), hash],
     ['bcrypt without its hash', name({ password_hash: '$2b$10$' }), hash],
     ['scrypt', name({ password_hash: '$scrypt$ln=16,r=8,p=1$c2FsdHNhbHQ$aGFzaGhhc2hoYXNoaGFzaA' }), hash],
     [
@@ -205,11 +205,11 @@ describe('an invalid line is refused with its number and reason, without its val
   test('password hashes of every supported format are imported', async () => {
     const hashes = [
       PASSWORD_HASH,
-      cost(262_144, 10, 8),
-      cost(262_144, 10, 8).replace('argon2id', 'argon2i'),
+      cost(262_144, 2, 8),
+      cost(262_144, 2, 8).replace('argon2id', 'argon2i'),
       await Bun.password.hash('a password', { algorithm: 'argon2id', memoryCost: 64, timeCost: 1 }),
       await Bun.password.hash('a password', { algorithm: 'bcrypt', cost: 4 }),
-      ...['2a', '2b', '2y'].map((prefix) => `$${prefix}$14$${'a'.repeat(53)}`),
+      ...['2a', '2b', '2y'].map((prefix) => `$${prefix}$12$${'a'.repeat(53)}`),
     ];
     const report = await runImport(
       db,

@@ -61,22 +61,7 @@ export interface RealmStores {
  * slow node delays no other. Work in several realms, or in all, uses the `shared` ones.
  */
 export function openBulkheads(shared: RealmStores, nodes: RealmNodes, open: () => RealmStores): RealmStores {
-  const opened = new Map<string, RealmStores>();
-
-  function ofNode(node: string): RealmStores {
-    const stores = opened.get(node) ?? open();
-    opened.set(node, stores);
-    return stores;
-  }
-
-  async function within<T>(
-    realms: readonly string[],
-    work: (stores: RealmStores) => MaybePromise<T>,
-  ): Promise<T> {
-    const [realm, ...others] = new Set(realms);
-    if (realm === undefined || others.length > 0) return work(shared);
-    return work(ofNode(nodes.known(realm) ?? (await nodes.find(realm))));
-  }
+  const { ofNode, within } = openNodeStores(shared, nodes, open);
 
   const isOverloaded = (kind: keyof OverloadChecks) => (realm: string | undefined) => {
     const node = realm === undefined ? undefined : nodes.known(realm.toLowerCase());
@@ -135,4 +120,25 @@ export function openBulkheads(shared: RealmStores, nodes: RealmNodes, open: () =
     trim: (realm, max) => within([realm], (own) => own.budgets.trim(realm, max)),
   };
   return { records, credentials, feed, budgets };
+}
+
+function openNodeStores(shared: RealmStores, nodes: RealmNodes, open: () => RealmStores) {
+  const opened = new Map<string, RealmStores>();
+
+  function ofNode(node: string): RealmStores {
+    const stores = opened.get(node) ?? open();
+    opened.set(node, stores);
+    return stores;
+  }
+
+  async function within<T>(
+    realms: readonly string[],
+    work: (stores: RealmStores) => MaybePromise<T>,
+  ): Promise<T> {
+    const [realm, ...others] = new Set(realms);
+    if (realm === undefined || others.length > 0) return work(shared);
+    return work(ofNode(nodes.known(realm) ?? (await nodes.find(realm))));
+  }
+
+  return { ofNode, within };
 }

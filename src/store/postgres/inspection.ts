@@ -63,6 +63,7 @@ function inspectionOver(
 ): EngineInspection {
   const queries = inspectionQueries({
     rows,
+    position: POSTGRES.position,
     isBeyondAscii: (column) => `${column} ~ '[^ -~]'`,
     logIdText: (column) => column,
   });

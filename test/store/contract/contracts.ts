@@ -1,5 +1,6 @@
 import { systemClock } from '../../../src/platform/clock.ts';
 import { type DatabaseAddress, type Engine, openEngine } from '../../../src/store/open.ts';
+import { credentialsContract, type OpenCredentials } from './credentials.contract.ts';
 import { findContract } from './find.contract.ts';
 import { idempotencyContract } from './idempotency.contract.ts';
 import { includingContract } from './including.contract.ts';
@@ -12,7 +13,6 @@ import { removeContract } from './remove.contract.ts';
 import { type OpenScanner, scannerContract } from './scanner.contract.ts';
 import { similarIdsContract } from './similar_ids.contract.ts';
 import { storeContract } from './store.contract.ts';
-import type { OpenStore } from './store_fixtures.ts';
 import { totalsContract } from './totals.contract.ts';
 import { wordsContract } from './words.contract.ts';
 
@@ -31,19 +31,20 @@ const CONTRACTS = [
   similarIdsContract,
   longTextsContract,
   wordsContract,
+  credentialsContract,
 ];
 
 /** Runs every contract suite against the store that `open` returns. */
-export function runContracts(name: string, open: () => Promise<OpenStore & OpenScanner>): void {
+export function runContracts(name: string, open: () => Promise<OpenCredentials & OpenScanner>): void {
   for (const contract of CONTRACTS) contract(name, open);
 }
 
 /** The store of an engine, in the form that the contracts take. */
-export function storeOf(engine: Engine): OpenStore & OpenScanner {
-  return { store: engine.records, close: () => engine.close() };
+export function storeOf(engine: Engine): OpenCredentials & OpenScanner {
+  return { store: engine.records, credentials: engine.credentials, close: () => engine.close() };
 }
 
 /** Opens a database and migrates its schema. */
-export async function openStore(address: DatabaseAddress): Promise<OpenStore & OpenScanner> {
+export async function openStore(address: DatabaseAddress): Promise<OpenCredentials & OpenScanner> {
   return storeOf(await openEngine(address, 'auto', { version: 'test', clock: systemClock }));
 }

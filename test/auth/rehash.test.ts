@@ -1,0 +1,155 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test';
+import bcrypt from 'bcryptjs';
+import { type Credential, openRehash } from '../../src/auth/sign_in/credentials.ts';
+import { NIL_UUID, type Uuid } from '../../src/domain/id.ts';
+import type { PasswordCost } from '../../src/domain/password.ts';
+import { passwordProfileInfo } from '../../src/domain/resources.ts';
+import { systemClock } from '../../src/platform/clock.ts';
+import { type OpenDatabase, openDatabase } from '../../src/service/open_database.ts';
+import { openChecker } from '../../src/workers/checker.ts';
+import { openHasher } from '../../src/workers/hasher.ts';
+import { freshDatabase, type TestDatabase } from '../support/database.ts';
+import { verifyCleanRecords } from '../support/record_verification.ts';
+import { createFixture, type Fixture, insertRecord } from '../support/service.ts';
+
+/** Hashes that are made again after a right password, with the store and the workers of the service. */
+
+/** Takes no time, and is far too weak. */
+const COST: PasswordCost = { memoryKib: 64, passes: 1 };
+const PASSWORD = 'Marked\ufb03 horse battery';
+
+const checker = openChecker();
+const hasher = openHasher(COST);
+let database: TestDatabase;
+let db: OpenDatabase;
+let ids: Fixture;
+
+beforeAll(async () => {
+  database = await freshDatabase();
+  db = await openDatabase(database.settings(), systemClock);
+  ids = await createFixture(db);
+});
+
+afterAll(async () => {
+  await Promise.all([checker.close(), hasher.close()]);
+  await db.engine.close();
+});
+
+const rehashAt = (cost: PasswordCost) =>
+  openRehash({
+    credentials: db.engine.credentials,
+    hashPassword: hasher.hash,
+    cost,
+    clock: systemClock,
+  });
+
+async function createCredential(members: { password_hash: string; password_normalised?: boolean }) {
+  const id = systemClock.mintId();
+  const key = [ids.realm, ids.user, id] as const;
+  const username = `rehash-${id}`;
+  await insertRecord(db, passwordProfileInfo, key, {
+    ...{ username, password_profile_id: ids.passwordProfile },
+    ...members,
+  });
+  return { id, key, username };
+}
+
+async function credentialOf(id: Uuid): Promise<Credential & { readonly hash: string }> {
+  const found = await db.engine.credentials.get(ids.realm, ids.user, id);
+  if (found?.hash === undefined) throw new Error('no hash');
+  return { ...found, hash: found.hash };
+}
+
+async function rehashedObjects(): Promise<readonly unknown[]> {
+  const entries = await db.engine.log.entries(NIL_UUID, 0, 1_000);
+  return entries.filter(({ columns }) => columns.action === 'password.rehashed');
+}
+
+test('an imported hash is made again after a right password, with one log entry and no other change', async () => {
+  const { id, key } = await createCredential({ password_hash: bcrypt.hashSync(PASSWORD, 4) });
+  const credential = await credentialOf(id);
+  const before = await db.engine.records.get(passwordProfileInfo, key);
+  const changes = await db.engine.records.changes(ids.realm, 0, 1_000);
+  const check = await checker.check({ ...credential, password: PASSWORD });
+  expect(check.isRight).toBe(true);
+  expect(await rehashAt(COST)({ credential, password: PASSWORD, check })).toBe(true);
+  const made = await credentialOf(id);
+  expect(made).toEqual({ ...credential, hash: made.hash, isNormalised: true });
+  expect(made.hash).toStartWith('$argon2id$v=19$m=64,t=1,p=1$');
+  expect((await checker.check({ ...made, password: PASSWORD.normalize('NFKC') })).isRight).toBe(true);
+  expect((await checker.check({ ...made, password: `${PASSWORD}x` })).isRight).toBe(false);
+  expect(await db.engine.records.get(passwordProfileInfo, key)).toEqual(before);
+  expect(await db.engine.records.changes(ids.realm, 0, 1_000)).toEqual(changes);
+  expect(await rehashedObjects()).toMatchObject([
+    { columns: { object: id, realm_id: ids.realm, user_id: ids.user, actor: 'authrealm', detail: '{}' } },
+  ]);
+  // The hash is strong enough now.
+  expect(await rehashAt(COST)({ credential: made, password: PASSWORD, check })).toBe(false);
+  expect(await credentialOf(id)).toEqual(made);
+  const known = await verifyCleanRecords(database);
+  expect(known.covered).toBeGreaterThan(0);
+});
+
+test('a hash that was made here is made again where the settings are stronger now, and not after a wrong password', async () => {
+  const made = await hasher.hash(PASSWORD);
+  const { id } = await createCredential({ password_hash: made.hash, password_normalised: true });
+  const credential = await credentialOf(id);
+  const stronger = { memoryKib: 128, passes: 1 };
+  const wrong = await checker.check({ ...credential, password: 'Marked horse battery' });
+  expect(await rehashAt(stronger)({ credential, password: 'Marked horse battery', check: wrong })).toBe(
+    false,
+  );
+  const check = await checker.check({ ...credential, password: PASSWORD });
+  expect(await rehashAt(COST)({ credential, password: PASSWORD, check })).toBe(false);
+  expect(await credentialOf(id)).toEqual(credential);
+  expect(await rehashAt(stronger)({ credential, password: PASSWORD, check })).toBe(true);
+  expect((await credentialOf(id)).hash).not.toBe(credential.hash);
+});
+
+test('a bcrypt hash stays where the password is right only when it is cut', async () => {
+  const long = 'x'.repeat(73);
+  const { id } = await createCredential({ password_hash: bcrypt.hashSync(long, 4) });
+  const credential = await credentialOf(id);
+  for (const password of [long, `${'x'.repeat(72)}typo`]) {
+    const check = await checker.check({ ...credential, password });
+    expect(check).toEqual({ isRight: true, isCut: true });
+    expect(await rehashAt(COST)({ credential, password, check })).toBe(false);
+  }
+  expect(await credentialOf(id)).toEqual(credential);
+});
+
+test('a hash that another program wrote counts as none, and one of release 0.1.0 without a MAC does not', async () => {
+  const password_hash = bcrypt.hashSync(PASSWORD, 4);
+  const [edited, older] = [
+    await createCredential({ password_hash }),
+    await createCredential({ password_hash }),
+  ];
+  const other = bcrypt.hashSync('another password', 4);
+  await database.tamper(
+    `update password_profile_info set password_hash = '${other}' where id = ?`,
+    edited.id,
+  );
+  await database.tamper('update password_profile_info set password_hash_mac = null where id = ?', older.id);
+  for (const find of [
+    ({ id }: typeof edited) => db.engine.credentials.get(ids.realm, ids.user, id),
+    ({ username }: typeof edited) =>
+      db.engine.credentials.find(ids.realm, ids.passwordProfile, username.toLowerCase()),
+  ]) {
+    expect((await find(edited))?.hash).toBeUndefined();
+    expect((await find(older))?.hash).toBe(password_hash);
+  }
+  // A MAC belongs to the row: that of another link, or of another user, is none.
+  await database.tamper(
+    `update password_profile_info set password_hash_mac = (select password_hash_mac from password_profile_info
+       where id = '${ids.passwordLink}'), password_hash = (select password_hash from password_profile_info
+       where id = '${ids.passwordLink}') where id = ?`,
+    edited.id,
+  );
+  expect((await db.engine.credentials.get(ids.realm, ids.user, edited.id))?.hash).toBeUndefined();
+});
+
+test('no file of the database contains a password that was hashed again', async () => {
+  expect((await rehashedObjects()).length).toBe(2);
+  const forms = [PASSWORD, PASSWORD.normalize('NFKC'), 'horse battery', 'another password'];
+  expect(await database.findPlaintext([...forms, ids.username])).toEqual([ids.username]);
+});
