@@ -331,6 +331,8 @@ export const LIMITS = Object.freeze({
   passwordCharactersMin: 8,
   /** Password in UTF-8, before and after NFKC. A longer one is answered 400. */
   passwordBytesMax: 1_024,
+  /** Time after a password was checked for which its account token is renewed; then 401, and the user signs in again. */
+  accountSignInSecondsMax: 2_592_000,
   /** Interval at which change streams read the feed. */
   feedPollMs: 500,
   /** Interval at which the token of a change stream is checked again. */

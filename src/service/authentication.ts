@@ -9,6 +9,7 @@ import { CONSOLE_LINK_ISSUER, openConsoleSessions } from '../auth/sessions/sessi
 import { openAuthCache } from '../auth/tokens/auth_cache.ts';
 import { type ConfiguredIssuer, openExternalTokens, openIssuers } from '../auth/tokens/external_tokens.ts';
 import { openIntrospectionAndRevocation } from '../auth/tokens/introspection.ts';
+import { openOwnJwts } from '../auth/tokens/own_jwts.ts';
 import { openTokens } from '../auth/tokens/token.ts';
 import { readSettingFile, type Settings } from '../config/parse.ts';
 import { Refusal } from '../domain/fault.ts';
@@ -58,19 +59,20 @@ export function openAuthentication(deps: AuthenticationDeps, baseUrl: string, lo
   const note = (name: string, outcome: string) => log.write({ event: 'issuer_keys', issuer: name, outcome });
   const configured = openIssuers({ issuers, fetchDocument, clock, note });
   const external = openExternalTokens(configured, { keyring, clock });
+  const jwts = openOwnJwts(keyring, clock);
   const logForged = openForgedAccessLog(log);
   const access = openAuthCache(engine.access, clock, (state) => {
     const { keyIds, signingKeys } = state;
     logForged(state);
     keyring.activateNewest(keyIds);
-    tokens.loadSigningKeys(signingKeys);
+    jwts.loadSigningKeys(signingKeys);
   });
   const providers = settings.noConsole
     ? new Map()
     : openProviders(deps, configured.values(), { fetchDocument, baseUrl, log, clock });
   const sessions = new Set(settings.noConsole ? [] : [CONSOLE_LINK_ISSUER, ...providers.keys()]);
   const signing = { issuer: baseUrl, lifetimeSeconds: settings.tokenLifetime, external, sessions };
-  const tokens = openTokens(access, keyring, signing, clock);
+  const tokens = openTokens(access, jwts, signing, clock);
   const tokenDeps = { tokens, store: engine.access, clock };
   return {
     ...{

@@ -4,6 +4,7 @@ import { createClient, rotateSecret } from '../../src/auth/clients/clients.ts';
 import type { Keyring } from '../../src/auth/keys/keyring.ts';
 import { rotateSigningKey, withdrawSigningKey } from '../../src/auth/keys/signing.ts';
 import { openAuthCache } from '../../src/auth/tokens/auth_cache.ts';
+import { openOwnJwts } from '../../src/auth/tokens/own_jwts.ts';
 import { openTokens } from '../../src/auth/tokens/token.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { type Service, startService } from '../support/service.ts';
@@ -130,17 +131,14 @@ test('signing keys are decrypted in advance, other keys are not, and unused ones
     },
   };
   const issuer = settings.baseUrl ?? service.url;
-  const tokens = openTokens(
-    openAuthCache(engine.access, clock),
-    observedKeyring,
-    { issuer, lifetimeSeconds: 60 },
-    clock,
-  );
+  const jwts = openOwnJwts(observedKeyring, clock);
+  const cache = openAuthCache(engine.access, clock);
+  const tokens = openTokens(cache, jwts, { issuer, lifetimeSeconds: 60 }, clock);
   const usable = keys
     .filter(({ kid }) => kid !== withdrawn && kid !== withoutPrivateKey)
     .map(({ kid }) => kid);
   // A withdrawn key is not decrypted even if its private key still exists.
-  tokens.loadSigningKeys([
+  jwts.loadSigningKeys([
     ...keys,
     ...keys.slice(0, 1).map((key) => ({ ...key, kid: 'late', withdrawnAt: 1 })),
   ]);
@@ -151,7 +149,7 @@ test('signing keys are decrypted in advance, other keys are not, and unused ones
   await tokens.mint(client, client.scopes);
   expect(opened).toEqual(usable);
   // A key that is no longer loaded is dropped, so it is decrypted again.
-  tokens.loadSigningKeys([]);
+  jwts.loadSigningKeys([]);
   await tokens.mint(client, client.scopes);
   expect(opened).toEqual([...usable, ...usable]);
 });

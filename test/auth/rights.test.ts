@@ -4,6 +4,7 @@ import { changeClient } from '../../src/auth/clients/clients.ts';
 import { rotateSigningKey, withdrawSigningKey } from '../../src/auth/keys/signing.ts';
 import type { AuthState } from '../../src/auth/port.ts';
 import { type AuthView, openAuthCache } from '../../src/auth/tokens/auth_cache.ts';
+import { openOwnJwts } from '../../src/auth/tokens/own_jwts.ts';
 import { openTokens } from '../../src/auth/tokens/token.ts';
 import { Fault } from '../../src/domain/fault.ts';
 import type { Uuid } from '../../src/domain/id.ts';
@@ -274,7 +275,12 @@ describe('verified tokens', () => {
       return { ...view, keys: { ...view.keys, accepted } };
     };
     const settings = { issuer: service.url, lifetimeSeconds: 3600 };
-    const tokens = openTokens({ fresh, recent: fresh }, keyring, settings, service.clock);
+    const tokens = openTokens(
+      { fresh, recent: fresh },
+      openOwnJwts(keyring, service.clock),
+      settings,
+      service.clock,
+    );
     return async (token: string) => {
       lookups = 0;
       return { opens: (await tokens.verify(token)) !== undefined, isChecked: lookups > 0 };

@@ -1,6 +1,5 @@
-import { decodeJwt, decodeProtectedHeader, type JWTPayload, jwtVerify, SignJWT } from 'jose';
+import { decodeJwt, type JWTPayload } from 'jose';
 import type { MaybePromise } from '../../directory/store.ts';
-import { Fault } from '../../domain/fault.ts';
 import { type Clock, parseUuid, type Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import {
@@ -12,29 +11,25 @@ import {
   SCOPES,
   type Scopes,
 } from '../../domain/principal.ts';
-import { type LoadKey, openImportedKeys } from '../keys/imported_keys.ts';
-import type { Keyring } from '../keys/keyring.ts';
-import { ALGORITHM, importPrivateKey, importPublicKey } from '../keys/signing.ts';
-import type { Client, SigningKey } from '../port.ts';
+import type { Client } from '../port.ts';
 import type { AuthCache, AuthView } from './auth_cache.ts';
 import type { ExternalTokens } from './external_tokens.ts';
+import type { JwtKind, OwnJwts } from './own_jwts.ts';
 import {
   type IssuedClaims,
   openVerifiedTokenCache,
   principalOf,
-  REFUSED_HEADERS,
   type VerificationOutcome,
   type VerifiedToken,
 } from './verified_tokens.ts';
 
 /** Claims and `typ` of RFC 9068. */
-const TYPE = 'at+jwt';
-
-/**
- * Three segments, the last an Ed25519 signature in canonical base64url: decoders ignore the unused bits of
- * the last character, and one token would have several spellings.
- */
-const COMPACT = /^[\w-]+\.[\w-]+\.[\w-]{85}[AQgw]$/;
+const accessTokenOf = (issuer: string): JwtKind => ({
+  type: 'at+jwt',
+  issuer,
+  audience: issuer,
+  requiredClaims: ['sub', 'client_id', 'exp', 'iat', 'jti', 'scope'],
+});
 
 export interface MintedToken {
   readonly token: string;
@@ -76,11 +71,6 @@ export interface Tokens {
   verify(token: string): MaybePromise<Principal | 'unchecked' | undefined>;
   /** The claims of a token that we issued and that `verify` accepts. Rejects as `verify` does. */
   inspect(token: string): Promise<IssuedToken | undefined>;
-  /**
-   * Loads the private keys in use ahead, so that this process can sign after the master key was changed.
-   * Drops all other keys from memory.
-   */
-  loadSigningKeys(keys: readonly SigningKey[]): void;
 }
 
 export interface TokenSettings {
@@ -95,85 +85,48 @@ export interface TokenSettings {
   readonly external?: ExternalTokens;
 }
 
-export function openTokens(
-  cache: AuthCache,
-  keyring: Keyring,
-  settings: TokenSettings,
-  clock: Clock,
-): Tokens {
-  const privateKeys = openImportedKeys((key) => importPrivateKey(key, keyring));
-  const publicKeys = openImportedKeys(importPublicKey);
-  return {
-    mint: openMint(cache, privateKeys.get, settings, clock),
-    ...openVerify(cache, publicKeys.get, settings, clock),
-    loadSigningKeys(keys) {
-      const inUse = keys.filter(({ withdrawnAt }) => withdrawnAt === undefined);
-      const usable = inUse.filter(({ privateSealed }) => privateSealed.length > 0);
-      publicKeys.retainOnly(inUse);
-      privateKeys.retainOnly(usable);
-      // A key that does not decrypt is reported when it is used.
-      for (const key of usable) privateKeys.get(key).catch(() => undefined);
-    },
-  };
+export function openTokens(cache: AuthCache, jwts: OwnJwts, settings: TokenSettings, clock: Clock): Tokens {
+  return { mint: openMint(cache, jwts, settings, clock), ...openVerify(cache, jwts, settings, clock) };
 }
 
 function openMint(
   cache: AuthCache,
-  privateKeys: LoadKey,
+  jwts: OwnJwts,
   { issuer, lifetimeSeconds: defaultLifetime }: TokenSettings,
   clock: Clock,
 ): Tokens['mint'] {
+  const kind = accessTokenOf(issuer);
   return async (holder, scopes, session) => {
     const { keys } = await cache.fresh();
-    if (!keys.signer) throw new Fault('unavailable', [], new Error('no signing key'));
     const jti = clock.mintId();
     const lifetimeSeconds = session?.lifetimeSeconds ?? defaultLifetime;
     const issuedAt = Math.floor(clock.now() / 1000);
     const expires = issuedAt + lifetimeSeconds;
-    const token = await new SignJWT({
+    const claims = {
       client_id: holder.clientId,
       scope: [...scopes].join(' '),
       ...realmsClaim(holder.realms),
       ...(session ? { sid: session.sessionId } : {}),
-    })
-      .setProtectedHeader({ alg: ALGORITHM, typ: TYPE, kid: keys.signer.kid })
-      .setIssuer(issuer)
-      .setAudience(issuer)
-      .setSubject(holder.clientId)
-      .setIssuedAt(issuedAt)
-      .setNotBefore(issuedAt)
-      .setExpirationTime(expires)
-      .setJti(jti)
-      .sign(await privateKeys(keys.signer));
-    return { token, expiresIn: lifetimeSeconds, expires, jti };
+      ...{ iss: issuer, aud: issuer, sub: holder.clientId },
+      ...{ iat: issuedAt, nbf: issuedAt, exp: expires, jti },
+    };
+    return { token: await jwts.sign(kind, claims, keys), expiresIn: lifetimeSeconds, expires, jti };
   };
 }
 
 function openVerify(
   cache: AuthCache,
-  publicKeys: LoadKey,
+  jwts: OwnJwts,
   { issuer, external, sessions = NO_SESSIONS }: TokenSettings,
   clock: Clock,
 ): Pick<Tokens, 'verifyCached' | 'verify' | 'inspect'> {
   const cached = openVerifiedTokenCache();
 
-  async function checkOwn(token: string, view: AuthView): Promise<VerifiedToken | undefined> {
-    const key = claimedKey(token, view);
-    if (!key) return undefined;
-    try {
-      const { payload } = await jwtVerify(token, await publicKeys(key), {
-        issuer,
-        audience: issuer,
-        algorithms: [ALGORITHM],
-        typ: TYPE,
-        clockTolerance: LIMITS.clockLeewayMs / 1000,
-        currentDate: new Date(clock.now()),
-        requiredClaims: ['sub', 'client_id', 'exp', 'iat', 'jti', 'scope'],
-      });
-      return readClaims(payload, key.kid, { issuer, sessions });
-    } catch {
-      return undefined;
-    }
+  const kind = accessTokenOf(issuer);
+
+  async function checkOwn(token: string, { keys }: AuthView): Promise<VerifiedToken | undefined> {
+    const verified = await jwts.verify(kind, token, keys);
+    return verified && readClaims(verified.payload, verified.kid, { issuer, sessions });
   }
 
   /** The issuer is compared first: the keys of one issuer never verify a token of another. */
@@ -245,19 +198,6 @@ function claimedIssuer(token: string, now: number): string | undefined {
     const { iss, exp } = decodeJwt(token);
     const isInTime = now < Number(exp) * 1000 + LIMITS.clockLeewayMs;
     return typeof iss === 'string' && isInTime ? iss : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-/** The key named by a token. Cheap checks come first, before a signature is verified. */
-function claimedKey(token: string, view: AuthView): SigningKey | undefined {
-  if (!COMPACT.test(token)) return undefined;
-  try {
-    const header = decodeProtectedHeader(token);
-    if (header.alg !== ALGORITHM || header.typ !== TYPE || typeof header.kid !== 'string') return undefined;
-    if (REFUSED_HEADERS.some((name) => name in header)) return undefined;
-    return view.keys.accepted.get(header.kid);
   } catch {
     return undefined;
   }

@@ -1,0 +1,99 @@
+import { z } from 'zod';
+import type { Clock, Uuid } from '../../domain/id.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import { identifier } from '../../domain/rule.ts';
+import type { AuthCache } from '../tokens/auth_cache.ts';
+import type { JwtKind, OwnJwts } from '../tokens/own_jwts.ts';
+
+/** Who signed in, by which password and when: what a renewal keeps. */
+export interface AccountSignIn {
+  readonly realmId: Uuid;
+  readonly userId: Uuid;
+  readonly infoId: Uuid;
+  /** The version of the password: a token of an earlier one is refused. */
+  readonly credentialVersion: string;
+  /** When the password was checked, in seconds since the epoch. */
+  readonly authTime: number;
+}
+
+export interface MintedAccountToken {
+  readonly token: string;
+  /** Milliseconds since the epoch. */
+  readonly expiresAt: number;
+}
+
+/**
+ * Tokens of account members (docs/wire.md#account-tokens): JWTs by the signing keys of the service, which everybody can verify with
+ * its key set, and nobody can use as an access token.
+ */
+export interface AccountTokens {
+  /** Rejects with Fault `unavailable` if no key can sign. */
+  mint(signIn: AccountSignIn, lifetimeSeconds: number): Promise<MintedAccountToken>;
+  /** Undefined for an invalid or expired token, and for one whose sign-in is too old. Looks up no record. */
+  verify(token: string): Promise<AccountSignIn | undefined>;
+}
+
+interface AccountTokenSettings {
+  /** The base URL. */
+  readonly issuer: string;
+  /** The ID of the installation, which stands for that of a store. */
+  readonly installation: string;
+}
+
+/** The path of the members that the tokens are for, below the base URL. */
+const AUDIENCE_PATH = '/v2/account-members';
+
+const id = () => identifier('a record').transform((text) => text as Uuid);
+
+const CLAIMS = z.object({
+  sub: id(),
+  realm_id: id(),
+  pid: id(),
+  cv: z.string(),
+  auth_time: z.int(),
+});
+
+export function openAccountTokens(
+  cache: Pick<AuthCache, 'fresh'>,
+  jwts: Pick<OwnJwts, 'sign' | 'verify'>,
+  { issuer, installation }: AccountTokenSettings,
+  { now, mintId }: Pick<Clock, 'now' | 'mintId'>,
+): AccountTokens {
+  const kind: JwtKind = {
+    type: 'account-member+jwt',
+    issuer,
+    audience: issuer + AUDIENCE_PATH,
+    requiredClaims: ['sub', 'exp', 'iat', 'jti'],
+  };
+  const seconds = () => Math.floor(now() / 1000);
+  return {
+    async mint({ realmId, userId, infoId, credentialVersion, authTime }, lifetimeSeconds) {
+      const { keys } = await cache.fresh();
+      const issuedAt = seconds();
+      const exp = issuedAt + lifetimeSeconds;
+      const claims = {
+        ...{ iss: issuer, aud: kind.audience, sub: userId },
+        // The one account of a member is the member (docs/wire.md#account-tokens).
+        ...{ scope: userId, realm_id: realmId, store_id: installation },
+        ...{ ancestors: '', account_member_self_management: 'disabled' },
+        ...{ iat: issuedAt, exp, jti: mintId(), auth_time: authTime, amr: ['pwd'] },
+        ...{ pid: infoId, cv: credentialVersion },
+      };
+      return { token: await jwts.sign(kind, claims, keys), expiresAt: exp * 1000 };
+    },
+    async verify(token) {
+      const { keys } = await cache.fresh();
+      const verified = await jwts.verify(kind, token, keys);
+      const claims = verified && CLAIMS.safeParse(verified.payload).data;
+      if (!claims || seconds() - claims.auth_time > LIMITS.accountSignInSecondsMax) return undefined;
+      const {
+        sub: userId,
+        realm_id: realmId,
+        pid: infoId,
+        cv: credentialVersion,
+        auth_time: authTime,
+      } = claims;
+      return { realmId, userId, infoId, credentialVersion, authTime };
+    },
+  };
+}
