@@ -1,3 +1,4 @@
+import type { AccountSettings } from '../domain/account_settings.ts';
 import type { Clock, Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { AnyRecord, RecordOf } from '../domain/resource.ts';
@@ -16,6 +17,8 @@ export interface SettingsRealms {
   readonly merchants: Uuid;
   /** Changes the prefix of the realm of merchants; returns the realm. Rejects with Fault `not_found`. */
   setPrefix(prefix: string, by: WriteContext): Promise<AnyRecord>;
+  /** Replaces the settings of account members that are stored with their realm; returns the realm. Rejects with Fault `not_found`. */
+  setAccountSettings(accountRealm: Uuid, settings: AccountSettings, by: WriteContext): Promise<AnyRecord>;
 }
 
 interface SettingsRealmRules {
@@ -65,6 +68,15 @@ export function openSettingsRealms(
     return found?.length === 1 ? found[0] : undefined;
   }
 
+  async function patchRealm(id: Uuid, members: object, by: WriteContext): Promise<AnyRecord> {
+    const write = draftPatch(realm, [id], { ...members }, stampOf(by, clock));
+    const placed = { write, item: undefined, at: 'data' };
+    const request = { resource: realm, key: [id] as const, writes: [placed] };
+    const [changed] = (await directory.commit([request])) ?? [];
+    if (!changed) throw new Error('a patch returned no record');
+    return changed;
+  }
+
   return {
     merchants,
     async find(origin) {
@@ -72,13 +84,7 @@ export function openSettingsRealms(
       if (accountRealm !== undefined) return store.get(realm, [accountRealm]);
       return (await store.get(realm, [presetId(installation, origin)])) ?? onlyAccountRealm();
     },
-    async setPrefix(prefix, by) {
-      const write = draftPatch(realm, [merchants], { prefix }, stampOf(by, clock));
-      const placed = { write, item: undefined, at: 'data' };
-      const request = { resource: realm, key: [merchants] as const, writes: [placed] };
-      const [changed] = (await directory.commit([request])) ?? [];
-      if (!changed) throw new Error('a patch returned no record');
-      return changed;
-    },
+    setPrefix: (prefix, by) => patchRealm(merchants, { prefix }, by),
+    setAccountSettings: (id, settings, by) => patchRealm(id, { account_settings: settings }, by),
   };
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { accountSettings } from './account_settings.ts';
 import type { Filterable } from './filter/filter.ts';
 import { mappingPrefix } from './mapping_prefix.ts';
 import { password } from './password.ts';
@@ -54,6 +55,10 @@ export const realm = resource({
     // Of the login addresses of merchants. Clients write up to 28 characters (docs/wire.md#settings).
     prefix: annotate(mappingPrefix().optional(), {
       shownIn: 'merchant-realm-mappings',
+      writableBy: 'none',
+    }),
+    account_settings: annotate(accountSettings().optional(), {
+      shownIn: 'account_authentication_settings',
       writableBy: 'none',
     }),
   },

@@ -34,7 +34,7 @@ const put = (data: object | string, path = `${MAPPINGS}/${merchants}`) =>
 const selfOf = (id: Uuid) => ({ self: `${service.url}/v2/authentication-realms/${id}` });
 
 describe('settings', () => {
-  test('the settings of account members name their realm, with the defaults of the later sign-in', async () => {
+  test('the settings of account members name their realm, with their defaults', async () => {
     expect(await read(ACCOUNT)).toEqual([
       200,
       {
@@ -98,19 +98,14 @@ describe('settings', () => {
     expect((await service.get(`/v2/stores/${accounts}`, token)).status).toBe(404);
   });
 
-  test('a PUT of the account settings is 405, and so is what signs in', async () => {
-    const data = { type: 'account_authentication_settings', enable_self_signup: true };
-    expect((await service.put(ACCOUNT, token, { data })).status).toBe(405);
-    const signIn = { data: { type: 'account_management_authentication_token' } };
-    expect((await service.post('/v2/account-members/tokens', token, signIn)).status).toBe(405);
-  });
-
   test('a client of other realms gets 404 for each realm that settings name', async () => {
     const other = await service.token('settings:read settings:write', new Set([buyers]));
     for (const path of [ACCOUNT, MAPPINGS, `${MAPPINGS}/${merchants}`])
       expect([path, (await service.get(path, other)).status]).toEqual([path, 404]);
     const data = { type: MAPPING, prefix: 'shop' };
     expect((await service.put(`${MAPPINGS}/${merchants}`, other, { data })).status).toBe(404);
+    const account = { type: 'account_authentication_settings' };
+    expect((await service.put(ACCOUNT, other, { data: account })).status).toBe(404);
     for (const path of [CUSTOMER, '/v2/settings', '/v2/stores'])
       expect([path, (await service.get(path, other)).status]).toEqual([path, 200]);
   });

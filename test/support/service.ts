@@ -1,5 +1,6 @@
 import { createClient } from '../../src/auth/clients/clients.ts';
 import { type Flags, readSettings, type Settings } from '../../src/config/parse.ts';
+import { accountSettings } from '../../src/domain/account_settings.ts';
 import { changeOf } from '../../src/domain/change.ts';
 import type { Clock, Uuid } from '../../src/domain/id.ts';
 import { parseScopes, type Realms } from '../../src/domain/principal.ts';
@@ -214,6 +215,7 @@ function textsIn(value: unknown): string[] {
 const ALLOWED_NAMES: ReadonlySet<string> = new Set([
   ...['data', 'id', 'type', 'relationships', 'included', 'requests', 'method', 'path', 'body', 'if_match'],
   ...['scopes', 'realms', 'overlap_seconds', 'realm_id', 'user_id'],
+  ...['enable_self_signup', 'account_member_self_management', ...Object.keys(accountSettings().shape)],
   ...RESOURCES.flatMap(({ members, inputs = {} }) => [...Object.keys(members), ...Object.keys(inputs)]),
 ]);
 

@@ -1,6 +1,7 @@
 import { RESOURCES } from '../../domain/resources.ts';
 import type { Operation } from '../pipeline/operation.ts';
 import { ACCOUNT_MEMBER_OPERATIONS, type AccountMemberDeps } from './account_members.ts';
+import { ACCOUNT_SETTINGS_OPERATIONS } from './account_settings.ts';
 import type { AdminApiDeps } from './admin/operation.ts';
 import { ADMIN_OPERATIONS } from './admin/operations.ts';
 import { WRITE_BATCH } from './batch.ts';
@@ -27,6 +28,7 @@ export interface ApiDeps
 export const OPERATIONS: readonly Operation<ApiDeps>[] = [
   ...RESOURCES.flatMap(operationsOf),
   WRITE_BATCH,
+  ...ACCOUNT_SETTINGS_OPERATIONS,
   ...SETTINGS_OPERATIONS,
   ...MAPPING_OPERATIONS,
   ...ACCOUNT_MEMBER_OPERATIONS,

@@ -25,10 +25,10 @@ export interface SettingsDeps extends RecordDeps {
 export const SETTINGS_SCOPE = 'settings';
 export const SETTINGS_TAG = 'settings';
 
-type SettingsContext = Pick<SettingsDeps, 'baseUrl' | 'installation' | 'pageLength'>;
+export type SettingsContext = Pick<SettingsDeps, 'baseUrl' | 'installation' | 'pageLength'>;
 
 /** A read of settings, described once. */
-interface SettingsDescription {
+export interface SettingsDescription {
   readonly name: string;
   readonly path: string;
   readonly summary: string;
@@ -38,7 +38,7 @@ interface SettingsDescription {
   readonly content: RealmSettings | OwnSettings;
 }
 
-interface RealmSettings {
+export interface RealmSettings {
   /** The realm that the settings name, which the caller must be permitted to access (404). */
   readonly origin: PresetOrigin;
   readonly body: (place: SettingsContext, named: AnyRecord) => object;
@@ -52,7 +52,7 @@ interface OwnSettings {
 
 const NOT_FOUND = faultReply('not_found');
 
-function settingsOperation(described: SettingsDescription): Operation<SettingsDeps> {
+export function settingsOperation(described: SettingsDescription): Operation<SettingsDeps> {
   const { name, path, summary, schema, installationParameter: parameter, content } = described;
   return {
     name,
@@ -119,50 +119,7 @@ function installationId() {
   return idSchema.meta({ param: { description: 'The ID of the installation.', example: INSTALLATION } });
 }
 
-/** The settings of account members. Those of the later sign-in have their defaults. */
-const accountSettings = z.strictObject({
-  enable_self_signup: z.boolean().default(false),
-  auto_create_account_for_account_members: z.boolean().default(true),
-  account_member_self_management: z.enum(['disabled', 'update_only']).default('disabled'),
-  account_management_authentication_token_timeout_secs: z.int().min(60).max(86_400).default(86_400),
-});
-
-const DEFAULT_ACCOUNT_SETTINGS = accountSettings.parse({});
-
-const ACCOUNT_TYPE = 'account_authentication_settings';
 const CUSTOMER_TYPE = 'customer-authentication-settings';
-
-const ACCOUNT_SETTINGS: SettingsDescription = {
-  name: 'get-account-authentication-settings',
-  path: '/v2/settings/account-authentication',
-  summary: 'Get the settings of account members, and their realm.',
-  schema: () =>
-    z
-      .strictObject({
-        data: z.strictObject({
-          id: idSchema,
-          type: z.literal(ACCOUNT_TYPE),
-          ...accountSettings.shape,
-          relationships: z.strictObject({ authentication_realm: relationship('authentication_realm') }),
-          meta: z.strictObject({ client_id: z.literal('account-management') }),
-        }),
-        links: z.strictObject({ self: link }),
-      })
-      .meta({ id: ACCOUNT_TYPE }),
-  content: {
-    origin: ACCOUNT_TYPE,
-    body: (place, named) => ({
-      data: {
-        id: place.installation,
-        type: ACCOUNT_TYPE,
-        ...DEFAULT_ACCOUNT_SETTINGS,
-        relationships: { authentication_realm: { data: realmLink(place, named, 'authentication_realm') } },
-        meta: { client_id: 'account-management' },
-      },
-      links: { self: `${place.baseUrl}/v2/settings/account-authentication` },
-    }),
-  },
-};
 
 const CUSTOMER_SETTINGS: SettingsDescription = {
   name: 'get-customer-authentication-settings',
@@ -204,12 +161,12 @@ const CUSTOMER_SETTINGS: SettingsDescription = {
 };
 
 /** A relationship with a realm. The two settings spell its type differently (docs/wire.md#settings). */
-function relationship(type: string, more: z.ZodRawShape = {}) {
+export function relationship(type: string, more: z.ZodRawShape = {}) {
   const data = { id: idSchema, type: z.literal(type), links: z.strictObject({ self: link }), ...more };
   return z.strictObject({ data: z.strictObject(data) });
 }
 
-function realmLink({ baseUrl }: SettingsContext, { id }: AnyRecord, type: string) {
+export function realmLink({ baseUrl }: SettingsContext, { id }: AnyRecord, type: string) {
   return { id, type, links: { self: selfLinks(realm, baseUrl)([id]) } };
 }
 
@@ -274,7 +231,6 @@ const STORE: SettingsDescription = {
 
 /** What clients read before anything else: which realm is for whom, and the ID of the store. */
 export const SETTINGS_OPERATIONS: readonly Operation<SettingsDeps>[] = [
-  ACCOUNT_SETTINGS,
   CUSTOMER_SETTINGS,
   GENERAL_SETTINGS,
   LIST_STORES,

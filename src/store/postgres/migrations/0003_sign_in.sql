@@ -21,3 +21,7 @@ create table sign_in_budget (
 );
 
 create index sign_in_budget_full on sign_in_budget (full_at);
+
+-- The settings of account members, as JSON. A release before this one leaves them as they are.
+
+alter table realm add column account_settings text collate "C";

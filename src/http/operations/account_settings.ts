@@ -1,0 +1,154 @@
+import { z } from 'zod';
+import { accountSettings, accountSettingsOf } from '../../domain/account_settings.ts';
+import { Fault, type FieldError } from '../../domain/fault.ts';
+import type { JsonObject } from '../../domain/json_object.ts';
+import type { AnyRecord } from '../../domain/resource.ts';
+import { violatedRule } from '../../domain/rule.ts';
+import { INSTALLATION } from '../openapi/examples.ts';
+import { HEADERS, jsonContent } from '../openapi/responses.ts';
+import { idSchema, lazyComponent, link } from '../openapi/schemas.ts';
+import { authenticate } from '../pipeline/bearer.ts';
+import { dataOf, readBody } from '../pipeline/body.ts';
+import type { Call, Stage } from '../pipeline/call.ts';
+import type { Operation } from '../pipeline/operation.ts';
+import { permit, shedLoad } from '../pipeline/pipeline.ts';
+import { faultReply } from '../server/reply.ts';
+import { captureAddress, requestContext } from './record_writes.ts';
+import {
+  accessibleRealm,
+  EXAMPLE_REALM,
+  realmLink,
+  relationship,
+  SETTINGS_SCOPE,
+  SETTINGS_TAG,
+  type SettingsContext,
+  type SettingsDeps,
+  settingsOperation,
+  settingsReply,
+} from './settings.ts';
+
+const TYPE = 'account_authentication_settings';
+const PATH = '/v2/settings/account-authentication';
+const NOT_FOUND = faultReply('not_found');
+
+/** Settings of what this service does not offer. A request may name them with these values. */
+const FIXED = { enable_self_signup: false, account_member_self_management: 'disabled' } as const;
+const fixedShape = {
+  enable_self_signup: z.boolean(),
+  account_member_self_management: z.enum(['disabled', 'update_only']),
+};
+
+function settingsBody(context: SettingsContext, named: AnyRecord) {
+  return {
+    data: {
+      id: context.installation,
+      type: TYPE,
+      ...FIXED,
+      ...accountSettingsOf(named),
+      relationships: { authentication_realm: { data: realmLink(context, named, 'authentication_realm') } },
+      meta: { client_id: 'account-management' },
+    },
+    links: { self: context.baseUrl + PATH },
+  };
+}
+
+const schema = lazyComponent(() =>
+  z
+    .strictObject({
+      data: z.strictObject({
+        id: idSchema,
+        type: z.literal(TYPE),
+        ...fixedShape,
+        ...accountSettings().shape,
+        relationships: z.strictObject({ authentication_realm: relationship('authentication_realm') }),
+        meta: z.strictObject({ client_id: z.literal('account-management') }),
+      }),
+      links: z.strictObject({ self: link }),
+    })
+    .meta({ id: TYPE }),
+);
+
+const GET_SETTINGS = settingsOperation({
+  name: 'get-account-authentication-settings',
+  path: PATH,
+  summary: 'Get the settings of account members, and their realm.',
+  schema,
+  content: { origin: TYPE, body: settingsBody },
+});
+
+function updateStages(deps: SettingsDeps): readonly Stage[] {
+  const { find, setAccountSettings } = deps.settingsRealms;
+  return [
+    ...shedLoad(deps.store.overloaded.write),
+    authenticate(deps.tokens, deps.limits),
+    permit(`${SETTINGS_SCOPE}:write`),
+    captureAddress,
+    async (call) => {
+      call.record = accessibleRealm(call, await find(TYPE));
+      return call.record ? undefined : NOT_FOUND;
+    },
+    readBody,
+    async (call: Call) => {
+      const named = call.record as AnyRecord;
+      const settings = { ...accountSettingsOf(named), ...changesOf(dataOf(call.body ?? '')) };
+      const changed = await setAccountSettings(named.id, settings, requestContext(call));
+      return settingsReply(settingsBody(deps, changed));
+    },
+  ];
+}
+
+const CHANGES = z.object({ ...accountSettings().shape, ...fixedShape }).partial();
+
+/** The settings that a request changes. Throws Fault `invalid`, or `conflict` if it would switch on what is not offered. */
+function changesOf({ type, ...members }: JsonObject) {
+  const parsed = CHANGES.safeParse(members);
+  const errors: FieldError[] = type === TYPE ? [] : [{ field: 'data.type', rule: `must be ${TYPE}` }];
+  for (const issue of parsed.error?.issues ?? [])
+    errors.push({ field: ['data', ...issue.path].join('.'), rule: violatedRule(issue) });
+  if (errors.length > 0 || !parsed.success) throw new Fault('invalid', errors);
+  const { enable_self_signup, account_member_self_management, ...changes } = parsed.data;
+  const wanted = { enable_self_signup, account_member_self_management };
+  const impossible = (Object.keys(FIXED) as (keyof typeof FIXED)[])
+    .filter((name) => wanted[name] !== undefined && wanted[name] !== FIXED[name])
+    .map((name) => ({
+      field: `data.${name}`,
+      rule: `must be ${FIXED[name]}: this service does not offer it`,
+    }));
+  if (impossible.length > 0) throw new Fault('conflict', impossible);
+  return Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined));
+}
+
+const UPDATE_SETTINGS: Operation<SettingsDeps> = {
+  name: 'update-account-authentication-settings',
+  method: 'PUT',
+  path: PATH,
+  access: { scope: `${SETTINGS_SCOPE}:write` },
+  stages: updateStages,
+  document: ({ baseUrl }) => {
+    const example = settingsBody({ baseUrl, installation: INSTALLATION, pageLength: 25 }, EXAMPLE_REALM);
+    return {
+      summary: 'Change the settings of account members.',
+      tag: SETTINGS_TAG,
+      body: {
+        schema: z
+          .object({ data: z.object({ type: z.literal(TYPE), ...CHANGES.shape }) })
+          .meta({ id: `${TYPE}.update` }),
+        example: { data: { type: TYPE, account_management_authentication_token_timeout_secs: 3_600 } },
+      },
+      success: {
+        status: 200,
+        description: 'The settings.',
+        headers: { 'Cache-Control': HEADERS.cacheControl },
+        content: jsonContent(schema(), example),
+      },
+      headers: ['X-Request-Id'],
+      faults: ['not_found', 'conflict', 'unknown_outcome'],
+    };
+  },
+};
+
+/** The settings of account members (docs/wire.md#settings). */
+export const ACCOUNT_SETTINGS_OPERATIONS: readonly Operation<SettingsDeps>[] = [
+  GET_SETTINGS,
+  UPDATE_SETTINGS,
+];

@@ -1,0 +1,90 @@
+import { afterAll, beforeEach, describe, expect, test } from 'bun:test';
+import { errorsOf, startService } from '../support/service.ts';
+import { createSettingsRealms } from '../support/settings_realms.ts';
+
+/** PUT of the settings of account members: docs/wire.md#settings. */
+
+const PATH = '/v2/settings/account-authentication';
+const TYPE = 'account_authentication_settings';
+const CREATE_ACCOUNTS = 'auto_create_account_for_account_members';
+const LIFETIME = 'account_management_authentication_token_timeout_secs';
+
+const service = await startService();
+afterAll(() => service.stop());
+const { accounts } = await createSettingsRealms(service.db);
+const token = await service.token('settings:read settings:write changes:read realms:read');
+
+interface Settings {
+  readonly data: Readonly<Record<string, unknown>>;
+}
+
+const put = (data: object) => service.put(PATH, token, { data: { type: TYPE, ...data } });
+const read = async () => (await (await service.get(PATH, token)).json()) as Settings;
+
+describe('the settings of account members', () => {
+  beforeEach(async () => {
+    expect((await put({ [CREATE_ACCOUNTS]: true, [LIFETIME]: 86_400 })).status).toBe(200);
+  });
+
+  test('a setting that is written is read, and the other stays', async () => {
+    const before = await read();
+    const changed = await put({ [LIFETIME]: 60 });
+    const body = (await changed.json()) as Settings;
+    expect([changed.status, body]).toEqual([200, { ...before, data: { ...before.data, [LIFETIME]: 60 } }]);
+    expect(await read()).toEqual(body);
+    expect((await put({ [CREATE_ACCOUNTS]: false })).status).toBe(200);
+    expect((await read()).data).toEqual({ ...before.data, [LIFETIME]: 60, [CREATE_ACCOUNTS]: false });
+  });
+
+  test('the settings as they were read can be written back', async () => {
+    const { data } = await read();
+    const written = await service.put(PATH, token, { data });
+    expect([written.status, ((await written.json()) as Settings).data]).toEqual([200, data]);
+  });
+
+  test('a change is in the log and the feed of the realm, and not in its record', async () => {
+    expect((await put({ [LIFETIME]: 3_600 })).status).toBe(200);
+    const feed = await service.get(`/v2/authentication-realms/${accounts}/changes`, token);
+    const { data } = (await feed.json()) as { data: { type: string; data: { members: string[] } }[] };
+    expect(data.at(-1)).toMatchObject({
+      type: 'authentication-realm.updated',
+      data: { members: ['account_settings'] },
+    });
+    const record = await service.get(`/v2/authentication-realms/${accounts}`, token);
+    expect(await record.text()).not.toContain('account_settings');
+  });
+
+  test.each([
+    [{ [LIFETIME]: 59 }, `data.${LIFETIME}: must be at least 60`],
+    [{ [LIFETIME]: 86_401 }, `data.${LIFETIME}: must be at most 86400`],
+    [{ [LIFETIME]: 60.5 }, `data.${LIFETIME}: must be a whole number`],
+    [{ [LIFETIME]: '60' }, `data.${LIFETIME}: must be a number`],
+    [{ [LIFETIME]: null }, `data.${LIFETIME}: must be a number`],
+    [{ [CREATE_ACCOUNTS]: 'true' }, `data.${CREATE_ACCOUNTS}: must be true or false`],
+    [{ enable_self_signup: 1 }, 'data.enable_self_signup: must be true or false'],
+    [
+      { account_member_self_management: 'all' },
+      'data.account_member_self_management: must be one of disabled, update_only',
+    ],
+    [{ type: 'settings' }, `data.type: must be ${TYPE}`],
+  ])('%p is 400', async (data, detail) => {
+    const answer = await put(data);
+    expect([answer.status, (await errorsOf(answer)).map((error) => error.detail)]).toEqual([400, [detail]]);
+  });
+
+  test.each([
+    [{ enable_self_signup: true }, 'enable_self_signup'],
+    [{ account_member_self_management: 'update_only' }, 'account_member_self_management'],
+  ])('%p would switch on what does not exist, and is 422', async (data, member) => {
+    const before = await read();
+    const answer = await put({ ...data, [LIFETIME]: 60 });
+    const errors = await errorsOf(answer);
+    expect([answer.status, errors.map(({ source }) => source?.pointer)]).toEqual([422, [`/data/${member}`]]);
+    expect(await read()).toEqual(before);
+  });
+
+  test('a PUT needs settings:write', async () => {
+    const reader = await service.token('settings:read');
+    expect((await service.put(PATH, reader, { data: { type: TYPE } })).status).toBe(403);
+  });
+});
