@@ -1,6 +1,6 @@
 import { type AuditEntry, createAuditEntry } from '../domain/audit_entry.ts';
 import { Fault } from '../domain/fault.ts';
-import type { Clock } from '../domain/id.ts';
+import type { Clock, Uuid } from '../domain/id.ts';
 import { clientSubnet, type IpAddress } from '../domain/ip_address.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { RefusedAccess } from '../domain/refused_access.ts';
@@ -16,18 +16,23 @@ export interface RefusedCaller {
 
 export interface RefusedAccessLog {
   count(caller: RefusedCaller, reason: RefusedAccess): void;
+  /** Counts a request whose password was not checked because a budget was exhausted, in one entry for its realm. */
+  countThrottled(realm: Uuid, address: IpAddress | undefined): void;
   /** Writes the counts for the last time. */
   stop(): Promise<void>;
 }
 
 interface Counter {
   readonly actor: string;
+  /** Of throttled sign-ins, which are counted by realm alone. */
+  readonly realm?: Uuid;
   readonly target: string | undefined;
   /** Part of the key; undefined where addresses are counted together. */
   readonly address: string | undefined;
   /** The first addresses of those counted together. */
   readonly addresses: readonly string[];
-  readonly reason: RefusedAccess;
+  /** Undefined for throttled sign-ins. */
+  readonly reason: RefusedAccess | undefined;
   readonly since: number;
   readonly count: number;
 }
@@ -116,6 +121,12 @@ export function openRefusedAccessLog(
       });
       scheduleLogging();
     },
+    countThrottled(realm, address) {
+      const addresses = address === undefined ? [] : [clientSubnet(address)];
+      const counter = { actor: NOBODY, target: undefined, address: undefined, reason: undefined };
+      add({ ...counter, realm, addresses, since: now(), count: 1 });
+      scheduleLogging();
+    },
     async stop() {
       await logging;
       await log();
@@ -124,22 +135,27 @@ export function openRefusedAccessLog(
   };
 }
 
-function counterKey({ actor, target, address, reason }: Counter): string {
-  return `${actor} ${target ?? ''} ${address ?? ''} ${reason}`;
+function counterKey({ actor, realm, target, address, reason }: Counter): string {
+  return `${actor} ${realm ?? ''} ${target ?? ''} ${address ?? ''} ${reason}`;
 }
 
 function refusedAccessEntry(
-  { actor, target, address, addresses, reason, since, count }: Counter,
+  { actor, realm, target, address, addresses, reason, since, count }: Counter,
   now: () => number,
 ): AuditEntry {
   const [first, ...more] = addresses;
   const detail = {
-    ...{ reason, count, since: new Date(since).toISOString() },
+    ...(reason === undefined ? {} : { reason }),
+    ...{ count, since: new Date(since).toISOString() },
     ...(more.length > 0 ? { addresses } : {}),
   };
   return createAuditEntry(
-    'access.refused',
-    { ...(target === undefined ? {} : { object: target }), detail },
+    realm === undefined ? 'access.refused' : 'sign-in.throttled',
+    {
+      ...(target === undefined ? {} : { object: target }),
+      ...(realm === undefined ? {} : { realm }),
+      detail,
+    },
     {
       now,
       caller: { actor, address: more.length > 0 ? undefined : (address ?? first), requestId: undefined },

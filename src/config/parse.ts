@@ -14,13 +14,8 @@ export {
   masterKeySource,
   passwordOnCommandLine as disclosure,
 } from './databases.ts';
-export {
-  CHECKPOINT_SINK_SETTINGS,
-  DATABASE_SETTINGS,
-  SETTINGS,
-  type SettingName,
-  type Settings,
-} from './settings.ts';
+export { CHECKPOINT_SINK_SETTINGS, DATABASE_SETTINGS } from './setting_groups.ts';
+export { SETTINGS, type SettingName, type Settings } from './settings.ts';
 
 /** Values from the command line, by setting. */
 export type Flags = Partial<Record<SettingName, string>>;

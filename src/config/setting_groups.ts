@@ -1,4 +1,18 @@
-import { DATABASE_SETTINGS, type SettingName } from './settings.ts';
+import type { SettingName } from './settings.ts';
+
+/** Settings of the database; every command that opens it takes them. */
+export const DATABASE_SETTINGS = [
+  'database',
+  'databasePasswordFile',
+  'migrateDatabase',
+  'migrateDatabasePasswordFile',
+  'masterKeyFile',
+  'masterKey',
+  'migrate',
+] as const;
+
+/** Settings of the destinations of checkpoints and erasures. */
+export const CHECKPOINT_SINK_SETTINGS = ['checkpointFile', 'checkpointUrl', 'allowLoopbackWebhooks'] as const;
 
 /** The headings under which help texts list the settings. */
 export const SETTING_GROUPS: Readonly<Record<string, readonly SettingName[]>> = {
@@ -13,7 +27,7 @@ export const SETTING_GROUPS: Readonly<Record<string, readonly SettingName[]>> = 
   'Lists and settings': ['pageLength', 'accountRealm'],
   Console: ['noConsole', 'consoleClientCredentials', 'consoleSessionHours'],
   'Outgoing requests': ['offline', 'allowLoopbackDiscovery', 'allowLoopbackWebhooks'],
-  'Audit log and retention': ['retentionDays', 'checkpointFile', 'checkpointUrl'],
+  'Audit log and retention': ['logSignIns', 'retentionDays', 'checkpointFile', 'checkpointUrl'],
   'Logs and metrics': ['requestLogging', 'metricsPort', 'metricsHost'],
 };
 

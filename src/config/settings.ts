@@ -303,6 +303,11 @@ export const SETTINGS = {
     doc: 'JSON file with external OpenID providers whose access tokens are accepted, and the rights they give',
     details: 'Cannot be combined with `--offline`. See [external issuers](../guides/external-issuers.md).',
   }),
+  logSignIns: toggle({
+    env: 'AUTHREALM_LOG_SIGN_INS',
+    flag: 'log-sign-ins',
+    doc: 'write an audit entry for each user that signs in by password, before the request is answered',
+  }),
   noConsole: toggle({
     env: 'AUTHREALM_NO_CONSOLE',
     flag: 'no-console',
@@ -378,20 +383,6 @@ export const SETTINGS = {
 } as const;
 
 export type SettingName = keyof typeof SETTINGS;
-
-/** Settings of the database; every command that opens it takes them. */
-export const DATABASE_SETTINGS = [
-  'database',
-  'databasePasswordFile',
-  'migrateDatabase',
-  'migrateDatabasePasswordFile',
-  'masterKeyFile',
-  'masterKey',
-  'migrate',
-] as const;
-
-/** Settings of the destinations of checkpoints and erasures. */
-export const CHECKPOINT_SINK_SETTINGS = ['checkpointFile', 'checkpointUrl', 'allowLoopbackWebhooks'] as const;
 
 type ValueOf<S> = S extends Defaulted<infer T> ? T : S extends Setting<infer T> ? T | undefined : never;
 

@@ -45,6 +45,8 @@ const ROWS = {
     title: 'Bad Request',
     detail: 'The code is not valid; it was used, came too late, or never was',
   },
+  /** A username or a password is wrong. */
+  authentication_failed: { status: 400, title: 'Bad Request', detail: 'authentication failed' },
   /** The filter cannot be parsed. */
   malformed_filter: {
     status: 400,
@@ -63,6 +65,8 @@ const ROWS = {
   },
   /** There is no token, or an invalid one. */
   unauthenticated: { status: 401, title: 'Unauthorized', detail: 'Unable to validate access token' },
+  /** There is no account token, or an invalid one. */
+  invalid_account_token: { status: 401, title: 'Unauthorized', detail: 'Unable to validate access token' },
   /** The token lacks the scope. */
   insufficient_scope: { status: 403, title: 'Forbidden', detail: 'forbidden' },
   /** A page of another origin sent the request. */

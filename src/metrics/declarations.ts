@@ -89,6 +89,20 @@ export const METRICS = {
     help: 'Jobs in progress outside of the event loop, by queue.',
     details: '`queue` is `lists`, `hashes` or `discoveries`.',
   },
+  passwordChecks: {
+    kind: 'counter',
+    name: 'authrealm_password_checks_total',
+    labels: ['mechanism', 'outcome'],
+    help: 'Requests to check a password, by mechanism and outcome.',
+    details:
+      '`mechanism` is `password` (account tokens) or `password_check`; `outcome` is `right`, `wrong`, `throttled` or `overloaded`. An unknown username is `wrong`.',
+  },
+  passwordCheckDuration: {
+    kind: 'histogram',
+    name: 'authrealm_password_check_duration_seconds',
+    labels: ['mechanism'],
+    help: 'Time to check a password, with its wait in the queue, by mechanism; without throttled and rejected requests.',
+  },
   eventLoopDelay: {
     kind: 'histogram',
     name: 'authrealm_event_loop_delay_seconds',

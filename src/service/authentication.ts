@@ -77,6 +77,7 @@ export function openAuthentication(deps: AuthenticationDeps, baseUrl: string, lo
   return {
     ...{
       access,
+      jwts,
       tokens,
       desk: openIntrospectionAndRevocation(tokenDeps),
       authenticateClient: openClientCredentials(access, clock),

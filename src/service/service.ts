@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { openTokenGrants } from '../auth/tokens/token_grant.ts';
-import { passwordCost, readTls, type Settings, webhookRule } from '../config/parse.ts';
+import { readTls, type Settings, webhookRule } from '../config/parse.ts';
 import { openDirectory } from '../directory/directory.ts';
 import type { DirectoryDeps } from '../directory/finishing.ts';
 import { openSettingsRealms } from '../directory/settings_realms.ts';
@@ -25,7 +25,6 @@ import type { Log } from '../platform/log.ts';
 import { VERSION } from '../platform/version.ts';
 import { type CountRequest, type Engine, fileOf, type ReaderSearchRequest } from '../store/open.ts';
 import { workerCommand } from '../workers/command.ts';
-import { openHasher } from '../workers/hasher.ts';
 import { openPool, type Pool } from '../workers/pool.ts';
 import { openSearcher } from '../workers/searcher.ts';
 import { openAdministration } from './administration.ts';
@@ -34,6 +33,7 @@ import { type ChangeDelivery, startChangeDelivery } from './change_delivery.ts';
 import { checkpointSinksOf, startCheckpointSinks } from './checkpoint_sinks.ts';
 import type { OpenDatabase } from './open_database.ts';
 import { accessMetrics, checkpointMetrics, feedMetrics, serviceMetrics } from './service_metrics.ts';
+import { openSignIn } from './sign_in.ts';
 import { openUsageTracking } from './usage.ts';
 
 export { readIssuers } from './authentication.ts';
@@ -144,11 +144,12 @@ export async function serve(
   const loopBudget = openLoopBudget({ workMs: () => engine.figures().workMs });
   const startedAt = clock.now();
   const installation = await engine.access.storeId();
-  const hasher = openHasher(passwordCost(settings));
+  const { granted, listener, throttled, ...usage } = openUsageTracking(engine, log, clock);
+  const { signIn, hashPassword, ...passwords } = openSignIn({ ...authDeps, throttled, log, clock });
   const searcher = openSearcher();
   const { store, ...readers } = openStoreWithReaders(settings, engine);
   const { discoverIssuer, inspect, discoveries } = openProviderDiscovery(settings, clock);
-  const directoryDeps = { ...sealerOf(keyring), hashPassword: hasher.hash, discoverIssuer };
+  const directoryDeps = { ...sealerOf(keyring), hashPassword, discoverIssuer };
   const rules = { installation, issuersMatch: settings.strictIssuers };
   const directory = openDirectory(store, directoryDeps, rules, clock);
   const settingsRealms = openSettingsRealms({ store, directory, clock }, { ...settings, installation });
@@ -158,26 +159,18 @@ export async function serve(
     checkpointSinks: checkpointSinksOf(settings, logKeys, clock, log),
     isWebhookAllowed: webhookRule(settings),
   });
-  const { granted, listener, ...usage } = openUsageTracking(engine, log, clock);
   const limits = openRateLimits(rateSettings(settings), clock);
   let changeDelivery: ChangeDelivery | undefined;
   const makeRoutes = async (url: string) => {
     const baseUrl = settings.baseUrl ?? url;
-    const { access, tokens, ...authentication } = openAuthentication(authDeps, baseUrl, log, clock);
-    changeDelivery = startChangeDelivery({
-      ...authDeps,
-      store,
-      log,
-      clock,
-      tokens,
-      loopBudget,
-      baseUrl,
-      installation,
-    });
+    const { access, jwts, tokens, ...authentication } = openAuthentication(authDeps, baseUrl, log, clock);
+    const delivery = { store, log, clock, tokens, loopBudget, baseUrl, installation };
+    changeDelivery = startChangeDelivery({ ...authDeps, ...delivery });
     metrics.add(accessMetrics(access.ageMs), ...feedMetrics(changeDelivery.metricSources));
     const routes = routesOf({
       ...{ store, access, tokens, grant: openTokenGrants(tokens, clock, granted), limits, loopBudget, clock },
       ...{ ...authentication, ...writeDeps, ...changeDelivery, ...administration },
+      signIn: signIn({ access, jwts }, { issuer: baseUrl, installation }),
       ...{ installation, settingsRealms, pageLength: settings.pageLength, baseUrl, version: VERSION },
     });
     return [...routes, ...consolePages(settings, baseUrl, extraRoute?.(url))];
@@ -190,9 +183,10 @@ export async function serve(
   metrics.add(
     serviceMetrics({
       ...{ version: VERSION, engine: settings.database.engine, startedAt, pending: server.pending },
-      ...{ discoveries, figures: engine.figures, readers: readers.figures, hasher: hasher.figures },
+      ...{ discoveries, figures: engine.figures, readers: readers.figures, hasher: passwords.hasherFigures },
     }),
     checkpointMetrics(checkpoints.ageMs),
+    passwords.collect,
   );
   return {
     ...{ ...server, loopBudget, metrics: { own: metrics.snapshot, readAll: allMetrics.read } },
@@ -201,7 +195,7 @@ export async function serve(
       await changeDelivery?.stop();
       await server.stop();
       await usage.stop();
-      await Promise.all([hasher, readers, searcher].map(({ close }) => close()));
+      await Promise.all([passwords.stop(), readers.close(), searcher.close()]);
       await Promise.all([expiry, checkpoints, descriptors, allMetrics].map(({ stop }) => stop()));
     },
   };

@@ -26,6 +26,7 @@ export function openUsageTracking({ access, log: entries }: Engine, log: Log, cl
       if (auditEntry.object !== undefined) uses.record(auditEntry.object);
       return grants.append(auditEntry);
     },
+    throttled: refusals.countThrottled,
     listener: openCallListener({ used: uses.record, refused: refusals.count }),
     async stop() {
       await Promise.all([uses.stop(), refusals.stop(), grants.stop()]);

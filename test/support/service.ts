@@ -215,13 +215,14 @@ function textsIn(value: unknown): string[] {
 const ALLOWED_NAMES: ReadonlySet<string> = new Set([
   ...['data', 'id', 'type', 'relationships', 'included', 'requests', 'method', 'path', 'body', 'if_match'],
   ...['scopes', 'realms', 'overlap_seconds', 'realm_id', 'user_id'],
+  'authentication_mechanism',
   ...['enable_self_signup', 'account_member_self_management', ...Object.keys(accountSettings().shape)],
   ...RESOURCES.flatMap(({ members, inputs = {} }) => [...Object.keys(members), ...Object.keys(inputs)]),
 ]);
 
 /** Long words of the API that an error may repeat. */
 const ALLOWED_WORDS =
-  /^(?:authentication-realms|merchant-realm-mappings|settings|user-authentication-[a-z-]+|(?:oidc|password)-profiles|after_realm|after_id|application\/[a-z-]+)$/;
+  /^(?:authentication-realms|merchant-realm-mappings|settings|password|account_management_authentication_token|user-authentication-[a-z-]+|(?:oidc|password)-profiles|after_realm|after_id|application\/[a-z-]+)$/;
 /** Values of `type`: an error may name the expected one. */
 const RESOURCE_TYPES: ReadonlySet<string> = new Set(RESOURCES.map(({ type }) => type));
 

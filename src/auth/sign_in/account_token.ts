@@ -4,6 +4,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import { identifier } from '../../domain/rule.ts';
 import type { AuthCache } from '../tokens/auth_cache.ts';
 import type { JwtKind, OwnJwts } from '../tokens/own_jwts.ts';
+import type { CredentialStore } from './credentials.ts';
 
 /** Who signed in, by which password and when: what a renewal keeps. */
 export interface AccountSignIn {
@@ -29,8 +30,11 @@ export interface MintedAccountToken {
 export interface AccountTokens {
   /** Rejects with Fault `unavailable` if no key can sign. */
   mint(signIn: AccountSignIn, lifetimeSeconds: number): Promise<MintedAccountToken>;
-  /** Undefined for an invalid or expired token, and for one whose sign-in is too old. Looks up no record. */
-  verify(token: string): Promise<AccountSignIn | undefined>;
+  /**
+   * The sign-in of a token that is valid in this realm; undefined for an invalid or expired token, for a sign-in that is too old, and
+   * after its password was changed or deleted.
+   */
+  verify(token: string, realmId: Uuid): Promise<AccountSignIn | undefined>;
 }
 
 interface AccountTokenSettings {
@@ -53,11 +57,16 @@ const CLAIMS = z.object({
   auth_time: z.int(),
 });
 
+interface AccountTokenDeps {
+  readonly cache: Pick<AuthCache, 'fresh'>;
+  readonly jwts: Pick<OwnJwts, 'sign' | 'verify'>;
+  readonly credentials: Pick<CredentialStore, 'get'>;
+  readonly clock: Pick<Clock, 'now' | 'mintId'>;
+}
+
 export function openAccountTokens(
-  cache: Pick<AuthCache, 'fresh'>,
-  jwts: Pick<OwnJwts, 'sign' | 'verify'>,
+  { cache, jwts, credentials, clock: { now, mintId } }: AccountTokenDeps,
   { issuer, installation }: AccountTokenSettings,
-  { now, mintId }: Pick<Clock, 'now' | 'mintId'>,
 ): AccountTokens {
   const kind: JwtKind = {
     type: 'account-member+jwt',
@@ -81,18 +90,15 @@ export function openAccountTokens(
       };
       return { token: await jwts.sign(kind, claims, keys), expiresAt: exp * 1000 };
     },
-    async verify(token) {
+    async verify(token, realmId) {
       const { keys } = await cache.fresh();
       const verified = await jwts.verify(kind, token, keys);
       const claims = verified && CLAIMS.safeParse(verified.payload).data;
-      if (!claims || seconds() - claims.auth_time > LIMITS.accountSignInSecondsMax) return undefined;
-      const {
-        sub: userId,
-        realm_id: realmId,
-        pid: infoId,
-        cv: credentialVersion,
-        auth_time: authTime,
-      } = claims;
+      if (!claims || claims.realm_id !== realmId) return undefined;
+      const { sub: userId, pid: infoId, cv: credentialVersion, auth_time: authTime } = claims;
+      if (seconds() - authTime > LIMITS.accountSignInSecondsMax) return undefined;
+      const credential = await credentials.get(realmId, userId, infoId);
+      if (credential?.hash === undefined || credential.version !== credentialVersion) return undefined;
       return { realmId, userId, infoId, credentialVersion, authTime };
     },
   };

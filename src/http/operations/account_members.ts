@@ -3,6 +3,7 @@ import type { PresetOrigin } from '../../directory/presets.ts';
 import type { Store } from '../../directory/store.ts';
 import { parseFilter } from '../../domain/filter/filter.ts';
 import { parseUuid } from '../../domain/id.ts';
+import type { Principal } from '../../domain/principal.ts';
 import { type AnyRecord, shownMembers } from '../../domain/resource.ts';
 import { user } from '../../domain/resources.ts';
 import { exampleIdOf } from '../openapi/examples.ts';
@@ -20,17 +21,21 @@ import { authenticate } from '../pipeline/bearer.ts';
 import type { Call, Stage } from '../pipeline/call.ts';
 import type { Documentation, Operation } from '../pipeline/operation.ts';
 import { listBody } from '../pipeline/paging.ts';
-import { permit, shedLoad } from '../pipeline/pipeline.ts';
+import { permitAny, shedLoad } from '../pipeline/pipeline.ts';
 import { isoTimestamp } from '../pipeline/present.ts';
 import { NEWEST_FIRST, readQuery } from '../pipeline/query.ts';
 import { faultReply, type Reply } from '../server/reply.ts';
+import { ACCOUNT_TOKEN, INVALID_ACCOUNT_TOKEN } from './account_tokens.ts';
 import { NO_FILTER, pageOf, pageReply } from './lists.ts';
+import { SIGN_IN_SCOPE, type SignInDeps } from './password_request.ts';
+import { accountTokenParameter } from './password_schemas.ts';
 import { pageAnswer } from './record_operation.ts';
 import { accessibleRealm, type SettingsDeps, settingsReply } from './settings.ts';
 
 /** The dependencies of account members. */
 export interface AccountMemberDeps extends SettingsDeps {
   readonly store: SettingsDeps['store'] & Pick<Store, 'list'>;
+  readonly signIn: Pick<SignInDeps['signIn'], 'accountTokens'>;
 }
 
 /**
@@ -80,25 +85,33 @@ const shape = lazyComponent(() =>
 const links = () => z.strictObject({ self: link });
 
 interface MemberDescription extends Pick<Operation<AccountMemberDeps>, 'name' | 'path'> {
+  /** Any of these is needed. */
+  readonly scopes: readonly [string, ...string[]];
   readonly answer: (deps: AccountMemberDeps) => Stage;
   readonly document: (
     example: AnyRecord,
     baseUrl: string,
-  ) => Pick<Documentation, 'summary' | 'path' | 'query' | 'success' | 'faults'>;
+  ) => Pick<Documentation, 'summary' | 'path' | 'query' | 'ownHeaders' | 'success' | 'faults'>;
 }
 
-function memberOperation({ name, path, answer, document }: MemberDescription): Operation<AccountMemberDeps> {
+function memberOperation({
+  name,
+  path,
+  scopes,
+  answer,
+  document,
+}: MemberDescription): Operation<AccountMemberDeps> {
   return {
     name,
     method: 'GET',
     path,
-    access: { scope: SCOPE },
+    access: { anyScope: scopes },
     stages: (deps) => {
       const respond = answer(deps);
       return [
         ...shedLoad(deps.store.overloaded.get),
         authenticate(deps.tokens, deps.limits),
-        permit(SCOPE),
+        permitAny(scopes),
         async (call) => {
           const named = accessibleRealm(call, await deps.settingsRealms.find(ORIGIN));
           if (!named) return NOT_FOUND;
@@ -126,6 +139,7 @@ const RULES = { hasFilter: true, hasSort: true };
 const LIST_MEMBERS = memberOperation({
   name: 'list-account-members',
   path: COLLECTION,
+  scopes: [SCOPE],
   answer:
     ({ store, baseUrl, pageLength }) =>
     async (call): Promise<Reply> => {
@@ -173,15 +187,25 @@ function pageExample(record: AnyRecord, baseUrl: string, kind: 'offset' | 'after
 const GET_MEMBER = memberOperation({
   name: 'get-account-member',
   path: `${COLLECTION}/:member_id`,
+  scopes: [SCOPE, SIGN_IN_SCOPE],
   answer:
-    ({ store, baseUrl }) =>
+    ({ store, signIn, baseUrl }) =>
     async (call): Promise<Reply> => {
       const id = parseUuid(call.params.member_id ?? '');
+      const { scopes } = call.principal as Principal;
+      if (!scopes.has(SCOPE)) {
+        const token = call.request.headers.get(ACCOUNT_TOKEN) ?? '';
+        const signedIn = await signIn.accountTokens.verify(token, realmOf(call));
+        if (!signedIn) return INVALID_ACCOUNT_TOKEN;
+        if (signedIn.userId !== id) return NOT_FOUND;
+      }
       const record = id && (await store.get(user, [realmOf(call), id]));
       return record ? settingsReply(singleOf(record, baseUrl)) : NOT_FOUND;
     },
   document: (example, baseUrl) => ({
-    summary: 'Get a user of the account realm as an account member.',
+    summary:
+      'Get a user of the account realm as an account member; with `sign-in` alone, the one that the account token names.',
+    ownHeaders: { [ACCOUNT_TOKEN]: accountTokenParameter() },
     path: z.object({
       member_id: idSchema.meta({
         param: { description: 'The ID of the account member, and of its user.', example: exampleIdOf(user) },
@@ -196,7 +220,7 @@ const GET_MEMBER = memberOperation({
         singleOf(example, baseUrl),
       ),
     },
-    faults: ['not_found'],
+    faults: ['not_found', 'invalid_account_token'],
   }),
 });
 

@@ -39,6 +39,15 @@ export function permit(scope: string): Stage {
   };
 }
 
+/** The same for an operation that needs any of several scopes; a refusal names the first. */
+export function permitAny(scopes: readonly [string, ...string[]]): Stage {
+  const refuse = permit(scopes[0]);
+  return (call) => {
+    const held = (call.principal as Principal).scopes;
+    return scopes.some((scope) => held.has(scope)) ? undefined : refuse(call);
+  };
+}
+
 /** Reads the key from the path. A malformed ID, or a realm outside the principal's list, is 404. */
 export function locate(resource: Resource): Stage {
   return locateBy(paramNames(resource));

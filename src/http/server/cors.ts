@@ -8,6 +8,7 @@ const REQUEST_HEADERS = [
   'If-Match',
   'If-None-Match',
   'X-Request-Id',
+  'Authrealm-Device',
   'X-MOLTIN-SDK-LANGUAGE',
   'X-MOLTIN-SDK-VERSION',
   'X-MOLTIN-APPLICATION',
@@ -22,7 +23,7 @@ const REQUEST_HEADERS = [
 ].join(', ');
 
 const EXPOSED_HEADERS =
-  'ETag, Location, RateLimit, RateLimit-Policy, Retry-After, WWW-Authenticate, X-Request-Id';
+  'Authrealm-Device, ETag, Location, RateLimit, RateLimit-Policy, Retry-After, WWW-Authenticate, X-Request-Id';
 const PREFLIGHT_SECONDS = '600';
 
 /** The CORS headers of responses; empty if no origin is listed. */

@@ -1,0 +1,129 @@
+import type { Uuid } from '../../domain/id.ts';
+import type { IpAddress } from '../../domain/ip_address.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import type { PasswordCheck } from '../../domain/password_hash.ts';
+import { foldedKey } from '../../domain/text/folded_key.ts';
+import type { SignInAttempt, SignInBudgets, ThrottledSignIn } from './budgets.ts';
+import type { CheckedPassword, Credential, CredentialStore } from './credentials.ts';
+import type { Decoy, Decoys } from './decoys.ts';
+import type { DeviceTokens } from './device_token.ts';
+import type { SignInQueue } from './queue.ts';
+
+/** A username and a password to check, in a profile that exists. */
+export interface PasswordCheckRequest {
+  readonly realmId: Uuid;
+  readonly profileId: Uuid;
+  readonly username: string;
+  readonly password: string;
+  /** The client that sent the request. */
+  readonly clientId: string;
+  /** That of the end user; undefined for a client that reports none. */
+  readonly address: IpAddress | undefined;
+  /** As the caller sent it. */
+  readonly deviceToken: string | undefined;
+}
+
+/** The outcome of a password check. `wrong` says nothing about whether the username exists. */
+export type PasswordCheckOutcome =
+  | { readonly kind: 'right'; readonly credential: Credential; readonly deviceToken: string }
+  | { readonly kind: 'wrong' }
+  | ({ readonly kind: 'throttled' } & ThrottledSignIn);
+
+/**
+ * Checks passwords within the budgets (docs/decisions/0024-sign-in-by-password.md). Rejects with Fault `overloaded`, without a check,
+ * if the queue is full, and with `unavailable`.
+ */
+export type CheckPassword = (request: PasswordCheckRequest) => Promise<PasswordCheckOutcome>;
+
+export interface PasswordCheckDeps {
+  readonly credentials: Pick<CredentialStore, 'find'>;
+  readonly devices: DeviceTokens;
+  readonly budgets: Pick<SignInBudgets, 'admit' | 'countWrong' | 'countRight'>;
+  readonly queue: Pick<SignInQueue, 'run'>;
+  readonly decoys: Decoys;
+  readonly compare: (request: {
+    readonly hash: string;
+    readonly password: string;
+    readonly isNormalised: boolean;
+  }) => Promise<PasswordCheck>;
+  /** Called with a right password, which is not waited for. */
+  readonly rehash: (checked: CheckedPassword) => void;
+}
+
+interface Comparison {
+  readonly credential: Credential | undefined;
+  readonly decoy: Decoy;
+  readonly password: string;
+}
+
+const WRONG: PasswordCheckOutcome = Object.freeze({ kind: 'wrong' });
+
+/**
+ * Creates the check. Its steps are the same for a username that exists and for one that does not: profile and shape were checked before;
+ * then device, budgets, queue, budgets again, hash, count.
+ */
+export function openPasswordCheck(deps: PasswordCheckDeps): CheckPassword {
+  const { credentials, devices, budgets, queue, decoys } = deps;
+
+  async function compare({ credential, decoy, password }: Comparison): Promise<PasswordCheck> {
+    const { hash } = credential ?? {};
+    if (!credential || hash === undefined) {
+      await deps.compare({ ...decoy, password });
+      return { isRight: false, isCut: false };
+    }
+    return deps.compare({ hash, password, isNormalised: credential.isNormalised });
+  }
+
+  /** In its turn, after the attempts that were in the queue before: their outcomes may have exhausted a budget. */
+  async function checkInTurn(queued: SignInAttempt, comparison: Comparison): Promise<PasswordCheckOutcome> {
+    const attempt = await budgets.admit(queued);
+    if (isThrottled(attempt)) return { kind: 'throttled', ...attempt };
+    const { credential, password } = comparison;
+    const check = await compare(comparison);
+    if (!credential || !check.isRight) {
+      await budgets.countWrong(attempt);
+      return WRONG;
+    }
+    const exceeded = budgets.countRight(attempt);
+    if (exceeded) return { kind: 'throttled', ...exceeded };
+    // The password may have been changed, or its user deleted, while the attempt waited.
+    const now = await credentials.find(attempt.realmId, attempt.profileId, attempt.usernameKey);
+    if (!now || now.infoId !== credential.infoId || now.version !== credential.version) return WRONG;
+    deps.rehash({ credential, password, check });
+    const { realmId, infoId, version } = credential;
+    return { kind: 'right', credential, deviceToken: devices.make({ realmId, infoId, version }) };
+  }
+
+  return async ({ username, password, deviceToken, ...request }) => {
+    if (!isPossible(username, password)) return WRONG;
+    const name = { ...request, usernameKey: foldedKey(username) };
+    const credential = await credentials.find(name.realmId, name.profileId, name.usernameKey);
+    const device = deviceToken === undefined ? undefined : devices.verify(deviceToken, ownerOf(credential));
+    const admitted = await budgets.admit({ ...name, device });
+    if (isThrottled(admitted)) return { kind: 'throttled', ...admitted };
+    // Also for a credential with a hash, because the first one of an hour waits for it.
+    const decoy = await decoys.find(admitted);
+    return queue.run(admitted, () => checkInTurn(admitted, { credential, decoy, password }));
+  };
+}
+
+function isThrottled(admitted: SignInAttempt | ThrottledSignIn): admitted is ThrottledSignIn {
+  return 'retryAfterS' in admitted;
+}
+
+function ownerOf(credential: Credential | undefined) {
+  if (!credential) return undefined;
+  const { realmId, infoId, version } = credential;
+  return { realmId, infoId, version };
+}
+
+/** Whether a record may have this username and this password. If not, they are wrong without a check. */
+function isPossible(username: string, password: string): boolean {
+  const isName =
+    username.length <= 2 * USERNAME_CHARACTERS_MAX && [...username].length <= USERNAME_CHARACTERS_MAX;
+  const isPassword = password !== '' && Buffer.byteLength(password) <= LIMITS.passwordBytesMax;
+  return isName && isPassword && username.isWellFormed() && password.isWellFormed();
+}
+
+/** Of a stored username (docs/wire.md#text-values). */
+const USERNAME_CHARACTERS_MAX = 255;

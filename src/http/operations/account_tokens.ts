@@ -1,0 +1,242 @@
+import { z } from 'zod';
+import type { AccountSignIn } from '../../auth/sign_in/account_token.ts';
+import type { PresetOrigin } from '../../directory/presets.ts';
+import { accountSettingsOf } from '../../domain/account_settings.ts';
+import { parseUuid, type Uuid } from '../../domain/id.ts';
+import type { AnyRecord } from '../../domain/resource.ts';
+import { passwordProfile, user } from '../../domain/resources.ts';
+import { exampleIdOf } from '../openapi/examples.ts';
+import { PAGE_PARAMETERS } from '../openapi/parameters.ts';
+import { HEADERS, jsonContent } from '../openapi/responses.ts';
+import { idSchema, lazyComponent, link, timestampSchema } from '../openapi/schemas.ts';
+import { authenticate } from '../pipeline/bearer.ts';
+import { dataOf, readBody } from '../pipeline/body.ts';
+import type { Call, Stage } from '../pipeline/call.ts';
+import type { Operation } from '../pipeline/operation.ts';
+import { listBody } from '../pipeline/paging.ts';
+import { permit, shedLoad } from '../pipeline/pipeline.ts';
+import { isoTimestamp } from '../pipeline/present.ts';
+import { NEWEST_FIRST, readQuery } from '../pipeline/query.ts';
+import { faultReply, JSON_TYPE, type Reply } from '../server/reply.ts';
+import { checkData } from './admin/reading.ts';
+import {
+  checkPassword,
+  DEVICE,
+  requireEndUserAddress,
+  SIGN_IN_SCOPE,
+  type SignInDeps,
+} from './password_request.ts';
+import { accountTokenParameter, deviceHeader, signInParameters } from './password_schemas.ts';
+import { accessibleRealm } from './settings.ts';
+
+/**
+ * The token call: an account member signs in by password, or renews an account token (docs/wire.md#account-tokens). It serves the
+ * account realm alone.
+ */
+const PATH = '/v2/account-members/tokens';
+const ORIGIN: PresetOrigin = 'account_authentication_settings';
+const TYPE = 'account_management_authentication_token';
+/** Carries the account token of a member. */
+export const ACCOUNT_TOKEN = 'EP-Account-Management-Authentication-Token';
+
+/** The same answer to a wrong password, an unknown username and an unknown profile. */
+const WRONG = faultReply('authentication_failed');
+/** Without a challenge: clients take a 401 with one for their own access token (docs/wire.md#account-tokens). */
+export const INVALID_ACCOUNT_TOKEN = faultReply('invalid_account_token');
+
+const MECHANISMS = ['password', TYPE] as const;
+const byPassword = z.object({
+  type: z.literal(TYPE),
+  authentication_mechanism: z.literal('password'),
+  password_profile_id: z.string(),
+  username: z.string(),
+  password: z.string(),
+});
+const byToken = z.object({ type: z.literal(TYPE), authentication_mechanism: z.literal(TYPE) });
+const byAnother = z.object({ type: z.literal(TYPE), authentication_mechanism: z.enum(MECHANISMS) });
+
+/** Reads a request. Throws Fault `malformed` or `invalid`. */
+function readRequest(body: string): z.output<typeof byPassword> | z.output<typeof byToken> {
+  const data = dataOf(body);
+  if (data.authentication_mechanism === 'password') return checkData(byPassword, data);
+  checkData(byAnother, data);
+  return checkData(byToken, data);
+}
+
+const RULES = { hasFilter: false, hasSort: false };
+
+function stagesOf(deps: SignInDeps): readonly Stage[] {
+  return [
+    ...shedLoad(deps.store.overloaded.get),
+    authenticate(deps.tokens, deps.limits),
+    permit(SIGN_IN_SCOPE),
+    requireEndUserAddress,
+    readBody,
+    async (call) => {
+      const page = readQuery(call.request.url, RULES);
+      const request = readRequest(call.body ?? '');
+      const realm = accessibleRealm(call, await deps.settingsRealms.find(ORIGIN));
+      if (request.authentication_mechanism !== 'password') return renew(call, { realm, page }, deps);
+      return signIn(call, request, { realm, page }, deps);
+    },
+  ];
+}
+
+interface Place {
+  /** The account realm; undefined for a caller that may not access it. */
+  readonly realm: AnyRecord | undefined;
+  readonly page: Pick<ReturnType<typeof readQuery>, 'limit' | 'offset'>;
+}
+
+async function signIn(
+  call: Call,
+  { password_profile_id, username, password }: z.output<typeof byPassword>,
+  { realm, page }: Place,
+  deps: SignInDeps,
+): Promise<Reply> {
+  const profileId = parseUuid(password_profile_id);
+  if (!realm || !profileId || !(await deps.store.get(passwordProfile, [realm.id, profileId]))) return WRONG;
+  const given = { realmId: realm.id, profileId, username, password };
+  const checked = await checkPassword(call, 'password', given, deps);
+  if ('status' in checked) return checked;
+  if (checked.kind === 'wrong') return WRONG;
+  const { userId, infoId, version } = checked.credential;
+  const authTime = Math.floor(deps.clock.now() / 1000);
+  const signedIn = { realmId: realm.id, userId, infoId, credentialVersion: version, authTime };
+  const reply = await tokensReply(signedIn, { realm, page }, deps);
+  return reply ? { ...reply, headers: { ...reply.headers, [DEVICE]: checked.deviceToken } } : WRONG;
+}
+
+async function renew({ request }: Call, { realm, page }: Place, deps: SignInDeps): Promise<Reply> {
+  const token = request.headers.get(ACCOUNT_TOKEN);
+  const signedIn = token && realm ? await deps.signIn.accountTokens.verify(token, realm.id) : undefined;
+  if (!signedIn || !realm) return INVALID_ACCOUNT_TOKEN;
+  return (await tokensReply(signedIn, { realm, page }, deps)) ?? INVALID_ACCOUNT_TOKEN;
+}
+
+/** The answer with the tokens of a member: of one account, or of none. Undefined if the user is deleted. */
+async function tokensReply(
+  signedIn: AccountSignIn,
+  { realm, page: { limit, offset = 0 } }: Place & { readonly realm: AnyRecord },
+  { store, signIn: { accountTokens }, baseUrl, pageLength }: SignInDeps,
+): Promise<Reply | undefined> {
+  const member = await store.get(user, [realm.id, signedIn.userId]);
+  if (!member) return undefined;
+  const settings = accountSettingsOf(realm);
+  const total = settings.auto_create_account_for_account_members ? 1 : 0;
+  const lifetime = settings.account_management_authentication_token_timeout_secs;
+  const data = offset < total ? [itemOf(member, await accountTokens.mint(signedIn, lifetime))] : [];
+  const page = { kind: 'offset', offset, limit: limit ?? pageLength } as const;
+  const body = answerBody({ memberId: member.id, data, total, page, baseUrl });
+  const headers = { 'Content-Type': JSON_TYPE, 'Cache-Control': 'no-store' };
+  return { status: 201, headers, body: JSON.stringify(body) };
+}
+
+/** The account of a member is the member. */
+function itemOf(
+  { id, name }: Pick<AnyRecord, 'id'> & Readonly<Record<string, unknown>>,
+  { token, expiresAt }: { readonly token: string; readonly expiresAt: number },
+) {
+  return { type: TYPE, account_id: id, account_name: name, token, expires: isoTimestamp(expiresAt) };
+}
+
+interface AnswerParts {
+  readonly memberId: Uuid;
+  readonly data: readonly object[];
+  readonly total: number;
+  readonly page: { readonly kind: 'offset'; readonly offset: number; readonly limit: number };
+  readonly baseUrl: string;
+}
+
+function answerBody({ memberId, data, total, page, baseUrl }: AnswerParts): object {
+  const listed = { items: [], hasMore: false, total };
+  const address = { url: baseUrl + PATH, carried: '' };
+  const { meta, links } = JSON.parse(listBody('', { listed, page, sort: NEWEST_FIRST, address })) as {
+    readonly meta: object;
+    readonly links: object;
+  };
+  return { data, meta: { account_member_id: memberId, ...meta }, links };
+}
+
+const pageLink = () => link.nullable();
+
+const answerSchema = lazyComponent(() =>
+  z
+    .strictObject({
+      data: z.array(
+        z.strictObject({
+          type: z.literal(TYPE),
+          account_id: idSchema,
+          account_name: z.string(),
+          token: z.string().meta({ description: 'A JWT, verifiable with the key set of the service.' }),
+          expires: timestampSchema,
+        }),
+      ),
+      meta: z.strictObject({
+        account_member_id: idSchema,
+        page: z.strictObject({ limit: z.int(), offset: z.int(), current: z.int(), total: z.int() }),
+        results: z.strictObject({ total: z.int() }),
+      }),
+      links: z.strictObject({
+        current: pageLink(),
+        first: pageLink(),
+        last: pageLink(),
+        next: pageLink(),
+        prev: pageLink(),
+      }),
+    })
+    .meta({ id: `${TYPE}.page` }),
+);
+
+function exampleAnswer(baseUrl: string): object {
+  const id = exampleIdOf(user) as Uuid;
+  const token = 'eyJhbGciOiJFZDI1NTE5In0.e30.c2lnbmF0dXJl';
+  const data = [itemOf({ id, name: 'Jane Doe' }, { token, expiresAt: 1_769_853_600_000 })];
+  return answerBody({
+    memberId: id,
+    data,
+    total: 1,
+    page: { kind: 'offset', offset: 0, limit: 25 },
+    baseUrl,
+  });
+}
+
+export const CREATE_ACCOUNT_TOKENS: Operation<SignInDeps> = {
+  name: 'create-account-management-authentication-token',
+  method: 'POST',
+  path: PATH,
+  access: { scope: SIGN_IN_SCOPE },
+  stages: stagesOf,
+  document: ({ baseUrl }) => ({
+    summary: 'Sign in an account member by password, or renew an account token.',
+    tag: 'account-members',
+    query: z.object({
+      'page[limit]': PAGE_PARAMETERS['page[limit]'],
+      'page[offset]': PAGE_PARAMETERS['page[offset]'],
+    } as z.ZodRawShape),
+    headers: ['X-Request-Id'],
+    ownHeaders: { ...signInParameters(), [ACCOUNT_TOKEN]: accountTokenParameter() },
+    body: {
+      schema: z
+        .object({ data: z.discriminatedUnion('authentication_mechanism', [byPassword, byToken]) })
+        .meta({ id: `${TYPE}.request` }),
+      example: {
+        data: {
+          type: TYPE,
+          authentication_mechanism: 'password',
+          password_profile_id: exampleIdOf(passwordProfile),
+          username: 'jane@example.com',
+          password: 'correct horse battery staple',
+        },
+      },
+      further: { renewal: { data: { type: TYPE, authentication_mechanism: TYPE } } },
+    },
+    success: {
+      status: 201,
+      description: 'The tokens of the member, one for each account; none if members have no accounts.',
+      headers: { 'Cache-Control': HEADERS.noStore, [DEVICE]: deviceHeader() },
+      content: jsonContent(answerSchema(), exampleAnswer(baseUrl)),
+    },
+    faults: ['authentication_failed', 'invalid_account_token', 'invalid_query'],
+  }),
+};

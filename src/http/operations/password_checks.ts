@@ -1,0 +1,146 @@
+import { z } from 'zod';
+import type { Credential } from '../../auth/sign_in/credentials.ts';
+import type { Uuid } from '../../domain/id.ts';
+import type { Principal } from '../../domain/principal.ts';
+import type { Key } from '../../domain/resource.ts';
+import { passwordProfile, passwordProfileInfo, user } from '../../domain/resources.ts';
+import { exampleIdOf } from '../openapi/examples.ts';
+import { pathParameters } from '../openapi/parameters.ts';
+import { HEADERS, namedExamples } from '../openapi/responses.ts';
+import { idSchema, lazyComponent } from '../openapi/schemas.ts';
+import { authenticate, insufficientScope } from '../pipeline/bearer.ts';
+import { readBody } from '../pipeline/body.ts';
+import type { Stage } from '../pipeline/call.ts';
+import { itemPattern, paramNames } from '../pipeline/links.ts';
+import type { Operation } from '../pipeline/operation.ts';
+import { locate, permit, read, shedLoad } from '../pipeline/pipeline.ts';
+import { JSON_TYPE, type Reply } from '../server/reply.ts';
+import { readData } from './admin/reading.ts';
+import { checkPassword, requireEndUserAddress, SIGN_IN_SCOPE, type SignInDeps } from './password_request.ts';
+import { DEVICE_EXAMPLE, signInParameters } from './password_schemas.ts';
+
+/** Checks a password of any realm, for callers with sessions of their own (docs/wire.md#password-checks). No token is issued. */
+const TYPE = 'password_check';
+
+const request = z.object({ type: z.literal(TYPE), username: z.string(), password: z.string() });
+
+/** Public clients sign in by the token call alone: docs/guides/clients-and-tokens.md#public-clients. */
+const refusePublicClients: Stage = (call) => {
+  if (!(call.principal as Principal).ratePerAddress) return undefined;
+  call.refused = 'insufficient scope';
+  return insufficientScope(SIGN_IN_SCOPE);
+};
+
+function stagesOf(deps: SignInDeps): readonly Stage[] {
+  return [
+    ...shedLoad(deps.store.overloaded.get),
+    authenticate(deps.tokens, deps.limits),
+    permit(SIGN_IN_SCOPE),
+    refusePublicClients,
+    locate(passwordProfile),
+    requireEndUserAddress,
+    readBody,
+    read(passwordProfile, deps.store),
+    async (call) => {
+      const { username, password } = readData(request, call.body ?? '');
+      const [realmId, profileId] = call.key as Key;
+      const given = { realmId, profileId: profileId as Uuid, username, password };
+      const checked = await checkPassword(call, TYPE, given, deps);
+      if ('status' in checked) return checked;
+      return checked.kind === 'wrong' ? UNVERIFIED : verifiedReply(checked.credential, checked.deviceToken);
+    },
+  ];
+}
+
+const jsonReply = (body: object): Reply => ({
+  status: 200,
+  headers: { 'Content-Type': JSON_TYPE, 'Cache-Control': 'no-store' },
+  body: JSON.stringify(body),
+});
+
+const WRONG = { data: { type: TYPE, verified: false } };
+const UNVERIFIED: Reply = Object.freeze(jsonReply(WRONG));
+
+type CheckedIds = Pick<Credential, 'userId' | 'infoId'>;
+
+function verifiedBody({ userId, infoId }: CheckedIds, device: string) {
+  const related = (id: string, { type }: { readonly type: string }) => ({ data: { id, type } });
+  return {
+    data: {
+      type: TYPE,
+      verified: true,
+      device,
+      relationships: {
+        [user.type]: related(userId, user),
+        [passwordProfileInfo.type]: related(infoId, passwordProfileInfo),
+      },
+    },
+  };
+}
+
+const verifiedReply = (checked: CheckedIds, device: string) => jsonReply(verifiedBody(checked, device));
+
+const relation = (type: string) =>
+  z.strictObject({ data: z.strictObject({ id: idSchema, type: z.literal(type) }) });
+
+const answerSchema = lazyComponent(() =>
+  z
+    .strictObject({
+      data: z.strictObject({
+        type: z.literal(TYPE),
+        verified: z.boolean().meta({ description: 'Without the other members if it is false.' }),
+        device: z
+          .string()
+          .optional()
+          .meta({ description: 'A device token, for `Authrealm-Device` of later checks on this device.' }),
+        relationships: z
+          .strictObject({
+            [user.type]: relation(user.type),
+            [passwordProfileInfo.type]: relation(passwordProfileInfo.type),
+          })
+          .optional(),
+      }),
+    })
+    .meta({ id: TYPE }),
+);
+
+export const CHECK_PASSWORD: Operation<SignInDeps> = {
+  name: 'check-password',
+  method: 'POST',
+  path: `/v2${itemPattern(passwordProfile)}/check`,
+  access: { scope: SIGN_IN_SCOPE },
+  stages: stagesOf,
+  document: () => ({
+    summary: 'Check the password of a username.',
+    description: 'Not for public clients.',
+    tag: passwordProfile.name,
+    isExtension: true,
+    path: pathParameters(passwordProfile, paramNames(passwordProfile)),
+    headers: ['X-Request-Id'],
+    ownHeaders: signInParameters(),
+    body: {
+      schema: z.object({ data: request }).meta({ id: `${TYPE}.request` }),
+      example: {
+        data: { type: TYPE, username: 'jane@example.com', password: 'correct horse battery staple' },
+      },
+    },
+    success: {
+      status: 200,
+      description: 'Whether the password is right. An unknown username is answered as a wrong password.',
+      headers: { 'Cache-Control': HEADERS.noStore },
+      content: {
+        [JSON_TYPE]: {
+          schema: answerSchema(),
+          examples: namedExamples({
+            right: verifiedBody(
+              { userId: exampleIdOf(user) as Uuid, infoId: exampleIdOf(passwordProfileInfo) as Uuid },
+              DEVICE_EXAMPLE,
+            ),
+            wrong: WRONG,
+          }),
+        },
+      },
+    },
+    faults: ['not_found', 'invalid_query'],
+  }),
+};

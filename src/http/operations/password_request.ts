@@ -1,0 +1,104 @@
+import type { AccountTokens } from '../../auth/sign_in/account_token.ts';
+import type { CheckPassword, PasswordCheckOutcome } from '../../auth/sign_in/password_check.ts';
+import type { AuditEntry } from '../../domain/audit_entry.ts';
+import { createAuditEntry } from '../../domain/audit_entry.ts';
+import { Fault } from '../../domain/fault.ts';
+import type { Clock, Uuid } from '../../domain/id.ts';
+import { type IpAddress, parseIpAddress } from '../../domain/ip_address.ts';
+import type { Principal } from '../../domain/principal.ts';
+import type { Call, Stage } from '../pipeline/call.ts';
+import { faultReply, type Reply } from '../server/reply.ts';
+import type { SettingsDeps } from './settings.ts';
+
+/** The outcome of a request to check a password, as metrics count it: `wrong` is never split by whether the username exists. */
+export type CheckedOutcome = 'right' | 'wrong' | 'throttled' | 'overloaded';
+
+/** The dependencies of operations that sign in. */
+export interface SignInDeps extends SettingsDeps {
+  readonly clock: Clock;
+  readonly signIn: {
+    readonly check: CheckPassword;
+    readonly accountTokens: AccountTokens;
+    readonly count: (mechanism: string, outcome: CheckedOutcome, milliseconds: number) => void;
+    /** Counts a request that was throttled, for the log of its realm. */
+    readonly throttled: (realmId: Uuid, address: IpAddress | undefined) => void;
+    /** Logs a sign-in before it is answered; undefined if they are not logged. */
+    readonly logSuccess: ((auditEntry: AuditEntry) => Promise<void>) | undefined;
+  };
+}
+
+/** A client that may sign users in holds this scope, which no short form includes. */
+export const SIGN_IN_SCOPE = 'sign-in';
+
+/** Names the address of the end user. */
+export const END_USER_ADDRESS = 'Authrealm-End-User-Address';
+/** Names a device that has signed in before, in requests and answers. */
+export const DEVICE = 'Authrealm-Device';
+
+/** Refuses a request without the address of its end user, if its client must report it. */
+export const requireEndUserAddress: Stage = (call) => {
+  endUserAddress(call);
+  return undefined;
+};
+
+/**
+ * The address of the end user: that of the connection for a public client, which its user runs, else the one that the client reports.
+ * Undefined for a client that reports none. Throws Fault `invalid_query`.
+ */
+function endUserAddress(call: Call): IpAddress | undefined {
+  const { ratePerAddress, endUserAddress: rule } = call.principal as Principal;
+  if (ratePerAddress) return call.address();
+  if (rule === 'none') return undefined;
+  const address = parseIpAddress(call.request.headers.get(END_USER_ADDRESS)?.trim() ?? '');
+  if (address) return address;
+  throw new Fault('invalid_query', [
+    { field: END_USER_ADDRESS, rule: 'must be the IP address of the end user' },
+  ]);
+}
+
+/** The password of a request, and the profile that it is checked in. */
+export interface GivenPassword {
+  readonly realmId: Uuid;
+  readonly profileId: Uuid;
+  readonly username: string;
+  readonly password: string;
+}
+
+/** Checks the password of a request, with its metrics and log entries; a throttled one is a reply. */
+export async function checkPassword(
+  call: Call,
+  mechanism: string,
+  given: GivenPassword,
+  { signIn, clock }: SignInDeps,
+): Promise<Exclude<PasswordCheckOutcome, { readonly kind: 'throttled' }> | Reply> {
+  const { clientId } = call.principal as Principal;
+  const address = endUserAddress(call);
+  const deviceToken = call.request.headers.get(DEVICE) ?? undefined;
+  const startedAt = clock.monotonic();
+  const count = (outcome: CheckedOutcome) => signIn.count(mechanism, outcome, clock.monotonic() - startedAt);
+  let outcome: PasswordCheckOutcome;
+  try {
+    outcome = await signIn.check({ ...given, clientId, address, deviceToken });
+  } catch (error) {
+    if (error instanceof Fault && error.code === 'overloaded') count('overloaded');
+    throw error;
+  }
+  count(outcome.kind);
+  if (outcome.kind === 'throttled') {
+    signIn.throttled(given.realmId, address);
+    return faultReply('rate_limited', { 'Retry-After': String(outcome.retryAfterS) });
+  }
+  if (outcome.kind === 'right') await signIn.logSuccess?.(successEntry(call, outcome.credential, clock));
+  return outcome;
+}
+
+function successEntry(
+  { principal, requestId }: Call,
+  { realmId, userId, infoId }: { readonly realmId: Uuid; readonly userId: Uuid; readonly infoId: Uuid },
+  { now, mintId }: Clock,
+): AuditEntry {
+  const { clientId: actor } = principal as Principal;
+  const caller = { actor, address: undefined, requestId };
+  const fields = { id: mintId(), realm: realmId, user: userId, object: infoId, detail: {} };
+  return createAuditEntry('sign-in.succeeded', fields, { now, caller });
+}

@@ -1,0 +1,69 @@
+import { z } from 'zod';
+import { EXTENSION } from '../openapi/responses.ts';
+import { lazyComponent } from '../openapi/schemas.ts';
+import { DEVICE, END_USER_ADDRESS } from './password_request.ts';
+
+/** Headers of requests that check passwords, in the OpenAPI document. */
+
+/** 70 characters of base64url. */
+export const DEVICE_EXAMPLE = 'q0pXvB3nS1y8mJc5dR7tKgAAUHU'.padEnd(70, 'x');
+
+/** An account token, in a request by its member. */
+export const accountTokenParameter = lazyComponent(() =>
+  z
+    .string()
+    .optional()
+    .meta({
+      param: {
+        id: 'account-token',
+        description: 'The account token of the member.',
+        example: 'eyJhbGciOiJFZDI1NTE5In0.e30.c2lnbmF0dXJl',
+      },
+    }),
+);
+
+/** The address of the end user. */
+const endUserAddress = lazyComponent(() =>
+  z
+    .string()
+    .optional()
+    .meta({
+      param: {
+        id: 'end-user-address',
+        description:
+          'The IP address of the end user. Required unless the client is public or reports no addresses.',
+        example: '192.0.2.1',
+        ...EXTENSION,
+      },
+    }),
+);
+
+const device = lazyComponent(() =>
+  z
+    .string()
+    .optional()
+    .meta({
+      param: {
+        id: 'device',
+        description: 'The device token of an earlier sign-in of the same user on this device.',
+        example: DEVICE_EXAMPLE,
+        ...EXTENSION,
+      },
+    }),
+);
+
+export const signInParameters = () => ({ [END_USER_ADDRESS]: endUserAddress(), [DEVICE]: device() });
+
+/** A new device token, in an answer to a right password. */
+export const deviceHeader = () =>
+  z
+    .string()
+    .optional()
+    .meta({
+      header: {
+        ...EXTENSION,
+        id: 'new-device',
+        description: 'A device token, for `Authrealm-Device` of later sign-ins of this user on this device.',
+        example: DEVICE_EXAMPLE,
+      },
+    });

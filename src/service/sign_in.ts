@@ -1,0 +1,90 @@
+import type { LogKeys } from '../audit/log_keys.ts';
+import { openAccountTokens } from '../auth/sign_in/account_token.ts';
+import { openSignInBudgets } from '../auth/sign_in/budgets.ts';
+import { type CheckedPassword, openRehash } from '../auth/sign_in/credentials.ts';
+import { openDecoys } from '../auth/sign_in/decoys.ts';
+import { openDeviceTokens } from '../auth/sign_in/device_token.ts';
+import { openPasswordCheck } from '../auth/sign_in/password_check.ts';
+import { openSignInQueue } from '../auth/sign_in/queue.ts';
+import type { AuthCache } from '../auth/tokens/auth_cache.ts';
+import type { OwnJwts } from '../auth/tokens/own_jwts.ts';
+import { passwordCost, type Settings } from '../config/parse.ts';
+import type { AuditEntry } from '../domain/audit_entry.ts';
+import { errorTrace } from '../domain/error_trace.ts';
+import { Fault } from '../domain/fault.ts';
+import type { Clock } from '../domain/id.ts';
+import type { SignInDeps } from '../http/operations/password_request.ts';
+import { startExpiry } from '../jobs/expiry.ts';
+import { openPasswordCheckCounts } from '../metrics/password_check_counts.ts';
+import type { Log } from '../platform/log.ts';
+import type { Engine } from '../store/open.ts';
+import { openChecker } from '../workers/checker.ts';
+import { openHasher } from '../workers/hasher.ts';
+
+interface SignInServiceDeps {
+  readonly settings: Settings;
+  readonly engine: Engine;
+  readonly logKeys: LogKeys;
+  /** Counts throttled requests in the log. */
+  readonly throttled: SignInDeps['signIn']['throttled'];
+  readonly log: Log;
+  readonly clock: Clock;
+}
+
+/** The worker of each process checks one password at a time. */
+const CHECKS_AT_ONCE = 1;
+/** Interval at which budgets that are full again are deleted. */
+const SWEEP_EVERY_MS = 60_000;
+
+/** Hashes and checks passwords, and makes account tokens. */
+export function openSignIn({ settings, engine, logKeys, throttled, log, clock }: SignInServiceDeps) {
+  const { credentials } = engine;
+  const cost = passwordCost(settings);
+  const hasher = openHasher(cost);
+  const checker = openChecker();
+  const budgets = openSignInBudgets(engine.budgets, logKeys, clock);
+  const counts = openPasswordCheckCounts();
+  const rehash = openRehash({ credentials, hashPassword: hasher.hash, cost, clock });
+  const rehashing = new Set<Promise<unknown>>();
+
+  function rehashLater(checked: CheckedPassword): void {
+    const done = rehash(checked).catch((error: unknown) => {
+      // A later sign-in tries again.
+      if (error instanceof Fault && error.code !== 'internal') return;
+      log.write({
+        ...{ event: 'fault', request_id: '', route: 'rehash', code: 'internal' },
+        ...errorTrace(error),
+      });
+    });
+    rehashing.add(done);
+    done.finally(() => rehashing.delete(done));
+  }
+
+  const check = openPasswordCheck({
+    ...{ credentials, budgets, compare: checker.check, rehash: rehashLater },
+    devices: openDeviceTokens(logKeys, clock),
+    queue: openSignInQueue(CHECKS_AT_ONCE, clock.monotonic),
+    decoys: openDecoys({ credentials, keys: logKeys, cost, clock }),
+  });
+  const sweeping = startExpiry([budgets.sweep], clock, SWEEP_EVERY_MS);
+  return {
+    hashPassword: hasher.hash,
+    hasherFigures: hasher.figures,
+    collect: counts.collect,
+    /** What the operations need, given the base URL. */
+    signIn(
+      { access: cache, jwts }: { readonly access: AuthCache; readonly jwts: OwnJwts },
+      names: { readonly issuer: string; readonly installation: string },
+    ): SignInDeps['signIn'] {
+      const accountTokens = openAccountTokens({ cache, jwts, credentials, clock }, names);
+      const logSuccess = settings.logSignIns
+        ? (auditEntry: AuditEntry) => engine.log.append([auditEntry])
+        : undefined;
+      return { check, accountTokens, count: counts.record, throttled, logSuccess };
+    },
+    async stop() {
+      await Promise.all(rehashing);
+      await Promise.all([hasher.close(), checker.close(), sweeping.stop()]);
+    },
+  };
+}

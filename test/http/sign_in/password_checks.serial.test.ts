@@ -1,0 +1,113 @@
+import { afterAll, describe, expect, test } from 'bun:test';
+import { realm } from '../../../src/domain/resources.ts';
+import { systemClock } from '../../../src/platform/clock.ts';
+import {
+  comparableResponse,
+  errorsOf,
+  insertRecord,
+  realmMembers,
+  startService,
+} from '../../support/service.ts';
+import { createStorefront } from '../../support/settings_realms.ts';
+import { cheapHash, createPassword, END_USER } from '../../support/sign_in.ts';
+
+/** Checks of passwords: docs/wire.md#password-checks. */
+
+const service = await startService();
+afterAll(() => service.stop());
+const { db } = service;
+const REALM = systemClock.mintId();
+await insertRecord(db, realm, [REALM], realmMembers);
+const jane = await createPassword(db, REALM);
+const token = await service.token('sign-in');
+
+const pathOf = (profile: string, of: string = REALM) =>
+  `/v2/authentication-realms/${of}/password-profiles/${profile}/check`;
+const PATH = pathOf(jane.profile);
+const bodyOf = (more: object = {}) => ({
+  data: { type: 'password_check', username: jane.username, password: jane.password, ...more },
+});
+const check = (more: object = {}, headers: Record<string, string> = END_USER, path = PATH) =>
+  service.post(path, token, bodyOf(more), headers);
+const WRONG = await comparableResponse(await check({ password: 'wrong horse' }));
+
+describe('a password check', () => {
+  test('of a right password names the user, the password and a device token', async () => {
+    const answer = await check();
+    expect([answer.status, answer.headers.get('cache-control'), await answer.json()]).toEqual([
+      200,
+      'no-store',
+      {
+        data: {
+          type: 'password_check',
+          verified: true,
+          device: expect.stringMatching(/^[\w-]{70}$/),
+          relationships: {
+            user_authentication_info: { data: { id: jane.user, type: 'user_authentication_info' } },
+            user_authentication_password_profile_info: {
+              data: { id: jane.info, type: 'user_authentication_password_profile_info' },
+            },
+          },
+        },
+      },
+    ]);
+  });
+
+  test('of a wrong password is 200 and says only that', async () => {
+    const answer = await check({ password: 'wrong horse' });
+    expect([answer.status, await answer.json()]).toEqual([
+      200,
+      { data: { type: 'password_check', verified: false } },
+    ]);
+  });
+
+  test.each([
+    ['an unknown username', { username: 'nobody' }],
+    ['an over-long password', { password: 'x'.repeat(1_025) }],
+    ['an empty password', { password: '' }],
+  ])('of %s is answered byte for byte as one of a wrong password', async (_, more) => {
+    expect(await comparableResponse(await check(more))).toBe(WRONG);
+  });
+
+  test('accepts the text as typed and after NFKC', async () => {
+    // U+00E9 of one keyboard, e and U+0301 of another.
+    const [nfc, nfd] = ['caf\u00e9 au lait', 'cafe\u0301 au lait'];
+    const made = await createPassword(db, REALM, { password: nfc });
+    const decomposed = await createPassword(db, REALM, { hash: cheapHash(nfd), password: nfd });
+    for (const fixture of [made, { ...made, password: nfd }, decomposed]) {
+      const { username, password } = fixture;
+      const answer = await check({ username, password }, END_USER, pathOf(fixture.profile));
+      expect(await answer.json()).toMatchObject({ data: { verified: true } });
+    }
+  });
+
+  test('of a profile that the caller cannot reach is 404', async () => {
+    const other = systemClock.mintId();
+    await insertRecord(db, realm, [other], realmMembers);
+    for (const path of [pathOf(systemClock.mintId()), pathOf('none'), pathOf(jane.profile, other)])
+      expect([path, (await check({}, END_USER, path)).status]).toEqual([path, 404]);
+    const outside = await service.token('sign-in', new Set([other]));
+    expect((await service.post(PATH, outside, bodyOf(), END_USER)).status).toBe(404);
+  });
+
+  test.each([
+    [{ type: 'password' }, '/data/type'],
+    [{ username: 1 }, '/data/username'],
+    [{ password: undefined }, '/data/password'],
+  ])('%p is 400 with a source', async (more, pointer) => {
+    const answer = await check(more);
+    const errors = await errorsOf(answer);
+    expect([answer.status, errors.map(({ source }) => source?.pointer)]).toEqual([400, [pointer]]);
+  });
+
+  test('needs the address of the end user, the scope sign-in, and a client with a secret', async () => {
+    expect((await check({}, {})).status).toBe(400);
+    const other = await service.token('password-profile-infos:write profiles:read');
+    expect((await service.post(PATH, other, bodyOf(), END_USER)).status).toBe(403);
+    const { clientId } = await createStorefront(service, REALM);
+    const granted = await service.requestToken({ grant_type: 'implicit', client_id: clientId });
+    const { access_token, scope } = (await granted.json()) as { access_token: string; scope: string };
+    expect(scope).toContain('sign-in');
+    expect((await service.post(PATH, access_token, bodyOf(), END_USER)).status).toBe(403);
+  });
+});

@@ -1,0 +1,102 @@
+import type { Uuid } from '../../src/domain/id.ts';
+import { passwordProfile, passwordProfileInfo, user } from '../../src/domain/resources.ts';
+import { systemClock } from '../../src/platform/clock.ts';
+import type { OpenDatabase } from '../../src/service/open_database.ts';
+import { insertRecord, type Sendable, type Service, userMembers } from './service.ts';
+
+/** A user with a password in a profile of a realm. */
+export interface PasswordFixture {
+  readonly realm: Uuid;
+  readonly profile: Uuid;
+  readonly user: Uuid;
+  readonly info: Uuid;
+  readonly username: string;
+  readonly password: string;
+}
+
+export const ACCOUNT_TOKENS = '/v2/account-members/tokens';
+const TOKEN_TYPE = 'account_management_authentication_token';
+export const ACCOUNT_TOKEN_HEADER = 'EP-Account-Management-Authentication-Token';
+export const DEVICE_HEADER = 'Authrealm-Device';
+export const END_USER = { 'Authrealm-End-User-Address': '192.0.2.1' };
+
+/** Of the least cost, so that a check takes a millisecond. The first right password replaces it by a hash of this service. */
+export function cheapHash(password: string): string {
+  return Bun.password.hashSync(password, { algorithm: 'bcrypt', cost: 4 });
+}
+
+let count = 0;
+
+/** Creates a profile, unless one exists, and a user with a password. */
+export async function createPassword(
+  db: OpenDatabase,
+  realm: Uuid,
+  given: Partial<PasswordFixture> & { readonly hash?: string | undefined } = {},
+): Promise<PasswordFixture> {
+  count += 1;
+  const { profile = systemClock.mintId(), password = 'correct horse battery staple' } = given;
+  const { username = `jane-${process.pid}-${count}@example.com` } = given;
+  const [userId, info] = [given.user ?? systemClock.mintId(), given.info ?? systemClock.mintId()];
+  if (!given.profile) {
+    const members = { name: 'Passwords', username_format: 'any', enable_one_time_password_token: false };
+    await insertRecord(db, passwordProfile, [realm, profile], members);
+  }
+  await insertRecord(db, user, [realm, userId], userMembers);
+  const hash = 'hash' in given ? given.hash : cheapHash(password);
+  await insertRecord(db, passwordProfileInfo, [realm, userId, info], {
+    username,
+    password_profile_id: profile,
+    ...(hash === undefined ? {} : { password_hash: hash }),
+  });
+  return { realm, profile, user: userId, info, username, password };
+}
+
+/** The body of a sign-in by password. */
+export function passwordBody({ profile, username, password }: PasswordFixture, more: object = {}): object {
+  return {
+    data: {
+      type: TOKEN_TYPE,
+      authentication_mechanism: 'password',
+      password_profile_id: profile,
+      username,
+      password,
+      ...more,
+    },
+  };
+}
+
+export const RENEWAL = { data: { type: TOKEN_TYPE, authentication_mechanism: TOKEN_TYPE } };
+
+/** The answer of the token call. */
+export interface AccountTokensAnswer {
+  readonly data: readonly {
+    readonly account_id: string;
+    readonly account_name: string;
+    readonly token: string;
+    readonly expires: string;
+  }[];
+  readonly meta: { readonly account_member_id: string };
+}
+
+/** Sends the token call with the address of an end user. */
+export function requestTokens(
+  service: Pick<Service, 'post'>,
+  token: string,
+  body: Sendable,
+  headers: Record<string, string> = {},
+): Promise<Response> {
+  return service.post(ACCOUNT_TOKENS, token, body, { ...END_USER, ...headers });
+}
+
+/** The account token of a right password. */
+export async function accountTokenOf(
+  service: Pick<Service, 'post'>,
+  token: string,
+  fixture: PasswordFixture,
+): Promise<string> {
+  const answer = await requestTokens(service, token, passwordBody(fixture));
+  const { data } = (await answer.json()) as AccountTokensAnswer;
+  const [first] = data;
+  if (answer.status !== 201 || !first) throw new Error(`the sign-in was answered ${answer.status}`);
+  return first.token;
+}
