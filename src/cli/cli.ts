@@ -106,6 +106,11 @@ const COMMANDS: readonly CommandModule[] = [
       (await import('./subject_access.ts')).addSubjectAccess(program, context),
   },
   {
+    names: ['check'],
+    add: async ({ program, clientSecret, setExitCode }) =>
+      (await import('./check.ts')).addCheck(program, clientSecret, setExitCode),
+  },
+  {
     names: ['get', 'list', 'find', 'create', 'update', 'delete'],
     add: async ({ program, context, clientSecret }) =>
       (await import('./records.ts')).addRecordCommands(program, context, clientSecret),

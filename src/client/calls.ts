@@ -14,7 +14,7 @@ type Key = readonly string[];
 type MemberValues = Readonly<Record<string, unknown>>;
 export type RecordWithTag = FlatRecord & { readonly etag: string };
 
-const JSON_BODY = { 'Content-Type': 'application/json' } as const;
+export const JSON_BODY = { 'Content-Type': 'application/json' } as const;
 
 /** The methods of every collection. */
 export function collectionMethods(wire: WireFormat, send: SendRequest): Collection<Resource> {

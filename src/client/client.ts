@@ -8,6 +8,7 @@ import type { CollectionOf, Described } from './collection.ts';
 import { type ServiceConnection, type ServiceRequest, sendWithRetries } from './exchange.ts';
 import { includingMethods } from './including.ts';
 import { searchMethods } from './lists.ts';
+import { type CheckClientPassword, passwordCheckMethod } from './password_check.ts';
 import type { ResourceRecord } from './record_types.ts';
 import { clientCredentialsIdentity, tokenIdentity } from './token.ts';
 import { WIRE_FORMATS, type WireFormat } from './wires.ts';
@@ -17,6 +18,7 @@ export type { BatchRequest, BatchResult } from './batch.ts';
 export type * from './collection.ts';
 export { AuthrealmError, type ErrorObject, isAbsent, isStale } from './error.ts';
 export * from './filter.ts';
+export type { PasswordCheckOptions, PasswordCheckResult, TypedPassword } from './password_check.ts';
 export type {
   ChangesOf,
   CriteriaOf,
@@ -57,6 +59,7 @@ export type ConnectOptions = ServiceOptions & CallerOptions;
 /** The service, one collection per resource. */
 export type DirectoryClient = { readonly [N in CollectionName]: CollectionOf<Described<N>> } & {
   readonly batch: WriteBatch;
+  readonly checkPassword: CheckClientPassword;
 };
 
 /** A record of the collection with this name. */
@@ -83,7 +86,13 @@ export function connect(options: ConnectOptions): DirectoryClient {
   });
   const collections = Object.entries(WIRE_FORMATS).map(([name, wire]) => [name, openCollection(wire)]);
   // The wire formats are made from the descriptions that the types are inferred from.
-  return Object.freeze({ ...Object.fromEntries(collections), batch: openBatch(send) }) as DirectoryClient;
+  const sendOnce = (request: ServiceRequest) =>
+    sendWithRetries({ ...connection, retries: 0 }, request, identity);
+  return Object.freeze({
+    ...Object.fromEntries(collections),
+    batch: openBatch(send),
+    checkPassword: passwordCheckMethod(WIRE_FORMATS.passwordProfiles, sendOnce),
+  }) as DirectoryClient;
 }
 
 function serviceUrl({ url: raw, allowPlainHttp = false }: ServiceOptions): string {

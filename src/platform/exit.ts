@@ -4,7 +4,7 @@ import type { Refusal } from '../domain/fault.ts';
 export const EXIT = Object.freeze({
   /** The command succeeded. */
   done: 0,
-  /** The command failed; standard error says why and what to do. `doctor` and `audit verify`: there is a finding. */
+  /** The command failed; standard error says why and what to do. `doctor` and `audit verify`: there is a finding; `check`: the password is wrong. */
   failed: 1,
   /** The command line or a setting is invalid; standard error names every mistake. */
   usage: 2,

@@ -29,6 +29,8 @@ interface ValidRequestsOptions {
   readonly credentials: (scope: string) => Promise<{ readonly clientId: string; readonly secret: string }>;
   /** A one-time code that signs in to the console, and the token of a session. Without it such requests are rejected. */
   readonly console?: { code(): Promise<string>; token(): Promise<string> };
+  /** A body that signs in an account member. Without it such requests are rejected. */
+  readonly signIn?: Json;
 }
 
 interface ExampleRecord {
@@ -45,9 +47,10 @@ export async function openValidRequests({
   caller,
   credentials,
   console,
+  signIn,
 }: ValidRequestsOptions): Promise<ValidRequests> {
   const [server] = document.servers as unknown as readonly { readonly url: string }[];
-  const creators = operations.filter(({ responses }) => '201' in responses);
+  const creators = operations.filter(createsRecord);
   const tokens = new Map<string, Promise<string>>();
   const base = new Map<Operation, ExampleRecord>();
   const spare = new Map<Operation, ExampleRecord>();
@@ -229,15 +232,22 @@ export async function openValidRequests({
     return made;
   }
 
+  /** The body of a request that signs somebody in. */
+  async function givenBody(example: string): Promise<Json | undefined> {
+    if (console && example.includes('"grant":"link"')) {
+      return { data: { grant: 'link', code: await console.code() } };
+    }
+    return example.includes('"authentication_mechanism"') ? signIn : undefined;
+  }
+
   async function bodyOf({ body, method, responses }: Operation): Promise<Json> {
     const media = body?.media ?? { schema: {} };
     const { schema } = media;
     const example = exampleOf(media) ?? null;
     const isOfToken = schema.required?.includes('token') === true;
     if (body?.type !== 'application/json') return (isOfToken ? formOfToken : form)('oidc-profile-infos:read');
-    if (console && JSON.stringify(example).includes('"grant":"link"')) {
-      return { data: { grant: 'link', code: await console.code() } };
-    }
+    const given = await givenBody(JSON.stringify(example));
+    if (given) return given;
     await createEnding(schema);
     const isNaming = referencesOf(schema).length > 0;
     if ('201' in responses || method === 'put' || isNaming) return varied(schema, example);
@@ -265,6 +275,11 @@ export async function openValidRequests({
     withRecordValues: told,
     tokenWithout: (scopes) => token([...new Set(all)].filter((scope) => !scopes.includes(scope))),
   };
+}
+
+/** Whether an operation creates a record, which its answer names. */
+export function createsRecord({ responses }: Operation): boolean {
+  return responses['201']?.headers?.Location !== undefined;
 }
 
 /** Replaces values of an example record in filters, and its ID in paths. */

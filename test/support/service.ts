@@ -113,7 +113,12 @@ export async function startService(
     async client(scope, realms = '*') {
       const scopes = parseScopes(scope);
       if (!scopes) throw new Error(`unknown scope ${scope}`);
-      const { client, secret } = await createClient(db.engine.access, 'test', { scopes, realms }, clock);
+      const rights = {
+        scopes,
+        realms,
+        ...(scopes.has('sign-in') ? { endUserAddress: 'none' as const } : {}),
+      };
+      const { client, secret } = await createClient(db.engine.access, 'test', rights, clock);
       clock.advance(1_000);
       return { clientId: client.clientId, secret };
     },

@@ -1,8 +1,12 @@
+import { createClient } from '../../src/auth/clients/clients.ts';
 import type { Uuid } from '../../src/domain/id.ts';
+import { type EndUserAddress, parseScopes } from '../../src/domain/principal.ts';
 import { passwordProfile, passwordProfileInfo, user } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import type { OpenDatabase } from '../../src/service/open_database.ts';
+import type { JsonObject } from './json_schema.ts';
 import { insertRecord, type Sendable, type Service, userMembers } from './service.ts';
+import { createSettingsRealms } from './settings_realms.ts';
 
 /** A user with a password in a profile of a realm. */
 export interface PasswordFixture {
@@ -78,6 +82,34 @@ export interface AccountTokensAnswer {
   readonly meta: { readonly account_member_id: string };
 }
 
+/** Creates a client that may sign users in, and reports the addresses of end users by default. */
+export async function createSignInClient(
+  { db, clock }: Pick<Service, 'db' | 'clock'>,
+  {
+    scope = 'sign-in',
+    endUserAddress = 'required',
+  }: { scope?: string; endUserAddress?: EndUserAddress } = {},
+): Promise<{ clientId: string; secret: string }> {
+  const scopes = parseScopes(scope);
+  if (!scopes) throw new Error(`unknown scope ${scope}`);
+  const rights = { scopes, realms: '*', endUserAddress } as const;
+  const { client, secret } = await createClient(db.engine.access, 'sign-in', rights, clock);
+  // Then the service reads its clients again.
+  clock.advance(1_000);
+  return { clientId: client.clientId, secret };
+}
+
+/** An access token of such a client. */
+export async function signInTokenOf(
+  service: Service,
+  options: Parameters<typeof createSignInClient>[1] = {},
+): Promise<string> {
+  const { clientId, secret } = await createSignInClient(service, options);
+  const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
+  const answer = (await (await service.requestToken(form)).json()) as { access_token: string };
+  return answer.access_token;
+}
+
 /** Sends the token call with the address of an end user. */
 export function requestTokens(
   service: Pick<Service, 'post'>,
@@ -99,4 +131,10 @@ export async function accountTokenOf(
   const [first] = data;
   if (answer.status !== 201 || !first) throw new Error(`the sign-in was answered ${answer.status}`);
   return first.token;
+}
+
+/** Creates the realms that settings name, and a member with a password. Returns the body that signs it in. */
+export async function createAccountMember(db: OpenDatabase): Promise<JsonObject> {
+  const { accounts } = await createSettingsRealms(db);
+  return passwordBody(await createPassword(db, accounts)) as JsonObject;
 }

@@ -22,7 +22,8 @@ import { DEVICE_EXAMPLE, signInParameters } from './password_schemas.ts';
 /** Checks a password of any realm, for callers with sessions of their own (docs/wire.md#password-checks). No token is issued. */
 const TYPE = 'password_check';
 
-const request = z.object({ type: z.literal(TYPE), username: z.string(), password: z.string() });
+const filled = () => z.string().min(1, 'must not be empty');
+const request = z.object({ type: z.literal(TYPE), username: filled(), password: filled() });
 
 /** Public clients sign in by the token call alone: docs/guides/clients-and-tokens.md#public-clients. */
 const refusePublicClients: Stage = (call) => {

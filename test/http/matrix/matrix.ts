@@ -13,6 +13,7 @@ import {
 import { openValidRequests, type ValidRequests } from '../../support/openapi_requests.ts';
 import { type Service, startService } from '../../support/service.ts';
 import { createSettingsRealms, type SettingsRealms } from '../../support/settings_realms.ts';
+import { createPassword, passwordBody } from '../../support/sign_in.ts';
 import { openStates } from './states.ts';
 import type { Table } from './table.ts';
 
@@ -74,6 +75,7 @@ export async function computeMatrix(): Promise<Matrix> {
       caller,
       credentials,
       console: consoleCredentials(service),
+      signIn: passwordBody(await createPassword(service.db, realms.accounts)) as JsonObject,
     });
     const send = async (operation: Operation, sent: OperationRequest): Promise<string> => {
       const { status, text } = await caller.send(operation, sent);

@@ -20,6 +20,7 @@ import {
   passwordBody,
   RENEWAL,
   requestTokens,
+  signInTokenOf,
 } from '../../support/sign_in.ts';
 
 /** The token call: docs/wire.md#account-tokens. */
@@ -28,7 +29,7 @@ const service = await startService();
 afterAll(() => service.stop());
 const { accounts } = await createSettingsRealms(service.db);
 const jane = await createPassword(service.db, accounts);
-const token = await service.token('sign-in settings:write');
+const token = await signInTokenOf(service, { scope: 'sign-in settings:write' });
 const { clock, db } = service;
 
 const signIn = (body: object, headers?: Record<string, string>) =>

@@ -1,0 +1,46 @@
+import type { Command } from 'commander';
+import { EXIT } from '../platform/exit.ts';
+import { openInputReader } from './arguments.ts';
+import { addConnection, type ConnectionOptions, connectBy, refusalBy } from './connection.ts';
+import { printable } from './table.ts';
+
+interface CheckOptions extends ConnectionOptions {
+  readonly endUserAddress?: string;
+  readonly device?: string;
+  readonly json?: true;
+}
+
+/** `check`: whether a password on standard input is right. */
+export function addCheck(
+  program: Command,
+  clientSecret: string | undefined,
+  setExitCode: (code: number) => void,
+): void {
+  addConnection(
+    program
+      .command('check')
+      .description('check the password of a username; the password is read from standard input')
+      .argument('<realm-id>')
+      .argument('<password-profile-id>')
+      .argument('<username>'),
+  )
+    .option('--end-user-address <ADDRESS>', 'IP address of the end user, which most clients must report')
+    .option('--device <TOKEN>', 'device token of an earlier right password of this user')
+    .option('--json', 'write JSON')
+    .action(async (realm: string, profile: string, username: string, options: CheckOptions) => {
+      const directory = connectBy(options, clientSecret);
+      // Editors and `echo` add a final line break that is not part of the password.
+      const password = (await openInputReader()('-')).replace(/\r?\n$/, '');
+      const { endUserAddress, device, json } = options;
+      const checked = await directory
+        .checkPassword([realm, profile], { username, password }, { endUserAddress, device })
+        .catch((error: unknown) => {
+          throw refusalBy(error, options);
+        });
+      if (!checked.verified) setExitCode(EXIT.failed);
+      if (json) console.log(JSON.stringify(checked));
+      else if (checked.verified)
+        console.log(`right: user ${printable(checked.userId)}\ndevice ${printable(checked.device)}`);
+      else console.log('wrong');
+    });
+}

@@ -1,0 +1,89 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { connect } from '../../src/client/client.ts';
+import { realm } from '../../src/domain/resources.ts';
+import { systemClock } from '../../src/platform/clock.ts';
+import { AUTHREALM, runCommand } from '../support/processes.ts';
+import { insertRecord, realmMembers, type Service, startService } from '../support/service.ts';
+import { createPassword, createSignInClient, type PasswordFixture } from '../support/sign_in.ts';
+
+/** `checkPassword` of the client library, and the command `check`: docs/client.md. */
+
+let service: Service;
+let jane: PasswordFixture;
+let credentials: { readonly clientId: string; readonly secret: string };
+
+beforeAll(async () => {
+  service = await startService();
+  const realmId = systemClock.mintId();
+  await insertRecord(service.db, realm, [realmId], realmMembers);
+  jane = await createPassword(service.db, realmId);
+  credentials = await createSignInClient(service);
+});
+afterAll(() => service.stop());
+
+const END_USER = { endUserAddress: '192.0.2.7' };
+
+function openClient() {
+  const requests: RequestInit[] = [];
+  const send = (url: string, init: RequestInit) => {
+    requests.push(init);
+    return fetch(url, init);
+  };
+  const { clientId, secret: clientSecret } = credentials;
+  return { directory: connect({ url: service.url, clientId, clientSecret, fetch: send }), requests };
+}
+
+test('checkPassword names the user of a right password, and nothing of a wrong one', async () => {
+  const { directory } = openClient();
+  const { username, password } = jane;
+  const right = await directory.checkPassword([jane.realm, jane.profile], { username, password }, END_USER);
+  expect(right).toEqual({ verified: true, userId: jane.user, infoId: jane.info, device: expect.any(String) });
+  const wrong = { username, password: 'wrong horse' };
+  expect(await directory.checkPassword([jane.realm, jane.profile], wrong, END_USER)).toEqual({
+    verified: false,
+  });
+});
+
+test('checkPassword sends a device token, and a throttled request once', async () => {
+  const { directory, requests } = openClient();
+  const { realm: realmId, profile, username, password } = await createPassword(service.db, jane.realm);
+  const check = (typed: string, device?: string) =>
+    directory.checkPassword([realmId, profile], { username, password: typed }, { ...END_USER, device });
+  const right = await check(password);
+  for (let count = 0; count < 10; count += 1) await check('wrong horse');
+  const before = requests.length;
+  await expect(check(password)).rejects.toMatchObject({ status: 429 });
+  expect(requests).toHaveLength(before + 1);
+  const device = right.verified ? right.device : '';
+  expect(await check(password, device)).toMatchObject({ verified: true });
+});
+
+test('authrealm check reads the password from standard input, and exits with 1 if it is wrong', async () => {
+  const environment = {
+    AUTHREALM_URL: service.url,
+    AUTHREALM_CLIENT_ID: credentials.clientId,
+    AUTHREALM_CLIENT_SECRET: credentials.secret,
+  };
+  const run = (input: string, ...more: string[]) =>
+    runCommand(
+      [
+        AUTHREALM,
+        'check',
+        jane.realm,
+        jane.profile,
+        jane.username,
+        '--end-user-address',
+        '192.0.2.8',
+        ...more,
+      ],
+      environment,
+      input,
+    );
+  const right = await run(`${jane.password}\n`, '--json');
+  expect([right.code, JSON.parse(right.stdout)]).toEqual([
+    0,
+    { verified: true, userId: jane.user, infoId: jane.info, device: expect.any(String) },
+  ]);
+  const wrong = await run('wrong horse\n');
+  expect([wrong.code, wrong.stdout, wrong.stderr]).toEqual([1, 'wrong\n', '']);
+});
