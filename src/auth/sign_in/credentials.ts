@@ -36,7 +36,7 @@ export interface CredentialStore {
    * a change: the record keeps its time, revision and version.
    */
   rehash(credential: Credential, made: MadeHash, auditEntry: AuditEntry): Promise<boolean>;
-  /** The kinds of hashes that a profile has and that passwords may be checked with. It reads all credentials of the profile. */
+  /** The kinds of hashes that a profile has and that passwords may be checked with. It reads all credentials of the realm. */
   hashKinds(realmId: Uuid, profileId: Uuid): Promise<readonly HashKindCount[]>;
 }
 

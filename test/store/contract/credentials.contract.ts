@@ -218,7 +218,11 @@ export function credentialsContract(name: string, open: () => Promise<OpenCreden
         const link = usernameLink(at, `kind-${index}@example.com`);
         return { ...link, record: { ...link.record, password_hash, password_normalised } };
       });
-      expect(await store.commit(links)).toEqual(WRITTEN);
+      const other = insert(passwordProfile, [at.realm, mintId()], {
+        ...{ name: 'Other', username_format: 'any', enable_one_time_password_token: false },
+      });
+      const ofOther = usernameLink({ ...at, passwords: idOf(other) }, 'kind-0@example.com');
+      expect(await store.commit([...links, other, ofOther])).toEqual(WRITTEN);
       const counted = await credentials.hashKinds(at.realm, at.passwords);
       const argon2id = '$argon2id$v=19$m=19456,t=2,p=1$';
       expect(new Set(counted)).toEqual(
