@@ -107,6 +107,8 @@ export interface ClientInput {
   readonly is_public: boolean;
   /** Of a public client: `N/SECONDS`, for each address. */
   readonly rate_per_address: string | null;
+  /** Of a client with the scope `sign-in` and a secret. */
+  readonly end_user_address: 'required' | 'none' | null;
 }
 
 type Client = Managed & ClientInput;

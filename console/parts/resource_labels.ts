@@ -39,6 +39,7 @@ const MEMBER_LABELS = new Map([
   ['password_hash', 'Password'],
   ['is_disabled', 'Disabled'],
   ['rate_per_address', 'Requests per address'],
+  ['end_user_address', 'Addresses of end users'],
 ]);
 
 /** The display name of a member: `discovery_url` is `Discovery URL`, `oidc_profile_id` is `OIDC profile`. */
@@ -69,6 +70,7 @@ const SCOPE_LABELS = new Map([
   ['changes:read', 'read changes'],
   ['settings:read', 'read settings'],
   ['settings:write', 'write settings'],
+  ['sign-in', 'sign in end users'],
   ['profiles:read', 'read profiles'],
   ['profiles:write', 'write profiles'],
 ]);

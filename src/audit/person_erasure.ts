@@ -1,10 +1,11 @@
+import type { SignInName } from '../auth/sign_in/budgets.ts';
 import type { Store } from '../directory/store.ts';
 import { type AuditContext, COMMAND_LINE, createAuditEntry } from '../domain/audit_entry.ts';
 import { Fault } from '../domain/fault.ts';
 import type { Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { type AnyRecord, isVisible, membersOf, type Resource } from '../domain/resource.ts';
-import { RESOURCES, user } from '../domain/resources.ts';
+import { passwordProfileInfo, RESOURCES, user } from '../domain/resources.ts';
 import { foldedKey } from '../domain/text/folded_key.ts';
 import type { Person } from './log_keys.ts';
 import type { Eraser, Erasure, ScrubOptions, ScrubResult } from './port.ts';
@@ -16,6 +17,8 @@ export interface ErasureDeps {
   readonly scrub: (texts: readonly string[], options: ScrubOptions) => Promise<ScrubResult>;
   /** Writes the erasure to the checkpoint sinks. Rejects if that fails. */
   readonly report: (erasure: Erasure) => Promise<void>;
+  /** Deletes the counters of wrong passwords of a username. */
+  readonly removeBuckets: (name: SignInName) => Promise<void>;
 }
 
 /** An erased user; the database files still have to be scrubbed. */
@@ -35,11 +38,13 @@ export interface StartedErasure {
  * known. Call it again if it was interrupted.
  */
 export async function eraseUser(
-  { records, reading, scrub, report }: ErasureDeps,
+  { records, reading, scrub, report, removeBuckets }: ErasureDeps,
   person: Person,
   auditContext: AuditContext,
 ): Promise<StartedErasure | undefined> {
   const texts = await personalTexts(records, reading, person);
+  // First, because the records are what they are found by.
+  for await (const name of signInNames(records, person)) await removeBuckets(name);
   const { caller = COMMAND_LINE, mintRevision } = auditContext;
   const key = [person.realm, person.user] as const;
   const at = auditContext.now();
@@ -95,6 +100,17 @@ async function personalTexts(
   const texts = values.filter((value): value is string => typeof value === 'string' && value !== '');
   const all = new Set(texts.flatMap((text) => [text, foldedKey(text)]));
   return [...all].filter((text) => text !== person.user && text !== person.realm);
+}
+
+async function* signInNames(
+  records: Pick<Store, 'get' | 'list'>,
+  person: Person,
+): AsyncGenerator<SignInName> {
+  for await (const { resource, record } of userRecords(records, person)) {
+    if (resource !== passwordProfileInfo) continue;
+    const profileId = record.password_profile_id as Uuid;
+    yield { realmId: person.realm, profileId, usernameKey: foldedKey(String(record.username)) };
+  }
 }
 
 /** The log entries that concern a user. */

@@ -120,6 +120,10 @@ function stateOf(key: SigningKey, signer: SigningKey | undefined, accepted: Read
   return key.signsFrom > (signer?.signsFrom ?? 0) ? 'signs later' : 'accepted';
 }
 
+const UNADDRESSED =
+  'signs in end users without their addresses, so that passwords are guessed from any number of them: prefer ' +
+  '--end-user-address required';
+
 async function checkClients(
   { store, unknownRealms }: AuthInspectionDeps,
   reporter: CheckReporter,
@@ -127,6 +131,10 @@ async function checkClients(
   const clients: readonly Client[] = (await store().access.state(undefined))?.clients ?? [];
   const disabled = clients.filter(({ disabledAt }) => disabledAt !== undefined).length;
   reporter.fact(`${clients.length}, of them ${disabled} disabled`);
+  for (const { clientId, scopes, endUserAddress } of clients) {
+    if (scopes.has('sign-in') && endUserAddress === 'none')
+      reporter.note({ says: UNADDRESSED, ids: [clientId] });
+  }
   for await (const { clientId, realm } of unknownRealms()) {
     reporter.find({
       says: 'is limited to a realm that does not exist',

@@ -1,7 +1,14 @@
-import { type Command, InvalidArgumentError } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import { CLIENT_NAME } from '../auth/clients/clients.ts';
 import type { Uuid } from '../domain/id.ts';
-import { PUBLIC_SCOPES, parseScopes, SCOPE_WORDS, type Scopes } from '../domain/principal.ts';
+import {
+  END_USER_ADDRESSES,
+  type EndUserAddress,
+  PUBLIC_SCOPES,
+  parseScopes,
+  SCOPE_WORDS,
+  type Scopes,
+} from '../domain/principal.ts';
 import { parseRate } from '../domain/token_buckets.ts';
 import { givenMembers, openAdminCommands, realmsOption } from './admin_commands.ts';
 import type { CliContext } from './context.ts';
@@ -14,6 +21,7 @@ interface ClientOptions {
   readonly allRealms?: true;
   readonly public?: true;
   readonly ratePerAddress?: string;
+  readonly endUserAddress?: EndUserAddress;
   readonly json?: true;
 }
 
@@ -39,11 +47,13 @@ export function addClientCommands(program: Command, context: CliContext): void {
       .requiredOption('--scope <SCOPES>', SCOPE_HELP, scopes)
       .option('--realm <ID>', `${REALM_HELP} (default: all realms)`, realmIds)
       .option('--public', PUBLIC_HELP)
-      .option('--rate-per-address <N/SECONDS>', RATE_HELP, rate),
-    ({ name, scope, realm = '*', public: isPublic, ratePerAddress }) => ({
+      .option('--rate-per-address <N/SECONDS>', RATE_HELP, rate)
+      .addOption(endUserAddressOption()),
+    ({ name, scope, realm = '*', public: isPublic, ratePerAddress, endUserAddress }) => ({
       ...{ name, scopes: [...(scope ?? [])], realms: realm },
       ...(isPublic ? { is_public: true } : {}),
       ...(ratePerAddress === undefined ? {} : { rate_per_address: ratePerAddress }),
+      ...(endUserAddress === undefined ? {} : { end_user_address: endUserAddress }),
     }),
   );
   client.addList();
@@ -55,11 +65,12 @@ export function addClientCommands(program: Command, context: CliContext): void {
     .option('--realm <ID>', REALM_HELP, realmIds)
     .option('--all-realms', 'allow all realms')
     .option('--rate-per-address <N/SECONDS>', RATE_HELP, rate)
+    .addOption(endUserAddressOption())
     .action(
-      client.showing('update', ({ name, scope, ratePerAddress, ...options }: ClientOptions) =>
+      client.showing('update', ({ name, scope, ratePerAddress, endUserAddress, ...options }: ClientOptions) =>
         givenMembers({
           ...{ name, scopes: scope && [...scope], realms: realmsOption(options) },
-          rate_per_address: ratePerAddress,
+          ...{ rate_per_address: ratePerAddress, end_user_address: endUserAddress },
         }),
       ),
     );
@@ -69,8 +80,14 @@ export function addClientCommands(program: Command, context: CliContext): void {
 export const SCOPE_HELP = `scopes, separated by spaces: ${SCOPE_WORDS.join(', ')}`;
 const REALM_HELP = 'limit the client to this realm; separate several by spaces or repeat the option';
 
-const PUBLIC_HELP = `without a secret, for grant_type=implicit: at most ${[...PUBLIC_SCOPES].join(' and ')}, with --realm and --rate-per-address`;
+const PUBLIC_HELP = `without a secret, for grant_type=implicit: at most ${[...PUBLIC_SCOPES].join(', ')}, with --realm and --rate-per-address`;
 const RATE_HELP = 'limit of a public client for each client address: N requests in SECONDS';
+
+const endUserAddressOption = () =>
+  new Option(
+    '--end-user-address <WHAT>',
+    'for the scope sign-in: whether the client reports the address of the end user with each request',
+  ).choices(END_USER_ADDRESSES);
 
 function rate(raw: string): string {
   if (!parseRate(raw))

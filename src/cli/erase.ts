@@ -7,6 +7,7 @@ import type { Person } from '../audit/log_keys.ts';
 import { eraseUser } from '../audit/person_erasure.ts';
 import type { ScrubResult } from '../audit/port.ts';
 import { openLogReading } from '../audit/reading.ts';
+import { removeBuckets, type SignInName } from '../auth/sign_in/budgets.ts';
 import { CHECKPOINT_SINK_SETTINGS, type Settings } from '../config/parse.ts';
 import { Refusal } from '../domain/fault.ts';
 import { parseUuid } from '../domain/id.ts';
@@ -76,6 +77,7 @@ async function erasePerson(
     records: engine.records,
     reading: openLogReading(engine.log, logKeys),
     scrub: engine.scrub,
+    removeBuckets: (name: SignInName) => removeBuckets(engine.budgets, logKeys, name),
     report: async (erasure: Parameters<typeof erasureLine>[0]) => {
       const line = erasureLine(erasure, logKeys);
       if (sinks.length === 0)

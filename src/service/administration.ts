@@ -6,6 +6,7 @@ import type { SearchFile } from '../audit/port.ts';
 import { type LogReading, openLogReading } from '../audit/reading.ts';
 import { subjectAccess } from '../audit/subject_access.ts';
 import type { Keyring } from '../auth/keys/keyring.ts';
+import { removeBuckets } from '../auth/sign_in/budgets.ts';
 import { Fault } from '../domain/fault.ts';
 import type { AdminDeps } from '../http/operations/admin/operation.ts';
 import type { LoopBudget } from '../http/pipeline/loop_budget.ts';
@@ -47,6 +48,7 @@ export function openAdministration(deps: AdministrationDeps): AdministrationOper
         {
           ...auditDeps,
           scrub: engine.scrub,
+          removeBuckets: (name) => removeBuckets(engine.budgets, logKeys, name),
           async report(erasure) {
             await writeToAll(checkpointSinks, [erasureLine(erasure, logKeys)]);
             // An erasure without this mark is reported again, which does no harm.

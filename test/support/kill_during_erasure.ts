@@ -16,6 +16,7 @@ await eraseUser(
     records: engine.records,
     reading: openLogReading(engine.log, logKeys),
     scrub: engine.scrub,
+    removeBuckets: async () => undefined,
     report: async () => void process.kill(process.pid, 'SIGKILL'),
   },
   { realm: realm as Uuid, user: user as Uuid },

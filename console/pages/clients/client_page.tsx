@@ -22,13 +22,21 @@ export const CLIENT: Kind<ClientInput> = {
   home: { label: 'Clients and keys', href: href('clients') },
   collection: clients,
   hasSecret: ({ is_public: isPublic }) => !isPublic,
-  blank: { name: '', scopes: [], realms: '*', is_public: false, rate_per_address: null },
+  blank: {
+    name: '',
+    scopes: [],
+    realms: '*',
+    is_public: false,
+    rate_per_address: null,
+    end_user_address: null,
+  },
   labels: {
     name: 'Name',
     scopes: 'Scopes',
     realms: 'Realms',
     is_public: 'Public',
     rate_per_address: 'Requests per address',
+    end_user_address: 'Addresses of end users',
   },
   Form: ClientForm,
   words: {
@@ -53,7 +61,10 @@ export function ClientPage({ parameters: { client = '' } }: PageProps) {
     <ManagedPage
       kind={CLIENT}
       fetched={fetched}
-      facts={({ record: { id, scopes, realms, rate_per_address: rate }, last_used_at: lastUse }) => (
+      facts={({
+        record: { id, scopes, realms, rate_per_address: rate, end_user_address: address },
+        last_used_at: lastUse,
+      }) => (
         <>
           <Fact label="Client ID">
             <Identifier id={id} what="the client ID" />
@@ -73,6 +84,9 @@ export function ClientPage({ parameters: { client = '' } }: PageProps) {
           <RealmsFact realms={realms} />
           {rate !== null && (
             <Fact label={CLIENT.labels.rate_per_address}>{rateWords(rate)} from each address</Fact>
+          )}
+          {address !== null && (
+            <Fact label={CLIENT.labels.end_user_address}>{END_USER_ADDRESSES[address]}</Fact>
           )}
           <Fact label="Last use">
             {lastUse === null ? <span class="faint">never</span> : <Timestamp at={lastUse} />}
@@ -116,7 +130,7 @@ function ClientForm({ initial, verb, save, onCancel }: FormProps<ClientInput>) {
         offered={isPublic ? SCHEMA.publicScopes : SCHEMA.scopes}
         scopes={input.scopes}
         error={sentenceOf('scopes', 'Scopes')}
-        onScopes={(scopes) => change({ scopes })}
+        onScopes={(scopes) => change({ scopes, ...withoutAddresses({ ...input, scopes }) })}
       />
       <RealmsField
         key={String(isPublic)}
@@ -135,6 +149,13 @@ function ClientForm({ initial, verb, save, onCancel }: FormProps<ClientInput>) {
           onText={(rate) => change({ rate_per_address: rate.trim() })}
         />
       )}
+      {reportsAddresses(input) && (
+        <EndUserAddressChoice
+          chosen={input.end_user_address}
+          error={sentenceOf('end_user_address', CLIENT.labels.end_user_address)}
+          onChosen={(chosen) => change({ end_user_address: chosen })}
+        />
+      )}
       {problem && <ProblemNote problem={problem} />}
       <FormActions submit={verb === 'create' ? 'Create' : 'Save'} isDisabled={isBusy} onCancel={onCancel} />
     </form>
@@ -147,18 +168,24 @@ function rightsOf({ scopes, realms }: ClientInput, isPublic: boolean): Partial<C
   return {
     is_public: true,
     rate_per_address: RATE,
+    end_user_address: null,
     scopes: scopes.filter((scope) => SCHEMA.publicScopes.includes(scope)),
     realms: realms === '*' ? [] : realms,
   };
 }
 
-function brokenClientRules({
-  name,
-  scopes,
-  realms,
-  is_public: isPublic,
-  rate_per_address: rate,
-}: ClientInput): BrokenRules {
+/** Whether a client has to choose: the end users of a public one call the service themselves. */
+function reportsAddresses({ scopes, is_public: isPublic }: ClientInput): boolean {
+  return scopes.includes('sign-in') && !isPublic;
+}
+
+function withoutAddresses(input: ClientInput): Partial<ClientInput> {
+  return reportsAddresses(input) ? {} : { end_user_address: null };
+}
+
+function brokenClientRules(input: ClientInput): BrokenRules {
+  const { name, scopes, realms, is_public: isPublic, rate_per_address: rate } = input;
+  const isChosen = !reportsAddresses(input) || input.end_user_address !== null;
   const isRate = !isPublic || RATE_PATTERN.test(rate ?? '');
   return {
     ...(name.trim() === '' ? { name: missingSentence('Name') } : {}),
@@ -167,6 +194,7 @@ function brokenClientRules({
       ? { realms: `Select at least one realm${isPublic ? '' : ', or choose all'}.` }
       : {}),
     ...(isRate ? {} : { rate_per_address: `Enter requests and seconds, such as ${RATE}.` }),
+    ...(isChosen ? {} : { end_user_address: 'Select whether the client reports them.' }),
   };
 }
 
@@ -189,6 +217,44 @@ function SecretChoice({ isPublic, onPublic }: SecretChoiceProps) {
       <legend>Secret</legend>
       {choice(false, 'With a secret: a program on a server')}
       {choice(true, 'Public, without a secret: a page in browsers, such as a storefront')}
+    </fieldset>
+  );
+}
+
+const END_USER_ADDRESSES = {
+  required: 'Reported with each request: guesses are limited by network as well',
+  none: 'Not reported: guesses from all networks are limited together',
+};
+
+interface EndUserAddressChoiceProps {
+  readonly chosen: ClientInput['end_user_address'];
+  readonly error: string;
+  readonly onChosen: (chosen: keyof typeof END_USER_ADDRESSES) => void;
+}
+
+/** Whether a client that signs in end users reports their addresses. */
+function EndUserAddressChoice({ chosen, error, onChosen }: EndUserAddressChoiceProps) {
+  const id = useId();
+  return (
+    <fieldset class="choices" aria-describedby={error === '' ? undefined : id}>
+      <legend>{CLIENT.labels.end_user_address}</legend>
+      {(['required', 'none'] as const).map((choice) => (
+        <label key={choice} class="check">
+          <input
+            type="radio"
+            name={`${id}-choice`}
+            checked={chosen === choice}
+            aria-invalid={choice === 'required' && error !== ''}
+            onChange={() => onChosen(choice)}
+          />
+          {END_USER_ADDRESSES[choice]}
+        </label>
+      ))}
+      {error !== '' && (
+        <p class="field-error" id={id}>
+          {error}
+        </p>
+      )}
     </fieldset>
   );
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { Refusal } from '../../domain/fault.ts';
 import { parseUuid, type Uuid } from '../../domain/id.ts';
-import { parseScopes } from '../../domain/principal.ts';
+import { END_USER_ADDRESSES, parseScopes, type Realms } from '../../domain/principal.ts';
 import { brokenRightsRule, CLIENT_ID_PATTERN, CLIENT_NAME, type ClientSpec } from './clients.ts';
 
 const bootstrapClient = z.strictObject({
@@ -10,6 +10,7 @@ const bootstrapClient = z.strictObject({
   name: CLIENT_NAME,
   scope: z.string(),
   realms: z.union([z.literal('*'), z.array(z.string())]).default('*'),
+  end_user_address: z.enum(END_USER_ADDRESSES).optional(),
 });
 
 /** Parses a bootstrap client file. `path` names it in messages. Throws Refusal that lists every mistake. */
@@ -18,10 +19,11 @@ export function parseBootstrapClient(path: string, text: string): ClientSpec {
   const { client_id: clientId, client_secret: secret, name } = spec;
   const scopes = parseScopes(spec.scope);
   if (!scopes) throw new Refusal(`${path}: scope names a scope that does not exist`);
-  const realms = spec.realms === '*' ? '*' : new Set(spec.realms.map((raw) => realmId(raw, path)));
-  const broken = brokenRightsRule({ scopes, realms });
+  const realms: Realms = spec.realms === '*' ? '*' : new Set(spec.realms.map((raw) => realmId(raw, path)));
+  const rights = { scopes, realms, endUserAddress: spec.end_user_address };
+  const broken = brokenRightsRule(rights);
   if (broken) throw new Refusal(`${path}: ${broken.rule}`);
-  return { clientId, secret, name, scopes, realms };
+  return { clientId, secret, name, ...rights };
 }
 
 function parseMembers(path: string, text: string): z.output<typeof bootstrapClient> {

@@ -14,7 +14,13 @@ import {
   deleteManaged,
   type Edit,
 } from '../../domain/managed.ts';
-import { areGrantable, PUBLIC_SCOPES, type Realms, type Scopes } from '../../domain/principal.ts';
+import {
+  areGrantable,
+  type EndUserAddress,
+  PUBLIC_SCOPES,
+  type Realms,
+  type Scopes,
+} from '../../domain/principal.ts';
 import { text } from '../../domain/text/text.ts';
 import { type Rate, rateText } from '../../domain/token_buckets.ts';
 import type { AuthStore, Client } from '../port.ts';
@@ -33,6 +39,8 @@ export interface ClientRights {
   readonly realms: Realms;
   /** Makes the client public. */
   readonly ratePerAddress?: Rate | undefined;
+  /** Required for `sign-in`, unless the client is public. */
+  readonly endUserAddress?: EndUserAddress | undefined;
 }
 
 /** A client with its new secret; the secret is known only now. */
@@ -69,15 +77,22 @@ export function isPublic({ ratePerAddress }: Pick<Client, 'ratePerAddress'>): bo
 
 /** The rule that these rights break; undefined for valid rights. */
 export function brokenRightsRule(rights: ClientRights): FieldError | undefined {
-  const { scopes, realms } = rights;
+  const { scopes, realms, endUserAddress } = rights;
   if (scopes.size === 0) return { field: 'data.scopes', rule: 'a client needs at least one scope' };
   if (!areGrantable(scopes, realms)) return { field: 'data.scopes', rule: ADMIN_REACHES_ALL };
-  if (!isPublic(rights)) return undefined;
+  if (!isPublic(rights)) return scopes.has('sign-in') && !endUserAddress ? NO_END_USER_ADDRESS : undefined;
+  if (endUserAddress)
+    return { field: 'data.end_user_address', rule: 'a public client is called by end users' };
   if (realms === '*') return { field: 'data.realms', rule: 'a public client needs named realms' };
   return [...scopes].every((scope) => PUBLIC_SCOPES.has(scope))
     ? undefined
-    : { field: 'data.scopes', rule: `a public client holds at most ${[...PUBLIC_SCOPES].join(' and ')}` };
+    : { field: 'data.scopes', rule: `a public client holds at most ${[...PUBLIC_SCOPES].join(', ')}` };
 }
+
+const NO_END_USER_ADDRESS: FieldError = {
+  field: 'data.end_user_address',
+  rule: 'the scope sign-in needs it: required, or none for a client that cannot report the address of the end user',
+};
 
 const ADMIN_REACHES_ALL =
   'the scope admin reaches every realm: a client that holds it cannot be limited to some realms';
@@ -147,12 +162,13 @@ function creationEntry(client: Client, auditContext: AuditContext): AuditEntry {
 }
 
 /** State in the audit log: the rights, and never a secret. */
-function auditState({ name, scopes, realms, ratePerAddress, disabledAt }: Client) {
+function auditState({ name, scopes, realms, ratePerAddress, endUserAddress, disabledAt }: Client) {
   return {
     name,
     scope: [...scopes].join(' '),
     realms: realms === '*' ? realms : [...realms],
     ...(ratePerAddress ? { rate_per_address: rateText(ratePerAddress) } : {}),
+    ...(endUserAddress ? { end_user_address: endUserAddress } : {}),
     is_disabled: disabledAt !== undefined,
   };
 }
@@ -260,8 +276,8 @@ export interface ClientSpec extends ClientRights {
 
 /** Creates or updates a client to match its description; a disabled client stays disabled. Throws Refusal for a forged one. */
 export async function ensureClient(store: AuthStore, spec: ClientSpec, clock: AuditContext): Promise<void> {
-  const { clientId, secret, name, scopes, realms } = spec;
-  const { client } = draftClient(name, { scopes, realms }, clock, { clientId, secret });
+  const { clientId, secret, name, scopes, realms, endUserAddress } = spec;
+  const { client } = draftClient(name, { scopes, realms, endUserAddress }, clock, { clientId, secret });
   const found = await store.client(clientId);
   if (found?.isForged) {
     throw new Refusal(
@@ -274,12 +290,15 @@ export async function ensureClient(store: AuthStore, spec: ClientSpec, clock: Au
   if (!found) {
     if (await store.insertClient(client, creationEntry(client, clock))) return;
   }
-  const patch = { name, scopes, realms, secretDigest: client.secretDigest, previous: undefined };
+  const { secretDigest } = client;
+  const patch = { name, scopes, realms, endUserAddress, secretDigest, previous: undefined };
   await changeClient(store, clientId, patch, clock);
 }
 
 function matchesSpec(found: Client, spec: Client): boolean {
-  const flat = ({ name, scopes, realms, secretDigest }: Client) =>
-    JSON.stringify([name, [...scopes].sort(), [...realms].sort(), Buffer.from(secretDigest).toString('hex')]);
+  const flat = ({ name, scopes, realms, endUserAddress, secretDigest }: Client) => {
+    const digest = Buffer.from(secretDigest).toString('hex');
+    return JSON.stringify([name, [...scopes].sort(), [...realms].sort(), endUserAddress, digest]);
+  };
   return flat(found) === flat(spec);
 }

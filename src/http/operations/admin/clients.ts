@@ -10,7 +10,13 @@ import {
 } from '../../../auth/clients/clients.ts';
 import type { Client } from '../../../auth/port.ts';
 import { Fault } from '../../../domain/fault.ts';
-import { parseScopes, SCOPE_WORDS, SCOPES, type Scopes } from '../../../domain/principal.ts';
+import {
+  END_USER_ADDRESSES,
+  parseScopes,
+  SCOPE_WORDS,
+  SCOPES,
+  type Scopes,
+} from '../../../domain/principal.ts';
 import { parseRate, RATE_PATTERN, rateText } from '../../../domain/token_buckets.ts';
 import { link, timestampSchema } from '../../openapi/schemas.ts';
 import { type ManagedKind, managedOperation, managedOperations } from './managed.ts';
@@ -24,6 +30,8 @@ const RIGHTS = { name: 'The shop', scopes: ['oidc-profile-infos:read'], realms: 
 /** The rate of a public client, as `N/SECONDS`. */
 const rate = () => z.string().regex(RATE_PATTERN, 'must be a rate such as 60/60');
 
+const endUserAddress = () => z.enum(END_USER_ADDRESSES).nullable();
+
 const change = z
   .object({
     name: CLIENT_NAME,
@@ -36,6 +44,11 @@ const change = z
       description:
         'Of a public client: the number of requests that each address may send, and in how many seconds.',
     }),
+    end_user_address: endUserAddress().meta({
+      description:
+        'Of a client with `sign-in` and a secret: `required` if each of its requests reports the address of the end user, ' +
+        '`none` if none does. Null otherwise.',
+    }),
   })
   .partial();
 const input = change.required({ name: true, scopes: true, realms: true }).extend({
@@ -44,8 +57,8 @@ const input = change.required({ name: true, scopes: true, realms: true }).extend
     .optional()
     .meta({
       description:
-        'Whether it has no secret. It then holds at most `settings:read` and `profiles:read`, for named realms, and needs a ' +
-        '`rate_per_address`. It cannot be changed.',
+        'Whether it has no secret. It then holds at most `settings:read`, `profiles:read` and `sign-in`, for named realms, and ' +
+        'needs a `rate_per_address`. It cannot be changed.',
     }),
 });
 
@@ -93,6 +106,7 @@ const CLIENTS: ManagedKind<Client, typeof input, typeof change> = {
     realms: REALMS_OUTPUT.meta({ description: 'The realms it may access; `*` means all realms.' }),
     is_public: z.boolean().meta({ description: 'Whether it has no secret.' }),
     rate_per_address: rate().nullable(),
+    end_user_address: endUserAddress(),
   },
   listed: { last_used_at: lastUse },
   secret: {
@@ -103,7 +117,7 @@ const CLIENTS: ManagedKind<Client, typeof input, typeof change> = {
   },
   example: {
     id: CLIENT_ID,
-    members: { ...RIGHTS, is_public: false, rate_per_address: null },
+    members: { ...RIGHTS, is_public: false, rate_per_address: null, end_user_address: null },
     listed: { last_used_at: AT },
   },
   texts: {
@@ -121,9 +135,10 @@ const CLIENTS: ManagedKind<Client, typeof input, typeof change> = {
   },
   rotatesConditionally: true,
   idOf: ({ clientId }) => clientId,
-  membersOf: ({ name, scopes, realms, ratePerAddress: rate }) => ({
+  membersOf: ({ name, scopes, realms, ratePerAddress: rate, endUserAddress: address }) => ({
     ...{ name, scopes: [...scopes], realms: showRealms(realms) },
     ...{ is_public: rate !== undefined, rate_per_address: rate ? rateText(rate) : null },
+    end_user_address: address ?? null,
   }),
   async page({ after = '', limit }, { accessStore }) {
     const clients = await accessStore.clientsAfter(after, limit);
@@ -136,7 +151,8 @@ const CLIENTS: ManagedKind<Client, typeof input, typeof change> = {
   find: (id, { accessStore }) => accessStore.client(id),
   async create({ name, scopes, realms, is_public: isPublic = false, ...input }, deps, auditContext) {
     const ratePerAddress = rateOf(input, isPublic);
-    const grant = { scopes: scopesOf(scopes), realms: await existingRealms(realms, deps) };
+    const endUserAddress = input.end_user_address ?? undefined;
+    const grant = { scopes: scopesOf(scopes), realms: await existingRealms(realms, deps), endUserAddress };
     if (ratePerAddress) {
       const rights = { ...grant, ratePerAddress };
       return {
@@ -147,7 +163,7 @@ const CLIENTS: ManagedKind<Client, typeof input, typeof change> = {
     const { client, secret } = await createClient(deps.accessStore, name, grant, auditContext);
     return { thing: client, secret };
   },
-  async patch({ name, scopes, realms, rate_per_address: rate }, deps, request) {
+  async patch({ name, scopes, realms, rate_per_address: rate, end_user_address: address }, deps, request) {
     const granted = scopes && scopesOf(scopes);
     if (granted && !granted.has('admin')) assertNotCaller(request, 'data.scopes');
     return {
@@ -155,6 +171,7 @@ const CLIENTS: ManagedKind<Client, typeof input, typeof change> = {
       ...(granted ? { scopes: granted } : {}),
       ...(realms === undefined ? {} : { realms: await existingRealms(realms, deps) }),
       ...(rate === undefined ? {} : { ratePerAddress: rate === null ? undefined : parseRate(rate) }),
+      ...(address === undefined ? {} : { endUserAddress: address ?? undefined }),
     };
   },
   change: (id, edit, { accessStore }, auditContext) => changeClient(accessStore, id, edit, auditContext),

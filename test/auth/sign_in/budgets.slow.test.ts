@@ -1,0 +1,85 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { SIGN_IN_BUCKETS_MAX } from '../../../src/auth/sign_in/budgets.ts';
+import type { Engine } from '../../../src/store/open.ts';
+import { freshDatabase, type TestDatabase } from '../../support/database.ts';
+import { checkedOf, deviceToken, freshAttempts, manualClock, openProcess } from './sign_in_fixtures.ts';
+
+let db: TestDatabase;
+let engine: Engine;
+
+beforeAll(async () => {
+  db = await freshDatabase();
+  engine = await db.open();
+});
+afterAll(() => engine.close());
+
+const HOUR_MS = 3_600_000;
+
+/** Sends guesses at a name from 1,000 addresses within 5 hours; returns the outcomes, and how often the owner was admitted. */
+async function attack(isKnown: boolean) {
+  const clock = manualClock();
+  const { guess, admit, countRight } = openProcess(engine.budgets, clock);
+  const attemptOf = freshAttempts();
+  const device = deviceToken();
+  const outcomes: (string | number)[] = [];
+  let ownerIn = 0;
+  for (let at = 0; at < 10_000; at += 1) {
+    outcomes.push(await guess(attemptOf('jane', `10.0.${(at % 1_000) >> 8}.${at & 255}`)));
+    if (isKnown && at % 100 === 0) {
+      const admitted = await admit(attemptOf('jane', '192.0.2.1', { device }));
+      if ('clientId' in admitted && admitted.device && !countRight(admitted)) ownerIn += 1;
+    }
+    clock.pass((5 * HOUR_MS) / 10_000);
+  }
+  return { outcomes, ownerIn };
+}
+
+test('of 10,000 guesses at a name from 1,000 addresses, 100 and six an hour are checked, while its owner signs in', async () => {
+  const known = await attack(true);
+  const checked = known.outcomes.filter((outcome) => outcome === 'stranger').length;
+  expect(checked).toBeGreaterThanOrEqual(100);
+  expect(checked).toBeLessThanOrEqual(100 + 5 * 6);
+  expect(known.ownerIn).toBe(100);
+  const unknown = await attack(false);
+  expect(unknown.outcomes).toEqual(known.outcomes);
+});
+
+test('a list of leaked passwords is checked 1,000 times from one /48, whatever its addresses', async () => {
+  const { guess } = openProcess(engine.budgets, manualClock());
+  const attemptOf = freshAttempts();
+  const list = Array.from({ length: 1_010 }, (_, at) => attemptOf(`user${at}`, `2001:db8:1:${at}::1`));
+  expect(await checkedOf(guess, list)).toBe(1_000);
+  expect(await guess(attemptOf('jane', '2001:db8:2::1'))).toBe('stranger');
+});
+
+test('of more than 1,000,000 buckets of a realm, the sweep leaves those that take longest to refill', async () => {
+  const clock = manualClock();
+  const process = openProcess(engine.budgets, clock);
+  const attemptOf = freshAttempts();
+  const { realmId } = attemptOf('x');
+  const exhausted = attemptOf('jane');
+  for (let count = 0; count < 100; count += 1) await process.guess(exhausted);
+  const far = clock.now() + HOUR_MS;
+  const numbers =
+    db.address.engine === 'sqlite'
+      ? 'with recursive n (i) as (select 1 union all select i + 1 from n where i < 1001500)'
+      : 'with n (i) as (select * from generate_series(1, 1001500))';
+  // A cluster inserts the rows of one realm on one node.
+  await db.tamper(
+    `${numbers} insert into sign_in_budget (realm_id, name, kind, source, full_at)
+    select '${realmId}', 'name' || i, 2, '', ${far} + i from n`,
+  );
+  const count = async (where: string) =>
+    Number(
+      (
+        await db.query<{ n: number }>(
+          `select count(*) as n from sign_in_budget where realm_id = '${realmId}' and ${where}`,
+        )
+      )[0]?.n,
+    );
+  expect(await count('true')).toBe(1_001_501);
+  while ((await process.sweep(clock.now())) > 0);
+  expect(await count('true')).toBe(SIGN_IN_BUCKETS_MAX);
+  expect(await count(`full_at <= ${far} + 1501`)).toBe(0);
+  expect(typeof (await process.guess(exhausted))).toBe('number');
+});

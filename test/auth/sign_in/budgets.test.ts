@@ -1,0 +1,252 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import type { SignInAttempt } from '../../../src/auth/sign_in/budgets.ts';
+import { openSignInQueue } from '../../../src/auth/sign_in/queue.ts';
+import type { Engine } from '../../../src/store/open.ts';
+import { freshDatabase, type TestDatabase } from '../../support/database.ts';
+import { checkedOf, deviceToken, freshAttempts, manualClock, openProcess } from './sign_in_fixtures.ts';
+
+/** Two processes over one database. */
+let db: TestDatabase;
+let engines: readonly [Engine, Engine];
+
+beforeAll(async () => {
+  db = await freshDatabase();
+  engines = [await db.open(), await db.open()];
+});
+afterAll(() => Promise.all(engines.map((engine) => engine.close())));
+
+const MINUTE_MS = 60_000;
+
+function openProcesses() {
+  const clock = manualClock();
+  const [one, other] = engines.map(({ budgets }) => openProcess(budgets, clock)) as [
+    ReturnType<typeof openProcess>,
+    ReturnType<typeof openProcess>,
+  ];
+  return { clock, one, other };
+}
+
+/** As many attempts at a name, each from an address of its own. */
+const fromMany = (attemptOf: ReturnType<typeof freshAttempts>, name: string, count: number, net = '10.0.0') =>
+  Array.from({ length: count }, (_, at) => attemptOf(name, `${net}.${at}`));
+
+const repeated = (attempt: SignInAttempt, count: number) => new Array<SignInAttempt>(count).fill(attempt);
+
+describe('wrong passwords of a name from one network', () => {
+  test('are checked 10 times on all processes together, and one more after each minute and a half', async () => {
+    const { clock, one, other } = openProcesses();
+    const attempt = freshAttempts()('jane', '192.0.2.1');
+    expect(await checkedOf(one.guess, repeated(attempt, 6))).toBe(6);
+    expect(await checkedOf(other.guess, repeated(attempt, 10))).toBe(4);
+    expect(await one.guess(attempt)).toBe(90);
+    clock.pass(89_000);
+    expect(await one.guess(attempt)).toBe(1);
+    clock.pass(1_000);
+    expect(await checkedOf(one.guess, repeated(attempt, 3))).toBe(1);
+    clock.pass(15 * MINUTE_MS);
+    expect(await checkedOf(other.guess, repeated(attempt, 20))).toBe(10);
+  });
+
+  test('leave other names, networks, profiles and realms as they are', async () => {
+    const { one } = openProcesses();
+    const attemptOf = freshAttempts();
+    await checkedOf(one.guess, repeated(attemptOf('jane', '192.0.2.1'), 10));
+    const others = [
+      attemptOf('john', '192.0.2.1'),
+      attemptOf('jane', '192.0.2.2'),
+      attemptOf('jane', '192.0.2.1', { profileId: freshAttempts()('x').profileId }),
+      freshAttempts()('jane', '192.0.2.1'),
+    ];
+    expect(await checkedOf(one.guess, others)).toBe(4);
+    expect(await one.guess(attemptOf('jane', '192.0.2.1'))).toBe(90);
+  });
+
+  test('are counted for the /64 of an IPv6 address', async () => {
+    const { one } = openProcesses();
+    const attemptOf = freshAttempts();
+    const near = Array.from({ length: 12 }, (_, at) => attemptOf('jane', `2001:db8::${at + 1}`));
+    expect(await checkedOf(one.guess, near)).toBe(10);
+    expect(await one.guess(attemptOf('jane', '2001:db8:0:1::1'))).toBe('stranger');
+  });
+});
+
+describe('wrong passwords of a name', () => {
+  test('are checked 100 times from any number of networks, and one more after each 10 minutes', async () => {
+    const { clock, one } = openProcesses();
+    const attemptOf = freshAttempts();
+    expect(await checkedOf(one.guess, fromMany(attemptOf, 'jane', 120))).toBe(100);
+    clock.pass(10 * MINUTE_MS - 1_000);
+    expect(await one.guess(attemptOf('jane', '192.0.2.1'))).toBe(1);
+    clock.pass(1_000);
+    expect(await checkedOf(one.guess, fromMany(attemptOf, 'jane', 3))).toBe(1);
+  });
+
+  test('are all that is counted for a client that reports no addresses', async () => {
+    const { one } = openProcesses();
+    expect(await checkedOf(one.guess, repeated(freshAttempts()('jane'), 120))).toBe(100);
+  });
+
+  test('do not keep out a known device, whose own are checked 10 times; then it counts as a stranger', async () => {
+    const { clock, one } = openProcesses();
+    const attemptOf = freshAttempts();
+    await checkedOf(one.guess, fromMany(attemptOf, 'jane', 100));
+    const known = attemptOf('jane', '192.0.2.1', { device: deviceToken() });
+    expect(await one.admit(known)).toEqual(known);
+    expect(await checkedOf(one.guess, repeated(known, 12))).toBe(10);
+    clock.pass(90_000);
+    expect(await one.guess(known)).toBe('device');
+    const fresh = attemptOf('john', '192.0.2.1', { device: known.device });
+    await checkedOf(one.guess, repeated(fresh, 10));
+    expect(await one.admit(fresh)).toEqual({ ...fresh, device: undefined });
+  });
+
+  test('end a device token after 100, however long they take', async () => {
+    const { clock, one } = openProcesses();
+    const attemptOf = freshAttempts();
+    const known = attemptOf('jane', undefined, { device: deviceToken() });
+    for (let count = 0; count < 100; count += 1) {
+      expect(await one.guess(known)).toBe('device');
+      clock.pass(24 * 60 * MINUTE_MS);
+    }
+    expect(await one.guess(known)).toBe('stranger');
+    clock.pass(50 * 24 * 60 * MINUTE_MS);
+    expect(await one.guess(known)).toBe('stranger');
+    expect(await one.guess({ ...known, device: deviceToken() })).toBe('device');
+  });
+
+  test('are refilled for an administrator, in every process within a second', async () => {
+    const { clock, one, other } = openProcesses();
+    const jane = freshAttempts()('jane');
+    await checkedOf(one.guess, repeated(jane, 100));
+    expect(await one.throttledUntil(jane)).toBe(clock.now() + 10 * MINUTE_MS);
+    expect([await one.guess(jane), await other.guess(jane)]).toEqual([600, 600]);
+    await one.refill(jane);
+    expect([await one.guess(jane), await other.guess(jane)]).toEqual(['stranger', 600]);
+    clock.pass(1_000);
+    expect(await other.guess(jane)).toBe('stranger');
+    expect(await other.throttledUntil(jane)).toBeUndefined();
+  });
+});
+
+describe('a list of leaked passwords', () => {
+  test('is checked 100 times from one address', async () => {
+    const { clock, one } = openProcesses();
+    const attemptOf = freshAttempts();
+    const list = Array.from({ length: 120 }, (_, at) => attemptOf(`user${at}`, '192.0.2.1'));
+    expect(await checkedOf(one.guess, list)).toBe(100);
+    clock.pass(9_000);
+    expect(await one.guess(attemptOf('one more', '192.0.2.1'))).toBe('stranger');
+  });
+});
+
+test('a right password takes nothing from the budgets, clears nothing, and is answered 60 times in 15 minutes', async () => {
+  const { clock, one } = openProcesses();
+  const jane = freshAttempts()('jane', '192.0.2.1');
+  await checkedOf(one.guess, repeated(jane, 5));
+  const answers = Array.from({ length: 61 }, () => one.countRight(jane));
+  expect(answers.filter(Boolean)).toEqual([{ retryAfterS: 15 }]);
+  expect(await checkedOf(one.guess, repeated(jane, 10))).toBe(5);
+  clock.pass(15_000);
+  expect(one.countRight(jane)).toBeUndefined();
+});
+
+test('two processes that check 64 wrong passwords at once exceed the budget by 2 at most', async () => {
+  const { one, other } = openProcesses();
+  const attemptOf = freshAttempts();
+  await checkedOf(one.guess, fromMany(attemptOf, 'jane', 95));
+  let checked = 0;
+  const send = (process: ReturnType<typeof openProcess>) => {
+    const queue = openSignInQueue(4, () => 0);
+    return async (attempt: SignInAttempt): Promise<void> => {
+      await queue.run(attempt, async () => {
+        const admitted = await process.admit(attempt);
+        if ('retryAfterS' in admitted) return;
+        await Bun.sleep(5);
+        checked += 1;
+        await process.countWrong(admitted);
+      });
+    };
+  };
+  const senders = [send(one), send(other)];
+  const flood = async (sender: (attempt: SignInAttempt) => Promise<void>, base: number) => {
+    for (let at = 0; at < 16; at += 1)
+      await Promise.all([0, 1].map((more) => sender(attemptOf('jane', `10.1.${base}.${2 * at + more}`))));
+  };
+  await Promise.all(senders.map(flood));
+  expect(checked).toBeGreaterThanOrEqual(5);
+  expect(checked).toBeLessThanOrEqual(7);
+});
+
+test('concurrent takes of two processes add up', async () => {
+  const { realmId } = freshAttempts()('x');
+  const key = { name: 'name', kind: 1, source: 'source' };
+  const take = { ...key, fullAt: 1_010, refillMs: 10, fullAtMax: 1_000_000 };
+  await Promise.all(
+    Array.from({ length: 100 }, (_, at) => (engines[at % 2] as Engine).budgets.take(realmId, [take])),
+  );
+  expect(await engines[0].budgets.fullAt(realmId, [key, { ...key, kind: 2 }])).toEqual([2_000, 0]);
+});
+
+describe('a clock that is set back', () => {
+  test('takes what it would refill in that time from a budget', async () => {
+    const { clock, one } = openProcesses();
+    const attemptOf = freshAttempts();
+    await checkedOf(one.guess, fromMany(attemptOf, 'jane', 90));
+    clock.setBack(30 * MINUTE_MS);
+    expect(await checkedOf(one.guess, fromMany(attemptOf, 'jane', 20, '10.0.1'))).toBe(7);
+  });
+
+  test('exhausts a budget, and not for longer than the budget needs to refill', async () => {
+    const { clock, one } = openProcesses();
+    const jane = freshAttempts()('jane', '192.0.2.1');
+    await one.guess(jane);
+    clock.setBack(10 * 365 * 24 * 60 * MINUTE_MS);
+    expect(typeof (await one.guess(jane))).toBe('number');
+    clock.pass(10 * MINUTE_MS);
+    expect(await one.guess(jane)).toBe('stranger');
+    clock.pass(1_000 * MINUTE_MS);
+    expect(await checkedOf(one.guess, repeated(jane, 20))).toBe(10);
+  });
+});
+
+describe('the rows of budgets', () => {
+  test('hold neither a name nor an address, and nothing for a right password', async () => {
+    const { one } = openProcesses();
+    const attemptOf = freshAttempts();
+    const right = attemptOf('john', '192.0.2.7');
+    await one.admit(right);
+    one.countRight(right);
+    await one.guess(attemptOf('jane-the-secret-name', '192.0.2.77'));
+    const rows = await db.query<{ name: string; source: string; kind: number }>(
+      `select name, kind, source from sign_in_budget where realm_id = ? order by kind`,
+      right.realmId,
+    );
+    expect(rows.map(({ kind }) => kind)).toEqual([1, 2, 5]);
+    for (const { name, source } of rows) expect(`${name}${source}`).toMatch(/^[\w-]{16,32}$/);
+    expect(await db.findPlaintext(['jane-the-secret-name', '192.0.2.77'])).toEqual([]);
+  });
+
+  test('are deleted once their bucket is full, and a full bucket takes as a new one', async () => {
+    const { clock, one } = openProcesses();
+    const attemptOf = freshAttempts();
+    const jane = attemptOf('jane', '192.0.2.1');
+    await checkedOf(one.guess, repeated(jane, 10));
+    const kinds = async () =>
+      (
+        await db.query<{ kind: number }>(
+          'select kind from sign_in_budget where realm_id = ? order by kind',
+          jane.realmId,
+        )
+      ).map(({ kind }) => kind);
+    clock.pass(2 * MINUTE_MS);
+    while ((await one.sweep(clock.now())) > 0);
+    expect(await kinds()).toEqual([1, 2]);
+    clock.pass(13 * MINUTE_MS);
+    while ((await one.sweep(clock.now())) > 0);
+    expect(await kinds()).toEqual([2]);
+    expect(await checkedOf(one.guess, repeated(jane, 12))).toBe(10);
+    clock.pass(200 * MINUTE_MS);
+    while ((await one.sweep(clock.now())) > 0);
+    expect(await kinds()).toEqual([]);
+  });
+});
