@@ -47,6 +47,7 @@ test.each([
   ['realms', { realms: [REALM] }],
   ['realms, set to all', { realms: '*' }],
   ['realms, absent for all', {}],
+  ['end_user_address', { scope: 'sign-in', end_user_address: 'required' }],
 ])('a changed bootstrap file updates the client: %s', async (_, change) => {
   const base = { ...BOOT, client_id: 'changed' };
   await ensure({ ...base, realms: [REALM, OTHER] });
@@ -57,6 +58,9 @@ test.each([
   };
   await ensure(description);
   const { name, scopes, realms, ...client } = await storedClient('changed');
+  expect(client.endUserAddress as string | undefined).toBe(
+    'end_user_address' in change ? change.end_user_address : undefined,
+  );
   expect([name, [...scopes].join(' '), realms]).toEqual([
     description.name,
     description.scope,

@@ -64,7 +64,7 @@ describe('a public client', () => {
     expect([status, body.data as object]).toEqual([
       201,
       {
-        ...{ id: body.data.id, type: 'client', ...RIGHTS, is_disabled: false },
+        ...{ id: body.data.id, type: 'client', ...RIGHTS, end_user_address: null, is_disabled: false },
         previous_secret_expires_at: null,
         meta: { created_at: expect.any(String), updated_at: expect.any(String) },
       },
@@ -83,7 +83,7 @@ describe('a public client', () => {
     ]);
   });
 
-  test('reads the settings and the profiles of its realms, and nothing else', async () => {
+  test('reads the settings and the profiles of its realms, and no other records', async () => {
     const token = await tokenOf(await idOf({ rate_per_address: '99/60' }));
     const statusOf = async (path: string) => (await service.get(path, token)).status;
     const realms = '/v2/authentication-realms';
@@ -200,7 +200,7 @@ describe('grant_type implicit', () => {
 describe('a public client that asks for more than it may have', () => {
   const detailOf = ({ status, body }: ClientAnswer) => [status, body.errors?.[0]?.detail];
 
-  test('every scope but the two is refused', async () => {
+  test('every scope but those of public clients is refused', async () => {
     for (const scope of SCOPES.filter((each) => !PUBLIC_SCOPES.has(each))) {
       const [status, detail] = detailOf(await create({ scopes: ['settings:read', scope] }));
       expect([scope, status]).toEqual([scope, 422]);
@@ -213,6 +213,8 @@ describe('a public client that asks for more than it may have', () => {
     [{ rate_per_address: null }, 'data.rate_per_address: is required for a public client'],
     [{ rate_per_address: undefined }, 'data.rate_per_address: is required for a public client'],
     [{ is_public: false }, 'data.rate_per_address: is for public clients only'],
+    [{ end_user_address: 'required' }, 'data.end_user_address: a public client is called by end users'],
+    [{ end_user_address: 'none' }, 'data.end_user_address: a public client is called by end users'],
   ])('%p is refused', async (data, detail) => {
     expect(detailOf(await create(data))).toEqual([422, detail]);
   });

@@ -10,6 +10,7 @@ import { logReadingTexts } from '../../src/store/audit/log_reading.ts';
 import { storedTotal } from '../../src/store/audit/record_counts.ts';
 import { USER_KEY_TEXTS } from '../../src/store/audit/user_keys.ts';
 import { ACCESS_TEXTS } from '../../src/store/auth/access.ts';
+import { budgetTexts } from '../../src/store/auth/budgets.ts';
 import { credentialTexts } from '../../src/store/auth/credentials.ts';
 import { idempotencyTexts } from '../../src/store/idempotency/idempotency_store.ts';
 import { LEASE_TEXTS } from '../../src/store/leases.ts';
@@ -63,6 +64,7 @@ export function derivedTexts(indexes: IndexCatalog): ReadonlySet<string> {
       ...USER_KEY_TEXTS,
       ...ERASING_TEXTS,
       ...LEASE_TEXTS,
+      ...budgetTexts(POSTGRES),
     ],
     ...[
       ...feedTexts(POSTGRES),

@@ -20,9 +20,8 @@ const WAIT_MS_MAX = 2_500;
  */
 export interface SignInQueue {
   /**
-   * Runs `check` in its turn: attempts with a device first, otherwise in the order of arrival, and one at a time of each name and
-   * network with a device, and of each without. Rejects with Fault `overloaded`, without running it, if there is no place or the wait
-   * is too long.
+   * Runs `check` in its turn: one at a time, attempts with a device first, otherwise in the order of arrival. Rejects with Fault
+   * `overloaded`, without running it, if there is no place or the wait is too long.
    */
   run<T>(attempt: SignInAttempt, check: () => Promise<T>): Promise<T>;
   figures(): { readonly waiting: number; readonly working: number };
@@ -41,8 +40,8 @@ interface Place {
   readonly giveUp: () => void;
 }
 
-/** `checksMax`: how many passwords the workers of this process check at once. */
-export function openSignInQueue(checksMax: number, monotonic: () => number): SignInQueue {
+/** The queue of a process, for its one worker: so at most one wrong password is not counted yet. */
+export function openSignInQueue(monotonic: () => number): SignInQueue {
   /** In the order of arrival. */
   let places: readonly Place[] = [];
 
@@ -59,21 +58,6 @@ export function openSignInQueue(checksMax: number, monotonic: () => number): Sig
       : ofClass((place) => place.network === network) < NETWORK_PLACES_MAX;
   }
 
-  /** Whether a password of the same name or network is being checked: its outcome may exhaust a budget of this one. */
-  function isBlocked({ hasDevice, name, network }: Place): boolean {
-    return places.some(
-      (other) =>
-        other.isWorking &&
-        other.hasDevice === hasDevice &&
-        (other.name === name || (network !== undefined && other.network === network)),
-    );
-  }
-
-  function next(): Place | undefined {
-    const ready = places.filter((place) => !place.isWorking && !isBlocked(place));
-    return ready.find(({ hasDevice }) => hasDevice) ?? ready[0];
-  }
-
   function leave(gone: Place): void {
     places = places.filter((place) => place !== gone);
   }
@@ -84,12 +68,11 @@ export function openSignInQueue(checksMax: number, monotonic: () => number): Sig
       leave(place);
       place.giveUp();
     }
-    while (count(({ isWorking }) => isWorking) < checksMax) {
-      const place = next();
-      if (!place) return;
-      place.isWorking = true;
-      place.start();
-    }
+    if (places.some(({ isWorking }) => isWorking)) return;
+    const next = places.find(({ hasDevice }) => hasDevice) ?? places[0];
+    if (!next) return;
+    next.isWorking = true;
+    next.start();
   }
 
   return {

@@ -22,8 +22,8 @@ import {
   readClientsAfter,
   removeClient,
   signAllClients,
+  textForSchema,
   updateClient,
-  withoutMac,
 } from './clients.ts';
 import { deleteAllSessions } from './console_sessions.ts';
 import { ALL_REVOKED, revokeToken, TOUCH_ACCESS } from './revoked_tokens.ts';
@@ -217,29 +217,31 @@ export function openAuthReading(
   return {
     ...access,
     async state(known) {
-      const hasRevoked = await hasSecrets();
-      return transactions.read(() => readAccessTable(known, macs, hasRevoked));
+      const found = await schema();
+      return transactions.read(() => readAccessTable(known, macs, found));
     },
-    signingKeys: async () =>
-      (await hasSecrets()) ? access.signingKeys() : transactions.read(() => keysOf(macs, withoutMac(KEYS))),
+    async signingKeys() {
+      const text = textForSchema(await schema(), KEYS);
+      return transactions.read(() => keysOf(macs, text));
+    },
     secret: async (name) => ((await hasSecrets()) ? access.secret(name) : undefined),
   };
 }
 
-/** A release before this one has neither revoked tokens nor MACs of rows. */
+/** An older schema has neither revoked tokens nor MACs of rows. */
 function* readAccessTable(
   known: number | undefined,
   macs: RowMacs,
-  isNew = true,
+  schema = Number.POSITIVE_INFINITY,
 ): Work<AuthState | undefined> {
   const instance = yield* first<InstanceRow>(INSTANCE);
   assertServable(instance?.store_id ?? '');
   const version = Number(instance?.access_version ?? 0);
   if (version === known) return undefined;
-  const clients = yield* readAllClients(macs, isNew);
+  const clients = yield* readAllClients(macs, schema);
   const keyIds = (yield* all<KeyCheckRow>(CHECKS)).map((row) => row.key_id);
-  const signingKeys = yield* keysOf(macs, isNew ? KEYS_IN_USE : withoutMac(KEYS_IN_USE));
-  const revoked = isNew ? yield* all<{ readonly jti: string }>(ALL_REVOKED) : [];
+  const signingKeys = yield* keysOf(macs, textForSchema(schema, KEYS_IN_USE));
+  const revoked = schema >= SECRETS_SCHEMA ? yield* all<{ readonly jti: string }>(ALL_REVOKED) : [];
   return { version, clients, signingKeys, revoked: new Set(revoked.map(({ jti }) => jti)), keyIds };
 }
 

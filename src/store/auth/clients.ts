@@ -50,16 +50,23 @@ interface RealmRow {
   readonly mac: Uint8Array | null;
 }
 
-/** The rows of a schema without MACs and public clients. */
-export const withoutMac = (text: string): string =>
-  text
-    .replace(', mac from', ', null as mac from')
-    .replace(', rate_per_address', ', null as rate_per_address')
-    .replace(', end_user_address', ', null as end_user_address');
+/** The columns that a schema added. */
+const ADDED_COLUMNS = [
+  [2, ', mac from', ', null as mac from'],
+  [2, ', rate_per_address', ', null as rate_per_address'],
+  [3, ', end_user_address', ', null as end_user_address'],
+] as const;
+
+/** The statement for a schema that may be older. */
+export const textForSchema = (schema: number, text: string): string =>
+  ADDED_COLUMNS.reduce(
+    (all, [since, column, none]) => (schema < since ? all.replace(column, none) : all),
+    text,
+  );
 
 /** Oldest first. */
-export function* readAllClients(macs: RowMacs, hasMacs = true): Work<readonly Client[]> {
-  const textOf = hasMacs ? (text: string) => text : withoutMac;
+export function* readAllClients(macs: RowMacs, schema = Number.POSITIVE_INFINITY): Work<readonly Client[]> {
+  const textOf = (text: string) => textForSchema(schema, text);
   const realms = yield* all<RealmRow>(textOf(REALMS_OF_ALL));
   return clientsOf(yield* all<ClientRow>(textOf(ALL)), realms, macs);
 }
@@ -150,17 +157,23 @@ function columnsOf(client: Client, macs: RowMacs): readonly SqlValue[] {
     client.updatedAt,
     client.revision,
     client.ratePerAddress ? rateText(client.ratePerAddress) : null,
-    client.endUserAddress ?? null,
   ];
-  return [...values, macs.of('client', ...values, client.clientId), client.clientId];
+  const address = client.endUserAddress ?? null;
+  const mac = macs.of('client', ...values, ...presentOf(address), client.clientId);
+  return [...values, address, mac, client.clientId];
 }
 
-/** What the MAC of a row covers, in the order of `columnsOf`. Each realm has a row with its own MAC: it goes with the realm. */
+const presentOf = (value: string | null): readonly string[] => (value === null ? [] : [value]);
+
+/**
+ * What the MAC of a row covers, in the order of `columnsOf`. Each realm has a row with its own MAC: it goes with the realm. The rows
+ * of release 0.9.0 have no `end_user_address`, and their MACs none of its values.
+ */
 function signedValues(row: ClientRow): readonly SqlValue[] {
   return [
     ...[row.name, row.scopes, row.all_realms, row.disabled_at, row.secret_digest, row.previous_digest],
     ...[row.previous_expires_at, row.created_at, row.updated_at, row.revision],
-    ...[row.rate_per_address, row.end_user_address, row.client_id],
+    ...[row.rate_per_address, ...presentOf(row.end_user_address), row.client_id],
   ];
 }
 

@@ -1,4 +1,4 @@
-import type { ForgedRow, ForgedRows, SigningKey } from '../../auth/port.ts';
+import type { AuthStore, ForgedRow, ForgedRows } from '../../auth/port.ts';
 import { NIL_UUID, type Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { passwordProfileInfo } from '../../domain/resources.ts';
@@ -6,7 +6,6 @@ import { macColumn } from '../records/derived_columns.ts';
 import { all } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
 import { readWebhooks } from '../webhooks/webhooks.ts';
-import { readAllClients } from './clients.ts';
 import { readForgedLinks } from './console_links.ts';
 import { readForgedSessions } from './console_sessions.ts';
 import type { RowMacs } from './row_macs.ts';
@@ -27,7 +26,7 @@ interface PasswordRow {
 export function openForgedRows(
   { read }: Pick<Transactions, 'read'>,
   macs: RowMacs,
-  signingKeys: () => PromiseLike<readonly ForgedKey[]> | readonly ForgedKey[],
+  access: Pick<AuthStore, 'state' | 'signingKeys'>,
 ): ForgedRows {
   async function* forgedPasswords(): AsyncGenerator<ForgedRow> {
     for (let after: Pick<PasswordRow, 'realm_id' | 'id'> = { realm_id: NIL_UUID, id: NIL_UUID }; ; ) {
@@ -44,7 +43,7 @@ export function openForgedRows(
   }
 
   async function* forgedClients(): AsyncGenerator<ForgedRow> {
-    for (const { clientId: id, ...client } of await read(() => readAllClients(macs))) {
+    for (const { clientId: id, ...client } of (await access.state(undefined))?.clients ?? []) {
       if (client.isForged) yield { table: 'client', id, hasMac: true };
       if (client.hasForgedRealms) yield { table: 'client_realm', id, hasMac: true };
     }
@@ -52,7 +51,7 @@ export function openForgedRows(
 
   return async function* () {
     yield* forgedClients();
-    for (const { kid, isForged } of await signingKeys())
+    for (const { kid, isForged } of await access.signingKeys())
       if (isForged) yield { table: 'signing_key', id: kid, hasMac: true };
     for (const { webhookId, isForged } of await read(() => readWebhooks(macs)))
       if (isForged) yield { table: 'webhook', id: webhookId, hasMac: true };
@@ -63,5 +62,3 @@ export function openForgedRows(
     yield* forgedPasswords();
   };
 }
-
-type ForgedKey = Pick<SigningKey, 'kid' | 'isForged'>;

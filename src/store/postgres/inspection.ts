@@ -84,7 +84,7 @@ function inspectionOver(
       return {
         ...{ access, sealed, log: openLogStore(transactions, log, POSTGRES), useKeys: log.useKeys },
         records: openRecordReading(transactions, postgresStatements),
-        forgedRows: openForgedRows(transactions, log.rowMacs, access.signingKeys),
+        forgedRows: openForgedRows(transactions, log.rowMacs, access),
       };
     },
     close: () => stream.close(),

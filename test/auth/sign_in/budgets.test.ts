@@ -156,7 +156,7 @@ test('two processes that check 64 wrong passwords at once exceed the budget by 2
   await checkedOf(one.guess, fromMany(attemptOf, 'jane', 95));
   let checked = 0;
   const send = (process: ReturnType<typeof openProcess>) => {
-    const queue = openSignInQueue(4, () => 0);
+    const queue = openSignInQueue(() => 0);
     return async (attempt: SignInAttempt): Promise<void> => {
       await queue.run(attempt, async () => {
         const admitted = await process.admit(attempt);

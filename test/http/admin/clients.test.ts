@@ -46,7 +46,7 @@ describe('create-client', () => {
       id,
       type: 'client',
       ...RIGHTS,
-      ...{ is_public: false, rate_per_address: null, is_disabled: false },
+      ...{ is_public: false, rate_per_address: null, end_user_address: null, is_disabled: false },
       previous_secret_expires_at: null,
       meta: { created_at: expect.any(String), updated_at: expect.any(String) },
     });
