@@ -31,8 +31,6 @@ interface SignInServiceDeps {
   readonly clock: Clock;
 }
 
-/** The worker of each process checks one password at a time. */
-const CHECKS_AT_ONCE = 1;
 /** Interval at which budgets that are full again are deleted. */
 const SWEEP_EVERY_MS = 60_000;
 
@@ -63,7 +61,7 @@ export function openSignIn({ settings, engine, logKeys, throttled, log, clock }:
   const check = openPasswordCheck({
     ...{ credentials, budgets, compare: checker.check, rehash: rehashLater },
     devices: openDeviceTokens(logKeys, clock),
-    queue: openSignInQueue(CHECKS_AT_ONCE, clock.monotonic),
+    queue: openSignInQueue(clock.monotonic),
     decoys: openDecoys({ credentials, keys: logKeys, cost, clock }),
   });
   const sweeping = startExpiry([budgets.sweep], clock, SWEEP_EVERY_MS);

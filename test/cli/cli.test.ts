@@ -102,21 +102,6 @@ describe('client', () => {
     expect(updated).toMatchObject({ is_public: true, rate_per_address: '9/60' });
   }, 60_000);
 
-  test('client create --end-user-address is shown, and client update changes it', async () => {
-    const made = await asJson(
-      'create',
-      '--name',
-      's',
-      '--scope',
-      'sign-in',
-      '--end-user-address',
-      'required',
-    );
-    expect(made).toMatchObject({ scope: 'sign-in', end_user_address: 'required' });
-    const updated = await asJson('update', made.client_id, '--end-user-address', 'none');
-    expect(updated).toMatchObject({ end_user_address: 'none' });
-  }, 60_000);
-
   const invalidCalls: [string, string[], number, RegExp][] = [
     ['a missing scope', ['create', '--name', 'n'], 2, /--scope/],
     ['an unknown scope', ['create', '--name', 'n', '--scope', 'x:read'], 2, /Expected scopes/],
@@ -146,18 +131,6 @@ describe('client', () => {
       ['create', '--name', 'p', '--public', '--scope', 'settings:read', '--realm', realm],
       1,
       /rate_per_address/,
-    ],
-    [
-      'the scope sign-in without a word about addresses',
-      ['create', '--name', 's', '--scope', 'sign-in'],
-      1,
-      /end_user_address: the scope sign-in needs it/,
-    ],
-    [
-      'another word about addresses',
-      ['create', '--name', 's', '--scope', 'sign-in', '--end-user-address', 'maybe'],
-      2,
-      /Allowed choices are required, none/,
     ],
     ['a blank name', ['update', 'nobody', '--name', ' '], 2, /The name must not be blank/],
     ['an update without changes', ['update', 'nobody'], 2, /nothing to change/],

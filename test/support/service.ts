@@ -113,11 +113,8 @@ export async function startService(
     async client(scope, realms = '*') {
       const scopes = parseScopes(scope);
       if (!scopes) throw new Error(`unknown scope ${scope}`);
-      const rights = {
-        scopes,
-        realms,
-        ...(scopes.has('sign-in') ? { endUserAddress: 'none' as const } : {}),
-      };
+      const endUserAddress = scopes.has('sign-in') ? 'none' : undefined;
+      const rights = { scopes, realms, endUserAddress } as const;
       const { client, secret } = await createClient(db.engine.access, 'test', rights, clock);
       clock.advance(1_000);
       return { clientId: client.clientId, secret };

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { type AdminApi, grantToken, startAdminApi } from '../../http/admin/admin_api.ts';
 import { runDoctorOn } from '../../support/doctor_report.ts';
+import { AUTHREALM, runCommand } from '../../support/processes.ts';
 
 /** The scope `sign-in`: docs/guides/clients-and-tokens.md#clients-that-sign-in-end-users. */
 
@@ -79,6 +80,26 @@ describe('a client with the scope sign-in', () => {
     );
     expect((await access.client(id))?.isForged).toBeUndefined();
   });
+
+  test('is created and changed on the command line', async () => {
+    const run = async (...args: string[]) =>
+      runCommand([AUTHREALM, 'client', ...args, '--json', ...api.service.database.args]);
+    const create = (...args: string[]) => run('create', '--name', 'shop', '--scope', 'sign-in', ...args);
+    const made = JSON.parse((await create('--end-user-address', 'required')).stdout);
+    expect(made).toMatchObject({ scope: 'sign-in', end_user_address: 'required' });
+    const updated = JSON.parse((await run('update', made.client_id, '--end-user-address', 'none')).stdout);
+    expect(updated).toMatchObject({ end_user_address: 'none' });
+    const missing = await create();
+    expect([missing.code, missing.stderr]).toEqual([
+      1,
+      expect.stringContaining('the scope sign-in needs it'),
+    ]);
+    const wrong = await create('--end-user-address', 'maybe');
+    expect([wrong.code, wrong.stderr]).toEqual([
+      2,
+      expect.stringContaining('Allowed choices are required, none'),
+    ]);
+  }, 60_000);
 
   test('is named by doctor if it reports no addresses', async () => {
     const made = await Promise.all(
