@@ -113,8 +113,7 @@ export async function startService(
     async client(scope, realms = '*') {
       const scopes = parseScopes(scope);
       if (!scopes) throw new Error(`unknown scope ${scope}`);
-      const endUserAddress = scopes.has('sign-in') ? 'none' : undefined;
-      const rights = { scopes, realms, endUserAddress } as const;
+      const rights = { scopes, realms, endUserAddress: 'none' } as const;
       const { client, secret } = await createClient(db.engine.access, 'test', rights, clock);
       clock.advance(1_000);
       return { clientId: client.clientId, secret };
@@ -216,8 +215,7 @@ function textsIn(value: unknown): string[] {
 /** Member names that an error may repeat. */
 const ALLOWED_NAMES: ReadonlySet<string> = new Set([
   ...['data', 'id', 'type', 'relationships', 'included', 'requests', 'method', 'path', 'body', 'if_match'],
-  ...['scopes', 'realms', 'overlap_seconds', 'realm_id', 'user_id'],
-  'authentication_mechanism',
+  ...['scopes', 'realms', 'overlap_seconds', 'realm_id', 'user_id', 'authentication_mechanism'],
   ...['enable_self_signup', 'account_member_self_management', ...Object.keys(accountSettings().shape)],
   ...RESOURCES.flatMap(({ members, inputs = {} }) => [...Object.keys(members), ...Object.keys(inputs)]),
 ]);
