@@ -19,8 +19,11 @@ export interface Checker {
   close(): Promise<void>;
 }
 
-/** As the hasher has it (docs/decisions/0024-sign-in-by-password.md). */
-export const CHECKER_NICENESS = 5;
+/**
+ * Lower than that of the hasher: anybody may send passwords to check, and lookups on the same processor must keep four fifths of
+ * it (docs/decisions/0024-sign-in-by-password.md#hashes).
+ */
+export const CHECKER_NICENESS = 8;
 
 /** One worker checks passwords, one after the other, so that a queue of them delays no write that hashes one. */
 export function openChecker(idleMsMax: number = LIMITS.workerIdleMsMax): Checker {
