@@ -36,6 +36,7 @@ test('settings have their defaults without flags and variables', () => {
     allowLoopbackWebhooks: false,
     retentionDays: 90,
     strictIssuers: false,
+    logSignIns: false,
     noConsole: false,
     consoleClientCredentials: false,
     consoleSessionHours: 8,

@@ -138,3 +138,28 @@ export async function createAccountMember(db: OpenDatabase): Promise<JsonObject>
   const { accounts } = await createSettingsRealms(db);
   return passwordBody(await createPassword(db, accounts)) as JsonObject;
 }
+
+/** Headers of a request for an end user at an address. */
+export const from = (address: string, more: Record<string, string> = {}) => ({
+  'Authrealm-End-User-Address': address,
+  ...more,
+});
+
+export const manyOf = (status: number, count: number) => new Array<number>(count).fill(status);
+
+/** Signs in with right and wrong passwords, one after the other; answers statuses. */
+export function openGuesses(service: Pick<Service, 'post'>, token: string) {
+  const signIn = (of: PasswordFixture, password: string, headers: Record<string, string>) =>
+    requestTokens(service, token, passwordBody(of, { password }), headers);
+  const statusOf = async (...sent: Parameters<typeof signIn>) => (await signIn(...sent)).status;
+  return {
+    signIn,
+    statusOf,
+    async guess(of: PasswordFixture, count: number, addressOf: (index: number) => string) {
+      const statuses: number[] = [];
+      for (let index = 0; index < count; index += 1)
+        statuses.push(await statusOf(of, `guess ${index}`, from(addressOf(index))));
+      return statuses;
+    },
+  };
+}

@@ -6,6 +6,7 @@ import { Fault } from '../../domain/fault.ts';
 import type { Clock, Uuid } from '../../domain/id.ts';
 import { type IpAddress, parseIpAddress } from '../../domain/ip_address.ts';
 import type { Principal } from '../../domain/principal.ts';
+import type { PasswordMechanism } from '../../metrics/password_check_counts.ts';
 import type { Call, Stage } from '../pipeline/call.ts';
 import { faultReply, type Reply } from '../server/reply.ts';
 import type { SettingsDeps } from './settings.ts';
@@ -19,7 +20,7 @@ export interface SignInDeps extends SettingsDeps {
   readonly signIn: {
     readonly check: CheckPassword;
     readonly accountTokens: AccountTokens;
-    readonly count: (mechanism: string, outcome: CheckedOutcome, milliseconds: number) => void;
+    readonly count: (mechanism: PasswordMechanism, outcome: CheckedOutcome, milliseconds: number) => void;
     /** Counts a request that was throttled, for the log of its realm. */
     readonly throttled: (realmId: Uuid, address: IpAddress | undefined) => void;
     /** Logs a sign-in before it is answered; undefined if they are not logged. */
@@ -67,7 +68,7 @@ export interface GivenPassword {
 /** Checks the password of a request, with its metrics and log entries; a throttled one is a reply. */
 export async function checkPassword(
   call: Call,
-  mechanism: string,
+  mechanism: PasswordMechanism,
   given: GivenPassword,
   { signIn, clock }: SignInDeps,
 ): Promise<Exclude<PasswordCheckOutcome, { readonly kind: 'throttled' }> | Reply> {

@@ -64,6 +64,7 @@ describe('with listed origins', () => {
         expect(answer.headers.get('access-control-allow-credentials')).toBeNull();
         const exposed = answer.headers.get('access-control-expose-headers')?.split(', ');
         expect(exposed).toEqual([
+          'Authrealm-Device',
           'ETag',
           'Location',
           'RateLimit',

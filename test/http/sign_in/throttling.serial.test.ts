@@ -1,0 +1,115 @@
+import { afterAll, describe, expect, test } from 'bun:test';
+import { createPublicClient } from '../../../src/auth/clients/clients.ts';
+import { passwordProfileInfo } from '../../../src/domain/resources.ts';
+import { type Service, startService } from '../../support/service.ts';
+import { createSettingsRealms } from '../../support/settings_realms.ts';
+import {
+  ACCOUNT_TOKENS,
+  createPassword,
+  DEVICE_HEADER,
+  from,
+  manyOf,
+  openGuesses,
+  type PasswordFixture,
+  passwordBody,
+  requestTokens,
+  signInTokenOf,
+} from '../../support/sign_in.ts';
+
+/** What wrong passwords do to later requests: docs/decisions/0024-sign-in-by-password.md. */
+
+const service = await startService({ trustedProxies: '127.0.0.1', tokenLifetime: '86400' });
+afterAll(() => service.stop());
+const { db, clock } = service;
+const { accounts } = await createSettingsRealms(db);
+const token = await signInTokenOf(service);
+
+const { signIn, statusOf, guess } = openGuesses(service, token);
+
+describe('wrong passwords', () => {
+  test('of one name from one address are checked ten times; then even the right one is 429', async () => {
+    const jane = await createPassword(db, accounts);
+    expect(await guess(jane, 11, () => '192.0.2.10')).toEqual([...manyOf(400, 10), 429]);
+    const refused = await signIn(jane, jane.password, from('192.0.2.10'));
+    expect([refused.status, Number(refused.headers.get('retry-after')) <= 90]).toEqual([429, true]);
+    expect(await statusOf(jane, jane.password, from('192.0.2.11'))).toBe(201);
+  });
+
+  test('are held up by no device token that is not valid for the user', async () => {
+    const [jane, john] = [await createPassword(db, accounts), await createPassword(db, accounts)];
+    const deviceOf = async (of: PasswordFixture) =>
+      (await signIn(of, of.password, from('203.0.113.30'))).headers.get(DEVICE_HEADER) ?? '';
+    const [own, foreign] = [await deviceOf(jane), await deviceOf(john)];
+    await guess(jane, 11, () => '192.0.2.30');
+    const withDevice = (device: string) =>
+      statusOf(jane, jane.password, from('192.0.2.30', { [DEVICE_HEADER]: device }));
+    for (const device of [
+      foreign,
+      'none',
+      own.slice(1),
+      `${own}x`,
+      own.replace(/.$/, (last) => (last === 'A' ? 'B' : 'A')),
+    ])
+      expect(await withDevice(device)).toBe(429);
+    expect(await withDevice(own)).toBe(201);
+    // A device token of an older password.
+    const path = `/v2/authentication-realms/${accounts}/user-authentication-info/${jane.user}/user-authentication-password-profile-info/${jane.info}`;
+    const data = { type: passwordProfileInfo.type, id: jane.info, password: 'a new horse battery' };
+    const writer = await service.token('password-profile-infos:write');
+    expect((await service.put(path, writer, { data })).status).toBe(200);
+    const renewed = () => signIn(jane, data.password, from('192.0.2.30', { [DEVICE_HEADER]: own }));
+    expect((await renewed()).status).toBe(429);
+  });
+});
+
+test('the address of a public client is that of the connection, whatever its header reports', async () => {
+  const jane = await createPassword(db, accounts);
+  const rights = {
+    scopes: new Set(['sign-in']),
+    realms: new Set([accounts]),
+    ratePerAddress: { requests: 1_000, seconds: 60 },
+  };
+  const { clientId } = await createPublicClient(db.engine.access, 'shop', rights, clock);
+  clock.advance(1_000);
+  const granted = await service.requestToken({ grant_type: 'implicit', client_id: clientId });
+  const { access_token } = (await granted.json()) as { access_token: string };
+  const send = (reported: string, connection: string, password = 'wrong horse') =>
+    service.post(ACCOUNT_TOKENS, access_token, passwordBody(jane, { password }), {
+      'Authrealm-End-User-Address': reported,
+      'X-Forwarded-For': connection,
+    });
+  for (let count = 0; count < 10; count += 1)
+    expect((await send(`198.51.110.${count}`, '203.0.113.50')).status).toBe(400);
+  expect((await send('198.51.110.99', '203.0.113.50')).status).toBe(429);
+  expect((await send('198.51.110.99', '203.0.113.51', jane.password)).status).toBe(201);
+});
+
+test('throttled requests are one entry of the log, without a username, and metrics count outcomes', async () => {
+  const own: Service = await startService();
+  const { accounts: realmId } = await createSettingsRealms(own.db);
+  try {
+    const jane = await createPassword(own.db, realmId);
+    const access = await signInTokenOf(own);
+    const send = (password: string) =>
+      requestTokens(own, access, passwordBody(jane, { password }), from('192.0.2.77'));
+    for (let count = 0; count < 13; count += 1) await send('wrong horse');
+    const families = await own.server.metrics.own();
+    const counter = families.find(({ name }) => name === 'authrealm_password_checks_total');
+    const samples = counter && 'samples' in counter ? counter.samples : [];
+    const outcomes = samples.filter(({ labels }) => labels.mechanism === 'password');
+    expect(Object.fromEntries(outcomes.map(({ labels, value }) => [labels.outcome, value]))).toEqual({
+      right: 0,
+      wrong: 10,
+      throttled: 3,
+      overloaded: 0,
+    });
+  } finally {
+    await own.stop();
+  }
+  const rows = await own.database.query<{ actor: string; realm_id: string; address: string; detail: string }>(
+    `select actor, realm_id, address, detail from act where action = 'sign-in.throttled'`,
+  );
+  expect(rows.map(({ detail, ...row }) => ({ ...row, ...JSON.parse(detail) }))).toEqual([
+    { actor: 'nobody', realm_id: realmId, address: '192.0.2.77', count: 3, since: expect.any(String) },
+  ]);
+});

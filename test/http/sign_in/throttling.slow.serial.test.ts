@@ -1,0 +1,89 @@
+import { afterAll, describe, expect, test } from 'bun:test';
+import { comparableResponse, startService } from '../../support/service.ts';
+import { createSettingsRealms } from '../../support/settings_realms.ts';
+import {
+  createPassword,
+  DEVICE_HEADER,
+  from,
+  manyOf,
+  openGuesses,
+  signInTokenOf,
+} from '../../support/sign_in.ts';
+
+/** What wrong passwords do to later requests: docs/decisions/0024-sign-in-by-password.md. */
+
+const service = await startService({ trustedProxies: '127.0.0.1', tokenLifetime: '86400' });
+afterAll(() => service.stop());
+const { db, clock } = service;
+const { accounts } = await createSettingsRealms(db);
+const token = await signInTokenOf(service);
+
+const { signIn, statusOf, guess } = openGuesses(service, token);
+
+describe('wrong passwords', () => {
+  test('of one name from many addresses are checked a hundred times, and an unknown name looks the same', async () => {
+    const jane = await createPassword(db, accounts);
+    const nobody = { ...jane, username: 'nobody-here@example.com' };
+    const answers: string[] = [];
+    for (const of of [jane, nobody]) {
+      const statuses = await guess(of, 102, (index) => `198.51.${of === jane ? 100 : 101}.${index}`);
+      expect(statuses).toEqual([...manyOf(400, 100), 429, 429]);
+      answers.push(await comparableResponse(await signIn(of, 'one more', from('203.0.113.9'))));
+    }
+    const withoutWait = (answer = '') => answer.replace(/"retry-after","\d+"/, '');
+    expect(withoutWait(answers[0])).toBe(withoutWait(answers[1]));
+    clock.advance(600_000);
+    expect(await statusOf(jane, jane.password, from('203.0.113.9'))).toBe(201);
+  });
+
+  test('do not hold up the owner on a device that has signed in', async () => {
+    const jane = await createPassword(db, accounts);
+    const first = await signIn(jane, jane.password, from('203.0.113.20'));
+    const device = first.headers.get(DEVICE_HEADER) ?? '';
+    expect((await guess(jane, 101, (index) => `198.51.102.${index}`)).at(-1)).toBe(429);
+    expect(await statusOf(jane, jane.password, from('203.0.113.20'))).toBe(429);
+    for (let count = 0; count < 5; count += 1)
+      expect(await statusOf(jane, jane.password, from('203.0.113.20', { [DEVICE_HEADER]: device }))).toBe(
+        201,
+      );
+  });
+
+  test('with a device token count for the device alone: ten, and a hundred in all', async () => {
+    const jane = await createPassword(db, accounts);
+    const first = await signIn(jane, jane.password, from('203.0.113.40'));
+    const headers = from('203.0.113.40', { [DEVICE_HEADER]: first.headers.get(DEVICE_HEADER) ?? '' });
+    for (let round = 0; round < 10; round += 1) {
+      for (let count = 0; count < 10; count += 1)
+        expect(await statusOf(jane, 'wrong horse', headers)).toBe(400);
+      if (round < 9) expect(await statusOf(jane, jane.password, headers)).toBe(201);
+      clock.advance(900_000);
+    }
+    // Now it counts as none: the next ten are those of its address.
+    expect(await guess(jane, 11, () => '203.0.113.40')).toEqual([...manyOf(400, 10), 429]);
+    expect(await statusOf(jane, jane.password, headers)).toBe(429);
+  });
+
+  test('over many names from one /48 are checked a thousand times', async () => {
+    const jane = await createPassword(db, accounts);
+    const statuses = new Map<number, number>();
+    for (let index = 0; index < 1_010; index += 1) {
+      const of = { ...jane, username: `leaked-${index}@example.com` };
+      const address = `2001:db8:7:${(index % 64).toString(16)}::1`;
+      const status = await statusOf(of, 'leaked', from(address));
+      statuses.set(status, (statuses.get(status) ?? 0) + 1);
+    }
+    expect(statuses.get(400)).toBeGreaterThanOrEqual(990);
+    expect(statuses.get(400)).toBeLessThanOrEqual(1_002);
+    expect(await statusOf(jane, jane.password, from('2001:db8:7:ffff::2'))).toBe(429);
+    expect(await statusOf(jane, jane.password, from('2001:db8:8::2'))).toBe(201);
+  });
+});
+
+test('right passwords of one name are answered sixty times in a quarter of an hour', async () => {
+  const jane = await createPassword(db, accounts);
+  const statuses: number[] = [];
+  for (let count = 0; count < 62; count += 1)
+    statuses.push(await statusOf(jane, jane.password, from(`203.0.114.${count}`)));
+  expect(statuses.slice(0, 60)).toEqual(manyOf(201, 60));
+  expect(statuses.at(-1)).toBe(429);
+});
