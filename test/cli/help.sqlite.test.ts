@@ -14,7 +14,7 @@ const ID = '01234567-89ab-cdef-0123-456789abcdef';
 
 /** The words into which a shell splits an example, with an ID for every variable. */
 async function wordsOf(example: string): Promise<readonly string[]> {
-  const variables = { REALM: ID, USER: ID, CLIENT: ID, WEBHOOK: ID, KEY: 'k1', SESSION: ID };
+  const variables = { REALM: ID, USER: ID, CLIENT: ID, WEBHOOK: ID, KEY: 'k1', SESSION: ID, PROFILE: ID };
   const script = `authrealm() { printf '%s\\0' "$@"; }; ${example}`;
   const { stdout, code } = await runCommand(['sh', '-euc', script], variables);
   expect(code).toBe(0);

@@ -22,7 +22,7 @@ let installed: string;
 
 beforeAll(async () => {
   service = await startService();
-  const { clientId, secret } = await service.client(SCOPE.join(' '));
+  const { clientId, secret } = await service.client([...SCOPE, 'sign-in'].join(' '));
   environment = {
     AUTHREALM_URL: service.url,
     AUTHREALM_CLIENT_ID: clientId,
@@ -91,7 +91,9 @@ test.each([
       ...proxy.environment,
     });
     expect([code, stderr]).toEqual([0, '']);
-    expect(stdout).toBe('Jane Doe\njane\nJane Doe jane@example.com\n1\nchanged by another writer\n');
+    expect(stdout).toBe(
+      'Jane Doe\njane\nJane Doe jane@example.com\n1\nchanged by another writer\nthe password is right\n',
+    );
     expect(proxy.methods).toEqual([]);
     await proxy.stop();
   },

@@ -17,7 +17,7 @@ describe.each([EPCC, POSTMAN, TERRAFORM])('$name', (client) => {
     service = await startService(OFFLINE);
     const { accounts, member } = await createSettingsRealms(service.db);
     const storefront = await createStorefront(service, accounts);
-    const { clientId, secret } = await service.client(`${FULL_SCOPE} settings:read settings:write`);
+    const { clientId, secret } = await service.client(`${FULL_SCOPE} settings:read settings:write sign-in`);
     const publicClientId = storefront.clientId;
     Object.assign(values, { origin: service.url, clientId, secret, publicClientId, member });
   });

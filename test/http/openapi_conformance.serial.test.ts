@@ -28,8 +28,8 @@ const document = (await (await service.get('/openapi.json')).json()) as JsonObje
 const operations = operationsOf(document);
 const caller = openOperationClient(document);
 const credentials = (scope: string) => service.client(scope);
-const console = consoleCredentials(service);
-const world = await openValidRequests({ document, operations, caller, credentials, console, signIn });
+const signedIn = { console: consoleCredentials(service), signIn };
+const world = await openValidRequests({ document, operations, caller, credentials, ...signedIn });
 // Failed deliveries become dead letters only after a day.
 const webhooks = await service.db.engine.webhooks.list();
 for (const { webhookId } of webhooks) await createDeadLetters(service, webhookId, 3);
@@ -44,8 +44,7 @@ const withJsonBody = operations.filter(({ body }) => body?.type === 'application
 const withQuery = secured.filter(({ parameters }) => parameters.some((each) => each.in === 'query'));
 const gets = operations.filter(({ method }) => method === 'get');
 
-const reads = (name: string) => (each: Operation) =>
-  each.parameters.some((parameter) => parameter.name === name);
+const reads = (named: string) => (each: Operation) => each.parameters.some(({ name }) => name === named);
 const row = (operation: Operation) => [operation.method.toUpperCase(), operation.path, operation] as const;
 
 /** Sends a valid request, with the given parts replaced. */

@@ -208,8 +208,8 @@ describe('test-suite.md', () => {
     });
     afterAll(() => service.stop());
 
-    test('test-suite.md lists five unsupported requests', () => {
-      expect(rows).toHaveLength(5);
+    test('test-suite.md lists three unsupported requests', () => {
+      expect(rows).toHaveLength(3);
     });
 
     test.each(rows)('test-suite.md: $call is answered with $status', async ({ call, rejected, status }) => {

@@ -32,8 +32,8 @@ const DEVICE_TOKEN_DAYS = 180;
 const ID_BYTES = 16;
 const DAY_BYTES = 4;
 const MAC_BYTES = 32;
-/** Unpadded base64url of the three parts. */
-const TOKEN = /^[A-Za-z0-9_-]{70}$/;
+/** Unpadded base64url of the three parts, in its one canonical spelling. */
+const TOKEN = /^[A-Za-z0-9_-]{69}[AQgw]$/;
 
 /** A token is base64url of 16 random bytes, the day of issue (days since the epoch, 4 bytes) and the HMAC. No row is stored for it. */
 export function openDeviceTokens(

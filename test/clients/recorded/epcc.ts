@@ -42,6 +42,15 @@ const grant = (form: Readonly<Record<string, string>>): RecordedRequest => ({
   saves: { token: 'access_token' },
 });
 
+const signIn = (password: string, status: number): RecordedRequest => ({
+  send: 'POST /v2/account-members/tokens',
+  data: {
+    ...{ authentication_mechanism: 'password', password, username: 'jane3' },
+    ...{ password_profile_id: '{passwords}', type: 'account_management_authentication_token' },
+  },
+  status,
+});
+
 const LOGIN = { client_id: 'shop', discovery_url: 'https://id.example/.well-known/openid-configuration' };
 const LOGIN_TYPE = { type: 'oidc-profile' };
 const PASSWORD_TYPE = { type: 'password_profile' };
@@ -149,6 +158,22 @@ const USES: readonly RecordedUse[] = [
     ],
   },
   {
+    title: 'login account-management, and with the password before',
+    requests: [
+      {
+        ...signIn('correct horse 2', 201),
+        reads: {
+          data: [{ account_id: '{user}', account_name: 'Jane Roe', token: expect.any(String) }],
+          meta: { account_member_id: '{user}' },
+        },
+      },
+      {
+        ...signIn('correct horse', 400),
+        reads: { errors: [{ status: '400', detail: 'authentication failed' }] },
+      },
+    ],
+  },
+  {
     title: 'get-all, which ends at an empty page',
     requests: [
       get(`${REALMS}?${page(25, 0)}`, {
@@ -180,25 +205,16 @@ const USES: readonly RecordedUse[] = [
       ...['{realm}', '{merchants}', '{buyers}'].map((id) => update(`${REALMS}/${id}`, RESET)),
       update(`${REALMS}/{buyers}`, { name: 'Buyer Organization', ...REALM_TYPE }),
       update(`${REALMS}/{realm}`, { name: 'Account Management Realm', ...REALM_TYPE }),
-      refused(
-        'PUT /v2/settings/account-authentication',
-        { enable_self_signup: false, type: 'account_authentication_settings' },
-        405,
-      ),
+      update('/v2/settings/account-authentication', {
+        enable_self_signup: false,
+        type: 'account_authentication_settings',
+      }),
       refused('PUT /v2/settings/cart', { cart_expiry_days: 7, type: 'settings' }, 404),
     ],
   },
   {
-    title: 'login account-management and one-time passwords are refused',
+    title: 'one-time passwords are refused',
     requests: [
-      refused(
-        'POST /v2/account-members/tokens',
-        {
-          ...{ authentication_mechanism: 'password', password: 'correct horse', username: 'jane3' },
-          ...{ password_profile_id: '{passwords}', type: 'account_management_authentication_token' },
-        },
-        405,
-      ),
       refused(
         `POST ${PASSWORDS}/{passwords}/one-time-password-token-request`,
         { purpose: 'reset_password', type: 'one_time_password_token_request', username: 'jane3' },

@@ -152,6 +152,14 @@ const USES: readonly RecordedUse[] = [
         { id: '{credential}', type: PASSWORD_TYPE, username: 'john.doe', password: 'password.new' },
         { reads: { data: { id: '{credential}', username: 'john.doe' } } },
       ),
+      post(
+        '/v2/account-members/tokens',
+        {
+          ...{ type: 'account_management_authentication_token', authentication_mechanism: 'password' },
+          ...{ password_profile_id: '{passwords}', username: 'john.doe', password: 'password.new' },
+        },
+        { reads: { meta: { account_member_id: '{user}' } } },
+      ),
       remove(`${PASSWORD_LINKS}/{credential}`),
     ],
   },
@@ -165,22 +173,14 @@ const USES: readonly RecordedUse[] = [
     ],
   },
   {
-    title: 'what signs in, or changes settings, is refused',
+    title: 'self-signup, one-time passwords and other settings are refused',
     requests: [
       put(
         '/v2/settings/account-authentication',
         { type: 'account_authentication_settings', enable_self_signup: true },
-        { status: 405, reads: { errors: [{ status: '405' }] } },
+        { status: 422, reads: { errors: [{ status: '422' }] } },
       ),
       put('/v2/settings', { type: 'settings', calculation_method: 'line' }, { status: 405, reads: {} }),
-      post(
-        '/v2/account-members/tokens',
-        {
-          ...{ type: 'account_management_authentication_token', authentication_mechanism: 'password' },
-          ...{ password_profile_id: '{passwords}', username: 'john.doe', password: 'password' },
-        },
-        { status: 405, reads: { errors: [{ status: '405' }] } },
-      ),
       post(
         `${PASSWORDS}/{passwords}/one-time-password-token-request`,
         { type: 'one_time_password_token_request', username: 'john.doe', purpose: 'reset_password' },

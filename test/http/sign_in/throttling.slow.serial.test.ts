@@ -66,14 +66,14 @@ describe('wrong passwords', () => {
   test('over many names from one /48 are checked a thousand times', async () => {
     const jane = await createPassword(db, accounts);
     const statuses = new Map<number, number>();
-    for (let index = 0; index < 1_010; index += 1) {
+    for (let index = 0; index < 1_040; index += 1) {
       const of = { ...jane, username: `leaked-${index}@example.com` };
       const address = `2001:db8:7:${(index % 64).toString(16)}::1`;
       const status = await statusOf(of, 'leaked', from(address));
       statuses.set(status, (statuses.get(status) ?? 0) + 1);
     }
     expect(statuses.get(400)).toBeGreaterThanOrEqual(990);
-    expect(statuses.get(400)).toBeLessThanOrEqual(1_002);
+    expect(statuses.get(400)).toBeLessThanOrEqual(1_020);
     expect(await statusOf(jane, jane.password, from('2001:db8:7:ffff::2'))).toBe(429);
     expect(await statusOf(jane, jane.password, from('2001:db8:8::2'))).toBe(201);
   });
