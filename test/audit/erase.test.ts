@@ -1,25 +1,41 @@
 import { afterAll, describe, expect, test } from 'bun:test';
+import { openSignInBudgets } from '../../src/auth/sign_in/budgets.ts';
 import { NIL_UUID } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { passwordProfileInfo } from '../../src/domain/resources.ts';
+import { foldedKey } from '../../src/domain/text/folded_key.ts';
 import { systemClock } from '../../src/platform/clock.ts';
+import type { OpenDatabase } from '../../src/service/open_database.ts';
 import { freshDatabase } from '../support/database.ts';
 import { createErasureFixture, runErase, withDatabase } from '../support/erasure_fixtures.ts';
 import { ofUser } from '../support/log_rows.ts';
 import { AUTHREALM, killCommands, runCommand } from '../support/processes.ts';
 import { verifyCleanRecords } from '../support/record_verification.ts';
-import { createFixture, insertRecord } from '../support/service.ts';
+import { createFixture, type Fixture, insertRecord } from '../support/service.ts';
 
 /** `authrealm erase user` and `subject-access`, next to a running service. */
 
 afterAll(killCommands);
 
+function countWrongPassword(
+  { engine, logKeys }: OpenDatabase,
+  { realm: realmId, passwordProfile: profileId, username }: Fixture,
+): Promise<void> {
+  const name = { realmId, profileId, usernameKey: foldedKey(username) };
+  const budgets = openSignInBudgets(engine.budgets, logKeys, systemClock);
+  return budgets.countWrong({ ...name, clientId: 'shop', address: undefined, device: undefined });
+}
+
 describe('erase user', () => {
   test('an erased user is gone from records, log and stored responses, and the log verifies clean', async () => {
     const { database, fixture } = await createErasureFixture();
     const { realm, user: id } = fixture;
+    const buckets = () => database.query('select 1 from sign_in_budget where realm_id = ?', realm);
+    await withDatabase(database, (db) => countWrongPassword(db, fixture));
+    expect(await buckets()).toHaveLength(1);
     const { code, stdout, stderr } = await runErase(database, realm, id);
     expect([code, stderr]).toEqual([0, '']);
+    expect(await buckets()).toEqual([]);
     expect(stdout).toContain(`user ${id} is erased`);
     expect(await database.query('select 1 from user_info where id = ?', id)).toEqual([]);
     for (const table of ['oidc_profile_info', 'password_profile_info', 'idempotency']) {

@@ -52,6 +52,8 @@ const page = readFileSync(fileURLToPath(new URL('../../docs/scale.md', import.me
 const WITHOUT_REALM: Readonly<Record<string, RegExp>> = {
   'whether anything is being purged': /^select case when exists \(select 1 from purge\) then/,
   'expired idempotency records': /^select realm_id, client_id, key from idempotency where expires_at <= /,
+  'full budgets of wrong passwords':
+    /^select realm_id, name, kind, source from sign_in_budget where full_at <= /,
   'idempotency records under another master key':
     /^select realm_id, client_id, key from idempotency where encode\(/,
   'secrets under another master key': /^select .* length\(client_secret_sealed\) > 0 and encode\(/,
