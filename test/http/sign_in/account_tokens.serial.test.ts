@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from 'bun:test';
 import { createLocalJWKSet, type JSONWebKeySet, jwtVerify } from 'jose';
-import { realm } from '../../../src/domain/resources.ts';
+import { passwordProfile, realm } from '../../../src/domain/resources.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
 import {
   comparableResponse,
@@ -181,8 +181,15 @@ describe('a sign-in that fails', () => {
   test('a profile and a user with the IDs of another realm are not signed in by that realm', async () => {
     const another = systemClock.mintId();
     await insertRecord(db, realm, [another], realmMembers);
-    const copied = await createPassword(db, another, { user: jane.user, password: 'of the other realm' });
-    expect(await comparableResponse(await signIn(passwordBody(copied)))).toBe(WRONG);
+    const members = { name: 'Passwords', username_format: 'any', enable_one_time_password_token: false };
+    await insertRecord(db, passwordProfile, [another, jane.profile], members);
+    const { username, profile, user } = jane;
+    const password = 'of the other realm';
+    const copied = await createPassword(db, another, { username, profile, user, password });
+    const elsewhere = await createPassword(db, another, { password });
+    for (const of of [copied, elsewhere])
+      expect(await comparableResponse(await signIn(passwordBody(of)))).toBe(WRONG);
+    expect((await signIn(passwordBody(jane))).status).toBe(201);
   });
 
   test.each([

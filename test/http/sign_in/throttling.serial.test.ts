@@ -4,7 +4,9 @@ import { passwordProfileInfo } from '../../../src/domain/resources.ts';
 import { type Service, startService } from '../../support/service.ts';
 import { createSettingsRealms } from '../../support/settings_realms.ts';
 import {
+  ACCOUNT_TOKEN_HEADER,
   ACCOUNT_TOKENS,
+  type AccountTokensAnswer,
   createPassword,
   DEVICE_HEADER,
   from,
@@ -12,6 +14,7 @@ import {
   openGuesses,
   type PasswordFixture,
   passwordBody,
+  RENEWAL,
   requestTokens,
   signInTokenOf,
 } from '../../support/sign_in.ts';
@@ -112,4 +115,43 @@ test('throttled requests are one entry of the log, without a username, and metri
   expect(rows.map(({ detail, ...row }) => ({ ...row, ...JSON.parse(detail) }))).toEqual([
     { actor: 'nobody', realm_id: realmId, address: '192.0.2.77', count: 3, since: expect.any(String) },
   ]);
+});
+
+test('parallel requests for one name have two places in the queue; the others are 503', async () => {
+  const jane = await createPassword(db, accounts, { hash: await Bun.password.hash('of jane', 'argon2id') });
+  const { withoutRetry } = service;
+  const answers = await Promise.all(
+    Array.from({ length: 8 }, (_, index) =>
+      requestTokens(withoutRetry, token, passwordBody(jane), from(`198.51.120.${index}`)),
+    ),
+  );
+  const statuses = answers.map(({ status }) => status);
+  expect(statuses.filter((status) => status === 400).length).toBeGreaterThanOrEqual(2);
+  expect(new Set(statuses)).toEqual(new Set([400, 503]));
+  const refused = answers.find(({ status }) => status === 503);
+  expect(refused?.headers.get('retry-after')).toBe('1');
+});
+
+test('two services over one database share the budgets, device tokens and account tokens', async () => {
+  const baseUrl = 'https://idp.example';
+  const own = await startService({ baseUrl, behindProxy: 'true' });
+  const other = await startService({ ...own.database.flags, baseUrl, behindProxy: 'true' });
+  try {
+    const { accounts: realmId } = await createSettingsRealms(own.db);
+    const jane = await createPassword(own.db, realmId);
+    const access = await signInTokenOf(own);
+    const { signIn, guess } = openGuesses(own, access);
+    const first = await signIn(jane, jane.password, from('192.0.2.90'));
+    const device = { [DEVICE_HEADER]: first.headers.get(DEVICE_HEADER) ?? '' };
+    const accountToken = ((await first.json()) as AccountTokensAnswer).data[0]?.token ?? '';
+    await guess(jane, 10, () => '192.0.2.91');
+    const there = openGuesses(other, access);
+    expect(await there.statusOf(jane, jane.password, from('192.0.2.91'))).toBe(429);
+    expect(await there.statusOf(jane, jane.password, from('192.0.2.91', device))).toBe(201);
+    const renewal = await requestTokens(other, access, RENEWAL, { [ACCOUNT_TOKEN_HEADER]: accountToken });
+    expect(renewal.status).toBe(201);
+  } finally {
+    await other.stop();
+    await own.stop();
+  }
 });
