@@ -23,6 +23,8 @@ export const AUDIT_ACTIONS = {
   'webhook.deleted': 'a webhook target was deleted',
   'webhook.redelivered': 'dead letters of a webhook target were sent again',
   'sign-in.throttled': 'passwords were not checked because a budget was exhausted; with their number',
+  'sign-in.throttle-lifted':
+    'an administrator had passwords of a user checked again after too many wrong ones',
   'sign-in.succeeded': 'a user signed in by password; only with --log-sign-ins',
   'password.rehashed':
     'the hash of a password was made again after a sign-in, because it was imported or weaker than the settings',

@@ -75,10 +75,9 @@ export function openSignIn({ settings, engine, logKeys, throttled, log, clock }:
       names: { readonly issuer: string; readonly installation: string },
     ): SignInDeps['signIn'] {
       const accountTokens = openAccountTokens({ cache, jwts, credentials, clock }, names);
-      const logSuccess = settings.logSignIns
-        ? (auditEntry: AuditEntry) => engine.log.append([auditEntry])
-        : undefined;
-      return { check, accountTokens, count: counts.record, throttled, logSuccess };
+      const append = (auditEntry: AuditEntry) => engine.log.append([auditEntry]);
+      const logSuccess = settings.logSignIns ? append : undefined;
+      return { check, accountTokens, budgets, count: counts.record, throttled, logSuccess, log: append };
     },
     async stop() {
       await Promise.all(rehashing);

@@ -15,6 +15,7 @@ import { type Action, UserDialog } from './dialogs.tsx';
 import { History } from './history.tsx';
 import { IdentityGraph, LinkControls } from './identity_graph.tsx';
 import { LINK_KINDS, type Link, loadUser, nameOf, type UserWithLinks } from './load_user.ts';
+import { SignInThrottle } from './sign_in_throttle.tsx';
 
 /** The page of a user. */
 export function UserPage({ parameters }: PageProps) {
@@ -127,6 +128,10 @@ interface UserViewProps {
 
 function UserView({ realm, loaded, isWaiting, onMore, onAction }: UserViewProps) {
   const { user, links, forbidden, hasMore } = loaded;
+  const isWriter = hasScope(useObservable(session), `${RESOURCES.users.scope}:write`);
+  const throttleable = links.filter(
+    ({ description }) => isWriter && description === RESOURCES.passwordProfileInfos,
+  );
   const controls = (link: UserWithLinks['links'][number]) => <LinkControls link={link} onAction={onAction} />;
   return (
     <>
@@ -138,6 +143,9 @@ function UserView({ realm, loaded, isWaiting, onMore, onAction }: UserViewProps)
         {links.length > 0 && (
           <IdentityGraph realm={realm} user={user.record} links={links} controls={controls} />
         )}
+        {throttleable.map((link) => (
+          <SignInThrottle key={link.record.id} realm={realm} user={user.record.id} link={link} />
+        ))}
         {links.length === 0 && forbidden.length < LINK_KINDS.length && <NoLinks />}
         {hasMore && (
           <div class="note note-warn">

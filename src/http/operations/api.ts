@@ -15,6 +15,7 @@ import type { SignInDeps } from './password_request.ts';
 import { operationsOf, type ResourceDeps } from './resources.ts';
 import { SERVICE_OPERATIONS, type ServiceDeps } from './service.ts';
 import { SETTINGS_OPERATIONS } from './settings.ts';
+import { SIGN_IN_THROTTLE_OPERATIONS } from './sign_in_throttle.ts';
 
 /** The dependencies of all operations. */
 export interface ApiDeps
@@ -33,6 +34,7 @@ export interface ApiDeps
 export const OPERATIONS: readonly Operation<ApiDeps>[] = [
   ...RESOURCES.flatMap(operationsOf),
   CHECK_PASSWORD,
+  ...SIGN_IN_THROTTLE_OPERATIONS,
   WRITE_BATCH,
   ...ACCOUNT_SETTINGS_OPERATIONS,
   ...SETTINGS_OPERATIONS,

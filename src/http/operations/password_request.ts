@@ -1,4 +1,5 @@
 import type { AccountTokens } from '../../auth/sign_in/account_token.ts';
+import type { SignInBudgets } from '../../auth/sign_in/budgets.ts';
 import type { CheckPassword, PasswordCheckOutcome } from '../../auth/sign_in/password_check.ts';
 import type { AuditEntry } from '../../domain/audit_entry.ts';
 import { createAuditEntry } from '../../domain/audit_entry.ts';
@@ -20,6 +21,8 @@ export interface SignInDeps extends SettingsDeps {
   readonly signIn: {
     readonly check: CheckPassword;
     readonly accountTokens: AccountTokens;
+    readonly budgets: Pick<SignInBudgets, 'throttledUntil' | 'refill'>;
+    readonly log: (auditEntry: AuditEntry) => Promise<void>;
     readonly count: (mechanism: PasswordMechanism, outcome: CheckedOutcome, milliseconds: number) => void;
     /** Counts a request that was throttled, for the log of its realm. */
     readonly throttled: (realmId: Uuid, address: IpAddress | undefined) => void;

@@ -1,0 +1,115 @@
+import { z } from 'zod';
+import type { SignInName } from '../../auth/sign_in/budgets.ts';
+import { createAuditEntry } from '../../domain/audit_entry.ts';
+import type { Uuid } from '../../domain/id.ts';
+import type { Principal } from '../../domain/principal.ts';
+import type { Key } from '../../domain/resource.ts';
+import { passwordProfileInfo, user } from '../../domain/resources.ts';
+import { foldedKey } from '../../domain/text/folded_key.ts';
+import { pathParameters } from '../openapi/parameters.ts';
+import { HEADERS } from '../openapi/responses.ts';
+import { lazyComponent, timestampSchema } from '../openapi/schemas.ts';
+import { authenticate } from '../pipeline/bearer.ts';
+import type { Call, Stage } from '../pipeline/call.ts';
+import { itemPattern, paramNames } from '../pipeline/links.ts';
+import type { Operation } from '../pipeline/operation.ts';
+import { locate, permit, read, shedLoad } from '../pipeline/pipeline.ts';
+import { JSON_TYPE, type Reply } from '../server/reply.ts';
+import type { SignInDeps } from './password_request.ts';
+
+/** Whether attempts to sign in to a password link are throttled (docs/decisions/0024-sign-in-by-password.md#budgets). */
+const TYPE = 'sign_in_throttle';
+const PATH = `/v2${itemPattern(passwordProfileInfo)}/sign-in-throttle`;
+const SCOPE = `${user.scope}:write`;
+
+const stages = (deps: SignInDeps, answer: Stage): readonly Stage[] => [
+  ...shedLoad(deps.store.overloaded.get),
+  authenticate(deps.tokens, deps.limits),
+  permit(SCOPE),
+  locate(passwordProfileInfo),
+  read(passwordProfileInfo, deps.store),
+  answer,
+];
+
+function nameOf({ key, record }: Call): SignInName {
+  const [realmId] = key as Key;
+  const profileId = record?.password_profile_id as Uuid;
+  return { realmId, profileId, usernameKey: foldedKey(String(record?.username)) };
+}
+
+const bodyOf = (until: number | undefined) => ({
+  data: { type: TYPE, throttled_until: until === undefined ? null : new Date(until).toISOString() },
+});
+
+const LIFTED: Reply = Object.freeze({ status: 204, headers: Object.freeze({}), body: null });
+
+const schema = lazyComponent(() =>
+  z
+    .strictObject({
+      data: z.strictObject({
+        type: z.literal(TYPE),
+        throttled_until: timestampSchema.nullable().meta({
+          description:
+            'Until when attempts without a device token are not checked, because too many passwords were wrong; null if they are checked.',
+        }),
+      }),
+    })
+    .meta({ id: TYPE }),
+);
+
+const shared = {
+  tag: passwordProfileInfo.name,
+  isExtension: true,
+  path: pathParameters(passwordProfileInfo, paramNames(passwordProfileInfo)),
+  headers: ['X-Request-Id'],
+  faults: ['not_found'],
+} as const;
+
+export const SIGN_IN_THROTTLE_OPERATIONS: readonly Operation<SignInDeps>[] = [
+  {
+    name: 'get-sign-in-throttle',
+    method: 'GET',
+    path: PATH,
+    access: { scope: SCOPE },
+    stages: (deps) =>
+      stages(deps, async (call) => {
+        const until = await deps.signIn.budgets.throttledUntil(nameOf(call));
+        const headers = { 'Content-Type': JSON_TYPE, 'Cache-Control': 'no-store' };
+        return { status: 200, headers, body: JSON.stringify(bodyOf(until)) };
+      }),
+    document: () => ({
+      ...shared,
+      summary: 'Get whether attempts to sign in to a password link are throttled.',
+      success: {
+        status: 200,
+        description: 'Until when.',
+        headers: { 'Cache-Control': HEADERS.noStore },
+        content: {
+          [JSON_TYPE]: { schema: schema(), example: bodyOf(Date.parse('2026-01-31T09:00:00.000Z')) },
+        },
+      },
+    }),
+  },
+  {
+    name: 'delete-sign-in-throttle',
+    method: 'DELETE',
+    path: PATH,
+    access: { scope: SCOPE },
+    stages: (deps) =>
+      stages(deps, async (call) => {
+        const [realm, userId, object] = call.key as readonly [Uuid, Uuid, Uuid];
+        const { clientId: actor } = call.principal as Principal;
+        const caller = { actor, address: call.address(), requestId: call.requestId };
+        const fields = { id: deps.clock.mintId(), realm, user: userId, object, detail: {} };
+        const { now } = deps.clock;
+        await deps.signIn.log(createAuditEntry('sign-in.throttle-lifted', fields, { now, caller }));
+        await deps.signIn.budgets.refill(nameOf(call));
+        return LIFTED;
+      }),
+    document: () => ({
+      ...shared,
+      summary: 'Have attempts to sign in to a password link checked again.',
+      success: { status: 204, description: 'All its wrong passwords are forgotten.' },
+    }),
+  },
+];

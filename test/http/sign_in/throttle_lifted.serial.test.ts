@@ -1,0 +1,71 @@
+import { afterAll, expect, test } from 'bun:test';
+import { openSignInBudgets } from '../../../src/auth/sign_in/budgets.ts';
+import type { Uuid } from '../../../src/domain/id.ts';
+import { realm } from '../../../src/domain/resources.ts';
+import { foldedKey } from '../../../src/domain/text/folded_key.ts';
+import { systemClock } from '../../../src/platform/clock.ts';
+import { insertRecord, realmMembers, startService } from '../../support/service.ts';
+import { createPassword, type PasswordFixture } from '../../support/sign_in.ts';
+
+/** What an administrator sees of exhausted budgets, and lifts: docs/wire.md#password-checks. */
+
+const service = await startService();
+afterAll(() => service.stop());
+const { db, clock } = service;
+const REALM = systemClock.mintId();
+await insertRecord(db, realm, [REALM], realmMembers);
+const token = await service.token('users:write');
+
+const pathOf = ({ user, info }: PasswordFixture, of: Uuid = REALM) =>
+  `/v2/authentication-realms/${of}/user-authentication-info/${user}/user-authentication-password-profile-info/${info}/sign-in-throttle`;
+const throttledUntil = async (of: PasswordFixture) => {
+  const answer = await service.get(pathOf(of), token);
+  const { data } = (await answer.json()) as { data: { type: string; throttled_until: string | null } };
+  expect([answer.status, answer.headers.get('cache-control'), data.type]).toEqual([
+    200,
+    'no-store',
+    'sign_in_throttle',
+  ]);
+  return data.throttled_until;
+};
+
+/** Exhausts the budget of a name from another process. */
+async function exhaust({ profile: profileId, username }: PasswordFixture): Promise<void> {
+  const budgets = openSignInBudgets(db.engine.budgets, db.logKeys, clock);
+  const name = { realmId: REALM, profileId, usernameKey: foldedKey(username) };
+  for (let count = 0; count < 100; count += 1)
+    await budgets.countWrong({ ...name, clientId: 'shop', address: undefined, device: undefined });
+}
+
+test('an administrator sees until when sign-ins of a link are throttled, lifts it, and the log has an entry', async () => {
+  const jane = await createPassword(db, REALM);
+  const john = await createPassword(db, REALM, { profile: jane.profile });
+  expect(await throttledUntil(jane)).toBeNull();
+  await exhaust(jane);
+  const until = Date.parse((await throttledUntil(jane)) ?? '') - clock.now();
+  expect(until).toBeGreaterThan(540_000);
+  expect(until).toBeLessThanOrEqual(600_000);
+  expect(await throttledUntil(john)).toBeNull();
+  expect((await service.del(pathOf(jane), token)).status).toBe(204);
+  expect(await throttledUntil(jane)).toBeNull();
+  const acts = await service.database.query<{ action: string; object: string }>(
+    `select action, object from act where action = 'sign-in.throttle-lifted'`,
+  );
+  expect(acts).toEqual([{ action: 'sign-in.throttle-lifted', object: jane.info }]);
+  expect((await service.del(pathOf(jane), token)).status).toBe(204);
+});
+
+test('only a caller with users:write in the realm sees or lifts it, and only of a link that exists', async () => {
+  const jane = await createPassword(db, REALM);
+  for (const scope of ['users:read', 'password-profile-infos:write', 'sign-in', 'admin']) {
+    const other = await service.token(scope);
+    const statuses = [await service.get(pathOf(jane), other), await service.del(pathOf(jane), other)];
+    expect([scope, ...statuses.map(({ status }) => status)]).toEqual([scope, 403, 403]);
+  }
+  const elsewhere = await service.token('users:write', new Set([systemClock.mintId()]));
+  expect((await service.get(pathOf(jane), elsewhere)).status).toBe(404);
+  expect((await service.del(pathOf(jane), elsewhere)).status).toBe(404);
+  const gone = { ...jane, info: systemClock.mintId() };
+  expect((await service.get(pathOf(gone), token)).status).toBe(404);
+  expect((await service.del(pathOf(gone), token)).status).toBe(404);
+});
