@@ -45,6 +45,30 @@ test.each([
   expect(isCheckable(hash)).toBe(false);
 });
 
+const argon2Of = (saltBytes: number, digestBytes: number) => {
+  const [salt, digest] = [saltBytes, digestBytes].map((count) =>
+    Buffer.alloc(count, 7).toString('base64').replace(/=+$/, ''),
+  );
+  return `$argon2id$v=19$m=64,t=1,p=1$${salt}$${digest}`;
+};
+
+test.each([
+  [8, 12, true],
+  [64, 64, true],
+  [7, 32, false],
+  [65, 32, false],
+  [16, 11, false],
+  [16, 65, false],
+])('an argon2 hash with a salt of %i bytes and a digest of %i counts: %p', (saltBytes, digestBytes, isIt) => {
+  expect(isCheckable(argon2Of(saltBytes, digestBytes))).toBe(isIt);
+});
+
+test('an argon2 hash in another spelling of base64 is not imported', () => {
+  const hash = argon2Of(8, 12);
+  expect(isCheckable(hash.replace('BwcHBwcHBwc$', 'BwcHBwcHBwd$'))).toBe(false);
+  expect(isCheckable(`${hash}=`)).toBe(false);
+});
+
 const COST = { memoryKib: 19_456, passes: 2 };
 
 test.each([

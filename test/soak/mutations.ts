@@ -128,6 +128,10 @@ const SUITES: Readonly<Record<string, readonly string[]>> = {
   'src/http/pipeline/pipeline.ts': PIPELINE_SUITES,
   'src/http/server/rate_limits.ts': ['rate_limits', 'public_clients', 'bad_tokens', 'grants_logged'],
   'src/http/operations/resources.ts': ['matrix', 'reverse_lookup', 'openapi'],
+  'src/auth/sign_in/credentials.ts': ['password_hash', 'rehash'],
+  'src/domain/password_hash.ts': ['password_hash', 'rehash', 'checks', 'import_lines'],
+  'src/store/auth/credentials.ts': ['rehash', 'store'],
+  'src/workers/checker.ts': ['checks', 'rehash'],
   'src/store/auth/row_macs.ts': ['forged_rows', ...CLIENT_SUITES],
   'src/store/lists/realm_search.ts': [
     ...['realm_search', 'realm_search_turns', 'search_all_realms', 'search_many_realms', 'search_words'],
