@@ -138,13 +138,14 @@ test('a hash that another program wrote counts as none, and one of release 0.1.0
     expect((await find(edited))?.hash).toBeUndefined();
     expect((await find(older))?.hash).toBe(password_hash);
   }
-  // A MAC belongs to the row: that of another link, or of another user, is none.
-  await database.tamper(
-    `update password_profile_info set password_hash_mac = (select password_hash_mac from password_profile_info
-       where id = '${ids.passwordLink}'), password_hash = (select password_hash from password_profile_info
-       where id = '${ids.passwordLink}') where id = ?`,
+  // A MAC belongs to the row: that of another link is none.
+  const otherLink = `from password_profile_info where realm_id = '${ids.realm}' and id = '${ids.passwordLink}'`;
+  const copied = await database.tamper(
+    `update password_profile_info set password_hash = (select password_hash ${otherLink}),
+       password_hash_mac = (select password_hash_mac ${otherLink}) where realm_id = '${ids.realm}' and id = ?`,
     edited.id,
   );
+  expect(copied).toBe(1);
   expect((await db.engine.credentials.get(ids.realm, ids.user, edited.id))?.hash).toBeUndefined();
 });
 
