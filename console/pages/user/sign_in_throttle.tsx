@@ -27,7 +27,7 @@ export function SignInThrottle({ realm, user, link }: SignInThrottleProps) {
   const { isBusy, problem, run } = useAction(reload);
   const until = answer?.body.data.throttled_until;
   if (!until) return null;
-  const lift = () => run(async () => void (await callApi({ method: 'DELETE', path, scope })));
+  const lift = () => run(async () => void (await callApi({ method: 'POST', path: `${path}/lift`, scope })));
   return (
     <div class="note note-warn" role="status">
       <Icon name="warning" />

@@ -3,15 +3,16 @@ import type { SignInName } from '../../auth/sign_in/budgets.ts';
 import { createAuditEntry } from '../../domain/audit_entry.ts';
 import type { Uuid } from '../../domain/id.ts';
 import type { Principal } from '../../domain/principal.ts';
-import type { Key } from '../../domain/resource.ts';
-import { passwordProfileInfo, user } from '../../domain/resources.ts';
+import { ancestry, type Key } from '../../domain/resource.ts';
+import { passwordProfileInfo, realm, user } from '../../domain/resources.ts';
 import { foldedKey } from '../../domain/text/folded_key.ts';
+import { exampleIdOf } from '../openapi/examples.ts';
 import { pathParameters } from '../openapi/parameters.ts';
 import { HEADERS } from '../openapi/responses.ts';
-import { lazyComponent, timestampSchema } from '../openapi/schemas.ts';
+import { lazyComponent, link, timestampSchema } from '../openapi/schemas.ts';
 import { authenticate } from '../pipeline/bearer.ts';
 import type { Call, Stage } from '../pipeline/call.ts';
-import { itemPattern, paramNames } from '../pipeline/links.ts';
+import { collectionLinks, itemPattern, paramNames } from '../pipeline/links.ts';
 import type { Operation } from '../pipeline/operation.ts';
 import { locate, permit, read, shedLoad } from '../pipeline/pipeline.ts';
 import { JSON_TYPE, type Reply } from '../server/reply.ts';
@@ -37,8 +38,14 @@ function nameOf({ key, record }: Call): SignInName {
   return { realmId, profileId, usernameKey: foldedKey(String(record?.username)) };
 }
 
-const bodyOf = (until: number | undefined) => ({
+function selfOf(baseUrl: string): (key: Key) => string {
+  const collectionOf = collectionLinks(ancestry(passwordProfileInfo), baseUrl);
+  return (key) => `${collectionOf(key)}/${key.at(-1)}/sign-in-throttle`;
+}
+
+const bodyOf = (until: number | undefined, self: string) => ({
   data: { type: TYPE, throttled_until: until === undefined ? null : new Date(until).toISOString() },
+  links: { self },
 });
 
 const LIFTED: Reply = Object.freeze({ status: 204, headers: Object.freeze({}), body: null });
@@ -53,6 +60,7 @@ const schema = lazyComponent(() =>
             'Until when attempts without a device token are not checked, because too many passwords were wrong; null if they are checked.',
         }),
       }),
+      links: z.strictObject({ self: link }),
     })
     .meta({ id: TYPE }),
 );
@@ -71,13 +79,15 @@ export const SIGN_IN_THROTTLE_OPERATIONS: readonly Operation<SignInDeps>[] = [
     method: 'GET',
     path: PATH,
     access: { scope: SCOPE },
-    stages: (deps) =>
-      stages(deps, async (call) => {
+    stages(deps) {
+      const linkOf = selfOf(deps.baseUrl);
+      return stages(deps, async (call) => {
         const until = await deps.signIn.budgets.throttledUntil(nameOf(call));
         const headers = { 'Content-Type': JSON_TYPE, 'Cache-Control': 'no-store' };
-        return { status: 200, headers, body: JSON.stringify(bodyOf(until)) };
-      }),
-    document: () => ({
+        return { status: 200, headers, body: JSON.stringify(bodyOf(until, linkOf(call.key as Key))) };
+      });
+    },
+    document: ({ baseUrl }) => ({
       ...shared,
       summary: 'Get whether attempts to sign in to a password link are throttled.',
       success: {
@@ -85,22 +95,32 @@ export const SIGN_IN_THROTTLE_OPERATIONS: readonly Operation<SignInDeps>[] = [
         description: 'Until when.',
         headers: { 'Cache-Control': HEADERS.noStore },
         content: {
-          [JSON_TYPE]: { schema: schema(), example: bodyOf(Date.parse('2026-01-31T09:00:00.000Z')) },
+          [JSON_TYPE]: {
+            schema: schema(),
+            example: bodyOf(
+              Date.parse('2026-01-31T09:00:00.000Z'),
+              selfOf(baseUrl)([
+                exampleIdOf(realm),
+                exampleIdOf(user),
+                exampleIdOf(passwordProfileInfo),
+              ] as never),
+            ),
+          },
         },
       },
     }),
   },
   {
-    name: 'delete-sign-in-throttle',
-    method: 'DELETE',
-    path: PATH,
+    name: 'lift-sign-in-throttle',
+    method: 'POST',
+    path: `${PATH}/lift`,
     access: { scope: SCOPE },
     stages: (deps) =>
       stages(deps, async (call) => {
-        const [realm, userId, object] = call.key as readonly [Uuid, Uuid, Uuid];
+        const [realmId, userId, object] = call.key as readonly [Uuid, Uuid, Uuid];
         const { clientId: actor } = call.principal as Principal;
         const caller = { actor, address: call.address(), requestId: call.requestId };
-        const fields = { id: deps.clock.mintId(), realm, user: userId, object, detail: {} };
+        const fields = { id: deps.clock.mintId(), realm: realmId, user: userId, object, detail: {} };
         const { now } = deps.clock;
         await deps.signIn.log(createAuditEntry('sign-in.throttle-lifted', fields, { now, caller }));
         await deps.signIn.budgets.refill(nameOf(call));
