@@ -84,7 +84,7 @@ export function openCredentialStore(
         const mac = macs.of(table, infoId, HASH, made.hash);
         const isStored =
           hash !== undefined && (yield* execute(REHASH, made.hash, mac, realmId, userId, infoId, hash)) === 1;
-        return { value: isStored, keep: isStored, auditEntries: isStored ? [auditEntry] : [] };
+        return { value: isStored, keep: isStored, auditEntries: [auditEntry] };
       }),
     async hashKinds(realmId, profileId) {
       const counts: KindCounts = { normalised: new Map(), imported: new Map() };
