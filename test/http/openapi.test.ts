@@ -282,6 +282,8 @@ test('additions to the compatible API are marked, its own operations are not', (
   const parameters: readonly Parameter[] = operations.flatMap((operation) => operation.parameters);
   const names = new Set(parameters.filter(isMarked).map(({ name }) => name));
   expect([...names].sort()).toEqual([
+    'Authrealm-Device',
+    'Authrealm-End-User-Address',
     'Idempotency-Key',
     'If-Match',
     'If-None-Match',
