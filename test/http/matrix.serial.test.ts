@@ -30,9 +30,11 @@ describe('the table of rights', () => {
 
   /** A response never reveals anything about a realm outside of the list. */
   function granted(success: string, isOnlyScope: boolean): Allowed {
-    // A batch takes any of several scopes, and each of its requests needs one of them.
-    const all = isOnlyScope ? [success] : [success, '403'];
-    return { inside: [success, '403', '-'], outside: ['403', '404', '200 hidden', '-'], all };
+    // A batch takes any of several scopes, and each of its requests needs one of them. A member reads its own record with `sign-in`
+    // and an account token.
+    const all = isOnlyScope ? [success] : [success, '401', '403'];
+    // The token call answers 400, as to a wrong password.
+    return { inside: [...all, '403', '-'], outside: ['400', '403', '404', '200 hidden', '-'], all };
   }
 
   /** A profile outside of the list is answered as a wrong password is, and a member's own record needs its token as well. */

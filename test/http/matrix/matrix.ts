@@ -181,8 +181,11 @@ export function isOfInstallation({ path }: Pick<Operation, 'path'>): boolean {
   return /\/v2\/(?:settings|stores(?:\/\{store_id\})?)$/.test(path);
 }
 
+/** The answer to a password check names no realm. */
 const isOfRealms = (operation: Operation) =>
-  operation.scopes !== undefined && operation.path.includes('/v2/') && !isOfInstallation(operation);
+  operation.scopes !== undefined &&
+  /\/v2\/(?!.*\/check$)/.test(operation.path) &&
+  !isOfInstallation(operation);
 
 /** The realm that a request names. */
 function realmOf({ path }: Operation, sent: OperationRequest): string | undefined {
