@@ -113,9 +113,9 @@ async function git(...args: readonly string[]): Promise<string> {
   return output;
 }
 
-/** Adds a file of a commit and all files that it imports, except those of src/, to `found`. */
+/** Adds a file of a commit and all code that it imports, except that of src/, to `found`. */
 async function collectImports(commit: string, path: string, found: Set<string>): Promise<void> {
-  if (found.has(path) || path.startsWith('src/')) return;
+  if (found.has(path) || path.startsWith('src/') || !path.endsWith('.ts')) return;
   found.add(path);
   const imports = new Bun.Transpiler({ loader: 'ts' }).scanImports(await git('show', `${commit}:${path}`));
   for (const { path: from } of imports) {
