@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { makeSbom, type Sbom } from '../../scripts/make_sbom.ts';
+import { BUNDLED_PACKAGES, makeSbom, type Sbom } from '../../scripts/make_sbom.ts';
 
 /** The packages of a release: exact versions with digests, listed in an SBOM. */
 
@@ -72,6 +72,13 @@ describe('package-lock.json', () => {
     expect(allowed.map(([name]) => name)).toEqual(['bun']);
   });
 
+  test('the SBOM lists the development packages that the console imports, and no others', () => {
+    const imported = [...new Bun.Glob('console/**/*.{ts,tsx}').scanSync(ROOT)]
+      .flatMap((path) => [...readFileSync(join(ROOT, path), 'utf8').matchAll(/ from '([a-z@][^:']*)'/g)])
+      .map(([, name = '']) => name.split('/')[0] ?? '');
+    expect([...new Set(imported)].sort()).toEqual([...BUNDLED_PACKAGES].sort());
+  });
+
   test('a release contains only its dependencies and theirs', () => {
     const { dependencies } = read('package.json') as typeof manifest;
     const seen = new Set<string>();
@@ -116,7 +123,7 @@ describe.each([
 
   test('the SBOM lists every package of the lock by name, version and digest, and no other', () => {
     const expected = packages
-      .filter(([, { dev }]) => isWithDevelopment || !dev)
+      .filter(([path, { dev }]) => isWithDevelopment || !dev || BUNDLED_PACKAGES.includes(nameOf(path)))
       .map(([path, { version, integrity = '' }]) => {
         const digest = Buffer.from(integrity.slice('sha512-'.length), 'base64').toString('hex');
         return `${nameOf(path)}@${version} ${digest}`;
@@ -126,6 +133,10 @@ describe.each([
       return `${name}@${version} ${digest}`;
     });
     expect(listed.sort()).toEqual([...new Set(expected)].sort());
+  });
+
+  test('the SBOM of one commit is the same each time', async () => {
+    expect(await makeSbom(isWithDevelopment)).toEqual(sbom);
   });
 
   test('every package of the SBOM has a package URL and a license', () => {
