@@ -166,6 +166,16 @@ describe('links', () => {
   });
 });
 
+test('no page, message or file of deploy/ calls the program by npx in a way that may fetch a package of a stranger', () => {
+  const files = [
+    ...PAGES,
+    ...new Bun.Glob('{src,console,deploy}/**/*.{ts,tsx,sh,yaml,service}').scanSync(ROOT),
+  ];
+  const calls = files.flatMap((path) => read(path).match(/.*\bnpx\b.*\bauthrealm\b.*/g) ?? []);
+  expect(calls.length).toBeGreaterThan(1);
+  expect(calls.filter((call) => !/\bnpx --no authrealm\b/.test(call))).toEqual([]);
+});
+
 test('docs/dependencies.md has a row for every dependency, and no other', () => {
   const page = read('docs/dependencies.md');
   expect(named(section(page, '## At run time')).sort()).toEqual(Object.keys(manifest.dependencies).sort());
