@@ -45,8 +45,17 @@ export async function makeSbom(isWithDevelopment: boolean): Promise<Sbom> {
   const { name } = read('package.json') as { name: string };
   const { metadata } = sbom;
   const timestamp = new Date((await commitSeconds()) * 1_000).toISOString();
-  const named = { ...sbom, metadata: { ...metadata, timestamp, component: { ...metadata.component, name } } };
+  const named = {
+    ...sbom,
+    metadata: { ...metadata, timestamp, component: { ...metadata.component, name } },
+    components: sbom.components.map((component) => ({ ...component, name: publishedName(component) })),
+  };
   return withSerialNumber(isWithDevelopment ? named : withoutDevelopment(named));
+}
+
+/** The name in the registry; npm names a package that is installed under an alias by that. */
+function publishedName({ purl }: Component): string {
+  return decodeURIComponent(purl.slice('pkg:npm/'.length, purl.lastIndexOf('@')));
 }
 
 /** A serial number that follows from the content: the same document has the same number (UUID version 8, RFC 9562). */

@@ -10,6 +10,8 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const read = (path: string) => JSON.parse(readFileSync(join(ROOT, path), 'utf8'));
 
 interface Locked {
+  /** The name in the registry, if the package is installed under an alias. */
+  readonly name?: string;
   readonly version: string;
   readonly integrity?: string;
   readonly resolved?: string;
@@ -124,9 +126,9 @@ describe.each([
   test('the SBOM lists every package of the lock by name, version and digest, and no other', () => {
     const expected = packages
       .filter(([path, { dev }]) => isWithDevelopment || !dev || BUNDLED_PACKAGES.includes(nameOf(path)))
-      .map(([path, { version, integrity = '' }]) => {
+      .map(([path, { version, integrity = '', name = nameOf(path) }]) => {
         const digest = Buffer.from(integrity.slice('sha512-'.length), 'base64').toString('hex');
-        return `${nameOf(path)}@${version} ${digest}`;
+        return `${name}@${version} ${digest}`;
       });
     const listed = sbom.components.map(({ name, version, hashes = [] }) => {
       const digest = hashes.find(({ alg }) => alg === 'SHA-512')?.content;
