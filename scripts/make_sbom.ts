@@ -4,13 +4,13 @@ import { commitSeconds, ROOT } from './release/build.ts';
 
 /**
  * Prints the software bill of materials of a release as a CycloneDX document: the production packages of package-lock.json, those
- * that the console contains, and with `--development` those of the tests as well. `npm sbom` generates it, with corrections: npm
+ * that browsers load, and with `--development` those of the tests as well. `npm sbom` generates it, with corrections: npm
  * names the component after the folder, its `--omit dev` leaves out packages that both sets need, such as jose, and its time and
  * serial number differ at each run.
  */
 
-/** Development packages that the console contains: scripts/build_console.ts bundles them. */
-export const BUNDLED_PACKAGES: readonly string[] = ['preact', 'uplot'];
+/** Development packages that are bundled into what browsers load: the console and the search of the documentation. */
+export const BUNDLED_PACKAGES: readonly string[] = ['minisearch', 'preact', 'uplot'];
 
 export interface Sbom {
   readonly bomFormat: string;

@@ -29,8 +29,9 @@ const check = (from: string) =>
 beforeAll(async () => {
   clone = await createReleaseClone();
   folder = join(clone.folder, 'dist/release');
-  const { stderr, code } = await release(clone.folder);
-  expect([code, stderr]).toEqual([0, expect.any(String)]);
+  const { stdout, code } = await release(clone.folder);
+  // Only a complete release prints the commands that publish it.
+  expect([code, stdout]).toEqual([0, expect.not.stringContaining('publish')]);
 }, 300_000);
 
 afterAll(() => clone.remove());
@@ -96,9 +97,4 @@ test('a second release of the tag, from another folder, has the same bytes', asy
   const again = contents(join(other, 'dist/release'));
   rmSync(other, { recursive: true });
   expect(again).toEqual(contents(folder));
-}, 300_000);
-
-test('a release of some artefacts prints no command that publishes', async () => {
-  const { stdout } = await release(clone.folder);
-  expect(stdout).not.toContain('publish');
 }, 300_000);

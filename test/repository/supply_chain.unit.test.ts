@@ -74,9 +74,12 @@ describe('package-lock.json', () => {
     expect(allowed.map(([name]) => name)).toEqual(['bun']);
   });
 
-  test('the SBOM lists the development packages that the console imports, and no others', () => {
-    const imported = [...new Bun.Glob('console/**/*.{ts,tsx}').scanSync(ROOT)]
-      .flatMap((path) => [...readFileSync(join(ROOT, path), 'utf8').matchAll(/ from '([a-z@][^:']*)'/g)])
+  test('the SBOM lists the development packages that browsers load, and no others', () => {
+    const imported = ['console/**/*.{ts,tsx}', 'site/browser/**/*.ts']
+      .flatMap((pattern) => [...new Bun.Glob(pattern).scanSync(ROOT)])
+      .flatMap((path) => [
+        ...readFileSync(join(ROOT, path), 'utf8').matchAll(/^import .* from '([a-z@][^:']*)'/gm),
+      ])
       .map(([, name = '']) => name.split('/')[0] ?? '');
     expect([...new Set(imported)].sort()).toEqual([...BUNDLED_PACKAGES].sort());
   });
