@@ -1,19 +1,20 @@
 import { realpathSync } from 'node:fs';
-import { isAbsolute, join, resolve } from 'node:path';
+import { isAbsolute, resolve } from 'node:path';
 import { type Flags, SETTINGS, type SettingName, type Settings } from '../config/parse.ts';
+import { IS_SINGLE_FILE, programFile } from '../platform/program_files.ts';
 import { fileOf } from '../store/open.ts';
 import type { Environment } from './context.ts';
 
 /** Printed commands of this program: they work as pasted, from any folder. */
 
-const PROGRAM = join(import.meta.dir, '../../bin/authrealm');
+const PROGRAM = IS_SINGLE_FILE ? process.execPath : programFile('bin/authrealm');
 
 /**
  * The absolute path of this program; where the PATH leads to it, the path found there. Not its name alone: a terminal without
- * that PATH would run another program, or `npx` would fetch one.
+ * that PATH would run another program. The PATH of `npx` leads into a cache.
  */
-export function programPath({ PATH = '' }: Environment): string {
-  const found = Bun.which('authrealm', { PATH });
+export function programPath({ PATH = '', npm_command: npmCommand }: Environment): string {
+  const found = npmCommand === undefined ? Bun.which('authrealm', { PATH }) : null;
   return found && isAbsolute(found) && realpathSync(found) === realpathSync(PROGRAM) ? found : PROGRAM;
 }
 

@@ -11,6 +11,7 @@ import {
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { binaryName, buildBinary } from '../../scripts/release/binary.ts';
+import { runFirstMinutes } from '../support/first_minutes.ts';
 import { freshFolder } from '../support/folder.ts';
 import { createHostileFolder } from '../support/hostile_folder.ts';
 import { runCommand } from '../support/processes.ts';
@@ -74,6 +75,13 @@ describe('the binary does everything, from init to backup,', () => {
       environment: { HOME: '/nonexistent' },
     });
   });
+});
+
+test('the commands that init of the binary prints run that file from any folder', async () => {
+  const program = copyTo(freshFolder(), 'in here/auth realm');
+  const { serve, record } = await runFirstMinutes([program, 'init']);
+  expect(serve).toStartWith(`'${program}' serve `);
+  expect(record.username).toBe('jane@example.com');
 });
 
 describe('the working folder of the binary', () => {

@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path';
 import { inFolder, runFirstMinutes } from '../support/first_minutes.ts';
 import { buildNpmPackage, readManifest } from '../support/npm_package.ts';
 import { runCommand, startCommand } from '../support/processes.ts';
+import { walkProgram } from '../support/program_walk.ts';
 import { freePort, freshFolder } from '../support/service.ts';
 
 /** The npm package of a release, installed from the registry as its users do. */
@@ -47,12 +48,17 @@ async function versionOfRuntime(program: string): Promise<string> {
   return stdout.trim();
 }
 
-/** Asserts that an installed program answers a first lookup with the pinned Bun. */
+/** Asserts that an installed program does everything, with the pinned Bun, and leads from the README to a first lookup. */
 async function assertRuns(project: string): Promise<void> {
   const program = programIn(project);
-  expect(await run('/', program, '--version')).toBe(`${manifest.version}\n`);
+  await walkProgram({ command: [program], folder: freshFolder() });
   expect(await versionOfRuntime(program)).toBe(manifest.dependencies.bun as string);
-  const { record } = await runFirstMinutes([program, 'init'], project);
+  const { serve, record } = await runFirstMinutes(['npx', '--no', 'authrealm', 'init'], project, {
+    npm_config_update_notifier: 'false',
+  });
+  const [, printed = ''] = /^'(.+)' serve /.exec(serve) ?? [];
+  expect(printed).toStartWith(`${project}/node_modules/`);
+  expect(printed).toEndWith('/authrealm/bin/authrealm');
   expect(record.username).toBe('jane@example.com');
 }
 
@@ -103,6 +109,15 @@ test.each([
   await run(project, 'npm', 'install', ...options);
   const other = readFileSync(join(project, 'node_modules/bun/package.json'), 'utf8');
   expect(JSON.parse(other).version).toBe(OTHER_BUN);
+  await assertRuns(project);
+});
+
+test('the package installed by pnpm, which keeps packages elsewhere and runs no install scripts, runs the pinned Bun', async () => {
+  const tools = createProject();
+  await run(tools, 'npm', 'install', '--ignore-scripts', 'pnpm@10.34.9');
+  const installer = join(tools, 'node_modules/pnpm/bin/pnpm.cjs');
+  const project = createProject();
+  await run(project, 'node', installer, 'add', `--store-dir=${tools}/store`, archive);
   await assertRuns(project);
 });
 
