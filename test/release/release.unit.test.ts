@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { VERSION } from '../../src/platform/version.ts';
 import { runCommand } from '../support/processes.ts';
@@ -87,6 +87,13 @@ describe('npm run release refuses', () => {
     expect({ stdout, stderr, code }).toEqual({ stdout: '', stderr: `release: ${sentence}\n`, code: 1 });
     expect(existsSync(join(clone.folder, 'dist'))).toBe(false);
   });
+});
+
+test('the README installs files of this version', () => {
+  const named = [
+    ...readFileSync(join(clone.folder, 'README.md'), 'utf8').matchAll(/authrealm[-_](\d+\.\d+\.\d+)/g),
+  ];
+  expect(new Set(named.map(([, version]) => version))).toEqual(new Set([VERSION]));
 });
 
 test('npm run release rejects an artefact that it does not know', async () => {
