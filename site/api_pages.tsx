@@ -69,8 +69,9 @@ function operationPage({ document }: Api, operation: Operation): ApiPage {
       </h1>
       {operation.scopes !== undefined && (
         <p class="small faint">
-          The examples read the access token from the environment variable <code>TOKEN</code>:{' '}
-          <a href="get-access-token.html">get one</a>.
+          Set the environment variable <code>TOKEN</code> to{' '}
+          <a href="../guides/clients-and-tokens.html#a-token-in-a-variable">an access token</a>. The IDs are
+          examples: replace them with yours.
         </p>
       )}
       <OperationReference document={document} operation={operation} base={`${EXAMPLE_BASE_URL}/`} />

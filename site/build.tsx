@@ -91,13 +91,21 @@ function markdownPage(output: OutputPage): MarkdownPage {
 
 /** What the search finds: each part of a document, and each operation. */
 function searchEntries(): readonly object[] {
-  const parts = pages.flatMap(({ path, title }) =>
-    (sections.get(path) ?? []).map(({ anchor, heading, level, text }) => ({
-      url: level === 1 ? path : `${path}#${anchor}`,
-      ...{ title, heading: level === 1 ? '' : heading, text: text.replaceAll(/\s+/g, ' ').trim() },
-    })),
+  const parts = documents.flatMap(({ weight, pages: listed }) =>
+    listed.flatMap(({ path, title }) =>
+      (sections.get(path) ?? []).map(({ anchor, heading, level, text }) => ({
+        url: level === 1 ? path : `${path}#${anchor}`,
+        ...{ title, heading: level === 1 ? '' : heading, text: text.replaceAll(/\s+/g, ' ').trim(), weight },
+      })),
+    ),
   );
-  const calls = operations.map(({ path, title, text }) => ({ url: path, title, heading: '', text }));
+  const calls = operations.map(({ path, title, text }) => ({
+    url: path,
+    title,
+    heading: '',
+    text,
+    weight: 1,
+  }));
   return [...parts, ...calls];
 }
 

@@ -2,12 +2,15 @@
 
 export interface Chapter {
   readonly title: string;
+  /** Factor of the score of its pages in the search: guides first. */
+  readonly weight: number;
   readonly sources: readonly string[];
 }
 
 export const CHAPTERS: readonly Chapter[] = [
   {
     title: 'Start',
+    weight: 2,
     sources: [
       'README.md',
       'docs/guides/five-minutes.md',
@@ -18,6 +21,7 @@ export const CHAPTERS: readonly Chapter[] = [
   },
   {
     title: 'Run it',
+    weight: 2,
     sources: [
       'docs/operating.md',
       'docs/guides/processes.md',
@@ -34,15 +38,12 @@ export const CHAPTERS: readonly Chapter[] = [
   },
   {
     title: 'Control access',
-    sources: [
-      'docs/guides/clients-and-tokens.md',
-      'docs/guides/external-issuers.md',
-      'docs/guides/keys.md',
-      'SECURITY.md',
-    ],
+    weight: 2,
+    sources: ['docs/guides/clients-and-tokens.md', 'docs/guides/external-issuers.md', 'docs/guides/keys.md'],
   },
   {
     title: 'Work with records',
+    weight: 2,
     sources: [
       'docs/guides/lists-and-writes.md',
       'docs/guides/import-and-export.md',
@@ -52,6 +53,7 @@ export const CHAPTERS: readonly Chapter[] = [
   },
   {
     title: 'Keep the data safe',
+    weight: 2,
     sources: [
       'docs/guides/durability.md',
       'docs/guides/backup-and-restore.md',
@@ -64,6 +66,7 @@ export const CHAPTERS: readonly Chapter[] = [
   },
   {
     title: 'What it does',
+    weight: 1.5,
     sources: [
       'docs/wire.md',
       'docs/extensions.md',
@@ -77,6 +80,7 @@ export const CHAPTERS: readonly Chapter[] = [
   },
   {
     title: 'Reference',
+    weight: 1,
     sources: [
       'docs/reference/settings.md',
       'docs/reference/cli.md',
@@ -86,9 +90,10 @@ export const CHAPTERS: readonly Chapter[] = [
       'docs/reference/metrics.md',
     ],
   },
-  { title: 'Error codes', sources: ['docs/faults/README.md', 'docs/faults/[a-z]*.md'] },
+  { title: 'Error codes', weight: 1, sources: ['docs/faults/README.md', 'docs/faults/[a-z]*.md'] },
   {
     title: 'Design',
+    weight: 0.5,
     sources: [
       'docs/architecture.md',
       'docs/benchmarks.md',
@@ -97,8 +102,12 @@ export const CHAPTERS: readonly Chapter[] = [
       'docs/dependencies.md',
     ],
   },
-  { title: 'Decisions', sources: ['docs/decisions/README.md', 'docs/decisions/[0-9]*.md'] },
-  { title: 'Project', sources: ['CHANGELOG.md', 'CONTRIBUTING.md', 'docs/releasing.md'] },
+  { title: 'Decisions', weight: 0.5, sources: ['docs/decisions/README.md', 'docs/decisions/[0-9]*.md'] },
+  {
+    title: 'Project',
+    weight: 0.5,
+    sources: ['SECURITY.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'docs/releasing.md'],
+  },
 ];
 
 /** The chapter of the API's operations stands before this one. */

@@ -18,13 +18,14 @@ export interface Page {
 
 export interface PageChapter {
   readonly title: string;
+  readonly weight: number;
   readonly pages: readonly Page[];
 }
 
 /** Throws if a page of the contents is missing, or a page of `docs/` is not in the contents. */
 export function readChapters(): readonly PageChapter[] {
-  const chapters = CHAPTERS.map(({ title, sources }) => ({
-    title,
+  const chapters = CHAPTERS.map(({ title, weight, sources }) => ({
+    ...{ title, weight },
     pages: sources.flatMap(filesOf).map(readPage),
   }));
   const listed = chapters.flatMap(({ pages }) => pages.map(({ source }) => source));

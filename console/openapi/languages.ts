@@ -25,7 +25,9 @@ function typeScriptOf({ method, url, headers, form, body, isSigned }: HttpReques
   const options = [
     `method: '${method}'`,
     ...(headerLines.length === 0 ? [] : [`headers: {\n    ${headerLines.join(',\n    ')},\n  }`]),
-    ...(form.length === 0 ? [] : [`body: new URLSearchParams(${indented(JSON.stringify(form, null, 2))})`]),
+    ...(form.length === 0
+      ? []
+      : [`body: new URLSearchParams(${indented(JSON.stringify(Object.fromEntries(form), null, 2))})`]),
     ...(body === undefined ? [] : [`body: ${jsonText(body)}`]),
   ];
   return `const response = await fetch(${JSON.stringify(url)}, {

@@ -7,6 +7,8 @@ interface Entry {
   readonly title: string;
   readonly heading: string;
   readonly text: string;
+  /** Factor of the score. */
+  readonly weight: number;
 }
 
 declare global {
@@ -14,7 +16,12 @@ declare global {
 }
 
 const RESULTS_MAX = 20;
+const PARTS_OF_PAGE_MAX = 2;
 const EXCERPT_CHARACTERS = 140;
+/** Words of a question that say nothing about its answer. */
+const FILLERS = new Set(
+  'a an and are by can do for from how i in is it my of on one or the to up what with'.split(' '),
+);
 
 const own = document.currentScript instanceof HTMLScriptElement ? document.currentScript.src : location.href;
 const home = new URL('.', own).href;
@@ -45,7 +52,7 @@ function startSearch(): void {
     const term = input.value.trim();
     if (term === '') return results.replaceChildren();
     index ??= loadIndex();
-    const found = (await index).search(term);
+    const found = search(await index, term);
     if (input.value.trim() === term) results.replaceChildren(...resultsOf(found.slice(0, RESULTS_MAX), term));
   };
   input.addEventListener('focus', () => {
@@ -72,17 +79,39 @@ async function loadIndex(): Promise<MiniSearch<Entry>> {
     document.head.append(script);
   });
   const index = new MiniSearch<Entry>({
-    ...{ idField: 'url', fields: ['title', 'heading', 'text'], storeFields: ['title', 'heading', 'text'] },
-    searchOptions: { boost: { title: 3, heading: 2 }, prefix: true, fuzzy: 0.15, combineWith: 'AND' },
+    ...{ idField: 'url', fields: ['title', 'heading', 'text'] },
+    storeFields: ['title', 'heading', 'text', 'weight'],
+    processTerm: (term) => (FILLERS.has(term.toLowerCase()) ? null : term.toLowerCase()),
+    searchOptions: {
+      ...{ boost: { title: 4, heading: 6 }, prefix: true, fuzzy: 0.15 },
+      boostDocument: (_url, _term, stored) => Number(stored?.weight ?? 1),
+    },
   });
   index.addAll(globalThis.searchEntries ?? []);
   return index;
 }
 
-function resultsOf(found: readonly object[], term: string): readonly Node[] {
+interface Found extends Entry {
+  readonly id: string;
+}
+
+/** Parts with all words, or else with some; at most two of each page. */
+function search(index: MiniSearch<Entry>, term: string): readonly Found[] {
+  const withAll = index.search(term, { combineWith: 'AND' });
+  const found = withAll.length > 0 ? withAll : index.search(term);
+  const counts = new Map<string, number>();
+  return (found as readonly object[] as readonly Found[]).filter(({ id }) => {
+    const page = id.replace(/#.*/, '');
+    const count = (counts.get(page) ?? 0) + 1;
+    counts.set(page, count);
+    return count <= PARTS_OF_PAGE_MAX;
+  });
+}
+
+function resultsOf(found: readonly Found[], term: string): readonly Node[] {
   if (found.length === 0) return [element('p', 'No results.')];
   const list = document.createElement('ul');
-  for (const result of found as readonly (Entry & { readonly id: string })[]) {
+  for (const result of found) {
     const link = document.createElement('a');
     link.href = home + result.id;
     link.append(element('strong', [result.title, result.heading].filter(Boolean).join(' › ')));

@@ -97,6 +97,46 @@ test('the search finds a guide by words of its text, by keyboard alone', async (
   await window.close();
 });
 
+/** What newcomers look for, and a page that answers it. */
+const QUESTIONS = {
+  'create a user': 'guides/five-minutes.html',
+  'move to postgresql': 'guides/copy-a-database.html',
+  'back up and restore': 'guides/backup-and-restore.html',
+  'rotate the master key': 'guides/keys.html',
+  'verify a webhook signature': 'feed.html',
+  'who changed a record': 'audit.html',
+  'limit a client to one realm': 'guides/clients-and-tokens.html',
+  'access token': 'guides/clients-and-tokens.html',
+  'python client': 'guides/generated_clients.html',
+  'how do I upgrade': 'upgrading.html',
+  'delete a user': 'audit.html',
+  'rate limit': 'guides/rates-and-overload.html',
+  docker: 'deploy/index.html',
+};
+
+test('the first five results of the search answer what newcomers look for', async () => {
+  const window = await openWindow(url);
+  const { page } = window;
+  await page.goto(`${url}/index.html`);
+  const found: [string, string][] = [];
+  for (const [question, answer] of Object.entries(QUESTIONS)) {
+    await page.getByRole('searchbox').fill('');
+    await page.locator('#results a').first().waitFor({ state: 'detached' });
+    await page.getByRole('searchbox').fill(question);
+    await page.locator('#results a').first().waitFor();
+    const links = await page
+      .locator('#results a')
+      .evaluateAll((all) => all.slice(0, 5).map((each) => String(each.getAttribute('href'))));
+    const paths = links.map((link) => link.slice(url.length + 1));
+    found.push([
+      question,
+      paths.find((path) => path.startsWith(answer)) === undefined ? paths.join(' ') : answer,
+    ]);
+  }
+  expect(found).toEqual(Object.entries(QUESTIONS));
+  await window.close();
+});
+
 test('the search works in a site that is opened from a folder', async () => {
   const context = await (await sharedBrowser()).newContext();
   const page = await context.newPage();
