@@ -1,4 +1,4 @@
-import { realpathSync } from 'node:fs';
+import { existsSync, realpathSync } from 'node:fs';
 import { isAbsolute, resolve } from 'node:path';
 import { type Flags, SETTINGS, type SettingName, type Settings } from '../config/parse.ts';
 import { IS_SINGLE_FILE, programFile } from '../platform/program_files.ts';
@@ -8,14 +8,19 @@ import type { Environment } from './context.ts';
 /** Printed commands of this program: they work as pasted, from any folder. */
 
 const PROGRAM = IS_SINGLE_FILE ? process.execPath : programFile('bin/authrealm');
+/** The name of the launcher, or the name or path by which the single file was called. */
+const NAME = IS_SINGLE_FILE ? process.argv0 : 'authrealm';
 
 /**
- * The absolute path of this program; where the PATH leads to it, the path found there. Not its name alone: a terminal without
- * that PATH would run another program. The PATH of `npx` leads into a cache.
+ * The absolute path of this program; where its name leads to it, through the PATH or a link, the path found there. Not its name
+ * alone: a terminal without that PATH would run another program. The PATH of `npx` leads into a cache.
  */
 export function programPath({ PATH = '', npm_command: npmCommand }: Environment): string {
-  const found = npmCommand === undefined ? Bun.which('authrealm', { PATH }) : null;
-  return found && isAbsolute(found) && realpathSync(found) === realpathSync(PROGRAM) ? found : PROGRAM;
+  if (npmCommand !== undefined) return PROGRAM;
+  const found = NAME.includes('/') ? resolve(NAME) : Bun.which(NAME, { PATH });
+  const isThis =
+    found && isAbsolute(found) && existsSync(found) && realpathSync(found) === realpathSync(PROGRAM);
+  return isThis ? found : PROGRAM;
 }
 
 const ALL = Object.keys(SETTINGS) as SettingName[];

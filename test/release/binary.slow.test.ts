@@ -5,16 +5,18 @@ import {
   copyFileSync,
   existsSync,
   mkdirSync,
-  readFileSync,
+  statSync,
   symlinkSync,
   truncateSync,
+  writeFileSync,
 } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
-import { binaryName, buildBinary } from '../../scripts/release/binary.ts';
+import { dirname, join, relative } from 'node:path';
+import { buildBinary } from '../../scripts/release/binary.ts';
+import { VERSION } from '../../src/platform/version.ts';
 import { runFirstMinutes } from '../support/first_minutes.ts';
 import { freshFolder } from '../support/folder.ts';
 import { createHostileFolder } from '../support/hostile_folder.ts';
-import { runCommand } from '../support/processes.ts';
+import { type Environment, runCommand } from '../support/processes.ts';
 import { walkProgram } from '../support/program_walk.ts';
 
 /** The compiled single file for this platform: it needs nothing but itself. */
@@ -84,6 +86,32 @@ test('the commands that init of the binary prints run that file from any folder'
   expect(record.username).toBe('jane@example.com');
 });
 
+describe('init of the binary prints commands with the path that the operator used', () => {
+  const commandsOf = async (command: string, environment: Environment = {}) => {
+    const { stdout } = await runCommand([command, 'init', '--database', newDatabase()], environment);
+    return stdout.match(/^.*(?= serve --database)/m)?.[0];
+  };
+  const newDatabase = () => `sqlite:${join(freshFolder(), 'new.db')}`;
+
+  test('through a symbolic link, relative to the working folder', async () => {
+    const link = join(freshFolder(), 'identity');
+    symlinkSync(binary, link);
+    expect(await commandsOf(relative(process.cwd(), link))).toBe(link);
+  });
+
+  test('found by the PATH', async () => {
+    const folder = freshFolder();
+    symlinkSync(binary, join(folder, 'links'));
+    expect(await commandsOf('links', { PATH: `${folder}:${process.env.PATH}` })).toBe(join(folder, 'links'));
+  });
+
+  test('next to another authrealm in the PATH', async () => {
+    const folder = freshFolder();
+    writeFileSync(join(folder, 'authrealm'), '#!/bin/sh\n', { mode: 0o755 });
+    expect(await commandsOf(binary, { PATH: `${folder}:${process.env.PATH}` })).toBe(binary);
+  });
+});
+
 describe('the working folder of the binary', () => {
   test('a binary without the guards reads the configuration of its working folder', async () => {
     const unguarded = await buildBinary(TARGET, freshFolder(), []);
@@ -99,15 +127,40 @@ describe('the working folder of the binary', () => {
   });
 });
 
-test('a binary that was cut short does not match its checksum', async () => {
-  const folder = freshFolder();
-  const path = copyTo(folder, binaryName(TARGET));
-  const inFolder = (script: string) => runCommand(['/bin/sh', '-c', `cd "$0" && ${script}`, folder]);
-  await inFolder('sha256sum authrealm-* > SHA256SUMS');
-  expect(await inFolder('sha256sum --check SHA256SUMS')).toMatchObject({ code: 0 });
-  truncateSync(path, readFileSync(path).length - 1);
-  expect(await inFolder('sha256sum --check SHA256SUMS')).toMatchObject({
-    stdout: `${basename(path)}: FAILED\n`,
+describe('variables of the runtime in the environment of the binary', () => {
+  test('variables that name code or configuration of Bun and Node are ignored', async () => {
+    const { folder, executed } = createHostileFolder();
+    const code = join(folder, 'foreign.js');
+    const environment = {
+      ...{ NODE_OPTIONS: `--require ${code}`, NODE_PATH: join(folder, 'node_modules') },
+      ...{
+        BUN_INSPECT_PRELOAD: code,
+        BUN_CONFIG_PRELOAD: code,
+        BUN_CONFIG_FILE: join(folder, 'bunfig.toml'),
+      },
+      ...{ BUN_INSTALL: folder, BUN_TMPDIR: folder, BUN_RUNTIME_TRANSPILER_CACHE_PATH: folder },
+    };
+    await walkProgram({ command: [binary], folder: freshFolder(), environment });
+    expect(existsSync(executed)).toBe(false);
+  });
+
+  // SECURITY.md, "What it does not defend against".
+  test('BUN_OPTIONS and BUN_BE_BUN are obeyed', async () => {
+    const { folder, executed } = createHostileFolder();
+    const preload = { BUN_OPTIONS: `--preload ${join(folder, 'foreign.js')}` };
+    expect(await runCommand([binary, '--version'], preload)).toMatchObject({ stdout: `${VERSION}\n` });
+    expect(existsSync(executed)).toBe(true);
+    const { stdout } = await runCommand([binary, '-p', '6 * 7'], { BUN_BE_BUN: '1' });
+    expect(stdout).toBe('42\n');
+  });
+});
+
+test('a binary without its last megabyte does not start, not even as Bun', async () => {
+  const path = copyTo(freshFolder(), 'authrealm');
+  truncateSync(path, statSync(path).size - 1_000_000);
+  expect(await runCommand([path, '--version'])).toMatchObject({
+    stdout: '',
+    stderr: expect.stringContaining('is truncated'),
     code: 1,
   });
 });

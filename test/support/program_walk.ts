@@ -29,12 +29,11 @@ const OFFLINE_ISSUER = ISSUER.slice(0, -1);
 
 const databaseArguments = (folder: string) => ['--database', `sqlite:${join(folder, 'walk.db')}`];
 
-/** Creates a database and a client with the program and serves it, in two processes. Throws where a command fails. */
-export async function serveNewDatabase({
-  command,
-  folder,
-  environment,
-}: WalkedProgram): Promise<ServedProgram> {
+/** Creates a database and a client with the program and serves it. Throws where a command fails. */
+export async function serveNewDatabase(
+  { command, folder, environment }: WalkedProgram,
+  ...flags: readonly string[]
+): Promise<ServedProgram> {
   const database = databaseArguments(folder);
   const create = ['client', 'create', '--name', 'walk', '--scope', FULL_SCOPE, '--json', ...database];
   const made = await runCommand([...command, ...create], environment);
@@ -43,8 +42,8 @@ export async function serveNewDatabase({
     'client_id' | 'client_secret',
     string
   >;
-  const flags = ['--port', '0', '--processes', '2', '--offline'];
-  const running = startCommand([...command, 'serve', ...flags, ...database], environment);
+  const serve = ['serve', '--port', '0', '--offline', ...flags, ...database];
+  const running = startCommand([...command, ...serve], environment);
   const url = (await running.line(/^listening on /)).slice('listening on '.length);
   const body = new URLSearchParams({ grant_type: 'client_credentials', client_id, client_secret });
   const answer = await fetch(`${url}/oauth/access_token`, { method: 'POST', body });
@@ -53,7 +52,7 @@ export async function serveNewDatabase({
 }
 
 /** Creates a link of each kind, one with a password, and looks both up. */
-export async function lookUpBoth(service: ServedProgram): Promise<void> {
+async function lookUpBoth(service: ServedProgram): Promise<void> {
   const home = await createParents(service, service.token);
   for (const resource of [oidcProfileInfo, passwordProfileInfo]) {
     const data = resource === oidcProfileInfo ? { issuer: OFFLINE_ISSUER } : {};
@@ -61,6 +60,15 @@ export async function lookUpBoth(service: ServedProgram): Promise<void> {
     const answer = await service.get(path, service.token);
     expect([answer.status, await answer.json()]).toEqual([200, body]);
   }
+}
+
+/** Creates records and looks up both kinds of links, by one process: `authrealm demo` does that. */
+export async function lookUpByDemo(command: readonly string[]): Promise<void> {
+  const { stdout, stderr, code } = await runCommand([...command, 'demo', '--once']);
+  const subject = /^200 OK\n(?:.*\n)*? {4}"subject": "\d+",\n {4}"issuer": "https:/m;
+  const username = /^200 OK\n(?:.*\n)*? {4}"username": "jane@example\.com",/m;
+  expect([stdout, stderr, code]).toEqual([expect.stringMatching(subject), '', 0]);
+  expect(stdout).toMatch(username);
 }
 
 /** Loads both pages with everything that they name, and the document of the API. */
@@ -92,7 +100,7 @@ export async function walkProgram(program: WalkedProgram): Promise<void> {
     code: 0,
   });
   expect(await run('init')).toMatchObject({ stderr: '', code: 0 });
-  const service = await serveNewDatabase(program);
+  const service = await serveNewDatabase(program, '--processes', '2');
   await lookUpBoth(service);
   await loadConsole(service);
   const doctor = await run('doctor');
