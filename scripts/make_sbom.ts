@@ -23,6 +23,7 @@ export interface Sbom {
 
 export interface Component {
   readonly 'bom-ref': string;
+  readonly type: string;
   readonly name: string;
   readonly version: string;
   readonly purl: string;
@@ -31,8 +32,8 @@ export interface Component {
   readonly licenses?: readonly object[];
 }
 
-/** Throws if npm fails. */
-export async function makeSbom(isWithDevelopment: boolean): Promise<Sbom> {
+/** `more` are components that the lock file does not have. Throws if npm fails. */
+export async function makeSbom(isWithDevelopment: boolean, more: readonly Component[] = []): Promise<Sbom> {
   const command = ['npm', 'sbom', '--sbom-format', 'cyclonedx', '--package-lock-only'];
   const child = Bun.spawn(command, { cwd: ROOT, stdio: ['ignore', 'pipe', 'pipe'] });
   const [text, errors, code] = await Promise.all([
@@ -50,7 +51,15 @@ export async function makeSbom(isWithDevelopment: boolean): Promise<Sbom> {
     metadata: { ...metadata, timestamp, component: { ...metadata.component, name } },
     components: sbom.components.map((component) => ({ ...component, name: publishedName(component) })),
   };
-  return withSerialNumber(isWithDevelopment ? named : withoutDevelopment(named));
+  const listed = isWithDevelopment ? named : withoutDevelopment(named);
+  return withSerialNumber({
+    ...listed,
+    components: [...listed.components, ...more],
+    dependencies: [
+      ...listed.dependencies,
+      ...more.map((component) => ({ ref: component['bom-ref'], dependsOn: [] })),
+    ],
+  });
 }
 
 /** The name in the registry; npm names a package that is installed under an alias by that. */

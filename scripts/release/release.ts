@@ -2,6 +2,7 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join, relative } from 'node:path';
 import { makeSbom } from '../make_sbom.ts';
 import { ROOT, run } from './build.ts';
+import { imagePackages } from './image_packages.ts';
 import { makeProvenance, sha256Of } from './provenance.ts';
 import { findObstacles, releaseNotes } from './release_checks.ts';
 import { type RepositoryLinks, readManifest, repositoryLinks } from './repository.ts';
@@ -44,7 +45,9 @@ async function build(names: readonly string[]): Promise<void> {
     writeFileSync(join(FOLDER, name), text);
     files.push(name);
   };
-  write(`${stem}.cdx.json`, asJson(await makeSbom(false)));
+  const images = files.filter((file) => file.endsWith('.oci.tar')).map((file) => join(FOLDER, file));
+  const debian = (await Promise.all(images.map(imagePackages))).flat();
+  write(`${stem}.cdx.json`, asJson(await makeSbom(false, debian)));
   write(`${stem}.intoto.json`, asJson(await makeProvenance(tag, links, files.map(subject))));
   write(
     'SHA256SUMS',
