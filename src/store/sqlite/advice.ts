@@ -94,7 +94,7 @@ export const BUSY_ADVICE: Advice = adviceFor('SQLITE_BUSY', '', undefined);
 export function sqliteAdvice(error: unknown, path: string | undefined): Advice | undefined {
   if (error instanceof SQLiteError || error instanceof DatabaseFileMoved) {
     // SQLite reports a folder as a failing disk.
-    if (path !== undefined && statSync(path, { throwIfNoEntry: false })?.isDirectory())
+    if (path !== undefined && existsSync(path) && statSync(path).isDirectory())
       return adviceFor('EISDIR', 'it is no file', path);
     return adviceFor(error.code ?? '', error.message, path);
   }
