@@ -14,6 +14,8 @@ export interface WalkedProgram {
   readonly command: readonly string[];
   /** Where it keeps its database. */
   readonly folder: string;
+  /** The path of that folder outside, where the program has its own root. */
+  readonly outside?: string;
   readonly environment?: Environment;
 }
 
@@ -106,6 +108,6 @@ export async function walkProgram(program: WalkedProgram): Promise<void> {
   const doctor = await run('doctor');
   expect([doctor.stdout.match(/^ +[!-] .*/gm), doctor.stderr, doctor.code]).toEqual([null, '', 0]);
   expect(await run('backup', '--into', folder)).toMatchObject({ stderr: '', code: 0 });
-  expect(readdirSync(folder).filter((name) => /^walk-.*\.db$/.test(name))).toHaveLength(1);
+  expect(readdirSync(program.outside ?? folder).filter((name) => /^walk-.*\.db$/.test(name))).toHaveLength(1);
   expect(await service.running.stop()).toBe(0);
 }
