@@ -79,19 +79,19 @@ function withAbsoluteLinks(notes: string, tag: string, { repository }: Repositor
 
 /** Prints the commands that publish the release. Nothing runs them. */
 function printPublishing(version: string, { repository }: RepositoryLinks, files: readonly string[]): void {
-  const folder = relative(ROOT, FOLDER);
-  const named = (pattern: RegExp) =>
-    files.filter((file) => pattern.test(file)).map((file) => `${folder}/${file}`);
-  const [archive] = named(/\.tgz$/);
-  const [image] = named(/\.oci\.tar$/);
+  const paths = files.map((file) => relative(ROOT, join(FOLDER, file)));
+  const pathOf = (ending: string) => paths.find((path) => path.endsWith(ending));
+  const notes = relative(ROOT, join(FOLDER, 'NOTES.md'));
+  const upload = repository.startsWith('https://github.com/')
+    ? `gh release create v${version} --verify-tag --notes-file ${notes} ${paths.join(' ')}`
+    : `# Upload to a release v${version} of ${repository}, with ${notes} as its text: ${paths.join(' ')}`;
   console.log(`
-Nothing is published yet. These commands publish the release; REGISTRY is your container registry:
+Nothing is published. To publish, run these commands; REGISTRY is your container registry:
 
-  git push ${repository} v${version}
-  npm publish ${archive}
-  skopeo copy oci-archive:${image} docker://REGISTRY/authrealm:${version}
-  gh release create v${version} --verify-tag --notes-file ${folder}/NOTES.md ${files.map((file) => `${folder}/${file}`).join(' ')}
-`);
+git push ${repository} v${version}
+npm publish ./${pathOf('.tgz')}
+skopeo copy oci-archive:${pathOf('.oci.tar')} docker://REGISTRY/authrealm:${version}
+${upload}`);
 }
 
 const names = process.argv.slice(2);
