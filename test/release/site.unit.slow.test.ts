@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { type ApiDocument, apiOf } from '../../console/openapi/document.ts';
 import manifest from '../../package.json';
 import { readManifest } from '../../scripts/release/repository.ts';
+import { openLinks, readChapters } from '../../site/pages.ts';
 import { freshFolder } from '../support/folder.ts';
 import { runCommand } from '../support/processes.ts';
 
@@ -85,6 +86,26 @@ test('a link to a file that is not in the site leads to the repository, or is pl
   expect(links.filter((link) => link.endsWith(source))).toEqual(
     repository === '' ? [] : [`${repository}/blob/v${version}/${source}`],
   );
+});
+
+test('a link of a page leads to another page, a copied file, an https address or the repository', () => {
+  const all = readChapters().flatMap((chapter) => chapter.pages);
+  const page = all.find(({ source }) => source === 'docs/guides/keys.md');
+  if (page === undefined) throw new Error('docs/guides/keys.md is no page of the site');
+  const links = openLinks(all, 'https://forge.example/us/authrealm/blob/v1.0.0');
+  const targets = {
+    '../../README.md#get-it': '../index.html#get-it',
+    'network.md': 'network.html',
+    '#signing-keys': '#signing-keys',
+    '../console.png': '../console.png',
+    '../../deploy/compose.yaml': '../deploy/compose.yaml',
+    'https://example.com/': 'https://example.com/',
+    '../../bunfig.toml': 'https://forge.example/us/authrealm/blob/v1.0.0/bunfig.toml',
+  };
+  expect(Object.keys(targets).map((href) => links.resolve(page, href))).toEqual(Object.values(targets));
+  expect([...links.copied.keys()]).toEqual(['console.png', 'deploy/compose.yaml']);
+  expect(openLinks(all, undefined).resolve(page, '../../bunfig.toml')).toBeUndefined();
+  expect(() => links.resolve(page, 'missing.md')).toThrow('docs/guides/missing.md does not exist');
 });
 
 describe('the pages of the API', () => {
