@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
-import { chmodSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, readdirSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { freshDatabase } from '../support/database.ts';
 import { runFirstMinutes } from '../support/first_minutes.ts';
@@ -28,7 +28,7 @@ test('demo --once prints both records and exits with 0', async () => {
 test('the commands that init prints lead to a record from any folder', async () => {
   const { args } = await freshDatabase();
   const { serve, record } = await runFirstMinutes([AUTHREALM, 'init', ...args]);
-  expect(serve).toStartWith(`${AUTHREALM} serve `);
+  expect(serve).toStartWith(`${realpathSync(AUTHREALM)} serve `);
   expect(record.username).toBe('jane@example.com');
   const secondInit = await run('init', ...args);
   expect([secondInit.code, secondInit.stderr]).toEqual([1, expect.stringContaining('already has clients')]);

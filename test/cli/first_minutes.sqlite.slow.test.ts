@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { chmodSync, mkdirSync, symlinkSync } from 'node:fs';
+import { chmodSync, mkdirSync, realpathSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { inFolder, runFirstMinutes } from '../support/first_minutes.ts';
 import { AUTHREALM, AUTHREALM_UNPRIVILEGED, runCommand } from '../support/processes.ts';
@@ -21,7 +21,7 @@ describe('the commands that init prints', () => {
     const folder = folderNamed("Jane's first folder");
     const { serve, record } = await runFirstMinutes([AUTHREALM, 'init'], folder);
     const quoted = folder.replace("'", "'\\''");
-    expect(serve).toStartWith(`${AUTHREALM} serve --database '${quoted}/authrealm.db' --port `);
+    expect(serve).toStartWith(`${realpathSync(AUTHREALM)} serve --database '${quoted}/authrealm.db' --port `);
     expect(record.username).toBe('jane@example.com');
   }, 60_000);
 
@@ -42,9 +42,11 @@ describe('the commands that init prints', () => {
     );
     const database = `--database ${folder}/data/my.db --master-key-file '${folder}/my key'`;
     expect(serve).toMatch(
-      new RegExp(`^${AUTHREALM} serve ${database} --port \\d+ --checkpoint-file ${folder}/data/checkpoints$`),
+      new RegExp(
+        `^${realpathSync(AUTHREALM)} serve ${database} --port \\d+ --checkpoint-file ${folder}/data/checkpoints$`,
+      ),
     );
-    expect(add).toStartWith(`${AUTHREALM} import - ${database} <<'END'\n`);
+    expect(add).toStartWith(`${realpathSync(AUTHREALM)} import - ${database} <<'END'\n`);
   }, 60_000);
 
   test('the commands that init prints call the program by its path on the PATH', async () => {
@@ -62,7 +64,7 @@ describe('the commands that init prints', () => {
     const { serve } = await runFirstMinutes([AUTHREALM, 'init'], freshFolder(), {
       PATH: `${bin}:${process.env.PATH}`,
     });
-    expect(serve).toStartWith(`${AUTHREALM} serve `);
+    expect(serve).toStartWith(`${realpathSync(AUTHREALM)} serve `);
   }, 60_000);
 });
 
