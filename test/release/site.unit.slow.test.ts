@@ -105,7 +105,7 @@ test('a link of a page leads to another page, a copied file, an https address or
   expect(Object.keys(targets).map((href) => links.resolve(page, href))).toEqual(Object.values(targets));
   expect([...links.copied.keys()]).toEqual(['console.png', 'deploy/compose.yaml']);
   expect(openLinks(all, undefined).resolve(page, '../../bunfig.toml')).toBeUndefined();
-  expect(() => links.resolve(page, 'missing.md')).toThrow('docs/guides/missing.md does not exist');
+  expect(() => links.resolve(page, 'missing.md')).toThrow('guides/missing.md does not exist');
 });
 
 describe('the pages of the API', () => {
