@@ -95,6 +95,11 @@ describe('images', () => {
   });
 });
 
+test.each(FILES)('%s names no other release than this one', (path) => {
+  const named = [...read(path).matchAll(/\bauthrealm[:_-](\d+\.\d+\.\d+)/g)].map(([, version]) => version);
+  expect(named.filter((version) => version !== manifest.version)).toEqual([]);
+});
+
 describe('compose.yaml', () => {
   test('compose.yaml declares the secrets and services that its services use, and no other', () => {
     const needed = new Set(services.flatMap(([, { secrets = [] }]) => secrets));
