@@ -95,6 +95,8 @@ test.each([
   const install = 'PATH="$1:$PATH" && shift && node --version && exec node "$@"';
   const output = await run(project, 'sh', '-c', install, 'sh', bin, installer, 'install', config, archive);
   expect(output).toStartWith(`v${node}\n`);
+  const imports = "import { connect } from 'authrealm/client'; console.log(typeof connect)";
+  expect(await run(project, join(bin, 'node'), '--input-type=module', '-e', imports)).toBe('function\n');
   await assertRuns(project);
 });
 
