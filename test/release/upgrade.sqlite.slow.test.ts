@@ -1,33 +1,25 @@
 import { expect, test } from 'bun:test';
-import { chmodSync, copyFileSync, mkdirSync, readFileSync, renameSync } from 'node:fs';
+import { mkdirSync, readFileSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { freshFolder } from '../support/folder.ts';
 import { AUTHREALM, runCommand, startCommand } from '../support/processes.ts';
+import { copyReleaseDatabase, linesOf, urlOf } from '../support/release_database.ts';
 import { type CreatedClient, createClientOf } from '../support/release_service.ts';
 import { unpackRelease } from '../support/release_tree.ts';
 
 /**
- * The upgrade from release 0.1.0, and the way back as the README describes it, with the program in AUTHREALM_TEST_PROGRAM: each
- * artefact of a release is tried so (docs/releasing.md).
+ * The upgrade from release 0.1.0, and the way back as UPGRADING.md describes it. AUTHREALM_TEST_PROGRAM can name the binary or the
+ * npm package; test/distro/ tries the Debian package and the image.
  */
 
 const FIXTURE = join(import.meta.dir, '../fixtures/releases/0.1.0');
 /** The same for both releases, so that tokens and links of one are those of the other. */
 const BASE_URL = 'https://idp.example';
 
-function copyFixture(): string {
-  const path = join(freshFolder(), 'authrealm.db');
-  for (const ending of ['', '.key']) {
-    copyFileSync(join(FIXTURE, `authrealm.db${ending}`), path + ending);
-    chmodSync(path + ending, 0o600);
-  }
-  return path;
-}
-
 async function serve(program: string, path: string) {
   const options = ['--port', '0', '--offline', '--base-url', BASE_URL, '--database', `sqlite:${path}`];
   const service = startCommand([program, 'serve', ...options]);
-  const url = (await service.line(/^listening on /)).slice('listening on '.length);
+  const url = await urlOf(service);
   return {
     stop: () => service.stop(),
     async token({ client_id, client_secret }: CreatedClient): Promise<string> {
@@ -48,11 +40,9 @@ async function serve(program: string, path: string) {
 
 /** The paths of both links in the fixture. */
 function linkPaths(): readonly string[] {
-  const lines = readFileSync(join(FIXTURE, 'export.jsonl'), 'utf8').split('\n').filter(Boolean);
-  return lines
-    .map((line) => JSON.parse(line) as Record<string, string>)
-    .filter(({ type }) => /profile_info$/.test(type ?? ''))
-    .map(({ type = '', id, realm_id, user_authentication_info_id: user }) => {
+  return linesOf('0.1.0')
+    .filter(({ type }) => /profile_info$/.test(type))
+    .map(({ type, id, realm_id, user_authentication_info_id: user }) => {
       const users = `/v2/authentication-realms/${realm_id}/user-authentication-info`;
       return `${users}/${user}/${type.replaceAll('_', '-')}/${id}`;
     });
@@ -60,7 +50,7 @@ function linkPaths(): readonly string[] {
 
 test('release 0.1.0 is upgraded with its links, keys and feed, and serves its copy again after the way back', async () => {
   const oldProgram = join(await unpackRelease('0.1.0'), 'bin', 'authrealm');
-  const path = copyFixture();
+  const path = copyReleaseDatabase('0.1.0', freshFolder());
   const client = JSON.parse(readFileSync(join(FIXTURE, 'client.json'), 'utf8')) as CreatedClient;
   const feedReader = await createClientOf(
     oldProgram,
