@@ -4,6 +4,7 @@ import { isCitusEngine } from '../support/citus_cluster.ts';
 import { findPort } from '../support/daemons.ts';
 import { serveTls } from '../support/outbound_servers.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
+import { testInProcess } from '../support/program_service.ts';
 import { type Service, startService } from '../support/service.ts';
 
 /** The dependencies in the readiness response, with real errors of the database: renamed tables. */
@@ -99,7 +100,7 @@ test('readiness is 503 at once if the database cannot be read, for the access ta
   expect(await readiness()).toEqual(READY);
 });
 
-test('the log has the cause of a failed readiness check', () => {
+testInProcess('the log has the cause of a failed readiness check', () => {
   const faults = service.log.filter(({ event }) => event === 'fault');
   expect(faults.length).toBeGreaterThan(0);
   for (const fault of faults) {

@@ -1,3 +1,4 @@
+import { describe, test } from 'bun:test';
 import { toArguments } from '../../src/cli/context.ts';
 import type { Flags } from '../../src/config/parse.ts';
 import { systemClock } from '../../src/platform/clock.ts';
@@ -37,3 +38,10 @@ export function waitingClock(): MovableClock {
     },
   };
 }
+
+/**
+ * A test that needs a service in its own process: it replaces the engine, moves the clock far ahead, or reads the log while the
+ * service runs. It is skipped where AUTHREALM_TEST_PROGRAM names a program.
+ */
+export const testInProcess = test.skipIf(TEST_PROGRAM !== undefined);
+export const describeInProcess = describe.skipIf(TEST_PROGRAM !== undefined);
