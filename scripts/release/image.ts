@@ -22,6 +22,7 @@ import { commitSeconds, run, runBuild } from './build.ts';
 
 /** The user of the image. It owns /data and nothing else. */
 const USER = 10_001;
+const DEBIAN = 'bookworm';
 const DEBIAN_PACKAGES = ['base-files', 'gcc-12-base', 'libc6', 'libgcc-s1'];
 /** Files of the packages that the binary does not open. The copyright files stay. */
 const UNUSED = [
@@ -137,6 +138,10 @@ async function debianLayer(work: string, seconds: number): Promise<Layer> {
     writeFileSync(join(status, name), await run(['dpkg-deb', '--field', deb]));
     versions.push(`${name} ${version}`);
   }
+  const [, codename] =
+    /^VERSION_CODENAME=(.*)$/m.exec(readFileSync(join(root, 'usr/lib/os-release'), 'utf8')) ?? [];
+  if (codename !== DEBIAN)
+    throw new Error(`apt has packages of ${codename}: build the image on Debian 12 (${DEBIAN})`);
   const path = join(work, 'debian.tar');
   const excluded = UNUSED.map((pattern) => `--exclude=${pattern}`);
   await archive(path, root, seconds, ['--owner=0', '--group=0', '--create', ...excluded]);

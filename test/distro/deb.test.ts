@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
 import {
   copyFileSync,
   existsSync,
+  mkdirSync,
   readdirSync,
   readFileSync,
   rmSync,
@@ -22,6 +23,7 @@ setDefaultTimeout(600_000);
 const DATA = '/var/lib/authrealm';
 const DEFAULTS = '/etc/default/authrealm';
 const UNIT = '/lib/systemd/system/authrealm.service';
+const EXAMPLE = '/usr/share/doc/authrealm/examples/postgresql.conf';
 const SETTING = 'AUTHREALM_PAGE_LENGTH=7\n';
 
 let deb: string;
@@ -78,24 +80,30 @@ test('the installation creates the user and its folder, and writes nothing else'
   expect(await runTool(...enter('dpkg', '--verify', 'authrealm'))).toBe('');
 });
 
-test.skipIf(!Bun.which('systemd-analyze'))('systemd accepts the installed units', async () => {
-  // In a folder of this system, because the bare one has none of systemd's own units.
-  const folder = openFolder();
-  const names = ['authrealm.service', 'authrealm-migrate.service'];
-  for (const name of names) {
-    const unit = readFileSync(join(dirname(inside(UNIT)), name), 'utf8');
-    writeFileSync(
-      join(folder, name),
-      unit.replace('=/usr/bin/authrealm', `=${inside('/usr/bin/authrealm')}`),
-    );
-  }
-  const { stderr, code } = await runCommand([
-    'systemd-analyze',
-    'verify',
-    ...names.map((name) => join(folder, name)),
-  ]);
-  expect([stderr, code]).toEqual(['', 0]);
-});
+test.skipIf(!Bun.which('systemd-analyze'))(
+  'systemd accepts the installed units, with SQLite and with PostgreSQL',
+  async () => {
+    // In a folder of this system, because the bare one has none of systemd's own units.
+    const folder = openFolder();
+    const names = ['authrealm.service', 'authrealm-migrate.service'];
+    for (const name of names) {
+      const unit = readFileSync(join(dirname(inside(UNIT)), name), 'utf8');
+      writeFileSync(
+        join(folder, name),
+        unit.replace('=/usr/bin/authrealm', `=${inside('/usr/bin/authrealm')}`),
+      );
+    }
+    const override = join(folder, 'authrealm.service.d');
+    mkdirSync(override);
+    copyFileSync(inside(EXAMPLE), join(override, 'postgresql.conf'));
+    const { stderr, code } = await runCommand([
+      'systemd-analyze',
+      'verify',
+      ...names.map((name) => join(folder, name)),
+    ]);
+    expect([stderr, code]).toEqual(['', 0]);
+  },
+);
 
 test('the program does everything, from init to backup, as the user of the unit', async () => {
   await walkProgram({ command: asUnit('/usr/bin/authrealm'), folder: DATA, outside: inside(DATA) });
