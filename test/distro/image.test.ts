@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { chownSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
+import { imagePackages } from '../../scripts/release/image_packages.ts';
 import { VERSION } from '../../src/platform/version.ts';
 import { buildArtefact, inRoot, openFolder, removeOpenFolders, runTool } from '../support/bare_system.ts';
 import { type RunningCommand, runCommand, startCommand } from '../support/processes.ts';
@@ -67,6 +68,14 @@ const container = (volume: string, user = USER): readonly string[] =>
 
 const serve = (volume: string, user = USER): RunningCommand =>
   startCommand([...container(volume, user), ...image.Cmd, '--port', '0']);
+
+test('the SBOM of a release lists the Debian packages of the image', async () => {
+  const listed = await imagePackages(archive);
+  expect(listed.map(({ name }) => name)).toEqual(readdirSync(join(root, 'var/lib/dpkg/status.d')).sort());
+  expect(listed.map(({ purl }) => purl)).toContainEqual(
+    expect.stringMatching(/^pkg:deb\/debian\/libc6@2\..+\?arch=amd64$/),
+  );
+});
 
 test('every content of the image has the digest and the size of its descriptor', () => {
   expect(read('oci-layout')).toEqual({ imageLayoutVersion: '1.0.0' });
