@@ -41,6 +41,8 @@ const OPTIONS: readonly string[] = [
   ...['--format=esm', '--bytecode'],
   // Frames of errors name files and lines of the sources.
   '--sourcemap=inline',
+  // Packages in CommonJS format would have the path of this clone, and two clones would build different bytes.
+  '--define=__dirname="/authrealm"',
 ];
 
 /** The name of the file for a platform. */

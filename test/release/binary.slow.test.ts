@@ -5,6 +5,7 @@ import {
   copyFileSync,
   existsSync,
   mkdirSync,
+  readFileSync,
   statSync,
   symlinkSync,
   truncateSync,
@@ -12,6 +13,7 @@ import {
 } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { buildBinary } from '../../scripts/release/binary.ts';
+import { ROOT } from '../../scripts/release/build.ts';
 import { VERSION } from '../../src/platform/version.ts';
 import { runFirstMinutes } from '../support/first_minutes.ts';
 import { freshFolder } from '../support/folder.ts';
@@ -38,6 +40,10 @@ function copyTo(folder: string, name: string): string {
   copyFileSync(binary, path);
   return path;
 }
+
+test('the binary contains no path of the machine that built it', () => {
+  expect(readFileSync(binary).includes(ROOT)).toBe(false);
+});
 
 describe('the binary does everything, from init to backup,', () => {
   test('in an empty environment', async () => {
