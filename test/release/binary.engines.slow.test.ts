@@ -14,10 +14,12 @@ import {
 import { dirname, join, relative } from 'node:path';
 import { buildBinary } from '../../scripts/release/binary.ts';
 import { ROOT } from '../../scripts/release/build.ts';
+import { type CheckReport, isHealthy } from '../../src/doctor/inspection.ts';
 import { VERSION } from '../../src/platform/version.ts';
 import { runFirstMinutes } from '../support/first_minutes.ts';
 import { freshFolder } from '../support/folder.ts';
 import { createHostileFolder } from '../support/hostile_folder.ts';
+import { sharedServer } from '../support/postgres_server.ts';
 import { type Environment, runCommand } from '../support/processes.ts';
 import { walkProgram } from '../support/program_walk.ts';
 
@@ -83,6 +85,20 @@ describe('the binary does everything, from init to backup,', () => {
       environment: { HOME: '/nonexistent' },
     });
   });
+});
+
+test('the binary creates the schema of PostgreSQL and compares it with the one that it knows', async () => {
+  const database = ['--database', await (await sharedServer()).freshDatabase()];
+  expect(await runCommand([binary, 'migrate', ...database])).toMatchObject({ stderr: '', code: 0 });
+  const key = join(freshFolder(), 'master.key');
+  expect(await runCommand([binary, 'keys', 'make', key])).toMatchObject({ code: 0 });
+  const { stdout } = await runCommand([binary, 'doctor', ...database, '--master-key-file', key, '--json']);
+  const { checks } = JSON.parse(stdout) as { checks: readonly CheckReport[] };
+  const about = checks.filter(({ check }) => check === 'schema' || check === 'migrations');
+  expect(about.map((report) => [report.check, isHealthy(report)])).toEqual([
+    ['migrations', true],
+    ['schema', true],
+  ]);
 });
 
 test('the commands that init of the binary prints run that file from any folder', async () => {
