@@ -1,4 +1,4 @@
-import { afterAll, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { createHmac, randomBytes } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -16,8 +16,6 @@ writeFileSync(path, code);
 const { isGenuine } = (await import(path)) as {
   isGenuine(secret: string, headers: Record<string, string>, body: Uint8Array): boolean;
 };
-
-afterAll(() => undefined);
 
 const key = randomBytes(32);
 const secret = `whsec_${key.toString('base64')}`;
