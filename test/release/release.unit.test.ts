@@ -32,8 +32,8 @@ describe('npm run release refuses', () => {
     ],
     [
       'a tag of another version',
-      async () => [await clone.git('tag', '--delete', TAG), await clone.git('tag', 'v0.9.1')],
-      `the tag of this commit is v0.9.1, and the version in package.json is ${VERSION}`,
+      async () => [await clone.git('tag', '--delete', TAG), await clone.git('tag', 'v99.0.0')],
+      `the tag of this commit is v99.0.0, and the version in package.json is ${VERSION}`,
     ],
     [
       'an empty repository',
