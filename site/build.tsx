@@ -1,4 +1,4 @@
-import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { default as Eleventy, type EleventyConfig, type OutputPage } from '@11ty/eleventy';
 import manifest from '../package.json' with { type: 'json' };
@@ -15,7 +15,13 @@ import { openLinks, type Page, ROOT, readChapters, releasedFiles } from './pages
  */
 
 const { version } = manifest;
-const OUT = resolve(process.argv[2] ?? join(ROOT, 'dist/site'));
+const DEFAULT_OUT = join(ROOT, 'dist/site');
+const OUT = resolve(process.argv[2] ?? DEFAULT_OUT);
+if (OUT === resolve(DEFAULT_OUT)) rmSync(OUT, { recursive: true, force: true });
+else if (existsSync(OUT) && readdirSync(OUT).length > 0) {
+  console.error(`site: ${OUT} is not empty: name a new folder`);
+  process.exit(1);
+}
 
 const document = openApiDocument(EXAMPLE_BASE_URL, version);
 const { api, pages: operations } = apiPages(document);
@@ -31,7 +37,6 @@ const byPath = new Map<string, Page>(pages.map((page) => [page.path, page]));
 const operationByPath = new Map<string, ApiPage>(operations.map((page) => [page.path, page]));
 
 process.chdir(ROOT);
-rmSync(OUT, { recursive: true, force: true });
 await new Eleventy('site', OUT, { configPath: false, quietMode: true, config: configure }).write();
 for (const [path, source] of [...links.copied, ['license.txt', join(ROOT, 'LICENSE')] as const]) {
   mkdirSync(dirname(join(OUT, path)), { recursive: true });

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, posix } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type ApiDocument, apiOf } from '../../console/openapi/document.ts';
@@ -45,6 +45,16 @@ async function readPage(path: string): Promise<SitePage> {
   await rewriter.transform(new Response(readFileSync(join(site, path)))).text();
   return { ids, links, resources, text: texts.join('') };
 }
+
+test('npm run site refuses a folder with files in it, and deletes nothing', async () => {
+  const folder = freshFolder();
+  writeFileSync(join(folder, 'mine.txt'), '');
+  expect(await runCommand([process.execPath, join(ROOT, 'site/build.tsx'), folder])).toMatchObject({
+    stderr: `site: ${folder} is not empty: name a new folder\n`,
+    code: 1,
+  });
+  expect(readdirSync(folder)).toEqual(['mine.txt']);
+});
 
 test('every link of the site leads to a page and a heading of it, or to another site by https', () => {
   const broken = [...pages].flatMap(([path, { links }]) =>
