@@ -99,4 +99,9 @@ const unknown = names.filter((name) => !(ARTEFACTS as readonly string[]).include
 if (unknown.length > 0) {
   console.error(`release: no artefact ${unknown.join(', ')}; known are ${ARTEFACTS.join(', ')}`);
   process.exitCode = 2;
-} else await build(names.length > 0 ? names : ARTEFACTS);
+} else {
+  await build(names.length > 0 ? names : ARTEFACTS).catch((error: Error) => {
+    console.error(`release: ${error.message}`);
+    process.exitCode = 1;
+  });
+}

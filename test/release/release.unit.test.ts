@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { VERSION } from '../../src/platform/version.ts';
+import { freshFolder } from '../support/folder.ts';
 import { runCommand } from '../support/processes.ts';
 import { createReleaseClone, REPOSITORY, TAG } from '../support/release_clone.ts';
 
@@ -94,6 +95,19 @@ test('the README installs files of this version', () => {
     ...readFileSync(join(clone.folder, 'README.md'), 'utf8').matchAll(/authrealm[-_](\d+\.\d+\.\d+)/g),
   ];
   expect(new Set(named.map(([, version]) => version))).toEqual(new Set([VERSION]));
+});
+
+test('npm run release ends with one sentence where the script of an artefact fails', async () => {
+  const programs = freshFolder();
+  symlinkSync(Bun.which('git') ?? '', join(programs, 'git'));
+  const command = [process.execPath, join(clone.folder, 'scripts/release/release.ts'), 'npm_package'];
+  const { stdout, stderr, code } = await runCommand(command, { PATH: programs });
+  expect([stdout, code]).toEqual(['', 1]);
+  expect(stderr.trim().split('\n')).toEqual([
+    'release: builds npm_package',
+    'npm_package.ts: Executable not found in $PATH: "npm"',
+    expect.stringMatching(/^release: ".*npm_package\.ts.*" exited with code 1$/),
+  ]);
 });
 
 test('npm run release rejects an artefact that it does not know', async () => {
