@@ -7,18 +7,11 @@ import { currentRoute, href } from './layout/router.ts';
 import { Shell } from './layout/shell.tsx';
 import { applyTheme } from './layout/theme.tsx';
 import { useObservable } from './observable.ts';
-import { CodeBlock, Prose } from './openapi/code.tsx';
+import { Prose } from './openapi/code.tsx';
 import type { Api, Operation } from './openapi/document.ts';
 import { OperationList, OperationSearch } from './openapi/operation_list.tsx';
-import {
-  Description,
-  OperationLine,
-  Parameters,
-  RequestBody,
-  Responses,
-} from './openapi/operation_parts.tsx';
+import { OperationReference } from './openapi/operation_parts.tsx';
 import { readApi } from './openapi/read_api.ts';
-import { curlOf, draftOf, requestOf } from './openapi/request.ts';
 import { CopyButton } from './parts/copy.tsx';
 import { Fact } from './parts/facts.tsx';
 import { Icon } from './parts/icon.tsx';
@@ -86,9 +79,7 @@ interface OperationPageProps {
   readonly operation: Operation;
 }
 
-/** One operation: parameters, body and responses. */
 function OperationPage({ api: { document }, operation }: OperationPageProps) {
-  const curl = curlOf(requestOf(operation, draftOf(operation), location.origin + BASE_PATH));
   return (
     <>
       <PageHead
@@ -101,12 +92,7 @@ function OperationPage({ api: { document }, operation }: OperationPageProps) {
           </a>
         }
       />
-      <OperationLine operation={operation} />
-      <Description operation={operation} />
-      <CodeBlock text={curl} what="the command" />
-      <Parameters document={document} operation={operation} />
-      <RequestBody document={document} operation={operation} />
-      <Responses document={document} operation={operation} />
+      <OperationReference document={document} operation={operation} base={location.origin + BASE_PATH} />
     </>
   );
 }

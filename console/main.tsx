@@ -1,5 +1,4 @@
 import { render } from 'preact';
-import { useEffect } from 'preact/hooks';
 import { Layout } from './layout/layout.tsx';
 import { applyTheme } from './layout/theme.tsx';
 import { useObservable } from './observable.ts';
@@ -17,19 +16,15 @@ applyTheme();
 resumeSession();
 startRenewal();
 if (callback) void completeSignIn(callback);
+// A link that is opened in this tab changes only the fragment.
+addEventListener('hashchange', () => {
+  const next = readSignInCallback();
+  if (next) void completeSignIn(next);
+});
 
 function Console() {
   const { open, ended, page, message, retry } = useObservable(session);
   const isWaiting = useObservable(isSigningIn);
-  // A link that is opened in this tab changes only the fragment.
-  useEffect(() => {
-    const listener = () => {
-      const next = readSignInCallback();
-      if (next) void completeSignIn(next);
-    };
-    addEventListener('hashchange', listener);
-    return () => removeEventListener('hashchange', listener);
-  }, []);
   if (!open && !ended) return isWaiting ? <Loading /> : <SignInPage message={message} retry={retry} />;
   // The key discards everything that another user has read and typed.
   return (

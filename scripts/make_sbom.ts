@@ -1,26 +1,29 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { commitSeconds, ROOT } from './release/build.ts';
 
 /**
- * Prints the software bill of materials of a release as a CycloneDX document: the production packages of package-lock.json, and
- * with `--development` those of the tests as well. `npm sbom` generates it, with two corrections: npm names the component after
- * the folder, and its `--omit dev` leaves out packages that both sets need, such as jose.
+ * Prints the software bill of materials of a release as a CycloneDX document: the production packages of package-lock.json, those
+ * that browsers load, and with `--development` those of the tests as well. `npm sbom` generates it, with corrections: npm
+ * names the component after the folder, its `--omit dev` leaves out packages that both sets need, such as jose, and its time and
+ * serial number differ at each run.
  */
 
-const ROOT = fileURLToPath(new URL('..', import.meta.url));
+/** Development packages that are bundled into what browsers load: the console and the search of the documentation. */
+export const BUNDLED_PACKAGES: readonly string[] = ['minisearch', 'preact', 'uplot'];
 
 export interface Sbom {
   readonly bomFormat: string;
   readonly specVersion: string;
   readonly serialNumber: string;
-  readonly metadata: { readonly component: Component };
+  readonly metadata: { readonly timestamp: string; readonly component: Component };
   readonly components: readonly Component[];
   readonly dependencies: readonly { readonly ref: string; readonly dependsOn: readonly string[] }[];
 }
 
 export interface Component {
   readonly 'bom-ref': string;
+  readonly type: string;
   readonly name: string;
   readonly version: string;
   readonly purl: string;
@@ -29,8 +32,8 @@ export interface Component {
   readonly licenses?: readonly object[];
 }
 
-/** Throws if npm fails. */
-export async function makeSbom(isWithDevelopment: boolean): Promise<Sbom> {
+/** `more` are components that the lock file does not have. Throws if npm fails. */
+export async function makeSbom(isWithDevelopment: boolean, more: readonly Component[] = []): Promise<Sbom> {
   const command = ['npm', 'sbom', '--sbom-format', 'cyclonedx', '--package-lock-only'];
   const child = Bun.spawn(command, { cwd: ROOT, stdio: ['ignore', 'pipe', 'pipe'] });
   const [text, errors, code] = await Promise.all([
@@ -42,8 +45,38 @@ export async function makeSbom(isWithDevelopment: boolean): Promise<Sbom> {
   const sbom = JSON.parse(text) as Sbom;
   const { name } = read('package.json') as { name: string };
   const { metadata } = sbom;
-  const named = { ...sbom, metadata: { ...metadata, component: { ...metadata.component, name } } };
-  return isWithDevelopment ? named : withoutDevelopment(named);
+  const timestamp = new Date((await commitSeconds()) * 1_000).toISOString();
+  const named = {
+    ...sbom,
+    metadata: { ...metadata, timestamp, component: { ...metadata.component, name } },
+    components: sbom.components.map((component) => ({ ...component, name: publishedName(component) })),
+  };
+  const listed = isWithDevelopment ? named : withoutDevelopment(named);
+  return withSerialNumber({
+    ...listed,
+    components: [...listed.components, ...more],
+    dependencies: [
+      ...listed.dependencies,
+      ...more.map((component) => ({ ref: component['bom-ref'], dependsOn: [] })),
+    ],
+  });
+}
+
+/** The name in the registry; npm names a package that is installed under an alias by that. */
+function publishedName({ purl }: Component): string {
+  return decodeURIComponent(purl.slice('pkg:npm/'.length, purl.lastIndexOf('@')));
+}
+
+/** A serial number that follows from the content: the same document has the same number (UUID version 8, RFC 9562). */
+function withSerialNumber(sbom: Sbom): Sbom {
+  const digest = new Bun.CryptoHasher('sha256')
+    .update(JSON.stringify({ ...sbom, serialNumber: '' }))
+    .digest();
+  digest.writeUInt8((digest.readUInt8(6) & 0x0f) | 0x80, 6);
+  digest.writeUInt8((digest.readUInt8(8) & 0x3f) | 0x80, 8);
+  const parts = [digest.subarray(0, 4), digest.subarray(4, 6), digest.subarray(6, 8), digest.subarray(8, 10)];
+  const text = [...parts, digest.subarray(10, 16)].map((part) => part.toString('hex')).join('-');
+  return { ...sbom, serialNumber: `urn:uuid:${text}` };
 }
 
 interface Lock {
@@ -54,8 +87,9 @@ function withoutDevelopment(sbom: Sbom): Sbom {
   const { packages } = read('package-lock.json') as Lock;
   const used = new Set(
     Object.entries(packages)
-      .filter(([, { dev }]) => !dev)
-      .map(([path, { version }]) => `${path.split('node_modules/').at(-1)}@${version}`),
+      .map(([path, locked]) => ({ ...locked, name: path.split('node_modules/').at(-1) ?? '' }))
+      .filter(({ name, dev }) => !dev || BUNDLED_PACKAGES.includes(name))
+      .map(({ name, version }) => `${name}@${version}`),
   );
   const root = sbom.metadata.component['bom-ref'];
   const isUsed = (ref: string) => ref === root || used.has(ref);

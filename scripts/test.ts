@@ -23,8 +23,8 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 /** Bounds a hanging test; on a busy machine a healthy one may take minutes. */
 const TEST_MS_MAX = 300_000;
 
-/** The shared suites that `npm test` runs on PostgreSQL as well, besides serial ones. */
-const POSTGRES_IN_NPM_TEST = /^test\/http\/api\//;
+/** The shared suites that `npm test` runs on PostgreSQL as well. */
+const POSTGRES_IN_NPM_TEST = /^test\/(http\/api\/|store\/store\.)/;
 
 /** The contract of the store, and lookups, writes, lists and the feed. */
 const CITUS_SUITES =
@@ -87,10 +87,9 @@ function findSuites(): readonly Suite[] {
       const engines = COPY_SUITES.test(path) ? (['sqlite', 'citus'] as const) : (['sqlite'] as const);
       return engines.map((engine) => ({ path, engine, isShared: false, isRest: isSlow }));
     }
-    const isInNpmTest = isSerial(path) || POSTGRES_IN_NPM_TEST.test(path);
     return [
       { path, engine: 'sqlite', isShared: true, isRest: isSlow },
-      { path, engine: 'postgres', isShared: true, isRest: isSlow || !isInNpmTest },
+      { path, engine: 'postgres', isShared: true, isRest: isSlow || !POSTGRES_IN_NPM_TEST.test(path) },
       { path, engine: 'citus', isShared: true, isRest: isSlow },
     ];
   });

@@ -3,9 +3,10 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { VERSION } from '../src/platform/version.ts';
+import { publicNames } from './public_names.ts';
 
 /**
- * Stores a database that this release wrote, and the release's code, as fixtures for the tests of later releases: run
+ * Stores a database that this release wrote, its public names, and the release's code, as fixtures for the tests of later releases: run
  * `bun scripts/write_release_fixture.ts` once, when a release is tagged. `--code TAG` stores only the code, of an earlier release. These
  * fixtures never change.
  */
@@ -113,9 +114,9 @@ async function git(...args: readonly string[]): Promise<string> {
   return output;
 }
 
-/** Adds a file of a commit and all files that it imports, except those of src/, to `found`. */
+/** Adds a file of a commit and all code that it imports, except that of src/, to `found`. */
 async function collectImports(commit: string, path: string, found: Set<string>): Promise<void> {
-  if (found.has(path) || path.startsWith('src/')) return;
+  if (found.has(path) || path.startsWith('src/') || !path.endsWith('.ts')) return;
   found.add(path);
   const imports = new Bun.Transpiler({ loader: 'ts' }).scanImports(await git('show', `${commit}:${path}`));
   for (const { path: from } of imports) {
@@ -143,6 +144,7 @@ async function saveDatabase(): Promise<void> {
   await run('export', join(RELEASE, 'export.jsonl'), ...DATABASE);
   copyFileSync(path, join(RELEASE, 'authrealm.db'));
   copyFileSync(`${path}.key`, join(RELEASE, 'authrealm.db.key'));
+  writeFileSync(join(RELEASE, 'names.json'), `${JSON.stringify(await publicNames(), null, 2)}\n`);
   writeFileSync(join(RELEASE, 'client.json'), `${JSON.stringify(client, null, 2)}\n`);
   console.log(`wrote ${RELEASE}`);
 }

@@ -7,11 +7,31 @@ import {
   type Operation,
   resolveReference,
 } from './document.ts';
+import { draftOf, requestOf } from './request.ts';
+import { RequestExamples } from './request_examples.tsx';
 import { SchemaTree, typeOf } from './schema_tree.tsx';
 
 interface OperationProps {
   readonly document: ApiDocument;
   readonly operation: Operation;
+}
+
+/** One operation: request in four languages, parameters, body and responses. `base` ends with a slash. */
+export function OperationReference({
+  document,
+  operation,
+  base,
+}: OperationProps & { readonly base: string }) {
+  return (
+    <>
+      <OperationLine operation={operation} />
+      <Description operation={operation} />
+      <RequestExamples request={requestOf(operation, draftOf(operation), base)} />
+      <Parameters document={document} operation={operation} />
+      <RequestBody document={document} operation={operation} />
+      <Responses document={document} operation={operation} />
+    </>
+  );
 }
 
 export function Method({ method }: Pick<Operation, 'method'>) {
@@ -58,7 +78,7 @@ const PLACES = [
   ['header', 'In headers'],
 ] as const;
 
-export function Parameters({ document, operation }: OperationProps) {
+function Parameters({ document, operation }: OperationProps) {
   if (operation.parameters.length === 0) return null;
   return (
     <section class="section" aria-label="Parameters">
@@ -77,7 +97,7 @@ export function Parameters({ document, operation }: OperationProps) {
                     {schema && <span class="faint small">{typeOf(document, schema)}</span>}
                     {required && <span class="badge">required</span>}
                   </div>
-                  <div class="schema-more schema-flush">
+                  <div class="schema-more">
                     {description !== undefined && (
                       <p class="small">
                         <Prose text={description} />
@@ -99,7 +119,7 @@ export function Parameters({ document, operation }: OperationProps) {
   );
 }
 
-export function RequestBody({ document, operation }: OperationProps) {
+function RequestBody({ document, operation }: OperationProps) {
   const { body } = operation;
   if (!body) return null;
   return (
@@ -110,7 +130,7 @@ export function RequestBody({ document, operation }: OperationProps) {
   );
 }
 
-export function Responses({ document, operation }: OperationProps) {
+function Responses({ document, operation }: OperationProps) {
   return (
     <section class="section" aria-label="Responses">
       <h2>Responses</h2>

@@ -1,5 +1,3 @@
-import { useState } from 'preact/hooks';
-import { Icon } from '../parts/icon.tsx';
 import { Prose } from './code.tsx';
 import { type ApiDocument, nameOf, resolveReference, type Schema } from './document.ts';
 
@@ -8,7 +6,7 @@ interface SchemaTreeProps {
   readonly schema: Schema;
 }
 
-/** The members of a schema; nested members expand. */
+/** The members of a schema; nested members expand without a script. */
 export function SchemaTree({ document, schema }: SchemaTreeProps) {
   const inner = innerOf(document, schema);
   if (inner.variants.length > 0) {
@@ -41,24 +39,10 @@ interface MemberRowProps extends SchemaTreeProps {
 function MemberRow({ document, name, schema, isRequired }: MemberRowProps) {
   const inner = innerOf(document, schema);
   const hasMore = inner.members.length > 0 || inner.variants.length > 0;
-  const [isOpen, setOpen] = useState(name === 'data');
   const whole = resolveReference<Schema>(document, schema);
   return (
     <li>
       <div class="schema-member">
-        {hasMore ? (
-          <button
-            type="button"
-            class="schema-open"
-            aria-expanded={isOpen}
-            aria-label={`${name}: ${isOpen ? 'close' : 'open'}`}
-            onClick={() => setOpen(!isOpen)}
-          >
-            <Icon name="forward" />
-          </button>
-        ) : (
-          <span class="schema-open" />
-        )}
         <code class="schema-name">{name}</code>
         <span class="faint small">{typeOf(document, schema)}</span>
         {isRequired && <span class="badge">required</span>}
@@ -70,7 +54,12 @@ function MemberRow({ document, name, schema, isRequired }: MemberRowProps) {
           </p>
         )}
         <Rules schema={whole} />
-        {hasMore && isOpen && <SchemaTree document={document} schema={schema} />}
+        {hasMore && (
+          <details open={name === 'data'}>
+            <summary class="small">Members of {name}</summary>
+            <SchemaTree document={document} schema={schema} />
+          </details>
+        )}
       </div>
     </li>
   );

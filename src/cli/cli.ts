@@ -92,6 +92,10 @@ const COMMANDS: readonly CommandModule[] = [
       (await import('./doctor.ts')).addDoctor(program, context, setExitCode),
   },
   {
+    names: ['ready'],
+    add: async ({ program, context }) => (await import('./ready.ts')).addReady(program, context),
+  },
+  {
     names: ['audit'],
     add: async ({ program, context, setExitCode }) =>
       (await import('./audit.ts')).addAuditCommands(program, context, setExitCode),

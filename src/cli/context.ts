@@ -10,6 +10,7 @@ import {
   type Settings,
 } from '../config/parse.ts';
 import { groupOf } from '../config/setting_groups.ts';
+import { programPath } from './invocation.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -23,8 +24,8 @@ export interface CliContext {
   originsOf(command: Command): readonly SettingOrigin[];
   /** The flags of a command that are settings, as given. */
   flagsOf(command: Command): Flags;
-  /** How the operator calls this program: by name, or through npx inside a clone. */
-  readonly programName: string;
+  /** The path of this program, for printed commands. */
+  readonly programPath: string;
 }
 
 /** `optionVariables` names the environment variables of options that are not settings. */
@@ -40,7 +41,7 @@ export function openContext(environment: Environment, optionVariables: () => rea
     originsOf: (command) => originsOf(flagsOf(command), environment),
     settingsOf: (command) => settingsOf(command, false),
     listeningSettingsOf: (command) => settingsOf(command, true),
-    programName: environment.npm_command === 'exec' ? 'npx authrealm' : 'authrealm',
+    programPath: programPath(environment),
   };
 }
 

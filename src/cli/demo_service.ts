@@ -13,6 +13,7 @@ import { selfLinks } from '../http/pipeline/links.ts';
 import { faultReply } from '../http/server/reply.ts';
 import type { Route } from '../http/server/router.ts';
 import { systemClock } from '../platform/clock.ts';
+import { newFileErrorText } from '../platform/file_error.ts';
 import { openLog } from '../platform/log.ts';
 import { receiveSignal } from '../platform/signals.ts';
 import { type OpenDatabase, openDatabase } from '../service/open_database.ts';
@@ -23,13 +24,22 @@ import { createDemoRecords, type DemoRecords } from './demo_records.ts';
 export async function runDemo(port: string, isOnce: boolean): Promise<void> {
   // First of all: a signal without a handler would end the process and leave the database behind.
   const stopped = receiveSignal('on');
-  const folder = mkdtempSync(join(tmpdir(), 'authrealm-demo-'));
+  const folder = createTemporaryFolder();
   try {
     // The console shows metrics.
     const flags = { database: `sqlite:${join(folder, 'demo.db')}`, port, metricsPort: '0' };
     await serveUntil(isOnce ? undefined : stopped, readSettings(flags, {}));
   } finally {
     rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+function createTemporaryFolder(): string {
+  const prefix = join(tmpdir(), 'authrealm-demo-');
+  try {
+    return mkdtempSync(prefix);
+  } catch (error) {
+    throw new Refusal(`the demo needs a temporary folder: ${newFileErrorText(prefix, error)} with TMPDIR`);
   }
 }
 

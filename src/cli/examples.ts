@@ -41,6 +41,7 @@ export const EXAMPLES: Readonly<Record<string, string>> = {
   compact: 'authrealm compact --database ./authrealm.db',
   purge: 'authrealm purge realm "$REALM" --dry-run',
   doctor: 'authrealm doctor --database ./authrealm.db',
+  ready: 'authrealm ready --port 8080',
   'audit verify': 'authrealm audit verify --records',
   'audit key': 'authrealm audit key',
   'audit export': 'authrealm audit export log.jsonl',

@@ -1,7 +1,7 @@
 import { createReadStream, existsSync, mkdtempSync, rmSync, type Stats, statSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { masterKeySource, type Settings } from '../config/parse.ts';
+import { DATABASE_SETTINGS, masterKeySource, type Settings } from '../config/parse.ts';
 import { createAuditEntry } from '../domain/audit_entry.ts';
 import { type Fault, Refusal } from '../domain/fault.ts';
 import { LIMITS } from '../domain/limits.ts';
@@ -16,6 +16,7 @@ import { openLineParser } from '../transfer/import_line.ts';
 import { splitLines } from '../transfer/line_reader.ts';
 import { isUnavailable, retryWhileUnavailable } from '../transfer/retry.ts';
 import { addDatabaseSettings, type CliContext, toArguments } from './context.ts';
+import { absoluteFlags, commandLine } from './invocation.ts';
 import { printNewKeyFile } from './key_file.ts';
 import { openProgress } from './progress.ts';
 
@@ -52,14 +53,10 @@ export function addImport(program: Command, context: CliContext, end: (code: num
       printSummary(report.counts, options);
       if (!options.dryRun && report.counts.imported >= LIMITS.importCommitLines) await adviseOnFile(settings);
       if (report.resumeLine !== undefined && !options.dryRun) {
-        const flags = toArguments(context.flagsOf(command));
-        printResumeCommand(report.resumeLine, [
-          context.programName,
-          'import',
-          file,
-          ...resumeOptions(options),
-          ...flags,
-        ]);
+        const flags = toArguments(absoluteFlags(context.flagsOf(command), settings, DATABASE_SETTINGS));
+        const path = file === STANDARD_INPUT ? file : resolve(file);
+        const words = [context.programPath, 'import', path, ...resumeOptions(options), ...flags];
+        printResumeCommand(report.resumeLine, words);
       }
       if (report.error)
         throw new Refusal(`the import stopped because the database failed: ${causeOf(report.error)}`);
@@ -270,15 +267,10 @@ function resumeOptions({ onError, upsert }: ImportOptions): string[] {
 }
 
 function printResumeCommand(line: number, words: readonly string[]): void {
-  const command = [...words, '--from-line', String(line)].map(quoted).join(' ');
+  const command = commandLine(...words, '--from-line', String(line));
   console.log(
     `line ${line} is the first line not imported: correct it, or pass --on-error skip, and resume with:\n${command}`,
   );
-}
-
-/** A word quoted for a shell. */
-function quoted(word: string): string {
-  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }
 
 function causeOf({ cause }: Fault): string {

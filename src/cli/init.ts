@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { createClient, type IssuedClient, listClients } from '../auth/clients/clients.ts';
-import { DATABASE_SETTINGS, type Flags, type SettingName, type Settings } from '../config/parse.ts';
+import { DATABASE_SETTINGS, type Flags, type Settings } from '../config/parse.ts';
 import { commitWrites } from '../directory/directory.ts';
 import { draftDescribed } from '../directory/draft.ts';
 import { makePresetRealms } from '../directory/presets.ts';
@@ -13,6 +13,7 @@ import { urlOf } from '../http/server/url.ts';
 import { systemClock } from '../platform/clock.ts';
 import { type OpenDatabase, openDatabase } from '../service/open_database.ts';
 import { addDatabaseSettings, addSettings, type CliContext, toArguments } from './context.ts';
+import { absoluteFlags, commandLine } from './invocation.ts';
 import { printNewKeyFile } from './key_file.ts';
 
 /** What `init` created. */
@@ -53,8 +54,7 @@ export function addInit(program: Command, context: CliContext): void {
         }
         const result = await createFirstRecords(db, account);
         printNewKeyFile(db);
-        const invocation = { program: context.programName, flags: context.flagsOf(command) };
-        printNextSteps(settings, result, invocation);
+        printNextSteps(settings, result, { program: context.programPath, flags: context.flagsOf(command) });
       } finally {
         await db.engine.close();
       }
@@ -113,8 +113,9 @@ function printNextSteps(
   ];
   const link = selfLinks(passwordProfileInfo, base)([realmId, userId, linkId]);
   const { program, flags } = calls;
-  const forServe = ['', ...toArguments(flags)].join(' ');
-  const forImport = ['', ...toArguments(pick(flags, DATABASE_SETTINGS))].join(' ');
+  const serve = commandLine(program, 'serve', ...toArguments(absoluteFlags(flags, settings)));
+  const forDatabase = toArguments(absoluteFlags(flags, settings, DATABASE_SETTINGS));
+  const importLines = commandLine(program, 'import', '-', ...forDatabase);
   console.log(`
 realm             ${realmId}
 password profile  ${profileId}
@@ -122,10 +123,10 @@ client            ${client.clientId} (may read OIDC and password links in this r
 secret            ${secret} (shown once)
 
 1. Serve:
-${program} serve${forServe}
+${serve}
 
 2. Add a user with a username:
-${program} import -${forImport} <<'END'
+${importLines} <<'END'
 ${lines.map((line) => JSON.stringify(line)).join('\n')}
 END
 
@@ -137,8 +138,4 @@ END
 
 4. Look up the username:
 curl -H "Authorization: Bearer $TOKEN" ${link}`);
-}
-
-function pick(flags: Flags, names: readonly SettingName[]): Flags {
-  return Object.fromEntries(Object.entries(flags).filter(([name]) => names.includes(name as SettingName)));
 }

@@ -1,4 +1,3 @@
-import { fileURLToPath } from 'node:url';
 import { openTokenGrants } from '../auth/tokens/token_grant.ts';
 import { readTls, type Settings, webhookRule } from '../config/parse.ts';
 import { openDirectory } from '../directory/directory.ts';
@@ -22,6 +21,7 @@ import { openMetrics } from '../metrics/metrics.ts';
 import { openProviderDiscovery } from '../outbound/discovery.ts';
 import { watchDescriptors } from '../platform/descriptors.ts';
 import type { Log } from '../platform/log.ts';
+import { programFile } from '../platform/program_files.ts';
 import { VERSION } from '../platform/version.ts';
 import { type CountRequest, type Engine, fileOf, type ReaderSearchRequest } from '../store/open.ts';
 import { workerCommand } from '../workers/command.ts';
@@ -39,7 +39,7 @@ import { openUsageTracking } from './usage.ts';
 export { readIssuers } from './authentication.ts';
 
 /** The built pages of the console. */
-const CONSOLE_FOLDER = fileURLToPath(new URL('../../dist/console', import.meta.url));
+const CONSOLE_FOLDER = programFile('dist/console');
 
 const METRICS_LIMITS = { collectorMsMax: LIMITS.collectorMsMax, causesMax: LIMITS.errorCausesMax };
 

@@ -1,6 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { Refusal } from '../domain/fault.ts';
 import type { Clock } from '../domain/id.ts';
+import { programFile } from '../platform/program_files.ts';
 
 /**
  * A migration of the schema. With the first line `-- serves: N` it is compatible with programs of schema N and later;
@@ -42,14 +44,15 @@ export interface SchemaVersion {
   readonly serves_from: number;
 }
 
-/** The numbered files of a folder, in order. */
-export function migrationsIn(folder: URL): readonly Migration[] {
+/** The migrations of an engine in this release, in order. */
+export function migrationsOf(engine: 'sqlite' | 'postgres'): readonly Migration[] {
+  const folder = programFile(`src/store/${engine}/migrations`);
   return readdirSync(folder)
     .sort()
     .map((file) => ({
       version: Number.parseInt(file, 10),
       name: file.replace(/^\d+_|\.sql$/g, ''),
-      sql: readFileSync(new URL(file, folder), 'utf8'),
+      sql: readFileSync(join(folder, file), 'utf8'),
     }));
 }
 

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { type Migration, migrationsIn, type Program } from './migrations.ts';
+import { type Migration, migrationsOf, type Program } from './migrations.ts';
 import { addressName, type DatabaseAddress } from './open.ts';
 import type { PostgresAddress } from './postgres/address.ts';
 import { assertPostgresSchema } from './postgres/migrate.ts';
@@ -21,7 +21,7 @@ export async function pendingMigrations(
   address: DatabaseAddress,
   program: Program,
 ): Promise<PendingMigrations> {
-  const known = migrationsIn(new URL(`./${address.engine}/migrations/`, import.meta.url));
+  const known = migrationsOf(address.engine);
   const newest = known.at(-1)?.version ?? 0;
   try {
     const found =

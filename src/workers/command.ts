@@ -1,4 +1,4 @@
-import { fileURLToPath } from 'node:url';
+import { IS_SINGLE_FILE, programFile } from '../platform/program_files.ts';
 
 /** The kinds of worker processes. */
 export type WorkerKind = 'hasher' | 'checker' | 'reader' | 'searcher' | 'archiver';
@@ -8,6 +8,6 @@ const RUNTIME_OPTIONS = ['--no-env-file', '--config=/dev/null', '--tsconfig-over
 
 /** The command line of a worker. `worker` is a serving process, whose words are flags. */
 export function workerCommand(kind: WorkerKind | 'worker', ...words: readonly string[]): readonly string[] {
-  const main = fileURLToPath(new URL('../main.ts', import.meta.url));
-  return [process.execPath, ...RUNTIME_OPTIONS, main, kind, ...words];
+  const program = IS_SINGLE_FILE ? [] : [...RUNTIME_OPTIONS, programFile('src/main.ts')];
+  return [process.execPath, ...program, kind, ...words];
 }

@@ -1,7 +1,8 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
-import { chmodSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, readdirSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { freshDatabase } from '../support/database.ts';
+import { runFirstMinutes } from '../support/first_minutes.ts';
 import { AUTHREALM, runCommand, startCommand } from '../support/processes.ts';
 import { freshFolder } from '../support/service.ts';
 
@@ -24,36 +25,14 @@ test('demo --once prints both records and exits with 0', async () => {
   expect(stderr).toBe('');
 });
 
-test('the commands that init prints lead to a record', async () => {
-  const folder = freshFolder();
+test('the commands that init prints lead to a record from any folder', async () => {
   const { args } = await freshDatabase();
-  const port = String(await freePort());
-  const { stdout, code } = await run('init', ...args, '--port', port);
-  expect(code).toBe(0);
-  const [, serve = '', add = '', token = '', lookup = ''] = stdout
-    .split(/^\d\. .*:$/m)
-    .map((part) => part.trim());
-  const bin = join(folder, 'bin');
-  mkdirSync(bin);
-  symlinkSync(AUTHREALM, join(bin, 'authrealm'));
-  const environment = { PATH: `${bin}:${process.env.PATH}` };
-  const service = startCommand(['sh', '-c', `exec ${serve}`], environment);
-  await service.line(/^listening on /);
-  const shell = await runCommand(['sh', '-e'], environment, `${add}\n${token}\n${lookup} -s\n`);
-  expect(shell.stderr).toBe('');
-  const body = JSON.parse(shell.stdout.slice(shell.stdout.indexOf('{"data"')));
-  expect(body.data.username).toBe('jane@example.com');
-  expect(await service.stop()).toBe(0);
+  const { serve, record } = await runFirstMinutes([AUTHREALM, 'init', ...args]);
+  expect(serve).toStartWith(`${realpathSync(AUTHREALM)} serve `);
+  expect(record.username).toBe('jane@example.com');
   const secondInit = await run('init', ...args);
   expect([secondInit.code, secondInit.stderr]).toEqual([1, expect.stringContaining('already has clients')]);
 }, 300_000);
-
-async function freePort(): Promise<number> {
-  const probe = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response() });
-  const { port } = probe;
-  await probe.stop(true);
-  return port ?? 0;
-}
 
 describe('client', () => {
   let words: readonly string[];

@@ -1,54 +1,16 @@
-import { beforeAll, describe, expect, test } from 'bun:test';
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { describe, expect, test } from 'bun:test';
+import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { workerCommand } from '../../src/workers/command.ts';
+import { createHostileFolder } from '../support/hostile_folder.ts';
 import { AUTHREALM, runCommand, startCommand } from '../support/processes.ts';
-import { freePort, freshFolder } from '../support/service.ts';
+import { freePort } from '../support/service.ts';
 
 /** Commands ignore runtime configuration in the working directory, which another user may control. */
 
-/** Code of another program that records that it ran. */
-const FOREIGN =
-  "require('node:fs').appendFileSync(__dirname.split('/node_modules')[0] + '/executed', 'x');\n";
-const ELSEWHERE = { compilerOptions: { baseUrl: '.', paths: { '*': ['./foreign.js'] } } };
-
-/** Every file with which a folder can configure the runtime. */
-const FILES: Readonly<Record<string, string>> = {
-  '.env': 'AUTHREALM_PORTS=1\nAUTHREALM_URL=http://elsewhere.example\n',
-  '.env.local': 'AUTHREALM_HOSTS=1\n',
-  '.env.production': 'AUTHREALM_HOSTS=1\n',
-  '.env.development': 'AUTHREALM_HOSTS=1\n',
-  'bunfig.toml': 'preload = ["./foreign.js"]\n',
-  'tsconfig.json': JSON.stringify(ELSEWHERE),
-  'jsconfig.json': JSON.stringify(ELSEWHERE),
-  'package.json': JSON.stringify({ name: 'foreign', main: './foreign.js' }),
-  'foreign.js': FOREIGN,
-};
-
 const DATABASE = ['--database', 'sqlite:none.db', '--migrate', 'off'];
 
-let folder: string;
-/** Exists if code of the folder ran. */
-let executed: string;
-
-beforeAll(() => {
-  folder = freshFolder();
-  executed = join(folder, 'executed');
-  for (const [name, text] of Object.entries(FILES)) writeFileSync(join(folder, name), text);
-  for (const name of ['zod', 'commander', 'pino']) {
-    mkdirSync(join(folder, 'node_modules', name), { recursive: true });
-    writeFileSync(join(folder, 'node_modules', name, 'index.js'), FOREIGN);
-  }
-});
-
-/** A command that a shell runs in the folder. */
-const inFolder = (...command: readonly string[]) => [
-  '/bin/sh',
-  '-c',
-  'cd "$0" && exec "$@"',
-  folder,
-  ...command,
-];
+const { executed, inFolder } = createHostileFolder();
 
 /** The command lines of the child processes of a process. */
 function childCommands(pid: number): readonly (readonly string[])[] {

@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { startCaptureProxy } from '../support/capture_proxy.ts';
+import { buildNpmPackage } from '../support/npm_package.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
 import { freshFolder, type Service, startService } from '../support/service.ts';
 
@@ -31,40 +32,13 @@ beforeAll(async () => {
   project = join(freshFolder(), 'project');
   installed = join(project, 'node_modules/authrealm');
   mkdirSync(installed, { recursive: true });
-  const packed = await pack();
+  const packed = await buildNpmPackage();
   const { code, stderr } = await runCommand(['tar', 'xzf', packed, '-C', installed, '--strip-components=1']);
   expect([code, stderr]).toEqual([0, '']);
   symlinkSync(join(ROOT, 'node_modules/zod'), join(project, 'node_modules/zod'));
   writeFileSync(join(project, 'package.json'), '{"type":"module"}');
 }, 300_000);
 afterAll(() => service.stop());
-
-/** Packs a copy of this tree like a release, without the registry. Returns the path of the archive. */
-async function pack(): Promise<string> {
-  const folder = freshFolder();
-  const copy = join(folder, 'copy');
-  const manifest = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { files: string[] };
-  const needed = [
-    'package.json',
-    'tsconfig.json',
-    'tsconfig.client.json',
-    'scripts',
-    'console',
-    ...manifest.files,
-  ];
-  for (const path of needed.filter((each) => each !== 'dist'))
-    cpSync(join(ROOT, path), join(copy, path), { recursive: true });
-  symlinkSync(join(ROOT, 'node_modules'), join(copy, 'node_modules'));
-  const child = Bun.spawn(['npm', 'pack', '--offline', '--pack-destination', folder], {
-    cwd: copy,
-    stdout: 'pipe',
-    stderr: 'pipe',
-    env: { PATH: process.env.PATH ?? '', HOME: folder, npm_config_update_notifier: 'false' },
-  });
-  const [code, errors] = await Promise.all([child.exited, new Response(child.stderr).text()]);
-  if (code !== 0) throw new Error(errors);
-  return join(folder, [...new Bun.Glob('*.tgz').scanSync(folder)][0] ?? '');
-}
 
 const blocks = (page: string, language: string): string[] =>
   [

@@ -1,10 +1,11 @@
-import { afterAll, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { createHmac, randomBytes } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Webhook } from 'standardwebhooks';
 import { signaturesOf } from '../../src/events/webhooks/sender.ts';
-import { freshFolder } from '../support/service.ts';
+import { runCommand } from '../support/processes.ts';
+import { freePort, freshFolder } from '../support/service.ts';
 
 /** Runs the verification code of docs/feed.md. */
 
@@ -15,8 +16,6 @@ writeFileSync(path, code);
 const { isGenuine } = (await import(path)) as {
   isGenuine(secret: string, headers: Record<string, string>, body: Uint8Array): boolean;
 };
-
-afterAll(() => undefined);
 
 const key = randomBytes(32);
 const secret = `whsec_${key.toString('base64')}`;
@@ -57,3 +56,22 @@ test('the verification code of the guide rejects altered, expired and wrongly si
   ];
   for (const [headers, bytes] of wrong) expect(isGenuine(secret, headers, bytes)).toBe(false);
 });
+
+test('the receiver of the guide accepts the message that the guide signs, and rejects another one', async () => {
+  const folder = freshFolder();
+  const blocks = [...page.matchAll(/```(?:js|sh)\n(.*?)```/gs)].map(([, text = '']) => text);
+  for (const text of blocks) {
+    const [, name] = /^\/\/ (\S+)\n/.exec(text) ?? [];
+    if (name !== undefined)
+      writeFileSync(join(folder, name), text.replace('listen(3000', `listen(${await portOfReceiver}`));
+  }
+  const script = blocks.find((text) => text.includes('receiver.mjs >')) ?? '';
+  const commands = `cd ${folder}\n${script.replace(':3000', `:${await portOfReceiver}`)}`;
+  const { code, stdout } = await runCommand(['sh', '-euc', commands], { HOME: folder });
+  expect([code, stdout.split('\n')]).toEqual([
+    0,
+    ['204', '400', "{ type: 'user-authentication-info.created' }", 'rejected', ''],
+  ]);
+}, 60_000);
+
+const portOfReceiver = freePort();

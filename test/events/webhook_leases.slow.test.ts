@@ -5,8 +5,9 @@ import { openLeases } from '../../src/jobs/leases.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { openDatabase } from '../../src/service/open_database.ts';
 import { freshDatabase } from '../support/database.ts';
+import { movableClock } from '../support/movable_clock.ts';
 import { AUTHREALM, killCommands, startCommand } from '../support/processes.ts';
-import { createFixture, movableClock, startService } from '../support/service.ts';
+import { createFixture, startService } from '../support/service.ts';
 import {
   addTarget,
   sequenceRange,

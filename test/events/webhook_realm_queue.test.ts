@@ -9,7 +9,8 @@ import { changeWebhook } from '../../src/events/webhooks/targets.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { type OpenDatabase, openDatabase } from '../../src/service/open_database.ts';
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
-import { createFixture, type MovableClock } from '../support/service.ts';
+import type { MovableClock } from '../support/movable_clock.ts';
+import { createFixture } from '../support/service.ts';
 import { addTarget, clockOrderOf, endRecentWrites, webhookDeps } from '../support/webhook_receivers.ts';
 
 /** Which realms are queued for a target: those with undelivered changes, and no others. Nothing is sent here. */

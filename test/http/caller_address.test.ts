@@ -3,6 +3,7 @@ import { parseNetwork } from '../../src/domain/ip_address.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { openCallerAddress } from '../../src/http/server/caller_address.ts';
 import type { Engine } from '../../src/store/open.ts';
+import { describeInProcess } from '../support/program_service.ts';
 import { createFixture, type Fixture, oidcPath, type Service, startService } from '../support/service.ts';
 
 const PROXY = '10.0.0.1';
@@ -120,7 +121,7 @@ test('without a header the caller address is that of the connection, normalized'
   expect(byForwardedFor(none, undefined)).toBeUndefined();
 });
 
-describe('the caller address of requests', () => {
+describeInProcess('the caller address of requests', () => {
   let service: Service;
   let fixture: Fixture;
   let token: string;

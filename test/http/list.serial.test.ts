@@ -5,6 +5,7 @@ import { LIMITS } from '../../src/domain/limits.ts';
 import { realm, user } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { removeRecord } from '../store/contract/store_fixtures.ts';
+import { testInProcess } from '../support/program_service.ts';
 import {
   buildRecord,
   createFixture,
@@ -233,37 +234,40 @@ function loggedRejections({ log }: Service): number {
 }
 
 describe('lists that are read in worker processes', () => {
-  test('large lists beyond the queue are 503 at once, the others succeed, and lookups are not delayed', async () => {
-    const fresh = await startService();
-    const path = await createLargeRealm(fresh);
-    const at = await createFixture(fresh.db);
-    const as = await fresh.token(READ);
-    const capacity = LIMITS.readersMax + LIMITS.listsWaitingMax;
-    const pending = Array.from({ length: 3 * capacity }, (_, place) =>
-      fresh.withoutRetry.get(`${path}?filter=ilike(email,*e*):lt(created_at,${3000 + place}-01-01)`, as),
-    );
-    expect((await fresh.withoutRetry.get(oidcPath(at), as)).status).toBe(200);
-    const answers = await Promise.all(pending);
-    const refused = answers.filter(({ status }) => status === 503);
-    const good = answers.filter(({ status }) => status === 200);
-    expect(good.length + refused.length).toBe(3 * capacity);
-    expect(good.length).toBeGreaterThanOrEqual(LIMITS.listsWaitingMax);
-    expect(refused.length).toBeGreaterThan(0);
-    for (const answer of refused) {
-      expect(answer.headers.get('retry-after')).toBe('1');
-      expect((await errorsOf(answer))[0]?.detail).toMatch(
-        /^(Too much work of this kind is waiting|The work could not be done in time); try again$/,
+  testInProcess(
+    'large lists beyond the queue are 503 at once, the others succeed, and lookups are not delayed',
+    async () => {
+      const fresh = await startService();
+      const path = await createLargeRealm(fresh);
+      const at = await createFixture(fresh.db);
+      const as = await fresh.token(READ);
+      const capacity = LIMITS.readersMax + LIMITS.listsWaitingMax;
+      const pending = Array.from({ length: 3 * capacity }, (_, place) =>
+        fresh.withoutRetry.get(`${path}?filter=ilike(email,*e*):lt(created_at,${3000 + place}-01-01)`, as),
       );
-    }
-    for (const answer of good) expect(((await answer.json()) as Body).meta.results.total).toBe(1_500);
-    // A list that an index bounds does not wait in the queue.
-    expect((await fresh.get(`${path}?page[after]=`, as)).status).toBe(200);
-    // Rejections are logged as sums, one line a second.
-    while (loggedRejections(fresh) < refused.length) await Bun.sleep(20);
-    expect(loggedRejections(fresh)).toBe(refused.length);
-    expect(fresh.log.filter(({ event }) => event === 'fault')).toEqual([]);
-    await fresh.stop();
-  });
+      expect((await fresh.withoutRetry.get(oidcPath(at), as)).status).toBe(200);
+      const answers = await Promise.all(pending);
+      const refused = answers.filter(({ status }) => status === 503);
+      const good = answers.filter(({ status }) => status === 200);
+      expect(good.length + refused.length).toBe(3 * capacity);
+      expect(good.length).toBeGreaterThanOrEqual(LIMITS.listsWaitingMax);
+      expect(refused.length).toBeGreaterThan(0);
+      for (const answer of refused) {
+        expect(answer.headers.get('retry-after')).toBe('1');
+        expect((await errorsOf(answer))[0]?.detail).toMatch(
+          /^(Too much work of this kind is waiting|The work could not be done in time); try again$/,
+        );
+      }
+      for (const answer of good) expect(((await answer.json()) as Body).meta.results.total).toBe(1_500);
+      // A list that an index bounds does not wait in the queue.
+      expect((await fresh.get(`${path}?page[after]=`, as)).status).toBe(200);
+      // Rejections are logged as sums, one line a second.
+      while (loggedRejections(fresh) < refused.length) await Bun.sleep(20);
+      expect(loggedRejections(fresh)).toBe(refused.length);
+      expect(fresh.log.filter(({ event }) => event === 'fault')).toEqual([]);
+      await fresh.stop();
+    },
+  );
 
   test('a large list contains records that were committed before the request', async () => {
     const path = await createLargeRealm(service);
@@ -277,7 +281,7 @@ describe('lists that are read in worker processes', () => {
     }
   });
 
-  test('a database in memory, which has no workers, answers large lists as well', async () => {
+  testInProcess('a database in memory, which has no workers, answers large lists as well', async () => {
     const inMemory = await startService({ database: 'sqlite::memory:' });
     const path = await createLargeRealm(inMemory);
     const as = await inMemory.token(READ);

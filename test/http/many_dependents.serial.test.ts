@@ -10,6 +10,7 @@ import {
   removalOf,
   WRITTEN,
 } from '../store/contract/store_fixtures.ts';
+import { testInProcess } from '../support/program_service.ts';
 import { FULL_SCOPE, OFFLINE } from '../support/resource_cases.ts';
 import { createFixture, errorsOf, type Service, startService } from '../support/service.ts';
 
@@ -113,7 +114,7 @@ describe('during a purge', () => {
   });
 });
 
-test('a PUT without members updates updated_at, and its change names it', async () => {
+testInProcess('a PUT without members updates updated_at, and its change names it', async () => {
   const service = await startService(OFFLINE);
   const token = await service.token(FULL_SCOPE);
   const { records } = service.db.engine;

@@ -6,6 +6,7 @@ import { openRateLimits } from '../../src/http/server/rate_limits.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import type { JsonObject } from '../support/json_schema.ts';
 import { openOperationClient, operationsOf } from '../support/openapi_client.ts';
+import { testInProcess } from '../support/program_service.ts';
 import { createFixture, errorsOf, oidcPath, type Service, startService } from '../support/service.ts';
 
 let service: Service;
@@ -35,7 +36,7 @@ test('without rate limits a response has no rate limit headers', async () => {
 });
 
 describe('--client-rate', () => {
-  test('each client has its own limit by --client-rate, including its token request', async () => {
+  testInProcess('each client has its own limit by --client-rate, including its token request', async () => {
     const { path, token } = await startWithRecord({ clientRate: '3/60' });
     // The token request counts as well.
     expect(await statuses(4, () => service.get(path, token))).toEqual([200, 200, 429, 429]);
@@ -64,31 +65,34 @@ describe('--client-rate', () => {
     expect(await statuses(3, () => service.requestToken(form))).toEqual([200, 200, 429]);
   });
 
-  test('token, revocation and introspection requests beyond --client-rate have no effect', async () => {
-    await startWithRecord({ clientRate: '3/60' });
-    const { clientId, secret } = await service.client('oidc-profile-infos:read');
-    const own = { client_id: clientId, client_secret: secret };
-    const form = { ...own, grant_type: 'client_credentials' };
-    const granted = await service.requestToken(form);
-    const { access_token: token } = (await granted.json()) as { access_token: string };
-    const send = (what: string) => {
-      const body = new URLSearchParams({ ...own, token });
-      return fetch(`${service.url}/oauth/${what}`, { method: 'POST', body });
-    };
-    expect(await statuses(4, () => service.requestToken(form))).toEqual([200, 200, 429, 429]);
-    expect([(await send('revoke')).status, (await send('introspect')).status]).toEqual([429, 429]);
-    service.clock.advance(20_000);
-    expect(await (await send('introspect')).json()).toMatchObject({ active: true });
-    await service.server.stop();
-    const logged = await service.database.query<{ action: string; detail: string }>(
-      'select action, detail from act where actor = ? order by seq',
-      clientId,
-    );
-    expect(logged.map(({ action, detail }) => [action, JSON.parse(detail).count])).toEqual([
-      ['token.granted', undefined],
-      ['token.granted', 2],
-    ]);
-  });
+  testInProcess(
+    'token, revocation and introspection requests beyond --client-rate have no effect',
+    async () => {
+      await startWithRecord({ clientRate: '3/60' });
+      const { clientId, secret } = await service.client('oidc-profile-infos:read');
+      const own = { client_id: clientId, client_secret: secret };
+      const form = { ...own, grant_type: 'client_credentials' };
+      const granted = await service.requestToken(form);
+      const { access_token: token } = (await granted.json()) as { access_token: string };
+      const send = (what: string) => {
+        const body = new URLSearchParams({ ...own, token });
+        return fetch(`${service.url}/oauth/${what}`, { method: 'POST', body });
+      };
+      expect(await statuses(4, () => service.requestToken(form))).toEqual([200, 200, 429, 429]);
+      expect([(await send('revoke')).status, (await send('introspect')).status]).toEqual([429, 429]);
+      service.clock.advance(20_000);
+      expect(await (await send('introspect')).json()).toMatchObject({ active: true });
+      await service.server.stop();
+      const logged = await service.database.query<{ action: string; detail: string }>(
+        'select action, detail from act where actor = ? order by seq',
+        clientId,
+      );
+      expect(logged.map(({ action, detail }) => [action, JSON.parse(detail).count])).toEqual([
+        ['token.granted', undefined],
+        ['token.granted', 2],
+      ]);
+    },
+  );
 
   test('each of two processes allows half of --client-rate', async () => {
     const { path, token } = await startWithRecord({ clientRate: '6/60', processes: '2' });

@@ -1,6 +1,10 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { isCitusEngine } from '../support/citus_cluster.ts';
+import { findPort } from '../support/daemons.ts';
+import { serveTls } from '../support/outbound_servers.ts';
+import { AUTHREALM, runCommand } from '../support/processes.ts';
+import { testInProcess } from '../support/program_service.ts';
 import { type Service, startService } from '../support/service.ts';
 
 /** The dependencies in the readiness response, with real errors of the database: renamed tables. */
@@ -51,6 +55,31 @@ test('readiness is 200 with every dependency ok', async () => {
   expect(await readiness()).toEqual(READY);
 });
 
+const ready = (...words: readonly string[]) => runCommand([AUTHREALM, 'ready', ...words]);
+
+test('ready exits with 0 only if the service at its address answers lookups', async () => {
+  const { port } = new URL(service.url);
+  expect(await ready('--port', port, '--host', '0.0.0.0')).toEqual({
+    stdout: 'ready\n',
+    stderr: '',
+    code: 0,
+  });
+  await withoutTable('instance', async () => {
+    const { stderr, code } = await ready('--port', port);
+    expect([code, stderr]).toEqual([1, expect.stringContaining(`127.0.0.1:${port}/readyz answered 503 {`)]);
+  });
+  const { stderr, code } = await ready('--port', String(findPort()));
+  expect([code, stderr]).toEqual([1, expect.stringMatching(/^authrealm: no answer from http:\S+: .+\n$/)]);
+});
+
+test('ready accepts a certificate of the public name of the service', async () => {
+  const answer = 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n';
+  const server = await serveTls((socket) => socket.end(answer));
+  const words = ['--port', String(server.port), '--tls-cert', 'chain.pem', '--tls-key', 'key.pem'];
+  expect((await ready(...words)).code).toBe(0);
+  server.stop();
+});
+
 test('readiness is 503 for the access table alone if clients cannot be read', async () => {
   await withoutTable('client', async () => {
     await service.database.query('update instance set access_version = access_version + 1');
@@ -71,7 +100,7 @@ test('readiness is 503 at once if the database cannot be read, for the access ta
   expect(await readiness()).toEqual(READY);
 });
 
-test('the log has the cause of a failed readiness check', () => {
+testInProcess('the log has the cause of a failed readiness check', () => {
   const faults = service.log.filter(({ event }) => event === 'fault');
   expect(faults.length).toBeGreaterThan(0);
   for (const fault of faults) {

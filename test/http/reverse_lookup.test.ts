@@ -3,6 +3,7 @@ import type { Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { oidcProfileInfo, passwordProfileInfo } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
+import { testInProcess } from '../support/program_service.ts';
 import {
   createFixture,
   errorsOf,
@@ -101,56 +102,59 @@ describe('find by identity or username', () => {
     expect((await findPage(`${passwordsOf(fixture.realm)}?filter=${other}`)).data).toEqual([]);
   });
 
-  test('find with a plain filter reads one record; other spellings list, with the same response', async () => {
-    const storeReads: string[] = [];
-    const counted = await startService({}, (engine) => {
-      const { find, list } = engine.records;
-      const counting = (all: typeof list): typeof list => {
-        return (...args) => {
-          storeReads.push('list');
-          return all(...args);
+  testInProcess(
+    'find with a plain filter reads one record; other spellings list, with the same response',
+    async () => {
+      const storeReads: string[] = [];
+      const counted = await startService({}, (engine) => {
+        const { find, list } = engine.records;
+        const counting = (all: typeof list): typeof list => {
+          return (...args) => {
+            storeReads.push('list');
+            return all(...args);
+          };
         };
+        const records: typeof engine.records = {
+          ...engine.records,
+          find: (...args) => {
+            storeReads.push('find');
+            return find(...args);
+          },
+          list: counting(list),
+        };
+        const { embedded } = engine;
+        if (!embedded) return { ...engine, records };
+        const listDelegating: typeof embedded.listDelegating = (delegate) =>
+          counting(embedded.listDelegating(delegate));
+        return { ...engine, records, embedded: { ...embedded, listDelegating } };
+      });
+      const at = await createFixture(counted.db, { subject: 'auth0|Jane' });
+      const as = await counted.token('profile-infos:read');
+      const path = oidcOf(at.realm);
+      const terms = [`eq(issuer,${ISSUER})`, "eq(subject,'auth0|Jane')"] as const;
+      const requestWith = async (query: string) => {
+        storeReads.length = 0;
+        const body = await (await counted.get(`${path}?${query}`, as)).text();
+        return { body, reads: [...storeReads] };
       };
-      const records: typeof engine.records = {
-        ...engine.records,
-        find: (...args) => {
-          storeReads.push('find');
-          return find(...args);
-        },
-        list: counting(list),
-      };
-      const { embedded } = engine;
-      if (!embedded) return { ...engine, records };
-      const listDelegating: typeof embedded.listDelegating = (delegate) =>
-        counting(embedded.listDelegating(delegate));
-      return { ...engine, records, embedded: { ...embedded, listDelegating } };
-    });
-    const at = await createFixture(counted.db, { subject: 'auth0|Jane' });
-    const as = await counted.token('profile-infos:read');
-    const path = oidcOf(at.realm);
-    const terms = [`eq(issuer,${ISSUER})`, "eq(subject,'auth0|Jane')"] as const;
-    const requestWith = async (query: string) => {
+      const plain = await requestWith(`filter=${terms.join(':')}`);
+      expect(plain.reads).toEqual(['find']);
+      expect(plain.body).toContain(at.oidcLink);
+      expect(await requestWith(`filter=${encodeURIComponent(terms.toReversed().join(':'))}`)).toEqual(plain);
+      for (const query of [
+        `filter=${terms.join(' : ')}`,
+        `filter=${terms.join(':')}&page[limit]=25`,
+        `filter=${terms[0]}:eq(subject,'auth0\\|Jane')`,
+        `filter=in(id,${at.oidcLink})`,
+      ]) {
+        expect(await requestWith(query)).toEqual({ ...plain, reads: ['list'] });
+      }
       storeReads.length = 0;
-      const body = await (await counted.get(`${path}?${query}`, as)).text();
-      return { body, reads: [...storeReads] };
-    };
-    const plain = await requestWith(`filter=${terms.join(':')}`);
-    expect(plain.reads).toEqual(['find']);
-    expect(plain.body).toContain(at.oidcLink);
-    expect(await requestWith(`filter=${encodeURIComponent(terms.toReversed().join(':'))}`)).toEqual(plain);
-    for (const query of [
-      `filter=${terms.join(' : ')}`,
-      `filter=${terms.join(':')}&page[limit]=25`,
-      `filter=${terms[0]}:eq(subject,'auth0\\|Jane')`,
-      `filter=in(id,${at.oidcLink})`,
-    ]) {
-      expect(await requestWith(query)).toEqual({ ...plain, reads: ['list'] });
-    }
-    storeReads.length = 0;
-    const searched = await counted.post(`${path}/search`, as, { filter: terms.join(':') });
-    expect([await searched.text(), storeReads]).toEqual([plain.body, ['find']]);
-    await counted.stop();
-  });
+      const searched = await counted.post(`${path}/search`, as, { filter: terms.join(':') });
+      expect([await searched.text(), storeReads]).toEqual([plain.body, ['find']]);
+      await counted.stop();
+    },
+  );
 
   test('find by a subject that differs in case, composition, width or an invisible character is empty', async () => {
     const subject = 'auth0|Ünï';

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { readTraceContext, startTrace, traceHeaders } from '../../src/domain/trace_context.ts';
 import { systemClock } from '../../src/platform/clock.ts';
+import { testInProcess } from '../support/program_service.ts';
 import { FULL_SCOPE } from '../support/resource_cases.ts';
 import { createFixture, type Fixture, oidcPath, type Service, startService } from '../support/service.ts';
 
@@ -108,7 +109,7 @@ describe('trace context in the service', () => {
     await service.stop();
   });
 
-  test('the trace ID is in the log lines of a request and of its fault', async () => {
+  testInProcess('the trace ID is in the log lines of a request and of its fault', async () => {
     const headers = { traceparent: PARENT };
     expect((await service.get(oidcPath(fixture), token, headers)).status).toBe(200);
     expect(service.log.at(-1)).toMatchObject({ event: 'request', trace_id: TRACE });

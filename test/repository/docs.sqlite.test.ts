@@ -4,6 +4,7 @@ import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { benchmarkPages } from '../../bench/pages.ts';
+import { readChapters } from '../../site/pages.ts';
 import { FAULTS, GRANT_FAULTS } from '../../src/domain/fault.ts';
 import { SCOPE_WORDS } from '../../src/domain/principal.ts';
 import { RESOURCES } from '../../src/domain/resources.ts';
@@ -164,6 +165,23 @@ describe('links', () => {
       expect([path, existsSync(join(ROOT, path))]).toEqual([path, true]);
     }
   });
+});
+
+test('no page, message or file of deploy/ calls the program by npx in a way that may fetch a package of a stranger', () => {
+  const files = [
+    ...PAGES,
+    ...new Bun.Glob('{src,console,deploy}/**/*.{ts,tsx,sh,yaml,service}').scanSync(ROOT),
+  ];
+  const calls = files.flatMap((path) => read(path).match(/.*\bnpx\b.*\bauthrealm\b.*/g) ?? []);
+  expect(calls).not.toEqual([]);
+  expect(calls.filter((call) => !/\bnpx --no authrealm\b/.test(call))).toEqual([]);
+});
+
+test('every page of docs/ has one place in site/contents.ts', () => {
+  const listed = readChapters().flatMap(({ pages }) => pages.map(({ source }) => source));
+  expect(listed.filter((source) => source.startsWith('docs/')).sort()).toEqual(
+    PAGES.filter((page) => page.startsWith('docs/')),
+  );
 });
 
 test('docs/dependencies.md has a row for every dependency, and no other', () => {

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { makeSbom, type Sbom } from '../../scripts/make_sbom.ts';
+import { BUNDLED_PACKAGES, makeSbom, type Sbom } from '../../scripts/make_sbom.ts';
 
 /** The packages of a release: exact versions with digests, listed in an SBOM. */
 
@@ -10,6 +10,8 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const read = (path: string) => JSON.parse(readFileSync(join(ROOT, path), 'utf8'));
 
 interface Locked {
+  /** The name in the registry, if the package is installed under an alias. */
+  readonly name?: string;
   readonly version: string;
   readonly integrity?: string;
   readonly resolved?: string;
@@ -72,6 +74,16 @@ describe('package-lock.json', () => {
     expect(allowed.map(([name]) => name)).toEqual(['bun']);
   });
 
+  test('the SBOM lists the development packages that browsers load, and no others', () => {
+    const imported = ['console/**/*.{ts,tsx}', 'site/browser/**/*.ts']
+      .flatMap((pattern) => [...new Bun.Glob(pattern).scanSync(ROOT)])
+      .flatMap((path) => [
+        ...readFileSync(join(ROOT, path), 'utf8').matchAll(/^import .* from '([a-z@][^:']*)'/gm),
+      ])
+      .map(([, name = '']) => name.split('/')[0] ?? '');
+    expect([...new Set(imported)].sort()).toEqual([...BUNDLED_PACKAGES].sort());
+  });
+
   test('a release contains only its dependencies and theirs', () => {
     const { dependencies } = read('package.json') as typeof manifest;
     const seen = new Set<string>();
@@ -116,16 +128,20 @@ describe.each([
 
   test('the SBOM lists every package of the lock by name, version and digest, and no other', () => {
     const expected = packages
-      .filter(([, { dev }]) => isWithDevelopment || !dev)
-      .map(([path, { version, integrity = '' }]) => {
+      .filter(([path, { dev }]) => isWithDevelopment || !dev || BUNDLED_PACKAGES.includes(nameOf(path)))
+      .map(([path, { version, integrity = '', name = nameOf(path) }]) => {
         const digest = Buffer.from(integrity.slice('sha512-'.length), 'base64').toString('hex');
-        return `${nameOf(path)}@${version} ${digest}`;
+        return `${name}@${version} ${digest}`;
       });
     const listed = sbom.components.map(({ name, version, hashes = [] }) => {
       const digest = hashes.find(({ alg }) => alg === 'SHA-512')?.content;
       return `${name}@${version} ${digest}`;
     });
     expect(listed.sort()).toEqual([...new Set(expected)].sort());
+  });
+
+  test('the SBOM of one commit is the same each time', async () => {
+    expect(await makeSbom(isWithDevelopment)).toEqual(sbom);
   });
 
   test('every package of the SBOM has a package URL and a license', () => {

@@ -188,6 +188,7 @@ describe('file sizes, file names and banned constructs', () => {
     ...sources('bench/**/*.ts'),
     ...sources('scripts/**/*.ts'),
     ...sources('console/**/*.{ts,tsx,css}'),
+    ...sources('site/**/*.{ts,tsx,css}'),
   ];
 
   for (const { path, text } of all) {

@@ -38,6 +38,7 @@ const CHECKS: readonly Check[] = [
     minutesMax: 60,
   },
   { name: 'backups', arguments: ['--seed', 'SEED'], needs: [], minutesMax: 10 },
+  { name: 'release', arguments: [], needs: ['apt-get', 'dpkg-deb'], minutesMax: 30 },
   { name: 'mutations', arguments: [], needs: [], minutesMax: 90 },
   { name: 'roundtrip', arguments: [], needs: [], minutesMax: 40 },
   { name: 'copy', arguments: [], needs: [], minutesMax: 40 },

@@ -6,8 +6,9 @@ import { LIMITS } from '../../src/domain/limits.ts';
 import { user } from '../../src/domain/resources.ts';
 import { openDatabase } from '../../src/service/open_database.ts';
 import { freshDatabase } from '../support/database.ts';
+import { movableClock } from '../support/movable_clock.ts';
 import { OFFLINE } from '../support/resource_cases.ts';
-import { movableClock, type Service, startService } from '../support/service.ts';
+import { type Service, startService } from '../support/service.ts';
 
 /** Processes that share one database and whose clocks differ. */
 

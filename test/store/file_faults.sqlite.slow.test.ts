@@ -200,7 +200,7 @@ describe('a start on a damaged or foreign database', () => {
 describe('a start without write permission', () => {
   test('a start on a read-only file or folder is refused, naming the user and the needed modes', async () => {
     const sentence = new RegExp(
-      `permission denied.*user ${process.getuid?.()} must .*read and write .*faults\\.db.*modes 0600 and 0700`,
+      `(permission denied|unable to open).*user ${process.getuid?.()} must .*read and write .*faults\\.db.*modes 0600 and 0700`,
     );
     const { path } = await createDatabase();
     chmodSync(path, 0o400);
@@ -208,7 +208,11 @@ describe('a start without write permission', () => {
     chmodSync(path, 0o600);
     chmodSync(dirname(path), 0o500);
     await expectRefusedStart(path, sentence, AUTHREALM_UNPRIVILEGED);
-    await expectRefusedStart(path.replace('faults.db', 'new.faults.db'), sentence, AUTHREALM_UNPRIVILEGED);
+    const noRights = /user \d+ may not create files in .*: change .*, or pass another path with --database/;
+    await expectRefusedStart(path.replace('faults.db', 'new.db'), noRights, AUTHREALM_UNPRIVILEGED);
+    // A folder of another user.
+    chmodSync(dirname(path), 0o000);
+    await expectRefusedStart(path, noRights, AUTHREALM_UNPRIVILEGED);
     chmodSync(dirname(path), 0o700);
     const database = ['--database', `sqlite:${path}`];
     const list = await runCommand([...AUTHREALM_UNPRIVILEGED, 'client', 'list', ...database]);

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
 import { SQL } from 'bun';
-import { migrationsIn } from '../../src/store/migrations.ts';
+import { migrationsOf } from '../../src/store/migrations.ts';
 import { connectSqlite } from '../../src/store/sqlite/connection.ts';
 import { sharedServer } from '../support/postgres_server.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
@@ -13,7 +13,7 @@ interface Target {
   change(text: string): Promise<void>;
 }
 
-const TARGETS: Readonly<Record<string, () => Promise<Target>>> = {
+const TARGETS: Readonly<Record<'sqlite' | 'postgres', () => Promise<Target>>> = {
   sqlite: async () => {
     const path = join(freshFolder(), 'migrated.db');
     return {
@@ -41,8 +41,9 @@ const TARGETS: Readonly<Record<string, () => Promise<Target>>> = {
 const migrate = ({ url }: Target, ...args: string[]) =>
   runCommand([AUTHREALM, 'migrate', ...args], { AUTHREALM_DATABASE: url, AUTHREALM_MIGRATE: 'check' });
 
-describe.each(Object.entries(TARGETS))('migrate of a database of %s', (engine, make) => {
-  const known = migrationsIn(new URL(`../../src/store/${engine}/migrations/`, import.meta.url));
+describe.each(['sqlite', 'postgres'] as const)('migrate of a database of %s', (engine) => {
+  const make = TARGETS[engine];
+  const known = migrationsOf(engine);
   const newest = known.at(-1)?.version ?? 0;
   const names = known.map(({ version, name }) => `${version} ${name}`).join(', ');
 

@@ -12,7 +12,7 @@ import { ancestry, type Key } from '../../src/domain/resource.ts';
 import { includableBelow, oidcProfile, RESOURCES } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { openDatabase, rewrap } from '../../src/service/open_database.ts';
-import { migrationsIn } from '../../src/store/migrations.ts';
+import { migrationsOf } from '../../src/store/migrations.ts';
 import { type Engine, openEngine, type PostgresAddress, parseDatabase } from '../../src/store/open.ts';
 import { readIndexes } from '../../src/store/postgres/indexes.ts';
 import { hasSharedStatementNames } from '../../src/store/postgres/pooler.ts';
@@ -226,7 +226,7 @@ beforeAll(async () => {
 afterAll(() => sql.close());
 
 async function loggedTexts(...databases: ReadonlySet<string>[]): Promise<ReadonlySet<string>> {
-  const migrations = migrationsIn(new URL('../../src/store/postgres/migrations/', import.meta.url));
+  const migrations = migrationsOf('postgres');
   const schema = new Set(migrations.map((migration) => plainText(migration.sql)));
   const names = databases.reduce((all, more) => all.union(more));
   return statementsInLog((await server).log(), names).difference(schema);

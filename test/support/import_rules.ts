@@ -82,5 +82,4 @@ export const EXTERNAL_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   'node:path': ['auth', 'cli', 'platform', 'service', 'store'],
   'node:readline/promises': ['cli'],
   'node:tls': ['outbound'],
-  'node:url': ['service', 'workers'],
 };

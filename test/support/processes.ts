@@ -2,8 +2,9 @@ import { fileURLToPath } from 'node:url';
 import { readableStreamToText, type Subprocess } from 'bun';
 import type { TestDatabase } from './database.ts';
 
-/** The path of the command. */
-export const AUTHREALM = fileURLToPath(new URL('../../bin/authrealm', import.meta.url));
+/** The path of the command: that of the clone, or the program in AUTHREALM_TEST_PROGRAM, such as the binary of a release. */
+export const AUTHREALM =
+  process.env.AUTHREALM_TEST_PROGRAM ?? fileURLToPath(new URL('../../bin/authrealm', import.meta.url));
 
 /**
  * The command subject to file modes. Root bypasses them unless it drops these capabilities; it keeps its user ID, to read a

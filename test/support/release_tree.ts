@@ -1,6 +1,7 @@
 import { mkdirSync, readdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { VERSION } from '../../src/platform/version.ts';
 import { freshFolder } from './folder.ts';
 import { runCommand } from './processes.ts';
 
@@ -8,7 +9,10 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const RELEASES_FOLDER = join(import.meta.dir, '../fixtures/releases');
 
 /** The releases with stored code, oldest first. */
-export const RELEASES: readonly string[] = readdirSync(RELEASES_FOLDER).sort();
+export const RELEASES: readonly string[] = readdirSync(RELEASES_FOLDER).sort(Bun.semver.order);
+
+/** The newest release before this version. */
+export const PREVIOUS_RELEASE = RELEASES.filter((release) => release !== VERSION).at(-1) ?? '';
 
 /** Unpacks the code of a release, with the dependencies of this one. */
 export async function unpackRelease(release: string): Promise<string> {

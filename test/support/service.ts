@@ -2,7 +2,7 @@ import { createClient } from '../../src/auth/clients/clients.ts';
 import { type Flags, readSettings, type Settings } from '../../src/config/parse.ts';
 import { accountSettings } from '../../src/domain/account_settings.ts';
 import { changeOf } from '../../src/domain/change.ts';
-import type { Clock, Uuid } from '../../src/domain/id.ts';
+import type { Uuid } from '../../src/domain/id.ts';
 import { parseScopes, type Realms } from '../../src/domain/principal.ts';
 import type { AnyRecord, Key, Resource } from '../../src/domain/resource.ts';
 import {
@@ -21,26 +21,11 @@ import { type Service as Served, serve } from '../../src/service/service.ts';
 import type { Engine } from '../../src/store/open.ts';
 import { fileOf } from '../../src/store/open.ts';
 import { databaseOf, type TestDatabase } from './database.ts';
+import { type MovableClock, movableClock } from './movable_clock.ts';
+import { serveByProgram, TEST_PROGRAM, waitingClock } from './program_service.ts';
 import { isOverloaded, sendWithRetry } from './retry.ts';
 
 export { freshFolder, RUN_FOLDER } from './folder.ts';
-
-/** The system clock plus an offset that a test advances. */
-export interface MovableClock extends Clock {
-  advance(milliseconds: number): void;
-}
-
-export function movableClock(): MovableClock {
-  let offset = 0;
-  return {
-    ...systemClock,
-    now: () => systemClock.now() + offset,
-    monotonic: () => systemClock.monotonic() + offset,
-    advance: (milliseconds) => {
-      offset += milliseconds;
-    },
-  };
-}
 
 /** A request body. */
 export type Sendable = string | object | Uint8Array<ArrayBuffer> | ReadableStream;
@@ -56,7 +41,8 @@ export interface HttpClient {
 
 /**
  * A service in the process of the suite: real sockets, a real database, a log in memory. Requests answered as overloaded are
- * sent again after their Retry-After.
+ * sent again after their Retry-After. Where AUTHREALM_TEST_PROGRAM names a program, that program serves the database instead,
+ * and its log is complete after `stop`.
  */
 export interface Service extends HttpClient {
   readonly url: string;
@@ -84,22 +70,30 @@ export function databaseFile({ settings }: Pick<Service, 'settings'>): string {
   return file;
 }
 
+const AS_IT_IS = (engine: Engine): Engine => engine;
+
 /**
  * Starts a service on the database of the flags, or on a fresh one. `wrap` replaces the engine, to count calls or inject
  * failures. `more` overrides parsed settings, including combinations that the command line rejects.
  */
 export async function startService(
   flags: Flags = {},
-  wrap: (engine: Engine) => Engine = (engine) => engine,
+  wrap: (engine: Engine) => Engine = AS_IT_IS,
   more: Partial<Settings> = {},
 ): Promise<Service> {
+  if (TEST_PROGRAM !== undefined && (wrap !== AS_IT_IS || Object.keys(more).length > 0))
+    throw new Error('this test needs a service in its own process');
   const database = await databaseOf(flags);
-  const settings = { ...readSettings({ ...database.flags, port: '0', ...flags }, {}), ...more };
-  const clock = movableClock();
+  const served = { ...database.flags, port: '0', ...flags };
+  const settings = { ...readSettings(served, {}), ...more };
+  const clock = TEST_PROGRAM === undefined ? movableClock() : waitingClock();
   const log: LogRecord[] = [];
   const memoryLog: Log = { write: (record) => log.push(record), written: async () => undefined };
   const db = await openDatabase(settings, clock);
-  const server = await serve(settings, { ...db, engine: wrap(db.engine) }, memoryLog, clock);
+  const server =
+    TEST_PROGRAM === undefined
+      ? await serve(settings, { ...db, engine: wrap(db.engine) }, memoryLog, clock)
+      : await serveByProgram(TEST_PROGRAM, served, log);
   const { url } = server;
   const withoutRetry = openHttpClient(url);
   const service: Service = {

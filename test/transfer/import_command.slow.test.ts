@@ -3,6 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
+import { inFolder } from '../support/first_minutes.ts';
 import {
   bytesOf,
   changeEvents,
@@ -59,7 +60,7 @@ describe('authrealm import', () => {
     const advice = stopped.stdout.trim().split('\n').at(-1) ?? '';
     expect(advice).toEndWith('--from-line 2');
     writeFileSync(source, bytesOf([lines.realm, '', lines.user]));
-    const resumed = await runCommand(['sh', '-c', advice.replace('authrealm', AUTHREALM)]);
+    const resumed = await runCommand(inFolder(freshFolder(), 'sh', '-c', advice));
     expect([resumed.code, resumed.stderr, await count(database)]).toEqual([0, '', 1]);
     const skipped = await run('{\n[]\n', '-', '--on-error', 'skip', ...args);
     expect([skipped.code, skipped.stderr]).toEqual([

@@ -4,6 +4,7 @@ import type { AuthCache } from '../../auth/tokens/auth_cache.ts';
 import { GRANT_TYPES } from '../../auth/tokens/token_grant.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { SCOPES } from '../../domain/principal.ts';
+import { VERSION } from '../../platform/version.ts';
 import { fixedHeader, jsonContent } from '../openapi/responses.ts';
 import { link } from '../openapi/schemas.ts';
 import type { CallHandler } from '../pipeline/call.ts';
@@ -145,7 +146,7 @@ const openApi = serviceOperation<Pick<ServiceDeps, 'describe'>>({
   summary: 'Get this document.',
   caching: 'no-cache',
   schema: () => z.looseObject({ openapi: z.string() }),
-  example: () => ({ openapi: '3.1.0', info: { title: 'authrealm', version: '0.1.0' } }),
+  example: () => ({ openapi: '3.1.0', info: { title: 'authrealm', version: VERSION } }),
   answer({ describe }, caching) {
     // Built when it is first requested, so that a start does not wait for it.
     let made: Promise<Reply> | undefined;

@@ -1,10 +1,11 @@
 import { readFileSync } from 'node:fs';
+import { programFile } from '../../platform/program_files.ts';
 import type { InspectionQueries } from '../inspection_queries.ts';
 import type { Migration } from '../migrations.ts';
 import type { InspectionQuery } from './row_stream.ts';
 
 /** The schema after the newest migration, one object a line: type, name and definition. */
-const SCHEMA_URL = new URL('./schema.tsv', import.meta.url);
+const SCHEMA_PATH = programFile('src/store/postgres/schema.tsv');
 
 interface SchemaObject {
   readonly type: string;
@@ -64,7 +65,7 @@ export async function* postgresSchemaDifferences(
 }
 
 function expectedObjects(): readonly SchemaObject[] {
-  const lines = readFileSync(SCHEMA_URL, 'utf8').trimEnd().split('\n');
+  const lines = readFileSync(SCHEMA_PATH, 'utf8').trimEnd().split('\n');
   return lines.map((line) => {
     const [type = '', name = '', definition = ''] = line.split('\t');
     return { type, name, definition };

@@ -165,6 +165,8 @@ async function grantMissing(sql: SQL, grantee: string, { role, schema }: RoleSch
 }
 
 const DUPLICATE_TABLE = '42P07';
+/** The row type of a table that another process creates at the same time. */
+const DUPLICATE_OBJECT = '42710';
 const LOCK_NOT_AVAILABLE = '55P03';
 
 /**
@@ -172,7 +174,7 @@ const LOCK_NOT_AVAILABLE = '55P03';
  * itself.
  */
 function isConcurrentMigration(error: unknown): boolean {
-  return hasState(error, UNIQUE_VIOLATION, DUPLICATE_TABLE) || isRetryableConflict(error);
+  return hasState(error, UNIQUE_VIOLATION, DUPLICATE_TABLE, DUPLICATE_OBJECT) || isRetryableConflict(error);
 }
 
 function hasState(error: unknown, ...codes: readonly string[]): boolean {

@@ -1,6 +1,6 @@
 import type { SQL } from 'bun';
 import { LIMITS } from '../../domain/limits.ts';
-import { type MigrateMode, type Migration, migrationsIn, type Program } from '../migrations.ts';
+import { type MigrateMode, type Migration, migrationsOf, type Program } from '../migrations.ts';
 import type { PostgresAddress } from './address.ts';
 import { withOwnerSettings } from './advice.ts';
 import { assertDistributed, assertNodesHaveCitus, isCitus } from './citus.ts';
@@ -11,11 +11,9 @@ import { assertTableRights } from './rights.ts';
 import { assertSameDatabase, assertSameSchema, currentRole, currentRoleSchema } from './schema_state.ts';
 import { clientWithTimeout } from './sql_client.ts';
 
-const MIGRATIONS_URL = new URL('./migrations/', import.meta.url);
-
 /** The migrations of this release, in order. */
 export function postgresMigrations(): readonly Migration[] {
-  return migrationsIn(MIGRATIONS_URL);
+  return migrationsOf('postgres');
 }
 
 /** What the engine needs to know of a schema. */

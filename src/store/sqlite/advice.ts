@@ -1,6 +1,6 @@
 import { SQLiteError } from 'bun:sqlite';
-import { statSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { existsSync, statSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
 import { DatabaseFileMoved } from './database_files.ts';
 
 /** The description of a database error and what to do about it. */
@@ -21,7 +21,11 @@ const ADVICE: readonly (readonly [codes: RegExp, advise: (path: string | undefin
       'a write of another process was interrupted: a start of the service, or any other command, rolls it back',
   ],
   [/^(EACCES|EPERM|SQLITE_(READONLY|PERM|AUTH))/, permissions],
-  [/^EROFS/, () => 'its file system is mounted read-only: remount it for writing, or move the database'],
+  [
+    /^EROFS/,
+    () =>
+      'its file system is mounted read-only: remount it for writing, or pass a path on another one with --database',
+  ],
   [
     /^(ENOENT|ENOTDIR)/,
     (path) => `folder ${folderOf(path)} does not exist: create it, or pass another path with --database`,
@@ -65,9 +69,13 @@ const ADVICE: readonly (readonly [codes: RegExp, advise: (path: string | undefin
 ];
 
 function permissions(path: string | undefined): string {
+  const user = `user ${process.getuid?.() ?? 'of this process'}`;
+  if (path !== undefined && !existsSync(path)) {
+    return `${user} may not create files in ${resolve(folderOf(path))}: change its owner or its mode, or pass another path with --database`;
+  }
   const file = path === undefined ? 'its file' : path;
   return (
-    `user ${process.getuid?.() ?? 'of this process'} must be able to read and write ${file} and its -wal and -shm files, ` +
+    `${user} must be able to read and write ${file} and its -wal and -shm files, ` +
     `and to create files in the folder ${folderOf(path)}: chown both to that user, with modes 0600 and 0700`
   );
 }
@@ -86,7 +94,7 @@ export const BUSY_ADVICE: Advice = adviceFor('SQLITE_BUSY', '', undefined);
 export function sqliteAdvice(error: unknown, path: string | undefined): Advice | undefined {
   if (error instanceof SQLiteError || error instanceof DatabaseFileMoved) {
     // SQLite reports a folder as a failing disk.
-    if (path !== undefined && statSync(path, { throwIfNoEntry: false })?.isDirectory())
+    if (path !== undefined && existsSync(path) && statSync(path).isDirectory())
       return adviceFor('EISDIR', 'it is no file', path);
     return adviceFor(error.code ?? '', error.message, path);
   }

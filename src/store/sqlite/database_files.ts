@@ -28,9 +28,9 @@ export function trackDatabaseFiles(path: string): DatabaseFiles {
   };
 }
 
-/** The bytes of a file; 0 where it does not exist. */
+/** The bytes of a file; 0 where it does not exist, or in a folder that this user cannot enter. */
 export function fileSize(path: string): number {
-  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+  return existsSync(path) ? statSync(path).size : 0;
 }
 
 /** Device and inode, which identify a file; undefined where it does not exist. */

@@ -16,7 +16,7 @@ import {
   databaseLost,
   type MigrateMode,
   type Migration,
-  migrationsIn,
+  migrationsOf,
   noSchema,
   type Program,
 } from '../migrations.ts';
@@ -39,11 +39,9 @@ import { openSharedReadTransaction } from './shared_read_transaction.ts';
 import { openSqliteTransactions } from './transactions.ts';
 import { openSqliteWriter } from './writer.ts';
 
-const MIGRATIONS_URL = new URL('./migrations/', import.meta.url);
-
 /** The migrations of this release, in order. */
 export function sqliteMigrations(): readonly Migration[] {
-  return migrationsIn(MIGRATIONS_URL);
+  return migrationsOf('sqlite');
 }
 
 /**

@@ -10,6 +10,7 @@ import { createAuditEntry } from '../../../src/domain/audit_entry.ts';
 import { FAULTS, Fault } from '../../../src/domain/fault.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { AUTHREALM, runCommand } from '../../support/processes.ts';
+import { testInProcess } from '../../support/program_service.ts';
 import { createFixture, oidcPath } from '../../support/service.ts';
 import { type AdminApi, type AdminItem, grantToken, startAdminApi } from './admin_api.ts';
 
@@ -106,7 +107,7 @@ test('list-signing-keys returns all keys in pages of two, with the same states o
   await service.stop();
 });
 
-test('list-signing-keys reports each state of a key, and the time of its withdrawal', async () => {
+testInProcess('list-signing-keys reports each state of a key, and the time of its withdrawal', async () => {
   const { clock, db } = api.service;
   const keysById = async () => {
     const token = await grantToken(api.service, ...(await adminCredentials()));
@@ -134,51 +135,57 @@ test('list-signing-keys reports each state of a key, and the time of its withdra
   expect(Date.parse(String(withdrawn[0]?.withdrawn_at))).toBeLessThan(clock.now());
 });
 
-test(`at most ${LIMITS.signingKeysMax} signing keys are in use: one more is 422 until one is withdrawn or its tokens expired`, async () => {
-  const { service, ...full } = await startAdminApi();
-  const create = () => full.request('POST', '/signing-keys');
-  const statuses = (answers: readonly { readonly status: number }[]) =>
-    Object.fromEntries(
-      [...Map.groupBy(answers, ({ status }) => status)].map(([status, { length }]) => [status, length]),
-    );
-  const answers = await Promise.all(Array.from({ length: LIMITS.signingKeysMax + 3 }, create));
-  expect(statuses(answers)).toEqual({ 201: LIMITS.signingKeysMax - 1, 422: 4 });
-  const refused = answers.find(({ status }) => status === 422);
-  expect(refused?.text).toContain('signing_keys: at most 32 are in use');
-  const published = async () =>
-    ((await (await service.get('/.well-known/jwks.json')).json()) as { keys: readonly unknown[] }).keys
-      .length;
-  service.clock.advance(1_000);
-  expect(await published()).toBe(LIMITS.signingKeysMax);
+testInProcess(
+  `at most ${LIMITS.signingKeysMax} signing keys are in use: one more is 422 until one is withdrawn or its tokens expired`,
+  async () => {
+    const { service, ...full } = await startAdminApi();
+    const create = () => full.request('POST', '/signing-keys');
+    const statuses = (answers: readonly { readonly status: number }[]) =>
+      Object.fromEntries(
+        [...Map.groupBy(answers, ({ status }) => status)].map(([status, { length }]) => [status, length]),
+      );
+    const answers = await Promise.all(Array.from({ length: LIMITS.signingKeysMax + 3 }, create));
+    expect(statuses(answers)).toEqual({ 201: LIMITS.signingKeysMax - 1, 422: 4 });
+    const refused = answers.find(({ status }) => status === 422);
+    expect(refused?.text).toContain('signing_keys: at most 32 are in use');
+    const published = async () =>
+      ((await (await service.get('/.well-known/jwks.json')).json()) as { keys: readonly unknown[] }).keys
+        .length;
+    service.clock.advance(1_000);
+    expect(await published()).toBe(LIMITS.signingKeysMax);
 
-  const created = answers.find(({ status }) => status === 201)?.body.data.id;
-  expect((await full.request('POST', `/signing-keys/${created}/withdraw`)).status).toBe(200);
-  expect(statuses([await create(), await create()])).toEqual({ 201: 1, 422: 1 });
+    const created = answers.find(({ status }) => status === 201)?.body.data.id;
+    expect((await full.request('POST', `/signing-keys/${created}/withdraw`)).status).toBe(200);
+    expect(statuses([await create(), await create()])).toEqual({ 201: 1, 422: 1 });
 
-  const refusal = rotateSigningKey(service.db.engine.access, service.db.keyring, service.clock);
-  await expect(refusal).rejects.toThrow(/^32 signing keys are in use, .*: withdraw one/);
-  service.clock.advance(2 * LIMITS.tokenLifetimeSecondsMax * 1_000);
-  await rotateSigningKey(service.db.engine.access, service.db.keyring, service.clock);
-  await service.stop();
-});
+    const refusal = rotateSigningKey(service.db.engine.access, service.db.keyring, service.clock);
+    await expect(refusal).rejects.toThrow(/^32 signing keys are in use, .*: withdraw one/);
+    service.clock.advance(2 * LIMITS.tokenLifetimeSecondsMax * 1_000);
+    await rotateSigningKey(service.db.engine.access, service.db.keyring, service.clock);
+    await service.stop();
+  },
+);
 
-test('the limit of signing keys counts the current signing key, and its replacement after a withdrawal', async () => {
-  const { service } = await startAdminApi();
-  const { access } = service.db.engine;
-  const rotate = () => rotateSigningKey(access, service.db.keyring, service.clock);
-  service.clock.advance(2 * LIMITS.tokenLifetimeSecondsMax * 1_000);
-  for (let created = 1; created < LIMITS.signingKeysMax; created += 1) await rotate();
-  await expect(rotate()).rejects.toThrow(/withdraw one that does not sign/);
-  const keys = async () => keySetAt(await access.signingKeys(), service.clock.now());
-  expect((await keys()).accepted.size).toBe(LIMITS.signingKeysMax);
-  const signer = (await keys()).signer?.kid ?? '';
-  await withdrawSigningKey(signer, access, service.db.keyring, service.clock);
-  expect((await keys()).accepted.size).toBe(LIMITS.signingKeysMax);
-  await expect(rotate()).rejects.toThrow(/withdraw one that does not sign/);
-  const { code, stderr } = await runCommand([AUTHREALM, 'keys', 'rotate', ...service.database.args]);
-  expect([code, stderr]).toEqual([1, expect.stringContaining('withdraw one that does not sign')]);
-  await service.stop();
-});
+testInProcess(
+  'the limit of signing keys counts the current signing key, and its replacement after a withdrawal',
+  async () => {
+    const { service } = await startAdminApi();
+    const { access } = service.db.engine;
+    const rotate = () => rotateSigningKey(access, service.db.keyring, service.clock);
+    service.clock.advance(2 * LIMITS.tokenLifetimeSecondsMax * 1_000);
+    for (let created = 1; created < LIMITS.signingKeysMax; created += 1) await rotate();
+    await expect(rotate()).rejects.toThrow(/withdraw one that does not sign/);
+    const keys = async () => keySetAt(await access.signingKeys(), service.clock.now());
+    expect((await keys()).accepted.size).toBe(LIMITS.signingKeysMax);
+    const signer = (await keys()).signer?.kid ?? '';
+    await withdrawSigningKey(signer, access, service.db.keyring, service.clock);
+    expect((await keys()).accepted.size).toBe(LIMITS.signingKeysMax);
+    await expect(rotate()).rejects.toThrow(/withdraw one that does not sign/);
+    const { code, stderr } = await runCommand([AUTHREALM, 'keys', 'rotate', ...service.database.args]);
+    expect([code, stderr]).toEqual([1, expect.stringContaining('withdraw one that does not sign')]);
+    await service.stop();
+  },
+);
 
 test('the OpenAPI document lists every state of a signing key', async () => {
   const document = (await (await api.service.get('/openapi.json')).json()) as {
@@ -191,27 +198,30 @@ test('the OpenAPI document lists every state of a signing key', async () => {
   });
 });
 
-test('create-signing-key is 503 unavailable while the master key changes; other errors keep their own detail', async () => {
-  let insertion: () => Promise<SigningKeyInsertion> = async () => 'unproven';
-  const busy = await startAdminApi({}, (engine) => ({
-    ...engine,
-    access: {
-      ...engine.access,
-      insertSigningKey: () => insertion(),
-      withdrawSigningKey: async () => false,
-    },
-  }));
-  const create = async () => {
-    const { status, body } = await busy.request('POST', '/signing-keys');
-    return [status, body.errors[0]?.detail];
-  };
-  expect(await create()).toEqual([503, FAULTS.unavailable.detail]);
-  const [signer] = await busy.listAll('/signing-keys');
-  expect((await busy.request('POST', `/signing-keys/${signer?.id}/withdraw`)).status).toBe(503);
-  insertion = () => Promise.reject(new Fault('unknown_outcome'));
-  expect(await create()).toEqual([503, FAULTS.unknown_outcome.detail]);
-  await busy.service.stop();
-});
+testInProcess(
+  'create-signing-key is 503 unavailable while the master key changes; other errors keep their own detail',
+  async () => {
+    let insertion: () => Promise<SigningKeyInsertion> = async () => 'unproven';
+    const busy = await startAdminApi({}, (engine) => ({
+      ...engine,
+      access: {
+        ...engine.access,
+        insertSigningKey: () => insertion(),
+        withdrawSigningKey: async () => false,
+      },
+    }));
+    const create = async () => {
+      const { status, body } = await busy.request('POST', '/signing-keys');
+      return [status, body.errors[0]?.detail];
+    };
+    expect(await create()).toEqual([503, FAULTS.unavailable.detail]);
+    const [signer] = await busy.listAll('/signing-keys');
+    expect((await busy.request('POST', `/signing-keys/${signer?.id}/withdraw`)).status).toBe(503);
+    insertion = () => Promise.reject(new Fault('unknown_outcome'));
+    expect(await create()).toEqual([503, FAULTS.unknown_outcome.detail]);
+    await busy.service.stop();
+  },
+);
 
 test('the body of withdraw-signing-key, which has none, is not read', async () => {
   const token = await grantToken(api.service, ...(await adminCredentials()));

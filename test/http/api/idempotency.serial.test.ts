@@ -4,6 +4,7 @@ import type { Uuid } from '../../../src/domain/id.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { parseScopes } from '../../../src/domain/principal.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
+import { testInProcess } from '../../support/program_service.ts';
 import {
   createParents,
   createRecord,
@@ -289,7 +290,7 @@ describe('idempotency records in the database', () => {
   });
 });
 
-test('an idempotency record expires after a day, not before', async () => {
+testInProcess('an idempotency record expires after a day, not before', async () => {
   const { clientId, secret } = await service.client(FULL_SCOPE);
   const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
   const getToken = async () =>

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { testInProcess } from '../../support/program_service.ts';
 import {
   createParents,
   createRecord,
@@ -63,7 +64,7 @@ async function sendSecrets(kind: Kind, name: string): Promise<readonly string[]>
   return secrets;
 }
 
-test('no secret is returned, logged or stored unencrypted', async () => {
+testInProcess('no secret is returned, logged or stored unencrypted', async () => {
   const [, login, , , , name] = KINDS as readonly Kind[] as [Kind, Kind, Kind, Kind, Kind, Kind];
   const secrets = [...(await sendSecrets(login, 'client_secret')), ...(await sendSecrets(name, 'password'))];
   const places = { responses: responses.join('\n'), log: JSON.stringify(service.log) };

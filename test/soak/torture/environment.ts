@@ -7,7 +7,7 @@ import { postgresAt, sqliteAt, type TestDatabase } from '../../support/database.
 import { writeMasterKey } from '../../support/fault_injection.ts';
 import { type PostgresServer, startServer } from '../../support/postgres_server.ts';
 import { runCommand } from '../../support/processes.ts';
-import { RELEASES, unpackRelease } from '../../support/release_tree.ts';
+import { PREVIOUS_RELEASE, unpackRelease } from '../../support/release_tree.ts';
 import { freePort } from '../../support/service.ts';
 import { startTcpProxy, type TcpProxy } from '../../support/tcp_proxy.ts';
 import { type RestartableService, startRestartable } from '../restartable_service.ts';
@@ -99,9 +99,8 @@ async function onSqlite(folder: string): Promise<TortureEnvironment> {
   const database = sqliteAt(join(mountPoint ?? folder, 'torture.db'));
   const logFile = join(folder, 'torture.log');
   const options = { database, logFile, flags: FLAGS, environment, isSupervised: true };
-  const [release] = RELEASES.toReversed();
   // Started first: it may refuse to start on a newer schema.
-  const previous = release === undefined ? undefined : await startRelease(release, options);
+  const previous = await startRelease(PREVIOUS_RELEASE, options);
   const service = await startRestartable({ ...options, port: await freePort() }, PROCESSES);
   return {
     database,

@@ -1,0 +1,107 @@
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { basename, join, relative } from 'node:path';
+import { makeSbom } from '../make_sbom.ts';
+import { ROOT, run } from './build.ts';
+import { imagePackages } from './image_packages.ts';
+import { makeProvenance, sha256Of } from './provenance.ts';
+import { findObstacles, releaseNotes } from './release_checks.ts';
+import { type RepositoryLinks, readManifest, repositoryLinks } from './repository.ts';
+
+/**
+ * Builds a release into dist/release/ from a clean commit with its tag, and prints the commands that publish it: it publishes
+ * nothing (docs/releasing.md). `npm run release -- NAME…` builds only these artefacts, to try a script.
+ */
+
+const FOLDER = join(ROOT, 'dist', 'release');
+
+/** The scripts of this folder that each write an artefact; the Debian package and the image contain the binary. */
+const ARTEFACTS = ['npm_package', 'binary', 'image', 'deb', 'site'] as const;
+
+async function build(names: readonly string[]): Promise<void> {
+  const manifest = readManifest();
+  const obstacles = await findObstacles(manifest);
+  const links = repositoryLinks(manifest);
+  if (links === undefined || obstacles.length > 0) {
+    for (const obstacle of obstacles) console.error(`release: ${obstacle}`);
+    process.exitCode = 1;
+    return;
+  }
+  rmSync(FOLDER, { recursive: true, force: true });
+  mkdirSync(FOLDER, { recursive: true });
+  const files: string[] = [];
+  for (const name of names) {
+    console.error(`release: builds ${name}`);
+    const output = await run([process.execPath, `scripts/release/${name}.ts`, FOLDER]);
+    files.push(
+      ...output
+        .split('\n')
+        .filter(Boolean)
+        .map((path) => basename(path)),
+    );
+  }
+  const stem = `${manifest.name}-${manifest.version}`;
+  const tag = `v${manifest.version}`;
+  const write = (name: string, text: string) => {
+    writeFileSync(join(FOLDER, name), text);
+    files.push(name);
+  };
+  const images = files.filter((file) => file.endsWith('.oci.tar')).map((file) => join(FOLDER, file));
+  const debian = (await Promise.all(images.map(imagePackages))).flat();
+  write(`${stem}.cdx.json`, asJson(await makeSbom(false, debian)));
+  write(`${stem}.intoto.json`, asJson(await makeProvenance(tag, links, files.map(subject))));
+  write(
+    'SHA256SUMS',
+    files
+      .map(subject)
+      .map(({ name, sha256 }) => `${sha256}  ${name}\n`)
+      .join(''),
+  );
+  writeFileSync(
+    join(FOLDER, 'NOTES.md'),
+    withAbsoluteLinks(releaseNotes(manifest.version) ?? '', tag, links),
+  );
+  for (const file of files) console.log(relative(ROOT, join(FOLDER, file)));
+  if (names.length === ARTEFACTS.length) printPublishing(manifest.version, links, files);
+}
+
+function subject(name: string) {
+  return { name, sha256: sha256Of(readFileSync(join(FOLDER, name))) };
+}
+
+function asJson(value: object): string {
+  return `${JSON.stringify(value, null, 2)}\n`;
+}
+
+/** The links of CHANGELOG.md are relative to the repository; the notes are shown elsewhere. */
+function withAbsoluteLinks(notes: string, tag: string, { repository }: RepositoryLinks): string {
+  return `${notes.replace(/\]\((?!https:)/g, `](${repository}/blob/${tag}/`)}\n`;
+}
+
+/** Prints the commands that publish the release. Nothing runs them. */
+function printPublishing(version: string, { repository }: RepositoryLinks, files: readonly string[]): void {
+  const paths = files.map((file) => relative(ROOT, join(FOLDER, file)));
+  const pathOf = (ending: string) => paths.find((path) => path.endsWith(ending));
+  const notes = relative(ROOT, join(FOLDER, 'NOTES.md'));
+  const upload = repository.startsWith('https://github.com/')
+    ? `gh release create v${version} --verify-tag --notes-file ${notes} ${paths.join(' ')}`
+    : `# Upload to a release v${version} of ${repository}, with ${notes} as its text: ${paths.join(' ')}`;
+  console.log(`
+Nothing is published. To publish, run these commands; REGISTRY is your container registry:
+
+git push ${repository} v${version}
+npm publish ./${pathOf('.tgz')}
+skopeo copy oci-archive:${pathOf('.oci.tar')} docker://REGISTRY/authrealm:${version}
+${upload}`);
+}
+
+const names = process.argv.slice(2);
+const unknown = names.filter((name) => !(ARTEFACTS as readonly string[]).includes(name));
+if (unknown.length > 0) {
+  console.error(`release: no artefact ${unknown.join(', ')}; known are ${ARTEFACTS.join(', ')}`);
+  process.exitCode = 2;
+} else {
+  await build(names.length > 0 ? names : ARTEFACTS).catch((error: Error) => {
+    console.error(`release: ${error.message}`);
+    process.exitCode = 1;
+  });
+}

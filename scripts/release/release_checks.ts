@@ -1,0 +1,68 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { ROOT, run } from './build.ts';
+import { type Manifest, repositoryLinks } from './repository.ts';
+
+/** What must be true before a release is built, each with the sentence that says what to do otherwise. */
+
+/** Returns the sentences of all checks that failed. */
+export async function findObstacles(manifest: Manifest): Promise<readonly string[]> {
+  const changes = await run(['git', 'status', '--porcelain']);
+  const isClean = changes === '';
+  return [
+    ...(isClean ? [] : ['the working tree has changes: commit or remove what "git status" lists']),
+    ...checkTag(manifest, (await run(['git', 'tag', '--points-at', 'HEAD'])).split('\n').filter(Boolean)),
+    ...checkSettings(manifest),
+    ...checkInstalledPackages(),
+  ];
+}
+
+function checkTag({ version }: Manifest, tags: readonly string[]): readonly string[] {
+  const expected = `v${version}`;
+  if (tags.includes(expected)) return [];
+  if (tags.length === 0) return [`this commit has no tag: run "git tag ${expected}"`];
+  return [`the tag of this commit is ${tags.join(', ')}, and the version in package.json is ${version}`];
+}
+
+/** What only the owner of the project knows. */
+function checkSettings(manifest: Manifest): readonly string[] {
+  const found: string[] = [];
+  const links = repositoryLinks(manifest);
+  if (links === undefined)
+    found.push('package.json has no repository: run "npm pkg set repository=https://HOST/OWNER/NAME"');
+  else if (manifest.bugs !== links.bugs || manifest.homepage !== links.homepage)
+    found.push(
+      `package.json has other pages than its repository: run "npm pkg set bugs=${links.bugs} homepage=${links.homepage}"`,
+    );
+  if (!/^Contact: <?(mailto:|https:\/\/)\S+$/m.test(readFileSync(join(ROOT, 'SECURITY.md'), 'utf8')))
+    found.push('SECURITY.md has no contact: write a mailto: or https: address behind "Contact:"');
+  if (releaseNotes(manifest.version) === undefined)
+    found.push(`CHANGELOG.md has no section "## ${manifest.version}": describe the release there`);
+  return found;
+}
+
+interface Lock {
+  readonly packages: Readonly<Record<string, { readonly version: string; readonly optional?: boolean }>>;
+}
+
+/** The artefacts are built from node_modules, and the provenance names the lock file. */
+function checkInstalledPackages(): readonly string[] {
+  const locked = read('package-lock.json').packages;
+  const installed = read('node_modules/.package-lock.json').packages;
+  const isSame = Object.entries(locked).every(
+    ([path, { version, optional }]) =>
+      path === '' || (installed[path] ? installed[path].version === version : optional === true),
+  );
+  return isSame ? [] : ['node_modules differs from package-lock.json: run "npm ci"'];
+}
+
+function read(path: string): Lock {
+  return JSON.parse(readFileSync(join(ROOT, path), 'utf8'));
+}
+
+/** The section of CHANGELOG.md about a version, without its heading; undefined where it is missing or empty. */
+export function releaseNotes(version: string): string | undefined {
+  const sections = readFileSync(join(ROOT, 'CHANGELOG.md'), 'utf8').split(/^## /m);
+  const section = sections.find((each) => each.startsWith(`${version}\n`) || each.startsWith(`${version} `));
+  return section?.slice(section.indexOf('\n')).trim() || undefined;
+}

@@ -1,0 +1,114 @@
+/** The pages of the site in reading order, as paths in the repository. A pattern takes its files in alphabetical order. */
+
+export interface Chapter {
+  readonly title: string;
+  /** Factor of the score of its pages in the search: guides first. */
+  readonly weight: number;
+  readonly sources: readonly string[];
+}
+
+export const CHAPTERS: readonly Chapter[] = [
+  {
+    title: 'Start',
+    weight: 2,
+    sources: [
+      'README.md',
+      'docs/guides/five-minutes.md',
+      'docs/client.md',
+      'docs/guides/generated_clients.md',
+      'docs/guides/test-suite.md',
+    ],
+  },
+  {
+    title: 'Run it',
+    weight: 2,
+    sources: [
+      'docs/operating.md',
+      'docs/guides/processes.md',
+      'docs/guides/network.md',
+      'docs/guides/postgresql.md',
+      'docs/guides/citus.md',
+      'deploy/README.md',
+      'docs/scale.md',
+      'docs/guides/rates-and-overload.md',
+      'docs/guides/monitoring.md',
+      'docs/guides/troubleshooting.md',
+      'UPGRADING.md',
+    ],
+  },
+  {
+    title: 'Control access',
+    weight: 2,
+    sources: ['docs/guides/clients-and-tokens.md', 'docs/guides/external-issuers.md', 'docs/guides/keys.md'],
+  },
+  {
+    title: 'Work with records',
+    weight: 2,
+    sources: [
+      'docs/guides/lists-and-writes.md',
+      'docs/guides/import-and-export.md',
+      'docs/guides/retention-and-deletion.md',
+      'docs/guides/outgoing-requests.md',
+    ],
+  },
+  {
+    title: 'Keep the data safe',
+    weight: 2,
+    sources: [
+      'docs/guides/durability.md',
+      'docs/guides/backup-and-restore.md',
+      'docs/guides/backup-of-postgresql.md',
+      'docs/guides/compact.md',
+      'docs/guides/replication.md',
+      'docs/guides/copy-a-database.md',
+      'docs/guides/schema.md',
+    ],
+  },
+  {
+    title: 'What it does',
+    weight: 1.5,
+    sources: [
+      'docs/wire.md',
+      'docs/extensions.md',
+      'docs/filters.md',
+      'docs/feed.md',
+      'docs/audit.md',
+      'docs/admin.md',
+      'docs/console.md',
+      'docs/clients.md',
+    ],
+  },
+  {
+    title: 'Reference',
+    weight: 1,
+    sources: [
+      'docs/reference/settings.md',
+      'docs/reference/cli.md',
+      'docs/reference/faults.md',
+      'docs/reference/limits.md',
+      'docs/reference/log-events.md',
+      'docs/reference/metrics.md',
+    ],
+  },
+  { title: 'Error codes', weight: 1, sources: ['docs/faults/README.md', 'docs/faults/[a-z]*.md'] },
+  {
+    title: 'Design',
+    weight: 0.5,
+    sources: [
+      'docs/architecture.md',
+      'docs/benchmarks.md',
+      'docs/peers.md',
+      'docs/seed-gaps.md',
+      'docs/dependencies.md',
+    ],
+  },
+  { title: 'Decisions', weight: 0.5, sources: ['docs/decisions/README.md', 'docs/decisions/[0-9]*.md'] },
+  {
+    title: 'Project',
+    weight: 0.5,
+    sources: ['SECURITY.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'docs/releasing.md'],
+  },
+];
+
+/** The chapter of the API's operations stands before this one. */
+export const CHAPTER_AFTER_API = 'Reference';

@@ -1,0 +1,105 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join, posix } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { readManifest, repositoryLinks } from '../scripts/release/repository.ts';
+import { CHAPTERS } from './contents.ts';
+
+/** The markdown pages of the site, and where a link to a file of the repository leads. */
+
+export const ROOT = fileURLToPath(new URL('..', import.meta.url));
+
+export interface Page {
+  /** The path in the repository. */
+  readonly source: string;
+  /** The path in the site. */
+  readonly path: string;
+  readonly title: string;
+}
+
+export interface PageChapter {
+  readonly title: string;
+  readonly weight: number;
+  readonly pages: readonly Page[];
+}
+
+/** Throws if a page of the contents is missing, or a page of `docs/` is not in the contents. */
+export function readChapters(): readonly PageChapter[] {
+  const chapters = CHAPTERS.map(({ title, weight, sources }) => ({
+    ...{ title, weight },
+    pages: sources.flatMap(filesOf).map(readPage),
+  }));
+  const listed = chapters.flatMap(({ pages }) => pages.map(({ source }) => source));
+  for (const source of filesOf('docs/**/*.md'))
+    if (!listed.includes(source))
+      throw new Error(`${source} is not in site/contents.ts: add it to a chapter`);
+  return chapters;
+}
+
+function filesOf(pattern: string): readonly string[] {
+  const files = [...new Bun.Glob(pattern).scanSync(ROOT)].sort();
+  if (files.length === 0) throw new Error(`site/contents.ts names ${pattern}, which does not exist`);
+  return files;
+}
+
+function readPage(source: string): Page {
+  const [, title] = /^# (.+)$/m.exec(readFileSync(join(ROOT, source), 'utf8')) ?? [];
+  if (title === undefined) throw new Error(`${source} has no title: start it with a line "# Title"`);
+  return { source, path: pathOf(source), title: title.replaceAll('`', '') };
+}
+
+/** `docs/guides/keys.md` becomes `guides/keys.html`, a README the index of its folder. */
+function pathOf(source: string): string {
+  const path = source.replace(/^docs\//, '').replace(/\bREADME\.md$/, 'index.md');
+  return (path.includes('/') ? path : path.toLowerCase()).replace(/\.md$/, '.html');
+}
+
+/** Files that the site contains as they are if a page links to them. */
+const COPIED = /^(deploy\/.+|LICENSE|.+\.(png|svg))$/;
+
+export interface Links {
+  /** Where a link of a page leads, relative to it; undefined if the site has no such place. */
+  resolve(page: Page, href: string): string | undefined;
+  /** The files to copy, by their path in the site. */
+  readonly copied: ReadonlyMap<string, string>;
+}
+
+/**
+ * Links to other files of the repository, such as tests, lead to `repository`, the address of the released files. If it is
+ * undefined, they have no target.
+ */
+export function openLinks(pages: readonly Page[], repository: string | undefined): Links {
+  const known = new Map(pages.map((page) => [page.source, page.path]));
+  const copied = new Map<string, string>();
+  const targetOf = (source: string): string | undefined => {
+    const page = known.get(source);
+    if (page !== undefined) return page;
+    if (!existsSync(join(ROOT, source))) throw new Error(`${source} does not exist`);
+    if (!COPIED.test(source)) return undefined;
+    const path = source.replace(/^docs\//, '').replace(/^LICENSE$/, 'license.txt');
+    copied.set(path, join(ROOT, source));
+    return path;
+  };
+  return {
+    copied,
+    resolve(page, href) {
+      if (/^[a-z]+:|^#/.test(href)) return href;
+      const [path = '', anchor] = href.split('#');
+      const source = posix.join(posix.dirname(page.source), path);
+      const target = targetOf(source);
+      if (target === undefined) return repository === undefined ? undefined : `${repository}/${source}`;
+      return `${relativePath(page.path, target)}${anchor === undefined ? '' : `#${anchor}`}`;
+    },
+  };
+}
+
+/** Links are relative, so that the site works under any address and from a folder. */
+export function relativePath(from: string, to: string): string {
+  return posix.relative(posix.dirname(from), to);
+}
+
+/** The address of the files of this release, from `repository` in package.json; undefined while that is empty. */
+export function releasedFiles(): string | undefined {
+  const manifest = readManifest();
+  const links = repositoryLinks(manifest);
+  return links && `${links.repository}/blob/v${manifest.version}`;
+}

@@ -1,0 +1,55 @@
+import { expect, test } from 'bun:test';
+import { copyFileSync, realpathSync } from 'node:fs';
+import { join } from 'node:path';
+import { type BinaryTarget, buildBinary } from '../../scripts/release/binary.ts';
+import { VERSION } from '../../src/platform/version.ts';
+import { freshFolder } from '../support/folder.ts';
+import { runCommand } from '../support/processes.ts';
+import { loadConsole, lookUpByDemo, serveNewDatabase } from '../support/program_walk.ts';
+
+/**
+ * Binaries for other processors and C libraries, with the packages qemu-user-static, libc6-arm64-cross and musl. Neither can start
+ * worker processes here: the emulator is not registered with the kernel, and a worker does not get LD_LIBRARY_PATH. Nothing here
+ * needs one.
+ */
+
+const LIBRARIES = '/usr/lib/x86_64-linux-gnu';
+
+/**
+ * The folder of the C++ library that Alpine Linux has and Debian lacks for musl: that of Debian for its own C library, and the
+ * functions of the latter that musl has not.
+ */
+async function makeMuslLibraries(): Promise<string> {
+  const folder = freshFolder();
+  for (const name of ['libstdc++.so.6', 'libgcc_s.so.1'])
+    copyFileSync(realpathSync(join(LIBRARIES, name)), join(folder, name));
+  const options = ['-shared', '-fPIC', '-nostdlib', '-o', join(folder, 'ld-linux-x86-64.so.2')];
+  const { stderr, code } = await runCommand(['cc', ...options, join(import.meta.dir, 'musl_glibc.c')]);
+  expect([stderr, code]).toEqual(['', 0]);
+  return folder;
+}
+
+async function expectLookups(target: BinaryTarget, ...prefix: readonly string[]): Promise<void> {
+  const command = [...prefix, await buildBinary(target, freshFolder())];
+  expect(await runCommand([...command, '--version'])).toEqual({
+    stdout: `${VERSION}\n`,
+    stderr: '',
+    code: 0,
+  });
+  await lookUpByDemo(command);
+  const service = await serveNewDatabase({ command, folder: freshFolder() });
+  await loadConsole(service);
+  expect(await service.running.stop()).toBe(0);
+}
+
+test('the binary for arm64 answers lookups under an emulator', async () => {
+  await expectLookups('linux-arm64-glibc', 'qemu-aarch64-static', '-L', '/usr/aarch64-linux-gnu');
+});
+
+test('the binary for x64 answers lookups on the processors of 2008', async () => {
+  await expectLookups('linux-x64-glibc', 'qemu-x86_64-static', '-cpu', 'Nehalem');
+});
+
+test('the binary for musl answers lookups with the musl of Debian', async () => {
+  await expectLookups('linux-x64-musl', 'env', `LD_LIBRARY_PATH=${await makeMuslLibraries()}`);
+});

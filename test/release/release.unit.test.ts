@@ -1,0 +1,116 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { existsSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { VERSION } from '../../src/platform/version.ts';
+import { freshFolder } from '../support/folder.ts';
+import { runCommand } from '../support/processes.ts';
+import { createReleaseClone, REPOSITORY, TAG } from '../support/release_clone.ts';
+
+/** `npm run release` in a scratch clone (docs/releasing.md). */
+
+let clone: Awaited<ReturnType<typeof createReleaseClone>>;
+
+beforeAll(async () => {
+  clone = await createReleaseClone();
+});
+
+afterAll(() => clone.remove());
+
+const release = (...args: readonly string[]) =>
+  runCommand([process.execPath, join(clone.folder, 'scripts/release/release.ts'), ...args]);
+
+describe('npm run release refuses', () => {
+  const REFUSALS: readonly [string, () => unknown, string][] = [
+    [
+      'a file that is not committed',
+      () => writeFileSync(join(clone.folder, 'left.txt'), ''),
+      'the working tree has changes: commit or remove what "git status" lists',
+    ],
+    [
+      'a commit without a tag',
+      () => clone.git('tag', '--delete', TAG),
+      `this commit has no tag: run "git tag ${TAG}"`,
+    ],
+    [
+      'a tag of another version',
+      async () => [await clone.git('tag', '--delete', TAG), await clone.git('tag', 'v99.0.0')],
+      `the tag of this commit is v99.0.0, and the version in package.json is ${VERSION}`,
+    ],
+    [
+      'an empty repository',
+      () => commitAndTag(() => clone.setManifest({ repository: '' })),
+      'package.json has no repository: run "npm pkg set repository=https://HOST/OWNER/NAME"',
+    ],
+    [
+      'pages that do not follow from the repository',
+      () => commitAndTag(() => clone.setManifest({ bugs: 'https://elsewhere.example/issues' })),
+      `package.json has other pages than its repository: run "npm pkg set bugs=${REPOSITORY}/issues homepage=${REPOSITORY}#readme"`,
+    ],
+    [
+      'an empty security contact',
+      () =>
+        commitAndTag(() => clone.edit('SECURITY.md', (text) => text.replace(/^Contact:.*$/m, 'Contact:'))),
+      'SECURITY.md has no contact: write a mailto: or https: address behind "Contact:"',
+    ],
+    [
+      'a version that the changelog does not describe',
+      () =>
+        commitAndTag(() =>
+          clone.edit('CHANGELOG.md', (text) => text.replaceAll(`## ${VERSION}`, '## Unreleased')),
+        ),
+      `CHANGELOG.md has no section "## ${VERSION}": describe the release there`,
+    ],
+    [
+      'packages that are not those of the lock file',
+      () =>
+        commitAndTag(() =>
+          clone.edit('package-lock.json', (text) =>
+            text.replace(/("node_modules\/jose": \{\s+"version": ")/, '$19'),
+          ),
+        ),
+      'node_modules differs from package-lock.json: run "npm ci"',
+    ],
+  ];
+
+  async function commitAndTag(change: () => void): Promise<void> {
+    change();
+    await clone.git('commit', '--quiet', '--all', '--message', 'Change');
+    await clone.git('tag', '--force', TAG);
+  }
+
+  test.each(REFUSALS)('npm run release refuses %s in one sentence', async (_, change, sentence) => {
+    const start = (await clone.git('rev-parse', 'HEAD')).trim();
+    await change();
+    const { stdout, stderr, code } = await release();
+    await clone.git('reset', '--quiet', '--hard', start);
+    await clone.git('clean', '--quiet', '--force');
+    await clone.git('tag', '--force', TAG);
+    expect({ stdout, stderr, code }).toEqual({ stdout: '', stderr: `release: ${sentence}\n`, code: 1 });
+    expect(existsSync(join(clone.folder, 'dist'))).toBe(false);
+  });
+});
+
+test('the README installs files of this version', () => {
+  const named = [
+    ...readFileSync(join(clone.folder, 'README.md'), 'utf8').matchAll(/authrealm[-_](\d+\.\d+\.\d+)/g),
+  ];
+  expect(new Set(named.map(([, version]) => version))).toEqual(new Set([VERSION]));
+});
+
+test('npm run release ends with one sentence where the script of an artefact fails', async () => {
+  const programs = freshFolder();
+  symlinkSync(Bun.which('git') ?? '', join(programs, 'git'));
+  const command = [process.execPath, join(clone.folder, 'scripts/release/release.ts'), 'npm_package'];
+  const { stdout, stderr, code } = await runCommand(command, { PATH: programs });
+  expect([stdout, code]).toEqual(['', 1]);
+  expect(stderr.trim().split('\n')).toEqual([
+    'release: builds npm_package',
+    'npm_package.ts: Executable not found in $PATH: "npm"',
+    expect.stringMatching(/^release: ".*npm_package\.ts.*" exited with code 1$/),
+  ]);
+});
+
+test('npm run release rejects an artefact that it does not know', async () => {
+  const { stderr, code } = await release('snap');
+  expect([stderr, code]).toEqual([expect.stringContaining('no artefact snap; known are npm_package, '), 2]);
+});

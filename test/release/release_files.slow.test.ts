@@ -1,0 +1,100 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { readdirSync, readFileSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { VERSION } from '../../src/platform/version.ts';
+import { freshFolder } from '../support/folder.ts';
+import { runCommand } from '../support/processes.ts';
+import { createReleaseClone, REPOSITORY, TAG } from '../support/release_clone.ts';
+
+/**
+ * The files of a release with the npm package alone, which is the quickest artefact; `npm run soak -- --only release` builds all of
+ * them.
+ */
+
+const PACKAGE = `authrealm-${VERSION}.tgz`;
+let clone: Awaited<ReturnType<typeof createReleaseClone>>;
+let folder: string;
+
+const release = (from: string) =>
+  runCommand([process.execPath, join(from, 'scripts/release/release.ts'), 'npm_package'], {
+    HOME: freshFolder(),
+  });
+
+const read = (name: string): string => readFileSync(join(folder, name), 'utf8');
+const sha256 = (name: string) =>
+  new Bun.CryptoHasher('sha256').update(readFileSync(join(folder, name))).digest('hex');
+const check = (from: string) =>
+  runCommand(['sh', '-c', `cd "${from}" && sha256sum --check --ignore-missing SHA256SUMS`]);
+
+beforeAll(async () => {
+  clone = await createReleaseClone();
+  folder = join(clone.folder, 'dist/release');
+  const { stdout, code } = await release(clone.folder);
+  // Only a complete release prints the commands that publish it.
+  expect([code, stdout]).toEqual([0, expect.not.stringContaining('publish')]);
+}, 300_000);
+
+afterAll(() => clone.remove());
+
+test('a release consists of its artefacts, checksums, SBOM, provenance and notes', () => {
+  const names = ['NOTES.md', 'SHA256SUMS', PACKAGE, `authrealm-${VERSION}.cdx.json`];
+  expect(readdirSync(folder).sort()).toEqual([...names, `authrealm-${VERSION}.intoto.json`].sort());
+  expect(read('NOTES.md')).toContain(`](${REPOSITORY}/blob/${TAG}/UPGRADING.md`);
+  expect(read('NOTES.md')).not.toContain('## 0.1.0');
+});
+
+test('the provenance names every file by its digest, the commit, the lock file and the programs', async () => {
+  const statement = JSON.parse(read(`authrealm-${VERSION}.intoto.json`));
+  expect(statement).toMatchObject({
+    _type: 'https://in-toto.io/Statement/v1',
+    predicateType: 'https://slsa.dev/provenance/v1',
+    subject: [PACKAGE, `authrealm-${VERSION}.cdx.json`].map((name) => ({
+      name,
+      digest: { sha256: sha256(name) },
+    })),
+    predicate: {
+      buildDefinition: {
+        buildType: expect.stringMatching(/^https:/),
+        externalParameters: { source: `git+${REPOSITORY}@refs/tags/${TAG}` },
+        resolvedDependencies: [
+          { digest: { gitCommit: (await clone.git('rev-parse', TAG)).trim() } },
+          { name: 'package-lock.json', digest: { sha256: sha256('../../package-lock.json') } },
+        ],
+      },
+      runDetails: {
+        builder: { version: { bun: Bun.version, npm: expect.any(String), node: expect.any(String) } },
+      },
+    },
+  });
+});
+
+test('sha256sum accepts the files of a release and reports one that was cut short', async () => {
+  const { stdout, code } = await check(folder);
+  expect([code, stdout.trim().split('\n').sort()]).toEqual([
+    0,
+    [PACKAGE, `authrealm-${VERSION}.cdx.json`, `authrealm-${VERSION}.intoto.json`]
+      .map((name) => `${name}: OK`)
+      .sort(),
+  ]);
+  const download = freshFolder();
+  for (const name of ['SHA256SUMS', PACKAGE])
+    writeFileSync(join(download, name), readFileSync(join(folder, name)));
+  truncateSync(join(download, PACKAGE), 100_000);
+  const found = await check(download);
+  expect([found.code, found.stdout]).toEqual([1, `${PACKAGE}: FAILED\n`]);
+});
+
+test('a second release of the tag, from another folder, has the same bytes', async () => {
+  // At the same depth: the hashes of the console's files depend on the relative path to node_modules, here a symbolic link.
+  const other = `${clone.folder}-another`;
+  await clone.git('clone', '--quiet', '--branch', TAG, clone.folder, other);
+  symlinkSync(join(clone.folder, 'node_modules'), join(other, 'node_modules'));
+  expect((await release(other)).code).toBe(0);
+  const contents = (from: string) =>
+    readdirSync(from)
+      .sort()
+      .map((name) => [name, readFileSync(join(from, name), name === PACKAGE ? 'base64' : 'utf8')]);
+  const again = contents(join(other, 'dist/release'));
+  rmSync(other, { recursive: true });
+  expect(again).toEqual(contents(folder));
+}, 300_000);

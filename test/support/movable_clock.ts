@@ -1,0 +1,19 @@
+import type { Clock } from '../../src/domain/id.ts';
+import { systemClock } from '../../src/platform/clock.ts';
+
+/** The system clock plus an offset that a test advances. */
+export interface MovableClock extends Clock {
+  advance(milliseconds: number): void;
+}
+
+export function movableClock(): MovableClock {
+  let offset = 0;
+  return {
+    ...systemClock,
+    now: () => systemClock.now() + offset,
+    monotonic: () => systemClock.monotonic() + offset,
+    advance: (milliseconds) => {
+      offset += milliseconds;
+    },
+  };
+}

@@ -1,0 +1,38 @@
+import { mkdirSync, readFileSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { runCommand } from './processes.ts';
+import { freshFolder } from './service.ts';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+
+/** The tree without the files that Git ignores, as it is now, in a shell whose first argument is the target. */
+const COPY_TREE =
+  'git ls-files -z --cached --others --exclude-standard | tar -c --null -T - --ignore-failed-read | tar -x -C "$0"';
+
+/** Builds the npm package with the script of a release, in a copy of this tree; returns the path of the archive. */
+export async function buildNpmPackage(umask = '022'): Promise<string> {
+  const folder = freshFolder();
+  const copy = join(folder, 'copy');
+  mkdirSync(copy);
+  const inRoot = `cd ${ROOT} && umask ${umask} && ${COPY_TREE}`;
+  const copied = await runCommand(['sh', '-c', inRoot, copy]);
+  if (copied.code !== 0) throw new Error(copied.stderr);
+  symlinkSync(join(ROOT, 'node_modules'), join(copy, 'node_modules'));
+  const script = join(copy, 'scripts/release/npm_package.ts');
+  const environment = { GIT_DIR: join(ROOT, '.git') };
+  const { stdout, stderr, code } = await runCommand(
+    ['sh', '-c', `umask ${umask} && exec "$@"`, 'sh', process.execPath, script, folder],
+    environment,
+  );
+  if (code !== 0) throw new Error(stderr);
+  return stdout.trim().split('\n').at(-1) ?? '';
+}
+
+/** The manifest of this tree. */
+export function readManifest(): {
+  readonly version: string;
+  readonly dependencies: Readonly<Record<string, string>>;
+} {
+  return JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
+}

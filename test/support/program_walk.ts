@@ -1,0 +1,113 @@
+import { expect } from 'bun:test';
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { oidcProfileInfo, passwordProfileInfo } from '../../src/domain/resources.ts';
+import { VERSION } from '../../src/platform/version.ts';
+import { type Environment, type RunningCommand, runCommand, startCommand } from './processes.ts';
+import { createParents, createRecord, FULL_SCOPE, kindOf } from './resource_cases.ts';
+import { type HttpClient, ISSUER, openHttpClient, retryWhenOverloaded } from './service.ts';
+
+/** What every artefact of a release must do. */
+
+export interface WalkedProgram {
+  /** The words that start it. */
+  readonly command: readonly string[];
+  /** Where it keeps its database. */
+  readonly folder: string;
+  /** The path of that folder outside, where the program has its own root. */
+  readonly outside?: string;
+  readonly environment?: Environment;
+}
+
+/** A program that serves a new database. */
+export interface ServedProgram extends HttpClient {
+  readonly url: string;
+  readonly running: RunningCommand;
+  readonly token: string;
+}
+
+/** The issuer of a profile that a service without access to its provider derives. */
+const OFFLINE_ISSUER = ISSUER.slice(0, -1);
+
+const databaseArguments = (folder: string) => ['--database', `sqlite:${join(folder, 'walk.db')}`];
+
+/** Creates a database and a client with the program and serves it. Throws where a command fails. */
+export async function serveNewDatabase(
+  { command, folder, environment }: WalkedProgram,
+  ...flags: readonly string[]
+): Promise<ServedProgram> {
+  const database = databaseArguments(folder);
+  const create = ['client', 'create', '--name', 'walk', '--scope', FULL_SCOPE, '--json', ...database];
+  const made = await runCommand([...command, ...create], environment);
+  if (made.code !== 0) throw new Error(made.stderr);
+  const { client_id, client_secret } = JSON.parse(made.stdout) as Record<
+    'client_id' | 'client_secret',
+    string
+  >;
+  const serve = ['serve', '--port', '0', '--offline', ...flags, ...database];
+  const running = startCommand([...command, ...serve], environment);
+  const url = (await running.line(/^listening on /)).slice('listening on '.length);
+  const body = new URLSearchParams({ grant_type: 'client_credentials', client_id, client_secret });
+  const answer = await fetch(`${url}/oauth/access_token`, { method: 'POST', body });
+  const { access_token: token } = (await answer.json()) as { access_token: string };
+  return { url, running, token, ...retryWhenOverloaded(openHttpClient(url)) };
+}
+
+/** Creates a link of each kind, one with a password, and looks both up. */
+async function lookUpBoth(service: ServedProgram): Promise<void> {
+  const home = await createParents(service, service.token);
+  for (const resource of [oidcProfileInfo, passwordProfileInfo]) {
+    const data = resource === oidcProfileInfo ? { issuer: OFFLINE_ISSUER } : {};
+    const { path, body } = await createRecord(service, service.token, { kind: kindOf(resource), home, data });
+    const answer = await service.get(path, service.token);
+    expect([answer.status, await answer.json()]).toEqual([200, body]);
+  }
+}
+
+/** Creates records and looks up both kinds of links, by one process: `authrealm demo` does that. */
+export async function lookUpByDemo(command: readonly string[]): Promise<void> {
+  const { stdout, stderr, code } = await runCommand([...command, 'demo', '--once']);
+  const subject = /^200 OK\n(?:.*\n)*? {4}"subject": "\d+",\n {4}"issuer": "https:/m;
+  const username = /^200 OK\n(?:.*\n)*? {4}"username": "jane@example\.com",/m;
+  expect([stdout, stderr, code]).toEqual([expect.stringMatching(subject), '', 0]);
+  expect(stdout).toMatch(username);
+}
+
+/** Loads both pages with everything that they name, and the document of the API. */
+export async function loadConsole({ url }: Pick<ServedProgram, 'url'>): Promise<void> {
+  for (const page of ['/console', '/docs']) {
+    const answer = await fetch(url + page);
+    expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8']);
+    const names = [...(await answer.text()).matchAll(/(?:src|href)="(console\/[^"]+)"/g)].map(
+      ([, name]) => name,
+    );
+    expect(names.length).toBeGreaterThan(1);
+    for (const name of names) expect([name, (await fetch(`${url}/${name}`)).status]).toEqual([name, 200]);
+  }
+  const { info } = (await (await fetch(`${url}/openapi.json`)).json()) as { info: { version: string } };
+  expect(info.version).toBe(VERSION);
+}
+
+/**
+ * From the version to a backup: creates a database, serves it in two processes, looks up both kinds of links, sets a password, loads
+ * the console, inspects the database, copies it. Each kind of worker process runs once.
+ */
+export async function walkProgram(program: WalkedProgram): Promise<void> {
+  const { command, folder, environment } = program;
+  const run = (...words: readonly string[]) =>
+    runCommand([...command, ...words, ...databaseArguments(folder)], environment);
+  expect(await runCommand([...command, '--version'], environment)).toEqual({
+    stdout: `${VERSION}\n`,
+    stderr: '',
+    code: 0,
+  });
+  expect(await run('init')).toMatchObject({ stderr: '', code: 0 });
+  const service = await serveNewDatabase(program, '--processes', '2');
+  await lookUpBoth(service);
+  await loadConsole(service);
+  const doctor = await run('doctor');
+  expect([doctor.stdout.match(/^ +[!-] .*/gm), doctor.stderr, doctor.code]).toEqual([null, '', 0]);
+  expect(await run('backup', '--into', folder)).toMatchObject({ stderr: '', code: 0 });
+  expect(readdirSync(program.outside ?? folder).filter((name) => /^walk-.*\.db$/.test(name))).toHaveLength(1);
+  expect(await service.running.stop()).toBe(0);
+}

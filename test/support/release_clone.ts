@@ -1,0 +1,51 @@
+import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { VERSION } from '../../src/platform/version.ts';
+import { runCommand } from './processes.ts';
+
+/** A repository of this tree as it is, whose owner has set everything (docs/releasing.md), with the tag of the version. */
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+export const TAG = `v${VERSION}`;
+export const REPOSITORY = 'https://git.example/owner/authrealm';
+
+export async function createReleaseClone() {
+  const folder = mkdtempSync(join(tmpdir(), 'authrealm-release-'));
+  const edit = (path: string, change: (text: string) => string) =>
+    writeFileSync(join(folder, path), change(readFileSync(join(folder, path), 'utf8')));
+  const clone = {
+    folder,
+    edit,
+    setManifest(members: object): void {
+      edit('package.json', (text) => `${JSON.stringify({ ...JSON.parse(text), ...members }, null, 2)}\n`);
+    },
+    async git(...args: readonly string[]): Promise<string> {
+      const author = ['-c', 'user.name=Owner', '-c', 'user.email=owner@example.com'];
+      return runToEnd(['git', '-C', folder, ...author, ...args]);
+    },
+    remove: () => rmSync(folder, { recursive: true, force: true }),
+  };
+  const list = 'git ls-files -z --cached --others --exclude-standard';
+  const copy = `${list} | tar -c --null --files-from=- | tar -x -C "${folder}"`;
+  await runToEnd(['sh', '-c', `cd "${ROOT}" && ${copy}`]);
+  symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
+  await clone.git('init', '--quiet');
+  clone.setManifest({
+    repository: REPOSITORY,
+    bugs: `${REPOSITORY}/issues`,
+    homepage: `${REPOSITORY}#readme`,
+  });
+  edit('SECURITY.md', (text) => text.replace(/^Contact:.*$/m, 'Contact: mailto:security@example.com'));
+  await clone.git('add', '--all');
+  await clone.git('commit', '--quiet', '--message', 'Release');
+  await clone.git('tag', TAG);
+  return clone;
+}
+
+async function runToEnd(command: readonly string[]): Promise<string> {
+  const { stdout, stderr, code } = await runCommand(command);
+  if (code !== 0) throw new Error(`${command.join(' ')}: ${stderr}`);
+  return stdout;
+}

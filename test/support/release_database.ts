@@ -1,0 +1,85 @@
+import { expect } from 'bun:test';
+import { chmodSync, chownSync, copyFileSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { type RunningCommand, startCommand } from './processes.ts';
+import { unpackRelease } from './release_tree.ts';
+
+/** The database that an earlier release wrote, with what a client finds in it. */
+
+const RELEASES = join(import.meta.dir, '../fixtures/releases');
+
+/** A record as that release exported it. */
+export interface ReleaseLine {
+  readonly type: string;
+  readonly id: string;
+  readonly realm_id: string;
+  readonly user_authentication_info_id: string;
+  readonly [member: string]: unknown;
+}
+
+export function exportOf(release: string): string {
+  return readFileSync(join(RELEASES, release, 'export.jsonl'), 'utf8');
+}
+
+export function linesOf(release: string): readonly ReleaseLine[] {
+  return exportOf(release)
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => JSON.parse(line) as ReleaseLine);
+}
+
+/** Copies database and key into a folder, for a user if one is given, and returns the path of the database. */
+export function copyReleaseDatabase(release: string, folder: string, uid?: number): string {
+  const path = join(folder, 'authrealm.db');
+  for (const ending of ['', '.key']) {
+    copyFileSync(join(RELEASES, release, `authrealm.db${ending}`), path + ending);
+    chmodSync(path + ending, 0o600);
+    if (uid !== undefined) chownSync(path + ending, uid, uid);
+  }
+  return path;
+}
+
+/** The URL on which a started `serve` listens. */
+export async function urlOf(service: RunningCommand): Promise<string> {
+  return /http\S+/.exec(await service.line(/^listening/))?.[0] ?? '';
+}
+
+/** The client of the release gets a token and finds both links, by ID and by their values. Returns the headers of its requests. */
+export async function findLinks(release: string, url: string): Promise<Readonly<Record<string, string>>> {
+  const client = JSON.parse(readFileSync(join(RELEASES, release, 'client.json'), 'utf8'));
+  const { client_id, client_secret } = client as { client_id: string; client_secret: string };
+  const body = new URLSearchParams({ grant_type: 'client_credentials', client_id, client_secret });
+  const granted = await fetch(`${url}/oauth/access_token`, { method: 'POST', body });
+  const { access_token } = (await granted.json()) as { access_token: string };
+  const headers = { Authorization: `Bearer ${access_token}` };
+  const links = linesOf(release).filter(({ type }) =>
+    /^user_authentication_(oidc|password)_profile_info$/.test(type),
+  );
+  expect(links.length).toBe(2);
+  for (const { type, id, realm_id, user_authentication_info_id: user, ...members } of links) {
+    const collection = type.replaceAll('_', '-');
+    const realm = `${url}/v2/authentication-realms/${realm_id}`;
+    const one = await fetch(`${realm}/user-authentication-info/${user}/${collection}/${id}`, { headers });
+    const { data } = (await one.json()) as { data: Record<string, unknown> };
+    expect([one.status, { ...members, ...data, id, type }]).toEqual([200, { ...data, ...members, id, type }]);
+    const terms = members.username
+      ? [`eq(username,${members.username})`]
+      : [`eq(issuer,${members.issuer})`, `eq(subject,${members.subject})`];
+    const found = await fetch(`${realm}/${collection}?filter=${encodeURIComponent(terms.join(':'))}`, {
+      headers,
+    });
+    const page = (await found.json()) as { data: { id: string }[] };
+    expect(page.data.map((item) => item.id)).toEqual([id]);
+  }
+  return headers;
+}
+
+/** Goes back as UPGRADING.md says, "How to go back", and lets the older release serve what it wrote. */
+export async function goBack(release: string, path: string): Promise<void> {
+  for (const ending of ['', '-wal', '-shm']) rmSync(path + ending, { force: true });
+  renameSync(`${path}.schema-1`, path);
+  const authrealm = join(await unpackRelease(release), 'bin/authrealm');
+  const service = startCommand([authrealm, 'serve', '--port', '0', '--database', `sqlite:${path}`]);
+  await findLinks(release, await urlOf(service));
+  expect(await service.stop()).toBe(0);
+}
