@@ -201,6 +201,9 @@ export function openSignInBudgets(
   return {
     async admit(attempt) {
       const { realmId, device } = attempt;
+      const { isExhausted, msToNext } = rightAnswers.peek(rightAnswersKey(attempt));
+      // Only with a device, whose token proves that the name exists: without one, the refusal of any password would disclose it.
+      if (device && isExhausted) return throttled(msToNext);
       if (device && (await waitMs(realmId, buckets.ofDevice(attempt, device, now()))) === 0) return attempt;
       const wait = await waitMs(realmId, buckets.ofStranger(attempt, now()));
       return wait === 0 ? { ...attempt, device: undefined } : throttled(wait);
@@ -211,8 +214,8 @@ export function openSignInBudgets(
       touched.add(realmId);
       await store.take(realmId, taken.map(takeOf));
     },
-    countRight({ realmId, profileId, usernameKey }) {
-      const { isExhausted, msToNext } = rightAnswers.take(`${realmId} ${profileId} ${usernameKey}`);
+    countRight(attempt) {
+      const { isExhausted, msToNext } = rightAnswers.take(rightAnswersKey(attempt));
       return isExhausted ? throttled(msToNext) : undefined;
     },
     async throttledUntil(name) {
@@ -237,6 +240,9 @@ export function openSignInBudgets(
     },
   };
 }
+
+const rightAnswersKey = ({ realmId, profileId, usernameKey }: SignInName): string =>
+  `${realmId} ${profileId} ${usernameKey}`;
 
 function throttled(waitMs: number): ThrottledSignIn {
   return { retryAfterS: Math.max(1, Math.ceil(waitMs / 1000)) };

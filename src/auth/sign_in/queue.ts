@@ -20,8 +20,8 @@ const WAIT_MS_MAX = 2_500;
  */
 export interface SignInQueue {
   /**
-   * Runs `check` in its turn: one at a time, attempts with a device first, otherwise in the order of arrival. Rejects with Fault
-   * `overloaded`, without running it, if there is no place or the wait is too long.
+   * Runs `check` in its turn: one at a time, attempts with a device and without alternately, otherwise in the order of arrival.
+   * Rejects with Fault `overloaded`, without running it, if there is no place or the wait is too long.
    */
   run<T>(attempt: SignInAttempt, check: () => Promise<T>): Promise<T>;
   figures(): { readonly waiting: number; readonly working: number };
@@ -44,6 +44,8 @@ interface Place {
 export function openSignInQueue(monotonic: () => number): SignInQueue {
   /** In the order of arrival. */
   let places: readonly Place[] = [];
+  /** Whether the last check was one with a device: then one without is next, so that no number of devices keeps the others out. */
+  let hadDevice = false;
 
   const count = (of: (place: Place) => boolean): number => places.filter(of).length;
 
@@ -69,9 +71,10 @@ export function openSignInQueue(monotonic: () => number): SignInQueue {
       place.giveUp();
     }
     if (places.some(({ isWorking }) => isWorking)) return;
-    const next = places.find(({ hasDevice }) => hasDevice) ?? places[0];
+    const next = places.find(({ hasDevice }) => hasDevice !== hadDevice) ?? places[0];
     if (!next) return;
     next.isWorking = true;
+    hadDevice = next.hasDevice;
     next.start();
   }
 

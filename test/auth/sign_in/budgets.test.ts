@@ -150,6 +150,21 @@ test('a right password takes nothing from the budgets, clears nothing, and is an
   expect(one.countRight(jane)).toBeUndefined();
 });
 
+test('a device whose name has had 60 right answers is refused before its password is checked, others are not', async () => {
+  const { clock, one } = openProcesses();
+  const attemptOf = freshAttempts();
+  const known = attemptOf('jane', '192.0.2.1', { device: deviceToken() });
+  for (let count = 0; count < 60; count += 1) expect(one.countRight(known)).toBeUndefined();
+  expect(await one.admit(known)).toEqual({ retryAfterS: 15 });
+  const [unknown, other] = [
+    { ...known, device: undefined },
+    { ...known, usernameKey: 'john' },
+  ];
+  expect([await one.admit(unknown), await one.admit(other)]).toEqual([unknown, other]);
+  clock.pass(15_000);
+  expect(await one.admit(known)).toEqual(known);
+});
+
 test('two processes that check 64 wrong passwords at once exceed the budget by 2 at most', async () => {
   const { one, other } = openProcesses();
   const attemptOf = freshAttempts();

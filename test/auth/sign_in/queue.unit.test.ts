@@ -112,7 +112,7 @@ describe('the queue of password checks', () => {
     expect(await refusedOf([...ofClient('a', 32), ...ofClient('b', 16)])).toBe(0);
   });
 
-  test('serves one attempt at a time, those with a device first, and otherwise in the order of arrival', async () => {
+  test('serves one attempt at a time, one with a device next, and otherwise in the order of arrival', async () => {
     const { enter, endOne, started, queue } = openQueue();
     enter(attemptOf('a', '192.0.2.1'));
     enter(attemptOf('b', '192.0.2.2'));
@@ -124,6 +124,16 @@ describe('the queue of password checks', () => {
       await endOne();
     }
     expect(started).toEqual(['a', 'd', 'b', 'c']);
+  });
+
+  test('serves an attempt without a device after each one with a device, however many of these arrive', async () => {
+    const { enter, endOne, started } = openQueue();
+    for (const at of [1, 2, 3]) enter(attemptOf(`user${at}`, `192.0.2.${at}`));
+    for (let count = 0; count < 6; count += 1) {
+      for (const name of ['known', 'known']) enter(attemptOf(name, '192.0.2.9', { device: DEVICE }));
+      await endOne();
+    }
+    expect(started).toEqual(['user1', 'known', 'user2', 'known', 'user3', 'known', 'known']);
   });
 
   test('gives up an attempt that waits for 2.5 seconds, and never starts its check', async () => {
