@@ -72,7 +72,7 @@ export function summary({ results }: Run, postgres: PostgresRun | undefined): st
     ['users with all links/s', rate('person')],
     ['page with the exact total, ms', ({ loads }) => medianCell(loads.pageWithTotal, 'p50', milliseconds)],
     ['durable creates of a linked user/s', rate('createTogether64')],
-    ...(postgres ? [postgresCell(postgres)] : []),
+    ...(postgres && results.some(({ users }) => users === postgres.users) ? [postgresCell(postgres)] : []),
   ];
   return markdownTable(
     ['', ...results.map(({ users }) => `${whole(users)} users`)],

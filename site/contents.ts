@@ -110,5 +110,5 @@ export const CHAPTERS: readonly Chapter[] = [
   },
 ];
 
-/** The chapter of the API's operations stands before this one. */
+/** The chapter of the API's operations precedes this one. */
 export const CHAPTER_AFTER_API = 'Reference';

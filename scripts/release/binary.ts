@@ -96,7 +96,7 @@ async function fetchRuntime(name: string, folder: string): Promise<string> {
   const path = join(folder, archive);
   const digest = Bun.SHA512.hash(readFileSync(path), 'base64');
   if (locked.integrity !== `sha512-${digest}`) {
-    throw new Error(`${spec} from the registry has not the digest that package-lock.json gives`);
+    throw new Error(`${spec} from the registry does not match the digest in package-lock.json`);
   }
   await run(['tar', '-xzf', path, '-C', folder, 'package/bin/bun']);
   return join(folder, 'package/bin/bun');

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import {
-  cpSync,
+  chmodSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -24,7 +24,6 @@ import { commitSeconds, ROOT, run, runBuild } from './build.ts';
 const FILES: Readonly<Record<string, string>> = {
   'deploy/authrealm.service': 'lib/systemd/system/authrealm.service',
   'deploy/authrealm-migrate.service': 'lib/systemd/system/authrealm-migrate.service',
-  'deploy/authrealm.default': 'etc/default/authrealm',
   'deploy/postgresql.conf': 'usr/share/doc/authrealm/examples/postgresql.conf',
 };
 
@@ -62,13 +61,19 @@ const write = (path: string, text: string, mode = 0o644): void => {
   writeFileSync(path, text, { mode });
 };
 
+const readText = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
+
 async function buildDeb(folder: string): Promise<readonly string[]> {
   const work = mkdtempSync(join(tmpdir(), 'authrealm-deb-'));
   try {
     const root = join(work, 'root');
     mkdirSync(join(root, 'usr/bin'), { recursive: true });
-    renameSync(await buildBinary('linux-x64-glibc', work), join(root, 'usr/bin/authrealm'));
-    for (const [from, to] of Object.entries(FILES)) cpSync(join(ROOT, from), join(root, to));
+    const program = join(root, 'usr/bin/authrealm');
+    renameSync(await buildBinary('linux-x64-glibc', work), program);
+    chmodSync(program, 0o755);
+    for (const [from, to] of Object.entries(FILES)) write(join(root, to), readText(from));
+    // It may contain AUTHREALM_MASTER_KEY. systemd reads it as root.
+    write(join(root, 'etc/default/authrealm'), readText('deploy/authrealm.default'), 0o600);
     write(join(root, 'usr/share/doc/authrealm/copyright'), await copyright());
     const files = filesBelow(root);
     const bytes = files.reduce((sum, path) => sum + statSync(join(root, path)).size, 0);

@@ -32,7 +32,7 @@ function checkSettings(manifest: Manifest): readonly string[] {
     found.push('package.json has no repository: run "npm pkg set repository=https://HOST/OWNER/NAME"');
   else if (manifest.bugs !== links.bugs || manifest.homepage !== links.homepage)
     found.push(
-      `package.json has other pages than its repository: run "npm pkg set bugs=${links.bugs} homepage=${links.homepage}"`,
+      `\`bugs\` and \`homepage\` of package.json do not match its \`repository\`: run "npm pkg set bugs=${links.bugs} homepage=${links.homepage}"`,
     );
   if (!/^Contact: <?(mailto:|https:\/\/)\S+$/m.test(readFileSync(join(ROOT, 'SECURITY.md'), 'utf8')))
     found.push('SECURITY.md has no contact: write a mailto: or https: address behind "Contact:"');

@@ -18,8 +18,8 @@ declare global {
 const RESULTS_MAX = 20;
 const PARTS_OF_PAGE_MAX = 2;
 const EXCERPT_CHARACTERS = 140;
-/** Words of a question that say nothing about its answer. */
-const FILLERS = new Set(
+/** Words that occur in every text, and are not searched. */
+const STOP_WORDS = new Set(
   'a an and are by can do for from how i in is it my of on one or the to up what with'.split(' '),
 );
 
@@ -81,7 +81,7 @@ async function loadIndex(): Promise<MiniSearch<Entry>> {
   const index = new MiniSearch<Entry>({
     ...{ idField: 'url', fields: ['title', 'heading', 'text'] },
     storeFields: ['title', 'heading', 'text', 'weight'],
-    processTerm: (term) => (FILLERS.has(term.toLowerCase()) ? null : term.toLowerCase()),
+    processTerm: (term) => (STOP_WORDS.has(term.toLowerCase()) ? null : term.toLowerCase()),
     searchOptions: {
       ...{ boost: { title: 4, heading: 6 }, prefix: true, fuzzy: 0.15 },
       boostDocument: (_url, _term, stored) => Number(stored?.weight ?? 1),

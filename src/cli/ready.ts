@@ -1,20 +1,25 @@
 import type { Command } from 'commander';
 import type { Settings } from '../config/parse.ts';
 import { Refusal } from '../domain/fault.ts';
-import { LIMITS } from '../domain/limits.ts';
 import { addSettings, type CliContext } from './context.ts';
+import { printable } from './table.ts';
+
+/** Less than the timeout of the image's health check, which then shows the sentence. */
+const WAIT_MS_MAX = 4_000;
+/** The readiness response has less than 300 bytes; whatever else listens on the port may send more. */
+const BODY_BYTES_MAX = 4_096;
 
 /** `ready`: the health check of a container that has no other program. It reads the settings that `serve` listens by. */
 export function addReady(program: Command, context: CliContext): void {
   addSettings(program.command('ready'), ['host', 'port', 'tlsCert', 'tlsKey'])
-    .description('check that the service on this machine answers lookups; fail otherwise')
+    .description('check that the service at an address answers lookups; fail otherwise')
     .action(async (_options: object, command: Command) => {
       await assertReady(readinessUrl(context.settingsOf(command)));
       console.log('ready');
     });
 }
 
-/** An address that means all addresses is asked on loopback. */
+/** A wildcard address is checked on loopback. */
 function readinessUrl({ host, port, tlsCert }: Settings): string {
   const hosts: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
   const name = hosts[host] ?? host;
@@ -23,16 +28,47 @@ function readinessUrl({ host, port, tlsCert }: Settings): string {
 
 async function assertReady(url: string): Promise<void> {
   let response: Response;
+  let failing: readonly string[];
   try {
     response = await fetch(url, {
-      signal: AbortSignal.timeout(LIMITS.answerMsMax),
+      signal: AbortSignal.timeout(WAIT_MS_MAX),
+      redirect: 'manual',
       proxy: false,
       // The certificate has the public name. The request has no secret.
       tls: { rejectUnauthorized: false },
     });
+    if (response.ok) return;
+    failing = failingDependencies(await readStart(response));
   } catch (error) {
-    throw new Refusal(`no answer from ${url}: ${(error as Error).message}`);
+    throw new Refusal(noAnswerText(url, error as Error & { readonly code?: unknown }));
   }
-  if (response.ok) return;
-  throw new Refusal(`not ready: ${url} answered ${response.status} ${await response.text()}`);
+  const names = failing.length > 0 ? `: in trouble: ${printable(failing.join(', '))}` : '';
+  throw new Refusal(`not ready: ${url} answered ${response.status}${names}`);
+}
+
+function noAnswerText(url: string, { name, code }: Error & { readonly code?: unknown }): string {
+  if (name === 'TimeoutError') return `no answer from ${url} within ${WAIT_MS_MAX / 1_000} s`;
+  if (code === 'ECONNREFUSED') return `no service listens on ${url}: start it, or pass --port`;
+  return `no answer from ${url} (${code ?? name}): pass the --host, --port and TLS files of the service`;
+}
+
+/** The text of a response, or its first bytes if it is longer than that of the service. */
+async function readStart({ body }: Response): Promise<string> {
+  const decoder = new TextDecoder();
+  let text = '';
+  for await (const chunk of body ?? []) {
+    text += decoder.decode(chunk, { stream: true });
+    if (text.length > BODY_BYTES_MAX) break;
+  }
+  return text.slice(0, BODY_BYTES_MAX);
+}
+
+/** The dependencies that a readiness response names as not `ok`; none of another text. */
+function failingDependencies(text: string): readonly string[] {
+  try {
+    const { dependencies } = JSON.parse(text) as { readonly dependencies: object };
+    return Object.entries(dependencies).flatMap(([name, state]) => (state === 'ok' ? [] : [name]));
+  } catch {
+    return [];
+  }
 }

@@ -43,6 +43,9 @@ afterAll(removeOpenFolders);
 /** Runs a command in the bare system. */
 const enter = (...words: readonly string[]): readonly string[] => ['chroot', root, ...words];
 
+const modesOf = (...paths: readonly string[]): readonly number[] =>
+  paths.map((path) => statSync(inside(path)).mode & 0o777);
+
 async function install(path: string) {
   copyFileSync(path, inside('/tmp/authrealm.deb'));
   return runCommand(enter('dpkg', '--install', '/tmp/authrealm.deb'));
@@ -76,34 +79,32 @@ test('the installation creates the user and its folder, and writes nothing else'
   const { uid: owner, gid: group, mode } = statSync(inside(DATA));
   expect([`${owner}\n${group}\n`, mode & 0o777]).toEqual([ids, 0o700]);
   expect(readdirSync(inside(DATA))).toEqual([]);
+  expect(modesOf(DEFAULTS, UNIT, EXAMPLE, '/usr/bin/authrealm')).toEqual([0o600, 0o644, 0o644, 0o755]);
   expect(await runTool(...asUnit('authrealm', '--version'))).toBe(`${VERSION}\n`);
   expect(await runTool(...enter('dpkg', '--verify', 'authrealm'))).toBe('');
 });
 
-test.skipIf(!Bun.which('systemd-analyze'))(
-  'systemd accepts the installed units, with SQLite and with PostgreSQL',
-  async () => {
-    // In a folder of this system, because the bare one has none of systemd's own units.
-    const folder = openFolder();
-    const names = ['authrealm.service', 'authrealm-migrate.service'];
-    for (const name of names) {
-      const unit = readFileSync(join(dirname(inside(UNIT)), name), 'utf8');
-      writeFileSync(
-        join(folder, name),
-        unit.replace('=/usr/bin/authrealm', `=${inside('/usr/bin/authrealm')}`),
-      );
-    }
-    const override = join(folder, 'authrealm.service.d');
-    mkdirSync(override);
-    copyFileSync(inside(EXAMPLE), join(override, 'postgresql.conf'));
-    const { stderr, code } = await runCommand([
-      'systemd-analyze',
-      'verify',
-      ...names.map((name) => join(folder, name)),
-    ]);
-    expect([stderr, code]).toEqual(['', 0]);
-  },
-);
+test('systemd accepts the installed units, with SQLite and with PostgreSQL', async () => {
+  // In a folder of this system, because the bare one has none of systemd's own units.
+  const folder = openFolder();
+  const names = ['authrealm.service', 'authrealm-migrate.service'];
+  for (const name of names) {
+    const unit = readFileSync(join(dirname(inside(UNIT)), name), 'utf8');
+    writeFileSync(
+      join(folder, name),
+      unit.replace('=/usr/bin/authrealm', `=${inside('/usr/bin/authrealm')}`),
+    );
+  }
+  const override = join(folder, 'authrealm.service.d');
+  mkdirSync(override);
+  copyFileSync(inside(EXAMPLE), join(override, 'postgresql.conf'));
+  const { stderr, code } = await runCommand([
+    'systemd-analyze',
+    'verify',
+    ...names.map((name) => join(folder, name)),
+  ]);
+  expect([stderr, code]).toEqual(['', 0]);
+});
 
 test('the program does everything, from init to backup, as the user of the unit', async () => {
   await walkProgram({ command: asUnit('/usr/bin/authrealm'), folder: DATA, outside: inside(DATA) });
@@ -119,6 +120,7 @@ test('the unit serves a database of 0.1.0, and an upgrade keeps it and the setti
   expect(await install(next)).toMatchObject({ stderr: '', code: 0 });
   expect(await runTool(...enter('dpkg-query', '--show', 'authrealm'))).toBe('authrealm\t99.0.0\n');
   expect(readFileSync(inside(DEFAULTS), 'utf8')).toEndWith(SETTING);
+  expect(modesOf(DEFAULTS)).toEqual([0o600]);
   await expectLinks();
   // Back to the version that was installed before.
   expect((await install(deb)).code).toBe(0);

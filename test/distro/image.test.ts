@@ -10,7 +10,7 @@ import { type RunningCommand, runCommand, startCommand } from '../support/proces
 import { walkProgram } from '../support/program_walk.ts';
 import { copyReleaseDatabase, findLinks, goBack, urlOf } from '../support/release_database.ts';
 
-/** The container image, run as its user in a root that nobody can write to, without a temporary folder. */
+/** The container image, run as its user in a root that it cannot write to, without a temporary folder. */
 
 setDefaultTimeout(600_000);
 

@@ -167,7 +167,7 @@ describe('variables of the runtime in the environment of the binary', () => {
   });
 
   // SECURITY.md, "What it does not defend against".
-  test('BUN_OPTIONS and BUN_BE_BUN are obeyed', async () => {
+  test('BUN_OPTIONS and BUN_BE_BUN take effect', async () => {
     const { folder, executed } = createHostileFolder();
     const preload = { BUN_OPTIONS: `--preload ${join(folder, 'foreign.js')}` };
     expect(await runCommand([binary, '--version'], preload)).toMatchObject({ stdout: `${VERSION}\n` });

@@ -103,7 +103,7 @@ test.each([
 test.each([
   ['with install scripts', []],
   ['without install scripts', ['--ignore-scripts']],
-] as const)('the package %s runs the pinned Bun beside another one of the project', async (_, options) => {
+] as const)('the package %s runs the pinned Bun when the project has another one', async (_, options) => {
   const project = createProject({
     dependencies: { bun: OTHER_BUN, authrealm: `file:${archive}` },
     allowScripts: { bun: true },

@@ -42,9 +42,9 @@ describe('npm run release refuses', () => {
       'package.json has no repository: run "npm pkg set repository=https://HOST/OWNER/NAME"',
     ],
     [
-      'pages that do not follow from the repository',
+      'pages that do not match the repository',
       () => commitAndTag(() => clone.setManifest({ bugs: 'https://elsewhere.example/issues' })),
-      `package.json has other pages than its repository: run "npm pkg set bugs=${REPOSITORY}/issues homepage=${REPOSITORY}#readme"`,
+      `\`bugs\` and \`homepage\` of package.json do not match its \`repository\`: run "npm pkg set bugs=${REPOSITORY}/issues homepage=${REPOSITORY}#readme"`,
     ],
     [
       'an empty security contact',

@@ -28,7 +28,7 @@ export interface HostileFolder {
   inFolder(...command: readonly string[]): readonly string[];
 }
 
-/** A folder of another user, who wants a command that is started in it to do something else. */
+/** A folder of an attacker, whose files try to run code in a command that is started in it. */
 export function createHostileFolder(): HostileFolder {
   const folder = freshFolder();
   for (const [name, text] of Object.entries(FILES)) writeFileSync(join(folder, name), text);

@@ -126,7 +126,7 @@ export const PERSON_OPERATIONS = [
     },
   }),
   adminOperation({
-    name: 'tell-subject-access',
+    name: 'get-subject-access',
     method: 'POST',
     path: '/subject-access',
     summary: 'Get all data held about a user, for presentation to that person.',
