@@ -3,6 +3,7 @@ import type { IpAddress } from '../../domain/ip_address.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { PasswordCheck } from '../../domain/password_hash.ts';
 import { foldedKey } from '../../domain/text/folded_key.ts';
+import { NEVER_STORED } from '../../domain/text/text.ts';
 import type { SignInAttempt, SignInBudgets, ThrottledSignIn } from './budgets.ts';
 import type { CheckedPassword, Credential, CredentialStore } from './credentials.ts';
 import type { Decoy, Decoys } from './decoys.ts';
@@ -122,7 +123,7 @@ function isPossible(username: string, password: string): boolean {
   const isName =
     username.length <= 2 * USERNAME_CHARACTERS_MAX && [...username].length <= USERNAME_CHARACTERS_MAX;
   const isPassword = password !== '' && Buffer.byteLength(password) <= LIMITS.passwordBytesMax;
-  return isName && isPassword && username.isWellFormed() && password.isWellFormed();
+  return isName && isPassword && !NEVER_STORED.test(username) && password.isWellFormed();
 }
 
 /** Of a stored username (docs/wire.md#text-values). */

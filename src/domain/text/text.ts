@@ -5,7 +5,7 @@ import { isLoopbackHost } from '../loopback.ts';
  * Characters that no stored text has: control characters, including NUL, and lone surrogates. Texts are stored and
  * returned verbatim, never trimmed or normalised (docs/wire.md#text-values).
  */
-const FORBIDDEN = /[\p{Cc}\p{Cs}]/u;
+export const NEVER_STORED = /[\p{Cc}\p{Cs}]/u;
 const BLANK = /^\s*$/u;
 
 /** A text of 1 to `max` code points. */
@@ -16,7 +16,7 @@ export function text(max: number) {
       // A text that is too long is not checked further: normalising it can take long.
       .refine((value) => isAtMost(value, max), { error: `must have at most ${max} characters`, abort: true })
       .refine((value) => !BLANK.test(value), { error: 'must not be blank' })
-      .refine((value) => !FORBIDDEN.test(value), {
+      .refine((value) => !NEVER_STORED.test(value), {
         error: 'must hold no control character and no lone surrogate',
       })
       .meta({ minLength: 1, maxLength: max })

@@ -158,6 +158,8 @@ describe('a sign-in that fails', () => {
     ['an over-long username', { username: long }],
     ['an empty password', { password: '' }],
     ['an empty username', { username: '' }],
+    ['a username with NUL', { username: `${jane.username}\0` }],
+    ['a username with a lone surrogate', { username: `${jane.username}\ud800` }],
     ['a password with NUL', { password: `${jane.password}\0` }],
     ['a password of 1,024 bytes', { password: 'x'.repeat(1_024) }],
     ['a lone surrogate', { password: `${jane.password}\ud800` }],

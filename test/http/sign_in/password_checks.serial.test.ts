@@ -63,6 +63,7 @@ describe('a password check', () => {
 
   test.each([
     ['an unknown username', { username: 'nobody' }],
+    ['a username with NUL', { username: `${jane.username}\0` }],
     ['an over-long password', { password: 'x'.repeat(1_025) }],
   ])('of %s is answered byte for byte as one of a wrong password', async (_, more) => {
     expect(await comparableResponse(await check(more))).toBe(WRONG);
