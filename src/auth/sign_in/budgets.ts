@@ -35,7 +35,10 @@ export interface SignInBudgets {
    * wait. Takes nothing. Called before the attempt is queued, and again before the password is checked.
    */
   admit(attempt: SignInAttempt): Promise<SignInAttempt | ThrottledSignIn>;
-  /** Must be called after a wrong password, with what `admit` returned last, before another attempt of the same name is checked. */
+  /**
+   * Must be called after a wrong password, with what `admit` returned last, before another attempt of the same name is checked. If it
+   * rejects, the buckets count as exhausted in this process for a while.
+   */
   countWrong(attempt: SignInAttempt): Promise<void>;
   /** Must be called after a right password. If it returns a wait, the attempt is answered as a throttled one. */
   countRight(attempt: SignInAttempt): ThrottledSignIn | undefined;
@@ -77,6 +80,12 @@ export const SIGN_IN_BUCKETS_MAX = 1_000_000;
 
 /** An exhausted bucket is remembered for this long, so that a flood of attempts does not read it for each of them. */
 const REMEMBERED_MS_MAX = 1_000;
+
+/**
+ * Longest time for which a bucket counts as exhausted where a wrong password could not be stored, in the process that checked it: a
+ * database that only reads must not make guesses free, and one failed write should not refuse a user for long.
+ */
+const UNCOUNTED_MS_MAX = 60_000;
 
 /** 96 bits as base64url. */
 const DIGEST_CHARACTERS = 16;
@@ -212,7 +221,12 @@ export function openSignInBudgets(
       const { realmId, device } = attempt;
       const taken = device ? buckets.ofDevice(attempt, device, now()) : buckets.ofStranger(attempt, now());
       touched.add(realmId);
-      await store.take(realmId, taken.map(takeOf));
+      try {
+        await store.take(realmId, taken.map(takeOf));
+      } catch (error) {
+        for (const bucket of taken) exhausted.rememberUncounted(realmId, bucket);
+        throw error;
+      }
     },
     countRight(attempt) {
       const { isExhausted, msToNext } = rightAnswers.take(rightAnswersKey(attempt));
@@ -248,11 +262,23 @@ function throttled(waitMs: number): ThrottledSignIn {
   return { retryAfterS: Math.max(1, Math.ceil(waitMs / 1000)) };
 }
 
-/** Exhausted buckets, for REMEMBERED_MS_MAX. */
+/** Exhausted buckets, for REMEMBERED_MS_MAX, and those of wrong passwords that are not stored. */
 function openExhausted(monotonic: () => number) {
   /** Until when each bucket is remembered, and until when it is exhausted. */
   const known = new Map<string, { readonly until: number; readonly endsAt: number }>();
   const nameOf = (realmId: Uuid, { name, kind, source }: BudgetKey) => `${realmId} ${kind} ${name} ${source}`;
+
+  function set(name: string, wait: number, ms: number): void {
+    const at = monotonic();
+    // A read that began before a wrong password was not stored must not overwrite it.
+    if (at + ms <= (known.get(name)?.until ?? 0)) return;
+    known.delete(name);
+    if (wait <= 0) return;
+    known.set(name, { until: at + ms, endsAt: at + wait });
+    if (known.size <= LIMITS.rateBucketsMax) return;
+    const [oldest] = known.keys();
+    if (oldest !== undefined) known.delete(oldest);
+  }
 
   return {
     /** Milliseconds until these buckets have a token, as far as one is remembered. */
@@ -266,14 +292,11 @@ function openExhausted(monotonic: () => number) {
       return wait;
     },
     remember(realmId: Uuid, { key }: Bucket, wait: number): void {
-      const name = nameOf(realmId, key);
-      known.delete(name);
-      if (wait <= 0) return;
-      const at = monotonic();
-      known.set(name, { until: at + Math.min(wait, REMEMBERED_MS_MAX), endsAt: at + wait });
-      if (known.size <= LIMITS.rateBucketsMax) return;
-      const [oldest] = known.keys();
-      if (oldest !== undefined) known.delete(oldest);
+      set(nameOf(realmId, key), wait, Math.min(wait, REMEMBERED_MS_MAX));
+    },
+    rememberUncounted(realmId: Uuid, { key, budget }: Bucket): void {
+      const wait = Math.min(budget.refillMs, UNCOUNTED_MS_MAX);
+      set(nameOf(realmId, key), wait, wait);
     },
     clear: () => known.clear(),
   };

@@ -80,7 +80,11 @@ export function openPasswordCheck(deps: PasswordCheckDeps): CheckPassword {
     const attempt = await budgets.admit(queued);
     if (isThrottled(attempt)) return { kind: 'throttled', ...attempt };
     const { credential, password } = comparison;
-    const check = await compare(comparison);
+    const check = await compare(comparison).catch(async (error) => {
+      // A wrong password takes longest, so that a check which ends too late tells that it is wrong.
+      await budgets.countWrong(attempt);
+      throw error;
+    });
     if (!credential || !check.isRight) {
       await budgets.countWrong(attempt);
       return WRONG;

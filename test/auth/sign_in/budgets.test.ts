@@ -165,6 +165,48 @@ test('a device whose name has had 60 right answers is refused before its passwor
   expect(await one.admit(known)).toEqual(known);
 });
 
+describe('wrong passwords that cannot be stored', () => {
+  test('are checked once a minute and name, and once in 9 seconds and network', async () => {
+    const clock = manualClock();
+    const store = { ...engines[0].budgets, take: () => Promise.reject(new Error('read-only')) };
+    const one = openProcess(store, clock);
+    const attemptOf = freshAttempts();
+    const [jane, john] = [attemptOf('jane', '192.0.2.1'), attemptOf('john', '192.0.2.1')];
+    const failure = (attempt: SignInAttempt) => one.guess(attempt).catch(({ message }) => message);
+    expect([await failure(jane), await failure(jane), await failure(john)]).toEqual(['read-only', 60, 9]);
+    expect(await failure(attemptOf('jane', '192.0.2.2'))).toBe(60);
+    clock.pass(9_000);
+    expect([await failure(jane), await failure(john)]).toEqual([51, 'read-only']);
+    clock.pass(51_000);
+    expect(await failure(jane)).toBe('read-only');
+  });
+
+  test('are not overlooked by an attempt whose budgets were read before', async () => {
+    const clock = manualClock();
+    const { budgets } = engines[0];
+    const read = Promise.withResolvers<void>();
+    let reads = 0;
+    const one = openProcess(
+      {
+        ...budgets,
+        take: () => Promise.reject(new Error('read-only')),
+        async fullAt(...key) {
+          reads += 1;
+          if (reads === 1) await read.promise;
+          return budgets.fullAt(...key);
+        },
+      },
+      clock,
+    );
+    const jane = freshAttempts()('jane');
+    const early = one.admit(jane);
+    await one.guess(jane).catch(() => undefined);
+    read.resolve();
+    await early;
+    expect(await one.admit(jane)).toEqual({ retryAfterS: 60 });
+  });
+});
+
 test('two processes that check 64 wrong passwords at once exceed the budget by 2 at most', async () => {
   const { one, other } = openProcesses();
   const attemptOf = freshAttempts();
