@@ -21,25 +21,30 @@ test('a link has its old hash or the new one wherever the process that makes it 
   const db = await openDatabase(database.settings(), systemClock);
   const ids = await createFixture(db);
   const old = Bun.password.hashSync(PASSWORD, { algorithm: 'bcrypt', cost: 4 });
-  const links: Uuid[] = [];
-  for (let count = 0; count < LINKS; count += 1) {
-    const id = systemClock.mintId();
-    const members = {
-      username: `killed-${id}`,
-      password_profile_id: ids.passwordProfile,
-      password_hash: old,
-    };
-    await insertRecord(db, passwordProfileInfo, [ids.realm, ids.user, id], members);
-    links.push(id);
-  }
   const checker = openChecker();
   const credentialOf = async (id: Uuid) => db.engine.credentials.get(ids.realm, ids.user, id);
-  const versions = new Map<Uuid, string | undefined>();
-  for (const id of links) versions.set(id, (await credentialOf(id))?.version);
+  const links: Uuid[] = [];
   const made = new Set<Uuid>();
-  let rounds = 0;
   let answers = 0;
-  for (; made.size < LINKS; rounds += 1) {
+  const versions = new Map<Uuid, string | undefined>();
+  /** Adds links where all have a new hash, unless a kill came between an answer and the new hash, so that a link was answered twice. */
+  async function addLinks(): Promise<void> {
+    if (made.size < links.length || answers > links.length) return;
+    for (let count = 0; count < LINKS; count += 1) {
+      const id = systemClock.mintId();
+      const members = {
+        username: `killed-${id}`,
+        password_profile_id: ids.passwordProfile,
+        password_hash: old,
+      };
+      await insertRecord(db, passwordProfileInfo, [ids.realm, ids.user, id], members);
+      links.push(id);
+      versions.set(id, (await credentialOf(id))?.version);
+    }
+  }
+  await addLinks();
+  let rounds = 0;
+  for (; made.size < links.length; rounds += 1) {
     const rest = links.filter((id) => !made.has(id));
     const words = [JSON.stringify(database.flags), ids.realm, ids.user, PASSWORD, ...rest];
     answers += await killBehind(words, 1 + ((rounds * 37) % 90));
@@ -59,11 +64,10 @@ test('a link has its old hash or the new one wherever the process that makes it 
       const request = { hash: checked.hash, isNormalised: checked.isNormalised, password: PASSWORD };
       expect((await checker.check(request)).isRight).toBe(true);
     }
+    await addLinks();
   }
   expect(rounds).toBeGreaterThanOrEqual(ROUNDS_MIN);
-  // Some kills came between the answer and the new hash: the next process answered for that link again.
-  expect(answers).toBeGreaterThan(LINKS);
-  const entries = await db.engine.log.entries(NIL_UUID, 0, 10 * LINKS);
+  const entries = await db.engine.log.entries(NIL_UUID, 0, 10 * links.length);
   const rehashed = entries.filter(({ columns }) => columns.action === 'password.rehashed');
   expect(rehashed.map(({ columns }) => columns.object as string).sort()).toEqual([...links].sort());
   await checker.close();

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { SIGN_IN_BUCKETS_MAX } from '../../../src/auth/sign_in/budgets.ts';
 import type { Engine } from '../../../src/store/open.ts';
+import { isCitusEngine } from '../../support/citus_cluster.ts';
 import { freshDatabase, type TestDatabase } from '../../support/database.ts';
 import { checkedOf, deviceToken, freshAttempts, manualClock, openProcess } from './sign_in_fixtures.ts';
 
@@ -14,8 +15,11 @@ beforeAll(async () => {
 afterAll(() => engine.close());
 
 const HOUR_MS = 3_600_000;
+/** Every guess reads buckets, which takes a cluster three round trips. */
+const GUESSES = isCitusEngine ? 2_000 : 10_000;
+const OWNER_SIGN_INS = 100;
 
-/** Sends guesses at a name from 1,000 addresses within 5 hours; returns the outcomes, and how often the owner was admitted. */
+/** Sends GUESSES at a name from 1,000 addresses within 5 hours; returns the outcomes, and how often the owner was admitted. */
 async function attack(isKnown: boolean) {
   const clock = manualClock();
   const { guess, admit, countRight } = openProcess(engine.budgets, clock);
@@ -23,23 +27,23 @@ async function attack(isKnown: boolean) {
   const device = deviceToken();
   const outcomes: (string | number)[] = [];
   let ownerIn = 0;
-  for (let at = 0; at < 10_000; at += 1) {
+  for (let at = 0; at < GUESSES; at += 1) {
     outcomes.push(await guess(attemptOf('jane', `10.0.${(at % 1_000) >> 8}.${at & 255}`)));
-    if (isKnown && at % 100 === 0) {
+    if (isKnown && at % (GUESSES / OWNER_SIGN_INS) === 0) {
       const admitted = await admit(attemptOf('jane', '192.0.2.1', { device }));
       if ('clientId' in admitted && admitted.device && !countRight(admitted)) ownerIn += 1;
     }
-    clock.pass((5 * HOUR_MS) / 10_000);
+    clock.pass((5 * HOUR_MS) / GUESSES);
   }
   return { outcomes, ownerIn };
 }
 
-test('of 10,000 guesses at a name from 1,000 addresses, 100 and six an hour are checked, while its owner signs in', async () => {
+test('of thousands of guesses at a name from 1,000 addresses, 100 and six an hour are checked, while its owner signs in', async () => {
   const known = await attack(true);
   const checked = known.outcomes.filter((outcome) => outcome === 'stranger').length;
   expect(checked).toBeGreaterThanOrEqual(100);
   expect(checked).toBeLessThanOrEqual(100 + 5 * 6);
-  expect(known.ownerIn).toBe(100);
+  expect(known.ownerIn).toBe(OWNER_SIGN_INS);
   const unknown = await attack(false);
   expect(unknown.outcomes).toEqual(known.outcomes);
 });
