@@ -1,5 +1,6 @@
-import type { AccountSettings } from '../domain/account_settings.ts';
-import type { Clock, Uuid } from '../domain/id.ts';
+import { type AccountSettings, accountSettingsOf } from '../domain/account_settings.ts';
+import { Fault } from '../domain/fault.ts';
+import type { Clock, Revision, Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { AnyRecord, RecordOf } from '../domain/resource.ts';
 import { realm } from '../domain/resources.ts';
@@ -17,8 +18,12 @@ export interface SettingsRealms {
   readonly merchants: Uuid;
   /** Changes the prefix of the realm of merchants; returns the realm. Rejects with Fault `not_found`. */
   setPrefix(prefix: string, by: WriteContext): Promise<AnyRecord>;
-  /** Replaces the settings of account members that are stored with their realm; returns the realm. Rejects with Fault `not_found`. */
-  setAccountSettings(accountRealm: Uuid, settings: AccountSettings, by: WriteContext): Promise<AnyRecord>;
+  /** Changes settings of account members, which are stored with their realm; returns the realm. Rejects with Fault `not_found`. */
+  setAccountSettings(
+    accountRealm: AnyRecord,
+    changes: Partial<AccountSettings>,
+    by: WriteContext,
+  ): Promise<AnyRecord>;
 }
 
 interface SettingsRealmRules {
@@ -68,13 +73,35 @@ export function openSettingsRealms(
     return found?.length === 1 ? found[0] : undefined;
   }
 
-  async function patchRealm(id: Uuid, members: object, by: WriteContext): Promise<AnyRecord> {
-    const write = draftPatch(realm, [id], { ...members }, stampOf(by, clock));
+  async function patchRealm(
+    { id, revision }: { readonly id: Uuid; readonly revision?: Revision },
+    members: object,
+    by: WriteContext,
+  ): Promise<AnyRecord> {
+    const drafted = draftPatch(realm, [id], { ...members }, stampOf(by, clock));
+    const write = revision === undefined ? drafted : { ...drafted, expectedRevision: revision };
     const placed = { write, item: undefined, at: 'data' };
     const request = { resource: realm, key: [id] as const, writes: [placed] };
     const [changed] = (await directory.commit([request])) ?? [];
     if (!changed) throw new Error('a patch returned no record');
     return changed;
+  }
+
+  /** The settings are one value: without the condition, the later of two concurrent changes would undo the earlier one. */
+  async function setAccountSettings(
+    accountRealm: AnyRecord,
+    changes: Partial<AccountSettings>,
+    by: WriteContext,
+  ): Promise<AnyRecord> {
+    const settings = { ...accountSettingsOf(accountRealm), ...changes };
+    try {
+      return await patchRealm(accountRealm, { account_settings: settings }, by);
+    } catch (error) {
+      if (!(error instanceof Fault && error.code === 'precondition_failed')) throw error;
+      const changed = await store.get(realm, [accountRealm.id]);
+      if (!changed) throw new Fault('not_found');
+      return setAccountSettings(changed, changes, by);
+    }
   }
 
   return {
@@ -84,7 +111,7 @@ export function openSettingsRealms(
       if (accountRealm !== undefined) return store.get(realm, [accountRealm]);
       return (await store.get(realm, [presetId(installation, origin)])) ?? onlyAccountRealm();
     },
-    setPrefix: (prefix, by) => patchRealm(merchants, { prefix }, by),
-    setAccountSettings: (id, settings, by) => patchRealm(id, { account_settings: settings }, by),
+    setPrefix: (prefix, by) => patchRealm({ id: merchants }, { prefix }, by),
+    setAccountSettings,
   };
 }

@@ -36,6 +36,15 @@ describe('the settings of account members', () => {
     expect((await read()).data).toEqual({ ...before.data, [LIFETIME]: 60, [CREATE_ACCOUNTS]: false });
   });
 
+  test('of two settings that are written at the same time, both are changed', async () => {
+    for (let round = 0; round < 20; round += 1) {
+      const settings = { [CREATE_ACCOUNTS]: round % 2 === 0, [LIFETIME]: 60 + round };
+      const writes = Object.entries(settings).map(([name, value]) => put({ [name]: value }));
+      expect((await Promise.all(writes)).map(({ status }) => status)).toEqual([200, 200]);
+      expect((await read()).data).toMatchObject(settings);
+    }
+  });
+
   test('the settings as they were read can be written back', async () => {
     const { data } = await read();
     const written = await service.put(PATH, token, { data });

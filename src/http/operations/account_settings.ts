@@ -90,8 +90,8 @@ function updateStages(deps: SettingsDeps): readonly Stage[] {
     readBody,
     async (call: Call) => {
       const named = call.record as AnyRecord;
-      const settings = { ...accountSettingsOf(named), ...changesOf(dataOf(call.body ?? '')) };
-      const changed = await setAccountSettings(named.id, settings, requestContext(call));
+      const changes = changesOf(dataOf(call.body ?? ''));
+      const changed = await setAccountSettings(named, changes, requestContext(call));
       return settingsReply(settingsBody(deps, changed));
     },
   ];
