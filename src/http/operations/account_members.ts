@@ -8,7 +8,7 @@ import { type AnyRecord, shownMembers } from '../../domain/resource.ts';
 import { user } from '../../domain/resources.ts';
 import { exampleIdOf } from '../openapi/examples.ts';
 import { listParameters } from '../openapi/parameters.ts';
-import { HEADERS, jsonContent } from '../openapi/responses.ts';
+import { header, jsonContent } from '../openapi/responses.ts';
 import {
   idSchema,
   lazyComponent,
@@ -27,8 +27,13 @@ import { NEWEST_FIRST, readQuery } from '../pipeline/query.ts';
 import { faultReply, type Reply } from '../server/reply.ts';
 import { ACCOUNT_TOKEN, INVALID_ACCOUNT_TOKEN } from './account_tokens.ts';
 import { NO_FILTER, pageOf, pageReply } from './lists.ts';
-import { SIGN_IN_SCOPE, type SignInDeps } from './password_request.ts';
-import { accountTokenParameter } from './password_schemas.ts';
+import {
+  END_USER_ADDRESS,
+  requireEndUserAddress,
+  SIGN_IN_SCOPE,
+  type SignInDeps,
+} from './password_request.ts';
+import { accountTokenParameter, endUserAddressParameter } from './password_schemas.ts';
 import { pageAnswer } from './record_operation.ts';
 import { accessibleRealm, type SettingsDeps, settingsReply } from './settings.ts';
 
@@ -193,19 +198,27 @@ const GET_MEMBER = memberOperation({
     async (call): Promise<Reply> => {
       const id = parseUuid(call.params.member_id ?? '');
       const { scopes } = call.principal as Principal;
-      if (!scopes.has(SCOPE)) {
+      const isOwn = !scopes.has(SCOPE);
+      if (isOwn) {
+        requireEndUserAddress(call);
         const token = call.request.headers.get(ACCOUNT_TOKEN) ?? '';
         const signedIn = await signIn.accountTokens.verify(token, realmOf(call));
         if (!signedIn) return INVALID_ACCOUNT_TOKEN;
         if (signedIn.userId !== id) return NOT_FOUND;
       }
       const record = id && (await store.get(user, [realmOf(call), id]));
-      return record ? settingsReply(singleOf(record, baseUrl)) : NOT_FOUND;
+      if (!record) return NOT_FOUND;
+      const reply = settingsReply(singleOf(record, baseUrl));
+      // A cache does not know that the answer depends on the account token.
+      return isOwn ? { ...reply, headers: { ...reply.headers, 'Cache-Control': 'no-store' } } : reply;
     },
   document: (example, baseUrl) => ({
     summary:
       'Get a user of the account realm as an account member; with `sign-in` alone, the one that the account token names.',
-    ownHeaders: { [ACCOUNT_TOKEN]: accountTokenParameter() },
+    ownHeaders: {
+      [ACCOUNT_TOKEN]: accountTokenParameter(),
+      [END_USER_ADDRESS]: endUserAddressParameter(),
+    },
     path: z.object({
       member_id: idSchema.meta({
         param: { description: 'The ID of the account member, and of its user.', example: exampleIdOf(user) },
@@ -214,13 +227,18 @@ const GET_MEMBER = memberOperation({
     success: {
       status: 200,
       description: 'The account member.',
-      headers: { 'Cache-Control': HEADERS.cacheControl },
+      headers: {
+        'Cache-Control': header(
+          '`no-store` after an account token; else a cached response must be revalidated.',
+          'private, no-cache',
+        ),
+      },
       content: jsonContent(
         z.strictObject({ data: shape(), links: links() }).meta({ id: TYPE }),
         singleOf(example, baseUrl),
       ),
     },
-    faults: ['not_found', 'invalid_account_token'],
+    faults: ['not_found', 'invalid_account_token', 'invalid_query'],
   }),
 });
 

@@ -23,7 +23,7 @@ export const accountTokenParameter = lazyComponent(() =>
 );
 
 /** The address of the end user. */
-const endUserAddress = lazyComponent(() =>
+export const endUserAddressParameter = lazyComponent(() =>
   z
     .string()
     .optional()
@@ -52,7 +52,7 @@ const device = lazyComponent(() =>
     }),
 );
 
-export const signInParameters = () => ({ [END_USER_ADDRESS]: endUserAddress(), [DEVICE]: device() });
+export const signInParameters = () => ({ [END_USER_ADDRESS]: endUserAddressParameter(), [DEVICE]: device() });
 
 /** A new device token, in an answer to a right password. */
 export const deviceHeader = () =>

@@ -7,8 +7,10 @@ import {
   type AccountTokensAnswer,
   accountTokenOf,
   createPassword,
+  END_USER,
   RENEWAL,
   requestTokens,
+  signInTokenOf,
 } from '../../support/sign_in.ts';
 import { compact, type Json, openForge } from '../../support/token_forge.ts';
 
@@ -25,7 +27,10 @@ const writer = () => service.token('password-profile-infos:write users:write pro
 const renew = async (accountToken: string) =>
   requestTokens(service, await token(), RENEWAL, { [ACCOUNT_TOKEN_HEADER]: accountToken });
 const member401 = async (accountToken: string, id: string) =>
-  service.get(`/v2/account-members/${id}`, await token(), { [ACCOUNT_TOKEN_HEADER]: accountToken });
+  service.get(`/v2/account-members/${id}`, await token(), {
+    ...END_USER,
+    [ACCOUNT_TOKEN_HEADER]: accountToken,
+  });
 
 function claimsOf(accountToken: string): Json {
   return JSON.parse(Buffer.from(accountToken.split('.')[1] ?? '', 'base64url').toString());
@@ -140,18 +145,30 @@ describe("a member's own record", () => {
     const jane = await createPassword(db, accounts);
     const accountToken = await accountTokenOf(service, await token(), jane);
     const own = await member401(accountToken, jane.user);
+    expect(own.headers.get('cache-control')).toBe('no-store');
     expect([own.status, await own.json()]).toMatchObject([
       200,
       { data: { id: jane.user, type: 'account_member' } },
     ]);
     expect((await member401(accountToken, member)).status).toBe(404);
     expect((await member401(accountToken, 'none')).status).toBe(404);
-    expect((await service.get(`/v2/account-members/${jane.user}`, await token())).status).toBe(401);
+    expect((await service.get(`/v2/account-members/${jane.user}`, await token(), END_USER)).status).toBe(401);
     expect((await service.get('/v2/account-members', await token())).status).toBe(403);
+  });
+
+  test('is 400 without the address of the end user', async () => {
+    const accountToken = await accountTokenOf(service, await token(), await createPassword(db, accounts));
+    const headers = { [ACCOUNT_TOKEN_HEADER]: accountToken };
+    const answer = await service.get(`/v2/account-members/${member}`, await signInTokenOf(service), headers);
+    expect([answer.status, (await errorsOf(answer)).map(({ source }) => source?.parameter)]).toEqual([
+      400,
+      ['Authrealm-End-User-Address'],
+    ]);
   });
 
   test('is answered to users:read without an account token, as before', async () => {
     const reader = await service.token('users:read');
-    expect((await service.get(`/v2/account-members/${member}`, reader)).status).toBe(200);
+    const answer = await service.get(`/v2/account-members/${member}`, reader);
+    expect([answer.status, answer.headers.get('cache-control')]).toEqual([200, 'private, no-cache']);
   });
 });
