@@ -11,7 +11,10 @@ export interface Credential {
   readonly userId: Uuid;
   /** The password profile info. */
   readonly infoId: Uuid;
-  /** Undefined for none, for one that costs more than a check may, and for one that another program changed. */
+  /**
+   * Undefined for none, for one that costs more than a check may, and for one that another program changed. Verified when it is read,
+   * so that a refusal takes as long for a name that exists as for one that does not.
+   */
   readonly hash: string | undefined;
   /** Made from the text after NFKC; false for an imported hash. */
   readonly isNormalised: boolean;

@@ -102,10 +102,13 @@ export function openPasswordCheck(deps: PasswordCheckDeps): CheckPassword {
   return async ({ username, password, deviceToken, ...request }) => {
     if (!isPossible(username, password)) return WRONG;
     const name = { ...request, usernameKey: foldedKey(username) };
-    const credential = await credentials.find(name.realmId, name.profileId, name.usernameKey);
-    const device = deviceToken === undefined ? undefined : devices.verify(deviceToken, ownerOf(credential));
+    const find = () => credentials.find(name.realmId, name.profileId, name.usernameKey);
+    const known = deviceToken === undefined ? undefined : await find();
+    const device = deviceToken === undefined ? undefined : devices.verify(deviceToken, ownerOf(known));
     const admitted = await budgets.admit({ ...name, device });
     if (isThrottled(admitted)) return { kind: 'throttled', ...admitted };
+    // Read after the budgets where no device token is verified: the time of a refusal must not tell whether the name exists.
+    const credential = deviceToken === undefined ? await find() : known;
     // Also for a credential with a hash, because the first one of an hour waits for it.
     const decoy = await decoys.find(admitted);
     return queue.run(admitted, () => checkInTurn(admitted, { credential, decoy, password }));

@@ -58,14 +58,16 @@ export function openCredentialStore(
   function decode(row: CredentialRow): Credential {
     const { password_hash: hash, mac } = row;
     // A hash without a MAC was written by release 0.1.0, or before the master key was lost.
-    const isHonoured =
-      hash !== null && isCheckable(hash) && (mac === null || macs.isValid(mac, table, row.id, HASH, hash));
+    const isHonoured = (text: string) =>
+      isCheckable(text) && (mac === null || macs.isValid(mac, table, row.id, HASH, text));
     return {
       realmId: row.realm_id,
       profileId: row.password_profile_id,
       userId: row.user_id,
       infoId: row.id,
-      hash: isHonoured ? hash : undefined,
+      get hash() {
+        return hash !== null && isHonoured(hash) ? hash : undefined;
+      },
       isNormalised: row.password_normalised === 1,
       version: row.credential_version ?? '',
     };

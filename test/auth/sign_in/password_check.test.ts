@@ -7,6 +7,8 @@ import {
   type PasswordCheckRequest,
 } from '../../../src/auth/sign_in/password_check.ts';
 import { openSignInQueue } from '../../../src/auth/sign_in/queue.ts';
+import type { Uuid } from '../../../src/domain/id.ts';
+import { decoyHash, newHashKind } from '../../../src/domain/password_hash.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
 import type { Engine } from '../../../src/store/open.ts';
 import { freshDatabase } from '../../support/database.ts';
@@ -60,4 +62,30 @@ test('a check that ends without a result counts as a wrong password', async () =
   expect(new Set(outcomes.slice(0, 100))).toEqual(new Set(['too late']));
   expect(outcomes.at(-1)).toEqual({ kind: 'throttled', retryAfterS: 600 });
   expect(await budgets.admit(attemptOf('slow'))).toEqual({ retryAfterS: 600 });
+});
+
+test.each([
+  ['without a device token', undefined],
+  ['with a device token that is not valid', 'A'.repeat(70)],
+])('a throttled attempt %s verifies no hash', async (_, deviceToken) => {
+  const infoId = systemClock.mintId();
+  const reads: string[] = [];
+  const find = (realmId: Uuid, profileId: Uuid) => {
+    reads.push('credential');
+    return {
+      ...{ realmId, profileId, infoId, userId: infoId, isNormalised: true, version: 'v' },
+      get hash() {
+        reads.push('hash');
+        return decoyHash(newHashKind(COST));
+      },
+    };
+  };
+  const { check } = openCheck({ credentials: { find } });
+  const guess = () => check(requestOf(`known ${deviceToken}`, { deviceToken }));
+  expect(await guess()).toEqual({ kind: 'wrong' });
+  expect(reads).toContain('hash');
+  for (let count = 1; count < 100; count += 1) await guess();
+  reads.length = 0;
+  expect(await guess()).toEqual({ kind: 'throttled', retryAfterS: 600 });
+  expect(reads).toEqual(deviceToken === undefined ? [] : ['credential']);
 });
