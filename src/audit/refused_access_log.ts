@@ -25,7 +25,7 @@ export interface RefusedAccessLog {
 interface Counter {
   readonly actor: string;
   /** Of throttled sign-ins, which are counted by realm alone. */
-  readonly realm?: Uuid;
+  readonly realm: Uuid | undefined;
   readonly target: string | undefined;
   /** Part of the key; undefined where addresses are counted together. */
   readonly address: string | undefined;
@@ -64,7 +64,7 @@ export function openRefusedAccessLog(
     const isRoom = counters.has(ownKey) || counters.size < LIMITS.refusalsCountedMax;
     const counter = isRoom
       ? counted
-      : { ...counted, actor: OTHERS, target: undefined, address: undefined, addresses: [] };
+      : { ...counted, actor: OTHERS, realm: undefined, target: undefined, address: undefined, addresses: [] };
     const name = counterKey(counter);
     const earlier = counters.get(name);
     if (!earlier) {
@@ -115,7 +115,7 @@ export function openRefusedAccessLog(
       const site = clientId === undefined && address !== undefined ? clientSubnet(address) : undefined;
       const isByTarget = reason === 'bad credentials';
       add({
-        ...{ actor: clientId ?? NOBODY, target, reason, since: now(), count: 1 },
+        ...{ actor: clientId ?? NOBODY, realm: undefined, target, reason, since: now(), count: 1 },
         address: isByTarget ? undefined : site,
         addresses: isByTarget && site !== undefined ? [site] : [],
       });
@@ -150,7 +150,7 @@ function refusedAccessEntry(
     ...(more.length > 0 ? { addresses } : {}),
   };
   return createAuditEntry(
-    realm === undefined ? 'access.refused' : 'sign-in.throttled',
+    reason === undefined ? 'sign-in.throttled' : 'access.refused',
     {
       ...(target === undefined ? {} : { object: target }),
       ...(realm === undefined ? {} : { realm }),

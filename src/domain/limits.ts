@@ -183,8 +183,8 @@ export const LIMITS = Object.freeze({
   /** Addresses in an audit entry that counts grants or refusals from several. Further ones are left out. */
   addressesLoggedMax: 16,
   /**
-   * Counters of refused access in a process during that interval, by client or address and reason. Further ones are
-   * counted together.
+   * Counters of refused access in a process during that interval, by client or address and reason, and of throttled
+   * sign-ins by realm. Further ones are counted together.
    */
   refusalsCountedMax: 1_000,
   /**

@@ -135,6 +135,19 @@ test('denied access beyond refusalsCountedMax counters is counted as others, by 
   ]);
 });
 
+test('throttled sign-ins of realms beyond refusalsCountedMax counters are counted together', async () => {
+  const store = openStore();
+  const refusals = openRefusedAccessLog(store, { ...systemClock, now: () => 0 });
+  for (let at = 0; at < LIMITS.refusalsCountedMax + 300; at += 1)
+    refusals.countThrottled(systemClock.mintId(), address('192.0.2.1'));
+  await refusals.stop();
+  const auditEntries = store.written.flat();
+  expect(auditEntries).toHaveLength(LIMITS.refusalsCountedMax + 1);
+  expect(auditEntries.every(({ action }) => action === 'sign-in.throttled')).toBe(true);
+  expect(auditEntries.at(-1)).toMatchObject({ actor: 'others', detail: { count: 300 } });
+  expect(auditEntries.at(-1)?.realm).toBeUndefined();
+});
+
 test('counters of denied access stay bounded while the log cannot be written, and no count is lost', async () => {
   const store = openStore();
   const sizes: number[] = [];
