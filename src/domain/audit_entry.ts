@@ -27,7 +27,7 @@ export const AUDIT_ACTIONS = {
     'an administrator had passwords of a user checked again after too many wrong ones',
   'sign-in.succeeded': 'a user signed in by password; only with --log-sign-ins',
   'password.rehashed':
-    'the hash of a password was made again after a sign-in, because it was imported or weaker than the settings',
+    'a password was rehashed after a sign-in, because its hash was imported or weaker than the settings',
   'user.erased': 'a user was erased',
   'user.told': 'all data about a user was exported',
   'log.begun': 'the log of a realm began; earlier entries were written by an older release',

@@ -12,7 +12,7 @@ import { freshDatabase, type TestDatabase } from '../support/database.ts';
 import { verifyCleanRecords } from '../support/record_verification.ts';
 import { createFixture, type Fixture, insertRecord } from '../support/service.ts';
 
-/** Hashes that are made again after a right password, with the store and the workers of the service. */
+/** Passwords that are rehashed after a right one, with the store and the workers of the service. */
 
 /** Takes no time, and is far too weak. */
 const COST: PasswordCost = { memoryKib: 64, passes: 1 };
@@ -65,7 +65,7 @@ async function rehashedObjects(): Promise<readonly unknown[]> {
   return entries.filter(({ columns }) => columns.action === 'password.rehashed');
 }
 
-test('an imported hash is made again after a right password, with one log entry and no other change', async () => {
+test('an imported hash is rehashed after a right password, with one log entry and no other change', async () => {
   const { id, key } = await createCredential({ password_hash: bcrypt.hashSync(PASSWORD, 4) });
   const credential = await credentialOf(id);
   const before = await db.engine.records.get(passwordProfileInfo, key);
@@ -90,7 +90,7 @@ test('an imported hash is made again after a right password, with one log entry 
   expect(known.covered).toBeGreaterThan(0);
 });
 
-test('a hash that was made here is made again where the settings are stronger now, and not after a wrong password', async () => {
+test('a hash that was made here is rehashed where the settings are stronger now, and not after a wrong password', async () => {
   const made = await hasher.hash(PASSWORD);
   const { id } = await createCredential({ password_hash: made.hash, password_normalised: true });
   const credential = await credentialOf(id);

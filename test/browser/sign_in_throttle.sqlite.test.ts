@@ -21,7 +21,9 @@ test('the page of a user says that sign-ins are throttled, and has passwords che
   const path = `#/realms/${shop.realm}/users/${shop.user}`;
   const window = await openSignedIn(service, path, { scope: `${READ_SCOPE} users:write` });
   const { page } = window;
-  const note = page.getByRole('status').filter({ hasText: 'jane.doe is throttled for strangers until' });
+  const note = page
+    .getByRole('status')
+    .filter({ hasText: 'jane.doe is throttled without a device token until' });
   await note.getByRole('button', { name: 'Check passwords again' }).click();
   await note.waitFor({ state: 'detached' });
   expect(await budgets.throttledUntil(NAME)).toBeUndefined();

@@ -86,7 +86,7 @@ test('a bcrypt hash is weaker than any argon2id', () => {
   expect(isWeaker(bcrypt('12'), COST)).toBe(true);
 });
 
-test('a hash is made again after a right password where it was imported or is weak, and the password was not cut', () => {
+test('a password is rehashed after a right password where its hash was imported or is weak, and it was not cut', () => {
   const own = { hash: argon2('m=19456,t=2,p=1'), isNormalised: true };
   const right = { isRight: true, isCut: false };
   expect(needsRehash(own, right, COST)).toBe(false);

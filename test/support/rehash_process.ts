@@ -7,7 +7,7 @@ import { openChecker } from '../../src/workers/checker.ts';
 import { openHasher } from '../../src/workers/hasher.ts';
 
 /**
- * A process that checks the password of each of these links and makes its hash again behind the answer, as a service does, until
+ * A process that checks the password of each of these links and rehashes it after the response, as a service does, until
  * it is killed: `rehash_process.ts FLAGS REALM USER PASSWORD LINK…`, the flags of its database as JSON. It prints the ID of each
  * link when its password was right.
  */

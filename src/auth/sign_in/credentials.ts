@@ -68,7 +68,7 @@ export interface CheckedPassword {
 }
 
 /**
- * Creates the function that replaces the hash of a checked password by a better one, to be called behind the answer. Returns
+ * Creates the function that replaces the hash of a checked password by a better one, to be called after the response. Returns
  * whether it did; rejects where the hasher or the store is overloaded: the next sign-in tries again.
  */
 export function openRehash({ credentials, hashPassword, cost, clock }: RehashDeps) {

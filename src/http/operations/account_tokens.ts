@@ -82,7 +82,7 @@ function stagesOf(deps: SignInDeps): readonly Stage[] {
   ];
 }
 
-interface Place {
+interface TokenScope {
   /** The account realm; undefined for a caller that may not access it. */
   readonly realm: AnyRecord | undefined;
   readonly page: Pick<ReturnType<typeof readQuery>, 'limit' | 'offset'>;
@@ -91,7 +91,7 @@ interface Place {
 async function signIn(
   call: Call,
   { password_profile_id, username, password }: z.output<typeof byPassword>,
-  { realm, page }: Place,
+  { realm, page }: TokenScope,
   deps: SignInDeps,
 ): Promise<Reply> {
   const profileId = parseUuid(password_profile_id);
@@ -107,7 +107,7 @@ async function signIn(
   return reply ? { ...reply, headers: { ...reply.headers, [DEVICE]: checked.deviceToken } } : WRONG;
 }
 
-async function renew({ request }: Call, { realm, page }: Place, deps: SignInDeps): Promise<Reply> {
+async function renew({ request }: Call, { realm, page }: TokenScope, deps: SignInDeps): Promise<Reply> {
   const token = request.headers.get(ACCOUNT_TOKEN);
   const signedIn = token && realm ? await deps.signIn.accountTokens.verify(token, realm.id) : undefined;
   if (!signedIn || !realm) return INVALID_ACCOUNT_TOKEN;
@@ -117,7 +117,7 @@ async function renew({ request }: Call, { realm, page }: Place, deps: SignInDeps
 /** The answer with the tokens of a member: of one account, or of none. Undefined if the user is deleted. */
 async function tokensReply(
   signedIn: AccountSignIn,
-  { realm, page: { limit, offset = 0 } }: Place & { readonly realm: AnyRecord },
+  { realm, page: { limit, offset = 0 } }: TokenScope & { readonly realm: AnyRecord },
   { store, signIn: { accountTokens }, baseUrl, pageLength }: SignInDeps,
 ): Promise<Reply | undefined> {
   const member = await store.get(user, [realm.id, signedIn.userId]);

@@ -66,7 +66,7 @@ describe('wrong passwords of a name from one network', () => {
     const attemptOf = freshAttempts();
     const near = Array.from({ length: 12 }, (_, at) => attemptOf('jane', `2001:db8::${at + 1}`));
     expect(await checkedOf(one.guess, near)).toBe(10);
-    expect(await one.guess(attemptOf('jane', '2001:db8:0:1::1'))).toBe('stranger');
+    expect(await one.guess(attemptOf('jane', '2001:db8:0:1::1'))).toBe('no device');
   });
 });
 
@@ -86,7 +86,7 @@ describe('wrong passwords of a name', () => {
     expect(await checkedOf(one.guess, repeated(freshAttempts()('jane'), 120))).toBe(100);
   });
 
-  test('do not keep out a known device, whose own are checked 10 times; then it counts as a stranger', async () => {
+  test('do not keep out a known device, whose own are checked 10 times; then it counts as none', async () => {
     const { clock, one } = openProcesses();
     const attemptOf = freshAttempts();
     await checkedOf(one.guess, fromMany(attemptOf, 'jane', 100));
@@ -108,9 +108,9 @@ describe('wrong passwords of a name', () => {
       expect(await one.guess(known)).toBe('device');
       clock.pass(24 * 60 * MINUTE_MS);
     }
-    expect(await one.guess(known)).toBe('stranger');
+    expect(await one.guess(known)).toBe('no device');
     clock.pass(50 * 24 * 60 * MINUTE_MS);
-    expect(await one.guess(known)).toBe('stranger');
+    expect(await one.guess(known)).toBe('no device');
     expect(await one.guess({ ...known, device: deviceToken() })).toBe('device');
   });
 
@@ -121,9 +121,9 @@ describe('wrong passwords of a name', () => {
     expect(await one.throttledUntil(jane)).toBe(clock.now() + 10 * MINUTE_MS);
     expect([await one.guess(jane), await other.guess(jane)]).toEqual([600, 600]);
     await one.refill(jane);
-    expect([await one.guess(jane), await other.guess(jane)]).toEqual(['stranger', 600]);
+    expect([await one.guess(jane), await other.guess(jane)]).toEqual(['no device', 600]);
     clock.pass(1_000);
-    expect(await other.guess(jane)).toBe('stranger');
+    expect(await other.guess(jane)).toBe('no device');
     expect(await other.throttledUntil(jane)).toBeUndefined();
   });
 });
@@ -135,7 +135,7 @@ describe('a list of leaked passwords', () => {
     const list = Array.from({ length: 120 }, (_, at) => attemptOf(`user${at}`, '192.0.2.1'));
     expect(await checkedOf(one.guess, list)).toBe(100);
     clock.pass(9_000);
-    expect(await one.guess(attemptOf('one more', '192.0.2.1'))).toBe('stranger');
+    expect(await one.guess(attemptOf('one more', '192.0.2.1'))).toBe('no device');
   });
 });
 
@@ -260,7 +260,7 @@ describe('a clock that is set back', () => {
     clock.setBack(10 * 365 * 24 * 60 * MINUTE_MS);
     expect(typeof (await one.guess(jane))).toBe('number');
     clock.pass(10 * MINUTE_MS);
-    expect(await one.guess(jane)).toBe('stranger');
+    expect(await one.guess(jane)).toBe('no device');
     clock.pass(1_000 * MINUTE_MS);
     expect(await checkedOf(one.guess, repeated(jane, 20))).toBe(10);
   });

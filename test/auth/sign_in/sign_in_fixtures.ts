@@ -59,16 +59,16 @@ export function openProcess(store: BudgetStore, clock: ReturnType<typeof manualC
 async function guess(
   budgets: SignInBudgets,
   attempt: SignInAttempt,
-): Promise<'device' | 'stranger' | number> {
+): Promise<'device' | 'no device' | number> {
   const admitted = await budgets.admit(attempt);
   if ('retryAfterS' in admitted) return admitted.retryAfterS;
   await budgets.countWrong(admitted);
-  return admitted.device ? 'device' : 'stranger';
+  return admitted.device ? 'device' : 'no device';
 }
 
 /** How many of these guesses were checked. */
 export async function checkedOf(
-  send: (attempt: SignInAttempt) => Promise<'device' | 'stranger' | number>,
+  send: (attempt: SignInAttempt) => Promise<'device' | 'no device' | number>,
   attempts: Iterable<SignInAttempt>,
 ): Promise<number> {
   let checked = 0;

@@ -38,7 +38,7 @@ describe('wrong passwords', () => {
     expect(await statusOf(jane, jane.password, from('192.0.2.11'))).toBe(201);
   });
 
-  test('are held up by no device token that is not valid for the user', async () => {
+  test('throttle an attempt whose device token is not valid for the user', async () => {
     const [jane, john] = [await createPassword(db, accounts), await createPassword(db, accounts)];
     const deviceOf = async (of: PasswordFixture) =>
       (await signIn(of, of.password, from('203.0.113.30'))).headers.get(DEVICE_HEADER) ?? '';
