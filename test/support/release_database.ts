@@ -1,6 +1,7 @@
 import { expect } from 'bun:test';
 import { chmodSync, chownSync, copyFileSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { freshFolder } from './folder.ts';
 import { type RunningCommand, startCommand } from './processes.ts';
 import { unpackRelease } from './release_tree.ts';
 
@@ -72,6 +73,15 @@ export async function findLinks(release: string, url: string): Promise<Readonly<
     expect(page.data.map((item) => item.id)).toEqual([id]);
   }
   return headers;
+}
+
+/** Serves a copy of the database with a command of this release, and then with the older release again. */
+export async function upgradeAndGoBack(release: string, ...command: readonly string[]): Promise<void> {
+  const path = copyReleaseDatabase(release, freshFolder());
+  const service = startCommand([...command, 'serve', '--port', '0', '--database', `sqlite:${path}`]);
+  await findLinks(release, await urlOf(service));
+  expect(await service.stop()).toBe(0);
+  await goBack(release, path);
 }
 
 /** Goes back as UPGRADING.md says, "How to go back", and lets the older release serve what it wrote. */
