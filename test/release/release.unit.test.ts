@@ -42,6 +42,11 @@ describe('npm run release refuses', () => {
       'package.json has no repository: run "npm pkg set repository=https://HOST/OWNER/NAME"',
     ],
     [
+      'the repository of the example',
+      () => commitAndTag(() => clone.setManifest({ repository: 'https://HOST/OWNER/NAME' })),
+      'package.json has no repository: run "npm pkg set repository=https://HOST/OWNER/NAME"',
+    ],
+    [
       'pages that do not match the repository',
       () => commitAndTag(() => clone.setManifest({ bugs: 'https://elsewhere.example/issues' })),
       `\`bugs\` and \`homepage\` of package.json do not match its \`repository\`: run "npm pkg set bugs=${REPOSITORY}/issues homepage=${REPOSITORY}#readme"`,
