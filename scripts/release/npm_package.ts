@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { commitSeconds, run, runBuild } from './build.ts';
 
 /**
- * Writes the npm package: what `files` of package.json names, with the console and the client library built again. npm lists the
+ * Writes the npm package: what `files` of package.json names, with the client library built again. npm lists the
  * files and tar writes them, because the modes in an archive of `npm pack` depend on the umask of the checkout.
  */
 
@@ -13,7 +13,7 @@ interface PackList {
 }
 
 await runBuild(async (folder) => {
-  for (const script of ['build:console', 'build']) await run(['npm', 'run', '--silent', script]);
+  await run(['npm', 'run', '--silent', 'build']);
   const [{ filename, files }] = JSON.parse(
     await run(['npm', 'pack', '--dry-run', '--ignore-scripts', '--json']),
   ) as [PackList];
