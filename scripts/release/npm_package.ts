@@ -1,6 +1,5 @@
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { commitSeconds, run, runBuild } from './build.ts';
+import { run, runBuild, writeTarGz } from './build.ts';
 
 /**
  * Writes the npm package: what `files` of package.json names, with the client library built again. npm lists the
@@ -18,26 +17,7 @@ await runBuild(async (folder) => {
     await run(['npm', 'pack', '--dry-run', '--ignore-scripts', '--json']),
   ) as [PackList];
   const archive = join(folder, filename);
-  const plain = `${archive}.tar`;
-  await run([
-    ...[
-      'tar',
-      '--create',
-      `--file=${plain}`,
-      '--format=ustar',
-      '--no-recursion',
-      '--transform=s,^,package/,',
-    ],
-    ...[
-      '--owner=0',
-      '--group=0',
-      '--numeric-owner',
-      '--mode=u=rwX,go=rX',
-      `--mtime=@${await commitSeconds()}`,
-    ],
-    ...files.map(({ path }) => path).sort(),
-  ]);
-  writeFileSync(archive, Bun.gzipSync(readFileSync(plain), { level: 9 }));
-  rmSync(plain);
+  const names = files.map(({ path }) => path).sort();
+  await writeTarGz(archive, '--no-recursion', '--transform=s,^,package/,', ...names);
   return [archive];
 });
