@@ -3,12 +3,9 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { runCommand } from './processes.ts';
 import { freshFolder } from './service.ts';
+import { copySourceTree } from './source_copy.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-
-/** The tree without the files that Git ignores, as it is now, in a shell whose first argument is the target. */
-const COPY_TREE =
-  'git ls-files -z --cached --others --exclude-standard | tar -c --null -T - --ignore-failed-read | tar -x -C "$0"';
 
 /** As a release does, in a shell whose arguments are Bun, the tree, and the target. */
 const BUILD = 'cd "$1" && "$0" scripts/build_console.ts && exec "$0" scripts/release/npm_package.ts "$2"';
@@ -18,9 +15,7 @@ export async function buildNpmPackage(umask = '022'): Promise<string> {
   const folder = freshFolder();
   const copy = join(folder, 'copy');
   mkdirSync(copy);
-  const inRoot = `cd ${ROOT} && umask ${umask} && ${COPY_TREE}`;
-  const copied = await runCommand(['sh', '-c', inRoot, copy]);
-  if (copied.code !== 0) throw new Error(copied.stderr);
+  await copySourceTree(copy, umask);
   symlinkSync(join(ROOT, 'node_modules'), join(copy, 'node_modules'));
   const environment = { GIT_DIR: join(ROOT, '.git') };
   const { stdout, stderr, code } = await runCommand(
