@@ -21,7 +21,7 @@ import { fileURLToPath } from 'node:url';
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
 /** Bounds a hanging test; on a busy machine a healthy one may take minutes. */
-const TEST_MS_MAX = 300_000;
+export const TEST_MS_MAX = 300_000;
 
 /** The shared suites that `npm test` runs on PostgreSQL as well. */
 const POSTGRES_IN_NPM_TEST = /^test\/(http\/api\/|store\/store\.)/;
@@ -70,7 +70,7 @@ function isBrowser(path: string): boolean {
   return path.startsWith('test/browser/');
 }
 
-function isSerial(path: string): boolean {
+export function isSerial(path: string): boolean {
   return path.includes('.serial.');
 }
 
@@ -227,5 +227,4 @@ async function runSelected(): Promise<boolean> {
   if (citusSelection) return runOnCitus(citusSelection);
   return selection ? runSuites(selection) : (await run(engine, args, true)).isPassing;
 }
-const isPassing = await runSelected();
-process.exitCode = isPassing ? 0 : 1;
+if (import.meta.main) process.exitCode = (await runSelected()) ? 0 : 1;

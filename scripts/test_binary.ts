@@ -3,23 +3,19 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buildBinary } from './release/binary.ts';
 import { ROOT } from './release/build.ts';
+import { isSerial, TEST_MS_MAX } from './test.ts';
 
 /**
  * Runs the suites of the API, and a walk through the console in a browser, on the compiled single file: each suite starts it as a
- * process, on SQLite and then on PostgreSQL.
+ * process, on SQLite and then on PostgreSQL. Slow suites, and those that need a service in their process, are left out.
  */
-
-const TEST_MS_MAX = 300_000;
 
 /** The console is the same file on both engines. */
 const BROWSER_SUITES = ['test/browser/walk.sqlite.test.ts', 'test/browser/session.sqlite.test.ts'];
 
-/** Whole suites that need a service in their process. Single tests that do are skipped (`testInProcess`). */
+/** Whole suites that need a service in their process; CONTRIBUTING.md lists them. Single tests that do are skipped (`testInProcess`). */
 const IN_PROCESS =
   /\/(batch_outcome|check_order|not_found|delete_count_in_worker|matrix|openapi_conformance|overload|overload_before_authentication|search_rights)\./;
-
-/** Suites that measure time or hash passwords run one after the other. */
-const isSerial = (path: string) => path.includes('.serial.');
 
 function apiSuites(): readonly string[] {
   const paths = [...new Bun.Glob('test/http/**/*.test.ts').scanSync(ROOT)].sort();

@@ -1,4 +1,4 @@
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -26,6 +26,16 @@ export interface RunOptions {
 /** The time of the commit in seconds: the time of every file of an artefact, so that a second build has the same bytes. */
 export async function commitSeconds(): Promise<number> {
   return Number(await run(['git', 'log', '-1', '--format=%ct']));
+}
+
+/** Writes a gzipped tar file whose owners, modes and times do not depend on the checkout. `words` name the files, as for tar. */
+export async function writeTarGz(path: string, ...words: readonly string[]): Promise<void> {
+  const plain = `${path}.tar`;
+  const owner = ['--owner=0', '--group=0', '--numeric-owner'];
+  const fixed = [...owner, '--sort=name', '--mode=u=rwX,go=rX', `--mtime=@${await commitSeconds()}`];
+  await run(['tar', '--create', `--file=${plain}`, '--format=ustar', ...fixed, ...words]);
+  writeFileSync(path, Bun.gzipSync(readFileSync(plain), { level: 9 }));
+  rmSync(plain);
 }
 
 /** Runs the script from the command line: creates the folder, prints the path of each artefact, or one sentence and exits with 1. */

@@ -20,7 +20,8 @@ const PROGRAMS: Readonly<Record<string, readonly string[]>> = {
   npm: ['npm', '--version'],
   git: ['git', '--version'],
   dpkg: ['dpkg-deb', '--version'],
-  mmdebstrap: ['mmdebstrap', '--version'],
+  apt: ['apt-get', '--version'],
+  tar: ['tar', '--version'],
 };
 
 async function versions(): Promise<Readonly<Record<string, string>>> {

@@ -28,6 +28,8 @@ async function build(names: readonly string[]): Promise<void> {
   }
   rmSync(FOLDER, { recursive: true, force: true });
   mkdirSync(FOLDER, { recursive: true });
+  // An older console in dist/ must not enter an artefact.
+  await run([process.execPath, 'scripts/build_console.ts']);
   const files: string[] = [];
   for (const name of names) {
     console.error(`release: builds ${name}`);

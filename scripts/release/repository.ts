@@ -25,7 +25,7 @@ export interface RepositoryLinks {
 }
 
 export function repositoryLinks({ repository }: Manifest): RepositoryLinks | undefined {
-  if (!/^https:\/\/[^/\s]+\/\S+[^/\s]$/.test(repository)) return undefined;
+  if (!/^https:\/\/(?!HOST\/)[^/\s]+\/\S+[^/\s]$/.test(repository)) return undefined;
   const url = repository.replace(/\.git$/, '');
   return { repository: url, bugs: `${url}/issues`, homepage: `${url}#readme` };
 }

@@ -48,16 +48,21 @@ function startSearch(): void {
   const results = document.querySelector<HTMLElement>('#results');
   if (!input || !results) return;
   let index: Promise<MiniSearch<Entry>> | undefined;
+  const openIndex = () => {
+    index ??= loadIndex().catch((error) => {
+      index = undefined;
+      throw error;
+    });
+    return index;
+  };
   const show = async () => {
     const term = input.value.trim();
     if (term === '') return results.replaceChildren();
-    index ??= loadIndex();
-    const found = search(await index, term);
+    const found = search(await openIndex(), term);
     if (input.value.trim() === term) results.replaceChildren(...resultsOf(found.slice(0, RESULTS_MAX), term));
   };
-  input.addEventListener('focus', () => {
-    index ??= loadIndex();
-  });
+  // What fails here is loaded again by the first letter.
+  input.addEventListener('focus', () => void openIndex().catch(() => undefined));
   input.addEventListener('input', () => void show());
   document.addEventListener('keydown', (event) => {
     const isTyping = event.target instanceof HTMLInputElement;

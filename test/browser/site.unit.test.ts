@@ -97,6 +97,19 @@ test('the search finds a guide by words of its text, by keyboard alone', async (
   await window.close();
 });
 
+test('the search loads its index again after a failure', async () => {
+  const window = await openWindow(url);
+  const { page } = window;
+  await page.goto(`${url}/index.html`);
+  await page.route('**/search.js', (route) => route.abort(), { times: 1 });
+  const failure = page.waitForEvent('requestfailed');
+  await page.keyboard.press('/');
+  await failure;
+  await page.keyboard.type('change master key');
+  await page.locator('#results a').first().waitFor();
+  await window.close();
+});
+
 /** What newcomers look for, and a page that answers it. */
 const QUESTIONS = {
   'create a user': 'guides/five-minutes.html',

@@ -5,6 +5,7 @@ import { inFolder, runFirstMinutes } from '../support/first_minutes.ts';
 import { buildNpmPackage, readManifest } from '../support/npm_package.ts';
 import { runCommand, startCommand } from '../support/processes.ts';
 import { walkProgram } from '../support/program_walk.ts';
+import { upgradeAndGoBack } from '../support/release_database.ts';
 import { freePort, freshFolder } from '../support/service.ts';
 
 /** The npm package of a release, installed from the registry as its users do. */
@@ -98,6 +99,12 @@ test.each([
   const imports = "import { connect } from 'authrealm/client'; console.log(typeof connect)";
   expect(await run(project, join(bin, 'node'), '--input-type=module', '-e', imports)).toBe('function\n');
   await assertRuns(project);
+});
+
+test('the package upgrades and serves the database of 0.1.0, which 0.1.0 serves again from the copy', async () => {
+  const project = createProject();
+  await run(project, 'npm', 'install', archive);
+  await upgradeAndGoBack('0.1.0', programIn(project));
 });
 
 test.each([

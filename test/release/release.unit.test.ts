@@ -42,6 +42,11 @@ describe('npm run release refuses', () => {
       'package.json has no repository: run "npm pkg set repository=https://HOST/OWNER/NAME"',
     ],
     [
+      'the repository of the example',
+      () => commitAndTag(() => clone.setManifest({ repository: 'https://HOST/OWNER/NAME' })),
+      'package.json has no repository: run "npm pkg set repository=https://HOST/OWNER/NAME"',
+    ],
+    [
       'pages that do not match the repository',
       () => commitAndTag(() => clone.setManifest({ bugs: 'https://elsewhere.example/issues' })),
       `\`bugs\` and \`homepage\` of package.json do not match its \`repository\`: run "npm pkg set bugs=${REPOSITORY}/issues homepage=${REPOSITORY}#readme"`,
@@ -61,13 +66,19 @@ describe('npm run release refuses', () => {
       `CHANGELOG.md has no section "## ${VERSION}": describe the release there`,
     ],
     [
+      'a program that is newer than its fixture',
+      () => commitAndTag(() => clone.edit('src/main.ts', (text) => `${text}\n`)),
+      `test/fixtures/releases/${VERSION} is missing or older than the program: run "npx bun scripts/write_release_fixture.ts", and commit what it writes`,
+    ],
+    [
       'packages that are not those of the lock file',
       () =>
-        commitAndTag(() =>
+        commitAndTag(() => {
           clone.edit('package-lock.json', (text) =>
             text.replace(/("node_modules\/jose": \{\s+"version": ")/, '$19'),
-          ),
-        ),
+          );
+          clone.edit(`test/fixtures/releases/${VERSION}/names.json`, (text) => `${text}\n`);
+        }),
       'node_modules differs from package-lock.json: run "npm ci"',
     ],
   ];

@@ -1,18 +1,23 @@
 import { expect, test } from 'bun:test';
-import { mkdirSync, readFileSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { freshFolder } from '../support/folder.ts';
 import { AUTHREALM, runCommand, startCommand } from '../support/processes.ts';
-import { copyReleaseDatabase, linesOf, urlOf } from '../support/release_database.ts';
-import { type CreatedClient, createClientOf } from '../support/release_service.ts';
+import {
+  clientOf,
+  copyReleaseDatabase,
+  linesOf,
+  restoreSchema1,
+  urlOf,
+} from '../support/release_database.ts';
+import { createClientOf } from '../support/release_service.ts';
 import { unpackRelease } from '../support/release_tree.ts';
+import { type ClientSecret, requestToken } from '../support/token_request.ts';
 
 /**
  * The upgrade from release 0.1.0, and the way back as UPGRADING.md describes it. AUTHREALM_TEST_PROGRAM can name the binary or the
  * npm package; test/distro/ tries the Debian package and the image.
  */
 
-const FIXTURE = join(import.meta.dir, '../fixtures/releases/0.1.0');
 /** The same for both releases, so that tokens and links of one are those of the other. */
 const BASE_URL = 'https://idp.example';
 
@@ -22,11 +27,7 @@ async function serve(program: string, path: string) {
   const url = await urlOf(service);
   return {
     stop: () => service.stop(),
-    async token({ client_id, client_secret }: CreatedClient): Promise<string> {
-      const body = new URLSearchParams({ grant_type: 'client_credentials', client_id, client_secret });
-      const granted = await fetch(`${url}/oauth/access_token`, { method: 'POST', body });
-      return ((await granted.json()) as { access_token: string }).access_token;
-    },
+    token: (client: ClientSecret) => requestToken(url, client),
     async send(token: string, method: string, at: string, body?: object) {
       const response = await fetch(url + at, {
         method,
@@ -51,7 +52,7 @@ function linkPaths(): readonly string[] {
 test('release 0.1.0 is upgraded with its links, keys and feed, and serves its copy again after the way back', async () => {
   const oldProgram = join(await unpackRelease('0.1.0'), 'bin', 'authrealm');
   const path = copyReleaseDatabase('0.1.0', freshFolder());
-  const client = JSON.parse(readFileSync(join(FIXTURE, 'client.json'), 'utf8')) as CreatedClient;
+  const client = clientOf('0.1.0');
   const feedReader = await createClientOf(
     oldProgram,
     ['--database', `sqlite:${path}`],
@@ -82,13 +83,7 @@ test('release 0.1.0 is upgraded with its links, keys and feed, and serves its co
 
   const refused = await runCommand([oldProgram, 'serve', '--port', '0', '--database', `sqlite:${path}`]);
   expect([refused.code, refused.stdout]).toEqual([1, '']);
-  const away = join(path, '..', 'away');
-  mkdirSync(away);
-  for (const ending of ['', '-wal', '-shm']) {
-    const file = Bun.file(path + ending);
-    if (await file.exists()) renameSync(path + ending, join(away, `authrealm.db${ending}`));
-  }
-  renameSync(`${path}.schema-1`, path);
+  restoreSchema1(path);
   const again = await serve(oldProgram, path);
   expect(await Promise.all(links.map((link) => again.send(token, 'GET', link)))).toEqual(before);
   // What was written since the upgrade is lost.

@@ -8,8 +8,8 @@ import { sqliteAt, type TestDatabase } from '../support/database.ts';
 import { AUTHREALM, runClientCreate, runCommand } from '../support/processes.ts';
 import { FULL_SCOPE, kindOf, uniqueWord } from '../support/resource_cases.ts';
 import { freePort } from '../support/service.ts';
+import { requestToken } from '../support/token_request.ts';
 import { backupErrors, type DatabaseContent, type Expected, readContent } from './backup_model.ts';
-import { requestClientToken } from './random_service.ts';
 import { type RestartableService, startRestartable } from './restartable_service.ts';
 import {
   type ErasedUser,
@@ -55,7 +55,7 @@ export async function runBackupRounds(options: BackupRunOptions): Promise<Backup
   const port = await freePort();
   const service = await startRestartable({ database, port, logFile: join(options.folder, 'service.log') }, 1);
   try {
-    const token = await requestClientToken(service, JSON.parse(made.stdout));
+    const token = await requestToken(service.url, JSON.parse(made.stdout));
     const fixture = await createRealms(service, token, options.chance);
     await populate(database, fixture, options.users);
     const start = readContent(database.address.engine === 'sqlite' ? database.address.path : '');

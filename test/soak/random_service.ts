@@ -3,6 +3,7 @@ import type { TestDatabase } from '../support/database.ts';
 import { runClientCreate } from '../support/processes.ts';
 import { FULL_SCOPE, type ParentIds } from '../support/resource_cases.ts';
 import { freePort } from '../support/service.ts';
+import { type ClientSecret, requestToken } from '../support/token_request.ts';
 import { type CommandLine, openCommandLine } from './command_line.ts';
 import { bodyOf, type ModelRecord, openRandomClient, type RandomClient } from './random_client.ts';
 import { openRandomWriter, type RandomWriter } from './random_writes.ts';
@@ -39,7 +40,7 @@ export async function runRandomWrites(run: RandomRun): Promise<RandomRunReport> 
   const service = await startRestartable({ database, logFile, port: await freePort() }, run.processes);
   const complaints: string[] = [];
   try {
-    const tokens = await Promise.all(secrets.map((secret) => requestClientToken(service, secret)));
+    const tokens = await Promise.all(secrets.map((secret) => requestToken(service.url, secret)));
     const clients = tokens.map((token, index) =>
       openRandomClient({ name: `client${index}`, service: () => service, token: async () => token }),
     );
@@ -81,24 +82,10 @@ async function createWriters(
   return writers;
 }
 
-export interface ClientSecret {
-  readonly client_id: string;
-  readonly client_secret: string;
-}
-
 export async function createClient(database: TestDatabase): Promise<ClientSecret> {
   const made = await runClientCreate(database, FULL_SCOPE, '--json');
   if (made.code !== 0) throw new Error(made.stderr);
   return JSON.parse(made.stdout) as ClientSecret;
-}
-
-export async function requestClientToken(
-  { url }: Pick<RestartableService, 'url'>,
-  { client_id, client_secret }: ClientSecret,
-): Promise<string> {
-  const body = new URLSearchParams({ grant_type: 'client_credentials', client_id, client_secret });
-  const answer = await fetch(`${url}/oauth/access_token`, { method: 'POST', body });
-  return ((await answer.json()) as { access_token: string }).access_token;
 }
 
 /** A realm that all clients share, with a profile and a user. */

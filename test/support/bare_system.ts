@@ -2,7 +2,7 @@ import { chmodSync, chownSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { runCommand } from './processes.ts';
+import { type Environment, runCommand } from './processes.ts';
 
 /** Folders and commands for artefacts that run in a root of their own. */
 
@@ -22,9 +22,14 @@ export function removeOpenFolders(): void {
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
 }
 
+/** What reaches registries: the proxy and npm's settings of this machine. */
+const NETWORK = Object.fromEntries(
+  Object.entries(process.env).filter(([name]) => /_proxy$|^npm_config_/i.test(name)),
+) as Environment;
+
 /** Runs a command and returns its output. Throws if it fails or is not installed. */
 export async function runTool(...command: readonly string[]): Promise<string> {
-  const { stdout, stderr, code } = await runCommand(command);
+  const { stdout, stderr, code } = await runCommand(command, NETWORK);
   if (code !== 0) throw new Error(`${command.join(' ')}: ${stderr}`);
   return stdout;
 }
@@ -63,6 +68,7 @@ export async function buildArtefact(name: string): Promise<string> {
   if (process.getuid?.() !== 0) throw new Error('run this test as root: it changes users and roots');
   const script = join(ROOT, 'scripts/release', `${name}.ts`);
   const { stdout, stderr, code } = await runCommand([process.execPath, script, openFolder()], {
+    ...NETWORK,
     HOME: process.env.HOME ?? '/',
   });
   if (code !== 0) throw new Error(stderr);

@@ -3,26 +3,23 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { runCommand } from './processes.ts';
 import { freshFolder } from './service.ts';
+import { copySourceTree } from './source_copy.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
-/** The tree without the files that Git ignores, as it is now, in a shell whose first argument is the target. */
-const COPY_TREE =
-  'git ls-files -z --cached --others --exclude-standard | tar -c --null -T - --ignore-failed-read | tar -x -C "$0"';
+/** As a release does, in a shell whose arguments are Bun, the tree, and the target. */
+const BUILD = 'cd "$1" && "$0" scripts/build_console.ts && exec "$0" scripts/release/npm_package.ts "$2"';
 
 /** Builds the npm package with the script of a release, in a copy of this tree; returns the path of the archive. */
 export async function buildNpmPackage(umask = '022'): Promise<string> {
   const folder = freshFolder();
   const copy = join(folder, 'copy');
   mkdirSync(copy);
-  const inRoot = `cd ${ROOT} && umask ${umask} && ${COPY_TREE}`;
-  const copied = await runCommand(['sh', '-c', inRoot, copy]);
-  if (copied.code !== 0) throw new Error(copied.stderr);
+  await copySourceTree(copy, umask);
   symlinkSync(join(ROOT, 'node_modules'), join(copy, 'node_modules'));
-  const script = join(copy, 'scripts/release/npm_package.ts');
   const environment = { GIT_DIR: join(ROOT, '.git') };
   const { stdout, stderr, code } = await runCommand(
-    ['sh', '-c', `umask ${umask} && exec "$@"`, 'sh', process.execPath, script, folder],
+    ['sh', '-c', `umask ${umask} && ${BUILD}`, process.execPath, copy, folder],
     environment,
   );
   if (code !== 0) throw new Error(stderr);

@@ -6,6 +6,7 @@ import { VERSION } from '../../src/platform/version.ts';
 import { type Environment, type RunningCommand, runCommand, startCommand } from './processes.ts';
 import { createParents, createRecord, FULL_SCOPE, kindOf } from './resource_cases.ts';
 import { type HttpClient, ISSUER, openHttpClient, retryWhenOverloaded } from './service.ts';
+import { type ClientSecret, requestToken } from './token_request.ts';
 
 /** What every artefact of a release must do. */
 
@@ -40,16 +41,10 @@ export async function serveNewDatabase(
   const create = ['client', 'create', '--name', 'walk', '--scope', FULL_SCOPE, '--json', ...database];
   const made = await runCommand([...command, ...create], environment);
   if (made.code !== 0) throw new Error(made.stderr);
-  const { client_id, client_secret } = JSON.parse(made.stdout) as Record<
-    'client_id' | 'client_secret',
-    string
-  >;
   const serve = ['serve', '--port', '0', '--offline', ...flags, ...database];
   const running = startCommand([...command, ...serve], environment);
   const url = (await running.line(/^listening on /)).slice('listening on '.length);
-  const body = new URLSearchParams({ grant_type: 'client_credentials', client_id, client_secret });
-  const answer = await fetch(`${url}/oauth/access_token`, { method: 'POST', body });
-  const { access_token: token } = (await answer.json()) as { access_token: string };
+  const token = await requestToken(url, JSON.parse(made.stdout) as ClientSecret);
   return { url, running, token, ...retryWhenOverloaded(openHttpClient(url)) };
 }
 

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { VERSION } from '../../src/platform/version.ts';
 import { runCommand } from './processes.ts';
+import { copySourceTree } from './source_copy.ts';
 
 /** A repository of this tree as it is, whose owner has set everything (docs/releasing.md), with the tag of the version. */
 
@@ -27,9 +28,7 @@ export async function createReleaseClone() {
     },
     remove: () => rmSync(folder, { recursive: true, force: true }),
   };
-  const list = 'git ls-files -z --cached --others --exclude-standard';
-  const copy = `${list} | tar -c --null --files-from=- | tar -x -C "${folder}"`;
-  await runToEnd(['sh', '-c', `cd "${ROOT}" && ${copy}`]);
+  await copySourceTree(folder);
   symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
   await clone.git('init', '--quiet');
   clone.setManifest({

@@ -1,8 +1,10 @@
 import { expect } from 'bun:test';
 import { chmodSync, chownSync, copyFileSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { freshFolder } from './folder.ts';
 import { type RunningCommand, startCommand } from './processes.ts';
 import { unpackRelease } from './release_tree.ts';
+import { type ClientSecret, requestToken } from './token_request.ts';
 
 /** The database that an earlier release wrote, with what a client finds in it. */
 
@@ -28,6 +30,10 @@ export function linesOf(release: string): readonly ReleaseLine[] {
     .map((line) => JSON.parse(line) as ReleaseLine);
 }
 
+export function clientOf(release: string): ClientSecret {
+  return JSON.parse(readFileSync(join(RELEASES, release, 'client.json'), 'utf8'));
+}
+
 /** Copies database and key into a folder, for a user if one is given, and returns the path of the database. */
 export function copyReleaseDatabase(release: string, folder: string, uid?: number): string {
   const path = join(folder, 'authrealm.db');
@@ -46,12 +52,7 @@ export async function urlOf(service: RunningCommand): Promise<string> {
 
 /** The client of the release gets a token and finds both links, by ID and by their values. Returns the headers of its requests. */
 export async function findLinks(release: string, url: string): Promise<Readonly<Record<string, string>>> {
-  const client = JSON.parse(readFileSync(join(RELEASES, release, 'client.json'), 'utf8'));
-  const { client_id, client_secret } = client as { client_id: string; client_secret: string };
-  const body = new URLSearchParams({ grant_type: 'client_credentials', client_id, client_secret });
-  const granted = await fetch(`${url}/oauth/access_token`, { method: 'POST', body });
-  const { access_token } = (await granted.json()) as { access_token: string };
-  const headers = { Authorization: `Bearer ${access_token}` };
+  const headers = { Authorization: `Bearer ${await requestToken(url, clientOf(release))}` };
   const links = linesOf(release).filter(({ type }) =>
     /^user_authentication_(oidc|password)_profile_info$/.test(type),
   );
@@ -74,10 +75,24 @@ export async function findLinks(release: string, url: string): Promise<Readonly<
   return headers;
 }
 
-/** Goes back as UPGRADING.md says, "How to go back", and lets the older release serve what it wrote. */
-export async function goBack(release: string, path: string): Promise<void> {
+/** Serves a copy of the database with a command of this release, and then with the older release again. */
+export async function upgradeAndGoBack(release: string, ...command: readonly string[]): Promise<void> {
+  const path = copyReleaseDatabase(release, freshFolder());
+  const service = startCommand([...command, 'serve', '--port', '0', '--database', `sqlite:${path}`]);
+  await findLinks(release, await urlOf(service));
+  expect(await service.stop()).toBe(0);
+  await goBack(release, path);
+}
+
+/** Replaces the database by the copy of before its upgrade (UPGRADING.md, "How to go back"). */
+export function restoreSchema1(path: string): void {
   for (const ending of ['', '-wal', '-shm']) rmSync(path + ending, { force: true });
   renameSync(`${path}.schema-1`, path);
+}
+
+/** Goes back, and lets the older release serve what it wrote. */
+export async function goBack(release: string, path: string): Promise<void> {
+  restoreSchema1(path);
   const authrealm = join(await unpackRelease(release), 'bin/authrealm');
   const service = startCommand([authrealm, 'serve', '--port', '0', '--database', `sqlite:${path}`]);
   await findLinks(release, await urlOf(service));

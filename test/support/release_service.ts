@@ -5,6 +5,7 @@ import { freshFolder } from './folder.ts';
 import { realmLines } from './import_fixtures.ts';
 import { runCommand, startCommand } from './processes.ts';
 import { sendRequest } from './service.ts';
+import { type ClientSecret, requestToken } from './token_request.ts';
 
 /** Programs of this release and of earlier ones that serve one SQLite database. */
 
@@ -13,16 +14,11 @@ export const USERS = 5_000;
 const READERS = 4;
 const SCOPE = 'users:read users:write profile-infos:read profile-infos:write';
 
-export interface CreatedClient {
-  readonly client_id: string;
-  readonly client_secret: string;
-}
-
 export async function createClientOf(
   authrealm: string,
   args: readonly string[],
   more: readonly string[],
-): Promise<CreatedClient> {
+): Promise<ClientSecret> {
   const { stdout, stderr, code } = await runCommand([
     ...[authrealm, 'client', 'create', '--name', 'n', '--json'],
     ...[...more, ...args],
@@ -69,10 +65,8 @@ export async function serveWith(
   const running = startCommand([authrealm, 'serve', '--port', '0', '--offline', ...args]);
   const url = (await running.line(/^listening on /)).slice('listening on '.length);
   /** Sends requests with a token of this client, which this program has just granted. */
-  async function as({ client_id, client_secret }: CreatedClient) {
-    const form = new URLSearchParams({ grant_type: 'client_credentials', client_id, client_secret });
-    const granted = await fetch(`${url}/oauth/access_token`, { method: 'POST', body: form });
-    const { access_token: token } = (await granted.json()) as { access_token: string };
+  async function as(credentials: ClientSecret) {
+    const token = await requestToken(url, credentials);
     return (method: string, at: string, data?: object) =>
       sendRequest(url, method, at, { token, body: data && { data }, headers: undefined });
   }

@@ -7,6 +7,7 @@ import {
   startCommand,
 } from './processes.ts';
 import { type HttpClient, openHttpClient, retryWhenOverloaded } from './service.ts';
+import { type ClientSecret, requestToken } from './token_request.ts';
 
 /** The service as an operator runs it: `authrealm serve`, in separate processes. */
 export interface ServiceProcess extends HttpClient {
@@ -40,7 +41,7 @@ export async function startServiceProcess({
 /** Serves a database that has this client. */
 export async function serveWithClient(
   { args }: Pick<TestDatabase, 'args'>,
-  client: { readonly client_id: string; readonly client_secret: string },
+  client: ClientSecret,
   flags: readonly string[] = [],
   environment: Environment = {},
 ): Promise<ServiceProcess> {
@@ -53,11 +54,6 @@ export async function serveWithClient(
     // Each request opens a connection, so that every process gets some of them.
     ...retryWhenOverloaded(withoutRetry),
     withoutRetry: withoutRetry,
-    async token() {
-      const { client_id, client_secret } = client;
-      const body = new URLSearchParams({ grant_type: 'client_credentials', client_id, client_secret });
-      const answer = await fetch(`${url}/oauth/access_token`, { method: 'POST', body });
-      return ((await answer.json()) as { access_token: string }).access_token;
-    },
+    token: () => requestToken(url, client),
   };
 }

@@ -2,11 +2,12 @@ import { readFileSync } from 'node:fs';
 import type { JsonObject } from '../../support/json_schema.ts';
 import { operationsOf } from '../../support/openapi_client.ts';
 import { seededRandom } from '../../support/random.ts';
+import { type ClientSecret, requestToken } from '../../support/token_request.ts';
 import { openCommandLine } from '../command_line.ts';
 import { type Draw, drawOf } from '../fuzz/draw.ts';
 import { openFuzzResponseCheck } from '../fuzz/response_check.ts';
 import { openRandomClient, type RandomClient } from '../random_client.ts';
-import { createClient, createSharedRecords, modelMismatches, requestClientToken } from '../random_service.ts';
+import { createClient, createSharedRecords, modelMismatches } from '../random_service.ts';
 import { openRandomWriter, type RandomWriter } from '../random_writes.ts';
 import type { RestartableService } from '../restartable_service.ts';
 import { findInconsistencies, type WriteAttempt } from '../write_history.ts';
@@ -124,14 +125,11 @@ async function createWriters(
 
 const TOKEN_MS_MAX = 300_000;
 
-async function requestTokenUntilGranted(
-  service: RestartableService,
-  secret: Parameters<typeof requestClientToken>[1],
-): Promise<string> {
+async function requestTokenUntilGranted(service: RestartableService, secret: ClientSecret): Promise<string> {
   const deadline = performance.now() + TOKEN_MS_MAX;
   for (;;) {
     await service.waitUntilReady();
-    const token = await requestClientToken(service, secret).catch(() => undefined);
+    const token = await requestToken(service.url, secret).catch(() => undefined);
     if (token !== undefined) return token;
     if (performance.now() > deadline) throw new Error('no token was granted in time');
     await Bun.sleep(20);
