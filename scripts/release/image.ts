@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import {
   mkdirSync,
   mkdtempSync,
@@ -14,6 +13,7 @@ import { gzipSync } from 'node:zlib';
 import { VERSION } from '../../src/platform/version.ts';
 import { buildBinary } from './binary.ts';
 import { commitSeconds, run, runBuild } from './build.ts';
+import { sha256Of } from './provenance.ts';
 
 /**
  * Writes the container image as an OCI layout in one tar file. It needs apt and dpkg of Debian 12 and no container engine. The
@@ -69,8 +69,6 @@ interface Layer extends Content {
   readonly description: string;
 }
 
-const sha256 = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
-
 const jsonOf = (kind: string, value: object): Content => ({
   mediaType: `application/vnd.oci.image.${kind}.v1+json`,
   bytes: new TextEncoder().encode(JSON.stringify(value)),
@@ -78,7 +76,7 @@ const jsonOf = (kind: string, value: object): Content => ({
 
 const describe = ({ mediaType, bytes }: Content) => ({
   mediaType,
-  digest: `sha256:${sha256(bytes)}`,
+  digest: `sha256:${sha256Of(bytes)}`,
   size: bytes.length,
 });
 
@@ -114,7 +112,7 @@ function layerFrom(path: string, description: string): Layer {
   return {
     mediaType: 'application/vnd.oci.image.layer.v1.tar+gzip',
     bytes: gzipSync(bytes),
-    diffId: `sha256:${sha256(bytes)}`,
+    diffId: `sha256:${sha256Of(bytes)}`,
     description,
   };
 }
@@ -194,7 +192,7 @@ function writeLayout(folder: string, layers: readonly Layer[], seconds: number, 
   const blobs = join(folder, 'blobs/sha256');
   mkdirSync(blobs, { recursive: true });
   for (const content of [config, manifest, ...layers])
-    writeFileSync(join(blobs, sha256(content.bytes)), content.bytes);
+    writeFileSync(join(blobs, sha256Of(content.bytes)), content.bytes);
   writeFileSync(join(folder, 'index.json'), index.bytes);
   writeFileSync(join(folder, 'oci-layout'), JSON.stringify({ imageLayoutVersion: '1.0.0' }));
   writeFileSync(join(folder, 'manifest.json'), JSON.stringify([dockerManifest(config, layers)]));
@@ -202,7 +200,7 @@ function writeLayout(folder: string, layers: readonly Layer[], seconds: number, 
 
 /** For `docker load` before Docker 25, which does not read an OCI layout. */
 function dockerManifest(config: Content, layers: readonly Layer[]): object {
-  const pathOf = ({ bytes }: Content): string => `blobs/sha256/${sha256(bytes)}`;
+  const pathOf = ({ bytes }: Content): string => `blobs/sha256/${sha256Of(bytes)}`;
   return { Config: pathOf(config), RepoTags: [`authrealm:${VERSION}`], Layers: layers.map(pathOf) };
 }
 
