@@ -6,7 +6,7 @@ import { printable } from './table.ts';
 
 interface CheckOptions extends ConnectionOptions {
   readonly endUserAddress?: string;
-  readonly device?: string;
+  readonly deviceFile?: string;
   readonly json?: true;
 }
 
@@ -25,19 +25,22 @@ export function addCheck(
       .argument('<username>'),
   )
     .option('--end-user-address <ADDRESS>', 'IP address of the end user, which most clients must report')
-    .option('--device <TOKEN>', 'device token of an earlier right password of this user')
+    .option('--device-file <FILE>', 'file with the device token of an earlier right password of this user')
     .option('--json', 'write JSON')
     .action(async (realm: string, profile: string, username: string, options: CheckOptions) => {
       const directory = connectBy(options, clientSecret);
-      // Editors and `echo` add a final line break that is not part of the password.
-      const password = (await openInputReader()('-')).replace(/\r?\n$/, '');
-      const { endUserAddress, device, json } = options;
+      const read = openInputReader();
+      // Editors and `echo` add a final line break that is not part of the text.
+      const readLine = async (path: string) => (await read(path)).replace(/\r?\n$/, '');
+      const password = await readLine('-');
+      const { endUserAddress, deviceFile, json } = options;
+      const device = deviceFile === undefined ? undefined : await readLine(deviceFile);
       const checked = await directory
         .checkPassword([realm, profile], { username, password }, { endUserAddress, device })
         .catch((error: unknown) => {
           throw refusalBy(error, options);
         });
-      if (!checked.verified) setExitCode(EXIT.failed);
+      if (!checked.verified) setExitCode(EXIT.wrongPassword);
       if (json) console.log(JSON.stringify(checked));
       else if (checked.verified)
         console.log(`right: user ${printable(checked.userId)}\ndevice ${printable(checked.device)}`);

@@ -4,12 +4,14 @@ import type { Refusal } from '../domain/fault.ts';
 export const EXIT = Object.freeze({
   /** The command succeeded. */
   done: 0,
-  /** The command failed; standard error says why and what to do. `doctor` and `audit verify`: there is a finding; `check`: the password is wrong. */
+  /** The command failed; standard error says why and what to do. `doctor` and `audit verify`: there is a finding. */
   failed: 1,
   /** The command line or a setting is invalid; standard error names every mistake. */
   usage: 2,
   /** The import finished, but rejected some lines. */
   linesRefused: 3,
+  /** `check`: the password is wrong. */
+  wrongPassword: 4,
 });
 
 /** Writes a line to standard error as it is: on a terminal `console.error` would show it in red. */

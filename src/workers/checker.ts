@@ -2,7 +2,7 @@ import { LIMITS } from '../domain/limits.ts';
 import { normalisedPassword } from '../domain/password.ts';
 import { isBcrypt, type PasswordCheck } from '../domain/password_hash.ts';
 import { workerCommand } from './command.ts';
-import { openPool, type PoolFigures } from './pool.ts';
+import { openPool } from './pool.ts';
 
 /** A password to compare with a hash that `isCheckable` accepts. */
 export interface CheckRequest {
@@ -15,7 +15,6 @@ export interface CheckRequest {
 export interface Checker {
   /** Rejects with Fault `overloaded` where `hashesWaitingMax` wait, or after `hashMsMax`. */
   check(request: CheckRequest): Promise<PasswordCheck>;
-  figures(): PoolFigures;
   close(): Promise<void>;
 }
 
@@ -27,7 +26,7 @@ export const CHECKER_NICENESS = 8;
 
 /** One worker checks passwords, one after the other, so that a queue of them delays no write that hashes one. */
 export function openChecker(idleMsMax: number = LIMITS.workerIdleMsMax): Checker {
-  const { request, figures, close } = openPool({
+  const { request, close } = openPool({
     command: workerCommand('checker'),
     niceness: CHECKER_NICENESS,
     workersMax: 1,
@@ -36,7 +35,7 @@ export function openChecker(idleMsMax: number = LIMITS.workerIdleMsMax): Checker
     waitMsMax: LIMITS.hashMsMax,
     workMsMax: LIMITS.workerIdleMsMax,
   });
-  return { check: (checked) => request<PasswordCheck>(checked), figures, close };
+  return { check: (checked) => request<PasswordCheck>(checked), close };
 }
 
 /** Bcrypt reads no more of a password. */

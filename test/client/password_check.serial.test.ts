@@ -1,7 +1,10 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { connect } from '../../src/client/client.ts';
 import { realm } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
+import { freshFolder } from '../support/folder.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
 import { insertRecord, realmMembers, type Service, startService } from '../support/service.ts';
 import { createPassword, createSignInClient, type PasswordFixture } from '../support/sign_in.ts';
@@ -85,5 +88,10 @@ test('authrealm check reads the password from standard input, and exits with 1 i
     { verified: true, userId: jane.user, infoId: jane.info, device: expect.any(String) },
   ]);
   const wrong = await run('wrong horse\n');
-  expect([wrong.code, wrong.stdout, wrong.stderr]).toEqual([1, 'wrong\n', '']);
+  expect([wrong.code, wrong.stdout, wrong.stderr]).toEqual([4, 'wrong\n', '']);
+  const file = join(freshFolder(), 'device');
+  writeFileSync(file, `${JSON.parse(right.stdout).device}\n`);
+  for (let count = 0; count < 10; count += 1) await run('wrong horse\n');
+  expect((await run(`${jane.password}\n`)).code).toBe(1);
+  expect((await run(`${jane.password}\n`, '--device-file', file)).code).toBe(0);
 });
