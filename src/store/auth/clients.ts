@@ -166,8 +166,8 @@ function columnsOf(client: Client, macs: RowMacs): readonly SqlValue[] {
 const presentOf = (value: string | null): readonly string[] => (value === null ? [] : [value]);
 
 /**
- * What the MAC of a row covers, in the order of `columnsOf`. Each realm has a row with its own MAC: it goes with the realm. The rows
- * of release 0.9.0 have no `end_user_address`, and their MACs none of its values.
+ * What the MAC of a row covers, in the order of `columnsOf`. Each realm has a row with its own MAC: it goes with the realm. An
+ * absent `end_user_address` is not covered, so that rows from before that column stay valid.
  */
 function signedValues(row: ClientRow): readonly SqlValue[] {
   return [
