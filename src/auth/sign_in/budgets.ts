@@ -72,7 +72,7 @@ const BUDGETS = {
   wideNetwork: { kind: 6, size: 1_000, refillMs: 900 },
 } as const satisfies Record<string, Budget>;
 
-/** Right passwords of a name, in each process: each costs a hash. */
+/** Right passwords of a name, in each process: each takes a turn of the queue, as a wrong one does. */
 const RIGHT_ANSWERS = { requests: 60, seconds: 900 };
 
 /** Buckets of a realm. The sweep of each minute deletes further ones. */
