@@ -72,10 +72,10 @@ const BUDGETS = {
   wideNetwork: { kind: 6, size: 1_000, refillMs: 900 },
 } as const satisfies Record<string, Budget>;
 
-/** Right passwords of a name, in each process: each costs a hash. */
+/** Right passwords of a name, in each process: each takes a turn of the queue, as a wrong one does. */
 const RIGHT_ANSWERS = { requests: 60, seconds: 900 };
 
-/** Buckets of a realm. The sweep of each minute deletes further ones, those that are full again first. */
+/** Buckets of a realm. The sweep of each minute deletes further ones. */
 export const SIGN_IN_BUCKETS_MAX = 1_000_000;
 
 /** An exhausted bucket is remembered for this long, so that a flood of attempts does not read it for each of them. */
@@ -246,7 +246,8 @@ export function openSignInBudgets(
       const deleted = await store.deleteFull(at);
       if (deleted >= LIMITS.cascadeRecordsMax) return deleted;
       for (const realmId of touched) {
-        const trimmed = await store.trim(realmId, SIGN_IN_BUCKETS_MAX);
+        // These are full after half a year: kept longest, they would displace the buckets of names.
+        const trimmed = await store.trim(realmId, SIGN_IN_BUCKETS_MAX, BUDGETS.deviceInAll.kind);
         if (trimmed >= LIMITS.cascadeRecordsMax) return trimmed;
         touched.delete(realmId);
       }

@@ -69,12 +69,24 @@ export interface CheckedPassword {
 
 /**
  * Creates the function that replaces the hash of a checked password by a better one, to be called after the response. Returns
- * whether it did; rejects where the hasher or the store is overloaded: the next sign-in tries again.
+ * whether it did; rejects where the hasher or the store is overloaded: the next sign-in tries again. So it does after one that was
+ * skipped while another password was hashed: more than one at a time would take the hasher from writes of passwords.
  */
 export function openRehash({ credentials, hashPassword, cost, clock }: RehashDeps) {
+  let isHashing = false;
+
+  async function hashAlone(password: string): Promise<MadeHash> {
+    isHashing = true;
+    try {
+      return await hashPassword(password);
+    } finally {
+      isHashing = false;
+    }
+  }
+
   return async ({ credential, password, check }: CheckedPassword): Promise<boolean> => {
-    if (!needsRehash(credential, check, cost)) return false;
-    const made = await hashPassword(password);
+    if (isHashing || !needsRehash(credential, check, cost)) return false;
+    const made = await hashAlone(password);
     const { realmId: realm, userId: user, infoId: object } = credential;
     const caller = { actor: 'authrealm', address: undefined, requestId: undefined };
     const fields = { object, realm, user, detail: {} };

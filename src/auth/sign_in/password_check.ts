@@ -1,3 +1,4 @@
+import { overloaded } from '../../domain/fault.ts';
 import type { Uuid } from '../../domain/id.ts';
 import type { IpAddress } from '../../domain/ip_address.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -57,6 +58,9 @@ interface Comparison {
   readonly password: string;
 }
 
+/** Attempts of a process whose budgets and credentials are being read: more would fill the memory while a database is slow. */
+const PREPARING_MAX = 256;
+
 const WRONG: PasswordCheckOutcome = Object.freeze({ kind: 'wrong' });
 
 /**
@@ -99,19 +103,32 @@ export function openPasswordCheck(deps: PasswordCheckDeps): CheckPassword {
     return { kind: 'right', credential, deviceToken: devices.make({ realmId, infoId, version }) };
   }
 
-  return async ({ username, password, deviceToken, ...request }) => {
-    if (!isPossible(username, password)) return WRONG;
+  /** What the queue needs of an attempt; or that a budget refuses it. */
+  async function prepare({ username, password, deviceToken, ...request }: PasswordCheckRequest) {
     const name = { ...request, usernameKey: foldedKey(username) };
     const find = () => credentials.find(name.realmId, name.profileId, name.usernameKey);
     const known = deviceToken === undefined ? undefined : await find();
     const device = deviceToken === undefined ? undefined : devices.verify(deviceToken, ownerOf(known));
     const admitted = await budgets.admit({ ...name, device });
-    if (isThrottled(admitted)) return { kind: 'throttled', ...admitted };
+    if (isThrottled(admitted)) return admitted;
     // Read after the budgets where no device token is verified: the time of a refusal must not tell whether the name exists.
     const credential = deviceToken === undefined ? await find() : known;
     // Also for a credential with a hash, because the first one of an hour waits for it.
     const decoy = await decoys.find(admitted);
-    return queue.run(admitted, () => checkInTurn(admitted, { credential, decoy, password }));
+    return { admitted, comparison: { credential, decoy, password } };
+  }
+
+  let preparing = 0;
+  return async (request) => {
+    if (!isPossible(request.username, request.password)) return WRONG;
+    if (preparing >= PREPARING_MAX) throw overloaded('QUEUE_FULL');
+    preparing += 1;
+    const prepared = await prepare(request).finally(() => {
+      preparing -= 1;
+    });
+    if ('retryAfterS' in prepared) return { kind: 'throttled', ...prepared };
+    const { admitted, comparison } = prepared;
+    return queue.run(admitted, () => checkInTurn(admitted, comparison));
   };
 }
 

@@ -35,8 +35,8 @@ export interface BudgetStore {
   /** Deletes the rows of full buckets, at most `LIMITS.cascadeRecordsMax`. Returns how many. */
   deleteFull(now: number): Promise<number>;
   /**
-   * Deletes the buckets of a realm beyond `max`, those that are full again first, at most `LIMITS.cascadeRecordsMax`. Returns
-   * how many.
+   * Deletes the buckets of a realm beyond `max`, those of one kind first, then those that are full again first, at most
+   * `LIMITS.cascadeRecordsMax`. Returns how many.
    */
-  trim(realmId: Uuid, max: number): Promise<number>;
+  trim(realmId: Uuid, max: number, kindFirst: number): Promise<number>;
 }

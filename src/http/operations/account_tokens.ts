@@ -40,7 +40,7 @@ const TYPE = 'account_management_authentication_token';
 export const ACCOUNT_TOKEN = 'EP-Account-Management-Authentication-Token';
 
 /** The same answer to a wrong password, an unknown username and an unknown profile. */
-const WRONG = faultReply('authentication_failed');
+const AUTHENTICATION_FAILED = faultReply('authentication_failed');
 /** Without a challenge: clients take a 401 with one for their own access token (docs/wire.md#account-tokens). */
 export const INVALID_ACCOUNT_TOKEN = faultReply('invalid_account_token');
 
@@ -95,16 +95,19 @@ async function signIn(
   deps: SignInDeps,
 ): Promise<Reply> {
   const profileId = parseUuid(password_profile_id);
-  if (!realm || !profileId || !(await deps.store.get(passwordProfile, [realm.id, profileId]))) return WRONG;
+  if (!realm || !profileId || !(await deps.store.get(passwordProfile, [realm.id, profileId])))
+    return AUTHENTICATION_FAILED;
   const given = { realmId: realm.id, profileId, username, password };
   const checked = await checkPassword(call, 'password', given, deps);
   if ('status' in checked) return checked;
-  if (checked.kind === 'wrong') return WRONG;
+  if (checked.kind === 'wrong') return AUTHENTICATION_FAILED;
   const { userId, infoId, version } = checked.credential;
   const authTime = Math.floor(deps.clock.now() / 1000);
   const signedIn = { realmId: realm.id, userId, infoId, credentialVersion: version, authTime };
   const reply = await tokensReply(signedIn, { realm, page }, deps);
-  return reply ? { ...reply, headers: { ...reply.headers, [DEVICE]: checked.deviceToken } } : WRONG;
+  return reply
+    ? { ...reply, headers: { ...reply.headers, [DEVICE]: checked.deviceToken } }
+    : AUTHENTICATION_FAILED;
 }
 
 async function renew({ request }: Call, { realm, page }: TokenScope, deps: SignInDeps): Promise<Reply> {

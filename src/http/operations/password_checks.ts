@@ -59,8 +59,8 @@ const jsonReply = (body: object): Reply => ({
   body: JSON.stringify(body),
 });
 
-const WRONG = { data: { type: TYPE, verified: false } };
-const UNVERIFIED: Reply = Object.freeze(jsonReply(WRONG));
+const NOT_VERIFIED = { data: { type: TYPE, verified: false } };
+const UNVERIFIED: Reply = Object.freeze(jsonReply(NOT_VERIFIED));
 
 type CheckedIds = Pick<Credential, 'userId' | 'infoId'>;
 
@@ -137,7 +137,7 @@ export const CHECK_PASSWORD: Operation<SignInDeps> = {
               { userId: exampleIdOf(user) as Uuid, infoId: exampleIdOf(passwordProfileInfo) as Uuid },
               DEVICE_EXAMPLE,
             ),
-            wrong: WRONG,
+            wrong: NOT_VERIFIED,
           }),
         },
       },

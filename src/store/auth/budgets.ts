@@ -20,7 +20,8 @@ const SELECT_FULL = `select realm_id, name, kind, source from sign_in_budget whe
 const DELETE_FULL = `delete from sign_in_budget where ${IS_KEY} and full_at <= ?`;
 const COUNT = 'select count(*) as n from sign_in_budget where realm_id = ?';
 const TRIM = `delete from sign_in_budget where realm_id = ?1 and (name, kind, source) in
-  (select name, kind, source from sign_in_budget where realm_id = ?1 order by full_at limit ?2)`;
+  (select name, kind, source from sign_in_budget where realm_id = ?1
+    order by case when kind = ?3 then 0 else 1 end, full_at limit ?2)`;
 
 /** Adds to the instant of a row that exists, so that concurrent takes add up. */
 const takeText = ({ greatest }: Pick<Dialect, 'greatest'>) =>
@@ -83,12 +84,12 @@ export function openBudgetStore(
       }
       return found.length;
     },
-    async trim(realmId, max) {
+    async trim(realmId, max, kindFirst) {
       const row = await read(() => first<{ readonly n: Long }>(COUNT, realmId));
       const trimmed = Math.min(Number(row?.n ?? 0) - max, LIMITS.cascadeRecordsMax);
       if (trimmed <= 0) return 0;
       return write([realmId], function* () {
-        yield* execute(TRIM, realmId, trimmed);
+        yield* execute(TRIM, realmId, trimmed, kindFirst);
         return { value: trimmed, keep: true, rows: trimmed };
       });
     },

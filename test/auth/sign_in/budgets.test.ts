@@ -283,6 +283,26 @@ describe('the rows of budgets', () => {
     expect(await db.findPlaintext(['jane-the-secret-name', '192.0.2.77'])).toEqual([]);
   });
 
+  test('beyond the number of a realm are deleted, those of device tokens as a whole first, then those full again first', async () => {
+    const { realmId } = freshAttempts()('x');
+    const store = engines[0].budgets;
+    const takes = [5, 1, 2, 4, 4].map((kind, at) => ({
+      ...{ name: `name${at}`, kind, source: '' },
+      ...{ fullAt: (kind === 4 ? 1e12 : 1e6) - at, refillMs: 1, fullAtMax: 2e12 },
+    }));
+    await store.take(realmId, takes);
+    const kinds = async () =>
+      (
+        await db.query<{ kind: number }>(
+          'select kind from sign_in_budget where realm_id = ? order by full_at',
+          realmId,
+        )
+      ).map(({ kind }) => kind);
+    expect([await store.trim(realmId, 4, 4), await kinds()]).toEqual([1, [2, 1, 5, 4]]);
+    expect([await store.trim(realmId, 2, 4), await kinds()]).toEqual([2, [1, 5]]);
+    expect([await store.trim(realmId, 2, 4), await kinds()]).toEqual([0, [1, 5]]);
+  });
+
   test('are deleted once their bucket is full, and a full bucket takes as a new one', async () => {
     const { clock, one } = openProcesses();
     const attemptOf = freshAttempts();

@@ -89,3 +89,20 @@ test.each([
   expect(await guess()).toEqual({ kind: 'throttled', retryAfterS: 600 });
   expect(reads).toEqual(deviceToken === undefined ? [] : ['credential']);
 });
+
+test('one attempt more than 256 whose budgets are being read is refused, and the place of a failed one is free', async () => {
+  const read = Promise.withResolvers<never>();
+  const { check } = openCheck({
+    budgets: { ...openProcess(engine.budgets, manualClock()), admit: () => read.promise },
+  });
+  const messages: string[] = [];
+  const send = () =>
+    check(requestOf('jane')).catch((error) => messages.push(error.cause?.code ?? error.message));
+  const sent = Array.from({ length: 256 }, send);
+  await send();
+  expect(messages).toEqual(['QUEUE_FULL']);
+  read.reject(new Error('no database'));
+  await Promise.all(sent);
+  await send();
+  expect(messages.slice(1)).toEqual(new Array(257).fill('no database'));
+});
