@@ -120,6 +120,7 @@ describe('metrics of one process', () => {
     const histograms = [...families].filter(([, { kind }]) => kind === 'histogram');
     expect(histograms.map(([name]) => name).sort()).toEqual([
       'authrealm_event_loop_delay_seconds',
+      'authrealm_password_check_duration_seconds',
       'authrealm_request_duration_seconds',
     ]);
     for (const [name, { samples }] of histograms) {
@@ -148,7 +149,9 @@ describe('metrics of one process', () => {
       'code',
       'engine',
       'le',
+      'mechanism',
       'method',
+      'outcome',
       'queue',
       'route',
       'runtime',
