@@ -23,12 +23,11 @@ import { createAccountMember } from '../support/sign_in.ts';
 
 const consoleProvider = await startConsoleProvider();
 const service = await startService({ offline: 'true' }, undefined, consoleProvider.settings);
-const signIn = await createAccountMember(service.db);
 const document = (await (await service.get('/openapi.json')).json()) as JsonObject;
 const operations = operationsOf(document);
 const caller = openOperationClient(document);
 const credentials = (scope: string) => service.client(scope);
-const signedIn = { console: consoleCredentials(service), signIn };
+const signedIn = { console: consoleCredentials(service), signIn: await createAccountMember(service.db) };
 const world = await openValidRequests({ document, operations, caller, credentials, ...signedIn });
 // Failed deliveries become dead letters only after a day.
 const webhooks = await service.db.engine.webhooks.list();

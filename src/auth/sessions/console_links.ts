@@ -33,13 +33,14 @@ export interface CreatedConsoleLink {
  */
 export async function createConsoleLink(
   store: Pick<AuthStore, 'insertConsoleLink'>,
-  { label, ...rights }: Omit<ClientRights, 'ratePerAddress'> & { readonly label: string },
+  { label, ...rights }: Omit<ClientRights, 'ratePerAddress' | 'endUserAddress'> & { readonly label: string },
   auditContext: AuditContext,
 ): Promise<CreatedConsoleLink> {
   const [issue] = LINK_LABEL.safeParse(label).error?.issues ?? [];
   if (issue) throw new Refusal(`the label of a console link ${issue.message}`);
   const { scopes, realms } = rights;
-  const broken = brokenRightsRule(rights);
+  // A console session with `sign-in` must report the end user's address.
+  const broken = brokenRightsRule({ ...rights, endUserAddress: 'required' });
   if (broken) throw new Refusal(broken.rule.replaceAll('client', 'link'));
   if (realms !== '*' && realms.size > LIMITS.tokenRealmsMax) {
     throw new Refusal(
