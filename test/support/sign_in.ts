@@ -5,7 +5,7 @@ import { passwordProfile, passwordProfileInfo, user } from '../../src/domain/res
 import { systemClock } from '../../src/platform/clock.ts';
 import type { OpenDatabase } from '../../src/service/open_database.ts';
 import type { JsonObject } from './json_schema.ts';
-import { insertRecord, type Sendable, type Service, userMembers } from './service.ts';
+import { insertRecord, type Sendable, type Service, startService, userMembers } from './service.ts';
 import { createSettingsRealms } from './settings_realms.ts';
 
 /** A user with a password in a profile of a realm. */
@@ -162,4 +162,12 @@ export function openGuesses(service: Pick<Service, 'post'>, token: string) {
       return statuses;
     },
   };
+}
+
+/** Starts a service behind a proxy, for guesses from many addresses by a client with `sign-in`. */
+export async function startGuessedService() {
+  const service = await startService({ trustedProxies: '127.0.0.1', tokenLifetime: '86400' });
+  const { accounts } = await createSettingsRealms(service.db);
+  const token = await signInTokenOf(service);
+  return { service, accounts, token, ...openGuesses(service, token) };
 }

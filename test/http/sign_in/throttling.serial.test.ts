@@ -17,17 +17,14 @@ import {
   RENEWAL,
   requestTokens,
   signInTokenOf,
+  startGuessedService,
 } from '../../support/sign_in.ts';
 
 /** What wrong passwords do to later requests: docs/decisions/0024-sign-in-by-password.md. */
 
-const service = await startService({ trustedProxies: '127.0.0.1', tokenLifetime: '86400' });
+const { service, accounts, token, signIn, statusOf, guess } = await startGuessedService();
 afterAll(() => service.stop());
 const { db, clock } = service;
-const { accounts } = await createSettingsRealms(db);
-const token = await signInTokenOf(service);
-
-const { signIn, statusOf, guess } = openGuesses(service, token);
 
 describe('wrong passwords', () => {
   test('of one name from one address are checked ten times; then even the right one is 429', async () => {

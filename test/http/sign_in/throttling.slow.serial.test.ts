@@ -1,24 +1,12 @@
 import { afterAll, describe, expect, test } from 'bun:test';
-import { comparableResponse, startService } from '../../support/service.ts';
-import { createSettingsRealms } from '../../support/settings_realms.ts';
-import {
-  createPassword,
-  DEVICE_HEADER,
-  from,
-  manyOf,
-  openGuesses,
-  signInTokenOf,
-} from '../../support/sign_in.ts';
+import { comparableResponse } from '../../support/service.ts';
+import { createPassword, DEVICE_HEADER, from, manyOf, startGuessedService } from '../../support/sign_in.ts';
 
 /** What wrong passwords do to later requests: docs/decisions/0024-sign-in-by-password.md. */
 
-const service = await startService({ trustedProxies: '127.0.0.1', tokenLifetime: '86400' });
+const { service, accounts, signIn, statusOf, guess } = await startGuessedService();
 afterAll(() => service.stop());
 const { db, clock } = service;
-const { accounts } = await createSettingsRealms(db);
-const token = await signInTokenOf(service);
-
-const { signIn, statusOf, guess } = openGuesses(service, token);
 
 describe('wrong passwords', () => {
   test('of one name from many addresses are checked a hundred times, and an unknown name looks the same', async () => {
