@@ -1,5 +1,6 @@
 import { Fault } from '../fault.ts';
 import { LIMITS } from '../limits.ts';
+import { NEVER_STORED } from '../text/text.ts';
 
 /** The operators of filters (docs/filters.md#operators). */
 export const OPERATORS = ['eq', 'in', 'like', 'ilike', 'match', 'lt', 'le', 'gt', 'ge', 'is_null'] as const;
@@ -48,9 +49,6 @@ const COLON = 0x3a;
 const BACKSLASH = 0x5c;
 const BAR = 0x7c;
 
-/** No stored text holds any of these (docs/wire.md#text-values), so filters reject them. */
-const FORBIDDEN = /[\p{Cc}\p{Cs}]/u;
-
 /**
  * Parses a percent-decoded filter: an AND of groups, each an OR of terms. Groups do not nest, and the time is linear in
  * the length. The grammar is in docs/filters.md#grammar. Throws Fault `malformed_filter`.
@@ -79,7 +77,7 @@ function checkText(text: string): void {
     const rule = `must have at most ${LIMITS.filterBytesMax} bytes`;
     throw new Fault('malformed_filter', [{ field: 'filter', rule }]);
   }
-  const forbidden = text.search(FORBIDDEN);
+  const forbidden = text.search(NEVER_STORED);
   if (forbidden >= 0)
     throw malformedFilter(text, forbidden, 'no control character and no lone surrogate is allowed');
 }
