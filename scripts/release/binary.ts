@@ -1,8 +1,7 @@
-import { copyFileSync, cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { copyFileSync, cpSync, existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { VERSION } from '../../src/platform/version.ts';
-import { ROOT, run, runBuild } from './build.ts';
+import { ROOT, run, runBuild, withTemporaryFolder } from './build.ts';
 
 /**
  * Compiles the program, with the files that it reads, into one file for each platform: `authrealm-<version>-linux-x64-glibc` and so
@@ -56,8 +55,7 @@ export async function buildBinary(
   folder: string,
   guards: readonly string[] = GUARDS,
 ): Promise<string> {
-  const work = mkdtempSync(join(tmpdir(), 'authrealm-binary-'));
-  try {
+  return withTemporaryFolder(async (work) => {
     const built = join(work, binaryName(target));
     const runtime = await fetchRuntime(RUNTIMES[target], work);
     const source = ['src/main.ts', `--target=${RUNTIMES[target]}`, `--compile-executable-path=${runtime}`];
@@ -68,9 +66,7 @@ export async function buildBinary(
     const path = join(folder, binaryName(target));
     copyFileSync(built, path);
     return path;
-  } finally {
-    rmSync(work, { recursive: true, force: true });
-  }
+  });
 }
 
 /** Copies what is embedded and returns the paths of the copies without parents: Bun embeds a path under its last name. */

@@ -1,5 +1,6 @@
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { basename, resolve } from 'node:path';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /** What the scripts of this folder share. Each writes one kind of artefact into the folder that is its argument. */
@@ -21,6 +22,16 @@ export async function run(command: readonly string[], options: RunOptions = {}):
 export interface RunOptions {
   readonly folder?: string;
   readonly env?: Readonly<Record<string, string>>;
+}
+
+/** Works in a temporary folder, which is deleted afterwards. */
+export async function withTemporaryFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
+  const folder = mkdtempSync(join(tmpdir(), 'authrealm-release-'));
+  try {
+    return await work(folder);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 }
 
 /** The time of the commit in seconds: the time of every file of an artefact, so that a second build has the same bytes. */

@@ -3,20 +3,17 @@ import {
   chmodSync,
   existsSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   renameSync,
-  rmSync,
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { VERSION } from '../../src/platform/version.ts';
 import { makeSbom } from '../make_sbom.ts';
 import { buildBinary } from './binary.ts';
-import { commitSeconds, ROOT, run, runBuild } from './build.ts';
+import { commitSeconds, ROOT, run, runBuild, withTemporaryFolder } from './build.ts';
 
 /** Writes the Debian package: the binary, and the units of deploy/. It needs dpkg of Debian 12. */
 
@@ -64,8 +61,7 @@ const write = (path: string, text: string, mode = 0o644): void => {
 const readText = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
 
 async function buildDeb(folder: string): Promise<readonly string[]> {
-  const work = mkdtempSync(join(tmpdir(), 'authrealm-deb-'));
-  try {
+  return withTemporaryFolder(async (work) => {
     const root = join(work, 'root');
     mkdirSync(join(root, 'usr/bin'), { recursive: true });
     const program = join(root, 'usr/bin/authrealm');
@@ -88,9 +84,7 @@ async function buildDeb(folder: string): Promise<readonly string[]> {
     const env = { SOURCE_DATE_EPOCH: String(await commitSeconds()) };
     await run(['dpkg-deb', '--root-owner-group', '-Zgzip', '--build', root, path], { env });
     return [path];
-  } finally {
-    rmSync(work, { recursive: true });
-  }
+  });
 }
 
 /** A hyphen would begin the revision of the package; a tilde sorts before the release, as a prerelease must. */

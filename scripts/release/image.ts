@@ -1,18 +1,9 @@
-import {
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { VERSION } from '../../src/platform/version.ts';
 import { buildBinary } from './binary.ts';
-import { commitSeconds, run, runBuild } from './build.ts';
+import { commitSeconds, run, runBuild, withTemporaryFolder } from './build.ts';
 import { sha256Of } from './provenance.ts';
 
 /**
@@ -81,8 +72,7 @@ const describe = ({ mediaType, bytes }: Content) => ({
 });
 
 async function buildImage(folder: string): Promise<readonly string[]> {
-  const work = mkdtempSync(join(tmpdir(), 'authrealm-image-'));
-  try {
+  return withTemporaryFolder(async (work) => {
     const seconds = await commitSeconds();
     const layers = [await debianLayer(work, seconds), await programLayer(work, seconds)];
     const layout = join(work, 'layout');
@@ -90,9 +80,7 @@ async function buildImage(folder: string): Promise<readonly string[]> {
     const path = join(folder, `authrealm-${VERSION}-linux-x64.oci.tar`);
     await archive(path, layout, seconds);
     return [path];
-  } finally {
-    rmSync(work, { recursive: true });
-  }
+  });
 }
 
 /** Writes a tar file of the files in a folder: sorted, owned by root, with one time. */

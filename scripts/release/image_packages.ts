@@ -1,8 +1,7 @@
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Component } from '../make_sbom.ts';
-import { run } from './build.ts';
+import { run, withTemporaryFolder } from './build.ts';
 
 interface Descriptor {
   readonly digest: string;
@@ -10,8 +9,7 @@ interface Descriptor {
 
 /** The Debian packages in an OCI archive, as components of the SBOM: those that its layers have in /var/lib/dpkg/status.d. */
 export async function imagePackages(archive: string): Promise<readonly Component[]> {
-  const folder = mkdtempSync(join(tmpdir(), 'authrealm-image-packages-'));
-  try {
+  return withTemporaryFolder(async (folder) => {
     await run(['tar', '-xf', archive, '-C', folder]);
     const blob = ({ digest }: Descriptor) => join(folder, 'blobs', digest.replace(':', '/'));
     const read = (path: string) => JSON.parse(readFileSync(path, 'utf8'));
@@ -26,9 +24,7 @@ export async function imagePackages(archive: string): Promise<readonly Component
       .filter((name) => !name.includes('.'))
       .sort()
       .map((name) => componentOf(readFileSync(join(status, name), 'utf8')));
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
+  });
 }
 
 /** Control fields of a package as a component. */
