@@ -128,17 +128,17 @@ function openPostgres(url: string): (kind: Kind) => Read {
   };
 }
 
-function respond(kind: Kind, row: Row | undefined, key: LookupKey): Response {
+function respond(request: Request, kind: Kind, row: Row | undefined, key: LookupKey): Response {
   if (row === undefined) return new Response(null, { status: 404 });
   requestCount += 1;
-  return new Response(kind.body(row, key), {
-    headers: {
-      'Content-Type': 'application/json',
-      ETag: etagOf(row),
-      'Cache-Control': 'private, no-cache',
-      'X-Request-Id': `${requestIdPrefix}-${requestCount.toString(36)}`,
-    },
-  });
+  const headers: Record<string, string> = {
+    'Content-Type': 'application/json',
+    ETag: etagOf(row),
+    'Cache-Control': 'private, no-cache',
+    'X-Request-Id': `${requestIdPrefix}-${requestCount.toString(36)}`,
+  };
+  if (request.headers.get('connection')?.toLowerCase() === 'close') headers.Connection = 'close';
+  return new Response(kind.body(row, key), { headers });
 }
 
 function handlerOf(kind: Kind) {
@@ -149,8 +149,8 @@ function handlerOf(kind: Kind) {
     const params = request.params as unknown as LookupKey;
     const row = read(params);
     return row instanceof Promise
-      ? row.then((found) => respond(kind, found, params))
-      : respond(kind, row, params);
+      ? row.then((found) => respond(request, kind, found, params))
+      : respond(request, kind, row, params);
   };
 }
 
