@@ -19,8 +19,8 @@ interface BackupOptions {
 
 /** Advice for PostgreSQL, which has its own backup tools. */
 export const POSTGRES_TOOLS =
-  'the database is PostgreSQL: use pg_dump, or pg_basebackup with an archive of the write-ahead log. ' +
-  'docs/guides/backup-of-postgresql.md has the commands';
+  'the database is PostgreSQL: use pg_dump --format=custom with pg_restore, or pg_basebackup with an archive of the ' +
+  'write-ahead log';
 
 /** `backup`: a complete copy of the database while the service runs. */
 export function addBackup(program: Command, context: CliContext): void {

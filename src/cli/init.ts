@@ -38,7 +38,7 @@ export function addInit(program: Command, context: CliContext): void {
     )
     .option(
       '--preset-realms',
-      'create the three preset realms (see docs/wire.md) and use the last one; on a database with clients, create only these realms',
+      'create the three realms that existing clients expect, and use the last one; on a database with clients, create only these realms',
     )
     .action(async (options: { presetRealms?: true }, command: Command) => {
       const settings = context.settingsOf(command);

@@ -178,7 +178,7 @@ describe('invalid issuers files', () => {
       '{"issuers":[{"name":"a","n\\u0061me":"b"}]}',
     ]) {
       expect(problemsOf(() => parseIssuers('issuers.json', content))).toEqual([
-        'issuers.json is not a JSON object, or has a duplicate key: docs/guides/external-issuers.md has an example',
+        'issuers.json is not a JSON object, or has a duplicate key: write {"issuers": [ISSUER, …]}, with each key once',
       ]);
     }
   });

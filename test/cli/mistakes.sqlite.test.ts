@@ -98,7 +98,7 @@ const MISTAKES: readonly Mistake[] = [
   [
     'client list --database text.db',
     1,
-    'the database text.db cannot be opened: file is not a database; the file is not a SQLite database, or its header is damaged: pass another path with --database, or restore a backup (docs/guides/backup-and-restore.md)',
+    'the database text.db cannot be opened: file is not a database; the file is not a SQLite database, or its header is damaged: pass another path with --database, or restore a backup with authrealm restore',
   ],
   [
     'audit verify --database empty.db',

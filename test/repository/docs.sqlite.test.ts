@@ -167,6 +167,18 @@ describe('links', () => {
   });
 });
 
+test('no message of the program cites a page that the npm package lacks', () => {
+  // The transpiler drops the comments, which cite pages of the repository.
+  const withoutComments = new Bun.Transpiler({ loader: 'ts' });
+  const cited = [...new Bun.Glob('src/**/*.ts').scanSync(ROOT)]
+    .flatMap(
+      (path) => withoutComments.transformSync(read(path)).match(/\b(docs\/[\w/-]+|[A-Z]+)\.md\b/g) ?? [],
+    )
+    .sort();
+  expect(cited).not.toEqual([]);
+  expect(cited.filter((page) => !manifest.files.includes(page))).toEqual([]);
+});
+
 test('no page, message or file of deploy/ calls the program by npx in a way that may fetch a package of a stranger', () => {
   const files = [
     ...PAGES,

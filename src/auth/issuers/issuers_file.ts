@@ -172,7 +172,7 @@ export function parseIssuers(path: string, content: string): readonly ExternalIs
   const json = parseJsonWithUniqueKeys(content);
   if (!json)
     throw new Refusal(
-      `${path} is not a JSON object, or has a duplicate key: docs/guides/external-issuers.md has an example`,
+      `${path} is not a JSON object, or has a duplicate key: write {"issuers": [ISSUER, …]}, with each key once`,
       { isUsage: true },
     );
   const parsed = issuersFile.safeParse(json);

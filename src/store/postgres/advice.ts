@@ -55,8 +55,7 @@ const ADVICE: readonly (readonly [codes: RegExp, why: string, advice: string])[]
   [
     /^53300/,
     'the server has no connection left',
-    'raise max_connections, end other sessions, or use a connection pooler (docs/guides/postgresql.md says how ' +
-      'many connections a process uses)',
+    'raise max_connections, end other sessions, or use a connection pooler',
   ],
   [
     /^53100/,

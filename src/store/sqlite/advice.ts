@@ -35,13 +35,13 @@ const ADVICE: readonly (readonly [codes: RegExp, advise: (path: string | undefin
     /^SQLITE_NOTADB/,
     () =>
       'the file is not a SQLite database, or its header is damaged: pass another path with --database, or restore a ' +
-      'backup (docs/guides/backup-and-restore.md)',
+      'backup with authrealm restore',
   ],
   [
     /^SQLITE_(CORRUPT|FORMAT)/,
     () =>
       'the file is damaged: stop every process, copy the file and its -wal file, run authrealm doctor to see the extent ' +
-      'of the damage, and restore a backup (docs/guides/backup-and-restore.md)',
+      'of the damage, and restore a backup with authrealm restore',
   ],
   [
     /^(ENOSPC|EDQUOT|SQLITE_FULL)/,
