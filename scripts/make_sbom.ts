@@ -1,6 +1,6 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import manifest from '../package.json' with { type: 'json' };
 import { commitSeconds, ROOT } from './release/build.ts';
+import { releasedPackages } from './release/package_lock.ts';
 
 /**
  * Prints the software bill of materials of a release as a CycloneDX document: the production packages of package-lock.json, those
@@ -8,9 +8,6 @@ import { commitSeconds, ROOT } from './release/build.ts';
  * names the component after the folder, its `--omit dev` leaves out packages that both sets need, such as jose, and its time and
  * serial number differ at each run.
  */
-
-/** Development packages that are bundled into what browsers load: the console and the search of the documentation. */
-export const BUNDLED_PACKAGES: readonly string[] = ['minisearch', 'preact', 'uplot'];
 
 export interface Sbom {
   readonly bomFormat: string;
@@ -43,12 +40,11 @@ export async function makeSbom(isWithDevelopment: boolean, more: readonly Compon
   ]);
   if (code !== 0) throw new Error(`npm sbom ended with ${code}: ${errors}`);
   const sbom = JSON.parse(text) as Sbom;
-  const { name } = read('package.json') as { name: string };
   const { metadata } = sbom;
   const timestamp = new Date((await commitSeconds()) * 1_000).toISOString();
   const named = {
     ...sbom,
-    metadata: { ...metadata, timestamp, component: { ...metadata.component, name } },
+    metadata: { ...metadata, timestamp, component: { ...metadata.component, name: manifest.name } },
     components: sbom.components.map((component) => ({ ...component, name: publishedName(component) })),
   };
   const listed = isWithDevelopment ? named : withoutDevelopment(named);
@@ -79,18 +75,8 @@ function withSerialNumber(sbom: Sbom): Sbom {
   return { ...sbom, serialNumber: `urn:uuid:${text}` };
 }
 
-interface Lock {
-  readonly packages: Readonly<Record<string, { readonly version: string; readonly dev?: boolean }>>;
-}
-
 function withoutDevelopment(sbom: Sbom): Sbom {
-  const { packages } = read('package-lock.json') as Lock;
-  const used = new Set(
-    Object.entries(packages)
-      .map(([path, locked]) => ({ ...locked, name: path.split('node_modules/').at(-1) ?? '' }))
-      .filter(({ name, dev }) => !dev || BUNDLED_PACKAGES.includes(name))
-      .map(({ name, version }) => `${name}@${version}`),
-  );
+  const used = new Set(releasedPackages().map(({ name, version }) => `${name}@${version}`));
   const root = sbom.metadata.component['bom-ref'];
   const isUsed = (ref: string) => ref === root || used.has(ref);
   return {
@@ -100,10 +86,6 @@ function withoutDevelopment(sbom: Sbom): Sbom {
       .filter(({ ref }) => isUsed(ref))
       .map(({ ref, dependsOn }) => ({ ref, dependsOn: dependsOn.filter(isUsed) })),
   };
-}
-
-function read(path: string): unknown {
-  return JSON.parse(readFileSync(join(ROOT, path), 'utf8'));
 }
 
 if (import.meta.main) {

@@ -2,6 +2,7 @@ import { copyFileSync, cpSync, existsSync, readdirSync, readFileSync } from 'nod
 import { join } from 'node:path';
 import { VERSION } from '../../src/platform/version.ts';
 import { ROOT, run, runBuild, withTemporaryFolder } from './build.ts';
+import { lockedPackages } from './package_lock.ts';
 
 /**
  * Compiles the program, with the files that it reads, into one file for each platform: `authrealm-<version>-linux-x64-glibc` and so
@@ -78,16 +79,11 @@ function stageEmbedded(folder: string): readonly string[] {
   return readdirSync(folder).map((name) => join(folder, name));
 }
 
-interface Lock {
-  readonly packages: Readonly<Record<string, { readonly version: string; readonly integrity: string }>>;
-}
-
 /** The Bun executable of a platform, from npm, in the version and with the digest of package-lock.json. */
 async function fetchRuntime(name: string, folder: string): Promise<string> {
-  const { packages } = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8')) as Lock;
-  const locked = packages[`node_modules/@oven/${name}`];
+  const locked = lockedPackages().find((each) => each.name === `@oven/${name}`);
   if (!locked) throw new Error(`package-lock.json has no @oven/${name}`);
-  const spec = `@oven/${name}@${locked.version}`;
+  const spec = `${locked.name}@${locked.version}`;
   const archive = (await run(['npm', 'pack', '--silent', '--pack-destination', folder, spec])).trim();
   const path = join(folder, archive);
   const digest = Bun.SHA512.hash(readFileSync(path), 'base64');

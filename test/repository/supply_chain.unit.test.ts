@@ -2,7 +2,8 @@ import { beforeAll, describe, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { BUNDLED_PACKAGES, makeSbom, type Sbom } from '../../scripts/make_sbom.ts';
+import { makeSbom, type Sbom } from '../../scripts/make_sbom.ts';
+import { BUNDLED_PACKAGES } from '../../scripts/release/package_lock.ts';
 
 /** The packages of a release: exact versions with digests, listed in an SBOM. */
 
