@@ -47,6 +47,14 @@ const CHECKS: readonly Check[] = [
   { name: 'overload', arguments: [], needs: [], minutesMax: 25 },
   { name: 'worker_pool', arguments: [], needs: [], minutesMax: 5 },
   { name: 'webhooks', arguments: [], needs: [], minutesMax: 30 },
+  ...['sqlite', 'postgres', 'citus'].flatMap((engine) =>
+    ['check', 'tokens'].map((call) => ({
+      name: 'sign_in_times',
+      arguments: ['--engine', engine, '--call', call, '--seed', 'SEED'],
+      needs: [],
+      minutesMax: 30,
+    })),
+  ),
   { name: 'first_view', arguments: ['--seed', 'SEED'], needs: [], minutesMax: 15 },
   {
     name: 'generated_clients',

@@ -53,13 +53,14 @@ const ENGINES: Readonly<Record<string, () => Promise<TestDatabase>>> = {
 };
 
 /**
- * A new database of the engine in AUTHREALM_TEST_ENGINE, SQLite by default. Where AUTHREALM_TEST_UPGRADE names a program, its
+ * A new database of an engine, by default that in AUTHREALM_TEST_ENGINE, else SQLite. Where AUTHREALM_TEST_UPGRADE names a program, its
  * schema is created and then migrated by that program.
  */
-export async function freshDatabase(): Promise<TestDatabase> {
-  const name = process.env.AUTHREALM_TEST_ENGINE ?? 'sqlite';
-  const create = ENGINES[name];
-  if (!create) throw new Error(`AUTHREALM_TEST_ENGINE is ${Object.keys(ENGINES).join(' or ')}`);
+export async function freshDatabase(
+  engine = process.env.AUTHREALM_TEST_ENGINE ?? 'sqlite',
+): Promise<TestDatabase> {
+  const create = ENGINES[engine];
+  if (!create) throw new Error(`the engine must be one of ${Object.keys(ENGINES).join(', ')}`);
   const database = await create();
   const upgrade = process.env.AUTHREALM_TEST_UPGRADE;
   if (upgrade !== undefined) await upgradeBy(upgrade, database);

@@ -9,6 +9,14 @@ export function seededRandom(seed: number): () => number {
   };
 }
 
+/** The elements in random order. */
+export function shuffled<T>(of: readonly T[], chance: () => number): T[] {
+  return of
+    .map((each) => [chance(), each] as const)
+    .sort(([one], [other]) => one - other)
+    .map(([, each]) => each);
+}
+
 export function freshSeed(): number {
   return crypto.getRandomValues(new Uint32Array(1))[0] ?? 1;
 }

@@ -35,7 +35,11 @@ let count = 0;
 export async function createPassword(
   db: OpenDatabase,
   realm: Uuid,
-  given: Partial<PasswordFixture> & { readonly hash?: string | undefined } = {},
+  given: Partial<PasswordFixture> & {
+    readonly hash?: string | undefined;
+    /** As a hash that was made here. */
+    readonly isNormalised?: boolean;
+  } = {},
 ): Promise<PasswordFixture> {
   count += 1;
   const { profile = systemClock.mintId(), password = 'correct horse battery staple' } = given;
@@ -51,6 +55,7 @@ export async function createPassword(
     username,
     password_profile_id: profile,
     ...(hash === undefined ? {} : { password_hash: hash }),
+    ...(given.isNormalised ? { password_normalised: true } : {}),
   });
   return { realm, profile, user: userId, info, username, password };
 }

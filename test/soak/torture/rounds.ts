@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { JsonObject } from '../../support/json_schema.ts';
 import { operationsOf } from '../../support/openapi_client.ts';
-import { seededRandom } from '../../support/random.ts';
+import { seededRandom, shuffled } from '../../support/random.ts';
 import { type ClientSecret, requestToken } from '../../support/token_request.ts';
 import { openCommandLine } from '../command_line.ts';
 import { type Draw, drawOf } from '../fuzz/draw.ts';
@@ -54,20 +54,13 @@ export async function torture(
   let queue: Fault[] = [];
   for (let round = 1; round <= rounds; round += 1) {
     // Every fault in turn, in random order.
-    if (queue.length === 0) queue = shuffled(faults, draw);
+    if (queue.length === 0) queue = shuffled(faults, chance);
     const chosen = [queue.pop() as Fault, ...(draw.happens(SECOND_FAULT_SHARE) ? [draw.one(faults)] : [])];
     const one = await runRound(environment, state, { round, faults: [...new Set(chosen)], operations, draw });
     reports.push(one);
     onRound?.(one);
   }
   return reports;
-}
-
-function shuffled<T>(of: readonly T[], draw: Draw): T[] {
-  return of
-    .map((each) => [draw.share(), each] as const)
-    .sort(([one], [other]) => one - other)
-    .map(([, each]) => each);
 }
 
 interface TortureState {
