@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test';
+import type { Route } from 'playwright-core';
 import { expectNoErrors, openSignedIn, READ_SCOPE, WRITE_SCOPE } from './console_session.ts';
 import { type ConsoleWindow, PHONE } from './console_window.ts';
 import { openShop } from './open_console.ts';
@@ -98,8 +99,9 @@ test('the list of changes of all realms reaches the oldest change of each realm'
   const window = await openSignedIn(service, '#/changes', { scope: READ_SCOPE });
   await live(window);
   const list = window.page.locator('.long-list');
-  for (let turn = 0; turn < 20; turn += 1) await list.evaluate((element) => element.scrollBy(0, 20_000));
-  await window.page.getByText('everything the feed retains').waitFor();
+  const end = window.page.getByText('everything the feed retains');
+  for (; !(await end.isVisible()); await Bun.sleep(20))
+    await list.evaluate((element) => element.scrollBy(0, 20_000));
   await list.evaluate((element) => element.scrollTo(0, element.scrollHeight));
   await rows(window).filter({ hasText: 'Realm created' }).filter({ hasText: 'Buyer Organization' }).waitFor();
   await expectNoErrors(window);
@@ -116,6 +118,47 @@ test('the address of a change in the list of all realms opens that change', asyn
   await window.page.reload();
   await dialog.getByRole('row', { name: /Addressed/ }).waitFor();
   await expectNoErrors(window);
+  await window.close();
+});
+
+test('a change at the address of the page stays in the list of all realms while its first page loads slowly', async () => {
+  const user = await addUser(shop.realm, 'Loaded slowly');
+  const window = await openSignedIn(service, '#/changes');
+  await rows(window).filter({ hasText: 'Loaded slowly' }).click();
+  const dialog = window.page.getByRole('dialog', { name: 'User created' });
+  await dialog.getByText(user).first().waitFor();
+  let requests = 0;
+  await window.page.route('**/changes?before=*', async (route) => {
+    requests += 1;
+    if (requests === 1) await Bun.sleep(1_000);
+    await route.fallback();
+  });
+  await window.page.reload();
+  await live(window);
+  await dialog.getByText(user).first().waitFor();
+  expect(await rows(window).filter({ hasText: 'Loaded slowly' }).count()).toBe(1);
+  await expectNoErrors(window);
+  await window.close();
+});
+
+test('the search for the change at the address of the page waits before it repeats a failed request', async () => {
+  const realm = await addRealm('Searched for');
+  for (let index = 0; index < 120; index += 1) await addUser(shop.realm, `Newer ${index}`);
+  const window = await openSignedIn(service, '#/changes');
+  await live(window);
+  let failures = 0;
+  const fail = (route: Route) => {
+    failures += 1;
+    return route.abort('connectionreset');
+  };
+  await window.page.route('**/changes?before=*', fail);
+  await window.page.evaluate(`location.hash = '#/changes?entry=1&in=${realm}'`);
+  await window.expectError(/ERR_CONNECTION_RESET/);
+  await Bun.sleep(1_000);
+  // At most five realms are read at once, and each request that fails is sent again two seconds later.
+  expect(failures).toBeLessThanOrEqual(10);
+  await window.page.unroute('**/changes?before=*', fail);
+  await window.page.getByRole('dialog', { name: 'Realm created' }).waitFor();
   await window.close();
 });
 

@@ -1,5 +1,5 @@
 import { useCallback, useEffect, useMemo, useState } from 'preact/hooks';
-import { useFetch } from '../../api/use_fetch.ts';
+import { useFetch, useRetryAfter } from '../../api/use_fetch.ts';
 import { useShortcuts } from '../../layout/keys.tsx';
 import { PageHead } from '../../layout/page.tsx';
 import { currentRoute, href, navigate, replaceQuery } from '../../layout/router.ts';
@@ -101,8 +101,8 @@ function Changes({ realms }: { readonly realms: FeedRealms }) {
       {entry > 0 && (
         <EntryDialog
           {...{ realm, nameActor }}
+          loaded={view.entries}
           seq={entry}
-          entry={view.entries.find((each) => each.seq === entry && each.realm === realm)}
           isSearching={
             !view.isWhole &&
             (filters.realm === ''
@@ -151,6 +151,7 @@ function Entries({ feed, view, shown, nameActor, realms, hrefOf, hasFilters }: E
   const lastKnown = useMemo(() => (isAdmin ? openLastKnownNames() : undefined), [isAdmin]);
   const realmNames = useMemo(() => new Map(realms?.all.map(({ id, name }) => [id, name ?? id])), [realms]);
   const [searched, setSearched] = useState(SEARCHED_ENTRIES);
+  useRetryAfter(view.problem, feed.readOlder);
   const isEnough = view.entries.length >= searched;
   const onEnd = useCallback(() => {
     if (!isEnough || shown.length > 0) feed.readOlder();

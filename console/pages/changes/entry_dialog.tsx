@@ -17,8 +17,8 @@ interface EntryDialogProps {
   readonly realm: string;
   readonly seq: number;
   readonly nameActor: NameActor;
-  /** Undefined if it is not loaded. */
-  readonly entry: Entry | undefined;
+  /** The loaded changes, which may not include it. */
+  readonly loaded: readonly Entry[];
   /** Whether it may be in older pages. */
   readonly isSearching: boolean;
   readonly searchOlder: () => void;
@@ -27,11 +27,12 @@ interface EntryDialogProps {
 
 /** The details of one change. */
 export function EntryDialog(props: EntryDialogProps) {
-  const { realm, seq, nameActor, entry, isSearching, searchOlder, onClose } = props;
+  const { realm, seq, nameActor, loaded, isSearching, searchOlder, onClose } = props;
+  const entry = loaded.find((each) => each.seq === seq && each.realm === realm);
   const isAdmin = hasScope(useObservable(session), 'admin');
   useEffect(() => {
     if (!entry && isSearching) searchOlder();
-  });
+  }, [loaded, isSearching, realm, seq]);
   return (
     <Dialog title={entry ? entryTitle(entry) : `Change ${seq}`} onClose={onClose}>
       {entry && <EntryFacts entry={entry} nameActor={nameActor} />}

@@ -13,6 +13,7 @@ export interface FeedView {
   readonly stream: StreamState;
   /** Whether the oldest change, or the maximum, is loaded. */
   readonly isWhole: boolean;
+  /** Whether a page of the source is being loaded: only one at a time, because each starts where the previous one ended. */
   readonly isReading: boolean;
   /** Error of loading older changes. */
   readonly problem: Problem | undefined;
@@ -51,7 +52,7 @@ const EMPTY: FeedView = {
   isPaused: false,
   stream: { kind: 'opening' },
   isWhole: false,
-  isReading: false,
+  isReading: true,
   problem: undefined,
   restart: undefined,
 };
@@ -76,7 +77,7 @@ export function openFeed(realm: string): Feed {
   });
 }
 
-/** Loads the newest changes of a source, then follows it. */
+/** Loads the newest changes of a source, then follows it. A page that arrives after the list has started over is ignored. */
 export function openFeedOf(openSource: (signal: AbortSignal) => FeedSource): Feed {
   const controller = new AbortController();
   const { signal } = controller;
@@ -87,15 +88,12 @@ export function openFeedOf(openSource: (signal: AbortSignal) => FeedSource): Fee
   let hasOlder = true;
   let timer: ReturnType<typeof setTimeout> | undefined;
   const change = (part: Partial<FeedView>) => view.set({ ...view.get(), ...part });
+  const isWholeWith = (count: number) => !hasOlder || count >= ENTRIES_MAX;
 
   function release(): void {
     const all = [...fresh(pending), ...view.get().entries];
     pending = [];
     change({ entries: all.slice(0, ENTRIES_MAX), waiting: 0, isWhole: isWholeWith(all.length) });
-  }
-
-  function isWholeWith(count: number): boolean {
-    return !hasOlder || count >= ENTRIES_MAX;
   }
 
   function receive(newer: readonly Entry[]): void {
@@ -105,22 +103,23 @@ export function openFeedOf(openSource: (signal: AbortSignal) => FeedSource): Fee
     else release();
   }
 
-  async function append(): Promise<void> {
-    const { items, hasMore } = await source.readOlder();
+  async function append(from: FeedSource): Promise<void> {
+    const { items, hasMore } = await from.readOlder();
+    if (source !== from) return;
     hasOlder = hasMore;
     const entries = [...view.get().entries, ...fresh(items)];
     change({ entries, isReading: false, isWhole: isWholeWith(entries.length) });
   }
 
   async function run(restart: Restart | undefined): Promise<void> {
+    change({ isReading: true });
     source = openSource(signal);
     const { items, hasMore } = await source.readOlder();
     hasOlder = hasMore;
     pending = [];
     fresh = newOnly();
-    change({ ...EMPTY, isPaused: view.get().isPaused, restart });
-    const entries = fresh(items);
-    change({ entries, isWhole: isWholeWith(entries.length) });
+    const [entries, { isPaused }] = [fresh(items), view.get()];
+    change({ ...EMPTY, isPaused, restart, entries, isReading: false, isWhole: isWholeWith(entries.length) });
     return start(await source.follow(receive, (stream) => change({ stream })));
   }
 
@@ -147,8 +146,9 @@ export function openFeedOf(openSource: (signal: AbortSignal) => FeedSource): Fee
     readOlder() {
       if (!hasOlder || view.get().isReading || view.get().isWhole) return;
       change({ isReading: true, problem: undefined });
-      append().catch((error: unknown) => {
-        if (signal.aborted) return;
+      const from = source;
+      append(from).catch((error: unknown) => {
+        if (signal.aborted || source !== from) return;
         const problem = toProblem(error);
         // Older changes are no longer in the feed.
         change({ isReading: false, ...(problem.kind === 'gone' ? { isWhole: true } : { problem }) });
