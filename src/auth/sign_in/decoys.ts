@@ -52,10 +52,9 @@ export function openDecoys({ credentials, keys, cost, clock }: DecoyDeps): Decoy
   }
 
   function remember(key: string, kinds: Promise<readonly HashKindCount[]>): void {
-    const entry = { kinds, readAt: clock.monotonic() };
     known.delete(key);
-    known.set(key, entry);
-    kinds.catch(() => known.get(key) === entry && known.delete(key));
+    known.set(key, { kinds, readAt: clock.monotonic() });
+    kinds.catch(() => known.delete(key));
     const [oldest] = known.keys();
     if (known.size > HASH_KINDS_CACHED_MAX && oldest !== undefined) known.delete(oldest);
   }

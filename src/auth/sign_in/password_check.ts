@@ -71,12 +71,12 @@ export function openPasswordCheck(deps: PasswordCheckDeps): CheckPassword {
   const { credentials, devices, budgets, queue, decoys } = deps;
 
   async function compare({ credential, decoy, password }: Comparison): Promise<PasswordCheck> {
-    const { hash } = credential ?? {};
-    if (!credential || hash === undefined) {
+    const { hash, isNormalised = false } = credential ?? {};
+    if (hash === undefined) {
       await deps.compare({ ...decoy, password });
       return { isRight: false, isCut: false };
     }
-    return deps.compare({ hash, password, isNormalised: credential.isNormalised });
+    return deps.compare({ hash, password, isNormalised });
   }
 
   /** In its turn, after the attempts that were in the queue before: their outcomes may have exhausted a budget. */
@@ -108,7 +108,7 @@ export function openPasswordCheck(deps: PasswordCheckDeps): CheckPassword {
     const name = { ...request, usernameKey: foldedKey(username) };
     const find = () => credentials.find(name.realmId, name.profileId, name.usernameKey);
     const known = deviceToken === undefined ? undefined : await find();
-    const device = deviceToken === undefined ? undefined : devices.verify(deviceToken, ownerOf(known));
+    const device = devices.verify(deviceToken ?? '', ownerOf(known));
     const admitted = await budgets.admit({ ...name, device });
     if (isThrottled(admitted)) return admitted;
     // Read after the budgets where no device token is verified: the time of a refusal must not tell whether the name exists.

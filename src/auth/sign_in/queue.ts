@@ -56,7 +56,7 @@ export function openSignInQueue(monotonic: () => number): SignInQueue {
     if (!hasDevice && ofClass(() => true) >= STRANGER_PLACES_MAX) return false;
     if (ofClass((place) => place.name === name) >= NAME_PLACES_MAX) return false;
     return network === undefined
-      ? count((place) => place.network === undefined && place.clientId === clientId) < UNADDRESSED_PLACES_MAX
+      ? count((place) => place.clientId === clientId) < UNADDRESSED_PLACES_MAX
       : ofClass((place) => place.network === network) < NETWORK_PLACES_MAX;
   }
 

@@ -59,7 +59,6 @@ export function openOwnJwts(keyring: Keyring, clock: Pick<Clock, 'now'>): OwnJwt
           issuer: kind.issuer,
           audience: kind.audience,
           algorithms: [ALGORITHM],
-          typ: kind.type,
           clockTolerance: LIMITS.clockLeewayMs / 1000,
           currentDate: new Date(clock.now()),
           requiredClaims: [...kind.requiredClaims],
@@ -80,7 +79,7 @@ export function openOwnJwts(keyring: Keyring, clock: Pick<Clock, 'now'>): OwnJwt
   };
 }
 
-/** The key named by a token. Cheap checks come first, before a signature is verified. */
+/** The key named by a token of this type. Cheap checks come first, before a signature is verified. */
 function claimedKey(token: string, type: string, keys: KeySet): SigningKey | undefined {
   if (token.length > LIMITS.tokenBytesMax || !COMPACT.test(token)) return undefined;
   try {

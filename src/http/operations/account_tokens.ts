@@ -112,9 +112,9 @@ async function signIn(
 
 async function renew({ request }: Call, { realm, page }: TokenScope, deps: SignInDeps): Promise<Reply> {
   const token = request.headers.get(ACCOUNT_TOKEN);
-  const signedIn = token && realm ? await deps.signIn.accountTokens.verify(token, realm.id) : undefined;
-  if (!signedIn || !realm) return INVALID_ACCOUNT_TOKEN;
-  return (await tokensReply(signedIn, { realm, page }, deps)) ?? INVALID_ACCOUNT_TOKEN;
+  if (!token || !realm) return INVALID_ACCOUNT_TOKEN;
+  const signedIn = await deps.signIn.accountTokens.verify(token, realm.id);
+  return (signedIn && (await tokensReply(signedIn, { realm, page }, deps))) ?? INVALID_ACCOUNT_TOKEN;
 }
 
 /** The answer with the tokens of a member: of one account, or of none. Undefined if the user is deleted. */
