@@ -36,3 +36,34 @@ test('requests of an overloaded kind of work are 503 before authentication, othe
   }
   await service.stop();
 });
+
+test('requests of settings and sign-ins are 503 before authentication while their kind of work is overloaded', async () => {
+  let overloadedKind = '';
+  const of = (kind: string) => () => kind === overloadedKind;
+  const service = await startService({}, (engine) => {
+    const overloaded = { get: of('get'), write: of('write') };
+    return { ...engine, records: { ...engine.records, overloaded } };
+  });
+  const { realm, user, passwordProfile, passwordLink } = await createFixture(service.db);
+  const below = `/v2/authentication-realms/${realm}`;
+  const link = `${below}/user-authentication-info/${user}/user-authentication-password-profile-info/${passwordLink}`;
+  const requests = [
+    ['get', 'GET', '/v2/settings'],
+    ['get', 'GET', '/v2/account-members'],
+    ['get', 'GET', `/v2/account-members/${user}`],
+    ['get', 'POST', '/v2/account-members/tokens'],
+    ['get', 'POST', `${below}/password-profiles/${passwordProfile}/check`],
+    ['get', 'GET', `${link}/sign-in-throttle`],
+    ['get', 'POST', `${link}/sign-in-throttle/lift`],
+    ['write', 'PUT', '/v2/settings/account-authentication'],
+  ] as const;
+  for (const kind of ['get', 'write']) {
+    overloadedKind = kind;
+    for (const [of, method, path] of requests)
+      expect([path, (await fetch(service.url + path, { method })).status]).toEqual([
+        path,
+        of === kind ? 503 : 401,
+      ]);
+  }
+  await service.stop();
+});

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import type { SignInAttempt } from '../../../src/auth/sign_in/budgets.ts';
 import { openSignInQueue } from '../../../src/auth/sign_in/queue.ts';
+import { LIMITS } from '../../../src/domain/limits.ts';
 import type { Engine } from '../../../src/store/open.ts';
 import { freshDatabase, type TestDatabase } from '../../support/database.ts';
 import { checkedOf, deviceToken, freshAttempts, manualClock, openProcess } from './sign_in_fixtures.ts';
@@ -181,6 +182,18 @@ describe('wrong passwords that cannot be stored', () => {
     expect(await failure(jane)).toBe('read-only');
   });
 
+  test('are remembered for so many names as rates are, then the first is forgotten', async () => {
+    const store = { ...engines[0].budgets, take: () => Promise.reject(new Error('read-only')) };
+    const one = openProcess(store, manualClock());
+    const attemptOf = freshAttempts();
+    const count = (name: string) => one.countWrong(attemptOf(name)).catch(() => undefined);
+    for (let at = 0; at < LIMITS.rateBucketsMax; at += 1) await count(`user${at}`);
+    const [first, second] = [attemptOf('user0'), attemptOf('user1')];
+    expect(await one.admit(first)).toEqual({ retryAfterS: 60 });
+    await count('one more');
+    expect([await one.admit(first), await one.admit(second)]).toEqual([first, { retryAfterS: 60 }]);
+  });
+
   test('are not overlooked by an attempt whose budgets were read before', async () => {
     const clock = manualClock();
     const { budgets } = engines[0];
@@ -273,14 +286,15 @@ describe('the rows of budgets', () => {
     const right = attemptOf('john', '192.0.2.7');
     await one.admit(right);
     one.countRight(right);
-    await one.guess(attemptOf('jane-the-secret-name', '192.0.2.77'));
+    for (const address of ['192.0.2.77', '2001:db8:77::1'])
+      await one.guess(attemptOf('jane-the-secret-name', address));
     const rows = await db.query<{ name: string; source: string; kind: number }>(
       `select name, kind, source from sign_in_budget where realm_id = ? order by kind`,
       right.realmId,
     );
-    expect(rows.map(({ kind }) => kind)).toEqual([1, 2, 5]);
+    expect(rows.map(({ kind }) => kind)).toEqual([1, 1, 2, 5, 5, 6]);
     for (const { name, source } of rows) expect(`${name}${source}`).toMatch(/^[\w-]{16,32}$/);
-    expect(await db.findPlaintext(['jane-the-secret-name', '192.0.2.77'])).toEqual([]);
+    expect(await db.findPlaintext(['jane-the-secret-name', '192.0.2.77', '2001:db8:77'])).toEqual([]);
   });
 
   test('beyond the number of a realm are deleted, those of device tokens as a whole first, then those full again first', async () => {
@@ -301,6 +315,32 @@ describe('the rows of budgets', () => {
     expect([await store.trim(realmId, 4, 4), await kinds()]).toEqual([1, [2, 1, 5, 4]]);
     expect([await store.trim(realmId, 2, 4), await kinds()]).toEqual([2, [1, 5]]);
     expect([await store.trim(realmId, 2, 4), await kinds()]).toEqual([0, [1, 5]]);
+  });
+
+  test('are deleted a thousand at a time, and counted only in realms in which a password was wrong', async () => {
+    const [full, further] = [
+      [1_000, 999],
+      [1_000, 999],
+    ];
+    const trimmed: string[] = [];
+    const one = openProcess(
+      {
+        ...engines[0].budgets,
+        deleteFull: async () => full.shift() ?? 0,
+        async trim(realmId) {
+          trimmed.push(realmId);
+          return further.shift() ?? 0;
+        },
+      },
+      manualClock(),
+    );
+    const [jane, john] = [freshAttempts()('jane'), freshAttempts()('john')];
+    for (const attempt of [jane, john]) await one.guess(attempt);
+    const sweep = async () => [await one.sweep(0), ...trimmed.splice(0)];
+    expect(await sweep()).toEqual([1_000]);
+    expect(await sweep()).toEqual([1_000, jane.realmId]);
+    expect(await sweep()).toEqual([0, jane.realmId, john.realmId]);
+    expect(await sweep()).toEqual([0]);
   });
 
   test('are deleted once their bucket is full, and a full bucket takes as a new one', async () => {

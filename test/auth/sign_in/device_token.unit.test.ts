@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test';
 import { openLogKeys } from '../../../src/audit/log_keys.ts';
 import { type DeviceOwner, openDeviceTokens } from '../../../src/auth/sign_in/device_token.ts';
+import type { Uuid } from '../../../src/domain/id.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
 
 const DAY_MS = 86_400_000;
@@ -33,6 +34,12 @@ test('a device token is valid for the password profile info, realm and password 
   ])
     expect([change, verify(token, { ...OWNER, ...change })]).toEqual([change, undefined]);
   expect(verify(token, undefined)).toBeUndefined();
+});
+
+test('no device token is valid without an owner, whatever it was made for', () => {
+  const { make, verify } = tokensAt();
+  const nobody = { realmId: '' as Uuid, infoId: '' as Uuid, version: '' };
+  expect(verify(make(nobody), undefined)).toBeUndefined();
 });
 
 test('each device token of an owner has an identifier of its own', () => {

@@ -147,6 +147,16 @@ describe('the queue of password checks', () => {
     expect([started, causes]).toEqual([['a', 'c'], ['DEADLINE_EXCEEDED']]);
   });
 
+  test('does not give up a check that has begun, however long it takes', async () => {
+    const { enter, endOne, pass, started, causes, queue } = openQueue();
+    enter(attemptOf('a', '192.0.2.1'));
+    pass(2_500);
+    enter(attemptOf('b', '192.0.2.2'));
+    expect([causes, queue.figures()]).toEqual([[], { waiting: 1, working: 1 }]);
+    await endOne();
+    expect([started, causes]).toEqual([['a', 'b'], []]);
+  });
+
   test('frees the place of a check that fails', async () => {
     const { queue } = openQueue();
     const failing = queue.run(attemptOf('a'), () => Promise.reject(new Error('no worker')));

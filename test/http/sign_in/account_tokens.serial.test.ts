@@ -168,6 +168,12 @@ describe('a sign-in that fails', () => {
     expect(await comparableResponse(await signIn(passwordBody(jane, more)))).toBe(WRONG);
   });
 
+  test('sign-ins of an unknown profile are never throttled, because nothing is checked', async () => {
+    const unknown = passwordBody(jane, { password_profile_id: systemClock.mintId() });
+    for (let count = 0; count < 11; count += 1)
+      expect(await comparableResponse(await signIn(unknown))).toBe(WRONG);
+  });
+
   test('a user of another profile and one without a hash are answered as a wrong password', async () => {
     const other = await createPassword(db, accounts);
     const hashless = await createPassword(db, accounts, { profile: jane.profile, hash: undefined });
@@ -227,9 +233,13 @@ describe('the caller of the token call', () => {
     expect((await requestTokens(service, other, passwordBody(jane))).status).toBe(403);
   });
 
-  test('must report the address of the end user', async () => {
+  test.each([
+    ['a sign-in', passwordBody(jane)],
+    ['a renewal', RENEWAL],
+    ['a sign-in of an unknown profile', passwordBody({ ...jane, profile: systemClock.mintId() })],
+  ])('must report the address of the end user for %s', async (_, body) => {
     for (const headers of [{}, { 'Authrealm-End-User-Address': 'nowhere' }]) {
-      const answer = await service.post(ACCOUNT_TOKENS, token, passwordBody(jane), headers);
+      const answer = await service.post(ACCOUNT_TOKENS, token, body, headers);
       expect([answer.status, (await errorsOf(answer))[0]?.source?.parameter]).toEqual([
         400,
         'Authrealm-End-User-Address',

@@ -9,7 +9,13 @@ import {
   startService,
 } from '../../support/service.ts';
 import { createStorefront } from '../../support/settings_realms.ts';
-import { cheapHash, createPassword, END_USER, signInTokenOf } from '../../support/sign_in.ts';
+import {
+  cheapHash,
+  createPassword,
+  createSignInClient,
+  END_USER,
+  signInTokenOf,
+} from '../../support/sign_in.ts';
 
 /** Checks of passwords: docs/wire.md#password-checks. */
 
@@ -102,8 +108,18 @@ describe('a password check', () => {
     expect([answer.status, errors.map(({ source }) => source?.pointer)]).toEqual([400, [pointer]]);
   });
 
+  test('of a name with ten wrong passwords from one address is 429', async () => {
+    const { username, password, profile } = await createPassword(db, REALM);
+    const headers = { 'Authrealm-End-User-Address': '192.0.2.9' };
+    const send = (guess: string) => check({ username, password: guess }, headers, pathOf(profile));
+    for (let count = 0; count < 10; count += 1) expect((await send('wrong horse')).status).toBe(200);
+    const refused = await send(password);
+    expect([refused.status, Number(refused.headers.get('retry-after')) > 0]).toEqual([429, true]);
+  });
+
   test('needs the address of the end user, the scope sign-in, and a client with a secret', async () => {
-    expect((await check({}, {})).status).toBe(400);
+    for (const profile of [jane.profile, systemClock.mintId()])
+      expect((await check({}, {}, pathOf(profile))).status).toBe(400);
     const other = await service.token('password-profile-infos:write profiles:read');
     expect((await service.post(PATH, other, bodyOf(), END_USER)).status).toBe(403);
     const { clientId } = await createStorefront(service, REALM);
@@ -112,4 +128,28 @@ describe('a password check', () => {
     expect(scope).toContain('sign-in');
     expect((await service.post(PATH, access_token, bodyOf(), END_USER)).status).toBe(403);
   });
+});
+
+test('sign-ins are logged before they are answered where the settings ask for it, and wrong passwords are not', async () => {
+  const own = await startService({ logSignIns: 'true' });
+  await insertRecord(own.db, realm, [REALM], realmMembers);
+  const { profile, username, password, user, info } = await createPassword(own.db, REALM);
+  const { clientId, secret } = await createSignInClient(own);
+  const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
+  const granted = (await (await own.requestToken(form)).json()) as { access_token: string };
+  const send = async (guess: string) => {
+    const data = { type: 'password_check', username, password: guess };
+    return (await own.post(pathOf(profile), granted.access_token, { data }, END_USER)).json();
+  };
+  const entries = () =>
+    own.database.query(
+      `select actor, object, realm_id, user_id, address from act where action = 'sign-in.succeeded'`,
+    );
+  expect(await send('wrong horse')).toMatchObject({ data: { verified: false } });
+  expect(await entries()).toEqual([]);
+  expect(await send(password)).toMatchObject({ data: { verified: true } });
+  expect(await entries()).toEqual([
+    { actor: clientId, object: info, realm_id: REALM, user_id: user, address: null },
+  ]);
+  await own.stop();
 });

@@ -1,5 +1,6 @@
 import { afterAll, describe, expect, test } from 'bun:test';
 import { createPublicClient } from '../../../src/auth/clients/clients.ts';
+import { Fault } from '../../../src/domain/fault.ts';
 import { passwordProfileInfo } from '../../../src/domain/resources.ts';
 import { type Service, startService } from '../../support/service.ts';
 import { createSettingsRealms } from '../../support/settings_realms.ts';
@@ -85,7 +86,12 @@ test('the address of a public client is that of the connection, whatever its hea
 });
 
 test('throttled requests are one entry of the log, without a username, and metrics count outcomes', async () => {
-  const own: Service = await startService();
+  let isDown = false;
+  const own: Service = await startService({}, (engine) => {
+    const fullAt: typeof engine.budgets.fullAt = (...keys) =>
+      isDown ? Promise.reject(new Fault('unavailable')) : engine.budgets.fullAt(...keys);
+    return { ...engine, budgets: { ...engine.budgets, fullAt } };
+  });
   const { accounts: realmId } = await createSettingsRealms(own.db);
   try {
     const jane = await createPassword(own.db, realmId);
@@ -93,15 +99,25 @@ test('throttled requests are one entry of the log, without a username, and metri
     const send = (password: string) =>
       requestTokens(own, access, passwordBody(jane, { password }), from('192.0.2.77'));
     for (let count = 0; count < 13; count += 1) await send('wrong horse');
+    const hash = await Bun.password.hash('of john', 'argon2id');
+    const john = passwordBody(await createPassword(own.db, realmId, { hash }));
+    const sendAtOnce = (address: string) => requestTokens(own.withoutRetry, access, john, from(address));
+    const answers = await Promise.all(
+      Array.from({ length: 8 }, (_, index) => sendAtOnce(`198.51.130.${index}`)),
+    );
+    const overloaded = answers.filter(({ status }) => status === 503).length;
+    expect(overloaded).toBeGreaterThan(0);
+    isDown = true;
+    expect((await sendAtOnce('198.51.130.9')).status).toBe(503);
     const families = await own.server.metrics.own();
     const counter = families.find(({ name }) => name === 'authrealm_password_checks_total');
     const samples = counter && 'samples' in counter ? counter.samples : [];
     const outcomes = samples.filter(({ labels }) => labels.mechanism === 'password');
     expect(Object.fromEntries(outcomes.map(({ labels, value }) => [labels.outcome, value]))).toEqual({
       right: 0,
-      wrong: 10,
+      wrong: 10 + answers.length - overloaded,
       throttled: 3,
-      overloaded: 0,
+      overloaded,
     });
   } finally {
     await own.stop();

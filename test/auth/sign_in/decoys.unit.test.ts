@@ -1,0 +1,88 @@
+import { expect, test } from 'bun:test';
+import type { HashKindCount } from '../../../src/auth/sign_in/credentials.ts';
+import { openDecoys } from '../../../src/auth/sign_in/decoys.ts';
+import { decoyHash, newHashKind } from '../../../src/domain/password_hash.ts';
+import { freshAttempts, KEYS, manualClock } from './sign_in_fixtures.ts';
+
+/** Hashes for names that nobody has: docs/decisions/0024-sign-in-by-password.md#time. */
+
+const HOUR_MS = 3_600_000;
+const COST = { memoryKib: 19_456, passes: 2 };
+const OWN: HashKindCount = { kind: newHashKind(COST), isNormalised: true, count: 10 };
+const BCRYPT: HashKindCount = { kind: '$2b$10$', isNormalised: false, count: 30 };
+const decoyOf = ({ kind, isNormalised }: HashKindCount) => ({ hash: decoyHash(kind), isNormalised });
+
+/** Decoys of a process, and the kinds of hashes that every profile has: none if they cannot be read. */
+function openProfiles(kinds: readonly HashKindCount[] | undefined) {
+  const clock = manualClock();
+  const stored = { kinds, reads: 0 };
+  async function hashKinds(): Promise<readonly HashKindCount[]> {
+    stored.reads += 1;
+    if (!stored.kinds) throw new Error('busy');
+    return stored.kinds;
+  }
+  return { stored, clock, ...openDecoys({ credentials: { hashKinds }, keys: KEYS, cost: COST, clock }) };
+}
+
+test('the decoy of a profile without hashes is of the kind of new hashes', async () => {
+  expect(await openProfiles([]).find(freshAttempts()('nobody'))).toEqual(decoyOf(OWN));
+});
+
+test('decoys have the kinds of the hashes of a profile in their proportion, in whatever order they are read', async () => {
+  const attemptOf = freshAttempts();
+  const names = Array.from({ length: 1_000 }, (_, at) => attemptOf(`nobody${at}`));
+  const decoysOf = ({ find }: ReturnType<typeof openProfiles>) => Promise.all(names.map(find));
+  const decoys = await decoysOf(openProfiles([OWN, BCRYPT]));
+  const ofBcrypt = decoys.filter(({ hash }) => hash === decoyHash(BCRYPT.kind));
+  expect(ofBcrypt.length).toBeGreaterThan(650);
+  expect(ofBcrypt.length).toBeLessThan(850);
+  expect(new Set(decoys.map((decoy) => JSON.stringify(decoy))).size).toBe(2);
+  expect(decoys).toContainEqual(decoyOf(OWN));
+  expect(decoys).toContainEqual(decoyOf(BCRYPT));
+  expect(await decoysOf(openProfiles([BCRYPT, OWN]))).toEqual(decoys);
+});
+
+test('the kinds of a profile are read once an hour, and no attempt waits for the second reading', async () => {
+  const { stored, clock, find } = openProfiles([BCRYPT]);
+  const nobody = freshAttempts()('nobody');
+  const expectDecoy = async (kind: HashKindCount, reads: number) =>
+    expect([await find(nobody), stored.reads]).toEqual([decoyOf(kind), reads]);
+  await expectDecoy(BCRYPT, 1);
+  stored.kinds = [OWN];
+  clock.pass(HOUR_MS - 1);
+  await expectDecoy(BCRYPT, 1);
+  clock.pass(1);
+  await expectDecoy(BCRYPT, 2);
+  await Bun.sleep(0);
+  await expectDecoy(OWN, 2);
+  await find(freshAttempts()('nobody'));
+  expect(stored.reads).toBe(3);
+});
+
+test('a reading that fails is repeated by the next attempt, and the kinds of an earlier one remain for an hour more', async () => {
+  const { stored, clock, find } = openProfiles(undefined);
+  const nobody = freshAttempts()('nobody');
+  const found = () => find(nobody).catch(({ message }) => message);
+  expect([await found(), await found(), stored.reads]).toEqual(['busy', 'busy', 2]);
+  stored.kinds = [BCRYPT];
+  expect([await found(), stored.reads]).toEqual([decoyOf(BCRYPT), 3]);
+  stored.kinds = undefined;
+  clock.pass(HOUR_MS);
+  expect([await found(), stored.reads]).toEqual([decoyOf(BCRYPT), 4]);
+  await Bun.sleep(0);
+  expect([await found(), stored.reads]).toEqual([decoyOf(BCRYPT), 4]);
+});
+
+test('the kinds of 1,000 profiles are remembered, and of one more the first is read again', async () => {
+  const { stored, find } = openProfiles([BCRYPT]);
+  const profiles = Array.from({ length: 1_001 }, () => freshAttempts()('nobody'));
+  const [first, last] = [profiles.at(0), profiles.at(-1)] as [(typeof profiles)[0], (typeof profiles)[0]];
+  for (const profile of profiles.slice(0, 1_000)) await find(profile);
+  await find(first);
+  expect(stored.reads).toBe(1_000);
+  await find(last);
+  await find(last);
+  expect(stored.reads).toBe(1_001);
+  await find(first);
+  expect(stored.reads).toBe(1_002);
+});
