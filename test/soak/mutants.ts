@@ -95,7 +95,8 @@ function mutantsOfFile(path: string, text: string, file: Node): readonly Mutant[
 
 /** The part of an operation that only the OpenAPI document uses, which has suites of its own. */
 function isDocumentation(node: Node): boolean {
-  if (isFunctionDeclaration(node)) return node.name?.getText() === 'documentationOf';
+  if (isFunctionDeclaration(node))
+    return /^documentationOf$|^example|Example$/.test(node.name?.getText() ?? '');
   return (isPropertyAssignment(node) || isMethodDeclaration(node)) && node.name.getText() === 'document';
 }
 
@@ -186,12 +187,18 @@ function ofLists(node: Node, text: string): readonly Replacement[] {
     isArrowFunction(parent) &&
     isPropertyAssignment(parent.parent) &&
     parent.parent.name.getText() === 'stages';
-  const isStages = elements.length > 0 && elements.every((each) => isCallExpression(each) || isStage(each));
+  const isStages =
+    elements.some(isAuthentication) ||
+    (elements.length > 0 && elements.every((each) => isCallExpression(each) || isStage(each)));
   const isLiteralList = elements.every((each) => isStringLiteral(each)) && isConstant(node);
   return isStageFunction || isStages || isLiteralList ? elements.map((each) => drop(each, text)) : [];
 }
 
 const isStage = (node: Node): boolean => isIdentifier(node) && node.text === 'readBody';
+
+/** The stage that every operation for callers with a token has. */
+const isAuthentication = (node: Node): boolean =>
+  isCallExpression(node) && isIdentifier(node.expression) && node.expression.text === 'authenticate';
 
 /** Whether a list is the value of a constant, directly or through `new Set`. */
 function isConstant(node: Node): boolean {
