@@ -14,6 +14,7 @@ interface ErrorDetails {
   readonly requestId?: string | undefined;
   readonly isUncertain?: boolean;
   readonly reason?: string | undefined;
+  readonly retryAfterS?: number | undefined;
 }
 
 /**
@@ -32,13 +33,16 @@ export class AuthrealmError extends Error {
   readonly isUncertain: boolean;
   /** Why there is no response: an error code of the runtime such as `ECONNREFUSED`, or a timeout; undefined with a response. */
   readonly reason: string | undefined;
+  /** Seconds to wait before the next request, as the response asks; undefined if it does not. */
+  readonly retryAfterS: number | undefined;
 
   constructor(
     message: string,
-    { status, errors = [], requestId, isUncertain = false, reason }: ErrorDetails = {},
+    { status, errors = [], requestId, isUncertain = false, reason, retryAfterS }: ErrorDetails = {},
   ) {
     super(message);
     this.reason = reason;
+    this.retryAfterS = retryAfterS;
     this.status = status;
     this.errors = errors;
     this.requestId = requestId;

@@ -1,6 +1,13 @@
 import { type AttemptOutcome, type AttemptRequest, attemptRequest, type Fetch } from './attempt.ts';
 import { AuthrealmError, readErrors, summaryOf } from './error.ts';
-import { mayHaveExecuted, monotonicMs, type RetryLimits, retryDelay, sleep } from './retries.ts';
+import {
+  mayHaveExecuted,
+  monotonicMs,
+  type RetryLimits,
+  retryAfterMs,
+  retryDelay,
+  sleep,
+} from './retries.ts';
 
 /** The service, and the time limits of requests. */
 export interface ServiceConnection extends RetryLimits {
@@ -89,11 +96,13 @@ function responseOf(
     return { status, headers, body, isUncertain };
   }
   const errors = readErrors(body);
+  const wait = retryAfterMs(headers);
   throw new AuthrealmError(
     `${what} was answered ${status} ${summaryOf(errors) || redirectAdvice(status)}`.trim(),
     {
       ...circumstances,
       errors,
+      retryAfterS: wait === undefined ? undefined : Math.ceil(wait / 1_000),
     },
   );
 }

@@ -36,8 +36,11 @@ export function retryDelay(
   { retries, totalTimeoutMs }: RetryLimits,
 ): number | undefined {
   if (done > retries || !isRetryable(outcome)) return undefined;
-  const requested = outcome.kind === 'answered' ? retryAfter(outcome.headers) : undefined;
-  const delay = requested === undefined ? backoffDelay(done) : requested + Math.random() * BOUNDS.pauseMsMin;
+  const requested = outcome.kind === 'answered' ? retryAfterMs(outcome.headers) : undefined;
+  const delay =
+    requested === undefined
+      ? backoffDelay(done)
+      : Math.min(requested, BOUNDS.retryAfterMsMax) + Math.random() * BOUNDS.pauseMsMin;
   return monotonicMs() + delay - startedAt >= totalTimeoutMs ? undefined : delay;
 }
 
@@ -51,13 +54,13 @@ export function backoffDelay(done: number): number {
  * Milliseconds of a Retry-After header (RFC 9110, 10.2.3), given in seconds or as a date. A date is compared with the Date of
  * the response, because the clocks of client and server may differ. Undefined without a valid header.
  */
-function retryAfter(headers: Headers): number | undefined {
+export function retryAfterMs(headers: Headers): number | undefined {
   const value = headers.get('retry-after')?.trim();
   if (value === undefined || value === '') return undefined;
   const wait = /^\d+$/.test(value)
     ? Number(value) * 1_000
     : Date.parse(value) - Date.parse(headers.get('date') ?? '');
-  return Number.isNaN(wait) ? undefined : Math.min(Math.max(wait, 0), BOUNDS.retryAfterMsMax);
+  return Number.isNaN(wait) ? undefined : Math.max(wait, 0);
 }
 
 /** Resolves after this time; rejects with the signal's reason as soon as it aborts. */
