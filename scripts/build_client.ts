@@ -1,16 +1,16 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { BunPlugin } from 'bun';
 import { WIRE_FORMATS } from '../src/client/wires.ts';
 
 /**
- * Builds the client library into dist/: one JavaScript file that runs in Node.js, Bun and browsers, and its types.
- * `npm run build` runs it, and so does `npm pack`.
+ * Builds the client library into dist/, or the folder in the first argument: one JavaScript file that runs in Node.js, Bun and
+ * browsers, and its types. `npm run build` runs it, and so does `npm pack`.
  */
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
-const DIST = join(ROOT, 'dist');
+const DIST = resolve(process.argv[2] ?? join(ROOT, 'dist'));
 
 for (const output of ['types', 'client.js', 'client.d.ts']) {
   rmSync(join(DIST, output), { recursive: true, force: true });
@@ -42,7 +42,8 @@ async function writeProgram(): Promise<void> {
 }
 
 async function writeTypes(): Promise<void> {
-  const tsc = Bun.spawn([join(ROOT, 'node_modules/.bin/tsc'), '-p', join(ROOT, 'tsconfig.client.json')], {
+  const options = ['-p', join(ROOT, 'tsconfig.client.json'), '--outDir', join(DIST, 'types')];
+  const tsc = Bun.spawn([join(ROOT, 'node_modules/.bin/tsc'), ...options], {
     stdout: 'inherit',
     stderr: 'inherit',
   });

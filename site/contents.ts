@@ -20,6 +20,15 @@ export const CHAPTERS: readonly Chapter[] = [
     ],
   },
   {
+    title: 'Sign users in',
+    weight: 2,
+    sources: [
+      'docs/guides/login-page.md',
+      'docs/guides/test-suite-sign-in.md',
+      'docs/guides/password-guessing.md',
+    ],
+  },
+  {
     title: 'Run it',
     weight: 2,
     sources: [

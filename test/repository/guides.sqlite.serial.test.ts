@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { buildClientLibrary } from '../support/client_library.ts';
 import { sharedServer } from '../support/postgres_server.ts';
 import { runCommand } from '../support/processes.ts';
 import { FULL_SCOPE, OFFLINE } from '../support/resource_cases.ts';
@@ -48,18 +49,25 @@ interface BlockOutput {
   readonly log: string;
 }
 
-/** Runs blocks in one shell, in a folder like a clone after `npm ci`, on another port and with request logging. */
-async function runBlocks(blocks: readonly Block[], more: Record<string, string> = {}): Promise<BlockOutput> {
-  const folder = freshFolder();
+/** Runs blocks in one shell, in a folder like a clone after `npm ci`, on other ports and with request logging. */
+async function runBlocks(
+  blocks: readonly Block[],
+  more: Record<string, string> = {},
+  folder: string = freshFolder(),
+): Promise<BlockOutput> {
   for (const part of ['bin', 'src', 'package.json', 'node_modules'])
     symlinkSync(join(ROOT, part), join(folder, part));
   const temporary = join(folder, 'tmp');
   mkdirSync(temporary);
   const port = String(await freePort());
+  const ports: Readonly<Record<string, string>> = { 8080: port, 3000: String(await freePort()) };
   const script = join(folder, 'blocks.sh');
-  const stopAtExit = `trap '[ -z "\${service:-}" ] || kill "$service" 2>/dev/null || :' EXIT`;
+  const stopAtExit = `trap 'kill \${service:-} \${login:-} 2>/dev/null || :' EXIT`;
   const text = [`cd ${folder}`, stopAtExit, ...blocks.map(commandsOf)].join(`\necho '${SEPARATOR}'\n`);
-  writeFileSync(script, text.replaceAll('8080', port));
+  writeFileSync(
+    script,
+    text.replaceAll(/8080|3000/g, (each) => ports[each] ?? ''),
+  );
   const setting = { AUTHREALM_PORT: port, AUTHREALM_LOG_REQUESTS: 'full' };
   const environment = { ...setting, HOME: folder, TMPDIR: temporary, ...more };
   const { code, stdout, stderr } = await runCommand(['sh', '-eu', script], environment);
@@ -154,6 +162,52 @@ describe('copy-a-database.md', () => {
     expect(outputs.find((each) => each.includes('late'))).toContain('first');
   }, 300_000);
 });
+
+describe('login-page.md', () => {
+  const GUIDE = 'login-page.md';
+
+  test('login-page.md: its blocks sign a user in, and authrealm is asked for each password', async () => {
+    const blocks = blocksOf(GUIDE);
+    const folder = freshFolder();
+    await buildClientLibrary(join(folder, 'dist'));
+    const path = `${join(ROOT, 'bin')}:${process.env.PATH}`;
+    const { outputs, log } = await runBlocks(blocks, { PATH: path }, folder);
+    const outputOf = (words: string): string =>
+      outputs[blocks.findIndex(({ text }) => text.includes(words))] ?? '';
+    expect(outputOf('authrealm check')).toMatch(
+      /^right: user 00000000-0000-4000-8000-000000000001\ndevice [\w-]{70}\n$/,
+    );
+    const answer = outputOf('curl -si');
+    expect(answer).toMatch(/^HTTP\/1\.1 303 /m);
+    expect(answer).toMatch(/^Location: \/\r$/im);
+    expect(
+      answer.match(/^Set-Cookie: (?:session|device)=[\w-]+; .*; HttpOnly; SameSite=Lax\r$/gim),
+    ).toHaveLength(2);
+    expect(log.match(/"route":"[^"]+\/check"/g)).toHaveLength(2);
+  }, 300_000);
+
+  test('login-page.md shows the text of examples/login_page/server.mjs', () => {
+    const server = readFileSync(join(ROOT, 'examples/login_page/server.mjs'), 'utf8');
+    expect(blocksOf(GUIDE).filter(({ language }) => language === 'js')).toEqual([
+      { language: 'js', text: server },
+    ]);
+  });
+});
+
+test('test-suite-sign-in.md: its blocks sign in with both SDKs, with a secret and without', async () => {
+  const blocks = blocksOf('test-suite-sign-in.md');
+  const path = `${join(ROOT, 'bin')}:${process.env.PATH}`;
+  const { outputs } = await runBlocks(blocks, { PATH: path });
+  const outputsOf = (words: string) =>
+    outputs.filter((_, index) => blocks[index]?.language === 'sh' && blocks[index]?.text.includes(words));
+  const signedIn = 'John Doe 00000000-0000-4000-8000-000000000003 true\n';
+  // The SDK prints lines about its token before.
+  expect(outputsOf('node sign-in.mjs').map((output) => output.slice(-signedIn.length))).toEqual([
+    signedIn,
+    signedIn,
+  ]);
+  expect(outputsOf('node shopper-sign-in.mjs')).toEqual(['201 John Doe\n']);
+}, 300_000);
 
 describe('test-suite.md', () => {
   const GUIDE = 'test-suite.md';

@@ -1,0 +1,237 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { copyFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Page } from 'playwright-core';
+import { realm } from '../../src/domain/resources.ts';
+import { systemClock } from '../../src/platform/clock.ts';
+import { installClientLibrary } from '../support/client_library.ts';
+import { type RunningCommand, startCommand } from '../support/processes.ts';
+import { freePort, freshFolder, insertRecord, realmMembers, startService } from '../support/service.ts';
+import { createPassword, createSignInClient, from, signInTokenOf } from '../support/sign_in.ts';
+import { sharedBrowser } from './browser.ts';
+import { expectNoErrors } from './console_session.ts';
+import { BROWSER_TEST_MS, openWindow } from './console_window.ts';
+
+/** The example of docs/guides/login-page.md, in its own process, with a browser. */
+
+setDefaultTimeout(BROWSER_TEST_MS);
+
+const EXAMPLE = fileURLToPath(new URL('../../examples/login_page/server.mjs', import.meta.url));
+
+const service = await startService();
+const REALM = systemClock.mintId();
+await insertRecord(service.db, realm, [REALM], realmMembers);
+const { profile } = await createPassword(service.db, REALM);
+const newUser = () => createPassword(service.db, REALM, { profile });
+const { clientId, secret } = await createSignInClient(service);
+const folder = freshFolder();
+
+beforeAll(async () => {
+  await installClientLibrary(folder);
+  copyFileSync(EXAMPLE, join(folder, 'server.mjs'));
+});
+afterAll(() => service.stop());
+
+interface LoginPage {
+  readonly url: string;
+  readonly running: RunningCommand;
+}
+
+/** Starts the example, and returns once it listens. */
+async function startLoginPage(runtime: string, more: Record<string, string> = {}): Promise<LoginPage> {
+  const port = String(await freePort());
+  const running = startCommand([runtime, join(folder, 'server.mjs')], {
+    AUTHREALM_URL: service.url,
+    AUTHREALM_CLIENT_ID: clientId,
+    AUTHREALM_CLIENT_SECRET: secret,
+    REALM,
+    PASSWORD_PROFILE: profile,
+    PORT: port,
+    ...more,
+  });
+  await running.line(/^listening on /);
+  return { url: `http://localhost:${port}`, running };
+}
+
+/** Presses a button, and returns once the next page is shown. */
+async function press(page: Page, name: string): Promise<void> {
+  const loaded = page.waitForEvent('load');
+  await page.getByRole('button', { name }).click();
+  await loaded;
+}
+
+async function type(page: Page, username: string, password: string): Promise<void> {
+  await page.getByLabel('Username').fill(username);
+  await page.getByLabel('Password').fill(password);
+  await press(page, 'Sign in');
+}
+
+const signedIn = (page: Page) => page.getByRole('heading', { name: 'Welcome' }).waitFor();
+const noteOf = (page: Page, words: string) => page.getByRole('alert').filter({ hasText: words }).waitFor();
+
+/** Opens the page in a browser without cookies. */
+async function openPage(url: string): Promise<Page> {
+  const context = await (await sharedBrowser()).newContext();
+  const page = await context.newPage();
+  await page.goto(url);
+  return page;
+}
+
+describe.each([
+  ['Node.js', 'node'],
+  ['Bun', process.execPath],
+])('the login page under %s', (_, runtime) => {
+  let login: LoginPage;
+  beforeAll(async () => {
+    login = await startLoginPage(runtime);
+  });
+  afterAll(() => login.running.stop());
+
+  test('a right password signs in until the user signs out, and no script sees a cookie', async () => {
+    const { username, user, password } = await newUser();
+    const page = await openPage(login.url);
+    await type(page, username, password);
+    await signedIn(page);
+    expect(await page.getByRole('main').innerText()).toContain(`Signed in as ${username}, user ${user}.`);
+    expect(await page.evaluate('document.cookie')).toBe('');
+    const cookies = await page.context().cookies();
+    expect(cookies.map(({ name, httpOnly, sameSite }) => [name, httpOnly, sameSite]).sort()).toEqual([
+      ['device', true, 'Lax'],
+      ['session', true, 'Lax'],
+    ]);
+    await page.reload();
+    await signedIn(page);
+    await press(page, 'Sign out');
+    await page.getByRole('button', { name: 'Sign in' }).waitFor();
+    const { value = '' } = cookies.find(({ name }) => name === 'session') ?? {};
+    const later = await fetch(login.url, { headers: { Cookie: `session=${value}` } });
+    expect(await later.text()).not.toContain('Signed in');
+    await page.context().close();
+  });
+
+  test('a wrong password and an unknown username look the same, and typed markup is text', async () => {
+    const { username } = await newUser();
+    const page = await openPage(login.url);
+    await type(page, username, 'wrong horse');
+    await noteOf(page, 'Wrong username or password.');
+    const ofKnown = await page.content();
+    const markup = `"><img src=x onerror=alert(1)>`;
+    await type(page, markup, 'wrong horse');
+    expect(await page.getByLabel('Username').inputValue()).toBe(markup);
+    expect(await page.locator('img').count()).toBe(0);
+    await type(page, 'nobody', 'wrong horse');
+    expect(await page.getByLabel('Username').inputValue()).toBe('nobody');
+    expect((await page.content()).replace('nobody', username)).toBe(ofKnown);
+    await page.context().close();
+  });
+
+  test('after ten wrong passwords the page shows how long to wait, and then the right one signs in', async () => {
+    const { username, password } = await newUser();
+    const page = await openPage(login.url);
+    for (let count = 0; count < 10; count += 1) {
+      await type(page, username, `wrong horse ${count}`);
+      await noteOf(page, 'Wrong username or password.');
+    }
+    await type(page, username, password);
+    await noteOf(page, 'Too many attempts.');
+    const [, wait] = /Try again in (\d+) seconds/.exec(await page.getByRole('alert').innerText()) ?? [];
+    expect(Number(wait)).toBeGreaterThan(0);
+    expect(Number(wait)).toBeLessThanOrEqual(90);
+    service.clock.advance(Number(wait) * 1_000);
+    await type(page, username, password);
+    await signedIn(page);
+    await page.context().close();
+  });
+
+  test('the pages have no accessibility violation, and keep their policy', async () => {
+    const { username, password } = await newUser();
+    const window = await openWindow(login.url);
+    await window.page.goto(login.url);
+    await expectNoErrors(window);
+    await type(window.page, username, password);
+    await signedIn(window.page);
+    await expectNoErrors(window);
+    await window.close();
+  });
+
+  test('a form of another site signs nobody in, and a form that is too large is not read', async () => {
+    const { username, password } = await newUser();
+    const post = (origin: string, form: Record<string, string>) =>
+      fetch(`${login.url}/sign-in`, {
+        method: 'POST',
+        redirect: 'manual',
+        headers: { Origin: origin },
+        body: new URLSearchParams(form),
+      });
+    const foreign = await post('https://evil.example', { username, password });
+    expect([foreign.status, foreign.headers.getSetCookie()]).toEqual([403, []]);
+    expect((await post(login.url, { username, password: 'x'.repeat(20_000) })).status).toBe(413);
+    const own = await post(login.url, { username, password, next: 'https://evil.example' });
+    expect([own.status, own.headers.get('location')]).toEqual([303, '/']);
+  });
+});
+
+test('during a flood from many addresses the browser that signed in before gets in, and no other', async () => {
+  const login = await startLoginPage('node');
+  const { username, password } = await newUser();
+  const own = await openPage(login.url);
+  await type(own, username, password);
+  await signedIn(own);
+  await press(own, 'Sign out');
+  const token = await signInTokenOf(service);
+  const path = `/v2/authentication-realms/${REALM}/password-profiles/${profile}/check`;
+  const statuses: number[] = [];
+  for (let count = 0; statuses.at(-1) !== 429 && count < 110; count += 1) {
+    const data = { type: 'password_check', username, password: `guess ${count}` };
+    statuses.push((await service.post(path, token, { data }, from(`198.51.100.${count}`))).status);
+  }
+  expect(statuses.length).toBeGreaterThan(100);
+  expect(statuses.at(-1)).toBe(429);
+  const other = await openPage(login.url);
+  await type(other, username, password);
+  await noteOf(other, 'Too many attempts.');
+  await type(own, username, password);
+  await signedIn(own);
+  await Promise.all([own, other].map((page) => page.context().close()));
+  await login.running.stop();
+});
+
+test('behind a proxy with https the cookies are secure, and the address is the one that the proxy adds', async () => {
+  const origin = 'https://shop.example';
+  const login = await startLoginPage('node', { ORIGIN: origin, BEHIND_PROXY: '1' });
+  const { username, password } = await newUser();
+  const signIn = (typed: string, address: string) =>
+    fetch(`${login.url}/sign-in`, {
+      method: 'POST',
+      redirect: 'manual',
+      headers: { Origin: origin, 'X-Forwarded-For': `203.0.113.${1}, ${address}` },
+      body: new URLSearchParams({ username, password: typed }),
+    });
+  const right = await signIn(password, '198.51.100.7');
+  expect(right.headers.getSetCookie()).toEqual([
+    expect.stringMatching(
+      /^__Host-session=[\w-]{43}; Max-Age=28800; Path=\/; HttpOnly; SameSite=Lax; Secure$/,
+    ),
+    expect.stringMatching(
+      /^__Host-device=[\w-]{70}; Max-Age=15552000; Path=\/; HttpOnly; SameSite=Lax; Secure$/,
+    ),
+  ]);
+  for (let count = 0; count < 10; count += 1)
+    expect((await signIn('wrong horse', '198.51.100.7')).status).toBe(400);
+  const refused = await signIn(password, '198.51.100.7');
+  expect([refused.status, Number(refused.headers.get('retry-after')) > 0]).toEqual([429, true]);
+  expect((await signIn(password, '198.51.100.8')).status).toBe(303);
+  await login.running.stop();
+});
+
+test('without the service the page says so, and the log has neither username nor password', async () => {
+  const login = await startLoginPage('node', { AUTHREALM_URL: `http://127.0.0.1:${await freePort()}` });
+  const page = await openPage(login.url);
+  await type(page, 'jane@example.com', 'correct horse battery staple');
+  await noteOf(page, 'Sign-in is not available.');
+  await login.running.stop();
+  expect(login.running.output()).toMatch(/without a response: ECONNREFUSED/);
+  expect(login.running.output()).not.toMatch(/jane|correct|horse/);
+  await page.context().close();
+});

@@ -1,0 +1,24 @@
+import { copyFileSync, mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { runCommand } from './processes.ts';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+
+/** Builds the client library into a folder, as `npm run build` does into `dist/`. */
+export async function buildClientLibrary(folder: string): Promise<void> {
+  const { code, stdout, stderr } = await runCommand([
+    process.execPath,
+    join(ROOT, 'scripts/build_client.ts'),
+    folder,
+  ]);
+  if (code !== 0) throw new Error(stdout + stderr);
+}
+
+/** Makes `authrealm/client` importable for the programs in a folder. */
+export async function installClientLibrary(folder: string): Promise<void> {
+  const installed = join(folder, 'node_modules/authrealm');
+  mkdirSync(installed, { recursive: true });
+  copyFileSync(join(ROOT, 'package.json'), join(installed, 'package.json'));
+  await buildClientLibrary(join(installed, 'dist'));
+}
