@@ -1,0 +1,46 @@
+import { expect, test } from 'bun:test';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { buildClientLibrary } from '../support/client_library.ts';
+import { blocksOf, runBlocks } from '../support/guides.ts';
+import { freshFolder } from '../support/service.ts';
+
+/** Runs the code blocks of the guides about sign-in in order, as a reader would. */
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+
+test('login-page.md: its blocks sign a user in, and authrealm is asked for each password', async () => {
+  const blocks = blocksOf('login-page.md');
+  const folder = freshFolder();
+  await buildClientLibrary(join(folder, 'dist'));
+  const path = `${join(ROOT, 'bin')}:${process.env.PATH}`;
+  const { outputs, log } = await runBlocks(blocks, { PATH: path }, folder);
+  const outputOf = (words: string): string =>
+    outputs[blocks.findIndex(({ text }) => text.includes(words))] ?? '';
+  expect(outputOf('authrealm check')).toMatch(
+    /^right: user 00000000-0000-4000-8000-000000000001\ndevice [\w-]{70}\n$/,
+  );
+  const answer = outputOf('curl -si');
+  expect(answer).toMatch(/^HTTP\/1\.1 303 /m);
+  expect(answer).toMatch(/^Location: \/\r$/im);
+  expect(
+    answer.match(/^Set-Cookie: (?:session|device)=[\w-]+; .*; HttpOnly; SameSite=Lax\r$/gim),
+  ).toHaveLength(2);
+  // More than two where the machine was too busy for one.
+  expect(log.match(/"route":"[^"]+\/check"/g)?.length).toBeGreaterThanOrEqual(2);
+}, 300_000);
+
+test('test-suite-sign-in.md: its blocks sign in with both SDKs, with a secret and without', async () => {
+  const blocks = blocksOf('test-suite-sign-in.md');
+  const path = `${join(ROOT, 'bin')}:${process.env.PATH}`;
+  const { outputs } = await runBlocks(blocks, { PATH: path });
+  const outputsOf = (words: string) =>
+    outputs.filter((_, index) => blocks[index]?.language === 'sh' && blocks[index]?.text.includes(words));
+  const signedIn = 'John Doe 00000000-0000-4000-8000-000000000003 true\n';
+  // The SDK prints lines about its token before.
+  expect(outputsOf('node sign-in.mjs').map((output) => output.slice(-signedIn.length))).toEqual([
+    signedIn,
+    signedIn,
+  ]);
+  expect(outputsOf('node shopper-sign-in.mjs')).toEqual(['201 John Doe\n']);
+}, 300_000);

@@ -1,0 +1,75 @@
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { runCommand } from './processes.ts';
+import { freePort, freshFolder } from './service.ts';
+
+/** Runs the code blocks of a guide in order, as a reader would. */
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+export const readGuide = (guide: string): string => readFileSync(join(ROOT, 'docs/guides', guide), 'utf8');
+
+export interface Block {
+  readonly language: string;
+  readonly text: string;
+}
+
+export function blocksOf(guide: string): readonly Block[] {
+  const found = [...readGuide(guide).matchAll(/^```(\w+)\n(.*?)^```$/gms)];
+  return found.map(([, language = '', text = '']) => ({ language, text }));
+}
+
+/** The shell commands for a block: itself, or those that save it under the name in its first line. */
+function commandsOf({ language, text }: Block): string {
+  if (language === 'sh') return text;
+  const [, name] = /^\/\/ (\S+)\n/.exec(text) ?? [];
+  if (language !== 'js' || name === undefined)
+    throw new Error(`neither a shell block nor a named file: ${text}`);
+  return `cat >${name} <<'END OF ${name}'\n${text}END OF ${name}\n`;
+}
+
+const SEPARATOR = '--- the next block ---';
+
+export interface BlockOutput {
+  /** The output of each block. */
+  readonly outputs: readonly string[];
+  /** The log of the service, including every request. */
+  readonly log: string;
+}
+
+/** Runs blocks in one shell, in a folder like a clone after `npm ci`, on other ports and with request logging. */
+export async function runBlocks(
+  blocks: readonly Block[],
+  more: Record<string, string> = {},
+  folder: string = freshFolder(),
+): Promise<BlockOutput> {
+  for (const part of ['bin', 'src', 'package.json', 'node_modules'])
+    symlinkSync(join(ROOT, part), join(folder, part));
+  const temporary = join(folder, 'tmp');
+  mkdirSync(temporary);
+  const port = String(await freePort());
+  const ports: Readonly<Record<string, string>> = { 8080: port, 3000: String(await freePort()) };
+  const script = join(folder, 'blocks.sh');
+  const stopAtExit = `trap 'kill \${service:-} \${login:-} 2>/dev/null || :' EXIT`;
+  const text = [`cd ${folder}`, stopAtExit, ...blocks.map(commandsOf)].join(`\necho '${SEPARATOR}'\n`);
+  writeFileSync(
+    script,
+    text.replaceAll(/8080|3000/g, (each) => ports[each] ?? ''),
+  );
+  const setting = { AUTHREALM_PORT: port, AUTHREALM_LOG_REQUESTS: 'full' };
+  const environment = { ...setting, HOME: folder, TMPDIR: temporary, ...more };
+  const { code, stdout, stderr } = await runCommand(['sh', '-eu', script], environment);
+  if (code !== 0) throw new Error(`ended with ${code}: ${stdout}${stderr}`);
+  const [log = ''] = [...new Bun.Glob('**/serve.log').scanSync(folder)];
+  return { outputs: stdout.split(`${SEPARATOR}\n`).slice(2), log: await completeLog(join(folder, log)) };
+}
+
+/** The log of a stopping service; resolves once the service has stopped. */
+async function completeLog(path: string): Promise<string> {
+  for (let tries = 0; tries < 200; tries += 1) {
+    const log = readFileSync(path, 'utf8');
+    if (log.includes('"event":"stopped"')) return log;
+    await Bun.sleep(25);
+  }
+  throw new Error('the service did not stop');
+}
