@@ -27,12 +27,7 @@ import { NEWEST_FIRST, readQuery } from '../pipeline/query.ts';
 import { faultReply, type Reply } from '../server/reply.ts';
 import { ACCOUNT_TOKEN, INVALID_ACCOUNT_TOKEN } from './account_tokens.ts';
 import { NO_FILTER, pageOf, pageReply } from './lists.ts';
-import {
-  END_USER_ADDRESS,
-  requireEndUserAddress,
-  SIGN_IN_SCOPE,
-  type SignInDeps,
-} from './password_request.ts';
+import { END_USER_ADDRESS, readEndUserAddress, SIGN_IN_SCOPE, type SignInDeps } from './password_request.ts';
 import { accountTokenParameter, endUserAddressParameter } from './password_schemas.ts';
 import { pageAnswer } from './record_operation.ts';
 import { accessibleRealm, type SettingsDeps, settingsReply } from './settings.ts';
@@ -200,7 +195,7 @@ const GET_MEMBER = memberOperation({
       const { scopes } = call.principal as Principal;
       const isOwn = !scopes.has(SCOPE);
       if (isOwn) {
-        requireEndUserAddress(call);
+        readEndUserAddress(call);
         const token = call.request.headers.get(ACCOUNT_TOKEN) ?? '';
         const signedIn = await signIn.accountTokens.verify(token, realmOf(call));
         if (!signedIn) return INVALID_ACCOUNT_TOKEN;

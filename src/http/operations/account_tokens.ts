@@ -22,7 +22,7 @@ import { checkData } from './admin/reading.ts';
 import {
   checkPassword,
   DEVICE,
-  requireEndUserAddress,
+  readEndUserAddress,
   SIGN_IN_SCOPE,
   type SignInDeps,
 } from './password_request.ts';
@@ -70,7 +70,7 @@ function stagesOf(deps: SignInDeps): readonly Stage[] {
     ...shedLoad(deps.store.overloaded.get),
     authenticate(deps.tokens, deps.limits),
     permit(SIGN_IN_SCOPE),
-    requireEndUserAddress,
+    readEndUserAddress,
     readBody,
     async (call) => {
       const page = readQuery(call.request.url, RULES);

@@ -16,7 +16,7 @@ import type { Operation } from '../pipeline/operation.ts';
 import { locate, permit, read, shedLoad } from '../pipeline/pipeline.ts';
 import { JSON_TYPE, type Reply } from '../server/reply.ts';
 import { readData } from './admin/reading.ts';
-import { checkPassword, requireEndUserAddress, SIGN_IN_SCOPE, type SignInDeps } from './password_request.ts';
+import { checkPassword, readEndUserAddress, SIGN_IN_SCOPE, type SignInDeps } from './password_request.ts';
 import { DEVICE_EXAMPLE, signInParameters } from './password_schemas.ts';
 
 /** Checks a password of any realm, for callers with sessions of their own (docs/wire.md#password-checks). No token is issued. */
@@ -39,7 +39,7 @@ function stagesOf(deps: SignInDeps): readonly Stage[] {
     permit(SIGN_IN_SCOPE),
     refusePublicClients,
     locate(passwordProfile),
-    requireEndUserAddress,
+    readEndUserAddress,
     readBody,
     read(passwordProfile, deps.store),
     async (call) => {

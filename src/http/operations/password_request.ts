@@ -39,16 +39,15 @@ export const END_USER_ADDRESS = 'Authrealm-End-User-Address';
 /** Names a device that has signed in before, in requests and answers. */
 export const DEVICE = 'Authrealm-Device';
 
-/** Refuses a request without the address of its end user, if its client must report it. */
-export const requireEndUserAddress: Stage = (call) => {
-  endUserAddress(call);
+/**
+ * Reads the address of the end user: that of the connection for a public client, which its user runs, else the one that the client
+ * reports, if it must. Throws Fault `invalid_query`.
+ */
+export const readEndUserAddress: Stage = (call) => {
+  call.endUserAddress = endUserAddress(call);
   return undefined;
 };
 
-/**
- * The address of the end user: that of the connection for a public client, which its user runs, else the one that the client reports.
- * Undefined for a client that reports none. Throws Fault `invalid_query`.
- */
 function endUserAddress(call: Call): IpAddress | undefined {
   const { ratePerAddress, endUserAddress: rule } = call.principal as Principal;
   if (ratePerAddress) return call.address();
@@ -68,7 +67,7 @@ export interface GivenPassword {
   readonly password: string;
 }
 
-/** Checks the password of a request, with its metrics and log entries; a throttled one is a reply. */
+/** Checks the password of a request, after `readEndUserAddress`, with its metrics and log entries; a throttled one is a reply. */
 export async function checkPassword(
   call: Call,
   mechanism: PasswordMechanism,
@@ -76,7 +75,7 @@ export async function checkPassword(
   { signIn, clock }: SignInDeps,
 ): Promise<Exclude<PasswordCheckOutcome, { readonly kind: 'throttled' }> | Reply> {
   const { clientId } = call.principal as Principal;
-  const address = endUserAddress(call);
+  const { endUserAddress: address } = call;
   const deviceToken = call.request.headers.get(DEVICE) ?? undefined;
   const startedAt = clock.monotonic();
   const count = (outcome: CheckedOutcome) => signIn.count(mechanism, outcome, clock.monotonic() - startedAt);

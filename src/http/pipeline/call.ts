@@ -30,6 +30,8 @@ export interface Call {
   refused: RefusedAccess | undefined;
   /** The existing client that the credentials in a form name; it is authenticated unless `refused` is `bad credentials`. */
   client: string | undefined;
+  /** That of the user whose password is checked; undefined if the client reports none. */
+  endUserAddress: IpAddress | undefined;
   /** The rate limit headers; undefined if no limit has counted the call. */
   rateHeaders: RateHeaders | undefined;
 }
@@ -64,6 +66,7 @@ export function openCall(
     etag: undefined,
     refused: undefined,
     client: undefined,
+    endUserAddress: undefined,
     rateHeaders: undefined,
   };
 }
