@@ -8,6 +8,7 @@ import { type AnyRecord, isVisible, membersOf, type Resource } from '../domain/r
 import { passwordProfileInfo, RESOURCES, user } from '../domain/resources.ts';
 import { foldedKey } from '../domain/text/folded_key.ts';
 import type { Person } from './log_keys.ts';
+import type { BeforeAndAfter } from './packed_detail.ts';
 import type { Eraser, Erasure, ScrubOptions, ScrubResult } from './port.ts';
 import type { LogReading, ReadableEntry } from './reading.ts';
 
@@ -42,9 +43,11 @@ export async function eraseUser(
   person: Person,
   auditContext: AuditContext,
 ): Promise<StartedErasure | undefined> {
-  const texts = await personalTexts(records, reading, person);
-  // First, because the records are what they are found by.
-  for await (const name of signInNames(records, person)) await removeBuckets(name);
+  const owned = await Array.fromAsync(userRecords(records, person));
+  const entries = await Array.fromAsync(userEntries(reading, person));
+  const texts = personalTexts(owned, entries, person);
+  // First, because records and entries are what they are found by.
+  for (const name of signInNames(owned, entries, person)) await removeBuckets(name);
   const { caller = COMMAND_LINE, mintRevision } = auditContext;
   const key = [person.realm, person.user] as const;
   const at = auditContext.now();
@@ -83,17 +86,17 @@ export async function eraseUser(
  * Every personal text of the user in records and log entries, also in its folded form. A text that is an ID of the user or its
  * realm is left out: the log names both, also after the erasure.
  */
-async function personalTexts(
-  records: ErasureDeps['records'],
-  reading: LogReading,
+function personalTexts(
+  owned: readonly OwnedRecord[],
+  entries: readonly ReadableEntry[],
   person: Person,
-): Promise<readonly string[]> {
+): readonly string[] {
   const values: unknown[] = [];
-  for await (const { resource, record } of userRecords(records, person)) {
+  for (const { resource, record } of owned) {
     for (const { name, annotation } of membersOf(resource))
       if (annotation.personal) values.push(record[name]);
   }
-  for await (const { personal } of userEntries(reading, person)) {
+  for (const { personal } of entries) {
     if (typeof personal !== 'object') continue;
     values.push(...[personal.before, personal.after].flatMap((members) => Object.values(members ?? {})));
   }
@@ -102,16 +105,35 @@ async function personalTexts(
   return [...all].filter((text) => text !== person.user && text !== person.realm);
 }
 
-async function* signInNames(
-  records: Pick<Store, 'get' | 'list'>,
-  person: Person,
-): AsyncGenerator<SignInName> {
-  for await (const { resource, record } of userRecords(records, person)) {
-    if (resource !== passwordProfileInfo) continue;
-    const profileId = record.password_profile_id as Uuid;
-    yield { realmId: person.realm, profileId, usernameKey: foldedKey(String(record.username)) };
+/** The usernames of a user: those of records, and from the log those of links that were deleted or have another one now. */
+function signInNames(
+  owned: readonly OwnedRecord[],
+  entries: readonly ReadableEntry[],
+  { realm: realmId }: Person,
+): readonly SignInName[] {
+  const links: LoggedLink[] = owned.flatMap(({ resource, record }) =>
+    resource === passwordProfileInfo ? [record] : [],
+  );
+  const logged = new Map<string | undefined, LoggedLink>();
+  for (const { object, detail, personal } of entries) {
+    for (const version of ['before', 'after'] as const) {
+      const written = [detail, personal].map((members) => (members as BeforeAndAfter | undefined)?.[version]);
+      // An entry has the members that were written; the others are those of the entry before.
+      const link = Object.assign({}, logged.get(object), ...written) as LoggedLink;
+      logged.set(object, link);
+      links.push(link);
+    }
   }
+  const names = new Map<string, SignInName>();
+  for (const { username, password_profile_id: profileId } of links) {
+    if (typeof username !== 'string' || typeof profileId !== 'string') continue;
+    const usernameKey = foldedKey(username);
+    names.set(`${profileId} ${usernameKey}`, { realmId, profileId: profileId as Uuid, usernameKey });
+  }
+  return [...names.values()];
 }
+
+type LoggedLink = Readonly<Record<string, unknown>>;
 
 /** The log entries that concern a user. */
 export async function* userEntries(

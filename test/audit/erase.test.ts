@@ -1,7 +1,10 @@
 import { afterAll, describe, expect, test } from 'bun:test';
 import { openSignInBudgets } from '../../src/auth/sign_in/budgets.ts';
+import { COMMAND_LINE } from '../../src/domain/audit_entry.ts';
+import { changeOf } from '../../src/domain/change.ts';
 import { NIL_UUID } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
+import type { Key } from '../../src/domain/resource.ts';
 import { passwordProfileInfo } from '../../src/domain/resources.ts';
 import { foldedKey } from '../../src/domain/text/folded_key.ts';
 import { systemClock } from '../../src/platform/clock.ts';
@@ -26,13 +29,27 @@ function countWrongPassword(
   return budgets.countWrong({ ...name, clientId: 'shop', address: undefined, device: undefined });
 }
 
+async function renameLink({ engine }: OpenDatabase, key: Key, username: string): Promise<void> {
+  const patch = { members: { username }, revision: systemClock.mintRevision(), at: systemClock.now() };
+  const changed = { key, revision: patch.revision, members: ['username'] };
+  const change = changeOf(passwordProfileInfo, 'updated', changed, { ...COMMAND_LINE, at: patch.at });
+  const write = { op: 'patch', resource: passwordProfileInfo, key, patch, change } as const;
+  expect((await engine.records.commit([write])).kind).toBe('written');
+}
+
 describe('erase user', () => {
   test('an erased user is gone from records, log and stored responses, and the log verifies clean', async () => {
     const { database, fixture } = await createErasureFixture();
     const { realm, user: id } = fixture;
     const buckets = () => database.query('select 1 from sign_in_budget where realm_id = ?', realm);
-    await withDatabase(database, (db) => countWrongPassword(db, fixture));
-    expect(await buckets()).toHaveLength(1);
+    await withDatabase(database, async (db) => {
+      await countWrongPassword(db, fixture);
+      const { passwordLink, username } = fixture;
+      await renameLink(db, [realm, id, passwordLink], `former ${username}`);
+      await countWrongPassword(db, { ...fixture, username: `former ${username}` });
+      await renameLink(db, [realm, id, passwordLink], `latest ${username}`);
+    });
+    expect(await buckets()).toHaveLength(2);
     const { code, stdout, stderr } = await runErase(database, realm, id);
     expect([code, stderr]).toEqual([0, '']);
     expect(await buckets()).toEqual([]);

@@ -75,8 +75,12 @@ const BUDGETS = {
 /** Right passwords of a name, in each process: each takes a turn of the queue, as a wrong one does. */
 const RIGHT_ANSWERS = { requests: 60, seconds: 900 };
 
-/** Buckets of a realm. The sweep of each minute deletes further ones. */
+/** Buckets of a realm. A sweep deletes further ones. */
 export const SIGN_IN_BUCKETS_MAX = 1_000_000;
+/** Rows that a process writes in a realm before a sweep counts those of the realm again: a count of many takes long. */
+const ROWS_WRITTEN_MAX = 10_000;
+/** Of the rows beyond SIGN_IN_BUCKETS_MAX, one sweep deletes as many: more than several processes write between two counts. */
+const ROWS_TRIMMED_MAX = 100_000;
 
 /** An exhausted bucket is remembered for this long, so that a flood of attempts does not read it for each of them. */
 const REMEMBERED_MS_MAX = 1_000;
@@ -156,6 +160,9 @@ function bucketOf(budget: Budget, key: Omit<BudgetKey, 'kind'>, from: number): B
 
 const windowMs = ({ size, refillMs }: Budget): number => size * refillMs;
 
+/** A bucket that is full later is the total of a device token, or was filled by a clock that was set back since. */
+const SOON_FULL_MS_MAX = 2 * Math.max(...Object.values(BUDGETS).map(windowMs));
+
 /**
  * How far ahead a bucket can be full. An empty one is full after its window; processes that took the last token at the same time
  * have left it with less than nothing.
@@ -186,8 +193,7 @@ export function openSignInBudgets(
   const buckets = openBuckets(keys);
   const rightAnswers = openTokenBuckets(RIGHT_ANSWERS, monotonic);
   const exhausted = openExhausted(monotonic);
-  /** Realms in which this process has taken tokens since the last sweep: no other has more rows. */
-  const touched = new Set<Uuid>();
+  const writtenRows = openWrittenRows();
 
   /** Milliseconds until each of these buckets has a token; 0 if all have one. */
   async function waitMs(realmId: Uuid, wanted: readonly Bucket[]): Promise<number> {
@@ -220,7 +226,7 @@ export function openSignInBudgets(
     async countWrong(attempt) {
       const { realmId, device } = attempt;
       const taken = device ? buckets.ofDevice(attempt, device, now()) : buckets.ofStranger(attempt, now());
-      touched.add(realmId);
+      writtenRows.add(realmId, taken.length);
       try {
         await store.take(realmId, taken.map(takeOf));
       } catch (error) {
@@ -245,11 +251,13 @@ export function openSignInBudgets(
     async sweep(at) {
       const deleted = await store.deleteFull(at);
       if (deleted >= LIMITS.cascadeRecordsMax) return deleted;
-      for (const realmId of touched) {
-        // These are full after half a year: kept longest, they would displace the buckets of names.
-        const trimmed = await store.trim(realmId, SIGN_IN_BUCKETS_MAX, BUDGETS.deviceInAll.kind);
-        if (trimmed >= LIMITS.cascadeRecordsMax) return trimmed;
-        touched.delete(realmId);
+      for (const realmId of writtenRows.due()) {
+        // Late ones first: kept longest, the totals of device tokens would displace the buckets of names.
+        let surplus =
+          (await store.count(realmId, SIGN_IN_BUCKETS_MAX + ROWS_TRIMMED_MAX)) - SIGN_IN_BUCKETS_MAX;
+        for (; surplus > 0; surplus -= LIMITS.cascadeRecordsMax)
+          await store.trim(realmId, Math.min(surplus, LIMITS.cascadeRecordsMax), at + SOON_FULL_MS_MAX);
+        writtenRows.reset(realmId);
       }
       return 0;
     },
@@ -261,6 +269,21 @@ const rightAnswersKey = ({ realmId, profileId, usernameKey }: SignInName): strin
 
 function throttled(waitMs: number): ThrottledSignIn {
   return { retryAfterS: Math.max(1, Math.ceil(waitMs / 1000)) };
+}
+
+/** Rows that this process wrote in each realm since it counted those of the realm: at once for the first, then for each ROWS_WRITTEN_MAX. */
+function openWrittenRows() {
+  const rows = new Map<Uuid, number>();
+  return {
+    add(realmId: Uuid, count: number): void {
+      rows.set(realmId, (rows.get(realmId) ?? ROWS_WRITTEN_MAX) + count);
+      if (rows.size <= LIMITS.rateBucketsMax) return;
+      const [oldest] = rows.keys();
+      if (oldest !== undefined) rows.delete(oldest);
+    },
+    due: () => [...rows].flatMap(([realmId, count]) => (count >= ROWS_WRITTEN_MAX ? [realmId] : [])),
+    reset: (realmId: Uuid) => void rows.set(realmId, 0),
+  };
 }
 
 /** Exhausted buckets, for REMEMBERED_MS_MAX, and those of wrong passwords that are not stored. */

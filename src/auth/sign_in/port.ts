@@ -34,9 +34,8 @@ export interface BudgetStore {
   removeName(realmId: Uuid, name: string): Promise<void>;
   /** Deletes the rows of full buckets, at most `LIMITS.cascadeRecordsMax`. Returns how many. */
   deleteFull(now: number): Promise<number>;
-  /**
-   * Deletes the buckets of a realm beyond `max`, those of one kind first, then those that are full again first, at most
-   * `LIMITS.cascadeRecordsMax`. Returns how many.
-   */
-  trim(realmId: Uuid, max: number, kindFirst: number): Promise<number>;
+  /** How many buckets a realm has, up to `max`. */
+  count(realmId: Uuid, max: number): MaybePromise<number>;
+  /** Deletes so many buckets of a realm: those that are full after `late` first, the last of them first, then those that are full first. */
+  trim(realmId: Uuid, count: number, late: number): Promise<void>;
 }

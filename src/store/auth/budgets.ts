@@ -2,7 +2,7 @@ import type { BudgetKey, BudgetStore } from '../../auth/sign_in/port.ts';
 import type { Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Dialect } from '../dialect.ts';
-import { all, execute, executeAll, first, type Long } from '../transaction_work.ts';
+import { all, execute, executeAll, first, type Long, type Work } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
 
 const IS_KEY = 'realm_id = ? and name = ? and kind = ? and source = ?';
@@ -18,10 +18,25 @@ const SELECT_FULL = `select realm_id, name, kind, source from sign_in_budget whe
   order by full_at, realm_id, name, kind, source limit ?`;
 /** Not a bucket from which was taken since. */
 const DELETE_FULL = `delete from sign_in_budget where ${IS_KEY} and full_at <= ?`;
-const COUNT = 'select count(*) as n from sign_in_budget where realm_id = ?';
+const COUNT =
+  'select count(*) as n from (select 1 from sign_in_budget where realm_id = ? limit ?) as counted';
+/** By the index of `full_at`, from either end: without it, every row of the realm would be sorted. */
 const TRIM = `delete from sign_in_budget where realm_id = ?1 and (name, kind, source) in
-  (select name, kind, source from sign_in_budget where realm_id = ?1
-    order by case when kind = ?3 then 0 else 1 end, full_at limit ?2)`;
+  (select name, kind, source from sign_in_budget where realm_id = ?1 order by full_at limit ?2)`;
+const TRIM_LATE = `delete from sign_in_budget where realm_id = ?1 and (name, kind, source) in
+  (select name, kind, source from sign_in_budget where realm_id = ?1 and full_at > ?3 order by full_at desc limit ?2)`;
+const REMOVE_OF_REALM = `delete from sign_in_budget where realm_id = ?1 and (name, kind, source) in
+  (select name, kind, source from sign_in_budget where realm_id = ?1 limit ?2)`;
+
+/** Counts the buckets of a realm, up to `limit`. */
+export function* countBudgets(realmId: Uuid, limit: number): Work<number> {
+  return Number((yield* first<{ readonly n: Long }>(COUNT, realmId, limit))?.n ?? 0);
+}
+
+/** Deletes at most `limit` buckets of a deleted realm. Returns how many. */
+export function* deleteBudgets(realmId: Uuid, limit: number): Work<number> {
+  return yield* execute(REMOVE_OF_REALM, realmId, limit);
+}
 
 /** Adds to the instant of a row that exists, so that concurrent takes add up. */
 const takeText = ({ greatest }: Pick<Dialect, 'greatest'>) =>
@@ -84,20 +99,19 @@ export function openBudgetStore(
       }
       return found.length;
     },
-    async trim(realmId, max, kindFirst) {
-      const row = await read(() => first<{ readonly n: Long }>(COUNT, realmId));
-      const trimmed = Math.min(Number(row?.n ?? 0) - max, LIMITS.cascadeRecordsMax);
-      if (trimmed <= 0) return 0;
-      return write([realmId], function* () {
-        yield* execute(TRIM, realmId, trimmed, kindFirst);
-        return { value: trimmed, keep: true, rows: trimmed };
-      });
-    },
+    count: (realmId, max) => read(() => countBudgets(realmId, max)),
+    trim: (realmId, count, late) =>
+      write([realmId], function* () {
+        const deleted = yield* execute(TRIM_LATE, realmId, count, late);
+        if (deleted < count) yield* execute(TRIM, realmId, count - deleted);
+        return { value: undefined, keep: true, rows: count };
+      }),
   };
 }
 
 /** Every statement about budgets. */
 export const budgetTexts = (dialect: Pick<Dialect, 'greatest'>): readonly string[] => [
   ...SELECT_FULL_AT,
-  ...[REMOVE_NAME, SELECT_FULL, DELETE_FULL, COUNT, TRIM, takeText(dialect)],
+  ...[REMOVE_NAME, REMOVE_OF_REALM, SELECT_FULL, DELETE_FULL, COUNT],
+  ...[TRIM, TRIM_LATE, takeText(dialect)],
 ];

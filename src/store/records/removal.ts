@@ -4,6 +4,7 @@ import type { Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { type AnyRecord, type Key, keyColumns, parentKey, type Resource } from '../../domain/resource.ts';
 import { type ChangeEntry, entryOf } from '../audit/entry.ts';
+import { countBudgets, deleteBudgets } from '../auth/budgets.ts';
 import { TOUCH_ACCESS } from '../auth/revoked_tokens.ts';
 import type { ListDialect } from '../dialect.ts';
 import type { IdempotencyStore } from '../idempotency/idempotency_store.ts';
@@ -104,7 +105,25 @@ function* touchParents(
   return entries;
 }
 
+/** The rows without a change that are deleted with a record. */
+function openOwnedRows(idempotency: RemovalDeps['idempotency']) {
+  return {
+    /** Counts them, up to `limit`. */
+    *count({ resource, key }: Pick<Removal, 'resource' | 'key'>, limit: number): Work<number> {
+      const answers = yield* idempotency.countOwned(resource, key, limit);
+      return resource.parent ? answers : answers + (yield* countBudgets(key[0], limit - answers));
+    },
+    /** Deletes at most `limit`. Returns how many. */
+    *delete({ resource, key }: Pick<Removal, 'resource' | 'key'>, limit: number): Work<number> {
+      const answers = yield* idempotency.deleteOwned(resource, key, limit);
+      return resource.parent ? answers : answers + (yield* deleteBudgets(key[0], limit - answers));
+    },
+  };
+}
+
 export function openRemovals({ of, purges, idempotency, among }: RemovalDeps): Removals {
+  const owned = openOwnedRows(idempotency);
+
   /** Deletes the rows in their order, and updates the users that lost one and stay. Returns the log entries. */
   function* removeRows(
     targets: readonly RemovalTarget[],
@@ -134,12 +153,12 @@ export function openRemovals({ of, purges, idempotency, among }: RemovalDeps): R
         return refused('not_found');
       if (stored.is_protected === 1) return refused('protected');
       const below = yield* targetsOf(removal, ROWS_MAX + 1, of);
-      const rows = yield* idempotency.countOwned(resource, key, ROWS_MAX + 1);
+      const rows = yield* owned.count(removal, ROWS_MAX + 1);
       if (below.length > ROWS_MAX || rows > ROWS_MAX) return { ...refused('too_many'), rows: ROWS_MAX };
       if (expectedRevision !== undefined && expectedRevision !== stored.revision)
         return { ...refused('revision_mismatch'), rows: below.length + rows };
       const entries = yield* removeRows([...below, targetOf(removal, stored, of)], removal);
-      yield* idempotency.deleteOwned(resource, key, ROWS_MAX);
+      yield* owned.delete(removal, ROWS_MAX);
       return { value: { kind: 'removed' }, keep: true, entries, rows };
     },
 
@@ -150,8 +169,8 @@ export function openRemovals({ of, purges, idempotency, among }: RemovalDeps): R
       if (stored.is_protected === 1) return refused('protected');
       yield* purges.begin(resource, key, origin.at);
       const targets = yield* targetsOf(removal, ROWS_MAX, of);
-      // Idempotency records are deleted last; from the first step on they are no longer returned.
-      const deleted = targets.length < ROWS_MAX ? yield* idempotency.deleteOwned(resource, key, ROWS_MAX) : 0;
+      // Deleted last; from the first step on no idempotency record is returned.
+      const deleted = targets.length < ROWS_MAX ? yield* owned.delete(removal, ROWS_MAX) : 0;
       const isDone = targets.length < ROWS_MAX && deleted < ROWS_MAX;
       const rowsToRemove = isDone ? [...targets, targetOf(removal, stored, of)] : targets;
       const entries = yield* removeRows(rowsToRemove, removal);
@@ -165,7 +184,7 @@ export function openRemovals({ of, purges, idempotency, among }: RemovalDeps): R
   };
 }
 
-/** Maximum records, and maximum idempotency records, in one commit. */
+/** Maximum records, and maximum rows that go with them, in one commit. */
 const ROWS_MAX = LIMITS.cascadeRecordsMax;
 
 function refused<K extends string>(kind: K): WorkResult<{ readonly kind: K }> {

@@ -1,8 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import type { SignInAttempt } from '../../../src/auth/sign_in/budgets.ts';
+import { SIGN_IN_BUCKETS_MAX, type SignInAttempt } from '../../../src/auth/sign_in/budgets.ts';
 import { openSignInQueue } from '../../../src/auth/sign_in/queue.ts';
+import type { Uuid } from '../../../src/domain/id.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
+import { realm } from '../../../src/domain/resources.ts';
 import type { Engine } from '../../../src/store/open.ts';
+import { createRealmFixture, removalOf, removeRecord } from '../../store/contract/store_fixtures.ts';
 import { freshDatabase, type TestDatabase } from '../../support/database.ts';
 import { checkedOf, deviceToken, freshAttempts, manualClock, openProcess } from './sign_in_fixtures.ts';
 
@@ -297,7 +300,15 @@ describe('the rows of budgets', () => {
     expect(await db.findPlaintext(['jane-the-secret-name', '192.0.2.77', '2001:db8:77'])).toEqual([]);
   });
 
-  test('beyond the number of a realm are deleted, those of device tokens as a whole first, then those full again first', async () => {
+  const kindsOf = async (realmId: Uuid) =>
+    (
+      await db.query<{ kind: number }>(
+        'select kind from sign_in_budget where realm_id = ? order by full_at',
+        realmId,
+      )
+    ).map(({ kind }) => kind);
+
+  test('are trimmed from both ends: late ones first, then those full first', async () => {
     const { realmId } = freshAttempts()('x');
     const store = engines[0].budgets;
     const takes = [5, 1, 2, 4, 4].map((kind, at) => ({
@@ -305,42 +316,67 @@ describe('the rows of budgets', () => {
       ...{ fullAt: (kind === 4 ? 1e12 : 1e6) - at, refillMs: 1, fullAtMax: 2e12 },
     }));
     await store.take(realmId, takes);
-    const kinds = async () =>
-      (
-        await db.query<{ kind: number }>(
-          'select kind from sign_in_budget where realm_id = ? order by full_at',
-          realmId,
-        )
-      ).map(({ kind }) => kind);
-    expect([await store.trim(realmId, 4, 4), await kinds()]).toEqual([1, [2, 1, 5, 4]]);
-    expect([await store.trim(realmId, 2, 4), await kinds()]).toEqual([2, [1, 5]]);
-    expect([await store.trim(realmId, 2, 4), await kinds()]).toEqual([0, [1, 5]]);
+    expect([await store.count(realmId, 9), await store.count(realmId, 3)]).toEqual([5, 3]);
+    await store.trim(realmId, 1, 1e9);
+    expect(await kindsOf(realmId)).toEqual([2, 1, 5, 4]);
+    await store.trim(realmId, 2, 1e9);
+    expect(await kindsOf(realmId)).toEqual([1, 5]);
   });
 
-  test('are deleted a thousand at a time, and counted only in realms in which a password was wrong', async () => {
-    const [full, further] = [
-      [1_000, 999],
-      [1_000, 999],
-    ];
-    const trimmed: string[] = [];
+  test('are counted at the first sweep after a wrong password in a realm, and again after 10,000 more', async () => {
+    const full = [1_000, 999];
+    const counted: Uuid[] = [];
+    const trimmed: number[] = [];
     const one = openProcess(
       {
         ...engines[0].budgets,
+        take: async () => undefined,
         deleteFull: async () => full.shift() ?? 0,
-        async trim(realmId) {
-          trimmed.push(realmId);
-          return further.shift() ?? 0;
+        count(realmId) {
+          counted.push(realmId);
+          return SIGN_IN_BUCKETS_MAX + 1_500;
         },
+        trim: async (_, count) => void trimmed.push(count),
       },
       manualClock(),
     );
     const [jane, john] = [freshAttempts()('jane'), freshAttempts()('john')];
-    for (const attempt of [jane, john]) await one.guess(attempt);
-    const sweep = async () => [await one.sweep(0), ...trimmed.splice(0)];
-    expect(await sweep()).toEqual([1_000]);
-    expect(await sweep()).toEqual([1_000, jane.realmId]);
-    expect(await sweep()).toEqual([0, jane.realmId, john.realmId]);
-    expect(await sweep()).toEqual([0]);
+    const guessAndSweep = async (attempt: SignInAttempt, count: number) => {
+      for (let at = 0; at < count; at += 1) await one.countWrong(attempt);
+      return [await one.sweep(0), ...counted.splice(0), ...trimmed.splice(0)];
+    };
+    expect(await guessAndSweep(jane, 1)).toEqual([1_000]);
+    expect(await guessAndSweep(john, 1)).toEqual([0, jane.realmId, john.realmId, 1_000, 500, 1_000, 500]);
+    expect(await guessAndSweep(jane, 9_999)).toEqual([0]);
+    expect(await guessAndSweep(jane, 1)).toEqual([0, jane.realmId, 1_000, 500]);
+  });
+
+  test('are deleted with their realm, by one commit or by several of a purge', async () => {
+    const { records, budgets } = engines[0];
+    const rows = LIMITS.cascadeRecordsMax + 1;
+    const fill = async (realmId: Uuid, count: number) => {
+      const take = { kind: 5, source: '', fullAt: 1e13, refillMs: 1, fullAtMax: 2e13 };
+      const takes = Array.from({ length: count }, (_, at) => ({ ...take, name: `name${at}` }));
+      for (let from = 0; from < count; from += 250)
+        await budgets.take(realmId, takes.slice(from, from + 250));
+    };
+    const [few, many, other] = [
+      (await createRealmFixture(records)).realm,
+      (await createRealmFixture(records)).realm,
+      (await createRealmFixture(records)).realm,
+    ];
+    await Promise.all([fill(few, 3), fill(many, rows), fill(other, 3)]);
+    expect(await removeRecord(records, removalOf(realm, [few]))).toEqual({ kind: 'removed' });
+    expect(await removeRecord(records, removalOf(realm, [many]))).toEqual({ kind: 'too_many' });
+    expect(await budgets.count(many, 2 * rows)).toBe(rows);
+    let steps = 0;
+    for (let isDone = false; !isDone; steps += 1) {
+      const step = await records.purge(removalOf(realm, [many]));
+      isDone = step.kind !== 'purged' || step.isDone;
+    }
+    expect(steps).toBe(2);
+    const left = [few, many, other].map((realmId) => budgets.count(realmId, rows));
+    expect(await Promise.all(left)).toEqual([0, 0, 3]);
   });
 
   test('are deleted once their bucket is full, and a full bucket takes as a new one', async () => {
@@ -348,13 +384,7 @@ describe('the rows of budgets', () => {
     const attemptOf = freshAttempts();
     const jane = attemptOf('jane', '192.0.2.1');
     await checkedOf(one.guess, repeated(jane, 10));
-    const kinds = async () =>
-      (
-        await db.query<{ kind: number }>(
-          'select kind from sign_in_budget where realm_id = ? order by kind',
-          jane.realmId,
-        )
-      ).map(({ kind }) => kind);
+    const kinds = async () => (await kindsOf(jane.realmId)).toSorted();
     clock.pass(2 * MINUTE_MS);
     while ((await one.sweep(clock.now())) > 0);
     expect(await kinds()).toEqual([1, 2]);
