@@ -145,7 +145,13 @@ export async function serve(
   const startedAt = clock.now();
   const installation = await engine.access.storeId();
   const { granted, listener, throttled, ...usage } = openUsageTracking(engine, log, clock);
-  const { signIn, hashPassword, ...passwords } = openSignIn({ ...authDeps, throttled, log, clock });
+  const { signIn, hashPassword, ...passwords } = openSignIn({
+    ...authDeps,
+    throttled,
+    loopBudget,
+    log,
+    clock,
+  });
   const searcher = openSearcher();
   const { store, ...readers } = openStoreWithReaders(settings, engine);
   const { discoverIssuer, inspect, discoveries } = openProviderDiscovery(settings, clock);

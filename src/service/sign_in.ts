@@ -14,6 +14,7 @@ import { errorTrace } from '../domain/error_trace.ts';
 import { Fault } from '../domain/fault.ts';
 import type { Clock } from '../domain/id.ts';
 import type { SignInDeps } from '../http/operations/password_request.ts';
+import type { LoopBudget } from '../http/pipeline/loop_budget.ts';
 import { startExpiry } from '../jobs/expiry.ts';
 import { openPasswordCheckCounts } from '../metrics/password_check_counts.ts';
 import type { Log } from '../platform/log.ts';
@@ -29,13 +30,15 @@ interface SignInServiceDeps {
   readonly throttled: SignInDeps['signIn']['throttled'];
   readonly log: Log;
   readonly clock: Clock;
+  readonly loopBudget: Pick<LoopBudget, 'turn'>;
 }
 
 /** Interval at which budgets that are full again are deleted. */
 const SWEEP_EVERY_MS = 60_000;
 
 /** Hashes and checks passwords, and makes account tokens. */
-export function openSignIn({ settings, engine, logKeys, throttled, log, clock }: SignInServiceDeps) {
+export function openSignIn(deps: SignInServiceDeps) {
+  const { settings, engine, logKeys, throttled, log, clock } = deps;
   const { credentials } = engine;
   const cost = passwordCost(settings);
   const hasher = openHasher(cost);
@@ -58,11 +61,12 @@ export function openSignIn({ settings, engine, logKeys, throttled, log, clock }:
     done.finally(() => rehashing.delete(done));
   }
 
+  const queue = openSignInQueue(clock.monotonic);
   const check = openPasswordCheck({
     ...{ credentials, budgets, compare: checker.check, rehash: rehashLater },
     devices: openDeviceTokens(logKeys, clock),
-    queue: openSignInQueue(clock.monotonic),
-    decoys: openDecoys({ credentials, keys: logKeys, cost, clock }),
+    queue,
+    decoys: openDecoys({ credentials, keys: logKeys, cost, clock, turn: deps.loopBudget.turn }),
   });
   const sweeping = startExpiry([budgets.sweep], clock, SWEEP_EVERY_MS);
   return {

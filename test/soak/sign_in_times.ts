@@ -179,6 +179,7 @@ async function prepare(database: TestDatabase): Promise<Prepared> {
       keys: db.logKeys,
       cost: passwordCost(settings),
       clock: systemClock,
+      turn: async () => undefined,
     });
     const { realm: realmId, profile: profileId } = fixture;
     const unknown = usernames.map(async (username) => {

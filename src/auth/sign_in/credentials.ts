@@ -22,11 +22,10 @@ export interface Credential {
   readonly version: string;
 }
 
-/** How many passwords of a profile have a kind of hash. */
-export interface HashKindCount {
-  readonly kind: HashKind;
-  readonly isNormalised: boolean;
-  readonly count: number;
+/** What a decoy imitates of a credential. */
+export interface StoredHash extends Pick<Credential, 'profileId' | 'infoId' | 'isNormalised'> {
+  /** Undefined without a hash. */
+  readonly kind: HashKind | undefined;
 }
 
 /** Stores credentials. */
@@ -39,8 +38,10 @@ export interface CredentialStore {
    * a change: the record keeps its time, revision and version.
    */
   rehash(credential: Credential, made: MadeHash, auditEntry: AuditEntry): Promise<boolean>;
-  /** The kinds of hashes that a profile has and that passwords may be checked with. It reads all credentials of the realm. */
-  hashKinds(realmId: Uuid, profileId: Uuid): Promise<readonly HashKindCount[]>;
+  /** The hashes of the first usernames of a profile, at most `LIMITS.listRecordsInlineMax`: those of all where there are fewer. */
+  firstHashes(realmId: Uuid, profileId: Uuid): MaybePromise<readonly StoredHash[]>;
+  /** The hashes of all profiles of a realm, in the order of their credentials after an ID, at most `LIMITS.listRecordsInlineMax`. */
+  hashesAfter(realmId: Uuid, infoId: Uuid): MaybePromise<readonly StoredHash[]>;
 }
 
 /** Whether a new hash of a checked password would be better. What is behind the cut may be a typing error, and is not hashed. */

@@ -1,8 +1,10 @@
-import type { Clock } from '../../domain/id.ts';
+import type { MaybePromise } from '../../directory/store.ts';
+import { type Clock, NIL_UUID, type Uuid } from '../../domain/id.ts';
+import { LIMITS } from '../../domain/limits.ts';
 import type { PasswordCost } from '../../domain/password.ts';
-import { decoyHash, newHashKind } from '../../domain/password_hash.ts';
+import { decoyHash, type HashKind, isCheckable, newHashKind } from '../../domain/password_hash.ts';
 import type { SignInName } from './budgets.ts';
-import type { CredentialStore, HashKindCount } from './credentials.ts';
+import type { CredentialStore, StoredHash } from './credentials.ts';
 import type { SignInKeys } from './port.ts';
 
 /** A hash that no password has, and how it would have been made. */
@@ -21,16 +23,25 @@ export interface Decoys {
 }
 
 interface DecoyDeps {
-  readonly credentials: Pick<CredentialStore, 'hashKinds'>;
+  readonly credentials: Pick<CredentialStore, 'firstHashes' | 'hashesAfter'>;
   readonly keys: SignInKeys;
   /** The cost of new hashes: the kind of a profile without hashes. */
   readonly cost: PasswordCost;
   readonly clock: Pick<Clock, 'monotonic'>;
+  /** Waits until the event loop has time for a page of hashes. */
+  readonly turn: () => Promise<void>;
+}
+
+/** How many passwords of a profile have a kind of hash. */
+interface HashKindCount {
+  readonly kind: HashKind;
+  readonly isNormalised: boolean;
+  count: number;
 }
 
 /** The kinds of hashes of a profile, and when they were read. */
 interface KnownKinds {
-  readonly kinds: Promise<readonly HashKindCount[]>;
+  readonly kinds: MaybePromise<readonly HashKindCount[]>;
   readonly readAt: number;
 }
 
@@ -39,43 +50,66 @@ const HASH_KINDS_AGE_MS_MAX = 3_600_000;
 /** Profiles whose kinds of hashes a process has in memory. The oldest is dropped for another. */
 const HASH_KINDS_CACHED_MAX = 1_000;
 
-export function openDecoys({ credentials, keys, cost, clock }: DecoyDeps): Decoys {
+export function openDecoys({ credentials, keys, cost, clock, turn }: DecoyDeps): Decoys {
   const known = new Map<string, KnownKinds>();
+  const realmReads = new Map<Uuid, Promise<void>>();
   const ownKinds: readonly HashKindCount[] = [{ kind: newHashKind(cost), isNormalised: true, count: 1 }];
 
-  async function read({ realmId, profileId }: SignInName): Promise<readonly HashKindCount[]> {
-    const kinds = await credentials.hashKinds(realmId, profileId);
-    // The order of rows is no part of what decides.
-    return kinds.length === 0
-      ? ownKinds
-      : [...kinds].sort((left, right) => (nameOf(left) < nameOf(right) ? -1 : 1));
-  }
-
-  function remember(key: string, kinds: Promise<readonly HashKindCount[]>): void {
+  function remember(key: string, kinds: KnownKinds['kinds']): KnownKinds {
+    const entry = { kinds, readAt: clock.monotonic() };
     known.delete(key);
-    known.set(key, { kinds, readAt: clock.monotonic() });
-    kinds.catch(() => known.delete(key));
+    known.set(key, entry);
     const [oldest] = known.keys();
     if (known.size > HASH_KINDS_CACHED_MAX && oldest !== undefined) known.delete(oldest);
+    return entry;
   }
 
-  /** No request waits for a second reading: until it ends, the first one counts. */
-  function kindsOf(name: SignInName): Promise<readonly HashKindCount[]> {
-    const key = `${name.realmId} ${name.profileId}`;
+  /** Reads every hash of a realm in the background, and counts those of the profiles in memory. */
+  async function readRealm(realmId: Uuid): Promise<void> {
+    const counts = new Map<Uuid, ReturnType<typeof openKindCounts>>();
+    let last: Uuid | undefined = NIL_UUID;
+    while (last) {
+      await turn();
+      const page = await credentials.hashesAfter(realmId, last);
+      for (const [profileId, hashes] of Map.groupBy(page, (hash) => hash.profileId)) {
+        const ofProfile = counts.get(profileId) ?? openKindCounts();
+        counts.set(profileId, ofProfile);
+        ofProfile.add(hashes);
+      }
+      last = page.at(-1)?.infoId;
+    }
+    for (const [profileId, { read }] of counts) {
+      const key = keyOf({ realmId, profileId });
+      if (known.has(key)) remember(key, read());
+    }
+  }
+
+  /** Profiles of one realm share a reading. */
+  function readRealmOnce(realmId: Uuid): Promise<void> {
+    const reading = realmReads.get(realmId) ?? readRealm(realmId).finally(() => realmReads.delete(realmId));
+    realmReads.set(realmId, reading);
+    return reading;
+  }
+
+  /** A request waits for the first hashes of its profile, once in the life of a process, and for no others. */
+  function kindsOf(name: SignInName): KnownKinds['kinds'] {
+    const { realmId, profileId } = name;
+    const key = keyOf(name);
     const earlier = known.get(key);
-    if (!earlier) {
-      const kinds = read(name);
-      remember(key, kinds);
-      return kinds;
-    }
-    if (clock.monotonic() - earlier.readAt >= HASH_KINDS_AGE_MS_MAX) {
-      known.set(key, { ...earlier, readAt: clock.monotonic() });
-      read(name).then(
-        (kinds) => remember(key, Promise.resolve(kinds)),
-        () => undefined,
-      );
-    }
-    return earlier.kinds;
+    if (earlier && clock.monotonic() - earlier.readAt < HASH_KINDS_AGE_MS_MAX) return earlier.kinds;
+    const first = Promise.try(credentials.firstHashes, realmId, profileId);
+    const kinds = earlier?.kinds ?? first.then(kindsIn);
+    const entry = remember(key, kinds);
+    first
+      .then(async (hashes) => {
+        if (hashes.length < LIMITS.listRecordsInlineMax) remember(key, kindsIn(hashes));
+        else await readRealmOnce(realmId);
+      })
+      .catch(() => {
+        // The next request tries again; kinds that were complete count for another hour.
+        if (!earlier && known.get(key) === entry) known.delete(key);
+      });
+    return kinds;
   }
 
   return {
@@ -83,7 +117,7 @@ export function openDecoys({ credentials, keys, cost, clock }: DecoyDeps): Decoy
       const { realmId, profileId, usernameKey } = name;
       const kinds = await kindsOf(name);
       const { kind, isNormalised } = drawn(
-        kinds,
+        kinds.length === 0 ? ownKinds : kinds,
         keys.signInMac(JSON.stringify(['decoy', realmId, profileId, usernameKey])),
       );
       return { hash: decoyHash(kind), isNormalised };
@@ -91,7 +125,36 @@ export function openDecoys({ credentials, keys, cost, clock }: DecoyDeps): Decoy
   };
 }
 
-const nameOf = ({ kind, isNormalised }: HashKindCount) => `${kind} ${isNormalised}`;
+const keyOf = ({ realmId, profileId }: Pick<SignInName, 'realmId' | 'profileId'>) =>
+  `${realmId} ${profileId}`;
+
+function kindsIn(hashes: readonly StoredHash[]): readonly HashKindCount[] {
+  const counts = openKindCounts();
+  counts.add(hashes);
+  return counts.read();
+}
+
+/** Counts the kinds of hashes that passwords may be checked with. */
+function openKindCounts() {
+  const counts = new Map<string, HashKindCount>();
+  return {
+    add(hashes: readonly StoredHash[]): void {
+      for (const { kind, isNormalised } of hashes) {
+        if (kind === undefined) continue;
+        const name = `${kind} ${isNormalised}`;
+        const counted = counts.get(name) ?? { kind, isNormalised, count: 0 };
+        counted.count += 1;
+        counts.set(name, counted);
+      }
+    },
+    /** In an order that does not depend on that of the rows, because it decides which name gets which kind. */
+    read: (): readonly HashKindCount[] =>
+      [...counts]
+        .filter(([, { kind }]) => isCheckable(decoyHash(kind)))
+        .sort(([left], [right]) => (left < right ? -1 : 1))
+        .map(([, counted]) => counted),
+  };
+}
 
 const DRAW_BYTES = 6;
 

@@ -1,7 +1,7 @@
-import type { Credential, CredentialStore, HashKindCount } from '../../auth/sign_in/credentials.ts';
-import { NIL_UUID, type Uuid } from '../../domain/id.ts';
+import type { Credential, CredentialStore, StoredHash } from '../../auth/sign_in/credentials.ts';
+import type { Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { decoyHash, type HashKind, isCheckable } from '../../domain/password_hash.ts';
+import { type HashKind, isCheckable } from '../../domain/password_hash.ts';
 import { passwordProfileInfo } from '../../domain/resources.ts';
 import type { Dialect } from '../dialect.ts';
 import { macColumn } from '../records/derived_columns.ts';
@@ -22,13 +22,14 @@ const REHASH = `update ${table} set ${HASH} = ?, password_normalised = 1, ${macC
 export const hashKindOf = ({ position }: Pick<Dialect, 'position'>): string =>
   `case when substr(${HASH}, 1, 2) = '$2' then substr(${HASH}, 1, 7) else substr(${HASH}, 1, ${position}(${HASH}, ',p=') + 4) end`;
 
-/**
- * A page of a realm, because one statement over all its rows would delay lookups. In the order of IDs, which is that of the rows:
- * a walk of the usernames of a profile takes more than twice as long.
- */
-const kindsPage = (dialect: Pick<Dialect, 'position'>): string =>
-  `select id, password_profile_id, ${hashKindOf(dialect)} as kind, password_normalised from ${table}
-   where realm_id = ? and id > ? order by realm_id, id limit ?`;
+const hashColumns = (dialect: Pick<Dialect, 'position'>): string =>
+  `id, password_profile_id, ${hashKindOf(dialect)} as kind, password_normalised`;
+const firstHashes = (dialect: Pick<Dialect, 'position'>): string =>
+  `select ${hashColumns(dialect)} from ${table}
+   where realm_id = ? and password_profile_id = ? order by realm_id, password_profile_id, username_key limit ?`;
+/** In the order of IDs, which is about that of the rows: a walk of the usernames of a profile takes more than twice as long. */
+const hashesAfter = (dialect: Pick<Dialect, 'position'>): string =>
+  `select ${hashColumns(dialect)} from ${table} where realm_id = ? and id > ? order by realm_id, id limit ?`;
 
 interface CredentialRow {
   readonly realm_id: Uuid;
@@ -41,11 +42,8 @@ interface CredentialRow {
   readonly credential_version: string | null;
 }
 
-interface KindRow {
-  readonly id: Uuid;
-  readonly password_profile_id: Uuid;
+interface HashRow extends Pick<CredentialRow, 'id' | 'password_profile_id' | 'password_normalised'> {
   readonly kind: HashKind | null;
-  readonly password_normalised: number | null;
 }
 
 export function openCredentialStore(
@@ -53,7 +51,7 @@ export function openCredentialStore(
   dialect: Pick<Dialect, 'position'>,
   macs: RowMacs,
 ): CredentialStore {
-  const page = kindsPage(dialect);
+  const [firstPage, nextPage] = [firstHashes(dialect), hashesAfter(dialect)];
 
   function decode(row: CredentialRow): Credential {
     const { password_hash: hash, mac } = row;
@@ -78,6 +76,17 @@ export function openCredentialStore(
     return row && decode(row);
   }
 
+  const hashes = (text: string, ...key: readonly Uuid[]) =>
+    read(function* () {
+      const rows = yield* all<HashRow>(text, ...key, LIMITS.listRecordsInlineMax);
+      return rows.map(
+        ({ id, password_profile_id, kind, password_normalised }): StoredHash => ({
+          ...{ infoId: id, profileId: password_profile_id, kind: kind ?? undefined },
+          isNormalised: password_normalised === 1,
+        }),
+      );
+    });
+
   return {
     find: (realmId, profileId, usernameKey) => read(() => credential(FIND, realmId, profileId, usernameKey)),
     get: (realmId, userId, infoId) => read(() => credential(GET, realmId, userId, infoId)),
@@ -88,43 +97,13 @@ export function openCredentialStore(
           hash !== undefined && (yield* execute(REHASH, made.hash, mac, realmId, userId, infoId, hash)) === 1;
         return { value: isStored, keep: isStored, auditEntries: [auditEntry] };
       }),
-    async hashKinds(realmId, profileId) {
-      const counts: KindCounts = { normalised: new Map(), imported: new Map() };
-      for (let after = NIL_UUID; ; ) {
-        const position = [realmId, after, LIMITS.listRecordsInlineMax] as const;
-        const rows = await read(() => all<KindRow>(page, ...position));
-        for (const row of rows) if (row.password_profile_id === profileId) countKind(counts, row);
-        const last = rows.at(-1);
-        if (!last)
-          return [...checkableKinds(counts.normalised, true), ...checkableKinds(counts.imported, false)];
-        after = last.id;
-        // An embedded engine has answered in this turn.
-        await new Promise((resolve) => setImmediate(resolve));
-      }
-    },
+    firstHashes: (realmId, profileId) => hashes(firstPage, realmId, profileId),
+    hashesAfter: (realmId, infoId) => hashes(nextPage, realmId, infoId),
   };
-}
-
-/** Counts of kinds, of hashes that were made here and of imported ones. */
-interface KindCounts {
-  readonly normalised: Map<HashKind, number>;
-  readonly imported: Map<HashKind, number>;
-}
-
-function countKind({ normalised, imported }: KindCounts, { kind, password_normalised }: KindRow): void {
-  if (kind === null) return;
-  const counts = password_normalised === 1 ? normalised : imported;
-  counts.set(kind, (counts.get(kind) ?? 0) + 1);
-}
-
-function checkableKinds(counts: Map<HashKind, number>, isNormalised: boolean): readonly HashKindCount[] {
-  return [...counts].flatMap(([kind, count]) =>
-    isCheckable(decoyHash(kind)) ? [{ kind, isNormalised, count }] : [],
-  );
 }
 
 /** Every statement about credentials. */
 export const credentialTexts = (dialect: Pick<Dialect, 'position'>): readonly string[] => [
   ...[FIND, GET, REHASH],
-  kindsPage(dialect),
+  ...[firstHashes(dialect), hashesAfter(dialect)],
 ];

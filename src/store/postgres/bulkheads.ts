@@ -105,7 +105,8 @@ export function openBulkheads(shared: RealmStores, nodes: RealmNodes, open: () =
     get: (realm, user, id) => within([realm], (own) => own.credentials.get(realm, user, id)),
     rehash: (credential, made, auditEntry) =>
       within([credential.realmId], (own) => own.credentials.rehash(credential, made, auditEntry)),
-    hashKinds: (realm, profile) => within([realm], (own) => own.credentials.hashKinds(realm, profile)),
+    firstHashes: (realm, profile) => within([realm], (own) => own.credentials.firstHashes(realm, profile)),
+    hashesAfter: (realm, id) => within([realm], (own) => own.credentials.hashesAfter(realm, id)),
   };
   const feed: FeedStore = {
     heads: (after, limit, only) => within(only ?? [], (own) => own.feed.heads(after, limit, only)),

@@ -1,10 +1,18 @@
 import { expect, test } from 'bun:test';
-import type { HashKindCount } from '../../../src/auth/sign_in/credentials.ts';
+import type { StoredHash } from '../../../src/auth/sign_in/credentials.ts';
 import { openDecoys } from '../../../src/auth/sign_in/decoys.ts';
+import type { Uuid } from '../../../src/domain/id.ts';
 import { decoyHash, newHashKind } from '../../../src/domain/password_hash.ts';
 import { freshAttempts, KEYS, manualClock } from './sign_in_fixtures.ts';
 
 /** Hashes for names that nobody has: docs/decisions/0024-sign-in-by-password.md#time. */
+
+/** Hashes of a kind, as many as `count`. */
+interface HashKindCount {
+  readonly kind: string;
+  readonly isNormalised: boolean;
+  readonly count: number;
+}
 
 const HOUR_MS = 3_600_000;
 const COST = { memoryKib: 19_456, passes: 2 };
@@ -16,12 +24,16 @@ const decoyOf = ({ kind, isNormalised }: HashKindCount) => ({ hash: decoyHash(ki
 function openProfiles(kinds: readonly HashKindCount[] | undefined) {
   const clock = manualClock();
   const stored = { kinds, reads: 0 };
-  async function hashKinds(): Promise<readonly HashKindCount[]> {
+  async function firstHashes(_: Uuid, profileId: Uuid): Promise<readonly StoredHash[]> {
     stored.reads += 1;
     if (!stored.kinds) throw new Error('busy');
-    return stored.kinds;
+    return stored.kinds.flatMap(({ count, ...hash }) =>
+      new Array<StoredHash>(count).fill({ ...hash, profileId, infoId: profileId }),
+    );
   }
-  return { stored, clock, ...openDecoys({ credentials: { hashKinds }, keys: KEYS, cost: COST, clock }) };
+  const credentials = { firstHashes, hashesAfter: () => [] };
+  const deps = { credentials, keys: KEYS, cost: COST, clock, turn: async () => undefined };
+  return { stored, clock, ...openDecoys(deps) };
 }
 
 test('the decoy of a profile without hashes is of the kind of new hashes', async () => {

@@ -32,7 +32,7 @@ function openCheck(deps: Partial<PasswordCheckDeps>) {
   const check = openPasswordCheck({
     ...{ credentials, budgets, queue, rehash: () => undefined },
     devices: openDeviceTokens(KEYS, systemClock),
-    decoys: openDecoys({ credentials, keys: KEYS, cost: COST, clock }),
+    decoys: openDecoys({ credentials, keys: KEYS, cost: COST, clock, turn: async () => undefined }),
     compare: async () => ({ isRight: false, isCut: false }),
     ...deps,
   });
