@@ -72,7 +72,7 @@ export const METRICS = {
     name: 'authrealm_queue_length',
     labels: ['queue'],
     help: 'Jobs waiting, by queue.',
-    details: '`queue` is `writes`, `lists` or `hashes`.',
+    details: '`queue` is `writes`, `lists`, `hashes` or `checks` (of passwords).',
   },
   queueCapacity: {
     kind: 'gauge',
@@ -87,7 +87,7 @@ export const METRICS = {
     name: 'authrealm_queue_in_progress',
     labels: ['queue'],
     help: 'Jobs in progress outside of the event loop, by queue.',
-    details: '`queue` is `lists`, `hashes` or `discoveries`.',
+    details: '`queue` is `lists`, `hashes`, `checks` or `discoveries`.',
   },
   passwordChecks: {
     kind: 'counter',

@@ -189,7 +189,7 @@ export async function serve(
   metrics.add(
     serviceMetrics({
       ...{ version: VERSION, engine: settings.database.engine, startedAt, pending: server.pending },
-      ...{ discoveries, figures: engine.figures, readers: readers.figures, hasher: passwords.hasherFigures },
+      ...{ discoveries, figures: engine.figures, readers: readers.figures, ...passwords.figures },
     }),
     checkpointMetrics(checkpoints.ageMs),
     passwords.collect,

@@ -1,3 +1,4 @@
+import { SIGN_IN_PLACES_MAX } from '../auth/sign_in/queue.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { METRICS } from '../metrics/declarations.ts';
 import type { DeliveryCounts } from '../metrics/delivery_counts.ts';
@@ -15,6 +16,8 @@ export interface ServiceMetricSources {
   /** Of the reader processes; undefined if there are none. */
   readonly readers: (() => PoolFigures) | undefined;
   readonly hasher: () => PoolFigures;
+  /** Of the password checks. */
+  readonly checks: () => PoolFigures;
   /** The number of identity providers that are being called. */
   readonly discoveries: () => number;
   readonly pending: () => number;
@@ -35,23 +38,26 @@ export function serviceMetrics(measured: ServiceMetricSources): Collector {
 }
 
 /** Length and capacity of each queue, and the work in progress. */
-function queueMetrics({ figures, readers, hasher, discoveries }: ServiceMetricSources) {
+function queueMetrics({ figures, readers, hasher, checks, discoveries }: ServiceMetricSources) {
   const lists = readers?.() ?? figures().lists;
-  const hashes = hasher();
+  const [hashes, passwords] = [hasher(), checks()];
   return [
     gauge(METRICS.queueLength, [
       ...sample({ queue: 'writes' }, figures().writesWaiting),
       ...sample({ queue: 'lists' }, lists?.waiting),
       ...sample({ queue: 'hashes' }, hashes.waiting),
+      ...sample({ queue: 'checks' }, passwords.waiting),
     ]),
     gauge(METRICS.queueCapacity, [
       ...sample({ queue: 'writes' }, LIMITS.writesQueuedMax),
       ...sample({ queue: 'lists' }, lists && LIMITS.listsWaitingMax),
       ...sample({ queue: 'hashes' }, LIMITS.hashesWaitingMax),
+      ...sample({ queue: 'checks' }, SIGN_IN_PLACES_MAX),
     ]),
     gauge(METRICS.queueInProgress, [
       ...sample({ queue: 'lists' }, lists?.working),
       ...sample({ queue: 'hashes' }, hashes.working),
+      ...sample({ queue: 'checks' }, passwords.working),
       ...sample({ queue: 'discoveries' }, discoveries()),
     ]),
   ];

@@ -71,7 +71,7 @@ export function openSignIn(deps: SignInServiceDeps) {
   const sweeping = startExpiry([budgets.sweep], clock, SWEEP_EVERY_MS);
   return {
     hashPassword: hasher.hash,
-    hasherFigures: hasher.figures,
+    figures: { hasher: hasher.figures, checks: queue.figures },
     collect: counts.collect,
     /** What the operations need, given the base URL. */
     signIn(

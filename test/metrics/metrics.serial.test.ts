@@ -111,6 +111,7 @@ describe('metrics of one process', () => {
       ['writes', 0],
       ['lists', 0],
       ['hashes', 0],
+      ['checks', 0],
     ]);
     expect(sumOf(after, 'authrealm_queue_capacity', { queue: 'writes' })).toBe(LIMITS.writesQueuedMax);
   });
