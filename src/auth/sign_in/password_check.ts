@@ -1,4 +1,4 @@
-import { overloaded } from '../../domain/fault.ts';
+import { Fault, type OverloadCause, overloaded } from '../../domain/fault.ts';
 import type { Uuid } from '../../domain/id.ts';
 import type { IpAddress } from '../../domain/ip_address.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -86,7 +86,7 @@ export function openPasswordCheck(deps: PasswordCheckDeps): CheckPassword {
     const { credential, password } = comparison;
     const check = await compare(comparison).catch(async (error) => {
       // A wrong password takes longest, so that a check which ends too late tells that it is wrong.
-      await budgets.countWrong(attempt);
+      if (mayHaveBegun(error)) await budgets.countWrong(attempt);
       throw error;
     });
     if (!credential || !check.isRight) {
@@ -130,6 +130,18 @@ export function openPasswordCheck(deps: PasswordCheckDeps): CheckPassword {
     const { admitted, comparison } = prepared;
     return queue.run(admitted, () => checkInTurn(admitted, comparison));
   };
+}
+
+/** Causes of an overload before a worker has read the password: then the attempt takes from no budget. */
+const BEFORE_CHECK: ReadonlySet<unknown> = new Set<OverloadCause>([
+  'QUEUE_FULL',
+  'WORKER_START_TIMEOUT',
+  'WORKER_START_FAILED',
+]);
+
+function mayHaveBegun(error: unknown): boolean {
+  const { code } = ((error as Error).cause ?? {}) as { readonly code?: unknown };
+  return !(error instanceof Fault && error.code === 'overloaded' && BEFORE_CHECK.has(code));
 }
 
 function isThrottled(admitted: SignInAttempt | ThrottledSignIn): admitted is ThrottledSignIn {

@@ -8,6 +8,7 @@ import {
   type PasswordCheckRequest,
 } from '../../../src/auth/sign_in/password_check.ts';
 import { openSignInQueue } from '../../../src/auth/sign_in/queue.ts';
+import { overloaded } from '../../../src/domain/fault.ts';
 import type { Uuid } from '../../../src/domain/id.ts';
 import { decoyHash, newHashKind } from '../../../src/domain/password_hash.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
@@ -62,15 +63,30 @@ function requestOf(username: string, more: Partial<PasswordCheckRequest> = {}): 
   };
 }
 
-test('a check that ends without a result counts as a wrong password', async () => {
-  const { budgets, check } = openCheck({ compare: () => Promise.reject(new Error('too late')) });
+test.each([
+  ['ends without a result', () => new Error('too late')],
+  ['ends too late', () => overloaded('WORKER_TIMEOUT')],
+  ['ends with its worker', () => overloaded('WORKER_EXITED')],
+])('a check that %s counts as a wrong password', async (name, errorOf) => {
+  const { budgets, check } = openCheck({ compare: () => Promise.reject(errorOf()) });
   const outcomes: unknown[] = [];
   for (let count = 0; count < 101; count += 1)
-    outcomes.push(await check(requestOf('slow')).catch(({ message }) => message));
-  expect(new Set(outcomes.slice(0, 100))).toEqual(new Set(['too late']));
+    outcomes.push(await check(requestOf(name)).catch(({ message }) => message));
+  expect(new Set(outcomes.slice(0, 100))).toEqual(new Set([errorOf().message]));
   expect(outcomes.at(-1)).toEqual({ kind: 'throttled', retryAfterS: 600 });
-  expect(await budgets.admit(attemptOf('slow'))).toEqual({ retryAfterS: 600 });
+  expect(await budgets.admit(attemptOf(name))).toEqual({ retryAfterS: 600 });
 });
+
+test.each(['QUEUE_FULL', 'WORKER_START_TIMEOUT', 'WORKER_START_FAILED'] as const)(
+  'a check that no worker began, because of %s, takes from no budget',
+  async (code) => {
+    const { check } = openCheck({ compare: () => Promise.reject(overloaded(code)) });
+    for (let count = 0; count < 101; count += 1) {
+      const failure = await check(requestOf(code)).catch(({ cause }) => cause.code);
+      expect(failure).toBe(code);
+    }
+  },
+);
 
 test.each([
   ['without a device token', undefined],
