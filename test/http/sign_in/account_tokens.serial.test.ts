@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from 'bun:test';
 import { createLocalJWKSet, type JSONWebKeySet, jwtVerify } from 'jose';
-import { passwordProfile, realm } from '../../../src/domain/resources.ts';
+import { passwordProfile, passwordProfileInfo, realm } from '../../../src/domain/resources.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
 import {
   comparableResponse,
@@ -93,6 +93,25 @@ describe('a sign-in by password', () => {
     const [first, second] = [await signIn(body, headers), await signIn(body, headers)];
     expect([first.status, second.status]).toEqual([201, 201]);
     expect(await first.text()).not.toBe(await second.text());
+  });
+
+  test.each([
+    ['of 1,024 bytes', 'x'.repeat(1_024), 'x'.repeat(1_024)],
+    ['with a NUL', 'right\0horse', 'right\0horse'],
+    ['of 73 bytes', 'x'.repeat(73), 'x'.repeat(73)],
+    // U+00E9 of one keyboard, e and U+0301 of another.
+    ['in NFD that was stored in NFC', 'caf\u00e9 au lait', 'cafe\u0301 au lait'],
+    ['in NFC that was stored in NFD', 'cafe\u0301 au lait', 'caf\u00e9 au lait'],
+  ])('accepts a password %s, and a username in the other normalisation form', async (_, stored, typed) => {
+    const username = `ren\u00e9-${systemClock.mintId()}`;
+    const rene = await createPassword(db, accounts, { username, hash: undefined });
+    const path = `/v2/authentication-realms/${accounts}/user-authentication-info/${rene.user}/user-authentication-password-profile-info/${rene.info}`;
+    const data = { type: passwordProfileInfo.type, id: rene.info, password: stored };
+    const writer = await service.token('password-profile-infos:write');
+    expect((await service.put(path, writer, { data })).status).toBe(200);
+    const of = { ...rene, username: username.normalize('NFD') };
+    expect((await signIn(passwordBody(of, { password: typed }))).status).toBe(201);
+    expect((await signIn(passwordBody(of, { password: `${typed.slice(0, -1)}y` }))).status).toBe(400);
   });
 
   test('pages of no account are empty, and a limit above 100 is 400', async () => {

@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, test } from 'bun:test';
-import { realm } from '../../../src/domain/resources.ts';
+import { passwordProfile, realm } from '../../../src/domain/resources.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
 import {
   comparableResponse,
@@ -14,6 +14,7 @@ import {
   createPassword,
   createSignInClient,
   END_USER,
+  type PasswordFixture,
   signInTokenOf,
 } from '../../support/sign_in.ts';
 
@@ -87,6 +88,29 @@ describe('a password check', () => {
     }
   });
 
+  test('of a profile, user and username that exist in two realms is one of the realm in the path, as are its device tokens', async () => {
+    const twin = await createTwin(jane);
+    const own = await check({}, END_USER);
+    const theirs = await check({ password: twin.password }, END_USER, pathOf(jane.profile, twin.realm));
+    const devices: string[] = [];
+    for (const answer of [own, theirs]) {
+      const { data } = (await answer.json()) as { data: { verified: boolean; device: string } };
+      expect(data.verified).toBe(true);
+      devices.push(data.device);
+    }
+    expect(await comparableResponse(await check({ password: twin.password }))).toBe(WRONG);
+    const there = await check({}, END_USER, pathOf(jane.profile, twin.realm));
+    expect(await comparableResponse(there)).toBe(WRONG);
+    const address = { 'Authrealm-End-User-Address': '192.0.2.50' };
+    for (let count = 0; count < 10; count += 1) await check({ password: 'wrong horse' }, address);
+    const statuses: number[] = [];
+    for (const device of devices) {
+      const { status } = await check({}, { ...address, 'Authrealm-Device': device });
+      statuses.push(status);
+    }
+    expect(statuses).toEqual([200, 429]);
+  });
+
   test('of a profile that the caller cannot reach is 404', async () => {
     const other = systemClock.mintId();
     await insertRecord(db, realm, [other], realmMembers);
@@ -153,3 +177,12 @@ test('sign-ins are logged before they are answered where the settings ask for it
   ]);
   await own.stop();
 });
+
+/** Another password for the same IDs and username in a realm of its own. */
+async function createTwin({ username, profile, user, info }: PasswordFixture): Promise<PasswordFixture> {
+  const other = systemClock.mintId();
+  await insertRecord(db, realm, [other], realmMembers);
+  const members = { name: 'Passwords', username_format: 'any', enable_one_time_password_token: false };
+  await insertRecord(db, passwordProfile, [other, profile], members);
+  return createPassword(db, other, { username, profile, user, info, password: 'of the other realm' });
+}

@@ -27,6 +27,8 @@ const { service, accounts, token, signIn, statusOf, guess } = await startGuessed
 afterAll(() => service.stop());
 const { db, clock } = service;
 
+const DAY_MS = 86_400_000;
+
 describe('wrong passwords', () => {
   test('of one name from one address are checked ten times; then even the right one is 429', async () => {
     const jane = await createPassword(db, accounts);
@@ -83,6 +85,17 @@ test('the address of a public client is that of the connection, whatever its hea
     expect((await send(`198.51.110.${count}`, '203.0.113.50')).status).toBe(400);
   expect((await send('198.51.110.99', '203.0.113.50')).status).toBe(429);
   expect((await send('198.51.110.99', '203.0.113.51', jane.password)).status).toBe(201);
+});
+
+test('a client that reports no addresses is limited by name alone, whatever its header reports', async () => {
+  const jane = await createPassword(db, accounts);
+  const unaddressed = await signInTokenOf(service, { endUserAddress: 'none' });
+  for (let count = 0; count < 12; count += 1) {
+    const address = count % 2 === 0 ? '192.0.2.60' : 'nowhere';
+    const body = passwordBody(jane, { password: 'wrong horse' });
+    expect((await requestTokens(service, unaddressed, body, from(address))).status).toBe(400);
+  }
+  expect(await guess(jane, 1, () => '192.0.2.60')).toEqual([400]);
 });
 
 test('throttled requests are one entry of the log, without a username, and metrics count outcomes', async () => {
@@ -145,6 +158,30 @@ test('parallel requests for one name have two places in the queue; the others ar
   expect(refused?.headers.get('retry-after')).toBe('1');
 });
 
+test('a clock that is set back by a year refuses a name for as long as its budget needs to refill, and not for a year', async () => {
+  const ahead = await startService();
+  const YEAR_MS = 365 * DAY_MS;
+  ahead.clock.advance(YEAR_MS);
+  const back = await startService(ahead.database.flags);
+  try {
+    const { accounts: realmId } = await createSettingsRealms(ahead.db);
+    const jane = await createPassword(ahead.db, realmId);
+    const before = openGuesses(ahead, await signInTokenOf(ahead));
+    const now = openGuesses(back, await signInTokenOf(back));
+    const first = await before.signIn(jane, jane.password, from('192.0.2.95'));
+    const device = { [DEVICE_HEADER]: first.headers.get(DEVICE_HEADER) ?? '' };
+    expect(await before.guess(jane, 3, () => '192.0.2.95')).toEqual(manyOf(400, 3));
+    const refused = await now.signIn(jane, jane.password, from('192.0.2.95'));
+    expect([refused.status, Number(refused.headers.get('retry-after')) <= 600]).toEqual([429, true]);
+    expect(await now.statusOf(jane, jane.password, from('192.0.2.95', device))).toBe(201);
+    back.clock.advance(600_000);
+    expect(await now.statusOf(jane, jane.password, from('192.0.2.95'))).toBe(201);
+  } finally {
+    await back.stop();
+    await ahead.stop();
+  }
+});
+
 test('two services over one database share the budgets, device tokens and account tokens', async () => {
   const baseUrl = 'https://idp.example';
   const own = await startService({ baseUrl, behindProxy: 'true' });
@@ -167,4 +204,18 @@ test('two services over one database share the budgets, device tokens and accoun
     await other.stop();
     await own.stop();
   }
+});
+
+test('a device token admits its user on the 180th day, and not on the 182nd', async () => {
+  const jane = await createPassword(db, accounts);
+  const first = await signIn(jane, jane.password, from('192.0.2.40'));
+  const device = { [DEVICE_HEADER]: first.headers.get(DEVICE_HEADER) ?? '' };
+  /** With the device after ten wrong passwords from its address. */
+  const statusAfter = async (days: number) => {
+    clock.advance(days * DAY_MS);
+    const later = openGuesses(service, await signInTokenOf(service));
+    await later.guess(jane, 10, () => '192.0.2.40');
+    return later.statusOf(jane, jane.password, from('192.0.2.40', device));
+  };
+  expect([await statusAfter(180), await statusAfter(2)]).toEqual([201, 429]);
 });
