@@ -195,7 +195,7 @@ describe('wrong passwords that cannot be stored', () => {
     expect(await one.admit(first)).toEqual({ retryAfterS: 60 });
     await count('one more');
     expect([await one.admit(first), await one.admit(second)]).toEqual([first, { retryAfterS: 60 }]);
-  });
+  }, 60_000);
 
   test('are not overlooked by an attempt whose budgets were read before', async () => {
     const clock = manualClock();
