@@ -1,4 +1,4 @@
-import { copyFileSync, cpSync, existsSync, readdirSync, readFileSync } from 'node:fs';
+import { chmodSync, copyFileSync, cpSync, existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { VERSION } from '../../src/platform/version.ts';
 import { ROOT, run, runBuild, withTemporaryFolder } from './build.ts';
@@ -67,6 +67,14 @@ export async function buildBinary(
     const path = join(folder, binaryName(target));
     copyFileSync(built, path);
     return path;
+  });
+}
+
+/** Writes the binary that Debian runs to a path: a copy of `built`, which is one of this commit, or a new one. */
+export async function installBinary(path: string, built?: string): Promise<void> {
+  await withTemporaryFolder(async (work) => {
+    copyFileSync(built ?? (await buildBinary('linux-x64-glibc', work)), path);
+    chmodSync(path, 0o755);
   });
 }
 

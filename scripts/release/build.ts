@@ -49,13 +49,18 @@ export async function writeTarGz(path: string, ...words: readonly string[]): Pro
   rmSync(plain);
 }
 
-/** Runs the script from the command line: creates the folder, prints the path of each artefact, or one sentence and exits with 1. */
-export async function runBuild(build: (folder: string) => Promise<readonly string[]>): Promise<void> {
-  const [folder] = process.argv.slice(2);
+/**
+ * Runs the script from the command line: creates the folder, prints the path of each artefact, or one sentence and exits with 1.
+ * `words` are the arguments after the folder.
+ */
+export async function runBuild(
+  build: (folder: string, words: readonly string[]) => Promise<readonly string[]>,
+): Promise<void> {
+  const [folder, ...words] = process.argv.slice(2);
   try {
     if (folder === undefined) throw new Error('pass the folder to write to');
     mkdirSync(folder, { recursive: true });
-    for (const path of await build(resolve(folder))) console.log(path);
+    for (const path of await build(resolve(folder), words)) console.log(path);
   } catch (error) {
     console.error(`${basename(process.argv[1] ?? '')}: ${(error as Error).message}`);
     process.exitCode = 1;

@@ -1,21 +1,15 @@
 import { createHash } from 'node:crypto';
-import {
-  chmodSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { VERSION } from '../../src/platform/version.ts';
-import { makeSbom } from '../make_sbom.ts';
-import { buildBinary } from './binary.ts';
+import { installBinary } from './binary.ts';
 import { commitSeconds, ROOT, run, runBuild, withTemporaryFolder } from './build.ts';
+import { LICENSES_PATH, licenseTexts } from './licenses.ts';
 
-/** Writes the Debian package: the binary, and the units of deploy/. It needs dpkg of Debian 12. */
+/**
+ * Writes the Debian package: the binary, and the units of deploy/: `bun scripts/release/deb.ts FOLDER [BINARY]`. It builds the
+ * binary if none is passed. It needs dpkg of Debian 12.
+ */
 
 /** Files of the repository, and their paths in the package. */
 const FILES: Readonly<Record<string, string>> = {
@@ -60,17 +54,15 @@ const write = (path: string, text: string, mode = 0o644): void => {
 
 const readText = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
 
-async function buildDeb(folder: string): Promise<readonly string[]> {
+async function buildDeb(folder: string, binary?: string): Promise<readonly string[]> {
   return withTemporaryFolder(async (work) => {
     const root = join(work, 'root');
     mkdirSync(join(root, 'usr/bin'), { recursive: true });
-    const program = join(root, 'usr/bin/authrealm');
-    renameSync(await buildBinary('linux-x64-glibc', work), program);
-    chmodSync(program, 0o755);
+    await installBinary(join(root, 'usr/bin/authrealm'), binary);
     for (const [from, to] of Object.entries(FILES)) write(join(root, to), readText(from));
     // It may contain AUTHREALM_MASTER_KEY. systemd reads it as root.
     write(join(root, 'etc/default/authrealm'), readText('deploy/authrealm.default'), 0o600);
-    write(join(root, 'usr/share/doc/authrealm/copyright'), await copyright());
+    write(join(root, LICENSES_PATH), licenseTexts());
     const files = filesBelow(root);
     const bytes = files.reduce((sum, path) => sum + statSync(join(root, path)).size, 0);
     const control = join(root, 'DEBIAN');
@@ -106,22 +98,6 @@ Description: self-hosted directory of identity links
 `;
 }
 
-/** The license of the program, and those of the packages that the binary contains. */
-async function copyright(): Promise<string> {
-  const { components } = await makeSbom(false);
-  const names = [...new Set(components.map(({ name }) => name))].sort();
-  const parts = names.flatMap((name) => {
-    const folder = join(ROOT, 'node_modules', name);
-    const files = existsSync(folder) ? readdirSync(folder).filter((file) => /^licen[cs]e/i.test(file)) : [];
-    return files.map((file) => `\n---- ${name} ----\n\n${readFileSync(join(folder, file), 'utf8').trim()}\n`);
-  });
-  return (
-    'authrealm is licensed under the Apache License, Version 2.0: see /usr/share/common-licenses/Apache-2.0.\n' +
-    'Its binary contains the Bun runtime (https://bun.com/docs/project/license) and these packages:\n' +
-    parts.join('')
-  );
-}
-
 function filesBelow(root: string): readonly string[] {
   return readdirSync(root, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
@@ -135,4 +111,4 @@ function md5(path: string): string {
 
 // The modes of files must not depend on the account that builds.
 process.umask(0o022);
-await runBuild(buildDeb);
+await runBuild((folder, [binary]) => buildDeb(folder, binary));

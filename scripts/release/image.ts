@@ -1,14 +1,16 @@
-import { mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { VERSION } from '../../src/platform/version.ts';
-import { buildBinary } from './binary.ts';
+import { installBinary } from './binary.ts';
 import { commitSeconds, run, runBuild, withTemporaryFolder } from './build.ts';
+import { LICENSES_PATH, licenseTexts } from './licenses.ts';
 import { sha256Of } from './provenance.ts';
 
 /**
- * Writes the container image as an OCI layout in one tar file. It needs apt and dpkg of Debian 12 and no container engine. The
- * first layer has the files of the Debian packages that the binary needs, the second layer has the binary.
+ * Writes the container image as an OCI layout in one tar file: `bun scripts/release/image.ts FOLDER [BINARY]`. It builds the binary
+ * if none is passed. It needs apt and dpkg of Debian 12 and no container engine. The first layer has the files of the Debian
+ * packages that the binary needs, the second layer has the binary.
  */
 
 /** The user of the image. It owns /data and nothing else. */
@@ -71,10 +73,10 @@ const describe = ({ mediaType, bytes }: Content) => ({
   size: bytes.length,
 });
 
-async function buildImage(folder: string): Promise<readonly string[]> {
+async function buildImage(folder: string, binary?: string): Promise<readonly string[]> {
   return withTemporaryFolder(async (work) => {
     const seconds = await commitSeconds();
-    const layers = [await debianLayer(work, seconds), await programLayer(work, seconds)];
+    const layers = [await debianLayer(work, seconds), await programLayer(work, seconds, binary)];
     const layout = join(work, 'layout');
     writeLayout(layout, layers, seconds, (await run(['git', 'rev-parse', 'HEAD'])).trim());
     const path = join(folder, `authrealm-${VERSION}-linux-x64.oci.tar`);
@@ -134,11 +136,13 @@ async function debianLayer(work: string, seconds: number): Promise<Layer> {
   return layerFrom(path, versions.join(', '));
 }
 
-async function programLayer(work: string, seconds: number): Promise<Layer> {
+async function programLayer(work: string, seconds: number, binary?: string): Promise<Layer> {
   const [root, home, path] = [join(work, 'program'), join(work, 'home'), join(work, 'program.tar')];
-  for (const folder of ['etc', 'usr/bin']) mkdirSync(join(root, folder), { recursive: true });
+  for (const folder of ['etc', 'usr/bin', dirname(LICENSES_PATH)])
+    mkdirSync(join(root, folder), { recursive: true });
   for (const [name, text] of Object.entries(FILES)) writeFileSync(join(root, name), text);
-  renameSync(await buildBinary('linux-x64-glibc', work), join(root, 'usr/bin/authrealm'));
+  writeFileSync(join(root, LICENSES_PATH), licenseTexts());
+  await installBinary(join(root, 'usr/bin/authrealm'), binary);
   await archive(path, root, seconds);
   mkdirSync(join(home, 'data'), { recursive: true, mode: 0o700 });
   await archive(path, home, seconds, [`--owner=${USER}`, `--group=${USER}`, '--append']);
@@ -194,4 +198,4 @@ function dockerManifest(config: Content, layers: readonly Layer[]): object {
 
 // The modes of files must not depend on the account that builds.
 process.umask(0o022);
-await runBuild(buildImage);
+await runBuild((folder, [binary]) => buildImage(folder, binary));

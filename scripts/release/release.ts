@@ -1,6 +1,7 @@
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join, relative } from 'node:path';
 import { makeSbom } from '../make_sbom.ts';
+import { binaryName } from './binary.ts';
 import { ROOT, run } from './build.ts';
 import { imagePackages } from './image_packages.ts';
 import { makeProvenance, sha256Of } from './provenance.ts';
@@ -14,8 +15,11 @@ import { type RepositoryLinks, readManifest, repositoryLinks } from './repositor
 
 const FOLDER = join(ROOT, 'dist', 'release');
 
-/** The scripts of this folder that each write an artefact; the Debian package and the image contain the binary. */
-const ARTEFACTS = ['npm_package', 'binary', 'image', 'deb', 'site'] as const;
+/** The scripts of this folder that each write an artefact, in the order in which they run. */
+const ARTEFACTS: readonly string[] = ['npm_package', 'binary', 'image', 'deb', 'site', 'licenses'];
+
+/** Those that contain the binary: they get the one that was built before them. */
+const WITH_BINARY: readonly string[] = ['image', 'deb'];
 
 async function build(names: readonly string[]): Promise<void> {
   const manifest = readManifest();
@@ -33,7 +37,9 @@ async function build(names: readonly string[]): Promise<void> {
   const files: string[] = [];
   for (const name of names) {
     console.error(`release: builds ${name}`);
-    const output = await run([process.execPath, `scripts/release/${name}.ts`, FOLDER]);
+    const binary = binaryName('linux-x64-glibc');
+    const words = WITH_BINARY.includes(name) && files.includes(binary) ? [join(FOLDER, binary)] : [];
+    const output = await run([process.execPath, `scripts/release/${name}.ts`, FOLDER, ...words]);
     files.push(
       ...output
         .split('\n')
@@ -97,13 +103,15 @@ ${upload}`);
 }
 
 const names = process.argv.slice(2);
-const unknown = names.filter((name) => !(ARTEFACTS as readonly string[]).includes(name));
+const unknown = names.filter((name) => !ARTEFACTS.includes(name));
 if (unknown.length > 0) {
   console.error(`release: no artefact ${unknown.join(', ')}; known are ${ARTEFACTS.join(', ')}`);
   process.exitCode = 2;
 } else {
-  await build(names.length > 0 ? names : ARTEFACTS).catch((error: Error) => {
-    console.error(`release: ${error.message}`);
-    process.exitCode = 1;
-  });
+  await build(ARTEFACTS.filter((name) => names.length === 0 || names.includes(name))).catch(
+    (error: Error) => {
+      console.error(`release: ${error.message}`);
+      process.exitCode = 1;
+    },
+  );
 }

@@ -121,6 +121,20 @@ test('npm run release ends with one sentence where the script of an artefact fai
   ]);
 });
 
+test('a release refuses a package without a license text', async () => {
+  clone.edit('package-lock.json', (text) =>
+    text.replace('"packages": {', '"packages": { "node_modules/.bin": { "version": "1.0.0" },'),
+  );
+  const script = join(clone.folder, 'scripts/release/licenses.ts');
+  const { stdout, stderr, code } = await runCommand([process.execPath, script, freshFolder()]);
+  await clone.git('checkout', '--quiet', 'package-lock.json');
+  expect({ stdout, stderr, code }).toEqual({
+    stdout: '',
+    stderr: 'licenses.ts: node_modules/.bin has no license text: a release must not contain it\n',
+    code: 1,
+  });
+});
+
 test('npm run release rejects an artefact that it does not know', async () => {
   const { stderr, code } = await release('snap');
   expect([stderr, code]).toEqual([expect.stringContaining('no artefact snap; known are npm_package, '), 2]);

@@ -1,22 +1,26 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { readdirSync, readFileSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Sbom } from '../../scripts/make_sbom.ts';
 import { VERSION } from '../../src/platform/version.ts';
 import { freshFolder } from '../support/folder.ts';
 import { runCommand } from '../support/processes.ts';
 import { createReleaseClone, REPOSITORY, TAG } from '../support/release_clone.ts';
 
 /**
- * The files of a release with the npm package alone, which is the quickest artefact; `npm run soak -- --only release` builds all of
- * them.
+ * The files of a release with the npm package and the licenses alone, which are the quickest artefacts; `npm run soak -- --only
+ * release` builds all of them.
  */
 
 const PACKAGE = `authrealm-${VERSION}.tgz`;
+const LICENSES = `authrealm-${VERSION}-licenses.txt`;
+const SBOM = `authrealm-${VERSION}.cdx.json`;
+const PROVENANCE = `authrealm-${VERSION}.intoto.json`;
 let clone: Awaited<ReturnType<typeof createReleaseClone>>;
 let folder: string;
 
 const release = (from: string) =>
-  runCommand([process.execPath, join(from, 'scripts/release/release.ts'), 'npm_package'], {
+  runCommand([process.execPath, join(from, 'scripts/release/release.ts'), 'licenses', 'npm_package'], {
     HOME: freshFolder(),
   });
 
@@ -37,18 +41,29 @@ beforeAll(async () => {
 afterAll(() => clone.remove());
 
 test('a release consists of its artefacts, checksums, SBOM, provenance and notes', () => {
-  const names = ['NOTES.md', 'SHA256SUMS', PACKAGE, `authrealm-${VERSION}.cdx.json`];
-  expect(readdirSync(folder).sort()).toEqual([...names, `authrealm-${VERSION}.intoto.json`].sort());
+  const names = ['NOTES.md', 'SHA256SUMS', PACKAGE, LICENSES, SBOM, PROVENANCE];
+  expect(readdirSync(folder).sort()).toEqual(names.sort());
   expect(read('NOTES.md')).toContain(`](${REPOSITORY}/blob/${TAG}/UPGRADING.md`);
   expect(read('NOTES.md')).not.toContain('## 0.1.0');
 });
 
+test('the licenses of a release name every package of its SBOM but the runtime, each with a license text', () => {
+  const [program = '', ...packages] = read(LICENSES).split(/^---- (?=.+ ----$)/m);
+  expect(program).toContain('Apache License\n');
+  const { components } = JSON.parse(read(SBOM)) as Sbom;
+  const expected = components.filter(({ name }) => !/^(bun$|@oven\/)/.test(name));
+  expect(packages.map((text) => text.split(' ----\n')[0]).sort()).toEqual(
+    expected.map(({ name, version }) => `${name} ${version}`).sort(),
+  );
+  expect(packages.filter((text) => !/\b(permission|conditions)\b/i.test(text))).toEqual([]);
+});
+
 test('the provenance names every file by its digest, the commit, the lock file and the programs', async () => {
-  const statement = JSON.parse(read(`authrealm-${VERSION}.intoto.json`));
+  const statement = JSON.parse(read(PROVENANCE));
   expect(statement).toMatchObject({
     _type: 'https://in-toto.io/Statement/v1',
     predicateType: 'https://slsa.dev/provenance/v1',
-    subject: [PACKAGE, `authrealm-${VERSION}.cdx.json`].map((name) => ({
+    subject: [PACKAGE, LICENSES, SBOM].map((name) => ({
       name,
       digest: { sha256: sha256(name) },
     })),
@@ -72,9 +87,7 @@ test('sha256sum accepts the files of a release and reports one that was cut shor
   const { stdout, code } = await check(folder);
   expect([code, stdout.trim().split('\n').sort()]).toEqual([
     0,
-    [PACKAGE, `authrealm-${VERSION}.cdx.json`, `authrealm-${VERSION}.intoto.json`]
-      .map((name) => `${name}: OK`)
-      .sort(),
+    [PACKAGE, LICENSES, SBOM, PROVENANCE].map((name) => `${name}: OK`).sort(),
   ]);
   const download = freshFolder();
   for (const name of ['SHA256SUMS', PACKAGE])

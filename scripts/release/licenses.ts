@@ -1,0 +1,39 @@
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { VERSION } from '../../src/platform/version.ts';
+import { ROOT, runBuild } from './build.ts';
+import { releasedPackages } from './package_lock.ts';
+
+/** Writes the licenses of the program and of every package in the files of a release. */
+
+/** The same text in the Debian package and in the image. */
+export const LICENSES_PATH = 'usr/share/doc/authrealm/copyright';
+
+/** Packages of the runtime: npm has no license text of them. */
+const RUNTIME = /^(bun$|@oven\/bun-)/;
+
+/** Throws if a package has no license text. */
+export function licenseTexts(): string {
+  const parts = releasedPackages()
+    .filter(({ name }) => !RUNTIME.test(name))
+    .map(({ path, name, version }) => `\n---- ${name} ${version} ----\n\n${licenseOf(path)}\n`);
+  return `authrealm ${VERSION} is licensed under the Apache License, Version 2.0, whose text is below. Its files contain the Bun
+runtime, whose licenses are listed at https://bun.com/docs/project/license, and packages, whose licenses follow that text.
+
+${readFileSync(join(ROOT, 'LICENSE'), 'utf8').trim()}
+${parts.join('')}`;
+}
+
+function licenseOf(path: string): string {
+  const files = readdirSync(join(ROOT, path)).filter((file) => /^licen[cs]e/i.test(file));
+  if (files.length === 0) throw new Error(`${path} has no license text: a release must not contain it`);
+  return files.map((file) => readFileSync(join(ROOT, path, file), 'utf8').trim()).join('\n\n');
+}
+
+if (import.meta.main) {
+  await runBuild(async (folder) => {
+    const path = join(folder, `authrealm-${VERSION}-licenses.txt`);
+    writeFileSync(path, licenseTexts());
+    return [path];
+  });
+}
