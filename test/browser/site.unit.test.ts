@@ -1,9 +1,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { freshFolder } from '../support/folder.ts';
-import { runCommand } from '../support/processes.ts';
+import { sharedSite } from '../support/shared_artefacts.ts';
 import { sharedBrowser } from './browser.ts';
 import { expectNoErrors } from './console_session.ts';
 import { BROWSER_TEST_MS, openWindow, PHONE, VIEWS } from './console_window.ts';
@@ -11,8 +9,6 @@ import { BROWSER_TEST_MS, openWindow, PHONE, VIEWS } from './console_window.ts';
 /** The documentation as a static site, in a browser. */
 
 setDefaultTimeout(BROWSER_TEST_MS);
-
-const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
 const PAGES = [
   'index.html',
@@ -29,9 +25,7 @@ let server: ReturnType<typeof serveFolder>;
 let url = '';
 
 beforeAll(async () => {
-  folder = join(freshFolder(), 'site');
-  const { code, stderr } = await runCommand([process.execPath, join(ROOT, 'site/build.tsx'), folder]);
-  expect([code, stderr]).toEqual([0, '']);
+  folder = await sharedSite();
   server = serveFolder(folder);
   url = `http://127.0.0.1:${server.port}`;
 });

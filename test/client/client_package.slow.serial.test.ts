@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { startCaptureProxy } from '../support/capture_proxy.ts';
-import { buildNpmPackage } from '../support/npm_package.ts';
+import { sharedNpmPackage } from '../support/npm_package.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
 import { freshFolder, type Service, startService } from '../support/service.ts';
 
@@ -32,7 +32,7 @@ beforeAll(async () => {
   project = join(freshFolder(), 'project');
   installed = join(project, 'node_modules/authrealm');
   mkdirSync(installed, { recursive: true });
-  const packed = await buildNpmPackage();
+  const packed = await sharedNpmPackage();
   const { code, stderr } = await runCommand(['tar', 'xzf', packed, '-C', installed, '--strip-components=1']);
   expect([code, stderr]).toEqual([0, '']);
   symlinkSync(join(ROOT, 'node_modules/zod'), join(project, 'node_modules/zod'));

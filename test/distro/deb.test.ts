@@ -10,11 +10,13 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { LICENSES_PATH, licenseTexts } from '../../scripts/release/licenses.ts';
 import { VERSION } from '../../src/platform/version.ts';
 import { buildArtefact, inRoot, openFolder, removeOpenFolders, runTool } from '../support/bare_system.ts';
 import { type RunningCommand, runCommand, startCommand } from '../support/processes.ts';
 import { walkProgram } from '../support/program_walk.ts';
 import { copyReleaseDatabase, findLinks, goBack, urlOf } from '../support/release_database.ts';
+import { sharedBinary } from '../support/shared_artefacts.ts';
 
 /** The Debian package in a bare Debian, from its installation to its removal. The tests build on each other. */
 
@@ -26,12 +28,14 @@ const UNIT = '/lib/systemd/system/authrealm.service';
 const EXAMPLE = '/usr/share/doc/authrealm/examples/postgresql.conf';
 const SETTING = 'AUTHREALM_PAGE_LENGTH=7\n';
 
+let binary: string;
 let deb: string;
 let root: string;
 const inside = (path: string): string => join(root, path);
 
 beforeAll(async () => {
-  deb = await buildArtefact('deb');
+  binary = await sharedBinary('linux-x64-glibc');
+  deb = await buildArtefact('deb', binary);
   root = join(openFolder(), 'root');
   const release = /^VERSION_CODENAME=(.+)$/m.exec(readFileSync('/etc/os-release', 'utf8'))?.[1] ?? '';
   // The packages come from where this machine gets its own.
@@ -82,6 +86,12 @@ test('the installation creates the user and its folder, and writes nothing else'
   expect(modesOf(DEFAULTS, UNIT, EXAMPLE, '/usr/bin/authrealm')).toEqual([0o600, 0o644, 0o644, 0o755]);
   expect(await runTool(...asUnit('authrealm', '--version'))).toBe(`${VERSION}\n`);
   expect(await runTool(...enter('dpkg', '--verify', 'authrealm'))).toBe('');
+});
+
+test('the package contains the binary of the release, and the licenses of its packages', () => {
+  const hashOf = (path: string) => Bun.hash(readFileSync(path));
+  expect(hashOf(inside('/usr/bin/authrealm'))).toBe(hashOf(binary));
+  expect(readFileSync(inside(LICENSES_PATH), 'utf8')).toBe(licenseTexts());
 });
 
 test('systemd accepts the installed units, with SQLite and with PostgreSQL', async () => {

@@ -1,11 +1,12 @@
 import { expect, test } from 'bun:test';
 import { copyFileSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
-import { type BinaryTarget, buildBinary } from '../../scripts/release/binary.ts';
+import type { BinaryTarget } from '../../scripts/release/binary.ts';
 import { VERSION } from '../../src/platform/version.ts';
 import { freshFolder } from '../support/folder.ts';
 import { runCommand } from '../support/processes.ts';
 import { loadConsole, lookUpByDemo, serveNewDatabase } from '../support/program_walk.ts';
+import { sharedBinary } from '../support/shared_artefacts.ts';
 
 /**
  * Binaries for other processors and C libraries, with the packages qemu-user-static, libc6-arm64-cross and musl. Neither can start
@@ -30,7 +31,7 @@ async function makeMuslLibraries(): Promise<string> {
 }
 
 async function expectLookups(target: BinaryTarget, ...prefix: readonly string[]): Promise<void> {
-  const command = [...prefix, await buildBinary(target, freshFolder())];
+  const command = [...prefix, await sharedBinary(target)];
   expect(await runCommand([...command, '--version'])).toEqual({
     stdout: `${VERSION}\n`,
     stderr: '',

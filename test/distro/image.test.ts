@@ -4,11 +4,13 @@ import { chownSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { imagePackages } from '../../scripts/release/image_packages.ts';
+import { LICENSES_PATH, licenseTexts } from '../../scripts/release/licenses.ts';
 import { VERSION } from '../../src/platform/version.ts';
 import { buildArtefact, inRoot, openFolder, removeOpenFolders, runTool } from '../support/bare_system.ts';
 import { type RunningCommand, runCommand, startCommand } from '../support/processes.ts';
 import { walkProgram } from '../support/program_walk.ts';
 import { copyReleaseDatabase, findLinks, goBack, urlOf } from '../support/release_database.ts';
+import { sharedBinary } from '../support/shared_artefacts.ts';
 
 /** The container image, run as its user in a root that it cannot write to, without a temporary folder. */
 
@@ -52,7 +54,7 @@ function contentOf({ digest, size }: Descriptor): Buffer {
 }
 
 beforeAll(async () => {
-  archive = await buildArtefact('image');
+  archive = await buildArtefact('image', await sharedBinary('linux-x64-glibc'));
   [layout, root] = [openFolder(), openFolder()];
   await runTool('tar', '-xf', archive, '-C', layout);
   const manifest = JSON.parse(contentOf(read('index.json').manifests[0]).toString());
@@ -105,7 +107,7 @@ test('the image runs as a user that owns /data and no other file', async () => {
   expect(writable.trim().split('\n').sort()).toEqual(['tmp', 'var/lock', 'var/tmp']);
 });
 
-test('a second build of the image has the same bytes', async () => {
+test('a second build of the binary and the image has the same bytes', async () => {
   expect(digestOf(readFileSync(await buildArtefact('image')))).toBe(digestOf(readFileSync(archive)));
 });
 
@@ -171,6 +173,10 @@ test('the image starts again after it was killed at any moment of its first star
     expect([attempt, answer.status]).toEqual([attempt, 200]);
     expect(await service.stop()).toBe(0);
   }
+});
+
+test('the image contains the licenses of its packages', () => {
+  expect(readFileSync(join(root, LICENSES_PATH), 'utf8')).toBe(licenseTexts());
 });
 
 test('the image names its release', () => {

@@ -23,6 +23,7 @@ import { sharedServer } from '../support/postgres_server.ts';
 import { type Environment, runCommand } from '../support/processes.ts';
 import { walkProgram } from '../support/program_walk.ts';
 import { upgradeAndGoBack } from '../support/release_database.ts';
+import { sharedBinary } from '../support/shared_artefacts.ts';
 
 /** The compiled single file for this platform: it needs nothing but itself. */
 
@@ -33,7 +34,7 @@ const OTHER_USER = 65_534;
 let binary: string;
 
 beforeAll(async () => {
-  binary = await buildBinary(TARGET, freshFolder());
+  binary = await sharedBinary(TARGET);
 }, 300_000);
 
 /** A copy of the binary at this path of a folder. */

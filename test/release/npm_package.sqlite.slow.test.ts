@@ -2,7 +2,7 @@ import { beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
 import { mkdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { inFolder, runFirstMinutes } from '../support/first_minutes.ts';
-import { buildNpmPackage, readManifest } from '../support/npm_package.ts';
+import { buildNpmPackage, readManifest, sharedNpmPackage } from '../support/npm_package.ts';
 import { runCommand, startCommand } from '../support/processes.ts';
 import { walkProgram } from '../support/program_walk.ts';
 import { upgradeAndGoBack } from '../support/release_database.ts';
@@ -18,7 +18,7 @@ const OTHER_BUN = '1.3.0';
 
 let archive: string;
 beforeAll(async () => {
-  archive = await buildNpmPackage();
+  archive = await sharedNpmPackage();
 });
 
 /** Runs a command in a folder. Throws if it fails. */
@@ -74,7 +74,7 @@ test('the package contains what runs, its license and what operators read', asyn
 });
 
 test('the package built in another folder, with another umask, has the same bytes', async () => {
-  const again = await buildNpmPackage('077');
+  const again = await buildNpmPackage(freshFolder(), '077');
   expect(dirname(again)).not.toBe(dirname(archive));
   expect(Bun.hash(readFileSync(again))).toBe(Bun.hash(readFileSync(archive)));
 });

@@ -8,6 +8,7 @@ import { readManifest } from '../../scripts/release/repository.ts';
 import { openLinks, readChapters } from '../../site/pages.ts';
 import { freshFolder } from '../support/folder.ts';
 import { runCommand } from '../support/processes.ts';
+import { sharedSite } from '../support/shared_artefacts.ts';
 
 /** The documentation as a static site, built as `npm run site` builds it. */
 
@@ -25,9 +26,7 @@ let site = '';
 const pages = new Map<string, SitePage>();
 
 beforeAll(async () => {
-  site = join(freshFolder(), 'site');
-  const { code, stderr } = await runCommand([process.execPath, join(ROOT, 'site/build.tsx'), site]);
-  expect([code, stderr]).toEqual([0, '']);
+  site = await sharedSite();
   for (const path of new Bun.Glob('**/*.html').scanSync(site)) pages.set(path, await readPage(path));
 }, 120_000);
 

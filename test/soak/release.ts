@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { createReleaseClone, TAG } from '../support/release_clone.ts';
 
 /**
- * Builds the same tag twice, each in a clone of its own in another folder with packages of its own, and compares every file
- * (docs/releasing.md, "The same bytes"). Names of artefacts build only these.
+ * Builds the same tag twice, at the same time, each in a clone of its own in another folder with packages at its own path, and
+ * compares every file (docs/releasing.md, "The same bytes"). Names of artefacts build only these.
  */
 
 async function run(command: readonly string[], folder: string): Promise<void> {
@@ -15,17 +15,21 @@ async function run(command: readonly string[], folder: string): Promise<void> {
 
 const work = mkdtempSync(join(tmpdir(), 'authrealm-two-releases-'));
 const clone = await createReleaseClone();
+
 try {
   // At different depths: a relative path that enters a file would differ.
-  const folders = [join(work, 'one'), join(work, 'a longer', 'path', 'two')];
-  for (const folder of folders) {
-    await run(['git', 'clone', '--quiet', '--branch', TAG, clone.folder, folder], work);
-    await run(['npm', 'ci', '--no-fund', '--no-audit'], folder);
-    await run(['npm', 'run', 'release', '--', ...process.argv.slice(2)], folder);
-  }
-  const [first = '', second = ''] = folders.map((folder) => join(folder, 'dist/release'));
-  const names = new Set([...readdirSync(first), ...readdirSync(second)]);
-  const bytesIn = (folder: string, name: string) => readFileSync(join(folder, name));
+  const [first, second] = [join(work, 'one'), join(work, 'a longer', 'path', 'two')];
+  const quiet = ['--quiet', '--config', 'advice.detachedHead=false'];
+  for (const folder of [first, second])
+    await run(['git', 'clone', ...quiet, '--branch', TAG, clone.folder, folder], work);
+  await run(['npm', 'ci', '--no-fund', '--no-audit'], first);
+  await run(['cp', '--archive', '--link', join(first, 'node_modules'), second], work);
+  const build = (folder: string) => run(['npm', 'run', 'release', '--', ...process.argv.slice(2)], folder);
+  // Both end before the folders are removed.
+  for (const built of await Promise.allSettled([first, second].map(build)))
+    if (built.status === 'rejected') throw built.reason;
+  const names = new Set([first, second].flatMap((folder) => readdirSync(join(folder, 'dist/release'))));
+  const bytesIn = (folder: string, name: string) => readFileSync(join(folder, 'dist/release', name));
   const different = [...names].sort().filter((name) => !bytesIn(first, name).equals(bytesIn(second, name)));
   console.log(`${names.size} files of ${TAG}, different: ${different.join(', ') || 'none'}`);
   process.exitCode = different.length === 0 ? 0 : 1;

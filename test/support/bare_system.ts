@@ -63,11 +63,11 @@ export function inRoot(
   return [...enter, ...environment, ...chroot, ...command];
 }
 
-/** Builds an artefact with its release script and returns its path. */
-export async function buildArtefact(name: string): Promise<string> {
+/** Builds an artefact with its release script, around a binary that exists or a new one, and returns its path. */
+export async function buildArtefact(name: string, ...binary: readonly string[]): Promise<string> {
   if (process.getuid?.() !== 0) throw new Error('run this test as root: it changes users and roots');
   const script = join(ROOT, 'scripts/release', `${name}.ts`);
-  const { stdout, stderr, code } = await runCommand([process.execPath, script, openFolder()], {
+  const { stdout, stderr, code } = await runCommand([process.execPath, script, openFolder(), ...binary], {
     ...NETWORK,
     HOME: process.env.HOME ?? '/',
   });

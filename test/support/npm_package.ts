@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { runCommand } from './processes.ts';
-import { freshFolder } from './service.ts';
+import { sharedArtefact } from './shared_artefacts.ts';
 import { copySourceTree } from './source_copy.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -10,9 +10,13 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 /** As a release does, in a shell whose arguments are Bun, the tree, and the target. */
 const BUILD = 'cd "$1" && "$0" scripts/build_console.ts && exec "$0" scripts/release/npm_package.ts "$2"';
 
-/** Builds the npm package with the script of a release, in a copy of this tree; returns the path of the archive. */
-export async function buildNpmPackage(umask = '022'): Promise<string> {
-  const folder = freshFolder();
+/** The npm package as `buildNpmPackage` builds it. */
+export function sharedNpmPackage(): Promise<string> {
+  return sharedArtefact(`authrealm-${readManifest().version}.tgz`, (folder) => buildNpmPackage(folder));
+}
+
+/** Builds the npm package with the script of a release, in a copy of this tree in a folder; returns the path of the archive. */
+export async function buildNpmPackage(folder: string, umask = '022'): Promise<string> {
   const copy = join(folder, 'copy');
   mkdirSync(copy);
   await copySourceTree(copy, umask);
