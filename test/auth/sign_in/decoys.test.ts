@@ -85,11 +85,11 @@ function openFixture(credentials: Partial<CredentialStore> = {}) {
     /** The share of unknown names whose decoy is this hash. */
     async share(hash: string, { realm: realmId, passwords: profileId }: RealmFixture) {
       let found = 0;
-      for (let at = 0; at < 400; at += 1) {
+      for (let at = 0; at < 4_000; at += 1) {
         const decoy = await decoys.find({ realmId, profileId, usernameKey: `unknown ${at}` });
         if (decoy.hash === hash) found += 1;
       }
-      return found / 400;
+      return found / 4_000;
     },
   };
 }
