@@ -275,7 +275,7 @@ function filesOf(folder: string): readonly string[] {
 }
 
 /** The texts that at least one of these files contains. */
-function textsInFiles(paths: readonly string[], texts: readonly string[]): readonly string[] {
+export function textsInFiles(paths: readonly string[], texts: readonly string[]): readonly string[] {
   const found = new Set<string>();
   for (const path of paths) {
     const bytes = readFileSync(path);
