@@ -9,22 +9,35 @@ export async function runAuthrealm(authrealm: string, args: readonly string[]): 
   return output;
 }
 
-/** Creates a client with these scopes, known to the running service when this resolves. `flags` name the database. */
+interface ClientRights {
+  readonly scope: string;
+  /** Further options of `client create`. */
+  readonly options?: readonly string[];
+}
+
+/** All scopes of lookups and creates. */
+const RECORD_RIGHTS = { scope: 'profile-infos:read profile-infos:write users:read users:write' };
+
+/** Creates a client with these rights, known to the running service when this resolves. `flags` name the database. */
 export async function createBenchClient(
   authrealm: string,
   flags: readonly string[],
-  scope: string,
+  { scope, options = [] }: ClientRights,
 ): Promise<{ readonly clientId: string; readonly secret: string }> {
-  const command = ['client', 'create', '--name', 'bench', '--scope', scope, '--json', ...flags];
+  const command = ['client', 'create', '--name', 'bench', '--scope', scope, '--json', ...options, ...flags];
   const client = JSON.parse(await runAuthrealm(authrealm, command));
   await Bun.sleep(1_000);
   return { clientId: client.client_id, secret: client.client_secret };
 }
 
-/** Creates a client with all scopes that the bench uses, and returns an access token. `flags` name the database. */
-export async function fetchToken(authrealm: string, flags: readonly string[], url: string): Promise<string> {
-  const scope = 'profile-infos:read profile-infos:write users:read users:write';
-  const { clientId, secret } = await createBenchClient(authrealm, flags, scope);
+/** Creates a client, and returns an access token of it. `flags` name the database. */
+export async function fetchToken(
+  authrealm: string,
+  flags: readonly string[],
+  url: string,
+  rights: ClientRights = RECORD_RIGHTS,
+): Promise<string> {
+  const { clientId, secret } = await createBenchClient(authrealm, flags, rights);
   const form = {
     grant_type: 'client_credentials',
     client_id: clientId,

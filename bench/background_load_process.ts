@@ -1,5 +1,6 @@
 import { ISSUER, OIDC_PROFILE, PASSWORD_PROFILE, USERS_PATH, userAt } from '../test/support/population.ts';
 import type { BackgroundKind, BackgroundLoad, BackgroundResult, ResponseCounts } from './background_load.ts';
+import { runAtRate, runConcurrently } from './callers.ts';
 
 /** Runs a background load until standard input ends, then prints its `BackgroundResult` as JSON. */
 const { url, token, background } = JSON.parse(process.argv[2] ?? '') as {
@@ -8,11 +9,8 @@ const { url, token, background } = JSON.parse(process.argv[2] ?? '') as {
   readonly background: BackgroundLoad;
 };
 
-const PAUSE_MS = 1;
 /** Responses that arrive later than this after the end are not counted. */
 const DRAIN_MS_MAX = 250;
-/** The Retry-After of a 503. */
-const RETRY_AFTER_MS = 1_000;
 type MutableCounts = { -readonly [K in keyof ResponseCounts]: number };
 const zeroCounts = (): MutableCounts => ({ succeeded: 0, unavailable: 0 });
 const counts: Record<BackgroundKind, MutableCounts> = {
@@ -25,7 +23,7 @@ const counts: Record<BackgroundKind, MutableCounts> = {
 const startedAt = performance.now();
 const SALT = `${process.pid}-${performance.timeOrigin}`;
 let requestNumber = 0;
-let isStopping = false;
+const stop = new AbortController();
 
 /** Sends one request and counts its response. Returns false for a 503. */
 async function sendRequest(kind: BackgroundKind, path: string, body?: object): Promise<boolean> {
@@ -68,6 +66,10 @@ function listUsers(): Promise<boolean> {
   );
 }
 
+function searchUsers(): Promise<boolean> {
+  return sendRequest('searches', `${USERS_PATH}?filter=ilike(email,*zz*)`);
+}
+
 function createUsername(): Promise<boolean> {
   requestNumber += 1;
   return sendRequest(
@@ -82,50 +84,24 @@ function createUsername(): Promise<boolean> {
   );
 }
 
-/** Sends requests at a constant rate, without waiting for earlier responses. */
-async function runAtRate(perSecond: number, send: () => Promise<boolean>): Promise<void> {
-  const start = performance.now();
-  const running = new Set<Promise<boolean>>();
-  for (let started = 0; !isStopping; ) {
-    const due = ((performance.now() - start) / 1_000) * perSecond;
-    for (; started < due; started += 1) {
-      const promise = send().finally(() => running.delete(promise));
-      running.add(promise);
-    }
-    await Bun.sleep(PAUSE_MS);
-  }
-  await Promise.all(running);
-}
-
-/** Each caller sends its next request after the response to the previous one. */
-async function runConcurrently(callers: number, send: () => Promise<boolean>): Promise<void> {
-  await Promise.all(
-    Array.from({ length: callers }, async () => {
-      while (!isStopping) if (!(await send())) await Bun.sleep(RETRY_AFTER_MS);
-    }),
-  );
-}
-
 function runBackgroundLoad(): Promise<unknown> {
   switch (background.kind) {
     case 'links':
-      return runAtRate(background.perSecond, createLink);
+      return runAtRate(background.perSecond, createLink, stop.signal);
     case 'passwords':
-      return runConcurrently(background.callers, createUsername);
+      return runConcurrently(background.callers, createUsername, stop.signal);
     case 'totals':
-      return runAtRate(background.perSecond, listUsersWithTotal);
+      return runAtRate(background.perSecond, listUsersWithTotal, stop.signal);
     case 'lists':
-      return runAtRate(background.perSecond, listUsers);
+      return runAtRate(background.perSecond, listUsers, stop.signal);
     case 'searches':
-      return runConcurrently(background.callers, () =>
-        sendRequest('searches', `${USERS_PATH}?filter=ilike(email,*zz*)`),
-      );
+      return runConcurrently(background.callers, searchUsers, stop.signal);
   }
 }
 
 const completion = runBackgroundLoad();
 for await (const _ of Bun.stdin.stream());
-isStopping = true;
+stop.abort();
 const seconds = (performance.now() - startedAt) / 1_000;
 await Promise.race([completion, Bun.sleep(DRAIN_MS_MAX)]);
 const result: BackgroundResult = { seconds, counts: structuredClone(counts) };

@@ -2,7 +2,7 @@
 -- every request posts that text, with each `{n}` replaced by BENCH_SALT and the number of the request; BENCH_METHOD, BENCH_TYPE and
 -- BENCH_ACCEPT replace the method, the type of the text and the accepted type. BENCH_OVERLOADED counts responses 503 apart. With BENCH_LINKS
 -- each response to it is a user, to which its texts are posted as soon as connections are free: on each line a
--- collection of its links, a space, and the text.
+-- collection of its links, a space, and the text. With BENCH_PAUSE_MS each connection waits before a request, so long on average.
 local paths = {}
 for line in io.lines(os.getenv("BENCH_PATHS")) do paths[#paths + 1] = line end
 local headers = { ["Authorization"] = "Bearer " .. os.getenv("BENCH_TOKEN") }
@@ -42,6 +42,12 @@ if links then
       pending[#pending + 1] = { collection = user .. "/" .. collection, body = text }
     end
   end
+end
+
+-- Defined only where it is used, because it costs a timer for each request. wrk waits for whole milliseconds.
+local pause = tonumber(os.getenv("BENCH_PAUSE_MS"))
+if pause then
+  function delay() return math.floor(pause + math.random()) end
 end
 
 local threads = {}

@@ -12,6 +12,8 @@ export interface RequestTimes {
   readonly p99: number;
   /** Microseconds of processor time that the load used for each request. */
   readonly loadCpuMicros?: number;
+  /** Responses with an error status, which are not in `requests`. */
+  readonly errorStatuses?: number;
 }
 
 /** A run of a load, and what the measured processes used for each request. */
@@ -61,6 +63,8 @@ export interface LoadPlan {
   readonly links?: readonly LinkRequest[];
   /** Leaves out requests with an error status, in place of failing: a busy machine makes a service shed load. */
   readonly allowsErrorStatus?: boolean;
+  /** Each connection waits so long before a request, on average. */
+  readonly pauseMs?: number;
 }
 
 /** Makes the posted values unique across runs. */
@@ -114,6 +118,7 @@ async function runWrk(url: string, plan: LoadPlan): Promise<RequestTimes> {
     p50: Number(report.p50) / 1000,
     p99: Number(report.p99) / 1000,
     loadCpuMicros: Number(child.resourceUsage()?.cpuTime.total) / requests,
+    errorStatuses: Number(report.statuses),
   };
 }
 
@@ -179,8 +184,9 @@ export async function readIntoPageCache(file: string): Promise<void> {
 
 const READ_BYTES = 1 << 20;
 
-function loadEnvironment({ paths, token, body, links }: LoadPlan): Record<string, string> {
-  const always = { BENCH_PATHS: paths, BENCH_TOKEN: token };
+function loadEnvironment({ paths, token, body, links, pauseMs }: LoadPlan): Record<string, string> {
+  const pause = pauseMs === undefined ? {} : { BENCH_PAUSE_MS: String(pauseMs) };
+  const always = { BENCH_PATHS: paths, BENCH_TOKEN: token, ...pause };
   if (body === undefined) return always;
   runCount += 1;
   const posted = { ...always, BENCH_BODY: body, BENCH_SALT: `${process.pid}-${runCount}-` };

@@ -3,10 +3,9 @@ import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { lookupPaths, REALM } from '../test/support/population.ts';
-import { startServer as startPostgres } from '../test/support/postgres_server.ts';
 import { createBenchClient, fetchToken, runAuthrealm } from './access_token.ts';
+import { openEngineDatabase } from './engine_database.ts';
 import { importLines } from './import_rate.ts';
-import { writeKeyFile } from './key_file.ts';
 import { type Load, type LoadPlan, load, WARM_UP_SECONDS } from './load.ts';
 import { belowMin, type MixedRow, type MixedRun, mixedMarkdown } from './mixed_report.ts';
 import { mixedDirectory, type RepeatedRequest, repeatedRequests } from './mixed_requests.ts';
@@ -43,7 +42,7 @@ const users = options.quick ? 1_000 : Number(options.users);
 const realms = options.quick ? 10 : Number(options.realms);
 const rounds = options.quick ? 1 : Number(options.rounds);
 const seconds = Number(options.seconds);
-const isPostgres = options.engine === 'postgres';
+const isPinned = options.engine === 'sqlite';
 
 interface Measurement {
   readonly lookups: Load;
@@ -139,19 +138,19 @@ async function measure(flags: readonly string[], folder: string): Promise<MixedR
   await runAuthrealm(AUTHREALM, ['init', '--preset-realms', ...flags]);
   const ports = ['--offline', '--port', String(PORT), '--metrics-port', String(METRICS_PORT)];
   const serve = [AUTHREALM, 'serve', ...ports, '--grant-rate', 'off', '--account-realm', REALM, ...flags];
-  const service = await startServer(serve, PORT, { isPinned: !isPostgres });
+  const service = await startServer(serve, PORT, { isPinned });
   const token = await fetchToken(AUTHREALM, flags, service.url);
   const paths = writePaths(folder, 'lookups', lookupPaths(users, Math.min(LOOKUP_PATHS, users * 2)));
   const plan = {
     ...{ connections: 64, seconds, paths, token },
-    isPinned: !isPostgres,
+    isPinned,
     allowsErrorStatus: options.quick,
   };
   const repeated = await repeatedRequests({
     url: service.url,
     metricsUrl: `http://127.0.0.1:${METRICS_PORT}`,
     directory,
-    credentials: (scope) => createBenchClient(AUTHREALM, flags, scope),
+    credentials: (scope) => createBenchClient(AUTHREALM, flags, { scope }),
   });
   const requests = repeated.filter(({ name }) => options.only.split(',').some((text) => name.includes(text)));
   await load(service, { ...plan, seconds: options.quick ? 1 : WARM_UP_SECONDS });
@@ -173,15 +172,11 @@ async function measure(flags: readonly string[], folder: string): Promise<MixedR
 
 async function run(): Promise<MixedRun> {
   const folder = mkdtempSync(join(tmpdir(), 'authrealm-bench-'));
-  const postgres = isPostgres
-    ? await startPostgres({ max_connections: '400', max_wal_size: '4GB' })
-    : undefined;
+  const { flags, stop } = await openEngineDatabase(options.engine, folder);
   try {
-    const database = postgres ? await postgres.freshDatabase() : `sqlite:${join(folder, 'mixed.db')}`;
-    const key = postgres ? ['--master-key-file', writeKeyFile(folder)] : [];
-    return await measure(['--database', database, ...key], folder);
+    return await measure(flags, folder);
   } finally {
-    await postgres?.stop('immediate');
+    await stop();
     rmSync(folder, { recursive: true, force: true });
   }
 }

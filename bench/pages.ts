@@ -6,6 +6,7 @@ import { type MixedRun, worstMarkdown } from './mixed_report.ts';
 import { type PeersRun, peersMarkdown } from './peers/report.ts';
 import { type PostgresRun, postgresMarkdown } from './postgres_report.ts';
 import { markdown, type Result, type Run, rowRatio } from './report.ts';
+import { type SignInRun, signInMarkdown } from './sign_in_report.ts';
 
 /**
  * Writes the figures of the last runs, from bench/results, into the pages that show them: `npm run bench:pages`. A block of a
@@ -21,6 +22,9 @@ export function benchmarkPages(): Readonly<Record<string, string>> {
   const peers = readResult<PeersRun>('peers');
   const citus = readResult<CitusRun>('citus');
   const mixed = ['mixed-sqlite', 'mixed-postgres'].flatMap((name) => readResult<MixedRun>(name) ?? []);
+  const signIn = ['sqlite', 'postgres', 'citus'].flatMap(
+    (engine) => readResult<SignInRun>(`sign-in-${engine}`) ?? [],
+  );
   const blocks: Readonly<Record<string, string | undefined>> = {
     summary: run && summary(run, postgres),
     sqlite: run && markdown(run),
@@ -28,6 +32,7 @@ export function benchmarkPages(): Readonly<Record<string, string>> {
     peers: peers && peersMarkdown(peers),
     citus: citus && citusMarkdown(citus),
     mixed: mixed.length > 0 ? mixed.map(worstMarkdown).join('\n\n') : undefined,
+    sign_in: signIn.length > 0 ? signIn.map(signInMarkdown).join('\n') : undefined,
   };
   return Object.fromEntries(
     ['README.md', 'docs/benchmarks.md', 'docs/peers.md'].map((path) => {

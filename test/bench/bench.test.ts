@@ -16,6 +16,7 @@ import {
   OPERATION_ROWS,
   POSTGRES_ROWS,
 } from '../../bench/rows.ts';
+import { type SignInRun, signInMarkdown } from '../../bench/sign_in_report.ts';
 import { runCommand } from '../support/processes.ts';
 import { freshFolder } from '../support/service.ts';
 
@@ -110,4 +111,17 @@ test('the benchmark of lookups concurrently with other operations measures each 
   for (const { name, ratios, failedShare } of run.rows)
     expect([name, (ratios[0] ?? 0) > 0, failedShare]).toEqual([name, true, 0]);
   expect(mixedMarkdown(run)).toContain('| stream-changes |');
+});
+
+test('the benchmark of sign-in measures checks of each hash, and lookups concurrently with checks', async () => {
+  const run = await runQuickly<SignInRun>('sign_in.ts', 'sign-in-sqlite.json');
+  const checked = ['own', 'ownAlone', 'bcrypt10', 'bcrypt12'];
+  const mixed = ['quiet', 'fullQueue', 'quietAgain', 'half', 'halfFullQueue', 'halfHalfChecks', 'halfChecks'];
+  expect(Object.keys(run.loads)).toEqual([...checked, ...mixed]);
+  for (const [row, [load]] of Object.entries(run.loads))
+    expect([row, (load?.requestsPerSecond ?? 0) > 0]).toEqual([row, true]);
+  for (const row of checked)
+    expect(run.loads[row as keyof typeof run.loads]?.[0]?.cpuMicros).toBeGreaterThan(0);
+  expect(run.checks.fullQueue?.[0]?.refused).toBeGreaterThan(0);
+  expect(signInMarkdown(run)).toContain('| 64 callers / full queue |');
 });
