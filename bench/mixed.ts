@@ -150,7 +150,12 @@ async function measure(flags: readonly string[], folder: string): Promise<MixedR
     url: service.url,
     metricsUrl: `http://127.0.0.1:${METRICS_PORT}`,
     directory,
-    credentials: (scope) => createBenchClient(AUTHREALM, flags, { scope }),
+    credentials: (scope) =>
+      createBenchClient(AUTHREALM, flags, {
+        scope,
+        // The requests of this bench report no addresses of end users.
+        options: scope.includes('sign-in') ? ['--end-user-address', 'none'] : [],
+      }),
   });
   const requests = repeated.filter(({ name }) => options.only.split(',').some((text) => name.includes(text)));
   await load(service, { ...plan, seconds: options.quick ? 1 : WARM_UP_SECONDS });
