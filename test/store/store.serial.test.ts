@@ -1,4 +1,7 @@
 import { freshDatabase } from '../support/database.ts';
 import { runContracts, storeOf } from './contract/contracts.ts';
 
-runContracts('a fresh database', async () => storeOf(await (await freshDatabase()).open()));
+runContracts('a fresh database', async () => {
+  const { open, tamper } = await freshDatabase();
+  return storeOf(await open(), tamper);
+});

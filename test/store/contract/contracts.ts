@@ -1,5 +1,11 @@
+import { SQL } from 'bun';
 import { systemClock } from '../../../src/platform/clock.ts';
-import { type DatabaseAddress, type Engine, openEngine } from '../../../src/store/open.ts';
+import {
+  type DatabaseAddress,
+  type Engine,
+  openEngine,
+  type PostgresAddress,
+} from '../../../src/store/open.ts';
 import { credentialsContract, type OpenCredentials } from './credentials.contract.ts';
 import { findContract } from './find.contract.ts';
 import { idempotencyContract } from './idempotency.contract.ts';
@@ -40,11 +46,25 @@ export function runContracts(name: string, open: () => Promise<OpenCredentials &
 }
 
 /** The store of an engine, in the form that the contracts take. */
-export function storeOf(engine: Engine): OpenCredentials & OpenScanner {
-  return { store: engine.records, credentials: engine.credentials, close: () => engine.close() };
+export function storeOf(engine: Engine, execute?: OpenCredentials['execute']): OpenCredentials & OpenScanner {
+  return { store: engine.records, credentials: engine.credentials, execute, close: () => engine.close() };
 }
 
 /** Opens a database and migrates its schema. */
 export async function openStore(address: DatabaseAddress): Promise<OpenCredentials & OpenScanner> {
-  return storeOf(await openEngine(address, 'auto', { version: 'test', clock: systemClock }));
+  const engine = await openEngine(address, 'auto', { version: 'test', clock: systemClock });
+  return storeOf(engine, address.engine === 'postgres' ? (sql) => executeAt(address, sql) : undefined);
+}
+
+async function executeAt({ hosts, database, user }: PostgresAddress, sql: string): Promise<unknown> {
+  const [host] = hosts;
+  const client = new SQL({
+    hostname: host?.host,
+    port: host?.port,
+    database,
+    username: user,
+    max: 1,
+    prepare: false,
+  });
+  return client.unsafe(sql).finally(() => client.close());
 }
