@@ -7,7 +7,8 @@ import { fileURLToPath } from 'node:url';
  * Runs the suites, and checks that both engines ran the same tests. The file name determines where a suite runs
  * (CONTRIBUTING.md, "Tests"):
  *
- * - `x.unit.test.ts` opens no database; `x.sqlite.test.ts`, `x.postgres.test.ts` and `x.citus.test.ts` test one engine, and
+ * - `x.unit.test.ts` opens no database; `x.postgres.test.ts` and `x.citus.test.ts` test one engine, `x.sqlite.test.ts` also what is
+ *   the same on all, and
  *   `x.engines.test.ts` chooses its engines: these run once, and COPY_SUITES once more with a cluster. All others run on
  *   SQLite, on PostgreSQL and on Citus.
  * - `x.slow.test.ts` is left out of `npm test`.
@@ -26,9 +27,9 @@ export const TEST_MS_MAX = 300_000;
 /** The shared suites that `npm test` runs on PostgreSQL as well. */
 const POSTGRES_IN_NPM_TEST = /^test\/(http\/api\/|store\/store\.)/;
 
-/** The contract of the store, and lookups, writes, lists and the feed. */
+/** The contract of the store, and lookups, writes, lists and the feed, but not what is about the form of requests alone. */
 const CITUS_SUITES =
-  /^test\/(store\/(store\.serial|concurrent_writes|cascade|\w+\.citus)\.|http\/(api\/|lookup\.|reverse_lookup\.|list\.|paging\.|readiness\.)|events\/change_feed)/;
+  /^test\/(store\/(store\.serial|concurrent_writes|cascade|\w+\.citus)\.|http\/(api\/(?!(base_url|bodies|cors|invalid_members|large_bodies|slow_normalization)\.)|lookup\.|reverse_lookup\.|list\.|paging\.|readiness\.)|events\/change_feed)/;
 
 /** Suites that choose their engines, and include a cluster where they run on Citus. */
 const COPY_SUITES = /^test\/transfer\/copy\w*\.engines\./;

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { exchangeBytes, getRequest, type RawExchange, type RawExchangeOptions } from '../support/raw_http.ts';
+import { exchangeBytes, getRequest, type RawExchangeOptions } from '../support/raw_http.ts';
 import { createFixture, type Fixture, LOOKUPS, type Service, startService } from '../support/service.ts';
 
 /** Raw requests that client libraries do not send. */
@@ -8,13 +8,11 @@ import { createFixture, type Fixture, LOOKUPS, type Service, startService } from
 let service: Service;
 let fixture: Fixture;
 let authorization: string;
-let slowExchanges: Record<string, Promise<RawExchange>>;
 
 beforeAll(async () => {
   service = await startService();
   fixture = await createFixture(service.db);
   authorization = `Authorization: Bearer ${await service.token('profile-infos:read')}\r\n`;
-  slowExchanges = startSlowExchanges();
 });
 afterAll(() => service.stop());
 
@@ -23,25 +21,6 @@ function post(headers: string, body = ''): string {
 }
 
 const talk = (bytes: string, options?: RawExchangeOptions) => exchangeBytes(service.url, bytes, options);
-
-const IDLE_HEADER = 'GET /healthz HTTP/1.1\r\nHost: a\r\nX: ';
-
-/** Exchanges that take seconds run concurrently with the other tests; their tests are at the end. */
-function startSlowExchanges(): Record<string, Promise<RawExchange>> {
-  const patienceMs = 14_000;
-  return {
-    silence: talk('', { timeoutMs: patienceMs }),
-    'half a header': talk(IDLE_HEADER, { timeoutMs: patienceMs }),
-    'a header that never ends': talk(IDLE_HEADER, { timeoutMs: patienceMs, drip: 'x' }),
-    'a body that stops': talk(post('Content-Length: 100\r\n', 'grant_type='), { timeoutMs: patienceMs }),
-    'a body that drips': talk(post('Content-Length: 100\r\n'), { timeoutMs: patienceMs, drip: 'x' }),
-    'a chunked body that drips': talk(post('Transfer-Encoding: chunked\r\n'), {
-      timeoutMs: patienceMs,
-      drip: '1\r\nx\r\n',
-    }),
-    'an idle connection': talk(getRequest('/healthz'), { timeoutMs: 13_000, expectedResponses: 2 }),
-  };
-}
 
 /**
  * Requests that the runtime answers itself: a status and `Connection: close`, no body and no X-Request-Id.
@@ -362,38 +341,4 @@ describe('the end of a connection', () => {
       expect([responses[0]?.status, responses[0]?.headers.get('connection')]).toEqual([200, null]);
     },
   );
-});
-
-describe('slow requests', () => {
-  const waiting: [string, number, number][] = [
-    ['a body that stops', 408, LIMITS.answerMsMax],
-    ['a body that drips', 408, LIMITS.answerMsMax],
-    ['a chunked body that drips', 408, LIMITS.answerMsMax],
-  ];
-  test.each(waiting)(
-    '%s is answered %i at the time limit',
-    async (what, status, msMax) => {
-      const { responses, ms } = (await slowExchanges[what]) as RawExchange;
-      expect(responses.map((answer) => answer.status)).toEqual([status]);
-      expect(ms).toBeWithin(msMax - 1_000, msMax + 500);
-    },
-    300_000,
-  );
-
-  /** The runtime allows 10 seconds for the header, and checks every 4. */
-  test.each(['silence', 'half a header', 'a header that never ends'])(
-    'a connection with %s is closed without a response',
-    async (what) => {
-      const { responses, isEnded, ms } = (await slowExchanges[what]) as RawExchange;
-      expect(responses).toEqual([]);
-      expect(isEnded).toBe(true);
-      expect(ms).toBeWithin(7_000, 13_900);
-    },
-    300_000,
-  );
-
-  test('an idle connection stays open after a request, longer than the limit for headers', async () => {
-    const { responses, isEnded } = (await slowExchanges['an idle connection']) as RawExchange;
-    expect([responses.length, isEnded]).toEqual([1, false]);
-  }, 300_000);
 });
