@@ -1,4 +1,5 @@
 import { afterAll, describe, expect, test } from 'bun:test';
+import { LIMITS } from '../../../src/domain/limits.ts';
 import { passwordProfileInfo } from '../../../src/domain/resources.ts';
 import { errorsOf, startService } from '../../support/service.ts';
 import { createSettingsRealms } from '../../support/settings_realms.ts';
@@ -99,6 +100,7 @@ describe('a renewal', () => {
       forged({ cv: 'of an older password' }),
       forged({ cv: undefined }),
       forged({ auth_time: now - 31 * 86_400 }),
+      forged({ name: 'x'.repeat(LIMITS.tokenBytesMax) }),
       forged({}, { typ: 'at+jwt' }),
       forged({}, { typ: 'JWT' }),
     ];
