@@ -46,7 +46,7 @@ export interface SignInBudgets {
   throttledUntil(name: SignInName): Promise<number | undefined>;
   /** Refills all budgets of a name, in every process within a second. */
   refill(name: SignInName): Promise<void>;
-  /** Deletes rows that are not needed, a bounded number; returns how many. */
+  /** Deletes rows of full buckets, at most `LIMITS.cascadeRecordsMax`, and returns how many; after the last, surplus rows of realms. */
   sweep(now: number): Promise<number>;
 }
 
@@ -79,7 +79,7 @@ const RIGHT_ANSWERS = { requests: 60, seconds: 900 };
 export const SIGN_IN_BUCKETS_MAX = 1_000_000;
 /** Rows that a process writes in a realm before a sweep counts those of the realm again: a count of many takes long. */
 const ROWS_WRITTEN_MAX = 10_000;
-/** Of the rows beyond SIGN_IN_BUCKETS_MAX, one sweep deletes as many: more than several processes write between two counts. */
+/** Maximum rows that one sweep deletes from a realm: several processes write fewer between two counts. */
 const ROWS_TRIMMED_MAX = 100_000;
 
 /** An exhausted bucket is remembered for this long, so that a flood of attempts does not read it for each of them. */
@@ -271,7 +271,7 @@ function throttled(waitMs: number): ThrottledSignIn {
   return { retryAfterS: Math.max(1, Math.ceil(waitMs / 1000)) };
 }
 
-/** Rows that this process wrote in each realm since it counted those of the realm: at once for the first, then for each ROWS_WRITTEN_MAX. */
+/** Rows that this process wrote since it counted those of their realm, which it does after the first and after each ROWS_WRITTEN_MAX. */
 function openWrittenRows() {
   const rows = new Map<Uuid, number>();
   return {

@@ -36,6 +36,6 @@ export interface BudgetStore {
   deleteFull(now: number): Promise<number>;
   /** How many buckets a realm has, up to `max`. */
   count(realmId: Uuid, max: number): MaybePromise<number>;
-  /** Deletes so many buckets of a realm: those that are full after `late` first, the last of them first, then those that are full first. */
+  /** Deletes `count` buckets of a realm: first those that are full after `late`, the latest first; then those that are full soonest. */
   trim(realmId: Uuid, count: number, late: number): Promise<void>;
 }

@@ -20,18 +20,16 @@ const SELECT_FULL = `select realm_id, name, kind, source from sign_in_budget whe
 const DELETE_FULL = `delete from sign_in_budget where ${IS_KEY} and full_at <= ?`;
 const COUNT =
   'select count(*) as n from (select 1 from sign_in_budget where realm_id = ? limit ?) as counted';
-/** By the index of `full_at`, from either end: without it, every row of the realm would be sorted. */
-const TRIM = `delete from sign_in_budget where realm_id = ?1 and (name, kind, source) in
-  (select name, kind, source from sign_in_budget where realm_id = ?1 order by full_at limit ?2)`;
-const TRIM_LATE = `delete from sign_in_budget where realm_id = ?1 and (name, kind, source) in
-  (select name, kind, source from sign_in_budget where realm_id = ?1 and full_at > ?3 order by full_at desc limit ?2)`;
+type BudgetDialect = Pick<Dialect, 'greatest' | 'lists'>;
+
+/** Deletes rows from one end of the index of `full_at`, which is named: an engine without statistics would sort the realm. */
+const trimText = ({ lists }: BudgetDialect, which: string) =>
+  `delete from sign_in_budget where realm_id = ?1 and (name, kind, source) in (select name, kind, source
+  from sign_in_budget${lists.indexHint('sign_in_budget_full')} where realm_id = ?1 ${which} limit ?2)`;
+const trimSoonText = (dialect: BudgetDialect) => trimText(dialect, 'order by full_at');
+const trimLateText = (dialect: BudgetDialect) => trimText(dialect, 'and full_at > ?3 order by full_at desc');
 const REMOVE_OF_REALM = `delete from sign_in_budget where realm_id = ?1 and (name, kind, source) in
   (select name, kind, source from sign_in_budget where realm_id = ?1 limit ?2)`;
-
-/** Counts the buckets of a realm, up to `limit`. */
-export function* countBudgets(realmId: Uuid, limit: number): Work<number> {
-  return Number((yield* first<{ readonly n: Long }>(COUNT, realmId, limit))?.n ?? 0);
-}
 
 /** Deletes at most `limit` buckets of a deleted realm. Returns how many. */
 export function* deleteBudgets(realmId: Uuid, limit: number): Work<number> {
@@ -39,7 +37,7 @@ export function* deleteBudgets(realmId: Uuid, limit: number): Work<number> {
 }
 
 /** Adds to the instant of a row that exists, so that concurrent takes add up. */
-const takeText = ({ greatest }: Pick<Dialect, 'greatest'>) =>
+const takeText = ({ greatest }: BudgetDialect) =>
   `insert into sign_in_budget (realm_id, name, kind, source, full_at) values (?1, ?2, ?3, ?4, ?5)
   on conflict (realm_id, name, kind, source) do update set full_at = case
     when sign_in_budget.full_at > ?7 then ?7
@@ -58,9 +56,11 @@ const valuesOf = ({ name, kind, source }: BudgetKey) => [name, kind, source] as 
 /** Writes have the scope of their realm, so those of one realm never wait for each other's rows. */
 export function openBudgetStore(
   { read, write }: Pick<Transactions, 'read' | 'write'>,
-  dialect: Pick<Dialect, 'greatest'>,
+  dialect: BudgetDialect,
 ): BudgetStore {
   const take = takeText(dialect);
+  const trimSoon = trimSoonText(dialect);
+  const trimLate = trimLateText(dialect);
 
   return {
     fullAt: (realmId, keys) =>
@@ -99,19 +99,22 @@ export function openBudgetStore(
       }
       return found.length;
     },
-    count: (realmId, max) => read(() => countBudgets(realmId, max)),
+    count: (realmId, max) =>
+      read(function* () {
+        return Number((yield* first<{ readonly n: Long }>(COUNT, realmId, max))?.n ?? 0);
+      }),
     trim: (realmId, count, late) =>
       write([realmId], function* () {
-        const deleted = yield* execute(TRIM_LATE, realmId, count, late);
-        if (deleted < count) yield* execute(TRIM, realmId, count - deleted);
+        const deleted = yield* execute(trimLate, realmId, count, late);
+        if (deleted < count) yield* execute(trimSoon, realmId, count - deleted);
         return { value: undefined, keep: true, rows: count };
       }),
   };
 }
 
 /** Every statement about budgets. */
-export const budgetTexts = (dialect: Pick<Dialect, 'greatest'>): readonly string[] => [
+export const budgetTexts = (dialect: BudgetDialect): readonly string[] => [
   ...SELECT_FULL_AT,
   ...[REMOVE_NAME, REMOVE_OF_REALM, SELECT_FULL, DELETE_FULL, COUNT],
-  ...[TRIM, TRIM_LATE, takeText(dialect)],
+  ...[trimSoonText(dialect), trimLateText(dialect), takeText(dialect)],
 ];

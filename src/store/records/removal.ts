@@ -4,7 +4,7 @@ import type { Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { type AnyRecord, type Key, keyColumns, parentKey, type Resource } from '../../domain/resource.ts';
 import { type ChangeEntry, entryOf } from '../audit/entry.ts';
-import { countBudgets, deleteBudgets } from '../auth/budgets.ts';
+import { deleteBudgets } from '../auth/budgets.ts';
 import { TOUCH_ACCESS } from '../auth/revoked_tokens.ts';
 import type { ListDialect } from '../dialect.ts';
 import type { IdempotencyStore } from '../idempotency/idempotency_store.ts';
@@ -105,18 +105,20 @@ function* touchParents(
   return entries;
 }
 
-/** The rows without a change that are deleted with a record. */
+/**
+ * Rows that are deleted with a record and have no log entry: idempotency records and, of a realm, sign-in budgets. Only the former
+ * can be too many for one commit: anybody can make budgets, and the sweep deletes those that are left once they are full.
+ */
 function openOwnedRows(idempotency: RemovalDeps['idempotency']) {
   return {
-    /** Counts them, up to `limit`. */
-    *count({ resource, key }: Pick<Removal, 'resource' | 'key'>, limit: number): Work<number> {
-      const answers = yield* idempotency.countOwned(resource, key, limit);
-      return resource.parent ? answers : answers + (yield* countBudgets(key[0], limit - answers));
-    },
+    /** Counts the idempotency records, up to `limit`. */
+    count: ({ resource, key }: Pick<Removal, 'resource' | 'key'>, limit: number): Work<number> =>
+      idempotency.countOwned(resource, key, limit),
     /** Deletes at most `limit`. Returns how many. */
     *delete({ resource, key }: Pick<Removal, 'resource' | 'key'>, limit: number): Work<number> {
-      const answers = yield* idempotency.deleteOwned(resource, key, limit);
-      return resource.parent ? answers : answers + (yield* deleteBudgets(key[0], limit - answers));
+      const idempotencyRows = yield* idempotency.deleteOwned(resource, key, limit);
+      if (resource.parent) return idempotencyRows;
+      return idempotencyRows + (yield* deleteBudgets(key[0], limit - idempotencyRows));
     },
   };
 }

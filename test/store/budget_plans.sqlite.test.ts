@@ -1,0 +1,15 @@
+import { Database } from 'bun:sqlite';
+import { expect, test } from 'bun:test';
+import { budgetTexts } from '../../src/store/auth/budgets.ts';
+import { SQLITE } from '../../src/store/sqlite/dialect.ts';
+import { sqliteMigrations } from '../../src/store/sqlite/open.ts';
+
+test('no statement about sign-in budgets sorts them', () => {
+  const db = new Database(':memory:');
+  for (const { sql } of sqliteMigrations()) db.run(sql);
+  for (const text of budgetTexts(SQLITE)) {
+    const plan = db.query<{ detail: string }, []>(`explain query plan ${text}`).all();
+    expect([text, plan.filter(({ detail }) => detail.includes('TEMP B-TREE'))]).toEqual([text, []]);
+  }
+  db.close();
+});
