@@ -130,13 +130,11 @@ export function openPool(settings: PoolSettings): Pool {
   }
 
   /** Takes back a request whose caller waits no longer. */
-  function cancel(
-    task: Task,
-    code: OverloadCause = backOff.isWaiting() ? 'WORKER_START_FAILED' : 'WORKER_TIMEOUT',
-  ): void {
+  function cancel(task: Task, code?: OverloadCause): void {
     const index = waiting.indexOf(task);
     if (index >= 0) waiting.splice(index, 1);
-    task.reject(overloaded(code));
+    const late = index >= 0 && task.deaths === 0 ? 'DEADLINE_EXCEEDED' : 'WORKER_TIMEOUT';
+    task.reject(overloaded(code ?? (backOff.isWaiting() ? 'WORKER_START_FAILED' : late)));
   }
 
   return {

@@ -113,7 +113,7 @@ export function openPasswordCheck(deps: PasswordCheckDeps): CheckPassword {
     if (isThrottled(admitted)) return admitted;
     // Read after the budgets where no device token is verified: the time of a refusal must not tell whether the name exists.
     const credential = deviceToken === undefined ? await find() : known;
-    // Also for a credential with a hash, because the first one of an hour waits for it.
+    // Also for a credential with a hash: the first request of a profile waits for it.
     const decoy = await decoys.find(admitted);
     return { admitted, comparison: { credential, decoy, password } };
   }
@@ -135,6 +135,7 @@ export function openPasswordCheck(deps: PasswordCheckDeps): CheckPassword {
 /** Causes of an overload before a worker has read the password: then the attempt takes from no budget. */
 const BEFORE_CHECK: ReadonlySet<unknown> = new Set<OverloadCause>([
   'QUEUE_FULL',
+  'DEADLINE_EXCEEDED',
   'WORKER_START_TIMEOUT',
   'WORKER_START_FAILED',
 ]);

@@ -77,7 +77,7 @@ test.each([
   expect(await budgets.admit(attemptOf(name))).toEqual({ retryAfterS: 600 });
 });
 
-test.each(['QUEUE_FULL', 'WORKER_START_TIMEOUT', 'WORKER_START_FAILED'] as const)(
+test.each(['QUEUE_FULL', 'DEADLINE_EXCEEDED', 'WORKER_START_TIMEOUT', 'WORKER_START_FAILED'] as const)(
   'a check that no worker began, because of %s, takes from no budget',
   async (code) => {
     const { check } = openCheck({ compare: () => Promise.reject(overloaded(code)) });
