@@ -48,7 +48,7 @@ interface KnownKinds {
 /** Then the kinds of hashes of a profile are read again. */
 const HASH_KINDS_AGE_MS_MAX = 3_600_000;
 /** Profiles whose kinds of hashes a process has in memory. The oldest is dropped for another. */
-const HASH_KINDS_CACHED_MAX = 1_000;
+const HASH_KINDS_CACHED_MAX = 10_000;
 
 export function openDecoys({ credentials, keys, cost, clock, turn }: DecoyDeps): Decoys {
   const known = new Map<string, KnownKinds>();
@@ -91,7 +91,7 @@ export function openDecoys({ credentials, keys, cost, clock, turn }: DecoyDeps):
     return reading;
   }
 
-  /** A request waits for the first hashes of its profile, once in the life of a process, and for no others. */
+  /** A request waits for the first hashes of its profile, once until that is dropped from memory, and for no others. */
   function kindsOf(name: SignInName): KnownKinds['kinds'] {
     const { realmId, profileId } = name;
     const key = keyOf(name);

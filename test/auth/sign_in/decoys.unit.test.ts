@@ -85,16 +85,16 @@ test('a reading that fails is repeated by the next attempt, and the kinds of an 
   expect([await found(), stored.reads]).toEqual([decoyOf(BCRYPT), 4]);
 });
 
-test('the kinds of 1,000 profiles are remembered, and of one more the first is read again', async () => {
+test('the kinds of 10,000 profiles are remembered, and of one more the first is read again', async () => {
   const { stored, find } = openProfiles([BCRYPT]);
-  const profiles = Array.from({ length: 1_001 }, () => freshAttempts()('nobody'));
+  const profiles = Array.from({ length: 10_001 }, () => freshAttempts()('nobody'));
   const [first, last] = [profiles.at(0), profiles.at(-1)] as [(typeof profiles)[0], (typeof profiles)[0]];
-  for (const profile of profiles.slice(0, 1_000)) await find(profile);
+  for (const profile of profiles.slice(0, 10_000)) await find(profile);
   await find(first);
-  expect(stored.reads).toBe(1_000);
+  expect(stored.reads).toBe(10_000);
   await find(last);
   await find(last);
-  expect(stored.reads).toBe(1_001);
+  expect(stored.reads).toBe(10_001);
   await find(first);
-  expect(stored.reads).toBe(1_002);
+  expect(stored.reads).toBe(10_002);
 });
