@@ -172,7 +172,8 @@ test('a clock that is set back by a year refuses a name for as long as its budge
     const device = { [DEVICE_HEADER]: first.headers.get(DEVICE_HEADER) ?? '' };
     expect(await before.guess(jane, 3, () => '192.0.2.95')).toEqual(manyOf(400, 3));
     const refused = await now.signIn(jane, jane.password, from('192.0.2.95'));
-    expect([refused.status, Number(refused.headers.get('retry-after')) <= 600]).toEqual([429, true]);
+    expect(refused.status).toBe(429);
+    expect(Number(refused.headers.get('retry-after'))).toBeWithin(1, 601);
     expect(await now.statusOf(jane, jane.password, from('192.0.2.95', device))).toBe(201);
     back.clock.advance(600_000);
     expect(await now.statusOf(jane, jane.password, from('192.0.2.95'))).toBe(201);
@@ -206,7 +207,7 @@ test('two services over one database share the budgets, device tokens and accoun
   }
 });
 
-test('a device token admits its user on the 180th day, and not on the 182nd', async () => {
+test('a device token admits its user on the 180th day, and not on the 181st', async () => {
   const jane = await createPassword(db, accounts);
   const first = await signIn(jane, jane.password, from('192.0.2.40'));
   const device = { [DEVICE_HEADER]: first.headers.get(DEVICE_HEADER) ?? '' };
@@ -217,5 +218,5 @@ test('a device token admits its user on the 180th day, and not on the 182nd', as
     await later.guess(jane, 10, () => '192.0.2.40');
     return later.statusOf(jane, jane.password, from('192.0.2.40', device));
   };
-  expect([await statusAfter(180), await statusAfter(2)]).toEqual([201, 429]);
+  expect([await statusAfter(180), await statusAfter(1)]).toEqual([201, 429]);
 });
