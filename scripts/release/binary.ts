@@ -70,7 +70,7 @@ export async function buildBinary(
   });
 }
 
-/** Writes the binary that Debian runs to a path: a copy of `built`, which is one of this commit, or a new one. */
+/** Writes the binary that Debian runs to a path: copies `built`, a binary of this commit; without it, builds one. */
 export async function installBinary(path: string, built?: string): Promise<void> {
   await withTemporaryFolder(async (work) => {
     copyFileSync(built ?? (await buildBinary('linux-x64-glibc', work)), path);

@@ -4,7 +4,7 @@ import { VERSION } from '../../src/platform/version.ts';
 import { ROOT, runBuild } from './build.ts';
 import { releasedPackages } from './package_lock.ts';
 
-/** Writes the licenses of the program and of every package in the files of a release. */
+/** Writes the licenses of the program and of every npm package in the files of a release. */
 
 /** The same text in the Debian package and in the image. */
 export const LICENSES_PATH = 'usr/share/doc/authrealm/copyright';

@@ -18,7 +18,7 @@ export interface LockedPackage {
 /** Development packages that are bundled into what browsers load: the console and the search of the documentation. */
 export const BUNDLED_PACKAGES: readonly string[] = ['minisearch', 'preact', 'uplot'];
 
-/** The packages of a lock file: by default of those that npm is to install. */
+/** The packages of a lock file, by default package-lock.json. */
 export function lockedPackages(file = 'package-lock.json'): readonly LockedPackage[] {
   const { packages } = JSON.parse(readFileSync(join(ROOT, file), 'utf8')) as {
     readonly packages: Readonly<Record<string, Omit<LockedPackage, 'path' | 'name'>>>;

@@ -80,6 +80,9 @@ export const METRICS = {
     name: 'authrealm_queue_capacity',
     labels: ['queue'],
     help: 'Jobs that may wait before the next one is rejected, by queue.',
+    details:
+      'Of `checks` all places, with the one in progress; those of one client, address or username are fewer: watch ' +
+      '`authrealm_password_checks_total` with `outcome="overloaded"`.',
   },
   queueInProgress: {
     kind: 'gauge',

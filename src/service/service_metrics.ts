@@ -40,13 +40,13 @@ export function serviceMetrics(measured: ServiceMetricSources): Collector {
 /** Length and capacity of each queue, and the work in progress. */
 function queueMetrics({ figures, readers, hasher, checks, discoveries }: ServiceMetricSources) {
   const lists = readers?.() ?? figures().lists;
-  const [hashes, passwords] = [hasher(), checks()];
+  const [hashes, checking] = [hasher(), checks()];
   return [
     gauge(METRICS.queueLength, [
       ...sample({ queue: 'writes' }, figures().writesWaiting),
       ...sample({ queue: 'lists' }, lists?.waiting),
       ...sample({ queue: 'hashes' }, hashes.waiting),
-      ...sample({ queue: 'checks' }, passwords.waiting),
+      ...sample({ queue: 'checks' }, checking.waiting),
     ]),
     gauge(METRICS.queueCapacity, [
       ...sample({ queue: 'writes' }, LIMITS.writesQueuedMax),
@@ -57,7 +57,7 @@ function queueMetrics({ figures, readers, hasher, checks, discoveries }: Service
     gauge(METRICS.queueInProgress, [
       ...sample({ queue: 'lists' }, lists?.working),
       ...sample({ queue: 'hashes' }, hashes.working),
-      ...sample({ queue: 'checks' }, passwords.working),
+      ...sample({ queue: 'checks' }, checking.working),
       ...sample({ queue: 'discoveries' }, discoveries()),
     ]),
   ];

@@ -19,8 +19,8 @@ export interface Checker {
 }
 
 /**
- * Lower than that of the hasher: anybody may send passwords to check, and lookups on the same processor must keep four fifths of
- * it (docs/decisions/0024-sign-in-by-password.md#hashes).
+ * Lower than that of the hasher: anybody may send passwords to check, and lookups on the same processor should keep most of it
+ * (docs/decisions/0024-sign-in-by-password.md#hashes).
  */
 export const CHECKER_NICENESS = 8;
 

@@ -40,8 +40,8 @@ export const END_USER_ADDRESS = 'Authrealm-End-User-Address';
 export const DEVICE = 'Authrealm-Device';
 
 /**
- * Reads the address of the end user: that of the connection for a public client, which its user runs, else the one that the client
- * reports, if it must. Throws Fault `invalid_query`.
+ * Reads the address of the end user: for a public client, which the user runs, that of the connection, otherwise that in the header.
+ * A client with `--end-user-address none` has none. Throws Fault `invalid_query`.
  */
 export const readEndUserAddress: Stage = (call) => {
   call.endUserAddress = endUserAddress(call);

@@ -30,7 +30,7 @@ export interface Call {
   refused: RefusedAccess | undefined;
   /** The existing client that the credentials in a form name; it is authenticated unless `refused` is `bad credentials`. */
   client: string | undefined;
-  /** That of the user whose password is checked; undefined if the client reports none. */
+  /** The address of the end user; undefined if the client reports none. */
   endUserAddress: IpAddress | undefined;
   /** The rate limit headers; undefined if no limit has counted the call. */
   rateHeaders: RateHeaders | undefined;
