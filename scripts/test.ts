@@ -63,7 +63,7 @@ interface Group {
 /** Groups run one after the other. */
 const GROUPS: readonly Group[] = [
   { args: ['--parallel=3'], hasBothAtOnce: false, isMember: (path) => !isSerial(path) && !isBrowser(path) },
-  { args: ['--parallel=5'], hasBothAtOnce: false, isMember: isBrowser },
+  { args: ['--parallel=4'], hasBothAtOnce: false, isMember: isBrowser },
   { args: [], hasBothAtOnce: true, isMember: isSerial },
 ];
 
