@@ -106,26 +106,20 @@ function* touchParents(
 }
 
 /**
- * Rows that are deleted with a record and have no log entry: idempotency records and, of a realm, sign-in budgets. Only the former
- * can be too many for one commit: anybody can make budgets, and the sweep deletes those that are left once they are full.
+ * Deletes at most ROWS_MAX rows that go with a record and have no log entry: idempotency records and, of a realm, sign-in budgets.
+ * Returns how many. Only the former can be too many for one commit: anybody can make budgets, and the sweep deletes those that are
+ * left once they are full.
  */
-function openOwnedRows(idempotency: RemovalDeps['idempotency']) {
-  return {
-    /** Counts the idempotency records, up to `limit`. */
-    count: ({ resource, key }: Pick<Removal, 'resource' | 'key'>, limit: number): Work<number> =>
-      idempotency.countOwned(resource, key, limit),
-    /** Deletes at most `limit`. Returns how many. */
-    *delete({ resource, key }: Pick<Removal, 'resource' | 'key'>, limit: number): Work<number> {
-      const idempotencyRows = yield* idempotency.deleteOwned(resource, key, limit);
-      if (resource.parent) return idempotencyRows;
-      return idempotencyRows + (yield* deleteBudgets(key[0], limit - idempotencyRows));
-    },
-  };
+function* deleteOwned(
+  { resource, key }: Pick<Removal, 'resource' | 'key'>,
+  idempotency: RemovalDeps['idempotency'],
+): Work<number> {
+  const idempotencyRows = yield* idempotency.deleteOwned(resource, key, ROWS_MAX);
+  if (resource.parent) return idempotencyRows;
+  return idempotencyRows + (yield* deleteBudgets(key[0], ROWS_MAX - idempotencyRows));
 }
 
 export function openRemovals({ of, purges, idempotency, among }: RemovalDeps): Removals {
-  const owned = openOwnedRows(idempotency);
-
   /** Deletes the rows in their order, and updates the users that lost one and stay. Returns the log entries. */
   function* removeRows(
     targets: readonly RemovalTarget[],
@@ -155,12 +149,12 @@ export function openRemovals({ of, purges, idempotency, among }: RemovalDeps): R
         return refused('not_found');
       if (stored.is_protected === 1) return refused('protected');
       const below = yield* targetsOf(removal, ROWS_MAX + 1, of);
-      const rows = yield* owned.count(removal, ROWS_MAX + 1);
+      const rows = yield* idempotency.countOwned(resource, key, ROWS_MAX + 1);
       if (below.length > ROWS_MAX || rows > ROWS_MAX) return { ...refused('too_many'), rows: ROWS_MAX };
       if (expectedRevision !== undefined && expectedRevision !== stored.revision)
         return { ...refused('revision_mismatch'), rows: below.length + rows };
       const entries = yield* removeRows([...below, targetOf(removal, stored, of)], removal);
-      yield* owned.delete(removal, ROWS_MAX);
+      yield* deleteOwned(removal, idempotency);
       return { value: { kind: 'removed' }, keep: true, entries, rows };
     },
 
@@ -172,7 +166,7 @@ export function openRemovals({ of, purges, idempotency, among }: RemovalDeps): R
       yield* purges.begin(resource, key, origin.at);
       const targets = yield* targetsOf(removal, ROWS_MAX, of);
       // Deleted last; from the first step on no idempotency record is returned.
-      const deleted = targets.length < ROWS_MAX ? yield* owned.delete(removal, ROWS_MAX) : 0;
+      const deleted = targets.length < ROWS_MAX ? yield* deleteOwned(removal, idempotency) : 0;
       const isDone = targets.length < ROWS_MAX && deleted < ROWS_MAX;
       const rowsToRemove = isDone ? [...targets, targetOf(removal, stored, of)] : targets;
       const entries = yield* removeRows(rowsToRemove, removal);
