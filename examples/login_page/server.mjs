@@ -71,7 +71,7 @@ async function signIn(request, response) {
     return send(response, 429, loginForm(note, username), { 'Retry-After': wait });
   }
   if (!checked.verified) return send(response, 400, loginForm('Wrong username or password.', username));
-  // A new session for each sign-in: a value that somebody else knows, or has planted, is worth nothing.
+  // A new session for each sign-in: a value that somebody else knows, or has set, is worth nothing.
   sessions.delete(cookieOf(request, 'session'));
   const id = randomBytes(32).toString('base64url');
   sessions.set(id, { username, userId: checked.userId });

@@ -29,11 +29,11 @@ import type { LoadPlan } from './load_process.ts';
  * Whether a caller can tell from the response to a wrong password that a username exists
  * (docs/decisions/0024-sign-in-by-password.md#time). A profile has passwords with three kinds of hashes. Wrong passwords for its
  * usernames and for as many unknown ones are sent one at a time in random order; bodies and headers must be the same. The times
- * are compared by the area under the ROC curve (AUC): the share of pairs in which the known name took longer, 0.5 if nothing
- * can be told. Two comparisons together leave a caller nothing:
+ * are compared by the area under the ROC curve (AUC): the share of pairs in which the known name took longer, 0.5 if the
+ * times do not differ. Two comparisons together leave a caller nothing:
  *
  * - The known names of each kind with the unknown names whose decoy is of that kind, which shows that a decoy takes as long as the
- *   hash for which it stands. The kind of a name is no secret: it is what the time of both tells. So the unknown names as a whole are
+ *   hash that it imitates. The kind of a name is no secret: the time of both shows it. So the unknown names as a whole are
  *   not compared with one kind; the difference would be that between the kinds.
  * - All known names with all unknown ones, which shows that the unknown ones are spread over the kinds as the known ones are.
  *
