@@ -28,6 +28,7 @@ for (let round = 1; round <= rounds; round += 1) {
     if (outcome.problems.length > 0) failedRounds += 1;
     for (const complaint of outcome.problems) console.log(`round ${round}, ${target.name}: ${complaint}`);
   }
+  if (round % 10 === 0) console.log(`${round} of ${rounds} rounds`);
 }
 const counts = targets.map((target) => `${target.name} ${rounds} (${acknowledged.get(target)} acknowledged)`);
 console.log(`kill -9: ${counts.join(', ')}, ${failedRounds} rounds with complaints, seed ${seed}`);
