@@ -101,8 +101,14 @@ const databases = {
 };
 
 async function open() {
-  const engine = await openAt(await freshUrl(databases.contract));
-  return { store: engine.records, close: () => engine.close() };
+  const url = await freshUrl(databases.contract);
+  const engine = await openAt(url);
+  /** What a test changes by itself is no statement of the engine. */
+  const execute = (text: string) => {
+    const client = new SQL(url, { max: 1, connection: { log_statement: 'none' } });
+    return client.unsafe(text).finally(() => client.close());
+  };
+  return { store: engine.records, execute, close: () => engine.close() };
 }
 
 const CONTRACTS = [
