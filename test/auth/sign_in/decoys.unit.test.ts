@@ -40,49 +40,30 @@ test('the decoy of a profile without hashes is of the kind of new hashes', async
   expect(await openProfiles([]).find(freshAttempts()('nobody'))).toEqual(decoyOf(OWN));
 });
 
-test('decoys have the kinds of the hashes of a profile in their proportion, in whatever order they are read', async () => {
+test('decoys do not depend on the order of the hashes, and are normalised as those of their kind', async () => {
   const attemptOf = freshAttempts();
-  const names = Array.from({ length: 1_000 }, (_, at) => attemptOf(`nobody${at}`));
+  const names = Array.from({ length: 100 }, (_, at) => attemptOf(`nobody${at}`));
   const decoysOf = ({ find }: ReturnType<typeof openProfiles>) => Promise.all(names.map(find));
   const decoys = await decoysOf(openProfiles([OWN, BCRYPT]));
-  const ofBcrypt = decoys.filter(({ hash }) => hash === decoyHash(BCRYPT.kind));
-  expect(ofBcrypt.length).toBeGreaterThan(650);
-  expect(ofBcrypt.length).toBeLessThan(850);
   expect(new Set(decoys.map((decoy) => JSON.stringify(decoy))).size).toBe(2);
   expect(decoys).toContainEqual(decoyOf(OWN));
   expect(decoys).toContainEqual(decoyOf(BCRYPT));
   expect(await decoysOf(openProfiles([BCRYPT, OWN]))).toEqual(decoys);
 });
 
-test('the kinds of a profile are read once an hour, and no attempt waits for the second reading', async () => {
+test('the kinds of a profile remain for an hour more if they cannot be read again', async () => {
   const { stored, clock, find } = openProfiles([BCRYPT]);
   const nobody = freshAttempts()('nobody');
-  const expectDecoy = async (kind: HashKindCount, reads: number) =>
-    expect([await find(nobody), stored.reads]).toEqual([decoyOf(kind), reads]);
-  await expectDecoy(BCRYPT, 1);
-  stored.kinds = [OWN];
-  clock.pass(HOUR_MS - 1);
-  await expectDecoy(BCRYPT, 1);
-  clock.pass(1);
-  await expectDecoy(BCRYPT, 2);
-  await Bun.sleep(0);
-  await expectDecoy(OWN, 2);
-  await find(freshAttempts()('nobody'));
-  expect(stored.reads).toBe(3);
-});
-
-test('a reading that fails is repeated by the next attempt, and the kinds of an earlier one remain for an hour more', async () => {
-  const { stored, clock, find } = openProfiles(undefined);
-  const nobody = freshAttempts()('nobody');
-  const found = () => find(nobody).catch(({ message }) => message);
-  expect([await found(), await found(), stored.reads]).toEqual(['busy', 'busy', 2]);
-  stored.kinds = [BCRYPT];
-  expect([await found(), stored.reads]).toEqual([decoyOf(BCRYPT), 3]);
+  const expectReads = async (reads: number) =>
+    expect([await find(nobody), stored.reads]).toEqual([decoyOf(BCRYPT), reads]);
+  await expectReads(1);
   stored.kinds = undefined;
-  clock.pass(HOUR_MS);
-  expect([await found(), stored.reads]).toEqual([decoyOf(BCRYPT), 4]);
+  clock.pass(HOUR_MS - 1);
+  await expectReads(1);
+  clock.pass(1);
+  await expectReads(2);
   await Bun.sleep(0);
-  expect([await found(), stored.reads]).toEqual([decoyOf(BCRYPT), 4]);
+  await expectReads(2);
 });
 
 test('the kinds of 10,000 profiles are remembered, and of one more the first is read again', async () => {
