@@ -114,13 +114,13 @@ function signInNames(
   const links: LoggedLink[] = owned.flatMap(({ resource, record }) =>
     resource === passwordProfileInfo ? [record] : [],
   );
-  const logged = new Map<string | undefined, LoggedLink>();
-  for (const { object, detail, personal } of entries) {
-    for (const version of ['before', 'after'] as const) {
+  const versions = new Map(links.map((link) => [link.id, link]));
+  for (const { object, detail, personal } of entries.toReversed()) {
+    for (const version of ['after', 'before'] as const) {
       const written = [detail, personal].map((members) => (members as BeforeAndAfter | undefined)?.[version]);
-      // An entry has the members that were written; the others are those of the entry before.
-      const link = Object.assign({}, logged.get(object), ...written) as LoggedLink;
-      logged.set(object, link);
+      // An entry has the members that were written. The others are those of the next version: retention removes old entries.
+      const link = Object.assign({}, versions.get(object), ...written) as LoggedLink;
+      versions.set(object, link);
       links.push(link);
     }
   }

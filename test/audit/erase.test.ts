@@ -29,8 +29,13 @@ function countWrongPassword(
   return budgets.countWrong({ ...name, clientId: 'shop', address: undefined, device: undefined });
 }
 
-async function renameLink({ engine }: OpenDatabase, key: Key, username: string): Promise<void> {
-  const patch = { members: { username }, revision: systemClock.mintRevision(), at: systemClock.now() };
+async function renameLink(
+  { engine }: OpenDatabase,
+  key: Key,
+  username: string,
+  at = systemClock.now(),
+): Promise<void> {
+  const patch = { members: { username }, revision: systemClock.mintRevision(), at };
   const changed = { key, revision: patch.revision, members: ['username'] };
   const change = changeOf(passwordProfileInfo, 'updated', changed, { ...COMMAND_LINE, at: patch.at });
   const write = { op: 'patch', resource: passwordProfileInfo, key, patch, change } as const;
@@ -76,6 +81,21 @@ describe('erase user', () => {
     expect(entries.some((line) => JSON.parse(line).what === 'user.erased')).toBe(true);
     // Again, as after an interruption: nothing is left to erase, and the command succeeds.
     expect((await runErase(database, realm, id)).code).toBe(0);
+  });
+
+  test('an erasure deletes the budgets of a former username whose creation the log no longer has', async () => {
+    const { database, fixture } = await createErasureFixture();
+    const { realm, user: id, passwordLink, username } = fixture;
+    const buckets = () => database.query('select 1 from sign_in_budget where realm_id = ?', realm);
+    await withDatabase(database, async (db) => {
+      await countWrongPassword(db, fixture);
+      const renamedAt = systemClock.now() + 1_000;
+      await renameLink(db, [realm, id, passwordLink], `latest ${username}`, renamedAt);
+      expect(await db.engine.log.trim(realm, renamedAt)).toBeGreaterThan(0);
+    });
+    expect(await buckets()).toHaveLength(1);
+    expect((await runErase(database, realm, id)).code).toBe(0);
+    expect(await buckets()).toEqual([]);
   });
 
   test('an erased user with more links than one commit takes is erased in several', async () => {
