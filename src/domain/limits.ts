@@ -142,7 +142,7 @@ export const LIMITS = Object.freeze({
   consoleAdminSessionMsMax: 3_600_000,
   /** Signing keys in the key set. One more is rejected with 422, so that the set stays short. */
   signingKeysMax: 32,
-  /** Clock difference between machines that is tolerated in `exp`, `nbf` and console links. */
+  /** Clock difference between machines that is tolerated in `exp`, `nbf`, `auth_time` and console links. */
   clockLeewayMs: 30_000,
   /** `max-age` of the key set, and so the time that a new key is published before it signs. */
   keySetAgeMsMax: 300_000,

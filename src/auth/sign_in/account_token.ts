@@ -96,7 +96,9 @@ export function openAccountTokens(
       const claims = verified && CLAIMS.safeParse(verified.payload).data;
       if (!claims || claims.realm_id !== realmId) return undefined;
       const { sub: userId, pid: infoId, cv: credentialVersion, auth_time: authTime } = claims;
-      if (seconds() - authTime > LIMITS.accountSignInSecondsMax) return undefined;
+      const age = seconds() - authTime;
+      // A clock that was ahead must not delay the end of renewals.
+      if (age > LIMITS.accountSignInSecondsMax || -age * 1000 > LIMITS.clockLeewayMs) return undefined;
       const credential = await credentials.get(realmId, userId, infoId);
       if (credential?.hash === undefined || credential.version !== credentialVersion) return undefined;
       return { realmId, userId, infoId, credentialVersion, authTime };

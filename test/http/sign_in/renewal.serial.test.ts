@@ -90,6 +90,7 @@ describe('a renewal', () => {
       compact(JSON.stringify({ ...header, ...more }), JSON.stringify({ ...right, ...claims }), forge.sign);
     expect((await renew(await forged({}))).status).toBe(201);
     const now = Math.floor(clock.now() / 1000);
+    expect((await renew(await forged({ auth_time: now + 29 }))).status).toBe(201);
     const cases = [
       forged({ iss: 'https://other.example' }),
       forged({ aud: service.url }),
@@ -100,6 +101,7 @@ describe('a renewal', () => {
       forged({ cv: 'of an older password' }),
       forged({ cv: undefined }),
       forged({ auth_time: now - 31 * 86_400 }),
+      forged({ auth_time: now + 90 }),
       forged({ name: 'x'.repeat(LIMITS.tokenBytesMax) }),
       forged({}, { typ: 'at+jwt' }),
       forged({}, { typ: 'JWT' }),
