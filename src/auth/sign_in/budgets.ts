@@ -46,8 +46,11 @@ export interface SignInBudgets {
   throttledUntil(name: SignInName): Promise<number | undefined>;
   /** Refills all budgets of a name, in every process within a second. */
   refill(name: SignInName): Promise<void>;
-  /** Deletes rows of full buckets, at most `LIMITS.cascadeRecordsMax`, and returns how many; after the last, surplus rows of realms. */
-  sweep(now: number): Promise<number>;
+  /**
+   * Deletes rows of full buckets, at most `LIMITS.cascadeRecordsMax`, and returns how many; after the last, surplus rows of realms.
+   * Waits for a turn of the event loop before each statement.
+   */
+  sweep(now: number, turn: () => Promise<void>): Promise<number>;
 }
 
 /** A burst of `size` wrong passwords, and one more after each `refillMs`. */
@@ -248,15 +251,19 @@ export function openSignInBudgets(
       await removeBuckets(store, keys, name);
       exhausted.clear();
     },
-    async sweep(at) {
+    async sweep(at, turn) {
+      await turn();
       const deleted = await store.deleteFull(at);
       if (deleted >= LIMITS.cascadeRecordsMax) return deleted;
       for (const realmId of writtenRows.due()) {
+        await turn();
         // Late ones first: kept longest, the totals of device tokens would displace the buckets of names.
         let surplus =
           (await store.count(realmId, SIGN_IN_BUCKETS_MAX + ROWS_TRIMMED_MAX)) - SIGN_IN_BUCKETS_MAX;
-        for (; surplus > 0; surplus -= LIMITS.cascadeRecordsMax)
+        for (; surplus > 0; surplus -= LIMITS.cascadeRecordsMax) {
+          await turn();
           await store.trim(realmId, Math.min(surplus, LIMITS.cascadeRecordsMax), at + SOON_FULL_MS_MAX);
+        }
         writtenRows.reset(realmId);
       }
       return 0;

@@ -50,9 +50,17 @@ export function deviceToken(): DeviceToken {
 }
 
 /** The budgets of one process. */
-export function openProcess(store: BudgetStore, clock: ReturnType<typeof manualClock>) {
+export function openProcess(
+  store: BudgetStore,
+  clock: ReturnType<typeof manualClock>,
+  turn = () => Promise.resolve(),
+) {
   const budgets = openSignInBudgets(store, KEYS, clock);
-  return { ...budgets, guess: (attempt: SignInAttempt) => guess(budgets, attempt) };
+  return {
+    ...budgets,
+    guess: (attempt: SignInAttempt) => guess(budgets, attempt),
+    sweep: (at: number) => budgets.sweep(at, turn),
+  };
 }
 
 /** Sends a wrong password. Resolves to whether it was checked, and with a device or without. */
