@@ -1,6 +1,7 @@
 import { beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
 import { mkdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { licenseTexts } from '../../scripts/release/licenses.ts';
 import { inFolder, runFirstMinutes } from '../support/first_minutes.ts';
 import { buildNpmPackage, readManifest, sharedNpmPackage } from '../support/npm_package.ts';
 import { runCommand, startCommand } from '../support/processes.ts';
@@ -63,14 +64,17 @@ async function assertRuns(project: string): Promise<void> {
   expect(record.username).toBe('jane@example.com');
 }
 
-test('the package contains what runs, its license and what operators read', async () => {
+test('the package contains what runs, its license, those of bundled packages, and what operators read', async () => {
   const listed = (await run('/', 'tar', '--list', '--file', archive)).trim().split('\n');
   const top = new Set(listed.map((path) => /^package\/(dist\/[^/]+|[^/]+)/.exec(path)?.[1]));
   expect([...top].sort()).toEqual([
     ...['CHANGELOG.md', 'LICENSE', 'README.md', 'SECURITY.md', 'UPGRADING.md', 'bin'],
-    ...['dist/client.d.ts', 'dist/client.js', 'dist/console', 'dist/types', 'package.json', 'src'],
+    ...['dist/client.d.ts', 'dist/client.js', 'dist/console', 'dist/licenses.txt', 'dist/types'],
+    ...['package.json', 'src'],
   ]);
   expect(listed).toContain('package/dist/console/index.html');
+  const licenses = await run('/', 'tar', '-xOf', archive, 'package/dist/licenses.txt');
+  expect(licenses).toBe(licenseTexts());
 });
 
 test('the package built in another folder, with another umask, has the same bytes', async () => {
