@@ -103,6 +103,22 @@ test('a user of another realm, an unknown ID and a malformed one are 404', async
     expect((await service.get(`${MEMBERS}/${id}`, token)).status).toBe(404);
 });
 
+test('the list of a realm that is deleted meanwhile is 404', async () => {
+  const realmPath = `/v2/authentication-realms/${ACCOUNTS}`;
+  const own: Service = await startService({ accountRealm: ACCOUNTS }, (engine) => {
+    const get: typeof engine.records.get = async (...args) => {
+      const found = await engine.records.get(...args);
+      if (args[0].name === realm.name) expect((await own.del(realmPath, admin)).status).toBe(204);
+      return found;
+    };
+    return { ...engine, records: { ...engine.records, get } };
+  });
+  await insertRecord(own.db, realm, [ACCOUNTS], realmMembers);
+  const admin = await own.token('users:read realms:write');
+  expect((await own.get(MEMBERS, admin)).status).toBe(404);
+  await own.stop();
+});
+
 test('account members need users:read of the account realm', async () => {
   const other = await service.token('users:read', new Set([OTHER]));
   const inside = await service.token('users:read', new Set([ACCOUNTS]));

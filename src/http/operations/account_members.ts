@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { PresetOrigin } from '../../directory/presets.ts';
 import type { Store } from '../../directory/store.ts';
 import { parseFilter } from '../../domain/filter/filter.ts';
-import { parseUuid } from '../../domain/id.ts';
+import { parseUuid, type Uuid } from '../../domain/id.ts';
 import type { Principal } from '../../domain/principal.ts';
 import { type AnyRecord, shownMembers } from '../../domain/resource.ts';
 import { user } from '../../domain/resources.ts';
@@ -18,7 +18,7 @@ import {
   timestampSchema,
 } from '../openapi/schemas.ts';
 import { authenticate } from '../pipeline/bearer.ts';
-import type { Call, Stage } from '../pipeline/call.ts';
+import type { Call } from '../pipeline/call.ts';
 import type { Documentation, Operation } from '../pipeline/operation.ts';
 import { listBody } from '../pipeline/paging.ts';
 import { permitAny, shedLoad } from '../pipeline/pipeline.ts';
@@ -87,7 +87,7 @@ const links = () => z.strictObject({ self: link });
 interface MemberDescription extends Pick<Operation<AccountMemberDeps>, 'name' | 'path'> {
   /** Any of these is needed. */
   readonly scopes: readonly [string, ...string[]];
-  readonly answer: (deps: AccountMemberDeps) => Stage;
+  readonly answer: (deps: AccountMemberDeps) => (call: Call, accountRealm: Uuid) => Promise<Reply>;
   readonly document: (
     example: AnyRecord,
     baseUrl: string,
@@ -114,9 +114,7 @@ function memberOperation({
         permitAny(scopes),
         async (call) => {
           const named = accessibleRealm(call, await deps.settingsRealms.find(ORIGIN));
-          if (!named) return NOT_FOUND;
-          call.scope = [named.id];
-          return respond(call);
+          return named ? respond(call, named.id) : NOT_FOUND;
         },
       ];
     },
@@ -128,12 +126,6 @@ function memberOperation({
   };
 }
 
-function realmOf({ scope }: Call) {
-  const [realm] = scope ?? [];
-  if (!realm) throw new Error('the account realm is not known');
-  return realm;
-}
-
 const RULES = { hasFilter: true, hasSort: true };
 
 const LIST_MEMBERS = memberOperation({
@@ -142,11 +134,11 @@ const LIST_MEMBERS = memberOperation({
   scopes: [SCOPE],
   answer:
     ({ store, baseUrl, pageLength }) =>
-    async (call): Promise<Reply> => {
+    async (call, accountRealm) => {
       const { carried, sort, ...query } = readQuery(call.request.url, RULES);
       const filter = query.filter === undefined ? NO_FILTER : parseFilter(query.filter, user.filterables);
       const page = pageOf({ carried, sort, ...query }, pageLength);
-      const listed = await store.list(user, [realmOf(call)], { filter, sort, page });
+      const listed = await store.list(user, [accountRealm], { filter, sort, page });
       if (!listed) return NOT_FOUND;
       const items = listed.items.map(({ record }) => JSON.stringify(itemOf(record, baseUrl))).join();
       const address = { url: `${baseUrl}${COLLECTION}`, carried };
@@ -190,18 +182,18 @@ const GET_MEMBER = memberOperation({
   scopes: [SCOPE, SIGN_IN_SCOPE],
   answer:
     ({ store, signIn, baseUrl }) =>
-    async (call): Promise<Reply> => {
+    async (call, accountRealm) => {
       const id = parseUuid(call.params.member_id ?? '');
       const { scopes } = call.principal as Principal;
       const isOwn = !scopes.has(SCOPE);
       if (isOwn) {
         readEndUserAddress(call);
         const token = call.request.headers.get(ACCOUNT_TOKEN) ?? '';
-        const signedIn = await signIn.accountTokens.verify(token, realmOf(call));
+        const signedIn = await signIn.accountTokens.verify(token, accountRealm);
         if (!signedIn) return INVALID_ACCOUNT_TOKEN;
         if (signedIn.userId !== id) return NOT_FOUND;
       }
-      const record = id && (await store.get(user, [realmOf(call), id]));
+      const record = id && (await store.get(user, [accountRealm, id]));
       if (!record) return NOT_FOUND;
       const reply = settingsReply(singleOf(record, baseUrl));
       // A cache does not know that the answer depends on the account token.

@@ -1,18 +1,17 @@
 import { z } from 'zod';
-import { accountSettings, accountSettingsOf } from '../../domain/account_settings.ts';
-import { Fault, type FieldError } from '../../domain/fault.ts';
-import type { JsonObject } from '../../domain/json_object.ts';
+import { type AccountSettings, accountSettings, accountSettingsOf } from '../../domain/account_settings.ts';
+import { Fault } from '../../domain/fault.ts';
 import type { AnyRecord } from '../../domain/resource.ts';
-import { violatedRule } from '../../domain/rule.ts';
 import { INSTALLATION } from '../openapi/examples.ts';
 import { HEADERS, jsonContent } from '../openapi/responses.ts';
 import { idSchema, lazyComponent, link } from '../openapi/schemas.ts';
 import { authenticate } from '../pipeline/bearer.ts';
-import { dataOf, readBody } from '../pipeline/body.ts';
+import { readBody } from '../pipeline/body.ts';
 import type { Call, Stage } from '../pipeline/call.ts';
 import type { Operation } from '../pipeline/operation.ts';
 import { permit, shedLoad } from '../pipeline/pipeline.ts';
 import { faultReply } from '../server/reply.ts';
+import { readData } from './admin/reading.ts';
 import { captureAddress, requestContext } from './record_writes.ts';
 import {
   accessibleRealm,
@@ -90,23 +89,21 @@ function updateStages(deps: SettingsDeps): readonly Stage[] {
     readBody,
     async (call: Call) => {
       const named = call.record as AnyRecord;
-      const changes = changesOf(dataOf(call.body ?? ''));
+      const changes = changesOf(call.body ?? '');
       const changed = await setAccountSettings(named, changes, requestContext(call));
       return settingsReply(settingsBody(deps, changed));
     },
   ];
 }
 
-const CHANGES = z.object({ ...accountSettings().shape, ...fixedShape }).partial();
+const REQUEST = z.object({
+  type: z.literal(TYPE),
+  ...z.object({ ...accountSettings().shape, ...fixedShape }).partial().shape,
+});
 
 /** The settings that a request changes. Throws Fault `invalid`, or `conflict` if it would switch on what is not offered. */
-function changesOf({ type, ...members }: JsonObject) {
-  const parsed = CHANGES.safeParse(members);
-  const errors: FieldError[] = type === TYPE ? [] : [{ field: 'data.type', rule: `must be ${TYPE}` }];
-  for (const issue of parsed.error?.issues ?? [])
-    errors.push({ field: ['data', ...issue.path].join('.'), rule: violatedRule(issue) });
-  if (errors.length > 0 || !parsed.success) throw new Fault('invalid', errors);
-  const { enable_self_signup, account_member_self_management, ...changes } = parsed.data;
+function changesOf(body: string): Partial<AccountSettings> {
+  const { type: _, enable_self_signup, account_member_self_management, ...changes } = readData(REQUEST, body);
   const wanted = { enable_self_signup, account_member_self_management };
   const impossible = (Object.keys(FIXED) as (keyof typeof FIXED)[])
     .filter((name) => wanted[name] !== undefined && wanted[name] !== FIXED[name])
@@ -115,7 +112,8 @@ function changesOf({ type, ...members }: JsonObject) {
       rule: `must be ${FIXED[name]}: this service does not offer it`,
     }));
   if (impossible.length > 0) throw new Fault('conflict', impossible);
-  return Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined));
+  // No value of a JSON document is undefined.
+  return changes as Partial<AccountSettings>;
 }
 
 const UPDATE_SETTINGS: Operation<SettingsDeps> = {
@@ -130,9 +128,7 @@ const UPDATE_SETTINGS: Operation<SettingsDeps> = {
       summary: 'Change the settings of account members.',
       tag: SETTINGS_TAG,
       body: {
-        schema: z
-          .object({ data: z.object({ type: z.literal(TYPE), ...CHANGES.shape }) })
-          .meta({ id: `${TYPE}.update` }),
+        schema: z.object({ data: REQUEST }).meta({ id: `${TYPE}.update` }),
         example: { data: { type: TYPE, account_management_authentication_token_timeout_secs: 3_600 } },
       },
       success: {
