@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from 'bun:test';
 import { createLocalJWKSet, type JSONWebKeySet, jwtVerify } from 'jose';
-import { passwordProfile, passwordProfileInfo, realm } from '../../../src/domain/resources.ts';
+import { passwordProfile, passwordProfileInfo, realm, user } from '../../../src/domain/resources.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
 import {
   comparableResponse,
@@ -17,6 +17,7 @@ import {
   accountTokenOf,
   createPassword,
   DEVICE_HEADER,
+  type PasswordFixture,
   passwordBody,
   RENEWAL,
   requestTokens,
@@ -210,13 +211,37 @@ describe('a sign-in that fails', () => {
     await insertRecord(db, realm, [another], realmMembers);
     const members = { name: 'Passwords', username_format: 'any', enable_one_time_password_token: false };
     await insertRecord(db, passwordProfile, [another, jane.profile], members);
-    const { username, profile, user } = jane;
     const password = 'of the other realm';
-    const copied = await createPassword(db, another, { username, profile, user, password });
+    const copied = await createPassword(db, another, { ...jane, info: systemClock.mintId(), password });
     const elsewhere = await createPassword(db, another, { password });
     for (const of of [copied, elsewhere])
       expect(await comparableResponse(await signIn(passwordBody(of)))).toBe(WRONG);
     expect((await signIn(passwordBody(jane))).status).toBe(201);
+  });
+
+  test('of a user that is deleted meanwhile is answered as a wrong password, and its renewal as without a token', async () => {
+    let remove = async (): Promise<unknown> => undefined;
+    const own = await startService({}, (engine) => {
+      const get: typeof engine.records.get = async (...args) => {
+        if (args[0].name === user.name) await remove();
+        return engine.records.get(...args);
+      };
+      return { ...engine, records: { ...engine.records, get } };
+    });
+    const { accounts: realmId } = await createSettingsRealms(own.db);
+    const access = await signInTokenOf(own);
+    const writer = await own.token('users:write');
+    const removing = async (of: PasswordFixture) => {
+      const path = `/v2/authentication-realms/${realmId}/user-authentication-info/${of.user}`;
+      expect((await own.del(path, writer)).status).toBe(204);
+    };
+    const [first, second] = [await createPassword(own.db, realmId), await createPassword(own.db, realmId)];
+    const headers = { [ACCOUNT_TOKEN_HEADER]: await accountTokenOf(own, access, second) };
+    remove = () => removing(first);
+    expect(await comparableResponse(await requestTokens(own, access, passwordBody(first)))).toBe(WRONG);
+    remove = () => removing(second);
+    expect((await requestTokens(own, access, RENEWAL, headers)).status).toBe(401);
+    await own.stop();
   });
 
   test.each([
