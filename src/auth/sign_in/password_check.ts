@@ -1,4 +1,4 @@
-import { Fault, type OverloadCause, overloaded } from '../../domain/fault.ts';
+import { type OverloadCause, overloaded } from '../../domain/fault.ts';
 import type { Uuid } from '../../domain/id.ts';
 import type { IpAddress } from '../../domain/ip_address.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -142,7 +142,7 @@ const BEFORE_CHECK: ReadonlySet<unknown> = new Set<OverloadCause>([
 
 function mayHaveBegun(error: unknown): boolean {
   const { code } = ((error as Error).cause ?? {}) as { readonly code?: unknown };
-  return !(error instanceof Fault && error.code === 'overloaded' && BEFORE_CHECK.has(code));
+  return !BEFORE_CHECK.has(code);
 }
 
 function isThrottled(admitted: SignInAttempt | ThrottledSignIn): admitted is ThrottledSignIn {

@@ -184,14 +184,14 @@ function partsByRealm(search: RealmSearch): readonly RealmSearch[] {
   ];
 }
 
-/** The conditions of a search besides its filter, each with ` and ` behind it. */
+/** The conditions of a part of a search besides its filter, each with ` and ` behind it. A part with `only` and `afterId` is of one realm. */
 function boundsOf(
   resource: Resource,
   { only, after, afterId }: RealmSearch,
   { lists: { isAmong, among }, hasHashColumns }: Pick<Dialect, 'lists' | 'hasHashColumns'>,
   hashed?: HashedValue,
 ): Clause {
-  const isInOne = afterId !== undefined && only?.length === 1 && only[0] === after;
+  const isInOne = afterId !== undefined && only !== undefined;
   const conditions = [
     ...(hasHashColumns && hashed ? [{ text: `${hashed.column} = ?`, values: [hashed.hash] }] : []),
     ...(after === undefined ? [] : [positionAfter(resource, after, afterId, isInOne)]),
