@@ -70,9 +70,7 @@ export function openTokenBuckets({ requests, seconds }: Rate, now: () => number)
     if (key !== newest) fullAt.delete(key);
     newest = key;
     fullAt.set(key, at);
-    if (fullAt.size <= LIMITS.rateBucketsMax) return;
-    const [oldest] = fullAt.keys();
-    if (oldest !== undefined) fullAt.delete(oldest);
+    if (fullAt.size > LIMITS.rateBucketsMax) fullAt.delete(fullAt.keys().next().value as string);
   }
 
   return {

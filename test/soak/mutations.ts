@@ -149,7 +149,7 @@ const SUITES: Readonly<Record<string, readonly string[]>> = {
   'src/http/server/rate_limits.ts': ['rate_limits', 'public_clients', 'bad_tokens', 'grants_logged'],
   'src/http/operations/resources.ts': ['matrix', 'reverse_lookup', 'openapi'],
   'src/auth/sign_in/account_token.ts': ['renewal', 'account_tokens'],
-  'src/auth/sign_in/budgets.ts': ['sign_in/budgets'],
+  'src/auth/sign_in/budgets.ts': ['sign_in/budgets', 'budget_rows'],
   'src/auth/sign_in/credentials.ts': ['password_hash', 'sign_in/rehash', 'auth/rehash'],
   'src/auth/sign_in/decoys.ts': ['decoys'],
   'src/auth/sign_in/device_token.ts': ['device_token'],

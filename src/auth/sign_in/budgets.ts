@@ -284,9 +284,7 @@ function openWrittenRows() {
   return {
     add(realmId: Uuid, count: number): void {
       rows.set(realmId, (rows.get(realmId) ?? ROWS_WRITTEN_MAX) + count);
-      if (rows.size <= LIMITS.rateBucketsMax) return;
-      const [oldest] = rows.keys();
-      if (oldest !== undefined) rows.delete(oldest);
+      if (rows.size > LIMITS.rateBucketsMax) rows.delete(rows.keys().next().value as Uuid);
     },
     due: () => [...rows].flatMap(([realmId, count]) => (count >= ROWS_WRITTEN_MAX ? [realmId] : [])),
     reset: (realmId: Uuid) => void rows.set(realmId, 0),
@@ -306,9 +304,7 @@ function openExhausted(monotonic: () => number) {
     known.delete(name);
     if (wait <= 0) return;
     known.set(name, { until: at + ms, endsAt: at + wait });
-    if (known.size <= LIMITS.rateBucketsMax) return;
-    const [oldest] = known.keys();
-    if (oldest !== undefined) known.delete(oldest);
+    if (known.size > LIMITS.rateBucketsMax) known.delete(known.keys().next().value as string);
   }
 
   return {

@@ -59,8 +59,7 @@ export function openDecoys({ credentials, keys, cost, clock, turn }: DecoyDeps):
     const entry = { kinds, readAt: clock.monotonic() };
     known.delete(key);
     known.set(key, entry);
-    const [oldest] = known.keys();
-    if (known.size > HASH_KINDS_CACHED_MAX && oldest !== undefined) known.delete(oldest);
+    if (known.size > HASH_KINDS_CACHED_MAX) known.delete(known.keys().next().value as string);
     return entry;
   }
 
