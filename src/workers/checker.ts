@@ -22,9 +22,15 @@ export interface Checker {
  * Lower than that of the hasher: anybody may send passwords to check, and lookups on the same processor should keep most of it
  * (docs/decisions/0024-sign-in-by-password.md#hashes).
  */
-export const CHECKER_NICENESS = 8;
+export const CHECKER_NICENESS = 10;
 
-/** One worker checks passwords, one after the other, so that a queue of them delays no write that hashes one. */
+/** Longest rest of the worker after a check, in milliseconds. */
+const REST_MS_MAX = 50;
+
+/**
+ * One worker checks passwords, one after the other, so that a queue of them delays no write that hashes one. After a check it rests
+ * for the processor time that this process used meanwhile: under a full load of lookups, checks then take half of a processor at most.
+ */
 export function openChecker(idleMsMax: number = LIMITS.workerIdleMsMax): Checker {
   const { request, close } = openPool({
     command: workerCommand('checker'),
@@ -35,7 +41,20 @@ export function openChecker(idleMsMax: number = LIMITS.workerIdleMsMax): Checker
     waitMsMax: LIMITS.hashMsMax,
     workMsMax: LIMITS.workerIdleMsMax,
   });
-  return { check: (checked) => request<PasswordCheck>(checked), close };
+  let rested: Promise<unknown> = Promise.resolve();
+  return {
+    async check(checked) {
+      await rested;
+      const usageBefore = process.cpuUsage();
+      try {
+        return await request<PasswordCheck>(checked);
+      } finally {
+        const { user, system } = process.cpuUsage(usageBefore);
+        rested = Bun.sleep(Math.min((user + system) / 1_000, REST_MS_MAX));
+      }
+    },
+    close,
+  };
 }
 
 /** Bcrypt reads no more of a password. */

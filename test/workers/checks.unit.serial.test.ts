@@ -176,6 +176,21 @@ describe('the checker process', () => {
     expect(codes.slice(5)).toEqual(Array(65).fill('checked'));
   });
 
+  test('the checker rests after a check for the processor time that the service used during it', async () => {
+    const request = { hash: bunBcryptHash('password'), password: 'password', isNormalised: false };
+    await checker.check(request);
+    // Longer than any rest, so that the worker gets the next request at once.
+    await Bun.sleep(60);
+    const checked = checker.check(request);
+    await Promise.resolve();
+    const busyUntil = performance.now() + 40;
+    while (performance.now() < busyUntil);
+    await checked;
+    const restsFrom = performance.now();
+    await checker.check(request);
+    expect(performance.now() - restsFrom).toBeGreaterThan(30);
+  });
+
   test('the checker runs at a lower priority than the service', async () => {
     await checkImported(bunBcryptHash('password'), 'password');
     const children = new TextDecoder()
