@@ -96,6 +96,8 @@ test('a client that reports no addresses is limited by name alone, whatever its 
     expect((await requestTokens(service, unaddressed, body, from(address))).status).toBe(400);
   }
   expect(await guess(jane, 1, () => '192.0.2.60')).toEqual([400]);
+  const right = await requestTokens(service, unaddressed, passwordBody(jane), from('nowhere'));
+  expect(right.status).toBe(201);
 });
 
 test('throttled requests are one entry of the log, without a username, and metrics count outcomes', async () => {
