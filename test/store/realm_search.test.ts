@@ -243,4 +243,6 @@ test('a search by a name continues in a realm that it found in part', async () =
   const only = realmIds([next, home]);
   expect(idsOf(await search(user, 'eq(name,Twin)', { ...rest, only }))).toEqual(found);
   expect((await search(user, 'match(text,twin)', { isCounted: true })).total).toBe(4);
+  const elsewhere = { ...rest, only: realmIds([next]) };
+  expect(idsOf(await search(user, 'match(text,twin)', elsewhere))).toEqual([ids[0]]);
 });
