@@ -111,21 +111,21 @@ function signInNames(
   entries: readonly ReadableEntry[],
   { realm: realmId }: Person,
 ): readonly SignInName[] {
-  const links: LoggedLink[] = owned.flatMap(({ resource, record }) =>
-    resource === passwordProfileInfo ? [record] : [],
+  const versions: (readonly [linkId: unknown, members: LoggedMembers])[] = owned.flatMap(
+    ({ resource, record }) => (resource === passwordProfileInfo ? [[record.id, record]] : []),
   );
-  const versions = new Map(links.map((link) => [link.id, link]));
-  for (const { object, detail, personal } of entries.toReversed()) {
-    for (const version of ['after', 'before'] as const) {
+  for (const { object, detail, personal } of entries)
+    for (const version of ['before', 'after'] as const) {
       const written = [detail, personal].map((members) => (members as BeforeAndAfter | undefined)?.[version]);
-      // An entry has the members that were written. The others are those of the next version: retention removes old entries.
-      const link = Object.assign({}, versions.get(object), ...written) as LoggedLink;
-      versions.set(object, link);
-      links.push(link);
+      versions.push([object, Object.assign({}, ...written)]);
     }
-  }
+  // An entry has the members that were written, the profile of a link never changes, and retention removes old entries.
+  const profiles = new Map<unknown, unknown>();
+  for (const [linkId, { password_profile_id: profileId }] of versions)
+    if (profileId !== undefined) profiles.set(linkId, profileId);
   const names = new Map<string, SignInName>();
-  for (const { username, password_profile_id: profileId } of links) {
+  for (const [linkId, { username }] of versions) {
+    const profileId = profiles.get(linkId);
     if (typeof username !== 'string' || typeof profileId !== 'string') continue;
     const usernameKey = foldedKey(username);
     names.set(`${profileId} ${usernameKey}`, { realmId, profileId: profileId as Uuid, usernameKey });
@@ -133,7 +133,7 @@ function signInNames(
   return [...names.values()];
 }
 
-type LoggedLink = Readonly<Record<string, unknown>>;
+type LoggedMembers = Readonly<Record<string, unknown>>;
 
 /** The log entries that concern a user. */
 export async function* userEntries(

@@ -13,9 +13,19 @@ export interface CheckRequest {
 }
 
 export interface Checker {
-  /** Rejects with Fault `overloaded` where `hashesWaitingMax` wait, or after `hashMsMax`. */
+  /**
+   * Rejects with Fault `overloaded` where `hashesWaitingMax` wait, or after `hashMsMax`, which begins after the rest of the worker.
+   * Call it with one password at a time: the worker does not rest between concurrent checks.
+   */
   check(request: CheckRequest): Promise<PasswordCheck>;
   close(): Promise<void>;
+}
+
+interface CheckerDeps {
+  /** A worker without checks for this long is ended. */
+  readonly idleMsMax?: number;
+  readonly cpuUsage?: typeof process.cpuUsage;
+  readonly sleep?: (ms: number) => Promise<unknown>;
 }
 
 /**
@@ -29,9 +39,14 @@ const REST_MS_MAX = 50;
 
 /**
  * One worker checks passwords, one after the other, so that a queue of them delays no write that hashes one. After a check it rests
- * for the processor time that this process used meanwhile: under a full load of lookups, checks then take half of a processor at most.
+ * for the processor time that this process used meanwhile, at most REST_MS_MAX: concurrently with a full load of lookups, checks of
+ * 50 ms take at most half of a processor, longer ones more.
  */
-export function openChecker(idleMsMax: number = LIMITS.workerIdleMsMax): Checker {
+export function openChecker({
+  idleMsMax = LIMITS.workerIdleMsMax,
+  cpuUsage = process.cpuUsage,
+  sleep = Bun.sleep,
+}: CheckerDeps = {}): Checker {
   const { request, close } = openPool({
     command: workerCommand('checker'),
     niceness: CHECKER_NICENESS,
@@ -45,12 +60,12 @@ export function openChecker(idleMsMax: number = LIMITS.workerIdleMsMax): Checker
   return {
     async check(checked) {
       await rested;
-      const usageBefore = process.cpuUsage();
+      const usageBefore = cpuUsage();
       try {
         return await request<PasswordCheck>(checked);
       } finally {
-        const { user, system } = process.cpuUsage(usageBefore);
-        rested = Bun.sleep(Math.min((user + system) / 1_000, REST_MS_MAX));
+        const { user, system } = cpuUsage(usageBefore);
+        rested = sleep(Math.min((user + system) / 1_000, REST_MS_MAX));
       }
     },
     close,

@@ -103,7 +103,7 @@ const databases = {
 async function open() {
   const url = await freshUrl(databases.contract);
   const engine = await openAt(url);
-  /** What a test changes by itself is no statement of the engine. */
+  /** Statements of the test itself are not logged. */
   const execute = (text: string) => {
     const client = new SQL(url, { max: 1, connection: { log_statement: 'none' } });
     return client.unsafe(text).finally(() => client.close());

@@ -176,19 +176,33 @@ describe('the checker process', () => {
     expect(codes.slice(5)).toEqual(Array(65).fill('checked'));
   });
 
-  test('the checker rests after a check for the processor time that the service used during it', async () => {
-    const request = { hash: bunBcryptHash('password'), password: 'password', isNormalised: false };
-    await checker.check(request);
-    // Longer than any rest, so that the worker gets the next request at once.
-    await Bun.sleep(60);
-    const checked = checker.check(request);
-    await Promise.resolve();
-    const busyUntil = performance.now() + 40;
-    while (performance.now() < busyUntil);
-    await checked;
-    const restsFrom = performance.now();
-    await checker.check(request);
-    expect(performance.now() - restsFrom).toBeGreaterThan(30);
+  test('the checker rests after each check for the processor time that the service used during it, at most 50 ms', async () => {
+    const usedMs = [12, 0, 400, 3];
+    const rests: { readonly ms: number; readonly end: () => void }[] = [];
+    const own = openChecker({
+      cpuUsage: (before) => {
+        const ms = before ? (usedMs.shift() ?? 0) : 7;
+        return { user: ms * 600, system: ms * 400 };
+      },
+      sleep(ms) {
+        const { promise, resolve } = Promise.withResolvers<void>();
+        rests.push({ ms, end: resolve });
+        return promise;
+      },
+    });
+    const right = { hash: bunBcryptHash('password'), password: 'password', isNormalised: false };
+    await own.check(right);
+    for (const request of [{ ...right, hash: 'no hash' }, right]) {
+      const rested = rests.length;
+      const checked = own.check(request).catch((error: unknown) => error);
+      await checkImported(right.hash, 'password');
+      // The worker of `checker` has answered meanwhile.
+      expect(rests.length).toBe(rested);
+      rests.at(-1)?.end();
+      await checked;
+    }
+    await own.close();
+    expect(rests.map(({ ms }) => ms)).toEqual([12, 0, 50]);
   });
 
   test('the checker runs at a lower priority than the service', async () => {

@@ -97,7 +97,7 @@ export function openAccountTokens(
       if (!claims || claims.realm_id !== realmId) return undefined;
       const { sub: userId, pid: infoId, cv: credentialVersion, auth_time: authTime } = claims;
       const age = seconds() - authTime;
-      // A clock that was ahead must not delay the end of renewals.
+      // A sign-in by a clock that was ahead counts from that time on: otherwise renewals would end later than LIMITS says.
       if (age > LIMITS.accountSignInSecondsMax || -age * 1000 > LIMITS.clockLeewayMs) return undefined;
       const credential = await credentials.get(realmId, userId, infoId);
       if (credential?.hash === undefined || credential.version !== credentialVersion) return undefined;

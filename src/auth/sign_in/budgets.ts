@@ -48,7 +48,7 @@ export interface SignInBudgets {
   refill(name: SignInName): Promise<void>;
   /**
    * Deletes rows of full buckets, at most `LIMITS.cascadeRecordsMax`, and returns how many; after the last, surplus rows of realms.
-   * Waits for a turn of the event loop before each statement.
+   * Waits for a turn of the event loop before each count, and before each page of rows that it deletes.
    */
   sweep(now: number, turn: () => Promise<void>): Promise<number>;
 }

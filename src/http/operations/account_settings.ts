@@ -96,14 +96,19 @@ function updateStages(deps: SettingsDeps): readonly Stage[] {
   ];
 }
 
-const REQUEST = z.object({
+const SETTINGS_CHANGE = z.object({
   type: z.literal(TYPE),
   ...z.object({ ...accountSettings().shape, ...fixedShape }).partial().shape,
 });
 
 /** The settings that a request changes. Throws Fault `invalid`, or `conflict` if it would switch on what is not offered. */
 function changesOf(body: string): Partial<AccountSettings> {
-  const { type: _, enable_self_signup, account_member_self_management, ...changes } = readData(REQUEST, body);
+  const {
+    type: _,
+    enable_self_signup,
+    account_member_self_management,
+    ...changes
+  } = readData(SETTINGS_CHANGE, body);
   const wanted = { enable_self_signup, account_member_self_management };
   const impossible = (Object.keys(FIXED) as (keyof typeof FIXED)[])
     .filter((name) => wanted[name] !== undefined && wanted[name] !== FIXED[name])
@@ -128,7 +133,7 @@ const UPDATE_SETTINGS: Operation<SettingsDeps> = {
       summary: 'Change the settings of account members.',
       tag: SETTINGS_TAG,
       body: {
-        schema: z.object({ data: REQUEST }).meta({ id: `${TYPE}.update` }),
+        schema: z.object({ data: SETTINGS_CHANGE }).meta({ id: `${TYPE}.update` }),
         example: { data: { type: TYPE, account_management_authentication_token_timeout_secs: 3_600 } },
       },
       success: {

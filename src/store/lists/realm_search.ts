@@ -191,7 +191,7 @@ function boundsOf(
   { lists: { isAmong, among }, hasHashColumns }: Pick<Dialect, 'lists' | 'hasHashColumns'>,
   hashed?: HashedValue,
 ): Clause {
-  const isInOne = afterId !== undefined && only !== undefined;
+  const isInOne = after !== undefined && afterId !== undefined && only !== undefined;
   const conditions = [
     ...(hasHashColumns && hashed ? [{ text: `${hashed.column} = ?`, values: [hashed.hash] }] : []),
     ...(after === undefined ? [] : [positionAfter(resource, after, afterId, isInOne)]),

@@ -23,7 +23,7 @@ afterAll(() => engine.close());
 const MINUTE_MS = 60_000;
 
 describe('the rows of budgets', () => {
-  test('hold neither a name nor an address, and nothing for a right password', async () => {
+  test('rows of budgets hold neither a name nor an address, and nothing for a right password', async () => {
     const one = openProcess(engine.budgets, manualClock());
     const attemptOf = freshAttempts();
     const right = attemptOf('john', '192.0.2.7');
@@ -48,7 +48,7 @@ describe('the rows of budgets', () => {
       )
     ).map(({ kind }) => kind);
 
-  test('beyond the limit of rows lose the totals of device tokens first, then the rows that are full soonest', async () => {
+  test('rows of budgets beyond the limit lose the totals of device tokens first, then the rows that are full soonest', async () => {
     const { realmId } = freshAttempts()('x');
     const store = engine.budgets;
     const takes = [5, 1, 2, 4, 4].map((kind, at) => ({
@@ -80,7 +80,7 @@ describe('the rows of budgets', () => {
     return { one: openProcess(store, manualClock(), async () => void steps.push('turn')), steps };
   }
 
-  test('are counted at the first sweep after a wrong password in a realm, and again after 10,000 more', async () => {
+  test('rows of budgets are counted at the first sweep after a wrong password in a realm, and again after 10,000 more', async () => {
     const full = [1_000, 999];
     const { one, steps } = openCounted({ deleteFull: async () => full.shift() ?? 0 });
     const [jane, john] = [freshAttempts()('jane'), freshAttempts()('john')];
@@ -96,7 +96,7 @@ describe('the rows of budgets', () => {
     expect(await guessAndSweep(jane, 1)).toEqual([0, 'turn', ...counted(jane)]);
   });
 
-  test('are counted in the 100,000 realms whose wrong passwords began last', async () => {
+  test('rows of budgets are counted in the 100,000 realms whose wrong passwords began last', async () => {
     const counted: Uuid[] = [];
     const count = (realmId: Uuid) => {
       counted.push(realmId);
@@ -109,7 +109,7 @@ describe('the rows of budgets', () => {
     expect([counted.length, counted[0]]).toEqual([LIMITS.rateBucketsMax, attempts[1]?.realmId]);
   });
 
-  test('are deleted with their realm: a commit deletes 1,000, a purge all of them', async () => {
+  test('rows of budgets are deleted with their realm: a commit deletes 1,000, a purge all of them', async () => {
     const { records, budgets } = engine;
     const rows = LIMITS.cascadeRecordsMax + 1;
     const fill = async (realmId: Uuid, count: number) => {

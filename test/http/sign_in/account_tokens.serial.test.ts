@@ -219,7 +219,7 @@ describe('a sign-in that fails', () => {
     expect((await signIn(passwordBody(jane))).status).toBe(201);
   });
 
-  test('of a user that is deleted meanwhile is answered as a wrong password, and its renewal as without a token', async () => {
+  test('a sign-in of a user that is deleted meanwhile is answered as a wrong password, and its renewal as without a token', async () => {
     let remove = async (): Promise<unknown> => undefined;
     const own = await startService({}, (engine) => {
       const get: typeof engine.records.get = async (...args) => {
