@@ -151,7 +151,7 @@ const SUITES: Readonly<Record<string, readonly string[]>> = {
   'src/auth/sign_in/account_token.ts': ['renewal', 'account_tokens'],
   'src/auth/sign_in/budgets.ts': ['sign_in/budgets', 'budget_rows'],
   'src/auth/sign_in/credentials.ts': ['password_hash', 'sign_in/rehash', 'auth/rehash'],
-  'src/auth/sign_in/decoys.ts': ['decoys'],
+  'src/auth/sign_in/decoys.ts': ['decoys', 'decoy_hashes'],
   'src/auth/sign_in/device_token.ts': ['device_token'],
   'src/auth/sign_in/password_check.ts': ['sign_in/password_check', 'account_tokens'],
   'src/auth/sign_in/queue.ts': ['sign_in/queue'],

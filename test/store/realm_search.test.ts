@@ -215,6 +215,7 @@ describe.each([
       expect(keysOf(await find({ after, afterId, limit: 3 }))).toEqual(all.slice(at + 1, at + 4));
       expect(keysOf(await find({ after, afterId, only }))).toEqual(inFour.slice(at + 1));
     }
+    expect(keysOf(await find({ after: all[0]?.[0] as Uuid, only }))).toEqual(inFour.slice(each));
   });
 
   if (name === 'a name') return;

@@ -68,7 +68,6 @@ function openSearchReading(of: (resource: Resource) => Statements, dialect: Sear
     const items: RealmSearchPage['items'][number][] = [];
     for (const part of partsByRealm(search)) {
       const limit = search.limit - items.length;
-      if (limit === 0) break;
       const bounds = boundsOf(resource, part, dialect, hashed);
       items.push(...(yield* ordered(resource, { ...part, limit }, bounds, words)));
     }
@@ -158,13 +157,13 @@ export function openRealmSearches(
   };
 }
 
-/** The next realms in the order of their IDs, and one more than are searched. The first may be one that was searched in part. */
+/** The next realms in the order of their IDs, and one more than are searched. The first may be one that was searched, in part or whole. */
 function* nextRealms({ only, after = '' as Uuid, afterId }: RealmSearch): Work<readonly Uuid[]> {
   const count = LIMITS.searchRealmsMax + 1;
   if (only)
     return [...only]
       .sort()
-      .filter((realm) => realm > after || (afterId !== undefined && realm === after))
+      .filter((realm) => realm >= after)
       .slice(0, count);
   const condition = after === '' ? '' : `where realm_id ${afterId === undefined ? '>' : '>='} ? `;
   const text = `select realm_id from realm ${condition}order by realm_id limit ?`;
@@ -180,18 +179,18 @@ function partsByRealm(search: RealmSearch): readonly RealmSearch[] {
   const later = only.filter((each) => each > after);
   return [
     ...(isCut ? [{ ...search, only: [after] }] : []),
-    ...(later.length > 0 ? [{ ...search, only: later, after: undefined, afterId: undefined }] : []),
+    { ...search, only: later, after: undefined, afterId: undefined },
   ];
 }
 
-/** The conditions of a part of a search besides its filter, each with ` and ` behind it. A part with `only` and `afterId` is of one realm. */
+/** The conditions of a part of a search besides its filter, each with ` and ` behind it. A part with `only` and `after` is of one realm. */
 function boundsOf(
   resource: Resource,
   { only, after, afterId }: RealmSearch,
   { lists: { isAmong, among }, hasHashColumns }: Pick<Dialect, 'lists' | 'hasHashColumns'>,
   hashed?: HashedValue,
 ): Clause {
-  const isInOne = after !== undefined && afterId !== undefined && only !== undefined;
+  const isInOne = after !== undefined && only !== undefined;
   const conditions = [
     ...(hasHashColumns && hashed ? [{ text: `${hashed.column} = ?`, values: [hashed.hash] }] : []),
     ...(after === undefined ? [] : [positionAfter(resource, after, afterId, isInOne)]),
