@@ -219,6 +219,11 @@ describe('a public client that asks for more than it may have', () => {
     expect(detailOf(await create(data))).toEqual([422, detail]);
   });
 
+  test('a rate that is none is refused', async () => {
+    const refused = [400, 'data.rate_per_address: must be a rate such as 60/60'];
+    expect(detailOf(await create({ rate_per_address: '5 a minute' }))).toEqual(refused);
+  });
+
   test('it cannot get more, a secret, or another kind by a change', async () => {
     const id = await idOf();
     const change = async (data: object) =>
