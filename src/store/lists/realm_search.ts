@@ -68,6 +68,7 @@ function openSearchReading(of: (resource: Resource) => Statements, dialect: Sear
     const items: RealmSearchPage['items'][number][] = [];
     for (const part of partsByRealm(search)) {
       const limit = search.limit - items.length;
+      if (limit === 0) break;
       const bounds = boundsOf(resource, part, dialect, hashed);
       items.push(...(yield* ordered(resource, { ...part, limit }, bounds, words)));
     }
