@@ -73,6 +73,8 @@ test('of more than 1,000,000 buckets of a realm, the sweep leaves those that tak
     `${numbers} insert into sign_in_budget (realm_id, name, kind, source, full_at)
     select '${realmId}', 'name' || i, 2, '', ${far} + i from n`,
   );
+  // As autovacuum does before a table has so many rows.
+  if (db.address.engine !== 'sqlite') await db.query('analyze sign_in_budget');
   const count = async (where: string) =>
     Number(
       (
