@@ -24,7 +24,6 @@ export interface Checker {
 interface CheckerDeps {
   /** A worker without checks for this long is ended. */
   readonly idleMsMax?: number;
-  readonly cpuUsage?: typeof process.cpuUsage;
   readonly sleep?: (ms: number) => Promise<unknown>;
 }
 
@@ -34,17 +33,23 @@ interface CheckerDeps {
  */
 export const CHECKER_NICENESS = 10;
 
-/** Longest rest of the worker after a check, in milliseconds. */
-const REST_MS_MAX = 50;
+/** The worker rests so many times as long as the check before waited for a processor, at most REST_MS_MAX. */
+const REST_RATIO = 3;
+const REST_MS_MAX = 100;
+
+/** What the worker answers. */
+interface CheckResponse {
+  readonly result: PasswordCheck;
+  /** How long the check could have run but had no processor, in milliseconds. */
+  readonly waitedMs: number;
+}
 
 /**
- * One worker checks passwords, one after the other, so that a queue of them delays no write that hashes one. After a check it rests
- * for the processor time that this process used meanwhile, at most REST_MS_MAX: concurrently with a full load of lookups, checks of
- * 50 ms take at most half of a processor, longer ones more.
+ * One worker checks passwords, one after the other, so that a queue of them delays no write that hashes one. It rests after a check
+ * that waited for a processor: lookups wait for the same processors, in this process or in a database on this machine.
  */
 export function openChecker({
   idleMsMax = LIMITS.workerIdleMsMax,
-  cpuUsage = process.cpuUsage,
   sleep = Bun.sleep,
 }: CheckerDeps = {}): Checker {
   const { request, close } = openPool({
@@ -60,28 +65,36 @@ export function openChecker({
   return {
     async check(checked) {
       await rested;
-      const usageBefore = cpuUsage();
-      try {
-        return await request<PasswordCheck>(checked);
-      } finally {
-        const { user, system } = cpuUsage(usageBefore);
-        rested = sleep(Math.min((user + system) / 1_000, REST_MS_MAX));
-      }
+      const { result, waitedMs } = await request<CheckResponse>(checked);
+      rested = sleep(restMs(waitedMs));
+      return result;
     },
     close,
   };
+}
+
+export const restMs = (waitedMs: number): number => Math.min(waitedMs * REST_RATIO, REST_MS_MAX);
+
+/** In the worker. */
+export function timedCheck(request: unknown): CheckResponse {
+  const startedAt = performance.now();
+  const usageBefore = process.cpuUsage();
+  const result = checkResult(request as CheckRequest);
+  const { user, system } = process.cpuUsage(usageBefore);
+  // Other threads of the worker may have run as well.
+  const waitedMs = Math.max(0, performance.now() - startedAt - (user + system) / 1_000);
+  return { result, waitedMs };
 }
 
 /** Bcrypt reads no more of a password. */
 const BCRYPT_BYTES = 72;
 
 /**
- * In the worker. How an imported hash was made is not known, so it is compared with the text as typed, and after NFKC where that
+ * How an imported hash was made is not known, so it is compared with the text as typed, and after NFKC where that
  * differs. Programs differ in what they do with a longer password than bcrypt reads: `Bun.password` hashes it first, others cut
  * it. A wrong password costs every comparison.
  */
-export function checkResult(request: unknown): PasswordCheck {
-  const { hash, password, isNormalised } = request as CheckRequest;
+export function checkResult({ hash, password, isNormalised }: CheckRequest): PasswordCheck {
   const normalised = normalisedPassword(password);
   const texts = [...new Set(isNormalised ? [normalised] : [password, normalised])].map((text) =>
     Buffer.from(text),

@@ -21,9 +21,9 @@ const KINDS: Readonly<Record<WorkerKind, (path: string) => Promise<void>>> = {
   },
   /** Checks passwords. */
   async checker() {
-    const { checkResult, CHECKER_NICENESS } = await import('./checker.ts');
+    const { timedCheck, CHECKER_NICENESS } = await import('./checker.ts');
     lowerPriority(CHECKER_NICENESS);
-    await serveParent(checkResult);
+    await serveParent(timedCheck);
   },
   /** Reads lists and counts in the file of a database. */
   async reader(path: string) {

@@ -1,10 +1,16 @@
 import { afterAll, describe, expect, test } from 'bun:test';
-import { getPriority } from 'node:os';
+import { cpus, getPriority } from 'node:os';
 import bcrypt from 'bcryptjs';
 import { Fault } from '../../src/domain/fault.ts';
 import { normalisedPassword } from '../../src/domain/password.ts';
 import { decoyHash, isCheckable, newHashKind, type PasswordCheck } from '../../src/domain/password_hash.ts';
-import { CHECKER_NICENESS, type CheckRequest, checkResult, openChecker } from '../../src/workers/checker.ts';
+import {
+  CHECKER_NICENESS,
+  type CheckRequest,
+  openChecker,
+  restMs,
+  timedCheck,
+} from '../../src/workers/checker.ts';
 import { openHasher } from '../../src/workers/hasher.ts';
 
 const checker = openChecker();
@@ -19,7 +25,7 @@ const WRONG = { isRight: false, isCut: false };
 /** The result of the worker, which is that of its function in this process: only that is seen by a count of covered lines. */
 async function check(request: CheckRequest): Promise<PasswordCheck> {
   const result = await checker.check(request);
-  expect(checkResult(request)).toEqual(result);
+  expect(timedCheck(request).result).toEqual(result);
   return result;
 }
 
@@ -176,33 +182,40 @@ describe('the checker process', () => {
     expect(codes.slice(5)).toEqual(Array(65).fill('checked'));
   });
 
-  test('the checker rests after each check for the processor time that the service used during it, at most 50 ms', async () => {
-    const usedMs = [12, 0, 400, 3];
+  test('the checker rests before the next check if the last one waited for a processor', async () => {
     const rests: { readonly ms: number; readonly end: () => void }[] = [];
     const own = openChecker({
-      cpuUsage: (before) => {
-        const ms = before ? (usedMs.shift() ?? 0) : 7;
-        return { user: ms * 600, system: ms * 400 };
-      },
       sleep(ms) {
         const { promise, resolve } = Promise.withResolvers<void>();
         rests.push({ ms, end: resolve });
         return promise;
       },
     });
-    const right = { hash: bunBcryptHash('password'), password: 'password', isNormalised: false };
+    const hash = Bun.password.hashSync('password', {
+      algorithm: 'argon2id',
+      memoryCost: 19_456,
+      timeCost: 2,
+    });
+    const right = { hash, password: 'password', isNormalised: true };
+    // Of a higher priority than the worker.
+    const busy = Array.from({ length: 2 * cpus().length }, () =>
+      Bun.spawn(['timeout', '20', 'sh', '-c', 'while :; do :; done']),
+    );
     await own.check(right);
-    for (const request of [{ ...right, hash: 'no hash' }, right]) {
-      const rested = rests.length;
-      const checked = own.check(request).catch((error: unknown) => error);
-      await checkImported(right.hash, 'password');
-      // The worker of `checker` has answered meanwhile.
-      expect(rests.length).toBe(rested);
-      rests.at(-1)?.end();
-      await checked;
-    }
+    for (const each of busy) each.kill();
+    await Promise.all(busy.map(({ exited }) => exited));
+    const next = own.check(right);
+    await checkImported(bunBcryptHash('password'), 'password');
+    // The worker of `checker` has answered meanwhile.
+    expect(rests.map(({ ms }) => ms)).toEqual([100]);
+    rests[0]?.end();
+    expect(await next).toEqual(RIGHT);
     await own.close();
-    expect(rests.map(({ ms }) => ms)).toEqual([12, 0, 50]);
+    expect(rests.length).toBe(2);
+  });
+
+  test('the checker rests three times as long as a check waited, at most 100 ms', () => {
+    expect([0, 4, 20, 400].map(restMs)).toEqual([0, 12, 60, 100]);
   });
 
   test('the checker runs at a lower priority than the service', async () => {
