@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
-import { chmodSync, readdirSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs';
+import { readdirSync, realpathSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { freshDatabase } from '../support/database.ts';
 import { runFirstMinutes } from '../support/first_minutes.ts';
@@ -15,15 +15,6 @@ interface ClientOutput {
   readonly realms: '*' | string[];
   readonly state: string;
 }
-
-test('demo --once prints both records and exits with 0', async () => {
-  const { stdout, stderr, code } = await run('demo', '--once');
-  expect(code).toBe(0);
-  expect(stdout.match(/^200 OK$/gm)).toHaveLength(2);
-  expect(stdout).toContain('"type": "user_authentication_oidc_profile_info"');
-  expect(stdout).toContain('"type": "user_authentication_password_profile_info"');
-  expect(stderr).toBe('');
-});
 
 test('the commands that init prints lead to a record from any folder', async () => {
   const { args } = await freshDatabase();
@@ -80,48 +71,6 @@ describe('client', () => {
     const updated = await asJson('update', made.client_id, '--rate-per-address', '9/60');
     expect(updated).toMatchObject({ is_public: true, rate_per_address: '9/60' });
   }, 60_000);
-
-  const invalidCalls: [string, string[], number, RegExp][] = [
-    ['a missing scope', ['create', '--name', 'n'], 2, /--scope/],
-    ['an unknown scope', ['create', '--name', 'n', '--scope', 'x:read'], 2, /Expected scopes/],
-    ['an empty scope', ['create', '--name', 'n', '--scope', ' '], 1, /scopes: must have at least 1/],
-    ['an invalid realm ID', ['create', '--name', 'n', '--scope', 'admin', '--realm', 'x'], 2, /8-4-4-4-12/],
-    [
-      'the scope admin for one realm',
-      ['create', '--name', 'n', '--scope', 'admin', '--realm', realm],
-      1,
-      /reaches every realm/,
-    ],
-    ['an unknown client', ['disable', 'nobody'], 1, /no client /],
-    [
-      'a name with a control character',
-      ['create', '--name', 'a\u001b[2Jb', '--scope', 'admin'],
-      2,
-      /The name must hold no control character/,
-    ],
-    [
-      'a public client of all realms',
-      ['create', '--name', 'p', '--public', '--scope', 'settings:read', '--rate-per-address', '5/60'],
-      1,
-      /realms/,
-    ],
-    [
-      'a public client without a rate',
-      ['create', '--name', 'p', '--public', '--scope', 'settings:read', '--realm', realm],
-      1,
-      /rate_per_address/,
-    ],
-    ['a blank name', ['update', 'nobody', '--name', ' '], 2, /The name must not be blank/],
-    ['an update without changes', ['update', 'nobody'], 2, /nothing to change/],
-    ['an overlap that is not a number', ['rotate', 'nobody', '--overlap', 'long'], 2, /number of hours/],
-  ];
-  for (const [name, args, code, sentence] of invalidCalls) {
-    test(`client refuses ${name}`, async () => {
-      const result = await client(...args);
-      expect([result.code, result.stdout]).toEqual([code, '']);
-      expect(result.stderr).toMatch(sentence);
-    });
-  }
 });
 
 test('keys list shows the state of each key after rotate and withdraw', async () => {
@@ -286,81 +235,3 @@ test('client create reports a busy database, and serve with an existing bootstra
   ]);
   await unlock();
 }, 300_000);
-
-describe('the command line', () => {
-  const rows: [string[], number, RegExp][] = [
-    [['--help'], 0, /Exit codes/],
-    [['--version'], 0, /^\d+\.\d+\.\d+/],
-    [[], 2, /Usage/],
-    [['bogus'], 2, /unknown command/],
-    [['serve', '--bogus'], 2, /unknown option/],
-    [['serve', '--port', 'x'], 2, /--port must be/],
-    [['import'], 2, /missing required argument/],
-  ];
-  for (const [args, code, text] of rows) {
-    test(`"${['authrealm', ...args].join(' ')}" exits with ${code}`, async () => {
-      const result = await run(...args);
-      expect(result.code).toBe(code);
-      expect(result.stdout + result.stderr).toMatch(text);
-    });
-  }
-
-  test('the environment variable of an option sets it unless the command line does', async () => {
-    const { args } = await freshDatabase();
-    const [one, two] = ['01234567-89ab-cdef-0123-456789abcdef', '11234567-89ab-cdef-0123-456789abcdef'];
-    const environment = {
-      AUTHREALM_CLIENT_CREATE_NAME: 'from the environment',
-      AUTHREALM_CLIENT_CREATE_SCOPE: 'realms:read',
-      AUTHREALM_CLIENT_CREATE_REALM: `${one} ${two}`,
-      AUTHREALM_CLIENT_CREATE_JSON: 'true',
-    };
-    const create = [AUTHREALM, 'client', 'create', '--scope', 'users:read', ...args];
-    const { stdout } = await runCommand(create, environment);
-    expect(JSON.parse(stdout)).toMatchObject({
-      name: 'from the environment',
-      scope: 'users:read',
-      realms: [one, two],
-    });
-    const unknown = await runCommand(create, { ...environment, AUTHREALM_CLIENT_CREATE_COLOUR: 'red' });
-    expect([unknown.code, unknown.stderr]).toEqual([
-      2,
-      expect.stringContaining('AUTHREALM_CLIENT_CREATE_COLOUR'),
-    ]);
-  });
-
-  test('the variable of another command is no mistake, and a misspelled one is', async () => {
-    const { args } = await freshDatabase();
-    const list = (environment: Record<string, string>) =>
-      runCommand([AUTHREALM, 'client', 'list', ...args], environment);
-    expect((await list({ AUTHREALM_IMPORT_ON_ERROR: 'skip' })).stderr).not.toContain('is not a variable');
-    expect((await list({ AUTHREALM_IMPORT_ON_ERORR: 'skip' })).stderr).toContain(
-      'AUTHREALM_IMPORT_ON_ERORR is not a variable of authrealm',
-    );
-  });
-
-  test('words after -- are arguments, and environment variables still set options', async () => {
-    const { args } = await freshDatabase();
-    const client = (args: string[], environment = {}) =>
-      runCommand([AUTHREALM, 'client', ...args], environment);
-    const made = await client(['create', '--name', 'n', '--scope', 'users:read', '--json', ...args]);
-    const { client_id: id } = JSON.parse(made.stdout) as ClientOutput;
-    const asJson = { AUTHREALM_CLIENT_DISABLE_JSON: 'true' };
-    const disabled = await client(['disable', ...args, '--', id], asJson);
-    expect([disabled.code, disabled.stderr]).toEqual([0, '']);
-    expect(JSON.parse(disabled.stdout)).toMatchObject({ client_id: id, state: 'disabled' });
-    // `--on-error` is the name of a file here, and the variable sets the option.
-    const imported = await runCommand([AUTHREALM, 'import', ...args, '--', '--on-error'], {
-      AUTHREALM_IMPORT_ON_ERROR: 'maybe',
-    });
-    expect([imported.code, imported.stderr]).toEqual([2, expect.stringContaining('Allowed choices')]);
-  });
-
-  test('the launcher works through a symbolic link, from any folder, without bun on the PATH', async () => {
-    const folder = freshFolder();
-    const link = join(folder, 'linked');
-    symlinkSync(AUTHREALM, link);
-    chmodSync(AUTHREALM, 0o755);
-    const result = await runCommand(['sh', '-c', `cd / && ${link} --version`], { PATH: '/usr/bin:/bin' });
-    expect([result.code, result.stderr]).toEqual([0, '']);
-  });
-});
