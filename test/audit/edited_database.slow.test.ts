@@ -1,6 +1,7 @@
-import { expect, setDefaultTimeout, test } from 'bun:test';
+import { expect, setDefaultTimeout, spyOn, test } from 'bun:test';
 import { createClient, rotateSecret } from '../../src/auth/clients/clients.ts';
 import { rotateSigningKey, withdrawSigningKey } from '../../src/auth/keys/signing.ts';
+import { runCommandLine } from '../../src/cli/cli.ts';
 import { createAuditEntry } from '../../src/domain/audit_entry.ts';
 import { changeOf } from '../../src/domain/change.ts';
 import { passwordProfileInfo } from '../../src/domain/resources.ts';
@@ -313,12 +314,23 @@ async function createRows(database: TestDatabase) {
   return edits;
 }
 
+const VERIFY = ['audit', 'verify', '--records'];
+
+/** Runs the command in this process: starting it takes many times as long. */
+async function verifyHere({ args }: TestDatabase) {
+  const log = spyOn(console, 'log').mockImplementation(() => undefined);
+  try {
+    const code = await runCommandLine([...VERIFY, ...args], {});
+    return { code, stdout: log.mock.calls.join('\n') };
+  } finally {
+    log.mockRestore();
+  }
+}
+
 test('audit verify --records finds every edit by hand but those that SECURITY.md lists', async () => {
   const database = await freshDatabase();
   const notFound = [...NOT_FOUND, ...(await createRows(database))];
-  const verify = (args: readonly string[]) =>
-    runCommand([AUTHREALM, 'audit', 'verify', '--records', ...args]);
-  const clean = await verify(database.args);
+  const clean = await runCommand([AUTHREALM, ...VERIFY, ...database.args]);
   expect([clean.stdout.match(/^\d+ records compared.*$/m)?.[0], clean.stderr, clean.code]).toEqual([
     '6 records compared with the log; 0 not covered by it',
     '',
@@ -330,10 +342,9 @@ test('audit verify --records finds every edit by hand but those that SECURITY.md
   for (const [name, sql, finding] of [...found, ...notFound.map((edit) => [...edit, 'clean'] as const)]) {
     const edited = await database.copy();
     const isEdited = (await edited.tamper(sql)) > 0;
-    const { code, stderr, stdout } = await verify(edited.args);
-    results.push({ name, isEdited, code, stderr, stdout });
+    results.push({ name, isEdited, ...(await verifyHere(edited)) });
     const says = finding === 'clean' ? expect.stringMatching(/^clean$/m) : expect.stringContaining(finding);
-    expected.push({ name, isEdited: true, code: finding === 'clean' ? 0 : 1, stderr: '', stdout: says });
+    expected.push({ name, isEdited: true, code: finding === 'clean' ? 0 : 1, stdout: says });
   }
   expect(results).toEqual(expected);
 });
