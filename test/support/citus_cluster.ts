@@ -1,6 +1,10 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { SQL } from 'bun';
 import { systemClock } from '../../src/platform/clock.ts';
 import { openEngine, parseDatabase } from '../../src/store/open.ts';
+import { freshDaemonFolder, runAsDaemon } from './daemons.ts';
+import { sharedArtefact } from './folder.ts';
 import { type PostgresServer, ROLES, startServer } from './postgres_server.ts';
 import { startTcpProxy, type TcpProxy } from './tcp_proxy.ts';
 
@@ -14,8 +18,10 @@ export interface CitusCluster {
   readonly spares: readonly PostgresServer[];
   /** The URL of a new database with the extension on every node, but without tables, for the role `postgres`. */
   emptyDatabase(): Promise<string>;
-  /** The same with the migrated and distributed schema. */
+  /** The same with the migrated and distributed schema: a copy of the template. */
   freshDatabase(): Promise<string>;
+  /** The name of that template. */
+  template(): Promise<string>;
   /** A copy of a database on every node. No connection to it may be open. */
   copyDatabase(url: string): Promise<string>;
   /** The URLs of a database on each node. */
@@ -50,8 +56,57 @@ let shared: Promise<CitusCluster> | undefined;
 
 /** The cluster that the suites of a test process share. */
 export function sharedCluster(): Promise<CitusCluster> {
-  shared ??= startCluster();
+  shared ??= process.env.AUTHREALM_TEST_ARTEFACTS === undefined ? startCluster() : startCopiedCluster();
   return shared;
+}
+
+/** Describes a stopped cluster, next to the data folders of its nodes. */
+interface StoppedCluster {
+  readonly ports: readonly number[];
+  readonly template: string;
+}
+
+const DESCRIPTION = 'cluster.json';
+
+/** Starts a copy of a cluster that has its template, which takes many times as long to create. */
+async function startCopiedCluster(): Promise<CitusCluster> {
+  const stopped = await sharedArtefact('cluster', createStoppedCluster);
+  const { ports, template }: StoppedCluster = JSON.parse(readFileSync(join(stopped, DESCRIPTION), 'utf8'));
+  const nodes = await Promise.all(
+    ports.map(async (_, index) => {
+      const folder = freshDaemonFolder();
+      await runAsDaemon(['cp', '-a', join(stopped, String(index)), join(folder, 'data')], folder);
+      return startNode({}, folder);
+    }),
+  );
+  const cases = ports.map((port, index) => `when ${port} then ${nodes[index]?.port}`).join(' ');
+  for (const node of nodes) {
+    await runOn(node.url(), `alter database ${template} with allow_connections true`);
+    await runOn(node.url(template), `update pg_dist_node set nodeport = case nodeport ${cases} end`);
+    await closeDatabase(node, template);
+  }
+  return clusterOf(nodes, { template });
+}
+
+/** Returns a folder with the data of a cluster. */
+async function createStoppedCluster(): Promise<string> {
+  const folders = Array.from({ length: WORKERS + 1 }, () => freshDaemonFolder());
+  const nodes = await Promise.all(folders.map((folder) => startNode({}, folder)));
+  const template = await clusterOf(nodes).template();
+  await Promise.all(nodes.map((node) => node.stop()));
+  const stopped = freshDaemonFolder('disk');
+  for (const [index, folder] of folders.entries())
+    await runAsDaemon(['cp', '-a', join(folder, 'data'), join(stopped, String(index))], stopped);
+  const described: StoppedCluster = { ports: nodes.map(({ port }) => port), template };
+  writeFileSync(join(stopped, DESCRIPTION), JSON.stringify(described));
+  return stopped;
+}
+
+function startNode(settings: Readonly<Record<string, string>>, folder?: string): Promise<PostgresServer> {
+  if (process.env.AUTHREALM_TEST_CITUS === undefined) {
+    throw new Error('a cluster needs AUTHREALM_TEST_CITUS, the folder with a build of Citus');
+  }
+  return startServer({ ...CITUS_SETTINGS, ...settings }, folder);
 }
 
 /** Starts a separate cluster. `settings` apply to every node; `nodes` are its servers if they are running already. */
@@ -68,20 +123,15 @@ export async function startCluster({
   /** The port at which the other nodes reach a worker, for example that of a proxy. */
   readonly portOf?: (worker: PostgresServer) => number | Promise<number>;
 } = {}): Promise<CitusCluster> {
-  if (process.env.AUTHREALM_TEST_CITUS === undefined) {
-    throw new Error('a cluster needs AUTHREALM_TEST_CITUS, the folder with a build of Citus');
-  }
-  const start = () => startServer({ ...CITUS_SETTINGS, ...settings });
+  const start = () => startNode(settings);
   const nodes = await Promise.all([
     start(),
     firstWorker ?? start(),
     ...Array.from({ length: WORKERS - 1 + spareCount }, start),
   ]);
-  const [coordinator, ...others] = nodes as [PostgresServer, ...PostgresServer[]];
-  const workers = others.slice(0, WORKERS);
   const ports = new Map<number, PostgresServer>();
-  for (const worker of workers) ports.set(await portOf(worker), worker);
-  return clusterOf(coordinator, ports, others.slice(WORKERS));
+  for (const worker of nodes.slice(1, WORKERS + 1)) ports.set(await portOf(worker), worker);
+  return clusterOf(nodes, { ports });
 }
 
 /** A cluster whose nodes reach each worker through a proxy. */
@@ -110,22 +160,27 @@ export function urlThroughNodes(url: string, nodes: readonly PostgresServer[], q
   return url.replace(/(?<=@)[^/]+/, nodes.map(({ host, port }) => `${host}:${port}`).join()) + query;
 }
 
-/** `ports` has the workers by the port at which the other nodes reach them. */
-function clusterOf(
-  coordinator: PostgresServer,
-  ports: ReadonlyMap<number, PostgresServer>,
-  spares: readonly PostgresServer[],
-): CitusCluster {
-  const workers = [...ports.values()];
-  const nodes = [coordinator, ...workers];
+interface ClusterOptions {
+  /** The workers by the port at which the other nodes reach them, by default their own. */
+  readonly ports?: ReadonlyMap<number, PostgresServer>;
+  /** The name of an existing template. */
+  readonly template?: string;
+}
+
+/** `servers`: the coordinator, the workers, and the spares. */
+function clusterOf(servers: readonly PostgresServer[], options: ClusterOptions = {}): CitusCluster {
+  const nodes = servers.slice(0, WORKERS + 1);
+  const spares = servers.slice(WORKERS + 1);
+  const [coordinator, ...workers] = nodes as [PostgresServer, ...PostgresServer[]];
+  const { ports = new Map(workers.map((worker) => [worker.port, worker])) } = options;
   let databases = 0;
-  let template: Promise<string> | undefined;
+  let template = options.template === undefined ? undefined : Promise.resolve(options.template);
 
   const run: CitusCluster['run'] = (url, sql, node = coordinator) => runOn(node.url(nameOf(url)), sql);
 
   async function createOnAll(source: string): Promise<string> {
     databases += 1;
-    const name = `citus_${databases}_${systemClock.mintId().replaceAll('-', '').slice(0, 8)}`;
+    const name = `citus_${databases}_${systemClock.mintId().slice(-12)}`;
     const like = `owner ${ROLES[0]} template ${source} encoding 'UTF8' locale 'C' strategy file_copy`;
     await runOnAll(`create database ${name} ${like}`);
     return coordinator.url(name);
@@ -133,7 +188,7 @@ function clusterOf(
 
   async function emptyDatabase(): Promise<string> {
     const url = await createOnAll('template0');
-    await Promise.all([...nodes, ...spares].map((node) => run(url, 'create extension citus', node)));
+    await Promise.all(servers.map((server) => run(url, 'create extension citus', server)));
     await run(url, `select citus_set_coordinator_host('${coordinator.host}', ${coordinator.port})`);
     for (const port of ports.keys()) await run(url, `select citus_add_node('${coordinator.host}', ${port})`);
     return url;
@@ -146,20 +201,21 @@ function clusterOf(
     if (!address) throw new Error(`${url} is not a database URL`);
     await (await openEngine(address, 'auto', { version: 'test', clock: systemClock })).close();
     await run(url, `grant select, insert, update, delete on all tables in schema public to ${ROLES[1]}`);
-    await closeDatabase(url);
+    await closeOnAll(nameOf(url));
     return nameOf(url);
   }
 
-  /** Ends the connections to a database, the one of each node's maintenance daemon among them, and allows no others. */
-  async function closeDatabase(url: string): Promise<void> {
-    const name = nameOf(url);
-    const end = `select pg_terminate_backend(pid, 10000) from pg_stat_activity where datname = '${name}'`;
-    await runOnAll(`alter database ${name} with allow_connections false`);
-    await runOnAll(end);
+  function templateName(): Promise<string> {
+    template ??= migratedTemplate();
+    return template;
+  }
+
+  function closeOnAll(name: string): Promise<unknown> {
+    return Promise.all(servers.map((server) => closeDatabase(server, name)));
   }
 
   function runOnAll(statement: string): Promise<unknown> {
-    return Promise.all([...nodes, ...spares].map((node) => runOn(node.url(), statement)));
+    return Promise.all(servers.map((server) => runOn(server.url(), statement)));
   }
 
   return {
@@ -169,14 +225,14 @@ function clusterOf(
     spares,
     run,
     emptyDatabase,
+    template: templateName,
     async freshDatabase() {
-      template ??= migratedTemplate();
-      const url = await createOnAll(await template);
+      const url = await createOnAll(await templateName());
       await run(url, `update instance set store_id = '${systemClock.mintId()}'`);
       return url;
     },
     async copyDatabase(url) {
-      await closeDatabase(url);
+      await closeOnAll(nameOf(url));
       const copy = await createOnAll(nameOf(url));
       await runOnAll(`alter database ${nameOf(url)} with allow_connections true`);
       return copy;
@@ -195,6 +251,13 @@ function clusterOf(
       return worker;
     },
   };
+}
+
+/** Ends the connections to a database, the one of the maintenance daemon among them, and allows no others. */
+async function closeDatabase(server: PostgresServer, name: string): Promise<void> {
+  await runOn(server.url(), `alter database ${name} with allow_connections false`);
+  const end = `select pg_terminate_backend(pid, 10000) from pg_stat_activity where datname = '${name}'`;
+  await runOn(server.url(), end);
 }
 
 function nameOf(url: string): string {

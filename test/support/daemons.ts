@@ -126,7 +126,7 @@ export function findPort(): number {
 }
 
 /** Folders of the daemons of a test process; the unprivileged user cannot read RUN_FOLDER. */
-export interface DaemonFolders {
+interface DaemonFolders {
   /** For programs: the memory file system may forbid executables. */
   readonly disk: string;
   /** For data: ten times as fast. The same folder as `disk` where memory is short. */
@@ -150,7 +150,7 @@ rm -rf "$0" "$1"`;
 let home: DaemonFolders | undefined;
 let folders = 0;
 
-export function openDaemonFolders(): DaemonFolders {
+function openDaemonFolders(): DaemonFolders {
   if (home) return home;
   const disk = mkdtempSync(join(tmpdir(), 'authrealm-servers-'));
   const memory = hasMemory() ? mkdtempSync(join(MEMORY, 'authrealm-servers-')) : disk;
@@ -167,9 +167,9 @@ function hasMemory(): boolean {
 }
 
 /** A fresh folder that a daemon can write to. */
-export function freshDaemonFolder(): string {
+export function freshDaemonFolder(kind: 'disk' | 'memory' = 'memory'): string {
   folders += 1;
-  const folder = join(openDaemonFolders().memory, String(folders));
+  const folder = join(openDaemonFolders()[kind], String(folders));
   mkdirSync(folder);
   if (UNPRIVILEGED) chownSync(folder, UNPRIVILEGED.uid, UNPRIVILEGED.gid);
   return folder;

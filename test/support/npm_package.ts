@@ -1,8 +1,8 @@
 import { mkdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { sharedArtefact } from './folder.ts';
 import { runCommand } from './processes.ts';
-import { sharedArtefact } from './shared_artefacts.ts';
 import { copySourceTree } from './source_copy.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));

