@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { type Service, startService } from '../support/service.ts';
-import { expectNoErrors, HOSTILE_TEXTS, openSignedIn, READ_SCOPE } from './console_session.ts';
+import { copiedText, expectNoErrors, HOSTILE_TEXTS, openSignedIn, READ_SCOPE } from './console_session.ts';
 import { BROWSER_TEST_MS, type ConsoleWindow, VIEWS, WIDE } from './console_window.ts';
 
 /** Management of clients and signing keys in a session with the scope `admin`. */
@@ -52,13 +52,13 @@ async function tokenWorks(clientId: string, secret: string): Promise<boolean> {
 }
 
 /** Copies the secret from its dialog and closes the dialog. Checks that nothing on the page holds it. */
-async function takeSecret({ page }: ConsoleWindow): Promise<string> {
+async function takeSecret(window: ConsoleWindow): Promise<string> {
+  const { page } = window;
   const dialog = page.getByRole('dialog', { name: 'Secret of this client' });
-  await dialog.getByRole('button', { name: 'Copy the secret' }).click();
+  const secret = await copiedText(window, dialog.getByRole('button', { name: 'Copy the secret' }));
   // The live region of the dialog: those below it are inert.
   await dialog.getByRole('status').filter({ hasText: 'Copied the secret.' }).waitFor();
   expect(await page.getByText('Copied the secret.').count()).toBe(1);
-  const secret = String(await page.evaluate('navigator.clipboard.readText()'));
   expect(await dialog.getByText(secret, { exact: true }).count()).toBe(1);
   await dialog.getByRole('button', { name: 'I have stored it' }).click();
   await dialog.waitFor({ state: 'detached' });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import type { Page } from 'playwright-core';
+import type { Locator, Page } from 'playwright-core';
 import { expectNoErrors, openSignedIn, WRITE_SCOPE } from './console_session.ts';
 import { openShop } from './open_console.ts';
 import { pagePaths } from './page_paths.ts';
@@ -177,12 +177,16 @@ async function madeLink(subject: string) {
   };
 }
 
+/** The button of a dialog, which is enabled once the dialog has read the current version. */
+const enabled = (dialog: Locator, name: string) =>
+  dialog.getByRole('button', { name, exact: true, disabled: false });
+
 /** The page of the user, with the dialog that confirms the removal of a link. */
 async function removing(subject: string) {
   const window = await openSignedIn(service, pagePaths(shop).user);
   const dialog = window.page.getByRole('dialog', { name: 'Remove this OIDC link?' });
   const open = () => press(window.page, `Remove ${subject}`);
-  const confirm = () => dialog.getByRole('button', { name: 'Remove', exact: true }).click();
+  const confirm = () => enabled(dialog, 'Remove').click();
   return { window, dialog, open, confirm };
 }
 
@@ -192,7 +196,7 @@ describe('removing a link', () => {
     const { window, dialog, open, confirm } = await removing('alice');
     await open();
     await dialog.getByText('From now on the user cannot sign in as alice').waitFor();
-    await window.page.waitForLoadState('networkidle');
+    await enabled(dialog, 'Remove').waitFor();
     await link.rename('bob');
     await confirm();
     await dialog.getByText('This record changed since it was displayed.').waitFor();
@@ -228,7 +232,7 @@ describe('removing a link', () => {
     const link = await madeLink('erin');
     const { window, dialog, open, confirm } = await removing('erin');
     await open();
-    await window.page.waitForLoadState('networkidle');
+    await enabled(dialog, 'Remove').waitFor();
     await link.remove();
     await confirm();
     await dialog.getByText('Not found, or not visible to this session.').waitFor();
@@ -271,7 +275,7 @@ describe('deleting a changed record', () => {
       await press(page, 'Delete');
       const dialog = page.getByRole('dialog');
       await dialog.getByRole('textbox').fill(`delete ${id().slice(-4)}`);
-      await page.waitForLoadState('networkidle');
+      await enabled(dialog, 'Delete').waitFor();
       const token = await service.token(`${WRITE_SCOPE} admin`);
       const before = (await (await service.get(path(), token)).json()) as { data: { type?: string } };
       const { type } = before.data;

@@ -1,9 +1,19 @@
 import { expect } from 'bun:test';
+import type { Locator } from 'playwright-core';
 import { parseUuid, type Uuid } from '../../src/domain/id.ts';
 import { parseScopes } from '../../src/domain/principal.ts';
 import { createLink } from '../support/console_sign_in.ts';
 import type { Service } from '../support/service.ts';
-import { type ConsoleWindow, openWindow, SET_SCRIPTS_RAN, VIEWS, type View, WIDE } from './console_window.ts';
+import {
+  BUSY_SEARCH,
+  type ConsoleWindow,
+  NEXT_FRAME,
+  openWindow,
+  SET_SCRIPTS_RAN,
+  VIEWS,
+  type View,
+  WIDE,
+} from './console_window.ts';
 
 export const READ_SCOPE = 'realms:read profiles:read users:read profile-infos:read changes:read';
 export const WRITE_SCOPE = `${READ_SCOPE} realms:write profiles:write users:write profile-infos:write`;
@@ -33,8 +43,14 @@ export async function openSignedIn(
   };
   await window.page.addInitScript(storeSessionOnce(grant));
   await window.goto(fragment);
-  await window.page.locator('[data-left]').waitFor({ state: 'attached' });
+  await waitForSession(window);
   return window;
+}
+
+/** Resolves when the page of a session is drawn, and its effects have run: they register keys, and close the menu. */
+async function waitForSession({ page }: ConsoleWindow): Promise<void> {
+  await page.locator('[data-left]').waitFor({ state: 'attached' });
+  await page.evaluate(NEXT_FRAME);
 }
 
 /** Stores a session before the first page of a window loads, but not again after it has ended. */
@@ -58,20 +74,30 @@ export async function signInByLink(
 ): Promise<void> {
   const { code } = await createLink(service, { scope, label: 'Anna at the desk' });
   await window.goto(`#code=${code}`);
-  await window.page.locator('[data-left]').waitFor({ state: 'attached' });
+  await waitForSession(window);
 }
 
 /** Opens the menu, which shows the session, if the window is too narrow to show it permanently. */
-export async function openMenu({ page }: ConsoleWindow): Promise<void> {
-  await page.locator('[data-left]').waitFor({ state: 'attached' });
-  const button = page.getByRole('button', { name: 'Menu', expanded: false });
+export async function openMenu(window: ConsoleWindow): Promise<void> {
+  await waitForSession(window);
+  const button = window.page.getByRole('button', { name: 'Menu', expanded: false });
   if (await button.isVisible()) await button.click();
+}
+
+/** The text that a button copies. */
+export async function copiedText({ page }: ConsoleWindow, button: Locator): Promise<string> {
+  await page.evaluate(`navigator.clipboard.writeText('')`);
+  await button.click();
+  return String(await (await page.waitForFunction('navigator.clipboard.readText()')).jsonValue());
 }
 
 /** Expects no errors, no accessibility violations, no executed script and no horizontal scrolling. */
 export async function expectNoErrors(window: ConsoleWindow, message?: string): Promise<void> {
   expect(await window.violations(), message).toEqual([]);
-  expect(window.errors, message).toEqual([]);
+  expect(
+    window.errors.filter((each) => !BUSY_SEARCH.test(each)),
+    message,
+  ).toEqual([]);
   expect(await window.page.evaluate('globalThis.scriptsRan'), message).toBe(false);
   const wider = 'document.documentElement.scrollWidth - document.documentElement.clientWidth';
   expect(await window.page.evaluate(wider), message).toBeLessThanOrEqual(0);

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import type { Page } from 'playwright-core';
+import type { Page, Request } from 'playwright-core';
 import { sharedBrowser } from './browser.ts';
 
 /** A browser window on the console, which records everything that must not happen in it. */
@@ -24,8 +24,12 @@ export interface ConsoleWindow {
   readonly page: Page;
   /** Page errors, CSP violations and requests to other origins. */
   readonly errors: readonly string[];
-  /** Waits for errors that the test provokes and removes them. Throws if there are none. */
+  /**
+   * Waits for errors that the test provokes and removes them, also those of requests that are open. Throws if there are none.
+   */
   expectError(pattern: RegExp): Promise<void>;
+  /** Resolves when no request but a stream has been open for a moment. */
+  settled(): Promise<void>;
   /** Accessibility violations on the current page, found by axe. */
   violations(): Promise<readonly string[]>;
   goto(fragment: string): Promise<void>;
@@ -54,10 +58,12 @@ export async function openWindow(url: string, { viewport, scheme }: View = WIDE)
     timezoneId: 'Europe/Berlin',
     permissions: ['clipboard-read', 'clipboard-write'],
   });
+  // Also of windows that the page opens.
+  context.setDefaultTimeout(WAIT_MS);
   const page = await context.newPage();
-  page.setDefaultTimeout(WAIT_MS);
   await page.addInitScript(INIT_SCRIPT);
   const errors = recordErrors(page, new URL(url).origin);
+  const open = openRequests(page);
   return {
     page,
     errors,
@@ -66,9 +72,17 @@ export async function openWindow(url: string, { viewport, scheme }: View = WIDE)
       const end = performance.now() + WAIT_MS;
       // The browser may report a failed request after the page has shown it.
       while (!errors.some(isExpected) && performance.now() < end) await Bun.sleep(POLL_MS);
+      // Concurrent requests fail for the same reason, one after the other.
+      const settledBy = performance.now() + SETTLE_MS;
+      while (open.size > 0 && performance.now() < settledBy) await Bun.sleep(POLL_MS);
+      await page.evaluate('0');
       const others = errors.filter((error) => !isExpected(error));
       if (others.length === errors.length) throw new Error(`no error matches ${pattern}: ${errors}`);
       errors.splice(0, errors.length, ...others);
+    },
+    async settled() {
+      for (let quietAt = performance.now(); performance.now() - quietAt < QUIET_MS; await Bun.sleep(POLL_MS))
+        if (open.size > 0) quietAt = performance.now();
     },
     violations: () => violationsOf(page),
     goto: (fragment) => page.goto(`${url}/console${fragment}`).then(() => undefined),
@@ -86,18 +100,23 @@ export async function openWindow(url: string, { viewport, scheme }: View = WIDE)
   };
 }
 
-/** Resolves when the page has been laid out again. */
-const NEXT_FRAME = 'new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)))';
+/** Resolves when the page has been laid out again, and the effects of its components have run. */
+export const NEXT_FRAME = 'new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)))';
 
 /** The time-out of a browser test. It ends the shared browser, so single waits time out earlier. */
 export const BROWSER_TEST_MS = 300_000;
-const WAIT_MS = 60_000;
+const WAIT_MS = 120_000;
 const POLL_MS = 20;
+const QUIET_MS = 300;
+/** How long open requests may take to fail as well: a test may hold some. */
+const SETTLE_MS = 2_000;
 
 function recordErrors(page: Page, origin: string): string[] {
   const errors: string[] = [];
   page.on('console', (message) => {
-    if (['error', 'warning'].includes(message.type())) errors.push(`console: ${message.text()}`);
+    if (!['error', 'warning'].includes(message.type())) return;
+    const source = message.location().url.endsWith('/search') ? OF_SEARCH : '';
+    errors.push(`console: ${message.text()}${source}`);
   });
   page.on('pageerror', (error) => errors.push(`error: ${error.message}`));
   page.on('request', (request) => {
@@ -105,6 +124,22 @@ function recordErrors(page: Page, origin: string): string[] {
     if (protocol !== 'data:' && target !== origin) errors.push(`request to another origin: ${target}`);
   });
   return errors;
+}
+
+/** At the end of an error of a search over all realms. */
+const OF_SEARCH = ' of a search';
+/** Searches run at the lowest priority. A busy machine answers some with 503, and the page sends them again. */
+export const BUSY_SEARCH = new RegExp(`status of 503 .*${OF_SEARCH}$`);
+
+/** The requests without a complete response, except streams. */
+function openRequests(page: Page): ReadonlySet<Request> {
+  const open = new Set<Request>();
+  page.on('request', (request) => {
+    if (request.headers().accept !== 'text/event-stream') open.add(request);
+  });
+  page.on('requestfinished', (request) => open.delete(request));
+  page.on('requestfailed', (request) => open.delete(request));
+  return open;
 }
 
 const AXE = readFileSync(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8');

@@ -26,7 +26,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     const main = window.page.getByRole('main');
     await main.getByRole('heading', { name: 'authentication-realm', exact: true }).waitFor();
     await main.getByRole('link', { name: /admin\/v1\/clients\/\{client_id\}\/rotate/ }).waitFor();
-    expect(await window.page.title()).toBe('authrealm API · authrealm');
+    await window.page.waitForFunction(`document.title === 'authrealm API · authrealm'`);
     await expectNoErrors(window);
     await window.close();
   });
@@ -45,6 +45,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     const shown = answers.getByText('created_at', { exact: true }).filter({ visible: true });
     expect(await shown.count()).toBe(1);
     await meta.press('Enter');
+    await shown.nth(1).waitFor();
     expect(await shown.count()).toBe(2);
     await answers.locator('summary', { hasText: '429' }).click();
     await answers.getByText('Retry-After says in how many seconds to ask again', { exact: true }).waitFor();

@@ -238,7 +238,7 @@ describe('a search that fails in part', () => {
   });
 
   test('Find retries by itself after the caller has exceeded its rate', async () => {
-    const limited = await startService({ clientRate: '5/5' });
+    const limited = await startService({ clientRate: '5/10' });
     const { username } = await createFixture(limited.db);
     const token = await limited.token(READ_SCOPE);
     const window = await openSignedIn(limited, '#/nowhere', { scope: READ_SCOPE, token });
@@ -278,16 +278,27 @@ test('Find sends its text in request bodies only, and drops the results of earli
   const window = await openSignedIn(service, '#/', { scope: READ_SCOPE });
   const { page } = window;
   const requests: string[] = [];
-  page.on('request', (request) => requests.push(`${request.url()} ${JSON.stringify(request.headers())}`));
+  // A busy service has a search sent again.
+  const searches = new Set<string>();
+  page.on('request', (request) => {
+    requests.push(`${request.url()} ${JSON.stringify(request.headers())}`);
+    searches.add(`${request.url()} ${request.postData()}`);
+  });
   const box = page.getByRole('searchbox');
-  await box.pressSequentially('nobody at all', { delay: 20 });
+  // In one go: a machine that is too slow for a key within 180 ms would search for each beginning of the text.
+  await box.evaluate((field, text) => {
+    for (let length = 1; length <= text.length; length += 1) {
+      Object.assign(field, { value: text.slice(0, length) });
+      field.dispatchEvent(new Event('input', { bubbles: true }));
+    }
+  }, 'nobody at all');
   await box.fill(fixture.username);
   await page.locator('a.row', { hasText: fixture.username }).waitFor();
   expect(requests.length).toBeGreaterThan(0);
   expect(
     requests.filter((request) => request.includes('nobody') || request.includes(fixture.username)),
   ).toEqual([]);
-  expect(requests.length).toBeLessThanOrEqual(12);
+  expect(searches.size).toBeLessThanOrEqual(12);
   expect(await page.getByText('No user found').count()).toBe(0);
   expect(await page.evaluate('location.hash')).toBe(`#/?q=${fixture.username}`);
   await expectNoErrors(window);

@@ -17,6 +17,7 @@ describe('a link form', () => {
     const window = await openSignedIn(service, pagePaths(shop).user);
     const { page } = window;
     await press(page, 'Add OIDC link');
+    await page.getByRole('dialog').getByLabel('Issuer').waitFor();
     const labels = await page.getByRole('dialog').locator('label').allInnerTexts();
     expect(labels).toEqual(['OIDC profile', 'Subject', 'Issuer']);
     await press(page, 'Create');

@@ -9,7 +9,6 @@ import { installClientLibrary } from '../support/client_library.ts';
 import { type RunningCommand, startCommand } from '../support/processes.ts';
 import { freePort, freshFolder, insertRecord, realmMembers, startService } from '../support/service.ts';
 import { createPassword, createSignInClient, from, signInTokenOf } from '../support/sign_in.ts';
-import { sharedBrowser } from './browser.ts';
 import { expectNoErrors } from './console_session.ts';
 import { BROWSER_TEST_MS, openWindow } from './console_window.ts';
 
@@ -78,8 +77,7 @@ const noteOf = (page: Page, words: string) => page.getByRole('alert').filter({ h
 
 /** Opens the page in a browser without cookies. */
 async function openPage(url: string): Promise<Page> {
-  const context = await (await sharedBrowser()).newContext();
-  const page = await context.newPage();
+  const { page } = await openWindow(url);
   await page.goto(url);
   return page;
 }

@@ -50,7 +50,7 @@ test('a list of 7,000 users scrolls to its end and back, and renders few rows at
   const row = (name: string) => page.locator('.long-list .row', { hasText: new RegExp(`^${name}jane`) });
   await row(`User ${USERS - 1}`).waitFor();
   let most = 0;
-  for (let round = 0; round < 200 && (await row('User 0').count()) === 0; round += 1) {
+  while ((await row('User 0').count()) === 0) {
     await page.evaluate(`(() => {
       const list = document.querySelector('.long-list');
       list.scrollTop = list.scrollHeight;
@@ -58,7 +58,6 @@ test('a list of 7,000 users scrolls to its end and back, and renders few rows at
     await page.waitForTimeout(30);
     most = Math.max(most, await page.locator('.long-list li').count());
   }
-  await row('User 0').waitFor();
   expect(most).toBeLessThanOrEqual(DRAWN_MAX);
   await expectNoErrors(window);
   await page.evaluate(`document.querySelector('.long-list').scrollTop = 0`);
@@ -78,12 +77,11 @@ test('a long list is paged by keys alone after the first focused row was unloade
   await rows.filter({ hasText: `User ${USERS - 1}j` }).focus();
   // Each press scrolls to the last loaded row, which loads the next page.
   let reached = 0;
-  for (let press = 0; press < 200 && reached < 1_200; press += 1) {
+  while (reached < 1_200) {
     await page.keyboard.press('End');
     await page.waitForTimeout(30);
     reached = Number(await page.locator('.long-list li').last().getAttribute('aria-posinset'));
   }
-  expect(reached).toBeGreaterThanOrEqual(1_200);
   await page.keyboard.press('Home');
   await rows.filter({ hasText: `User ${USERS - 1}j` }).waitFor();
   await expectNoErrors(window);

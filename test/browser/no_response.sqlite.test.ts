@@ -29,8 +29,11 @@ test.each([
   await page.getByText('Buyer Organization').waitFor();
   proxy.injectFaults(USER, fault);
   await page.evaluate(`location.hash = '${pagePaths(shop).user}'`);
-  await page.getByText('The service is unreachable. Check your network connection.').waitFor();
-  await page.getByText(/Retrying in \d s/).waitFor();
+  // Both are shown for two seconds.
+  await Promise.all([
+    page.getByText('The service is unreachable. Check your network connection.').waitFor(),
+    page.getByText(/Retrying in \d s/).waitFor(),
+  ]);
   await page.getByRole('heading', { name: 'Jane Doe' }).waitFor();
   expect(await page.getByText('The service is unreachable').count()).toBe(0);
   if (error) await window.expectError(error);
@@ -70,7 +73,7 @@ test('a request without a response is abandoned after 15 seconds, and retried', 
   await page.clock.fastForward(12_000);
   expect(await page.getByText('The service is unreachable').count()).toBe(0);
   await page.clock.fastForward(4_000);
-  await page.getByText('The service is unreachable. Check your network connection.').waitFor();
+  await page.getByText('The service is unreachable. Check your network connection.').first().waitFor();
   await page.getByRole('heading', { name: 'Jane Doe' }).waitFor();
   await expectNoErrors(window);
   await window.close();

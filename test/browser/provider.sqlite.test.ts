@@ -142,15 +142,25 @@ test('Provider status reports a busy service, and retries by itself', async () =
   const held: (() => void)[] = [];
   const json = (response: ServerResponse) =>
     response.setHeader('Content-Type', 'application/json').end(JSON.stringify({ issuer: `${root}/busy` }));
-  answers.set('/busy', (_, response) => void held.push(() => json(response)));
+  answers.set('/busy', (_, response) => void json(response));
   const url = `${root}/busy${WELL_KNOWN}`;
-  const windows = [await opened(url, `${root}/busy`), await opened(url, `${root}/busy`)];
+  const open = async () => {
+    const window = await opened(url, `${root}/busy`);
+    await card(window).getByText('Its issuer matches this profile.').waitFor();
+    return window;
+  };
+  const windows = [await open(), await open()];
+  const third = await open();
+  answers.set('/busy', (_, response) => void held.push(() => json(response)));
+  const check = (window: ConsoleWindow) => card(window).getByRole('button', { name: 'Check again' }).click();
+  await Promise.all(windows.map(check));
+  // A check without a response ends after LIMITS.outboundMsMax.
   while (held.length < 2) await Bun.sleep(5);
-  const third = await opened(url, `${root}/busy`);
+  await check(third);
   await card(third).getByText('The service is busy.').waitFor();
-  await third.expectError(/status of 503/);
   answers.set('/busy', (_, response) => void json(response));
   for (const release of held) release();
+  await third.expectError(/status of 503/);
   await card(third).getByText('Its issuer matches this profile.').waitFor();
   await third.close();
   for (const window of windows) await expectSays(window, 'Its issuer matches this profile.');

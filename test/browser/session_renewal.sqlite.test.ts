@@ -17,11 +17,12 @@ const press = ({ page }: ConsoleWindow, name: string) =>
   page.getByRole('button', { name, exact: true }).click();
 const signInOver = ({ page }: ConsoleWindow) => page.getByRole('dialog', { name: 'Sign in to the console' });
 
-/** Opens the form of a user, and types into it. */
+/** Opens the form of a user, and types into it. No request is open then that could be late for what follows. */
 async function typeInForm(window: ConsoleWindow, typed: string): Promise<void> {
   await window.page.evaluate(`location.hash = '${pagePaths(shop).user}'`);
   await press(window, 'Edit');
   await window.page.getByLabel('Family name').fill(typed);
+  await window.settled();
 }
 
 async function endOnServer(window: ConsoleWindow): Promise<void> {
@@ -69,8 +70,8 @@ test('a renewal that fails is tried again while the token lasts', async () => {
   await page.context().setOffline(true);
   await page.clock.fastForward(120_000);
   await window.expectError(/ERR_INTERNET_DISCONNECTED/);
-  await page.context().setOffline(false);
   const renewal = page.waitForResponse((answer) => answer.request().method() === 'PUT');
+  await page.context().setOffline(false);
   await page.clock.fastForward(10_000);
   expect((await renewal).status()).toBe(200);
   await page.waitForFunction(`!sessionStorage['authrealm.session'].includes('${first}')`);

@@ -212,7 +212,9 @@ describe('a sign-in over an open session', () => {
     await bring(code);
     await words.waitFor();
     await page.clock.fastForward(20_000);
+    const failed = page.waitForEvent('requestfailed');
     await again.click();
+    await failed;
     await words.waitFor();
     expect(await address(window)).not.toContain(code);
     expect(await storage(window)).not.toContain(code);

@@ -233,7 +233,7 @@ test('an import of 100,000 lines stays responsive, and can be cancelled', async 
   const { page } = window;
   const users = Array.from({ length: 99_999 }, (_, index) => userLine(index + 1_000));
   await choose(window, text([realmLine('Crowd'), ...users]));
-  await page.getByText('100,000 lines').waitFor({ timeout: 30_000 });
+  await page.getByText('100,000 lines').waitFor();
   await page.getByText('99,999 users').waitFor();
   await page.getByRole('button', { name: 'Import', exact: true }).click();
   await page.getByText(/per second, /).waitFor();
@@ -247,9 +247,9 @@ test('an import of 100,000 lines stays responsive, and can be cancelled', async 
   expect(meta.results.total).toBeGreaterThan(0);
   await page.getByRole('button', { name: 'Import another file' }).click();
   await choose(window, text(users));
-  await page.getByText('99,999 lines').waitFor({ timeout: 30_000 });
+  await page.getByText('99,999 lines').waitFor();
   await page.getByRole('button', { name: 'Import', exact: true }).click();
-  await page.getByText('99,999 lines were rejected').waitFor({ timeout: 60_000 });
+  await page.getByText('99,999 lines were rejected').waitFor({ timeout: BROWSER_TEST_MS });
   expect(await page.getByRole('listitem').count()).toBeLessThan(100);
   await expectNoErrors(window);
   await window.close();
@@ -318,7 +318,7 @@ test('an import continues after a restart of the service, and creates nothing tw
   const { port } = new URL(before.url);
   const after = await startService({ ...before.database.flags, offline: 'true', port });
   after.clock.advance(5_000);
-  await page.getByText('401 created, 0 rejected.').waitFor({ timeout: 30_000 });
+  await page.getByText('401 created, 0 rejected.').waitFor();
   // The number of retries depends on how long the restart took.
   if (window.errors.length > 0) await window.expectError(/ERR_|50\d/);
   await expectNoErrors(window);

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { runCommand } from '../support/processes.ts';
 import { errorsOf, startService } from '../support/service.ts';
 import {
+  copiedText,
   expectNoErrors,
   expectNoErrorsInAnyView,
   HOSTILE_TEXTS,
@@ -22,10 +23,8 @@ function answerOf({ page }: ConsoleWindow) {
   return page.getByRole('region', { name: 'Response' });
 }
 
-async function copiedCommand({ page }: ConsoleWindow): Promise<string> {
-  await page.getByRole('button', { name: 'Copy the command' }).click();
-  return String(await page.evaluate('navigator.clipboard.readText()'));
-}
+const copiedCommand = (window: ConsoleWindow) =>
+  copiedText(window, window.page.getByRole('button', { name: 'Copy the command' }));
 
 describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
   test('Try it finds an operation, sends it with parameters, and shows the response', async () => {

@@ -15,7 +15,7 @@ import {
   verifySignature,
   type WebhookReceiver,
 } from '../support/webhook_receivers.ts';
-import { expectNoErrors, HOSTILE_TEXTS, openSignedIn, READ_SCOPE } from './console_session.ts';
+import { copiedText, expectNoErrors, HOSTILE_TEXTS, openSignedIn, READ_SCOPE } from './console_session.ts';
 import { BROWSER_TEST_MS, type ConsoleWindow, VIEWS } from './console_window.ts';
 
 setDefaultTimeout(BROWSER_TEST_MS);
@@ -71,10 +71,10 @@ async function change(name: string): Promise<void> {
 }
 
 /** Copies the secret from its dialog and closes the dialog. Checks that nothing on the page holds it. */
-async function takeSecret({ page }: ConsoleWindow): Promise<string> {
+async function takeSecret(window: ConsoleWindow): Promise<string> {
+  const { page } = window;
   const dialog = page.getByRole('dialog', { name: 'Secret of this webhook' });
-  await dialog.getByRole('button', { name: 'Copy the secret' }).click();
-  const secret = String(await page.evaluate('navigator.clipboard.readText()'));
+  const secret = await copiedText(window, dialog.getByRole('button', { name: 'Copy the secret' }));
   expect(secret).toStartWith('whsec_');
   await dialog.getByRole('button', { name: 'I have stored it' }).click();
   await dialog.waitFor({ state: 'detached' });
@@ -123,14 +123,13 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     expect(await page.getByRole('button', { name: 'Redeliver all' }).count()).toBe(0);
     const before = receiver.accepted.length;
     await change(name);
-    await receiver.until(() => receiver.accepted.slice(before).some(signedBy(secret)));
+    await receiver.until(() => receiver.accepted.slice(before).some(signedBy(secret)), BROWSER_TEST_MS);
     // The delivery is logged shortly after it was sent.
     const delivered = section(window, 'Deliveries').getByText('delivered 204').first();
-    for (let turn = 0; turn < 20 && !(await delivered.isVisible()); turn += 1) {
+    while (!(await delivered.isVisible())) {
       await page.getByRole('button', { name: 'Refresh' }).click();
       await Bun.sleep(200);
     }
-    await delivered.waitFor();
     await expectNoErrors(window);
 
     await page.getByRole('button', { name: 'Edit' }).click();
