@@ -188,7 +188,8 @@ export async function goToProvider(name: string): Promise<void> {
 
 /** Only pages of this origin can read it. A window that was at a provider has no other connection to its opener. */
 const CHANNEL = 'authrealm.sign-in';
-const FORWARD_MS_MAX = 1_000;
+/** How long the tab that requested a response may take to accept it: it may be busy, or in the background. */
+const FORWARD_MS_MAX = 5_000;
 
 let awaited: BroadcastChannel | undefined;
 // Without an ended session no page waits for a response: another sign-in has begun, or the page was discarded.

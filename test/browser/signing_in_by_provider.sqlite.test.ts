@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Provider } from 'oidc-provider';
+import type { Locator } from 'playwright-core';
 import { issuersFile } from '../support/issuers.ts';
 import { freePort, type Service, startService } from '../support/service.ts';
 import { expectNoErrors, openMenu } from './console_session.ts';
@@ -139,6 +140,23 @@ test.each(VIEWS)(
   },
 );
 
+/** Waits for the user on the Find page, and retries a sign-in for which the provider was too busy. */
+async function expectSignedIn(window: ConsoleWindow): Promise<void> {
+  const { page } = window;
+  const found = page.getByRole('link', { name: /Jane Doe/ }).first();
+  const again = page.getByRole('button', { name: 'Retry sign-in' });
+  const wait = (one: Locator) =>
+    one.waitFor().catch(async (error: Error) => {
+      throw new Error(`${error.message}\n${await page.locator('body').innerText()}`);
+    });
+  await wait(found.or(again).first());
+  if (await again.isVisible()) {
+    await window.expectError(/status of 503/);
+    await again.click();
+  }
+  await wait(found);
+}
+
 /** The Find page of a session that began with the provider and was ended elsewhere, with a typed text. */
 async function openEndedSession() {
   const window = await openWindow(service.url);
@@ -162,10 +180,7 @@ test('after a session ended, a window for the provider signs in again, and the p
   await page.getByRole('button', { name: /^Sign in with\s+staff$/ }).click();
   const provider = await opened;
   // The session at the provider is still open.
-  await page
-    .getByRole('link', { name: /Jane Doe/ })
-    .first()
-    .waitFor();
+  await expectSignedIn(window);
   expect(await box.inputValue()).toBe('Jane');
   expect(await page.evaluate('Object.keys(sessionStorage).join()')).toBe('authrealm.session');
   if (!provider.isClosed()) {
@@ -173,6 +188,23 @@ test('after a session ended, a window for the provider signs in again, and the p
     expect(await provider.evaluate('[location.search, sessionStorage.length].join()')).toBe(',0');
   }
   await expectSoundBut(window);
+  await window.close();
+});
+
+test('a window for the provider closes after a page that is busy for two seconds has accepted its response', async () => {
+  const { window, page } = await openEndedSession();
+  await page.evaluate(`(() => {
+    const { set } = Object.getOwnPropertyDescriptor(BroadcastChannel.prototype, 'onmessage');
+    Object.defineProperty(BroadcastChannel.prototype, 'onmessage', {
+      set(listener) {
+        set.call(this, (event) => setTimeout(() => listener(event), 2_000));
+      },
+    });
+  })()`);
+  const opened = page.context().waitForEvent('page');
+  await page.getByRole('button', { name: /^Sign in with\s+staff$/ }).click();
+  await (await opened).waitForEvent('close');
+  await expectSignedIn(window);
   await window.close();
 });
 
