@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { failureOf, openJsSdk } from '../support/js_sdk.ts';
 import { FULL_SCOPE, OFFLINE, PASSWORD, type RecordBody, uniqueWord } from '../support/resource_cases.ts';
+import { fetchWithRetry } from '../support/retry.ts';
 import {
   createFixture,
   type Fixture,
@@ -28,7 +29,7 @@ async function shop(scope = 'profile-infos:read') {
   const custom_fetch = (url: string, init: RequestInit) => {
     requests.push(`${init.method} ${url.slice(service.url.length).replace(/\?.*/, '')}`);
     queries.push(url.split('?')[1] ?? '');
-    return fetch(url, init);
+    return fetchWithRetry(url, init);
   };
   const sdk = openJsSdk(service.url, await service.client(scope), { custom_fetch });
   return { sdk, requests, queries };

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { client, updatePasswordProfileInfo } from '@epcc-sdk/sdks-shopper';
 import { PASSWORD, uniqueWord } from '../support/resource_cases.ts';
+import { fetchWithRetry } from '../support/retry.ts';
 import { createFixture, type Fixture, passwordPath, type Service, startService } from '../support/service.ts';
 
 /** The generated shopper SDK of newer storefronts, from npm (docs/clients.md). */
@@ -12,7 +13,8 @@ beforeAll(async () => {
   service = await startService();
   fixture = await createFixture(service.db);
   const token = await service.token('password-profile-infos:write password-profile-infos:read');
-  client.setConfig({ baseUrl: service.url, headers: { Authorization: `Bearer ${token}` } });
+  const headers = { Authorization: `Bearer ${token}` };
+  client.setConfig({ baseUrl: service.url, fetch: fetchWithRetry, headers });
 });
 afterAll(() => service.stop());
 

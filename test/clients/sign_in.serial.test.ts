@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { createAnAccessToken, postV2AccountMembersTokens, client as shopper } from '@epcc-sdk/sdks-shopper';
 import { openJsSdk } from '../support/js_sdk.ts';
+import { fetchWithRetry } from '../support/retry.ts';
 import { type Service, startService } from '../support/service.ts';
 import { createSettingsRealms, createStorefront, type SettingsRealms } from '../support/settings_realms.ts';
 import {
@@ -42,7 +43,7 @@ describe.each(CLIENTS)('%s', (_, create, headers) => {
     let requests = 0;
     const custom_fetch = (url: string, init: RequestInit) => {
       requests += 1;
-      return fetch(url, init);
+      return fetchWithRetry(url, init);
     };
     const open = (more: object) =>
       openJsSdk(service.url, client, { custom_fetch, headers: { ...headers, ...more } } as never);
@@ -71,14 +72,14 @@ describe.each(CLIENTS)('%s', (_, create, headers) => {
     const client = await create();
     const { clientId } = client;
     const secret = 'secret' in client ? client.secret : undefined;
-    shopper.setConfig({ baseUrl: service.url });
+    shopper.setConfig({ baseUrl: service.url, fetch: fetchWithRetry });
     const grant =
       secret === undefined
         ? ({ grant_type: 'implicit', client_id: clientId } as const)
         : ({ grant_type: 'client_credentials', client_id: clientId, client_secret: secret } as const);
     const { data: granted } = await createAnAccessToken({ body: grant as never });
     const authorization = { Authorization: `Bearer ${granted?.access_token}`, ...headers };
-    shopper.setConfig({ baseUrl: service.url, headers: authorization });
+    shopper.setConfig({ headers: authorization });
     const { data, response } = await postV2AccountMembersTokens({ body: passwordBody(jane) as never });
     const signedIn = data as unknown as AccountTokensAnswer;
     expect([response.status, signedIn.data[0]?.account_id]).toEqual([201, jane.user]);

@@ -3,11 +3,13 @@ import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type { Subprocess } from 'bun';
 import { createClient } from '../../src/auth/clients/clients.ts';
 import { parseScopes } from '../../src/domain/principal.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { openDatabase } from '../../src/service/open_database.ts';
 import { freshDatabase } from '../support/database.ts';
+import { isOverloaded, sendWithRetry } from '../support/retry.ts';
 import {
   createFixture,
   type Fixture,
@@ -59,7 +61,7 @@ beforeAll(async () => {
     stdio: ['ignore', Bun.file(out), Bun.file(err)],
   });
   process.on('exit', () => server.kill('SIGKILL'));
-  await sendRequests(await address(), reader, writer);
+  await sendRequests(await address(server), reader, writer);
   server.kill('SIGTERM');
   exitCode = await server.exited;
   lines = readFileSync(err, 'utf8')
@@ -68,8 +70,8 @@ beforeAll(async () => {
     .map((line) => JSON.parse(line));
 }, 300_000);
 
-async function address(): Promise<string> {
-  for (let tries = 0; tries < 500; tries += 1) {
+async function address(server: Pick<Subprocess, 'exitCode'>): Promise<string> {
+  while (server.exitCode === null) {
     const url = /listening on (\S+)/.exec(readFileSync(out, 'utf8'))?.[1];
     if (url) return url;
     await Bun.sleep(20);
@@ -134,7 +136,7 @@ async function sendRequests(url: string, reader: IssuedClient, writer: IssuedCli
     [200, () => get('/readyz')],
   ];
   const slow = sendUnfinishedBody(url, reader.secret);
-  for (const [status, run] of requests) expect((await run()).status).toBe(status);
+  for (const [status, run] of requests) expect((await sendWithRetry(run, isOverloaded)).status).toBe(status);
   await database.query('alter table oidc_profile_info rename to subject_of_jane_elsewhere');
   expect((await get(oidcPath(created), token)).status).toBe(503);
   expect(await slow).toStartWith('HTTP/1.1 408 ');

@@ -1,4 +1,5 @@
 import { gateway, MemoryStorageFactory } from '@elasticpath/js-sdk';
+import { fetchWithRetry } from './retry.ts';
 
 type Options = Parameters<typeof gateway>[0];
 
@@ -12,7 +13,13 @@ export function openJsSdk(
   return gateway({
     ...{ client_id: clientId, ...(secret === undefined ? {} : { client_secret: secret }) },
     ...{ host: `${host}${pathname.replace(/\/$/, '')}`, protocol: protocol.slice(0, -1) },
-    ...{ disableCart: true, storage: new MemoryStorageFactory(), retryDelay: 20, retryJitter: 5 },
+    ...{
+      custom_fetch: fetchWithRetry,
+      disableCart: true,
+      storage: new MemoryStorageFactory(),
+      retryDelay: 20,
+      retryJitter: 5,
+    },
     ...more,
   } as Options);
 }

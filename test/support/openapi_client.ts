@@ -6,6 +6,7 @@ import {
   resolveReference,
   type Schema,
 } from './json_schema.ts';
+import { isOverloaded, sendWithRetry } from './retry.ts';
 
 /** A client that knows only the OpenAPI document: it sends documented requests and validates every response. */
 
@@ -189,7 +190,7 @@ export function responseComponent(document: JsonObject, component: string): Resp
   return { ...raw, headers: Object.fromEntries(headers) };
 }
 
-/** Sends requests of operations, and validates each response. */
+/** Sends requests of operations, those answered as overloaded again, and validates each response. */
 export interface OperationClient {
   send(operation: Operation, sent?: OperationRequest): Promise<OperationResponse>;
   /** Sends a GET operation as HEAD. */
@@ -258,7 +259,7 @@ export function openOperationClient(document: JsonObject): OperationClient {
     operation: Operation,
     sent: OperationRequest,
   ): Promise<OperationResponse> {
-    const received = await request(method, operation, sent);
+    const received = await sendWithRetry(() => request(method, operation, sent), isOverloaded);
     const what = `${operation.id} ${received.status}`;
     const answer = operation.responses[String(received.status)];
     if (!answer) throw new Error(`${what} is not documented\n${received.text}`);

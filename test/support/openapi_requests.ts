@@ -8,7 +8,6 @@ import {
   type OperationResponse,
   type Parameter,
 } from './openapi_client.ts';
-import { isOverloaded, sendWithRetry } from './retry.ts';
 
 /** Creates records from the examples of an OpenAPI document, and valid requests of its operations to them. */
 
@@ -98,7 +97,7 @@ export async function openValidRequests({
   /** Creates a record from its example. */
   async function make(creator: Operation): Promise<ExampleRecord> {
     const sent = await right(creator);
-    const received = await sendWithRetry(() => caller.send(creator, sent), isOverloaded);
+    const received = await caller.send(creator, sent);
     if (received.status !== 201) throw new Error(`${creator.id}: its example is answered ${received.text}`);
     return exampleRecordOf(creator, received);
   }

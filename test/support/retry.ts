@@ -1,6 +1,7 @@
 import { OVERLOAD_CAUSES } from '../../src/domain/fault.ts';
 
-const TRIES_MAX = 10;
+/** A machine may be busy for a minute, and the time that a hash is expected to take falls only with further hashes. */
+const TRIES_MAX = 60;
 
 type Answer = Pick<Response, 'status' | 'headers'>;
 
@@ -20,6 +21,14 @@ export async function sendWithRetry<A extends Answer>(
     console.warn(`503: sent again after ${seconds} s`);
     await Bun.sleep(seconds * 1_000);
   }
+}
+
+/** `fetch` for client programs that hand a 503 on. */
+export function fetchWithRetry(input: string | URL | Request, init?: RequestInit): Promise<Response> {
+  return sendWithRetry(
+    () => fetch(input instanceof Request ? (input.clone() as Request) : input, init),
+    isOverloaded,
+  );
 }
 
 /**

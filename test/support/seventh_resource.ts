@@ -21,7 +21,6 @@ import {
   startCommand,
 } from './processes.ts';
 import { FULL_SCOPE, PASSWORD } from './resource_cases.ts';
-import { isOverloaded, sendWithRetry } from './retry.ts';
 import { freshFolder, ISSUER } from './service.ts';
 
 /** A copy of the program with a seventh resource: one added description and migration. */
@@ -291,10 +290,7 @@ export async function startSevenResourceService(
       ...rest
     } = input;
     const all = { path: { realm_id: ids.realm, user_id: ids.user, id, ...more }, token, ...rest };
-    return sendWithRetry(
-      () => caller.send(operation, body === undefined ? all : { ...all, body }),
-      isOverloaded,
-    );
+    return caller.send(operation, body === undefined ? all : { ...all, body });
   }
 
   function fresh(more: Readonly<Record<string, Json>> = {}): Record<string, Json> {

@@ -1,4 +1,5 @@
 import { expect } from 'bun:test';
+import { fetchWithRetry } from '../../support/retry.ts';
 
 /** Requests of client programs that are not on npm, as data: what each sends, and what it reads of the answers. */
 
@@ -68,7 +69,7 @@ function sendRecorded(
 ): Promise<Response> {
   const [method = '', path = ''] = send.split(' ');
   const body = form ? new URLSearchParams(form).toString() : data && JSON.stringify({ data });
-  return fetch(origin + path, {
+  return fetchWithRetry(origin + path, {
     method,
     headers: { ...common, ...headers },
     // A client that follows a redirect loses the body of a POST.
