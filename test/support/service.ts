@@ -25,6 +25,7 @@ import { type MovableClock, movableClock } from './movable_clock.ts';
 import { serveByProgram, TEST_PROGRAM, waitingClock } from './program_service.ts';
 import { isOverloaded, sendWithRetry } from './retry.ts';
 
+export { findPort as freePort } from './daemons.ts';
 export { freshFolder, RUN_FOLDER } from './folder.ts';
 
 /** A request body. */
@@ -261,13 +262,6 @@ export async function checkedResponse(answer: Response, sent: readonly string[])
 export async function comparableResponse(answer: Response): Promise<string> {
   const headers = [...answer.headers].filter(([name]) => name !== 'x-request-id' && name !== 'date').sort();
   return JSON.stringify([answer.status, headers, await answer.text()]);
-}
-
-/** A free port, for a service that must know its address before it starts. */
-export async function freePort(): Promise<number> {
-  const listener = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } });
-  listener.stop(true);
-  return listener.port;
 }
 
 /** The lookups, for tests that apply to each of them. */
