@@ -131,10 +131,12 @@ test('a client gets 120 tokens at once and 60 a minute by default; further reque
   const { clock } = service;
   const started = clock.monotonic();
   const statuses = new Map<number, number>();
+  let limited: Response | undefined;
   const request = async (times: number) => {
     for (let count = 0; count < times; count += 1) {
-      const { status } = await requestGrant(service as Service, clientId, secret);
-      statuses.set(status, (statuses.get(status) ?? 0) + 1);
+      const answer = await requestGrant(service as Service, clientId, secret);
+      statuses.set(answer.status, (statuses.get(answer.status) ?? 0) + 1);
+      if (answer.status === 429) limited = answer;
     }
   };
   await request(200);
@@ -145,19 +147,14 @@ test('a client gets 120 tokens at once and 60 a minute by default; further reque
   expect(granted).toBeGreaterThanOrEqual(180);
   expect(granted).toBeLessThanOrEqual(120 + Math.ceil(seconds));
   expect(statuses.get(429)).toBe(400 - granted);
-  const limited = await requestGrant(service, clientId, secret);
-  expect([limited.status, limited.headers.get('retry-after'), limited.headers.get('ratelimit')]).toEqual([
-    429,
-    '1',
-    null,
-  ]);
+  expect([limited?.headers.get('retry-after'), limited?.headers.get('ratelimit')]).toEqual(['1', null]);
   expect((await requestGrant(service, other.clientId, other.secret)).status).toBe(200);
   await service.server.stop();
   const refused = await service.database.query<Row>(
     `select action, actor, object, address, request_id, detail from act where action = 'access.refused'`,
   );
   expect(refused.map(({ actor, detail }) => [actor, JSON.parse(detail)])).toEqual([
-    [clientId, { reason: 'too many grants', count: 401 - granted, since: expect.any(String) }],
+    [clientId, { reason: 'too many grants', count: 400 - granted, since: expect.any(String) }],
   ]);
   expect((await grantsOf(service)).filter(({ actor }) => actor === clientId)).toHaveLength(2);
 });
@@ -185,12 +182,13 @@ test('a client that requests tokens in a loop has one entry per interval, and on
     count += 1;
     await Bun.sleep(1);
   }
+  const logged = () => written.reduce((sum, { detail }) => sum + Number(detail.count ?? 1), 0);
   // The entry of the last interval, and an interval without a grant.
-  await Bun.sleep(4 * intervalMs);
+  while (logged() < count) await Bun.sleep(1);
+  await Bun.sleep(2 * intervalMs);
   const intervals = (performance.now() - began) / intervalMs;
   expect(written.length).toBeLessThanOrEqual(Math.ceil(intervals) + 1);
-  const logged = written.reduce((sum, { detail }) => sum + Number(detail.count ?? 1), 0);
-  expect(logged).toBe(count);
+  expect(logged()).toBe(count);
   const before = written.length;
   await grant();
   expect(written).toHaveLength(before + 1);

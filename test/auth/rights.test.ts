@@ -200,10 +200,10 @@ test('a new signing key is published before it signs, and the old one is accepte
   const early = await grantToken('profile-infos:read');
   expect(decodeProtectedHeader(early.token).kid).not.toBe(kid);
   // Caches of the table and of the key set, and clock skew, may add up.
-  service.clock.advance(LIMITS.keySetAgeMsMax + LIMITS.clockLeewayMs - 5_000);
+  service.clock.advance(LIMITS.keySetAgeMsMax + LIMITS.clockLeewayMs - 15_000);
   const late = await grantToken('profile-infos:read');
   expect(decodeProtectedHeader(late.token).kid).not.toBe(kid);
-  service.clock.advance(LIMITS.accessTableAgeMsMax + 5_000);
+  service.clock.advance(LIMITS.accessTableAgeMsMax + 15_000);
   const after = await grantToken('profile-infos:read');
   expect(decodeProtectedHeader(after.token).kid).toBe(kid);
   for (const { token } of [before, early, after]) expect(await statusOf(token)).toBe(200);
@@ -215,12 +215,12 @@ test('a token is rejected after its expiry and the leeway, verified before or no
   const idle = await grantToken('profile-infos:read');
   expect(await statusOf(known.token)).toBe(200);
   expect(await statusOf(idle.token)).toBe(200);
-  // The last token expires up to three seconds after the first.
+  // The last token expires a few seconds after the first.
   const { exp } = JSON.parse(atob(idle.token.split('.')[1] as string)) as { exp: number };
-  service.clock.advance(exp * 1000 - service.clock.now() + LIMITS.clockLeewayMs - 5_000);
+  service.clock.advance(exp * 1000 - service.clock.now() + LIMITS.clockLeewayMs - 15_000);
   expect(await statusOf(known.token)).toBe(200);
   expect(await statusOf(unknown.token)).toBe(200);
-  service.clock.advance(7_000);
+  service.clock.advance(17_000);
   expect(await statusOf(known.token)).toBe(401);
   expect(await statusOf(unknown.token)).toBe(401);
   expect(await statusOf(idle.token)).toBe(401);

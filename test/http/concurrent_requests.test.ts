@@ -30,7 +30,8 @@ test('requests beyond requestsAtOnceMax are 503 at once, health checks excepted;
     ],
   );
   const agent = await import('node:http');
-  const pool = new agent.Agent({ keepAlive: true, maxSockets: Number.POSITIVE_INFINITY });
+  const many = Number.POSITIVE_INFINITY;
+  const pool = new agent.Agent({ keepAlive: true, maxSockets: many, maxFreeSockets: many });
   const statusOf = (path: string) =>
     new Promise<number>((resolveStatus, reject) => {
       agent
@@ -40,7 +41,10 @@ test('requests beyond requestsAtOnceMax are 503 at once, health checks excepted;
         })
         .on('error', reject);
     });
-  const pending = Array.from({ length: LIMITS.requestsAtOnceMax }, () => statusOf('/waiting'));
+  const sendMany = (path: string) => Array.from({ length: LIMITS.requestsAtOnceMax }, () => statusOf(path));
+  // Opens the connections, which takes longer than `answerMsMax` on a slow machine.
+  await Promise.all(sendMany('/health'));
+  const pending = sendMany('/waiting');
   let refused = 200;
   while (refused === 200) refused = await statusOf('/direct');
   expect(refused).toBe(503);

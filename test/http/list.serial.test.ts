@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import type { Write } from '../../src/directory/store.ts';
+import { OVERLOAD_CAUSES } from '../../src/domain/fault.ts';
 import type { Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { realm, user } from '../../src/domain/resources.ts';
@@ -250,14 +251,18 @@ describe('lists that are read in worker processes', () => {
       const refused = answers.filter(({ status }) => status === 503);
       const good = answers.filter(({ status }) => status === 200);
       expect(good.length + refused.length).toBe(3 * capacity);
-      expect(good.length).toBeGreaterThanOrEqual(LIMITS.listsWaitingMax);
-      expect(refused.length).toBeGreaterThan(0);
+      const details: (string | undefined)[] = [];
       for (const answer of refused) {
         expect(answer.headers.get('retry-after')).toBe('1');
-        expect((await errorsOf(answer))[0]?.detail).toMatch(
-          /^(Too much work of this kind is waiting|The work could not be done in time); try again$/,
-        );
+        details.push((await errorsOf(answer))[0]?.detail);
       }
+      const { QUEUE_FULL, DEADLINE_EXCEEDED } = OVERLOAD_CAUSES;
+      expect(details.filter((each) => each !== QUEUE_FULL && each !== DEADLINE_EXCEEDED)).toEqual([]);
+      expect(details).toContain(QUEUE_FULL);
+      // On a busy machine some of those that waited are not read in time.
+      const late = details.filter((each) => each === DEADLINE_EXCEEDED).length;
+      expect(good.length).toBeGreaterThan(0);
+      expect(good.length + late).toBeGreaterThanOrEqual(LIMITS.listsWaitingMax);
       for (const answer of good) expect(((await answer.json()) as Body).meta.results.total).toBe(1_500);
       // A list that an index bounds does not wait in the queue.
       expect((await fresh.get(`${path}?page[after]=`, as)).status).toBe(200);

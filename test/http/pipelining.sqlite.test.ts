@@ -46,7 +46,7 @@ test('a body of a lookup is not read as a second request', async () => {
 
 test('a caller that has closed its side of the connection still gets the response', async () => {
   for (const target of [RECORD(), '/readyz']) {
-    const options = { isHalfClosed: true, answers: 2 };
+    const options = { isHalfClosed: true, expectedResponses: 2 };
     const { responses, isEnded } = await exchangeBytes(
       service.url,
       getRequest(target, authorization),

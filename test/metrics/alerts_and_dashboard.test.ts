@@ -130,9 +130,8 @@ describe('queries of alert rules and dashboard', () => {
     await database.query('alter table instance rename to elsewhere');
     expect((await served.get('/readyz', token)).status).toBe(503);
     await database.query('alter table elsewhere rename to instance');
-    const end = performance.now() + 15_000;
     do families = readPrometheus(await (await fetch(address)).text());
-    while (!families.has('authrealm_webhook_delivery_duration_seconds') && performance.now() < end);
+    while (!families.has('authrealm_webhook_delivery_duration_seconds'));
   }, 300_000);
   afterAll(() => served.running.stop());
 

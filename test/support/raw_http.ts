@@ -36,7 +36,7 @@ export function exchangeBytes(
     expectedResponses: expected = 1,
     drip,
     isHalfClosed = false,
-    timeoutMs: patienceMs = 3_000,
+    timeoutMs: patienceMs = 10_000,
   } = options;
   const { promise, resolve } = Promise.withResolvers<RawExchange>();
   const socket = connect({ host: '127.0.0.1', port: Number(new URL(url).port), allowHalfOpen: true });

@@ -89,7 +89,7 @@ export function startReceiver(): WebhookReceiver {
       answer = by;
     },
     sequences: (realm) => sequencesByRealm.get(realm) ?? [],
-    async until(isTrue, ms = 15_000) {
+    async until(isTrue, ms = 60_000) {
       const deadline = performance.now() + ms;
       while (!isTrue()) {
         if (performance.now() > deadline) {
