@@ -19,7 +19,7 @@ import { createFixture } from '../support/service.ts';
 
 /** Checkers change nothing, and neither does a start that is refused. */
 
-setDefaultTimeout(120_000);
+setDefaultTimeout(300_000);
 
 const CHECKERS: readonly (readonly string[])[] = [
   ['audit', 'verify'],

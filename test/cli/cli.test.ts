@@ -70,7 +70,7 @@ describe('client', () => {
     expect(made.client_secret ?? null).toBeNull();
     const updated = await asJson('update', made.client_id, '--rate-per-address', '9/60');
     expect(updated).toMatchObject({ is_public: true, rate_per_address: '9/60' });
-  }, 60_000);
+  }, 300_000);
 });
 
 test('keys list shows the state of each key after rotate and withdraw', async () => {
@@ -117,7 +117,7 @@ describe('serve', () => {
       },
     });
     const answer = fetch(`${url}/oauth/token`, { method: 'POST', body: slow });
-    await Bun.sleep(200);
+    await Bun.sleep(1_000);
     const stopped = service.stop();
     await Bun.sleep(100);
     // Scripts may signal twice: directly and in a trap.

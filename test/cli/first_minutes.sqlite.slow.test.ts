@@ -23,7 +23,7 @@ describe('the commands that init prints', () => {
     const quoted = folder.replace("'", "'\\''");
     expect(serve).toStartWith(`${realpathSync(AUTHREALM)} serve --database '${quoted}/authrealm.db' --port `);
     expect(record.username).toBe('jane@example.com');
-  }, 60_000);
+  }, 300_000);
 
   test('the commands that init prints name files of flags and variables by their paths', async () => {
     const folder = folderNamed('folder');
@@ -47,7 +47,7 @@ describe('the commands that init prints', () => {
       ),
     );
     expect(add).toStartWith(`${realpathSync(AUTHREALM)} import - ${database} <<'END'\n`);
-  }, 60_000);
+  }, 300_000);
 
   test('the commands that init prints call the program by its path on the PATH', async () => {
     const bin = folderNamed('bin');
@@ -56,7 +56,7 @@ describe('the commands that init prints', () => {
       PATH: `${bin}:${process.env.PATH}`,
     });
     expect(serve).toStartWith(`${bin}/authrealm serve `);
-  }, 60_000);
+  }, 300_000);
 
   test('the commands that init prints do not call another program of that name', async () => {
     const bin = folderNamed('bin');
@@ -65,7 +65,7 @@ describe('the commands that init prints', () => {
       PATH: `${bin}:${process.env.PATH}`,
     });
     expect(serve).toStartWith(`${realpathSync(AUTHREALM)} serve `);
-  }, 60_000);
+  }, 300_000);
 });
 
 describe('an unusual environment', () => {
@@ -87,7 +87,7 @@ describe('an unusual environment', () => {
       );
       expect(record.username).toBe('jane@example.com');
     },
-    60_000,
+    300_000,
   );
 
   const runDemo = (TMPDIR: string) => runCommand([...AUTHREALM_UNPRIVILEGED, 'demo', '--once'], { TMPDIR });

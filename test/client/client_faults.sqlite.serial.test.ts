@@ -149,7 +149,7 @@ describe('retries', () => {
       const [first, second] = sent().slice(-2);
       const waited = (second?.at ?? 0) - (first?.at ?? 0);
       expect(waited).toBeGreaterThanOrEqual(995);
-      expect(waited).toBeLessThan(2_500);
+      expect(waited).toBeLessThan(5_000);
     }
   });
 
@@ -170,9 +170,9 @@ describe('retries', () => {
     const { key } = await newRealm();
     proxy.injectFaults(/^GET /, { status: 503, headers: { 'Retry-After': '86400' } });
     const startedAt = performance.now();
-    const error = await errorOf(connectBy({ totalTimeoutMs: 5_000 }).realms.get(key));
+    const error = await errorOf(connectBy({ totalTimeoutMs: 20_000 }).realms.get(key));
     expect(error.status).toBe(503);
-    expect(performance.now() - startedAt).toBeLessThan(2_000);
+    expect(performance.now() - startedAt).toBeLessThan(10_000);
   });
 
   test('an attempt without a response is aborted after its timeout and retried', async () => {
@@ -219,14 +219,14 @@ describe('the token', () => {
       fetch: async (url, init) => {
         const answer = await fetch(url, init);
         if (!url.endsWith('access_token')) return answer;
-        return Response.json({ ...((await answer.json()) as object), expires_in: 1 });
+        return Response.json({ ...((await answer.json()) as object), expires_in: 2 });
       },
     });
     const before = tokensFetched();
     await shortLived.realms.get(realm.key);
     await shortLived.realms.get(realm.key);
     expect(tokensFetched() - before).toBe(1);
-    await Bun.sleep(950);
+    await Bun.sleep(1_900);
     await shortLived.realms.get(realm.key);
     expect(tokensFetched() - before).toBe(2);
   });

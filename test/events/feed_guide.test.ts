@@ -72,6 +72,6 @@ test('the receiver of the guide accepts the message that the guide signs, and re
     0,
     ['204', '400', "{ type: 'user-authentication-info.created' }", 'rejected', ''],
   ]);
-}, 60_000);
+}, 300_000);
 
 const portOfReceiver = freePort();

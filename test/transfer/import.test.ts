@@ -325,7 +325,7 @@ test('an import retries while the database is busy, and a signal during that nam
   ]);
   await Bun.sleep(LIMITS.storeWaitMsMax / 2);
   stop.abort();
-  await Bun.sleep(LIMITS.storeWaitMsMax / 2 + 300);
+  await Bun.sleep(LIMITS.storeWaitMsMax / 2 + 1_500);
   await release();
   const [first, second] = await reports;
   expect([first.counts, first.error]).toEqual([importCounts(6, 0, 0, 0), undefined]);

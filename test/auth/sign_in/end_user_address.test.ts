@@ -99,7 +99,7 @@ describe('a client with the scope sign-in', () => {
       2,
       expect.stringContaining('Allowed choices are required, none'),
     ]);
-  }, 60_000);
+  }, 300_000);
 
   test('is named by doctor if it reports no addresses', async () => {
     const made = await Promise.all(
