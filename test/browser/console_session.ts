@@ -85,10 +85,10 @@ export async function openMenu(window: ConsoleWindow): Promise<void> {
 }
 
 /** The text that a button copies. */
-export async function copiedText({ page }: ConsoleWindow, button: Locator): Promise<string> {
+export async function copiedText({ page, until }: ConsoleWindow, button: Locator): Promise<string> {
   await page.evaluate(`navigator.clipboard.writeText('')`);
   await button.click();
-  return String(await (await page.waitForFunction('navigator.clipboard.readText()')).jsonValue());
+  return String(await until('navigator.clipboard.readText()'));
 }
 
 /** Expects no errors, no accessibility violations, no executed script and no horizontal scrolling. */

@@ -28,6 +28,11 @@ export interface ConsoleWindow {
    * Waits for errors that the test provokes and removes them, also those of requests that are open. Throws if there are none.
    */
   expectError(pattern: RegExp): Promise<void>;
+  /**
+   * Waits until an expression of the page is true, and returns its value. `page.waitForFunction` evaluates a text in the page,
+   * whose policy forbids it from the second time on.
+   */
+  until(expression: string): Promise<unknown>;
   /** Resolves when no request but a stream has been open for a moment. */
   settled(): Promise<void>;
   /** Accessibility violations on the current page, found by axe. */
@@ -79,6 +84,14 @@ export async function openWindow(url: string, { viewport, scheme }: View = WIDE)
       const others = errors.filter((error) => !isExpected(error));
       if (others.length === errors.length) throw new Error(`no error matches ${pattern}: ${errors}`);
       errors.splice(0, errors.length, ...others);
+    },
+    async until(expression) {
+      const end = performance.now() + WAIT_MS;
+      for (; performance.now() < end; await Bun.sleep(POLL_MS)) {
+        const value: unknown = await page.evaluate(expression);
+        if (value) return value;
+      }
+      throw new Error(`not true in time: ${expression}`);
     },
     async settled() {
       for (let quietAt = performance.now(); performance.now() - quietAt < QUIET_MS; await Bun.sleep(POLL_MS))

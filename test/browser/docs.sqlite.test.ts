@@ -26,7 +26,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     const main = window.page.getByRole('main');
     await main.getByRole('heading', { name: 'authentication-realm', exact: true }).waitFor();
     await main.getByRole('link', { name: /admin\/v1\/clients\/\{client_id\}\/rotate/ }).waitFor();
-    await window.page.waitForFunction(`document.title === 'authrealm API · authrealm'`);
+    await window.until(`document.title === 'authrealm API · authrealm'`);
     await expectNoErrors(window);
     await window.close();
   });

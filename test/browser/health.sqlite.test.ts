@@ -54,10 +54,6 @@ function load(): () => Promise<void> {
   };
 }
 
-/** Waits until an expression about a drawn canvas is true. */
-const untilDrawn = ({ page }: ConsoleWindow, expression: string) =>
-  page.waitForFunction(expression, undefined, { polling: 200 });
-
 const row = ({ page }: ConsoleWindow, name: string) =>
   page.getByRole('row').filter({ has: page.getByRole('rowheader', { name, exact: true }) });
 
@@ -86,7 +82,7 @@ test.each(VIEWS)(
     // The canvases are not blank.
     const drawn = `[...document.querySelectorAll('.chart-plot canvas')].every((canvas) => canvas.getContext('2d')
     .getImageData(0, 0, canvas.width, canvas.height).data.some((part) => part > 0))`;
-    await untilDrawn(window, drawn);
+    await window.until(drawn);
     await expectNoErrors(window);
     await page.setViewportSize({ width: 700, height: 900 });
     await expectNoErrors(window);
@@ -117,7 +113,7 @@ test('the Health page shows what happened before it was opened', async () => {
     if (!canvas?.width) return false;
     const { data } = canvas.getContext('2d').getImageData(canvas.width * 0.5, 0, canvas.width * 0.2, canvas.height * 0.8);
     return data.some((part, index) => index % 4 === 2 && data[index + 1] > 0 && part > data[index - 2] + 60); })()`;
-  await untilDrawn(window, drawn);
+  await window.until(drawn);
   await expectNoErrors(window);
   await window.close();
 });

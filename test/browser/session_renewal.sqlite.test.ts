@@ -48,7 +48,7 @@ test('a page that is used renews its token, and keeps what was typed', async () 
   const renewal = page.waitForResponse((answer) => answer.request().method() === 'PUT');
   await page.clock.fastForward(210_000);
   expect((await renewal).status()).toBe(200);
-  await page.waitForFunction(`!sessionStorage['authrealm.session'].includes('${first}')`);
+  await window.until(`!sessionStorage['authrealm.session'].includes('${first}')`);
   const second = await tokenOf(window);
   expect(decodeJwt(second).sid).toBe(decodeJwt(first).sid);
   // 15 minutes after the first token, the second one goes on.
@@ -74,7 +74,7 @@ test('a renewal that fails is tried again while the token lasts', async () => {
   await page.context().setOffline(false);
   await page.clock.fastForward(10_000);
   expect((await renewal).status()).toBe(200);
-  await page.waitForFunction(`!sessionStorage['authrealm.session'].includes('${first}')`);
+  await window.until(`!sessionStorage['authrealm.session'].includes('${first}')`);
   await window.close();
 });
 

@@ -147,7 +147,8 @@ async function expectSignedIn(window: ConsoleWindow): Promise<void> {
   const again = page.getByRole('button', { name: 'Retry sign-in' });
   const wait = (one: Locator) =>
     one.waitFor().catch(async (error: Error) => {
-      throw new Error(`${error.message}\n${await page.locator('body').innerText()}`);
+      const text = await page.locator('body').innerText();
+      throw new Error(`${error.message}\n${page.url()}\n${window.errors.join('\n')}\n${text}`);
     });
   await wait(found.or(again).first());
   if (await again.isVisible()) {
