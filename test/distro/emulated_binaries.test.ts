@@ -1,11 +1,9 @@
 import { expect, test } from 'bun:test';
 import { copyFileSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
-import type { BinaryTarget } from '../../scripts/release/binary.ts';
-import { VERSION } from '../../src/platform/version.ts';
 import { freshFolder } from '../support/folder.ts';
 import { runCommand } from '../support/processes.ts';
-import { loadConsole, lookUpByDemo, serveNewDatabase } from '../support/program_walk.ts';
+import { walkByDemo } from '../support/program_walk.ts';
 import { sharedBinary } from '../support/shared_artefacts.ts';
 
 /**
@@ -30,27 +28,16 @@ async function makeMuslLibraries(): Promise<string> {
   return folder;
 }
 
-async function expectLookups(target: BinaryTarget, ...prefix: readonly string[]): Promise<void> {
-  const command = [...prefix, await sharedBinary(target)];
-  expect(await runCommand([...command, '--version'])).toEqual({
-    stdout: `${VERSION}\n`,
-    stderr: '',
-    code: 0,
-  });
-  await lookUpByDemo(command);
-  const service = await serveNewDatabase({ command, folder: freshFolder() });
-  await loadConsole(service);
-  expect(await service.running.stop()).toBe(0);
-}
-
 test('the binary for arm64 answers lookups under an emulator', async () => {
-  await expectLookups('linux-arm64-glibc', 'qemu-aarch64-static', '-L', '/usr/aarch64-linux-gnu');
+  const emulator = ['qemu-aarch64-static', '-L', '/usr/aarch64-linux-gnu'];
+  await walkByDemo([...emulator, await sharedBinary('linux-arm64-glibc')]);
 });
 
 test('the binary for x64 answers lookups on the processors of 2008', async () => {
-  await expectLookups('linux-x64-glibc', 'qemu-x86_64-static', '-cpu', 'Nehalem');
+  await walkByDemo(['qemu-x86_64-static', '-cpu', 'Nehalem', await sharedBinary('linux-x64-glibc')]);
 });
 
 test('the binary for musl answers lookups with the musl of Debian', async () => {
-  await expectLookups('linux-x64-musl', 'env', `LD_LIBRARY_PATH=${await makeMuslLibraries()}`);
+  const libraries = `LD_LIBRARY_PATH=${await makeMuslLibraries()}`;
+  await walkByDemo(['env', libraries, await sharedBinary('linux-x64-musl')]);
 });

@@ -59,13 +59,18 @@ async function lookUpBoth(service: ServedProgram): Promise<void> {
   }
 }
 
-/** Creates records and looks up both kinds of links, by one process: `authrealm demo` does that. */
-export async function lookUpByDemo(command: readonly string[]): Promise<void> {
-  const { stdout, stderr, code } = await runCommand([...command, 'demo', '--once']);
-  const subject = /^200 OK\n(?:.*\n)*? {4}"subject": "\d+",\n {4}"issuer": "https:/m;
-  const username = /^200 OK\n(?:.*\n)*? {4}"username": "jane@example\.com",/m;
-  expect([stdout, stderr, code]).toEqual([expect.stringMatching(subject), '', 0]);
-  expect(stdout).toMatch(username);
+/** Creates records, looks up both kinds of links and serves the console, by one process: `authrealm demo` does that. */
+export async function walkByDemo(command: readonly string[]): Promise<void> {
+  const running = startCommand([...command, 'demo']);
+  await running.line(/^Ctrl-C ends the demo/);
+  // Standard error follows.
+  const output = running.output();
+  expect(output).toEndWith('Ctrl-C ends the demo and removes its database.\n');
+  expect(output).toMatch(/^200 OK\n(?:.*\n)*? {4}"subject": "\d+",\n {4}"issuer": "https:/m);
+  expect(output).toMatch(/^200 OK\n(?:.*\n)*? {4}"username": "jane@example\.com",/m);
+  const [, url = ''] = /^serving a demo realm on (.+)$/m.exec(output) ?? [];
+  await loadConsole({ url });
+  expect(await running.stop()).toBe(0);
 }
 
 /** Loads both pages with everything that they name, and the document of the API. */
