@@ -1,4 +1,4 @@
-import { beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
+import { beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { mkdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { licenseTexts } from '../../scripts/release/licenses.ts';
@@ -102,13 +102,24 @@ test.each([
   expect(output).toStartWith(`v${node}\n`);
   const imports = "import { connect } from 'authrealm/client'; console.log(typeof connect)";
   expect(await run(project, join(bin, 'node'), '--input-type=module', '-e', imports)).toBe('function\n');
-  await assertRuns(project);
+  // What runs on that Bun depends on no Node.js.
+  expect(await versionOfRuntime(programIn(project))).toBe(manifest.dependencies.bun as string);
 });
 
-test('the package upgrades and serves the database of 0.1.0, which 0.1.0 serves again from the copy', async () => {
-  const project = createProject();
-  await run(project, 'npm', 'install', archive);
-  await upgradeAndGoBack('0.1.0', programIn(project));
+describe('the package installed by npm', () => {
+  let project: string;
+  beforeAll(async () => {
+    project = createProject();
+    await run(project, 'npm', 'install', archive);
+  });
+
+  test('the package installed by npm does everything, from init to backup', async () => {
+    await assertRuns(project);
+  });
+
+  test('the package upgrades and serves the database of 0.1.0, which 0.1.0 serves again from the copy', async () => {
+    await upgradeAndGoBack('0.1.0', programIn(project));
+  });
 });
 
 test.each([
