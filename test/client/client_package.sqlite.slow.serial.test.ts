@@ -174,8 +174,7 @@ const id = '01234567-89ab-cdef-0123-456789abcdef';
   test.each(['nodenext', 'bundler'])(
     'the types accept a valid program and reject every invalid line (%s)',
     async (module) => {
-      expect(await errorLines(valid, module)).toEqual([]);
-      expect(await errorLines(invalid, module)).toEqual(invalid);
+      expect(await errorLines([...valid, ...invalid], module)).toEqual(invalid);
     },
     300_000,
   );
