@@ -165,7 +165,8 @@ interface Violation {
 
 async function violationsOf(page: Page): Promise<readonly string[]> {
   if (await page.evaluate(`typeof axe === 'undefined'`)) await page.evaluate(AXE);
-  const script = `axe.run(document, { runOnly: ${JSON.stringify(RULES)} }).then(({ violations }) => violations)`;
+  const options = JSON.stringify({ runOnly: RULES, resultTypes: ['violations'] });
+  const script = `axe.run(document, ${options}).then(({ violations }) => violations)`;
   const violations = (await page.evaluate(script)) as readonly Violation[];
   return violations.flatMap(({ id, nodes }) =>
     nodes.map(({ html, failureSummary }) => `${id}: ${html} ${failureSummary}`),
