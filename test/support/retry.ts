@@ -1,4 +1,4 @@
-import { OVERLOAD_CAUSES } from '../../src/domain/fault.ts';
+import { Fault, OVERLOAD_CAUSES } from '../../src/domain/fault.ts';
 
 /** A machine may be busy for a minute, and the time that a hash is expected to take falls only with further hashes. */
 const TRIES_MAX = 60;
@@ -20,6 +20,18 @@ export async function sendWithRetry<A extends Answer>(
     if (!(seconds > 0)) throw new Error('the 503 response has no Retry-After');
     console.warn(`503: sent again after ${seconds} s`);
     await Bun.sleep(seconds * 1_000);
+  }
+}
+
+/** Repeats work that a busy machine did not do in time. */
+export async function doWithRetry<T>(work: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!(error instanceof Fault && error.code === 'overloaded')) throw error;
+      await Bun.sleep(100);
+    }
   }
 }
 
