@@ -100,21 +100,21 @@ test('one process at a time runs retention, again and again, until it is stopped
   const { engine } = service.db;
   const { realm } = await createFixture(service.db);
   const errors: unknown[] = [];
-  const leases = () => openLeases(engine.leases, 1_000, systemClock);
+  const leases = () => openLeases(engine.leases, 3_000, systemClock);
   const other = leases();
   await other.keep(['retention']);
   service.clock.advance(91 * DAY_MS);
   const deps = { ...retentionDeps(service, 90), leases: leases() };
   const retention = startRetention({ ...deps, onError: (error) => errors.push(error) }, 50);
   const count = async () => (await engine.records.changes(realm, 0, 100)).length;
-  for (let times = 0; times < 30; times += 1) {
+  // Longer than a term.
+  for (let times = 0; times < 40; times += 1) {
     await Bun.sleep(100);
     await other.keep(['retention']);
   }
   expect(await count()).toBe(6);
   await other.release();
-  for (let tries = 0; tries < 100 && (await count()) > 1; tries += 1) await Bun.sleep(50);
-  expect(await count()).toBe(1);
+  while ((await count()) > 1) await Bun.sleep(50);
   await retention.stop();
   expect(errors).toEqual([]);
   await service.stop();

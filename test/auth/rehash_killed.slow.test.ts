@@ -150,8 +150,7 @@ async function killAfterSignIn(first: Link, target: Link, killMsMax: number): Pr
   const served = await start();
   const token = await served.token();
   expect(await signIn(served, token, target, `${HEAD} wrong`)).toBe(400);
-  expect(await signIn(served, token, first)).toBe(201);
-  while (!(await isRehashed(first))) await Bun.sleep(2);
+  await signInUntilRehashed(served, token, first);
   expect(await signIn(served, token, target)).toBe(201);
   await Bun.sleep(chance() * killMsMax);
   served.running.process.kill('SIGKILL');
@@ -159,18 +158,19 @@ async function killAfterSignIn(first: Link, target: Link, killMsMax: number): Pr
   outputs.push(served.running.output());
 }
 
+async function signInUntilRehashed(served: ServiceProcess, token: string, link: Link): Promise<void> {
+  for (let tries = 0; tries < TRIES_MAX && !(await isRehashed(link)); tries += 1) {
+    expect(await signIn(served, token, link)).toBe(201);
+    await Bun.sleep(REHASH_MS);
+  }
+}
+
 /** Signs in each link until it is rehashed. */
 async function signInAll(links: readonly Link[]): Promise<void> {
   const served = await start();
   const token = await served.token();
   for (const link of links) expect(await signIn(served, token, link)).toBe(201);
-  for (let tries = 0; tries < TRIES_MAX; tries += 1) {
-    for (const link of links) {
-      if (link.isCut || (await isRehashed(link))) continue;
-      await signIn(served, token, link);
-      await Bun.sleep(REHASH_MS);
-    }
-  }
+  for (const link of links) if (!link.isCut) await signInUntilRehashed(served, token, link);
   await served.running.stop();
   outputs.push(served.running.output());
 }

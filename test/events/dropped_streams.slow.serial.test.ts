@@ -76,7 +76,7 @@ async function dropStreams(count: number): Promise<number> {
   return repeated;
 }
 
-/** Descriptors, memory and the median time of a lookup, a while after the last request. */
+/** Descriptors, memory and the time of a lookup that other programs do not delay, a while after the last request. */
 async function measure() {
   await Bun.sleep(2_000);
   const times: number[] = [];
@@ -87,7 +87,7 @@ async function measure() {
   }
   times.sort((one, other) => one - other);
   const { descriptors, anonymousMb } = usageOf(service.running.process.pid);
-  return { descriptors, anonymousMb, lookupMs: times[LOOKUPS_MEASURED / 2] as number };
+  return { descriptors, anonymousMb, lookupMs: times[LOOKUPS_MEASURED / 10] as number };
 }
 
 test('streams that are opened and dropped leave no descriptor, no memory and no slower lookups', async () => {

@@ -130,7 +130,7 @@ test('a webhook status received in time counts, although the body trickles until
     status: 200,
     isSuccess: true,
   });
-  expect(performance.now() - begun).toBeWithin(LIMITS.webhookMsMax - 200, LIMITS.webhookMsMax + 2_000);
+  expect(performance.now() - begun).toBeWithin(LIMITS.webhookMsMax - 200, LIMITS.webhookMsMax + 10_000);
 }, 300_000);
 
 test('a webhook post with an aborted signal is unreachable, both under way and before it begins', async () => {

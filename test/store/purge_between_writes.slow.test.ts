@@ -37,9 +37,10 @@ test('a waiting write of another process is committed between two steps of a pur
     steps.push(((await lastSequence()) - before) / 1_000);
   }
   expect(purge.exitCode).toBe(0);
-  expect(steps.filter((passed) => passed >= 1).length).toBeGreaterThan(USERS / 1_000);
+  const waits = steps.filter((passed) => passed >= 1);
+  expect(waits.length).toBeGreaterThan(USERS / 1_000);
   // A busy machine can make a writer miss its turn.
-  expect(steps.filter((passed) => passed >= 2).length).toBeLessThanOrEqual(2);
+  expect(waits.filter((passed) => passed >= 2).length).toBeLessThan(waits.length / 2);
   await connection.close();
   await close();
 }, 300_000);

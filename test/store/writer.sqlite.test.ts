@@ -14,8 +14,8 @@ import { freshFolder } from '../support/service.ts';
 
 /** A write is acknowledged only after a check, after its commit, that the database file is in place. */
 
-/** `isInPlace` returns the result of each check, counted from 1. */
-async function database(isInPlace: (check: number) => boolean, workMs = 0) {
+/** `isInPlace` returns the result of each check. */
+async function database(isInPlace: () => boolean, workMs = 0) {
   const path = join(freshFolder(), 'writer.db');
   (await openEngine({ engine: 'sqlite', path }, 'auto', { version: 'test', clock: systemClock })).close();
   const db = connectSqlite(path);
@@ -23,7 +23,7 @@ async function database(isInPlace: (check: number) => boolean, workMs = 0) {
   const files = {
     assertInPlace() {
       checks += 1;
-      if (!isInPlace(checks)) throw new DatabaseFileMoved();
+      if (!isInPlace()) throw new DatabaseFileMoved();
     },
   };
   const writer = openSqliteWriter(db, openSharedReadTransaction(db), files, openAuditLog(SQLITE));
@@ -60,13 +60,24 @@ test('work beyond commitWorkMsMax waits for the next commit, and the event loop 
 
 test('all writes of a commit share one check of the file', async () => {
   const { writeAll, checks } = await database(() => true);
-  expect(await writeAll(5)).toEqual(Array(5).fill('fulfilled'));
-  expect(checks()).toBe(1);
+  let shared = 0;
+  // A busy machine may interrupt a commit for longer than commitWorkMsMax.
+  for (let tries = 0; tries < 20 && shared !== 1; tries += 1) {
+    const before = checks();
+    expect(await writeAll(5)).toEqual(Array(5).fill('fulfilled'));
+    shared = checks() - before;
+  }
+  expect(shared).toBe(1);
 });
 
 test('a commit to a missing file is not acknowledged; once the file is back, the next write succeeds', async () => {
-  const { writeAll, executed } = await database((check) => check !== 1);
+  let isInPlace = true;
+  const { writeAll, executed } = await database(() => isInPlace);
+  // Warms up the code, so that three writes are one commit.
+  await writeAll(100);
+  isInPlace = false;
   expect(await writeAll(3)).toEqual(Array(3).fill('rejected'));
-  expect(executed()).toBe(3);
+  expect(executed()).toBe(103);
+  isInPlace = true;
   expect(await writeAll(1)).toEqual(['fulfilled']);
 });

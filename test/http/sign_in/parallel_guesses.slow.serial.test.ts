@@ -22,7 +22,7 @@ import {
 
 /** Budgets of two services over one database that check passwords at once: docs/decisions/0024-sign-in-by-password.md#budgets. */
 
-setDefaultTimeout(120_000);
+setDefaultTimeout(300_000);
 
 const GUESSES = 64;
 
