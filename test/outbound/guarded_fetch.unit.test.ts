@@ -186,7 +186,7 @@ async function openSilentPort() {
     sockets.push(socket);
     const { promise, resolve } = Promise.withResolvers<boolean>();
     socket.once('connect', () => resolve(true));
-    setTimeout(resolve, 200, false);
+    setTimeout(resolve, 1_000, false);
     isAccepted = await promise;
   }
   return {

@@ -41,7 +41,7 @@ beforeAll(async () => {
        'common usual ' || case when i % ?3 = 0 then 'rare' || i else 'much' end, 'x', '', i, i, '0000000000000000' from n`,
   ).run(home, COUNT, RARE);
   db.close();
-}, 60_000);
+}, 300_000);
 afterAll(() => engine.close());
 
 function search(text: string, more: object = {}): Promise<RealmSearchPage> | RealmSearchPage {

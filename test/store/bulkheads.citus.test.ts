@@ -12,7 +12,7 @@ import type { TcpProxy } from '../support/tcp_proxy.ts';
 /** Realms on other nodes while a worker is slow or does not answer. Every answer is the first one: nothing is sent again. */
 
 /** In each direction. */
-const DELAY_MS = 500;
+const DELAY_MS = 1_000;
 /** Concurrent lookups and writes in each realm of the slow worker: together more than a process has connections. */
 const CALLERS = 4;
 /** Less than two statements of the slow worker take. */

@@ -36,4 +36,4 @@ test('a shard is moved after the transactions that have locked one of its realms
   const clocks = `select seq::integer as seq from realm_clock where realm_id = '${realm}'`;
   expect(await cluster.run<{ seq: number }>(url, clocks)).toEqual([{ seq: 7 }]);
   await writing.close();
-}, 60_000);
+}, 300_000);

@@ -77,7 +77,7 @@ test('a search by a subject is delegated if more than listRecordsInlineMax recor
   expect(await search(user, 'eq(name,"Jane Doe")')).toEqual([0, 1]);
   await createLinks('common', 1);
   expect(await search(oidcProfileInfo, 'eq(subject,common)')).toEqual([0, 1]);
-}, 60_000);
+}, 300_000);
 
 test('a search by a subject reads the index of its hash on SQLite, where it is delegated too, and of its text on PostgreSQL', () => {
   const request = requestOf(oidcProfileInfo, 'eq(subject,anybody)');
@@ -104,4 +104,4 @@ test('a search reports no total above searchCountMax', async () => {
   expect(await totalOf()).toBe(LIMITS.searchCountMax);
   await createLinks('many', 1);
   expect(await totalOf()).toBeUndefined();
-}, 60_000);
+}, 300_000);

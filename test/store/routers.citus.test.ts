@@ -56,8 +56,8 @@ test('processes with load_balance_hosts=random prefer different nodes', async ()
   await Promise.all(engines.map((engine) => engine.close()));
 });
 
-/** The promise is one second; a busy machine may need more. A time limit of a statement is longer. */
-const LEFT_MS_MAX = 2_500;
+/** The promise is one second; a busy machine may need more. */
+const LEFT_MS_MAX = LIMITS.statementMsMax;
 
 /** Two routers, each behind a proxy, and a realm on the worker that is not a router. */
 describe('a process whose router fails', () => {
@@ -128,7 +128,7 @@ const REALMS = 4;
 const WRITERS = 6;
 const WRITES = 12;
 /** Both take seconds, longer on a busy machine. What only the sweep finds takes LIMITS.webhookSweepMs, ten minutes. */
-const RECEIVED_MS_MAX = 30_000;
+const RECEIVED_MS_MAX = 60_000;
 const FEED_MS_MAX = 60_000;
 /** One for all services, so that each accepts the tokens of the others. */
 const BASE_URL = 'https://identity.example.com';
