@@ -95,7 +95,7 @@ describe.each(['curl', 'TypeScript', 'Python'])('%s', (language) => {
     expect(requests.size).toBeGreaterThan(60);
     const files = [...requests.keys()].map((id) => fileOf(language, id));
     await expectExamples(language, [...(COMMANDS[language] ?? []), ...files]);
-  }, 120_000);
+  }, 300_000);
 });
 
 test('the TypeScript examples compile strictly', async () => {
@@ -114,7 +114,7 @@ test('the TypeScript examples compile strictly', async () => {
   );
   const { code, stdout } = await runCommand([join(ROOT, 'node_modules/.bin/tsc'), '-p', folder]);
   expect([code, stdout]).toEqual([0, '']);
-}, 120_000);
+}, 300_000);
 
 /** One program that runs all Go examples. */
 async function buildGoExamples(): Promise<string> {

@@ -28,7 +28,7 @@ const pages = new Map<string, SitePage>();
 beforeAll(async () => {
   site = await sharedSite();
   for (const path of new Bun.Glob('**/*.html').scanSync(site)) pages.set(path, await readPage(path));
-}, 120_000);
+}, 300_000);
 
 async function readPage(path: string): Promise<SitePage> {
   const ids = new Set<string>();
@@ -146,4 +146,4 @@ test('scripts/release/site.ts packs the same bytes twice, under one folder, owne
   const { stdout } = await runCommand(['tar', '-tzvf', join(folders[0] ?? '', `${name}.tar.gz`)]);
   const lines = stdout.trim().split('\n');
   expect(lines.filter((line) => !line.includes(' 0/0 ') || !line.includes(` ${name}/`))).toEqual([]);
-}, 120_000);
+}, 300_000);

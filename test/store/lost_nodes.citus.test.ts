@@ -14,7 +14,7 @@ import {
 /** A service while a node of its cluster is down. Every answer is the first one: nothing is sent again. */
 
 /** A node that is down refuses connections, so its realms are answered without waiting for a time limit. */
-const AT_ONCE_MS = 1_500;
+const AT_ONCE_MS = 3_000;
 /** Longer than the pauses between attempts to read the log. */
 const DELIVERED_MS_MAX = 60_000;
 

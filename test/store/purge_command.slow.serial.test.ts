@@ -51,9 +51,9 @@ async function call(method: string, below: string, data?: object): Promise<Respo
 }
 
 /** The number of records of a realm, including the realm. */
-async function recordsOf(id: string): Promise<number> {
+async function recordsOf(id: string, ask = database.query): Promise<number> {
   const counts = RESOURCES.map(({ table }) => `(select count(*) from ${table} where realm_id = ?1)`);
-  const [row] = await database.query<{ n: number }>(`select ${counts.join(' + ')} as n`, id);
+  const [row] = await ask<{ n: number }>(`select ${counts.join(' + ')} as n`, id);
   return row?.n ?? 0;
 }
 
@@ -119,9 +119,11 @@ describe('a realm with more records than the limit of a removal', () => {
   /** Runs a purge and kills it as soon as at most `most` records are left. */
   async function killPurgeBelow(id: string, most: number): Promise<void> {
     const { process: child } = startCommand([AUTHREALM, 'purge', '--yes', 'realm', id, ...database.args]);
-    while ((await recordsOf(id)) > most && child.exitCode === null) await Bun.sleep(1);
+    const { ask, close } = database.connect();
+    while ((await recordsOf(id, ask)) > most && child.exitCode === null) await Bun.sleep(1);
     child.kill('SIGKILL');
     await child.exited;
+    await close();
     expect(child.signalCode).toBe('SIGKILL');
   }
 

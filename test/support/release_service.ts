@@ -103,6 +103,7 @@ export async function serveWith(
       };
       const readers = Promise.all(Array.from({ length: READERS }, lookUp));
       return {
+        found: () => statuses.get(200) ?? 0,
         async end(): Promise<ReadonlyMap<number, number>> {
           isOver = true;
           await readers;

@@ -77,7 +77,7 @@ describe('wrong passwords', () => {
     expect(alike.length).toBeGreaterThan(refusedBoth.length * 0.95);
     clock.advance(600_000);
     expect(await statusOf(jane, jane.password, from('203.0.113.9'))).toBe(201);
-  });
+  }, 900_000);
 
   test('with a device token count for the device alone: ten, and a hundred in all', async () => {
     const jane = await createPassword(db, accounts);
@@ -98,7 +98,8 @@ describe('wrong passwords', () => {
     const jane = await createPassword(db, accounts);
     const statuses = new Map<number, number>();
     const startedAt = clock.monotonic();
-    for (let index = 0; index < 1_040; index += 1) {
+    // A slow machine checks more of them, because the budget refills meanwhile.
+    for (let index = 0; index < 1_040 || !statuses.has(429); index += 1) {
       const of = { ...jane, username: `leaked-${index}@example.com` };
       const address = `2001:db8:7:${(index % 64).toString(16)}::1`;
       const status = await statusOf(of, 'leaked', from(address));
@@ -108,7 +109,6 @@ describe('wrong passwords', () => {
     // One more each 900 ms.
     const refilled = Math.ceil((clock.monotonic() - startedAt) / 900);
     expect(statuses.get(400)).toBeLessThanOrEqual(1_000 + refilled);
-    expect(statuses.get(429)).toBeGreaterThan(0);
     expect(await statusOf(jane, jane.password, from('2001:db8:8::2'))).toBe(201);
   });
 });
@@ -117,9 +117,11 @@ test('right passwords of one name are answered sixty times in a quarter of an ho
   const jane = await createPassword(db, accounts);
   const startedAt = clock.monotonic();
   let answered = 0;
-  while ((await statusOf(jane, jane.password, from(`203.0.114.${answered}`))) === 201) answered += 1;
+  const signInAgain = () => statusOf(jane, jane.password, from(`203.0.114.${answered}`));
+  let status = await signInAgain();
+  for (; status === 201; status = await signInAgain()) answered += 1;
+  expect(status).toBe(429);
   expect(answered).toBeGreaterThanOrEqual(60);
   // One more each 15 s.
   expect(answered).toBeLessThanOrEqual(60 + Math.ceil((clock.monotonic() - startedAt) / 15_000));
-  expect(await statusOf(jane, jane.password, from('203.0.114.0'))).toBe(429);
 });
