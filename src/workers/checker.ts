@@ -33,14 +33,14 @@ interface CheckerDeps {
  */
 export const CHECKER_NICENESS = 10;
 
-/** The worker rests so many times as long as the check before waited for a processor, at most REST_MS_MAX. */
+/** Rest after a check, as a multiple of the time that it waited for a processor, at most REST_MS_MAX. */
 const REST_RATIO = 3;
 const REST_MS_MAX = 100;
 
-/** What the worker answers. */
+/** Response of the worker. */
 interface CheckResponse {
   readonly result: PasswordCheck;
-  /** How long the check could have run but had no processor, in milliseconds. */
+  /** Milliseconds in which the check did not run: other work had the processor, or a quota was used up. */
   readonly waitedMs: number;
 }
 
@@ -65,9 +65,15 @@ export function openChecker({
   return {
     async check(checked) {
       await rested;
-      const { result, waitedMs } = await request<CheckResponse>(checked);
-      rested = sleep(restMs(waitedMs));
-      return result;
+      const response = request<CheckResponse>(checked);
+      // A check that was too late has waited longest.
+      rested = response
+        .then(
+          ({ waitedMs }) => restMs(waitedMs),
+          () => REST_MS_MAX,
+        )
+        .then(sleep);
+      return (await response).result;
     },
     close,
   };
@@ -90,11 +96,11 @@ export function timedCheck(request: unknown): CheckResponse {
 const BCRYPT_BYTES = 72;
 
 /**
- * How an imported hash was made is not known, so it is compared with the text as typed, and after NFKC where that
- * differs. Programs differ in what they do with a longer password than bcrypt reads: `Bun.password` hashes it first, others cut
- * it. A wrong password costs every comparison.
+ * How an imported hash was made is not known, so it is compared with the text as typed, and after NFKC where that differs. Programs
+ * differ in what they do with a longer password than bcrypt reads: `Bun.password` hashes it first, others cut it. A wrong password
+ * costs every comparison.
  */
-export function checkResult({ hash, password, isNormalised }: CheckRequest): PasswordCheck {
+function checkResult({ hash, password, isNormalised }: CheckRequest): PasswordCheck {
   const normalised = normalisedPassword(password);
   const texts = [...new Set(isNormalised ? [normalised] : [password, normalised])].map((text) =>
     Buffer.from(text),

@@ -80,6 +80,7 @@ export async function openWindow(url: string, { viewport, scheme }: View = WIDE)
       // Concurrent requests fail for the same reason, one after the other.
       const settledBy = performance.now() + SETTLE_MS;
       while (open.size > 0 && performance.now() < settledBy) await Bun.sleep(POLL_MS);
+      // The browser has reported them when it answers.
       await page.evaluate('0');
       const others = errors.filter((error) => !isExpected(error));
       if (others.length === errors.length) throw new Error(`no error matches ${pattern}: ${errors}`);
@@ -94,8 +95,15 @@ export async function openWindow(url: string, { viewport, scheme }: View = WIDE)
       throw new Error(`not true in time: ${expression}`);
     },
     async settled() {
-      for (let quietAt = performance.now(); performance.now() - quietAt < QUIET_MS; await Bun.sleep(POLL_MS))
+      const end = performance.now() + WAIT_MS;
+      for (
+        let quietAt = performance.now();
+        performance.now() - quietAt < QUIET_MS;
+        await Bun.sleep(POLL_MS)
+      ) {
         if (open.size > 0) quietAt = performance.now();
+        if (quietAt > end) throw new Error('requests remain open');
+      }
     },
     violations: () => violationsOf(page),
     goto: (fragment) => page.goto(`${url}/console${fragment}`).then(() => undefined),
@@ -118,6 +126,8 @@ export const NEXT_FRAME = 'new Promise((resolve) => requestAnimationFrame(() => 
 
 /** The time-out of a browser test. It ends the shared browser, so single waits time out earlier. */
 export const BROWSER_TEST_MS = 300_000;
+/** For a wait that is most of a test. */
+export const LONG_WAIT_MS = 240_000;
 const WAIT_MS = 120_000;
 const POLL_MS = 20;
 const QUIET_MS = 300;

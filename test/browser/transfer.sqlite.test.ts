@@ -6,7 +6,7 @@ import { DESCRIPTIONS } from '../../src/domain/resources.ts';
 import { exportRecords } from '../../src/transfer/export.ts';
 import { freshFolder, type Service, startService } from '../support/service.ts';
 import { expectNoErrors, HOSTILE_TEXTS, openSignedIn, READ_SCOPE, WRITE_SCOPE } from './console_session.ts';
-import { BROWSER_TEST_MS, type ConsoleWindow, VIEWS } from './console_window.ts';
+import { type ConsoleWindow, LONG_WAIT_MS, VIEWS } from './console_window.ts';
 import { openShop } from './open_console.ts';
 
 /** Export and import of realms in the browser. */
@@ -28,7 +28,7 @@ function linesIn(text: string): readonly Line[] {
 async function choose({ page }: ConsoleWindow, text: string, name = 'realm.ndjson'): Promise<void> {
   const path = join(freshFolder(), name);
   writeFileSync(path, text);
-  await page.getByLabel(FILE).setInputFiles(path, { timeout: BROWSER_TEST_MS });
+  await page.getByLabel(FILE).setInputFiles(path, { timeout: LONG_WAIT_MS });
 }
 
 async function saved({ page }: ConsoleWindow, button: string): Promise<string> {
@@ -249,7 +249,7 @@ test('an import of 100,000 lines stays responsive, and can be cancelled', async 
   await choose(window, text(users));
   await page.getByText('99,999 lines').waitFor();
   await page.getByRole('button', { name: 'Import', exact: true }).click();
-  await page.getByText('99,999 lines were rejected').waitFor({ timeout: BROWSER_TEST_MS });
+  await page.getByText('99,999 lines were rejected').waitFor({ timeout: LONG_WAIT_MS });
   expect(await page.getByRole('listitem').count()).toBeLessThan(100);
   await expectNoErrors(window);
   await window.close();

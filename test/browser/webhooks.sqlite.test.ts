@@ -16,7 +16,7 @@ import {
   type WebhookReceiver,
 } from '../support/webhook_receivers.ts';
 import { copiedText, expectNoErrors, HOSTILE_TEXTS, openSignedIn, READ_SCOPE } from './console_session.ts';
-import { BROWSER_TEST_MS, type ConsoleWindow, VIEWS } from './console_window.ts';
+import { BROWSER_TEST_MS, type ConsoleWindow, LONG_WAIT_MS, VIEWS } from './console_window.ts';
 
 setDefaultTimeout(BROWSER_TEST_MS);
 
@@ -123,7 +123,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     expect(await page.getByRole('button', { name: 'Redeliver all' }).count()).toBe(0);
     const before = receiver.accepted.length;
     await change(name);
-    await receiver.until(() => receiver.accepted.slice(before).some(signedBy(secret)), BROWSER_TEST_MS);
+    await receiver.until(() => receiver.accepted.slice(before).some(signedBy(secret)), LONG_WAIT_MS);
     // The delivery is logged shortly after it was sent.
     const delivered = section(window, 'Deliveries').getByText('delivered 204').first();
     while (!(await delivered.isVisible())) {

@@ -171,7 +171,7 @@ test('a service that is killed while it delivers loses no event and keeps the or
     running.process.kill('SIGKILL');
     await running.process.exited;
     await writing;
-    // One service waits for the end of a lease; the others need not.
+    // One service waits for the end of a lease: its ten seconds.
     if (round > 0) await database.query('delete from lease');
   }
   const last = await serve();

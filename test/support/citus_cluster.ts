@@ -82,7 +82,9 @@ async function startCopiedCluster(): Promise<CitusCluster> {
   const cases = ports.map((port, index) => `when ${port} then ${nodes[index]?.port}`).join(' ');
   for (const node of nodes) {
     await runOn(node.url(), `alter database ${template} with allow_connections true`);
-    await runOn(node.url(template), `update pg_dist_node set nodeport = case nodeport ${cases} end`);
+    // A new port may be the old one of another node, and ports are unique.
+    await runOn(node.url(template), 'update pg_dist_node set nodeport = -nodeport');
+    await runOn(node.url(template), `update pg_dist_node set nodeport = case -nodeport ${cases} end`);
     await closeDatabase(node, template);
   }
   return clusterOf(nodes, { template });

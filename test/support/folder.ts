@@ -26,7 +26,7 @@ export async function sharedArtefact(
     const folder = mkdtempSync(join(shared, 'build-'));
     const built = await build(folder);
     try {
-      // At once, because another suite may look for it now.
+      // Atomically: another suite may look for it now.
       renameSync(built, path);
     } catch (error) {
       // A folder cannot replace that of a suite which built it at the same time.

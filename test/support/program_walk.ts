@@ -33,7 +33,7 @@ const OFFLINE_ISSUER = ISSUER.slice(0, -1);
 const databaseArguments = (folder: string) => ['--database', `sqlite:${join(folder, 'walk.db')}`];
 
 /** Creates a database and a client with the program and serves it. Throws where a command fails. */
-export async function serveNewDatabase(
+async function serveNewDatabase(
   { command, folder, environment }: WalkedProgram,
   ...flags: readonly string[]
 ): Promise<ServedProgram> {
@@ -62,10 +62,10 @@ async function lookUpBoth(service: ServedProgram): Promise<void> {
 /** Creates records, looks up both kinds of links and serves the console, by one process: `authrealm demo` does that. */
 export async function walkByDemo(command: readonly string[]): Promise<void> {
   const running = startCommand([...command, 'demo']);
-  await running.line(/^Ctrl-C ends the demo/);
-  // Standard error follows.
-  const output = running.output();
-  expect(output).toEndWith('Ctrl-C ends the demo and removes its database.\n');
+  await running.line(/^Ctrl-C ends the demo and removes its database\.$/);
+  // Standard error, which follows, is empty.
+  const output = running.output().trimEnd();
+  expect(output).toEndWith('Ctrl-C ends the demo and removes its database.');
   expect(output).toMatch(/^200 OK\n(?:.*\n)*? {4}"subject": "\d+",\n {4}"issuer": "https:/m);
   expect(output).toMatch(/^200 OK\n(?:.*\n)*? {4}"username": "jane@example\.com",/m);
   const [, url = ''] = /^serving a demo realm on (.+)$/m.exec(output) ?? [];
@@ -74,7 +74,7 @@ export async function walkByDemo(command: readonly string[]): Promise<void> {
 }
 
 /** Loads both pages with everything that they name, and the document of the API. */
-export async function loadConsole({ url }: Pick<ServedProgram, 'url'>): Promise<void> {
+async function loadConsole({ url }: Pick<ServedProgram, 'url'>): Promise<void> {
   for (const page of ['/console', '/docs']) {
     const answer = await fetch(url + page);
     expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8']);

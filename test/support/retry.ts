@@ -35,7 +35,7 @@ export async function doWithRetry<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** `fetch` for client programs that hand a 503 on. */
+/** `fetch` for client programs that return a 503 to their caller. */
 export function fetchWithRetry(input: string | URL | Request, init?: RequestInit): Promise<Response> {
   return sendWithRetry(
     () => fetch(input instanceof Request ? (input.clone() as Request) : input, init),
