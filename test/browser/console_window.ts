@@ -74,12 +74,10 @@ export async function openWindow(url: string, { viewport, scheme }: View = WIDE)
     errors,
     async expectError(pattern) {
       const isExpected = (error: string) => pattern.test(error);
-      const end = performance.now() + WAIT_MS;
       // The browser may report a failed request after the page has shown it.
-      while (!errors.some(isExpected) && performance.now() < end) await Bun.sleep(POLL_MS);
+      await poll(() => errors.some(isExpected));
       // Concurrent requests fail for the same reason, one after the other.
-      const settledBy = performance.now() + SETTLE_MS;
-      while (open.size > 0 && performance.now() < settledBy) await Bun.sleep(POLL_MS);
+      await poll(() => open.size === 0, SETTLE_MS);
       // The browser has reported them when it answers.
       await page.evaluate('0');
       const others = errors.filter((error) => !isExpected(error));
@@ -87,23 +85,17 @@ export async function openWindow(url: string, { viewport, scheme }: View = WIDE)
       errors.splice(0, errors.length, ...others);
     },
     async until(expression) {
-      const end = performance.now() + WAIT_MS;
-      for (; performance.now() < end; await Bun.sleep(POLL_MS)) {
-        const value: unknown = await page.evaluate(expression);
-        if (value) return value;
-      }
-      throw new Error(`not true in time: ${expression}`);
+      const value = await poll(() => page.evaluate(expression));
+      if (!value) throw new Error(`not true in time: ${expression}`);
+      return value;
     },
     async settled() {
-      const end = performance.now() + WAIT_MS;
-      for (
-        let quietAt = performance.now();
-        performance.now() - quietAt < QUIET_MS;
-        await Bun.sleep(POLL_MS)
-      ) {
+      let quietAt = performance.now();
+      const isQuiet = await poll(() => {
         if (open.size > 0) quietAt = performance.now();
-        if (quietAt > end) throw new Error('requests remain open');
-      }
+        return performance.now() - quietAt >= QUIET_MS;
+      });
+      if (!isQuiet) throw new Error('requests remain open');
     },
     violations: () => violationsOf(page),
     goto: (fragment) => page.goto(`${url}/console${fragment}`).then(() => undefined),
@@ -133,6 +125,16 @@ const POLL_MS = 20;
 const QUIET_MS = 300;
 /** How long open requests may take to fail as well: a test may hold some. */
 const SETTLE_MS = 2_000;
+
+/** The value of `read` once it is true, or the last one when the time is over. */
+async function poll<T>(read: () => T | Promise<T>, ms = WAIT_MS): Promise<T> {
+  const end = performance.now() + ms;
+  for (;;) {
+    const value = await read();
+    if (value || performance.now() >= end) return value;
+    await Bun.sleep(POLL_MS);
+  }
+}
 
 function recordErrors(page: Page, origin: string): string[] {
   const errors: string[] = [];
