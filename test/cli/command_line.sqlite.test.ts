@@ -5,7 +5,7 @@ import { freshDatabase } from '../support/database.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
 import { freshFolder } from '../support/service.ts';
 
-/** What the command line accepts and refuses, whatever the engine. */
+/** What the command line accepts and refuses, on any engine. */
 
 const run = (...args: string[]) => runCommand([AUTHREALM, ...args]);
 
