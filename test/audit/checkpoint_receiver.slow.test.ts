@@ -11,10 +11,11 @@ import { systemClock } from '../../src/platform/clock.ts';
 import { EXIT } from '../../src/platform/exit.ts';
 import { checkpointSinksOf } from '../../src/service/checkpoint_sinks.ts';
 import { startAdminApi } from '../http/admin/admin_api.ts';
+import { findPort } from '../support/daemons.ts';
 import { freshDatabase } from '../support/database.ts';
 import { withDatabase } from '../support/erasure_fixtures.ts';
 import { AUTHREALM, killCommands, runCommand, startCommand } from '../support/processes.ts';
-import { createFixture, freePort, freshFolder, startService } from '../support/service.ts';
+import { createFixture, freshFolder, startService } from '../support/service.ts';
 
 setDefaultTimeout(300_000);
 
@@ -113,7 +114,7 @@ describe('a receiver', () => {
 
   test('an unreachable receiver later gets every erasure and the newest checkpoints; the file gets them at once', async () => {
     const database = await freshDatabase();
-    const port = await freePort();
+    const port = findPort();
     const url = `http://127.0.0.1:${port}/`;
     const file = join(freshFolder(), 'points');
     await withDatabase(database, async (db) => {

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { changeClient } from '../../src/auth/clients/clients.ts';
 import type { Uuid } from '../../src/domain/id.ts';
-import { createFixture, type Fixture, freePort, type Service, startService } from '../support/service.ts';
+import { findPort } from '../support/daemons.ts';
+import { createFixture, type Fixture, type Service, startService } from '../support/service.ts';
 import { startTcpProxy } from '../support/tcp_proxy.ts';
 import { expectNoErrors, HOSTILE_TEXTS, openSignedIn, READ_SCOPE, WRITE_SCOPE } from './console_session.ts';
 import { BROWSER_TEST_MS, type ConsoleWindow, VIEWS } from './console_window.ts';
@@ -224,7 +225,7 @@ describe('the stream of changes', () => {
     const window = await openSignedIn(through, `#/changes?realm=${shop.realm}`);
     const { page } = window;
     await live(window);
-    const nowhere = await freePort();
+    const nowhere = findPort();
     proxy.redirectTo(nowhere);
     proxy.cut();
     await page.getByText('Not live.').waitFor();
@@ -246,7 +247,7 @@ describe('the stream of changes', () => {
     const window = await openSignedIn(through, `#/changes?realm=${realm}`);
     const { page } = window;
     await live(window);
-    proxy.redirectTo(await freePort());
+    proxy.redirectTo(findPort());
     proxy.cut();
     await page.getByText('Not live.').waitFor();
     await addUser('Trimmed away', 'trimmed@example.com', realm);

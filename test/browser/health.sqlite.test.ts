@@ -1,12 +1,6 @@
 import { afterAll, afterEach, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
-import {
-  createFixture,
-  type Fixture,
-  freePort,
-  oidcPath,
-  type Service,
-  startService,
-} from '../support/service.ts';
+import { findPort } from '../support/daemons.ts';
+import { createFixture, type Fixture, oidcPath, type Service, startService } from '../support/service.ts';
 import { addTarget, startReceiver } from '../support/webhook_receivers.ts';
 import { expectNoErrors, openSignedIn, READ_SCOPE } from './console_session.ts';
 import { BROWSER_TEST_MS, type ConsoleWindow, VIEWS } from './console_window.ts';
@@ -186,7 +180,7 @@ test('the Health page polls at its normal rate when it is hidden and shown while
 });
 
 test('the Health page reports a restart of the service as a gap', async () => {
-  const port = String(await freePort());
+  const port = String(findPort());
   const one = await startService({ ...FLAGS, port });
   const token = await one.token('admin');
   const window = await openSignedIn(one, '#/health', { scope: 'admin', token });

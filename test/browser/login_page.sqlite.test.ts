@@ -6,8 +6,9 @@ import type { Page } from 'playwright-core';
 import { realm } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { installClientLibrary } from '../support/client_library.ts';
+import { findPort } from '../support/daemons.ts';
 import { type RunningCommand, startCommand } from '../support/processes.ts';
-import { freePort, freshFolder, insertRecord, realmMembers, startService } from '../support/service.ts';
+import { freshFolder, insertRecord, realmMembers, startService } from '../support/service.ts';
 import { createPassword, createSignInClient, from, signInTokenOf } from '../support/sign_in.ts';
 import { expectNoErrors } from './console_session.ts';
 import { BROWSER_TEST_MS, openWindow } from './console_window.ts';
@@ -39,7 +40,7 @@ interface LoginPage {
 
 /** Starts the example, and returns once it listens. */
 async function startLoginPage(runtime: string, more: Record<string, string> = {}): Promise<LoginPage> {
-  const port = String(await freePort());
+  const port = String(findPort());
   const running = startCommand([runtime, join(folder, 'server.mjs')], {
     AUTHREALM_URL: service.url,
     AUTHREALM_CLIENT_ID: clientId,
@@ -234,7 +235,7 @@ test('behind a proxy with https the cookies are secure, and the address is the o
 });
 
 test('without the service the page says so, and the log has neither username nor password', async () => {
-  const login = await startLoginPage('node', { AUTHREALM_URL: `http://127.0.0.1:${await freePort()}` });
+  const login = await startLoginPage('node', { AUTHREALM_URL: `http://127.0.0.1:${findPort()}` });
   const page = await openPage(login.url);
   await type(page, 'jane@example.com', 'correct horse battery staple');
   await noteOf(page, 'Sign-in is not available.');

@@ -3,14 +3,8 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { Provider } from 'oidc-provider';
 import { oidcProfile } from '../../src/domain/resources.ts';
-import {
-  createFixture,
-  type Fixture,
-  freePort,
-  insertRecord,
-  type Service,
-  startService,
-} from '../support/service.ts';
+import { findPort } from '../support/daemons.ts';
+import { createFixture, type Fixture, insertRecord, type Service, startService } from '../support/service.ts';
 import { expectNoErrors, HOSTILE_TEXTS, openSignedIn, READ_SCOPE } from './console_session.ts';
 import { BROWSER_TEST_MS, type ConsoleWindow, PHONE } from './console_window.ts';
 
@@ -93,7 +87,7 @@ test('Provider status shows a pending check and a failed one, and can check agai
 });
 
 test('Provider status of a closed port says only that the provider does not respond', async () => {
-  const url = `http://127.0.0.1:${await freePort()}`;
+  const url = `http://127.0.0.1:${findPort()}`;
   await expectSays(await opened(`${url}${WELL_KNOWN}`, url), 'The provider does not respond.');
 });
 

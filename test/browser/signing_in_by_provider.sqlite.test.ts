@@ -3,8 +3,9 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Provider } from 'oidc-provider';
 import type { Locator } from 'playwright-core';
+import { findPort } from '../support/daemons.ts';
 import { issuersFile } from '../support/issuers.ts';
-import { freePort, type Service, startService } from '../support/service.ts';
+import { type Service, startService } from '../support/service.ts';
 import { expectNoErrors, openMenu } from './console_session.ts';
 import { BROWSER_TEST_MS, type ConsoleWindow, openWindow, VIEWS } from './console_window.ts';
 import { pagePaths } from './page_paths.ts';
@@ -40,7 +41,7 @@ beforeAll(async () => {
   server = createServer();
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const port = await freePort();
+  const port = findPort();
   const baseUrl = `http://127.0.0.1:${port}`;
   const console = { client_id: 'console', client_secret: 'a secret of the console' };
   const provider = new Provider(issuer, {

@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'bun:test';
 import { chmodSync, mkdirSync, realpathSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
+import { findPort } from '../support/daemons.ts';
 import { inFolder, runFirstMinutes } from '../support/first_minutes.ts';
 import { AUTHREALM, AUTHREALM_UNPRIVILEGED, runCommand } from '../support/processes.ts';
-import { freePort, freshFolder } from '../support/service.ts';
+import { freshFolder } from '../support/service.ts';
 import { smallFolder } from '../support/small_disk.ts';
 
 /** A new user's first commands, from folders and in environments that they may have. */
@@ -109,7 +110,7 @@ describe('an unusual environment', () => {
 
 describe('serve in a folder', () => {
   const serve = async (folder: string) => {
-    const command = inFolder(folder, ...AUTHREALM_UNPRIVILEGED, 'serve', '--port', String(await freePort()));
+    const command = inFolder(folder, ...AUTHREALM_UNPRIVILEGED, 'serve', '--port', String(findPort()));
     const { code, stderr } = await runCommand(command);
     return [code, stderr];
   };

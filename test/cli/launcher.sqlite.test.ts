@@ -2,9 +2,9 @@ import { describe, expect, test } from 'bun:test';
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { workerCommand } from '../../src/workers/command.ts';
+import { findPort } from '../support/daemons.ts';
 import { createHostileFolder } from '../support/hostile_folder.ts';
 import { AUTHREALM, runCommand, startCommand } from '../support/processes.ts';
-import { freePort } from '../support/service.ts';
 
 /** Commands ignore runtime configuration in the working directory, which another user may control. */
 
@@ -51,7 +51,7 @@ describe('the working directory of a command', () => {
 
   test('serving processes ignore the configuration of the working directory', async () => {
     const service = startCommand(
-      inFolder(AUTHREALM, 'serve', '--port', String(await freePort()), '--processes', '2'),
+      inFolder(AUTHREALM, 'serve', '--port', String(findPort()), '--processes', '2'),
     );
     await service.line(/^listening on /);
     const commands = childCommands(service.process.pid);

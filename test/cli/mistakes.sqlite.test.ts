@@ -2,8 +2,9 @@ import { Database } from 'bun:sqlite';
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { findPort } from '../support/daemons.ts';
 import { AUTHREALM, AUTHREALM_UNPRIVILEGED, runCommand } from '../support/processes.ts';
-import { createFixture, freePort, freshFolder, startService } from '../support/service.ts';
+import { createFixture, freshFolder, startService } from '../support/service.ts';
 
 /** Mistakes at the command line, each with the whole of what standard error says: the next step is in every sentence. */
 
@@ -12,7 +13,7 @@ const folder = freshFolder();
 const service = await startService();
 const tls = { cert: file('localhost.cert.pem'), key: file('localhost.key.pem') };
 const secure = Bun.serve({ port: 0, hostname: '127.0.0.1', tls, fetch: () => new Response() });
-const closedPort = await freePort();
+const closedPort = findPort();
 
 function file(name: string) {
   return Bun.file(join(import.meta.dir, '../fixtures', name));

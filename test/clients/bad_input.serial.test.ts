@@ -7,9 +7,10 @@ import {
   updatePasswordProfileInfo,
 } from '@epcc-sdk/sdks-shopper';
 import { Fault } from '../../src/domain/fault.ts';
+import { findPort } from '../support/daemons.ts';
 import { errorOf, refusalOf } from '../support/generated_sdk.ts';
 import { failureOf, openJsSdk } from '../support/js_sdk.ts';
-import { createFixture, type Fixture, freePort, type Service, startService } from '../support/service.ts';
+import { createFixture, type Fixture, type Service, startService } from '../support/service.ts';
 import { createSettingsRealms, createStorefront, type SettingsRealms } from '../support/settings_realms.ts';
 
 /** Client programs of npm with credentials, realms and services that refuse them (docs/clients.md). */
@@ -166,7 +167,7 @@ describe('a service that is too busy', () => {
 
 describe('a base URL with a path', () => {
   test('both SDKs get tokens and records below the path, and links have it', async () => {
-    const port = String(await freePort());
+    const port = String(findPort());
     const baseUrl = `http://127.0.0.1:${port}/sso/auth`;
     const prefixed = await startService({ port, baseUrl });
     try {

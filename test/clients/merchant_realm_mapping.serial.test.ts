@@ -6,8 +6,9 @@ import {
   updateMerchantRealmMapping,
 } from '@epcc-sdk/sdks-merchant-realm-mapping';
 import { Fault } from '../../src/domain/fault.ts';
+import { findPort } from '../support/daemons.ts';
 import { errorOf, refusalOf } from '../support/generated_sdk.ts';
-import { freePort, type Service, startService } from '../support/service.ts';
+import { type Service, startService } from '../support/service.ts';
 import { createSettingsRealms, type SettingsRealms } from '../support/settings_realms.ts';
 
 /** The generated SDK of merchant realm mappings, from npm (docs/clients.md). */
@@ -20,7 +21,7 @@ let baseUrl: string;
 let realms: SettingsRealms;
 
 beforeAll(async () => {
-  const port = String(await freePort());
+  const port = String(findPort());
   baseUrl = `http://127.0.0.1:${port}/sso/auth`;
   service = await startService({ port, baseUrl });
   realms = await createSettingsRealms(service.db);

@@ -4,8 +4,9 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Webhook } from 'standardwebhooks';
 import { signaturesOf } from '../../src/events/webhooks/sender.ts';
+import { findPort } from '../support/daemons.ts';
 import { runCommand } from '../support/processes.ts';
-import { freePort, freshFolder } from '../support/service.ts';
+import { freshFolder } from '../support/service.ts';
 
 /** Runs the verification code of docs/feed.md. */
 
@@ -63,10 +64,10 @@ test('the receiver of the guide accepts the message that the guide signs, and re
   for (const text of blocks) {
     const [, name] = /^\/\/ (\S+)\n/.exec(text) ?? [];
     if (name !== undefined)
-      writeFileSync(join(folder, name), text.replace('listen(3000', `listen(${await portOfReceiver}`));
+      writeFileSync(join(folder, name), text.replace('listen(3000', `listen(${portOfReceiver}`));
   }
   const script = blocks.find((text) => text.includes('receiver.mjs >')) ?? '';
-  const commands = `cd ${folder}\n${script.replace(':3000', `:${await portOfReceiver}`)}`;
+  const commands = `cd ${folder}\n${script.replace(':3000', `:${portOfReceiver}`)}`;
   const { code, stdout } = await runCommand(['sh', '-euc', commands], { HOME: folder });
   expect([code, stdout.split('\n')]).toEqual([
     0,
@@ -74,4 +75,4 @@ test('the receiver of the guide accepts the message that the guide signs, and re
   ]);
 }, 300_000);
 
-const portOfReceiver = freePort();
+const portOfReceiver = findPort();

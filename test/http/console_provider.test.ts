@@ -8,11 +8,11 @@ import { decodeJwt } from 'jose';
 import { Provider } from 'oidc-provider';
 import { NIL_UUID } from '../../src/domain/id.ts';
 import { type ConsoleSession, postConsoleToken, sameOrigin } from '../support/console_sign_in.ts';
+import { findPort } from '../support/daemons.ts';
 import { issuersFile } from '../support/issuers.ts';
 import {
   createFixture,
   type Fixture,
-  freePort,
   freshFolder,
   oidcPath,
   type Service,
@@ -40,7 +40,7 @@ beforeAll(async () => {
   server = createServer();
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const port = await freePort();
+  const port = findPort();
   const baseUrl = `http://127.0.0.1:${port}/sso`;
   const clients = { console: SECRET, other: 'the secret of another client' };
   const provider = new Provider(issuer, {

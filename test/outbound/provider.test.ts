@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Provider } from 'oidc-provider';
+import { findPort } from '../support/daemons.ts';
 import {
   createParents,
   createRecord,
@@ -13,7 +14,7 @@ import {
   rowCounts,
   uniqueWord,
 } from '../support/resource_cases.ts';
-import { errorsOf, freePort, type Service, startService } from '../support/service.ts';
+import { errorsOf, type Service, startService } from '../support/service.ts';
 
 /** OIDC profiles of a real provider: oidc-provider from npm, on loopback. */
 
@@ -75,7 +76,7 @@ const WRONG: [what: string, url: () => string | Promise<string>, phrase: string]
   ['the document with a query', () => `${root}${WELL_KNOWN}?tenant=one`, 'issuer differs'],
   ['its key set', () => `${root}/jwks`, 'issuer differs'],
   ['the provider itself', () => root, 'issuer differs'],
-  ['a closed port', async () => `http://127.0.0.1:${await freePort()}${WELL_KNOWN}`, 'unreachable'],
+  ['a closed port', async () => `http://127.0.0.1:${findPort()}${WELL_KNOWN}`, 'unreachable'],
   ['a page that is no provider', () => `${root}/hello${WELL_KNOWN}`, 'not an OpenID provider'],
   ['JSON that is no object', () => `${root}/list${WELL_KNOWN}`, 'not an OpenID provider'],
   ['a redirect to the provider', () => `${root}/moved${WELL_KNOWN}`, 'unreachable'],

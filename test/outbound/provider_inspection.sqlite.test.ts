@@ -5,14 +5,8 @@ import { Provider } from 'oidc-provider';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { parseProviderDocument } from '../../src/domain/provider_document.ts';
 import { oidcProfile } from '../../src/domain/resources.ts';
-import {
-  createFixture,
-  type Fixture,
-  freePort,
-  insertRecord,
-  type Service,
-  startService,
-} from '../support/service.ts';
+import { findPort } from '../support/daemons.ts';
+import { createFixture, type Fixture, insertRecord, type Service, startService } from '../support/service.ts';
 
 /** Inspections of the provider of a profile: of real servers on loopback, one of them oidc-provider from npm. */
 
@@ -99,7 +93,7 @@ test('an inspection compares the issuer of the document with that of the profile
 
 describe('a provider without a usable document', () => {
   const silent: readonly [string, () => string | Promise<string>][] = [
-    ['a closed port', async () => `http://127.0.0.1:${await freePort()}`],
+    ['a closed port', async () => `http://127.0.0.1:${findPort()}`],
     ['a private address', () => 'https://10.0.0.1'],
     ['a cloud metadata service', () => 'http://169.254.169.254'],
     ['an unknown host name', () => 'https://nowhere.invalid'],

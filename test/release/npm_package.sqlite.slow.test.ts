@@ -2,12 +2,13 @@ import { beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { mkdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { licenseTexts } from '../../scripts/release/licenses.ts';
+import { findPort } from '../support/daemons.ts';
 import { inFolder, runFirstMinutes } from '../support/first_minutes.ts';
 import { buildNpmPackage, readManifest, sharedNpmPackage } from '../support/npm_package.ts';
 import { runCommand, startCommand } from '../support/processes.ts';
 import { walkProgram } from '../support/program_walk.ts';
 import { upgradeAndGoBack } from '../support/release_database.ts';
-import { freePort, freshFolder } from '../support/service.ts';
+import { freshFolder } from '../support/service.ts';
 
 /** The npm package of a release, installed from the registry as its users do. */
 
@@ -41,7 +42,7 @@ const programIn = (project: string) => join(project, 'node_modules/.bin/authreal
 
 /** The version of the Bun that serves. */
 async function versionOfRuntime(program: string): Promise<string> {
-  const options = ['--database', 'sqlite::memory:', '--port', String(await freePort())];
+  const options = ['--database', 'sqlite::memory:', '--port', String(findPort())];
   const service = startCommand([program, 'serve', ...options]);
   await service.line(/^listening on /);
   const runtime = readlinkSync(`/proc/${service.process.pid}/exe`);

@@ -4,10 +4,10 @@ import { erasureLine } from '../../src/audit/checkpoint.ts';
 import type { Uuid } from '../../src/domain/id.ts';
 import { oidcProfile, realm, user } from '../../src/domain/resources.ts';
 import { logKeysOf } from '../support/backup_fixtures.ts';
+import { findPort } from '../support/daemons.ts';
 import { sqliteAt, type TestDatabase } from '../support/database.ts';
 import { AUTHREALM, runClientCreate, runCommand } from '../support/processes.ts';
 import { FULL_SCOPE, kindOf, uniqueWord } from '../support/resource_cases.ts';
-import { freePort } from '../support/service.ts';
 import { requestToken } from '../support/token_request.ts';
 import { backupErrors, type DatabaseContent, type Expected, readContent } from './backup_model.ts';
 import { type RestartableService, startRestartable } from './restartable_service.ts';
@@ -52,7 +52,7 @@ export async function runBackupRounds(options: BackupRunOptions): Promise<Backup
   const database = sqliteAt(join(options.folder, 'live.db'));
   const made = await runClientCreate(database, FULL_SCOPE, '--json');
   if (made.code !== 0) throw new Error(made.stderr);
-  const port = await freePort();
+  const port = findPort();
   const service = await startRestartable({ database, port, logFile: join(options.folder, 'service.log') }, 1);
   try {
     const token = await requestToken(service.url, JSON.parse(made.stdout));

@@ -1,8 +1,8 @@
 import { RESOURCES } from '../../src/domain/resources.ts';
+import { findPort } from '../support/daemons.ts';
 import type { TestDatabase } from '../support/database.ts';
 import { runClientCreate } from '../support/processes.ts';
 import { FULL_SCOPE, type ParentIds } from '../support/resource_cases.ts';
-import { freePort } from '../support/service.ts';
 import { type ClientSecret, requestToken } from '../support/token_request.ts';
 import { type CommandLine, openCommandLine } from './command_line.ts';
 import { bodyOf, type ModelRecord, openRandomClient, type RandomClient } from './random_client.ts';
@@ -37,7 +37,7 @@ export async function runRandomWrites(run: RandomRun): Promise<RandomRunReport> 
   const { database, logFile } = run;
   const secrets: ClientSecret[] = [];
   for (let client = 0; client < run.clients; client += 1) secrets.push(await createClient(database));
-  const service = await startRestartable({ database, logFile, port: await freePort() }, run.processes);
+  const service = await startRestartable({ database, logFile, port: findPort() }, run.processes);
   const complaints: string[] = [];
   try {
     const tokens = await Promise.all(secrets.map((secret) => requestToken(service.url, secret)));

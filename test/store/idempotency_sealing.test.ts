@@ -10,9 +10,10 @@ import { startExpiry } from '../../src/jobs/expiry.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { openDatabase } from '../../src/service/open_database.ts';
 import type { Engine } from '../../src/store/open.ts';
+import { findPort } from '../support/daemons.ts';
 import { freshDatabase } from '../support/database.ts';
 import { FULL_SCOPE, kindOf } from '../support/resource_cases.ts';
-import { createFixture, freePort, startService } from '../support/service.ts';
+import { createFixture, startService } from '../support/service.ts';
 import {
   commitWrites,
   commitWritten,
@@ -232,7 +233,7 @@ test('a refusal for an unreachable provider is not replayed: the same request su
   const service = await startService({ allowLoopbackDiscovery: 'true' });
   const token = await service.token(FULL_SCOPE);
   const { realm: id } = await createFixture(service.db);
-  const port = await freePort();
+  const port = findPort();
   const issuer = `http://127.0.0.1:${port}`;
   const home = { realm: id, oidcProfile: '', passwordProfile: '', user: '' };
   const profile = {

@@ -17,7 +17,8 @@ import {
   recordsIn,
   runOnFile,
 } from '../support/backup_fixtures.ts';
-import { type Fixture, freePort, freshFolder } from '../support/service.ts';
+import { findPort } from '../support/daemons.ts';
+import { type Fixture, freshFolder } from '../support/service.ts';
 
 setDefaultTimeout(300_000);
 
@@ -191,7 +192,7 @@ describe('a restore with a ledger', () => {
 
   test('a restore that cannot record itself with the checkpoints completes, and prints the line to add', async () => {
     const { database, backup } = copyBackupFixture(await createBackupFixture(1));
-    const url = `http://127.0.0.1:${await freePort()}/`;
+    const url = `http://127.0.0.1:${findPort()}/`;
     const args = ['--replace', '--yes', '--checkpoint-url', url, '--allow-loopback-webhooks'];
     const { code, stderr } = await runOnFile(database, 'restore', backup, ...args);
     expect([code, stderr]).toEqual([

@@ -1,6 +1,7 @@
 import { expect } from 'bun:test';
+import { findPort } from './daemons.ts';
 import { type Environment, runCommand, startCommand } from './processes.ts';
-import { freePort, freshFolder } from './service.ts';
+import { freshFolder } from './service.ts';
 
 /** A command that a shell runs in a folder. */
 export function inFolder(folder: string, ...command: readonly string[]): readonly string[] {
@@ -20,10 +21,7 @@ export async function runFirstMinutes(
   folder = freshFolder(),
   environment: Environment = {},
 ): Promise<FirstMinutes> {
-  const created = await runCommand(
-    inFolder(folder, ...init, '--port', String(await freePort())),
-    environment,
-  );
+  const created = await runCommand(inFolder(folder, ...init, '--port', String(findPort())), environment);
   expect([created.code, created.stderr]).toEqual([0, '']);
   const [, serve = '', add = '', token = '', lookup = ''] = created.stdout
     .split(/^\d\. .*:$/m)

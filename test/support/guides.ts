@@ -1,8 +1,9 @@
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { findPort } from './daemons.ts';
 import { runCommand } from './processes.ts';
-import { freePort, freshFolder } from './service.ts';
+import { freshFolder } from './service.ts';
 
 /** Runs the code blocks of a guide in order, as a reader would. */
 
@@ -47,8 +48,8 @@ export async function runBlocks(
     symlinkSync(join(ROOT, part), join(folder, part));
   const temporary = join(folder, 'tmp');
   mkdirSync(temporary);
-  const port = String(await freePort());
-  const ports: Readonly<Record<string, string>> = { 8080: port, 3000: String(await freePort()) };
+  const port = String(findPort());
+  const ports: Readonly<Record<string, string>> = { 8080: port, 3000: String(findPort()) };
   const script = join(folder, 'blocks.sh');
   const stopAtExit = `trap 'kill \${service:-} \${login:-} 2>/dev/null || :' EXIT`;
   const text = [`cd ${folder}`, stopAtExit, ...blocks.map(commandsOf)].join(`\necho '${SEPARATOR}'\n`);

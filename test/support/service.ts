@@ -25,7 +25,6 @@ import { type MovableClock, movableClock } from './movable_clock.ts';
 import { serveByProgram, TEST_PROGRAM, waitingClock } from './program_service.ts';
 import { isOverloaded, sendWithRetry } from './retry.ts';
 
-export { findPort as freePort } from './daemons.ts';
 export { freshFolder, RUN_FOLDER } from './folder.ts';
 
 /** A request body. */

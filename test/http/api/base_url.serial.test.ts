@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { decodeJwt } from 'jose';
+import { findPort } from '../../support/daemons.ts';
 import {
   comparableResponse,
   createFixture,
   type Fixture,
-  freePort,
   LOOKUPS,
   type Service,
   startService,
@@ -16,7 +16,7 @@ let token: string;
 let baseUrl: string;
 
 beforeAll(async () => {
-  const port = await freePort();
+  const port = findPort();
   baseUrl = `http://127.0.0.1:${port}/sso/auth`;
   service = await startService({ port: String(port), baseUrl: `${baseUrl}/` });
   fixture = await createFixture(service.db);

@@ -3,12 +3,12 @@ import { join } from 'node:path';
 import { buildLibrary } from '../../durability/disk.ts';
 import { fillDisk, freeDisk } from '../../support/ballast.ts';
 import { startProxiedCluster, urlThroughNodes } from '../../support/citus_cluster.ts';
+import { findPort } from '../../support/daemons.ts';
 import { postgresAt, sqliteAt, type TestDatabase } from '../../support/database.ts';
 import { writeMasterKey } from '../../support/fault_injection.ts';
 import { type PostgresServer, startServer } from '../../support/postgres_server.ts';
 import { runCommand } from '../../support/processes.ts';
 import { PREVIOUS_RELEASE, unpackRelease } from '../../support/release_tree.ts';
-import { freePort } from '../../support/service.ts';
 import { startTcpProxy, type TcpProxy } from '../../support/tcp_proxy.ts';
 import { type RestartableService, startRestartable } from '../restartable_service.ts';
 
@@ -101,7 +101,7 @@ async function onSqlite(folder: string): Promise<TortureEnvironment> {
   const options = { database, logFile, flags: FLAGS, environment, isSupervised: true };
   // Started first: it may refuse to start on a newer schema.
   const previous = await startRelease(PREVIOUS_RELEASE, options);
-  const service = await startRestartable({ ...options, port: await freePort() }, PROCESSES);
+  const service = await startRestartable({ ...options, port: findPort() }, PROCESSES);
   return {
     database,
     service,
@@ -128,7 +128,7 @@ async function startRelease(
   options: Omit<Parameters<typeof startRestartable>[0], 'port'>,
 ): Promise<RestartableService> {
   const authrealm = join(await unpackRelease(release), 'bin', 'authrealm');
-  return startRestartable({ ...options, authrealm, port: await freePort() }, 1);
+  return startRestartable({ ...options, authrealm, port: findPort() }, 1);
 }
 
 async function onPostgres(folder: string): Promise<TortureEnvironment> {
@@ -147,7 +147,7 @@ async function onPostgres(folder: string): Promise<TortureEnvironment> {
     environment,
     isSupervised: true,
   };
-  const service = await startRestartable({ ...options, port: await freePort() }, PROCESSES);
+  const service = await startRestartable({ ...options, port: findPort() }, PROCESSES);
   return {
     database: postgresAt(direct, masterKeyFile),
     service,
@@ -185,7 +185,7 @@ async function onCitus(folder: string): Promise<TortureEnvironment> {
     environment,
     isSupervised: true,
   };
-  const service = await startRestartable({ ...options, port: await freePort() }, PROCESSES);
+  const service = await startRestartable({ ...options, port: findPort() }, PROCESSES);
   let kills = 0;
   const target = () => cluster.nodes[kills % cluster.nodes.length] as PostgresServer;
   return {
