@@ -112,17 +112,30 @@ export async function runAsDaemon(command: readonly string[], folder: string, in
   if (code !== 0) throw new Error(`${command.join(' ')}: ${errors}`);
 }
 
-/** A free port below the ephemeral range, so that it is still free at the next start. */
+/** A free port below the ephemeral range, so that it is still free at the next start. No other caller gets it. */
 export function findPort(): number {
   for (;;) {
     const port = 20_000 + Math.floor(Math.random() * 12_000);
     try {
+      if (process.platform === 'linux') claimPort(port);
       Bun.listen({ hostname: HOST, port, socket: { data() {} } }).stop(true);
       return port;
     } catch {
-      // In use: try another one.
+      // In use or claimed: try another one.
     }
   }
+}
+
+const claims: object[] = [];
+
+/**
+ * Claims a port until this process ends, also while nothing listens there. Throws if a test process has claimed it. The claim is
+ * a socket in the abstract namespace of Linux.
+ */
+function claimPort(port: number): void {
+  const claim = Bun.listen({ unix: `\0authrealm-test-port-${port}`, socket: { data() {} } });
+  claim.unref();
+  claims.push(claim);
 }
 
 /** Folders of the daemons of a test process; the unprivileged user cannot read RUN_FOLDER. */
