@@ -16,6 +16,7 @@ const HEADING = 'Standbys';
 const NAMES = ['coordinator', 'worker-1', 'worker-2'] as const;
 type Name = (typeof NAMES)[number];
 
+/** At least: there are more if a worker has none of them. */
 const REALMS = 8;
 const SCOPE = 'realms:read users:write profile-infos:read';
 const RETRY_PAUSE_MS = 50;
@@ -50,7 +51,10 @@ beforeAll(async () => {
     await waitUntilSynchronous(current[node]);
   }
   const service = await startService({ ...postgresAt(url, masterKeyFile).flags, offline: 'true' });
-  fixtures = await Promise.all(Array.from({ length: REALMS }, () => createFixture(service.db)));
+  const created = await Promise.all(Array.from({ length: REALMS }, () => createFixture(service.db)));
+  for (const worker of [first, second])
+    while (!(await hasRealm(worker, created))) created.push(await createFixture(service.db));
+  fixtures = created;
   await service.stop();
   serving = await serve();
   token = await serving.token();
@@ -128,8 +132,9 @@ async function loseNode(node: Name): Promise<void> {
   await Bun.sleep(AWAY_MS);
   await waitForWrites(realmsOf(elsewhere));
   // The coordinator has no realms.
+  expect(elsewhere.length === fixtures.length).toBe(node === 'coordinator');
   const list = await serving.withoutRetry.get('/v2/authentication-realms', token);
-  expect(list.status).toBe(elsewhere.length === fixtures.length ? 200 : 503);
+  expect(list.status).toBe(node === 'coordinator' ? 200 : 503);
   const downMs = performance.now() - start;
   const guide = guideWith({ 'worker-2': lost, 'worker-2-standby': standby });
   const [, promotion, update] = guide.sql(HEADING);
@@ -140,9 +145,14 @@ async function loseNode(node: Name): Promise<void> {
   await waitForWrites(realmsOf(fixtures));
   const seconds = (ms: number) => `${(ms / 1_000).toFixed(1)} s`;
   console.log(
-    `${node}: ${elsewhere.length} of ${REALMS} realms written meanwhile; down ${seconds(downMs)}; ` +
+    `${node}: ${elsewhere.length} of ${fixtures.length} realms written meanwhile; down ${seconds(downMs)}; ` +
       `all realms written ${seconds(performance.now() - updated)} after the update`,
   );
+}
+
+async function hasRealm({ port }: PostgresServer, of: readonly Fixture[]): Promise<boolean> {
+  for (const { realm } of of) if ((await workerOf(realm)) === port) return true;
+  return false;
 }
 
 async function workerOf(realm: string): Promise<number> {
