@@ -204,7 +204,7 @@ describe('the checker process', () => {
     await own.check(right);
     // Of a higher priority than the worker.
     const busy = Array.from({ length: availableParallelism() }, () =>
-      Bun.spawn(['timeout', '20', 'sh', '-c', 'echo started; while :; do :; done']),
+      Bun.spawn(['sh', '-c', 'ulimit -t 20; echo started; while :; do :; done']),
     );
     for (const { stdout } of busy) await stdout.getReader().read();
     // A system may run all of them on one processor for a while.
