@@ -7,6 +7,7 @@ import { startCommand } from '../support/processes.ts';
 import { freshSeed } from '../support/random.ts';
 import { startService } from '../support/service.ts';
 import { startServiceProcess } from '../support/service_process.ts';
+import { createAccountMember } from '../support/sign_in.ts';
 import { fuzzConnections, SOCKET_SCOPE } from './fuzz/connection_fuzzer.ts';
 import type { FuzzRequest } from './fuzz/fuzz_request.ts';
 import {
@@ -43,7 +44,7 @@ afterAll(() => service.stop());
 test('responses to fuzzed requests match the OpenAPI document', async () => {
   const credentials = (scope: string, realms?: readonly string[]) =>
     service.client(scope, realms === undefined ? '*' : new Set(realms as readonly Uuid[]));
-  const target = { url: service.url, credentials };
+  const target = { url: service.url, credentials, signIn: await createAccountMember(service.db) };
   const answered = () => service.log.filter(({ event }) => event === 'request').length;
   const counts: number[] = [];
   const pause = {
@@ -67,7 +68,8 @@ test('responses to fuzzed requests match the OpenAPI document', async () => {
   expect(answered()).toBeGreaterThan(before);
   // A busy machine sends fewer.
   expect(report.sent).toBeGreaterThan(300);
-  expect(report.valid.succeeded).toBeGreaterThan(report.valid.sent * 0.7);
+  // Others are of records that a request has deleted.
+  expect(report.valid.succeeded).toBeGreaterThan(report.valid.sent * 0.85);
   expect(report.readBack).toBeGreaterThan(report.sent * 0.01);
   const statuses = new Set([...report.statuses.keys()].map((name) => name.split(' ')[1]));
   for (const status of ['200', '201', '204', '400', '401', '404', '405']) expect(statuses).toContain(status);

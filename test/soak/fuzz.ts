@@ -4,12 +4,14 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { sqliteAt, type TestDatabase } from '../support/database.ts';
+import { withDatabase } from '../support/erasure_fixtures.ts';
 import type { JsonObject } from '../support/json_schema.ts';
 import { operationsOf } from '../support/openapi_client.ts';
 import { runClientCreate } from '../support/processes.ts';
 import { freshSeed } from '../support/random.ts';
 import { startService } from '../support/service.ts';
 import { type ServiceProcess, startServiceProcess } from '../support/service_process.ts';
+import { createAccountMember } from '../support/sign_in.ts';
 import { type Credentials, requestToken } from './fuzz/access_tokens.ts';
 import { fuzzConnections, SOCKET_SCOPE } from './fuzz/connection_fuzzer.ts';
 import {
@@ -51,6 +53,7 @@ const complaints: string[] = [];
 const figures: string[] = [];
 
 await attempt(parsers);
+const signIn = await withDatabase(database, createAccountMember);
 const served = await startServiceProcess({
   database,
   scope: SOCKET_SCOPE,
@@ -89,7 +92,14 @@ function credentialsOf(db: TestDatabase, url: string): Credentials {
   }
 
   async function atCommandLine(scope: string, realms: readonly string[]) {
-    const made = await runClientCreate(db, scope, '--json', ...realms.flatMap((realm) => ['--realm', realm]));
+    const made = await runClientCreate(
+      db,
+      scope,
+      '--json',
+      '--end-user-address',
+      'none',
+      ...realms.flatMap((realm) => ['--realm', realm]),
+    );
     if (made.code !== 0) throw new Error(made.stderr);
     const { client_id: clientId, client_secret: secret } = JSON.parse(made.stdout);
     return known({ clientId, secret });
@@ -105,7 +115,9 @@ function credentialsOf(db: TestDatabase, url: string): Credentials {
     return fetch(`${url}/admin/v1/clients`, {
       method: 'POST',
       headers: { Authorization: `Bearer ${await administrator}`, 'Content-Type': 'application/json' },
-      body: JSON.stringify({ data: { name: 'n', scopes: scope.split(' '), realms: '*' } }),
+      body: JSON.stringify({
+        data: { name: 'n', scopes: scope.split(' '), realms: '*', end_user_address: 'none' },
+      }),
     });
   }
 
@@ -160,7 +172,7 @@ async function surface({ url, running }: ServiceProcess): Promise<void> {
     concurrency: 16,
     ...(minutes === undefined ? {} : { pause }),
   };
-  const report = await fuzzOperations({ url, credentials }, plan).finally(curve.stop);
+  const report = await fuzzOperations({ url, credentials, signIn }, plan).finally(curve.stop);
   complaints.push(...report.complaints);
   printStatuses(report);
   const unsent = await operationsNotSent(url, report);

@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../support/json_schema.ts';
+import type { Json, JsonObject } from '../../support/json_schema.ts';
 import { type Operation, type OperationClient, openOperationClient } from '../../support/openapi_client.ts';
 import { openValidRequests, type ValidRequests } from '../../support/openapi_requests.ts';
 import { type AccessTokens, type Credentials, openAccessTokens } from './access_tokens.ts';
@@ -19,12 +19,15 @@ interface FixturePoolDeps {
   readonly document: JsonObject;
   readonly operations: readonly Operation[];
   readonly credentials: Credentials;
+  /** A body that signs in an account member. */
+  readonly signIn: Json;
 }
 
 const FIXTURES_MS_MAX = 30_000;
 const FIXTURES_RETRY_MS = 300;
 
-export function openFixturePool({ url, document, operations, credentials }: FixturePoolDeps): FixturePool {
+export function openFixturePool(deps: FixturePoolDeps): FixturePool {
+  const { url, document, operations, credentials, signIn } = deps;
   const clients = new Map<string, ReturnType<Credentials>>();
   const created = openCreatedRecords();
   /** Addresses of the parents of other records. */
@@ -89,6 +92,7 @@ export function openFixturePool({ url, document, operations, credentials }: Fixt
           operations,
           caller,
           credentials: cachedCredentials,
+          signIn,
         });
         isComplete = true;
         return opened;

@@ -52,6 +52,7 @@ export async function validDraft(
     headers: {
       ...(scopes ? { Authorization: `Bearer ${await accessTokens.valid()}` } : {}),
       ...(body ? { 'Content-Type': body.type } : {}),
+      ...valid.headers,
       ...drawHeaders(operation, context, mark),
     },
     body: typeof valid.body === 'string' || !body ? (valid.body as string | undefined) : JSON.stringify(json),
@@ -59,8 +60,11 @@ export async function validDraft(
   };
 }
 
+/** Headers whose value is free. Others, such as the address of an end user, are only for some clients or records: mutations add them. */
+const FREE_HEADER = /^(If-(None-)?Match|X-Request-Id|Idempotency-Key)$/;
+
 function drawHeaders({ parameters }: Operation, { draw, observed }: DraftContext, mark: string) {
-  const chosen = parameters.filter((each) => each.in === 'header' && draw.happens(0.3));
+  const chosen = parameters.filter((each) => FREE_HEADER.test(each.name) && draw.happens(0.3));
   return Object.fromEntries(chosen.map(({ name }) => [name, drawHeader(name, draw, observed, mark)]));
 }
 
@@ -98,7 +102,8 @@ function drawBody(schema: Schema, value: Json, draw: Draw, mark: string): Json {
       const of = properties[name];
       // A secret must differ from every other text of the request.
       const own = SECRET_NAME.test(name) ? `s${draw.word(15)}` : mark;
-      return [name, of === undefined ? each : drawBody(of, each, draw, own)];
+      // A filter has a syntax.
+      return [name, of === undefined || name === 'filter' ? each : drawBody(of, each, draw, own)];
     });
     return Object.fromEntries(members);
   }
