@@ -34,40 +34,46 @@ test('records, changes, acknowledgements and a model agree after random writes a
   expect(await findInconsistencies(database, history)).toEqual([]);
 }, 300_000);
 
+/** In quotes, the request IDs of the acknowledged writes: one that was in flight at a kill may be stored as well. */
+function acknowledgedIds(): string {
+  const acknowledged = history.filter(({ outcome }) => outcome === 'acknowledged');
+  return acknowledged.flatMap(({ ids }) => ids.map((id) => `'${id}'`)).join();
+}
+
 /** Manipulations of the database, each with the complaint that the checks must report. */
-const MANIPULATIONS: [what: string, sql: string, complaint: RegExp][] = [
+const MANIPULATIONS: [what: string, sql: () => string, complaint: RegExp][] = [
   [
     'a record without changes',
-    `update user_info set id = '018f3a1e-0000-7000-8000-000000000000'
+    () => `update user_info set id = '018f3a1e-0000-7000-8000-000000000000'
        where id in (select id from user_info limit 1)`,
     /^user-authentication-info .* differs from its changes$/,
   ],
   [
     'a record removed without a change',
-    'delete from user_info where id in (select id from user_info limit 1)',
+    () => 'delete from user_info where id in (select id from user_info limit 1)',
     /^user-authentication-info .* has changes and no record$/,
   ],
   [
     'a record updated without a change',
-    `update user_info set revision = '0123456789abcdef' where id in (select id from user_info limit 1)`,
+    () => `update user_info set revision = '0123456789abcdef' where id in (select id from user_info limit 1)`,
     /^user-authentication-info .* differs from its changes$/,
   ],
   [
     'a change without a request',
-    `update log_entry set request_id = 'unknown-request'
+    () => `update log_entry set request_id = 'unknown-request'
        where (realm_id, seq) in (select realm_id, seq from log_entry where at is not null limit 1)`,
     /^no request was sent for the changes of unknown-request$/,
   ],
   [
     'an acknowledged write whose change is lost',
-    `${withChanges(database.address.engine)} delete from log_entry where (realm_id, seq) in (
+    () => `${withChanges(database.address.engine)} delete from log_entry where (realm_id, seq) in (
        select stored_realm_id, seq from change where request_id = (select request_id from change
-         where event like '%-info.updated' and members <> 'updated_at' limit 1))`,
+         where event like '%-info.updated' and members <> 'updated_at' and request_id in (${acknowledgedIds()}) limit 1))`,
     /was acknowledged and has 0 commits$/,
   ],
   [
     'an update of a deleted record',
-    `insert into log_entry (realm_id, seq, event, record_id, revision, user_id, at, actor, request_id)
+    () => `insert into log_entry (realm_id, seq, event, record_id, revision, user_id, at, actor, request_id)
        select realm_id, seq + 1000000, ${eventNumber(`${user.name}.updated`)}, record_id, revision, user_id, at, actor,
        request_id from log_entry where event = ${eventNumber(`${user.name}.deleted`)} and at is not null limit 1`,
     /is updated out of order$/,
@@ -76,7 +82,7 @@ const MANIPULATIONS: [what: string, sql: string, complaint: RegExp][] = [
 
 test.each(MANIPULATIONS)('the model check finds %s', async (_, sql, complaint) => {
   const copy = await database.copy();
-  expect(await copy.tamper(sql)).toBeGreaterThan(0);
+  expect(await copy.tamper(sql())).toBeGreaterThan(0);
   expect(await findInconsistencies(copy, history)).toContainEqual(expect.stringMatching(complaint));
 });
 
