@@ -104,9 +104,10 @@ async function open() {
   const url = await freshUrl(databases.contract);
   const engine = await openAt(url);
   /** Statements of the test itself are not logged. */
-  const execute = (text: string) => {
+  const execute = async (text: string): Promise<number> => {
     const client = new SQL(url, { max: 1, connection: { log_statement: 'none' } });
-    return client.unsafe(text).finally(() => client.close());
+    const { count } = await client.unsafe(text).finally(() => client.close());
+    return count;
   };
   return { store: engine.records, execute, close: () => engine.close() };
 }

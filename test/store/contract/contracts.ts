@@ -56,7 +56,7 @@ export async function openStore(address: DatabaseAddress): Promise<OpenCredentia
   return storeOf(engine, address.engine === 'postgres' ? (sql) => executeAt(address, sql) : undefined);
 }
 
-async function executeAt({ hosts, database, user }: PostgresAddress, sql: string): Promise<unknown> {
+async function executeAt({ hosts, database, user }: PostgresAddress, sql: string): Promise<number> {
   const [host] = hosts;
   const client = new SQL({
     hostname: host?.host,
@@ -66,5 +66,6 @@ async function executeAt({ hosts, database, user }: PostgresAddress, sql: string
     max: 1,
     prepare: false,
   });
-  return client.unsafe(sql).finally(() => client.close());
+  const { count } = await client.unsafe(sql).finally(() => client.close());
+  return count;
 }

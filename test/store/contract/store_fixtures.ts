@@ -17,8 +17,8 @@ import { buildRecord, ISSUER, PASSWORD_HASH, realmMembers, userMembers } from '.
 
 export interface OpenStore {
   readonly store: Store & Loader & Eraser;
-  /** Executes SQL past the store, where a second connection can reach the database. */
-  readonly execute?: ((sql: string) => Promise<unknown>) | undefined;
+  /** Executes SQL past the store, where a second connection can reach the database. Returns the number of rows written. */
+  readonly execute?: ((sql: string) => Promise<number>) | undefined;
   close(): void | Promise<void>;
 }
 
