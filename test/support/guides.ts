@@ -52,11 +52,11 @@ export async function runBlocks(
   const ports: Readonly<Record<string, string>> = { 8080: port, 3000: String(findPort()) };
   const script = join(folder, 'blocks.sh');
   const stopAtExit = `trap 'kill \${service:-} \${login:-} 2>/dev/null || :' EXIT`;
-  const text = [`cd ${folder}`, stopAtExit, ...blocks.map(commandsOf)].join(`\necho '${SEPARATOR}'\n`);
-  writeFileSync(
-    script,
-    text.replaceAll(/8080|3000/g, (each) => ports[each] ?? ''),
+  // The name of the folder may have such digits, too.
+  const commands = blocks.map((block) =>
+    commandsOf(block).replaceAll(/8080|3000/g, (each) => ports[each] ?? ''),
   );
+  writeFileSync(script, [`cd ${folder}`, stopAtExit, ...commands].join(`\necho '${SEPARATOR}'\n`));
   const setting = { AUTHREALM_PORT: port, AUTHREALM_LOG_REQUESTS: 'full' };
   const environment = { ...setting, HOME: folder, TMPDIR: temporary, ...more };
   const { code, stdout, stderr } = await runCommand(['sh', '-eu', script], environment);
