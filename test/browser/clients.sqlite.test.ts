@@ -173,7 +173,9 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     const fresh = after.filter(({ id }) => before.every((each) => each.id !== id));
     expect(fresh.map(({ state }) => state)).toEqual(['next']);
     const digits = fresh[0]?.id.slice(-4) ?? '';
-    await page.getByRole('button', { name: `Withdraw key ${digits}` }).click();
+    // The key that signs may end with the same digits.
+    const row = page.getByRole('listitem').filter({ hasText: 'Published; signs next' });
+    await row.getByRole('button', { name: `Withdraw key ${digits}` }).click();
     const dialog = page.getByRole('dialog');
     const confirm = dialog.getByRole('button', { name: 'Withdraw' });
     expect(await confirm.isDisabled()).toBe(true);
