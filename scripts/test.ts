@@ -46,6 +46,7 @@ interface Suite {
 }
 
 interface Result {
+  readonly engine: Engine;
   readonly isPassing: boolean;
   readonly output: string;
   /** The number of tests by file. */
@@ -54,16 +55,16 @@ interface Result {
 
 interface Group {
   readonly args: readonly string[];
-  /** Whether two lanes run at the same time. The second one begins with the suites on PostgreSQL. */
-  readonly hasTwoLanes: boolean;
+  /** Whether two processes run at the same time: one begins with the suites on SQLite, one with those on PostgreSQL. */
+  readonly hasTwoProcesses: boolean;
   isMember(path: string): boolean;
 }
 
 /** Groups run one after the other. */
 const GROUPS: readonly Group[] = [
-  { args: ['--parallel=3'], hasTwoLanes: false, isMember: (path) => !isSerial(path) && !isBrowser(path) },
-  { args: ['--parallel=4'], hasTwoLanes: false, isMember: isBrowser },
-  { args: [], hasTwoLanes: true, isMember: isSerial },
+  { args: ['--parallel=3'], hasTwoProcesses: false, isMember: (path) => !isSerial(path) && !isBrowser(path) },
+  { args: ['--parallel=4'], hasTwoProcesses: false, isMember: isBrowser },
+  { args: [], hasTwoProcesses: true, isMember: isSerial },
 ];
 
 function isBrowser(path: string): boolean {
@@ -110,7 +111,7 @@ async function run(engine: Engine, args: readonly string[], isPrinting: boolean)
       },
     );
     const output = child.stdout ? await new Response(child.stdout).text() : '';
-    return { isPassing: (await child.exited) === 0, output, tests: parseReport(report) };
+    return { engine, isPassing: (await child.exited) === 0, output, tests: parseReport(report) };
   } finally {
     rmSync(folder, { recursive: true });
   }
@@ -131,38 +132,36 @@ function print(text: string): Promise<void> {
   return new Promise((done) => process.stdout.write(text, () => done()));
 }
 
-type EngineResult = readonly [engine: Engine, result: Result];
-
-/** Runs the files of one group. */
+/** Runs the files of one group. The output of the process that begins on PostgreSQL comes last. */
 async function runGroup(
   suites: readonly Suite[],
-  { args, hasTwoLanes }: Group,
-): Promise<readonly EngineResult[]> {
-  const results: EngineResult[] = [];
+  { args, hasTwoProcesses }: Group,
+): Promise<readonly Result[]> {
+  const results: Result[] = [];
   const runOn = async (engine: Engine, members: readonly Suite[], isPrinting = true) => {
     if (members.length === 0) return '';
     const result = await run(engine, [...args, ...members.map(({ path }) => `./${path}`)], isPrinting);
-    results.push([engine, result]);
+    results.push(result);
     return result.output;
   };
   const membersOn = (engine: Engine) => suites.filter((suite) => suite.engine === engine);
-  if (!hasTwoLanes) {
-    await runOn('sqlite', [...membersOn('none'), ...membersOn('sqlite')]);
+  await runOn('none', membersOn('none'));
+  if (!hasTwoProcesses) {
+    await runOn('sqlite', membersOn('sqlite'));
     await runOn('postgres', membersOn('postgres'));
     return results;
   }
-  await runOn('none', membersOn('none'));
   const queue = membersOn('sqlite');
   const runQueue = async (isPrinting: boolean) => {
     let output = '';
-    // Half of what is left: few processes load the modules again, and the lanes end together.
+    // Half of the remaining suites each time: few processes load the modules again, and the last two end at about the same time.
     while (queue.length > 0)
       output += await runOn('sqlite', queue.splice(0, Math.ceil(queue.length / 2)), isPrinting);
     return output;
   };
-  const secondLane = async () =>
+  const runFromPostgres = async () =>
     (await runOn('postgres', membersOn('postgres'), false)) + (await runQueue(false));
-  const [output] = await Promise.all([secondLane(), runQueue(true)]);
+  const [output] = await Promise.all([runFromPostgres(), runQueue(true)]);
   await print(output);
   return results;
 }
@@ -209,9 +208,10 @@ async function runSuites(includes: (suite: Suite) => boolean): Promise<boolean> 
       all.filter(({ path }) => group.isMember(path)),
       group,
     );
-    for (const [engine, result] of results) {
+    for (const result of results) {
       isPassing &&= result.isPassing;
-      for (const [path, count] of result.tests) counts[shared.has(path) ? engine : 'none'].set(path, count);
+      for (const [path, count] of result.tests)
+        counts[shared.has(path) ? result.engine : 'none'].set(path, count);
     }
   }
   const sum = (tests: Tests) => [...tests.values()].reduce((total, count) => total + count, 0);

@@ -30,7 +30,7 @@ afterAll(killCommands);
 const ROUNDS = 25;
 /** Of each round: one whose rehash is waited for, which starts the worker, and one whose rehash the kill interrupts. */
 const LINKS = 2 * ROUNDS;
-/** Longest time from a response to the kill: in every second round longer than a hash takes. */
+/** Time from a response to the kill in the last rounds, by turns: shorter, and longer than a hash takes. */
 const KILL_MS_MAX = [20, 150] as const;
 /** Sign-ins of a link whose rehash was skipped, because another password was hashed. A name has 60 in 15 minutes. */
 const TRIES_MAX = 50;
@@ -180,7 +180,7 @@ test(`a link has its old hash or the new one wherever the service is killed afte
   let interrupted = 0;
   for (let round = 0; round < ROUNDS; round += 1) {
     const [first, target] = links.slice(2 * round) as [Link, Link];
-    // Later in each round, so that the first ones interrupt the hash on a fast machine, too.
+    // Each round kills later than the one before: the first ones interrupt the hash on a fast machine as well.
     const part = (round + chance()) / ROUNDS;
     await killAfterSignIn(first, target, part * (KILL_MS_MAX[round % 2] ?? 0));
     await expectWhole([first, target]);

@@ -68,7 +68,7 @@ test('responses to fuzzed requests match the OpenAPI document', async () => {
   expect(answered()).toBeGreaterThan(before);
   // A busy machine sends fewer.
   expect(report.sent).toBeGreaterThan(300);
-  // Others are of records that a request has deleted.
+  // The others refer to records that another request has deleted.
   expect(report.valid.succeeded).toBeGreaterThan(report.valid.sent * 0.85);
   expect(report.readBack).toBeGreaterThan(report.sent * 0.01);
   const statuses = new Set([...report.statuses.keys()].map((name) => name.split(' ')[1]));

@@ -34,7 +34,7 @@ test('records, changes, acknowledgements and a model agree after random writes a
   expect(await findInconsistencies(database, history)).toEqual([]);
 }, 300_000);
 
-/** In quotes, the request IDs of the acknowledged writes: one that was in flight at a kill may be stored as well. */
+/** The request IDs of acknowledged writes, as an SQL list. A write in flight at a kill may be stored without an acknowledgement. */
 function acknowledgedIds(): string {
   const acknowledged = history.filter(({ outcome }) => outcome === 'acknowledged');
   return acknowledged.flatMap(({ ids }) => ids.map((id) => `'${id}'`)).join();

@@ -16,7 +16,7 @@ const HEADING = 'Standbys';
 const NAMES = ['coordinator', 'worker-1', 'worker-2'] as const;
 type Name = (typeof NAMES)[number];
 
-/** At least: there are more if a worker has none of them. */
+/** At the beginning; more are created until each worker has one. */
 const REALMS = 8;
 const SCOPE = 'realms:read users:write profile-infos:read';
 const RETRY_PAUSE_MS = 50;

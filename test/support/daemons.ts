@@ -112,7 +112,10 @@ export async function runAsDaemon(command: readonly string[], folder: string, in
   if (code !== 0) throw new Error(`${command.join(' ')}: ${errors}`);
 }
 
-/** A free port below the ephemeral range, so that it is still free at the next start. No other caller gets it. */
+/**
+ * A free port below the ephemeral range, so that it is still free at the next start. On Linux no test process gets it again while this
+ * one runs.
+ */
 export function findPort(): number {
   for (;;) {
     const port = 20_000 + Math.floor(Math.random() * 12_000);
@@ -120,12 +123,14 @@ export function findPort(): number {
       if (process.platform === 'linux') claimPort(port);
       Bun.listen({ hostname: HOST, port, socket: { data() {} } }).stop(true);
       return port;
-    } catch {
+    } catch (error) {
       // In use or claimed: try another one.
+      if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error;
     }
   }
 }
 
+/** So that the sockets are not collected as garbage. */
 const claims: object[] = [];
 
 /**

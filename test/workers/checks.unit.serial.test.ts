@@ -202,14 +202,17 @@ describe('the checker process', () => {
       return checked;
     }
     await own.check(right);
-    // Of a higher priority than the worker.
+    // Of a higher priority than the worker. The limit ends them if the test is killed.
     const busy = Array.from({ length: availableParallelism() }, () =>
       Bun.spawn(['sh', '-c', 'ulimit -t 20; echo started; while :; do :; done']),
     );
-    for (const { stdout } of busy) await stdout.getReader().read();
-    // A system may run all of them on one processor for a while.
-    for (let tries = 0; tries < 100 && rests.at(-1)?.ms !== 100; tries += 1) await checkAfterRest(right);
-    for (const each of busy) each.kill();
+    try {
+      for (const { stdout } of busy) await stdout.getReader().read();
+      // A system may run all of them on one processor for a while.
+      for (let tries = 0; tries < 100 && rests.at(-1)?.ms !== 100; tries += 1) await checkAfterRest(right);
+    } finally {
+      for (const each of busy) each.kill();
+    }
     await Promise.all(busy.map(({ exited }) => exited));
     expect(rests.at(-1)?.ms).toBe(100);
     expect(await checkAfterRest({ ...right, hash: 'no hash' })).toBeInstanceOf(Fault);

@@ -41,13 +41,17 @@ describe('create-erasure', () => {
     const read = await api.request('GET', erased.headers.get('location') ?? '');
     let { files, ...recorded } = erased.body.data as unknown as { files: { state: string } };
     expect([read.status, read.body.data as object]).toEqual([200, recorded]);
-    // Scrubbing the files may take longer than the request waits for it.
+    // The search of the files may take longer than the request waits for it. A repeated erasure knows no texts to search for.
+    const isLate = files.state === 'pending';
     while (files.state === 'pending') {
       const again = await api.request('POST', '/erasures', { data: idsOf(fixture) });
       ({ files } = again.body.data as unknown as { files: { state: string } });
     }
-    if (files.state === 'clean') expect(await api.service.database.findPlaintext([name])).toEqual([]);
-    else expect(files).toMatchObject({ state: 'archived', position: expect.any(String) });
+    if (files.state === 'archived') expect(files).toMatchObject({ position: expect.any(String) });
+    else {
+      expect(files.state).toBe(isLate ? 'left' : 'clean');
+      expect(await api.service.database.findPlaintext([name])).toEqual([]);
+    }
   }, 300_000);
 
   test('a repeated erasure is 201 again', async () => {

@@ -47,7 +47,7 @@ export interface FuzzReport {
   readonly operationsSent: ReadonlySet<string>;
   /** By intent and status. */
   readonly statuses: ReadonlyMap<string, number>;
-  /** Valid requests, and how many of them succeeded. Leaves out those that need a browser which is signed in to the console. */
+  /** Valid requests, and how many of them succeeded. Leaves out those of the console's pages, which need a session. */
   readonly valid: { readonly sent: number; readonly succeeded: number };
   readonly readBack: number;
   /** In sentences, each with the request that reproduces it. */
@@ -201,7 +201,7 @@ function countValid(
   { intent, operation, headers, target }: FuzzRequest,
   { status }: OperationResponse,
 ): void {
-  // An added condition or cursor may be unmet. Origin is a header of the console's pages.
+  // An added condition or cursor may be unmet. Operations that require Origin need a session of the console, which there is none of.
   if (intent !== 'valid' || 'If-Match' in headers || 'Origin' in headers || CURSOR.test(target)) return;
   state.valid.sent += 1;
   if (status === successOf(operation) || status === 304) state.valid.succeeded += 1;

@@ -1,3 +1,4 @@
+import { REQUEST_HEADERS } from '../../../src/http/openapi/parameters.ts';
 import { isObject, type Json, type Schema } from '../../support/json_schema.ts';
 import { bodyMembers, invalidValues } from '../../support/openapi_bodies.ts';
 import type { Operation, OperationRequest } from '../../support/openapi_client.ts';
@@ -60,11 +61,11 @@ export async function validDraft(
   };
 }
 
-/** Headers whose value is free. Others, such as the address of an end user, are only for some clients or records: mutations add them. */
-const FREE_HEADER = /^(If-(None-)?Match|X-Request-Id|Idempotency-Key)$/;
+/** Headers that any client may send to any record. Mutations add the others, such as the address of an end user. */
+const COMMON_HEADERS = Object.keys(REQUEST_HEADERS);
 
 function drawHeaders({ parameters }: Operation, { draw, observed }: DraftContext, mark: string) {
-  const chosen = parameters.filter((each) => FREE_HEADER.test(each.name) && draw.happens(0.3));
+  const chosen = parameters.filter((each) => COMMON_HEADERS.includes(each.name) && draw.happens(0.3));
   return Object.fromEntries(chosen.map(({ name }) => [name, drawHeader(name, draw, observed, mark)]));
 }
 
@@ -102,7 +103,7 @@ function drawBody(schema: Schema, value: Json, draw: Draw, mark: string): Json {
       const of = properties[name];
       // A secret must differ from every other text of the request.
       const own = SECRET_NAME.test(name) ? `s${draw.word(15)}` : mark;
-      // A filter has a syntax.
+      // Another text would be an invalid filter.
       return [name, of === undefined || name === 'filter' ? each : drawBody(of, each, draw, own)];
     });
     return Object.fromEntries(members);

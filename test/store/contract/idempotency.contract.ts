@@ -77,8 +77,8 @@ export function idempotencyContract(name: string, open: () => Promise<OpenStore>
     };
 
     /**
-     * Saves as many records that differ in their keys. Where SQL reaches the database, it copies the first one: a thousand commits
-     * are most of the time of a test.
+     * Saves records that differ in their keys alone. With `execute` it saves one and copies it, because a thousand commits take most
+     * of the time of a test.
      */
     const saveMany = async (count: number, more: Partial<IdempotencyRecord>) => {
       if (!opened.execute) {
@@ -99,7 +99,7 @@ export function idempotencyContract(name: string, open: () => Promise<OpenStore>
       return [first, ...numbers.map((number) => ({ ...first, key: `${first.key}-${number}` }))];
     };
 
-    /** Expects that none of these records of one client is stored. */
+    /** Expects that none of these records, which are of one realm and client and expire together, is stored. */
     const expectNoneOf = async (all: readonly IdempotencyRecord[]) => {
       const [first] = all as [IdempotencyRecord];
       const checked = opened.execute ? [first, all.at(-1) as IdempotencyRecord] : all;
