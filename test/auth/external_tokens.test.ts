@@ -63,7 +63,7 @@ async function statusOf(token: string): Promise<number> {
 
 const claims = (more: Json = {}): Json => ({ ...claimsOf(acme, service), ...more });
 const now = () => Math.floor(service.clock.now() / 1000);
-const lasting = (seconds: number, iat = now()) => ({ iat, exp: iat + seconds });
+const claimsOfLifetime = (seconds: number, iat = now()) => ({ iat, exp: iat + seconds });
 const by = (more: Json = {}, header: Json = {}, sign?: Sign) => issue(rsa, claims(more), header, sign);
 const hs256 =
   (secret: string): Sign =>
@@ -85,7 +85,7 @@ const RIGHT: [string, () => Promise<string>][] = [
   ['expired within the leeway', () => by({ exp: now() - 5 })],
   ['a subject in another script', () => by({ sub: 'Жанна 🙂' })],
   ['the longest subject', () => by({ sub: 'x'.repeat(255) })],
-  ['the longest lifetime', () => by(lasting(LIMITS.tokenLifetimeSecondsMax))],
+  ['the longest lifetime', () => by(claimsOfLifetime(LIMITS.tokenLifetimeSecondsMax))],
   ['unknown claims', () => by({ deep: { er: [{ est: 1 }] } })],
 ];
 test.each(RIGHT)('a valid external token is 200: %s', async (_name, make) => {
@@ -167,7 +167,7 @@ const WRONG: Record<string, [string, () => string | Promise<string>][]> = {
       'exp infinite',
       () => signedToken(headerText(), JSON.stringify(claims()).replace(/"exp":\d+/, '"exp":1e999')),
     ],
-    ['a lifetime that is too long', () => by(lasting(LIMITS.tokenLifetimeSecondsMax + 1))],
+    ['a lifetime that is too long', () => by(claimsOfLifetime(LIMITS.tokenLifetimeSecondsMax + 1))],
     ['iat missing', () => by({ iat: undefined })],
     ['iat in the future', () => by({ iat: now() + 60 })],
     ['not yet valid', () => by({ nbf: now() + 60 })],
