@@ -15,7 +15,8 @@ export interface TcpProxy {
   redirectTo(port: number): void;
   /**
    * Injects this fault into the next connection on which a client sends the word, or runs the statement of this text that it
-   * prepared (with a zero at its end). Resolves then.
+   * prepared (with a zero at its end). Resolves once the connection is closed or, where it stays open, once the server has sent
+   * data.
    */
   faultNext(word: string, fault: ConnectionFault): Promise<void>;
   /** How often data of a client followed data of the server, on all connections. */
@@ -24,8 +25,8 @@ export interface TcpProxy {
 }
 
 /**
- * Closes before the server receives the word; closes after the server responds and before the client receives the response;
- * or stays open, and the client receives nothing more.
+ * `unheard` closes the connection before the server receives the word; `unanswered`, for a word that is a command, once the server
+ * has sent its tag; `silent` leaves it open. The client receives nothing more.
  */
 export type ConnectionFault = 'unheard' | 'unanswered' | 'silent';
 
@@ -74,14 +75,9 @@ export async function startTcpProxy(target: number): Promise<TcpProxy> {
 
   const server = createServer((client) => {
     const engine = connect(port, HOST);
-    let fault: ConnectionFault | undefined;
+    let sprungTrap: Trap | undefined;
     let isAnswered = true;
     const sends = recognizer();
-    const spring = () => {
-      fault = trap?.fault;
-      engine.once(fault === 'unheard' ? 'close' : 'data', trap?.sprung ?? (() => undefined));
-      trap = undefined;
-    };
     const end = () => {
       client.destroy();
       engine.destroy();
@@ -97,14 +93,19 @@ export async function startTcpProxy(target: number): Promise<TcpProxy> {
     client.on('data', (piece: Buffer) => {
       if (isAnswered) roundTrips += 1;
       isAnswered = false;
-      if (sends(piece, trap?.word)) spring();
-      if (fault === 'unheard') end();
-      else pass(engine, piece);
+      if (sends(piece, trap?.word)) [sprungTrap, trap] = [trap, undefined];
+      if (sprungTrap?.fault !== 'unheard') return pass(engine, piece);
+      end();
+      sprungTrap.sprung();
     });
     engine.on('data', (piece: Buffer) => {
       isAnswered = true;
-      if (fault === undefined) pass(client, piece);
-      else if (fault === 'unanswered') end();
+      if (!sprungTrap) return pass(client, piece);
+      const { word, fault, sprung } = sprungTrap;
+      // A client may send a commit before it has received the responses to earlier statements: this may be one of them.
+      if (fault === 'unanswered' && !piece.includes(word.toUpperCase())) return;
+      if (fault === 'unanswered') end();
+      sprung();
     });
   });
   await new Promise<void>((resolve) => server.listen(0, HOST, resolve));
