@@ -83,12 +83,15 @@ test('a create takes two round trips, and 20 concurrent creates share as many', 
   const many = () => Promise.all(Array.from({ length: 20 }, create));
   // The driver prepares each statement on each connection first.
   for (let warmUp = 0; warmUp < 10; warmUp += 1) await many();
-  expect(await tripsOf(create)).toBe(2);
-  // The first one commits alone; the others share a transaction, whose statements may be sent in several pieces: the more, the
-  // busier the machine is.
-  const trips: number[] = [];
-  for (let round = 0; round < 10; round += 1) trips.push(await tripsOf(many));
-  expect(Math.min(...trips)).toBeLessThan(10);
+  // Statements that are not awaited may be sent in several pieces: the more, the busier the machine is.
+  const fewestTripsOf = async (work: () => Promise<unknown>): Promise<number> => {
+    const trips: number[] = [];
+    for (let round = 0; round < 10; round += 1) trips.push(await tripsOf(work));
+    return Math.min(...trips);
+  };
+  expect(await fewestTripsOf(create)).toBe(2);
+  // The first one commits alone; the others share a transaction.
+  expect(await fewestTripsOf(many)).toBeLessThan(10);
 }, 300_000);
 
 test('refused creates fail alone if others share their transaction', async () => {
