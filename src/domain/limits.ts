@@ -373,11 +373,14 @@ export const LIMITS = Object.freeze({
   webhookSaveMs: 300,
   /** Time after which another process takes over the deliveries of a silent one. */
   webhookLeaseMs: 10_000,
-  /** Pause before a failed message is sent again. It doubles with each attempt, plus or minus a quarter. */
+  /**
+   * Pause before a failed message is sent again, and before an unavailable target is tried again. It doubles with each attempt,
+   * plus or minus a quarter.
+   */
   webhookBackoffMsMin: 1_000,
   /** Longest such pause. */
   webhookBackoffMsMax: 300_000,
-  /** Attempts to deliver a message, over about a day. Then it becomes a dead letter. */
+  /** Attempts to deliver a message, over a day or more. Then it becomes a dead letter. */
   webhookAttemptsMax: 296,
   /** Largest count of lagging realms and of dead letters of a target in metrics. */
   webhookLagCountedMax: 1_000,

@@ -148,7 +148,7 @@ export const METRICS = {
     across: 'max',
     name: 'authrealm_webhook_lagging_realms',
     labels: ['webhook'],
-    help: `Realms with undelivered messages that are retried, by webhook target; at most ${LIMITS.webhookLagCountedMax}.`,
+    help: `Realms with failed messages that are retried, by webhook target; at most ${LIMITS.webhookLagCountedMax}.`,
   },
   webhookDeadLetters: {
     kind: 'gauge',

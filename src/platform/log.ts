@@ -62,7 +62,7 @@ export type LogRecord =
   | { readonly event: 'checkpoint_failed'; readonly cause: string; readonly since: string }
   /** A webhook target answered 410 and was disabled. */
   | { readonly event: 'webhook_disabled'; readonly webhook_id: string }
-  /** A message to a webhook target was given up after about a day and became a dead letter. */
+  /** A message to a webhook target was given up after a day or more and became a dead letter. */
   | { readonly event: 'webhook_dead_letter'; readonly webhook_id: string }
   /**
    * The audit log of this realm, or of the installation if `log` is the nil UUID, was modified: its old entries are not

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { backoffMs } from '../../src/events/webhooks/deliver_realm.ts';
+import { backoffMs } from '../../src/events/webhooks/backoff.ts';
 import { changeWebhook, requestRedelivery } from '../../src/events/webhooks/targets.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { httpResponse, servePlain, stopServers } from '../support/outbound_servers.ts';

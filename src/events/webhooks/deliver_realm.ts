@@ -1,5 +1,6 @@
 import type { SequencedChange } from '../../domain/change.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { backoffMs } from './backoff.ts';
 import { type DeliveryBatch, deliveryBatches } from './message.ts';
 import type { Delivery, RealmCursor } from './port.ts';
 import { type DeliveryTarget, isNonEmpty, type NonEmpty, sendMessage } from './send_message.ts';
@@ -92,13 +93,4 @@ function reportGap(
   const lost = { webhookId, realm: next.realm, firstSeq: seq + 1, lastSeq: next.seq - 1, attempts: 1 };
   log.addDeadLetter({ ...lost, at: deps.clock.now(), redeliveredAt: undefined });
   deps.onDeadLetter(webhookId);
-}
-
-/**
- * The pause after a number of failed attempts: 1 s at first, doubled each time up to 5 minutes, plus or minus a quarter, so that
- * the realms of one target do not retry at once. `chance` is from 0 to 1.
- */
-export function backoffMs(attempts: number, chance: number): number {
-  const doubled = LIMITS.webhookBackoffMsMin * 2 ** Math.min(attempts - 1, 30);
-  return Math.round(Math.min(doubled, LIMITS.webhookBackoffMsMax) * (0.75 + chance / 2));
 }

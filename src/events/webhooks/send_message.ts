@@ -2,6 +2,7 @@ import type { Store } from '../../directory/store.ts';
 import type { SequencedChange } from '../../domain/change.ts';
 import type { Clock, Uuid } from '../../domain/id.ts';
 import type { WriteEvents } from '../feed/write_events.ts';
+import type { TargetBackoff } from './backoff.ts';
 import type { DeliveryLog } from './delivery_log.ts';
 import { writeMessage } from './message.ts';
 import type { Delivery, Webhook, WebhookStore } from './port.ts';
@@ -25,6 +26,7 @@ export interface DeliveryTarget {
   readonly deps: DeliveryDeps;
   readonly webhookId: string;
   readonly log: DeliveryLog;
+  readonly backoff: TargetBackoff;
   /** Realms with a message in flight, or one that this process failed to send, with the time of its first change. */
   readonly sending: Map<Uuid, number>;
   /** Aborted when nothing more may be sent. */
@@ -52,7 +54,7 @@ const GONE = 410;
  * it. A target that answers 410 is disabled.
  */
 export async function sendMessage(
-  { deps, log, signal, webhook, maySend }: DeliveryTarget,
+  { deps, log, backoff, signal, webhook, maySend }: DeliveryTarget,
   changes: NonEmpty<SequencedChange>,
   attempt: number,
 ): Promise<Delivery | undefined> {
@@ -64,6 +66,8 @@ export async function sendMessage(
   const delivery = await deps.send(receiver, message, { realm, attempt, signal });
   // This process aborted the request; the receiver did not fail.
   if (delivery.outcome === 'unreachable' && signal.aborted) return undefined;
+  // A message to the URL before a change tells nothing about the target.
+  if (receiver.revision === webhook().revision) backoff.record(delivery);
   log.addDelivery(delivery);
   deps.onDelivery(delivery);
   if (delivery.status === GONE) await deps.disable(receiver);

@@ -1,5 +1,6 @@
 import type { Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { openTargetBackoff } from './backoff.ts';
 import { deliverRealm } from './deliver_realm.ts';
 import { openDeliveryLog } from './delivery_log.ts';
 import type { DeliveryLag, RealmCursor, Webhook } from './port.ts';
@@ -9,7 +10,7 @@ import type { DeliveryDeps, DeliveryTarget } from './send_message.ts';
 
 /** Delivers to one target: each realm in its order, several realms at once. */
 export interface Subscription {
-  /** Starts due deliveries. `webhook` is the current state of the target. */
+  /** Starts due deliveries. `webhook` is the current state of the target, which is not disabled. */
   poll(webhook: Webhook): Promise<void>;
   /** Whether another process delivers to this target by now. */
   isOver(): boolean;
@@ -40,15 +41,11 @@ export function openSubscription(deps: DeliveryDeps, first: Webhook, term: Lease
     deps,
     webhookId,
     log,
+    backoff: openTargetBackoff(clock.monotonic),
     sending: new Map(),
     signal: ending.signal,
     webhook: () => webhook,
-    maySend: (realm) =>
-      !isStopping &&
-      term.isHeld() &&
-      !log.isClosed() &&
-      webhook.disabledAt === undefined &&
-      isListed(webhook, realm),
+    maySend: (realm) => !isStopping && term.isHeld() && !log.isClosed() && isListed(webhook, realm),
   };
   const queue = openRealmQueue(deps, target.webhook);
   async function deliver(cursor: RealmCursor): Promise<void> {
@@ -78,7 +75,7 @@ export function openSubscription(deps: DeliveryDeps, first: Webhook, term: Lease
     for (const { cursor, hasMore } of finished.splice(0)) queue.release(cursor, hasMore);
     await beginDeadLetter();
     await queue.fill();
-    while (!slots.isFull()) {
+    while (!slots.isFull() && !target.backoff.isActive()) {
       const cursor = queue.takeIf(({ realm }) => target.maySend(realm));
       if (!cursor) return;
       slots.run(cursor.realm, deliver(cursor), poll);
@@ -88,6 +85,7 @@ export function openSubscription(deps: DeliveryDeps, first: Webhook, term: Lease
   const poll = openSerialRunner(pollOnce, slots.pause);
   return {
     poll(current) {
+      if (current.revision !== webhook.revision) target.backoff.end();
       webhook = current;
       return poll();
     },
