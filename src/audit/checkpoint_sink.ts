@@ -1,5 +1,3 @@
-import type { Uuid } from '../domain/id.ts';
-
 /**
  * A destination for checkpoint lines outside of the database: a file, a URL, the service log. Rejects if the
  * lines could not be stored.
@@ -28,8 +26,8 @@ export interface TrackedSink {
    */
   readonly write: CheckpointSink;
   beginRound(): void;
-  /** The last written tag of each log, as `tagNumber`. */
-  readonly tags: Map<Uuid, number>;
+  /** The last written tag of each log, as `tagNumber`, by `logNumber`. */
+  readonly tags: Map<number, number>;
   /** Erasures written here that another sink is still missing. */
   readonly erasures: Set<string>;
 }
