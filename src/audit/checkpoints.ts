@@ -115,8 +115,8 @@ async function writeCheckpoints(
 }
 
 /**
- * 53 bits of a hash of the log's ID. With it as the key the map takes 69 bytes per log, with the ID 157, which also fragments
- * the heap (docs/decisions/0021-audit-log.md). Two logs with the same number would be written again in each round.
+ * 53 bits of a hash of the log's ID. As keys these take 69 bytes per log; IDs would take 157 and fragment the heap
+ * (docs/decisions/0021-audit-log.md). If two logs had the same number, both would be written in each round, and none missed.
  */
 function logNumber({ log }: LogPosition): number {
   return Number(BigInt.asUintN(53, Bun.hash.wyhash(log)));

@@ -374,8 +374,8 @@ export const LIMITS = Object.freeze({
   /** Time after which another process takes over the deliveries of a silent one. */
   webhookLeaseMs: 10_000,
   /**
-   * Pause before a failed message is sent again, and before an unavailable target is tried again. It doubles with each attempt,
-   * plus or minus a quarter.
+   * Pause before a failed message is sent again. It doubles with each attempt, plus or minus a quarter. An unavailable target is
+   * tried again after the same pauses, plus a quarter.
    */
   webhookBackoffMsMin: 1_000,
   /** Longest such pause. */

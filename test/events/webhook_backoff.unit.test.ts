@@ -47,19 +47,23 @@ test('messages that fail during the backoff of a target do not extend it', () =>
 const RESPONSES: readonly (readonly [string, Pick<Delivery, 'outcome' | 'status'>, boolean])[] = [
   ['a response of 204', { outcome: 'delivered', status: 204 }, false],
   ['a response of 500', { outcome: 'refused', status: 500 }, false],
+  ['a response of 429', { outcome: 'refused', status: 429 }, true],
   ['a response of 502', { outcome: 'refused', status: 502 }, true],
   ['a response of 503', { outcome: 'refused', status: 503 }, true],
   ['a response of 504', { outcome: 'refused', status: 504 }, true],
 ];
 
-test.each(RESPONSES)('after %s a target is backed off only if a gateway sent it', (_, response, isActive) => {
-  unreachable(ONE);
-  backoff.record({ realm: OTHER, ...response });
-  expect(backoff.isActive()).toBe(isActive);
-  unreachable(ONE);
-  backoff.record({ realm: OTHER, ...response });
-  expect(backoff.isActive()).toBe(isActive);
-});
+test.each(RESPONSES)(
+  'after %s a target is backed off only if the status is 429, 502, 503 or 504',
+  (_, response, isActive) => {
+    unreachable(ONE);
+    backoff.record({ realm: OTHER, ...response });
+    expect(backoff.isActive()).toBe(isActive);
+    unreachable(ONE);
+    backoff.record({ realm: OTHER, ...response });
+    expect(backoff.isActive()).toBe(isActive);
+  },
+);
 
 test('after a response the backoff of a target begins again at its least', () => {
   unreachable(ONE);

@@ -11,7 +11,7 @@ import {
   webhookDeps,
 } from '../support/webhook_receivers.ts';
 
-/** A target that refuses connections, or whose gateway answers for it. */
+/** A target that refuses connections, or answers 503. */
 
 const REALMS = 30;
 /** Changes in the realm of a fixture. */
@@ -60,19 +60,23 @@ test('an unreachable target is tried at growing intervals, not once for each rea
   for (const { realm } of fixtures) expect(receiver.sequences(realm)).toEqual(sequenceRange(CHANGES));
 }, 300_000);
 
-test('a target whose gateway answers 503 is tried at growing intervals', async () => {
+test('a target that answers 503 is tried at growing intervals, not once for each realm', async () => {
   receiver.respond(() => new Response(null, { status: 503 }));
   const { webhook } = await addTarget(service, receiver.url, { from: 'oldest', eventsMax: 100 });
   expect(await observeAttempts(webhook.webhookId)).toBeLessThanOrEqual(ATTEMPTS_MAX);
 }, 300_000);
 
 test('a dead letter is redelivered during the backoff of its target, which then receives everything', async () => {
-  receiver.respond(() => new Response(null, { status: 503 }));
+  let isAvailable = false;
+  receiver.respond(({ events }) => {
+    // Only the redelivery has a single event.
+    isAvailable ||= events.length === 1;
+    return new Response(null, { status: isAvailable ? 204 : 503 });
+  });
   const { webhook } = await addTarget(service, receiver.url, { from: 'oldest', eventsMax: 100 });
   const { webhookId } = webhook;
   // The fourth backoff is 10 s long, and the redelivery does not wait for its end.
   await receiver.until(() => receiver.received.length > ATTEMPTS_MAX + LIMITS.webhookRealmsAtOnceMax);
-  receiver.respond(() => new Response());
   await service.database.tamper(
     `insert into dead_letter (webhook_id, realm_id, first_seq, last_seq, attempts, at) values (?, ?, 1, 1, 9, 1)`,
     webhookId,
@@ -81,5 +85,4 @@ test('a dead letter is redelivered during the backoff of its target, which then 
   await requestRedelivery(service.db.engine.webhooks, webhookId, undefined, systemClock);
   await receiver.until(() => receiver.accepted.length > 0, 8_000);
   await receiver.until(() => receiver.accepted.length === REALMS + 1);
-  expect(receiver.accepted[0]?.events.map(({ sequence }) => Number(sequence))).toEqual([1]);
 }, 300_000);

@@ -16,15 +16,15 @@ export function backoffMs(attempts: number, chance: number): number {
  * then tried at the intervals of a failed message, and not once for each realm.
  */
 export interface TargetBackoff {
-  /** Whether no realm may begin to send. */
+  /** Whether realms must wait before they send. */
   isActive(): boolean;
   record(delivery: Pick<Delivery, 'realm' | 'outcome' | 'status'>): void;
   /** Called when the target was changed: it may be available now. */
   end(): void;
 }
 
-/** Responses of a gateway whose server is unavailable (RFC 9110, 15.6.3 to 15.6.5). */
-const UNAVAILABLE: ReadonlySet<number | undefined> = new Set([502, 503, 504]);
+/** Responses of an overloaded server, or of a gateway for it (RFC 6585, 4; RFC 9110, 15.6.3 to 15.6.5). */
+const UNAVAILABLE: ReadonlySet<number | undefined> = new Set([429, 502, 503, 504]);
 
 export function openTargetBackoff(monotonic: () => number): TargetBackoff {
   let failures = 0;
@@ -44,7 +44,7 @@ export function openTargetBackoff(monotonic: () => number): TargetBackoff {
       // One realm that fails waits by itself. Messages that fail during the backoff do not extend it.
       if (isActive() || (failures === 0 && realm === firstRealm)) return;
       failures += 1;
-      // The longest pause: the realms that failed before it are due when it ends.
+      // The upper bound of the jitter: realms with as many failed attempts are due when it ends.
       endsAt = monotonic() + backoffMs(failures, 1);
     },
     end,

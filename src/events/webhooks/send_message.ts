@@ -66,7 +66,7 @@ export async function sendMessage(
   const delivery = await deps.send(receiver, message, { realm, attempt, signal });
   // This process aborted the request; the receiver did not fail.
   if (delivery.outcome === 'unreachable' && signal.aborted) return undefined;
-  // A message to the URL before a change tells nothing about the target.
+  // The result of a message sent before a change of the target does not count.
   if (receiver.revision === webhook().revision) backoff.record(delivery);
   log.addDelivery(delivery);
   deps.onDelivery(delivery);
