@@ -126,12 +126,16 @@ describe('queries of alert rules and dashboard', () => {
     const address = (await served.running.line(/^metrics on /)).slice('metrics on '.length);
     const token = await served.token();
     expect((await served.get('/nowhere', token)).status).toBe(404);
-    // A real error of the engine, so that the errors have a cause.
+    const readMetrics = async () => readPrometheus(await (await fetch(address)).text());
+    // A real error of the engine, so that the errors have a cause. A process that is overloaded is not ready without one.
     await database.query('alter table instance rename to elsewhere');
-    expect((await served.get('/readyz', token)).status).toBe(503);
+    do expect((await served.get('/readyz', token)).status).toBe(503);
+    while (!(await readMetrics()).has('authrealm_errors_total'));
     await database.query('alter table elsewhere rename to instance');
-    do families = readPrometheus(await (await fetch(address)).text());
-    while (!families.has('authrealm_webhook_delivery_duration_seconds'));
+    // A lag that was read before the first delivery is repeated for a second.
+    const names = ['authrealm_webhook_delivery_duration_seconds', 'authrealm_webhook_lag_seconds'];
+    do families = await readMetrics();
+    while (!names.every((name) => families.has(name)));
   }, 300_000);
   afterAll(() => served.running.stop());
 
