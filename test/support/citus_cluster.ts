@@ -49,6 +49,9 @@ export const CITUS_SETTINGS = {
 
 const WORKERS = 2;
 
+/** The error of a database that is copied while a session is connected to it. */
+const OBJECT_IN_USE = '55006';
+
 /** Whether the suites run on Citus. */
 export const isCitusEngine = process.env.AUTHREALM_TEST_ENGINE === 'citus';
 
@@ -184,7 +187,17 @@ function clusterOf(servers: readonly PostgresServer[], options: ClusterOptions =
     databases += 1;
     const name = `citus_${databases}_${systemClock.mintId().slice(-12)}`;
     const like = `owner ${ROLES[0]} template ${source} encoding 'UTF8' locale 'C' strategy file_copy`;
-    await runOnAll(`create database ${name} ${like}`);
+    const create = (server: PostgresServer) => runOn(server.url(), `create database ${name} ${like}`);
+    await Promise.all(
+      servers.map((server) =>
+        create(server).catch(async (error) => {
+          // A maintenance daemon of the source that was just starting when the connections to it were ended.
+          if (error.errno !== OBJECT_IN_USE) throw error;
+          await closeDatabase(server, source);
+          return create(server);
+        }),
+      ),
+    );
     return coordinator.url(name);
   }
 
