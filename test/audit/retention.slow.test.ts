@@ -13,7 +13,7 @@ import {
   startService,
   userMembers,
 } from '../support/service.ts';
-import { addTarget } from '../support/webhook_receivers.ts';
+import { addTarget, insertDeadLetter } from '../support/webhook_receivers.ts';
 
 /** Removal of expired changes, entries, deliveries and dead letters. */
 
@@ -151,11 +151,7 @@ test('retention reports a tampered log and continues with the others', async () 
   const [tampered, other] = realms as [Uuid, Uuid];
   const { webhook } = await addTarget(service, 'http://127.0.0.1:9/', { realms: new Set([tampered]) });
   const { webhookId } = webhook;
-  await service.database.tamper(
-    'insert into dead_letter (webhook_id, realm_id, first_seq, last_seq, attempts, at) values (?, ?, 1, 1, 9, 1)',
-    webhookId,
-    tampered,
-  );
+  await insertDeadLetter(service, webhookId, tampered);
   await service.database.tamper(
     'update realm_clock set anchor_seq = anchor_seq + 1 where realm_id = ?',
     tampered,

@@ -8,6 +8,7 @@ import { createFixture, type Fixture, type Service, startService } from '../supp
 import {
   addTarget,
   deleteTargets,
+  insertDeadLetter,
   sequenceRange,
   startReceiver,
   type WebhookReceiver,
@@ -206,11 +207,7 @@ test('a message is a dead letter after its last attempt, blocks no later one, an
 /** A target whose only message is one dead letter, the first change of the realm. */
 async function targetWithDeadLetter(): Promise<string> {
   const { webhook } = await addTarget(service, receiver.url, { realms: new Set([fixture.realm]) });
-  await service.database.tamper(
-    `insert into dead_letter (webhook_id, realm_id, first_seq, last_seq, attempts, at) values (?, ?, 1, 1, 9, 1)`,
-    webhook.webhookId,
-    fixture.realm,
-  );
+  await insertDeadLetter(service, webhook.webhookId, fixture.realm);
   return webhook.webhookId;
 }
 

@@ -10,6 +10,7 @@ import {
   addTarget,
   deleteTargets,
   endRecentWrites,
+  insertDeadLetter,
   startReceiver,
   type WebhookReceiver,
   webhookDeps,
@@ -163,11 +164,7 @@ test('changes that an internal error keeps from being sent count into the lag un
 test('dead letters are counted until they are redelivered', async () => {
   const webhook = await createTarget();
   await receiver.until(() => receiver.sequences(fixture.realm).length === CHANGES);
-  await service.database.tamper(
-    'insert into dead_letter (webhook_id, realm_id, first_seq, last_seq, attempts, at) values (?, ?, 1, 1, 9, 1)',
-    webhook,
-    fixture.realm,
-  );
+  await insertDeadLetter(service, webhook, fixture.realm);
   expect(await sampleOf('authrealm_webhook_dead_letters', { webhook })).toBe(1);
   await requestRedelivery(service.db.engine.webhooks, webhook, undefined, systemClock);
   await until('authrealm_webhook_dead_letters', { webhook }, (deadLetters) => deadLetters === 0);

@@ -5,6 +5,7 @@ import { systemClock } from '../../src/platform/clock.ts';
 import { createFixture, type Fixture, type Service, startService } from '../support/service.ts';
 import {
   addTarget,
+  insertDeadLetter,
   sequenceRange,
   startReceiver,
   type WebhookReceiver,
@@ -77,11 +78,7 @@ test('a dead letter is redelivered during the backoff of its target, which then 
   const { webhookId } = webhook;
   // The fourth backoff is 10 s long, and the redelivery does not wait for its end.
   await receiver.until(() => receiver.received.length > ATTEMPTS_MAX + LIMITS.webhookRealmsAtOnceMax);
-  await service.database.tamper(
-    `insert into dead_letter (webhook_id, realm_id, first_seq, last_seq, attempts, at) values (?, ?, 1, 1, 9, 1)`,
-    webhookId,
-    fixtures[0]?.realm as string,
-  );
+  await insertDeadLetter(service, webhookId, fixtures[0]?.realm as string);
   await requestRedelivery(service.db.engine.webhooks, webhookId, undefined, systemClock);
   await receiver.until(() => receiver.accepted.length > 0, 8_000);
   await receiver.until(() => receiver.accepted.length === REALMS + 1);

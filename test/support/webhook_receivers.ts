@@ -138,6 +138,19 @@ export function sequenceRange(last: number, first = 1): readonly number[] {
   return Array.from({ length: last - first + 1 }, (_, at) => first + at);
 }
 
+/** Stores the first change of a realm as a dead letter of a target. */
+export async function insertDeadLetter(
+  { database }: Pick<Service, 'database'>,
+  webhookId: string,
+  realm: string,
+): Promise<void> {
+  await database.tamper(
+    `insert into dead_letter (webhook_id, realm_id, first_seq, last_seq, attempts, at) values (?, ?, 1, 1, 9, 1)`,
+    webhookId,
+    realm,
+  );
+}
+
 /** Deletes all targets of a service. */
 export async function deleteTargets({ db }: Service): Promise<void> {
   const { webhooks } = db.engine;
