@@ -54,6 +54,11 @@ export function openDecoys({ credentials, keys, cost, clock, turn }: DecoyDeps):
   const known = new Map<string, KnownKinds>();
   const realmReads = new Map<Uuid, Promise<void>>();
   const ownKinds: readonly HashKindCount[] = [{ kind: newHashKind(cost), isNormalised: true, count: 1 }];
+  /** Most profiles have no hashes or only new ones: they share one list, so that each takes little memory. */
+  function shared(kinds: readonly HashKindCount[]): readonly HashKindCount[] {
+    const areAllNew = kinds.every(({ kind, isNormalised }) => isNormalised && kind === ownKinds[0]?.kind);
+    return areAllNew ? ownKinds : kinds;
+  }
 
   function remember(key: string, kinds: KnownKinds['kinds']): KnownKinds {
     const entry = { kinds, readAt: clock.monotonic() };
@@ -79,7 +84,7 @@ export function openDecoys({ credentials, keys, cost, clock, turn }: DecoyDeps):
     }
     for (const [profileId, { read }] of counts) {
       const key = keyOf({ realmId, profileId });
-      if (known.has(key)) remember(key, read());
+      if (known.has(key)) remember(key, shared(read()));
     }
   }
 
@@ -97,11 +102,11 @@ export function openDecoys({ credentials, keys, cost, clock, turn }: DecoyDeps):
     const earlier = known.get(key);
     if (earlier && clock.monotonic() - earlier.readAt < HASH_KINDS_AGE_MS_MAX) return earlier.kinds;
     const first = Promise.try(credentials.firstHashes, realmId, profileId);
-    const kinds = earlier?.kinds ?? first.then(kindsIn);
+    const kinds = earlier?.kinds ?? first.then((hashes) => shared(kindsIn(hashes)));
     const entry = remember(key, kinds);
     first
       .then(async (hashes) => {
-        if (hashes.length < LIMITS.listRecordsInlineMax) remember(key, kindsIn(hashes));
+        if (hashes.length < LIMITS.listRecordsInlineMax) remember(key, shared(kindsIn(hashes)));
         else await readRealmOnce(realmId);
       })
       .catch(() => {
@@ -115,10 +120,8 @@ export function openDecoys({ credentials, keys, cost, clock, turn }: DecoyDeps):
     async find(name) {
       const { realmId, profileId, usernameKey } = name;
       const kinds = await kindsOf(name);
-      const { kind, isNormalised } = drawn(
-        kinds.length === 0 ? ownKinds : kinds,
-        keys.signInMac(JSON.stringify(['decoy', realmId, profileId, usernameKey])),
-      );
+      const mac = keys.signInMac(JSON.stringify(['decoy', realmId, profileId, usernameKey]));
+      const { kind, isNormalised } = drawn(kinds, mac);
       return { hash: decoyHash(kind), isNormalised };
     },
   };
