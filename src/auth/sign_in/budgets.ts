@@ -258,13 +258,12 @@ export function openSignInBudgets(
       for (const realmId of writtenRows.due()) {
         await turn();
         // Late ones first: kept longest, the totals of device tokens would displace the buckets of names.
-        let surplus =
-          (await store.count(realmId, SIGN_IN_BUCKETS_MAX + ROWS_TRIMMED_MAX)) - SIGN_IN_BUCKETS_MAX;
-        for (; surplus > 0; surplus -= LIMITS.cascadeRecordsMax) {
+        const rows = await store.count(realmId, SIGN_IN_BUCKETS_MAX + ROWS_TRIMMED_MAX);
+        for (let surplus = rows - SIGN_IN_BUCKETS_MAX; surplus > 0; surplus -= LIMITS.cascadeRecordsMax) {
           await turn();
           await store.trim(realmId, Math.min(surplus, LIMITS.cascadeRecordsMax), at + SOON_FULL_MS_MAX);
         }
-        writtenRows.reset(realmId);
+        writtenRows.setCounted(realmId, rows);
       }
       return 0;
     },
@@ -287,7 +286,11 @@ function openWrittenRows() {
       if (rows.size > LIMITS.rateBucketsMax) rows.delete(rows.keys().next().value as Uuid);
     },
     due: () => [...rows].flatMap(([realmId, count]) => (count >= ROWS_WRITTEN_MAX ? [realmId] : [])),
-    reset: (realmId: Uuid) => void rows.set(realmId, 0),
+    /** Forgets a realm without rows: it was deleted, or all its buckets are full again. */
+    setCounted(realmId: Uuid, count: number): void {
+      if (count > 0) rows.set(realmId, 0);
+      else rows.delete(realmId);
+    },
   };
 }
 

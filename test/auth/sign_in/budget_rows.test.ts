@@ -105,6 +105,17 @@ describe('the rows of budgets', () => {
     expect(await guessAndSweep(jane, 1)).toEqual([0, 'turn', ...counted(jane)]);
   });
 
+  test('rows of budgets are counted again at the next wrong password in a realm that had none', async () => {
+    const { one, steps } = openCounted({ count: (realmId) => steps.push(realmId) * 0 });
+    const jane = freshAttempts()('jane');
+    for (let at = 0; at < 2; at += 1) {
+      await one.countWrong(jane);
+      await one.sweep(0);
+      await one.sweep(0);
+    }
+    expect(steps.filter((step) => step !== 'turn')).toEqual([jane.realmId, jane.realmId]);
+  });
+
   test('rows of budgets are counted in the 100,000 realms whose wrong passwords began last', async () => {
     const counted: Uuid[] = [];
     const count = (realmId: Uuid) => {
