@@ -39,6 +39,12 @@ interface HashKindCount {
   count: number;
 }
 
+/**
+ * The kinds of every profile without hashes or with new ones only: one list for all of them saves memory. Its count does not
+ * matter, because the only kind of a list is always drawn.
+ */
+type OnlyNewKind = readonly [HashKindCount];
+
 /** The kinds of hashes of a profile, and when they were read. */
 interface KnownKinds {
   readonly kinds: MaybePromise<readonly HashKindCount[]>;
@@ -53,12 +59,7 @@ const HASH_KINDS_CACHED_MAX = 10_000;
 export function openDecoys({ credentials, keys, cost, clock, turn }: DecoyDeps): Decoys {
   const known = new Map<string, KnownKinds>();
   const realmReads = new Map<Uuid, Promise<void>>();
-  const ownKinds: readonly HashKindCount[] = [{ kind: newHashKind(cost), isNormalised: true, count: 1 }];
-  /** Most profiles have no hashes or only new ones: they share one list, so that each takes little memory. */
-  function shared(kinds: readonly HashKindCount[]): readonly HashKindCount[] {
-    const areAllNew = kinds.every(({ kind, isNormalised }) => isNormalised && kind === ownKinds[0]?.kind);
-    return areAllNew ? ownKinds : kinds;
-  }
+  const onlyNew: OnlyNewKind = [{ kind: newHashKind(cost), isNormalised: true, count: 1 }];
 
   function remember(key: string, kinds: KnownKinds['kinds']): KnownKinds {
     const entry = { kinds, readAt: clock.monotonic() };
@@ -76,7 +77,7 @@ export function openDecoys({ credentials, keys, cost, clock, turn }: DecoyDeps):
       await turn();
       const page = await credentials.hashesAfter(realmId, last);
       for (const [profileId, hashes] of Map.groupBy(page, (hash) => hash.profileId)) {
-        const ofProfile = counts.get(profileId) ?? openKindCounts();
+        const ofProfile = counts.get(profileId) ?? openKindCounts(onlyNew);
         counts.set(profileId, ofProfile);
         ofProfile.add(hashes);
       }
@@ -84,7 +85,7 @@ export function openDecoys({ credentials, keys, cost, clock, turn }: DecoyDeps):
     }
     for (const [profileId, { read }] of counts) {
       const key = keyOf({ realmId, profileId });
-      if (known.has(key)) remember(key, shared(read()));
+      if (known.has(key)) remember(key, read());
     }
   }
 
@@ -102,11 +103,11 @@ export function openDecoys({ credentials, keys, cost, clock, turn }: DecoyDeps):
     const earlier = known.get(key);
     if (earlier && clock.monotonic() - earlier.readAt < HASH_KINDS_AGE_MS_MAX) return earlier.kinds;
     const first = Promise.try(credentials.firstHashes, realmId, profileId);
-    const kinds = earlier?.kinds ?? first.then((hashes) => shared(kindsIn(hashes)));
+    const kinds = earlier?.kinds ?? first.then((hashes) => kindsIn(hashes, onlyNew));
     const entry = remember(key, kinds);
     first
       .then(async (hashes) => {
-        if (hashes.length < LIMITS.listRecordsInlineMax) remember(key, shared(kindsIn(hashes)));
+        if (hashes.length < LIMITS.listRecordsInlineMax) remember(key, kindsIn(hashes, onlyNew));
         else await readRealmOnce(realmId);
       })
       .catch(() => {
@@ -130,14 +131,14 @@ export function openDecoys({ credentials, keys, cost, clock, turn }: DecoyDeps):
 const keyOf = ({ realmId, profileId }: Pick<SignInName, 'realmId' | 'profileId'>) =>
   `${realmId} ${profileId}`;
 
-function kindsIn(hashes: readonly StoredHash[]): readonly HashKindCount[] {
-  const counts = openKindCounts();
+function kindsIn(hashes: readonly StoredHash[], onlyNew: OnlyNewKind): readonly HashKindCount[] {
+  const counts = openKindCounts(onlyNew);
   counts.add(hashes);
   return counts.read();
 }
 
 /** Counts the kinds of hashes that passwords may be checked with. */
-function openKindCounts() {
+function openKindCounts(onlyNew: OnlyNewKind) {
   const counts = new Map<string, HashKindCount>();
   return {
     add(hashes: readonly StoredHash[]): void {
@@ -149,12 +150,15 @@ function openKindCounts() {
         counts.set(name, counted);
       }
     },
-    /** In an order that does not depend on that of the rows, because it decides which name gets which kind. */
-    read: (): readonly HashKindCount[] =>
-      [...counts]
+    /** Never empty, and in an order that does not depend on that of the rows, because it decides which name gets which kind. */
+    read(): readonly HashKindCount[] {
+      const kinds = [...counts]
         .filter(([, { kind }]) => isCheckable(decoyHash(kind)))
         .sort(([left], [right]) => (left < right ? -1 : 1))
-        .map(([, counted]) => counted),
+        .map(([, counted]) => counted);
+      const [{ kind: newKind }] = onlyNew;
+      return kinds.every(({ kind, isNormalised }) => kind === newKind && isNormalised) ? onlyNew : kinds;
+    },
   };
 }
 

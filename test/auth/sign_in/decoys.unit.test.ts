@@ -40,10 +40,15 @@ test('the decoy of a profile without hashes is of the kind of new hashes', async
   expect(await openProfiles([]).find(freshAttempts()('nobody'))).toEqual(decoyOf(OWN));
 });
 
-test('the decoy of a profile whose hashes are of the new kind but not normalised is not normalised', async () => {
-  const kind = { ...OWN, isNormalised: false };
-  expect(await openProfiles([kind]).find(freshAttempts()('nobody'))).toEqual(decoyOf(kind));
-});
+test.each([
+  ['not normalised', { ...OWN, isNormalised: false }],
+  ['of another cost', { ...OWN, kind: newHashKind({ memoryKib: 8_192, passes: 1 }) }],
+])(
+  'the decoy of a profile whose hashes differ from new ones only in being %s is like them',
+  async (_, kind) => {
+    expect(await openProfiles([kind]).find(freshAttempts()('nobody'))).toEqual(decoyOf(kind));
+  },
+);
 
 test('decoys do not depend on the order of the hashes, and are normalised as those of their kind', async () => {
   const attemptOf = freshAttempts();
