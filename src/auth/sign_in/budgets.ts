@@ -258,12 +258,12 @@ export function openSignInBudgets(
       for (const realmId of writtenRows.due()) {
         await turn();
         // Late ones first: kept longest, the totals of device tokens would displace the buckets of names.
-        const rows = await store.count(realmId, SIGN_IN_BUCKETS_MAX + ROWS_TRIMMED_MAX);
-        for (let surplus = rows - SIGN_IN_BUCKETS_MAX; surplus > 0; surplus -= LIMITS.cascadeRecordsMax) {
+        const stored = await store.count(realmId, SIGN_IN_BUCKETS_MAX + ROWS_TRIMMED_MAX);
+        for (let surplus = stored - SIGN_IN_BUCKETS_MAX; surplus > 0; surplus -= LIMITS.cascadeRecordsMax) {
           await turn();
           await store.trim(realmId, Math.min(surplus, LIMITS.cascadeRecordsMax), at + SOON_FULL_MS_MAX);
         }
-        writtenRows.setCounted(realmId, rows);
+        writtenRows.setCounted(realmId, stored);
       }
       return 0;
     },
@@ -277,7 +277,10 @@ function throttled(waitMs: number): ThrottledSignIn {
   return { retryAfterS: Math.max(1, Math.ceil(waitMs / 1000)) };
 }
 
-/** Rows that this process wrote since it counted those of their realm, which it does after the first and after each ROWS_WRITTEN_MAX. */
+/**
+ * Rows that this process wrote since it counted those of their realm. It does so after the first, and after each ROWS_WRITTEN_MAX
+ * where there are many.
+ */
 function openWrittenRows() {
   const rows = new Map<Uuid, number>();
   return {
@@ -286,9 +289,9 @@ function openWrittenRows() {
       if (rows.size > LIMITS.rateBucketsMax) rows.delete(rows.keys().next().value as Uuid);
     },
     due: () => [...rows].flatMap(([realmId, count]) => (count >= ROWS_WRITTEN_MAX ? [realmId] : [])),
-    /** Forgets a realm without rows: it was deleted, or all its buckets are full again. */
-    setCounted(realmId: Uuid, count: number): void {
-      if (count > 0) rows.set(realmId, 0);
+    /** Forgets a realm with few rows, such as a deleted one: to count them at each sweep after a wrong password costs little. */
+    setCounted(realmId: Uuid, stored: number): void {
+      if (stored > LIMITS.cascadeRecordsMax) rows.set(realmId, 0);
       else rows.delete(realmId);
     },
   };

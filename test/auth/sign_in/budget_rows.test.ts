@@ -105,24 +105,32 @@ describe('the rows of budgets', () => {
     expect(await guessAndSweep(jane, 1)).toEqual([0, 'turn', ...counted(jane)]);
   });
 
-  test('rows of budgets are counted again at the next wrong password in a realm that had none', async () => {
-    const { one, steps } = openCounted({ count: (realmId) => steps.push(realmId) * 0 });
+  /** Every realm has as many rows as given; `counted` lists the realms in the order in which they were counted. */
+  function openWithRows(rowsOfRealm: number) {
+    const counted: Uuid[] = [];
+    const count = (realmId: Uuid) => {
+      counted.push(realmId);
+      return rowsOfRealm;
+    };
+    return { one: openCounted({ count }).one, counted };
+  }
+
+  test.each([
+    [1_000, 'at each', 3],
+    [1_001, 'only at the first', 1],
+  ])('%i rows of budgets are counted %s sweep after a wrong password', async (rowsOfRealm, _, times) => {
+    const { one, counted } = openWithRows(rowsOfRealm);
     const jane = freshAttempts()('jane');
-    for (let at = 0; at < 2; at += 1) {
+    for (let at = 0; at < 3; at += 1) {
       await one.countWrong(jane);
       await one.sweep(0);
       await one.sweep(0);
     }
-    expect(steps.filter((step) => step !== 'turn')).toEqual([jane.realmId, jane.realmId]);
+    expect(counted).toEqual(new Array<Uuid>(times).fill(jane.realmId));
   });
 
   test('rows of budgets are counted in the 100,000 realms whose wrong passwords began last', async () => {
-    const counted: Uuid[] = [];
-    const count = (realmId: Uuid) => {
-      counted.push(realmId);
-      return 0;
-    };
-    const { one } = openCounted({ count });
+    const { one, counted } = openWithRows(0);
     const attempts = Array.from({ length: LIMITS.rateBucketsMax + 1 }, () => freshAttempts()('jane'));
     for (const attempt of attempts) await one.countWrong(attempt);
     await one.sweep(0);
