@@ -35,7 +35,8 @@ const NANOSECONDS = 1_000_000_000;
 const CONFIG = {
   User: `${USER}:${USER}`,
   ExposedPorts: { '8080/tcp': {} },
-  Env: ['PATH=/usr/bin', 'AUTHREALM_DATABASE=sqlite:/data/authrealm.db'],
+  // The growth of the heap as in bin/authrealm.
+  Env: ['PATH=/usr/bin', 'AUTHREALM_DATABASE=sqlite:/data/authrealm.db', 'BUN_JSC_heapGrowthMaxIncrease=1'],
   Entrypoint: ['/usr/bin/authrealm'],
   Cmd: ['serve'],
   Volumes: { '/data': {} },

@@ -12,10 +12,22 @@ const DATABASE = ['--database', 'sqlite:none.db', '--migrate', 'off'];
 
 const { executed, inFolder } = createHostileFolder();
 
+/** How much the heap may grow beyond what a collection left, as a share of it: docs/decisions/0001-runtime-and-launcher.md. */
+const HEAP_GROWTH = 'BUN_JSC_heapGrowthMaxIncrease';
+
+const childrenOf = (pid: number): readonly number[] =>
+  readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number);
+
 /** The command lines of the child processes of a process. */
 function childCommands(pid: number): readonly (readonly string[])[] {
-  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean);
-  return children.map((child) => readFileSync(`/proc/${child}/cmdline`, 'utf8').split('\0').slice(0, -1));
+  return childrenOf(pid).map((child) =>
+    readFileSync(`/proc/${child}/cmdline`, 'utf8').split('\0').slice(0, -1),
+  );
+}
+
+function environmentOf(pid: number): ReadonlyMap<string, string> {
+  const lines = readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0').filter(Boolean);
+  return new Map(lines.map((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1)]));
 }
 
 describe('the working directory of a command', () => {
@@ -60,6 +72,21 @@ describe('the working directory of a command', () => {
     for (const words of commands) expect(words.slice(0, prefix.length)).toEqual([...prefix]);
     expect(await service.stop()).toBe(0);
     expect(existsSync(executed)).toBe(false);
+  });
+
+  test.each([
+    ['1 by default', {}, '1'],
+    ['what the environment has', { [HEAP_GROWTH]: '1.5' }, '1.5'],
+  ])('the growth of the heap of a service and its processes is %s', async (_, environment, growth) => {
+    const service = startCommand(
+      inFolder(AUTHREALM, 'serve', '--port', String(findPort()), '--processes', '2'),
+      environment,
+    );
+    await service.line(/^listening on /);
+    const { pid } = service.process;
+    const growths = [pid, ...childrenOf(pid)].map((each) => environmentOf(each).get(HEAP_GROWTH));
+    expect(growths).toEqual([growth, growth, growth]);
+    expect(await service.stop()).toBe(0);
   });
 
   test('the start and demo scripts of the package run the launcher', () => {
