@@ -3,31 +3,21 @@ import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { workerCommand } from '../../src/workers/command.ts';
 import { findPort } from '../support/daemons.ts';
+import { freshDatabase } from '../support/database.ts';
 import { createHostileFolder } from '../support/hostile_folder.ts';
+import { childrenOf, readProc } from '../support/process_tree.ts';
 import { AUTHREALM, runCommand, startCommand } from '../support/processes.ts';
+import { startServiceProcess } from '../support/service_process.ts';
 
-/** Commands ignore runtime configuration in the working directory, which another user may control. */
+/** What the launcher passes to Bun: no configuration of the working directory, which another user may control. */
 
 const DATABASE = ['--database', 'sqlite:none.db', '--migrate', 'off'];
 
 const { executed, inFolder } = createHostileFolder();
 
-/** How much the heap may grow beyond what a collection left, as a share of it: docs/decisions/0001-runtime-and-launcher.md. */
-const HEAP_GROWTH = 'BUN_JSC_heapGrowthMaxIncrease';
-
-const childrenOf = (pid: number): readonly number[] =>
-  readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number);
-
 /** The command lines of the child processes of a process. */
 function childCommands(pid: number): readonly (readonly string[])[] {
-  return childrenOf(pid).map((child) =>
-    readFileSync(`/proc/${child}/cmdline`, 'utf8').split('\0').slice(0, -1),
-  );
-}
-
-function environmentOf(pid: number): ReadonlyMap<string, string> {
-  const lines = readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0').filter(Boolean);
-  return new Map(lines.map((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1)]));
+  return childrenOf(pid).map((child) => readProc(`/proc/${child}/cmdline`).split('\0').slice(0, -1));
 }
 
 describe('the working directory of a command', () => {
@@ -74,24 +64,25 @@ describe('the working directory of a command', () => {
     expect(existsSync(executed)).toBe(false);
   });
 
-  test.each([
-    ['1 by default', {}, '1'],
-    ['what the environment has', { [HEAP_GROWTH]: '1.5' }, '1.5'],
-  ])('the growth of the heap of a service and its processes is %s', async (_, environment, growth) => {
-    const service = startCommand(
-      inFolder(AUTHREALM, 'serve', '--port', String(findPort()), '--processes', '2'),
-      environment,
-    );
-    await service.line(/^listening on /);
-    const { pid } = service.process;
-    const growths = [pid, ...childrenOf(pid)].map((each) => environmentOf(each).get(HEAP_GROWTH));
-    expect(growths).toEqual([growth, growth, growth]);
-    expect(await service.stop()).toBe(0);
-  });
-
   test('the start and demo scripts of the package run the launcher', () => {
     const text = readFileSync(join(import.meta.dir, '../../package.json'), 'utf8');
     const { start: serve, demo } = (JSON.parse(text) as { scripts: Record<string, string> }).scripts;
     expect([serve, demo]).toEqual(['bin/authrealm serve', 'bin/authrealm demo']);
   });
 });
+
+test.each([
+  ['1 by default', {}, '1'],
+  ['the value of the environment', { BUN_JSC_heapGrowthMaxIncrease: '1.5' }, '1.5'],
+])(
+  'a service and its serving processes run with heapGrowthMaxIncrease as %s',
+  async (_, environment, value) => {
+    const options = { database: await freshDatabase(), scope: 'admin', flags: ['--processes', '2'] };
+    const { running } = await startServiceProcess({ ...options, environment });
+    const { pid } = running.process;
+    const variables = [pid, ...childrenOf(pid)].map((each) => readProc(`/proc/${each}/environ`).split('\0'));
+    expect(variables).toHaveLength(3);
+    for (const each of variables) expect(each).toContain(`BUN_JSC_heapGrowthMaxIncrease=${value}`);
+    expect(await running.stop()).toBe(0);
+  },
+);

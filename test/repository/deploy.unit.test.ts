@@ -213,6 +213,14 @@ test('the program accepts the settings that the defaults of the Debian package s
   expect(readSettings({}, variables, { listens: true }).host).toBe('0.0.0.0');
 });
 
+test.each([
+  ['bin/authrealm', /^ *export (BUN_JSC_\w+)="\$\{\1:-1\}"$/m],
+  ['deploy/authrealm.service', /^Environment=(BUN_JSC_\w+)=1$/m],
+  ['scripts/release/image.ts', /'(BUN_JSC_\w+)=1'/],
+])('%s lets the heap grow to twice what a collection left', (path, pattern) => {
+  expect(pattern.exec(read(path))?.[1]).toBe('BUN_JSC_heapGrowthMaxIncrease');
+});
+
 test('every unit raises the limit of descriptors', () => {
   const units = FILES.filter((path) => path.endsWith('.service'));
   expect(units.length).toBeGreaterThan(1);

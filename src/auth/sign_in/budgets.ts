@@ -278,8 +278,8 @@ function throttled(waitMs: number): ThrottledSignIn {
 }
 
 /**
- * Rows that this process wrote since it counted those of their realm. It does so after the first, and after each ROWS_WRITTEN_MAX
- * where there are many.
+ * Rows that this process wrote in each realm since it counted them: at the first sweep after a wrong password, and where there are
+ * many, again after each ROWS_WRITTEN_MAX.
  */
 function openWrittenRows() {
   const rows = new Map<Uuid, number>();
@@ -289,7 +289,7 @@ function openWrittenRows() {
       if (rows.size > LIMITS.rateBucketsMax) rows.delete(rows.keys().next().value as Uuid);
     },
     due: () => [...rows].flatMap(([realmId, count]) => (count >= ROWS_WRITTEN_MAX ? [realmId] : [])),
-    /** Forgets a realm with few rows, such as a deleted one: to count them at each sweep after a wrong password costs little. */
+    /** Forgets a realm with few rows, or with none because it was deleted: counting them again costs little. */
     setCounted(realmId: Uuid, stored: number): void {
       if (stored > LIMITS.cascadeRecordsMax) rows.set(realmId, 0);
       else rows.delete(realmId);
