@@ -69,10 +69,10 @@ describe.each(secured.map(row))('%s %s', (_, __, operation) => {
 });
 
 describe.each(withPathParameters.map(row))('%s %s', (_, __, operation) => {
-  test('a request with an unknown or malformed ID in the path is 404', async () => {
+  test('a request with an unknown ID, a malformed one or one with NUL in the path is 404', async () => {
     const right = await world.validRequest(operation);
-    for (const name of Object.keys(right.path ?? {})) {
-      for (const id of [crypto.randomUUID(), 'none']) {
+    for (const [name, valid] of Object.entries(right.path ?? {})) {
+      for (const id of [crypto.randomUUID(), 'none', `${valid}\0`, '\0']) {
         const path = { ...right.path, [name]: id };
         expect([name, (await caller.send(operation, { ...right, path })).status]).toEqual([name, 404]);
       }

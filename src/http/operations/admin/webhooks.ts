@@ -72,12 +72,14 @@ export function webhookPath(webhookId: string, below = ''): string {
   return `/webhooks/${encodeURIComponent(webhookId)}${below}`;
 }
 
-/** The target that a path names. Throws Fault `not_found`. */
+const WEBHOOK_ID_PATTERN = /^[0-9a-f-]{36}$/;
+
+/** The target that a path names. Throws Fault `not_found`, for a malformed ID as well. */
 export async function webhookAt(
-  { params }: Pick<AdminRequest<unknown, unknown>, 'params'>,
+  { params: { webhook_id: id = '' } }: Pick<AdminRequest<unknown, unknown>, 'params'>,
   { webhooks }: Pick<AdminDeps, 'webhooks'>,
 ): Promise<Webhook> {
-  return assertFound(await webhooks.store.find(params.webhook_id ?? ''));
+  return assertFound(WEBHOOK_ID_PATTERN.test(id) ? await webhooks.store.find(id) : undefined);
 }
 
 const input = z.object({ ...requiredMembers, ...optionalMembers });
@@ -115,7 +117,7 @@ function patchOf({ events, realms, skipped_client, ...data }: WebhookInput): Web
 /** Webhook targets, which receive events. */
 const WEBHOOKS: ManagedKind<Webhook, typeof created, typeof change> = {
   type: 'webhook',
-  idPattern: /^[0-9a-f-]{36}$/,
+  idPattern: WEBHOOK_ID_PATTERN,
   created: { schema: created, example: { ...TARGET_EXAMPLE, from: 'present' } },
   updated: { schema: change, example: TARGET_EXAMPLE },
   members: {
