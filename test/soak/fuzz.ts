@@ -3,10 +3,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { sqliteAt, type TestDatabase } from '../support/database.ts';
+import { freshDatabase, sqliteAt, type TestDatabase } from '../support/database.ts';
 import { withDatabase } from '../support/erasure_fixtures.ts';
 import type { JsonObject } from '../support/json_schema.ts';
 import { operationsOf } from '../support/openapi_client.ts';
+import { endServers } from '../support/postgres_server.ts';
 import { runClientCreate } from '../support/processes.ts';
 import { freshSeed } from '../support/random.ts';
 import { startService } from '../support/service.ts';
@@ -33,6 +34,7 @@ import { tokenProperty } from './fuzz/token_property.ts';
  */
 const { values: options } = parseArgs({
   options: {
+    engine: { type: 'string', default: 'sqlite' },
     requests: { type: 'string', default: '50000' },
     minutes: { type: 'string' },
     connections: { type: 'string', default: '3000' },
@@ -48,7 +50,7 @@ console.log(`seed ${seed}`);
 
 const folder = mkdtempSync(join(tmpdir(), 'authrealm-fuzz-'));
 const FILE = join(folder, 'fuzz.db');
-const database = sqliteAt(FILE);
+const database = options.engine === 'sqlite' ? sqliteAt(FILE) : await freshDatabase(options.engine);
 const complaints: string[] = [];
 const figures: string[] = [];
 
@@ -64,13 +66,14 @@ await attempt(() => surface(served));
 if (minutes === undefined) await attempt(() => sockets(served));
 const code = await served.running.stop();
 const output = served.running.output();
+await endServers();
 if (code !== 0) complaints.push(`the service exited with ${code}`);
 if (/"code":"internal"|^\s+at /m.test(output))
   complaints.push(`the service logged an internal error: ${output.slice(-2_000)}`);
 for (const complaint of complaints) console.log(complaint);
 if (complaints.length === 0) rmSync(folder, { recursive: true });
-else console.log(`the database is kept in ${folder}`);
-console.log(`${figures.join('; ')}; ${complaints.length} complaints, seed ${seed}`);
+else if (options.engine === 'sqlite') console.log(`the database is kept in ${folder}`);
+console.log(`${options.engine}: ${figures.join('; ')}; ${complaints.length} complaints, seed ${seed}`);
 process.exitCode = complaints.length === 0 ? 0 : 1;
 
 /** An exception becomes a complaint. */

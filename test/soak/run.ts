@@ -18,6 +18,7 @@ const CHECKS: readonly Check[] = [
   { name: 'postgres_kills', arguments: ['--rounds', '20', '--seed', 'SEED'], needs: [], minutesMax: 10 },
   { name: 'model', arguments: ['--seed', 'SEED'], needs: [], minutesMax: 10 },
   { name: 'fuzz', arguments: ['--seed', 'SEED'], needs: [], minutesMax: 15 },
+  { name: 'fuzz', arguments: ['--engine', 'postgres', '--seed', 'SEED'], needs: [], minutesMax: 30 },
   { name: 'fuzz', arguments: ['--seed', 'SEED', '--minutes', '10'], needs: [], minutesMax: 25 },
   {
     name: 'torture',
