@@ -5,6 +5,7 @@ import { parseArgs } from 'node:util';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { freshDatabase, sqliteAt, type TestDatabase } from '../support/database.ts';
 import { withDatabase } from '../support/erasure_fixtures.ts';
+import { RUN_FOLDER } from '../support/folder.ts';
 import type { JsonObject } from '../support/json_schema.ts';
 import { operationsOf } from '../support/openapi_client.ts';
 import { endServers } from '../support/postgres_server.ts';
@@ -30,7 +31,8 @@ import { tokenProperty } from './fuzz/token_property.ts';
 
 /**
  * Fuzzes the service with requests made from its own OpenAPI document, its parsers with texts, and its sockets with malformed
- * connections. With `--minutes` requests are sent for that long, and the memory of the service is checked for growth.
+ * connections. `--engine` chooses the database of the service. With `--minutes` requests are sent for that long, and the memory of the
+ * service is checked for growth.
  */
 const { values: options } = parseArgs({
   options: {
@@ -54,25 +56,29 @@ const database = options.engine === 'sqlite' ? sqliteAt(FILE) : await freshDatab
 const complaints: string[] = [];
 const figures: string[] = [];
 
-await attempt(parsers);
-const signIn = await withDatabase(database, createAccountMember);
-const served = await startServiceProcess({
-  database,
-  scope: SOCKET_SCOPE,
-  flags: ['--offline', '--bad-token-rate', 'off', '--grant-rate', 'off'],
-  environment: minutes === undefined ? {} : { BUN_OPTIONS: `--preload ${GC_ON_SIGNAL}` },
-});
-await attempt(() => surface(served));
-if (minutes === undefined) await attempt(() => sockets(served));
-const code = await served.running.stop();
-const output = served.running.output();
-await endServers();
-if (code !== 0) complaints.push(`the service exited with ${code}`);
-if (/"code":"internal"|^\s+at /m.test(output))
-  complaints.push(`the service logged an internal error: ${output.slice(-2_000)}`);
+try {
+  await attempt(parsers);
+  const signIn = await withDatabase(database, createAccountMember);
+  const served = await startServiceProcess({
+    database,
+    scope: SOCKET_SCOPE,
+    flags: ['--offline', '--bad-token-rate', 'off', '--grant-rate', 'off'],
+    environment: minutes === undefined ? {} : { BUN_OPTIONS: `--preload ${GC_ON_SIGNAL}` },
+  });
+  await attempt(() => surface(served, signIn));
+  if (minutes === undefined) await attempt(() => sockets(served));
+  const code = await served.running.stop();
+  const output = served.running.output();
+  if (code !== 0) complaints.push(`the service exited with ${code}`);
+  if (/"code":"internal"|^\s+at /m.test(output))
+    complaints.push(`the service logged an internal error: ${output.slice(-2_000)}`);
+} finally {
+  await endServers();
+  rmSync(RUN_FOLDER, { recursive: true, force: true });
+}
 for (const complaint of complaints) console.log(complaint);
-if (complaints.length === 0) rmSync(folder, { recursive: true });
-else if (options.engine === 'sqlite') console.log(`the database is kept in ${folder}`);
+if (complaints.length > 0 && options.engine === 'sqlite') console.log(`the database is kept in ${folder}`);
+else rmSync(folder, { recursive: true });
 console.log(`${options.engine}: ${figures.join('; ')}; ${complaints.length} complaints, seed ${seed}`);
 process.exitCode = complaints.length === 0 ? 0 : 1;
 
@@ -152,7 +158,7 @@ async function parsers(): Promise<void> {
   figures.push(`${properties.length} properties of parsers, ${runs} texts each`);
 }
 
-async function surface({ url, running }: ServiceProcess): Promise<void> {
+async function surface({ url, running }: ServiceProcess, signIn: JsonObject): Promise<void> {
   const curve = watchMemory(running.process.pid, FILE);
   const requests = minutes === undefined ? Number(options.requests) : Number.POSITIVE_INFINITY;
   const millisecondsMax = (minutes ?? 60) * 60_000;
