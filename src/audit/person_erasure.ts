@@ -1,7 +1,6 @@
 import type { SignInName } from '../auth/sign_in/budgets.ts';
 import type { Store } from '../directory/store.ts';
 import { type AuditContext, COMMAND_LINE, createAuditEntry } from '../domain/audit_entry.ts';
-import { Fault } from '../domain/fault.ts';
 import type { Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { type AnyRecord, isVisible, membersOf, type Resource } from '../domain/resource.ts';
@@ -157,7 +156,7 @@ interface OwnedRecord {
   readonly record: AnyRecord;
 }
 
-/** The record of the user and those below it. */
+/** The record of the user and those below it; it ends where the user is deleted concurrently. */
 export async function* userRecords(
   records: Pick<Store, 'get' | 'list'>,
   person: Person,
@@ -182,7 +181,7 @@ async function* recordsBelow(
   for (;;) {
     const page = { kind: 'after', after, limit } as const;
     const listed = await records.list(resource, scope, { filter: [], sort, page });
-    if (!listed) throw new Fault('not_found');
+    if (!listed) return;
     for (const { key, record } of listed.items) yield { resource, key, record };
     const last = listed.items.at(-1);
     if (!listed.hasMore || !last) return;

@@ -1,14 +1,28 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { user as users } from '../../../src/domain/resources.ts';
+import type { Engine } from '../../../src/store/open.ts';
 import { createFixture, type Fixture } from '../../support/service.ts';
 import { type AdminApi, startAdminApi } from './admin_api.ts';
 
 let api: AdminApi;
 let writer: string;
 
+/** Runs once, before the next list is read from the store. */
+let beforeList: (() => Promise<unknown>) | undefined;
+
+function interruptingLists(engine: Engine): Engine {
+  const list: Engine['records']['list'] = async (...wanted) => {
+    const action = beforeList;
+    beforeList = undefined;
+    await action?.();
+    return engine.records.list(...wanted);
+  };
+  return { ...engine, records: { ...engine.records, list } };
+}
+
 beforeAll(async () => {
-  api = await startAdminApi();
+  api = await startAdminApi({}, interruptingLists);
   writer = await api.service.token('users:read users:write');
 });
 afterAll(() => api.service.stop());
@@ -107,6 +121,38 @@ describe('subject access', () => {
       expect.stringContaining('authrealm subject-access'),
     ]);
   }, 300_000);
+});
+
+describe('a user that is deleted during the request', () => {
+  async function requestDuringDeletion(path: string) {
+    const fixture = await createFixture(api.service.db);
+    let deletion: Response | undefined;
+    beforeList = async () => {
+      deletion = await api.service.del(userPath(fixture), writer);
+    };
+    const response = await api.request('POST', path, { data: idsOf(fixture) });
+    expect(deletion?.status).toBe(204);
+    const entries = await api.listAll(`/realms/${fixture.realm}/log?user_id=${fixture.user}`);
+    return { response, entries, fixture };
+  }
+
+  test('subject access returns its record and its log entries', async () => {
+    const { response, entries, fixture } = await requestDuringDeletion('/subject-access');
+    expect([response.status, response.body.data]).toMatchObject([
+      200,
+      {
+        records: [{ type: users.type, id: fixture.user }],
+        entries: [...entries.map(({ what, object }) => ({ what, object })), { what: 'user.told' }],
+      },
+    ]);
+  });
+
+  test('an erasure removes the personal values of its log', async () => {
+    const { response, entries } = await requestDuringDeletion('/erasures');
+    expect(response.status).toBe(201);
+    const personal = entries.flatMap((entry) => (entry.personal === null ? [] : [entry.personal]));
+    expect(new Set(personal)).toEqual(new Set(['erased']));
+  });
 });
 
 describe.each(['/erasures', '/subject-access'])('POST %s', (path) => {
