@@ -3,7 +3,7 @@ import { LIMITS } from '../../../src/domain/limits.ts';
 import { user as users } from '../../../src/domain/resources.ts';
 import type { Engine } from '../../../src/store/open.ts';
 import { createFixture, type Fixture } from '../../support/service.ts';
-import { type AdminApi, startAdminApi } from './admin_api.ts';
+import { type AdminApi, type AdminItem, startAdminApi } from './admin_api.ts';
 
 let api: AdminApi;
 let writer: string;
@@ -31,6 +31,12 @@ const idsOf = ({ realm, user }: Pick<Fixture, 'realm' | 'user'>) => ({ realm_id:
 const userPath = ({ realm, user }: Fixture) =>
   `/v2/authentication-realms/${realm}/${users.collection}/${user}`;
 
+const logEntriesOf = ({ realm, user }: Fixture) => api.listAll(`/realms/${realm}/log?user_id=${user}`);
+
+/** The different personal values of log entries that have some. */
+const personalValues = (entries: readonly AdminItem[]) =>
+  new Set(entries.flatMap(({ personal }) => (personal === null ? [] : [personal])));
+
 describe('create-erasure', () => {
   test('an erasure removes the record, the personal values of the log, and the bytes in the database', async () => {
     const fixture = await createFixture(api.service.db);
@@ -46,9 +52,7 @@ describe('create-erasure', () => {
       { id: fixture.user, type: 'erasure', realm_id: fixture.realm, erased_at: expect.any(String) },
     ]);
     expect((await api.service.get(userPath(fixture), writer)).status).toBe(404);
-    const entries = await api.listAll(`/realms/${fixture.realm}/log?user_id=${fixture.user}`);
-    const personal = entries.flatMap((entry) => (entry.personal === null ? [] : [entry.personal]));
-    expect(new Set(personal)).toEqual(new Set(['erased']));
+    expect(personalValues(await logEntriesOf(fixture))).toEqual(new Set(['erased']));
     expect(await api.auditEntriesOf(fixture.user)).toMatchObject([
       { what: 'user.erased', actor: api.admin.clientId, address: '127.0.0.1', request_id: 'request-9' },
     ]);
@@ -132,8 +136,7 @@ describe('a user that is deleted during the request', () => {
     };
     const response = await api.request('POST', path, { data: idsOf(fixture) });
     expect(deletion?.status).toBe(204);
-    const entries = await api.listAll(`/realms/${fixture.realm}/log?user_id=${fixture.user}`);
-    return { response, entries, fixture };
+    return { response, entries: await logEntriesOf(fixture), fixture };
   }
 
   test('subject access returns its record and its log entries', async () => {
@@ -150,8 +153,7 @@ describe('a user that is deleted during the request', () => {
   test('an erasure removes the personal values of its log', async () => {
     const { response, entries } = await requestDuringDeletion('/erasures');
     expect(response.status).toBe(201);
-    const personal = entries.flatMap((entry) => (entry.personal === null ? [] : [entry.personal]));
-    expect(new Set(personal)).toEqual(new Set(['erased']));
+    expect(personalValues(entries)).toEqual(new Set(['erased']));
   });
 });
 
