@@ -5,6 +5,7 @@ import type { Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { LocalRequest } from '../http/operations/admin/operation.ts';
 import { systemClock } from '../platform/clock.ts';
+import { printLine } from '../platform/standard_streams.ts';
 import { openDatabase } from '../service/open_database.ts';
 import { addConfirmation, assertConfirmed, type ConfirmationOptions } from './confirmation.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
@@ -114,7 +115,7 @@ export function openAdminCommands(program: Command, context: CliContext, kind: K
         if (options.dryRun) return showResultOf('get')(id, {}, by);
         await assertConfirmed(options, `deletes ${kind.noun} ${id}`, id);
         await perform(by, `delete-${type}`, { id });
-        console.log(`${id} is deleted`);
+        printLine(`${id} is deleted`);
       },
     );
     named('rotate', texts.rotate)
@@ -189,17 +190,17 @@ function hours(raw: string): number {
 }
 
 export function printAll(descriptions: readonly Properties[], asJson: true | undefined): void {
-  if (asJson) console.log(JSON.stringify(descriptions, null, 2));
+  if (asJson) printLine(JSON.stringify(descriptions, null, 2));
   else for (const each of descriptions) printProperties(each, undefined);
 }
 
 function printProperties(description: Properties, asJson: true | undefined): void {
   if (asJson) {
-    console.log(JSON.stringify(description, null, 2));
+    printLine(JSON.stringify(description, null, 2));
     return;
   }
   const width = Math.max(14, ...Object.keys(description).map(({ length }) => length));
   for (const [name, value] of Object.entries(description))
-    console.log(`${name.padEnd(width)} ${value ?? 'none'}`);
-  console.log('');
+    printLine(`${name.padEnd(width)} ${value ?? 'none'}`);
+  printLine('');
 }

@@ -5,6 +5,7 @@ import { LIMITS } from '../domain/limits.ts';
 import { membersOf, type Resource } from '../domain/resource.ts';
 import { type InputVerb, type WritableMember, writableMembers } from '../domain/writable_members.ts';
 import { fileErrorText } from '../platform/file_error.ts';
+import { standardStreams } from '../platform/standard_streams.ts';
 
 /** Values of a record's members as given on a command line. */
 export type MemberArguments = Readonly<Record<string, unknown>>;
@@ -77,7 +78,7 @@ export function openInputReader(): ReadInput {
       throw usageError('standard input can be read only once: pass the other value as @FILE');
     isStdinRead ||= path === '-';
     const place = path === '-' ? 'standard input' : path;
-    const bytes = await bytesOf(path === '-' ? process.stdin : createReadStream(path), place);
+    const bytes = await bytesOf(path === '-' ? standardStreams().stdin : createReadStream(path), place);
     try {
       return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
     } catch (error) {

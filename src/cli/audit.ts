@@ -12,8 +12,9 @@ import { Refusal } from '../domain/fault.ts';
 import { NIL_UUID } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { systemClock } from '../platform/clock.ts';
-import { EXIT, printNotice } from '../platform/exit.ts';
+import { EXIT } from '../platform/exit.ts';
 import { fileErrorText } from '../platform/file_error.ts';
+import { printLine, printNotice } from '../platform/standard_streams.ts';
 import {
   type InspectedStores,
   inspectLog,
@@ -29,7 +30,7 @@ import { printableJson } from './table.ts';
 const STANDARD_OUTPUT = '-';
 
 /** `audit`: verifies and exports the audit log. */
-export function addAuditCommands(program: Command, context: CliContext, end: (code: number) => void): void {
+export function addAuditCommands(program: Command, context: CliContext): void {
   const audit = program.command('audit').description('verify and export the audit log');
 
   addSettings(addDatabaseSettings(audit.command('verify')), ['checkpointFile'])
@@ -45,9 +46,9 @@ export function addAuditCommands(program: Command, context: CliContext, end: (co
     .option('--json', 'write JSON')
     .action(async (options: VerifyOptions, command: Command) => {
       const report = await verify(context.settingsOf(command), options);
-      if (options.json) console.log(JSON.stringify(jsonOf(report), null, 2));
+      if (options.json) printLine(JSON.stringify(jsonOf(report), null, 2));
       else printReport(report);
-      end(isClean(report) ? EXIT.done : EXIT.failed);
+      context.setExitCode(isClean(report) ? EXIT.done : EXIT.failed);
     });
 
   addDatabaseSettings(audit.command('key'))
@@ -56,7 +57,7 @@ export function addAuditCommands(program: Command, context: CliContext, end: (co
       const settings = context.settingsOf(command);
       assertDatabaseExists(settings);
       const { database, logKeys } = await inspectLog(settings, systemClock);
-      console.log(`whpk_${logKeys.publicKey}`);
+      printLine(`whpk_${logKeys.publicKey}`);
       await database.close();
     });
 
@@ -192,28 +193,28 @@ const NOT_VERIFIABLE =
 
 function printReport(report: VerifyReport): void {
   const { path, unsigned, checkpointCount, restored, verified, findings } = report;
-  for (const found of findings) console.log(sentenceOf(found));
-  if (!report.isProven) console.log(PROOF_REMOVED);
-  for (const line of unsigned) console.log(`${path} line ${line}: not signed by this installation`);
+  for (const found of findings) printLine(sentenceOf(found));
+  if (!report.isProven) printLine(PROOF_REMOVED);
+  for (const line of unsigned) printLine(`${path} line ${line}: not signed by this installation`);
   printRecords(report.records);
   const { logs, entries, untagged } = verified;
-  console.log(`${entries} entries of ${logs} logs, ${checkpointCount} checkpoints`);
+  printLine(`${entries} entries of ${logs} logs, ${checkpointCount} checkpoints`);
   if (untagged > 0) {
-    console.log(
+    printLine(
       `${untagged} entries are not chained yet: an older release or another program wrote them. The next start of the service chains them`,
     );
   }
-  if (restored) console.log(restorationOf(restored));
-  if (checkpointCount === 0) console.log(NOT_VERIFIABLE);
-  console.log(isClean(report) ? 'clean' : `not clean: ${countOf(report)} findings`);
+  if (restored) printLine(restorationOf(restored));
+  if (checkpointCount === 0) printLine(NOT_VERIFIABLE);
+  printLine(isClean(report) ? 'clean' : `not clean: ${countOf(report)} findings`);
 }
 
 function printRecords(records: RecordReport | undefined): void {
   if (!records) return;
   for (const { table, realm, id, message } of records.findings)
-    console.log(`${message} (${[table, realm && `realm ${realm}`, id].filter(Boolean).join(', ')})`);
+    printLine(`${message} (${[table, realm && `realm ${realm}`, id].filter(Boolean).join(', ')})`);
   const { covered, notCovered } = records;
-  console.log(`${covered} records compared with the log; ${notCovered} not covered by it`);
+  printLine(`${covered} records compared with the log; ${notCovered} not covered by it`);
 }
 
 function restorationOf({ at, takenAt }: Restoration): string {

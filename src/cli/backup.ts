@@ -3,6 +3,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { Settings } from '../config/parse.ts';
 import { Refusal } from '../domain/fault.ts';
 import { systemClock } from '../platform/clock.ts';
+import { printLine, standardStreams } from '../platform/standard_streams.ts';
 import { VERSION } from '../platform/version.ts';
 import type { BackupResult, BackupTarget } from '../store/backups/backup.ts';
 import { fileOf, isInMemory } from '../store/open.ts';
@@ -39,11 +40,11 @@ export function addBackup(program: Command, context: CliContext): void {
       const target = targetOf(options);
       const database = databaseOf(context.settingsOf(command));
       const { backUp } = await import('../store/backups/backup.ts');
-      const progress = openProgress(statSync(database).size, systemClock, process.stderr, 'bytes');
+      const progress = openProgress(statSync(database).size, systemClock, standardStreams().stderr, 'bytes');
       const archiver = openArchiver((done) => progress.show(done, done));
       const release = { version: VERSION, clock: systemClock };
       const made = await backUp(database, target, release, archiver).finally(progress.stop);
-      if (options.json) console.log(JSON.stringify(asJson(made), null, 2));
+      if (options.json) printLine(JSON.stringify(asJson(made), null, 2));
       else printBackup(made);
     });
 }
@@ -82,10 +83,10 @@ const asJson = ({ path, manifest, removed }: BackupResult) => ({ path, ...manife
 
 function printBackup({ path, manifest, removed }: BackupResult): void {
   const { bytes, taken_at, schema, sha256, rows } = manifest;
-  console.log(`${path}: ${bytes} bytes, schema ${schema}, as of ${taken_at}, verified`);
-  console.log(`sha256 ${sha256}; ${totalOf(rows)} rows. The manifest is ${path}.json: keep both files`);
-  for (const name of removed) console.log(`removed ${name}`);
-  console.log(
+  printLine(`${path}: ${bytes} bytes, schema ${schema}, as of ${taken_at}, verified`);
+  printLine(`sha256 ${sha256}; ${totalOf(rows)} rows. The manifest is ${path}.json: keep both files`);
+  for (const name of removed) printLine(`removed ${name}`);
+  printLine(
     'the backup does not contain the master key: store the key separately, for as long as the backup',
   );
 }

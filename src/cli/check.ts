@@ -1,7 +1,9 @@
 import type { Command } from 'commander';
 import { EXIT } from '../platform/exit.ts';
+import { printLine } from '../platform/standard_streams.ts';
 import { openInputReader } from './arguments.ts';
 import { addConnection, type ConnectionOptions, connectBy, refusalBy } from './connection.ts';
+import type { CliContext } from './context.ts';
 import { printable } from './table.ts';
 
 interface CheckOptions extends ConnectionOptions {
@@ -11,11 +13,7 @@ interface CheckOptions extends ConnectionOptions {
 }
 
 /** `check`: whether a password on standard input is right. */
-export function addCheck(
-  program: Command,
-  clientSecret: string | undefined,
-  setExitCode: (code: number) => void,
-): void {
+export function addCheck(program: Command, { clientSecret, setExitCode }: CliContext): void {
   addConnection(
     program
       .command('check')
@@ -41,9 +39,9 @@ export function addCheck(
           throw refusalBy(error, options);
         });
       if (!checked.verified) setExitCode(EXIT.wrongPassword);
-      if (json) console.log(JSON.stringify(checked));
+      if (json) printLine(JSON.stringify(checked));
       else if (checked.verified)
-        console.log(`right: user ${printable(checked.userId)}\ndevice ${printable(checked.device)}`);
-      else console.log('wrong');
+        printLine(`right: user ${printable(checked.userId)}\ndevice ${printable(checked.device)}`);
+      else printLine('wrong');
     });
 }

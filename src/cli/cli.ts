@@ -2,127 +2,58 @@ import { Command, CommanderError } from 'commander';
 import { unknownVariables } from '../config/parse.ts';
 import { Refusal } from '../domain/fault.ts';
 import { EXIT, printRefusal } from '../platform/exit.ts';
+import { type StandardStreams, withStandardStreams } from '../platform/standard_streams.ts';
 import { VERSION } from '../platform/version.ts';
 import { toRefusal } from '../store/refusals.ts';
-import { type CliContext, type Environment, openContext } from './context.ts';
+import { type CliContext, type Environment, openSettings } from './context.ts';
 import { completeHelp } from './help.ts';
 import { CLIENT_SECRET_VARIABLE, nameVariables, withVariables } from './variables.ts';
 
-/** What a command is added to, and what it gets. */
-interface CommandDeps {
-  readonly program: Command;
-  readonly context: CliContext;
-  readonly argv: readonly string[];
-  readonly clientSecret: string | undefined;
-  setExitCode(outcome: number): void;
-}
-
-/** Commands of one module, by their names. The module is imported when `add` is called. */
+/** Commands of one module, by their names. The module is imported when `load` is called. */
 interface CommandModule {
   readonly names: readonly string[];
-  add(deps: CommandDeps): Promise<void>;
+  load(): Promise<(program: Command, context: CliContext) => void>;
 }
 
 /** All commands in the order of the help text. */
 const COMMANDS: readonly CommandModule[] = [
-  {
-    names: ['serve', 'worker'],
-    add: async ({ program, context }) => (await import('./serve.ts')).addServe(program, context),
-  },
-  {
-    names: ['init'],
-    add: async ({ program, context }) => (await import('./init.ts')).addInit(program, context),
-  },
-  {
-    names: ['client'],
-    add: async ({ program, context }) => (await import('./clients.ts')).addClientCommands(program, context),
-  },
-  {
-    names: ['console'],
-    add: async ({ program, context }) => (await import('./console.ts')).addConsoleCommands(program, context),
-  },
-  {
-    names: ['keys'],
-    add: async ({ program, context }) => (await import('./keys.ts')).addKeyCommands(program, context),
-  },
-  {
-    names: ['webhook'],
-    add: async ({ program, context }) => (await import('./webhooks.ts')).addWebhookCommands(program, context),
-  },
-  {
-    names: ['migrate'],
-    add: async ({ program, context }) => (await import('./migrate.ts')).addMigrate(program, context),
-  },
-  {
-    names: ['import'],
-    add: async ({ program, context, setExitCode }) =>
-      (await import('./import.ts')).addImport(program, context, setExitCode),
-  },
-  {
-    names: ['export'],
-    add: async ({ program, context }) => (await import('./export.ts')).addExport(program, context),
-  },
-  {
-    names: ['copy'],
-    add: async ({ program, argv }) => (await import('./copy.ts')).addCopy(program, argv),
-  },
-  {
-    names: ['backup'],
-    add: async ({ program, context }) => (await import('./backup.ts')).addBackup(program, context),
-  },
-  {
-    names: ['restore'],
-    add: async ({ program, context }) => (await import('./restore.ts')).addRestore(program, context),
-  },
-  {
-    names: ['compact'],
-    add: async ({ program, context }) => (await import('./compact.ts')).addCompact(program, context),
-  },
-  {
-    names: ['purge'],
-    add: async ({ program, context }) => (await import('./purge.ts')).addPurge(program, context),
-  },
-  {
-    names: ['demo'],
-    add: async ({ program, context }) => (await import('./demo.ts')).addDemo(program, context),
-  },
-  {
-    names: ['doctor'],
-    add: async ({ program, context, setExitCode }) =>
-      (await import('./doctor.ts')).addDoctor(program, context, setExitCode),
-  },
-  {
-    names: ['ready'],
-    add: async ({ program, context }) => (await import('./ready.ts')).addReady(program, context),
-  },
-  {
-    names: ['audit'],
-    add: async ({ program, context, setExitCode }) =>
-      (await import('./audit.ts')).addAuditCommands(program, context, setExitCode),
-  },
-  {
-    names: ['erase'],
-    add: async ({ program, context }) => (await import('./erase.ts')).addErase(program, context),
-  },
-  {
-    names: ['subject-access'],
-    add: async ({ program, context }) =>
-      (await import('./subject_access.ts')).addSubjectAccess(program, context),
-  },
-  {
-    names: ['check'],
-    add: async ({ program, clientSecret, setExitCode }) =>
-      (await import('./check.ts')).addCheck(program, clientSecret, setExitCode),
-  },
+  { names: ['serve', 'worker'], load: async () => (await import('./serve.ts')).addServe },
+  { names: ['init'], load: async () => (await import('./init.ts')).addInit },
+  { names: ['client'], load: async () => (await import('./clients.ts')).addClientCommands },
+  { names: ['console'], load: async () => (await import('./console.ts')).addConsoleCommands },
+  { names: ['keys'], load: async () => (await import('./keys.ts')).addKeyCommands },
+  { names: ['webhook'], load: async () => (await import('./webhooks.ts')).addWebhookCommands },
+  { names: ['migrate'], load: async () => (await import('./migrate.ts')).addMigrate },
+  { names: ['import'], load: async () => (await import('./import.ts')).addImport },
+  { names: ['export'], load: async () => (await import('./export.ts')).addExport },
+  { names: ['copy'], load: async () => (await import('./copy.ts')).addCopy },
+  { names: ['backup'], load: async () => (await import('./backup.ts')).addBackup },
+  { names: ['restore'], load: async () => (await import('./restore.ts')).addRestore },
+  { names: ['compact'], load: async () => (await import('./compact.ts')).addCompact },
+  { names: ['purge'], load: async () => (await import('./purge.ts')).addPurge },
+  { names: ['demo'], load: async () => (await import('./demo.ts')).addDemo },
+  { names: ['doctor'], load: async () => (await import('./doctor.ts')).addDoctor },
+  { names: ['ready'], load: async () => (await import('./ready.ts')).addReady },
+  { names: ['audit'], load: async () => (await import('./audit.ts')).addAuditCommands },
+  { names: ['erase'], load: async () => (await import('./erase.ts')).addErase },
+  { names: ['subject-access'], load: async () => (await import('./subject_access.ts')).addSubjectAccess },
+  { names: ['check'], load: async () => (await import('./check.ts')).addCheck },
   {
     names: ['get', 'list', 'find', 'create', 'update', 'delete'],
-    add: async ({ program, context, clientSecret }) =>
-      (await import('./records.ts')).addRecordCommands(program, context, clientSecret),
+    load: async () => (await import('./records.ts')).addRecordCommands,
   },
 ];
 
-/** Runs a command line and returns its exit code. */
-export async function runCommandLine(argv: readonly string[], environment: Environment): Promise<number> {
+/** Runs a command line, by default on the standard streams of the process, and returns its exit code. */
+export function runCli(
+  argv: readonly string[],
+  environment: Environment,
+  streams: StandardStreams = process,
+): Promise<number> {
+  return withStandardStreams(streams, () => runCommandLine(argv, environment));
+}
+
+async function runCommandLine(argv: readonly string[], environment: Environment): Promise<number> {
   let code: number = EXIT.done;
   const setExitCode = (outcome: number) => {
     code = outcome;
@@ -165,9 +96,10 @@ export async function createProgram(
     .version(VERSION)
     .exitOverride()
     .addHelpText('after', exitCodes());
-  const context = openContext(environment, () => variablesOf(program));
+  const settings = openSettings(environment, () => variablesOf(program));
   const clientSecret = environment[CLIENT_SECRET_VARIABLE];
-  for (const { add } of commands) await add({ program, context, argv, clientSecret, setExitCode });
+  const context: CliContext = { ...settings, argv, clientSecret, setExitCode };
+  for (const { load } of commands) (await load())(program, context);
   nameVariables(program);
   completeHelp(program);
   return program;

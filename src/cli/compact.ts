@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import type { Settings } from '../config/parse.ts';
 import { Refusal } from '../domain/fault.ts';
 import { systemClock } from '../platform/clock.ts';
+import { printLine, standardStreams } from '../platform/standard_streams.ts';
 import { VERSION } from '../platform/version.ts';
 import type { CompactionObserver, CompactionResult } from '../store/backups/compaction.ts';
 import { fileOf, isInMemory } from '../store/open.ts';
@@ -55,18 +56,19 @@ function openDisplay() {
   };
   const observer: CompactionObserver = {
     onLocked: ({ folder, neededBytes, freeBytes }) =>
-      console.log(`up to ${neededBytes} bytes are needed in ${folder}, where ${freeBytes} are free`),
+      printLine(`up to ${neededBytes} bytes are needed in ${folder}, where ${freeBytes} are free`),
     onStep(step, usedBytes) {
       stop();
-      console.log(STEPS[step]);
-      if (step === 'write') progress = openProgress(usedBytes, systemClock, process.stderr, 'bytes');
+      printLine(STEPS[step]);
+      if (step === 'write')
+        progress = openProgress(usedBytes, systemClock, standardStreams().stderr, 'bytes');
     },
   };
   return { observer, onBytes: (done: number) => progress?.show(done, done), stop };
 }
 
 function printResult(path: string, { summary, bytesBefore, bytesAfter }: CompactionResult): void {
-  console.log(
+  printLine(
     `${path}: ${bytesAfter} bytes, ${bytesBefore} before; ${totalOf(summary.rows)} rows, schema ${summary.schema}, verified`,
   );
 }

@@ -1,6 +1,7 @@
 import { createInterface } from 'node:readline/promises';
 import type { Command } from 'commander';
 import { Refusal } from '../domain/fault.ts';
+import { standardStreams } from '../platform/standard_streams.ts';
 
 export interface ConfirmationOptions {
   readonly yes?: true;
@@ -22,10 +23,10 @@ export async function assertConfirmed(
   word: string,
 ): Promise<void> {
   if (yes) return;
-  if (!process.stdin.isTTY || !process.stderr.isTTY) {
+  if (!standardStreams().stdin.isTTY || !standardStreams().stderr.isTTY) {
     throw new Refusal(`this ${consequence}: pass --yes to confirm`, { isUsage: true });
   }
-  const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  const terminal = createInterface({ input: standardStreams().stdin, output: standardStreams().stderr });
   const closed = new Promise<string>((resolve) => terminal.once('close', () => resolve('')));
   try {
     const answer = await Promise.race([

@@ -10,6 +10,7 @@ import { LIMITS } from '../domain/limits.ts';
 import type { Scopes } from '../domain/principal.ts';
 import { urlOf } from '../http/server/url.ts';
 import { systemClock } from '../platform/clock.ts';
+import { printLine } from '../platform/standard_streams.ts';
 import { openDatabase } from '../service/open_database.ts';
 import { type Properties, printAll } from './admin_commands.ts';
 import { SCOPE_HELP, scopes } from './clients.ts';
@@ -42,9 +43,9 @@ export function addConsoleCommands(program: Command, context: CliContext): void 
     .action(async (options: LinkOptions, command: Command) => {
       const settings = context.settingsOf(command);
       const { url, expiresAt } = await link(settings, options);
-      if (options.json) console.log(JSON.stringify({ url, expires_at: new Date(expiresAt).toISOString() }));
+      if (options.json) printLine(JSON.stringify({ url, expires_at: new Date(expiresAt).toISOString() }));
       else
-        console.log(
+        printLine(
           `${url}\n\nOpen this link within ${LIMITS.consoleLinkMsMax / 1_000} seconds; it works once.`,
         );
     });
@@ -71,7 +72,7 @@ function addSessionCommands(parent: Command, context: CliContext): void {
             `no console session ${id}, or it has ended: list them with "authrealm console sessions list"`,
           );
         await endSession(access, session, systemClock);
-        console.log(session.isForged ? `${id} has ended` : `${id} of ${session.actor} has ended`);
+        printLine(session.isForged ? `${id} has ended` : `${id} of ${session.actor} has ended`);
       });
     });
 }

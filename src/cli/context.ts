@@ -15,7 +15,13 @@ import { programPath } from './invocation.ts';
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** What the program passes to a command in addition to its own arguments. */
-export interface CliContext {
+export interface CliContext extends CliSettings {
+  readonly argv: readonly string[];
+  readonly clientSecret: string | undefined;
+  setExitCode(code: number): void;
+}
+
+interface CliSettings {
   /** Reads the settings from the command's flags and the environment. */
   settingsOf(command: Command): Settings;
   /** As `settingsOf`, and checks what a listening address requires, TLS for example. */
@@ -29,7 +35,10 @@ export interface CliContext {
 }
 
 /** `optionVariables` names the environment variables of options that are not settings. */
-export function openContext(environment: Environment, optionVariables: () => readonly string[]): CliContext {
+export function openSettings(
+  environment: Environment,
+  optionVariables: () => readonly string[],
+): CliSettings {
   const settingsOf = (command: Command, listens: boolean): Settings =>
     readSettings(
       flagsOf(command),

@@ -3,10 +3,12 @@ import { databaseContradictions, disclosure, SETTINGS } from '../config/parse.ts
 import { Refusal } from '../domain/fault.ts';
 import { systemClock } from '../platform/clock.ts';
 import { receiveSignal } from '../platform/signals.ts';
+import { printLine, standardStreams } from '../platform/standard_streams.ts';
 import { VERSION } from '../platform/version.ts';
 import type { CopyRun, TableComparison } from '../store/copying/open.ts';
 import { type DatabaseAddress, isInMemory } from '../store/open.ts';
 import { assertConfirmed, type ConfirmationOptions } from './confirmation.ts';
+import type { CliContext } from './context.ts';
 import { openProgress, type ProgressDisplay } from './progress.ts';
 
 interface CopyOptions extends ConfirmationOptions {
@@ -18,7 +20,7 @@ interface CopyOptions extends ConfirmationOptions {
 }
 
 /** `copy`: copies an installation into another database, of the same or the other engine. */
-export function addCopy(program: Command, argv: readonly string[]): void {
+export function addCopy(program: Command, { argv }: CliContext): void {
   program
     .command('copy')
     .description('copy the whole database into an empty one of either engine, and compare both')
@@ -39,14 +41,14 @@ export function addCopy(program: Command, argv: readonly string[]): void {
       const release = { version: VERSION, clock: systemClock };
       if (options.dryRun) {
         const { added, removed } = await previewCopy(move, release, watch).finally(end);
-        console.log(`would add ${added} rows and remove ${removed}`);
+        printLine(`would add ${added} rows and remove ${removed}`);
         return;
       }
       const confirm = () =>
         assertConfirmed(options, 'removes rows from the target that the source does not have', 'copy');
       const run = { ...watch, isPreparation: options.prepare === true, confirm };
       const { tables, added, removed } = await copyDatabase(move, release, run).finally(end);
-      console.log(`${'table'.padEnd(NAME_WIDTH)}${'rows'.padStart(COUNT_WIDTH)}  checksum`);
+      printLine(`${'table'.padEnd(NAME_WIDTH)}${'rows'.padStart(COUNT_WIDTH)}  checksum`);
       for (const table of tables) printTable(table, hasEqualDigests(table));
       const differing = tables.filter((table) => !hasEqualDigests(table)).map(({ table }) => table);
       if (differing.length > 0) {
@@ -55,8 +57,8 @@ export function addCopy(program: Command, argv: readonly string[]): void {
             'and run the same command again',
         );
       }
-      console.log(`source and target are equal; ${added} rows added, ${removed} removed`);
-      console.log(
+      printLine(`source and target are equal; ${added} rows added, ${removed} removed`);
+      printLine(
         options.prepare
           ? 'the target is prepared, but not complete: stop the service and run the same command without --prepare, with --yes'
           : 'the target does not contain the master key: start the service with the key of the source and --master-key-file',
@@ -93,8 +95,8 @@ function openWatch(): Pick<CopyRun, 'signal' | 'onStage'> & { readonly end: () =
     signal: stop.signal,
     onStage(stage, rows) {
       progress?.stop();
-      console.log(`${stage} ${rows} rows`);
-      const shown = openProgress(rows, systemClock, process.stdout);
+      printLine(`${stage} ${rows} rows`);
+      const shown = openProgress(rows, systemClock, standardStreams().stdout);
       progress = shown;
       let done = 0;
       return (more) => {
@@ -112,6 +114,6 @@ const COUNT_WIDTH = 12;
 function printTable({ table, source, target }: TableComparison, isSame: boolean): void {
   const sides = isSame ? [source] : [source, target];
   for (const { rows, digest } of sides) {
-    console.log(`${table.padEnd(NAME_WIDTH)}${String(rows).padStart(COUNT_WIDTH)}  ${digest}`);
+    printLine(`${table.padEnd(NAME_WIDTH)}${String(rows).padStart(COUNT_WIDTH)}  ${digest}`);
   }
 }

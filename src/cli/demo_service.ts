@@ -16,6 +16,7 @@ import { systemClock } from '../platform/clock.ts';
 import { newFileErrorText } from '../platform/file_error.ts';
 import { openLog } from '../platform/log.ts';
 import { receiveSignal } from '../platform/signals.ts';
+import { printLine } from '../platform/standard_streams.ts';
 import { type OpenDatabase, openDatabase } from '../service/open_database.ts';
 import { serve } from '../service/service.ts';
 import { createDemoRecords, type DemoRecords } from './demo_records.ts';
@@ -68,15 +69,15 @@ async function performLookups(
   const reader = await addClient(db, 'demo', 'profile-infos:read');
   const writer = await addClient(db, 'shop front', 'users:write profile-infos:write');
   const token = await fetchToken(reader, baseUrl);
-  console.log(`serving a demo realm on ${baseUrl}\n`);
+  printLine(`serving a demo realm on ${baseUrl}\n`);
   for (const link of links) await printLookup(link, token);
   // The service of --once is gone when a reader could call it.
   if (!stopped) return;
-  console.log('Try it yourself:\n');
-  for (const link of links) console.log(`curl -H 'Authorization: Bearer ${token}' ${link}\n`);
+  printLine('Try it yourself:\n');
+  for (const link of links) printLine(`curl -H 'Authorization: Bearer ${token}' ${link}\n`);
   await changeRecords(records, baseUrl, await fetchToken(writer, baseUrl));
-  console.log(`Open the console, signed in:\n\n${baseUrl}${DEMO_SIGN_IN_PATH}\n`);
-  console.log('Ctrl-C ends the demo and removes its database.');
+  printLine(`Open the console, signed in:\n\n${baseUrl}${DEMO_SIGN_IN_PATH}\n`);
+  printLine('Ctrl-C ends the demo and removes its database.');
   await stopped;
 }
 
@@ -147,9 +148,9 @@ async function fetchToken({ client, secret }: IssuedClient, baseUrl: string): Pr
 /** Performs one lookup and prints the request and the response. */
 async function printLookup(link: string, token: string): Promise<void> {
   const answer = await fetch(link, { headers: { Authorization: `Bearer ${token}` }, proxy: false });
-  console.log(`GET ${new URL(link).pathname}\nAuthorization: Bearer ${token.slice(0, 12)}…\n`);
-  console.log(`${answer.status} ${answer.statusText}\nETag: ${answer.headers.get('etag')}`);
-  console.log(`${JSON.stringify(await answer.json(), null, 2)}\n`);
+  printLine(`GET ${new URL(link).pathname}\nAuthorization: Bearer ${token.slice(0, 12)}…\n`);
+  printLine(`${answer.status} ${answer.statusText}\nETag: ${answer.headers.get('etag')}`);
+  printLine(`${JSON.stringify(await answer.json(), null, 2)}\n`);
   if (answer.status !== 200)
     throw new Refusal(`the demo failed: a lookup was answered with status ${answer.status}`);
 }

@@ -22,13 +22,14 @@ import { Refusal } from '../domain/fault.ts';
 import { UNICODE_VERSION } from '../domain/text/folding.ts';
 import { systemClock } from '../platform/clock.ts';
 import { EXIT } from '../platform/exit.ts';
+import { printLine, standardStreams } from '../platform/standard_streams.ts';
 import { VERSION } from '../platform/version.ts';
 import { givenKeyring, inspect, logKeysOf } from '../service/open_database.ts';
 import { fileOf } from '../store/open.ts';
 import { addSettings, type CliContext } from './context.ts';
 
 /** `doctor`: checks an installation. It reports and repairs nothing. */
-export function addDoctor(program: Command, context: CliContext, end: (code: number) => void): void {
+export function addDoctor(program: Command, context: CliContext): void {
   addSettings(program.command('doctor'), Object.keys(SETTINGS) as SettingName[])
     .description('check settings, files and database, and report problems; changes nothing')
     .option('--json', 'write JSON')
@@ -42,18 +43,18 @@ export function addDoctor(program: Command, context: CliContext, end: (code: num
       }
       showStep('');
       const unhealthy = reports.filter((report) => !isHealthy(report));
-      if (json) console.log(JSON.stringify({ healthy: unhealthy.length === 0, checks: reports }, null, 2));
+      if (json) printLine(JSON.stringify({ healthy: unhealthy.length === 0, checks: reports }, null, 2));
       else {
-        console.log(verdictOn(reports, unhealthy));
+        printLine(verdictOn(reports, unhealthy));
         printReports(reports);
       }
-      end(unhealthy.length === 0 ? EXIT.done : EXIT.failed);
+      context.setExitCode(unhealthy.length === 0 ? EXIT.done : EXIT.failed);
     });
 }
 
 /** Shows on a terminal what was done so far: the verdict comes first, and on a large database that takes minutes. */
 function showStep(text: string): void {
-  if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`);
+  if (standardStreams().stderr.isTTY) standardStreams().stderr.write(`\r\x1b[K${text}`);
 }
 
 function verdictOn(reports: readonly CheckReport[], unhealthy: readonly CheckReport[]): string {
@@ -216,13 +217,13 @@ function printReports(reports: readonly CheckReport[]): void {
 
 function printReport({ check, facts, findings, total, notes, notesTotal, unchecked }: CheckReport): void {
   const state = unchecked !== undefined ? 'could not be checked' : total === 0 ? 'ok' : `${total} found`;
-  console.log(`${check}: ${state}`);
-  for (const fact of facts) console.log(`  ${fact}`);
-  for (const finding of findings) console.log(`  ! ${sentenceOf(finding)}`);
-  if (total > findings.length) console.log(`  ! and ${total - findings.length} more`);
-  for (const note of notes) console.log(`  - ${sentenceOf(note)}`);
-  if (notesTotal > notes.length) console.log(`  - and ${notesTotal - notes.length} more`);
-  if (unchecked !== undefined) console.log(`  ! ${unchecked}`);
+  printLine(`${check}: ${state}`);
+  for (const fact of facts) printLine(`  ${fact}`);
+  for (const finding of findings) printLine(`  ! ${sentenceOf(finding)}`);
+  if (total > findings.length) printLine(`  ! and ${total - findings.length} more`);
+  for (const note of notes) printLine(`  - ${sentenceOf(note)}`);
+  if (notesTotal > notes.length) printLine(`  - and ${notesTotal - notes.length} more`);
+  if (unchecked !== undefined) printLine(`  ! ${unchecked}`);
 }
 
 function sentenceOf({ says, table, realm, ids }: CheckFinding): string {

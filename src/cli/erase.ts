@@ -13,6 +13,7 @@ import { Refusal } from '../domain/fault.ts';
 import { parseUuid } from '../domain/id.ts';
 import { user } from '../domain/resources.ts';
 import { systemClock } from '../platform/clock.ts';
+import { printLine } from '../platform/standard_streams.ts';
 import { checkpointSinksOf } from '../service/checkpoint_sinks.ts';
 import { type OpenDatabase, openDatabase } from '../service/open_database.ts';
 import { fileOf } from '../store/open.ts';
@@ -60,7 +61,7 @@ export function parsePerson(realm: string, id: string): Person {
 async function showErasure(person: Person, { engine }: OpenDatabase): Promise<void> {
   const key = [person.realm, person.user] as const;
   const [found, below] = [await engine.records.get(user, key), await engine.records.countBelow(user, key)];
-  console.log(
+  printLine(
     found
       ? `would erase user ${person.user} with ${below} links, and its values in the audit log`
       : `no user ${person.user} in realm ${person.realm}; would erase values of a deleted one in the audit log`,
@@ -81,18 +82,18 @@ async function erasePerson(
     report: async (erasure: Parameters<typeof erasureLine>[0]) => {
       const line = erasureLine(erasure, logKeys);
       if (sinks.length === 0)
-        console.log(`no checkpoint file is configured: keep this line with your backups\n${line}`);
+        printLine(`no checkpoint file is configured: keep this line with your backups\n${line}`);
       await writeToAll(sinks, [line]);
     },
   };
   const erasure = await eraseUser(deps, person, systemClock);
   if (!erasure) throw new Refusal(`no user ${person.user} in realm ${person.realm}`);
-  console.log(`user ${person.user} is erased`);
+  printLine(`user ${person.user} is erased`);
   const { search, close } = openSearcher();
   const scrubbed = await erasure.scrub({ search, mayRewrite: true }).finally(close);
   printScrubbed(scrubbed);
   for (const copy of olderCopies(settings)) {
-    console.log(
+    printLine(
       `${copy} is an older copy of the database that still contains the data: delete it when you can`,
     );
   }
@@ -115,15 +116,15 @@ function unrecordedErasure({ user: id }: Person, { code = 'unknown' }: NodeJS.Er
 function printScrubbed(scrubbed: ScrubResult): void {
   if (scrubbed.kind === 'clean') {
     const how = scrubbed.isRewritten ? ' after it was rewritten' : '';
-    console.log(`no erased data is left in the database file${how}; its write-ahead log is empty`);
+    printLine(`no erased data is left in the database file${how}; its write-ahead log is empty`);
   }
   if (scrubbed.kind === 'archived') {
-    if (!scrubbed.isVacuumed) console.log('another role owns the tables: run VACUUM as that role');
-    console.log(
+    if (!scrubbed.isVacuumed) printLine('another role owns the tables: run VACUUM as that role');
+    printLine(
       `archived write-ahead logs contain the data up to position ${scrubbed.position}, and data files until their pages are ` +
         'reused: a dump taken from now on is clean; a base backup is clean after VACUUM FULL',
     );
-    console.log(
+    printLine(
       'the indexes of words keep the words of the user until you run, as the owner of the tables: ' +
         'reindex index concurrently user_info_words; reindex index concurrently password_profile_info_words',
     );

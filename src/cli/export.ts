@@ -7,8 +7,8 @@ import { Refusal } from '../domain/fault.ts';
 import type { Uuid } from '../domain/id.ts';
 import { realm } from '../domain/resources.ts';
 import { systemClock } from '../platform/clock.ts';
-import { printNotice } from '../platform/exit.ts';
 import { receiveSignal } from '../platform/signals.ts';
+import { printNotice, standardStreams } from '../platform/standard_streams.ts';
 import { openDatabase, openEngineFor } from '../service/open_database.ts';
 import { countRecords, exportRecords } from '../transfer/export.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
@@ -111,8 +111,8 @@ async function exportInto(file: string, source: ExportSource): Promise<void> {
 async function write(output: Output, { snapshot, open, within }: ExportSource): Promise<number> {
   const stop = new AbortController();
   void receiveSignal('once').then(() => stop.abort());
-  const total = process.stderr.isTTY ? await countRecords(snapshot, within) : undefined;
-  const progress = openProgress(total, systemClock, process.stderr);
+  const total = standardStreams().stderr.isTTY ? await countRecords(snapshot, within) : undefined;
+  const progress = openProgress(total, systemClock, standardStreams().stderr);
   try {
     const records = await exportRecords({
       snapshot,

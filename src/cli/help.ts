@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { printNotice } from '../platform/exit.ts';
+import { printNotice, standardStreams } from '../platform/standard_streams.ts';
 import { examplesOf } from './examples.ts';
 
 /** Adds examples to the help texts of a command and its subcommands, and makes usage errors one line that names the help. */
@@ -10,7 +10,11 @@ export function completeHelp(command: Command, words = ''): void {
     command.addHelpText('after', ['', heading, ...examples.map((each) => `  ${each}`)].join('\n'));
   }
   const help = ['authrealm', words, '--help'].filter(Boolean).join(' ');
-  command.configureOutput({ outputError: (text) => printNotice(usageLine(text, help)) });
+  command.configureOutput({
+    writeOut: (text) => standardStreams().stdout.write(text),
+    writeErr: (text) => standardStreams().stderr.write(text),
+    outputError: (text) => printNotice(usageLine(text, help)),
+  });
   for (const child of command.commands) completeHelp(child, `${words} ${child.name()}`.trim());
 }
 

@@ -6,9 +6,10 @@ import { createAuditEntry } from '../domain/audit_entry.ts';
 import { type Fault, Refusal } from '../domain/fault.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { systemClock } from '../platform/clock.ts';
-import { EXIT, printNotice } from '../platform/exit.ts';
+import { EXIT } from '../platform/exit.ts';
 import { fileErrorText } from '../platform/file_error.ts';
 import { receiveSignal } from '../platform/signals.ts';
+import { printLine, printNotice, standardStreams } from '../platform/standard_streams.ts';
 import { inspect, type OpenDatabase, openDatabase, reopenDatabase } from '../service/open_database.ts';
 import { fileOf, isInMemory } from '../store/open.ts';
 import { type ImportCounts, type ImportResult, importLines } from '../transfer/import.ts';
@@ -31,7 +32,7 @@ const STANDARD_INPUT = '-';
 const READ_BYTES = 262_144;
 
 /** `import`: imports records from JSON lines. */
-export function addImport(program: Command, context: CliContext, end: (code: number) => void): void {
+export function addImport(program: Command, context: CliContext): void {
   addDatabaseSettings(
     program
       .command('import')
@@ -60,7 +61,7 @@ export function addImport(program: Command, context: CliContext, end: (code: num
       }
       if (report.error)
         throw new Refusal(`the import stopped because the database failed: ${causeOf(report.error)}`);
-      end(exitCodeOf(report));
+      context.setExitCode(exitCodeOf(report));
     });
 }
 
@@ -182,7 +183,7 @@ async function importInto(
     seal: (place, plain) => keyring.seal('oidc-client-secret', place, plain),
     open: (place, sealed) => keyring.open('oidc-client-secret', place, sealed),
   });
-  const progress = openProgress(size, systemClock, process.stdout);
+  const progress = openProgress(size, systemClock, standardStreams().stdout);
   try {
     const report = await importLines(splitLines(chunksOf(file, signal)), {
       store: engine.records,
@@ -226,7 +227,7 @@ async function recordImportEnd(
 async function* chunksOf(file: string, signal: AbortSignal): AsyncGenerator<Uint8Array> {
   if (signal.aborted) return;
   const input =
-    file === STANDARD_INPUT ? process.stdin : createReadStream(file, { highWaterMark: READ_BYTES });
+    file === STANDARD_INPUT ? standardStreams().stdin : createReadStream(file, { highWaterMark: READ_BYTES });
   const stopReading = () => input.destroy();
   signal.addEventListener('abort', stopReading, { once: true });
   try {
@@ -244,9 +245,7 @@ function printSummary(
   { dryRun }: ImportOptions,
 ): void {
   const what = dryRun ? 'dry run, nothing was changed; the import would have ' : '';
-  console.log(
-    `${what}imported ${imported}, unchanged ${unchanged}, replaced ${replaced}, refused ${refused}`,
-  );
+  printLine(`${what}imported ${imported}, unchanged ${unchanged}, replaced ${replaced}, refused ${refused}`);
 }
 
 /** Advises to compact the file where that makes lookups faster. */
@@ -255,7 +254,7 @@ async function adviseOnFile(settings: Settings): Promise<void> {
   const database = await inspect(settings);
   try {
     const { facts, notes = [] } = await database.mapping();
-    if (notes.length > 0) for (const line of [...facts, ...notes]) console.log(line);
+    if (notes.length > 0) for (const line of [...facts, ...notes]) printLine(line);
   } finally {
     await database.close();
   }
@@ -268,7 +267,7 @@ function resumeOptions({ onError, upsert }: ImportOptions): string[] {
 
 function printResumeCommand(line: number, words: readonly string[]): void {
   const command = commandLine(...words, '--from-line', String(line));
-  console.log(
+  printLine(
     `line ${line} is the first line not imported: correct it, or pass --on-error skip, and resume with:\n${command}`,
   );
 }

@@ -11,6 +11,7 @@ import { passwordProfile, passwordProfileInfo, realm, user } from '../domain/res
 import { selfLinks } from '../http/pipeline/links.ts';
 import { urlOf } from '../http/server/url.ts';
 import { systemClock } from '../platform/clock.ts';
+import { printLine } from '../platform/standard_streams.ts';
 import { type OpenDatabase, openDatabase } from '../service/open_database.ts';
 import { addDatabaseSettings, addSettings, type CliContext, toArguments } from './context.ts';
 import { absoluteFlags, commandLine } from './invocation.ts';
@@ -65,7 +66,7 @@ export function addInit(program: Command, context: CliContext): void {
 async function createPresetRealms({ engine }: OpenDatabase): Promise<Uuid | undefined> {
   const from = { clock: systemClock, actor: 'init' };
   const realms = await makePresetRealms(engine.records, await engine.access.storeId(), from);
-  for (const { id, name, isNew } of realms) console.log(`${id}  ${name}${isNew ? '' : ' (exists)'}`);
+  for (const { id, name, isNew } of realms) printLine(`${id}  ${name}${isNew ? '' : ' (exists)'}`);
   return realms.at(-1)?.id;
 }
 
@@ -116,7 +117,7 @@ function printNextSteps(
   const serve = commandLine(program, 'serve', ...toArguments(absoluteFlags(flags, settings)));
   const forDatabase = toArguments(absoluteFlags(flags, settings, DATABASE_SETTINGS));
   const importLines = commandLine(program, 'import', '-', ...forDatabase);
-  console.log(`
+  printLine(`
 realm             ${realmId}
 password profile  ${profileId}
 client            ${client.clientId} (may read OIDC and password links in this realm)

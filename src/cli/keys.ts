@@ -4,6 +4,7 @@ import { type KeySet, keySetAt, rotateSigningKey, withdrawSigningKey } from '../
 import type { SigningKey } from '../auth/port.ts';
 import { Refusal } from '../domain/fault.ts';
 import { systemClock } from '../platform/clock.ts';
+import { printLine } from '../platform/standard_streams.ts';
 import { openDatabase, rewrap } from '../service/open_database.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
 
@@ -16,7 +17,7 @@ export function addKeyCommands(program: Command, context: CliContext): void {
     .action(async (_options, command: Command) => {
       const { engine } = await openDatabase(context.settingsOf(command), systemClock);
       const stored = await engine.access.signingKeys();
-      for (const key of stored) console.log(lineOf(key, keySetAt(stored, systemClock.now())));
+      for (const key of stored) printLine(lineOf(key, keySetAt(stored, systemClock.now())));
       await engine.close();
     });
 
@@ -26,7 +27,7 @@ export function addKeyCommands(program: Command, context: CliContext): void {
       const { engine, keyring } = await openDatabase(context.settingsOf(command), systemClock);
       try {
         const { kid, signsFrom } = await rotateSigningKey(engine.access, keyring, systemClock);
-        console.log(`${kid} signs from ${new Date(signsFrom).toISOString()}`);
+        printLine(`${kid} signs from ${new Date(signsFrom).toISOString()}`);
       } finally {
         await engine.close();
       }
@@ -42,7 +43,7 @@ export function addKeyCommands(program: Command, context: CliContext): void {
       await engine.close();
       if (!isDone)
         throw new Refusal(`no signing key ${kid} in use: list the keys with "authrealm keys list"`);
-      console.log(`${kid} is withdrawn`);
+      printLine(`${kid} is withdrawn`);
     });
 
   keys
@@ -51,7 +52,7 @@ export function addKeyCommands(program: Command, context: CliContext): void {
     .description('create a file with a new master key, for a new database')
     .action((file: string) => {
       createNewKeyFile(file, systemClock);
-      console.log(
+      printLine(
         `created the master key ${file}: pass it to every process with --master-key-file or AUTHREALM_MASTER_KEY_FILE, and ` +
           'back it up separately from the database. Without it, the encrypted values of the database are lost',
       );
@@ -68,19 +69,19 @@ export function addKeyCommands(program: Command, context: CliContext): void {
 /** Prints the result, and what the operator must still do. */
 function printRewrapResult(done: Awaited<ReturnType<typeof rewrap>>, file: string): void {
   const { keyId, ended, resealed, isKeyCreated, source } = done;
-  if (isKeyCreated) console.log(`created the master key ${file}: back it up separately from the database`);
+  if (isKeyCreated) printLine(`created the master key ${file}: back it up separately from the database`);
   if (ended.length === 0) {
-    console.log(`key ${keyId} is already the master key; nothing was changed`);
+    printLine(`key ${keyId} is already the master key; nothing was changed`);
     return;
   }
-  console.log(`encrypted ${resealed} values again: the master key is now key ${keyId}`);
+  printLine(`encrypted ${resealed} values again: the master key is now key ${keyId}`);
   const path = 'path' in source ? source.path : undefined;
   if (path === undefined) {
-    console.log(`set AUTHREALM_MASTER_KEY to the key in ${file} and restart every process`);
+    printLine(`set AUTHREALM_MASTER_KEY to the key in ${file} and restart every process`);
     return;
   }
-  console.log(`${path} contains the new key. Older backups need the old key, which is in:`);
-  for (const old of ended) console.log(oldKeyFile(path, old));
+  printLine(`${path} contains the new key. Older backups need the old key, which is in:`);
+  for (const old of ended) printLine(oldKeyFile(path, old));
 }
 
 /** A key and its current state. */

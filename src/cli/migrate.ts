@@ -2,6 +2,7 @@ import { type Command, Option } from 'commander';
 import { DATABASE_SETTINGS, type Settings } from '../config/parse.ts';
 import { Refusal } from '../domain/fault.ts';
 import { systemClock } from '../platform/clock.ts';
+import { printLine, standardStreams } from '../platform/standard_streams.ts';
 import { VERSION } from '../platform/version.ts';
 import { openEngineFor } from '../service/open_database.ts';
 import { isInMemory } from '../store/open.ts';
@@ -16,8 +17,8 @@ export function addMigrate(program: Command, context: CliContext): void {
     .addOption(new Option('--print <WHAT>', 'only print the SQL of pending migrations').choices(['pending']))
     .action(async ({ print }: { print?: string }, command: Command) => {
       const settings = context.settingsOf(command);
-      if (print === undefined) console.log(await applyPending(settings));
-      else process.stdout.write(await pendingSql(settings));
+      if (print === undefined) printLine(await applyPending(settings));
+      else standardStreams().stdout.write(await pendingSql(settings));
     });
 }
 

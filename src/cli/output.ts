@@ -4,6 +4,7 @@ import { Refusal } from '../domain/fault.ts';
 import type { Clock } from '../domain/id.ts';
 import { newFileErrorText } from '../platform/file_error.ts';
 import { syncPath } from '../platform/fsync.ts';
+import { standardStreams } from '../platform/standard_streams.ts';
 
 /** Where a command writes its data. Every error of it is a Refusal with the next step. */
 export interface Output {
@@ -20,8 +21,10 @@ const RETRY_MS = 1;
 export function standardOutput(): Output {
   return {
     async write(text) {
+      const { stdout } = standardStreams();
       try {
-        await writeAll(STANDARD_OUTPUT, Buffer.from(text));
+        if (stdout === process.stdout) await writeAll(STANDARD_OUTPUT, Buffer.from(text));
+        else stdout.write(text);
       } catch (error) {
         throw new Refusal(errorText('standard output', error), { cause: error });
       }

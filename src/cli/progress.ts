@@ -1,5 +1,6 @@
 import { Presets, SingleBar } from 'cli-progress';
 import type { Clock } from '../domain/id.ts';
+import type { OutputStream } from '../platform/standard_streams.ts';
 
 /** Shows the progress of a long command. */
 export interface ProgressDisplay {
@@ -10,8 +11,6 @@ export interface ProgressDisplay {
   stop(): void;
 }
 
-type Stream = NodeJS.WriteStream;
-
 type Unit = 'records' | 'bytes';
 
 const PLAIN_EVERY_MS = 5_000;
@@ -20,7 +19,7 @@ const PLAIN_EVERY_MS = 5_000;
 export function openProgress(
   total: number | undefined,
   clock: Pick<Clock, 'monotonic'>,
-  stream: Stream,
+  stream: OutputStream,
   unit: Unit = 'records',
 ): ProgressDisplay {
   const startedAt = clock.monotonic();
@@ -32,7 +31,7 @@ export function openProgress(
 function bar(
   { total, unit }: { readonly total: number; readonly unit: Unit },
   rate: (done: number) => number,
-  stream: Stream,
+  stream: OutputStream,
 ): ProgressDisplay {
   const format = `{bar} {percentage}% | {records} ${unit} | {rate}/s | {eta_formatted} left`;
   const single = new SingleBar(
@@ -51,7 +50,7 @@ function plainLines(
   unit: Unit,
   rate: (records: number) => number,
   clock: Pick<Clock, 'monotonic'>,
-  stream: Stream,
+  stream: OutputStream,
 ): ProgressDisplay {
   let shownAt = clock.monotonic();
   return {

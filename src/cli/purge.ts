@@ -3,6 +3,7 @@ import type { Store } from '../directory/store.ts';
 import { Refusal } from '../domain/fault.ts';
 import { type Key, keyColumns, type Resource } from '../domain/resource.ts';
 import { systemClock } from '../platform/clock.ts';
+import { printLine, standardStreams } from '../platform/standard_streams.ts';
 import { openDatabase } from '../service/open_database.ts';
 import { addConfirmation, assertConfirmed, type ConfirmationOptions } from './confirmation.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
@@ -27,7 +28,7 @@ export function addPurge(program: Command, context: CliContext): void {
         const id = key.at(-1) as string;
         await assertConfirmed(options, `deletes ${word} ${id} and everything below it`, id);
         const records = await purge(engine.records, resource, key);
-        console.log(records === 1 ? 'deleted 1 record' : `deleted ${records} records`);
+        printLine(records === 1 ? 'deleted 1 record' : `deleted ${records} records`);
       } finally {
         await engine.close();
       }
@@ -39,13 +40,13 @@ async function showPurge(store: Store, resource: Resource, key: Key): Promise<vo
   const [found, below] = [await store.get(resource, key), await store.countBelow(resource, key)];
   if (!found && below === 0) throw new Refusal(REFUSALS.not_found);
   const records = (found ? 1 : 0) + below;
-  console.log(records === 1 ? 'would delete 1 record' : `would delete ${records} records`);
+  printLine(records === 1 ? 'would delete 1 record' : `would delete ${records} records`);
 }
 
 /** Removes step by step until the record itself is gone; returns the number of removed records. */
 async function purge(store: Store, resource: Resource, key: Key): Promise<number> {
-  const total = process.stderr.isTTY ? 1 + (await store.countBelow(resource, key)) : undefined;
-  const progress = openProgress(total, systemClock, process.stderr);
+  const total = standardStreams().stderr.isTTY ? 1 + (await store.countBelow(resource, key)) : undefined;
+  const progress = openProgress(total, systemClock, standardStreams().stderr);
   const { mintRevision } = systemClock;
   let records = 0;
   try {

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import type { Settings } from '../config/parse.ts';
 import { Refusal } from '../domain/fault.ts';
+import { printLine } from '../platform/standard_streams.ts';
 import { addSettings, type CliContext } from './context.ts';
 import { printable } from './table.ts';
 
@@ -15,7 +16,7 @@ export function addReady(program: Command, context: CliContext): void {
     .description('check that the service at an address answers lookups; fail otherwise')
     .action(async (_options: object, command: Command) => {
       await assertReady(readinessUrl(context.settingsOf(command)));
-      console.log('ready');
+      printLine('ready');
     });
 }
 

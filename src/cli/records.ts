@@ -13,7 +13,7 @@ import { LIMITS } from '../domain/limits.ts';
 import { keyColumns, type Resource, shownMembers } from '../domain/resource.ts';
 import { type CollectionName, DESCRIPTIONS, includableBelow, RESOURCES } from '../domain/resources.ts';
 import { isVisibleAscii, VISIBLE_ASCII_RULE } from '../domain/text/visible_ascii.ts';
-import { printNotice } from '../platform/exit.ts';
+import { printNotice } from '../platform/standard_streams.ts';
 import {
   type MemberArguments,
   openInputReader,
@@ -54,7 +54,7 @@ interface Call {
 type AnyEntry = ResourceRecord<Resource> & { readonly etag?: string };
 
 /** `get`, `list`, `find`, `create`, `update`, `delete`: the records of a running service, through its HTTP API. */
-export function addRecordCommands(program: Command, context: CliContext, secret: string | undefined): void {
+export function addRecordCommands(program: Command, context: CliContext): void {
   const add: AddCommand = (verb, description, words, work) =>
     addConnection(program.command(verb).argument('<resource>', RESOURCE_HELP).argument('[words...]', words))
       .description(description)
@@ -62,7 +62,9 @@ export function addRecordCommands(program: Command, context: CliContext, secret:
         // These commands use no settings, but a misspelled environment variable must be reported.
         context.settingsOf(command);
         const resource = parseResourceName(word);
-        const records = connectBy(options, secret)[collectionOf(resource)] as unknown as Call['records'];
+        const records = connectBy(options, context.clientSecret)[
+          collectionOf(resource)
+        ] as unknown as Call['records'];
         try {
           await work({ resource, records, words: given, options });
         } catch (error) {

@@ -9,7 +9,7 @@ import { createAuditEntry } from '../domain/audit_entry.ts';
 import type { Erasure } from '../domain/erasure.ts';
 import { Refusal } from '../domain/fault.ts';
 import { systemClock } from '../platform/clock.ts';
-import { printNotice } from '../platform/exit.ts';
+import { printLine, printNotice, standardStreams } from '../platform/standard_streams.ts';
 import { VERSION } from '../platform/version.ts';
 import { checkpointSinksOf } from '../service/checkpoint_sinks.ts';
 import { assertKeysOf, openDatabase } from '../service/open_database.ts';
@@ -55,7 +55,7 @@ export function addRestore(program: Command, context: CliContext): void {
       const { restore } = await import('../store/backups/restoration.ts');
       let unsigned: readonly number[] = [];
       const total = statSync(backup, { throwIfNoEntry: false })?.size ?? 0;
-      const progress = openProgress(total, systemClock, process.stderr, 'bytes');
+      const progress = openProgress(total, systemClock, standardStreams().stderr, 'bytes');
       const restored = await restore(
         {
           backup,
@@ -79,7 +79,7 @@ export function addRestore(program: Command, context: CliContext): void {
       ).finally(progress.stop);
       if (options.dryRun) return printDryRun(database, restored);
       await recordRestore(settings, restored);
-      if (options.json) console.log(JSON.stringify(asJson(database, restored, unsigned), null, 2));
+      if (options.json) printLine(JSON.stringify(asJson(database, restored, unsigned), null, 2));
       else printRestore(database, restored, ledger, unsigned);
     });
 }
@@ -135,10 +135,10 @@ async function recordRestore(settings: Settings, { takenAt }: RestoreResult): Pr
 }
 
 function printDryRun(path: string, { summary, takenAt }: RestoreResult): void {
-  console.log(
+  printLine(
     `the backup is valid: would restore ${totalOf(summary.rows)} rows, schema ${summary.schema}${since(takenAt)}`,
   );
-  if (existsSync(path)) console.log(`would replace ${path}, and keep it under another name`);
+  if (existsSync(path)) printLine(`would replace ${path}, and keep it under another name`);
 }
 
 function asJson(path: string, restored: RestoreResult, unsigned: readonly number[]) {
@@ -164,18 +164,16 @@ function printRestore(
   unsigned: readonly number[],
 ): void {
   const { summary, takenAt, erased, replacedPath } = restored;
-  console.log(`${path}: ${totalOf(summary.rows)} rows, schema ${summary.schema}${since(takenAt)}`);
-  if (replacedPath !== undefined) console.log(`the previous database is now ${replacedPath}`);
-  console.log(
+  printLine(`${path}: ${totalOf(summary.rows)} rows, schema ${summary.schema}${since(takenAt)}`);
+  if (replacedPath !== undefined) printLine(`the previous database is now ${replacedPath}`);
+  printLine(
     `applied ${erased.applied} erasures that the backup did not contain; removed ${erased.users} users`,
   );
   for (const line of unsigned)
-    console.log(`${ledger} line ${line} is not signed by this installation; it was applied`);
+    printLine(`${ledger} line ${line} is not signed by this installation; it was applied`);
   if (ledger === undefined)
-    console.log(
-      'no ledger was found: erasures since the backup were not applied. Pass the file with --ledger',
-    );
-  console.log(
+    printLine('no ledger was found: erasures since the backup were not applied. Pass the file with --ledger');
+  printLine(
     'clients, secrets and signing keys are those of the backup: repeat later changes to them (disable, rotate, withdraw)',
   );
 }

@@ -8,6 +8,7 @@ import type { AllMetrics, HistoryPoint } from '../metrics/history.ts';
 import { systemClock } from '../platform/clock.ts';
 import { type Log, openLog } from '../platform/log.ts';
 import { receiveSignal } from '../platform/signals.ts';
+import { printLine } from '../platform/standard_streams.ts';
 import { withTimeout } from '../platform/timeout.ts';
 import { VERSION } from '../platform/version.ts';
 import { type OpenDatabase, openDatabase, reopenDatabase } from '../service/open_database.ts';
@@ -150,9 +151,9 @@ async function announceReady(
   settings: Settings,
   log: Log,
 ): Promise<void> {
-  console.log(`listening on ${url}`);
-  if (metricsUrl !== undefined) console.log(`metrics on ${metricsUrl}/metrics`);
+  printLine(`listening on ${url}`);
+  if (metricsUrl !== undefined) printLine(`metrics on ${metricsUrl}/metrics`);
   const table = await engine.access.state(undefined);
-  if (table?.clients.length === 0) console.log('no clients yet: create one with "authrealm init"');
+  if (table?.clients.length === 0) printLine('no clients yet: create one with "authrealm init"');
   log.write({ event: 'started', url, version: VERSION, engine: settings.database.engine, pid: process.pid });
 }

@@ -3,6 +3,7 @@ import { Refusal } from '../domain/fault.ts';
 import type { Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { EVENT_NAMES } from '../events/webhooks/targets.ts';
+import { printLine } from '../platform/standard_streams.ts';
 import {
   givenMembers,
   mutuallyExclusive,
@@ -158,7 +159,7 @@ function addRedeliver({ named, perform }: Webhooks): void {
         id,
         data,
       });
-      console.log(
+      printLine(
         `${redelivery.data.dead_letters} dead letters are queued; a running service delivers them within seconds`,
       );
     });

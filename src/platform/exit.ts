@@ -1,4 +1,5 @@
 import type { Refusal } from '../domain/fault.ts';
+import { printNotice } from './standard_streams.ts';
 
 /** Exit codes, the same for every command. The comment of a code is its description in docs/reference/cli.md. */
 export const EXIT = Object.freeze({
@@ -13,11 +14,6 @@ export const EXIT = Object.freeze({
   /** `check`: the password is wrong. */
   wrongPassword: 4,
 });
-
-/** Writes a line to standard error as it is: on a terminal `console.error` would show it in red. */
-export function printNotice(line: string): void {
-  process.stderr.write(`${line}\n`);
-}
 
 /** Prints a refusal to standard error and returns the exit code. */
 export function printRefusal({ message, isUsage }: Refusal): number {

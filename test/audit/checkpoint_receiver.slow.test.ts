@@ -14,7 +14,7 @@ import { startAdminApi } from '../http/admin/admin_api.ts';
 import { findPort } from '../support/daemons.ts';
 import { freshDatabase } from '../support/database.ts';
 import { withDatabase } from '../support/erasure_fixtures.ts';
-import { AUTHREALM, killCommands, runCommand, startCommand } from '../support/processes.ts';
+import { AUTHREALM, killCommands, runAuthrealm, startCommand } from '../support/processes.ts';
 import { createFixture, freshFolder, startService } from '../support/service.ts';
 
 setDefaultTimeout(300_000);
@@ -81,7 +81,7 @@ describe('a receiver', () => {
     await api.service.stop();
     expect(new Set(kindsOf(receiver.lines()))).toEqual(new Set(['checkpoint', 'erasure']));
     const words = [...database.args, '--checkpoints', receiver.path];
-    const verified = await runCommand([AUTHREALM, 'audit', 'verify', '--json', ...words]);
+    const verified = await runAuthrealm(['audit', 'verify', '--json', ...words]);
     expect([verified.code, JSON.parse(verified.stdout)]).toMatchObject([
       EXIT.done,
       { clean: true, not_seen: null, checkpoint_file: receiver.path },
@@ -92,7 +92,7 @@ describe('a receiver', () => {
       takesUnsigned: false,
     });
     expect(erasures).toMatchObject([{ realm, user }]);
-    const output = await runCommand([AUTHREALM, 'audit', 'key', ...database.args]);
+    const output = await runAuthrealm(['audit', 'key', ...database.args]);
     const key = createPublicKey({
       key: Buffer.concat([
         Buffer.from('302a300506032b6570032100', 'hex'),

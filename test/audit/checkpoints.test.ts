@@ -12,7 +12,7 @@ import { systemClock } from '../../src/platform/clock.ts';
 import { appendLines } from '../../src/platform/fsync.ts';
 import { openDatabase } from '../../src/service/open_database.ts';
 import { freshDatabase } from '../support/database.ts';
-import { AUTHREALM, runCommand } from '../support/processes.ts';
+import { runAuthrealm } from '../support/processes.ts';
 import { createFixture, freshFolder, startService } from '../support/service.ts';
 
 /** Checkpoints of the logs, written outside of the database. */
@@ -29,13 +29,13 @@ describe('a checkpoint file', () => {
     expect(logs).toContain(realm);
     expect(statSync(path).mode & 0o777).toBe(0o600);
     const words = [...service.database.args, '--checkpoints', path];
-    const verified = await runCommand([AUTHREALM, 'audit', 'verify', '--json', ...words]);
+    const verified = await runAuthrealm(['audit', 'verify', '--json', ...words]);
     expect([verified.code, JSON.parse(verified.stdout)]).toMatchObject([
       0,
       { clean: true, checkpoints: logs.length, not_seen: null },
     ]);
     writeFileSync(path, readFileSync(path, 'utf8').replace('"entries":', '"entries":1'));
-    const forged = await runCommand([AUTHREALM, 'audit', 'verify', ...words]);
+    const forged = await runAuthrealm(['audit', 'verify', ...words]);
     expect(forged.code).toBe(1);
     expect(forged.stdout).toContain('not signed by this installation');
   });

@@ -1,14 +1,13 @@
-import { expect, setDefaultTimeout, spyOn, test } from 'bun:test';
+import { expect, setDefaultTimeout, test } from 'bun:test';
 import { createClient, rotateSecret } from '../../src/auth/clients/clients.ts';
 import { rotateSigningKey, withdrawSigningKey } from '../../src/auth/keys/signing.ts';
-import { runCommandLine } from '../../src/cli/cli.ts';
 import { createAuditEntry } from '../../src/domain/audit_entry.ts';
 import { changeOf } from '../../src/domain/change.ts';
 import { passwordProfileInfo } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { type OpenDatabase, openDatabase } from '../../src/service/open_database.ts';
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
-import { AUTHREALM, runCommand } from '../support/processes.ts';
+import { runAuthrealm } from '../support/processes.ts';
 import { createFixture, type Fixture, PASSWORD_HASH } from '../support/service.ts';
 import { sqlLiteral } from '../support/tampered_logs.ts';
 import { addTarget } from '../support/webhook_receivers.ts';
@@ -316,21 +315,10 @@ async function createRows(database: TestDatabase) {
 
 const VERIFY = ['audit', 'verify', '--records'];
 
-/** Runs the command in this process: starting it takes many times as long. */
-async function verifyHere({ args }: TestDatabase) {
-  const log = spyOn(console, 'log').mockImplementation(() => undefined);
-  try {
-    const code = await runCommandLine([...VERIFY, ...args], {});
-    return { code, stdout: log.mock.calls.join('\n') };
-  } finally {
-    log.mockRestore();
-  }
-}
-
 test('audit verify --records finds every edit by hand but those that SECURITY.md lists', async () => {
   const database = await freshDatabase();
   const notFound = [...NOT_FOUND, ...(await createRows(database))];
-  const clean = await runCommand([AUTHREALM, ...VERIFY, ...database.args]);
+  const clean = await runAuthrealm([...VERIFY, ...database.args]);
   expect([clean.stdout.match(/^\d+ records compared.*$/m)?.[0], clean.stderr, clean.code]).toEqual([
     '6 records compared with the log; 0 not covered by it',
     '',
@@ -342,7 +330,7 @@ test('audit verify --records finds every edit by hand but those that SECURITY.md
   for (const [name, sql, finding] of [...found, ...notFound.map((edit) => [...edit, 'clean'] as const)]) {
     const edited = await database.copy();
     const isEdited = (await edited.tamper(sql)) > 0;
-    results.push({ name, isEdited, ...(await verifyHere(edited)) });
+    results.push({ name, isEdited, ...(await runAuthrealm([...VERIFY, ...edited.args])) });
     const says = finding === 'clean' ? expect.stringMatching(/^clean$/m) : expect.stringContaining(finding);
     expected.push({ name, isEdited: true, code: finding === 'clean' ? 0 : 1, stdout: says });
   }

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import { type ConsoleSession, postConsoleToken, sameOrigin } from '../support/console_sign_in.ts';
 import { freshDatabase } from '../support/database.ts';
-import { AUTHREALM, runCommand } from '../support/processes.ts';
+import { AUTHREALM, runAuthrealm, runCommand } from '../support/processes.ts';
 import { serveWithClient } from '../support/service_process.ts';
 
 /** `authrealm console link` and `console sessions`, and the processes that accept codes and sessions. */
@@ -41,7 +41,7 @@ test('a console link of the command works once, on any process and after a resta
 
 test('the commands list the sessions of a running service, and end one of them on every process', async () => {
   const database = await freshDatabase();
-  const run = (...words: string[]) => runCommand([AUTHREALM, 'console', ...words, ...database.args]);
+  const run = (...words: string[]) => runAuthrealm(['console', ...words, ...database.args]);
   const client = { client_id: 'nobody', client_secret: 'nothing' };
   const served = await serveWithClient(database, client, ['--processes', '2']);
   const signIn = async (label: string) => {

@@ -14,7 +14,7 @@ import { systemClock } from '../../src/platform/clock.ts';
 import { serve } from '../../src/service/service.ts';
 import { freshFolder } from '../support/folder.ts';
 import { issuersFile } from '../support/issuers.ts';
-import { AUTHREALM, runCommand } from '../support/processes.ts';
+import { runAuthrealm } from '../support/processes.ts';
 
 const REALM = '0193c1d4-5a2e-7c11-9d0e-6b1f4a7e2c90' as Uuid;
 const OTHER = '0193c1d4-5a2e-7c11-9d0e-6b1f4a7e2c91' as Uuid;
@@ -202,7 +202,7 @@ describe('the setting', () => {
         '--processes',
         processes,
       ];
-      const { code, stderr } = await runCommand([AUTHREALM, ...words, '--issuers-file', path]);
+      const { code, stderr } = await runAuthrealm([...words, '--issuers-file', path]);
       expect(code).toBe(2);
       expect(stderr).toContain(`${path}: issuers.0.name must be`);
     }

@@ -13,7 +13,7 @@ import { ciphertextKeyId } from '../../src/domain/text/ciphertext.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { type OpenDatabase, openDatabase, rewrap } from '../../src/service/open_database.ts';
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
-import { AUTHREALM, runClientCreate, runCommand, startCommand } from '../support/processes.ts';
+import { AUTHREALM, runAuthrealm, runClientCreate, runCommand, startCommand } from '../support/processes.ts';
 import { createFixture, freshFolder, insertRecord, oidcPath, startService } from '../support/service.ts';
 
 const SECRET = 'a client secret of a provider';
@@ -121,8 +121,7 @@ describe('keys rewrap', () => {
       return [granted.status, lookup.status];
     };
     for (let change = 0; change < 3; change += 1) {
-      const result = runCommand([
-        AUTHREALM,
+      const result = runAuthrealm([
         'keys',
         'rewrap',
         '--new-master-key-file',

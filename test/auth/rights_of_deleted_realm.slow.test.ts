@@ -3,7 +3,7 @@ import { LIMITS } from '../../src/domain/limits.ts';
 import { realm as realmResource } from '../../src/domain/resources.ts';
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
 import { runDoctorOn } from '../support/doctor_report.ts';
-import { AUTHREALM, runClientCreate, runCommand } from '../support/processes.ts';
+import { AUTHREALM, runAuthrealm, runClientCreate, runCommand } from '../support/processes.ts';
 import { FULL_SCOPE, kindOf } from '../support/resource_cases.ts';
 import { checkedResponse } from '../support/service.ts';
 import { type ServiceProcess, serveWithClient } from '../support/service_process.ts';
@@ -83,7 +83,7 @@ interface ListedClient {
 }
 
 async function listedClient({ id }: LimitedClient): Promise<ListedClient | undefined> {
-  const { stdout } = await runCommand([AUTHREALM, 'client', 'list', '--json', ...database.args]);
+  const { stdout } = await runAuthrealm(['client', 'list', '--json', ...database.args]);
   return (JSON.parse(stdout) as ListedClient[]).find(({ client_id }) => client_id === id);
 }
 
@@ -119,7 +119,7 @@ test.each(DELETIONS)(
     }
     // A realm imported under the same ID is another realm.
     const line = JSON.stringify({ type: 'authentication-realm', id: deleted, name: 'Another' });
-    const imported = await runCommand([AUTHREALM, 'import', '-', ...database.args], {}, line);
+    const imported = await runAuthrealm(['import', '-', ...database.args], {}, line);
     expect(imported.code).toBe(0);
     await Bun.sleep(LIMITS.accessTableAgeMsMax);
     for (const bearer of ofBoth) {

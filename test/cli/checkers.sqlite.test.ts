@@ -14,7 +14,13 @@ import { systemClock } from '../../src/platform/clock.ts';
 import { openDatabase } from '../../src/service/open_database.ts';
 import { sqliteAt } from '../support/database.ts';
 import { freshFolder } from '../support/folder.ts';
-import { AUTHREALM, AUTHREALM_UNPRIVILEGED, runCommand, startCommand } from '../support/processes.ts';
+import {
+  AUTHREALM,
+  AUTHREALM_UNPRIVILEGED,
+  runAuthrealm,
+  runCommand,
+  startCommand,
+} from '../support/processes.ts';
 import { createFixture } from '../support/service.ts';
 
 /** Checkers change nothing, and neither does a start that is refused. */
@@ -64,8 +70,8 @@ function tamper(path: string, ...statements: readonly string[]): void {
   db.close();
 }
 
-const run = (path: string, command: readonly string[], program: readonly string[] = [AUTHREALM]) =>
-  runCommand([...program, ...command, '--database', `sqlite:${path}`]);
+const run = (path: string, command: readonly string[]) =>
+  runAuthrealm([...command, '--database', `sqlite:${path}`]);
 
 const OTHER_KEY = () => Buffer.from(systemClock.randomBytes(32)).toString('hex');
 
@@ -109,7 +115,12 @@ test.each(NAMED_CHECKERS)('%s works in a folder that it cannot write', async (_,
   const names = readdirSync(dirname(path));
   chmodSync(dirname(path), 0o500);
   chmodSync(path, 0o400);
-  const { code, stderr } = await run(path, command, AUTHREALM_UNPRIVILEGED);
+  const { code, stderr } = await runCommand([
+    ...AUTHREALM_UNPRIVILEGED,
+    ...command,
+    '--database',
+    `sqlite:${path}`,
+  ]);
   expect([code, stderr, readdirSync(dirname(path)), digestsOf(path)]).toEqual([0, '', names, before]);
 });
 

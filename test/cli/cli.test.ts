@@ -3,10 +3,10 @@ import { readdirSync, realpathSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { freshDatabase } from '../support/database.ts';
 import { runFirstMinutes } from '../support/first_minutes.ts';
-import { AUTHREALM, runCommand, startCommand } from '../support/processes.ts';
+import { AUTHREALM, runAuthrealm, runCommand, startCommand } from '../support/processes.ts';
 import { freshFolder } from '../support/service.ts';
 
-const run = (...args: string[]) => runCommand([AUTHREALM, ...args]);
+const run = (...args: string[]) => runAuthrealm([...args]);
 
 interface ClientOutput {
   readonly client_id: string;
@@ -222,7 +222,8 @@ test('client create reports a busy database, and serve with an existing bootstra
   await first.line(/^listening on /);
   expect(await first.stop()).toBe(0);
   const unlock = await database.lockWriters();
-  const busy = run('client', 'create', '--name', 'n', '--scope', 'admin', ...database.args);
+  const create = ['client', 'create', '--name', 'n', '--scope', 'admin', ...database.args];
+  const busy = runCommand([AUTHREALM, ...create]);
   const second = startCommand(serve);
   await second.line(/^listening on /);
   expect(await second.stop()).toBe(0);

@@ -2,12 +2,12 @@ import { beforeAll, describe, expect, test } from 'bun:test';
 import { chmodSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { freshDatabase } from '../support/database.ts';
-import { AUTHREALM, runCommand } from '../support/processes.ts';
+import { AUTHREALM, runAuthrealm, runCommand } from '../support/processes.ts';
 import { freshFolder } from '../support/service.ts';
 
 /** What the command line accepts and refuses, on any engine. */
 
-const run = (...args: string[]) => runCommand([AUTHREALM, ...args]);
+const run = (...args: string[]) => runAuthrealm([...args]);
 
 test('demo --once prints both records and exits with 0', async () => {
   const { stdout, stderr, code } = await run('demo', '--once');
@@ -112,7 +112,7 @@ describe('the command line', () => {
   test('the variable of another command is no mistake, and a misspelled one is', async () => {
     const { args } = await freshDatabase();
     const list = (environment: Record<string, string>) =>
-      runCommand([AUTHREALM, 'client', 'list', ...args], environment);
+      runAuthrealm(['client', 'list', ...args], environment);
     expect((await list({ AUTHREALM_IMPORT_ON_ERROR: 'skip' })).stderr).not.toContain('is not a variable');
     expect((await list({ AUTHREALM_IMPORT_ON_ERORR: 'skip' })).stderr).toContain(
       'AUTHREALM_IMPORT_ON_ERORR is not a variable of authrealm',
@@ -121,8 +121,7 @@ describe('the command line', () => {
 
   test('words after -- are arguments, and environment variables still set options', async () => {
     const { args } = await freshDatabase();
-    const client = (args: string[], environment = {}) =>
-      runCommand([AUTHREALM, 'client', ...args], environment);
+    const client = (args: string[], environment = {}) => runAuthrealm(['client', ...args], environment);
     const made = await client(['create', '--name', 'n', '--scope', 'users:read', '--json', ...args]);
     const { client_id: id } = JSON.parse(made.stdout) as { client_id: string };
     const asJson = { AUTHREALM_CLIENT_DISABLE_JSON: 'true' };
@@ -130,7 +129,7 @@ describe('the command line', () => {
     expect([disabled.code, disabled.stderr]).toEqual([0, '']);
     expect(JSON.parse(disabled.stdout)).toMatchObject({ client_id: id, state: 'disabled' });
     // `--on-error` is the name of a file here, and the variable sets the option.
-    const imported = await runCommand([AUTHREALM, 'import', ...args, '--', '--on-error'], {
+    const imported = await runAuthrealm(['import', ...args, '--', '--on-error'], {
       AUTHREALM_IMPORT_ON_ERROR: 'maybe',
     });
     expect([imported.code, imported.stderr]).toEqual([2, expect.stringContaining('Allowed choices')]);

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { AUTHREALM, runCommand } from '../support/processes.ts';
+import { AUTHREALM, runAuthrealm, runCommand } from '../support/processes.ts';
 import {
   createFixture,
   databaseFile,
@@ -27,7 +27,7 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-const run = (...words: readonly string[]) => runCommand([AUTHREALM, ...words, ...service.database.args]);
+const run = (...words: readonly string[]) => runAuthrealm([...words, ...service.database.args]);
 
 const countRows = async () => {
   const tables = ['realm', 'user_info', 'client', 'webhook'];
@@ -93,7 +93,7 @@ test('delete in a pipe without --yes is refused, and --dry-run shows the record'
   const { realm, user } = fixture;
   const connection = ['--url', service.url, '--client-id', clientId, '--client-secret-file', secretFile];
   const remove = (...words: readonly string[]) =>
-    runCommand([AUTHREALM, 'delete', 'user-info', realm, user, ...connection, ...words]);
+    runAuthrealm(['delete', 'user-info', realm, user, ...connection, ...words]);
   const before = await countRows();
   const refused = await remove();
   expect([refused.code, refused.stdout]).toEqual([2, '']);
@@ -106,7 +106,7 @@ test('delete in a pipe without --yes is refused, and --dry-run shows the record'
 test('copy into a prepared target in a pipe without --yes is refused and changes nothing', async () => {
   const target = join(freshFolder(), 'target.db');
   const sides = ['--from', `sqlite:${databaseFile(service)}`, '--to', `sqlite:${target}`];
-  const copy = (...words: readonly string[]) => runCommand([AUTHREALM, 'copy', ...sides, ...words]);
+  const copy = (...words: readonly string[]) => runAuthrealm(['copy', ...sides, ...words]);
   expect((await copy('--prepare')).code).toBe(0);
   const before = readFileSync(target);
   for (const more of [[], ['--prepare']]) {

@@ -28,7 +28,13 @@ import {
   tamperFile,
   UNKNOWN_ID,
 } from '../support/doctor_report.ts';
-import { AUTHREALM, AUTHREALM_UNPRIVILEGED, runCommand, startCommand } from '../support/processes.ts';
+import {
+  AUTHREALM,
+  AUTHREALM_UNPRIVILEGED,
+  runAuthrealm,
+  runCommand,
+  startCommand,
+} from '../support/processes.ts';
 import { createFixture, freshFolder } from '../support/service.ts';
 
 test('doctor reports a healthy SQLite database with settings, files, program and keys', async () => {
@@ -49,7 +55,7 @@ test('doctor reports a healthy SQLite database with settings, files, program and
   expect(found.report('signing keys').facts.join()).toMatch(/ signs$/);
   expect(found.report('clients').facts).toEqual(['1, of them 0 disabled']);
   expect(found.text).not.toContain('auth0|');
-  const page = await runCommand([AUTHREALM, 'doctor', '--database', `sqlite:${path}`]);
+  const page = await runAuthrealm(['doctor', '--database', `sqlite:${path}`]);
   expect([page.code, page.stdout]).toEqual([0, expect.stringMatching(/^healthy\n/)]);
 });
 

@@ -5,7 +5,7 @@ import type { Command } from 'commander';
 import { createProgram } from '../../src/cli/cli.ts';
 import { EXAMPLES } from '../../src/cli/examples.ts';
 import { openProgress } from '../../src/cli/progress.ts';
-import { AUTHREALM, runCommand } from '../support/processes.ts';
+import { AUTHREALM, runAuthrealm, runCommand } from '../support/processes.ts';
 import { freshFolder } from '../support/service.ts';
 
 /** What the command line shows to people: help texts with examples, and output without alarm. */
@@ -51,14 +51,14 @@ describe('examples', () => {
   test.each(['', 'client', 'keys', 'audit', ...visible.map(([words]) => words)])(
     'the help of "authrealm %s" ends with an example',
     async (words) => {
-      const { stdout, code } = await runCommand([AUTHREALM, ...words.split(' ').filter(Boolean), '--help']);
+      const { stdout, code } = await runAuthrealm([...words.split(' ').filter(Boolean), '--help']);
       expect([code, stdout]).toEqual([0, expect.stringMatching(/\nExamples?:\n( {2}authrealm .+\n){1,3}$/)]);
     },
   );
 });
 
 test('the help of serve lists its settings in groups, and only --help outside of them', async () => {
-  const { stdout } = await runCommand([AUTHREALM, 'serve', '--help']);
+  const { stdout } = await runAuthrealm(['serve', '--help']);
   const headings = [...stdout.matchAll(/^(\S.*):$/gm)].map(([, heading]) => heading);
   expect(headings.slice(0, 3)).toEqual(['Database', 'Listener', 'Reverse proxy']);
   expect(headings.length).toBeGreaterThan(9);
@@ -80,7 +80,7 @@ describe('output on a terminal', () => {
   beforeAll(async () => {
     folder = freshFolder();
     database = join(folder, 'a.db');
-    expect((await runCommand([AUTHREALM, 'init', '--database', database])).code).toBe(0);
+    expect((await runAuthrealm(['init', '--database', database])).code).toBe(0);
   });
 
   test('what a command reports on standard error has no colour', async () => {
@@ -115,7 +115,7 @@ describe('output on a terminal', () => {
 test('a path is understood as a SQLite file', async () => {
   const folder = freshFolder();
   const database = join(folder, 'plain.db');
-  expect((await runCommand([AUTHREALM, 'init', '--database', database])).code).toBe(0);
+  expect((await runAuthrealm(['init', '--database', database])).code).toBe(0);
   expect(existsSync(database)).toBe(true);
   const relative = ['sh', '-c', `cd '${folder}' && '${AUTHREALM}' client list --database plain.db`];
   expect((await runCommand(relative)).stdout).toContain('first');
@@ -123,24 +123,24 @@ test('a path is understood as a SQLite file', async () => {
 
 test('doctor begins with its verdict, which names the checks that found a problem', async () => {
   const database = join(freshFolder(), 'checked.db');
-  await runCommand([AUTHREALM, 'init', '--database', database]);
-  const healthy = await runCommand([AUTHREALM, 'doctor', '--database', database]);
+  await runAuthrealm(['init', '--database', database]);
+  const healthy = await runAuthrealm(['doctor', '--database', database]);
   expect([healthy.code, healthy.stdout]).toEqual([0, expect.stringMatching(/^healthy\n/)]);
   await runCommand(['chmod', '644', database]);
-  const found = await runCommand([AUTHREALM, 'doctor', '--database', database]);
+  const found = await runAuthrealm(['doctor', '--database', database]);
   const verdict = /^not healthy: 1 of \d+ checks reported problems, marked ! below: files\n/;
   expect([found.code, found.stdout]).toEqual([1, expect.stringMatching(verdict)]);
 });
 
 test('doctor says once that a database does not exist, and names the first check that it prevents', async () => {
   const database = join(freshFolder(), 'none.db');
-  const { stdout, code } = await runCommand([AUTHREALM, 'doctor', '--database', database]);
+  const { stdout, code } = await runAuthrealm(['doctor', '--database', database]);
   expect([code, stdout.match(/there is no database/g)]).toEqual([1, ['there is no database']]);
   expect(stdout).toContain('totals: could not be checked\n  ! for the same reason as program\n');
 });
 
 test('demo --once prints no command for a service that is gone', async () => {
-  const { stdout, code } = await runCommand([AUTHREALM, 'demo', '--once']);
+  const { stdout, code } = await runAuthrealm(['demo', '--once']);
   expect(code).toBe(0);
   expect(stdout.match(/^200 OK$/gm)).toHaveLength(2);
   expect(stdout).not.toMatch(/curl|Try it yourself/);

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { workerCommand } from '../../src/workers/command.ts';
 import { findPort } from '../support/daemons.ts';
 import { freshDatabase } from '../support/database.ts';
+import { freshFolder } from '../support/folder.ts';
 import { createHostileFolder } from '../support/hostile_folder.ts';
 import { childrenOf, readProc } from '../support/process_tree.ts';
 import { AUTHREALM, runCommand, startCommand } from '../support/processes.ts';
@@ -86,3 +87,12 @@ test.each([
     expect(await running.stop()).toBe(0);
   },
 );
+
+test.each([
+  [0, ['--version']],
+  [1, ['client', 'list', ...DATABASE]],
+  [2, ['client', 'lost']],
+  [3, ['import', '-', '--on-error', 'skip', '--database', `sqlite:${join(freshFolder(), 'new.db')}`]],
+])('the process of a command exits with its code %i', async (code, words) => {
+  expect((await runCommand([AUTHREALM, ...words], {}, '{}\n')).code).toBe(code);
+});

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { findPort } from '../support/daemons.ts';
-import { AUTHREALM, AUTHREALM_UNPRIVILEGED, runCommand } from '../support/processes.ts';
+import { AUTHREALM_UNPRIVILEGED, runAuthrealm, runCommand } from '../support/processes.ts';
 import { createFixture, freshFolder, startService } from '../support/service.ts';
 
 /** Mistakes at the command line, each with the whole of what standard error says: the next step is in every sentence. */
@@ -180,10 +180,11 @@ const MISTAKES: readonly Mistake[] = [
   ],
 ];
 
-const run = (line: string, program: readonly string[] = [AUTHREALM]) =>
-  runCommand(['sh', '-c', 'cd "$0" && exec "$@"', folder, ...program, ...line.split(' ').filter(Boolean)]);
+const run = (line: string) => runAuthrealm(line.split(' ').filter(Boolean));
+const previousFolder = process.cwd();
 
 beforeAll(async () => {
+  process.chdir(folder);
   await createFixture(service.db);
   writeFileSync(join(folder, 'secret'), 'wrong');
   writeFileSync(join(folder, 'empty.db'), '');
@@ -198,6 +199,7 @@ beforeAll(async () => {
   expect((await run('init --database good.db')).code).toBe(0);
 });
 afterAll(async () => {
+  process.chdir(previousFolder);
   await secure.stop(true);
   await service.stop();
 });
@@ -232,7 +234,13 @@ test('serve on a port in use names the process and the option', async () => {
 test('export into a folder without rights names the user and the folder', async () => {
   mkdirSync(join(folder, 'closed'));
   chmodSync(join(folder, 'closed'), 0o555);
-  const { code, stderr } = await run('export closed/x --database good.db', AUTHREALM_UNPRIVILEGED);
+  const { code, stderr } = await runCommand([
+    ...AUTHREALM_UNPRIVILEGED,
+    'export',
+    'closed/x',
+    '--database',
+    'good.db',
+  ]);
   const why = `user ${USER} may not create files in closed: change its owner or its mode, or choose another folder`;
   expect([code, stderr]).toEqual([1, `authrealm: closed/x could not be written: ${why}\n`]);
 });

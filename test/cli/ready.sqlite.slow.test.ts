@@ -6,7 +6,7 @@ import {
   servePlain,
   stopServers,
 } from '../support/outbound_servers.ts';
-import { AUTHREALM, runCommand } from '../support/processes.ts';
+import { runAuthrealm } from '../support/processes.ts';
 
 /** `authrealm ready` in front of servers that are not the service. */
 
@@ -31,7 +31,7 @@ test('ready prints one short sentence about whatever else listens on the port', 
   ];
   for (const [answer, sentence] of cases) {
     const server = await servePlain(answer);
-    const { stderr, code } = await runCommand([AUTHREALM, 'ready', '--port', String(server.port)]);
+    const { stderr, code } = await runAuthrealm(['ready', '--port', String(server.port)]);
     server.stop();
     const url = `http://127.0.0.1:${server.port}/readyz`;
     expect([code, stderr]).toEqual([1, `authrealm: ${sentence.replace('URL', url)}\n`]);

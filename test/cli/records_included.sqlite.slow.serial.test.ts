@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { AUTHREALM, runCommand } from '../support/processes.ts';
+import { runAuthrealm } from '../support/processes.ts';
 import { createParents, FULL_SCOPE, OFFLINE, PASSWORD, type ParentIds } from '../support/resource_cases.ts';
 import { freshFolder, type Service, startService } from '../support/service.ts';
 
@@ -26,7 +26,7 @@ beforeAll(async () => {
 afterAll(() => service.stop());
 
 async function run(args: readonly string[], input = '') {
-  const result = await runCommand([AUTHREALM, ...args], environment, input);
+  const result = await runAuthrealm([...args], environment, input);
   expect(result.stdout + result.stderr).not.toContain(PASSWORD);
   return result;
 }

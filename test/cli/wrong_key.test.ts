@@ -5,7 +5,7 @@ import { systemClock } from '../../src/platform/clock.ts';
 import { openDatabase } from '../../src/service/open_database.ts';
 import { freshDatabase } from '../support/database.ts';
 import { freshFolder } from '../support/folder.ts';
-import { AUTHREALM, runCommand } from '../support/processes.ts';
+import { runAuthrealm } from '../support/processes.ts';
 import { createFixture } from '../support/service.ts';
 
 test.each([
@@ -23,7 +23,7 @@ test.each([
     const foreign = join(freshFolder(), 'foreign.key');
     writeFileSync(foreign, Buffer.from(systemClock.randomBytes(32)).toString('hex'), { mode: 0o600 });
     const args = ['serve', '--port', '0', ...database.args, '--master-key-file', foreign];
-    const { code, stderr } = await runCommand([AUTHREALM, ...args]);
+    const { code, stderr } = await runAuthrealm([...args]);
     expect([code, stderr]).toEqual([1, expect.stringMatching(sentence)]);
     expect(await database.query('select * from keyring')).toEqual(stored);
     const reopened = await openDatabase(database.settings(), systemClock);

@@ -1,15 +1,15 @@
 import { expect, test } from 'bun:test';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { freshDatabase } from '../support/database.ts';
-import { AUTHREALM, runCommand } from '../support/processes.ts';
+import { runAuthrealm } from '../support/processes.ts';
 
 /** `authrealm webhook`, as an operator runs it. */
 
 const database = await freshDatabase();
-await runCommand([AUTHREALM, 'init', ...database.args]);
+await runAuthrealm(['init', ...database.args]);
 
 const run = (...words: readonly string[]) =>
-  runCommand([AUTHREALM, 'webhook', ...words, ...(words.includes('--help') ? [] : database.args)]);
+  runAuthrealm(['webhook', ...words, ...(words.includes('--help') ? [] : database.args)]);
 
 async function json<T>(...words: readonly string[]): Promise<T> {
   const { stdout, stderr, code } = await run(...words, '--json');

@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
 import { runDoctorOn } from '../support/doctor_report.ts';
-import { AUTHREALM, runClientCreate, runCommand } from '../support/processes.ts';
+import { runAuthrealm, runClientCreate } from '../support/processes.ts';
 import { FULL_SCOPE } from '../support/resource_cases.ts';
 import { freshFolder } from '../support/service.ts';
 import { startServiceProcess } from '../support/service_process.ts';
@@ -20,7 +20,7 @@ const NAMES = PRESETS.map(([name]) => name);
 /** The end of the message of a run that waited too long for the others. */
 const TEMPORARY = /try again$/m;
 
-const run = ({ args: on }: TestDatabase, ...words: string[]) => runCommand([AUTHREALM, ...words, ...on]);
+const run = ({ args: on }: TestDatabase, ...words: string[]) => runAuthrealm([...words, ...on]);
 const init = (database: TestDatabase, ...words: string[]) => run(database, 'init', ...words);
 
 interface RealmRow {

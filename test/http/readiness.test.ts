@@ -3,7 +3,7 @@ import { LIMITS } from '../../src/domain/limits.ts';
 import { isCitusEngine } from '../support/citus_cluster.ts';
 import { findPort } from '../support/daemons.ts';
 import { serveTls } from '../support/outbound_servers.ts';
-import { AUTHREALM, runCommand } from '../support/processes.ts';
+import { runAuthrealm } from '../support/processes.ts';
 import { testInProcess } from '../support/program_service.ts';
 import { type Service, startService } from '../support/service.ts';
 
@@ -55,7 +55,7 @@ test('readiness is 200 with every dependency ok', async () => {
   expect(await readiness()).toEqual(READY);
 });
 
-const ready = (...words: readonly string[]) => runCommand([AUTHREALM, 'ready', ...words]);
+const ready = (...words: readonly string[]) => runAuthrealm(['ready', ...words]);
 
 test('ready exits with 0 only if the service at its address answers lookups', async () => {
   const { port } = new URL(service.url);

@@ -9,7 +9,7 @@ import { METRICS, type MetricDeclaration } from '../../src/metrics/declarations.
 import { systemClock } from '../../src/platform/clock.ts';
 import { openDatabase } from '../../src/service/open_database.ts';
 import { freshDatabase } from '../support/database.ts';
-import { AUTHREALM, runCommand } from '../support/processes.ts';
+import { runAuthrealm } from '../support/processes.ts';
 import { type ParsedFamily, readPrometheus } from '../support/prometheus_text.ts';
 import { createFixture } from '../support/service.ts';
 import { type ServiceProcess, startServiceProcess } from '../support/service_process.ts';
@@ -121,7 +121,7 @@ describe('queries of alert rules and dashboard', () => {
     await createFixture(db);
     await db.engine.close();
     const words = ['webhook', 'create', ...hook, '--allow-loopback-webhooks', ...database.args];
-    expect((await runCommand([AUTHREALM, ...words])).code).toBe(0);
+    expect((await runAuthrealm([...words])).code).toBe(0);
     served = await startServiceProcess({ database, scope: 'oidc-profile-infos:read', flags });
     const address = (await served.running.line(/^metrics on /)).slice('metrics on '.length);
     const token = await served.token();

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { YAML } from 'bun';
 import { readSettings, SETTINGS } from '../../src/config/parse.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { AUTHREALM, runCommand } from '../support/processes.ts';
+import { runAuthrealm } from '../support/processes.ts';
 
 /** The files of deploy/: the files they name exist, and the program accepts their settings. */
 
@@ -74,7 +74,7 @@ describe.each(FILES)('%s', (path) => {
       ...read(path).matchAll(/(?:bin\/|npx --no |--rm | {2,})authrealm ([a-z]+)(?: ([a-z]+))?/g),
     ];
     for (const [, command = '', word = ''] of calls) {
-      const { stdout, code } = await runCommand([AUTHREALM, command, '--help']);
+      const { stdout, code } = await runAuthrealm([command, '--help']);
       expect([command, code]).toEqual([command, 0]);
       if (stdout.includes('\nCommands:')) expect(stdout).toContain(`\n  ${word} `);
     }

@@ -15,7 +15,7 @@ import { openLineParser } from '../../src/transfer/import_line.ts';
 import { IMPORT_RULES } from '../support/import_rules.ts';
 import type { JsonObject } from '../support/json_schema.ts';
 import { operationsOf } from '../support/openapi_client.ts';
-import { AUTHREALM, runCommand } from '../support/processes.ts';
+import { runAuthrealm } from '../support/processes.ts';
 import { createFixture, databaseFile, oidcPath, startService } from '../support/service.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -317,14 +317,7 @@ describe('SQL statements of docs/guides/keys.md', () => {
     const fixture = await createFixture(before.db);
     const { clientId, secret } = await before.client('profile-infos:read');
     const oldToken = await before.token('profile-infos:read');
-    const linked = await runCommand([
-      AUTHREALM,
-      'console',
-      'link',
-      '--scope',
-      'users:read',
-      ...before.database.args,
-    ]);
+    const linked = await runAuthrealm(['console', 'link', '--scope', 'users:read', ...before.database.args]);
     expect([linked.code, linked.stderr]).toEqual([0, '']);
     await before.stop();
     rmSync(`${databaseFile(before)}.key`);
@@ -343,7 +336,7 @@ describe('SQL statements of docs/guides/keys.md', () => {
     await after.stop();
     const reports = await Promise.all(
       [['doctor'], ['audit', 'verify', '--records']].map((command) =>
-        runCommand([AUTHREALM, ...command, ...after.database.args]),
+        runAuthrealm([...command, ...after.database.args]),
       ),
     );
     expect(reports.map(({ code, stdout }) => [code, stdout])).toEqual([

@@ -10,7 +10,7 @@ import { oidcProfile } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { type OpenDatabase, openDatabase } from '../../src/service/open_database.ts';
 import { sqliteAt, type TestDatabase } from './database.ts';
-import { AUTHREALM, type Environment, runCommand } from './processes.ts';
+import { type Environment, runAuthrealm } from './processes.ts';
 import { createFixture, type Fixture, freshFolder, insertRecord } from './service.ts';
 
 export const UNKNOWN_ID = '99999999-9999-4999-8999-999999999999';
@@ -44,7 +44,7 @@ export async function runDoctorOn(
 
 /** Runs `doctor` with these arguments. */
 export async function runDoctor(args: readonly string[], environment: Environment = {}): Promise<DoctorRun> {
-  const { stdout, stderr, code } = await runCommand([AUTHREALM, 'doctor', '--json', ...args], environment);
+  const { stdout, stderr, code } = await runAuthrealm(['doctor', '--json', ...args], environment);
   expect(stderr).toBe('');
   const { healthy, checks } = JSON.parse(stdout) as { healthy: boolean; checks: CheckReport[] };
   return {

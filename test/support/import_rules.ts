@@ -72,6 +72,7 @@ export const EXTERNAL_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   pino: ['platform'],
   zod: ['auth', 'directory', 'domain', 'http', 'store', 'transfer'],
   'zod-openapi': ['http'],
+  'node:async_hooks': ['platform'],
   'node:crypto': ['audit', 'auth', 'events'],
   'node:dns': ['outbound'],
   'node:fs': ['auth', 'cli', 'config', 'platform', 'store'],
@@ -81,5 +82,6 @@ export const EXTERNAL_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   'node:os': ['cli', 'service', 'workers'],
   'node:path': ['auth', 'cli', 'platform', 'service', 'store'],
   'node:readline/promises': ['cli'],
+  'node:stream': ['platform'],
   'node:tls': ['outbound'],
 };

@@ -1,3 +1,4 @@
+import { Readable, Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { readableStreamToText, type Subprocess } from 'bun';
 import type { TestDatabase } from './database.ts';
@@ -104,8 +105,36 @@ export async function runCommand(command: readonly string[], environment: Enviro
   return { stdout, stderr, code };
 }
 
+/**
+ * Runs a command of authrealm: in this process, or by the program in AUTHREALM_TEST_PROGRAM. A SQLite file may stay open until its
+ * statements are collected, so a test about files, locks or kills starts a process.
+ */
+export async function runAuthrealm(words: readonly string[], environment: Environment = {}, input = '') {
+  if (process.env.AUTHREALM_TEST_PROGRAM !== undefined)
+    return runCommand([AUTHREALM, ...words], environment, input);
+  const { runCli } = await import('../../src/cli/cli.ts');
+  const texts = { stdout: '', stderr: '' };
+  const streamInto = (name: keyof typeof texts) =>
+    new Writable({
+      write(chunk, _encoding, done) {
+        texts[name] += chunk;
+        done();
+      },
+    });
+  const code = await runCli(
+    words,
+    { PATH: process.env.PATH, ...environment },
+    {
+      stdin: Readable.from([Buffer.from(input)]),
+      stdout: streamInto('stdout'),
+      stderr: streamInto('stderr'),
+    },
+  );
+  return { ...texts, code };
+}
+
 /** Runs `client create` on this database, which may be in use. */
 export function runClientCreate({ args }: Pick<TestDatabase, 'args'>, scope: string, ...options: string[]) {
   const required = ['--name', 'n', '--scope', scope, ...args];
-  return runCommand([AUTHREALM, 'client', 'create', ...required, ...options]);
+  return runAuthrealm(['client', 'create', ...required, ...options]);
 }

@@ -1,5 +1,5 @@
 import { expect } from 'bun:test';
-import { AUTHREALM, runCommand } from './processes.ts';
+import { runAuthrealm, type runCommand } from './processes.ts';
 import { type Service, startService } from './service.ts';
 
 const SCOPE = ['realms', 'profiles', 'users', 'profile-infos'].flatMap((noun) => [
@@ -44,7 +44,7 @@ export async function startRecordCommands(): Promise<RecordCommands> {
   };
 
   const run: RecordCommands['run'] = async (args, { input = '', more = {} } = {}) => {
-    const result = await runCommand([AUTHREALM, ...args], { ...environment, ...more }, input);
+    const result = await runAuthrealm([...args], { ...environment, ...more }, input);
     for (const hidden of [secret, PASSWORD]) expect(result.stdout + result.stderr).not.toContain(hidden);
     return result;
   };

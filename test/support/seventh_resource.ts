@@ -13,9 +13,9 @@ import {
 import { schemaTable } from './postgres_schema_table.ts';
 import { sharedServer } from './postgres_server.ts';
 import {
-  AUTHREALM,
   type Environment,
   type RunningCommand,
+  runAuthrealm,
   runClientCreate,
   runCommand,
   startCommand,
@@ -220,7 +220,7 @@ export async function createSixResourceDatabase() {
   // `doctor` reports no link whose issuer is spelled as that of its profile.
   Object.assign(lines.link, { issuer: ISSUER.slice(0, -1) });
   const text = all.map((line) => JSON.stringify(line)).join('\n');
-  const imported = await runCommand([AUTHREALM, 'import', '-', ...database.args], {}, text);
+  const imported = await runAuthrealm(['import', '-', ...database.args], {}, text);
   if (imported.code !== 0) throw new Error(imported.stderr);
   return { database, ids, lines };
 }

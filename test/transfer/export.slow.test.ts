@@ -16,7 +16,7 @@ import {
   realmLines,
   runImport,
 } from '../support/import_fixtures.ts';
-import { AUTHREALM, runCommand } from '../support/processes.ts';
+import { AUTHREALM, runAuthrealm, runCommand } from '../support/processes.ts';
 import {
   createFixture,
   type Fixture,
@@ -30,7 +30,7 @@ import {
 
 const folder = freshFolder();
 const at = (name: string): string => join(folder, name);
-const run = (command: string, ...args: string[]) => runCommand([AUTHREALM, command, ...args]);
+const run = (command: string, ...args: string[]) => runAuthrealm([command, ...args]);
 const linesOf = (path: string): Json[] =>
   readFileSync(path, 'utf8')
     .trim()

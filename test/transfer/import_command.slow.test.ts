@@ -13,7 +13,7 @@ import {
   realmLines,
   realmRows,
 } from '../support/import_fixtures.ts';
-import { AUTHREALM, runCommand, startCommand } from '../support/processes.ts';
+import { AUTHREALM, runAuthrealm, runCommand, startCommand } from '../support/processes.ts';
 import { freshFolder } from '../support/service.ts';
 
 describe('authrealm import', () => {
@@ -23,7 +23,7 @@ describe('authrealm import', () => {
     writeFileSync(path, bytesOf(source));
     return path;
   };
-  const run = (input: string, ...args: string[]) => runCommand([AUTHREALM, 'import', ...args], {}, input);
+  const run = (input: string, ...args: string[]) => runAuthrealm(['import', ...args], {}, input);
   const users = (count: number) => {
     const { lines } = realmLines();
     return [lines.realm, ...Array.from({ length: count }, () => ({ ...lines.user, id: mintId() }))];
@@ -131,7 +131,7 @@ describe('authrealm import', () => {
     const bytes = await Promise.all(
       [complete, killed].map(async ({ args }) => {
         const out = join(freshFolder(), 'out');
-        const exported = await runCommand([AUTHREALM, 'export', '--with-secrets', out, ...args]);
+        const exported = await runAuthrealm(['export', '--with-secrets', out, ...args]);
         expect([exported.code, exported.stdout]).toEqual([0, '']);
         return readFileSync(out);
       }),

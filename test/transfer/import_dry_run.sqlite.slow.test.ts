@@ -11,7 +11,7 @@ import {
   realmLines,
   realmRows,
 } from '../support/import_fixtures.ts';
-import { AUTHREALM, runCommand } from '../support/processes.ts';
+import { AUTHREALM, runAuthrealm, runCommand } from '../support/processes.ts';
 
 /** `import --dry-run`, which imports into a copy of the database. */
 
@@ -25,7 +25,7 @@ const at = (name: string) => {
   const path = join(folder, name);
   return { path, url: `sqlite:${path}`, database: sqliteAt(path) };
 };
-const run = (input: string, ...args: string[]) => runCommand([AUTHREALM, 'import', ...args], {}, input);
+const run = (input: string, ...args: string[]) => runAuthrealm(['import', ...args], {}, input);
 
 test('import --dry-run refuses a missing or in-memory database and creates nothing', async () => {
   const { url } = at('never.db');

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { type AdminApi, grantToken, startAdminApi } from '../../http/admin/admin_api.ts';
 import { runDoctorOn } from '../../support/doctor_report.ts';
-import { AUTHREALM, runCommand } from '../../support/processes.ts';
+import { runAuthrealm } from '../../support/processes.ts';
 
 /** The scope `sign-in`: docs/guides/clients-and-tokens.md#clients-that-sign-in-end-users. */
 
@@ -83,7 +83,7 @@ describe('a client with the scope sign-in', () => {
 
   test('is created and changed on the command line', async () => {
     const run = async (...args: string[]) =>
-      runCommand([AUTHREALM, 'client', ...args, '--json', ...api.service.database.args]);
+      runAuthrealm(['client', ...args, '--json', ...api.service.database.args]);
     const create = (...args: string[]) => run('create', '--name', 'shop', '--scope', 'sign-in', ...args);
     const made = JSON.parse((await create('--end-user-address', 'required')).stdout);
     expect(made).toMatchObject({ scope: 'sign-in', end_user_address: 'required' });

@@ -9,7 +9,7 @@ import type { SigningKeyInsertion } from '../../../src/auth/port.ts';
 import { createAuditEntry } from '../../../src/domain/audit_entry.ts';
 import { FAULTS, Fault } from '../../../src/domain/fault.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import { AUTHREALM, runCommand } from '../../support/processes.ts';
+import { runAuthrealm } from '../../support/processes.ts';
 import { testInProcess } from '../../support/program_service.ts';
 import { createFixture, oidcPath } from '../../support/service.ts';
 import { type AdminApi, type AdminItem, grantToken, startAdminApi } from './admin_api.ts';
@@ -181,7 +181,7 @@ testInProcess(
     await withdrawSigningKey(signer, access, service.db.keyring, service.clock);
     expect((await keys()).accepted.size).toBe(LIMITS.signingKeysMax);
     await expect(rotate()).rejects.toThrow(/withdraw one that does not sign/);
-    const { code, stderr } = await runCommand([AUTHREALM, 'keys', 'rotate', ...service.database.args]);
+    const { code, stderr } = await runAuthrealm(['keys', 'rotate', ...service.database.args]);
     expect([code, stderr]).toEqual([1, expect.stringContaining('withdraw one that does not sign')]);
     await service.stop();
   },
