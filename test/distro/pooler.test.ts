@@ -4,7 +4,7 @@ import { systemClock } from '../../src/platform/clock.ts';
 import { openEngine, type PostgresAddress, parsePostgres } from '../../src/store/open.ts';
 import { writeMasterKey } from '../support/fault_injection.ts';
 import { type PgBouncer, startPgBouncer } from '../support/pgbouncer.ts';
-import { type PostgresServer, sharedServer } from '../support/postgres_server.ts';
+import { type SharedServer, sharedServer } from '../support/postgres_server.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
 
 /** How a start handles PgBouncer of Debian, which does not separate the prepared statements of its clients. */
@@ -15,7 +15,7 @@ const PROGRAM = { version: 'test', clock: systemClock };
 const MIXED =
   /^the pooler does not separate the prepared statements of its clients.*prepare=off.* --database$/;
 
-let server: PostgresServer;
+let server: SharedServer;
 beforeAll(async () => {
   server = await sharedServer();
 });

@@ -9,12 +9,12 @@ import {
   openPostgres,
   rejectionMessage,
 } from '../support/postgres_schemas.ts';
-import { type PostgresServer, sharedServer } from '../support/postgres_server.ts';
+import { type SharedServer, sharedServer } from '../support/postgres_server.ts';
 import { startTcpProxy } from '../support/tcp_proxy.ts';
 
 /** Starts on a server that stops answering at a certain statement: the start fails with the cause. */
 
-let server: PostgresServer;
+let server: SharedServer;
 beforeAll(async () => {
   server = await sharedServer();
 });

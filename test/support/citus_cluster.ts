@@ -1,11 +1,10 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { SQL } from 'bun';
 import { systemClock } from '../../src/platform/clock.ts';
 import { openEngine, parseDatabase } from '../../src/store/open.ts';
 import { freshDaemonFolder, runAsDaemon } from './daemons.ts';
 import { sharedArtefact } from './folder.ts';
-import { type PostgresServer, ROLES, startServer } from './postgres_server.ts';
+import { type PostgresServer, ROLES, runOn, startServer } from './postgres_server.ts';
 import { startTcpProxy, type TcpProxy } from './tcp_proxy.ts';
 
 /** A Citus cluster from the files in AUTHREALM_TEST_CITUS: a coordinator and workers. */
@@ -277,9 +276,4 @@ async function closeDatabase(server: PostgresServer, name: string): Promise<void
 
 function nameOf(url: string): string {
   return new URL(url).pathname.slice(1);
-}
-
-async function runOn<R>(url: string, statement: string): Promise<R[]> {
-  const sql = new SQL(url, { max: 1 });
-  return sql.unsafe(statement).finally(() => sql.close());
 }

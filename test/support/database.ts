@@ -11,7 +11,7 @@ import { isCitusEngine, sharedCluster } from './citus_cluster.ts';
 import { CONSISTENCY_CHECKS, type ConsistencyCheck, findInconsistencies } from './consistency.ts';
 import { freshFolder } from './folder.ts';
 import { withChanges } from './log_rows.ts';
-import { ROLES, sharedServer } from './postgres_server.ts';
+import { ROLES, runOn, type SharedServer, sharedServer } from './postgres_server.ts';
 import { runCommand } from './processes.ts';
 
 /** A database of a test, with access that bypasses the service. SQL parameters are `?`. */
@@ -48,7 +48,7 @@ type Query = <R>(sql: string, ...values: readonly string[]) => Promise<R[]>;
 /** What creates an empty database of each engine. */
 const ENGINES: Readonly<Record<string, () => Promise<TestDatabase>>> = {
   sqlite: async () => sqliteAt(join(freshFolder(), 'test.db')),
-  postgres: async () => postgresAt(await (await sharedServer()).freshDatabase(), freshMasterKey()),
+  postgres: async () => postgresAt(await migratedDatabase(), freshMasterKey()),
   citus: async () => postgresAt(await (await sharedCluster()).freshDatabase(), freshMasterKey()),
 };
 
@@ -65,6 +65,30 @@ export async function freshDatabase(
   const upgrade = process.env.AUTHREALM_TEST_UPGRADE;
   if (upgrade !== undefined) await upgradeBy(upgrade, database);
   return database;
+}
+
+/** The name of a database of the shared server with the migrated schema. */
+const TEMPLATE = 'migrated';
+let template: Promise<string> | undefined;
+
+/** The URL of a new database with the migrated schema on the shared server. */
+async function migratedDatabase(): Promise<string> {
+  const server = await sharedServer();
+  // That of the run has the template.
+  template ??=
+    process.env.AUTHREALM_TEST_POSTGRES === undefined ? createTemplate(server) : Promise.resolve(TEMPLATE);
+  const url = await server.freshDatabase(await template);
+  await runOn(url, `update instance set store_id = '${systemClock.mintId()}'`);
+  return url;
+}
+
+/** Creates the database that others are copies of, and returns its name. */
+export async function createTemplate(server: SharedServer): Promise<string> {
+  const url = await server.freshDatabase();
+  const { open } = postgresAt(url, freshMasterKey());
+  await (await open()).close();
+  await runOn(server.url(), `alter database ${new URL(url).pathname.slice(1)} rename to ${TEMPLATE}`);
+  return TEMPLATE;
 }
 
 /** Creates the schema, and migrates it with the program of a later release. */

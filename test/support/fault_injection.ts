@@ -5,7 +5,7 @@ import { user } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { HOST } from './daemons.ts';
 import { freshFolder } from './folder.ts';
-import type { PostgresServer } from './postgres_server.ts';
+import type { SharedServer } from './postgres_server.ts';
 import { type Data, FULL_SCOPE, kindOf, OFFLINE, uniqueWord } from './resource_cases.ts';
 import { createFixture, type Fixture, oidcPath, type Service, startService } from './service.ts';
 
@@ -55,7 +55,7 @@ export interface FaultyService {
 }
 
 /** A new, empty database of a server, with the settings to reach it through these ports. */
-export async function databaseThrough(server: PostgresServer, ports: readonly number[], query = '') {
+export async function databaseThrough(server: SharedServer, ports: readonly number[], query = '') {
   const url = new URL(await server.freshDatabase());
   return {
     direct: url.href,

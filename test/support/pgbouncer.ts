@@ -1,7 +1,7 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { findPort, freshDaemonFolder, HOST, startDaemon } from './daemons.ts';
-import type { PostgresServer } from './postgres_server.ts';
+import type { SharedServer } from './postgres_server.ts';
 
 /** Debian's PgBouncer in front of a server, in transaction pooling mode. */
 export interface PgBouncer {
@@ -17,7 +17,7 @@ const PROGRAM = '/usr/sbin/pgbouncer';
 
 /** `settings` are those of the section [pgbouncer]. Throws where the program is not installed. */
 export async function startPgBouncer(
-  server: PostgresServer,
+  server: SharedServer,
   settings: Readonly<Record<string, string>> = {},
 ): Promise<PgBouncer> {
   if (!existsSync(PROGRAM)) throw new Error(`${PROGRAM} is not installed: run apt-get install -y pgbouncer`);

