@@ -1,245 +1,114 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { appendFileSync, chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { git } from './test/imports.ts';
+import { closeRun } from './test/repetition.ts';
+import {
+  differingSuites,
+  type FileSeconds,
+  keepSeconds,
+  readResults,
+  readSeconds,
+  SECONDS,
+} from './test/results.ts';
+import { type Outcome, runSuites } from './test/runs.ts';
+import { changedSuites, mergeSuites, partOf } from './test/selection.ts';
+import { findSuites, ROOT, type Suite } from './test/suites.ts';
 
 /**
- * Runs the suites, and checks that both engines ran the same tests. The file name determines where a suite runs
- * (CONTRIBUTING.md, "Tests"):
- *
- * - `x.unit.test.ts` opens no database; `x.postgres.test.ts` and `x.citus.test.ts` test one engine, `x.sqlite.test.ts` also what is
- *   the same on all, and
- *   `x.engines.test.ts` chooses its engines: these run once, and COPY_SUITES once more with a cluster. All others run on
- *   SQLite, on PostgreSQL and on Citus.
- * - `x.slow.test.ts` is left out of `npm test`.
- * - `x.serial.test.ts` measures time or hashes passwords: nothing else runs at the same time but one other serial suite.
- *
- * Without arguments: the suites that finish within a few minutes. `--rest`: all others. `--engines`: all. `--citus`: those of
- * CITUS_SUITES, on a Citus cluster; `--citus-all`: all that run there. Any other arguments are passed to one `bun test`.
+ * Runs the suites of a tier (CONTRIBUTING.md, "Tests"). Without arguments those of `npm test`; `--merge` the others of `.ci/run`;
+ * `--close` repeats what failed in both, and prints the closing line; `--nightly` runs all, or with `--part N/4` a part; `--changed
+ * REVISION` those next to a change. AUTHREALM_TEST_ARTEFACTS is the folder that the steps of a `.ci/run` share; the seconds of each file are
+ * kept in the file AUTHREALM_TEST_SECONDS.
  */
 
-const ROOT = fileURLToPath(new URL('..', import.meta.url));
+/** The exit code of a run that failed by tests alone, which `--close` repeats. */
+const TESTS_FAILED = 10;
+const SLOWEST = 15;
+const NIGHTLY = 'test/nightly.tsv';
 
-/** Bounds a hanging test; on a busy machine a healthy one may take minutes. */
-export const TEST_MS_MAX = 300_000;
+const all = findSuites().filter(
+  ({ engine }) => engine !== 'citus' || process.env.AUTHREALM_TEST_CITUS !== undefined,
+);
 
-/** The shared suites that `npm test` runs on PostgreSQL as well. */
-const POSTGRES_IN_NPM_TEST = /^test\/(http\/api\/|store\/store\.)/;
-
-/** The contract of the store, and lookups, writes, lists and the feed, but not what is about the form of requests alone. */
-const CITUS_SUITES =
-  /^test\/(store\/(store\.serial|concurrent_writes|cascade|\w+\.citus)\.|http\/(api\/(?!(base_url|bodies|cors|invalid_members|large_bodies|slow_normalization)\.)|lookup\.|reverse_lookup\.|list\.|paging\.|readiness\.)|events\/change_feed)/;
-
-/** Suites that choose their engines, and include a cluster where they run on Citus. */
-const COPY_SUITES = /^test\/transfer\/copy\w*\.engines\./;
-
-type Engine = 'none' | 'sqlite' | 'postgres' | 'citus';
-type Tests = ReadonlyMap<string, number>;
-
-interface Suite {
-  readonly path: string;
-  readonly engine: Engine;
-  /** Runs on both engines. */
-  readonly isShared: boolean;
-  /** Not in `npm test`. */
-  readonly isRest: boolean;
+async function run(suites: readonly Suite[], folder: string): Promise<Outcome> {
+  const before = readResults(folder).length;
+  const outcome = await runSuites(suites, folder);
+  const results = readResults(folder).slice(before);
+  const differing = outcome === 'passed' ? differingSuites(all, results) : [];
+  if (differing.length > 0) console.log(`the engines did not run the same tests: ${differing.join(', ')}`);
+  printSeconds(readSeconds(join(folder, SECONDS)));
+  return differing.length > 0 ? 'broken' : outcome;
 }
 
-interface Result {
-  readonly engine: Engine;
-  readonly isPassing: boolean;
-  readonly output: string;
-  /** The number of tests by file. */
-  readonly tests: Tests;
+/** Prints the seconds of each engine and of the slowest files. */
+function printSeconds(rows: readonly FileSeconds[]): void {
+  const line = (name: string, { wall, processor }: Pick<FileSeconds, 'wall' | 'processor'>) =>
+    console.log(
+      `${processor.toFixed(1).padStart(8)} s of processor, ${wall.toFixed(1).padStart(7)} s: ${name}`,
+    );
+  for (const [engine, each = []] of Map.groupBy(rows, (row) => row.engine)) {
+    const sum = (name: 'wall' | 'processor') => each.reduce((total, row) => total + row[name], 0);
+    line(`${each.length} files on ${engine}`, { wall: sum('wall'), processor: sum('processor') });
+  }
+  const slowest = rows.toSorted((left, right) => right.processor - left.processor).slice(0, SLOWEST);
+  for (const row of slowest) line(`${row.path} on ${row.engine}`, row);
 }
 
-interface Group {
-  readonly args: readonly string[];
-  /** Whether two processes run at the same time: one begins with the suites on SQLite, one with those on PostgreSQL. */
-  readonly hasTwoProcesses: boolean;
-  isMember(path: string): boolean;
+/** Notes in a file of the repository that all suites, or a part of them, passed on this commit. */
+function notePassed(part: string): void {
+  const commit = git('status', '--porcelain') === '' ? git('rev-parse', 'HEAD') : undefined;
+  if (commit === undefined) return;
+  appendFileSync(join(ROOT, NIGHTLY), `${new Date().toISOString().slice(0, 10)}\t${part}\t${commit}\n`);
 }
 
-/** Groups run one after the other. */
-const GROUPS: readonly Group[] = [
-  { args: ['--parallel=3'], hasTwoProcesses: false, isMember: (path) => !isSerial(path) && !isBrowser(path) },
-  { args: ['--parallel=4'], hasTwoProcesses: false, isMember: isBrowser },
-  { args: [], hasTwoProcesses: true, isMember: isSerial },
-];
-
-function isBrowser(path: string): boolean {
-  return path.startsWith('test/browser/');
+async function runNightly(part: string, folder: string): Promise<Outcome> {
+  const [index, count] = part.split('/').map(Number);
+  const outcome = await run(partOf(all, (index ?? 1) - 1, count ?? 1), folder);
+  if (outcome === 'passed') notePassed(part);
+  return outcome;
 }
 
-export function isSerial(path: string): boolean {
-  return path.includes('.serial.');
+async function runChanged(revision: string, folder: string): Promise<Outcome> {
+  const { suites, leftOut } = changedSuites(all, revision);
+  const outcome = await run(suites, folder);
+  console.log(`${suites.length} suites next to the change; npm test runs ${leftOut} others that import it`);
+  return outcome;
 }
 
-function findSuites(): readonly Suite[] {
-  const paths = [...new Bun.Glob('test/**/*.test.ts').scanSync(ROOT)]
-    .filter((path) => !/^test\/(durability|distro|bench)\//.test(path))
-    .sort();
-  return paths.flatMap((path): Suite[] => {
-    const isSlow = path.includes('.slow.') || isBrowser(path);
-    const kind = /\.(unit|sqlite|postgres|engines|citus)\./.exec(path)?.[1];
-    if (kind === 'citus') return [{ path, engine: 'citus', isShared: false, isRest: isSlow }];
-    if (kind === 'unit') return [{ path, engine: 'none', isShared: false, isRest: isSlow }];
-    if (kind !== undefined) {
-      const engines = COPY_SUITES.test(path) ? (['sqlite', 'citus'] as const) : (['sqlite'] as const);
-      return engines.map((engine) => ({ path, engine, isShared: false, isRest: isSlow }));
-    }
-    return [
-      { path, engine: 'sqlite', isShared: true, isRest: isSlow },
-      { path, engine: 'postgres', isShared: true, isRest: isSlow || !POSTGRES_IN_NPM_TEST.test(path) },
-      { path, engine: 'citus', isShared: true, isRest: isSlow },
-    ];
-  });
+async function runSelected([word = '', ...words]: readonly string[], folder: string): Promise<Outcome> {
+  switch (word) {
+    case '':
+      return run(
+        all.filter(({ tier }) => tier === 'commit'),
+        folder,
+      );
+    case '--merge':
+      return run(mergeSuites(all), folder);
+    case '--close':
+      return (await closeRun(all, folder, words)) ? 'passed' : 'broken';
+    case '--nightly':
+      return runNightly(words[1] ?? '1/1', folder);
+    case '--changed':
+      return runChanged(words[0] ?? 'HEAD', folder);
+    default:
+      throw new Error(`unknown argument ${word}: see scripts/test.ts`);
+  }
 }
 
-/** Runs `bun test` with these arguments. Its output is either printed directly or returned. */
-async function run(engine: Engine, args: readonly string[], isPrinting: boolean): Promise<Result> {
-  const folder = mkdtempSync(join(tmpdir(), 'authrealm-report-'));
-  const report = join(folder, 'report.xml');
-  const options = [`--timeout=${TEST_MS_MAX}`, '--reporter=junit', `--reporter-outfile=${report}`];
+/** Runs in the folder that the caller names, or in one that is removed. Servers of the tests are other users. */
+async function runInFolder(words: readonly string[]): Promise<Outcome> {
+  const given = process.env.AUTHREALM_TEST_ARTEFACTS;
+  const folder = given ?? mkdtempSync(join(tmpdir(), 'authrealm-run-'));
+  chmodSync(folder, 0o755);
+  const kept = process.env.AUTHREALM_TEST_SECONDS;
   try {
-    const child = Bun.spawn(
-      ['sh', '-c', 'exec "$@" 2>&1', 'sh', process.execPath, 'test', ...options, ...args],
-      {
-        cwd: ROOT,
-        env: { ...process.env, AUTHREALM_TEST_ENGINE: engine },
-        stdio: ['ignore', isPrinting ? 'inherit' : 'pipe', 'inherit'],
-      },
-    );
-    const output = child.stdout ? await new Response(child.stdout).text() : '';
-    return { engine, isPassing: (await child.exited) === 0, output, tests: parseReport(report) };
+    const outcome = await runSelected(words, folder);
+    if (kept !== undefined) keepSeconds(kept, readSeconds(join(folder, SECONDS)));
+    return outcome;
   } finally {
-    rmSync(folder, { recursive: true });
+    if (given === undefined) rmSync(folder, { recursive: true });
   }
 }
 
-/** The number of tests by file in a JUnit report. */
-function parseReport(report: string): Tests {
-  const text = existsSync(report) ? readFileSync(report, 'utf8') : '';
-  const found = text.matchAll(/<testsuite name="([^"]+)" file="\1" tests="(\d+)"/g);
-  return new Map([...found].map(([, path = '', count]) => [path, Number(count)]));
-}
-
-/**
- * Prints a text to the end. `console.log` does not wait for a slow reader, and the output of the next process would land in the
- * middle of the text.
- */
-function print(text: string): Promise<void> {
-  return new Promise((done) => process.stdout.write(text, () => done()));
-}
-
-/** Runs the files of one group. The output of the process that begins on PostgreSQL comes last. */
-async function runGroup(
-  suites: readonly Suite[],
-  { args, hasTwoProcesses }: Group,
-): Promise<readonly Result[]> {
-  const results: Result[] = [];
-  const runOn = async (engine: Engine, members: readonly Suite[], isPrinting = true) => {
-    if (members.length === 0) return '';
-    const result = await run(engine, [...args, ...members.map(({ path }) => `./${path}`)], isPrinting);
-    results.push(result);
-    return result.output;
-  };
-  const membersOn = (engine: Engine) => suites.filter((suite) => suite.engine === engine);
-  await runOn('none', membersOn('none'));
-  if (!hasTwoProcesses) {
-    await runOn('sqlite', membersOn('sqlite'));
-    await runOn('postgres', membersOn('postgres'));
-    return results;
-  }
-  const queue = membersOn('sqlite');
-  const runQueue = async (isPrinting: boolean) => {
-    let output = '';
-    // Half of the remaining suites each time: few processes load the modules again, and the last two end at about the same time.
-    while (queue.length > 0)
-      output += await runOn('sqlite', queue.splice(0, Math.ceil(queue.length / 2)), isPrinting);
-    return output;
-  };
-  const runFromPostgres = async () =>
-    (await runOn('postgres', membersOn('postgres'), false)) + (await runQueue(false));
-  const [output] = await Promise.all([runFromPostgres(), runQueue(true)]);
-  await print(output);
-  return results;
-}
-
-/** Runs suites on a Citus cluster: serial ones one by one, two of the others at a time. */
-async function runOnCitus(isIncluded: (suite: Suite) => boolean): Promise<boolean> {
-  if (process.env.AUTHREALM_TEST_CITUS === undefined) {
-    await print(
-      'the suites on Citus did not run: set AUTHREALM_TEST_CITUS to a folder with a build of Citus\n',
-    );
-    return true;
-  }
-  const paths = findSuites()
-    .filter((suite) => suite.engine === 'citus' && isIncluded(suite))
-    .map(({ path }) => path);
-  let isPassing = true;
-  let count = 0;
-  for (const [args, isMember] of [
-    [['--parallel=2'], (path: string) => !isSerial(path)],
-    [[], isSerial],
-  ] as const) {
-    const members = paths.filter((path) => isMember(path) && !isBrowser(path)).map((path) => `./${path}`);
-    if (members.length === 0) continue;
-    const result = await run('citus', [...args, ...members], true);
-    isPassing &&= result.isPassing;
-    for (const tests of result.tests.values()) count += tests;
-  }
-  await print(`${count} tests on Citus\n`);
-  return isPassing;
-}
-
-async function runSuites(includes: (suite: Suite) => boolean): Promise<boolean> {
-  const all = findSuites().filter((suite) => suite.engine !== 'citus' && includes(suite));
-  const shared = new Set(all.filter(({ isShared }) => isShared).map(({ path }) => path));
-  const counts = {
-    none: new Map<string, number>(),
-    sqlite: new Map<string, number>(),
-    postgres: new Map<string, number>(),
-    citus: new Map<string, number>(),
-  };
-  let isPassing = true;
-  for (const group of GROUPS) {
-    const results = await runGroup(
-      all.filter(({ path }) => group.isMember(path)),
-      group,
-    );
-    for (const result of results) {
-      isPassing &&= result.isPassing;
-      for (const [path, count] of result.tests)
-        counts[shared.has(path) ? result.engine : 'none'].set(path, count);
-    }
-  }
-  const sum = (tests: Tests) => [...tests.values()].reduce((total, count) => total + count, 0);
-  const { none, sqlite, postgres } = counts;
-  await print(
-    `${sum(none)} tests of one engine or none, ${sum(sqlite)} on SQLite, ${sum(postgres)} on PostgreSQL\n`,
-  );
-  const isOnBoth = (path: string) => all.filter((suite) => suite.path === path).length === 2;
-  const differing = [...shared].filter((path) => isOnBoth(path) && sqlite.get(path) !== postgres.get(path));
-  if (differing.length > 0) await print(`the engines did not run the same tests: ${differing.join(', ')}\n`);
-  return isPassing && differing.length === 0;
-}
-
-const SELECTIONS: Readonly<Record<string, (suite: Suite) => boolean>> = {
-  '': ({ isRest }) => !isRest,
-  '--rest': ({ isRest }) => isRest,
-  '--engines': () => true,
-};
-const args = process.argv.slice(2);
-const selection = SELECTIONS[args.join(' ')];
-const engine = (process.env.AUTHREALM_TEST_ENGINE ?? 'sqlite') as Engine;
-const citusSelections: typeof SELECTIONS = {
-  '--citus': ({ path }) => CITUS_SUITES.test(path) && !path.includes('.slow.'),
-  '--citus-all': () => true,
-};
-const citusSelection = citusSelections[args.join(' ')];
-async function runSelected(): Promise<boolean> {
-  if (citusSelection) return runOnCitus(citusSelection);
-  return selection ? runSuites(selection) : (await run(engine, args, true)).isPassing;
-}
-if (import.meta.main) process.exitCode = (await runSelected()) ? 0 : 1;
+process.exitCode = { passed: 0, failed: TESTS_FAILED, broken: 1 }[await runInFolder(process.argv.slice(2))];

@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buildBinary } from './release/binary.ts';
 import { ROOT } from './release/build.ts';
-import { isSerial, TEST_MS_MAX } from './test.ts';
+import { TEST_MS_MAX } from './test/runs.ts';
+import { groupOf } from './test/suites.ts';
 
 /**
  * Runs the suites of the API, and a walk through the console in a browser, on the compiled single file: each suite starts it as a
@@ -25,8 +26,8 @@ function apiSuites(): readonly string[] {
 async function runSuites(program: string, engine: string, paths: readonly string[]): Promise<boolean> {
   let isPassing = true;
   for (const [options, members] of [
-    [['--parallel=2'], paths.filter((path) => !isSerial(path))],
-    [[], paths.filter(isSerial)],
+    [['--parallel=2'], paths.filter((path) => groupOf(path) !== 'serial')],
+    [['--parallel=1'], paths.filter((path) => groupOf(path) === 'serial')],
   ] as const) {
     const words = ['test', `--timeout=${TEST_MS_MAX}`, ...options, ...members.map((path) => `./${path}`)];
     const env = { ...process.env, AUTHREALM_TEST_PROGRAM: program, AUTHREALM_TEST_ENGINE: engine };

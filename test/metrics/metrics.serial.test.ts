@@ -6,7 +6,7 @@ import { openMetrics } from '../../src/metrics/metrics.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { openDatabase } from '../../src/service/open_database.ts';
 import { freshDatabase } from '../support/database.ts';
-import { runAuthrealm } from '../support/processes.ts';
+import { AUTHREALM, runCommand } from '../support/processes.ts';
 import { type ParsedFamily, readPrometheus, sumOf } from '../support/prometheus_text.ts';
 import { createFixture, type Fixture, oidcPath, startService } from '../support/service.ts';
 import { type ServiceProcess, startServiceProcess } from '../support/service_process.ts';
@@ -268,7 +268,7 @@ test('a service whose metrics port is taken does not start', async () => {
   const { args } = await freshDatabase();
   for (const processes of ['1', '2']) {
     const flags = ['--port', '0', '--metrics-port', String(listener.port), '--processes', processes];
-    const { code, stderr } = await runAuthrealm(['serve', ...flags, ...args]);
+    const { code, stderr } = await runCommand([AUTHREALM, 'serve', ...flags, ...args]);
     expect(code).toBe(1);
     expect(stderr).toContain(`cannot listen on 127.0.0.1 port ${listener.port}`);
   }

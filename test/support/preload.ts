@@ -1,9 +1,12 @@
 import { afterAll } from 'bun:test';
 import { rmSync } from 'node:fs';
 import { endBrowser } from '../browser/browser.ts';
+import { measureFile } from './file_seconds.ts';
 import { RUN_FOLDER } from './folder.ts';
 import { endServers } from './postgres_server.ts';
 import { killCommands } from './processes.ts';
+
+const reportSeconds = measureFile();
 
 // After all suites: stop every process, remove every file.
 afterAll(async () => {
@@ -11,4 +14,5 @@ afterAll(async () => {
   await endBrowser();
   rmSync(RUN_FOLDER, { recursive: true, force: true });
   await endServers();
+  reportSeconds();
 });

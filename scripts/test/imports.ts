@@ -1,0 +1,55 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { ROOT } from './suites.ts';
+
+/** Which files import which, to find the suites nearest to a change. */
+
+const LOADERS = { ts: 'ts', tsx: 'tsx', js: 'js' } as const;
+
+/** The files that import a file, by its path. Imports of types alone, and of packages, do not count. */
+function importers(): ReadonlyMap<string, readonly string[]> {
+  const found = new Map<string, string[]>();
+  for (const path of new Bun.Glob('{src,test,scripts,console,bench,examples}/**/*.{ts,tsx,js}').scanSync(
+    ROOT,
+  )) {
+    const ending = path.split('.').at(-1) as keyof typeof LOADERS;
+    const text = readFileSync(join(ROOT, path), 'utf8');
+    for (const { path: from } of new Bun.Transpiler({ loader: LOADERS[ending] }).scanImports(text)) {
+      if (!from.startsWith('.')) continue;
+      const target = join(dirname(path), from);
+      found.set(target, [...(found.get(target) ?? []), path]);
+    }
+  }
+  return found;
+}
+
+/** The number of imports between each file and the nearest of these, which have 0; files that import none of them are absent. */
+export function distancesFrom(paths: readonly string[]): ReadonlyMap<string, number> {
+  const importersOf = importers();
+  const distances = new Map(paths.map((path) => [path, 0]));
+  const queue = [...paths];
+  for (let path = queue.shift(); path !== undefined; path = queue.shift()) {
+    const next = (distances.get(path) ?? 0) + 1;
+    for (const importer of importersOf.get(path) ?? []) {
+      if (distances.has(importer)) continue;
+      distances.set(importer, next);
+      queue.push(importer);
+    }
+  }
+  return distances;
+}
+
+/** The paths that changed since a revision, or in the last commits; undefined where the history does not go back so far. */
+export function changedSince(revision: string | number): readonly string[] | undefined {
+  const base = typeof revision === 'number' ? `HEAD~${revision}` : revision;
+  const diff = git('diff', '--name-only', base);
+  if (diff === undefined) return undefined;
+  const untracked = git('ls-files', '--others', '--exclude-standard') ?? '';
+  return `${diff}\n${untracked}`.split('\n').filter((path) => path !== '' && existsSync(join(ROOT, path)));
+}
+
+/** The standard output of git; undefined where it fails. */
+export function git(...words: readonly string[]): string | undefined {
+  const { exitCode, stdout } = Bun.spawnSync(['git', ...words], { cwd: ROOT, stderr: 'ignore' });
+  return exitCode === 0 ? stdout.toString().trim() : undefined;
+}

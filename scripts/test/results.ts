@@ -1,0 +1,91 @@
+import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Engine, Suite } from './suites.ts';
+
+/** What the test files of a run of `npm test` or `.ci/run` gave, in files of a folder that several processes share. */
+
+/** One test file on one engine. */
+export interface FileResult {
+  readonly path: string;
+  readonly engine: Engine;
+  readonly passed: number;
+  /** The titles of failed tests. */
+  readonly failed: readonly string[];
+}
+
+/** The seconds that a test file took on one engine, and those of the processors in the process and its children. */
+export interface FileSeconds {
+  readonly path: string;
+  readonly engine: string;
+  readonly wall: number;
+  readonly processor: number;
+}
+
+const RESULTS = 'results.jsonl';
+/** test/support/file_seconds.ts writes it. */
+export const SECONDS = 'seconds.tsv';
+
+/** The results in a JUnit report of Bun. A failed hook is a test without a name. */
+export function parseReport(report: string, engine: Engine): readonly FileResult[] {
+  const files = report.split(/<testsuite name="([^"]+)" file="\1" tests="\d+"/);
+  const results: FileResult[] = [];
+  for (let index = 1; index < files.length; index += 2) {
+    const cases = (files[index + 1] ?? '').split('<testcase ').slice(1);
+    const failed = cases.filter((text) => /<(failure|error)\b/.test(text)).map(titleOf);
+    const skipped = cases.filter((text) => text.includes('<skipped')).length;
+    const passed = cases.length - failed.length - skipped;
+    results.push({ path: files[index] ?? '', engine, passed, failed });
+  }
+  return results;
+}
+
+function titleOf(text: string): string {
+  const [, name = ''] = /name="([^"]*)"/.exec(text) ?? [];
+  const entities: Readonly<Record<string, string>> = { lt: '<', gt: '>', quot: '"', apos: "'", amp: '&' };
+  return name.replace(/&(\w+);/g, (entity, word) => entities[word] ?? entity);
+}
+
+export function appendResults(folder: string, results: readonly FileResult[]): void {
+  appendFileSync(join(folder, RESULTS), results.map((result) => `${JSON.stringify(result)}\n`).join(''));
+}
+
+export function readResults(folder: string): readonly FileResult[] {
+  const path = join(folder, RESULTS);
+  const text = existsSync(path) ? readFileSync(path, 'utf8') : '';
+  return text
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => JSON.parse(line));
+}
+
+/** The rows of a file with seconds; none where it does not exist. */
+export function readSeconds(path: string): readonly FileSeconds[] {
+  const text = existsSync(path) ? readFileSync(path, 'utf8') : '';
+  return text
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => {
+      const [file = '', engine = '', wall, processor] = line.split('\t');
+      return { path: file, engine, wall: Number(wall), processor: Number(processor) };
+    });
+}
+
+/** Replaces the rows of the measured files in a file with seconds. */
+export function keepSeconds(path: string, measured: readonly FileSeconds[]): void {
+  const rows = new Map([...readSeconds(path), ...measured].map((row) => [`${row.path}\t${row.engine}`, row]));
+  const lines = [...rows].map(
+    ([key, { wall, processor }]) => `${key}\t${wall.toFixed(2)}\t${processor.toFixed(2)}\n`,
+  );
+  writeFileSync(path, lines.sort().join(''));
+}
+
+/** The paths of suites that did not run the same number of tests on SQLite and PostgreSQL. */
+export function differingSuites(suites: readonly Suite[], results: readonly FileResult[]): readonly string[] {
+  const shared = new Set(suites.filter(({ isShared }) => isShared).map(({ path }) => path));
+  const counts = Map.groupBy(
+    results.filter(({ path, engine }) => shared.has(path) && (engine === 'sqlite' || engine === 'postgres')),
+    ({ path }) => path,
+  );
+  const sum = ({ passed, failed }: FileResult) => passed + failed.length;
+  return [...counts].filter(([, each]) => new Set(each.map(sum)).size > 1).map(([path]) => path);
+}

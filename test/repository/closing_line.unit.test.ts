@@ -1,0 +1,65 @@
+import { expect, test } from 'bun:test';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { freshFolder } from '../support/folder.ts';
+import { runCommand } from '../support/processes.ts';
+
+/** How `.ci/run` ends: which failures it repeats, and what it prints (CONTRIBUTING.md, "A test that fails"). */
+
+const TEST = fileURLToPath(new URL('../../scripts/test.ts', import.meta.url));
+/** A suite that passes. */
+const SOUND = 'test/http/loop_use.unit.test.ts';
+
+/** Ends a run with these results. */
+async function close(
+  results: readonly (readonly [path: string, ...failed: string[]])[],
+  ...broken: string[]
+) {
+  const folder = freshFolder();
+  const lines = results.map(([path, ...failed]) =>
+    JSON.stringify({ path, engine: path.includes('.unit.') ? 'none' : 'sqlite', passed: 3, failed }),
+  );
+  writeFileSync(join(folder, 'results.jsonl'), lines.map((line) => `${line}\n`).join(''));
+  const command = [process.execPath, TEST, '--close', ...broken];
+  const { code, stdout } = await runCommand(command, { AUTHREALM_TEST_ARTEFACTS: folder });
+  return { code, printed: stdout.split('\n').filter((line) => /^(flaky|failed): |passed, /.test(line)) };
+}
+
+test('a failed test whose file passes alone is reported as flaky, and the run passes', async () => {
+  const { code, printed } = await close([[SOUND, 'a title'], ['test/http/lookup.test.ts']]);
+  expect(printed).toEqual([`flaky: ${SOUND} › a title`, expect.stringMatching(/^\d+ passed, 0 failed$/)]);
+  expect(code).toBe(0);
+});
+
+test('a failed test whose file fails again fails the run', async () => {
+  const { code, printed } = await close([['test/http/none.unit.test.ts', 'one', 'two'], [SOUND]]);
+  expect([code, printed]).toEqual([1, ['3 passed, 2 failed']]);
+});
+
+test.each([
+  'test/durability/sync.test.ts',
+  'test/soak/torture.slow.serial.test.ts',
+  'test/store/concurrent_writes.test.ts',
+  'test/http/api/integrity.serial.test.ts',
+  'test/http/matrix.serial.test.ts',
+])('a failed test of %s fails the run at once', async (path) => {
+  const { code, printed } = await close([[path, 'a title'], [SOUND, 'another'], [SOUND]]);
+  expect([code, printed]).toEqual([1, ['3 passed, 2 failed']]);
+});
+
+test('six failed files are not repeated', async () => {
+  const failures = Array.from({ length: 6 }, () => [SOUND, 'a title'] as const);
+  const { code, printed } = await close([...failures, [SOUND]]);
+  expect([code, printed]).toEqual([1, ['3 passed, 6 failed']]);
+});
+
+test('a broken step fails the run, also without a failed test', async () => {
+  const { code, printed } = await close([[SOUND]], 'npm ci');
+  expect([code, printed]).toEqual([1, ['failed: npm ci', '3 passed, 1 failed']]);
+});
+
+test('a run without a result fails', async () => {
+  const { code, printed } = await close([]);
+  expect([code, printed]).toEqual([1, ['0 passed, 0 failed']]);
+});
