@@ -332,7 +332,7 @@ test('audit verify --records finds every edit by hand but those that SECURITY.md
     const isEdited = (await edited.tamper(sql)) > 0;
     results.push({ name, isEdited, ...(await runAuthrealm([...VERIFY, ...edited.args])) });
     const says = finding === 'clean' ? expect.stringMatching(/^clean$/m) : expect.stringContaining(finding);
-    expected.push({ name, isEdited: true, code: finding === 'clean' ? 0 : 1, stdout: says });
+    expected.push({ name, isEdited: true, code: finding === 'clean' ? 0 : 1, stdout: says, stderr: '' });
   }
   expect(results).toEqual(expected);
 });
