@@ -3,10 +3,7 @@ import { systemClock } from '../../src/platform/clock.ts';
 import { openEngine } from '../../src/store/open.ts';
 import { openReader } from '../../src/store/sqlite/reader.ts';
 import { freshFolder } from '../support/folder.ts';
-import { openStore, runContracts } from './contract/contracts.ts';
 import { listContract } from './contract/list.contract.ts';
-
-runContracts('sqlite in memory', () => openStore({ engine: 'sqlite', path: ':memory:' }));
 
 listContract('sqlite on disk, long lists in a reader', async () => {
   const path = join(freshFolder(), 'contract.db');
