@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import type { Credential, CredentialStore } from '../../../src/auth/sign_in/credentials.ts';
 import { createAuditEntry } from '../../../src/domain/audit_entry.ts';
 import { NIL_UUID, type Uuid } from '../../../src/domain/id.ts';
@@ -15,7 +15,7 @@ import {
   insert,
   mintId,
   type OpenStore,
-  type RealmFixture,
+  openForTests,
   removalOf,
   removeRecord,
   usernameLink,
@@ -45,25 +45,16 @@ function neverCompared(): never {
 /** The credentials of a store, as their port documents them. */
 export function credentialsContract(name: string, open: () => Promise<OpenCredentials>): void {
   describe(`credentials contract: ${name}`, () => {
-    let opened: OpenCredentials;
-    let store: OpenCredentials['store'];
-    let credentials: CredentialStore;
-    let fixture: RealmFixture;
-    beforeAll(async () => {
-      opened = await open();
-      ({ store, credentials } = opened);
-      fixture = await createRealmFixture(store);
-    });
-    afterAll(() => opened.close());
+    const { opened, store, fixture } = openForTests(open);
 
     const createLink = (username: string, members: Record<string, unknown> = {}): Promise<Insert> => {
       const write = usernameLink(fixture, username);
       return commitWritten(store, { ...write, record: { ...write.record, ...members } });
     };
     const idOf = (write: Insert) => write.key.at(-1) as Uuid;
-    const get = async (write: Insert) => credentials.get(fixture.realm, fixture.user, idOf(write));
+    const get = async (write: Insert) => opened.credentials.get(fixture.realm, fixture.user, idOf(write));
     const find = async (key: string, profile = fixture.passwords, realm = fixture.realm) =>
-      credentials.find(realm, profile, key);
+      opened.credentials.find(realm, profile, key);
     const versionOf = async (write: Insert) => (await get(write))?.version;
 
     async function patch(write: Insert, members: Record<string, unknown>): Promise<void> {
@@ -98,8 +89,8 @@ export function credentialsContract(name: string, open: () => Promise<OpenCreden
       expect(await get(link)).toEqual(expected);
       expect(await find('Jäne@Example.com')).toBeUndefined();
       expect(await find('jane@example.com')).toBeUndefined();
-      expect(await credentials.get(fixture.realm, mintId(), idOf(link))).toBeUndefined();
-      expect(await credentials.get(fixture.realm, fixture.user, mintId())).toBeUndefined();
+      expect(await opened.credentials.get(fixture.realm, mintId(), idOf(link))).toBeUndefined();
+      expect(await opened.credentials.get(fixture.realm, fixture.user, mintId())).toBeUndefined();
     });
 
     test('a credential is not found in another realm or profile, also where their IDs are the same', async () => {
@@ -113,7 +104,7 @@ export function credentialsContract(name: string, open: () => Promise<OpenCreden
       await commitWritten(store, second);
       expect(await find('two-realms@example.com', idOf(second))).toBeUndefined();
       expect(await find('two-realms@example.com', fixture.passwords, other.realm)).toBeUndefined();
-      expect(await credentials.get(other.realm, fixture.user, idOf(link))).toBeUndefined();
+      expect(await opened.credentials.get(other.realm, fixture.user, idOf(link))).toBeUndefined();
       // Another realm may import records with the same IDs.
       const copies = { ...other, passwords: fixture.passwords, user: fixture.user };
       await commitWritten(store, insert(passwordProfile, [other.realm, fixture.passwords], second.record));
@@ -122,7 +113,9 @@ export function credentialsContract(name: string, open: () => Promise<OpenCreden
       await commitWritten(store, { ...twin, record: { ...twin.record, password_hash: BCRYPT } });
       expect((await find('two-realms@example.com'))?.hash).toBe(PASSWORD_HASH);
       expect((await find('two-realms@example.com', fixture.passwords, other.realm))?.hash).toBe(BCRYPT);
-      expect((await credentials.get(other.realm, fixture.user, idOf(link)))?.realmId).toBe(other.realm);
+      expect((await opened.credentials.get(other.realm, fixture.user, idOf(link)))?.realmId).toBe(
+        other.realm,
+      );
     });
 
     test('a credential has no hash where there is none, and where it costs more than a check may', async () => {
@@ -134,7 +127,7 @@ export function credentialsContract(name: string, open: () => Promise<OpenCreden
       for (const [index, password_hash] of hashes.entries()) {
         const link = await createLink(`no-hash-${index}@example.com`, { password_hash });
         expect(await get(link)).toMatchObject({ hash: undefined, isNormalised: false });
-        expect(await credentials.rehash(credentialOf(await get(link)), MADE, AUDIT_ENTRY)).toBe(false);
+        expect(await opened.credentials.rehash(credentialOf(await get(link)), MADE, AUDIT_ENTRY)).toBe(false);
         expect(await get(link)).toMatchObject({ hash: undefined });
       }
     });
@@ -176,10 +169,10 @@ export function credentialsContract(name: string, open: () => Promise<OpenCreden
       const before = await store.get(passwordProfileInfo, link.key);
       const changes = await store.changes(fixture.realm, 0, 100_000);
       const credential = credentialOf(await get(link));
-      expect(await credentials.rehash({ ...credential, hash: BCRYPT }, MADE, AUDIT_ENTRY)).toBe(false);
+      expect(await opened.credentials.rehash({ ...credential, hash: BCRYPT }, MADE, AUDIT_ENTRY)).toBe(false);
       expect(await get(link)).toEqual(credential);
       const results = await Promise.all(
-        Array.from({ length: 5 }, () => credentials.rehash(credential, MADE, AUDIT_ENTRY)),
+        Array.from({ length: 5 }, () => opened.credentials.rehash(credential, MADE, AUDIT_ENTRY)),
       );
       expect(results.filter(Boolean).length).toBe(1);
       expect(await get(link)).toEqual({ ...credential, ...MADE });
@@ -193,18 +186,18 @@ export function credentialsContract(name: string, open: () => Promise<OpenCreden
       expect(await removeRecord(store, removalOf(passwordProfileInfo, removed.key))).toEqual({
         kind: 'removed',
       });
-      expect(await credentials.rehash(credential, MADE, AUDIT_ENTRY)).toBe(false);
+      expect(await opened.credentials.rehash(credential, MADE, AUDIT_ENTRY)).toBe(false);
       expect(await get(removed)).toBeUndefined();
       const changed = await createLink('changed@example.com');
       const stale = credentialOf(await get(changed));
       await patch(changed, { password_hash: BCRYPT, password_normalised: true });
-      expect(await credentials.rehash(stale, MADE, AUDIT_ENTRY)).toBe(false);
+      expect(await opened.credentials.rehash(stale, MADE, AUDIT_ENTRY)).toBe(false);
       expect((await get(changed))?.hash).toBe(BCRYPT);
     });
 
     test('the hashes of a profile are read in the order of usernames, those of a realm in the order of IDs', async () => {
       const at = await createRealmFixture(store);
-      expect(await credentials.firstHashes(at.realm, at.passwords)).toEqual([]);
+      expect(await opened.credentials.firstHashes(at.realm, at.passwords)).toEqual([]);
       const other = insert(passwordProfile, [at.realm, mintId()], {
         ...{ name: 'Other', username_format: 'any', enable_one_time_password_token: false },
       });
@@ -229,13 +222,15 @@ export function credentialsContract(name: string, open: () => Promise<OpenCreden
         kind: kinds[index],
         isNormalised: index === 4,
       }));
-      expect(await credentials.firstHashes(at.realm, at.passwords)).toEqual(
+      expect(await opened.credentials.firstHashes(at.realm, at.passwords)).toEqual(
         [hashes[4], hashes[3], hashes[1], hashes[0]].map((hash) => expect.objectContaining(hash ?? {})),
       );
-      expect(await credentials.hashesAfter(at.realm, NIL_UUID)).toEqual(hashes);
-      expect(await credentials.hashesAfter(at.realm, idOf(links[2] as Insert))).toEqual(hashes.slice(3));
-      expect(await credentials.hashesAfter(at.realm, idOf(links[4] as Insert))).toEqual([]);
-      expect(await credentials.firstHashes(at.realm, mintId())).toEqual([]);
+      expect(await opened.credentials.hashesAfter(at.realm, NIL_UUID)).toEqual(hashes);
+      expect(await opened.credentials.hashesAfter(at.realm, idOf(links[2] as Insert))).toEqual(
+        hashes.slice(3),
+      );
+      expect(await opened.credentials.hashesAfter(at.realm, idOf(links[4] as Insert))).toEqual([]);
+      expect(await opened.credentials.firstHashes(at.realm, mintId())).toEqual([]);
     });
 
     test('one reading of hashes returns no more than the limit', async () => {
@@ -246,11 +241,11 @@ export function credentialsContract(name: string, open: () => Promise<OpenCreden
       );
       const loads = links.map((write) => ({ write, compare: () => neverCompared() }));
       expect((await store.load(loads, true)).every(({ kind }) => kind === 'written')).toBe(true);
-      const page = await credentials.hashesAfter(at.realm, NIL_UUID);
+      const page = await opened.credentials.hashesAfter(at.realm, NIL_UUID);
       expect(page.map(({ infoId }) => infoId)).toEqual(links.slice(0, -1).map(idOf));
-      const rest = await credentials.hashesAfter(at.realm, page.at(-1)?.infoId as Uuid);
+      const rest = await opened.credentials.hashesAfter(at.realm, page.at(-1)?.infoId as Uuid);
       expect(rest.map(({ infoId }) => infoId)).toEqual([idOf(links.at(-1) as Insert)]);
-      expect(await credentials.firstHashes(at.realm, at.passwords)).toHaveLength(count - 1);
+      expect(await opened.credentials.firstHashes(at.realm, at.passwords)).toHaveLength(count - 1);
     });
   });
 }

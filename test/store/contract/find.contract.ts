@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import type { RealmSearch, Store } from '../../../src/directory/store.ts';
+import { describe, expect, test } from 'bun:test';
+import type { RealmSearch } from '../../../src/directory/store.ts';
 import { parseFilter } from '../../../src/domain/filter/filter.ts';
 import type { AnyRecord, Key, LookupKey, Resource } from '../../../src/domain/resource.ts';
 import { oidcProfileInfo, passwordProfile, passwordProfileInfo } from '../../../src/domain/resources.ts';
@@ -13,7 +13,7 @@ import {
   mintId,
   type OpenStore,
   oidcLink,
-  type RealmFixture,
+  openForTests,
   removalOf,
   removeRecord,
   usernameLink,
@@ -33,15 +33,7 @@ const username = (name: string) => lookupKeyOf(passwordProfileInfo, { username: 
 /** `find` returns the one record of a realm with a lookup key, as `get` would return it. */
 export function findContract(name: string, open: () => Promise<OpenStore>): void {
   describe(`find contract: ${name}`, () => {
-    let opened: OpenStore;
-    let store: Store;
-    let fixture: RealmFixture;
-    beforeAll(async () => {
-      opened = await open();
-      store = opened.store;
-      fixture = await createRealmFixture(store);
-    });
-    afterAll(() => opened.close());
+    const { store, fixture } = openForTests(open);
 
     const patch = (resource: Resource, key: Key, members: Readonly<Record<string, unknown>>) => {
       const revision = systemClock.mintRevision();

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import type { IdempotencyRecord } from '../../../src/directory/store.ts';
 import { NIL_UUID, type Uuid } from '../../../src/domain/id.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
@@ -12,7 +12,7 @@ import {
   NOT_FOUND,
   type OpenStore,
   oidcLink,
-  type RealmFixture,
+  openForTests,
   removalOf,
   removeRecord,
   WRITTEN,
@@ -29,15 +29,7 @@ function whereOf({ realm: realmId, clientId, expiresAt }: IdempotencyRecord): st
 /** The idempotency records of a Store, as its port documents them. */
 export function idempotencyContract(name: string, open: () => Promise<OpenStore>): void {
   describe(`idempotency contract: ${name}`, () => {
-    let opened: OpenStore;
-    let store: OpenStore['store'];
-    let fixture: RealmFixture;
-    beforeAll(async () => {
-      opened = await open();
-      store = opened.store;
-      fixture = await createRealmFixture(store);
-    });
-    afterAll(() => opened.close());
+    const { opened, store, fixture } = openForTests(open);
 
     const now = systemClock.now();
     const newRecord = (more: Partial<IdempotencyRecord> = {}): IdempotencyRecord => ({

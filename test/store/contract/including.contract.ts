@@ -1,14 +1,14 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import type { Key } from '../../../src/domain/resource.ts';
 import { oidcProfileInfo, passwordProfileInfo, user } from '../../../src/domain/resources.ts';
 import {
   anotherUser,
   commitWrites,
-  createRealmFixture,
   createUserWithLinks,
   type OpenStore,
   oidcLink,
+  openForTests,
   type RealmFixture,
   removalOf,
   usernameLink,
@@ -17,15 +17,7 @@ import {
 /** `getIncluding` of the Store, as its port documents it. */
 export function includingContract(name: string, open: () => Promise<OpenStore>): void {
   describe(`records with records below: ${name}`, () => {
-    let opened: OpenStore;
-    let store: OpenStore['store'];
-    let fixture: RealmFixture;
-    beforeAll(async () => {
-      opened = await open();
-      store = opened.store;
-      fixture = await createRealmFixture(store);
-    });
-    afterAll(() => opened.close());
+    const { store, fixture } = openForTests(open);
 
     const LINKS = [oidcProfileInfo, passwordProfileInfo];
     const keyOf = ({ realm, user: id }: RealmFixture): Key => [realm, id];

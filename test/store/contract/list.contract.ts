@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { beforeAll, describe, expect, test } from 'bun:test';
 import type { ListPage, ListRequest, PagePosition, Sort } from '../../../src/directory/store.ts';
 import { type ParsedFilter, parseFilter } from '../../../src/domain/filter/filter.ts';
 import type { Uuid } from '../../../src/domain/id.ts';
@@ -21,6 +21,7 @@ import {
   mintId,
   type OpenStore,
   oidcLink,
+  openForTests,
   type RealmFixture,
   removalOf,
   removeRecord,
@@ -137,14 +138,9 @@ const filtered = (text: string, resource: Resource = user): ParsedFilter =>
 /** The lists of a Store, as its port documents them. */
 export function listContract(name: string, open: () => Promise<OpenStore>): void {
   describe(`list contract: ${name}`, () => {
-    let opened: OpenStore;
-    let store: OpenStore['store'];
-    let fixture: RealmFixture;
+    const { store, fixture } = openForTests(open);
     let people: readonly AnyRecord[];
     beforeAll(async () => {
-      opened = await open();
-      store = opened.store;
-      fixture = await createRealmFixture(store);
       // Another realm with the same people, which no list may return.
       const other = await createRealmFixture(store);
       const numbers = Array.from({ length: PEOPLE }, (_, number) => number);
@@ -153,7 +149,6 @@ export function listContract(name: string, open: () => Promise<OpenStore>): void
       const owner = (await store.get(user, [fixture.realm, fixture.user])) as AnyRecord;
       people = [...own.map(({ record }) => record), owner];
     });
-    afterAll(() => opened.close());
 
     const list = (resource: Resource, scope: KeyPrefix, listing: Partial<ListRequest> = {}) =>
       store.list(resource, scope, {

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import type { Load } from '../../../src/directory/store.ts';
 import type { Revision, Uuid } from '../../../src/domain/id.ts';
 import type { AnyRecord } from '../../../src/domain/resource.ts';
@@ -14,22 +14,14 @@ import {
   mintId,
   type OpenStore,
   oidcLink,
-  type RealmFixture,
+  openForTests,
   usernameLink,
 } from './store_fixtures.ts';
 
 /** The Loader, as its port documents it. */
 export function loadContract(name: string, open: () => Promise<OpenStore>): void {
   describe(`load contract: ${name}`, () => {
-    let opened: OpenStore;
-    let store: OpenStore['store'];
-    let fixture: RealmFixture;
-    beforeAll(async () => {
-      opened = await open();
-      store = opened.store;
-      fixture = await createRealmFixture(store);
-    });
-    afterAll(() => opened.close());
+    const { store, fixture } = openForTests(open);
 
     describe('load writes each record separately, in order, in one transaction', () => {
       const loadOf = (write: Insert, comparison: 'same' | 'replace' | 'refuse' = 'refuse'): Load => ({

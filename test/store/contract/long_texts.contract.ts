@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { parseFilter } from '../../../src/domain/filter/filter.ts';
 import type { Uuid } from '../../../src/domain/id.ts';
 import { oidcProfileInfo, passwordProfileInfo, user } from '../../../src/domain/resources.ts';
@@ -8,12 +8,11 @@ import { userMembers } from '../../support/service.ts';
 import { lookupKeyOf } from './find.contract.ts';
 import {
   commitWrites,
-  createRealmFixture,
   insert,
   mintId,
   type OpenStore,
   oidcLink,
-  type RealmFixture,
+  openForTests,
   usernameLink,
   WRITTEN,
 } from './store_fixtures.ts';
@@ -56,15 +55,7 @@ const NAMES: Readonly<Record<string, string>> = {
 /** A Store must index texts of the maximum length, whatever the engine's limit of an index entry is. */
 export function longTextsContract(name: string, open: () => Promise<OpenStore>): void {
   describe(`long texts contract: ${name}`, () => {
-    let opened: OpenStore;
-    let store: OpenStore['store'];
-    let fixture: RealmFixture;
-    beforeAll(async () => {
-      opened = await open();
-      store = opened.store;
-      fixture = await createRealmFixture(store);
-    });
-    afterAll(() => opened.close());
+    const { store, fixture } = openForTests(open);
 
     test('identities that differ only in their last character are distinct, and each is unique', async () => {
       const path = crypto.getRandomValues(Buffer.alloc(ISSUER_MAX)).toString('base64url');

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import type { CommitResult, Guard, Patch, Write } from '../../../src/directory/store.ts';
 import { changeOf } from '../../../src/domain/change.ts';
 import type { Revision, Uuid } from '../../../src/domain/id.ts';
@@ -24,7 +24,7 @@ import {
   NOT_FOUND,
   type OpenStore,
   oidcLink,
-  type RealmFixture,
+  openForTests,
   usernameLink,
   WRITTEN,
 } from './store_fixtures.ts';
@@ -43,15 +43,7 @@ const patchedOf = (result: CommitResult) => (result.kind === 'written' ? result.
 /** The patches and guards of a Store, as its port documents them. */
 export function patchContract(name: string, open: () => Promise<OpenStore>): void {
   describe(`patch contract: ${name}`, () => {
-    let opened: OpenStore;
-    let store: OpenStore['store'];
-    let fixture: RealmFixture;
-    beforeAll(async () => {
-      opened = await open();
-      store = opened.store;
-      fixture = await createRealmFixture(store);
-    });
-    afterAll(() => opened.close());
+    const { store, fixture } = openForTests(open);
 
     /** Commits the insert and returns it. */
     async function inserted(write: Insert): Promise<Insert> {

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import type { PurgeResult, Write } from '../../../src/directory/store.ts';
 import type { Uuid } from '../../../src/domain/id.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
@@ -24,7 +24,7 @@ import {
   NOT_FOUND,
   type OpenStore,
   oidcLink,
-  type RealmFixture,
+  openForTests,
   removalOf,
   removeRecord,
   usernameLink,
@@ -37,15 +37,7 @@ const MANY = 2 * LIMITS.cascadeRecordsMax + 10;
 /** The purge of a Store, which removes in steps, as its port documents it. */
 export function purgeContract(name: string, open: () => Promise<OpenStore>): void {
   describe(`purge contract: ${name}`, () => {
-    let opened: OpenStore;
-    let store: OpenStore['store'];
-    let fixture: RealmFixture;
-    beforeAll(async () => {
-      opened = await open();
-      store = opened.store;
-      fixture = await createRealmFixture(store);
-    });
-    afterAll(() => opened.close());
+    const { store, fixture } = openForTests(open);
 
     const step = (resource: Resource, key: Key) => store.purge(removalOf(resource, key));
 

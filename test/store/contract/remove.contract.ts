@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import type { SequencedChange } from '../../../src/domain/change.ts';
 import type { Revision, Uuid } from '../../../src/domain/id.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
@@ -25,6 +25,7 @@ import {
   NOT_FOUND,
   type OpenStore,
   oidcLink,
+  openForTests,
   type RealmFixture,
   realmFixtureWrites,
   removalOf,
@@ -37,15 +38,7 @@ const REMOVED = { kind: 'removed' } as const;
 /** The removal of a Store in one commit, as its port documents it. */
 export function removeContract(name: string, open: () => Promise<OpenStore>): void {
   describe(`remove contract: ${name}`, () => {
-    let opened: OpenStore;
-    let store: OpenStore['store'];
-    let fixture: RealmFixture;
-    beforeAll(async () => {
-      opened = await open();
-      store = opened.store;
-      fixture = await createRealmFixture(store);
-    });
-    afterAll(() => opened.close());
+    const { store, fixture } = openForTests(open);
 
     const remove = (resource: Resource, key: Key) => removeRecord(store, removalOf(resource, key));
     const newest = async (here: RealmFixture, count: number): Promise<readonly SequencedChange[]> =>

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import type { Uuid } from '../../../src/domain/id.ts';
 import { oidcProfileInfo } from '../../../src/domain/resources.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
@@ -7,6 +7,7 @@ import {
   createRealmFixture,
   type OpenStore,
   oidcLink,
+  openForTests,
   removalOf,
   removeRecord,
   WRITTEN,
@@ -15,15 +16,7 @@ import {
 /** A Store must tell similar identifiers apart: an engine may place records by a part of the identifier. */
 export function similarIdsContract(name: string, open: () => Promise<OpenStore>): void {
   describe(`similar IDs contract: ${name}`, () => {
-    let opened: OpenStore;
-    let store: OpenStore['store'];
-    let fixture: Awaited<ReturnType<typeof createRealmFixture>>;
-    beforeAll(async () => {
-      opened = await open();
-      store = opened.store;
-      fixture = await createRealmFixture(store);
-    });
-    afterAll(() => opened.close());
+    const { store, fixture } = openForTests(open);
 
     test('identifiers that differ only at their end are different records, also after one is removed', async () => {
       const stem = systemClock.mintId().slice(0, 24);

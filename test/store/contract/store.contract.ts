@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import type { Uuid } from '../../../src/domain/id.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import type { AnyRecord, Key } from '../../../src/domain/resource.ts';
@@ -23,7 +23,7 @@ import {
   NOT_FOUND,
   type OpenStore,
   oidcLink,
-  type RealmFixture,
+  openForTests,
   usernameLink,
   WRITTEN,
 } from './store_fixtures.ts';
@@ -33,15 +33,7 @@ import {
  */
 export function storeContract(name: string, open: () => Promise<OpenStore>): void {
   describe(`store contract: ${name}`, () => {
-    let opened: OpenStore;
-    let store: OpenStore['store'];
-    let fixture: RealmFixture;
-    beforeAll(async () => {
-      opened = await open();
-      store = opened.store;
-      fixture = await createRealmFixture(store);
-    });
-    afterAll(() => opened.close());
+    const { store, fixture } = openForTests(open);
 
     describe('get returns the record at exactly this key, or undefined', () => {
       test('get returns every resource with the members that were written, without secrets', async () => {

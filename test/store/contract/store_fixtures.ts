@@ -1,4 +1,4 @@
-import { expect } from 'bun:test';
+import { afterAll, beforeAll, expect } from 'bun:test';
 import type { Eraser } from '../../../src/audit/port.ts';
 import type { CommitRefusal, Loader, Removal, Store, Write } from '../../../src/directory/store.ts';
 import { type Change, changeOf } from '../../../src/domain/change.ts';
@@ -20,6 +20,20 @@ export interface OpenStore {
   /** Executes SQL past the store, where a second connection can reach the database. Returns the number of rows written. */
   readonly execute?: ((sql: string) => Promise<number>) | undefined;
   close(): void | Promise<void>;
+}
+
+/** A store and a realm in it, which the tests of a contract share: opened before them and closed after them. */
+export function openForTests<O extends OpenStore>(open: () => Promise<O>) {
+  const opened = {} as O;
+  const store = {} as O['store'];
+  const fixture = {} as RealmFixture;
+  beforeAll(async () => {
+    Object.assign(opened, await open());
+    Object.assign(store, opened.store);
+    Object.assign(fixture, await createRealmFixture(store));
+  });
+  afterAll(() => opened.close());
+  return { opened, store, fixture };
 }
 
 export type Insert = Extract<Write, { op: 'insert' }>;

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import type { EraseRequest } from '../../../src/audit/port.ts';
 import type { Load, PageRequest, Write } from '../../../src/directory/store.ts';
 import type { Uuid } from '../../../src/domain/id.ts';
@@ -17,6 +17,7 @@ import {
   NOT_FOUND,
   type OpenStore,
   oidcLink,
+  openForTests,
   type RealmFixture,
   realmFixtureWrites,
   removalOf,
@@ -33,13 +34,7 @@ const LISTED = RESOURCES.filter(({ parent }) => parent?.parent === undefined);
 /** The totals of lists, which a store need not count. */
 export function totalsContract(name: string, open: () => Promise<OpenStore>): void {
   describe(`totals contract: ${name}`, () => {
-    let opened: OpenStore;
-    let store: OpenStore['store'];
-    beforeAll(async () => {
-      opened = await open();
-      store = opened.store;
-    });
-    afterAll(() => opened.close());
+    const { store } = openForTests(open);
 
     function list(resource: Resource, scope: KeyPrefix, page: PageRequest) {
       return store.list(resource, scope, { filter: [], sort: { by: 'id', isDescending: false }, page });

@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import type { RealmSearch, RealmSearchPage, Store } from '../../../src/directory/store.ts';
+import { describe, expect, test } from 'bun:test';
+import type { RealmSearch, RealmSearchPage } from '../../../src/directory/store.ts';
 import { parseFilter } from '../../../src/domain/filter/filter.ts';
 import type { Uuid } from '../../../src/domain/id.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
@@ -16,7 +16,7 @@ import {
   insert,
   mintId,
   type OpenStore,
-  type RealmFixture,
+  openForTests,
   removalOf,
   removeRecord,
   usernameLink,
@@ -34,21 +34,13 @@ const SCRIPTS: Readonly<Record<string, string>> = {
 /** A user is found by the beginnings of the words of its texts, and a password link by those of its username. */
 export function wordsContract(name: string, open: () => Promise<OpenStore>): void {
   describe(`words contract: ${name}`, () => {
-    let opened: OpenStore;
-    let store: Store;
-    let fixture: RealmFixture;
+    const { store, fixture } = openForTests(open);
     /** Begins a word that no other test uses. */
     let count = 0;
     const unique = () => {
       count += 1;
       return `w${mintId().slice(-12)}${count}`;
     };
-    beforeAll(async () => {
-      opened = await open();
-      store = opened.store;
-      fixture = await createRealmFixture(store);
-    });
-    afterAll(() => opened.close());
 
     async function createUser(
       members: Readonly<Record<string, unknown>>,
