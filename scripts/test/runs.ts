@@ -109,9 +109,16 @@ async function runFiles(
   if (child.stdout) await print(await new Response(child.stdout).text());
   const isPassing = (await child.exited) === 0;
   const results = parseReport(existsSync(report) ? readFileSync(report, 'utf8') : '', engine);
-  appendResults(folder, results);
-  if (isPassing) return 'passed';
-  return results.some(({ failed }) => failed.length > 0) ? 'failed' : 'broken';
+  if (isPassing) {
+    appendResults(folder, results);
+    return 'passed';
+  }
+  // A file that does not load is not in the report.
+  const missing = paths.filter((path) => !results.some((result) => result.path === path));
+  const failed = missing.map((path) => ({ path, engine, passed: 0, failed: ['(the file does not load)'] }));
+  const all = [...results, ...failed];
+  appendResults(folder, all);
+  return all.some((result) => result.failed.length > 0) ? 'failed' : 'broken';
 }
 
 /** Prints a text to the end: `console.log` does not wait for a slow reader. */

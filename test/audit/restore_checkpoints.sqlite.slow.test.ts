@@ -1,13 +1,12 @@
-import { beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { checkpointLine, readLine, restoreLine } from '../../src/audit/checkpoint.ts';
-import type { LogHead } from '../../src/audit/port.ts';
 import { headsOf } from '../../src/audit/verify.ts';
 import { readSettings } from '../../src/config/parse.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { EXIT } from '../../src/platform/exit.ts';
-import { type OpenDatabase, openDatabase } from '../../src/service/open_database.ts';
+import { openDatabase } from '../../src/service/open_database.ts';
 import {
   copyBackupFixture,
   createBackupFixture,
@@ -27,20 +26,11 @@ const HOUR_MS = 3_600_000;
 const TAKEN_AT = Date.parse('2026-11-20T10:00:00Z');
 const RESTORED_AT = TAKEN_AT + 10 * HOUR_MS;
 
-let path: string;
-let keys: OpenDatabase['logKeys'];
-let heads: readonly LogHead[];
-
-beforeAll(async () => {
-  ({ path } = await createStoredDatabase(1));
-  const { engine, logKeys } = await openDatabase(
-    readSettings({ database: `sqlite:${path}` }, {}),
-    systemClock,
-  );
-  keys = logKeys;
-  heads = await Array.fromAsync(headsOf(engine.log));
-  await engine.close();
-});
+const { path } = await createStoredDatabase(1);
+const { engine, logKeys } = await openDatabase(readSettings({ database: `sqlite:${path}` }, {}), systemClock);
+const keys = logKeys;
+const heads = await Array.fromAsync(headsOf(engine.log));
+await engine.close();
 
 /** A checkpoint line of the logs as they are, or of other entries at the same positions. */
 const checkpointAt = (at: number, isGenuine = true) =>

@@ -1,18 +1,15 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, describe, expect, test } from 'bun:test';
 import { parseBootstrapClient } from '../../src/auth/clients/bootstrap.ts';
 import { changeClient, deleteClient, ensureClient, isSecretOf } from '../../src/auth/clients/clients.ts';
 import { Refusal } from '../../src/domain/fault.ts';
-import { type Service, startService } from '../support/service.ts';
+import { startService } from '../support/service.ts';
 
 const REALM = '0193c1d4-5a2e-7c11-9d0e-6b1f4a7e2c90';
 const OTHER = '0193c1d4-5a2e-7c11-9d0e-6b1f4a7e2c91';
 const SECRET = 's'.repeat(32);
 const BOOT = { client_id: 'boot', client_secret: SECRET, name: 'Boot', scope: 'users:read realms:read' };
 
-let service: Service;
-beforeAll(async () => {
-  service = await startService();
-});
+const service = await startService();
 afterAll(() => service.stop());
 
 const ensure = async (description: object) =>

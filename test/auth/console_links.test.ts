@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { decodeJwt } from 'jose';
 import { rotateSigningKey, withdrawSigningKey } from '../../src/auth/keys/signing.ts';
 import { createAuditEntry } from '../../src/domain/audit_entry.ts';
@@ -11,22 +11,16 @@ import {
   sameOrigin,
   signIn,
 } from '../support/console_sign_in.ts';
-import { createFixture, type Fixture, oidcPath, type Service, startService } from '../support/service.ts';
+import { createFixture, oidcPath, startService } from '../support/service.ts';
 import { compact, openForge } from '../support/token_forge.ts';
 
 /** Console links: a one-time code in a link is exchanged for a session. */
 
 setDefaultTimeout(300_000);
 
-let service: Service;
-let fixture: Fixture;
-let neighbour: Fixture;
-
-beforeAll(async () => {
-  service = await startService({ badTokenRate: 'off' });
-  fixture = await createFixture(service.db);
-  neighbour = await createFixture(service.db);
-});
+const service = await startService({ badTokenRate: 'off' });
+const fixture = await createFixture(service.db);
+const neighbour = await createFixture(service.db);
 afterAll(() => service.stop());
 
 const statusOf = async (code: string, headers?: Record<string, string>) =>

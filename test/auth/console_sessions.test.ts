@@ -17,7 +17,7 @@ import {
   json,
   startIssuer,
 } from '../support/issuers.ts';
-import { createFixture, type Fixture, oidcPath, type Service, startService } from '../support/service.ts';
+import { createFixture, oidcPath, type Service, startService } from '../support/service.ts';
 import { type Json, openForge } from '../support/token_forge.ts';
 
 /** The renewal of console sessions, and all that ends them. */
@@ -30,13 +30,8 @@ const HOUR_MS = 3_600_000;
 
 type Renewal = Omit<ConsoleSession, 'label'>;
 
-let service: Service;
-let fixture: Fixture;
-
-beforeAll(async () => {
-  service = await startService({ badTokenRate: 'off', consoleSessionHours: '2' });
-  fixture = await createFixture(service.db);
-});
+const service = await startService({ badTokenRate: 'off', consoleSessionHours: '2' });
+const fixture = await createFixture(service.db);
 afterAll(() => service.stop());
 
 const renew = (token: string, at: Service = service) =>

@@ -6,7 +6,7 @@ import { readSettings } from '../../src/config/parse.ts';
 import { Refusal } from '../../src/domain/fault.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { openDatabase } from '../../src/service/open_database.ts';
-import { runAuthrealm } from '../support/processes.ts';
+import { AUTHREALM, runCommand } from '../support/processes.ts';
 import { freshFolder } from '../support/service.ts';
 
 describe('the key file next to a database', () => {
@@ -40,7 +40,7 @@ describe('the key file next to a database', () => {
 
   test('of twenty concurrent starts one creates the key file, and all use it', async () => {
     const database = join(freshFolder(), 'first.db');
-    const start = () => runAuthrealm(['import', '-', '--database', `sqlite:${database}`]);
+    const start = () => runCommand([AUTHREALM, 'import', '-', '--database', `sqlite:${database}`]);
     const results = await Promise.all(Array.from({ length: 20 }, start));
     expect(results.map(({ code }) => code)).toEqual(Array(20).fill(0));
     expect(

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, describe, expect, test } from 'bun:test';
 import { openPublicClients } from '../../src/auth/clients/client_credentials.ts';
 import { createPublicClient } from '../../src/auth/clients/clients.ts';
 import { openAuthCache } from '../../src/auth/tokens/auth_cache.ts';
@@ -7,8 +7,8 @@ import { LIMITS } from '../../src/domain/limits.ts';
 import { PUBLIC_SCOPES, parseScopes, SCOPES } from '../../src/domain/principal.ts';
 import { realm } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { type AdminApi, startAdminApi } from '../http/admin/admin_api.ts';
-import { insertRecord, realmMembers, type Service, startService } from '../support/service.ts';
+import { startAdminApi } from '../http/admin/admin_api.ts';
+import { insertRecord, realmMembers, startService } from '../support/service.ts';
 
 /** Clients without a secret: docs/guides/clients-and-tokens.md#public-clients. */
 
@@ -22,14 +22,9 @@ const RIGHTS = {
   rate_per_address: '5/60',
 };
 
-let api: AdminApi;
-let service: Service;
-
-beforeAll(async () => {
-  api = await startAdminApi({ accountRealm: REALM });
-  service = api.service;
-  for (const id of [REALM, OTHER]) await insertRecord(service.db, realm, [id], realmMembers);
-});
+const api = await startAdminApi({ accountRealm: REALM });
+const service = api.service;
+for (const id of [REALM, OTHER]) await insertRecord(service.db, realm, [id], realmMembers);
 afterAll(() => service.stop());
 
 interface ClientAnswer {

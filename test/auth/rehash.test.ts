@@ -1,16 +1,16 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { afterAll, expect, test } from 'bun:test';
 import bcrypt from 'bcryptjs';
 import { type Credential, openRehash } from '../../src/auth/sign_in/credentials.ts';
 import { NIL_UUID, type Uuid } from '../../src/domain/id.ts';
 import type { PasswordCost } from '../../src/domain/password.ts';
 import { passwordProfileInfo } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { type OpenDatabase, openDatabase } from '../../src/service/open_database.ts';
+import { openDatabase } from '../../src/service/open_database.ts';
 import { openChecker } from '../../src/workers/checker.ts';
 import { openHasher } from '../../src/workers/hasher.ts';
-import { freshDatabase, type TestDatabase } from '../support/database.ts';
+import { freshDatabase } from '../support/database.ts';
 import { verifyCleanRecords } from '../support/record_verification.ts';
-import { createFixture, type Fixture, insertRecord } from '../support/service.ts';
+import { createFixture, insertRecord } from '../support/service.ts';
 
 /** Passwords that are rehashed after a right one, with the store and the workers of the service. */
 
@@ -20,15 +20,10 @@ const PASSWORD = 'Marked\ufb03 horse battery';
 
 const checker = openChecker();
 const hasher = openHasher(COST);
-let database: TestDatabase;
-let db: OpenDatabase;
-let ids: Fixture;
 
-beforeAll(async () => {
-  database = await freshDatabase();
-  db = await openDatabase(database.settings(), systemClock);
-  ids = await createFixture(db);
-});
+const database = await freshDatabase();
+const db = await openDatabase(database.settings(), systemClock);
+const ids = await createFixture(db);
 
 afterAll(async () => {
   await Promise.all([checker.close(), hasher.close()]);

@@ -1,17 +1,9 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, describe, expect, test } from 'bun:test';
 import { changeClient } from '../../src/auth/clients/clients.ts';
 import { createAuditEntry } from '../../src/domain/audit_entry.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
-import {
-  checkedResponse,
-  createFixture,
-  errorsOf,
-  type Fixture,
-  LOOKUPS,
-  type Service,
-  startService,
-} from '../support/service.ts';
-import { compact, openForge, type TokenForge } from '../support/token_forge.ts';
+import { checkedResponse, createFixture, errorsOf, LOOKUPS, startService } from '../support/service.ts';
+import { compact, openForge } from '../support/token_forge.ts';
 
 /** Revocation (RFC 7009) and introspection (RFC 7662) by clients, of their own tokens only. */
 
@@ -19,15 +11,9 @@ const { path } = LOOKUPS[0];
 /** Within this time every process rejects a revoked token. */
 const EFFECT_MS = 1_000;
 
-let service: Service;
-let fixture: Fixture;
-let forge: TokenForge;
-
-beforeAll(async () => {
-  service = await startService();
-  fixture = await createFixture(service.db);
-  forge = await openForge(service);
-});
+const service = await startService();
+const fixture = await createFixture(service.db);
+const forge = await openForge(service);
 afterAll(() => service.stop());
 
 interface TokenClient {

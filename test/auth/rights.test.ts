@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, afterEach, describe, expect, test } from 'bun:test';
 import { createRemoteJWKSet, decodeProtectedHeader, jwtVerify } from 'jose';
 import { changeClient } from '../../src/auth/clients/clients.ts';
 import { rotateSigningKey, withdrawSigningKey } from '../../src/auth/keys/signing.ts';
@@ -11,15 +11,13 @@ import type { Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import type { Engine } from '../../src/store/open.ts';
-import { createFixture, type Fixture, LOOKUPS, type Service, startService } from '../support/service.ts';
+import { createFixture, LOOKUPS, startService } from '../support/service.ts';
 import { compact, openForge } from '../support/token_forge.ts';
 
 const [{ path }, { path: passwordPath }] = LOOKUPS;
 /** Within this time every process applies a change of rights. */
 const EFFECT_MS = 1_000;
 
-let service: Service;
-let fixture: Fixture;
 let isTableBroken = false;
 
 function breakable(engine: Engine): Engine {
@@ -30,10 +28,8 @@ function breakable(engine: Engine): Engine {
   return { ...engine, access: { ...engine.access, state: table } };
 }
 
-beforeAll(async () => {
-  service = await startService({}, breakable);
-  fixture = await createFixture(service.db);
-});
+const service = await startService({}, breakable);
+const fixture = await createFixture(service.db);
 afterEach(() => {
   isTableBroken = false;
 });

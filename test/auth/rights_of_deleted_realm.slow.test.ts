@@ -1,27 +1,21 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { afterAll, expect, test } from 'bun:test';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { realm as realmResource } from '../../src/domain/resources.ts';
-import { freshDatabase, type TestDatabase } from '../support/database.ts';
+import { freshDatabase } from '../support/database.ts';
 import { runDoctorOn } from '../support/doctor_report.ts';
 import { AUTHREALM, runAuthrealm, runClientCreate, runCommand } from '../support/processes.ts';
 import { FULL_SCOPE, kindOf } from '../support/resource_cases.ts';
 import { checkedResponse } from '../support/service.ts';
-import { type ServiceProcess, serveWithClient } from '../support/service_process.ts';
+import { serveWithClient } from '../support/service_process.ts';
 
 /** The rights of a client in a realm end with the realm, also for issued tokens. */
 
 const REALMS = '/v2/authentication-realms';
 
-let database: TestDatabase;
-let served: ServiceProcess;
-let token: string;
-
-beforeAll(async () => {
-  database = await freshDatabase();
-  const all = JSON.parse((await runClientCreate(database, FULL_SCOPE, '--json')).stdout);
-  served = await serveWithClient(database, all);
-  token = await served.token();
-});
+const database = await freshDatabase();
+const all = JSON.parse((await runClientCreate(database, FULL_SCOPE, '--json')).stdout);
+const served = await serveWithClient(database, all);
+const token = await served.token();
 afterAll(async () => {
   expect(await served.running.stop()).toBe(0);
 });

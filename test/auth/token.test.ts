@@ -1,8 +1,8 @@
 import { heapStats } from 'bun:jsc';
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, describe, expect, test } from 'bun:test';
 import { createHmac } from 'node:crypto';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { createFixture, type Fixture, LOOKUPS, type Service, startService } from '../support/service.ts';
+import { createFixture, LOOKUPS, startService } from '../support/service.ts';
 import {
   compact,
   encode,
@@ -10,24 +10,15 @@ import {
   type Json,
   openForge,
   type Sign,
-  type TokenForge,
 } from '../support/token_forge.ts';
 
 const { path } = LOOKUPS[0];
 
-let service: Service;
-let fixture: Fixture;
-let forge: TokenForge;
-let clientId: string;
-let foreign: { sign: Sign; publicJwk: Json };
-
-beforeAll(async () => {
-  service = await startService();
-  fixture = await createFixture(service.db);
-  ({ clientId } = await service.client('profile-infos:read'));
-  forge = await openForge(service);
-  foreign = await generateForeignKey();
-});
+const service = await startService();
+const fixture = await createFixture(service.db);
+const { clientId } = await service.client('profile-infos:read');
+const forge = await openForge(service);
+const foreign = await generateForeignKey();
 afterAll(() => service.stop());
 
 /** A valid token with these claims and header members changed. */

@@ -1,26 +1,17 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, describe, expect, test } from 'bun:test';
 import { changeClient, rotateSecret } from '../../src/auth/clients/clients.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import {
   checkedResponse,
   comparableResponse,
   createFixture,
-  type Fixture,
   LOOKUPS,
-  type Service,
   startService,
 } from '../support/service.ts';
 
-let service: Service;
-let fixture: Fixture;
-let id: string;
-let secret: string;
-
-beforeAll(async () => {
-  service = await startService();
-  fixture = await createFixture(service.db);
-  ({ clientId: id, secret } = await service.client('profile-infos:read users:read'));
-});
+const service = await startService();
+const fixture = await createFixture(service.db);
+const { clientId: id, secret } = await service.client('profile-infos:read users:read');
 afterAll(() => service.stop());
 
 const GRANTED = 'oidc-profile-infos:read password-profile-infos:read users:read';

@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { type Service, startService } from '../support/service.ts';
+import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { startService } from '../support/service.ts';
 import { copiedText, expectNoErrors, HOSTILE_TEXTS, openSignedIn, READ_SCOPE } from './console_session.ts';
 import { BROWSER_TEST_MS, type ConsoleWindow, VIEWS, WIDE } from './console_window.ts';
 
@@ -9,12 +9,8 @@ setDefaultTimeout(BROWSER_TEST_MS);
 
 const ADMIN = `${READ_SCOPE} admin`;
 
-let service: Service;
-let admin: string;
-beforeAll(async () => {
-  service = await startService({ offline: 'true' });
-  admin = await service.token('admin');
-});
+const service = await startService({ offline: 'true' });
+const admin = await service.token('admin');
 afterAll(() => service.stop());
 
 interface Shown {

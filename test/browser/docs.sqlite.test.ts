@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { type Service, startService } from '../support/service.ts';
+import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { startService } from '../support/service.ts';
 import { expectNoErrors, openSignedIn } from './console_session.ts';
 import { BROWSER_TEST_MS, type ConsoleWindow, openWindow, VIEWS, type View, WIDE } from './console_window.ts';
 
@@ -7,10 +7,7 @@ import { BROWSER_TEST_MS, type ConsoleWindow, openWindow, VIEWS, type View, WIDE
 
 setDefaultTimeout(BROWSER_TEST_MS);
 
-let service: Service;
-beforeAll(async () => {
-  service = await startService({ offline: 'true' });
-});
+const service = await startService({ offline: 'true' });
 afterAll(() => service.stop());
 
 async function reading(fragment: string, view: View = WIDE): Promise<ConsoleWindow> {

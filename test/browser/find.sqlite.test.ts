@@ -7,7 +7,6 @@ import { oidcProfileInfo, realm as realms, user } from '../../src/domain/resourc
 import type { Engine } from '../../src/store/open.ts';
 import {
   createFixture,
-  type Fixture,
   insertRecord,
   realmMembers,
   type Service,
@@ -21,9 +20,6 @@ import { BROWSER_TEST_MS } from './console_window.ts';
 
 setDefaultTimeout(BROWSER_TEST_MS);
 
-let service: Service;
-let fixture: Fixture;
-
 /** Like several providers: the subject is an ID, and the issuer contains another one. */
 const identified = {
   subject: crypto.randomUUID(),
@@ -36,13 +32,11 @@ const made = {
   name: `Load test ${crypto.randomUUID()} again`,
 };
 
-beforeAll(async () => {
-  service = await startService();
-  fixture = await createFixture(service.db);
-  const { realm, oidcProfile } = fixture;
-  const members = { ...identified, oidc_profile_id: oidcProfile };
-  await insertRecord(service.db, oidcProfileInfo, [realm, fixture.user, service.clock.mintId()], members);
-});
+const service = await startService();
+const fixture = await createFixture(service.db);
+const { realm, oidcProfile } = fixture;
+const members = { ...identified, oidc_profile_id: oidcProfile };
+await insertRecord(service.db, oidcProfileInfo, [realm, fixture.user, service.clock.mintId()], members);
 afterAll(() => service.stop());
 
 describe('a search', () => {

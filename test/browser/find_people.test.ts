@@ -1,15 +1,7 @@
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
+import { afterAll, expect, setDefaultTimeout, test } from 'bun:test';
 import type { Uuid } from '../../src/domain/id.ts';
 import { passwordProfileInfo, realm as realms, user } from '../../src/domain/resources.ts';
-import {
-  createFixture,
-  type Fixture,
-  insertRecord,
-  realmMembers,
-  type Service,
-  startService,
-  userMembers,
-} from '../support/service.ts';
+import { createFixture, insertRecord, realmMembers, startService, userMembers } from '../support/service.ts';
 import { expectNoErrors, expectNoErrorsInAnyView, openSignedIn, READ_SCOPE } from './console_session.ts';
 import { BROWSER_TEST_MS } from './console_window.ts';
 
@@ -17,16 +9,10 @@ import { BROWSER_TEST_MS } from './console_window.ts';
 
 setDefaultTimeout(BROWSER_TEST_MS);
 
-let service: Service;
-let fixture: Fixture;
-let other: Uuid;
-
-beforeAll(async () => {
-  service = await startService();
-  fixture = await createFixture(service.db);
-  other = service.clock.mintId();
-  await insertRecord(service.db, realms, [other], { ...realmMembers, name: 'Second Shop' });
-});
+const service = await startService();
+const fixture = await createFixture(service.db);
+const other = service.clock.mintId();
+await insertRecord(service.db, realms, [other], { ...realmMembers, name: 'Second Shop' });
 afterAll(() => service.stop());
 
 async function createUser(members: Readonly<Record<string, unknown>>, realm = fixture.realm): Promise<Uuid> {

@@ -1,6 +1,6 @@
-import { afterAll, afterEach, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
+import { afterAll, afterEach, expect, setDefaultTimeout, test } from 'bun:test';
 import { findPort } from '../support/daemons.ts';
-import { createFixture, type Fixture, oidcPath, type Service, startService } from '../support/service.ts';
+import { createFixture, oidcPath, startService } from '../support/service.ts';
 import { addTarget, startReceiver } from '../support/webhook_receivers.ts';
 import { expectNoErrors, openSignedIn, READ_SCOPE } from './console_session.ts';
 import { BROWSER_TEST_MS, type ConsoleWindow, VIEWS } from './console_window.ts';
@@ -12,15 +12,9 @@ setDefaultTimeout(BROWSER_TEST_MS);
 const ADMIN = `${READ_SCOPE} admin`;
 const FLAGS = { offline: 'true', metricsPort: '0', allowLoopbackWebhooks: 'true' } as const;
 
-let service: Service;
-let fixture: Fixture;
-let reader: string;
-
-beforeAll(async () => {
-  service = await startService(FLAGS);
-  fixture = await createFixture(service.db);
-  reader = await service.token('profile-infos:read changes:read');
-});
+const service = await startService(FLAGS);
+const fixture = await createFixture(service.db);
+const reader = await service.token('profile-infos:read changes:read');
 afterAll(() => service.stop());
 
 const ends: (() => void)[] = [];

@@ -1,10 +1,10 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Provider } from 'oidc-provider';
 import { oidcProfile } from '../../src/domain/resources.ts';
 import { findPort } from '../support/daemons.ts';
-import { createFixture, type Fixture, insertRecord, type Service, startService } from '../support/service.ts';
+import { createFixture, insertRecord, startService } from '../support/service.ts';
 import { expectNoErrors, HOSTILE_TEXTS, openSignedIn, READ_SCOPE } from './console_session.ts';
 import { BROWSER_TEST_MS, type ConsoleWindow, PHONE } from './console_window.ts';
 
@@ -14,23 +14,17 @@ setDefaultTimeout(BROWSER_TEST_MS);
 
 const WELL_KNOWN = '/.well-known/openid-configuration';
 
-let server: Server;
-let root: string;
-let service: Service;
-let fixture: Fixture;
 const answers = new Map<string, (request: IncomingMessage, response: ServerResponse) => void>();
 
-beforeAll(async () => {
-  server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  root = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const provider = new Provider(root).callback();
-  server.on('request', (request, response) => {
-    (answers.get(request.url?.replace(WELL_KNOWN, '') ?? '') ?? provider)(request, response);
-  });
-  service = await startService({ allowLoopbackDiscovery: 'true' });
-  fixture = await createFixture(service.db);
+const server = createServer();
+await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+const root = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+const provider = new Provider(root).callback();
+server.on('request', (request, response) => {
+  (answers.get(request.url?.replace(WELL_KNOWN, '') ?? '') ?? provider)(request, response);
 });
+const service = await startService({ allowLoopbackDiscovery: 'true' });
+const fixture = await createFixture(service.db);
 afterAll(async () => {
   server.closeAllConnections();
   server.close();

@@ -1,15 +1,15 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { createServer, type Server } from 'node:http';
+import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Provider } from 'oidc-provider';
 import type { Locator } from 'playwright-core';
 import { findPort } from '../support/daemons.ts';
 import { issuersFile } from '../support/issuers.ts';
-import { type Service, startService } from '../support/service.ts';
+import { startService } from '../support/service.ts';
 import { expectNoErrors, openMenu } from './console_session.ts';
 import { BROWSER_TEST_MS, type ConsoleWindow, openWindow, VIEWS } from './console_window.ts';
 import { pagePaths } from './page_paths.ts';
-import { createShop, type Shop } from './shop_fixture.ts';
+import { createShop } from './shop_fixture.ts';
 
 /** Sign-in by a real provider (oidc-provider from npm, on loopback), through its own pages. */
 
@@ -19,11 +19,6 @@ const PEOPLE: Readonly<Record<string, object>> = {
   anna: { email: 'anna@example.com', email_verified: true, groups: ['support'] },
   carl: { email: 'carl@example.com', email_verified: true, groups: ['kitchen'] },
 };
-
-let server: Server;
-let issuer: string;
-let service: Service;
-let shop: Shop;
 
 /** Modifies the redirects of the provider to the console. */
 let changeCallback: (back: URL) => void = () => undefined;
@@ -37,42 +32,40 @@ function changedCallback(address: string): string {
   return back.href;
 }
 
-beforeAll(async () => {
-  server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const port = findPort();
-  const baseUrl = `http://127.0.0.1:${port}`;
-  const console = { client_id: 'console', client_secret: 'a secret of the console' };
-  const provider = new Provider(issuer, {
-    clients: [{ ...console, redirect_uris: [`${baseUrl}/console`] }],
-    claims: { openid: ['sub', 'groups'], email: ['email', 'email_verified'], profile: ['name'] },
-    conformIdTokenClaims: false,
-    findAccount: (_: unknown, id: string) => ({
-      accountId: id,
-      claims: () => ({ sub: id, ...PEOPLE[id] }),
-    }),
-  });
-  const answer = provider.callback();
-  server.on('request', (request, response) => {
-    const set = response.setHeader.bind(response);
-    response.setHeader = (name, value) =>
-      set(name, isBack(name, value) ? changedCallback(String(value)) : value);
-    answer(request, response);
-  });
-  const scopes = 'realms:read profiles:read users:read profile-infos:read';
-  const entry = {
-    ...{ name: 'staff', issuer, audience: 'https://directory.example', console },
-    rights: [{ claim: 'groups', value: 'support', scopes, realms: '*' }],
-  };
-  const settings = { baseUrl, port: String(port), badTokenRate: 'off' };
-  const setup = await startService({ ...settings, offline: 'true' });
-  shop = await createShop(setup);
-  await setup.stop();
-  service = await startService({
-    ...setup.database.flags,
-    ...{ ...settings, allowLoopbackDiscovery: 'true', issuersFile: issuersFile(entry) },
-  });
+const server = createServer();
+await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+const port = findPort();
+const baseUrl = `http://127.0.0.1:${port}`;
+const console = { client_id: 'console', client_secret: 'a secret of the console' };
+const provider = new Provider(issuer, {
+  clients: [{ ...console, redirect_uris: [`${baseUrl}/console`] }],
+  claims: { openid: ['sub', 'groups'], email: ['email', 'email_verified'], profile: ['name'] },
+  conformIdTokenClaims: false,
+  findAccount: (_: unknown, id: string) => ({
+    accountId: id,
+    claims: () => ({ sub: id, ...PEOPLE[id] }),
+  }),
+});
+const answer = provider.callback();
+server.on('request', (request, response) => {
+  const set = response.setHeader.bind(response);
+  response.setHeader = (name, value) =>
+    set(name, isBack(name, value) ? changedCallback(String(value)) : value);
+  answer(request, response);
+});
+const scopes = 'realms:read profiles:read users:read profile-infos:read';
+const entry = {
+  ...{ name: 'staff', issuer, audience: 'https://directory.example', console },
+  rights: [{ claim: 'groups', value: 'support', scopes, realms: '*' }],
+};
+const settings = { baseUrl, port: String(port), badTokenRate: 'off' };
+const setup = await startService({ ...settings, offline: 'true' });
+const shop = await createShop(setup);
+await setup.stop();
+const service = await startService({
+  ...setup.database.flags,
+  ...{ ...settings, allowLoopbackDiscovery: 'true', issuersFile: issuersFile(entry) },
 });
 afterAll(async () => {
   await service.stop();

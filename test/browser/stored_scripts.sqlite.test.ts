@@ -10,7 +10,7 @@ import {
 } from '../../src/domain/resources.ts';
 import { createLink } from '../support/console_sign_in.ts';
 import { createRecord, kindOf, PASSWORD, type ParentIds } from '../support/resource_cases.ts';
-import { type Service, startService } from '../support/service.ts';
+import { startService } from '../support/service.ts';
 import { expectNoErrors, HOSTILE_TEXTS, openSignedIn, WRITE_SCOPE } from './console_session.ts';
 import { BROWSER_TEST_MS, type ConsoleWindow, openWindow, PHONE, WIDE } from './console_window.ts';
 import { waitForPage } from './page_paths.ts';
@@ -19,11 +19,7 @@ import { waitForPage } from './page_paths.ts';
 
 setDefaultTimeout(BROWSER_TEST_MS);
 
-let service: Service;
-
-beforeAll(async () => {
-  service = await startService({ offline: 'true' });
-});
+const service = await startService({ offline: 'true' });
 afterAll(() => service.stop());
 
 /** U+202E is rejected in usernames, and in labels of links. */

@@ -1,20 +1,8 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { user } from '../../src/domain/resources.ts';
 import { createDeadLetters } from '../support/dead_letter_fixtures.ts';
-import {
-  createFixture,
-  type Fixture,
-  insertRecord,
-  type Service,
-  startService,
-  userMembers,
-} from '../support/service.ts';
-import {
-  type ReceivedMessage,
-  startReceiver,
-  verifySignature,
-  type WebhookReceiver,
-} from '../support/webhook_receivers.ts';
+import { createFixture, insertRecord, startService, userMembers } from '../support/service.ts';
+import { type ReceivedMessage, startReceiver, verifySignature } from '../support/webhook_receivers.ts';
 import { copiedText, expectNoErrors, HOSTILE_TEXTS, openSignedIn, READ_SCOPE } from './console_session.ts';
 import { BROWSER_TEST_MS, type ConsoleWindow, LONG_WAIT_MS, VIEWS } from './console_window.ts';
 
@@ -24,17 +12,10 @@ setDefaultTimeout(BROWSER_TEST_MS);
 
 const ADMIN = `${READ_SCOPE} admin`;
 
-let service: Service;
-let admin: string;
-let fixture: Fixture;
-let receiver: WebhookReceiver;
-
-beforeAll(async () => {
-  service = await startService({ offline: 'true', allowLoopbackWebhooks: 'true' });
-  admin = await service.token('admin');
-  fixture = await createFixture(service.db);
-  receiver = startReceiver();
-});
+const service = await startService({ offline: 'true', allowLoopbackWebhooks: 'true' });
+const admin = await service.token('admin');
+const fixture = await createFixture(service.db);
+const receiver = startReceiver();
 afterAll(async () => {
   receiver.stop();
   await service.stop();

@@ -106,7 +106,7 @@ test('delete in a pipe without --yes is refused, and --dry-run shows the record'
 test('copy into a prepared target in a pipe without --yes is refused and changes nothing', async () => {
   const target = join(freshFolder(), 'target.db');
   const sides = ['--from', `sqlite:${databaseFile(service)}`, '--to', `sqlite:${target}`];
-  const copy = (...words: readonly string[]) => runAuthrealm(['copy', ...sides, ...words]);
+  const copy = (...words: readonly string[]) => runCommand([AUTHREALM, 'copy', ...sides, ...words]);
   expect((await copy('--prepare')).code).toBe(0);
   const before = readFileSync(target);
   for (const more of [[], ['--prepare']]) {

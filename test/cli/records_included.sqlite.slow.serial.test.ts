@@ -1,28 +1,22 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { afterAll, expect, test } from 'bun:test';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { runAuthrealm } from '../support/processes.ts';
-import { createParents, FULL_SCOPE, OFFLINE, PASSWORD, type ParentIds } from '../support/resource_cases.ts';
-import { freshFolder, type Service, startService } from '../support/service.ts';
+import { createParents, FULL_SCOPE, OFFLINE, PASSWORD } from '../support/resource_cases.ts';
+import { freshFolder, startService } from '../support/service.ts';
 
 /** `get --include` and `create --included` against the real service. */
 
 const BOTH = ['--include', 'oidc-profile-info,password-profile-info'];
 
-let service: Service;
-let environment: Record<string, string>;
-let home: ParentIds;
-
-beforeAll(async () => {
-  service = await startService(OFFLINE);
-  const { clientId, secret } = await service.client(FULL_SCOPE);
-  environment = {
-    AUTHREALM_URL: service.url,
-    AUTHREALM_CLIENT_ID: clientId,
-    AUTHREALM_CLIENT_SECRET: secret,
-  };
-  home = await createParents(service, await service.token(FULL_SCOPE));
-});
+const service = await startService(OFFLINE);
+const { clientId, secret } = await service.client(FULL_SCOPE);
+const environment = {
+  AUTHREALM_URL: service.url,
+  AUTHREALM_CLIENT_ID: clientId,
+  AUTHREALM_CLIENT_SECRET: secret,
+};
+const home = await createParents(service, await service.token(FULL_SCOPE));
 afterAll(() => service.stop());
 
 async function run(args: readonly string[], input = '') {

@@ -6,7 +6,6 @@ import {
   anyOf,
   connect,
   contains,
-  type DirectoryClient,
   endsWith,
   eq,
   type FilterTerm,
@@ -17,7 +16,7 @@ import {
   startsWith,
 } from '../../src/client/client.ts';
 import { DESCRIPTIONS, RESOURCES } from '../../src/domain/resources.ts';
-import { ISSUER, type Service, startService } from '../support/service.ts';
+import { ISSUER, startService } from '../support/service.ts';
 
 /** The client library against the real service, as other programs use it. */
 
@@ -26,16 +25,10 @@ const SCOPE = ['realms', 'profiles', 'users', 'profile-infos'].flatMap((noun) =>
   `${noun}:write`,
 ]);
 
-let service: Service;
-let directory: DirectoryClient;
-let credentials: { readonly clientId: string; readonly clientSecret: string };
-
-beforeAll(async () => {
-  service = await startService({ offline: 'true' });
-  const { clientId, secret } = await service.client(SCOPE.join(' '));
-  credentials = { clientId, clientSecret: secret };
-  directory = connect({ url: service.url, ...credentials });
-});
+const service = await startService({ offline: 'true' });
+const { clientId, secret } = await service.client(SCOPE.join(' '));
+const credentials = { clientId, clientSecret: secret };
+const directory = connect({ url: service.url, ...credentials });
 afterAll(() => service.stop());
 
 async function everything<T>(items: AsyncIterable<T>): Promise<T[]> {

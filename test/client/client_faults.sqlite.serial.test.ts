@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
+import { afterAll, afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import {
   AuthrealmError,
   type ConnectOptions,
@@ -6,22 +6,18 @@ import {
   type DirectoryClient,
 } from '../../src/client/client.ts';
 import { type FaultyProxy, type ProxyFault, startFaultyProxy } from '../support/faulty_proxy.ts';
-import { type Service, startService } from '../support/service.ts';
+import { startService } from '../support/service.ts';
 
 /** The client library behind a proxy that loses, refuses and delays requests. */
 
 const SCOPE = 'realms:read realms:write users:read users:write';
 
-let service: Service;
 let proxy: FaultyProxy;
-let credentials: { readonly clientId: string; readonly clientSecret: string };
 let directory: DirectoryClient;
 
-beforeAll(async () => {
-  service = await startService();
-  const { clientId, secret } = await service.client(SCOPE);
-  credentials = { clientId, clientSecret: secret };
-});
+const service = await startService();
+const { clientId, secret } = await service.client(SCOPE);
+const credentials = { clientId, clientSecret: secret };
 afterAll(() => service.stop());
 beforeEach(async () => {
   proxy = await startFaultyProxy(service.url);

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, describe, expect, test } from 'bun:test';
 import {
   createAnAccessToken,
   createClient,
@@ -10,23 +10,17 @@ import { Fault } from '../../src/domain/fault.ts';
 import { findPort } from '../support/daemons.ts';
 import { errorOf, refusalOf } from '../support/generated_sdk.ts';
 import { failureOf, openJsSdk } from '../support/js_sdk.ts';
-import { createFixture, type Fixture, type Service, startService } from '../support/service.ts';
-import { createSettingsRealms, createStorefront, type SettingsRealms } from '../support/settings_realms.ts';
+import { createFixture, type Fixture, startService } from '../support/service.ts';
+import { createSettingsRealms, createStorefront } from '../support/settings_realms.ts';
 
 /** Client programs of npm with credentials, realms and services that refuse them (docs/clients.md). */
 
 const SCOPE =
   'settings:read settings:write users:read password-profile-infos:write password-profile-infos:read';
 
-let service: Service;
-let realms: SettingsRealms;
-let fixture: Fixture;
-
-beforeAll(async () => {
-  service = await startService();
-  realms = await createSettingsRealms(service.db);
-  fixture = await createFixture(service.db);
-});
+const service = await startService();
+const realms = await createSettingsRealms(service.db);
+const fixture = await createFixture(service.db);
 afterAll(() => service.stop());
 
 /** An instance of the shopper SDK, which sends this token. */

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { afterAll, expect, test } from 'bun:test';
 import {
   createClient,
   getMerchantRealmMapping,
@@ -8,24 +8,18 @@ import {
 import { Fault } from '../../src/domain/fault.ts';
 import { findPort } from '../support/daemons.ts';
 import { errorOf, refusalOf } from '../support/generated_sdk.ts';
-import { type Service, startService } from '../support/service.ts';
-import { createSettingsRealms, type SettingsRealms } from '../support/settings_realms.ts';
+import { startService } from '../support/service.ts';
+import { createSettingsRealms } from '../support/settings_realms.ts';
 
 /** The generated SDK of merchant realm mappings, from npm (docs/clients.md). */
 
 const TYPE = 'merchant-realm-mappings';
 const SCOPE = 'settings:read settings:write';
 
-let service: Service;
-let baseUrl: string;
-let realms: SettingsRealms;
-
-beforeAll(async () => {
-  const port = String(findPort());
-  baseUrl = `http://127.0.0.1:${port}/sso/auth`;
-  service = await startService({ port, baseUrl });
-  realms = await createSettingsRealms(service.db);
-});
+const port = String(findPort());
+const baseUrl = `http://127.0.0.1:${port}/sso/auth`;
+const service = await startService({ port, baseUrl });
+const realms = await createSettingsRealms(service.db);
 afterAll(() => service.stop());
 
 const clientOf = (token: string, url = baseUrl) =>

@@ -1,15 +1,8 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, describe, expect, test } from 'bun:test';
 import type { Revision, Uuid } from '../../src/domain/id.ts';
 import { feedCursor, parseFeedCursor } from '../../src/events/feed/cursor.ts';
 import { ofRealm } from '../support/log_rows.ts';
-import {
-  createFixture,
-  errorsOf,
-  type Fixture,
-  oidcPath,
-  type Service,
-  startService,
-} from '../support/service.ts';
+import { createFixture, errorsOf, oidcPath, startService } from '../support/service.ts';
 
 /** The change feed as pages: its order, its events, its cursors. */
 
@@ -40,11 +33,6 @@ interface Page {
   readonly links: { readonly next: string | null };
 }
 
-let service: Service;
-let fixture: Fixture;
-let token: string;
-let reader: string;
-
 const changeOf = ({ data, sequence }: Event) => ({
   realm: data.realm_id as Uuid,
   seq: Number(sequence),
@@ -53,12 +41,10 @@ const changeOf = ({ data, sequence }: Event) => ({
 
 const feedOf = (realm: string) => `/v2/authentication-realms/${realm}/changes`;
 
-beforeAll(async () => {
-  service = await startService({ offline: 'true' });
-  fixture = await createFixture(service.db);
-  token = await service.token('changes:read');
-  reader = await service.token('changes:read users:read users:write oidc-profile-infos:read realms:read');
-});
+const service = await startService({ offline: 'true' });
+const fixture = await createFixture(service.db);
+const token = await service.token('changes:read');
+const reader = await service.token('changes:read users:read users:write oidc-profile-infos:read realms:read');
 
 afterAll(() => service.stop());
 

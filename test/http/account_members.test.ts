@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { afterAll, expect, test } from 'bun:test';
 import type { Uuid } from '../../src/domain/id.ts';
 import { realm, user } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
@@ -10,24 +10,20 @@ const MEMBERS = '/v2/account-members';
 const ACCOUNTS = systemClock.mintId();
 const OTHER = systemClock.mintId();
 
-let service: Service;
-let token: string;
 const users: Uuid[] = [];
 
-beforeAll(async () => {
-  service = await startService({ accountRealm: ACCOUNTS });
-  for (const id of [ACCOUNTS, OTHER]) await insertRecord(service.db, realm, [id], realmMembers);
-  for (const name of ['Ann', 'Ben', 'Cleo']) {
-    const id = systemClock.mintId();
-    await insertRecord(service.db, user, [ACCOUNTS, id], {
-      ...{ name: `${name} Banks`, email: `${name}@banks.com`.toLowerCase() },
-      ...{ given_name: name, middle_name: null, family_name: 'Banks', creation_status: 'COMPLETE' },
-    });
-    users.push(id);
-    await Bun.sleep(2);
-  }
-  token = await service.token('users:read users:write');
-});
+const service = await startService({ accountRealm: ACCOUNTS });
+for (const id of [ACCOUNTS, OTHER]) await insertRecord(service.db, realm, [id], realmMembers);
+for (const name of ['Ann', 'Ben', 'Cleo']) {
+  const id = systemClock.mintId();
+  await insertRecord(service.db, user, [ACCOUNTS, id], {
+    ...{ name: `${name} Banks`, email: `${name}@banks.com`.toLowerCase() },
+    ...{ given_name: name, middle_name: null, family_name: 'Banks', creation_status: 'COMPLETE' },
+  });
+  users.push(id);
+  await Bun.sleep(2);
+}
+const token = await service.token('users:read users:write');
 afterAll(() => service.stop());
 
 interface Page {

@@ -1,8 +1,8 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, describe, expect, test } from 'bun:test';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { acceptsGzip, consoleRoutes } from '../../src/http/operations/console.ts';
-import { type Server, type ServerSettings, startServer } from '../../src/http/server/server.ts';
+import { type ServerSettings, startServer } from '../../src/http/server/server.ts';
 import { freshFolder, startService } from '../support/service.ts';
 
 /** How the console and the rendered document are served, from files that this suite creates. */
@@ -21,25 +21,22 @@ const SETTINGS: ServerSettings = {
   corsOrigins: [SHOP],
 };
 
-let folder: string;
-let server: Server;
-
 function put(name: string, text: string): void {
   writeFileSync(join(folder, name), text);
   writeFileSync(join(folder, `${name}.gz`), Bun.gzipSync(Buffer.from(text)));
 }
 
-beforeAll(async () => {
-  folder = join(freshFolder(), 'console');
-  mkdirSync(folder);
-  put('index.html', INDEX);
-  put('docs.html', '<!doctype html><title>API</title>');
-  put('app-1.js', SCRIPT);
-  writeFileSync(join(folder, 'logo-2.svg'), '<svg xmlns="http://www.w3.org/2000/svg"/>');
-  writeFileSync(join(folder, '..', 'secret.txt'), 'not to be served');
-  const silentLog = { write: () => undefined };
-  server = await startServer(SETTINGS, silentLog, async (url) => consoleRoutes(folder, `${url}/sso/auth`));
-});
+const folder = join(freshFolder(), 'console');
+mkdirSync(folder);
+put('index.html', INDEX);
+put('docs.html', '<!doctype html><title>API</title>');
+put('app-1.js', SCRIPT);
+writeFileSync(join(folder, 'logo-2.svg'), '<svg xmlns="http://www.w3.org/2000/svg"/>');
+writeFileSync(join(folder, '..', 'secret.txt'), 'not to be served');
+const silentLog = { write: () => undefined };
+const server = await startServer(SETTINGS, silentLog, async (url) =>
+  consoleRoutes(folder, `${url}/sso/auth`),
+);
 afterAll(() => server.stop());
 
 function request(path: string, headers: Record<string, string> = {}, method = 'GET'): Promise<Response> {

@@ -1,21 +1,16 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { expectNoErrors, openSignedIn } from '../browser/console_session.ts';
 import { BROWSER_TEST_MS, DESKTOP, openWindow, PHONE } from '../browser/console_window.ts';
 import { pagePaths } from '../browser/page_paths.ts';
-import { createShop, type Shop } from '../browser/shop_fixture.ts';
-import { type Service, startService } from '../support/service.ts';
+import { createShop } from '../browser/shop_fixture.ts';
+import { startService } from '../support/service.ts';
 
 /** A first check of the console in a browser; the complete suites are in test/browser/. */
 
 setDefaultTimeout(BROWSER_TEST_MS);
 
-let service: Service;
-let shop: Shop;
-
-beforeAll(async () => {
-  service = await startService({ offline: 'true' });
-  shop = await createShop(service);
-});
+const service = await startService({ offline: 'true' });
+const shop = await createShop(service);
 afterAll(() => service.stop());
 
 describe.each([

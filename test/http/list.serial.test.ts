@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, describe, expect, test } from 'bun:test';
 import type { Write } from '../../src/directory/store.ts';
 import { OVERLOAD_CAUSES } from '../../src/domain/fault.ts';
 import type { Uuid } from '../../src/domain/id.ts';
@@ -30,14 +30,9 @@ interface Body {
 
 const READ = 'realms:read profiles:read users:read profile-infos:read';
 
-let service: Service;
-let fixture: Fixture;
-let token: string;
-beforeAll(async () => {
-  service = await startService();
-  fixture = await createFixture(service.db);
-  token = await service.token(READ);
-});
+const service = await startService();
+const fixture = await createFixture(service.db);
+const token = await service.token(READ);
 afterAll(() => service.stop());
 
 const REALMS = '/v2/authentication-realms';

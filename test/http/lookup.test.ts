@@ -1,23 +1,9 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test';
-import {
-  createFixture,
-  type Fixture,
-  ISSUER,
-  oidcPath,
-  passwordPath,
-  type Service,
-  startService,
-} from '../support/service.ts';
+import { afterAll, expect, test } from 'bun:test';
+import { createFixture, ISSUER, oidcPath, passwordPath, startService } from '../support/service.ts';
 
-let service: Service;
-let fixture: Fixture;
-let token: string;
-
-beforeAll(async () => {
-  service = await startService();
-  fixture = await createFixture(service.db);
-  token = await service.token('profile-infos:read');
-});
+const service = await startService();
+const fixture = await createFixture(service.db);
+const token = await service.token('profile-infos:read');
 afterAll(() => service.stop());
 
 const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;

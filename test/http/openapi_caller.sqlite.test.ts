@@ -1,24 +1,17 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, describe, expect, test } from 'bun:test';
 import { type JsonObject, openSchemaValidator, type Schema } from '../support/json_schema.ts';
 import { openOperationClient, operationsOf } from '../support/openapi_client.ts';
-import { createFixture, type Fixture, oidcPath, type Service, startService } from '../support/service.ts';
+import { createFixture, oidcPath, startService } from '../support/service.ts';
 
 /** Checks the client of test/http/openapi_conformance.serial.test.ts, with OpenAPI documents that have one error each. */
 
 const GET = 'get-user-authentication-oidc-profile-info';
 const TYPE = 'user_authentication_oidc_profile_info';
 
-let service: Service;
-let fixture: Fixture;
-let token: string;
-let document: JsonObject;
-
-beforeAll(async () => {
-  service = await startService({ offline: 'true' });
-  fixture = await createFixture(service.db);
-  token = await service.token('oidc-profile-infos:read');
-  document = (await (await service.get('/openapi.json')).json()) as JsonObject;
-});
+const service = await startService({ offline: 'true' });
+const fixture = await createFixture(service.db);
+const token = await service.token('oidc-profile-infos:read');
+const document = (await (await service.get('/openapi.json')).json()) as JsonObject;
 afterAll(() => service.stop());
 
 /** Reads one record with a changed document. */

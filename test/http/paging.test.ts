@@ -9,7 +9,6 @@ import {
   errorsOf,
   insertOf,
   realmMembers,
-  type Service,
   startService,
   userMembers,
 } from '../support/service.ts';
@@ -24,12 +23,8 @@ interface Body {
   readonly links: Readonly<Record<'current' | 'first' | 'last' | 'next' | 'prev', string | null>>;
 }
 
-let service: Service;
-let token: string;
-beforeAll(async () => {
-  service = await startService();
-  token = await service.token('realms:read users:read');
-});
+const service = await startService();
+const token = await service.token('realms:read users:read');
 afterAll(() => service.stop());
 
 /** Creates a realm with this many users. Returns them newest first. */

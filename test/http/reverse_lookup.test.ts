@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, describe, expect, test } from 'bun:test';
 import type { Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { oidcProfileInfo, passwordProfileInfo } from '../../src/domain/resources.ts';
@@ -7,12 +7,10 @@ import { testInProcess } from '../support/program_service.ts';
 import {
   createFixture,
   errorsOf,
-  type Fixture,
   ISSUER,
   insertRecord,
   oidcPath,
   passwordPath,
-  type Service,
   startService,
 } from '../support/service.ts';
 
@@ -23,16 +21,10 @@ interface FoundPage {
   readonly links: Readonly<Record<string, string | null>>;
 }
 
-let service: Service;
-let fixture: Fixture;
-let otherRealm: Fixture;
-let token: string;
-beforeAll(async () => {
-  service = await startService();
-  fixture = await createFixture(service.db, { subject: 'auth0|Jane', username: 'Jane@Shop.example' });
-  otherRealm = await createFixture(service.db, { subject: 'auth0|Jane', username: 'Jane@Shop.example' });
-  token = await service.token('profile-infos:read');
-});
+const service = await startService();
+const fixture = await createFixture(service.db, { subject: 'auth0|Jane', username: 'Jane@Shop.example' });
+const otherRealm = await createFixture(service.db, { subject: 'auth0|Jane', username: 'Jane@Shop.example' });
+const token = await service.token('profile-infos:read');
 afterAll(() => service.stop());
 
 const base = (realm: string) => `/v2/authentication-realms/${realm}`;

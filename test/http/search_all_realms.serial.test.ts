@@ -1,15 +1,13 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { NIL_UUID, type Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { oidcProfileInfo, realm, user } from '../../src/domain/resources.ts';
 import {
   createFixture,
   errorsOf,
-  type Fixture,
   ISSUER,
   insertRecord,
   realmMembers,
-  type Service,
   startService,
   userMembers,
 } from '../support/service.ts';
@@ -30,18 +28,12 @@ interface SearchPage {
   readonly links: Readonly<Record<string, string | null>>;
 }
 
-let service: Service;
-let one: Fixture;
-let two: Fixture;
-let token: string;
 const SCOPES = 'users:read profiles:read profile-infos:read';
 
-beforeAll(async () => {
-  service = await startService();
-  one = await createFixture(service.db, { subject: 'auth0|Everywhere', username: 'Everywhere' });
-  two = await createFixture(service.db, { subject: 'auth0|Everywhere', username: 'EVERYWHERE' });
-  token = await service.token(SCOPES);
-});
+const service = await startService();
+const one = await createFixture(service.db, { subject: 'auth0|Everywhere', username: 'Everywhere' });
+const two = await createFixture(service.db, { subject: 'auth0|Everywhere', username: 'EVERYWHERE' });
+const token = await service.token(SCOPES);
 afterAll(() => service.stop());
 
 async function search(collection: string, body: object, by = token): Promise<SearchPage> {

@@ -1,8 +1,8 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { afterAll, expect, test } from 'bun:test';
 import { changeClient } from '../../src/auth/clients/clients.ts';
 import type { Store } from '../../src/directory/store.ts';
 import type { Engine } from '../../src/store/open.ts';
-import { createFixture, type Fixture, type Service, startService } from '../support/service.ts';
+import { createFixture, startService } from '../support/service.ts';
 
 /** A search runs with the rights that its client had when the request arrived. */
 
@@ -29,12 +29,8 @@ function holding(engine: Engine): Engine {
   return { ...engine, embedded: { ...embedded, searchDelegating } };
 }
 
-let service: Service;
-let homes: readonly Fixture[];
-beforeAll(async () => {
-  service = await startService({}, holding);
-  homes = [await createFixture(service.db), await createFixture(service.db)];
-});
+const service = await startService({}, holding);
+const homes = [await createFixture(service.db), await createFixture(service.db)];
 afterAll(() => service.stop());
 
 test.each([

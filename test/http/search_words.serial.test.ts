@@ -1,14 +1,7 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { NIL_UUID } from '../../src/domain/id.ts';
 import { user } from '../../src/domain/resources.ts';
-import {
-  createFixture,
-  type Fixture,
-  insertRecord,
-  type Service,
-  startService,
-  userMembers,
-} from '../support/service.ts';
+import { createFixture, insertRecord, startService, userMembers } from '../support/service.ts';
 
 /** Searches of all realms by the beginnings of words, and of all records. */
 
@@ -22,18 +15,12 @@ interface SearchPage {
   };
 }
 
-let service: Service;
-let one: Fixture;
-let two: Fixture;
-let token: string;
 const SCOPES = 'users:read profile-infos:read';
 
-beforeAll(async () => {
-  service = await startService();
-  one = await createFixture(service.db, { username: 'Everywhere' });
-  two = await createFixture(service.db, { username: 'EVERYWHERE' });
-  token = await service.token(SCOPES);
-});
+const service = await startService();
+const one = await createFixture(service.db, { username: 'Everywhere' });
+const two = await createFixture(service.db, { username: 'EVERYWHERE' });
+const token = await service.token(SCOPES);
 afterAll(() => service.stop());
 
 async function search(collection: string, body: object, by = token): Promise<SearchPage> {

@@ -1,8 +1,8 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, describe, expect, test } from 'bun:test';
 import type { Uuid } from '../../src/domain/id.ts';
 import { realm } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { insertRecord, realmMembers, type Service, startService } from '../support/service.ts';
+import { insertRecord, realmMembers, startService } from '../support/service.ts';
 import { createSettingsRealms } from '../support/settings_realms.ts';
 
 /** The settings that clients read first: docs/wire.md#settings. */
@@ -12,19 +12,10 @@ const CUSTOMER = '/v2/settings/customer-authentication';
 const MAPPINGS = '/v2/merchant-realm-mappings';
 const MAPPING = 'merchant-realm-mappings';
 
-let service: Service;
-let installation: string;
-let buyers: Uuid;
-let merchants: Uuid;
-let accounts: Uuid;
-let token: string;
-
-beforeAll(async () => {
-  service = await startService();
-  installation = await service.db.engine.access.storeId();
-  ({ buyers, merchants, accounts } = await createSettingsRealms(service.db));
-  token = await service.token('settings:read settings:write realms:read changes:read');
-});
+const service = await startService();
+const installation = await service.db.engine.access.storeId();
+const { buyers, merchants, accounts } = await createSettingsRealms(service.db);
+const token = await service.token('settings:read settings:write realms:read changes:read');
 afterAll(() => service.stop());
 
 const bodyOf = async (answer: Response) => [answer.status, await answer.json()] as const;

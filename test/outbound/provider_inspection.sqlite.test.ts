@@ -1,38 +1,31 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { afterAll, describe, expect, test } from 'bun:test';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Provider } from 'oidc-provider';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { parseProviderDocument } from '../../src/domain/provider_document.ts';
 import { oidcProfile } from '../../src/domain/resources.ts';
 import { findPort } from '../support/daemons.ts';
-import { createFixture, type Fixture, insertRecord, type Service, startService } from '../support/service.ts';
+import { createFixture, insertRecord, startService } from '../support/service.ts';
 
 /** Inspections of the provider of a profile: of real servers on loopback, one of them oidc-provider from npm. */
 
 const WELL_KNOWN = '/.well-known/openid-configuration';
 const SCOPE = 'profiles:read';
 
-let server: Server;
-let root: string;
-let service: Service;
-let token: string;
-let fixture: Fixture;
 /** Answers by path; the provider at the root answers all other paths. */
 const answers = new Map<string, (request: IncomingMessage, response: ServerResponse) => void>();
 
-beforeAll(async () => {
-  server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  root = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const provider = new Provider(root).callback();
-  server.on('request', (request, response) => {
-    (answers.get(request.url?.replace(WELL_KNOWN, '') ?? '') ?? provider)(request, response);
-  });
-  service = await startService({ allowLoopbackDiscovery: 'true' });
-  token = await service.token(SCOPE);
-  fixture = await createFixture(service.db);
+const server = createServer();
+await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+const root = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+const provider = new Provider(root).callback();
+server.on('request', (request, response) => {
+  (answers.get(request.url?.replace(WELL_KNOWN, '') ?? '') ?? provider)(request, response);
 });
+const service = await startService({ allowLoopbackDiscovery: 'true' });
+const token = await service.token(SCOPE);
+const fixture = await createFixture(service.db);
 afterAll(async () => {
   server.closeAllConnections();
   server.close();

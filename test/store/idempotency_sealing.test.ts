@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, describe, expect, test } from 'bun:test';
 import { type Keyring, keyCheckOf, openKeyring } from '../../src/auth/keys/keyring.ts';
 import type { IdempotencyRecord, Patch } from '../../src/directory/store.ts';
 import { createAuditEntry } from '../../src/domain/audit_entry.ts';
@@ -9,7 +9,6 @@ import { oidcProfile } from '../../src/domain/resources.ts';
 import { startExpiry } from '../../src/jobs/expiry.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { openDatabase } from '../../src/service/open_database.ts';
-import type { Engine } from '../../src/store/open.ts';
 import { findPort } from '../support/daemons.ts';
 import { freshDatabase } from '../support/database.ts';
 import { FULL_SCOPE, kindOf } from '../support/resource_cases.ts';
@@ -18,7 +17,6 @@ import {
   commitWrites,
   commitWritten,
   mintId,
-  type RealmFixture,
   realmFixtureWrites,
   WRITTEN,
 } from './contract/store_fixtures.ts';
@@ -26,19 +24,15 @@ import {
 const keyringOf = () => openKeyring(systemClock.randomBytes(32), systemClock);
 const now = systemClock.now();
 const database = await freshDatabase();
-let engine: Engine;
-let ids: RealmFixture;
 const first = keyringOf();
 /** The keyring whose key check the database holds. */
 let current = first;
 
-beforeAll(async () => {
-  engine = await database.open();
-  ids = { realm: mintId(), user: mintId(), oidc: mintId(), passwords: mintId() };
-  for (const write of realmFixtureWrites(ids).filter(({ resource }) => resource !== oidcProfile))
-    await commitWritten(engine.records, write);
-  await engine.access.insertKeyCheck(keyCheckOf(first), now);
-});
+const engine = await database.open();
+const ids = { realm: mintId(), user: mintId(), oidc: mintId(), passwords: mintId() };
+for (const write of realmFixtureWrites(ids).filter(({ resource }) => resource !== oidcProfile))
+  await commitWritten(engine.records, write);
+await engine.access.insertKeyCheck(keyCheckOf(first), now);
 afterAll(() => engine.close());
 
 /** An idempotency record whose answer is sealed by this keyring. */

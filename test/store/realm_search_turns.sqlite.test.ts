@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { afterAll, expect, test } from 'bun:test';
 import { join } from 'node:path';
 import type { Store } from '../../src/directory/store.ts';
 import { parseFilter } from '../../src/domain/filter/filter.ts';
@@ -7,30 +7,19 @@ import type { Resource } from '../../src/domain/resource.ts';
 import { oidcProfileInfo, user } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { openRealmSearches } from '../../src/store/lists/realm_search.ts';
-import { type Engine, openEngine } from '../../src/store/open.ts';
+import { openEngine } from '../../src/store/open.ts';
 import { POSTGRES, postgresStatements } from '../../src/store/postgres/dialect.ts';
 import { connectSqlite } from '../../src/store/sqlite/connection.ts';
 import { SQLITE, sqliteStatements } from '../../src/store/sqlite/dialect.ts';
 import type { SingleStatement } from '../../src/store/transaction_work.ts';
 import { freshFolder } from '../support/service.ts';
-import {
-  commitWrites,
-  createRealmFixture,
-  insert,
-  mintId,
-  type RealmFixture,
-  WRITTEN,
-} from './contract/store_fixtures.ts';
+import { commitWrites, createRealmFixture, insert, mintId, WRITTEN } from './contract/store_fixtures.ts';
 
 /** Which searches of all realms run where lookups run, and by which index. */
 
 const path = join(freshFolder(), 'searches.db');
-let engine: Engine;
-let fixture: RealmFixture;
-beforeAll(async () => {
-  engine = await openEngine({ engine: 'sqlite', path }, 'auto', { version: 'test', clock: systemClock });
-  fixture = await createRealmFixture(engine.records);
-});
+const engine = await openEngine({ engine: 'sqlite', path }, 'auto', { version: 'test', clock: systemClock });
+const fixture = await createRealmFixture(engine.records);
 afterAll(() => engine.close());
 
 function requestOf(resource: Resource, text: string) {

@@ -1,24 +1,20 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { afterAll, expect, test } from 'bun:test';
 import { join } from 'node:path';
 import { oidcProfileInfo, passwordProfileInfo } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { newestBelowText } from '../../src/store/lists/newest_below.ts';
-import { type Engine, openEngine } from '../../src/store/open.ts';
+import { openEngine } from '../../src/store/open.ts';
 import { connectSqlite } from '../../src/store/sqlite/connection.ts';
 import { sqliteStatements } from '../../src/store/sqlite/dialect.ts';
 import { freshFolder, ISSUER } from '../support/service.ts';
 import { lookupKeyOf } from './contract/find.contract.ts';
-import { commitWrites, createRealmFixture, oidcLink, type RealmFixture } from './contract/store_fixtures.ts';
+import { commitWrites, createRealmFixture, oidcLink } from './contract/store_fixtures.ts';
 
 /** The hash column only narrows a lookup; the value decides. */
 
 const path = join(freshFolder(), 'finds.db');
-let engine: Engine;
-let fixture: RealmFixture;
-beforeAll(async () => {
-  engine = await openEngine({ engine: 'sqlite', path }, 'auto', { version: 'test', clock: systemClock });
-  fixture = await createRealmFixture(engine.records);
-});
+const engine = await openEngine({ engine: 'sqlite', path }, 'auto', { version: 'test', clock: systemClock });
+const fixture = await createRealmFixture(engine.records);
 afterAll(() => engine.close());
 
 function change(sql: string): void {

@@ -1,8 +1,8 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test';
+import { afterAll, beforeEach, expect, test } from 'bun:test';
 import type { Uuid } from '../../src/domain/id.ts';
 import { user } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { type OpenDatabase, openDatabase } from '../../src/service/open_database.ts';
+import { openDatabase } from '../../src/service/open_database.ts';
 import { COUNT_COLUMNS } from '../../src/store/audit/record_counts.ts';
 import { freshDatabase } from '../support/database.ts';
 import { createFixture, userMembers } from '../support/service.ts';
@@ -11,12 +11,9 @@ import { commitWrites, insert } from './contract/store_fixtures.ts';
 /** When the totals of lists come from the clock of their realm, and when they are counted. */
 
 const database = await freshDatabase();
-let db: OpenDatabase;
 let realm: Uuid;
 
-beforeAll(async () => {
-  db = await openDatabase(database.settings(), systemClock);
-});
+const db = await openDatabase(database.settings(), systemClock);
 beforeEach(async () => {
   ({ realm } = await createFixture(db));
   await createUsers(2);

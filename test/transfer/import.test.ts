@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, describe, expect, test } from 'bun:test';
 import { Fault } from '../../src/domain/fault.ts';
 import type { Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
@@ -9,7 +9,6 @@ import {
   realm,
   user,
 } from '../../src/domain/resources.ts';
-import type { OpenDatabase } from '../../src/service/open_database.ts';
 import {
   bytesOf,
   importCounts,
@@ -21,14 +20,10 @@ import {
   runImport,
   runImportFrom,
 } from '../support/import_fixtures.ts';
-import { type Service, startService } from '../support/service.ts';
+import { startService } from '../support/service.ts';
 
-let service: Service;
-let db: OpenDatabase;
-beforeAll(async () => {
-  service = await startService();
-  db = service.db;
-});
+const service = await startService();
+const db = service.db;
 afterAll(() => service.stop());
 
 const changes = (realmId: Uuid) => db.engine.records.changes(realmId, 0, 1_000);

@@ -1,16 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import type { Uuid } from '../../src/domain/id.ts';
 import { user } from '../../src/domain/resources.ts';
-import type { OpenDatabase } from '../../src/service/open_database.ts';
 import { importCounts, type Json, meta, mintId, realmLines, runImport } from '../support/import_fixtures.ts';
-import { PASSWORD_HASH, type Service, startService } from '../support/service.ts';
+import { PASSWORD_HASH, startService } from '../support/service.ts';
 
-let service: Service;
-let db: OpenDatabase;
-beforeAll(async () => {
-  service = await startService();
-  db = service.db;
-});
+const service = await startService();
+const db = service.db;
 afterAll(() => service.stop());
 
 describe('an invalid line is refused with its number and reason, without its values', () => {

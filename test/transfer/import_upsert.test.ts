@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import type { Uuid } from '../../src/domain/id.ts';
 import { oidcProfile, oidcProfileInfo, user } from '../../src/domain/resources.ts';
-import type { OpenDatabase } from '../../src/service/open_database.ts';
 import {
   importCounts,
   type Json,
@@ -11,14 +10,10 @@ import {
   realmRows,
   runImport,
 } from '../support/import_fixtures.ts';
-import { type Service, startService } from '../support/service.ts';
+import { startService } from '../support/service.ts';
 
-let service: Service;
-let db: OpenDatabase;
-beforeAll(async () => {
-  service = await startService();
-  db = service.db;
-});
+const service = await startService();
+const db = service.db;
 afterAll(() => service.stop());
 
 const changes = (realmId: Uuid) => db.engine.records.changes(realmId, 0, 1_000);

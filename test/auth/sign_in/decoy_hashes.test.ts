@@ -1,11 +1,10 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { afterAll, expect, test } from 'bun:test';
 import type { CredentialStore } from '../../../src/auth/sign_in/credentials.ts';
 import { openDecoys } from '../../../src/auth/sign_in/decoys.ts';
 import type { Uuid } from '../../../src/domain/id.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { decoyHash, newHashKind } from '../../../src/domain/password_hash.ts';
 import { passwordProfile } from '../../../src/domain/resources.ts';
-import type { Engine } from '../../../src/store/open.ts';
 import {
   commitWritten,
   createRealmFixture,
@@ -17,11 +16,7 @@ import {
 import { freshDatabase } from '../../support/database.ts';
 import { KEYS, manualClock } from './sign_in_fixtures.ts';
 
-let engine: Engine;
-
-beforeAll(async () => {
-  engine = await (await freshDatabase()).open();
-});
+const engine = await (await freshDatabase()).open();
 afterAll(() => engine.close());
 
 const COST = { memoryKib: 8_192, passes: 1 };

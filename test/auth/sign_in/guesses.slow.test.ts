@@ -1,17 +1,11 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { afterAll, expect, test } from 'bun:test';
 import { SIGN_IN_BUCKETS_MAX } from '../../../src/auth/sign_in/budgets.ts';
-import type { Engine } from '../../../src/store/open.ts';
 import { isCitusEngine } from '../../support/citus_cluster.ts';
-import { freshDatabase, type TestDatabase } from '../../support/database.ts';
+import { freshDatabase } from '../../support/database.ts';
 import { checkedOf, deviceToken, freshAttempts, manualClock, openProcess } from './sign_in_fixtures.ts';
 
-let db: TestDatabase;
-let engine: Engine;
-
-beforeAll(async () => {
-  db = await freshDatabase();
-  engine = await db.open();
-});
+const db = await freshDatabase();
+const engine = await db.open();
 afterAll(() => engine.close());
 
 const HOUR_MS = 3_600_000;

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { afterAll, expect, test } from 'bun:test';
 import type { Credential } from '../../../src/auth/sign_in/credentials.ts';
 import { openDecoys } from '../../../src/auth/sign_in/decoys.ts';
 import { openDeviceTokens } from '../../../src/auth/sign_in/device_token.ts';
@@ -12,15 +12,10 @@ import { overloaded } from '../../../src/domain/fault.ts';
 import type { Uuid } from '../../../src/domain/id.ts';
 import { decoyHash, newHashKind } from '../../../src/domain/password_hash.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
-import type { Engine } from '../../../src/store/open.ts';
 import { freshDatabase } from '../../support/database.ts';
 import { freshAttempts, KEYS, manualClock, openProcess } from './sign_in_fixtures.ts';
 
-let engine: Engine;
-
-beforeAll(async () => {
-  engine = await (await freshDatabase()).open();
-});
+const engine = await (await freshDatabase()).open();
 afterAll(() => engine.close());
 
 const COST = { memoryKib: 8_192, passes: 1 };

@@ -1,18 +1,13 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, describe, expect, test } from 'bun:test';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { SCOPE_WORDS } from '../../../src/domain/principal.ts';
 import type { JsonObject } from '../../support/json_schema.ts';
 import { operationsOf } from '../../support/openapi_client.ts';
-import { createFixture, type Fixture, oidcPath } from '../../support/service.ts';
-import { type AdminApi, type AdminResponse, getsToken, grantToken, startAdminApi } from './admin_api.ts';
+import { createFixture, oidcPath } from '../../support/service.ts';
+import { type AdminResponse, getsToken, grantToken, startAdminApi } from './admin_api.ts';
 
-let api: AdminApi;
-let fixture: Fixture;
-
-beforeAll(async () => {
-  api = await startAdminApi();
-  fixture = await createFixture(api.service.db);
-});
+const api = await startAdminApi();
+const fixture = await createFixture(api.service.db);
 afterAll(() => api.service.stop());
 
 const RIGHTS = { name: 'The shop', scopes: ['oidc-profile-infos:read'], realms: '*' };

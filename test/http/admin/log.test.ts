@@ -1,18 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, describe, expect, test } from 'bun:test';
 import { NIL_UUID } from '../../../src/domain/id.ts';
 import { realm as realms, user as users } from '../../../src/domain/resources.ts';
-import { createFixture, type Fixture } from '../../support/service.ts';
-import { type AdminApi, type AdminItem, startAdminApi } from './admin_api.ts';
+import { createFixture } from '../../support/service.ts';
+import { type AdminItem, startAdminApi } from './admin_api.ts';
 
-let api: AdminApi;
-let fixture: Fixture;
-let writer: string;
-
-beforeAll(async () => {
-  api = await startAdminApi();
-  fixture = await createFixture(api.service.db);
-  writer = await api.service.token('realms:write users:write');
-});
+const api = await startAdminApi();
+const fixture = await createFixture(api.service.db);
+const writer = await api.service.token('realms:write users:write');
 afterAll(() => api.service.stop());
 
 const usersPath = () => `/v2/authentication-realms/${fixture.realm}/${users.collection}`;

@@ -1,12 +1,9 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, describe, expect, test } from 'bun:test';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { user as users } from '../../../src/domain/resources.ts';
 import type { Engine } from '../../../src/store/open.ts';
 import { createFixture, type Fixture } from '../../support/service.ts';
-import { type AdminApi, type AdminItem, startAdminApi } from './admin_api.ts';
-
-let api: AdminApi;
-let writer: string;
+import { type AdminItem, startAdminApi } from './admin_api.ts';
 
 /** Runs once, before the next list is read from the store. */
 let beforeList: (() => Promise<unknown>) | undefined;
@@ -21,10 +18,8 @@ function interruptingLists(engine: Engine): Engine {
   return { ...engine, records: { ...engine.records, list } };
 }
 
-beforeAll(async () => {
-  api = await startAdminApi({}, interruptingLists);
-  writer = await api.service.token('users:read users:write');
-});
+const api = await startAdminApi({}, interruptingLists);
+const writer = await api.service.token('users:read users:write');
 afterAll(() => api.service.stop());
 
 const idsOf = ({ realm, user }: Pick<Fixture, 'realm' | 'user'>) => ({ realm_id: realm, user_id: user });

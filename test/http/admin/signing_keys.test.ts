@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { afterAll, expect, test } from 'bun:test';
 import {
   keySetAt,
   mintSigningKey,
@@ -12,13 +12,9 @@ import { LIMITS } from '../../../src/domain/limits.ts';
 import { runAuthrealm } from '../../support/processes.ts';
 import { testInProcess } from '../../support/program_service.ts';
 import { createFixture, oidcPath } from '../../support/service.ts';
-import { type AdminApi, type AdminItem, grantToken, startAdminApi } from './admin_api.ts';
+import { type AdminItem, grantToken, startAdminApi } from './admin_api.ts';
 
-let api: AdminApi;
-
-beforeAll(async () => {
-  api = await startAdminApi();
-});
+const api = await startAdminApi();
 afterAll(() => api.service.stop());
 
 const states = async () =>

@@ -1,27 +1,13 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, describe, expect, test } from 'bun:test';
 import { decodeJwt } from 'jose';
 import { findPort } from '../../support/daemons.ts';
-import {
-  comparableResponse,
-  createFixture,
-  type Fixture,
-  LOOKUPS,
-  type Service,
-  startService,
-} from '../../support/service.ts';
+import { comparableResponse, createFixture, LOOKUPS, startService } from '../../support/service.ts';
 
-let service: Service;
-let fixture: Fixture;
-let token: string;
-let baseUrl: string;
-
-beforeAll(async () => {
-  const port = findPort();
-  baseUrl = `http://127.0.0.1:${port}/sso/auth`;
-  service = await startService({ port: String(port), baseUrl: `${baseUrl}/` });
-  fixture = await createFixture(service.db);
-  token = await service.token('profile-infos:read');
-});
+const port = findPort();
+const baseUrl = `http://127.0.0.1:${port}/sso/auth`;
+const service = await startService({ port: String(port), baseUrl: `${baseUrl}/` });
+const fixture = await createFixture(service.db);
+const token = await service.token('profile-infos:read');
 afterAll(() => service.stop());
 
 describe.each(LOOKUPS)('$name', ({ path }) => {

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, describe, expect, test } from 'bun:test';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { oidcProfileInfo, passwordProfileInfo, user } from '../../../src/domain/resources.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
@@ -10,22 +10,14 @@ import {
   FULL_SCOPE,
   kindOf,
   OFFLINE,
-  type ParentIds,
   rowCounts,
 } from '../../support/resource_cases.ts';
-import { comparableResponse, errorsOf, type Service, startService } from '../../support/service.ts';
+import { comparableResponse, errorsOf, startService } from '../../support/service.ts';
 
-let service: Service;
-let token: string;
-let home: ParentIds;
-let document: JsonObject;
-
-beforeAll(async () => {
-  service = await startService(OFFLINE);
-  document = (await (await service.get('/openapi.json')).json()) as JsonObject;
-  token = await service.token(`${FULL_SCOPE} changes:read`);
-  home = await createParents(service, token);
-});
+const service = await startService(OFFLINE);
+const document = (await (await service.get('/openapi.json')).json()) as JsonObject;
+const token = await service.token(`${FULL_SCOPE} changes:read`);
+const home = await createParents(service, token);
 afterAll(() => service.stop());
 
 /** The differences between a record and the schema of its resource. */

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, describe, expect, test } from 'bun:test';
 import { changeOf } from '../../../src/domain/change.ts';
 import type { Key, Resource } from '../../../src/domain/resource.ts';
 import { oidcProfileInfo, passwordProfileInfo } from '../../../src/domain/resources.ts';
@@ -7,22 +7,14 @@ import { systemClock } from '../../../src/platform/clock.ts';
 import {
   comparableResponse,
   createFixture,
-  type Fixture,
   LOOKUPS,
   PASSWORD_HASH,
-  type Service,
   startService,
 } from '../../support/service.ts';
 
-let service: Service;
-let fixture: Fixture;
-let token: string;
-
-beforeAll(async () => {
-  service = await startService();
-  fixture = await createFixture(service.db);
-  token = await service.token('profile-infos:read');
-});
+const service = await startService();
+const fixture = await createFixture(service.db);
+const token = await service.token('profile-infos:read');
 afterAll(() => service.stop());
 
 const STRONG = /^"[0-9a-f]{16}-[A-Za-z0-9_-]{8}"$/;

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, describe, expect, test } from 'bun:test';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { oidcProfileInfo, passwordProfileInfo, user } from '../../../src/domain/resources.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
@@ -8,22 +8,15 @@ import {
   FULL_SCOPE,
   kindOf,
   OFFLINE,
-  type ParentIds,
   rowCounts,
 } from '../../support/resource_cases.ts';
-import { comparableResponse, errorsOf, ISSUER, type Service, startService } from '../../support/service.ts';
+import { comparableResponse, errorsOf, ISSUER, startService } from '../../support/service.ts';
 
 const BOTH = 'include=oidc_profile_infos,password_profile_infos';
 
-let service: Service;
-let token: string;
-let home: ParentIds;
-
-beforeAll(async () => {
-  service = await startService(OFFLINE);
-  token = await service.token(`${FULL_SCOPE} changes:read`);
-  home = await createParents(service, token);
-});
+const service = await startService(OFFLINE);
+const token = await service.token(`${FULL_SCOPE} changes:read`);
+const home = await createParents(service, token);
 afterAll(() => service.stop());
 
 const users = () => `/v2/authentication-realms/${home.realm}/user-authentication-info`;

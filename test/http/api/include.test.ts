@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, describe, expect, test } from 'bun:test';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { oidcProfileInfo, passwordProfileInfo, user } from '../../../src/domain/resources.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
@@ -9,7 +9,6 @@ import {
   type Fixture,
   ISSUER,
   insertRecord,
-  type Service,
   startService,
   userMembers,
 } from '../../support/service.ts';
@@ -27,16 +26,10 @@ interface Document {
 
 const BOTH = 'oidc_profile_infos,password_profile_infos';
 
-let service: Service;
-let fixture: Fixture;
-let token: string;
-
-beforeAll(async () => {
-  service = await startService();
-  fixture = await createFixture(service.db);
-  token = await service.token('users:read users:write profile-infos:read');
-  for (const subject of ['second', 'third']) await addOidcLink(fixture, subject);
-});
+const service = await startService();
+const fixture = await createFixture(service.db);
+const token = await service.token('users:read users:write profile-infos:read');
+for (const subject of ['second', 'third']) await addOidcLink(fixture, subject);
 afterAll(() => service.stop());
 
 const userPath = (of: Pick<Fixture, 'realm' | 'user'>) =>

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, describe, expect, test } from 'bun:test';
 import type { Key, Resource } from '../../../src/domain/resource.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
 import type { Engine } from '../../../src/store/open.ts';
@@ -7,7 +7,6 @@ import {
   createFixture,
   type Fixture,
   LOOKUPS,
-  type Service,
   startService,
 } from '../../support/service.ts';
 
@@ -28,19 +27,11 @@ function recordingReads(engine: Engine): Engine {
   };
 }
 
-let service: Service;
-let here: Fixture;
-let otherFixture: Fixture;
-let token: string;
-let limited: string;
-
-beforeAll(async () => {
-  service = await startService({}, recordingReads);
-  here = await createFixture(service.db);
-  otherFixture = await createFixture(service.db);
-  token = await service.token('profile-infos:read');
-  limited = await service.token('profile-infos:read', new Set([here.realm]));
-});
+const service = await startService({}, recordingReads);
+const here = await createFixture(service.db);
+const otherFixture = await createFixture(service.db);
+const token = await service.token('profile-infos:read');
+const limited = await service.token('profile-infos:read', new Set([here.realm]));
 afterAll(() => service.stop());
 
 /** Sends a GET; returns the response and the records read from the store for it. */

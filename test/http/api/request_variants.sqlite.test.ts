@@ -1,23 +1,10 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, describe, expect, test } from 'bun:test';
 import { request } from 'node:http';
-import {
-  comparableResponse,
-  createFixture,
-  type Fixture,
-  LOOKUPS,
-  type Service,
-  startService,
-} from '../../support/service.ts';
+import { comparableResponse, createFixture, LOOKUPS, startService } from '../../support/service.ts';
 
-let service: Service;
-let fixture: Fixture;
-let token: string;
-
-beforeAll(async () => {
-  service = await startService();
-  fixture = await createFixture(service.db);
-  token = await service.token('profile-infos:read');
-});
+const service = await startService();
+const fixture = await createFixture(service.db);
+const token = await service.token('profile-infos:read');
 afterAll(() => service.stop());
 
 describe.each(LOOKUPS)('$name', ({ path }) => {

@@ -1,11 +1,10 @@
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
+import { afterAll, expect, setDefaultTimeout, test } from 'bun:test';
 import { openSignInBudgets } from '../../../src/auth/sign_in/budgets.ts';
 import { OVERLOAD_CAUSES } from '../../../src/domain/fault.ts';
-import type { Uuid } from '../../../src/domain/id.ts';
 import { parseIpAddress } from '../../../src/domain/ip_address.ts';
 import { foldedKey } from '../../../src/domain/text/folded_key.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
-import { type OpenDatabase, openDatabase } from '../../../src/service/open_database.ts';
+import { openDatabase } from '../../../src/service/open_database.ts';
 import { freshDatabase } from '../../support/database.ts';
 import { movableClock } from '../../support/movable_clock.ts';
 import { errorsOf } from '../../support/service.ts';
@@ -26,25 +25,18 @@ setDefaultTimeout(300_000);
 
 const GUESSES = 64;
 
-let db: OpenDatabase;
-let accounts: Uuid;
-let processes: readonly ServiceProcess[];
-let token: string;
-
-beforeAll(async () => {
-  const database = await freshDatabase();
-  db = await openDatabase(database.settings(), systemClock);
-  ({ accounts } = await createSettingsRealms(db));
-  const { clientId, secret } = await createSignInClient({ db, clock: movableClock() });
-  const client = { client_id: clientId, client_secret: secret };
-  // One base URL, so that an access token is valid at both.
-  const flags = ['--offline', '--base-url', 'https://idp.example'];
-  processes = [
-    await serveWithClient(database, client, flags),
-    await serveWithClient(database, client, flags),
-  ];
-  token = (await processes[0]?.token()) ?? '';
-});
+const database = await freshDatabase();
+const db = await openDatabase(database.settings(), systemClock);
+const { accounts } = await createSettingsRealms(db);
+const { clientId, secret } = await createSignInClient({ db, clock: movableClock() });
+const client = { client_id: clientId, client_secret: secret };
+// One base URL, so that an access token is valid at both.
+const flags = ['--offline', '--base-url', 'https://idp.example'];
+const processes = [
+  await serveWithClient(database, client, flags),
+  await serveWithClient(database, client, flags),
+];
+const token = (await processes[0]?.token()) ?? '';
 afterAll(async () => {
   await Promise.all(processes.map(({ running }) => running.stop()));
   await db.engine.close();
