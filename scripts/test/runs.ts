@@ -1,8 +1,8 @@
-import { existsSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createTemplate } from '../../test/support/database.ts';
 import { endServers, SHARED, startServer } from '../../test/support/postgres_server.ts';
-import { appendResults, parseReport, SECONDS } from './results.ts';
+import { appendResults, MEASURED, parseReport, readSeconds, SECONDS } from './results.ts';
 import { type Engine, type Group, groupOf, ROOT, type Suite } from './suites.ts';
 
 /** Runs suites by `bun test`, one process after the other. */
@@ -21,7 +21,7 @@ const PARALLEL: Readonly<Record<Group, number>> = {
 /** Every node of a cluster is a server. */
 const PARALLEL_ON_CITUS: Partial<Record<Group, number>> = { parallel: 2, serial: 1 };
 
-const ENGINES: readonly Engine[] = ['none', 'sqlite', 'postgres', 'citus'];
+const ENGINES: readonly Engine[] = ['sqlite', 'postgres', 'citus'];
 const DEBIAN_POSTGRES = '/usr/lib/postgresql/15/bin';
 
 /** `failed`: tests failed, and the results name each. `broken`: `bun test` failed without a failed test, or could not be run. */
@@ -91,7 +91,13 @@ async function runFiles(
   // Others print at the same time.
   const isWaiting = group === 'durability' || group === 'distro';
   const parallel = (engine === 'citus' && PARALLEL_ON_CITUS[group]) || PARALLEL[group];
-  const options = [`--timeout=${TEST_MS_MAX}`, '--reporter=junit', `--reporter-outfile=${report}`];
+  const timings = join(folder, 'timings.json');
+  writeFileSync(timings, JSON.stringify({ version: 1, files: usualMs(engine) }));
+  const options = [
+    ...[`--timeout=${TEST_MS_MAX}`, '--reporter=junit', `--reporter-outfile=${report}`],
+    // The slowest files start first.
+    `--timings=${timings}`,
+  ];
   const words = ['test', ...options, `--parallel=${parallel}`, ...paths.map((path) => `./${path}`)];
   // Both streams as one, so that a failure is next to its test.
   const child = Bun.spawn(['sh', '-c', 'exec "$@" 2>&1', 'sh', process.execPath, ...words], {
@@ -119,6 +125,12 @@ async function runFiles(
   const all = [...results, ...failed];
   appendResults(folder, all);
   return all.some((result) => result.failed.length > 0) ? 'failed' : 'broken';
+}
+
+/** The milliseconds that each file takes on an engine, as it was measured. */
+function usualMs(engine: Engine): Readonly<Record<string, number>> {
+  const rows = readSeconds(join(ROOT, MEASURED)).filter((row) => row.engine === engine);
+  return Object.fromEntries(rows.map(({ path, wall }) => [path, Math.round(wall * 1_000)]));
 }
 
 /** Prints a text to the end: `console.log` does not wait for a slow reader. */

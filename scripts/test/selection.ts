@@ -1,12 +1,10 @@
 import { join } from 'node:path';
 import { changedSince, distancesFrom, git } from './imports.ts';
-import { type FileSeconds, readSeconds } from './results.ts';
+import { type FileSeconds, MEASURED, readSeconds } from './results.ts';
 import { ROOT, type Suite } from './suites.ts';
 
 /** Which suites of the share a run of `.ci/run` takes, and which `npm run test:changed`. */
 
-/** Seconds of a quiet machine with two cores; `AUTHREALM_TEST_SECONDS=test/seconds.tsv npm run nightly` measures them again. */
-const MEASURED = 'test/seconds.tsv';
 /** Of a suite that was never measured. */
 const NEW_SUITE: Pick<FileSeconds, 'wall' | 'processor'> = { wall: 10, processor: 5 };
 /** A machine has two cores, and three processes run suites. */

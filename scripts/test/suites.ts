@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
-export type Engine = 'none' | 'sqlite' | 'postgres' | 'citus';
+export type Engine = 'sqlite' | 'postgres' | 'citus';
 
 /**
  * The most frequent run of a suite: `npm test`; every `.ci/run`; a share of the `.ci/run`s; those that follow a change of how a
@@ -42,12 +42,12 @@ export function findSuites(): readonly Suite[] {
     });
 }
 
-/** By the name of the file. */
+/** By the name of the file. What opens no database, or a server of its own, is run with the suites on SQLite. */
 function enginesOf(path: string): readonly Engine[] {
   const kind = /\.(unit|sqlite|postgres|engines|citus)\./.exec(path)?.[1];
-  if (kind === 'unit' || ['durability', 'distro'].includes(groupOf(path))) return ['none'];
   if (kind === 'citus') return ['citus'];
-  if (kind === undefined) return ['sqlite', 'postgres', 'citus'];
+  const isShared = kind === undefined && !['durability', 'distro'].includes(groupOf(path));
+  if (isShared) return ['sqlite', 'postgres', 'citus'];
   return COPY.test(path) ? ['sqlite', 'citus'] : ['sqlite'];
 }
 

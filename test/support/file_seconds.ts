@@ -20,7 +20,7 @@ export function measureFile(): () => void {
   return () => {
     const wall = (performance.now() - start.wall) / 1_000;
     const processor = processorSeconds() - start.processor;
-    const words = [relative(ROOT, Bun.main), process.env.AUTHREALM_TEST_ENGINE ?? 'none'];
+    const words = [relative(ROOT, Bun.main), process.env.AUTHREALM_TEST_ENGINE ?? 'sqlite'];
     appendFileSync(REPORT, `${[...words, wall.toFixed(2), processor.toFixed(2)].join('\t')}\n`);
   };
 }
