@@ -2,7 +2,6 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import UPNG from 'upng-js';
 import { endBrowser } from '../test/browser/browser.ts';
 import { openSignedIn, WRITE_SCOPE } from '../test/browser/console_session.ts';
 import { DESKTOP, openWindow, VIEWS, type View } from '../test/browser/console_window.ts';
@@ -21,7 +20,6 @@ const LAPTOP = { width: 1280, height: 800 } as const;
 const { values: options } = parseArgs({ options: { pages: { type: 'string' } } });
 const README_IMAGE = fileURLToPath(new URL('../docs/console.png', import.meta.url));
 const IMAGE_BYTES_MAX = 300_000;
-const COLOURS = 200;
 /** Until the charts have data. */
 const CHARTS_MS = 9_000;
 
@@ -38,14 +36,10 @@ try {
 async function makeReadmeImage(shop: Shop): Promise<void> {
   const view: View = { viewport: { width: DESKTOP.width, height: 860 }, scheme: 'light' };
   const screenshot = await takeScreenshot(view, pagePaths(shop).user);
-  const { width, height } = UPNG.decode(screenshot);
-  const compressed = new Uint8Array(
-    UPNG.encode(UPNG.toRGBA8(UPNG.decode(screenshot)), width, height, COLOURS),
-  );
-  if (compressed.length > IMAGE_BYTES_MAX)
-    throw new Error(`the image has ${compressed.length} bytes; the maximum is ${IMAGE_BYTES_MAX}`);
-  writeFileSync(README_IMAGE, compressed);
-  console.log(`${README_IMAGE}: ${compressed.length} bytes`);
+  if (screenshot.length > IMAGE_BYTES_MAX)
+    throw new Error(`the image has ${screenshot.length} bytes; the maximum is ${IMAGE_BYTES_MAX}`);
+  writeFileSync(README_IMAGE, screenshot);
+  console.log(`${README_IMAGE}: ${screenshot.length} bytes`);
 }
 
 async function makePageImages(shop: Shop, folder: string): Promise<void> {
