@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ROOT } from './build.ts';
 
@@ -26,6 +26,16 @@ export function lockedPackages(file = 'package-lock.json'): readonly LockedPacka
   return Object.entries(packages)
     .filter(([path]) => path !== '')
     .map(([path, locked]) => ({ ...locked, path, name: path.split('node_modules/').at(-1) ?? '' }));
+}
+
+/** Whether `node_modules` of a folder has the packages of its lock file; optional ones may be missing. */
+export function hasLockedPackages(folder: string): boolean {
+  const installedFile = join(folder, 'node_modules/.package-lock.json');
+  if (!existsSync(join(ROOT, installedFile))) return false;
+  const installed = new Map(lockedPackages(installedFile).map(({ path, version }) => [path, version]));
+  return lockedPackages(join(folder, 'package-lock.json')).every(({ path, version, optional }) =>
+    installed.has(path) ? installed.get(path) === version : optional === true,
+  );
 }
 
 /** The packages in the files of a release. */

@@ -24,6 +24,9 @@ const PROGRAMS: Readonly<Record<string, readonly string[]>> = {
   tar: ['tar', '--version'],
 };
 
+/** The packages that build a release: the documentation has its own. */
+const LOCK_FILES: readonly string[] = ['package-lock.json', 'site/package-lock.json'];
+
 async function versions(): Promise<Readonly<Record<string, string>>> {
   const found: Record<string, string> = {};
   for (const [name, command] of Object.entries(PROGRAMS)) {
@@ -39,7 +42,6 @@ export async function makeProvenance(
   subjects: readonly Subject[],
 ): Promise<object> {
   const source = `git+${repository}@refs/tags/${tag}`;
-  const lock = readFileSync(join(ROOT, 'package-lock.json'));
   return {
     _type: 'https://in-toto.io/Statement/v1',
     subject: subjects.map(({ name, sha256 }) => ({ name, digest: { sha256 } })),
@@ -50,11 +52,11 @@ export async function makeProvenance(
         externalParameters: { source, command: 'npm run release' },
         resolvedDependencies: [
           { uri: source, digest: { gitCommit: (await run(['git', 'rev-parse', 'HEAD'])).trim() } },
-          {
-            name: 'package-lock.json',
-            uri: `${repository}/blob/${tag}/package-lock.json`,
-            digest: { sha256: sha256Of(lock) },
-          },
+          ...LOCK_FILES.map((name) => ({
+            name,
+            uri: `${repository}/blob/${tag}/${name}`,
+            digest: { sha256: sha256Of(readFileSync(join(ROOT, name))) },
+          })),
         ],
       },
       runDetails: {

@@ -7,7 +7,7 @@ import { ROOT, run, runBuild, withTemporaryFolder, writeTarGz } from './build.ts
 await runBuild(async (folder) => {
   const name = `authrealm-${manifest.version}-docs`;
   return withTemporaryFolder(async (temporary) => {
-    await run([process.execPath, join(ROOT, 'site/build.tsx'), join(temporary, name)]);
+    await run([process.execPath, join(ROOT, 'site/build.ts'), join(temporary, name)]);
     const artefact = join(folder, `${name}.tar.gz`);
     await writeTarGz(artefact, `--directory=${temporary}`, name);
     return [artefact];

@@ -34,7 +34,7 @@ const COPY = /^test\/transfer\/copy\w*\.engines\./;
 export function findSuites(): readonly Suite[] {
   const paths = [...new Bun.Glob('test/**/*.test.ts').scanSync(ROOT)].sort();
   return paths
-    .filter((path) => !path.startsWith('test/bench/'))
+    .filter((path) => !/^test\/bench\/|\/node_modules\//.test(path))
     .flatMap((path) => {
       const engines = enginesOf(path);
       const isShared = engines.length > 2;

@@ -74,6 +74,7 @@ test('the provenance names every file by its digest, the commit, the lock file a
         resolvedDependencies: [
           { digest: { gitCommit: (await clone.git('rev-parse', TAG)).trim() } },
           { name: 'package-lock.json', digest: { sha256: sha256('../../package-lock.json') } },
+          { name: 'site/package-lock.json', digest: { sha256: sha256('../../site/package-lock.json') } },
         ],
       },
       runDetails: {

@@ -48,7 +48,7 @@ async function readPage(path: string): Promise<SitePage> {
 test('npm run site refuses a folder with files in it, and deletes nothing', async () => {
   const folder = freshFolder();
   writeFileSync(join(folder, 'mine.txt'), '');
-  expect(await runCommand([process.execPath, join(ROOT, 'site/build.tsx'), folder])).toMatchObject({
+  expect(await runCommand([process.execPath, join(ROOT, 'site/build.ts'), folder])).toMatchObject({
     stderr: `site: ${folder} is not empty: name a new folder\n`,
     code: 1,
   });

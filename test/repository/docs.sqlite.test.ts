@@ -141,7 +141,9 @@ describe('links', () => {
     }
   });
 
-  const sources = [...new Bun.Glob('{src,console,test,scripts,bench}/**/*.{ts,tsx}').scanSync(ROOT)].sort();
+  const sources = [...new Bun.Glob('{src,console,test,scripts,bench}/**/*.{ts,tsx}').scanSync(ROOT)]
+    .filter((path) => !path.includes('node_modules'))
+    .sort();
 
   test.each(sources)('%s: every page and heading that it cites exists', (source) => {
     for (const [, path = '', anchor] of read(source).matchAll(/\b(docs\/[\w/-]+\.md)(?:#([\w-]+))?/g)) {
@@ -202,6 +204,16 @@ test('docs/dependencies.md has a row for every dependency, and no other', () => 
   expect(named(section(page, '## For development')).sort()).toEqual(
     Object.keys(manifest.devDependencies).sort(),
   );
+  for (const [heading, folder] of [
+    ['### The generator of the documentation', 'site'],
+    ['### Generators of clients', 'test/generators'],
+  ] as const) {
+    const { dependencies } = JSON.parse(read(`${folder}/package.json`));
+    expect([folder, named(section(page, heading)).sort()]).toEqual([
+      folder,
+      Object.keys(dependencies).sort(),
+    ]);
+  }
 });
 
 describe('the README', () => {

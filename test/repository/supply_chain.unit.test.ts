@@ -32,19 +32,46 @@ const manifest = read('package.json') as Record<
   readonly allowScripts: Readonly<Record<string, boolean>>;
   readonly engines: { readonly node: string };
 };
-const lock = read('package-lock.json') as {
+interface LockFile {
   readonly lockfileVersion: number;
   readonly packages: Readonly<Record<string, Locked>>;
-};
-const packages = Object.entries(lock.packages).filter(([path]) => path !== '');
+}
+
+const lock = read('package-lock.json') as LockFile;
+const packagesOf = (file: LockFile) => Object.entries(file.packages).filter(([path]) => path !== '');
+const packages = packagesOf(lock);
 const nameOf = (path: string) => path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length);
 
+/** The folders with lock files: all of them are checked. */
+const FOLDERS = [...new Bun.Glob('**/package-lock.json').scanSync(ROOT)]
+  .filter((path) => !path.includes('node_modules'))
+  .map((path) => path.slice(0, -'package-lock.json'.length))
+  .sort();
+const OWN_FOLDERS = FOLDERS.filter((folder) => folder !== '');
+
+/** Bun runs the packages of these. */
+const WITHOUT_NODE: readonly string[] = ['test/generators/'];
+
+const MAJORS = [21, 22, 23, 24, 25, 26];
+
+/** The packages that do not accept every version of Node that package.json promises. */
+function refusalsOf(locked: typeof packages): readonly string[] {
+  const [, major = '', minor = '0'] = /^>=(\d+)(?:\.(\d+))?$/.exec(manifest.engines.node) ?? [];
+  return [`${major}.${minor}.0`, ...MAJORS.map((each) => `${each}.0.0`)].flatMap((version) =>
+    locked
+      .filter(([, { engines }]) => !Bun.semver.satisfies(version, engines?.node ?? '*'))
+      .map(([path]) => `${nameOf(path)} refuses Node ${version}`),
+  );
+}
+
+function expectExact({ version, integrity }: Locked): void {
+  expect(version).toMatch(/^\d+\.\d+\.\d+/);
+  const [, digest = ''] = /^sha512-([A-Za-z0-9+/]+={0,2})$/.exec(integrity ?? '') ?? [];
+  expect(Buffer.from(digest, 'base64')).toHaveLength(64);
+}
+
 describe('package-lock.json', () => {
-  test.each(packages)('%s has an exact version and a SHA-512 digest', (_, { version, integrity }) => {
-    expect(version).toMatch(/^\d+\.\d+\.\d+/);
-    const [, digest = ''] = /^sha512-([A-Za-z0-9+/]+={0,2})$/.exec(integrity ?? '') ?? [];
-    expect(Buffer.from(digest, 'base64')).toHaveLength(64);
-  });
+  test.each(packages)('%s has an exact version and a SHA-512 digest', (_, locked) => expectExact(locked));
 
   test('package-lock.json names no URL to fetch a package from', () => {
     expect(packages.filter(([, { resolved }]) => resolved !== undefined)).toEqual([]);
@@ -58,14 +85,7 @@ describe('package-lock.json', () => {
 
   // npm warns about a package that does not accept its Node, and a reader cannot tell such a warning from a failure.
   test('every package accepts every version of Node that package.json promises', () => {
-    const [, major = '', minor = '0'] = /^>=(\d+)(?:\.(\d+))?$/.exec(manifest.engines.node) ?? [];
-    const newer = [21, 22, 23, 24, 25, 26].map((each) => `${each}.0.0`);
-    const refusals = [`${major}.${minor}.0`, ...newer].flatMap((version) =>
-      packages
-        .filter(([, { engines }]) => !Bun.semver.satisfies(version, engines?.node ?? '*'))
-        .map(([path]) => `${nameOf(path)} refuses Node ${version}`),
-    );
-    expect(refusals).toEqual([]);
+    expect(refusalsOf(packages)).toEqual([]);
   });
 
   test('only the bun package runs, and may run, an install script', () => {
@@ -99,6 +119,39 @@ describe('package-lock.json', () => {
     const used = packages.filter(([, { dev }]) => !dev).map(([path]) => nameOf(path));
     expect(used.sort()).toEqual([...seen].sort());
   });
+});
+
+describe.each(OWN_FOLDERS)('%spackage-lock.json', (folder) => {
+  const own = read(`${folder}package-lock.json`) as LockFile;
+  const listed = packagesOf(own);
+
+  test(`every package of ${folder} has an exact version and a SHA-512 digest, and no URL to fetch it from`, () => {
+    expect(listed.length).toBeGreaterThan(0);
+    for (const [path, locked] of listed) {
+      expectExact(locked);
+      expect([path, locked.resolved]).toEqual([path, undefined]);
+    }
+  });
+
+  test(`${folder}package.json requires every dependency in the exact version of the lock, and is private`, () => {
+    const { dependencies, ...others } = read(`${folder}package.json`) as typeof manifest;
+    for (const [name, version] of Object.entries(dependencies))
+      expect([name, own.packages[`node_modules/${name}`]?.version]).toEqual([name, version]);
+    expect(others).toMatchObject({ private: true });
+    expect(Object.keys(others)).not.toContain('devDependencies');
+  });
+});
+
+test.each(OWN_FOLDERS.filter((folder) => !WITHOUT_NODE.includes(folder)))(
+  'every package of %s accepts every version of Node that package.json promises',
+  (folder) => {
+    expect(refusalsOf(packagesOf(read(`${folder}package-lock.json`)))).toEqual([]);
+  },
+);
+
+test('packages of lock files of their own are installed without their scripts', () => {
+  const script = readFileSync(join(ROOT, 'scripts/install_packages.ts'), 'utf8');
+  expect(script.match(/npm ci [^']+/g)).toEqual([expect.stringContaining(' --ignore-scripts ')]);
 });
 
 describe.each([

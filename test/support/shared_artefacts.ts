@@ -15,7 +15,7 @@ export function sharedBinary(target: BinaryTarget): Promise<string> {
 export function sharedSite(): Promise<string> {
   return sharedArtefact('site', async (folder) => {
     const site = join(folder, 'site');
-    const { code, stderr } = await runCommand([process.execPath, join(ROOT, 'site/build.tsx'), site]);
+    const { code, stderr } = await runCommand([process.execPath, join(ROOT, 'site/build.ts'), site]);
     expect([code, stderr]).toEqual([0, '']);
     return site;
   });

@@ -10,7 +10,7 @@ import { extendMarkdown, type MarkdownPage, type Section } from './markdown.tsx'
 import { openLinks, type Page, ROOT, readChapters, releasedFiles } from './pages.ts';
 
 /**
- * Builds the documentation as a static site: `bun site/build.tsx [FOLDER]`, by default into dist/site. Eleventy renders the
+ * Builds the documentation as a static site in the folder of the command line, by default dist/site. Eleventy renders the
  * markdown; the pages of the API come from the OpenAPI document and the components of the console.
  */
 
