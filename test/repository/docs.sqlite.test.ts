@@ -206,6 +206,7 @@ test('docs/dependencies.md has a row for every dependency, and no other', () => 
   );
   for (const [heading, folder] of [
     ['### The generator of the documentation', 'site'],
+    ['### Published clients', 'test/clients/sdks/npm'],
     ['### Generators of clients', 'test/generators'],
   ] as const) {
     const { dependencies } = JSON.parse(read(`${folder}/package.json`));

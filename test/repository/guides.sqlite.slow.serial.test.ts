@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { blocksOf, readGuide, runBlocks } from '../support/guides.ts';
+import { blocksOf, createFolderWithSdks, readGuide, runBlocks } from '../support/guides.ts';
 import { sharedServer } from '../support/postgres_server.ts';
 import { FULL_SCOPE, OFFLINE } from '../support/resource_cases.ts';
 import { createFixture, errorsOf, type Fixture, type Service, startService } from '../support/service.ts';
@@ -103,7 +103,8 @@ describe('test-suite.md', () => {
     const path = `${join(ROOT, 'bin')}:${process.env.PATH}`;
     const presets = blocks.findIndex(({ text }) => text.includes('--preset-realms'));
     const again = blocks.slice(presets, presets + 1);
-    const { outputs } = await runBlocks([...blocks, ...again], { PATH: path });
+    const folder = await createFolderWithSdks();
+    const { outputs } = await runBlocks([...blocks, ...again], { PATH: path }, folder);
     const outputOf = (words: string): string =>
       outputs[blocks.findIndex(({ text }) => text.includes(words))] ?? '';
 

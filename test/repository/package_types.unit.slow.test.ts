@@ -6,10 +6,13 @@ import { runCommand } from '../support/processes.ts';
 
 /** Code that needs the packages of a lock file of its own, which `npm run check` leaves out (docs/dependencies.md#own-lock-files). */
 
-test.each(['site'])(
+test.each([
+  ['site', 'site'],
+  ['test/clients/sdks', 'test/clients/sdks/npm'],
+])(
   '%s has correct types',
-  async (folder) => {
-    await installPackages(folder);
+  async (folder, packages) => {
+    await installPackages(packages);
     const tsc = join(ROOT, 'node_modules/.bin/tsc');
     const { stdout, stderr, code } = await runCommand([tsc, '--noEmit', '--project', join(ROOT, folder)]);
     expect({ stdout, stderr, code }).toEqual({ stdout: '', stderr: '', code: 0 });

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { buildClientLibrary } from '../support/client_library.ts';
-import { blocksOf, runBlocks } from '../support/guides.ts';
+import { blocksOf, createFolderWithSdks, runBlocks } from '../support/guides.ts';
 import { freshFolder } from '../support/service.ts';
 
 /** Runs the code blocks of the guides about sign-in in order, as a reader would. */
@@ -33,7 +33,7 @@ test('login-page.md: its blocks sign a user in, and authrealm is asked for each 
 test('test-suite-sign-in.md: its blocks sign in with both SDKs, with a secret and without', async () => {
   const blocks = blocksOf('test-suite-sign-in.md');
   const path = `${join(ROOT, 'bin')}:${process.env.PATH}`;
-  const { outputs } = await runBlocks(blocks, { PATH: path });
+  const { outputs } = await runBlocks(blocks, { PATH: path }, await createFolderWithSdks());
   const outputsOf = (words: string) =>
     outputs.filter((_, index) => blocks[index]?.language === 'sh' && blocks[index]?.text.includes(words));
   const signedIn = 'John Doe 00000000-0000-4000-8000-000000000003 true\n';

@@ -1,6 +1,7 @@
-import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { installPackages } from '../../scripts/install_packages.ts';
 import { findPort } from './daemons.ts';
 import { runCommand } from './processes.ts';
 import { freshFolder } from './service.ts';
@@ -38,6 +39,15 @@ export interface BlockOutput {
   readonly log: string;
 }
 
+/** A folder in which a reader installed the published clients. */
+export async function createFolderWithSdks(): Promise<string> {
+  const sdks = 'test/clients/sdks/npm';
+  await installPackages(sdks);
+  const folder = freshFolder();
+  symlinkSync(join(ROOT, sdks, 'node_modules'), join(folder, 'node_modules'));
+  return folder;
+}
+
 /** Runs blocks in one shell, in a folder like a clone after `npm ci`, on other ports and with request logging. */
 export async function runBlocks(
   blocks: readonly Block[],
@@ -45,7 +55,7 @@ export async function runBlocks(
   folder: string = freshFolder(),
 ): Promise<BlockOutput> {
   for (const part of ['bin', 'src', 'package.json', 'node_modules'])
-    symlinkSync(join(ROOT, part), join(folder, part));
+    if (!existsSync(join(folder, part))) symlinkSync(join(ROOT, part), join(folder, part));
   const temporary = join(folder, 'tmp');
   mkdirSync(temporary);
   const port = String(findPort());

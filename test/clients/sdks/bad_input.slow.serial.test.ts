@@ -1,17 +1,19 @@
 import { afterAll, describe, expect, test } from 'bun:test';
-import {
+import { Fault } from '../../../src/domain/fault.ts';
+import { findPort } from '../../support/daemons.ts';
+import { createFixture, type Fixture, startService } from '../../support/service.ts';
+import { createSettingsRealms, createStorefront } from '../../support/settings_realms.ts';
+import { errorOf, refusalOf } from './generated_sdk.ts';
+import { failureOf, openJsSdk } from './js_sdk.ts';
+import { shopperSdk } from './sdks.ts';
+
+const {
   createAnAccessToken,
   createClient,
   createShopperClient,
   getV2AccountMembers,
   updatePasswordProfileInfo,
-} from '@epcc-sdk/sdks-shopper';
-import { Fault } from '../../src/domain/fault.ts';
-import { findPort } from '../support/daemons.ts';
-import { errorOf, refusalOf } from '../support/generated_sdk.ts';
-import { failureOf, openJsSdk } from '../support/js_sdk.ts';
-import { createFixture, type Fixture, startService } from '../support/service.ts';
-import { createSettingsRealms, createStorefront } from '../support/settings_realms.ts';
+} = shopperSdk;
 
 /** Client programs of npm with credentials, realms and services that refuse them (docs/clients.md). */
 

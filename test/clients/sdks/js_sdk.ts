@@ -1,5 +1,7 @@
-import { gateway, MemoryStorageFactory } from '@elasticpath/js-sdk';
-import { fetchWithRetry } from './retry.ts';
+import { fetchWithRetry } from '../../support/retry.ts';
+import { jsSdk } from './sdks.ts';
+
+const { gateway, MemoryStorageFactory } = jsSdk;
 
 type Options = Parameters<typeof gateway>[0];
 

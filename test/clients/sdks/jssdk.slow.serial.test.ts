@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
-import { failureOf, openJsSdk } from '../support/js_sdk.ts';
-import { FULL_SCOPE, OFFLINE, PASSWORD, type RecordBody, uniqueWord } from '../support/resource_cases.ts';
-import { fetchWithRetry } from '../support/retry.ts';
+import { FULL_SCOPE, OFFLINE, PASSWORD, type RecordBody, uniqueWord } from '../../support/resource_cases.ts';
+import { fetchWithRetry } from '../../support/retry.ts';
 import {
   createFixture,
   type Fixture,
@@ -10,7 +9,8 @@ import {
   passwordPath,
   type Service,
   startService,
-} from '../support/service.ts';
+} from '../../support/service.ts';
+import { failureOf, openJsSdk } from './js_sdk.ts';
 
 /** The JavaScript SDK of storefronts, from npm (docs/clients.md). */
 

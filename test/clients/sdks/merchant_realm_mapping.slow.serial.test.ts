@@ -1,15 +1,13 @@
 import { afterAll, expect, test } from 'bun:test';
-import {
-  createClient,
-  getMerchantRealmMapping,
-  getMerchantRealmMappings,
-  updateMerchantRealmMapping,
-} from '@epcc-sdk/sdks-merchant-realm-mapping';
-import { Fault } from '../../src/domain/fault.ts';
-import { findPort } from '../support/daemons.ts';
-import { errorOf, refusalOf } from '../support/generated_sdk.ts';
-import { startService } from '../support/service.ts';
-import { createSettingsRealms } from '../support/settings_realms.ts';
+import { Fault } from '../../../src/domain/fault.ts';
+import { findPort } from '../../support/daemons.ts';
+import { startService } from '../../support/service.ts';
+import { createSettingsRealms } from '../../support/settings_realms.ts';
+import { errorOf, refusalOf } from './generated_sdk.ts';
+import { mappingSdk } from './sdks.ts';
+
+const { createClient, getMerchantRealmMapping, getMerchantRealmMappings, updateMerchantRealmMapping } =
+  mappingSdk;
 
 /** The generated SDK of merchant realm mappings, from npm (docs/clients.md). */
 

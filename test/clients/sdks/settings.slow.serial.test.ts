@@ -1,8 +1,14 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
-import { createAnAccessToken, getV2AccountMembers, client as shopper } from '@epcc-sdk/sdks-shopper';
-import { openJsSdk } from '../support/js_sdk.ts';
-import { type Service, startService } from '../support/service.ts';
-import { createSettingsRealms, createStorefront, type SettingsRealms } from '../support/settings_realms.ts';
+import { type Service, startService } from '../../support/service.ts';
+import {
+  createSettingsRealms,
+  createStorefront,
+  type SettingsRealms,
+} from '../../support/settings_realms.ts';
+import { openJsSdk } from './js_sdk.ts';
+import { shopperSdk } from './sdks.ts';
+
+const { createAnAccessToken, getV2AccountMembers, client: shopper } = shopperSdk;
 
 /** What the JavaScript SDK calls around the six resources (docs/clients.md). */
 

@@ -1,8 +1,16 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
-import { client, updatePasswordProfileInfo } from '@epcc-sdk/sdks-shopper';
-import { PASSWORD, uniqueWord } from '../support/resource_cases.ts';
-import { fetchWithRetry } from '../support/retry.ts';
-import { createFixture, type Fixture, passwordPath, type Service, startService } from '../support/service.ts';
+import { PASSWORD, uniqueWord } from '../../support/resource_cases.ts';
+import { fetchWithRetry } from '../../support/retry.ts';
+import {
+  createFixture,
+  type Fixture,
+  passwordPath,
+  type Service,
+  startService,
+} from '../../support/service.ts';
+import { shopperSdk } from './sdks.ts';
+
+const { client, updatePasswordProfileInfo } = shopperSdk;
 
 /** The generated shopper SDK of newer storefronts, from npm (docs/clients.md). */
 

@@ -1,9 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { createAnAccessToken, postV2AccountMembersTokens, client as shopper } from '@epcc-sdk/sdks-shopper';
-import { openJsSdk } from '../support/js_sdk.ts';
-import { fetchWithRetry } from '../support/retry.ts';
-import { type Service, startService } from '../support/service.ts';
-import { createSettingsRealms, createStorefront, type SettingsRealms } from '../support/settings_realms.ts';
+import { fetchWithRetry } from '../../support/retry.ts';
+import { type Service, startService } from '../../support/service.ts';
+import {
+  createSettingsRealms,
+  createStorefront,
+  type SettingsRealms,
+} from '../../support/settings_realms.ts';
 import {
   ACCOUNT_TOKEN_HEADER,
   type AccountTokensAnswer,
@@ -13,7 +15,11 @@ import {
   type PasswordFixture,
   passwordBody,
   RENEWAL,
-} from '../support/sign_in.ts';
+} from '../../support/sign_in.ts';
+import { openJsSdk } from './js_sdk.ts';
+import { shopperSdk } from './sdks.ts';
+
+const { createAnAccessToken, postV2AccountMembersTokens, client: shopper } = shopperSdk;
 
 /** Unmodified SDKs of storefronts sign in an account member, and renew its token (docs/clients.md). */
 
