@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact';
-import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { type Problem, toProblem } from '../api/problem.ts';
 import { useFetch } from '../api/use_fetch.ts';
 import { Brand } from '../layout/shell.tsx';
@@ -42,7 +42,8 @@ export function SignInPage(state: SignInState) {
 export function SignInDialog({ label, ...state }: SignInState & { readonly label: string }) {
   const element = useRef<HTMLDialogElement>(null);
   const isMounted = useRef(true);
-  useEffect(() => {
+  // Before it is drawn: until then what is typed goes to the form below.
+  useLayoutEffect(() => {
     const dialog = element.current;
     dialog?.showModal();
     // Escape would also close the form below it: browsers close dialogs together that were not opened by the user.
@@ -53,9 +54,7 @@ export function SignInDialog({ label, ...state }: SignInState & { readonly label
       dialog?.close();
     };
   }, []);
-  const reopen = () => {
-    if (isMounted.current) element.current?.showModal();
-  };
+  const reopen = () => isMounted.current && element.current?.showModal();
   return (
     <dialog ref={element} class="sign-in sign-in-over" aria-label="Sign in to the console" onClose={reopen}>
       <div class="card sign-in-card">
