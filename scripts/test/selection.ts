@@ -14,8 +14,8 @@ const PROCESSES = 3;
 /** At most so many runs of `.ci/run` run every suite of the share. */
 const SHARES_MAX = 8;
 /** Seconds of a run for its share, and for the suites next to what changed. */
-const SHARE_SECONDS = 150;
-const NEAR_SECONDS = 60;
+const SHARE_SECONDS = 90;
+const NEAR_SECONDS = 45;
 const NEAR_COMMITS = 50;
 /** Seconds of `npm run test:changed`. */
 const CHANGED_SECONDS = 45;
