@@ -12,7 +12,7 @@ import type { OpenDatabase } from '../../src/service/open_database.ts';
 import { freshDatabase } from '../support/database.ts';
 import { createErasureFixture, runErase, withDatabase } from '../support/erasure_fixtures.ts';
 import { ofUser } from '../support/log_rows.ts';
-import { killCommands, runAuthrealm } from '../support/processes.ts';
+import { AUTHREALM, killCommands, runCommand } from '../support/processes.ts';
 import { verifyCleanRecords } from '../support/record_verification.ts';
 import { createFixture, type Fixture, insertRecord } from '../support/service.ts';
 
@@ -74,7 +74,7 @@ describe('erase user', () => {
       'user-authentication-info.deleted',
     ]);
     expect(await verifyCleanRecords(database)).toEqual({ covered: 6, notCovered: 0 });
-    const exported = await runAuthrealm(['audit', 'export', ...database.args]);
+    const exported = await runCommand([AUTHREALM, 'audit', 'export', ...database.args]);
     const entries = exported.stdout.split('\n').filter((line) => line.includes(id));
     expect(entries.filter((line) => line.includes('"personal"')).length).toBeGreaterThan(3);
     for (const line of entries) expect(JSON.parse(line).personal ?? 'erased').toBe('erased');
@@ -133,7 +133,7 @@ describe('subject access', () => {
   test('subject access returns every record and log entry of one user, and is logged', async () => {
     const { database, fixture, texts } = await createErasureFixture();
     const { realm, user: id } = fixture;
-    const { code, stdout } = await runAuthrealm(['subject-access', realm, id, ...database.args]);
+    const { code, stdout } = await runCommand([AUTHREALM, 'subject-access', realm, id, ...database.args]);
     expect(code).toBe(0);
     const lines = stdout
       .trim()

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { AUTHREALM, runAuthrealm, runCommand } from '../support/processes.ts';
+import { bytesOf } from '../support/database.ts';
+import { AUTHREALM, runCommand } from '../support/processes.ts';
 import {
   createFixture,
   databaseFile,
@@ -27,7 +28,7 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-const run = (...words: readonly string[]) => runAuthrealm([...words, ...service.database.args]);
+const run = (...words: readonly string[]) => runCommand([AUTHREALM, ...words, ...service.database.args]);
 
 const countRows = async () => {
   const tables = ['realm', 'user_info', 'client', 'webhook'];
@@ -93,7 +94,7 @@ test('delete in a pipe without --yes is refused, and --dry-run shows the record'
   const { realm, user } = fixture;
   const connection = ['--url', service.url, '--client-id', clientId, '--client-secret-file', secretFile];
   const remove = (...words: readonly string[]) =>
-    runAuthrealm(['delete', 'user-info', realm, user, ...connection, ...words]);
+    runCommand([AUTHREALM, 'delete', 'user-info', realm, user, ...connection, ...words]);
   const before = await countRows();
   const refused = await remove();
   expect([refused.code, refused.stdout]).toEqual([2, '']);
@@ -158,7 +159,7 @@ test('an erasure of a user whose name is its ID leaves no bytes, and exits with 
   const { code, stdout } = await run('erase', 'user', '--yes', fixture.realm, id);
   expect(stdout).toContain('no erased data is left in the database file');
   expect(code).toBe(0);
-  expect(readFileSync(databaseFile(service)).includes(`${id}@example.com`)).toBe(false);
+  expect(bytesOf(databaseFile(service)).includes(`${id}@example.com`)).toBe(false);
 });
 
 test('an erasure exits with 1 while another program has a copy of an erased value in the file', async () => {

@@ -1,5 +1,5 @@
 import { Database } from 'bun:sqlite';
-import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { SQL } from 'bun';
 import { type Flags, readSettings, SETTINGS, type Settings } from '../../src/config/parse.ts';
@@ -298,11 +298,19 @@ function filesOf(folder: string): readonly string[] {
   return [...new Bun.Glob('*').scanSync(folder)].map((name) => join(folder, name));
 }
 
+/**
+ * The bytes of a file, read by another process. A process that closes a file loses its locks on it, also those of SQLite: another
+ * process would then truncate what is mapped here.
+ */
+export function bytesOf(path: string): Buffer {
+  return Bun.spawnSync(['cat', path]).stdout;
+}
+
 /** The texts that at least one of these files contains. */
 export function textsInFiles(paths: readonly string[], texts: readonly string[]): readonly string[] {
   const found = new Set<string>();
   for (const path of paths) {
-    const bytes = readFileSync(path);
+    const bytes = bytesOf(path);
     for (const text of texts) if (bytes.includes(text)) found.add(text);
   }
   return [...found];

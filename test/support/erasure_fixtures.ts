@@ -4,7 +4,7 @@ import { user } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { type OpenDatabase, openDatabase } from '../../src/service/open_database.ts';
 import type { TestDatabase } from './database.ts';
-import { runAuthrealm } from './processes.ts';
+import { AUTHREALM, runCommand } from './processes.ts';
 import { FULL_SCOPE } from './resource_cases.ts';
 import { createFixture, type Fixture, insertRecord, startService, userMembers } from './service.ts';
 
@@ -57,7 +57,7 @@ export async function createErasureFixture(): Promise<ErasureFixture> {
 }
 
 export const runErase = ({ args }: TestDatabase, realm: Uuid, id: Uuid) =>
-  runAuthrealm(['erase', 'user', '--yes', realm, id, ...args]);
+  runCommand([AUTHREALM, 'erase', 'user', '--yes', realm, id, ...args]);
 
 /** Runs work on a database, and closes it afterwards. */
 export async function withDatabase<T>(
