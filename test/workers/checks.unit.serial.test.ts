@@ -192,6 +192,7 @@ describe('the checker process', () => {
       timeCost: 2,
     });
     const right = { hash, password: 'password', isNormalised: true };
+    /** Again after a check that was late on a busy machine. */
     async function checkAfterRest(request: CheckRequest): Promise<unknown> {
       const { length } = rests;
       const checked = own.check(request).catch((error: unknown) => error);
@@ -199,9 +200,11 @@ describe('the checker process', () => {
       // The worker of `checker` has answered meanwhile.
       expect(rests.length).toBe(length);
       rests.at(-1)?.end();
-      return checked;
+      const result = await checked;
+      return result instanceof Fault && result.code === 'overloaded' ? checkAfterRest(request) : result;
     }
-    await own.check(right);
+    // Whether or not it is late, a rest follows.
+    await own.check(right).catch(() => undefined);
     // Of a higher priority than the worker. The limit ends them if the test is killed.
     const busy = Array.from({ length: availableParallelism() }, () =>
       Bun.spawn(['sh', '-c', 'ulimit -t 20; echo started; while :; do :; done']),
@@ -209,13 +212,14 @@ describe('the checker process', () => {
     try {
       for (const { stdout } of busy) await stdout.getReader().read();
       // A system may run all of them on one processor for a while.
-      for (let tries = 0; tries < 100 && rests.at(-1)?.ms !== 100; tries += 1) await checkAfterRest(right);
+      for (let tries = 0; tries === 0 || (tries < 100 && rests.at(-1)?.ms !== 100); tries += 1)
+        expect(await checkAfterRest(right)).toEqual(RIGHT);
     } finally {
       for (const each of busy) each.kill();
     }
     await Promise.all(busy.map(({ exited }) => exited));
     expect(rests.at(-1)?.ms).toBe(100);
-    expect(await checkAfterRest({ ...right, hash: 'no hash' })).toBeInstanceOf(Fault);
+    expect(await checkAfterRest({ ...right, hash: 'no hash' })).toMatchObject({ code: 'internal' });
     expect(rests.at(-1)?.ms).toBe(100);
     expect(await checkAfterRest(right)).toEqual(RIGHT);
     await own.close();

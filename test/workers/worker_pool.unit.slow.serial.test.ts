@@ -35,6 +35,12 @@ function open(settings: Partial<PoolSettings> = {}): Pool {
   return pool;
 }
 
+/**
+ * A pool whose limits are a second or two. Its workers have the priority of this process: at the lowest one a busy machine may not
+ * run them for as long.
+ */
+const openTimed = (settings: Partial<PoolSettings>) => open({ niceness: 0, ...settings });
+
 afterEach(async () => {
   await Promise.all(opened.splice(0).map((pool) => pool.close()));
 });
@@ -75,8 +81,12 @@ describe('requests to a worker pool', () => {
 
   test('a worker pool works on requests in order, on at most workersMax workers', async () => {
     const pool = open({ workersMax: 2 });
-    const pids = await Promise.all(Array.from({ length: 8 }, () => pool.request<number>(work(250))));
-    expect(new Set(pids).size).toBe(2);
+    const pids = new Set<number>();
+    // One worker may answer everything before the other has started.
+    while (pids.size < 2)
+      for (const pid of await Promise.all(Array.from({ length: 8 }, () => pool.request<number>(work(50)))))
+        pids.add(pid);
+    expect(pids.size).toBe(2);
     const done: number[] = [];
     const one = open();
     await Promise.all([3, 1, 2].map((each) => one.request<number>(echo(each)).then((got) => done.push(got))));
@@ -137,7 +147,7 @@ describe('a pool worker', () => {
   });
 
   test('an idle pool worker exits, and the next request starts another one', async () => {
-    const pool = open({ idleMsMax: 300 });
+    const pool = open({ idleMsMax: 300, startMsMax: 20_000 });
     const first = await pool.request<State>(STATE);
     expect(isAlive(first.pid)).toBe(true);
     // A worker with a request is not idle, however long the request takes.
@@ -201,36 +211,41 @@ describe('limits of a worker pool', () => {
   });
 
   test('a worker pool rejects at once requests that could not be answered in time', async () => {
-    const pool = open({ waitingMax: 64, waitMsMax: 2_000, workMsMax: 60_000 });
-    await pool.request(STATE);
-    for (let count = 0; count < 8; count += 1) await pool.request(work(200));
-    const began = performance.now();
-    const requests = Array.from({ length: 30 }, () =>
-      pool.request(work(200)).then(
-        () => 'answered',
-        (error: Fault) => `${(error.cause as { code?: string }).code} ${performance.now() - began < 200}`,
-      ),
-    );
-    const outcomes = await Promise.all(requests);
-    const rejected = outcomes.filter((each) => each === 'QUEUE_FULL true');
-    expect(rejected.length).toBeGreaterThanOrEqual(18);
-    expect(outcomes.filter((each) => each === 'answered').length).toBeGreaterThanOrEqual(4);
+    const pool = openTimed({ waitingMax: 64, waitMsMax: 2_000, workMsMax: 60_000 });
+    const durations: number[] = [];
+    // With the start of the worker.
+    await pool.request(work(200));
+    let before = performance.now();
+    const measure = () => {
+      durations.push(performance.now() - before);
+      before = performance.now();
+    };
+    for (let count = 0; count < 8; count += 1) await pool.request(work(200)).then(measure);
+    const requests = Array.from({ length: 30 }, () => pool.request(work(200)));
+    const rejected = requests.filter((each) => Bun.peek.status(each) === 'rejected');
+    await Promise.all(requests.map((each) => each.then(measure, () => undefined)));
+    // None takes less than 200 ms.
+    expect(rejected.length).toBeGreaterThanOrEqual(20);
+    for (const each of rejected) expect(await causeOf(each)).toEqual(['overloaded', 'QUEUE_FULL']);
+    // As many are answered as fit in the time, without the reserve that the pool keeps because durations differ.
+    const slowest = Math.max(...durations, performance.now() - before);
+    const reserveMs = 1.3 * slowest + 4 * (slowest - Math.min(...durations));
+    expect(durations.length - 8).toBeGreaterThanOrEqual(Math.floor((2_000 - reserveMs) / slowest));
   }, 300_000);
 
   test('a request that takes too long is rejected in time, and its worker is killed and replaced', async () => {
-    const pool = open({ waitMsMax: 1_000 });
+    const pool = openTimed({ waitMsMax: 1_000 });
     const { pid } = await pool.request<State>(STATE);
-    const began = performance.now();
+    // A busy machine delays timers of this process alike.
+    const sleeps = [950, 1_250].map((ms) => Bun.sleep(ms));
     expect(await causeOf(pool.request(work(60_000)))).toEqual(['overloaded', 'WORKER_TIMEOUT']);
-    const took = performance.now() - began;
-    expect(took).toBeGreaterThan(950);
-    expect(took).toBeLessThan(3_000);
+    expect(sleeps.map((each) => Bun.peek.status(each))).toEqual(['fulfilled', 'pending']);
     expect(await endsWithin(pid)).toBe(true);
     expect((await pool.request<State>(STATE)).pid).not.toBe(pid);
   });
 
   test('a worker with a longer workMsMax finishes a late request, and takes the next one', async () => {
-    const pool = open({ waitMsMax: 400, workMsMax: 5_000 });
+    const pool = openTimed({ waitMsMax: 400, workMsMax: 60_000 });
     const state = (): Promise<State> => pool.request<State>(STATE).catch(state);
     const { pid } = await state();
     const late = pool.request<number>(work(800));
@@ -241,7 +256,7 @@ describe('limits of a worker pool', () => {
   });
 
   test('a waiting request that can no longer be answered in time is rejected without being sent', async () => {
-    const pool = open({ waitMsMax: 2_000 });
+    const pool = openTimed({ waitMsMax: 2_000 });
     const { pid } = await pool.request<State>(STATE);
     await pool.request(work(400));
     const working = pool.request<number>(work(1_000));
@@ -254,7 +269,7 @@ describe('limits of a worker pool', () => {
 
   test('a request that times out while waiting is never sent, and does not interrupt a slow start', async () => {
     const { command, starts } = recordStarts(`sleep 1; ${EXEC_WORKER}`);
-    const pool = open({ command, waitMsMax: 400, startMsMax: 200 });
+    const pool = openTimed({ command, waitMsMax: 400, workMsMax: 60_000, startMsMax: 200 });
     const once = join(freshFolder(), 'sent');
     expect(await causeOf(pool.request({ act: 'die', once }))).toEqual(['overloaded', 'WORKER_START_TIMEOUT']);
     const answer = (): Promise<string> => pool.request<string>(echo('x')).catch(answer);
@@ -264,8 +279,8 @@ describe('limits of a worker pool', () => {
   });
 
   test('the start of the first worker takes no time from the requests that wait for it', async () => {
-    const { command } = recordStarts(`sleep 1; ${EXEC_WORKER}`);
-    const pool = open({ command, waitMsMax: 600, startMsMax: 20_000 });
+    const { command } = recordStarts(`sleep 2; ${EXEC_WORKER}`);
+    const pool = openTimed({ command, waitMsMax: 1_500, startMsMax: 20_000 });
     expect(await pool.request<number>(work(300))).toBeGreaterThan(0);
     // The next one has its usual time.
     expect(await causeOf(pool.request(work(60_000)))).toEqual(['overloaded', 'WORKER_TIMEOUT']);
@@ -278,7 +293,7 @@ describe('limits of a worker pool', () => {
 
   test('workers that exit at their start are restarted with a back-off', async () => {
     const { command, starts } = recordStarts('exit 3');
-    const pool = open({ command, waitMsMax: 1_000 });
+    const pool = openTimed({ command, waitMsMax: 1_000 });
     const began = performance.now();
     expect(await causeOf(pool.request(STATE))).toEqual(['overloaded', 'WORKER_START_FAILED']);
     // At 0, 200, 600 and 1,400 ms: each pause is twice as long as the one before.
@@ -288,16 +303,16 @@ describe('limits of a worker pool', () => {
 
   test('requests are answered once workers can start again', async () => {
     const repaired = join(freshFolder(), 'repaired');
-    const { command } = recordStarts(`[ -f ${repaired} ] || exit 3; ${EXEC_WORKER}`);
-    const pool = open({ command, waitMsMax: 5_000 });
+    const { command, starts } = recordStarts(`[ -f ${repaired} ] || exit 3; ${EXEC_WORKER}`);
+    const pool = open({ command });
     const request = pool.request<string>(echo('x'));
-    await Bun.sleep(300);
+    while (starts() < 2) await Bun.sleep(20);
     writeFileSync(repaired, '');
     expect(await request).toBe('x');
   });
 
   test('a missing worker program rejects requests as overloaded', async () => {
-    const pool = open({ command: ['/nowhere/at-all'], waitMsMax: 500 });
+    const pool = openTimed({ command: ['/nowhere/at-all'], waitMsMax: 500 });
     expect(await causeOf(pool.request(STATE))).toEqual(['overloaded', 'WORKER_START_FAILED']);
   });
 });
