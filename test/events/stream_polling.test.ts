@@ -100,7 +100,7 @@ function readEvents(body: ReadableStream<Uint8Array>) {
     /** Everything received so far: sequence numbers, and the reason of the end. Waits for at least so many. */
     async events(atLeast = 0): Promise<readonly string[]> {
       for (;;) {
-        const part = await Promise.race([next(), Bun.sleep(received.length < atLeast ? 4_000 : 20)]);
+        const part = await (received.length < atLeast ? next() : Promise.race([next(), Bun.sleep(20)]));
         if (!part || part.done) return received;
         reading = undefined;
         const [, seq, reason] = /data: (?:(\d+)|\{"reason":"(\w+)"\})/.exec(decoder.decode(part.value)) ?? [];
