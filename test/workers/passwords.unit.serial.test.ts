@@ -14,10 +14,16 @@ const CHEAP: PasswordCost = { memoryKib: 64, passes: 1 };
 
 const opened: Hasher[] = [];
 
-function open(cost: PasswordCost = DEFAULT): Hasher {
+function openOnce(cost: PasswordCost = DEFAULT): Hasher {
   const hasher = openHasher(cost);
   opened.push(hasher);
   return hasher;
+}
+
+/** Hashes again what a busy machine did not hash in time. */
+function open(cost?: PasswordCost): Pick<Hasher, 'hash'> {
+  const hasher = openOnce(cost);
+  return { hash: (text) => doWithRetry(() => hasher.hash(text)) };
 }
 
 afterAll(() => Promise.all(opened.map((hasher) => hasher.close())));
@@ -122,7 +128,7 @@ describe('the hasher process', () => {
   });
 
   test('the hasher queues 64 passwords, and rejects more at once', async () => {
-    const hasher = open(CHEAP);
+    const hasher = openOnce(CHEAP);
     await doWithRetry(() => hasher.hash('correct horse'));
     const outcomes = await outcomesOfFullQueue(() => hasher.hash('correct horse'));
     expect(outcomes.slice(0, 5)).toEqual(Array(5).fill('overloaded'));
@@ -130,12 +136,12 @@ describe('the hasher process', () => {
   });
 
   test('a password hash is rejected as overloaded after 2 s', async () => {
-    const hasher = open({ memoryKib: 65_536, passes: 1_000 });
-    const began = performance.now();
+    const hasher = openOnce({ memoryKib: 65_536, passes: 1_000 });
+    // A busy machine delays timers of this process alike.
+    const sleeps = [LIMITS.hashMsMax - 50, LIMITS.answerMsMax].map((ms) => Bun.sleep(ms));
     const error = await hasher.hash('correct horse').catch((reason: unknown) => reason);
     expect((error as Fault).code).toBe('overloaded');
-    expect(performance.now() - began).toBeGreaterThan(LIMITS.hashMsMax - 50);
-    expect(performance.now() - began).toBeLessThan(LIMITS.answerMsMax);
+    expect(sleeps.map((each) => Bun.peek.status(each))).toEqual(['fulfilled', 'pending']);
     expect(Bun.inspect(error)).not.toContain('correct horse');
   }, 300_000);
 });
