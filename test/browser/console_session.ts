@@ -5,7 +5,6 @@ import { parseScopes } from '../../src/domain/principal.ts';
 import { createLink } from '../support/console_sign_in.ts';
 import type { Service } from '../support/service.ts';
 import {
-  BUSY_SEARCH,
   type ConsoleWindow,
   NEXT_FRAME,
   openWindow,
@@ -94,10 +93,8 @@ export async function copiedText({ page, until }: ConsoleWindow, button: Locator
 /** Expects no errors, no accessibility violations, no executed script and no horizontal scrolling. */
 export async function expectNoErrors(window: ConsoleWindow, message?: string): Promise<void> {
   expect(await window.violations(), message).toEqual([]);
-  expect(
-    window.errors.filter((each) => !BUSY_SEARCH.test(each)),
-    message,
-  ).toEqual([]);
+  await window.searchesAnswered();
+  expect(window.errors, message).toEqual([]);
   expect(await window.page.evaluate('globalThis.scriptsRan'), message).toBe(false);
   const wider = 'document.documentElement.scrollWidth - document.documentElement.clientWidth';
   expect(await window.page.evaluate(wider), message).toBeLessThanOrEqual(0);

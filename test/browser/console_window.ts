@@ -29,6 +29,11 @@ export interface ConsoleWindow {
    */
   expectError(pattern: RegExp): Promise<void>;
   /**
+   * Waits until the page has sent each search again that was answered 503, and removes these errors. Searches run at the lowest
+   * priority, and a busy machine has no time for some. Throws if the page does not send one again.
+   */
+  searchesAnswered(): Promise<void>;
+  /**
    * Waits until an expression of the page is true, and returns its value. `page.waitForFunction` evaluates a text in the page,
    * whose policy forbids it from the second time on.
    */
@@ -69,6 +74,7 @@ export async function openWindow(url: string, { viewport, scheme }: View = WIDE)
   await page.addInitScript(INIT_SCRIPT);
   const errors = recordErrors(page, new URL(url).origin);
   const open = openRequests(page);
+  const busySearches = recordBusySearches(page);
   return {
     page,
     errors,
@@ -83,6 +89,11 @@ export async function openWindow(url: string, { viewport, scheme }: View = WIDE)
       const others = errors.filter((error) => !isExpected(error));
       if (others.length === errors.length) throw new Error(`no error matches ${pattern}: ${errors}`);
       errors.splice(0, errors.length, ...others);
+    },
+    async searchesAnswered() {
+      if (!(await poll(() => busySearches.size === 0)))
+        throw new Error(`answered 503, and not sent again: ${[...busySearches]}`);
+      errors.splice(0, errors.length, ...errors.filter((error) => !BUSY_SEARCH.test(error)));
     },
     async until(expression) {
       const value = await poll(() => page.evaluate(expression));
@@ -153,8 +164,21 @@ function recordErrors(page: Page, origin: string): string[] {
 
 /** At the end of an error of a search over all realms. */
 const OF_SEARCH = ' of a search';
-/** Searches run at the lowest priority. A busy machine answers some with 503, and the page sends them again. */
-export const BUSY_SEARCH = new RegExp(`status of 503 .*${OF_SEARCH}$`);
+const BUSY_SEARCH = new RegExp(`status of 503 .*${OF_SEARCH}$`);
+
+/** The searches of the current page that were answered 503, until they are answered otherwise. */
+function recordBusySearches(page: Page): ReadonlySet<string> {
+  const busy = new Set<string>();
+  page.on('response', (response) => {
+    if (!response.url().endsWith('/search')) return;
+    const search = `${response.url()} ${response.request().postData()}`;
+    if (response.status() === 503) busy.add(search);
+    else busy.delete(search);
+  });
+  // The next page does not need the results.
+  page.on('framenavigated', () => busy.clear());
+  return busy;
+}
 
 /** The requests without a complete response, except streams. */
 function openRequests(page: Page): ReadonlySet<Request> {
