@@ -174,8 +174,10 @@ test('the Health page polls at its normal rate when it is hidden and shown while
   release();
   await row(window, 'All requests').getByText('/s').waitFor();
   requestCount = 0;
+  const began = performance.now();
   await Bun.sleep(6_500);
-  expect(requestCount).toBeLessThanOrEqual(4);
+  // One every two seconds.
+  expect(requestCount).toBeLessThanOrEqual(1 + Math.floor((performance.now() - began) / 2_000));
   await expectNoErrors(window);
   await window.close();
 });
