@@ -12,6 +12,7 @@ function importers(): ReadonlyMap<string, readonly string[]> {
   for (const path of new Bun.Glob('{src,test,scripts,console,bench,examples}/**/*.{ts,tsx,js}').scanSync(
     ROOT,
   )) {
+    if (path.includes('/node_modules/')) continue;
     const ending = path.split('.').at(-1) as keyof typeof LOADERS;
     const text = readFileSync(join(ROOT, path), 'utf8');
     for (const { path: from } of new Bun.Transpiler({ loader: LOADERS[ending] }).scanImports(text)) {

@@ -101,13 +101,29 @@ async function expectSignIn(window: ConsoleWindow, words: RegExp): Promise<void>
   expect(await page.evaluate('sessionStorage.length')).toBe(0);
 }
 
-/** Like `expectSound`, except for requests to the pages of the provider. */
+/** Like `expectNoErrors`, except for requests to the pages of the provider. */
 async function expectSoundBut(window: ConsoleWindow): Promise<void> {
   await window.expectError(
     new RegExp(`request to another origin: (${issuer}|https://fonts.googleapis.com)$`),
   );
   await expectNoErrors(window);
 }
+
+/** Waits for what is shown after a sign-in, and retries one for which the provider was too busy. */
+async function expectSignedIn(window: ConsoleWindow, shown: Locator): Promise<void> {
+  const { page } = window;
+  const again = page.getByRole('button', { name: 'Retry sign-in' });
+  await shown.or(again).first().waitFor();
+  while (await again.isVisible()) {
+    await window.expectError(/status of 503/);
+    const answered = page.waitForResponse(/\/console\/token$/);
+    await again.click();
+    if ((await answered).status() !== 503) break;
+  }
+  await shown.waitFor();
+}
+
+const foundUser = ({ page }: ConsoleWindow) => page.getByRole('link', { name: /Jane Doe/ }).first();
 
 test.each(VIEWS)(
   'a sign-in by a provider returns to the requested page, $viewport.width wide, $scheme',
@@ -118,7 +134,7 @@ test.each(VIEWS)(
     const target = new URL(page.url());
     expect(target.href).not.toContain(shop.user);
     await signInThere(window, 'anna');
-    await page.getByRole('heading', { name: 'Jane Doe' }).waitFor();
+    await expectSignedIn(window, page.getByRole('heading', { name: 'Jane Doe' }));
     await openMenu(window);
     await page.getByText('anna@example.com', { exact: true }).waitFor();
     expect(await page.evaluate('location.href')).toBe(`${service.url}/console${pagePaths(shop).user}`);
@@ -134,24 +150,6 @@ test.each(VIEWS)(
   },
 );
 
-/** Waits for the user on the Find page, and retries a sign-in for which the provider was too busy. */
-async function expectSignedIn(window: ConsoleWindow): Promise<void> {
-  const { page } = window;
-  const found = page.getByRole('link', { name: /Jane Doe/ }).first();
-  const again = page.getByRole('button', { name: 'Retry sign-in' });
-  const wait = (one: Locator) =>
-    one.waitFor().catch(async (error: Error) => {
-      const text = await page.locator('body').innerText();
-      throw new Error(`${error.message}\n${page.url()}\n${window.errors.join('\n')}\n${text}`);
-    });
-  await wait(found.or(again).first());
-  if (await again.isVisible()) {
-    await window.expectError(/status of 503/);
-    await again.click();
-  }
-  await wait(found);
-}
-
 /** The Find page of a session that began with the provider and was ended elsewhere, with a typed text. */
 async function openEndedSession() {
   const window = await openWindow(service.url);
@@ -159,8 +157,9 @@ async function openEndedSession() {
   await leave(window, pagePaths(shop).find);
   await signInThere(window, 'anna');
   const box = page.getByRole('searchbox');
+  await expectSignedIn(window, box);
   // No request is open when the session ends: the dialog would come before the text, which it keeps out of the box.
-  await box.waitFor();
+  await window.settled();
   const session = JSON.parse((await page.evaluate(`sessionStorage['authrealm.session']`)) as string);
   await service.del('/console/token', session.grant.access_token, { Origin: service.url });
   service.clock.advance(1_000);
@@ -174,15 +173,12 @@ test('after a session ended, a window for the provider signs in again, and the p
   await window.expectError(/status of 401/);
   const opened = page.context().waitForEvent('page');
   await page.getByRole('button', { name: /^Sign in with\s+staff$/ }).click();
-  const provider = await opened;
+  const closed = opened.then((provider) => provider.waitForEvent('close'));
   // The session at the provider is still open.
-  await expectSignedIn(window);
+  await expectSignedIn(window, foundUser(window));
   expect(await box.inputValue()).toBe('Jane');
   expect(await page.evaluate('Object.keys(sessionStorage).join()')).toBe('authrealm.session');
-  if (!provider.isClosed()) {
-    await provider.getByText('You can close this window.').waitFor();
-    expect(await provider.evaluate('[location.search, sessionStorage.length].join()')).toBe(',0');
-  }
+  await closed;
   await expectSoundBut(window);
   await window.close();
 });
@@ -200,7 +196,7 @@ test('a window for the provider closes after a page that is busy for two seconds
   const opened = page.context().waitForEvent('page');
   await page.getByRole('button', { name: /^Sign in with\s+staff$/ }).click();
   await (await opened).waitForEvent('close');
-  await expectSignedIn(window);
+  await expectSignedIn(window, foundUser(window));
   await window.close();
 });
 
