@@ -5,6 +5,8 @@ import type { Suite } from './suites.ts';
 /** Repeats the test files of `.ci/run` that failed, each once and alone (CONTRIBUTING.md, "A test that fails"). */
 
 const FILES_MAX = 5;
+const PRINTED_MAX = 20;
+const REASON_LINES_MAX = 6;
 /** A failure of these may be a lost write or a missing check, and shows itself seldom: it is never repeated. */
 const NEVER = /^test\/(durability\/|soak\/torture)|\/(concurrent_|integrity\.|matrix\.)/;
 
@@ -18,20 +20,32 @@ export async function closeRun(
   const failures = first.filter(({ failed }) => failed.length > 0);
   const isRepeated = failures.length <= FILES_MAX && !failures.some(({ path }) => NEVER.test(path));
   const passing = isRepeated ? await passingAgain(all, failures, folder) : [];
-  for (const { path, failed } of passing)
-    for (const title of failed) console.log(`flaky: ${path} › ${title}`);
   const results = [
     ...first.filter((each) => !failures.includes(each)),
     ...readResults(folder).slice(first.length),
   ];
-  const red = failures.filter((failure) => !passing.includes(failure)).flatMap(({ failed }) => failed);
+  const failing = failures.filter((failure) => !passing.includes(failure));
+  const red = failing.flatMap(({ failed }) => failed);
   const differing = red.length > 0 ? [] : differingSuites(all, results);
   if (differing.length > 0) console.log(`the engines did not run the same tests: ${differing.join(', ')}`);
+  printFailures('flaky', passing);
+  printFailures('failed', failing);
   for (const step of broken) console.log(`failed: ${step}`);
   const passed = results.reduce((sum, each) => sum + each.passed, 0);
   const failed = red.length + differing.length + broken.length;
   console.log(`${passed} passed, ${failed} failed`);
   return failed === 0 && passed > 0;
+}
+
+/** Prints them again where a reader looks first: next to the closing line. */
+function printFailures(word: 'flaky' | 'failed', failures: readonly FileResult[]): void {
+  const tests = failures.flatMap(({ path, failed }) => failed.map((test) => ({ path, ...test })));
+  for (const { path, title, reason } of tests.slice(0, PRINTED_MAX)) {
+    console.log(`${word}: ${path} › ${title}`);
+    const lines = reason.split('\n').filter((line) => line.trim() !== '');
+    for (const line of lines.slice(0, REASON_LINES_MAX)) console.log(`    ${line.slice(0, 200)}`);
+  }
+  if (tests.length > PRINTED_MAX) console.log(`${word}: ${tests.length - PRINTED_MAX} more`);
 }
 
 /** The failures whose file passes when it runs again, alone. */

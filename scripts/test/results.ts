@@ -9,8 +9,13 @@ export interface FileResult {
   readonly path: string;
   readonly engine: Engine;
   readonly passed: number;
-  /** The titles of failed tests. */
-  readonly failed: readonly string[];
+  readonly failed: readonly FailedTest[];
+}
+
+export interface FailedTest {
+  readonly title: string;
+  /** What the test printed of its failure; `''` if unknown. */
+  readonly reason: string;
 }
 
 /** The seconds that a test file took on one engine, and those of the processors in the process and its children. */
@@ -33,7 +38,7 @@ export function parseReport(report: string, engine: Engine): readonly FileResult
   const results: FileResult[] = [];
   for (let index = 1; index < files.length; index += 2) {
     const cases = (files[index + 1] ?? '').split('<testcase ').slice(1);
-    const failed = cases.filter((text) => /<(failure|error)\b/.test(text)).map(titleOf);
+    const failed = cases.filter((text) => /<(failure|error)\b/.test(text)).map(failedTest);
     const skipped = cases.filter((text) => text.includes('<skipped')).length;
     const passed = cases.length - failed.length - skipped;
     results.push({ path: files[index] ?? '', engine, passed, failed });
@@ -41,10 +46,18 @@ export function parseReport(report: string, engine: Engine): readonly FileResult
   return results;
 }
 
-function titleOf(text: string): string {
-  const [, name = ''] = /name="([^"]*)"/.exec(text) ?? [];
+function failedTest(text: string): FailedTest {
+  const [, title = ''] = /name="([^"]*)"/.exec(text) ?? [];
+  const [, message = '', stack = message] =
+    /<(?:failure|error)\b[^>]*? message="([^"]*)"[^>]*?(?:\/>|>([^<]*))/.exec(text) ?? [];
+  return { title: decoded(title), reason: decoded(stack).trim() };
+}
+
+function decoded(text: string): string {
   const entities: Readonly<Record<string, string>> = { lt: '<', gt: '>', quot: '"', apos: "'", amp: '&' };
-  return name.replace(/&(\w+);/g, (entity, word) => entities[word] ?? entity);
+  return text.replace(/&(?:#(\d+)|(\w+));/g, (entity, code, word) =>
+    code === undefined ? (entities[word] ?? entity) : String.fromCodePoint(Number(code)),
+  );
 }
 
 export function appendResults(folder: string, results: readonly FileResult[]): void {

@@ -121,7 +121,10 @@ async function runFiles(
   }
   // A file that does not load is not in the report.
   const missing = paths.filter((path) => !results.some((result) => result.path === path));
-  const failed = missing.map((path) => ({ path, engine, passed: 0, failed: ['(the file does not load)'] }));
+  const failed = missing.map((path) => ({
+    ...{ path, engine, passed: 0 },
+    failed: [{ title: '(the file does not load)', reason: '' }],
+  }));
   const all = [...results, ...failed];
   appendResults(folder, all);
   return all.some((result) => result.failed.length > 0) ? 'failed' : 'broken';

@@ -1,7 +1,8 @@
 import { expect, test } from 'bun:test';
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { parseReport } from '../../scripts/test/results.ts';
 import { freshFolder } from '../support/folder.ts';
 import { runCommand } from '../support/processes.ts';
 
@@ -17,9 +18,10 @@ async function close(
   ...broken: string[]
 ) {
   const folder = freshFolder();
-  const lines = results.map(([path, ...failed]) =>
-    JSON.stringify({ path, engine: 'sqlite', passed: 3, failed }),
-  );
+  const lines = results.map(([path, ...titles]) => {
+    const failed = titles.map((title) => ({ title, reason: '' }));
+    return JSON.stringify({ path, engine: 'sqlite', passed: 3, failed });
+  });
   writeFileSync(join(folder, 'results.jsonl'), lines.map((line) => `${line}\n`).join(''));
   const command = [process.execPath, TEST, '--close', ...broken];
   const { code, stdout } = await runCommand(command, { AUTHREALM_TEST_ARTEFACTS: folder });
@@ -33,8 +35,10 @@ test('a failed test whose file passes alone is reported as flaky, and the run pa
 });
 
 test('a failed test whose file fails again fails the run', async () => {
-  const { code, printed } = await close([['test/http/none.unit.test.ts', 'one', 'two'], [SOUND]]);
-  expect([code, printed]).toEqual([1, ['3 passed, 2 failed']]);
+  const path = 'test/http/none.unit.test.ts';
+  const { code, printed } = await close([[path, 'one', 'two'], [SOUND]]);
+  expect(printed).toEqual([`failed: ${path} › one`, `failed: ${path} › two`, '3 passed, 2 failed']);
+  expect(code).toBe(1);
 });
 
 test.each([
@@ -45,13 +49,30 @@ test.each([
   'test/http/matrix.serial.test.ts',
 ])('a failed test of %s fails the run at once', async (path) => {
   const { code, printed } = await close([[path, 'a title'], [SOUND, 'another'], [SOUND]]);
-  expect([code, printed]).toEqual([1, ['3 passed, 2 failed']]);
+  expect([code, printed.at(-1)]).toEqual([1, '3 passed, 2 failed']);
+});
+
+test('the closing line comes after each failed test with its reason', async () => {
+  const folder = freshFolder();
+  const [path, report] = [join(folder, 'a.test.ts'), join(folder, 'report.xml')];
+  writeFileSync(path, `import { expect, test } from 'bun:test'; test('1 < 2', () => expect(1).toBe(2));`);
+  const reporter = ['--reporter=junit', `--reporter-outfile=${report}`];
+  await runCommand([process.execPath, 'test', ...reporter, path], {});
+  const [result] = parseReport(readFileSync(report, 'utf8'), 'sqlite');
+  expect(result?.failed).toEqual([{ title: '1 < 2', reason: expect.stringContaining('Expected: 2') }]);
+  writeFileSync(join(folder, 'results.jsonl'), JSON.stringify({ ...result, path: 'test/none.test.ts' }));
+  const { stdout } = await runCommand([process.execPath, TEST, '--close'], {
+    AUTHREALM_TEST_ARTEFACTS: folder,
+  });
+  expect(stdout).toMatch(
+    /failed: test\/none\.test\.ts › 1 < 2\n[\s\S]* Expected: 2\n[\s\S]*\n0 passed, 1 failed\n$/,
+  );
 });
 
 test('six failed files are not repeated', async () => {
   const failures = Array.from({ length: 6 }, () => [SOUND, 'a title'] as const);
   const { code, printed } = await close([...failures, [SOUND]]);
-  expect([code, printed]).toEqual([1, ['3 passed, 6 failed']]);
+  expect([code, printed.at(-1)]).toEqual([1, '3 passed, 6 failed']);
 });
 
 test('a broken step fails the run, also without a failed test', async () => {
