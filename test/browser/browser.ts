@@ -10,8 +10,15 @@ const HOME = join(tmpdir(), `authrealm-chromium-${manifest.devDependencies['@spa
 
 let starting: Promise<Browser> | undefined;
 
-export function sharedBrowser(): Promise<Browser> {
-  starting ??= start();
+/** After a launch that failed, or a crash, the next test gets a new browser. */
+export async function sharedBrowser(): Promise<Browser> {
+  const forget = () => {
+    starting = undefined;
+  };
+  if (starting === undefined) {
+    starting = start();
+    starting.then((browser) => browser.once('disconnected', forget), forget);
+  }
   return starting;
 }
 
