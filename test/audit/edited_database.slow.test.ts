@@ -23,225 +23,177 @@ const COPY = 'created_at, updated_at, revision';
 const LOG_COLUMNS =
   'realm_id, event, record_id, revision, members, user_id, at, actor, request_id, address, detail, personal, tag';
 
-type Edit = readonly [name: string, sql: string, finding: string];
+type Edit = readonly [name: string, sql: string];
+type Findings = Readonly<Record<string, readonly Edit[]>>;
 
-/** The edits, and the finding about each. */
-const FOUND: readonly Edit[] = [
-  [
-    'raise the scopes of a client',
-    `update client set scopes = 'admin'`,
-    'delete it and create it again (client,',
-  ],
-  [
-    'limit a client to no realm',
-    'update client set all_realms = 0',
-    'delete it and create it again (client,',
-  ],
-  [
-    'replace the digest of a secret',
-    'update client set secret_digest = (select sealed from keyring)',
-    'delete it and create it again (client,',
-  ],
-  [
-    'add a previous secret',
-    'update client set previous_digest = secret_digest, previous_expires_at = 99999999999999',
-    'delete it and create it again (client,',
-  ],
-  ['rename a client', `update client set name = 'renamed'`, 'delete it and create it again (client,'],
-  ['disable a client', 'update client set disabled_at = 1', 'delete it and create it again (client,'],
-  ['remove the MAC of a client', 'update client set mac = null', 'delete it and create it again (client,'],
-  [
-    'insert a client',
-    `insert into client (client_id, name, scopes, all_realms, secret_digest, ${COPY}, mac)
+/** The edits by what is reported about them. */
+const FOUND: Findings = {
+  'delete it and create it again (client,': [
+    ['raise the scopes of a client', `update client set scopes = 'admin'`],
+    ['limit a client to no realm', 'update client set all_realms = 0'],
+    ['replace the digest of a secret', 'update client set secret_digest = (select sealed from keyring)'],
+    [
+      'add a previous secret',
+      'update client set previous_digest = secret_digest, previous_expires_at = 99999999999999',
+    ],
+    ['rename a client', `update client set name = 'renamed'`],
+    ['disable a client', 'update client set disabled_at = 1'],
+    ['remove the MAC of a client', 'update client set mac = null'],
+    [
+      'insert a client',
+      `insert into client (client_id, name, scopes, all_realms, secret_digest, ${COPY}, mac)
      select '${NEW_ID}', name, 'admin', 1, secret_digest, ${COPY}, mac from client`,
-    'delete it and create it again (client,',
+    ],
   ],
-  [
-    'give a client a realm',
-    'insert into client_realm (client_id, realm_id) select client_id, realm_id from client, realm',
-    'set the realms of the client again (client_realm,',
+  'set the realms of the client again (client_realm,': [
+    [
+      'give a client a realm',
+      'insert into client_realm (client_id, realm_id) select client_id, realm_id from client, realm',
+    ],
   ],
-  ['replace a public key', `update signing_key set public_jwk = '{}'`, 'withdraw it (signing_key,'],
-  [
-    'let a key sign from another time on',
-    'update signing_key set signs_from = 0',
-    'withdraw it (signing_key,',
-  ],
-  [
-    'insert a signing key',
-    `insert into signing_key (kid, public_jwk, private_sealed, created_at, signs_from, mac)
+  'withdraw it (signing_key,': [
+    ['replace a public key', `update signing_key set public_jwk = '{}'`],
+    ['let a key sign from another time on', 'update signing_key set signs_from = 0'],
+    [
+      'insert a signing key',
+      `insert into signing_key (kid, public_jwk, private_sealed, created_at, signs_from, mac)
      select '${NEW_ID}', public_jwk, private_sealed, created_at, signs_from, mac from signing_key where withdrawn_at is null`,
-    'withdraw it (signing_key,',
+    ],
   ],
-  [
-    'insert a console link',
-    `insert into console_link (digest, label, scopes, realms, expires_at) values ('x', 'x', 'admin', '*', 99999999999999)`,
-    'delete the row (console_link,',
+  'delete the row (console_link,': [
+    [
+      'insert a console link',
+      `insert into console_link (digest, label, scopes, realms, expires_at) values ('x', 'x', 'admin', '*', 99999999999999)`,
+    ],
   ],
-  [
-    'insert a console session',
-    `insert into console_session (session_id, actor, scopes, realms, rules, begun_at, renewed_at, ends_at)
+  'end it with "authrealm console sessions end" (console_session,': [
+    [
+      'insert a console session',
+      `insert into console_session (session_id, actor, scopes, realms, rules, begun_at, renewed_at, ends_at)
      values ('x', 'console:x', 'admin', '*', '', 1, 99999999999999, 99999999999999)`,
-    'end it with "authrealm console sessions end" (console_session,',
+    ],
   ],
-  [
-    'replace a password hash',
-    `update password_profile_info set password_hash = '${HASH}'`,
-    'changed in the database without the service (password_profile_info,',
+  'changed in the database without the service (password_profile_info,': [
+    ['replace a password hash', `update password_profile_info set password_hash = '${HASH}'`],
   ],
-  [
-    'replace a password hash and remove its MAC',
-    `update password_profile_info set password_hash = '${HASH}', password_hash_mac = null`,
-    'its password hash has no MAC, although this release wrote it (',
+  'its password hash has no MAC, although this release wrote it (': [
+    [
+      'replace a password hash and remove its MAC',
+      `update password_profile_info set password_hash = '${HASH}', password_hash_mac = null`,
+    ],
   ],
-  [
-    'give a username the key of another one',
-    `update password_profile_info set username_key = 'mallory'`,
-    'username_key does not match the value it is computed from (password_profile_info,',
+  'username_key does not match the value it is computed from (password_profile_info,': [
+    ['give a username the key of another one', `update password_profile_info set username_key = 'mallory'`],
   ],
-  [
-    'change a username',
-    `update password_profile_info set username = 'mallory'`,
-    'username is not as in the log (',
+  'username is not as in the log (': [
+    ['change a username', `update password_profile_info set username = 'mallory'`],
   ],
-  ['change a subject', `update oidc_profile_info set subject = 'mallory'`, 'subject is not as in the log ('],
-  [
-    'change the issuer of a link',
-    `update oidc_profile_info set issuer = 'https://mallory.example/'`,
-    'issuer is not as in the log (',
+  'subject is not as in the log (': [
+    ['change a subject', `update oidc_profile_info set subject = 'mallory'`],
   ],
-  [
-    'change the revision of a link',
-    `update oidc_profile_info set revision = '00000000000000000000000000000000'`,
-    'its revision is not that of its newest log entry (oidc_profile_info,',
+  'issuer is not as in the log (': [
+    ['change the issuer of a link', `update oidc_profile_info set issuer = 'https://mallory.example/'`],
   ],
-  ['delete an OIDC link', 'delete from oidc_profile_info', 'but it does not exist (oidc_profile_info,'],
-  [
-    'delete a password link',
-    'delete from password_profile_info',
-    'but it does not exist (password_profile_info,',
+  'its revision is not that of its newest log entry (oidc_profile_info,': [
+    [
+      'change the revision of a link',
+      `update oidc_profile_info set revision = '00000000000000000000000000000000'`,
+    ],
   ],
-  [
-    'insert a user',
-    `insert into user_info (realm_id, id, name, email, creation_status, name_key, email_key, unicode_version, ${COPY})
+  'but it does not exist (oidc_profile_info,': [['delete an OIDC link', 'delete from oidc_profile_info']],
+  'but it does not exist (password_profile_info,': [
+    ['delete a password link', 'delete from password_profile_info'],
+  ],
+  'no log entry records it (user_info,': [
+    [
+      'insert a user',
+      `insert into user_info (realm_id, id, name, email, creation_status, name_key, email_key, unicode_version, ${COPY})
      select realm_id, '${NEW_ID}', name, email, creation_status, name_key, email_key, unicode_version, ${COPY} from user_info`,
-    'no log entry records it (user_info,',
+    ],
   ],
-  ['rename a user', `update user_info set name = 'Mallory'`, 'name is not as in the log (user_info,'],
-  [
-    'change the e-mail address of a user',
-    `update user_info set email = 'mallory@example.com'`,
-    'email is not as in the log (',
+  'name is not as in the log (user_info,': [['rename a user', `update user_info set name = 'Mallory'`]],
+  'email is not as in the log (': [
+    ['change the e-mail address of a user', `update user_info set email = 'mallory@example.com'`],
   ],
-  [
-    'change the status of a user',
-    `update user_info set creation_status = 'INCOMPLETE'`,
-    'creation_status is not as in the log (',
+  'creation_status is not as in the log (': [
+    ['change the status of a user', `update user_info set creation_status = 'INCOMPLETE'`],
   ],
-  [
-    'change the revision of a user',
-    `update user_info set revision = '00000000000000000000000000000000'`,
-    'its revision is not that of its newest log entry (user_info,',
+  'its revision is not that of its newest log entry (user_info,': [
+    ['change the revision of a user', `update user_info set revision = '00000000000000000000000000000000'`],
   ],
-  [
-    'insert a realm',
-    `insert into realm (realm_id, name, redirect_uris, duplicate_email_policy, preset, ${COPY})
+  'no log entry records it (realm,': [
+    [
+      'insert a realm',
+      `insert into realm (realm_id, name, redirect_uris, duplicate_email_policy, preset, ${COPY})
      select '${NEW_ID}', 'Mallory', redirect_uris, duplicate_email_policy, preset, ${COPY} from realm`,
-    'no log entry records it (realm,',
+    ],
   ],
-  ['rename a realm', `update realm set name = 'Mallory'`, 'name is not as in the log (realm,'],
-  [
-    'change the redirect URIs of a realm',
-    `update realm set redirect_uris = '["https://mallory.example/"]'`,
-    'redirect_uris is not as in the log (',
+  'name is not as in the log (realm,': [['rename a realm', `update realm set name = 'Mallory'`]],
+  'redirect_uris is not as in the log (': [
+    [
+      'change the redirect URIs of a realm',
+      `update realm set redirect_uris = '["https://mallory.example/"]'`,
+    ],
   ],
-  [
-    'change the client of an OIDC profile',
-    `update oidc_profile set client_id = 'mallory'`,
-    'client_id is not as in the log (',
+  'client_id is not as in the log (': [
+    ['change the client of an OIDC profile', `update oidc_profile set client_id = 'mallory'`],
   ],
-  [
-    'change the discovery URL of an OIDC profile',
-    `update oidc_profile set discovery_url = 'https://mallory.example/'`,
-    'discovery_url is not as in the log (',
+  'discovery_url is not as in the log (': [
+    [
+      'change the discovery URL of an OIDC profile',
+      `update oidc_profile set discovery_url = 'https://mallory.example/'`,
+    ],
   ],
-  [
-    'change the format of usernames',
-    `update password_profile set username_format = 'email'`,
-    'username_format is not as in the log (',
+  'username_format is not as in the log (': [
+    ['change the format of usernames', `update password_profile set username_format = 'email'`],
   ],
-  [
-    'change the actor of a log entry',
-    `update log_entry set actor = 'mallory' where at is not null`,
-    'entry 1: this entry, or one before it, was changed or inserted',
+  'entry 1: this entry, or one before it, was changed or inserted': [
+    ['change the actor of a log entry', `update log_entry set actor = 'mallory' where at is not null`],
+    ['change the time of a log entry', 'update log_entry set at = at - 1 where at is not null'],
+    ['remove the values of a log entry', 'update log_entry set detail = null'],
   ],
-  [
-    'change the time of a log entry',
-    'update log_entry set at = at - 1 where at is not null',
-    'entry 1: this entry, or one before it, was changed or inserted',
+  'but the last entry is 0: some were removed': [
+    ['delete the log of a realm', 'delete from log_entry'],
+    ['delete the log of the installation', 'delete from act'],
   ],
-  [
-    'remove the values of a log entry',
-    'update log_entry set detail = null',
-    'entry 1: this entry, or one before it, was changed or inserted',
-  ],
-  ['delete the log of a realm', 'delete from log_entry', 'but the last entry is 0: some were removed'],
-  [
-    'insert a log entry',
-    `insert into log_entry (seq, ${LOG_COLUMNS}) select max_seq + 1, ${LOG_COLUMNS}
+  'this entry is after the head of the log': [
+    [
+      'insert a log entry',
+      `insert into log_entry (seq, ${LOG_COLUMNS}) select max_seq + 1, ${LOG_COLUMNS}
      from log_entry, (select max(seq) as max_seq from log_entry) as last where seq = 1`,
-    'this entry is after the head of the log',
+    ],
   ],
-  [
-    'change an entry of the installation',
-    `update act set actor = 'mallory'`,
-    'installation, entry 1: this entry, or one before it, was changed or inserted',
+  'installation, entry 1: this entry, or one before it, was changed or inserted': [
+    ['change an entry of the installation', `update act set actor = 'mallory'`],
   ],
-  ['delete the log of the installation', 'delete from act', 'but the last entry is 0: some were removed'],
-  [
-    'move a clock',
-    'update realm_clock set seq = seq + 1',
-    'the log head is at this position, but the last entry is',
+  'the log head is at this position, but the last entry is': [
+    ['move a clock', 'update realm_clock set seq = seq + 1'],
   ],
-  [
-    'move the start of a log',
-    'update realm_clock set anchor_seq = anchor_seq + 1',
-    'the start of the log was moved or changed',
+  'the start of the log was moved or changed': [
+    ['move the start of a log', 'update realm_clock set anchor_seq = anchor_seq + 1'],
   ],
-  [
-    'delete the keys of personal values',
-    'delete from user_salt',
-    'the personal values of this entry cannot be decrypted',
+  'the personal values of this entry cannot be decrypted': [
+    ['delete the keys of personal values', 'delete from user_salt'],
   ],
-  [
-    'redirect a webhook target',
-    `update webhook set url = 'https://mallory.example/'`,
-    'delete it and create it again (webhook,',
+  'delete it and create it again (webhook,': [
+    ['redirect a webhook target', `update webhook set url = 'https://mallory.example/'`],
+    ['let a webhook target receive records', 'update webhook set with_data = 1'],
   ],
-  [
-    'let a webhook target receive records',
-    'update webhook set with_data = 1',
-    'delete it and create it again (webhook,',
-  ],
-  ['delete the proof of the master key', 'delete from keyring', 'the proof of the master key was removed'],
-];
+  'the proof of the master key was removed': [['delete the proof of the master key', 'delete from keyring']],
+};
 
 /** Lookups in SQLite compare hashes as well. */
-const FOUND_IN_SQLITE: readonly Edit[] = [
-  [
-    'hide a username from lookups by its hash',
-    'update password_profile_info set username_crc = 1',
-    'username_crc does not match the value it is computed from (password_profile_info,',
+const FOUND_IN_SQLITE: Findings = {
+  'username_crc does not match the value it is computed from (password_profile_info,': [
+    ['hide a username from lookups by its hash', 'update password_profile_info set username_crc = 1'],
   ],
-  [
-    'hide a subject from lookups by its hash',
-    'update oidc_profile_info set subject_crc = 1',
-    'subject_crc does not match the value it is computed from (oidc_profile_info,',
+  'subject_crc does not match the value it is computed from (oidc_profile_info,': [
+    ['hide a subject from lookups by its hash', 'update oidc_profile_info set subject_crc = 1'],
   ],
-];
+};
 
 /** The reasons are in SECURITY.md, "What it does not defend against". */
-const NOT_FOUND: readonly (readonly [name: string, sql: string])[] = [
+const NOT_FOUND: readonly Edit[] = [
   ['change the time of creation of a record', 'update user_info set created_at = created_at - 1'],
   ['change the time of the last change of a record', 'update user_info set updated_at = updated_at - 1'],
   [
@@ -275,7 +227,7 @@ async function changeRows(db: OpenDatabase, database: TestDatabase, fixture: Fix
       ...['password_profile_info', 'id', 'id, password_hash, password_hash_mac', fixture.passwordLink],
     ],
   ] as const;
-  const edits: (readonly [name: string, sql: string])[] = [];
+  const edits: Edit[] = [];
   for (const [name, table = '', id = '', columns = '', value = ''] of states) {
     const [row] = await database.query<Row>(`select ${columns} from ${table} where ${id} = ?`, value);
     edits.push([`put back ${name}`, restoreRow(database, table, id, row)]);
@@ -326,7 +278,10 @@ test('audit verify --records finds every edit by hand but those that SECURITY.md
   ]);
   const results: object[] = [];
   const expected: object[] = [];
-  const found = database.address.engine === 'sqlite' ? [...FOUND, ...FOUND_IN_SQLITE] : FOUND;
+  const findings = database.address.engine === 'sqlite' ? { ...FOUND, ...FOUND_IN_SQLITE } : FOUND;
+  const found = Object.entries(findings).flatMap(([finding, edits]) =>
+    edits.map((edit) => [...edit, finding] as const),
+  );
   for (const [name, sql, finding] of [...found, ...notFound.map((edit) => [...edit, 'clean'] as const)]) {
     const edited = await database.copy();
     const isEdited = (await edited.tamper(sql)) > 0;
