@@ -60,6 +60,20 @@ function decoded(text: string): string {
   );
 }
 
+/** The errors of modules and `describe` blocks, by file. `bun test` prints them and does not report them. */
+export function errorsOutsideTests(output: string): ReadonlyMap<string, string> {
+  const errors = new Map<string, string>();
+  let path = '';
+  for (const [, file, error] of output.matchAll(FILE_OR_ERROR)) {
+    path = file ?? path;
+    // After the lines of code.
+    if (error !== undefined) errors.set(path, error.slice(Math.max(error.search(/^\w*[eE]rror: /m), 0)));
+  }
+  return errors;
+}
+
+const FILE_OR_ERROR = /^(test\/\S+):$|^# Unhandled error between tests\n-+\n([\s\S]*?)^-+$/gm;
+
 export function appendResults(folder: string, results: readonly FileResult[]): void {
   appendFileSync(join(folder, RESULTS), results.map((result) => `${JSON.stringify(result)}\n`).join(''));
 }

@@ -2,7 +2,7 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createTemplate } from '../../test/support/database.ts';
 import { endServers, SHARED, startServer } from '../../test/support/postgres_server.ts';
-import { appendResults, MEASURED, parseReport, readSeconds, SECONDS } from './results.ts';
+import { appendResults, errorsOutsideTests, MEASURED, parseReport, readSeconds, SECONDS } from './results.ts';
 import { type Engine, type Group, groupOf, ROOT, type Suite } from './suites.ts';
 
 /** Runs suites by `bun test`, one process after the other. */
@@ -110,22 +110,24 @@ async function runFiles(
       ...(engine === 'postgres' && { AUTHREALM_TEST_POSTGRES: String(await port) }),
       ...(group === 'distro' && { AUTHREALM_TEST_POSTGRES_BIN: DEBIAN_POSTGRES }),
     },
-    stdio: ['ignore', isWaiting ? 'pipe' : 'inherit', 'inherit'],
+    stdio: ['ignore', 'pipe', 'inherit'],
   });
-  if (child.stdout) await print(await new Response(child.stdout).text());
+  const output = await outputOf(child.stdout, isWaiting);
   const isPassing = (await child.exited) === 0;
   const results = parseReport(existsSync(report) ? readFileSync(report, 'utf8') : '', engine);
   if (isPassing) {
     appendResults(folder, results);
     return 'passed';
   }
-  // A file that does not load is not in the report.
   const missing = paths.filter((path) => !results.some((result) => result.path === path));
-  const failed = missing.map((path) => ({
-    ...{ path, engine, passed: 0 },
-    failed: [{ title: '(the file does not load)', reason: '' }],
-  }));
-  const all = [...results, ...failed];
+  const errors = errorsOutsideTests(output);
+  const all = [...results, ...missing.map((path) => ({ path, engine, passed: 0, failed: [] }))].map(
+    (result) => {
+      const reason = errors.get(result.path) ?? (missing.includes(result.path) ? '' : undefined);
+      if (reason === undefined) return result;
+      return { ...result, failed: [...result.failed, { title: '(outside of a test)', reason }] };
+    },
+  );
   appendResults(folder, all);
   return all.some((result) => result.failed.length > 0) ? 'failed' : 'broken';
 }
@@ -134,6 +136,19 @@ async function runFiles(
 function usualMs(engine: Engine): Readonly<Record<string, number>> {
   const rows = readSeconds(join(ROOT, MEASURED)).filter((row) => row.engine === engine);
   return Object.fromEntries(rows.map(({ path, wall }) => [path, Math.round(wall * 1_000)]));
+}
+
+/** Reads what a run prints, and prints it: at once, or when the run has ended. */
+async function outputOf(stream: ReadableStream<Uint8Array>, isWaiting: boolean): Promise<string> {
+  const decoder = new TextDecoder();
+  let text = '';
+  for await (const chunk of stream) {
+    const piece = decoder.decode(chunk, { stream: true });
+    text += piece;
+    if (!isWaiting) await print(piece);
+  }
+  if (isWaiting) await print(text);
+  return text;
 }
 
 /** Prints a text to the end: `console.log` does not wait for a slow reader. */

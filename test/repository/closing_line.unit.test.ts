@@ -1,8 +1,8 @@
 import { expect, test } from 'bun:test';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { parseReport } from '../../scripts/test/results.ts';
+import { errorsOutsideTests, parseReport } from '../../scripts/test/results.ts';
 import { freshFolder } from '../support/folder.ts';
 import { runCommand } from '../support/processes.ts';
 
@@ -67,6 +67,20 @@ test('the closing line comes after each failed test with its reason', async () =
   expect(stdout).toMatch(
     /failed: test\/none\.test\.ts › 1 < 2\n[\s\S]* Expected: 2\n[\s\S]*\n0 passed, 1 failed\n$/,
   );
+});
+
+test('an error of a describe block fails its file, although bun test reports only the other tests', async () => {
+  const folder = freshFolder();
+  mkdirSync(join(folder, 'test'));
+  const block = `describe('d', async () => { await 1; throw new TypeError('of a block'); });`;
+  const path = join(folder, 'test/a.test.ts');
+  writeFileSync(path, `import { describe, test } from 'bun:test'; test('a', () => undefined); ${block}`);
+  const command = `cd ${folder} && exec ${process.execPath} test --parallel=2 ./test/a.test.ts 2>&1`;
+  const { stdout, code } = await runCommand(['sh', '-c', command]);
+  expect([code, ...errorsOutsideTests(stdout)]).toEqual([
+    1,
+    ['test/a.test.ts', expect.stringMatching(/^TypeError: of a block\n/)],
+  ]);
 });
 
 test('six failed files are not repeated', async () => {
