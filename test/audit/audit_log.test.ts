@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, describe, expect, test } from 'bun:test';
 import { resumeChain, sealAnchor } from '../../src/audit/chain.ts';
 import type { LogFinding } from '../../src/audit/chain_verifier.ts';
 import { type Checkpoint, checkpointLine, readLine } from '../../src/audit/checkpoint.ts';
@@ -11,7 +11,7 @@ import { LIMITS } from '../../src/domain/limits.ts';
 import { realm, user } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { type OpenDatabase, openDatabase } from '../../src/service/open_database.ts';
-import { freshDatabase, type TestDatabase } from '../support/database.ts';
+import { freshDatabase } from '../support/database.ts';
 import { ofRealm } from '../support/log_rows.ts';
 import { createFixture, insertRecord, realmMembers, startService } from '../support/service.ts';
 import { sqlLiteral, tamperWithLog } from '../support/tampered_logs.ts';
@@ -75,7 +75,6 @@ describe('audit entries', () => {
       personal: { before: expect.objectContaining({ name: 'Jane Doe', email: 'jane@elsewhere.example' }) },
     });
     expect(deletionEntries).toHaveLength(3);
-    await service.stop();
   });
 
   test('a log entry contains no personal value in plain text and no secret', async () => {
@@ -116,19 +115,13 @@ describe('audit entries', () => {
   });
 });
 
-describe('verification', () => {
-  let database: TestDatabase;
-  let db: OpenDatabase;
-  let checkpoints: readonly Checkpoint[];
-
-  beforeAll(async () => {
-    database = await freshDatabase();
-    db = await openDatabase(database.settings(), systemClock);
-    await createFixture(db);
-    await createFixture(db);
-    await createClient(db.engine.access, 'a', { scopes: new Set(['users:read']), realms: '*' }, systemClock);
-    checkpoints = await checkpointsOf(db);
-  });
+describe('verification', async () => {
+  const database = await freshDatabase();
+  const db = await openDatabase(database.settings(), systemClock);
+  await createFixture(db);
+  await createFixture(db);
+  await createClient(db.engine.access, 'a', { scopes: new Set(['users:read']), realms: '*' }, systemClock);
+  const checkpoints = await checkpointsOf(db);
 
   afterAll(() => db.engine.close());
 

@@ -88,5 +88,4 @@ test('an erasure over HTTP scans the whole file, and no lookup waits for the sca
   expect([(await erasing).status, await scrubbed.promise]).toEqual([201, { kind: 'left' }]);
   expect(lookups).toBeGreaterThan(100);
   expect(longest).toBeLessThan(scanned / 2);
-  await service.stop();
 });

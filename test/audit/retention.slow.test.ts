@@ -92,7 +92,6 @@ test('retention removes expired changes, entries, deliveries and dead letters, b
     2_505,
   ]);
   expect((await engine.log.head(NIL_UUID))?.chain?.anchor.seq).toBeGreaterThan(0);
-  await service.stop();
 });
 
 test('one process at a time runs retention, again and again, until it is stopped', async () => {
@@ -117,7 +116,6 @@ test('one process at a time runs retention, again and again, until it is stopped
   while ((await count()) > 1) await Bun.sleep(50);
   await retention.stop();
   expect(errors).toEqual([]);
-  await service.stop();
 }, 300_000);
 
 test('a retention lease that a killed process left is acquired a term later, not at the next interval', async () => {
@@ -141,7 +139,6 @@ test('a retention lease that a killed process left is acquired a term later, not
   while ((await service.db.engine.records.changes(realm, 0, 100)).length > 1) await Bun.sleep(50);
   expect(performance.now() - begun).toBeLessThan(2 * everyMs);
   await retention.stop();
-  await service.stop();
 }, 300_000);
 
 test('retention reports a tampered log and continues with the others', async () => {
@@ -176,7 +173,6 @@ test('retention reports a tampered log and continues with the others', async () 
   const changes = async (realm: Uuid) => (await engine.records.changes(realm, 0, 100)).length;
   expect([await changes(tampered), await changes(other)]).toEqual([6, 1]);
   expect((await store.list()).filter(({ name }) => name === 'retention')).toEqual([]);
-  await service.stop();
 }, 300_000);
 
 test('retention releases its lease after an error', async () => {
@@ -195,5 +191,4 @@ test('retention releases its lease after an error', async () => {
   while (errors.length === 0) await Bun.sleep(20);
   await retention.stop();
   expect((await engine.leases.list()).filter(({ name }) => name === 'retention')).toEqual([]);
-  await service.stop();
 });

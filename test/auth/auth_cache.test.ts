@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { openClientCredentials } from '../../src/auth/clients/client_credentials.ts';
 import { createClient, rotateSecret } from '../../src/auth/clients/clients.ts';
 import type { Keyring } from '../../src/auth/keys/keyring.ts';
@@ -7,15 +7,11 @@ import { openAuthCache } from '../../src/auth/tokens/auth_cache.ts';
 import { openOwnJwts } from '../../src/auth/tokens/own_jwts.ts';
 import { openTokens } from '../../src/auth/tokens/token.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { type Service, startService } from '../support/service.ts';
+import { startService } from '../support/service.ts';
 
 /** The clients and keys that a process caches, and for how long. */
 
-let service: Service;
-beforeAll(async () => {
-  service = await startService();
-});
-afterAll(() => service.stop());
+const service = await startService();
 
 test('the auth cache reads the tables once, and again at their maximum age', async () => {
   let now = 0;

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { beforeEach, expect, test } from 'bun:test';
 import { createFixture, errorsOf, oidcPath, type Service, startService } from '../support/service.ts';
 
 let service: Service;
@@ -11,7 +11,6 @@ beforeEach(async () => {
   service = await startService({ badTokenRate: `${BUDGET}/50`, trustedProxies: '127.0.0.0/8 ::1' });
   path = oidcPath(await createFixture(service.db));
 });
-afterEach(() => service.stop());
 
 /** A token with the signature of another token. */
 async function forgedToken(): Promise<string> {
@@ -74,7 +73,6 @@ test('wrong client secrets at the token endpoint count against the same budget, 
 test('without the limit every invalid token is verified', async () => {
   const other = await startService({ badTokenRate: 'off' });
   for (let count = 0; count < 150; count += 1) expect((await other.get(path, 'none')).status).toBe(401);
-  await other.stop();
 });
 
 test('the limit of failed authentication is on by default', async () => {
@@ -83,5 +81,4 @@ test('the limit of failed authentication is on by default', async () => {
   // The budget refills while the requests are sent, so a slow machine gets a few more of them through.
   while (looked < 1_000 && (await other.get(path, 'none')).status === 401) looked += 1;
   expect(looked).toBeWithin(100, 1_000);
-  await other.stop();
 });

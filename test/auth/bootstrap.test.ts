@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { parseBootstrapClient } from '../../src/auth/clients/bootstrap.ts';
 import { changeClient, deleteClient, ensureClient, isSecretOf } from '../../src/auth/clients/clients.ts';
 import { Refusal } from '../../src/domain/fault.ts';
@@ -10,7 +10,6 @@ const SECRET = 's'.repeat(32);
 const BOOT = { client_id: 'boot', client_secret: SECRET, name: 'Boot', scope: 'users:read realms:read' };
 
 const service = await startService();
-afterAll(() => service.stop());
 
 const ensure = async (description: object) =>
   ensureClient(

@@ -1,4 +1,4 @@
-import { afterAll, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import {
   type ClientEdit,
   changeClient,
@@ -16,7 +16,6 @@ import { startService } from '../support/service.ts';
 const REALM = '0193c1d4-5a2e-7c11-9d0e-6b1f4a7e2c90' as Uuid;
 
 const service = await startService();
-afterAll(() => service.stop());
 
 const access = () => service.db.engine.access;
 /** The code and the first rule of the thrown fault. */

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { createHmac } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { OVERLOAD_CAUSES } from '../../src/domain/fault.ts';
@@ -7,8 +7,6 @@ import { type ConsoleSession, postConsoleToken, sameOrigin } from '../support/co
 import {
   createKeyPair,
   DISCOVERY,
-  type IssuerKeyPair,
-  type IssuerServer,
   issue,
   issuerEntry,
   json,
@@ -16,7 +14,7 @@ import {
   startIssuer,
   startTrustingService,
 } from '../support/issuers.ts';
-import { errorsOf, type Service } from '../support/service.ts';
+import { errorsOf } from '../support/service.ts';
 import { compact, encode, type Json, openForge } from '../support/token_forge.ts';
 
 /** Sign-in to the console by a provider: every wrong ID token, and every failure of the provider. */
@@ -28,11 +26,27 @@ const BASIC = 'client_secret_basic';
 const NONCE = 'n'.repeat(43);
 const CODE = { grant: 'provider', name: 'acme', code: 'c', code_verifier: 'v'.repeat(43), nonce: NONCE };
 
-let acme: IssuerServer;
-let other: IssuerServer;
-let rsa: IssuerKeyPair;
-let stranger: IssuerKeyPair;
-let service: Service;
+const [acme, other] = await Promise.all([startIssuer(), startIssuer()]);
+const rsa = await createKeyPair('one');
+const stranger = await createKeyPair('one');
+const rights = [
+  { claim: 'groups', value: 'readers', scopes: 'users:read', realms: '*' },
+  { claim: 'groups', value: 'here', scopes: 'users:read', realms: [crypto.randomUUID()] },
+  { claim: 'groups', value: 'there', scopes: 'profiles:read', realms: [crypto.randomUUID()] },
+];
+const entry = {
+  rights,
+  console: { ...CLIENT, person: ['nickname', 'email'] },
+  algorithms: ['RS256', 'RS512'],
+};
+const service = await startTrustingService(
+  // The file names the URL of its keys, so only a sign-in fetches the discovery document.
+  issuerEntry(acme, { ...entry, jwks_uri: `${acme.issuer}/keys` }),
+  issuerEntry(other, { name: 'other' }),
+);
+other.publish(stranger.publicJwk);
+publish();
+
 /** The last request to the token endpoint. */
 let received: { readonly form: URLSearchParams; readonly authorization: string | undefined };
 
@@ -62,32 +76,8 @@ function publish(changes: Json = {}, elapsedMs: number = LIMITS.issuerKeysFreshM
     ...{ authorization_endpoint: `${issuer}/authorize`, token_endpoint: `${issuer}/token` },
   };
   acme.routes.set(DISCOVERY, json({ ...document, ...changes }));
-  service?.clock.advance(elapsedMs);
+  service.clock.advance(elapsedMs);
 }
-
-beforeAll(async () => {
-  [acme, other] = await Promise.all([startIssuer(), startIssuer()]);
-  rsa = await createKeyPair('one');
-  stranger = await createKeyPair('one');
-  publish();
-  other.publish(stranger.publicJwk);
-  const rights = [
-    { claim: 'groups', value: 'readers', scopes: 'users:read', realms: '*' },
-    { claim: 'groups', value: 'here', scopes: 'users:read', realms: [crypto.randomUUID()] },
-    { claim: 'groups', value: 'there', scopes: 'profiles:read', realms: [crypto.randomUUID()] },
-  ];
-  const console = { ...CLIENT, person: ['nickname', 'email'] };
-  service = await startTrustingService(
-    // The file names the URL of its keys, so only a sign-in fetches the discovery document.
-    issuerEntry(acme, { rights, console, algorithms: ['RS256', 'RS512'], jwks_uri: `${acme.issuer}/keys` }),
-    issuerEntry(other, { name: 'other' }),
-  );
-});
-afterAll(async () => {
-  await service.stop();
-  acme.stop();
-  other.stop();
-});
 
 const now = () => Math.floor(service.clock.now() / 1000);
 const claims = (more: Json = {}): Json => ({
@@ -293,8 +283,6 @@ test('sign-in is 503 while the keys of the provider cannot be read', async () =>
   const token = await issue(rsa, claims({ iss: issuer, iat, exp: iat + 300 }), { typ: 'JWT' });
   alone.routes.set('/token', json({ id_token: token }));
   expect((await postConsoleToken(believer, CODE)).status).toBe(503);
-  await believer.stop();
-  alone.stop();
 });
 
 test('the token request has the secret in the body if the provider supports only client_secret_post', async () => {

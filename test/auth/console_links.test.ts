@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { decodeJwt } from 'jose';
 import { rotateSigningKey, withdrawSigningKey } from '../../src/auth/keys/signing.ts';
 import { createAuditEntry } from '../../src/domain/audit_entry.ts';
@@ -21,7 +21,6 @@ setDefaultTimeout(300_000);
 const service = await startService({ badTokenRate: 'off' });
 const fixture = await createFixture(service.db);
 const neighbour = await createFixture(service.db);
-afterAll(() => service.stop());
 
 const statusOf = async (code: string, headers?: Record<string, string>) =>
   (await postConsoleToken(service, { grant: 'link', code }, headers)).status;
@@ -175,7 +174,6 @@ describe('the origin of the request', () => {
     };
     for (const origin of own) expect([origin, await statusFrom(origin)]).toEqual([origin, 200]);
     for (const origin of foreign) expect([origin, await statusFrom(origin)]).toEqual([origin, 403]);
-    await named.stop();
   });
 
   test('a code is accepted without Sec-Fetch-Site, and only from the exact origin of the base URL', async () => {
@@ -188,18 +186,14 @@ describe('the origin of the request', () => {
   test('a code from a CORS origin is 403', async () => {
     const shop = 'https://shop.example';
     const open = await startService({ corsOrigins: shop });
-    try {
-      const { code } = await createLink(open);
-      const answer = await postConsoleToken(open, { grant: 'link', code }, { Origin: shop });
-      expect([answer.status, answer.headers.get('access-control-allow-origin')]).toEqual([403, null]);
-      const preflight = await fetch(`${open.url}/console/token`, {
-        method: 'OPTIONS',
-        headers: { Origin: shop, 'Access-Control-Request-Method': 'POST' },
-      });
-      expect([preflight.status, preflight.headers.get('access-control-allow-origin')]).toEqual([405, null]);
-    } finally {
-      await open.stop();
-    }
+    const { code } = await createLink(open);
+    const answer = await postConsoleToken(open, { grant: 'link', code }, { Origin: shop });
+    expect([answer.status, answer.headers.get('access-control-allow-origin')]).toEqual([403, null]);
+    const preflight = await fetch(`${open.url}/console/token`, {
+      method: 'OPTIONS',
+      headers: { Origin: shop, 'Access-Control-Request-Method': 'POST' },
+    });
+    expect([preflight.status, preflight.headers.get('access-control-allow-origin')]).toEqual([405, null]);
   });
 });
 
@@ -320,31 +314,23 @@ describe('a session', () => {
       ...service.database.flags,
       ...{ noConsole: 'true', baseUrl: service.url },
     });
-    try {
-      expect((await off.get(oidcPath(fixture), token)).status).toBe(401);
-      expect((await postConsoleToken(off, { grant: 'link', code }, sameOrigin(service))).status).toBe(404);
-      for (const path of ['/console/ways', '/console/token']) expect((await off.get(path)).status).toBe(404);
-      const { paths } = (await (await off.get('/openapi.json')).json()) as { paths: object };
-      expect(Object.keys(paths).filter((each) => each.startsWith('/console'))).toEqual([]);
-    } finally {
-      await off.stop();
-    }
+    expect((await off.get(oidcPath(fixture), token)).status).toBe(401);
+    expect((await postConsoleToken(off, { grant: 'link', code }, sameOrigin(service))).status).toBe(404);
+    for (const path of ['/console/ways', '/console/token']) expect((await off.get(path)).status).toBe(404);
+    const { paths } = (await (await off.get('/openapi.json')).json()) as { paths: object };
+    expect(Object.keys(paths).filter((each) => each.startsWith('/console'))).toEqual([]);
   });
 });
 
 test('wrong codes count against the budget of the address, beyond which a right code is 429', async () => {
   const strict = await startService({ badTokenRate: '3/60' });
-  try {
-    const { code } = await createLink(strict);
-    const statusOf = async (guess: string) =>
-      (await postConsoleToken(strict, { grant: 'link', code: guess })).status;
-    for (let guess = 0; guess < 3; guess += 1) expect(await statusOf('A'.repeat(22))).toBe(400);
-    expect([await statusOf('A'.repeat(22)), await statusOf(code)]).toEqual([429, 429]);
-    // Refused tokens and wrong codes share a budget.
-    expect((await strict.get('/v2/authentication-realms', 'none')).status).toBe(429);
-  } finally {
-    await strict.stop();
-  }
+  const { code } = await createLink(strict);
+  const statusOf = async (guess: string) =>
+    (await postConsoleToken(strict, { grant: 'link', code: guess })).status;
+  for (let guess = 0; guess < 3; guess += 1) expect(await statusOf('A'.repeat(22))).toBe(400);
+  expect([await statusOf('A'.repeat(22)), await statusOf(code)]).toEqual([429, 429]);
+  // Refused tokens and wrong codes share a budget.
+  expect((await strict.get('/v2/authentication-realms', 'none')).status).toBe(429);
 });
 
 test('an invalid body is 400 with the field and its rule', async () => {

@@ -1,16 +1,15 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { decodeJwt } from 'jose';
 import { rotateSigningKey, withdrawSigningKey } from '../../src/auth/keys/signing.ts';
 import type { StoredSession } from '../../src/auth/port.ts';
 import { endSession } from '../../src/auth/sessions/sessions.ts';
+import type { Flags } from '../../src/config/parse.ts';
 import { NIL_UUID } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { type ConsoleSession, postConsoleToken, sameOrigin, signIn } from '../support/console_sign_in.ts';
 import {
   createKeyPair,
   DISCOVERY,
-  type IssuerKeyPair,
-  type IssuerServer,
   issue,
   issuerEntry,
   issuersFile,
@@ -32,7 +31,6 @@ type Renewal = Omit<ConsoleSession, 'label'>;
 
 const service = await startService({ badTokenRate: 'off', consoleSessionHours: '2' });
 const fixture = await createFixture(service.db);
-afterAll(() => service.stop());
 
 const renew = (token: string, at: Service = service) =>
   at.withoutRetry.put('/console/token', token, undefined as never, sameOrigin(at));
@@ -113,8 +111,6 @@ test('a session that began before --console-session-hours was lowered ends by th
     longer = (await renewed(longer, before)).access_token;
   }
   expect((await renewAt(longer)).status).toBe(401);
-  await lowered.stop();
-  await before.stop();
 });
 
 test('a session renewed more often than --grant-rate allows is 429, and another one is renewed', async () => {
@@ -123,7 +119,6 @@ test('a session renewed more often than --grant-rate allows is 429, and another 
   const statuses: number[] = [];
   for (const each of [token, token, token, other]) statuses.push((await renew(each, limited)).status);
   expect(statuses).toEqual([200, 200, 429, 200]);
-  await limited.stop();
 });
 
 test('an ended session is not renewed, and all its tokens are rejected', async () => {
@@ -216,10 +211,9 @@ test('sessions that cannot be renewed any more are deleted', async () => {
   const expiry = own.clock.now() + TOKEN_MS + 2 * LIMITS.clockLeewayMs;
   expect([await deleteExpiredSignIns(expiry - 1_000), await count()]).toEqual([0, 1]);
   expect([await deleteExpiredSignIns(expiry + 1_000), await count()]).toEqual([1, 0]);
-  await own.stop();
 });
 
-describe('a session by a provider', () => {
+describe('a session by a provider', async () => {
   const NONCE = 'n'.repeat(43);
   const CODE = { grant: 'provider', name: 'acme', code: 'c', code_verifier: 'v'.repeat(43), nonce: NONCE };
   const rule = (value: string, scopes: string, realms: unknown = '*') => ({
@@ -229,27 +223,22 @@ describe('a session by a provider', () => {
     realms,
   });
   const console = { client_id: 'console', client_secret: 'a secret' };
-  let issuer: IssuerServer;
-  let pair: IssuerKeyPair;
-  let home: Service;
 
-  beforeAll(async () => {
-    issuer = await startIssuer();
-    pair = await createKeyPair('one');
-    issuer.publish(pair.publicJwk);
-    const { issuer: url } = issuer;
-    const endpoints = { authorization_endpoint: `${url}/authorize`, token_endpoint: `${url}/token` };
-    issuer.routes.set(DISCOVERY, json({ issuer: url, jwks_uri: `${url}/keys`, ...endpoints }));
-    home = await startWith([rule('support', `${SCOPE} users:read`), rule('leads', 'users:write')]);
-  });
-  afterAll(async () => {
-    await home.stop();
-    issuer.stop();
-  });
+  const issuer = await startIssuer();
+  const pair = await createKeyPair('one');
+  issuer.publish(pair.publicJwk);
+  const { issuer: url } = issuer;
+  const endpoints = { authorization_endpoint: `${url}/authorize`, token_endpoint: `${url}/token` };
+  issuer.routes.set(DISCOVERY, json({ issuer: url, jwks_uri: `${url}/keys`, ...endpoints }));
+  const own = [rule('support', `${SCOPE} users:read`), rule('leads', 'users:write')];
+  const home = await startWith(own, 'acme', {});
 
-  /** A service with these rights; all are processes of one service. */
-  function startWith(rights: readonly object[], name = 'acme'): Promise<Service> {
-    const flags = home ? { ...home.database.flags, baseUrl: home.url } : {};
+  /** A service with these rights, by default another process of the first one. */
+  function startWith(
+    rights: readonly object[],
+    name = 'acme',
+    flags: Flags = { ...home.database.flags, baseUrl: home.url },
+  ): Promise<Service> {
     const file = issuersFile(issuerEntry(issuer, { name, rights, console } as Json));
     return startService({ ...flags, badTokenRate: 'off', allowLoopbackDiscovery: 'true', issuersFile: file });
   }

@@ -1,65 +1,50 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test';
-import { createServer, type Server } from 'node:http';
+import { afterAll, expect, test } from 'bun:test';
+import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Provider } from 'oidc-provider';
 import { AUDIENCE, issuersFile } from '../support/issuers.ts';
-import {
-  createFixture,
-  type Fixture,
-  LOOKUPS,
-  passwordPath,
-  type Service,
-  startService,
-} from '../support/service.ts';
+import { createFixture, LOOKUPS, passwordPath, type Service, startService } from '../support/service.ts';
 
 /** Access tokens of a real provider: oidc-provider from npm, on loopback. */
 
 const { path } = LOOKUPS[0];
 const CLIENTS = { reader: 'https://directory.example', stranger: 'https://other.example' } as const;
-
-let server: Server;
-let issuer: string;
 let service: Service;
-let fixture: Fixture;
-let neighbour: Fixture;
 
-beforeAll(async () => {
-  server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const provider = new Provider(issuer, {
-    clients: Object.keys(CLIENTS).map((id) => ({
-      ...{ client_id: id, client_secret: `${id} has this secret`, grant_types: ['client_credentials'] },
-      ...{ redirect_uris: [], response_types: [] },
-    })),
-    features: {
-      clientCredentials: { enabled: true },
-      devInteractions: { enabled: false },
-      resourceIndicators: {
-        enabled: true,
-        getResourceServerInfo: (_context: unknown, audience: string) => ({
-          ...{ scope: 'directory.read directory.write', audience, accessTokenFormat: 'jwt' },
-          ...{ accessTokenTTL: 600, jwt: { sign: { alg: 'RS256' } } },
-        }),
-      },
+const server = createServer();
+await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+const provider = new Provider(issuer, {
+  clients: Object.keys(CLIENTS).map((id) => ({
+    ...{ client_id: id, client_secret: `${id} has this secret`, grant_types: ['client_credentials'] },
+    ...{ redirect_uris: [], response_types: [] },
+  })),
+  features: {
+    clientCredentials: { enabled: true },
+    devInteractions: { enabled: false },
+    resourceIndicators: {
+      enabled: true,
+      getResourceServerInfo: (_context: unknown, audience: string) => ({
+        ...{ scope: 'directory.read directory.write', audience, accessTokenFormat: 'jwt' },
+        ...{ accessTokenTTL: 600, jwt: { sign: { alg: 'RS256' } } },
+      }),
     },
-  });
-  server.on('request', provider.callback());
-  service = await startService({ allowLoopbackDiscovery: 'true' });
-  fixture = await createFixture(service.db);
-  neighbour = await createFixture(service.db);
-  await service.stop();
-  const rights = [
-    { claim: 'scope', value: 'directory.read', scopes: 'oidc-profile-infos:read', realms: [fixture.realm] },
-  ];
-  service = await startService({
-    ...service.database.flags,
-    allowLoopbackDiscovery: 'true',
-    issuersFile: issuersFile({ name: 'acme', issuer, audience: AUDIENCE, rights }),
-  });
+  },
+});
+server.on('request', provider.callback());
+service = await startService({ allowLoopbackDiscovery: 'true' });
+const fixture = await createFixture(service.db);
+const neighbour = await createFixture(service.db);
+await service.stop();
+const rights = [
+  { claim: 'scope', value: 'directory.read', scopes: 'oidc-profile-infos:read', realms: [fixture.realm] },
+];
+service = await startService({
+  ...service.database.flags,
+  allowLoopbackDiscovery: 'true',
+  issuersFile: issuersFile({ name: 'acme', issuer, audience: AUDIENCE, rights }),
 });
 afterAll(async () => {
-  await service.stop();
   server.closeAllConnections();
   server.close();
 });

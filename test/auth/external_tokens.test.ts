@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { createHmac } from 'node:crypto';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { sameOrigin } from '../support/console_sign_in.ts';
@@ -6,56 +6,38 @@ import {
   AUDIENCE,
   claimsOf,
   createKeyPair,
-  type IssuerKeyPair,
-  type IssuerServer,
   issue,
   issuerEntry,
   startIssuer,
   startTrustingService,
 } from '../support/issuers.ts';
-import { createFixture, type Fixture, LOOKUPS, type Service } from '../support/service.ts';
+import { createFixture, LOOKUPS } from '../support/service.ts';
 import { compact, encode, type Json, openForge, type Sign } from '../support/token_forge.ts';
 
 /** Tokens of external issuers: the accepted ones, and every kind of invalid token. */
 
 const { path } = LOOKUPS[0];
 
-let acme: IssuerServer;
-let other: IssuerServer;
-let rsa: IssuerKeyPair;
-let elliptic: IssuerKeyPair;
-let others: IssuerKeyPair;
+const acme = await startIssuer();
+const other = await startIssuer();
+const rsa = await createKeyPair('one');
+const elliptic = await createKeyPair('two', 'ES256');
+// The same kid as a key of the first issuer: keys are looked up by issuer.
+const others = await createKeyPair('one');
 /** A key without an algorithm. */
-let bare: IssuerKeyPair;
-let service: Service;
-let fixture: Fixture;
-
-beforeAll(async () => {
-  acme = await startIssuer();
-  other = await startIssuer();
-  rsa = await createKeyPair('one');
-  elliptic = await createKeyPair('two', 'ES256');
-  // The same kid as a key of the first issuer: keys are looked up by issuer.
-  others = await createKeyPair('one');
-  bare = await createKeyPair('bare');
-  const { alg: _, use: __, ...unbound } = bare.publicJwk;
-  acme.publish(rsa.publicJwk, elliptic.publicJwk, unbound, {
-    kty: 'oct',
-    kid: 'shared',
-    k: encode('a secret that is none'),
-  });
-  other.publish(others.publicJwk);
-  service = await startTrustingService(
-    issuerEntry(acme, { algorithms: ['RS256', 'RS512', 'ES256'] }),
-    issuerEntry(other, { name: 'other', typ: 'JWT' }),
-  );
-  fixture = await createFixture(service.db);
+const bare = await createKeyPair('bare');
+const { alg: _, use: __, ...unbound } = bare.publicJwk;
+acme.publish(rsa.publicJwk, elliptic.publicJwk, unbound, {
+  kty: 'oct',
+  kid: 'shared',
+  k: encode('a secret that is none'),
 });
-afterAll(async () => {
-  await service.stop();
-  acme.stop();
-  other.stop();
-});
+other.publish(others.publicJwk);
+const service = await startTrustingService(
+  issuerEntry(acme, { algorithms: ['RS256', 'RS512', 'ES256'] }),
+  issuerEntry(other, { name: 'other', typ: 'JWT' }),
+);
+const fixture = await createFixture(service.db);
 
 async function statusOf(token: string): Promise<number> {
   return (await service.get(path(fixture), token)).status;
@@ -219,26 +201,21 @@ test('a token that is invalid without its key causes no request to the issuer', 
     expect((await consumer.get(path(fixture), token)).status).toBe(401);
     return issuer.requestCounts.get('/keys') ?? 0;
   };
-  try {
-    for (const header of [
-      { alg: 'none' },
-      { alg: 'ES256' },
-      { kid: 1 },
-      { typ: 'JWT' },
-      { typ: 1 },
-      { jku: 'x' },
-    ])
-      expect([header, await send({}, header)]).toEqual([header, 0]);
-    for (const more of [
-      ...[{ sub: '' }, { sub: 1 }, { iat: undefined }, { iat: '1' }, { iat: now() + 60 }],
-      ...[{ exp: undefined }, { exp: '9999999999' }, { exp: now() + LIMITS.tokenLifetimeSecondsMax + 60 }],
-    ])
-      expect([more, await send(more)]).toEqual([more, 0]);
-    expect(await send()).toBe(1);
-  } finally {
-    await consumer.stop();
-    issuer.stop();
-  }
+  for (const header of [
+    { alg: 'none' },
+    { alg: 'ES256' },
+    { kid: 1 },
+    { typ: 'JWT' },
+    { typ: 1 },
+    { jku: 'x' },
+  ])
+    expect([header, await send({}, header)]).toEqual([header, 0]);
+  for (const more of [
+    ...[{ sub: '' }, { sub: 1 }, { iat: undefined }, { iat: '1' }, { iat: now() + 60 }],
+    ...[{ exp: undefined }, { exp: '9999999999' }, { exp: now() + LIMITS.tokenLifetimeSecondsMax + 60 }],
+  ])
+    expect([more, await send(more)]).toEqual([more, 0]);
+  expect(await send()).toBe(1);
 });
 
 test('external tokens are checked by the clock of the service', async () => {
@@ -277,31 +254,27 @@ describe('the actor of an external token', () => {
       issuerEntry(acme, { rights: writer }),
       issuerEntry(other, { name: 'other', rights: writer }),
     );
-    try {
-      const actors: string[] = [];
-      for (const [pair, issuer, sub] of [
-        [rsa, acme, 'auth0|jane'],
-        [rsa, acme, 'auth0|jane'],
-        [rsa, acme, 'auth0|joan'],
-        [others, other, 'auth0|jane'],
-      ] as const) {
-        const token = await issue(pair, { ...claimsOf(issuer, consumer), sub, groups: 'writers' });
-        const made = await consumer.post('/v2/authentication-realms', token, { data: record() });
-        expect(made.status).toBe(201);
-        const [change] = await consumer.database.queryChanges<{ actor: string }>(
-          'select actor from change order by at desc, seq desc limit 1',
-        );
-        actors.push(change?.actor ?? '');
-      }
-      const [first, second, joan, otherIssuer] = actors as [string, string, string, string];
-      expect(first).toMatch(/^acme:[\w-]{22}$/);
-      expect(otherIssuer).toMatch(/^other:[\w-]{22}$/);
-      expect(second).toBe(first);
-      expect(new Set([first, joan, otherIssuer, otherIssuer.replace('other', 'acme')]).size).toBe(4);
-      expect(await consumer.database.findPlaintext(['auth0|jane'])).toEqual([]);
-      expect(JSON.stringify(consumer.log)).not.toContain('auth0|jane');
-    } finally {
-      await consumer.stop();
+    const actors: string[] = [];
+    for (const [pair, issuer, sub] of [
+      [rsa, acme, 'auth0|jane'],
+      [rsa, acme, 'auth0|jane'],
+      [rsa, acme, 'auth0|joan'],
+      [others, other, 'auth0|jane'],
+    ] as const) {
+      const token = await issue(pair, { ...claimsOf(issuer, consumer), sub, groups: 'writers' });
+      const made = await consumer.post('/v2/authentication-realms', token, { data: record() });
+      expect(made.status).toBe(201);
+      const [change] = await consumer.database.queryChanges<{ actor: string }>(
+        'select actor from change order by at desc, seq desc limit 1',
+      );
+      actors.push(change?.actor ?? '');
     }
+    const [first, second, joan, otherIssuer] = actors as [string, string, string, string];
+    expect(first).toMatch(/^acme:[\w-]{22}$/);
+    expect(otherIssuer).toMatch(/^other:[\w-]{22}$/);
+    expect(second).toBe(first);
+    expect(new Set([first, joan, otherIssuer, otherIssuer.replace('other', 'acme')]).size).toBe(4);
+    expect(await consumer.database.findPlaintext(['auth0|jane'])).toEqual([]);
+    expect(JSON.stringify(consumer.log)).not.toContain('auth0|jane');
   });
 });

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { beforeEach, expect, test } from 'bun:test';
 import { changeClient, createClient, deleteClient } from '../../src/auth/clients/clients.ts';
 import { mintSigningKey, rotateSigningKey, withdrawSigningKey } from '../../src/auth/keys/signing.ts';
 import type { RowKeys } from '../../src/auth/port.ts';
@@ -21,8 +21,6 @@ let service: Service;
 beforeEach(async () => {
   service = await startService({ offline: 'true', allowLoopbackWebhooks: 'true' });
 });
-
-afterEach(() => service.stop());
 
 const touch = () => service.database.tamper('update instance set access_version = access_version + 1');
 
@@ -178,24 +176,19 @@ test('a withdrawn signing key does not return when the database is edited', asyn
 
 test('a webhook target with a URL that was changed in the database receives nothing', async () => {
   const [own, foreign] = [startReceiver(), startReceiver()];
-  try {
-    const { webhook } = await addTarget(service, own.url);
-    await createFixture(service.db);
-    await own.until(() => own.accepted.length > 0);
-    await service.database.tamper(
-      'update webhook set url = ? where webhook_id = ?',
-      foreign.url,
-      webhook.webhookId,
-    );
-    await own.until(() => forgedRows().length > 0);
-    await addTarget(service, own.url);
-    const { realm } = await createFixture(service.db);
-    await own.until(() => own.sequences(realm).length === 6);
-    expect([foreign.received.length, forgedRows()]).toEqual([0, [`webhook ${webhook.webhookId}`]]);
-  } finally {
-    own.stop();
-    foreign.stop();
-  }
+  const { webhook } = await addTarget(service, own.url);
+  await createFixture(service.db);
+  await own.until(() => own.accepted.length > 0);
+  await service.database.tamper(
+    'update webhook set url = ? where webhook_id = ?',
+    foreign.url,
+    webhook.webhookId,
+  );
+  await own.until(() => forgedRows().length > 0);
+  await addTarget(service, own.url);
+  const { realm } = await createFixture(service.db);
+  await own.until(() => own.sequences(realm).length === 6);
+  expect([foreign.received.length, forgedRows()]).toEqual([0, [`webhook ${webhook.webhookId}`]]);
 });
 
 test('a console link that was inserted or changed in the database starts no session', async () => {

@@ -25,7 +25,6 @@ function failingLog(code: 'unavailable' | 'internal' = 'unavailable') {
 
 let service: Service | undefined;
 afterEach(async () => {
-  await service?.stop();
   service = undefined;
 });
 

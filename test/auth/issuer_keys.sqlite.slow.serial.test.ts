@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { beforeEach, describe, expect, test } from 'bun:test';
 import { openIssuerKeys } from '../../src/auth/issuers/issuer_keys.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import {
@@ -32,10 +32,6 @@ beforeEach(async () => {
   acme.publish(one.publicJwk);
   service = await startTrustingService(issuerEntry(acme));
   realmFixture = await createFixture(service.db);
-});
-afterEach(async () => {
-  await service.stop();
-  acme.stop();
 });
 
 async function statusOf(pair: IssuerKeyPair, more: object = {}): Promise<number> {
@@ -356,17 +352,12 @@ describe('two issuers', () => {
     const silent = await startIssuer();
     silent.routes.set(DISCOVERY, () => undefined);
     const consumer = await startTrustingService(issuerEntry(silent, { name: 'silent' }), issuerEntry(acme));
-    try {
-      const fixture = await createFixture(consumer.db);
-      const claims = { ...claimsOf(silent, consumer) };
-      const delayed = consumer.get(path(fixture), await issue(one, claims));
-      const answer = await consumer.get(path(fixture), await issue(one, { ...claims, iss: acme.issuer }));
-      expect([answer.status, Bun.peek.status(delayed)]).toEqual([200, 'pending']);
-      expect((await delayed).status).toBe(401);
-    } finally {
-      await consumer.stop();
-      silent.stop();
-    }
+    const fixture = await createFixture(consumer.db);
+    const claims = { ...claimsOf(silent, consumer) };
+    const delayed = consumer.get(path(fixture), await issue(one, claims));
+    const answer = await consumer.get(path(fixture), await issue(one, { ...claims, iss: acme.issuer }));
+    expect([answer.status, Bun.peek.status(delayed)]).toEqual([200, 'pending']);
+    expect((await delayed).status).toBe(401);
   }, 300_000);
 
   test('with a configured jwks_uri the discovery document is not read', async () => {
@@ -374,13 +365,9 @@ describe('two issuers', () => {
     const consumer = await startTrustingService(
       issuerEntry(acme, { jwks_uri: `${acme.issuer}/keys`, audience: AUDIENCE }),
     );
-    try {
-      const fixture = await createFixture(consumer.db);
-      const token = await issue(one, claimsOf(acme, consumer));
-      expect((await consumer.get(path(fixture), token)).status).toBe(200);
-    } finally {
-      await consumer.stop();
-    }
+    const fixture = await createFixture(consumer.db);
+    const token = await issue(one, claimsOf(acme, consumer));
+    expect((await consumer.get(path(fixture), token)).status).toBe(200);
   });
 });
 

@@ -94,32 +94,28 @@ describe('a public client', () => {
   test('is counted by address in its own rate, tokens and requests together, and in no other one of a client', async () => {
     const rates = { clientRate: '1/60', grantRate: '1/60', trustedProxies: '127.0.0.1' };
     const limited = await startService(rates);
-    try {
-      const rights = {
-        scopes: PUBLIC_SCOPES,
-        realms: new Set<Uuid>([REALM]),
-        ratePerAddress: { requests: 5, seconds: 60 },
-      };
-      const make = () => createPublicClient(limited.db.engine.access, 'x', rights, limited.clock);
-      const [{ clientId: id }, { clientId: another }] = [await make(), await make()];
-      const grant = (client_id: string, address: string) =>
-        limited.requestToken({ grant_type: 'implicit', client_id }, from(address));
-      const { access_token: token } = (await (await grant(id, '192.0.2.10')).json()) as {
-        access_token: string;
-      };
-      const statuses: number[] = [];
-      for (let count = 0; count < 5; count += 1)
-        statuses.push((await limited.get('/v2/settings', token, from('192.0.2.10'))).status);
-      expect(statuses).toEqual([200, 200, 200, 200, 429]);
-      const refused = await grant(id, '192.0.2.10');
-      expect([refused.status, Number(refused.headers.get('retry-after'))]).toEqual([429, 12]);
-      expect((await limited.get('/v2/settings', token, from('192.0.2.11'))).status).toBe(200);
-      expect((await grant(id, '192.0.2.11')).status).toBe(200);
-      // Another client has a rate of its own at the same address.
-      expect((await grant(another, '192.0.2.10')).status).toBe(200);
-    } finally {
-      await limited.stop();
-    }
+    const rights = {
+      scopes: PUBLIC_SCOPES,
+      realms: new Set<Uuid>([REALM]),
+      ratePerAddress: { requests: 5, seconds: 60 },
+    };
+    const make = () => createPublicClient(limited.db.engine.access, 'x', rights, limited.clock);
+    const [{ clientId: id }, { clientId: another }] = [await make(), await make()];
+    const grant = (client_id: string, address: string) =>
+      limited.requestToken({ grant_type: 'implicit', client_id }, from(address));
+    const { access_token: token } = (await (await grant(id, '192.0.2.10')).json()) as {
+      access_token: string;
+    };
+    const statuses: number[] = [];
+    for (let count = 0; count < 5; count += 1)
+      statuses.push((await limited.get('/v2/settings', token, from('192.0.2.10'))).status);
+    expect(statuses).toEqual([200, 200, 200, 200, 429]);
+    const refused = await grant(id, '192.0.2.10');
+    expect([refused.status, Number(refused.headers.get('retry-after'))]).toEqual([429, 12]);
+    expect((await limited.get('/v2/settings', token, from('192.0.2.11'))).status).toBe(200);
+    expect((await grant(id, '192.0.2.11')).status).toBe(200);
+    // Another client has a rate of its own at the same address.
+    expect((await grant(another, '192.0.2.10')).status).toBe(200);
   });
 
   test('is rejected without its own grant type, and when it is disabled or deleted', async () => {

@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { changeClient } from '../../src/auth/clients/clients.ts';
 import { createAuditEntry } from '../../src/domain/audit_entry.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
@@ -14,7 +14,6 @@ const EFFECT_MS = 1_000;
 const service = await startService();
 const fixture = await createFixture(service.db);
 const forge = await openForge(service);
-afterAll(() => service.stop());
 
 interface TokenClient {
   readonly form: Readonly<Record<string, string>>;
@@ -141,7 +140,6 @@ describe('revocation', () => {
     }
     const later = await startService({ ...service.database.flags, baseUrl });
     expect((await later.get(path(fixture), token)).status).toBe(401);
-    await later.stop();
   });
 
   test('a revocation is stored until the token has expired on every clock', async () => {

@@ -96,7 +96,6 @@ describe('keys rewrap', () => {
     expect((await restarted.get(oidcPath(fixture), after)).status).toBe(200);
     const fresh = await restarted.token('profile-infos:read');
     expect((await restarted.get(oidcPath(fixture), fresh)).status).toBe(200);
-    await restarted.stop();
   }, 300_000);
 
   test('a service of several processes grants tokens and serves lookups during keys rewrap', async () => {

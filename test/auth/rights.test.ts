@@ -1,4 +1,4 @@
-import { afterAll, afterEach, describe, expect, test } from 'bun:test';
+import { afterEach, describe, expect, test } from 'bun:test';
 import { createRemoteJWKSet, decodeProtectedHeader, jwtVerify } from 'jose';
 import { changeClient } from '../../src/auth/clients/clients.ts';
 import { rotateSigningKey, withdrawSigningKey } from '../../src/auth/keys/signing.ts';
@@ -33,7 +33,6 @@ const fixture = await createFixture(service.db);
 afterEach(() => {
   isTableBroken = false;
 });
-afterAll(() => service.stop());
 
 async function grantToken(scope: string, realms: '*' | Set<Uuid> = '*') {
   const { clientId, secret } = await service.client(scope, realms);

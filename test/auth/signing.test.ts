@@ -25,7 +25,6 @@ describe('withdrawing a signing key', () => {
     await withdrawSigningKey(signer?.kid ?? '', access, service.db.keyring, service.clock);
     expect(await keys()).toHaveLength(3);
     expect(await service.token('users:read')).toBeString();
-    await service.stop();
   });
 
   test('expired signing keys lose their private key at the next rotation', async () => {
@@ -37,7 +36,6 @@ describe('withdrawing a signing key', () => {
     const keys = (await engine.access.state(undefined))?.signingKeys ?? [];
     expect(keys.map(({ privateSealed }) => privateSealed.length > 0)).toEqual([false, true, true]);
     expect(await service.token('users:read')).toBeString();
-    await service.stop();
   });
 });
 
@@ -67,7 +65,6 @@ describe('a first signing key', () => {
     expect([replacement === first, more]).toEqual([false, []]);
     service.clock.advance(1_000);
     expect(await service.token('users:read')).toBeString();
-    await service.stop();
   });
 });
 

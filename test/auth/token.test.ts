@@ -1,5 +1,5 @@
 import { heapStats } from 'bun:jsc';
-import { afterAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { createHmac } from 'node:crypto';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { createFixture, LOOKUPS, startService } from '../support/service.ts';
@@ -19,7 +19,6 @@ const fixture = await createFixture(service.db);
 const { clientId } = await service.client('profile-infos:read');
 const forge = await openForge(service);
 const foreign = await generateForeignKey();
-afterAll(() => service.stop());
 
 /** A valid token with these claims and header members changed. */
 function forged(claims: Json = {}, header: Json = {}, sign: Sign = forge.sign): Promise<string> {

@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { changeClient, rotateSecret } from '../../src/auth/clients/clients.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import {
@@ -12,7 +12,6 @@ import {
 const service = await startService();
 const fixture = await createFixture(service.db);
 const { clientId: id, secret } = await service.client('profile-infos:read users:read');
-afterAll(() => service.stop());
 
 const GRANTED = 'oidc-profile-infos:read password-profile-infos:read users:read';
 
@@ -349,5 +348,4 @@ test('the setting tokenLifetime determines the lifetime of tokens', async () => 
     client_secret: client.secret,
   });
   expect(((await answer.json()) as Granted).expires_in).toBe(60);
-  await brief.stop();
 });

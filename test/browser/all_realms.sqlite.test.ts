@@ -55,7 +55,6 @@ test('the Changes page begins with all realms, newest first, and names the realm
   await live(window);
   await rows(window).filter({ hasText: 'Then here' }).waitFor({ state: 'detached' });
   await rows(window).filter({ hasText: 'There again' }).waitFor();
-  await window.close();
 });
 
 test('a request that fails while several realms are polled loses none of their changes', async () => {
@@ -73,7 +72,6 @@ test('a request that fails while several realms are polled loses none of their c
   await rows(window).filter({ hasText: 'Polled there' }).waitFor();
   await window.expectError(/ERR_CONNECTION_RESET/);
   await expectNoErrors(window);
-  await window.close();
 });
 
 test('the list of changes of all realms says why it starts over after too many changes at once', async () => {
@@ -91,7 +89,6 @@ test('the list of changes of all realms says why it starts over after too many c
   await window.page.getByText('More than 1,000 changes of one realm came at once.').waitFor();
   await rows(window).filter({ hasText: 'Flood 10' }).first().waitFor();
   await expectNoErrors(window);
-  await window.close();
 });
 
 test('the list of changes of all realms reaches the oldest change of each realm', async () => {
@@ -106,7 +103,6 @@ test('the list of changes of all realms reaches the oldest change of each realm'
   await list.evaluate((element) => element.scrollTo(0, element.scrollHeight));
   await rows(window).filter({ hasText: 'Realm created' }).filter({ hasText: 'Buyer Organization' }).waitFor();
   await expectNoErrors(window);
-  await window.close();
 });
 
 test('the address of a change in the list of all realms opens that change', async () => {
@@ -119,7 +115,6 @@ test('the address of a change in the list of all realms opens that change', asyn
   await window.page.reload();
   await dialog.getByRole('row', { name: /Addressed/ }).waitFor();
   await expectNoErrors(window);
-  await window.close();
 });
 
 test('a change at the address of the page stays in the list of all realms while its first page loads slowly', async () => {
@@ -140,7 +135,6 @@ test('a change at the address of the page stays in the list of all realms while 
   await rows(window).filter({ hasText: 'Loaded slowly' }).first().waitFor();
   expect(await rows(window).filter({ hasText: 'Loaded slowly' }).count()).toBe(1);
   await expectNoErrors(window);
-  await window.close();
 });
 
 test('the search for the change at the address of the page waits before it repeats a failed request', async () => {
@@ -162,7 +156,6 @@ test('the search for the change at the address of the page waits before it repea
   expect(failures).toBeLessThanOrEqual(5 * (1 + Math.floor((performance.now() - began) / 2_000)));
   await window.page.unroute('**/changes?before=*', fail);
   await window.page.getByRole('dialog', { name: 'Realm created' }).waitFor();
-  await window.close();
 });
 
 test('changes name clients and deleted users for sessions with the scope admin only', async () => {
@@ -185,7 +178,6 @@ test('changes name clients and deleted users for sessions with the scope admin o
   await rows(reader).filter({ hasText: user }).filter({ hasText: 'deleted' }).waitFor();
   expect(await reader.page.content()).not.toMatch(/Gone To|nightly/);
   await expectNoErrors(reader);
-  await reader.close();
 });
 
 test('changes of an erased user are shown by their ID, to sessions with the scope admin as well', async () => {
@@ -198,5 +190,4 @@ test('changes of an erased user are shown by their ID, to sessions with the scop
   await window.page.waitForLoadState('networkidle').catch(() => undefined);
   expect(await window.page.content()).not.toContain('Erased Forever');
   await expectNoErrors(window);
-  await window.close();
 });

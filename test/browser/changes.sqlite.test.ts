@@ -1,8 +1,8 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { changeClient } from '../../src/auth/clients/clients.ts';
 import type { Uuid } from '../../src/domain/id.ts';
 import { findPort } from '../support/daemons.ts';
-import { createFixture, type Fixture, type Service, startService } from '../support/service.ts';
+import { createFixture, startService } from '../support/service.ts';
 import { startTcpProxy } from '../support/tcp_proxy.ts';
 import { expectNoErrors, HOSTILE_TEXTS, openSignedIn, READ_SCOPE, WRITE_SCOPE } from './console_session.ts';
 import { BROWSER_TEST_MS, type ConsoleWindow, VIEWS } from './console_window.ts';
@@ -11,16 +11,9 @@ setDefaultTimeout(BROWSER_TEST_MS);
 
 /** The Changes page: the live stream of a realm, its filters and its history. */
 
-let service: Service;
-let shop: Fixture;
-let writer: string;
-
-beforeAll(async () => {
-  service = await startService({ offline: 'true' });
-  shop = await createFixture(service.db);
-  writer = await service.token(WRITE_SCOPE);
-});
-afterAll(() => service.stop());
+const service = await startService({ offline: 'true' });
+const shop = await createFixture(service.db);
+const writer = await service.token(WRITE_SCOPE);
 
 const usersOf = (realm: string) => `/v2/authentication-realms/${realm}/user-authentication-info`;
 
@@ -101,7 +94,6 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     await page.goto(address);
     await page.reload();
     await dialog.getByRole('row', { name: `Name New ${mark} Renamed ${mark}` }).waitFor();
-    await window.close();
   });
 
   test('the Changes page shows markup and invisible characters of names as text', async () => {
@@ -116,7 +108,6 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     const change = page.getByRole('dialog').getByRole('row', { name: /^Name / });
     await change.filter({ hasText: HOSTILE_TEXTS.script }).filter({ hasText: 'U+202E' }).waitFor();
     await expectNoErrors(window);
-    await window.close();
   });
 
   test('the Changes page hides values before and after without the scope admin', async () => {
@@ -132,7 +123,6 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     // Without a scope that reads records, only their IDs are shown.
     expect(await page.content()).not.toContain('Jane');
     await expectNoErrors(window);
-    await window.close();
   });
 });
 
@@ -150,7 +140,6 @@ test('the Changes page shows no personal data of an erased user', async () => {
   await page.getByText('Its personal data was erased with the user.').waitFor();
   expect(await page.content()).not.toContain('Somebody Erasable');
   await expectNoErrors(window);
-  await window.close();
 });
 
 test('the Changes page loads a long feed in pages, and reports how far a search went', async () => {
@@ -179,7 +168,6 @@ test('the Changes page loads a long feed in pages, and reports how far a search 
   await page.getByText('No matching changes').waitFor();
   await page.getByText('Searched the newest 232 changes.').waitFor();
   await expectNoErrors(window);
-  await window.close();
 }, 300_000);
 
 test('the list of changes keeps the focus when new changes push the focused row out of view', async () => {
@@ -196,7 +184,6 @@ test('the list of changes keeps the focus when new changes push the focused row 
   await page.keyboard.press('Home');
   await rows(window).filter({ hasText: 'Visitor 59' }).waitFor();
   await expectNoErrors(window);
-  await window.close();
 });
 
 test('an invalid sign-in code leaves the filters of the Changes page and the address unchanged', async () => {
@@ -215,7 +202,6 @@ test('an invalid sign-in code leaves the filters of the Changes page and the add
   expect(await page.getByLabel('Actor').inputValue()).toBe('somebody');
   await window.expectError(/status of 400/);
   await expectNoErrors(window);
-  await window.close();
 });
 
 describe('the stream of changes', () => {
@@ -236,8 +222,6 @@ describe('the stream of changes', () => {
     expect(await rows(window).filter({ hasText: 'Came meanwhile' }).count()).toBe(1);
     await window.expectError(/ERR_/);
     await expectNoErrors(window);
-    await window.close();
-    proxy.stop();
   });
 
   test('the stream of changes starts over when the feed no longer retains its position', async () => {
@@ -259,8 +243,6 @@ describe('the stream of changes', () => {
     expect(await rows(window).count()).toBe(1);
     await window.expectError(/ERR_|410/);
     await expectNoErrors(window);
-    await window.close();
-    proxy.stop();
   });
 
   test('the stream of changes stops when the session loses changes:read, and keeps its rows', async () => {
@@ -280,7 +262,6 @@ describe('the stream of changes', () => {
     expect(await page.getByRole('navigation').getByRole('link', { name: 'Changes' }).count()).toBe(0);
     await window.expectError(/403/);
     await expectNoErrors(window);
-    await window.close();
   });
 
   test('the stream of changes leads to the sign-in page when the session ends', async () => {
@@ -296,7 +277,6 @@ describe('the stream of changes', () => {
     await window.page.getByRole('dialog', { name: 'Sign in to the console' }).waitFor();
     await window.expectError(/401/);
     await expectNoErrors(window);
-    await window.close();
   });
 
   test('a fifth stream of changes of one caller waits for a free one, with a message', async () => {
@@ -314,7 +294,6 @@ describe('the stream of changes', () => {
     await live(window);
     await window.expectError(/503/);
     await expectNoErrors(window);
-    await window.close();
   });
 });
 
@@ -323,7 +302,6 @@ test('the Changes page reports an unknown realm as not found', async () => {
   await window.page.getByText('Not found, or not visible to this session.').waitFor();
   await window.expectError(/404/);
   await expectNoErrors(window);
-  await window.close();
 });
 
 test('the Changes page of an empty service says that there are no changes yet', async () => {
@@ -331,6 +309,4 @@ test('the Changes page of an empty service says that there are no changes yet', 
   const window = await openSignedIn(fresh, '#/changes');
   await window.page.getByText('No changes yet').waitFor();
   await expectNoErrors(window);
-  await window.close();
-  await fresh.stop();
 });

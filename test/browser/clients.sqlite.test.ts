@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { startService } from '../support/service.ts';
 import { copiedText, expectNoErrors, HOSTILE_TEXTS, openSignedIn, READ_SCOPE } from './console_session.ts';
 import { BROWSER_TEST_MS, type ConsoleWindow, VIEWS, WIDE } from './console_window.ts';
@@ -11,7 +11,6 @@ const ADMIN = `${READ_SCOPE} admin`;
 
 const service = await startService({ offline: 'true' });
 const admin = await service.token('admin');
-afterAll(() => service.stop());
 
 interface Shown {
   readonly id: string;
@@ -122,7 +121,6 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     await dialog.getByRole('button', { name: 'Delete' }).click();
     await page.getByRole('heading', { name: 'Clients and keys' }).waitFor();
     expect((await listed('clients')).map((each) => each.id)).not.toContain(id);
-    await window.close();
   });
 
   test('a client is created with access to selected realms only', async () => {
@@ -154,7 +152,6 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     await page.getByRole('link', { name }).click();
     await page.getByRole('link', { name: only }).waitFor();
     await expectNoErrors(window);
-    await window.close();
   });
 
   test('signing keys are listed, created and withdrawn', async () => {
@@ -182,7 +179,6 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     const now = await listed('signing-keys');
     expect(now.find(({ id }) => id === fresh[0]?.id)?.state).toBe('withdrawn');
     await expectNoErrors(window);
-    await window.close();
   });
 });
 
@@ -198,7 +194,6 @@ test('client names that hold scripts or invisible characters are shown as text',
     await window.page.getByText(id).first().waitFor();
     await expectNoErrors(window);
   }
-  await window.close();
 });
 
 test('a conflicting edit of a client shows both versions, and can overwrite the other one', async () => {
@@ -217,7 +212,6 @@ test('a conflicting edit of a client shows both versions, and can overwrite the 
   await page.getByRole('button', { name: 'Overwrite with yours' }).click();
   await page.getByRole('heading', { name: 'Mine', level: 1 }).waitFor();
   expect(await clientNamed('Mine')).toMatchObject({ id });
-  await window.close();
 });
 
 test('a client deleted during an edit conflict is reported as not found', async () => {
@@ -242,7 +236,6 @@ test('a client deleted during an edit conflict is reported as not found', async 
   await window.expectError(/412/);
   await window.expectError(/404/);
   await expectNoErrors(window);
-  await window.close();
 });
 
 test('the page of an unknown client reports it as not found', async () => {
@@ -250,7 +243,6 @@ test('the page of an unknown client reports it as not found', async () => {
   await window.page.getByText('Not found, or not visible to this session.').waitFor();
   await window.expectError(/404/);
   await expectNoErrors(window);
-  await window.close();
 });
 
 test('Clients and keys has no menu entry and no controls without the scope admin', async () => {
@@ -292,5 +284,4 @@ test('a client that signs in end users has to say whether it reports their addre
   await page.getByRole('link', { name: 'The login page' }).click();
   await page.getByText('Reported with each request').waitFor();
   await expectNoErrors(window);
-  await window.close();
 });

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { Page, Request } from 'playwright-core';
+import { atEnd } from '../support/ending.ts';
 import { sharedBrowser } from './browser.ts';
 
 /** A browser window on the console, which records everything that must not happen in it. */
@@ -70,6 +71,7 @@ export async function openWindow(url: string, { viewport, scheme }: View = WIDE)
   });
   // Also of windows that the page opens.
   context.setDefaultTimeout(WAIT_MS);
+  atEnd(() => context.close());
   const page = await context.newPage();
   await page.addInitScript(INIT_SCRIPT);
   const errors = recordErrors(page, new URL(url).origin);

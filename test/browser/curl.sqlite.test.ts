@@ -1,19 +1,14 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { type Api, type ApiDocument, apiOf } from '../../console/openapi/document.ts';
+import { type ApiDocument, apiOf } from '../../console/openapi/document.ts';
 import { curlOf, draftOf, type HttpRequest, requestOf } from '../../console/openapi/request.ts';
 import { runCommand } from '../support/processes.ts';
-import { type Service, startService } from '../support/service.ts';
+import { startService } from '../support/service.ts';
 
 /** The curl commands of the console, parsed by a real shell. */
 
-let service: Service;
-let api: Api;
-beforeAll(async () => {
-  service = await startService();
-  api = apiOf((await (await service.get('/openapi.json')).json()) as ApiDocument);
-});
-afterAll(() => service.stop());
+const service = await startService();
+const api = apiOf((await (await service.get('/openapi.json')).json()) as ApiDocument);
 
 /** The arguments that curl receives. */
 async function wordsOf(command: string): Promise<readonly string[]> {

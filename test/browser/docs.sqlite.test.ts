@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { startService } from '../support/service.ts';
 import { expectNoErrors, openSignedIn } from './console_session.ts';
 import { BROWSER_TEST_MS, type ConsoleWindow, openWindow, VIEWS, type View, WIDE } from './console_window.ts';
@@ -8,7 +8,6 @@ import { BROWSER_TEST_MS, type ConsoleWindow, openWindow, VIEWS, type View, WIDE
 setDefaultTimeout(BROWSER_TEST_MS);
 
 const service = await startService({ offline: 'true' });
-afterAll(() => service.stop());
 
 async function reading(fragment: string, view: View = WIDE): Promise<ConsoleWindow> {
   const window = await openWindow(service.url, view);
@@ -25,7 +24,6 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     await main.getByRole('link', { name: /admin\/v1\/clients\/\{client_id\}\/rotate/ }).waitFor();
     await window.until(`document.title === 'authrealm API · authrealm'`);
     await expectNoErrors(window);
-    await window.close();
   });
 
   test('/docs shows the parameters, expandable schema, examples and responses of an operation', async () => {
@@ -47,7 +45,6 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     await answers.locator('summary', { hasText: '429' }).click();
     await answers.getByText('Retry-After says in how many seconds to ask again', { exact: true }).waitFor();
     await expectNoErrors(window);
-    await window.close();
   });
 });
 
@@ -69,7 +66,6 @@ test('/docs filters its operations by a search, by keyboard alone', async () => 
   await page.getByRole('searchbox').fill('no such thing at all');
   await page.getByText('No matching operations.').waitFor();
   await expectNoErrors(window);
-  await window.close();
 });
 
 test('/docs links an operation to Try it, which links back', async () => {
@@ -82,7 +78,6 @@ test('/docs links an operation to Try it, which links back', async () => {
   await page.getByRole('region', { name: 'Responses' }).waitFor();
   expect(page.url()).toEndWith('/docs#/list-authentication-realm');
   await expectNoErrors(window);
-  await window.close();
 });
 
 test('/docs has a page for every operation of /openapi.json', async () => {
@@ -98,7 +93,6 @@ test('/docs has a page for every operation of /openapi.json', async () => {
   await window.page.goto(`${service.url}/docs#/nothing`);
   await window.page.getByText('This release has no such operation').waitFor();
   await expectNoErrors(window);
-  await window.close();
 }, 300_000);
 
 test('/docs loads its files under a base URL with a path', async () => {
@@ -110,6 +104,4 @@ test('/docs loads its files under a base URL with a path', async () => {
     .getByRole('heading', { name: 'authentication-realm', exact: true })
     .waitFor();
   await expectNoErrors(window);
-  await window.close();
-  await prefixed.stop();
 });

@@ -1,18 +1,11 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import type { Store } from '../../src/directory/store.ts';
 import { overloaded } from '../../src/domain/fault.ts';
 import type { Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { oidcProfileInfo, realm as realms, user } from '../../src/domain/resources.ts';
 import type { Engine } from '../../src/store/open.ts';
-import {
-  createFixture,
-  insertRecord,
-  realmMembers,
-  type Service,
-  startService,
-  userMembers,
-} from '../support/service.ts';
+import { createFixture, insertRecord, realmMembers, startService, userMembers } from '../support/service.ts';
 import { expectNoErrors, HOSTILE_TEXTS, openSignedIn, READ_SCOPE } from './console_session.ts';
 import { BROWSER_TEST_MS } from './console_window.ts';
 
@@ -37,7 +30,6 @@ const fixture = await createFixture(service.db);
 const { realm, oidcProfile } = fixture;
 const members = { ...identified, oidc_profile_id: oidcProfile };
 await insertRecord(service.db, oidcProfileInfo, [realm, fixture.user, service.clock.mintId()], members);
-afterAll(() => service.stop());
 
 describe('a search', () => {
   const base = () => `/v2/authentication-realms/${fixture.realm}/user-authentication-info/${fixture.user}`;
@@ -102,30 +94,22 @@ test('Find says that it shows the first 25 users when one realm has more matches
     .getByText('Showing the first 25. Type more to narrow the results.', { exact: true })
     .waitFor();
   await expectNoErrors(window);
-  await window.close();
-  await busy.stop();
 });
 
-describe('a search over more realms than one request covers', () => {
-  let many: Service;
-  let first: Uuid;
-  let last: Uuid;
+describe('a search over more realms than one request covers', async () => {
   /** IDs of users: two realms may have the same one. */
   const [shared, lastOnly] = [crypto.randomUUID() as Uuid, crypto.randomUUID() as Uuid];
 
-  beforeAll(async () => {
-    many = await startService();
-    const count = LIMITS.searchRealmsMax + 1;
-    const order = Array.from({ length: count }, () => many.clock.mintId()).sort();
-    for (let start = 0; start < count; start += 100)
-      await Promise.all(
-        order.slice(start, start + 100).map((id) => insertRecord(many.db, realms, [id], realmMembers)),
-      );
-    [first, last] = [order[0], order.at(-1)] as [Uuid, Uuid];
-    for (const realm of [first, last]) await insertRecord(many.db, user, [realm, shared], userMembers);
-    await insertRecord(many.db, user, [last, lastOnly], userMembers);
-  }, BROWSER_TEST_MS);
-  afterAll(() => many.stop());
+  const many = await startService();
+  const count = LIMITS.searchRealmsMax + 1;
+  const order = Array.from({ length: count }, () => many.clock.mintId()).sort();
+  for (let start = 0; start < count; start += 100)
+    await Promise.all(
+      order.slice(start, start + 100).map((id) => insertRecord(many.db, realms, [id], realmMembers)),
+    );
+  const [first, last] = [order[0], order.at(-1)] as [Uuid, Uuid];
+  for (const realm of [first, last]) await insertRecord(many.db, user, [realm, shared], userMembers);
+  await insertRecord(many.db, user, [last, lastOnly], userMembers);
 
   /** A window in which follow-up searches (`after_realm`) wait for `goOn`. */
   async function opened() {
@@ -227,8 +211,6 @@ describe('a search that fails in part', () => {
     gate.isBusy = false;
     await page.locator(`a.row[href$="${home.user}"]`).waitFor();
     await notice.waitFor({ state: 'detached' });
-    await window.close();
-    await busy.stop();
   });
 
   test('Find retries by itself after the caller has exceeded its rate', async () => {
@@ -245,8 +227,6 @@ describe('a search that fails in part', () => {
     // It takes several retries: a search sends more requests than the rate permits per second.
     await page.locator('a.row', { hasText: username }).waitFor();
     await notice.waitFor({ state: 'detached' });
-    await window.close();
-    await limited.stop();
   });
 
   test('Find reports a lost network as a failed read, and retries by itself', async () => {
@@ -264,7 +244,6 @@ describe('a search that fails in part', () => {
     await page.locator('a.row', { hasText: fixture.username }).waitFor();
     await notice.waitFor({ state: 'detached' });
     await expectNoErrors(window);
-    await window.close();
   });
 });
 
@@ -298,7 +277,6 @@ test('Find sends its text in request bodies only, and drops the results of earli
   await expectNoErrors(window);
   await page.reload();
   await page.locator('a.row', { hasText: fixture.username }).waitFor();
-  await window.close();
 });
 
 test.each(Object.entries({ ...HOSTILE_TEXTS, quotes: `'")(,:|*\\`, star: '**', nothing: '\u200b\u200b' }))(
@@ -308,6 +286,5 @@ test.each(Object.entries({ ...HOSTILE_TEXTS, quotes: `'")(,:|*\\`, star: '**', n
     await window.page.getByRole('searchbox').fill(clue);
     await window.page.getByText('No user found').waitFor();
     await expectNoErrors(window);
-    await window.close();
   },
 );

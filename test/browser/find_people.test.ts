@@ -1,4 +1,4 @@
-import { afterAll, expect, setDefaultTimeout, test } from 'bun:test';
+import { expect, setDefaultTimeout, test } from 'bun:test';
 import type { Uuid } from '../../src/domain/id.ts';
 import { passwordProfileInfo, realm as realms, user } from '../../src/domain/resources.ts';
 import { createFixture, insertRecord, realmMembers, startService, userMembers } from '../support/service.ts';
@@ -13,7 +13,6 @@ const service = await startService();
 const fixture = await createFixture(service.db);
 const other = service.clock.mintId();
 await insertRecord(service.db, realms, [other], { ...realmMembers, name: 'Second Shop' });
-afterAll(() => service.stop());
 
 async function createUser(members: Readonly<Record<string, unknown>>, realm = fixture.realm): Promise<Uuid> {
   const id = service.clock.mintId();
@@ -43,7 +42,6 @@ test('Find shows two namesakes in two rows, with what distinguishes them', async
   const rows = await window.page.locator('.found a.row').allInnerTexts();
   expect(rows.map((row) => /(one|two)@namesake/.exec(row)?.[1]).sort()).toEqual(['one', 'two']);
   expect(rows.every((row) => /since .*20\d\d/.test(row))).toBe(true);
-  await window.close();
 });
 
 test('Find shows a person in two realms once for each, with the names of the realms', async () => {
@@ -54,7 +52,6 @@ test('Find shows a person in two realms once for each, with the names of the rea
   expect(await window.page.locator('.found a.row').count()).toBe(2);
   expect(await window.page.locator('.row-realm').allInnerTexts()).toContain(realmMembers.name);
   await expectNoErrorsInAnyView(window);
-  await window.close();
 });
 
 test('Find shows one row for a user that matches in several ways, with each of them', async () => {
@@ -68,7 +65,6 @@ test('Find shows one row for a user that matches in several ways, with each of t
   expect(row).toContain('multi@example.com');
   expect(row).toMatch(/Username multi\.one/);
   expect(row).toMatch(/Username multi\.two/);
-  await window.close();
 });
 
 test('Find shows the name and the e-mail of a user that was found by a username alone', async () => {
@@ -84,7 +80,6 @@ test('Find shows the name and the e-mail of a user that was found by a username 
   await limited.page.locator('.found a.row', { hasText: 'zanzibar' }).waitFor();
   expect(await limited.page.getByText('Owner Person').count()).toBe(0);
   await limited.page.getByText('This session cannot search: OIDC links, users.').waitFor();
-  await limited.close();
 });
 
 test('Enter opens the first person, also when it is pressed before the results arrive', async () => {
@@ -95,7 +90,6 @@ test('Enter opens the first person, also when it is pressed before the results a
   await page.keyboard.press('Enter');
   await page.waitForURL(`**/console#/realms/${fixture.realm}/users/${id}`);
   await expectNoErrors(window);
-  await window.close();
 });
 
 test('arrow keys move between the search box and the rows, and Enter opens the focused one', async () => {
@@ -121,7 +115,6 @@ test('arrow keys move between the search box and the rows, and Enter opens the f
   await page.keyboard.press('Enter');
   await page.waitForURL(`**/console${two}`);
   expect(ids.some((id) => two?.endsWith(id))).toBe(true);
-  await window.close();
 });
 
 test('Find leaves out a user that is deleted between the search and the reading of its name', async () => {
@@ -140,7 +133,6 @@ test('Find leaves out a user that is deleted between the search and the reading 
   await page.getByText('No user found').waitFor();
   expect(deleted).toBe(204);
   await window.expectError(/status of 404/);
-  await window.close();
 });
 
 test.each<[script: string, text: string]>([
@@ -155,5 +147,4 @@ test.each<[script: string, text: string]>([
   const window = await searchFor(`${script} ${[...text].slice(0, 4).join('').trim()}`);
   await window.page.getByText('1 found', { exact: true }).waitFor();
   await expectNoErrorsInAnyView(window);
-  await window.close();
 });

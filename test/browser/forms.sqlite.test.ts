@@ -30,7 +30,6 @@ describe('a link form', () => {
     expect(await page.getByLabel('Issuer').inputValue()).toBe('https://partners.example.org');
     await page.getByLabel('OIDC profile').selectOption({ label: 'Company login' });
     expect(await page.getByLabel('Issuer').inputValue()).toBe('https://login.example.com');
-    await window.close();
   });
 
   test('choosing a profile does not overwrite a typed issuer', async () => {
@@ -45,7 +44,6 @@ describe('a link form', () => {
     await page.getByLabel('OIDC profile').selectOption({ label: 'Company login' });
     expect(await page.getByLabel('Issuer').inputValue()).toBe('https://login.example.com');
     await expectNoErrors(window);
-    await window.close();
   });
 
   test('a duplicate link leads to the user that has it, if this session may read it', async () => {
@@ -89,7 +87,6 @@ describe('a link form', () => {
     await link.waitFor();
     await page.getByRole('button', { name: 'Undo' }).waitFor({ state: 'detached' });
     await expectNoErrors(window);
-    await window.close();
   });
 });
 
@@ -114,7 +111,6 @@ describe('names', () => {
       await window.goto('#/changes');
       await page.getByText(letter.repeat(255)).first().waitFor();
       await expectNoErrorsInAnyView(window);
-      await window.close();
     },
   );
 
@@ -131,7 +127,6 @@ describe('names', () => {
     await page.getByRole('heading', { name: 'Kim Lee', level: 1 }).waitFor();
     await page.getByText('kim.second@example.com').first().waitFor();
     await expectNoErrors(window);
-    await window.close();
   });
 });
 
@@ -153,7 +148,6 @@ describe('clients', () => {
     await dialog.getByRole('button', { name: 'I have stored it' }).click();
     await dialog.waitFor({ state: 'detached' });
     await expectNoErrors(window);
-    await window.close();
   });
 
   test('a public client is created with named realms and a rate, and offers no new secret', async () => {
@@ -190,6 +184,5 @@ describe('clients', () => {
     const row = page.getByRole('link', { name: 'The storefront' });
     await row.filter({ hasText: 'public' }).filter({ hasText: '45 requests in 60 seconds' }).waitFor();
     await expectNoErrorsInAnyView(window);
-    await window.close();
   });
 });

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, expect, setDefaultTimeout, test } from 'bun:test';
+import { afterEach, expect, setDefaultTimeout, test } from 'bun:test';
 import { findPort } from '../support/daemons.ts';
 import { createFixture, oidcPath, startService } from '../support/service.ts';
 import { addTarget, startReceiver } from '../support/webhook_receivers.ts';
@@ -15,7 +15,6 @@ const FLAGS = { offline: 'true', metricsPort: '0', allowLoopbackWebhooks: 'true'
 const service = await startService(FLAGS);
 const fixture = await createFixture(service.db);
 const reader = await service.token('profile-infos:read changes:read');
-afterAll(() => service.stop());
 
 const ends: (() => void)[] = [];
 afterEach(() => {
@@ -85,7 +84,6 @@ test.each(VIEWS)(
     await window.close();
     const admin = await service.token('admin');
     await service.del(`/admin/v1/webhooks/${webhook.webhookId}`, admin);
-    receiver.stop();
   },
 );
 
@@ -110,7 +108,6 @@ test('the Health page shows what happened before it was opened', async () => {
     return data.some((part, index) => index % 4 === 2 && data[index + 1] > 0 && part > data[index - 2] + 60); })()`;
   await window.until(drawn);
   await expectNoErrors(window);
-  await window.close();
 });
 
 test('the Health page draws its charts in a browser whose locale Intl does not know', async () => {
@@ -123,7 +120,6 @@ test('the Health page draws its charts in a browser whose locale Intl does not k
   await row(window, 'All requests').getByText('/s').waitFor();
   await page.locator('.chart-plot canvas').nth(3).waitFor();
   await expectNoErrors(window);
-  await window.close();
 });
 
 const turnVisibility = ({ page }: ConsoleWindow, isHidden: boolean) =>
@@ -150,7 +146,6 @@ test('the Health page sends no requests while it is hidden', async () => {
   await polled;
   await row(window, 'All requests').getByText('/s').waitFor();
   await expectNoErrors(window);
-  await window.close();
 });
 
 test('the Health page polls at its normal rate when it is hidden and shown while it reads the history', async () => {
@@ -179,7 +174,6 @@ test('the Health page polls at its normal rate when it is hidden and shown while
   // One every two seconds.
   expect(requestCount).toBeLessThanOrEqual(1 + Math.floor((performance.now() - began) / 2_000));
   await expectNoErrors(window);
-  await window.close();
 });
 
 test('the Health page reports a restart of the service as a gap', async () => {
@@ -191,14 +185,12 @@ test('the Health page reports a restart of the service as a gap', async () => {
   await row(window, 'All requests').getByText('/s').waitFor();
   await one.stop();
   await page.getByText('The service is unreachable.').waitFor();
-  const other = await startService({ ...FLAGS, ...one.database.flags, port });
+  await startService({ ...FLAGS, ...one.database.flags, port });
   await page.getByText('The service restarted while this page was open').waitFor();
   await row(window, 'All requests').getByText('/s').waitFor();
   expect(await page.getByText('The service is unreachable.').count()).toBe(0);
   await window.expectError(/ERR_|503/);
   await expectNoErrors(window);
-  await window.close();
-  await other.stop();
 });
 
 test('the Health page says so when the service records no request metrics', async () => {
@@ -207,8 +199,6 @@ test('the Health page says so when the service records no request metrics', asyn
   await window.page.getByText('This service does not record request metrics.').waitFor();
   await window.page.getByText('no webhook').waitFor();
   await expectNoErrors(window);
-  await window.close();
-  await quiet.stop();
 });
 
 test('the Health page without the scope admin says so, and stops polling', async () => {
@@ -223,5 +213,4 @@ test('the Health page without the scope admin says so, and stops polling', async
   expect(requestCount).toBe(0);
   await window.expectError(/403/);
   await expectNoErrors(window);
-  await window.close();
 });

@@ -41,7 +41,6 @@ test('the history of a link shows its own changes, that of a user also removed l
   expect(await historyEntries()).toHaveLength(before.length + 2);
   expect(await page.getByText('Realm created').count()).toBe(0);
   await expectNoErrors(window);
-  await window.close();
 });
 
 test('the history shows times in the time zone of the browser, and in UTC as a tooltip', async () => {
@@ -54,7 +53,6 @@ test('the history shows times in the time zone of the browser, and in UTC as a t
   );
   expect(await time.textContent()).toContain(here);
   expect(await time.getAttribute('title')).toBe(`${at.toISOString().replace('T', ' ').replace('Z', '')} UTC`);
-  await window.close();
 });
 
 /** Records in one page of a list. */
@@ -85,7 +83,6 @@ test('a long history says how far it reaches, and loads older changes on demand'
   expect(await whole.getByText('User created').count()).toBe(0);
   await whole.getByRole('button', { name: 'Load older changes' }).click();
   await whole.getByText('User created').waitFor();
-  await window.close();
 });
 
 test('the page of a user with many links loads more of them on demand', async () => {
@@ -130,5 +127,4 @@ test('the page of a user with many links loads more of them on demand', async ()
   await page.getByRole('article', { name: 'OIDC link another subject' }).waitFor();
   expect(await page.getByRole('article', { name: `OIDC link ${subject}`, exact: true }).count()).toBe(1);
   expect(await links.count()).toBe(PAGE);
-  await window.close();
 });

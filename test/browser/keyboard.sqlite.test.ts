@@ -28,7 +28,6 @@ test('keyboard shortcuts open pages, and ? lists them', async () => {
   // In a text field, shortcut keys are text.
   await page.keyboard.type('gr?');
   expect(await page.getByRole('searchbox').inputValue()).toBe('gr?');
-  await window.close();
 });
 
 test('keyboard shortcuts stay off after a reload once turned off', async () => {
@@ -42,7 +41,6 @@ test('keyboard shortcuts stay off after a reload once turned off', async () => {
   await page.getByRole('heading', { name: 'Realms' }).waitFor();
   await page.keyboard.press('?');
   expect(await page.getByRole('dialog').count()).toBe(0);
-  await window.close();
 });
 
 test('the first tab stop skips the navigation, and a dialog traps the focus and returns it', async () => {
@@ -66,7 +64,6 @@ test('the first tab stop skips the navigation, and a dialog traps the focus and 
   }
   await page.keyboard.press('Escape');
   await page.locator('button:focus', { hasText: 'Edit' }).waitFor();
-  await window.close();
 });
 
 describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
@@ -83,6 +80,5 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     await page.reload();
     await page.getByRole('heading', { name: 'Realms' }).waitFor();
     expect(await ground()).toBe(after);
-    await window.close();
   });
 });

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { copyFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -28,11 +28,8 @@ const newUser = () => createPassword(service.db, REALM, { profile });
 const { clientId, secret } = await createSignInClient(service);
 const folder = freshFolder();
 
-beforeAll(async () => {
-  await installClientLibrary(folder);
-  copyFileSync(EXAMPLE, join(folder, 'server.mjs'));
-});
-afterAll(() => service.stop());
+await installClientLibrary(folder);
+copyFileSync(EXAMPLE, join(folder, 'server.mjs'));
 
 interface LoginPage {
   readonly url: string;
@@ -118,11 +115,8 @@ async function openPage(url: string): Promise<Page> {
 describe.each([
   ['Node.js', 'node'],
   ['Bun', process.execPath],
-])('the login page under %s', (_, runtime) => {
-  let login: LoginPage;
-  beforeAll(async () => {
-    login = await startLoginPage(runtime);
-  });
+])('the login page under %s', async (_, runtime) => {
+  const login = await startLoginPage(runtime);
   afterAll(() => login.running.stop());
 
   test('a right password signs in until the user signs out, and no script sees a cookie', async () => {
@@ -194,7 +188,6 @@ describe.each([
     if ((await type(window.page, username, password)) > 0) await window.expectError(/status of 503/);
     await signedIn(window.page);
     await expectNoErrors(window);
-    await window.close();
   });
 
   test('a form of another site signs nobody in, and a form that is too large is not read', async () => {

@@ -1,16 +1,8 @@
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
+import { expect, setDefaultTimeout, test } from 'bun:test';
 import type { Write } from '../../src/directory/store.ts';
-import type { Uuid } from '../../src/domain/id.ts';
 import { realm, user } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import {
-  buildRecord,
-  insertOf,
-  realmMembers,
-  type Service,
-  startService,
-  userMembers,
-} from '../support/service.ts';
+import { buildRecord, insertOf, realmMembers, startService, userMembers } from '../support/service.ts';
 import { expectNoErrors, openSignedIn } from './console_session.ts';
 import { BROWSER_TEST_MS } from './console_window.ts';
 
@@ -22,27 +14,21 @@ const USERS = 7_000;
 /** Rendered rows at any time in a window of 900 pixels. */
 const DRAWN_MAX = 60;
 
-let service: Service;
-let home: Uuid;
-
-beforeAll(async () => {
-  service = await startService();
-  home = systemClock.mintId();
-  const { records } = service.db.engine;
-  await records.commit([insertOf(realm, [home], buildRecord([home], realmMembers))]);
-  for (let first = 0; first < USERS; first += 1_000) {
-    const writes = Array.from({ length: 1_000 }, (_, index): Write => {
-      const key = [home, systemClock.mintId()] as const;
-      const record = {
-        ...buildRecord(key, { ...userMembers, name: `User ${first + index}` }),
-        created_at: first + index,
-      };
-      return insertOf(user, key, record);
-    });
-    expect(await records.commit(writes)).toEqual({ kind: 'written' });
-  }
-});
-afterAll(() => service.stop());
+const service = await startService();
+const home = systemClock.mintId();
+const { records } = service.db.engine;
+await records.commit([insertOf(realm, [home], buildRecord([home], realmMembers))]);
+for (let first = 0; first < USERS; first += 1_000) {
+  const writes = Array.from({ length: 1_000 }, (_, index): Write => {
+    const key = [home, systemClock.mintId()] as const;
+    const record = {
+      ...buildRecord(key, { ...userMembers, name: `User ${first + index}` }),
+      created_at: first + index,
+    };
+    return insertOf(user, key, record);
+  });
+  expect(await records.commit(writes)).toEqual({ kind: 'written' });
+}
 
 test('a list of 7,000 users scrolls to its end and back, and renders few rows at a time', async () => {
   const window = await openSignedIn(service, `#/realms/${home}/users`, { scope: 'realms:read users:read' });
@@ -67,7 +53,6 @@ test('a list of 7,000 users scrolls to its end and back, and renders few rows at
   await row('User 0').press('Enter');
   await page.getByRole('heading', { name: 'User 0' }).waitFor();
   expect(window.errors).toEqual([]);
-  await window.close();
 });
 
 test('a long list is paged by keys alone after the first focused row was unloaded', async () => {
@@ -85,5 +70,4 @@ test('a long list is paged by keys alone after the first focused row was unloade
   await page.keyboard.press('Home');
   await rows.filter({ hasText: `User ${USERS - 1}j` }).waitFor();
   await expectNoErrors(window);
-  await window.close();
 });

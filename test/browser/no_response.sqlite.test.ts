@@ -1,4 +1,4 @@
-import { afterAll, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { startFaultyProxy } from '../support/faulty_proxy.ts';
 import { startTcpProxy } from '../support/tcp_proxy.ts';
 import { expectNoErrors, openSignedIn, READ_SCOPE, WRITE_SCOPE } from './console_session.ts';
@@ -10,7 +10,6 @@ import { pagePaths } from './page_paths.ts';
 const { service, shop } = await openShop();
 
 const proxy = await startFaultyProxy(service.url);
-afterAll(() => proxy.stop());
 const through = { url: proxy.url, token: service.token };
 const USER = /^GET \/v2\/authentication-realms\/[^/]+\/user-authentication-info\/[^/?]+(\?include=[^&]+)?$/;
 
@@ -38,7 +37,6 @@ test.each([
   expect(await page.getByText('The service is unreachable').count()).toBe(0);
   if (error) await window.expectError(error);
   await expectNoErrors(window);
-  await window.close();
 });
 
 test('a write whose response is cut off is reported as possibly saved, and not sent again', async () => {
@@ -57,7 +55,6 @@ test('a write whose response is cut off is reported as possibly saved, and not s
   await page.getByText('Made unheard').waitFor();
   await window.expectError(/ERR_/);
   await expectNoErrors(window);
-  await window.close();
 });
 
 test('a request without a response is abandoned after 15 seconds, and retried', async () => {
@@ -76,7 +73,6 @@ test('a request without a response is abandoned after 15 seconds, and retried', 
   await page.getByText('The service is unreachable. Check your network connection.').first().waitFor();
   await page.getByRole('heading', { name: 'Jane Doe' }).waitFor();
   await expectNoErrors(window);
-  await window.close();
 });
 
 test.each([
@@ -101,6 +97,4 @@ test.each([
   network.resume();
   await live.waitFor();
   await expectNoErrors(window);
-  await window.close();
-  network.stop();
 });

@@ -1,4 +1,4 @@
-import { afterAll, setDefaultTimeout } from 'bun:test';
+import { setDefaultTimeout } from 'bun:test';
 import type { Flags } from '../../src/config/parse.ts';
 import { type Service, startService } from '../support/service.ts';
 import { BROWSER_TEST_MS } from './console_window.ts';
@@ -10,6 +10,5 @@ export async function openShop(
 ): Promise<{ readonly service: Service; readonly shop: Shop }> {
   setDefaultTimeout(BROWSER_TEST_MS);
   const service = await startService({ offline: 'true', ...flags });
-  afterAll(() => service.stop());
   return { service, shop: await createShop(service) };
 }

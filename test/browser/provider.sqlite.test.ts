@@ -28,7 +28,6 @@ const fixture = await createFixture(service.db);
 afterAll(async () => {
   server.closeAllConnections();
   server.close();
-  await service.stop();
 });
 
 /** Opens the page of a new profile with this URL and issuer. */
@@ -122,7 +121,6 @@ describe('a provider that is not contacted', () => {
     const offline = await startService({ offline: 'true' });
     const { realm } = await createFixture(offline.db);
     await expectSays(await opened(`${root}${WELL_KNOWN}`, root, offline, realm), /runs with --offline/);
-    await offline.stop();
   });
 });
 

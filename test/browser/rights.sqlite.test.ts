@@ -28,7 +28,6 @@ describe.each(Object.entries(OFFERED))('the page %s', (place, count) => {
       .waitFor();
     await window.page.waitForLoadState('networkidle');
     expect(await writes(window.page).count()).toBe(count);
-    await window.close();
   });
 
   test(`the page ${place} offers no write to a session with read scopes`, async () => {
@@ -36,7 +35,6 @@ describe.each(Object.entries(OFFERED))('the page %s', (place, count) => {
     await window.page.waitForLoadState('networkidle');
     expect(await writes(window.page).count()).toBe(0);
     await expectNoErrors(window);
-    await window.close();
   });
 });
 
@@ -69,7 +67,6 @@ test(
       ...(['realms', 'realm', 'users', 'user', 'strange', 'oidcProfile', 'passwordProfile'] as const),
       ...(['clients', 'client', 'webhooks', 'webhook'] as const),
     ]);
-    await writer.close();
   },
   WALK_MS,
 );
@@ -81,7 +78,6 @@ test(
     await expectPlacesToWrite(reader, []);
     await reader.expectError(/status of 403/);
     await expectNoErrors(reader);
-    await reader.close();
   },
   WALK_MS,
 );
@@ -150,7 +146,6 @@ test('the page of a session limited to some realms says that an import cannot cr
   await page.getByRole('combobox', { name: 'Into' }).selectOption(shop.realm);
   await page.getByRole('button', { name: 'Import', exact: true }).waitFor();
   await expectNoErrors(window);
-  await window.close();
 });
 
 test('a session without access to links, profiles and changes sees the user and which parts are hidden', async () => {
@@ -161,7 +156,6 @@ test('a session without access to links, profiles and changes sees the user and 
   expect(await page.getByRole('heading', { name: 'History' }).count()).toBe(0);
   expect(await page.getByRole('link', { name: 'Realms' }).count()).toBe(1);
   await expectNoErrors(window);
-  await window.close();
 });
 
 test('a scope lost during an edit is reported, and its controls disappear', async () => {
@@ -185,5 +179,4 @@ test('a scope lost during an edit is reported, and its controls disappear', asyn
   await page.getByRole('button', { name: 'Cancel', exact: true }).click();
   await page.getByRole('button', { name: 'Edit', exact: true }).waitFor({ state: 'detached' });
   await expectNoErrors(window);
-  await window.close();
 });

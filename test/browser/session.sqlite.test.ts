@@ -42,7 +42,6 @@ describe.each([
     await expectEnded(window, /Your session has expired\./);
     expect(await window.page.evaluate('sessionStorage.length')).toBe(0);
     expect(window.errors).toEqual([]);
-    await window.close();
   });
 });
 
@@ -67,7 +66,6 @@ test('the end of a session that is not used is announced once, two minutes befor
   expect(await warning.count()).toBe(0);
   expect(await left(window)).toBeWithin(1, 100);
   await expectNoErrors(window);
-  await window.close();
 });
 
 test('a revoked token ends the session, and the next one opens at the same page', async () => {
@@ -86,7 +84,6 @@ test('a revoked token ends the session, and the next one opens at the same page'
   expect(address).toBe(pagePaths(shop).user);
   await page.evaluate(`location.hash = '#code=${code}'`);
   await page.getByRole('heading', { name: 'Jane Doe' }).waitFor();
-  await window.close();
 });
 
 test('an unreachable service is reported, and the request is retried by itself', async () => {
@@ -101,7 +98,6 @@ test('an unreachable service is reported, and the request is retried by itself',
   await page.context().setOffline(false);
   await page.getByRole('heading', { name: 'Jane Doe' }).waitFor();
   await expectNoErrors(window);
-  await window.close();
 });
 
 test('a rate-limited session shows how long to wait, and the request is retried automatically', async () => {
@@ -118,6 +114,4 @@ test('a rate-limited session shows how long to wait, and the request is retried 
   expect(await window.violations()).toEqual([]);
   await page.getByText('Buyer Organization').waitFor();
   expect(await page.getByText('The service is busy.').count()).toBe(0);
-  await window.close();
-  await limited.stop();
 });

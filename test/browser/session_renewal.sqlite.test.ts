@@ -56,7 +56,6 @@ test('a page that is used renews its token, and keeps what was typed', async () 
   expect(await signInOver(window).count()).toBe(0);
   expect(await page.getByLabel('Family name').inputValue()).toBe('Renewed');
   await expectNoErrors(window);
-  await window.close();
 });
 
 test('a renewal that fails is tried again while the token lasts', async () => {
@@ -75,7 +74,6 @@ test('a renewal that fails is tried again while the token lasts', async () => {
   await page.clock.fastForward(10_000);
   expect((await renewal).status()).toBe(200);
   await window.until(`!sessionStorage['authrealm.session'].includes('${first}')`);
-  await window.close();
 });
 
 test.each(VIEWS)('a form survives the end of its session, $viewport.width wide, $scheme', async (view) => {
@@ -103,7 +101,6 @@ test.each(VIEWS)('a form survives the end of its session, $viewport.width wide, 
   await press(window, 'Save');
   await page.getByText(typed).first().waitFor();
   await expectNoErrors(window);
-  await window.close();
 });
 
 test('what was typed is discarded when another user signs in, and on request', async () => {
@@ -126,7 +123,6 @@ test('what was typed is discarded when another user signs in, and on request', a
   expect(await page.evaluate('sessionStorage.length')).toBe(0);
   await window.expectError(/status of 401/);
   await expectNoErrors(window);
-  await window.close();
 });
 
 test.each([
@@ -148,7 +144,6 @@ test.each([
   expect(await page.getByLabel('Family name').count()).toBe(0);
   await window.expectError(/status of 401/);
   await expectNoErrors(window);
-  await window.close();
 });
 
 test('a session by client credentials that expires in a form continues with the same client', async () => {
@@ -176,5 +171,4 @@ test('a session by client credentials that expires in a form continues with the 
   await signInOver(window).waitFor({ state: 'detached' });
   expect(await page.getByLabel('Family name').inputValue()).toBe('of a client');
   await expectNoErrors(window);
-  await window.close();
 });

@@ -28,7 +28,6 @@ test('the page of a user says that sign-ins are throttled, and has passwords che
   await note.waitFor({ state: 'detached' });
   expect(await budgets.throttledUntil(NAME)).toBeUndefined();
   await expectNoErrors(window);
-  await window.close();
 });
 
 test('the page of a user says nothing of it to a session that may not lift it', async () => {
@@ -40,5 +39,4 @@ test('the page of a user says nothing of it to a session that may not lift it', 
   await window.page.getByText('jane.doe').first().waitFor();
   expect(await window.page.getByText('throttled').count()).toBe(0);
   await expectNoErrors(window);
-  await window.close();
 });

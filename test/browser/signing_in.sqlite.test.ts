@@ -49,7 +49,6 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     await window.page.getByText('anna').waitFor();
     expect(await window.page.evaluate('history.length')).toBe(2);
     await expectNoErrors(window);
-    await window.close();
   });
 
   test('signing out revokes the access token', async () => {
@@ -67,7 +66,6 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     service.clock.advance(1_000);
     expect((await service.get('/v2/authentication-realms', token)).status).toBe(401);
     await expectNoErrors(window);
-    await window.close();
   });
 
   test('client credentials sign in at the requested page, and stay in memory only', async () => {
@@ -82,7 +80,6 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     await expectNoErrors(window);
     await window.page.reload();
     await window.page.getByRole('heading', { name: 'Sign in to the console' }).waitFor();
-    await window.close();
   });
 });
 
@@ -114,7 +111,6 @@ describe('a sign-in link', () => {
     expect(await address(window)).toBe(`${service.url}/console#/`);
     await window.expectError(/status of 400/);
     await expectNoErrors(window);
-    await window.close();
   });
 
   test('a sign-in link opened in an existing tab signs in there', async () => {
@@ -125,7 +121,6 @@ describe('a sign-in link', () => {
     await window.page.getByText('later').waitFor();
     expect(await address(window)).not.toContain(code);
     await expectNoErrors(window);
-    await window.close();
   });
 });
 
@@ -149,7 +144,6 @@ describe('a sign-in link that the service did not check', () => {
     await page.getByText('off and on').waitFor();
     await window.expectError(/ERR_INTERNET_DISCONNECTED/);
     await expectNoErrors(window);
-    await window.close();
   });
 
   test.each([429, 503])(
@@ -167,8 +161,6 @@ describe('a sign-in link that the service did not check', () => {
       expect(proxy.requests.filter(({ path }) => path === '/console/token')).toHaveLength(2);
       await window.expectError(/status of/);
       await expectNoErrors(window);
-      await window.close();
-      await proxy.stop();
     },
   );
 });
@@ -190,7 +182,6 @@ describe('a sign-in over an open session', () => {
     expect((await service.get('/v2/authentication-realms', token)).status).toBe(200);
     if (brought.startsWith('#')) await window.expectError(/status of 400/);
     await expectNoErrors(window);
-    await window.close();
   });
 
   test('an unchecked sign-in code over an open session can be retried or dismissed', async () => {
@@ -227,7 +218,6 @@ describe('a sign-in over an open session', () => {
     expect(await again.count()).toBe(0);
     await window.expectError(/ERR_INTERNET_DISCONNECTED/);
     await expectNoErrors(window);
-    await window.close();
   });
 
   /** A window with a session, and the retry button of a code that could not be sent. */
@@ -286,7 +276,6 @@ describe('a sign-in over an open session', () => {
     expect((await service.get('/v2/authentication-realms', before)).status).toBe(401);
     expect((await service.get('/v2/authentication-realms', await tokenOf(window))).status).toBe(200);
     await expectNoErrors(window);
-    await window.close();
   });
 });
 
@@ -306,7 +295,6 @@ test('a valid sign-in code opens its session even if revoking the old one gets n
   await page.getByText('somebody else', { exact: true }).waitFor();
   expect(await page.getByText('Anna at the desk').count()).toBe(0);
   await expectNoErrors(window);
-  await window.close();
 });
 
 test('signing out takes effect at once even if the revocation gets no response', async () => {
@@ -322,7 +310,6 @@ test('signing out takes effect at once even if the revocation gets no response',
   await page.evaluate(`location.hash = '#code=${code}'`);
   await page.getByText('somebody else', { exact: true }).waitFor();
   await expectNoErrors(window);
-  await window.close();
 });
 
 test('an unchecked sign-in code can still be retried after an invalid one', async () => {
@@ -338,7 +325,6 @@ test('an unchecked sign-in code can still be retried after an invalid one', asyn
   await page.getByText('kept', { exact: true }).waitFor();
   await window.expectError(/ERR_FAILED|status of 400/);
   await expectNoErrors(window);
-  await window.close();
 });
 
 describe('client credentials', () => {
@@ -351,6 +337,5 @@ describe('client credentials', () => {
     expect(await window.page.textContent('body')).not.toContain('no secret of anybody');
     await window.expectError(/status of 401/);
     await expectNoErrors(window);
-    await window.close();
   });
 });

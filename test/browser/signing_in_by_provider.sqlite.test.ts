@@ -68,7 +68,6 @@ const service = await startService({
   ...{ ...settings, allowLoopbackDiscovery: 'true', issuersFile: issuersFile(entry) },
 });
 afterAll(async () => {
-  await service.stop();
   server.closeAllConnections();
   server.close();
 });
@@ -146,7 +145,6 @@ test.each(VIEWS)(
     await page.getByRole('button', { name: 'Sign out' }).click();
     await expectSignIn(window, /You have signed out/);
     await expectNoErrors(window);
-    await window.close();
   },
 );
 
@@ -180,7 +178,6 @@ test('after a session ended, a window for the provider signs in again, and the p
   expect(await page.evaluate('Object.keys(sessionStorage).join()')).toBe('authrealm.session');
   await closed;
   await expectSoundBut(window);
-  await window.close();
 });
 
 test('a window for the provider closes after a page that is busy for two seconds has accepted its response', async () => {
@@ -197,11 +194,10 @@ test('a window for the provider closes after a page that is busy for two seconds
   await page.getByRole('button', { name: /^Sign in with\s+staff$/ }).click();
   await (await opened).waitForEvent('close');
   await expectSignedIn(window, foundUser(window));
-  await window.close();
 });
 
 test('a sign-in by a provider is cancelled when its page is discarded meanwhile', async () => {
-  const { window, page } = await openEndedSession();
+  const { page } = await openEndedSession();
   const { promise: discarded, resolve: discard } = Promise.withResolvers<void>();
   const requested = page.context().waitForEvent('request', (request) => request.url().startsWith(issuer));
   await page.context().route(`${issuer}/**`, async (route) => {
@@ -219,7 +215,6 @@ test('a sign-in by a provider is cancelled when its page is discarded meanwhile'
     .first()
     .waitFor();
   expect(await page.evaluate('sessionStorage.length')).toBe(0);
-  await window.close();
 });
 
 test('a sign-in cancelled at the provider is reported with its error code', async () => {
@@ -229,7 +224,6 @@ test('a sign-in cancelled at the provider is reported with its error code', asyn
   await expectSignIn(window, /The provider did not sign you in \(access_denied\)/);
   expect(await window.page.evaluate('location.hash')).toBe(pagePaths(shop).realms);
   await expectSoundBut(window);
-  await window.close();
 });
 
 test('a sign-in by a provider without any rights is rejected with a message', async () => {
@@ -239,7 +233,6 @@ test('a sign-in by a provider without any rights is rejected with a message', as
   await expectSignIn(window, /The provider authenticated you, but you have no permissions here/);
   await window.expectError(/status of 403/);
   await expectSoundBut(window);
-  await window.close();
 });
 
 describe('a forged response of a provider', () => {
@@ -269,7 +262,6 @@ describe('a forged response of a provider', () => {
     expect(sent).toContain('POST /console/provider');
     expect(sent).not.toContain('POST /console/token');
     await expectSoundBut(window);
-    await window.close();
   });
 
   test('a response of a provider is rejected in a tab that did not request it', async () => {
@@ -277,7 +269,6 @@ describe('a forged response of a provider', () => {
     await window.goto(`?code=stolen&state=${'x'.repeat(43)}&iss=${encodeURIComponent(issuer)}#/realms`);
     await expectSignIn(window, /not requested by this tab/);
     await expectNoErrors(window);
-    await window.close();
   });
 
   test('a response of a provider with an invalid code is rejected without showing the code', async () => {
@@ -294,6 +285,5 @@ describe('a forged response of a provider', () => {
     expect(await page.textContent('body')).not.toContain('nonsense-of-nobody');
     await window.expectError(/status of 400/);
     await expectSoundBut(window);
-    await window.close();
   });
 });

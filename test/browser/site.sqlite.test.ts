@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { sharedSite } from '../support/shared_artefacts.ts';
@@ -20,15 +20,9 @@ const PAGES = [
   'api/create-user-authentication-info.html',
 ];
 
-let folder = '';
-let server: ReturnType<typeof serveFolder>;
-let url = '';
-
-beforeAll(async () => {
-  folder = await sharedSite();
-  server = serveFolder(folder);
-  url = `http://127.0.0.1:${server.port}`;
-});
+const folder = await sharedSite();
+const server = serveFolder(folder);
+const url = `http://127.0.0.1:${server.port}`;
 afterAll(() => server.stop(true));
 
 function serveFolder(root: string) {
@@ -53,7 +47,6 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
       ) ?? ['none'];
       expect(Number(ground) > 128).toBe(view.scheme === 'light');
       await expectNoErrors(window);
-      await window.close();
     },
   );
 });
@@ -88,7 +81,6 @@ test('the search finds a guide by words of its text, by keyboard alone', async (
   await page.keyboard.press('Enter');
   await page.waitForURL(/guides\/keys\.html/);
   await expectNoErrors(window);
-  await window.close();
 });
 
 test('the search loads its index again after a failure', async () => {
@@ -101,7 +93,6 @@ test('the search loads its index again after a failure', async () => {
   await failure;
   await page.keyboard.type('change master key');
   await page.locator('#results a').first().waitFor();
-  await window.close();
 });
 
 /** What newcomers look for, and a page that answers it. */
@@ -141,7 +132,6 @@ test('the first five results of the search answer what newcomers look for', asyn
     ]);
   }
   expect(found).toEqual(Object.entries(QUESTIONS));
-  await window.close();
 });
 
 test('the search works in a site that is opened from a folder', async () => {
@@ -163,5 +153,4 @@ test('a copy button copies the text of its block', async () => {
   const text = await page.locator('pre').first().textContent();
   expect(text).toContain('authrealm');
   expect(await page.evaluate('navigator.clipboard.readText()')).toBe(text);
-  await window.close();
 });

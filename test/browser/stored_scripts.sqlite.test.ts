@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { plainText } from '../../console/parts/confusables.ts';
 import {
   oidcProfile,
@@ -12,7 +12,7 @@ import { createLink } from '../support/console_sign_in.ts';
 import { createRecord, kindOf, PASSWORD, type ParentIds } from '../support/resource_cases.ts';
 import { startService } from '../support/service.ts';
 import { expectNoErrors, HOSTILE_TEXTS, openSignedIn, WRITE_SCOPE } from './console_session.ts';
-import { BROWSER_TEST_MS, type ConsoleWindow, openWindow, PHONE, WIDE } from './console_window.ts';
+import { BROWSER_TEST_MS, openWindow, PHONE, WIDE } from './console_window.ts';
 import { waitForPage } from './page_paths.ts';
 
 /** Hostile texts in every member that can store them, on every page that shows them. */
@@ -20,7 +20,6 @@ import { waitForPage } from './page_paths.ts';
 setDefaultTimeout(BROWSER_TEST_MS);
 
 const service = await startService({ offline: 'true' });
-afterAll(() => service.stop());
 
 /** U+202E is rejected in usernames, and in labels of links. */
 const DISPLAYABLE_TEXTS = { ...HOSTILE_TEXTS, override: 'jane\u200b' };
@@ -63,17 +62,12 @@ function beginningOf(attempt: keyof typeof HOSTILE_TEXTS): string {
 
 describe.each(Object.keys(HOSTILE_TEXTS) as (keyof typeof HOSTILE_TEXTS)[])(
   'the stored text %s',
-  (attempt) => {
-    let home: ParentIds;
+  async (attempt) => {
+    const home = await createAll(attempt);
+    const scope = `${WRITE_SCOPE} admin`;
     /** Two windows that each test loads again: one of a phone. */
-    let narrow: ConsoleWindow;
-    let wide: ConsoleWindow;
-    beforeAll(async () => {
-      home = await createAll(attempt);
-      const scope = `${WRITE_SCOPE} admin`;
-      narrow = await openSignedIn(service, '#/', { view: { ...WIDE, viewport: PHONE }, scope });
-      wide = await openSignedIn(service, '#/', { scope });
-    });
+    const narrow = await openSignedIn(service, '#/', { view: { ...WIDE, viewport: PHONE }, scope });
+    const wide = await openSignedIn(service, '#/', { scope });
     afterAll(() => Promise.all([narrow.close(), wide.close()]));
 
     const places: readonly [string, () => string][] = [
@@ -132,7 +126,6 @@ describe.each(Object.keys(HOSTILE_TEXTS) as (keyof typeof HOSTILE_TEXTS)[])(
       await box.locator('bdi.untrusted', { hasText: label.charAt(0) }).waitFor();
       await waitForPage(window);
       await expectNoErrors(window);
-      await window.close();
     });
 
     test(`stored ${attempt} text is inert in lists of realms`, async () => {

@@ -128,7 +128,6 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
       const path = `/v2/authentication-realms/${shop.realm}/user-authentication-info/${id}`;
       expect((await service.del(path, token)).status).toBe(204);
     }
-    await window.close();
   });
 
   test('an import creates a realm and its records under new IDs, and maps their references', async () => {
@@ -164,7 +163,6 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     const path = `/v2/authentication-realms/${realm}/user-authentication-oidc-profile-info?${query}`;
     const found = (await (await service.get(path, token)).json()) as { data: readonly unknown[] };
     expect(found.data).toHaveLength(1);
-    await window.close();
   });
 });
 
@@ -212,7 +210,6 @@ test('an import lists each invalid line with a reason, and creates the other rec
   expect(refused).toContain('line 12: exceeds the maximum line length');
   expect(refused.at(-1)).toMatch(/^line 13: email: /);
   await expectNoErrors(window);
-  await window.close();
 });
 
 test.each([
@@ -225,7 +222,6 @@ test.each([
   await window.page.getByText(words).waitFor();
   expect(await window.page.getByRole('button', { name: 'Import', exact: true }).count()).toBe(0);
   await expectNoErrors(window);
-  await window.close();
 });
 
 test('an import of 100,000 lines stays responsive, and can be cancelled', async () => {
@@ -252,7 +248,6 @@ test('an import of 100,000 lines stays responsive, and can be cancelled', async 
   await page.getByText('99,999 lines were rejected').waitFor({ timeout: LONG_WAIT_MS });
   expect(await page.getByRole('listitem').count()).toBeLessThan(100);
   await expectNoErrors(window);
-  await window.close();
 }, 300_000);
 
 test('an import pauses when its session loses a scope, and resumes once it has it again', async () => {
@@ -284,7 +279,6 @@ test('an import pauses when its session loses a scope, and resumes once it has i
   await page.getByText('61 created, 0 rejected.').waitFor();
   await expectNoErrors(window);
   expect((await usersOf(service, await realmNamed(service, 'Halted'))).meta.results.total).toBe(60);
-  await window.close();
 });
 
 test('an import waits for a busy service, and creates nothing twice', async () => {
@@ -299,8 +293,6 @@ test('an import waits for a busy service, and creates nothing twice', async () =
   await window.expectError(/429/);
   await expectNoErrors(window);
   expect((await usersOf(busy, await realmNamed(busy, 'Rated'))).meta.results.total).toBe(40);
-  await window.close();
-  await busy.stop();
 });
 
 test('an import continues after a restart of the service, and creates nothing twice', async () => {
@@ -323,8 +315,6 @@ test('an import continues after a restart of the service, and creates nothing tw
   if (window.errors.length > 0) await window.expectError(/ERR_|50\d/);
   await expectNoErrors(window);
   expect((await usersOf(after, await realmNamed(after, 'Restarted'))).meta.results.total).toBe(400);
-  await window.close();
-  await after.stop();
 });
 
 test('a session with read scopes exports what it can read, and is offered no import', async () => {
@@ -339,7 +329,6 @@ test('a session with read scopes exports what it can read, and is offered no imp
   const types = new Set(linesIn(await saved(window, 'Save file')).map(({ type }) => type));
   expect([...types]).toEqual(['authentication-realm', 'user_authentication_info']);
   await expectNoErrors(window);
-  await window.close();
 });
 
 test('an import names the missing scopes before it creates anything', async () => {
@@ -348,5 +337,4 @@ test('an import names the missing scopes before it creates anything', async () =
   await window.page.getByText('lacks the scopes to create these records: realms:write').waitFor();
   expect(await window.page.getByRole('button', { name: 'Import', exact: true }).count()).toBe(0);
   await expectNoErrors(window);
-  await window.close();
 });

@@ -99,7 +99,6 @@ describe('an exported file', () => {
     await window.page.getByRole('button', { name: 'Export', exact: true }).waitFor();
     expect(await exportedFile(window).count()).toBe(0);
     await expectNoErrors(window);
-    await window.close();
   });
 
   test('an exported file survives a new session of the same user, and is discarded on sign-out', async () => {
@@ -116,7 +115,6 @@ describe('an exported file', () => {
     await page.getByRole('button', { name: 'Export', exact: true }).waitFor();
     expect(await exportedFile(window).count()).toBe(0);
     await expectNoErrors(window);
-    await window.close();
   });
 });
 
@@ -148,7 +146,6 @@ test('an export is complete although the session expires during it', async () =>
   await page.getByText('Export complete.').waitFor();
   expect(await recordsOf(window)).toBe(whole);
   await expectNoErrors(window);
-  await window.close();
 });
 
 describe('a running import', () => {
@@ -162,7 +159,6 @@ describe('a running import', () => {
     await open(window, 'Anna');
     await page.getByText('601 created, 0 rejected.').waitFor();
     await expectNoErrors(window);
-    await window.close();
   });
 
   test('a running import is cancelled when another user signs in', async () => {
@@ -185,6 +181,5 @@ describe('a running import', () => {
     await page.getByRole('button', { name: 'Export', exact: true }).waitFor();
     expect(await page.getByRole('progressbar').count()).toBe(0);
     await expectNoErrors(window);
-    await window.close();
   });
 });

@@ -52,7 +52,6 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     await expectNoErrors(window);
     await page.reload();
     expect(await page.getByLabel('page[limit]', { exact: true }).inputValue()).toBe('1');
-    await window.close();
   });
 
   test('Try it sends a write with a body, and shows the response', async () => {
@@ -65,7 +64,6 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     await answerOf(window).getByText('201 Created').waitFor();
     await answerOf(window).getByText(name).waitFor();
     await expectNoErrors(window);
-    await window.close();
   });
 
   test('Try it shows markup and invisible characters of a response as text', async () => {
@@ -77,7 +75,6 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     await answerOf(window).getByText('U+202E').waitFor();
     await answerOf(window).getByText(HOSTILE_TEXTS.script).waitFor();
     await expectNoErrors(window);
-    await window.close();
   });
 });
 
@@ -97,7 +94,6 @@ test('Try it begins with a realm and a user of this directory, chosen by name', 
   await page.getByRole('button', { name: 'Send GET' }).click();
   await answerOf(window).getByText('jane.doe@example.com').waitFor();
   await expectNoErrorsInAnyView(window);
-  await window.close();
 });
 
 test('Try it chooses no record for an operation that would delete it', async () => {
@@ -110,7 +106,6 @@ test('Try it chooses no record for an operation that would delete it', async () 
   await user.selectOption(shop.user);
   expect(await send.isDisabled()).toBe(false);
   await expectNoErrors(window);
-  await window.close();
 });
 
 test('Try it lists the users of the chosen realm', async () => {
@@ -129,7 +124,6 @@ test('Try it lists the users of the chosen realm', async () => {
   await realm.selectOption((await other.getAttribute('value')) ?? '');
   await page.getByText('There are no users yet.').waitFor();
   await expectNoErrors(window);
-  await window.close();
 });
 
 test('the copied curl command of Try it sends the same request from a shell, with any body', async () => {
@@ -155,7 +149,6 @@ test('the copied curl command of Try it sends the same request from a shell, wit
   await answerOf(window).getByText('201 Created').waitFor();
   await answerOf(window).getByText('$(id)').waitFor();
   await expectNoErrors(window);
-  await window.close();
 });
 
 test('the copied curl command of Try it sends a query as it was typed', async () => {
@@ -165,7 +158,6 @@ test('the copied curl command of Try it sends a query as it was typed', async ()
   const { stdout } = await runCommand(['sh', '-c', await copiedCommand(window)], { TOKEN });
   const { data } = JSON.parse(stdout) as { data: readonly { id: string }[] };
   expect(data.map(({ id }) => id)).toEqual([shop.user]);
-  await window.close();
 });
 
 test('Try it sends a form body, and keeps its secret out of the address', async () => {
@@ -182,7 +174,6 @@ test('Try it sends a form body, and keeps its secret out of the address', async 
   await page.getByRole('button', { name: 'Send POST' }).click();
   await answerOf(window).getByText('200 OK').waitFor();
   await expectNoErrors(window);
-  await window.close();
 });
 
 test('Try it warns of a body that is not JSON, and sends it unchanged', async () => {
@@ -193,7 +184,6 @@ test('Try it warns of a body that is not JSON, and sends it unchanged', async ()
   await answerOf(window).getByText('400 Bad Request').waitFor();
   await window.expectError(/400/);
   await expectNoErrors(window);
-  await window.close();
 });
 
 test('Try it reports a header value that cannot be sent', async () => {
@@ -202,7 +192,6 @@ test('Try it reports a header value that cannot be sent', async () => {
   await window.page.getByRole('button', { name: 'Send GET' }).click();
   await window.page.getByText('Header values must be printable ASCII').waitFor();
   await expectNoErrors(window);
-  await window.close();
 });
 
 test('Try it offers no Send for an operation whose scope the session lacks', async () => {
@@ -215,7 +204,6 @@ test('Try it offers no Send for an operation whose scope the session lacks', asy
   const TOKEN = await service.token(READ_SCOPE);
   const { stdout } = await runCommand(['sh', '-c', await copiedCommand(window)], { TOKEN });
   expect((JSON.parse(stdout) as { errors: readonly { status: string }[] }).errors[0]?.status).toBe('403');
-  await window.close();
 });
 
 test('Try it has a page for every operation of /openapi.json', async () => {
@@ -234,7 +222,6 @@ test('Try it has a page for every operation of /openapi.json', async () => {
   await window.goto('#/try/nothing');
   await window.page.getByText('This release has no such operation').waitFor();
   await expectNoErrors(window);
-  await window.close();
 }, 300_000);
 
 test('Try it opens the next operation when the address changes as soon as a page is drawn', async () => {
@@ -248,7 +235,6 @@ test('Try it opens the next operation when the address changes as soon as a page
   await window.page.evaluate(`location.hash = '#/try/list-authentication-realm'`);
   await window.page.locator('a[href="docs#/list-oidc-profile"]').waitFor();
   await expectNoErrors(window);
-  await window.close();
 });
 
 test('Try it reports an ended session and an unreachable service', async () => {

@@ -1,14 +1,6 @@
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
-import type { Uuid } from '../../src/domain/id.ts';
+import { expect, setDefaultTimeout, test } from 'bun:test';
 import { realm as realms, user } from '../../src/domain/resources.ts';
-import {
-  createFixture,
-  insertRecord,
-  realmMembers,
-  type Service,
-  startService,
-  userMembers,
-} from '../support/service.ts';
+import { createFixture, insertRecord, realmMembers, startService, userMembers } from '../support/service.ts';
 import { expectNoErrors, expectNoErrorsInAnyView, openSignedIn, READ_SCOPE } from './console_session.ts';
 import { BROWSER_TEST_MS } from './console_window.ts';
 
@@ -19,28 +11,21 @@ setDefaultTimeout(BROWSER_TEST_MS);
 /** More than one page. */
 const CROWD = 230;
 
-let service: Service;
-let crowded: Uuid;
-let small: Uuid;
-
-beforeAll(async () => {
-  service = await startService();
-  small = (await createFixture(service.db)).realm;
-  crowded = service.clock.mintId();
-  await insertRecord(service.db, realms, [crowded], { ...realmMembers, name: 'Crowded Shop' });
-  for (let start = 0; start < CROWD; start += 46)
-    await Promise.all(
-      Array.from({ length: 46 }, (_, at) => {
-        const members = {
-          ...userMembers,
-          name: `Person ${start + at}`,
-          family_name: at === 0 ? 'Rarely' : 'Often',
-        };
-        return insertRecord(service.db, user, [crowded, service.clock.mintId()], members);
-      }),
-    );
-}, BROWSER_TEST_MS);
-afterAll(() => service.stop());
+const service = await startService();
+const small = (await createFixture(service.db)).realm;
+const crowded = service.clock.mintId();
+await insertRecord(service.db, realms, [crowded], { ...realmMembers, name: 'Crowded Shop' });
+for (let start = 0; start < CROWD; start += 46)
+  await Promise.all(
+    Array.from({ length: 46 }, (_, at) => {
+      const members = {
+        ...userMembers,
+        name: `Person ${start + at}`,
+        family_name: at === 0 ? 'Rarely' : 'Often',
+      };
+      return insertRecord(service.db, user, [crowded, service.clock.mintId()], members);
+    }),
+  );
 
 const openUsers = (scope = READ_SCOPE, more: { readonly realms?: readonly string[] } = {}) =>
   openSignedIn(service, '#/', { scope, ...more });
@@ -67,7 +52,6 @@ test('Users is one click from the start, with all users of all realms, their num
   }
   expect(seen.size).toBe(CROWD + 1);
   await expectNoErrors(window);
-  await window.close();
 });
 
 test('the Users page searches by the beginnings of words, filters by realm, and keeps both in its address', async () => {
@@ -85,7 +69,6 @@ test('the Users page searches by the beginnings of words, filters by realm, and 
   await page.getByText('1 user found', { exact: true }).waitFor();
   await page.getByRole('list', { name: 'users' }).getByText('jane@example.com').waitFor();
   await expectNoErrors(window);
-  await window.close();
 });
 
 test('the Users page asks for a longer word, or for fewer, instead of showing all users', async () => {
@@ -108,7 +91,6 @@ test('the Users page asks for a longer word, or for fewer, instead of showing al
   await page.getByLabel('Name or e-mail').fill('李');
   await page.getByText('No user found').waitFor();
   await expectNoErrors(window);
-  await window.close();
 });
 
 test('the columns of the Users page are chosen, and stay after a reload', async () => {
@@ -125,7 +107,6 @@ test('the columns of the Users page are chosen, and stay after a reload', async 
   expect(await head.allInnerTexts()).toEqual(['Name', 'Email', 'Family name', 'Since']);
   await page.reload();
   await page.getByRole('list', { name: 'users' }).getByText('Doe', { exact: true }).waitFor();
-  await window.close();
 });
 
 test('a session limited to one realm sees its users alone, also without the right to read realms', async () => {
@@ -137,7 +118,6 @@ test('a session limited to one realm sees its users alone, also without the righ
   await page.getByRole('list', { name: 'users' }).getByRole('link').click();
   await page.getByRole('heading', { name: 'Jane Doe' }).waitFor();
   await expectNoErrors(window);
-  await window.close();
 });
 
 test('the Users page shows users with the IDs of their realms while the names cannot be read', async () => {
@@ -148,5 +128,4 @@ test('the Users page shows users with the IDs of their realms while the names ca
   await page.getByText('5 users found', { exact: true }).waitFor();
   await page.getByRole('list', { name: 'users' }).getByText(crowded).first().waitFor();
   await window.expectError(/status of 503/);
-  await window.close();
 });

@@ -45,7 +45,6 @@ test('the sign-in page is accessible and free of errors', async () => {
   await window.page.getByRole('heading', { name: 'Sign in to the console' }).waitFor();
   await window.page.getByText('authrealm console link').waitFor();
   await expectNoErrorsInAnyView(window);
-  await window.close();
 });
 
 test.each(REFERENCE)('the page docs%s is accessible and free of errors', async (fragment, sign) => {
@@ -54,7 +53,6 @@ test.each(REFERENCE)('the page docs%s is accessible and free of errors', async (
   await window.page.getByRole('main').getByText(sign).first().waitFor();
   await waitForPage(window);
   await expectNoErrorsInAnyView(window);
-  await window.close();
 });
 
 test.each(Object.entries(SIGNS))(
@@ -66,7 +64,6 @@ test.each(Object.entries(SIGNS))(
     await waitForPage(window);
     await expectNoErrorsInAnyView(window);
     expect(await window.page.title()).not.toBe('authrealm');
-    await window.close();
   },
 );
 
@@ -77,6 +74,5 @@ test.each(['users', 'user', 'oidcProfile', 'passwordProfile'] as const)(
     const above = window.page.getByRole('navigation', { name: 'Breadcrumbs' });
     await above.getByRole('link', { name: 'Buyer Organization' }).click();
     await window.page.getByRole('heading', { name: 'Buyer Organization', level: 1 }).waitFor();
-    await window.close();
   },
 );

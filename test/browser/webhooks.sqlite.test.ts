@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { user } from '../../src/domain/resources.ts';
 import { createDeadLetters } from '../support/dead_letter_fixtures.ts';
 import { createFixture, insertRecord, startService, userMembers } from '../support/service.ts';
@@ -16,10 +16,6 @@ const service = await startService({ offline: 'true', allowLoopbackWebhooks: 'tr
 const admin = await service.token('admin');
 const fixture = await createFixture(service.db);
 const receiver = startReceiver();
-afterAll(async () => {
-  receiver.stop();
-  await service.stop();
-});
 
 interface Shown {
   readonly id: string;
@@ -149,7 +145,6 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     await dialog.getByRole('button', { name: 'Delete' }).click();
     await page.getByRole('heading', { name: 'Webhooks', level: 1 }).waitFor();
     expect((await service.get(`/admin/v1/webhooks/${id}`, admin)).status).toBe(404);
-    await window.close();
   });
 
   test('dead letters are redelivered one by one or all together', async () => {
@@ -173,7 +168,6 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     await letters.getByRole('link', { name: 'Change 1', exact: true }).click();
     await page.getByRole('dialog', { name: 'Realm created' }).waitFor();
     await expectNoErrors(window);
-    await window.close();
   });
 });
 
@@ -195,7 +189,6 @@ test('a conflicting edit of a webhook shows both versions before saving', async 
   expect(await targetNamed('Mine')).toMatchObject({ events_max: 7 });
   await window.expectError(/412/);
   await expectNoErrors(window);
-  await window.close();
 });
 
 test('webhook names and URLs that hold scripts or invisible characters are shown as text', async () => {
@@ -209,7 +202,6 @@ test('webhook names and URLs that hold scripts or invisible characters are shown
   await window.page.getByRole('link', { name: HOSTILE_TEXTS.image }).click();
   await window.page.getByRole('heading', { name: HOSTILE_TEXTS.image, level: 1 }).waitFor();
   await expectNoErrors(window);
-  await window.close();
 });
 
 test('a webhook deleted during its edit is reported as not found', async () => {
@@ -223,7 +215,6 @@ test('a webhook deleted during its edit is reported as not found', async () => {
   await page.getByText('Not found, or not visible to this session.').waitFor();
   await window.expectError(/404/);
   await expectNoErrors(window);
-  await window.close();
 });
 
 test('the page of a webhook has no controls without the scope admin, and the API answers 403', async () => {
@@ -240,7 +231,6 @@ test('the page of a webhook has no controls without the scope admin, and the API
   expect((await service.del(`/admin/v1/webhooks/${id}`, token)).status).toBe(403);
   await window.expectError(/403/);
   await expectNoErrors(window);
-  await window.close();
 });
 
 test('the Webhooks page without webhooks explains them, and rejects a loopback URL', async () => {
@@ -254,6 +244,4 @@ test('the Webhooks page without webhooks explains them, and rejects a loopback U
   await window.page.locator('.field-error').waitFor();
   await window.expectError(/422/);
   await expectNoErrors(window);
-  await window.close();
-  await fresh.stop();
 });

@@ -73,7 +73,6 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
       await page.getByRole('heading', { name: 'Users' }).waitFor();
       expect((await service.get(path, token)).status).toBe(404);
       await expectNoErrors(window);
-      await window.close();
     });
 
     test('a user is erased by a session with the scope admin', async () => {
@@ -96,7 +95,6 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
       const admin = await service.token('admin');
       expect((await service.get(`/admin/v1/erasures/${shop.realm}/${id}`, admin)).status).toBe(200);
       await expectNoErrors(window);
-      await window.close();
     });
   });
 
@@ -130,7 +128,6 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
       await saved(page, 'The OIDC link was removed.');
       await link(window, 'OIDC link newer-subject').waitFor({ state: 'detached' });
       await expectNoErrors(window);
-      await window.close();
     });
 
     test('password links of a user are added, edited and removed without showing a password', async () => {
@@ -161,7 +158,6 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
       await press(page, 'Remove');
       await link(window, 'password link jane.third').waitFor({ state: 'detached' });
       await expectNoErrors(window);
-      await window.close();
     });
   });
 
@@ -210,7 +206,6 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
       await page.getByRole('heading', { name: 'Realms' }).waitFor();
       expect(await page.getByText('Outlet store').count()).toBe(0);
       await expectNoErrors(window);
-      await window.close();
     });
 
     test('a password profile is created, edited and deleted', async () => {
@@ -237,7 +232,6 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
       expect(await page.getByText('Nicknames').count()).toBe(0);
       expect((await service.get(path, token)).status).toBe(404);
       await expectNoErrors(window);
-      await window.close();
     });
   });
 });

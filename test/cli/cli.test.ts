@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { readdirSync, realpathSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { freshDatabase } from '../support/database.ts';
@@ -25,11 +25,8 @@ test('the commands that init prints lead to a record from any folder', async () 
   expect([secondInit.code, secondInit.stderr]).toEqual([1, expect.stringContaining('already has clients')]);
 }, 300_000);
 
-describe('client', () => {
-  let words: readonly string[];
-  beforeAll(async () => {
-    ({ args: words } = await freshDatabase());
-  });
+describe('client', async () => {
+  const { args: words } = await freshDatabase();
   const client = (...args: string[]) => run('client', ...args, ...words);
   const asJson = async (...args: string[]) => {
     const { stdout, stderr, code } = await client(...args, '--json');

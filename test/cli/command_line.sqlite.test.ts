@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { chmodSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { freshDatabase } from '../support/database.ts';
@@ -18,11 +18,8 @@ test('demo --once prints both records and exits with 0', async () => {
   expect(stderr).toBe('');
 });
 
-describe('client', () => {
-  let words: readonly string[];
-  beforeAll(async () => {
-    ({ args: words } = await freshDatabase());
-  });
+describe('client', async () => {
+  const { args: words } = await freshDatabase();
   const realm = '01234567-89ab-cdef-0123-456789abcdef';
 
   const invalidCalls: [string, string[], number, RegExp][] = [

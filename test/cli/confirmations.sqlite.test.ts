@@ -1,34 +1,21 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { bytesOf } from '../support/database.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
-import {
-  createFixture,
-  databaseFile,
-  type Fixture,
-  freshFolder,
-  type Service,
-  startService,
-} from '../support/service.ts';
+import { createFixture, databaseFile, freshFolder, startService } from '../support/service.ts';
 
 /** Commands that destroy data ask on a terminal, and need `--yes` elsewhere. */
 
-let service: Service;
-let fixture: Fixture;
-let backup: string;
-beforeAll(async () => {
-  service = await startService();
-  fixture = await createFixture(service.db);
-  const folder = freshFolder();
-  const made = await run('backup', '--into', folder);
-  expect(made.code).toBe(0);
-  const [name = ''] = readdirSync(folder).filter((each) => each.endsWith('.db'));
-  backup = join(folder, name);
-});
-afterAll(() => service.stop());
-
+const service = await startService();
+const fixture = await createFixture(service.db);
+const folder = freshFolder();
 const run = (...words: readonly string[]) => runCommand([AUTHREALM, ...words, ...service.database.args]);
+
+const made = await run('backup', '--into', folder);
+expect(made.code).toBe(0);
+const [name = ''] = readdirSync(folder).filter((each) => each.endsWith('.db'));
+const backup = join(folder, name);
 
 const countRows = async () => {
   const tables = ['realm', 'user_info', 'client', 'webhook'];

@@ -1,9 +1,9 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { readdirSync } from 'node:fs';
 import { demoSignIn } from '../../src/cli/demo_service.ts';
 import { type ServerSettings, startServer } from '../../src/http/server/server.ts';
 import { type ConsoleSession, postConsoleToken } from '../support/console_sign_in.ts';
-import { AUTHREALM, type RunningCommand, startCommand } from '../support/processes.ts';
+import { AUTHREALM, startCommand } from '../support/processes.ts';
 import { freshFolder, startService } from '../support/service.ts';
 
 /** The data and the console sign-in that `authrealm demo` serves. */
@@ -15,15 +15,9 @@ const LISTENING: ServerSettings = {
   ...{ forwardedHeader: 'x-forwarded-for', requestLogging: 'off', corsOrigins: [] },
 };
 
-let running: RunningCommand;
-let url: string;
-let signInUrl: string;
-
-beforeAll(async () => {
-  running = startCommand([AUTHREALM, 'demo']);
-  url = (await running.line(/^serving a demo realm on /)).slice('serving a demo realm at '.length);
-  signInUrl = await running.line(/^http:\/\/127\.0\.0\.1:\d+\/demo$/);
-}, 300_000);
+const running = startCommand([AUTHREALM, 'demo']);
+const url = (await running.line(/^serving a demo realm on /)).slice('serving a demo realm at '.length);
+const signInUrl = await running.line(/^http:\/\/127\.0\.0\.1:\d+\/demo$/);
 afterAll(() => running.stop());
 
 test('demo that receives a signal during its start exits with 0 and leaves no file', async () => {
@@ -75,7 +69,6 @@ test('the sign-in path on port 80 accepts a Host header without a port', async (
   const statuses = await Promise.all(['127.0.0.1', 'localhost', 'evil.example'].map(request));
   expect(statuses.map(({ status }) => status)).toEqual([303, 303, 421]);
   await stop();
-  await service.stop();
 });
 
 test('the sign-in path accepts the host name localhost', async () => {

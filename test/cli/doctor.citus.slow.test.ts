@@ -1,23 +1,16 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test';
-import { freshDatabase, type TestDatabase } from '../support/database.ts';
+import { expect, test } from 'bun:test';
+import { freshDatabase } from '../support/database.ts';
 import { createHealthyFixture, runDoctorOn } from '../support/doctor_report.ts';
-import { createFixture, type Fixture, type Service, startService } from '../support/service.ts';
+import { createFixture, type Fixture, startService } from '../support/service.ts';
 
 /** `doctor` on a cluster, whose nodes share no snapshot. */
 
 const RUNS = 5;
 
-let service: Service;
-let database: TestDatabase;
-let fixtures: readonly Fixture[];
-
-beforeAll(async () => {
-  database = await freshDatabase();
-  service = await startService(database.flags);
-  const realms = await Promise.all(Array.from({ length: 4 }, () => createHealthyFixture(service.db)));
-  fixtures = realms.map(({ second }) => second);
-}, 300_000);
-afterAll(() => service.stop());
+const database = await freshDatabase();
+const service = await startService(database.flags);
+const realms = await Promise.all(Array.from({ length: 4 }, () => createHealthyFixture(service.db)));
+const fixtures = realms.map(({ second }) => second);
 
 test('doctor reports no problem in a cluster while records are written in several realms', async () => {
   let isWriting = true;

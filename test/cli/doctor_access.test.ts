@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { beforeEach, expect, test } from 'bun:test';
 import { changeClient } from '../../src/auth/clients/clients.ts';
 import { authChecks, PROOF_REMOVED } from '../../src/auth/inspection.ts';
 import { keyCheckOf, openKeyring } from '../../src/auth/keys/keyring.ts';
@@ -18,7 +18,6 @@ let service: Service;
 beforeEach(async () => {
   service = await startService();
 });
-afterEach(() => service.stop());
 
 async function reports(): Promise<ReadonlyMap<string, CheckReport>> {
   const { db, clock, settings } = service;

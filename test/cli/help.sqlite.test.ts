@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Command } from 'commander';
@@ -74,14 +74,10 @@ async function shownOnTerminal(...words: readonly string[]): Promise<string> {
   return stdout;
 }
 
-describe('output on a terminal', () => {
-  let folder: string;
-  let database: string;
-  beforeAll(async () => {
-    folder = freshFolder();
-    database = join(folder, 'a.db');
-    expect((await runAuthrealm(['init', '--database', database])).code).toBe(0);
-  });
+describe('output on a terminal', async () => {
+  const folder = freshFolder();
+  const database = join(folder, 'a.db');
+  expect((await runAuthrealm(['init', '--database', database])).code).toBe(0);
 
   test('what a command reports on standard error has no colour', async () => {
     const shown = await shownOnTerminal('export', join(folder, 'out.jsonl'), '--database', database);

@@ -1,5 +1,5 @@
 import { Database } from 'bun:sqlite';
-import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { afterAll, expect, test } from 'bun:test';
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { findPort } from '../support/daemons.ts';
@@ -183,25 +183,22 @@ const MISTAKES: readonly Mistake[] = [
 const run = (line: string) => runAuthrealm(line.split(' ').filter(Boolean));
 const previousFolder = process.cwd();
 
-beforeAll(async () => {
-  process.chdir(folder);
-  await createFixture(service.db);
-  writeFileSync(join(folder, 'secret'), 'wrong');
-  writeFileSync(join(folder, 'empty.db'), '');
-  writeFileSync(
-    join(folder, 'text.db'),
-    'This is a text, and long enough to be taken for a header. '.repeat(9),
-  );
-  mkdirSync(join(folder, 'folder.db'));
-  const foreign = new Database(join(folder, 'foreign.db'));
-  foreign.run('create table theirs (id)');
-  foreign.close();
-  expect((await run('init --database good.db')).code).toBe(0);
-});
+process.chdir(folder);
+await createFixture(service.db);
+writeFileSync(join(folder, 'secret'), 'wrong');
+writeFileSync(join(folder, 'empty.db'), '');
+writeFileSync(
+  join(folder, 'text.db'),
+  'This is a text, and long enough to be taken for a header. '.repeat(9),
+);
+mkdirSync(join(folder, 'folder.db'));
+const foreign = new Database(join(folder, 'foreign.db'));
+foreign.run('create table theirs (id)');
+foreign.close();
+expect((await run('init --database good.db')).code).toBe(0);
 afterAll(async () => {
   process.chdir(previousFolder);
   await secure.stop(true);
-  await service.stop();
 });
 
 test('there are at least forty mistakes', () => {

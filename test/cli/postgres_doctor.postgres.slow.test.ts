@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, describe, expect, test } from 'bun:test';
 import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { SQL } from 'bun';
@@ -10,16 +10,12 @@ import { openDatabase } from '../../src/service/open_database.ts';
 import { createHealthyFixture, type DoctorRun, runDoctor, UNKNOWN_ID } from '../support/doctor_report.ts';
 import { freshFolder } from '../support/folder.ts';
 import { knownMigrations, migrateTo } from '../support/postgres_schemas.ts';
-import { type PostgresServer, startServer } from '../support/postgres_server.ts';
+import { startServer } from '../support/postgres_server.ts';
 import { AUTHREALM, startCommand } from '../support/processes.ts';
 import { createFixture, type Fixture } from '../support/service.ts';
 
 /** A server with durable settings: the shared one has fsync off, which `doctor` reports. */
-let server: PostgresServer;
-
-beforeAll(async () => {
-  server = await startServer();
-});
+const server = await startServer();
 
 afterAll(() => server.stop('immediate'));
 

@@ -100,7 +100,6 @@ describe('settings of the server', () => {
     expect(unprepared.report('server').facts).toContain(BEHIND_POOLER);
     expect(serverFindings(unprepared).join()).not.toContain('pooler');
     expect(unprepared.report('changes').unchecked).toBeUndefined();
-    await pooler.stop();
   });
 
   test('an unreachable server or a missing schema prevents only the checks that use the database', async () => {

@@ -1,16 +1,13 @@
-import { afterAll, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import {
   endlessResponse,
   httpResponse,
   type SocketHandler,
   servePlain,
-  stopServers,
 } from '../support/outbound_servers.ts';
 import { runAuthrealm } from '../support/processes.ts';
 
 /** `authrealm ready` in front of servers that are not the service. */
-
-afterAll(stopServers);
 
 test('ready prints one short sentence about whatever else listens on the port', async () => {
   const hostile = JSON.stringify({ dependencies: { '\u001b[2Jdisk\n': 'full', database: 'ok' } });

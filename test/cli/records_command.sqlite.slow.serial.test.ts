@@ -1,31 +1,14 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
-import {
-  PASSWORD,
-  type RecordCommands,
-  type RunOptions,
-  startRecordCommands,
-} from '../support/record_commands.ts';
+import { PASSWORD, type RunOptions, startRecordCommands } from '../support/record_commands.ts';
 import { freshFolder, ISSUER } from '../support/service.ts';
 
 /** The commands `get`, `list`, `find`, `create`, `update` and `delete` against the real service. */
 
-let service: RecordCommands['service'];
-let environment: RecordCommands['environment'];
-let realm: string;
-let run: RecordCommands['run'];
-let output: RecordCommands['output'];
-let json: RecordCommands['json'];
-let createRecord: RecordCommands['createRecord'];
-let folder: string;
-
-beforeAll(async () => {
-  ({ service, environment, realm, run, output, json, createRecord } = await startRecordCommands());
-  folder = freshFolder();
-});
-afterAll(() => service.stop());
+const { environment, realm, run, output, json, createRecord } = await startRecordCommands();
+const folder = freshFolder();
 
 const newUser = (name = 'Jane Doe') =>
   createRecord('user-info', realm, `name=${name}`, 'email=jane@example.com');

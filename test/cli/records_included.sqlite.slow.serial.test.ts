@@ -1,4 +1,4 @@
-import { afterAll, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { runAuthrealm } from '../support/processes.ts';
@@ -17,7 +17,6 @@ const environment = {
   AUTHREALM_CLIENT_SECRET: secret,
 };
 const home = await createParents(service, await service.token(FULL_SCOPE));
-afterAll(() => service.stop());
 
 async function run(args: readonly string[], input = '') {
   const result = await runAuthrealm([...args], environment, input);

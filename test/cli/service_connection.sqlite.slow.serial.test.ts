@@ -1,25 +1,14 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { startCaptureProxy } from '../support/capture_proxy.ts';
-import { type RecordCommands, startRecordCommands } from '../support/record_commands.ts';
+import { startRecordCommands } from '../support/record_commands.ts';
 import { freshFolder } from '../support/service.ts';
 
 /** How the commands `get` to `delete` reach the service, and what they print of its responses. */
 
-let service: RecordCommands['service'];
-let environment: RecordCommands['environment'];
-let realm: string;
-let run: RecordCommands['run'];
-let output: RecordCommands['output'];
-let json: RecordCommands['json'];
-let folder: string;
-
-beforeAll(async () => {
-  ({ service, environment, realm, run, output, json } = await startRecordCommands());
-  folder = freshFolder();
-});
-afterAll(() => service.stop());
+const { service, environment, realm, run, output, json } = await startRecordCommands();
+const folder = freshFolder();
 
 test('the commands send secret and token past every proxy of the environment', async () => {
   const proxy = startCaptureProxy();
@@ -27,7 +16,6 @@ test('the commands send secret and token past every proxy of the environment', a
   expect(shown?.id).toBe(realm);
   await output(['update', 'realm', realm, 'name=Shop'], { more: proxy.environment });
   expect(proxy.methods).toEqual([]);
-  await proxy.stop();
 });
 
 test('plain http to another host requires --allow-plain-http', async () => {

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import {
   AuthrealmError,
   above,
@@ -29,7 +29,6 @@ const service = await startService({ offline: 'true' });
 const { clientId, secret } = await service.client(SCOPE.join(' '));
 const credentials = { clientId, clientSecret: secret };
 const directory = connect({ url: service.url, ...credentials });
-afterAll(() => service.stop());
 
 async function everything<T>(items: AsyncIterable<T>): Promise<T[]> {
   const all: T[] = [];
@@ -150,8 +149,7 @@ describe('single records', () => {
   });
 });
 
-describe('lists', () => {
-  let realm: { readonly id: string; readonly key: readonly [string] };
+describe('lists', async () => {
   const ODD = [
     `O'Neil, Jane`,
     'a "quoted" one',
@@ -161,10 +159,8 @@ describe('lists', () => {
     'plus+and&percent%41',
   ];
 
-  beforeAll(async () => {
-    realm = await newRealm();
-    for (const name of [...ODD, 'starlight', 'Jane Doe']) await newUser(realm, name);
-  });
+  const realm = await newRealm();
+  for (const name of [...ODD, 'starlight', 'Jane Doe']) await newUser(realm, name);
 
   const named = async (filter: FilterTerm<'name'> | ReturnType<typeof anyOf<'name'>>) =>
     (await everything(directory.users.list(realm.key, { filter }))).map(({ name }) => name).sort();

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { beforeEach, describe, expect, test } from 'bun:test';
 import {
   AuthrealmError,
   type ConnectOptions,
@@ -18,12 +18,10 @@ let directory: DirectoryClient;
 const service = await startService();
 const { clientId, secret } = await service.client(SCOPE);
 const credentials = { clientId, clientSecret: secret };
-afterAll(() => service.stop());
 beforeEach(async () => {
   proxy = await startFaultyProxy(service.url);
   directory = connectBy({});
 });
-afterEach(() => proxy.stop());
 
 function connectBy(options: Partial<Omit<ConnectOptions, 'token'>>): DirectoryClient {
   return connect({ url: proxy.url, ...credentials, ...options });
@@ -267,7 +265,6 @@ describe('the token', () => {
     for await (const _ of directory.realms.list([], { pageSize: 2 })) break;
     expect(otherServer.requests).toEqual([]);
     expect(sent().at(-1)?.path).toEndWith(new URL(next).search);
-    await otherServer.stop();
   });
 });
 

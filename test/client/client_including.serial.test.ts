@@ -1,19 +1,13 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { AuthrealmError, connect, type DirectoryClient } from '../../src/client/client.ts';
+import { describe, expect, test } from 'bun:test';
+import { AuthrealmError, connect } from '../../src/client/client.ts';
 import { FULL_SCOPE, OFFLINE } from '../support/resource_cases.ts';
-import { ISSUER, type Service, startService } from '../support/service.ts';
+import { ISSUER, startService } from '../support/service.ts';
 
 /** Records with records below them, by the client library. */
 
-let service: Service;
-let directory: DirectoryClient;
-
-beforeAll(async () => {
-  service = await startService(OFFLINE);
-  const { clientId, secret } = await service.client(FULL_SCOPE);
-  directory = connect({ url: service.url, clientId, clientSecret: secret });
-});
-afterAll(() => service.stop());
+const service = await startService(OFFLINE);
+const { clientId, secret } = await service.client(FULL_SCOPE);
+const directory = connect({ url: service.url, clientId, clientSecret: secret });
 
 const JANE = { name: 'Jane Doe', email: 'jane@example.com' };
 const LOGIN = {

@@ -1,11 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { startCaptureProxy } from '../support/capture_proxy.ts';
 import { sharedNpmPackage } from '../support/npm_package.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
-import { freshFolder, type Service, startService } from '../support/service.ts';
+import { freshFolder, startService } from '../support/service.ts';
 
 /** The client library as packed for npm, in another project, under Node.js, Bun and TypeScript. */
 
@@ -15,30 +15,22 @@ const SCOPE = ['realms', 'profiles', 'users', 'profile-infos'].flatMap((noun) =>
   `${noun}:write`,
 ]);
 
-let service: Service;
-let environment: Record<string, string>;
+const service = await startService();
+const { clientId, secret } = await service.client([...SCOPE, 'sign-in'].join(' '));
+const environment = {
+  AUTHREALM_URL: service.url,
+  AUTHREALM_CLIENT_ID: clientId,
+  AUTHREALM_CLIENT_SECRET: secret,
+};
 /** The project, with only the package and its dependencies installed. */
-let project: string;
-let installed: string;
-
-beforeAll(async () => {
-  service = await startService();
-  const { clientId, secret } = await service.client([...SCOPE, 'sign-in'].join(' '));
-  environment = {
-    AUTHREALM_URL: service.url,
-    AUTHREALM_CLIENT_ID: clientId,
-    AUTHREALM_CLIENT_SECRET: secret,
-  };
-  project = join(freshFolder(), 'project');
-  installed = join(project, 'node_modules/authrealm');
-  mkdirSync(installed, { recursive: true });
-  const packed = await sharedNpmPackage();
-  const { code, stderr } = await runCommand(['tar', 'xzf', packed, '-C', installed, '--strip-components=1']);
-  expect([code, stderr]).toEqual([0, '']);
-  symlinkSync(join(ROOT, 'node_modules/zod'), join(project, 'node_modules/zod'));
-  writeFileSync(join(project, 'package.json'), '{"type":"module"}');
-}, 300_000);
-afterAll(() => service.stop());
+const project = join(freshFolder(), 'project');
+const installed = join(project, 'node_modules/authrealm');
+mkdirSync(installed, { recursive: true });
+const packed = await sharedNpmPackage();
+const { code, stderr } = await runCommand(['tar', 'xzf', packed, '-C', installed, '--strip-components=1']);
+expect([code, stderr]).toEqual([0, '']);
+symlinkSync(join(ROOT, 'node_modules/zod'), join(project, 'node_modules/zod'));
+writeFileSync(join(project, 'package.json'), '{"type":"module"}');
 
 const blocks = (page: string, language: string): string[] =>
   [
@@ -69,7 +61,6 @@ test.each([
       'Jane Doe\njane\nJane Doe jane@example.com\n1\nchanged by another writer\nthe password is right\n',
     );
     expect(proxy.methods).toEqual([]);
-    await proxy.stop();
   },
   300_000,
 );

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type AuthrealmError, connect } from '../../src/client/client.ts';
@@ -6,23 +6,16 @@ import { realm } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { freshFolder } from '../support/folder.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
-import { insertRecord, realmMembers, type Service, startService } from '../support/service.ts';
-import { createPassword, createSignInClient, type PasswordFixture } from '../support/sign_in.ts';
+import { insertRecord, realmMembers, startService } from '../support/service.ts';
+import { createPassword, createSignInClient } from '../support/sign_in.ts';
 
 /** `checkPassword` of the client library, and the command `check`: docs/client.md. */
 
-let service: Service;
-let jane: PasswordFixture;
-let credentials: { readonly clientId: string; readonly secret: string };
-
-beforeAll(async () => {
-  service = await startService();
-  const realmId = systemClock.mintId();
-  await insertRecord(service.db, realm, [realmId], realmMembers);
-  jane = await createPassword(service.db, realmId);
-  credentials = await createSignInClient(service);
-});
-afterAll(() => service.stop());
+const service = await startService();
+const realmId = systemClock.mintId();
+await insertRecord(service.db, realm, [realmId], realmMembers);
+const jane = await createPassword(service.db, realmId);
+const credentials = await createSignInClient(service);
 
 const END_USER = { endUserAddress: '192.0.2.7' };
 

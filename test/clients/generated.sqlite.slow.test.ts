@@ -1,23 +1,19 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, describe, expect, test } from 'bun:test';
 import { Fault } from '../../src/domain/fault.ts';
 import type { Revision } from '../../src/domain/id.ts';
 import { feedCursor } from '../../src/events/feed/cursor.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { installFromNpm, NPM_GENERATORS, runGenerator } from '../generators/generators.ts';
-import { type GeneratorTarget, startGeneratorTarget } from '../generators/target.ts';
-import { createFixture, freshFolder, type Service, startService } from '../support/service.ts';
+import { startGeneratorTarget } from '../generators/target.ts';
+import { createFixture, freshFolder, startService } from '../support/service.ts';
 import { createStorefront } from '../support/settings_realms.ts';
 
 /** Clients that generators of npm make from `/openapi.json`, unchanged (docs/guides/generated_clients.md). */
 
-let target: GeneratorTarget;
 const folder = freshFolder();
 
-beforeAll(async () => {
-  await installFromNpm(folder);
-  target = await startGeneratorTarget();
-}, 300_000);
-afterAll(() => target.service.stop());
+await installFromNpm(folder);
+const target = await startGeneratorTarget();
 
 test.each(NPM_GENERATORS.map((generator) => [generator.name, generator] as const))(
   'a client of %s compiles strictly, looks links up, creates a user and reads a 404',
@@ -45,42 +41,38 @@ const ERRORS = [
   [503, '503', 'Service Unavailable', null],
 ];
 
-describe('a service that refuses requests', () => {
+describe('a service that refuses requests', async () => {
   const broken = systemClock.mintId();
   const failing = systemClock.mintId();
   const SCOPE = 'users:read users:write oidc-profile-infos:read oidc-profile-infos:write changes:read';
-  let service: Service;
-  let variables: Readonly<Record<string, string>>;
 
-  beforeAll(async () => {
-    service = await startService({ offline: 'true' }, (engine) => {
-      const { records } = engine;
-      const get: typeof records.get = (resource, key) => {
-        if (key.includes(broken)) throw new Error('not expected');
-        if (key.includes(failing)) throw new Fault('unavailable');
-        return records.get(resource, key);
-      };
-      const commit: typeof records.commit = async (writes, ...more) => {
-        if (writes.some((write) => 'record' in write && write.record.name === 'Slow')) await Bun.sleep(500);
-        return records.commit(writes, ...more);
-      };
-      return { ...engine, records: { ...records, get, commit } };
-    });
-    const { realm, oidcProfile, user, oidcLink } = await createFixture(service.db);
-    const { subject } = await createFixture(service.db, { realm, oidcProfile, user });
-    const token = await service.token(SCOPE);
-    const { clientId } = await createStorefront(service, realm, { requests: 1, seconds: 3_600 });
-    // The request for the token is the one that the rate permits.
-    const granted = await service.requestToken({ grant_type: 'implicit', client_id: clientId });
-    const { access_token: limitedToken } = (await granted.json()) as { access_token: string };
-    const missing = { realm, seq: 2, revision: 'ffffffffffffffff' as Revision };
-    variables = {
-      ...{ BASE_URL: service.url, REALM: realm, USER: user, OIDC_LINK: oidcLink, TAKEN_SUBJECT: subject },
-      ...{ TOKEN: token, WRONG_TOKEN: `${token}x`, READER_TOKEN: await service.token('users:read') },
-      ...{ LIMITED_TOKEN: limitedToken, BROKEN_LINK: broken, FAILING_LINK: failing },
-      EXPIRED_CURSOR: feedCursor('after', missing),
+  const service = await startService({ offline: 'true' }, (engine) => {
+    const { records } = engine;
+    const get: typeof records.get = (resource, key) => {
+      if (key.includes(broken)) throw new Error('not expected');
+      if (key.includes(failing)) throw new Fault('unavailable');
+      return records.get(resource, key);
     };
+    const commit: typeof records.commit = async (writes, ...more) => {
+      if (writes.some((write) => 'record' in write && write.record.name === 'Slow')) await Bun.sleep(500);
+      return records.commit(writes, ...more);
+    };
+    return { ...engine, records: { ...records, get, commit } };
   });
+  const { realm, oidcProfile, user, oidcLink } = await createFixture(service.db);
+  const { subject } = await createFixture(service.db, { realm, oidcProfile, user });
+  const token = await service.token(SCOPE);
+  const { clientId } = await createStorefront(service, realm, { requests: 1, seconds: 3_600 });
+  // The request for the token is the one that the rate permits.
+  const granted = await service.requestToken({ grant_type: 'implicit', client_id: clientId });
+  const { access_token: limitedToken } = (await granted.json()) as { access_token: string };
+  const missing = { realm, seq: 2, revision: 'ffffffffffffffff' as Revision };
+  const variables = {
+    ...{ BASE_URL: service.url, REALM: realm, USER: user, OIDC_LINK: oidcLink, TAKEN_SUBJECT: subject },
+    ...{ TOKEN: token, WRONG_TOKEN: `${token}x`, READER_TOKEN: await service.token('users:read') },
+    ...{ LIMITED_TOKEN: limitedToken, BROKEN_LINK: broken, FAILING_LINK: failing },
+    EXPIRED_CURSOR: feedCursor('after', missing),
+  };
   afterAll(async () => {
     // It answered 500 on purpose.
     await expect(service.stop()).rejects.toThrow('answered 500');

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, describe, expect, test } from 'bun:test';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -49,22 +49,19 @@ const server = Bun.serve({
     return new Response('{"answer": true}', { status: 422 });
   },
 });
+const fileOf = (language: string, id: string) => join(folder, language, id, FILES[language] ?? '');
 const requests = new Map<string, HttpRequest>();
 
-beforeAll(async () => {
-  const api = apiOf(openApiDocument('http://127.0.0.1:8080', '0') as ApiDocument);
-  for (const [id, operation] of api.operations) {
-    const request = requestOf(operation, draftOf(operation), `http://127.0.0.1:${server.port}/`);
-    requests.set(id, request);
-    for (const { language, text } of examplesOf(request)) {
-      mkdirSync(join(folder, language, id), { recursive: true });
-      writeFileSync(fileOf(language, id), `${text}\n`);
-    }
+const api = apiOf(openApiDocument('http://127.0.0.1:8080', '0') as ApiDocument);
+for (const [id, operation] of api.operations) {
+  const request = requestOf(operation, draftOf(operation), `http://127.0.0.1:${server.port}/`);
+  requests.set(id, request);
+  for (const { language, text } of examplesOf(request)) {
+    mkdirSync(join(folder, language, id), { recursive: true });
+    writeFileSync(fileOf(language, id), `${text}\n`);
   }
-});
+}
 afterAll(() => server.stop(true));
-
-const fileOf = (language: string, id: string) => join(folder, language, id, FILES[language] ?? '');
 
 /** Runs the examples of all operations: each prints status and body, and the server receives exactly the documented requests. */
 async function expectExamples(language: string, command: readonly string[]): Promise<void> {

@@ -31,5 +31,4 @@ test('a database is copied through PgBouncer in transaction mode to PostgreSQL a
   const copiedBack = await runCopy(through, back);
   expect([copiedBack.stderr, copiedBack.code]).toEqual(['', 0]);
   expect(await allRows(back)).toEqual(await allRows(source));
-  await bouncer.stop();
 });

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
+import { afterAll, expect, setDefaultTimeout, test } from 'bun:test';
 import {
   copyFileSync,
   existsSync,
@@ -27,21 +27,15 @@ const DEFAULTS = '/etc/default/authrealm';
 const UNIT = '/lib/systemd/system/authrealm.service';
 const EXAMPLE = '/usr/share/doc/authrealm/examples/postgresql.conf';
 const SETTING = 'AUTHREALM_PAGE_LENGTH=7\n';
-
-let binary: string;
-let deb: string;
-let root: string;
 const inside = (path: string): string => join(root, path);
 
-beforeAll(async () => {
-  binary = await sharedBinary('linux-x64-glibc');
-  deb = await buildArtefact('deb', binary);
-  root = join(openFolder(), 'root');
-  const release = /^VERSION_CODENAME=(.+)$/m.exec(readFileSync('/etc/os-release', 'utf8'))?.[1] ?? '';
-  // The packages come from where this machine gets its own.
-  const sources = ['/etc/apt/sources.list.d/debian.sources', '/etc/apt/sources.list'].find(existsSync);
-  await runTool('mmdebstrap', '--quiet', '--variant=apt', release, root, ...(sources ? [sources] : []));
-});
+const binary = await sharedBinary('linux-x64-glibc');
+const deb = await buildArtefact('deb', binary);
+const root = join(openFolder(), 'root');
+const release = /^VERSION_CODENAME=(.+)$/m.exec(readFileSync('/etc/os-release', 'utf8'))?.[1] ?? '';
+// The packages come from where this machine gets its own.
+const sources = ['/etc/apt/sources.list.d/debian.sources', '/etc/apt/sources.list'].find(existsSync);
+await runTool('mmdebstrap', '--quiet', '--variant=apt', release, root, ...(sources ? [sources] : []));
 afterAll(removeOpenFolders);
 
 /** Runs a command in the bare system. */

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
+import { afterAll, expect, setDefaultTimeout, test } from 'bun:test';
 import { createHash } from 'node:crypto';
 import { chownSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -36,13 +36,6 @@ interface ImageConfig {
   readonly rootfs: { readonly diff_ids: readonly string[] };
 }
 
-let archive: string;
-/** The layout, unpacked. */
-let layout: string;
-/** The root file system of a container. */
-let root: string;
-let image: ImageConfig['config'];
-
 const digestOf = (bytes: Uint8Array): string => `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
 const read = (path: string) => JSON.parse(readFileSync(join(layout, path), 'utf8'));
 
@@ -53,15 +46,15 @@ function contentOf({ digest, size }: Descriptor): Buffer {
   return bytes;
 }
 
-beforeAll(async () => {
-  archive = await buildArtefact('image', await sharedBinary('linux-x64-glibc'));
-  [layout, root] = [openFolder(), openFolder()];
-  await runTool('tar', '-xf', archive, '-C', layout);
-  const manifest = JSON.parse(contentOf(read('index.json').manifests[0]).toString());
-  image = JSON.parse(contentOf(manifest.config).toString()).config;
-  for (const { digest } of manifest.layers as Descriptor[])
-    await runTool('tar', '-xzpf', join(layout, 'blobs', digest.replace(':', '/')), '-C', root);
-});
+const archive = await buildArtefact('image', await sharedBinary('linux-x64-glibc'));
+/** The root file system of a container. */
+/** The layout, unpacked. */
+const [layout, root] = [openFolder(), openFolder()];
+await runTool('tar', '-xf', archive, '-C', layout);
+const manifest = JSON.parse(contentOf(read('index.json').manifests[0]).toString());
+const image = JSON.parse(contentOf(manifest.config).toString()).config;
+for (const { digest } of manifest.layers as Descriptor[])
+  await runTool('tar', '-xzpf', join(layout, 'blobs', digest.replace(':', '/')), '-C', root);
 afterAll(removeOpenFolders);
 
 /** The command that runs the entry point of the image with a volume at /data, to which the words of a command are added. */

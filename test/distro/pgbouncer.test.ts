@@ -1,8 +1,8 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { SQL } from 'bun';
 import { type PostgresAddress, parsePostgres } from '../../src/store/open.ts';
 import { openStore, runContracts } from '../store/contract/contracts.ts';
-import { type PgBouncer, startPgBouncer } from '../support/pgbouncer.ts';
+import { startPgBouncer } from '../support/pgbouncer.ts';
 import { sharedServer } from '../support/postgres_server.ts';
 
 /** The contract of the store through PgBouncer of Debian in transaction mode. */
@@ -10,13 +10,8 @@ import { sharedServer } from '../support/postgres_server.ts';
 async function freshName(): Promise<string> {
   return new URL(await (await sharedServer()).freshDatabase()).pathname.slice(1);
 }
-
-let bouncer: PgBouncer;
-beforeAll(async () => {
-  // Fewer connections than callers: transactions change connections.
-  bouncer = await startPgBouncer(await sharedServer(), { default_pool_size: '5' });
-});
-afterAll(() => bouncer.stop());
+// Fewer connections than callers: transactions change connections.
+const bouncer = await startPgBouncer(await sharedServer(), { default_pool_size: '5' });
 
 runContracts('PgBouncer of Debian in transaction mode', async () =>
   openStore(parsePostgres(`${bouncer.url(await freshName())}?prepare=off`) as PostgresAddress),

@@ -1,10 +1,10 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { SQL } from 'bun';
 import { systemClock } from '../../src/platform/clock.ts';
 import { openEngine, type PostgresAddress, parsePostgres } from '../../src/store/open.ts';
 import { writeMasterKey } from '../support/fault_injection.ts';
-import { type PgBouncer, startPgBouncer } from '../support/pgbouncer.ts';
-import { type SharedServer, sharedServer } from '../support/postgres_server.ts';
+import { startPgBouncer } from '../support/pgbouncer.ts';
+import { sharedServer } from '../support/postgres_server.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
 
 /** How a start handles PgBouncer of Debian, which does not separate the prepared statements of its clients. */
@@ -14,11 +14,7 @@ setDefaultTimeout(300_000);
 const PROGRAM = { version: 'test', clock: systemClock };
 const MIXED =
   /^the pooler does not separate the prepared statements of its clients.*prepare=off.* --database$/;
-
-let server: SharedServer;
-beforeAll(async () => {
-  server = await sharedServer();
-});
+const server = await sharedServer();
 
 const freshName = async () => new URL(await server.freshDatabase()).pathname.slice(1);
 const addressOf = (url: string) => parsePostgres(url) as PostgresAddress;
@@ -46,12 +42,8 @@ describe.each([
   ['with default settings', {}],
   ['in round-robin order', { server_round_robin: '1' }],
   ['with one connection', { default_pool_size: '1' }],
-] as const)('a transaction pool %s', (_which, settings) => {
-  let bouncer: PgBouncer;
-  beforeAll(async () => {
-    bouncer = await startPgBouncer(server, settings);
-  });
-  afterAll(() => bouncer.stop());
+] as const)('a transaction pool %s', async (_which, settings) => {
+  const bouncer = await startPgBouncer(server, settings);
 
   test('a transaction pool is refused with prepared statements before a table is created, and accepted without them', async () => {
     const name = await freshName();
@@ -84,7 +76,6 @@ describe.each([
 test('a session pool is accepted with prepared statements', async () => {
   const bouncer = await startPgBouncer(server, { pool_mode: 'session' });
   expect(await refusal(bouncer.url(await freshName()))).toBeUndefined();
-  await bouncer.stop();
 });
 
 test('serve refuses a transaction pool with exit code 1', async () => {
@@ -96,5 +87,4 @@ test('serve refuses a transaction pool with exit code 1', async () => {
     '',
     expect.stringMatching(/^authrealm: the pooler .*prepare=off/),
   ]);
-  await bouncer.stop();
 });

@@ -1,12 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
 import { parseUuid } from '../../src/domain/id.ts';
 import { parseScopes, SCOPE_WORDS, SCOPES } from '../../src/domain/principal.ts';
 import { bearerToken } from '../../src/http/pipeline/bearer.ts';
 import { matchesEtag } from '../../src/http/pipeline/present.ts';
 import { normalise, openRouter, pathOf, type Route } from '../../src/http/server/router.ts';
-import { type Server, startServer } from '../../src/http/server/server.ts';
-import { createFixture, LOOKUPS, type Service, startService } from '../support/service.ts';
+import { startServer } from '../../src/http/server/server.ts';
+import { createFixture, LOOKUPS, startService } from '../support/service.ts';
 
 const HEX = [...'0123456789abcdefABCDEF'];
 const hex = (length: number) =>
@@ -82,7 +82,7 @@ const path = fc
   .map(([parts, last]) => parts.flat().join('') + last)
   .filter((text) => text.startsWith('/'));
 
-describe('paths', () => {
+describe('paths', async () => {
   const route = openRouter(echoing);
 
   test('pathOf is the path of every URL, absolute or not, and never throws', () => {
@@ -116,21 +116,17 @@ describe('paths', () => {
     });
     holds(anything, (raw) => expect(() => route(raw)).not.toThrow());
   });
-
-  let server: Server;
-  beforeAll(async () => {
-    const settings = {
-      host: '127.0.0.1',
-      port: 0,
-      tls: undefined,
-      isShared: false,
-      trustedProxies: [],
-      forwardedHeader: 'x-forwarded-for' as const,
-      corsOrigins: [],
-    };
-    const log = { write: () => undefined };
-    server = await startServer({ ...settings, requestLogging: 'off' }, log, async () => echoing);
-  });
+  const settings = {
+    host: '127.0.0.1',
+    port: 0,
+    tls: undefined,
+    isShared: false,
+    trustedProxies: [],
+    forwardedHeader: 'x-forwarded-for' as const,
+    corsOrigins: [],
+  };
+  const log = { write: () => undefined };
+  const server = await startServer({ ...settings, requestLogging: 'off' }, log, async () => echoing);
   afterAll(() => server.stop());
 
   test('the native routes and the router match alike', async () => {
@@ -198,16 +194,10 @@ describe('bearerToken', () => {
   });
 });
 
-describe('a token', () => {
-  let service: Service;
-  let token: string;
-  let address: string;
-  beforeAll(async () => {
-    service = await startService({ badTokenRate: 'off' });
-    address = LOOKUPS[0].path(await createFixture(service.db));
-    token = await service.token('profile-infos:read');
-  });
-  afterAll(() => service.stop());
+describe('a token', async () => {
+  const service = await startService({ badTokenRate: 'off' });
+  const address = LOOKUPS[0].path(await createFixture(service.db));
+  const token = await service.token('profile-infos:read');
 
   const LETTERS = [...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.=+/~'];
   const status = async (bearer: string) => (await service.get(address, bearer)).status;

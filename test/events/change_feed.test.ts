@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import type { Revision, Uuid } from '../../src/domain/id.ts';
 import { feedCursor, parseFeedCursor } from '../../src/events/feed/cursor.ts';
 import { ofRealm } from '../support/log_rows.ts';
@@ -45,8 +45,6 @@ const service = await startService({ offline: 'true' });
 const fixture = await createFixture(service.db);
 const token = await service.token('changes:read');
 const reader = await service.token('changes:read users:read users:write oidc-profile-infos:read realms:read');
-
-afterAll(() => service.stop());
 
 async function page(path: string, bearer = token): Promise<Page> {
   const answer = await service.get(path, bearer);

@@ -1,28 +1,21 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import type { Revision } from '../../src/domain/id.ts';
 import { feedCursor } from '../../src/events/feed/cursor.ts';
-import { createFixture, type Fixture, type Service, startService } from '../support/service.ts';
+import { createFixture, startService } from '../support/service.ts';
 
 /** The change feed of one user, read back. */
 
-let service: Service;
-let token: string;
-let jane: Fixture;
-
-beforeAll(async () => {
-  service = await startService();
-  jane = await createFixture(service.db);
-  // Another user is changed before, between and after.
-  const other = await createFixture(service.db, { realm: jane.realm });
-  const path = (user: string) => `/v2/authentication-realms/${jane.realm}/user-authentication-info/${user}`;
-  const writer = await service.token('users:write');
-  for (const [index, user] of [jane.user, other.user, jane.user, other.user].entries()) {
-    const data = { type: 'user_authentication_info', middle_name: `M${index}` };
-    await service.put(path(user), writer, { data });
-  }
-  token = await service.token('changes:read');
-});
-afterAll(() => service.stop());
+const service = await startService();
+const jane = await createFixture(service.db);
+// Another user is changed before, between and after.
+const other = await createFixture(service.db, { realm: jane.realm });
+const path = (user: string) => `/v2/authentication-realms/${jane.realm}/user-authentication-info/${user}`;
+const writer = await service.token('users:write');
+for (const [index, user] of [jane.user, other.user, jane.user, other.user].entries()) {
+  const data = { type: 'user_authentication_info', middle_name: `M${index}` };
+  await service.put(path(user), writer, { data });
+}
+const token = await service.token('changes:read');
 
 interface FeedPage {
   readonly data: readonly {

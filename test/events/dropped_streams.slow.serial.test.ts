@@ -1,12 +1,12 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { connect } from 'node:net';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { openDatabase } from '../../src/service/open_database.ts';
 import { freshDatabase } from '../support/database.ts';
 import { usageOf } from '../support/process_tree.ts';
-import { createFixture, type Fixture, LOOKUPS } from '../support/service.ts';
-import { type ServiceProcess, startServiceProcess } from '../support/service_process.ts';
+import { createFixture, LOOKUPS } from '../support/service.ts';
+import { startServiceProcess } from '../support/service_process.ts';
 
 /** Change streams whose readers disconnect: what a process holds, and how fast its lookups are, is as before. */
 
@@ -22,19 +22,13 @@ const LOOKUPS_MEASURED = 500;
 const SLOWER_MAX = 3;
 
 const [{ path }] = LOOKUPS;
-let service: ServiceProcess;
-let fixture: Fixture;
-let token: string;
 
-beforeAll(async () => {
-  const database = await freshDatabase();
-  const db = await openDatabase(database.settings(), systemClock);
-  fixture = await createFixture(db);
-  await db.engine.close();
-  service = await startServiceProcess({ database, scope: 'changes:read profile-infos:read' });
-  token = await service.token();
-}, 300_000);
-afterAll(() => service.running.stop());
+const database = await freshDatabase();
+const db = await openDatabase(database.settings(), systemClock);
+const fixture = await createFixture(db);
+await db.engine.close();
+const service = await startServiceProcess({ database, scope: 'changes:read profile-infos:read' });
+const token = await service.token();
 
 /** Opens a stream over a socket of its own. Resolves with its status once the first change has arrived. */
 async function openStream() {

@@ -1,30 +1,22 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { Fault } from '../../src/domain/fault.ts';
-import type { Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import type { Principal } from '../../src/domain/principal.ts';
 import { feedCursor, parseFeedCursor } from '../../src/events/feed/cursor.ts';
 import type { FeedPosition } from '../../src/events/feed/read_feed.ts';
 import { openChangeStreams } from '../../src/http/operations/change_streams.ts';
 import { openCall } from '../../src/http/pipeline/call.ts';
-import { createFixture, type Service, startService } from '../support/service.ts';
+import { createFixture, startService } from '../support/service.ts';
 
 /** Polling for open streams, poll by poll: on the store of a service, with a controlled clock and token check. */
 
-let service: Service;
-let realm: Uuid;
+const service = await startService({ offline: 'true' });
+const { realm } = await createFixture(service.db);
+const changes = await service.db.engine.records.changes(realm, 0, 10);
 /** The positions behind each change of the realm, in order. */
-let positions: readonly FeedPosition[];
-
-beforeAll(async () => {
-  service = await startService({ offline: 'true' });
-  ({ realm } = await createFixture(service.db));
-  const changes = await service.db.engine.records.changes(realm, 0, 10);
-  positions = changes.map(
-    (change) => parseFeedCursor(feedCursor('after', { ...change, realm }), realm) as FeedPosition,
-  );
-});
-afterAll(() => service.stop());
+const positions = changes.map(
+  (change) => parseFeedCursor(feedCursor('after', { ...change, realm }), realm) as FeedPosition,
+);
 
 const reader: Principal = { clientId: 'shop', scopes: new Set(['changes:read']), realms: '*' };
 

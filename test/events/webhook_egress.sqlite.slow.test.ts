@@ -1,4 +1,4 @@
-import { afterEach, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { type GuardedPost, openGuardedPost } from '../../src/outbound/guarded_post.ts';
 import {
@@ -10,12 +10,9 @@ import {
   type RawServer,
   servePlain,
   serveTls,
-  stopServers,
 } from '../support/outbound_servers.ts';
 
 /** Messages to misconfigured and hostile targets. */
-
-afterEach(stopServers);
 
 const MESSAGE = { headers: { 'webhook-id': 'msg_1' }, body: Buffer.from('{"a":1}') };
 const UNREACHABLE = { kind: 'unreachable' } as const;

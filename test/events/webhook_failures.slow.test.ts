@@ -1,10 +1,10 @@
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
+import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { backoffMs } from '../../src/events/webhooks/backoff.ts';
 import { changeWebhook, requestRedelivery } from '../../src/events/webhooks/targets.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { httpResponse, servePlain, stopServers } from '../support/outbound_servers.ts';
-import { createFixture, type Fixture, type Service, startService } from '../support/service.ts';
+import { httpResponse, servePlain } from '../support/outbound_servers.ts';
+import { createFixture, type Fixture, startService } from '../support/service.ts';
 import {
   addTarget,
   deleteTargets,
@@ -17,15 +17,10 @@ import {
 
 /** Retries, dead letters and redelivery. */
 
-let service: Service;
 let receiver: WebhookReceiver;
 let fixture: Fixture;
 
-beforeAll(async () => {
-  service = await startService({ offline: 'true', allowLoopbackWebhooks: 'true' });
-});
-
-afterAll(() => service.stop());
+const service = await startService({ offline: 'true', allowLoopbackWebhooks: 'true' });
 
 beforeEach(async () => {
   receiver = startReceiver();
@@ -33,8 +28,6 @@ beforeEach(async () => {
 });
 
 afterEach(async () => {
-  receiver.stop();
-  stopServers();
   await deleteTargets(service);
 });
 
@@ -152,7 +145,6 @@ test.each([
   const [delivery] = await deliveriesOf(webhook.webhookId);
   expect([delivery?.outcome, delivery?.status]).toEqual(['refused', status]);
   expect(internal.received).toEqual([]);
-  internal.stop();
 });
 
 test('a webhook answer of 410 disables the target and is logged', async () => {

@@ -129,7 +129,6 @@ test('targets that never answer and are disabled together delay no other target'
     (await engine.leases.list()).filter(({ name }) => name.startsWith('webhook '));
   while ((await webhookLeases()).length > 1) await Bun.sleep(100);
   expect((await webhookLeases()).map(({ name }) => name)).toEqual([`webhook ${webhook.webhookId}`]);
-  await service.stop();
 }, 300_000);
 
 test('a service that is killed while it delivers loses no event and keeps the order', async () => {

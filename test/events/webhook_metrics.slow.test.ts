@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, expect, setDefaultTimeout, test } from 'bun:test';
+import { afterEach, beforeEach, expect, setDefaultTimeout, test } from 'bun:test';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { changeWebhook, deleteWebhook, requestRedelivery } from '../../src/events/webhooks/targets.ts';
 import type { Labels } from '../../src/metrics/family.ts';
@@ -24,11 +24,7 @@ let service: Service;
 let receiver: WebhookReceiver;
 let fixture: Fixture;
 
-beforeAll(async () => {
-  service = await startService({ offline: 'true', allowLoopbackWebhooks: 'true' });
-});
-
-afterAll(() => service.stop());
+service = await startService({ offline: 'true', allowLoopbackWebhooks: 'true' });
 
 beforeEach(async () => {
   receiver = startReceiver();
@@ -36,7 +32,6 @@ beforeEach(async () => {
 });
 
 afterEach(async () => {
-  receiver.stop();
   await deleteTargets(service);
 });
 

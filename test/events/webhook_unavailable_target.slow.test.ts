@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { beforeEach, expect, test } from 'bun:test';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { changeWebhook, requestRedelivery } from '../../src/events/webhooks/targets.ts';
 import { systemClock } from '../../src/platform/clock.ts';
@@ -31,11 +31,6 @@ beforeEach(async () => {
   service = await startService({ offline: 'true', allowLoopbackWebhooks: 'true' });
   receiver = startReceiver();
   fixtures = await Promise.all(Array.from({ length: REALMS }, () => createFixture(service.db)));
-});
-
-afterEach(async () => {
-  receiver.stop();
-  await service.stop();
 });
 
 async function attemptsOf(webhookId: string): Promise<readonly number[]> {

@@ -1,9 +1,9 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import type { Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { changeWebhook, deleteWebhook, rotateWebhook } from '../../src/events/webhooks/targets.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { createFixture, type Fixture, oidcPath, type Service, startService } from '../support/service.ts';
+import { createFixture, type Fixture, oidcPath, startService } from '../support/service.ts';
 import {
   addTarget,
   deleteTargets,
@@ -17,15 +17,10 @@ import {
 
 /** Webhook deliveries of a real service over real sockets. */
 
-let service: Service;
 let receiver: WebhookReceiver;
 let fixture: Fixture;
 
-beforeAll(async () => {
-  service = await startService({ offline: 'true', allowLoopbackWebhooks: 'true' });
-});
-
-afterAll(() => service.stop());
+const service = await startService({ offline: 'true', allowLoopbackWebhooks: 'true' });
 
 beforeEach(async () => {
   receiver = startReceiver();
@@ -33,7 +28,6 @@ beforeEach(async () => {
 });
 
 afterEach(async () => {
-  receiver.stop();
   await deleteTargets(service);
 });
 
@@ -101,7 +95,6 @@ describe('a message', () => {
     await other.until(() => other.accepted.length === 1);
     for (const { data } of other.accepted[0]?.events ?? []) expect(data).not.toHaveProperty('record');
     expect(other.accepted[0]?.body).not.toContain(fixture.subject);
-    other.stop();
   });
 });
 

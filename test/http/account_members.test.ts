@@ -1,4 +1,4 @@
-import { afterAll, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import type { Uuid } from '../../src/domain/id.ts';
 import { realm, user } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
@@ -24,7 +24,6 @@ for (const name of ['Ann', 'Ben', 'Cleo']) {
   await Bun.sleep(2);
 }
 const token = await service.token('users:read users:write');
-afterAll(() => service.stop());
 
 interface Page {
   readonly data: readonly { readonly id: string }[];
@@ -112,7 +111,6 @@ test('the list of a realm that is deleted meanwhile is 404', async () => {
   await insertRecord(own.db, realm, [ACCOUNTS], realmMembers);
   const admin = await own.token('users:read realms:write');
   expect((await own.get(MEMBERS, admin)).status).toBe(404);
-  await own.stop();
 });
 
 test('account members need users:read of the account realm', async () => {

@@ -1,4 +1,4 @@
-import { afterAll, beforeEach, describe, expect, test } from 'bun:test';
+import { beforeEach, describe, expect, test } from 'bun:test';
 import { errorsOf, startService } from '../support/service.ts';
 import { createSettingsRealms } from '../support/settings_realms.ts';
 
@@ -10,7 +10,6 @@ const CREATE_ACCOUNTS = 'auto_create_account_for_account_members';
 const LIFETIME = 'account_management_authentication_token_timeout_secs';
 
 const service = await startService();
-afterAll(() => service.stop());
 const { accounts } = await createSettingsRealms(service.db);
 const token = await service.token('settings:read settings:write changes:read realms:read');
 

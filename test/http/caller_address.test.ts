@@ -1,10 +1,10 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { parseNetwork } from '../../src/domain/ip_address.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { openCallerAddress } from '../../src/http/server/caller_address.ts';
 import type { Engine } from '../../src/store/open.ts';
-import { describeInProcess } from '../support/program_service.ts';
-import { createFixture, type Fixture, oidcPath, type Service, startService } from '../support/service.ts';
+import { testInProcess } from '../support/program_service.ts';
+import { createFixture, oidcPath, startService } from '../support/service.ts';
 
 const PROXY = '10.0.0.1';
 const networks = ['10.0.0.0/8', '2001:db8:aaaa::/48'].map((raw) => {
@@ -121,53 +121,38 @@ test('without a header the caller address is that of the connection, normalized'
   expect(byForwardedFor(none, undefined)).toBeUndefined();
 });
 
-describeInProcess('the caller address of requests', () => {
-  let service: Service;
-  let fixture: Fixture;
-  let token: string;
-  const recordedAddresses: (string | undefined)[] = [];
+const recordedAddresses: (string | undefined)[] = [];
 
-  function recordingAddresses(engine: Engine): Engine {
-    const { commit } = engine.records;
-    const recordingCommit: typeof commit = (writes, answer) => {
-      for (const write of writes) if (write.op === 'remove') recordedAddresses.push(write.origin.address);
-      return commit(writes, answer);
-    };
-    return { ...engine, records: { ...engine.records, commit: recordingCommit } };
-  }
+function recordingAddresses(engine: Engine): Engine {
+  const { commit } = engine.records;
+  const recordingCommit: typeof commit = (writes, answer) => {
+    for (const write of writes) if (write.op === 'remove') recordedAddresses.push(write.origin.address);
+    return commit(writes, answer);
+  };
+  return { ...engine, records: { ...engine.records, commit: recordingCommit } };
+}
 
-  beforeAll(async () => {
-    service = await startService({ trustedProxies: '127.0.0.0/8' }, recordingAddresses);
-    fixture = await createFixture(service.db);
-    token = await service.token('oidc-profile-infos:write');
+test('rate limits count by the address in Forwarded if the service reads that header', async () => {
+  const other = await startService({
+    trustedProxies: '127.0.0.0/8',
+    forwardedHeader: 'forwarded',
+    addressRate: '1/60',
   });
-  afterAll(() => service.stop());
+  const statusFor = async (from: string) =>
+    (await other.get('/nowhere', undefined, { Forwarded: `for=${from}` })).status;
+  expect([await statusFor('192.0.2.7'), await statusFor('192.0.2.7'), await statusFor('192.0.2.8')]).toEqual([
+    404, 429, 404,
+  ]);
+});
 
-  test('rate limits count by the address in Forwarded if the service reads that header', async () => {
-    const other = await startService({
-      ...service.database.flags,
-      trustedProxies: '127.0.0.0/8',
-      forwardedHeader: 'forwarded',
-      addressRate: '1/60',
-    });
-    const statusFor = async (from: string) =>
-      (await other.get('/nowhere', undefined, { Forwarded: `for=${from}` })).status;
-    expect([
-      await statusFor('192.0.2.7'),
-      await statusFor('192.0.2.7'),
-      await statusFor('192.0.2.8'),
-    ]).toEqual([404, 429, 404]);
-    await other.stop();
-  });
-
-  test('a write records the caller address, through a trusted proxy and without one', async () => {
-    const path = oidcPath(fixture);
-    const headers = { 'If-Match': '"nothing"' };
-    expect((await service.del(path, token, headers)).status).toBe(412);
-    expect((await service.del(path, token, { ...headers, 'X-Forwarded-For': '192.0.2.7' })).status).toBe(412);
-    expect((await service.del(path, token, { ...headers, Forwarded: 'for="[2001:db8::7]"' })).status).toBe(
-      412,
-    );
-    expect(recordedAddresses).toEqual(['127.0.0.1', '192.0.2.7', '127.0.0.1']);
-  });
+testInProcess('a write records the caller address, through a trusted proxy and without one', async () => {
+  const service = await startService({ trustedProxies: '127.0.0.0/8' }, recordingAddresses);
+  const fixture = await createFixture(service.db);
+  const token = await service.token('oidc-profile-infos:write');
+  const path = oidcPath(fixture);
+  const headers = { 'If-Match': '"nothing"' };
+  expect((await service.del(path, token, headers)).status).toBe(412);
+  expect((await service.del(path, token, { ...headers, 'X-Forwarded-For': '192.0.2.7' })).status).toBe(412);
+  expect((await service.del(path, token, { ...headers, Forwarded: 'for="[2001:db8::7]"' })).status).toBe(412);
+  expect(recordedAddresses).toEqual(['127.0.0.1', '192.0.2.7', '127.0.0.1']);
 });

@@ -1,7 +1,7 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { createHash } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
-import { createServer, type Server } from 'node:http';
+import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { decodeJwt } from 'jose';
@@ -10,14 +10,7 @@ import { NIL_UUID } from '../../src/domain/id.ts';
 import { type ConsoleSession, postConsoleToken, sameOrigin } from '../support/console_sign_in.ts';
 import { findPort } from '../support/daemons.ts';
 import { issuersFile } from '../support/issuers.ts';
-import {
-  createFixture,
-  type Fixture,
-  freshFolder,
-  oidcPath,
-  type Service,
-  startService,
-} from '../support/service.ts';
+import { createFixture, freshFolder, oidcPath, type Service, startService } from '../support/service.ts';
 
 /** Sign-in to the console through a real provider, oidc-provider from npm on loopback, with the requests of its page. */
 
@@ -29,54 +22,46 @@ const CLAIMS: Readonly<Record<string, object>> = {
   berta: { email: 'berta@example.com', email_verified: false, name: 'Berta', groups: ['support', 'admins'] },
   carl: { groups: ['kitchen'] },
 };
-
-let server: Server;
-let issuer: string;
 let service: Service;
-let fixture: Fixture;
-let otherFixture: Fixture;
 
-beforeAll(async () => {
-  server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const port = findPort();
-  const baseUrl = `http://127.0.0.1:${port}/sso`;
-  const clients = { console: SECRET, other: 'the secret of another client' };
-  const provider = new Provider(issuer, {
-    clients: Object.entries(clients).map(([id, secret]) => ({
-      ...{ client_id: id, client_secret: secret, redirect_uris: [`${baseUrl}/console`] },
-    })),
-    claims: { openid: ['sub', 'groups'], email: ['email', 'email_verified'], profile: ['name'] },
-    conformIdTokenClaims: false,
-    findAccount: (_: unknown, id: string) => ({
-      accountId: id,
-      claims: () => ({ sub: id, ...CLAIMS[id] }),
-    }),
-  });
-  server.on('request', provider.callback());
-  const secretFile = join(freshFolder(), 'secret');
-  writeFileSync(secretFile, `${SECRET}\n`);
-  service = await startService({ baseUrl, port: String(port) });
-  fixture = await createFixture(service.db);
-  otherFixture = await createFixture(service.db);
-  await service.stop();
-  const entry = {
-    ...{ name: 'staff', issuer, audience: 'https://directory.example' },
-    rights: [
-      { claim: 'groups', value: 'support', scopes: 'oidc-profile-infos:read', realms: [fixture.realm] },
-      { claim: 'groups', value: 'admins', scopes: 'admin', realms: '*' },
-    ],
-    console: { client_id: 'console', client_secret_file: secretFile },
-  };
-  service = await startService({
-    ...service.database.flags,
-    ...{ baseUrl, port: String(port), allowLoopbackDiscovery: 'true', badTokenRate: 'off' },
-    issuersFile: issuersFile(entry),
-  });
+const server = createServer();
+await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+const port = findPort();
+const baseUrl = `http://127.0.0.1:${port}/sso`;
+const clients = { console: SECRET, other: 'the secret of another client' };
+const provider = new Provider(issuer, {
+  clients: Object.entries(clients).map(([id, secret]) => ({
+    ...{ client_id: id, client_secret: secret, redirect_uris: [`${baseUrl}/console`] },
+  })),
+  claims: { openid: ['sub', 'groups'], email: ['email', 'email_verified'], profile: ['name'] },
+  conformIdTokenClaims: false,
+  findAccount: (_: unknown, id: string) => ({
+    accountId: id,
+    claims: () => ({ sub: id, ...CLAIMS[id] }),
+  }),
+});
+server.on('request', provider.callback());
+const secretFile = join(freshFolder(), 'secret');
+writeFileSync(secretFile, `${SECRET}\n`);
+service = await startService({ baseUrl, port: String(port) });
+const fixture = await createFixture(service.db);
+const otherFixture = await createFixture(service.db);
+await service.stop();
+const entry = {
+  ...{ name: 'staff', issuer, audience: 'https://directory.example' },
+  rights: [
+    { claim: 'groups', value: 'support', scopes: 'oidc-profile-infos:read', realms: [fixture.realm] },
+    { claim: 'groups', value: 'admins', scopes: 'admin', realms: '*' },
+  ],
+  console: { client_id: 'console', client_secret_file: secretFile },
+};
+service = await startService({
+  ...service.database.flags,
+  ...{ baseUrl, port: String(port), allowLoopbackDiscovery: 'true', badTokenRate: 'off' },
+  issuersFile: issuersFile(entry),
 });
 afterAll(async () => {
-  await service.stop();
   server.closeAllConnections();
   server.close();
 });

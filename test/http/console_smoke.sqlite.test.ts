@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { expectNoErrors, openSignedIn } from '../browser/console_session.ts';
 import { BROWSER_TEST_MS, DESKTOP, openWindow, PHONE } from '../browser/console_window.ts';
 import { pagePaths } from '../browser/page_paths.ts';
@@ -11,7 +11,6 @@ setDefaultTimeout(BROWSER_TEST_MS);
 
 const service = await startService({ offline: 'true' });
 const shop = await createShop(service);
-afterAll(() => service.stop());
 
 describe.each([
   { viewport: DESKTOP, scheme: 'light' },

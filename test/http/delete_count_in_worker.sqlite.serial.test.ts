@@ -36,7 +36,6 @@ test('a DELETE with too many dependents is 422 with their number, counted in ano
     422,
     `data.id: ${LINKS + 5} records would go with this one, more than 1000: authrealm purge removes them`,
   ]);
-  await service.stop();
 });
 
 test.each(['overloaded', 'unavailable'] as const)(
@@ -54,6 +53,5 @@ test.each(['overloaded', 'unavailable'] as const)(
       422,
       'data.id: more than 1000 records would go with this one: authrealm purge removes them',
     ]);
-    await service.stop();
   },
 );

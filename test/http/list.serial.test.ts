@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import type { Write } from '../../src/directory/store.ts';
 import { OVERLOAD_CAUSES } from '../../src/domain/fault.ts';
 import type { Uuid } from '../../src/domain/id.ts';
@@ -33,7 +33,6 @@ const READ = 'realms:read profiles:read users:read profile-infos:read';
 const service = await startService();
 const fixture = await createFixture(service.db);
 const token = await service.token(READ);
-afterAll(() => service.stop());
 
 const REALMS = '/v2/authentication-realms';
 const realmPath = ({ realm: id }: Fixture) => `${REALMS}/${id}`;
@@ -265,7 +264,6 @@ describe('lists that are read in worker processes', () => {
       while (loggedRejections(fresh) < refused.length) await Bun.sleep(20);
       expect(loggedRejections(fresh)).toBe(refused.length);
       expect(fresh.log.filter(({ event }) => event === 'fault')).toEqual([]);
-      await fresh.stop();
     },
   );
 
@@ -291,6 +289,5 @@ describe('lists that are read in worker processes', () => {
       inMemory,
     );
     expect([deep.data.length, deep.meta.results.total]).toEqual([50, 1_500]);
-    await inMemory.stop();
   });
 });

@@ -1,10 +1,9 @@
-import { afterAll, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { createFixture, ISSUER, oidcPath, passwordPath, startService } from '../support/service.ts';
 
 const service = await startService();
 const fixture = await createFixture(service.db);
 const token = await service.token('profile-infos:read');
-afterAll(() => service.stop());
 
 const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 

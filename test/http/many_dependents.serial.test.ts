@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import type { Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { realm, user } from '../../src/domain/resources.ts';
@@ -46,18 +46,12 @@ describe('a DELETE with too many dependents', () => {
         `data.id: ${LINKS + 5} records would go with this one, more than 1000: authrealm purge removes them`,
       ]);
     }
-    await service.stop();
   });
 });
 
-describe('during a purge', () => {
-  let service: Service;
-  let token: string;
-  beforeAll(async () => {
-    service = await startService(OFFLINE);
-    token = await service.token(FULL_SCOPE);
-  });
-  afterAll(() => service.stop());
+describe('during a purge', async () => {
+  const service = await startService(OFFLINE);
+  const token = await service.token(FULL_SCOPE);
 
   const jane = { data: { type: user.type, name: 'Jane Doe', email: 'jane@example.com' } };
 
@@ -130,5 +124,4 @@ testInProcess('a PUT without members updates updated_at, and its change names it
   expect(changes.map(({ event, members }) => [event, members])).toEqual([
     [`${user.name}.updated`, ['updated_at']],
   ]);
-  await service.stop();
 });

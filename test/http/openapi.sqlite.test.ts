@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { FAULTS } from '../../src/domain/fault.ts';
 import { membersOf } from '../../src/domain/resource.ts';
 import { oidcProfileInfo, passwordProfileInfo, RESOURCES } from '../../src/domain/resources.ts';
@@ -12,14 +12,7 @@ import {
   type Parameter,
   type ResponseSpec,
 } from '../support/openapi_client.ts';
-import {
-  createFixture,
-  type Fixture,
-  oidcPath,
-  passwordPath,
-  type Service,
-  startService,
-} from '../support/service.ts';
+import { createFixture, oidcPath, passwordPath, startService } from '../support/service.ts';
 
 interface Document {
   readonly openapi: string;
@@ -28,20 +21,11 @@ interface Document {
   readonly components: { readonly schemas: Record<string, Schema> };
 }
 
-let service: Service;
-let fixture: Fixture;
-let document: Document & JsonObject;
-let operations: readonly Operation[];
-let token: string;
-
-beforeAll(async () => {
-  service = await startService({ offline: 'true' });
-  fixture = await createFixture(service.db);
-  token = await service.token('profile-infos:read');
-  document = (await (await service.get('/openapi.json')).json()) as typeof document;
-  operations = operationsOf(document);
-});
-afterAll(() => service.stop());
+const service = await startService({ offline: 'true' });
+const fixture = await createFixture(service.db);
+const token = await service.token('profile-infos:read');
+const document = (await (await service.get('/openapi.json')).json()) as JsonObject & Document;
+const operations = operationsOf(document);
 
 test('the document is OpenAPI 3.1, with the URL of the service and unique operation IDs', () => {
   expect(document.openapi).toBe('3.1.0');

@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { type JsonObject, openSchemaValidator, type Schema } from '../support/json_schema.ts';
 import { openOperationClient, operationsOf } from '../support/openapi_client.ts';
 import { createFixture, oidcPath, startService } from '../support/service.ts';
@@ -12,7 +12,6 @@ const service = await startService({ offline: 'true' });
 const fixture = await createFixture(service.db);
 const token = await service.token('oidc-profile-infos:read');
 const document = (await (await service.get('/openapi.json')).json()) as JsonObject;
-afterAll(() => service.stop());
 
 /** Reads one record with a changed document. */
 async function read(change: (document: Changeable) => unknown) {

@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { consoleCredentials, startConsoleProvider } from '../support/console_sign_in.ts';
 import { createDeadLetters } from '../support/dead_letter_fixtures.ts';
 import type { JsonObject } from '../support/json_schema.ts';
@@ -32,10 +32,6 @@ const world = await openValidRequests({ document, operations, caller, credential
 // Failed deliveries become dead letters only after a day.
 const webhooks = await service.db.engine.webhooks.list();
 for (const { webhookId } of webhooks) await createDeadLetters(service, webhookId, 3);
-afterAll(async () => {
-  await service.stop();
-  consoleProvider.stop();
-});
 
 const secured = operations.filter(({ scopes }) => scopes !== undefined);
 const withPathParameters = secured.filter(({ path }) => path.includes('{'));

@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { LIMITS } from '../../src/domain/limits.ts';
 import type { JsonObject } from '../support/json_schema.ts';
 import { openOperationClient, operationsOf } from '../support/openapi_client.ts';
@@ -10,7 +10,6 @@ const service = await startService();
 const document = (await (await service.get('/openapi.json')).json()) as JsonObject;
 const operations = operationsOf(document);
 const caller = openOperationClient(document);
-afterAll(() => service.stop());
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
 

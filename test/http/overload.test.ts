@@ -1,4 +1,4 @@
-import { afterEach, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { LIMITS } from '../../src/domain/limits.ts';
 import {
   createFixture,
@@ -12,7 +12,6 @@ import {
 /** Writes are queued only while they can be expected to finish soon. */
 
 let service: Service;
-afterEach(() => service.stop());
 
 const user = () => ({
   data: {

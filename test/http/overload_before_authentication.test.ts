@@ -34,7 +34,6 @@ test('requests of an overloaded kind of work are 503 before authentication, othe
     expect(await statuses(fixture)).toEqual(requests.map(([of]) => (of === kind ? 503 : 401)));
     expect(await statuses(other)).toEqual(requests.map(() => 401));
   }
-  await service.stop();
 });
 
 test('requests of settings and sign-ins are 503 before authentication while their kind of work is overloaded', async () => {
@@ -65,5 +64,4 @@ test('requests of settings and sign-ins are 503 before authentication while thei
         of === kind ? 503 : 401,
       ]);
   }
-  await service.stop();
 });

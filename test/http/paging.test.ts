@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import type { Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { realm, user } from '../../src/domain/resources.ts';
@@ -25,7 +25,6 @@ interface Body {
 
 const service = await startService();
 const token = await service.token('realms:read users:read');
-afterAll(() => service.stop());
 
 /** Creates a realm with this many users. Returns them newest first. */
 async function createRealmWithUsers(
@@ -185,13 +184,9 @@ describe('pages after a record', () => {
   });
 });
 
-describe('beyond the maximum offset', () => {
+describe('beyond the maximum offset', async () => {
   const COUNT = LIMITS.pageOffsetMax + 150;
-  let path: string;
-  let users: readonly Uuid[];
-  beforeAll(async () => {
-    ({ path, users } = await createRealmWithUsers(COUNT));
-  });
+  const { path, users } = await createRealmWithUsers(COUNT);
 
   test('a list beyond the maximum offset has an exact total, a valid links.last, and continues by a cursor', async () => {
     const first = await page(`${path}?page[limit]=100`);

@@ -1,27 +1,19 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { exchangeBytes, getRequest } from '../support/raw_http.ts';
-import { createFixture, type Fixture, LOOKUPS, type Service, startService } from '../support/service.ts';
+import { createFixture, LOOKUPS, startService } from '../support/service.ts';
 
 /** The embedded database answers synchronously, so lookups on a connection can be pipelined. */
 
-let service: Service;
-let fixture: Fixture;
-let authorization: string;
-
-beforeAll(async () => {
-  service = await startService();
-  fixture = await createFixture(service.db);
-  const token = await service.token('profile-infos:read');
-  authorization = `Authorization: Bearer ${token}\r\n`;
-  // The first check of a token is asynchronous.
-  await service.get(RECORD(), token);
-});
-afterAll(() => service.stop());
-
-const RECORD = () => LOOKUPS[0].path(fixture);
+const service = await startService();
+const fixture = await createFixture(service.db);
+const RECORD = LOOKUPS[0].path(fixture);
+const token = await service.token('profile-infos:read');
+const authorization = `Authorization: Bearer ${token}\r\n`;
+// The first check of a token is asynchronous.
+await service.get(RECORD, token);
 
 test('pipelined lookups are answered in order, each with its own request ID', async () => {
-  const targets = ['/healthz', RECORD(), '/nowhere', `${RECORD()}/`, '/readyz'];
+  const targets = ['/healthz', RECORD, '/nowhere', `${RECORD}/`, '/readyz'];
   const bytes = targets
     .map((target, at) => getRequest(target, `${authorization}X-Request-Id: n${at}\r\n`))
     .join('');
@@ -37,7 +29,7 @@ test('pipelined lookups are answered in order, each with its own request ID', as
 
 test('a body of a lookup is not read as a second request', async () => {
   const smuggled = getRequest('/nowhere');
-  const first = getRequest(`${RECORD()}/`, `${authorization}Content-Length: ${smuggled.length}\r\n`);
+  const first = getRequest(`${RECORD}/`, `${authorization}Content-Length: ${smuggled.length}\r\n`);
   const { responses } = await exchangeBytes(service.url, first + smuggled + getRequest('/readyz'), {
     expectedResponses: 2,
   });
@@ -45,7 +37,7 @@ test('a body of a lookup is not read as a second request', async () => {
 });
 
 test('a caller that has closed its side of the connection still gets the response', async () => {
-  for (const target of [RECORD(), '/readyz']) {
+  for (const target of [RECORD, '/readyz']) {
     const options = { isHalfClosed: true, expectedResponses: 2 };
     const { responses, isEnded } = await exchangeBytes(
       service.url,

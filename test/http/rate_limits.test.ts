@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import type { Flags } from '../../src/config/parse.ts';
 import { parseIpAddress } from '../../src/domain/ip_address.ts';
 import type { Call } from '../../src/http/pipeline/call.ts';
@@ -10,7 +10,6 @@ import { testInProcess } from '../support/program_service.ts';
 import { createFixture, errorsOf, oidcPath, type Service, startService } from '../support/service.ts';
 
 let service: Service;
-afterEach(() => service.stop());
 
 const PROXIED = { trustedProxies: '127.0.0.0/8 ::1' };
 const from = (address: string) => ({ 'X-Forwarded-For': address });

@@ -1,19 +1,15 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { isCitusEngine } from '../support/citus_cluster.ts';
 import { findPort } from '../support/daemons.ts';
 import { serveTls } from '../support/outbound_servers.ts';
 import { runAuthrealm } from '../support/processes.ts';
 import { testInProcess } from '../support/program_service.ts';
-import { type Service, startService } from '../support/service.ts';
+import { startService } from '../support/service.ts';
 
 /** The dependencies in the readiness response, with real errors of the database: renamed tables. */
 
-let service: Service;
-beforeAll(async () => {
-  service = await startService();
-});
-afterAll(() => service.stop());
+const service = await startService();
 
 const REREAD_MS = LIMITS.accessTableAgeMsMax + 1;
 
@@ -86,7 +82,6 @@ test('ready accepts a certificate of the public name of the service', async () =
   const server = await serveTls((socket) => socket.end(answer));
   const words = ['--port', String(server.port), '--tls-cert', 'chain.pem', '--tls-key', 'key.pem'];
   expect((await ready(...words)).code).toBe(0);
-  server.stop();
 });
 
 test('readiness is 503 for the access table alone if clients cannot be read', async () => {

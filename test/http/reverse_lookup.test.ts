@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import type { Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { oidcProfileInfo, passwordProfileInfo } from '../../src/domain/resources.ts';
@@ -25,7 +25,6 @@ const service = await startService();
 const fixture = await createFixture(service.db, { subject: 'auth0|Jane', username: 'Jane@Shop.example' });
 const otherRealm = await createFixture(service.db, { subject: 'auth0|Jane', username: 'Jane@Shop.example' });
 const token = await service.token('profile-infos:read');
-afterAll(() => service.stop());
 
 const base = (realm: string) => `/v2/authentication-realms/${realm}`;
 const oidcOf = (realm: string) => `${base(realm)}/user-authentication-oidc-profile-info`;
@@ -144,7 +143,6 @@ describe('find by identity or username', () => {
       storeReads.length = 0;
       const searched = await counted.post(`${path}/search`, as, { filter: terms.join(':') });
       expect([await searched.text(), storeReads]).toEqual([plain.body, ['find']]);
-      await counted.stop();
     },
   );
 

@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { NIL_UUID, type Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { oidcProfileInfo, realm, user } from '../../src/domain/resources.ts';
@@ -34,7 +34,6 @@ const service = await startService();
 const one = await createFixture(service.db, { subject: 'auth0|Everywhere', username: 'Everywhere' });
 const two = await createFixture(service.db, { subject: 'auth0|Everywhere', username: 'EVERYWHERE' });
 const token = await service.token(SCOPES);
-afterAll(() => service.stop());
 
 async function search(collection: string, body: object, by = token): Promise<SearchPage> {
   const answer = await service.post(`/v2/${collection}/search`, by, body);

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { parseFilter } from '../../src/domain/filter/filter.ts';
 import type { Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
@@ -13,14 +13,7 @@ import { openRealmSearches } from '../../src/store/lists/realm_search.ts';
 import { POSTGRES, postgresStatements } from '../../src/store/postgres/dialect.ts';
 import { SQLITE, sqliteStatements } from '../../src/store/sqlite/dialect.ts';
 import type { SingleStatement } from '../../src/store/transaction_work.ts';
-import {
-  createFixture,
-  insertRecord,
-  realmMembers,
-  type Service,
-  startService,
-  userMembers,
-} from '../support/service.ts';
+import { createFixture, insertRecord, realmMembers, startService, userMembers } from '../support/service.ts';
 
 /** Searches of many realms, and of realms with many profiles or links. */
 
@@ -35,29 +28,24 @@ const USERS = 'user-authentication-info';
 const SUBJECTS = 'user-authentication-oidc-profile-info';
 const PASSWORDS = 'user-authentication-password-profile-info';
 
-describe('search of many realms', () => {
-  let many: Service;
-  let all: string;
+describe('search of many realms', async () => {
   const count = LIMITS.searchRealmsMax + 30;
   const name = 'Everywhere the same';
   const order: Uuid[] = [];
 
-  beforeAll(async () => {
-    many = await startService();
-    for (let made = 0; made < count; made += 1) order.push(many.clock.mintId());
-    order.sort();
-    // A write may wait for 4 seconds.
-    for (let start = 0; start < count; start += 25) {
-      await Promise.all(
-        order.slice(start, start + 25).map(async (id) => {
-          await insertRecord(many.db, realm, [id], realmMembers);
-          await insertRecord(many.db, user, [id, id], { ...userMembers, name });
-        }),
-      );
-    }
-    all = await many.token('users:read');
-  }, 300_000);
-  afterAll(() => many.stop());
+  const many = await startService();
+  for (let made = 0; made < count; made += 1) order.push(many.clock.mintId());
+  order.sort();
+  // A write may wait for 4 seconds.
+  for (let start = 0; start < count; start += 25) {
+    await Promise.all(
+      order.slice(start, start + 25).map(async (id) => {
+        await insertRecord(many.db, realm, [id], realmMembers);
+        await insertRecord(many.db, user, [id, id], { ...userMembers, name });
+      }),
+    );
+  }
+  const all = await many.token('users:read');
 
   const search = async (body: object) => {
     const answer = await many.post(`/v2/${USERS}/search`, all, body);

@@ -1,4 +1,4 @@
-import { afterAll, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { changeClient } from '../../src/auth/clients/clients.ts';
 import type { Store } from '../../src/directory/store.ts';
 import type { Engine } from '../../src/store/open.ts';
@@ -31,7 +31,6 @@ function holding(engine: Engine): Engine {
 
 const service = await startService({}, holding);
 const homes = [await createFixture(service.db), await createFixture(service.db)];
-afterAll(() => service.stop());
 
 test.each([
   ['whose client loses its scope', { scopes: new Set(['realms:read']) }, 403],

@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { NIL_UUID } from '../../src/domain/id.ts';
 import { user } from '../../src/domain/resources.ts';
 import { createFixture, insertRecord, startService, userMembers } from '../support/service.ts';
@@ -21,7 +21,6 @@ const service = await startService();
 const one = await createFixture(service.db, { username: 'Everywhere' });
 const two = await createFixture(service.db, { username: 'EVERYWHERE' });
 const token = await service.token(SCOPES);
-afterAll(() => service.stop());
 
 async function search(collection: string, body: object, by = token): Promise<SearchPage> {
   const answer = await service.post(`/v2/${collection}/search`, by, body);

@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import type { Uuid } from '../../src/domain/id.ts';
 import { realm } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
@@ -16,7 +16,6 @@ const service = await startService();
 const installation = await service.db.engine.access.storeId();
 const { buyers, merchants, accounts } = await createSettingsRealms(service.db);
 const token = await service.token('settings:read settings:write realms:read changes:read');
-afterAll(() => service.stop());
 
 const bodyOf = async (answer: Response) => [answer.status, await answer.json()] as const;
 const read = async (path: string) => bodyOf(await service.get(path, token));
@@ -167,51 +166,43 @@ describe('without pre-set realms', () => {
 
   test('the account realm is the only one of that origin, and customers and merchants have none', async () => {
     const other = await startService();
-    try {
-      const { db } = other;
-      const reader = await other.token('settings:read settings:write');
-      const statusOf = async (path: string) => (await other.get(path, reader)).status;
-      expect(await statusOf(ACCOUNT)).toBe(404);
-      const [only, second, customers] = [systemClock.mintId(), systemClock.mintId(), systemClock.mintId()];
-      await insertRecord(db, realm, [customers], { ...realmMembers, origin: origin('hello-world') });
-      await insertRecord(db, realm, [only], {
-        ...realmMembers,
-        origin: origin('account_authentication_settings'),
-      });
-      const body = (await (await other.get(ACCOUNT, reader)).json()) as object;
-      expect(body).toMatchObject({
-        data: { relationships: { authentication_realm: { data: { id: only } } } },
-      });
-      await insertRecord(db, realm, [second], {
-        ...realmMembers,
-        origin: origin('account_authentication_settings'),
-      });
-      expect(await Promise.all([ACCOUNT, CUSTOMER, MAPPINGS].map(statusOf))).toEqual([404, 404, 404]);
-      const data = { type: MAPPING, prefix: 'shop' };
-      const absent = await other.put(`${MAPPINGS}/${merchants}`, reader, { data });
-      expect(absent.status).toBe(404);
-    } finally {
-      await other.stop();
-    }
+    const { db } = other;
+    const reader = await other.token('settings:read settings:write');
+    const statusOf = async (path: string) => (await other.get(path, reader)).status;
+    expect(await statusOf(ACCOUNT)).toBe(404);
+    const [only, second, customers] = [systemClock.mintId(), systemClock.mintId(), systemClock.mintId()];
+    await insertRecord(db, realm, [customers], { ...realmMembers, origin: origin('hello-world') });
+    await insertRecord(db, realm, [only], {
+      ...realmMembers,
+      origin: origin('account_authentication_settings'),
+    });
+    const body = (await (await other.get(ACCOUNT, reader)).json()) as object;
+    expect(body).toMatchObject({
+      data: { relationships: { authentication_realm: { data: { id: only } } } },
+    });
+    await insertRecord(db, realm, [second], {
+      ...realmMembers,
+      origin: origin('account_authentication_settings'),
+    });
+    expect(await Promise.all([ACCOUNT, CUSTOMER, MAPPINGS].map(statusOf))).toEqual([404, 404, 404]);
+    const data = { type: MAPPING, prefix: 'shop' };
+    const absent = await other.put(`${MAPPINGS}/${merchants}`, reader, { data });
+    expect(absent.status).toBe(404);
   });
 
   test('--account-realm names the account realm', async () => {
     const accountRealm = systemClock.mintId();
     const other = await startService({ accountRealm });
-    try {
-      const reader = await other.token('settings:read');
-      expect((await other.get(ACCOUNT, reader)).status).toBe(404);
-      for (const id of [systemClock.mintId(), accountRealm])
-        await insertRecord(other.db, realm, [id], {
-          ...realmMembers,
-          origin: origin('account_authentication_settings'),
-        });
-      const body = (await (await other.get(ACCOUNT, reader)).json()) as object;
-      expect(body).toMatchObject({
-        data: { relationships: { authentication_realm: { data: { id: accountRealm } } } },
+    const reader = await other.token('settings:read');
+    expect((await other.get(ACCOUNT, reader)).status).toBe(404);
+    for (const id of [systemClock.mintId(), accountRealm])
+      await insertRecord(other.db, realm, [id], {
+        ...realmMembers,
+        origin: origin('account_authentication_settings'),
       });
-    } finally {
-      await other.stop();
-    }
+    const body = (await (await other.get(ACCOUNT, reader)).json()) as object;
+    expect(body).toMatchObject({
+      data: { relationships: { authentication_realm: { data: { id: accountRealm } } } },
+    });
   });
 });

@@ -1,22 +1,16 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { exchangeBytes, getRequest, type RawExchange } from '../support/raw_http.ts';
-import { type Service, startService } from '../support/service.ts';
+import { startService } from '../support/service.ts';
 
 /** Requests whose bytes arrive slowly or not at all. */
 
-let service: Service;
-let exchanges: Record<string, Promise<RawExchange>>;
-
-beforeAll(async () => {
-  service = await startService();
-  exchanges = startExchanges();
-});
-afterAll(() => service.stop());
-
+const service = await startService();
 const HEADER = 'GET /healthz HTTP/1.1\r\nHost: a\r\nX: ';
 const post = (header: string, body = '') =>
   `POST /oauth/token HTTP/1.1\r\nHost: a\r\n${header}\r\n\r\n${body}`;
+
+const exchanges = startExchanges();
 
 /** Each takes seconds, so they run concurrently. */
 function startExchanges(): Record<string, Promise<RawExchange>> {

@@ -1,10 +1,10 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, describe, expect, test } from 'bun:test';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { readTraceContext, startTrace, traceHeaders } from '../../src/domain/trace_context.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { testInProcess } from '../support/program_service.ts';
 import { FULL_SCOPE } from '../support/resource_cases.ts';
-import { createFixture, type Fixture, oidcPath, type Service, startService } from '../support/service.ts';
+import { createFixture, oidcPath, startService } from '../support/service.ts';
 
 /** W3C Trace Context, level 1: accepted, logged, and propagated to providers. */
 
@@ -84,29 +84,22 @@ test('a new trace has valid headers and a trace ID that is not all zeros', () =>
   expect(startTrace(zerosFirst).traceId).toBe('01'.repeat(16));
 });
 
-describe('trace context in the service', () => {
-  let service: Service;
-  let fixture: Fixture;
-  let token: string;
-  let provider: Bun.Server<undefined>;
+describe('trace context in the service', async () => {
   const providerRequests: Headers[] = [];
 
-  beforeAll(async () => {
-    provider = Bun.serve({
-      hostname: '127.0.0.1',
-      port: 0,
-      fetch(request) {
-        providerRequests.push(request.headers);
-        return Response.json({ issuer: `http://127.0.0.1:${provider.port}` });
-      },
-    });
-    service = await startService({ requestLogging: 'full', allowLoopbackDiscovery: 'true' });
-    fixture = await createFixture(service.db);
-    token = await service.token(FULL_SCOPE);
+  const provider = Bun.serve({
+    hostname: '127.0.0.1',
+    port: 0,
+    fetch(request): Response {
+      providerRequests.push(request.headers);
+      return Response.json({ issuer: `http://127.0.0.1:${provider.port}` });
+    },
   });
+  const service = await startService({ requestLogging: 'full', allowLoopbackDiscovery: 'true' });
+  const fixture = await createFixture(service.db);
+  const token = await service.token(FULL_SCOPE);
   afterAll(async () => {
     provider.stop(true);
-    await service.stop();
   });
 
   testInProcess('the trace ID is in the log lines of a request and of its fault', async () => {

@@ -1,20 +1,13 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { exchangeBytes, getRequest, type RawExchangeOptions } from '../support/raw_http.ts';
-import { createFixture, type Fixture, LOOKUPS, type Service, startService } from '../support/service.ts';
+import { createFixture, LOOKUPS, startService } from '../support/service.ts';
 
 /** Raw requests that client libraries do not send. */
 
-let service: Service;
-let fixture: Fixture;
-let authorization: string;
-
-beforeAll(async () => {
-  service = await startService();
-  fixture = await createFixture(service.db);
-  authorization = `Authorization: Bearer ${await service.token('profile-infos:read')}\r\n`;
-});
-afterAll(() => service.stop());
+const service = await startService();
+const fixture = await createFixture(service.db);
+const authorization = `Authorization: Bearer ${await service.token('profile-infos:read')}\r\n`;
 
 function post(headers: string, body = ''): string {
   return `POST /oauth/token HTTP/1.1\r\nHost: a\r\n${headers}\r\n${body}`;

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -12,7 +12,7 @@ import { freshDatabase } from '../support/database.ts';
 import { runAuthrealm } from '../support/processes.ts';
 import { type ParsedFamily, readPrometheus } from '../support/prometheus_text.ts';
 import { createFixture } from '../support/service.ts';
-import { type ServiceProcess, startServiceProcess } from '../support/service_process.ts';
+import { startServiceProcess } from '../support/service_process.ts';
 
 /** The alert rules and the dashboard of deploy/: each expression parses, and queries metrics that a running service has. */
 
@@ -108,36 +108,32 @@ test('the PromQL parser of this suite finds mistakes', () => {
   ]);
 });
 
-describe('queries of alert rules and dashboard', () => {
-  let served: ServiceProcess;
+describe('queries of alert rules and dashboard', async () => {
   let families: ReadonlyMap<string, ParsedFamily>;
 
-  beforeAll(async () => {
-    const database = await freshDatabase();
-    const flags = ['--metrics-port', '0', '--processes', '2', '--allow-loopback-webhooks'];
-    // No server listens there, and every change is still to be delivered.
-    const hook = ['--name', 'test', '--url', 'http://127.0.0.1:9/', '--from', 'oldest'];
-    const db = await openDatabase(database.settings(), systemClock);
-    await createFixture(db);
-    await db.engine.close();
-    const words = ['webhook', 'create', ...hook, '--allow-loopback-webhooks', ...database.args];
-    expect((await runAuthrealm([...words])).code).toBe(0);
-    served = await startServiceProcess({ database, scope: 'oidc-profile-infos:read', flags });
-    const address = (await served.running.line(/^metrics on /)).slice('metrics on '.length);
-    const token = await served.token();
-    expect((await served.get('/nowhere', token)).status).toBe(404);
-    const readMetrics = async () => readPrometheus(await (await fetch(address)).text());
-    // A real error of the engine, so that the errors have a cause. A process that is overloaded is not ready without one.
-    await database.query('alter table instance rename to elsewhere');
-    do expect((await served.get('/readyz', token)).status).toBe(503);
-    while (!(await readMetrics()).has('authrealm_errors_total'));
-    await database.query('alter table elsewhere rename to instance');
-    // A lag that was read before the first delivery is repeated for a second.
-    const names = ['authrealm_webhook_delivery_duration_seconds', 'authrealm_webhook_lag_seconds'];
-    do families = await readMetrics();
-    while (!names.every((name) => families.has(name)));
-  }, 300_000);
-  afterAll(() => served.running.stop());
+  const database = await freshDatabase();
+  const flags = ['--metrics-port', '0', '--processes', '2', '--allow-loopback-webhooks'];
+  // No server listens there, and every change is still to be delivered.
+  const hook = ['--name', 'test', '--url', 'http://127.0.0.1:9/', '--from', 'oldest'];
+  const db = await openDatabase(database.settings(), systemClock);
+  await createFixture(db);
+  await db.engine.close();
+  const words = ['webhook', 'create', ...hook, '--allow-loopback-webhooks', ...database.args];
+  expect((await runAuthrealm([...words])).code).toBe(0);
+  const served = await startServiceProcess({ database, scope: 'oidc-profile-infos:read', flags });
+  const address = (await served.running.line(/^metrics on /)).slice('metrics on '.length);
+  const token = await served.token();
+  expect((await served.get('/nowhere', token)).status).toBe(404);
+  const readMetrics = async () => readPrometheus(await (await fetch(address)).text());
+  // A real error of the engine, so that the errors have a cause. A process that is overloaded is not ready without one.
+  await database.query('alter table instance rename to elsewhere');
+  do expect((await served.get('/readyz', token)).status).toBe(503);
+  while (!(await readMetrics()).has('authrealm_errors_total'));
+  await database.query('alter table elsewhere rename to instance');
+  // A lag that was read before the first delivery is repeated for a second.
+  const names = ['authrealm_webhook_delivery_duration_seconds', 'authrealm_webhook_lag_seconds'];
+  do families = await readMetrics();
+  while (!names.every((name) => families.has(name)));
 
   /** Labels that Prometheus adds to each series. */
   const ADDED = ['instance', 'job'];

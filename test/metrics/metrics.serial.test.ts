@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, describe, expect, test } from 'bun:test';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { exposition } from '../../src/metrics/exposition.ts';
 import { gauge, mergeSnapshots, type Snapshot, withoutGauges } from '../../src/metrics/family.ts';
@@ -55,11 +55,8 @@ async function startScraped(...flags: readonly string[]): Promise<ScrapedService
 const lookups = (families: ReadonlyMap<string, ParsedFamily>, status: string) =>
   sumOf(families, 'authrealm_requests_total', { method: 'GET', route: LOOKUP, status });
 
-describe('metrics of one process', () => {
-  let scraped: ScrapedService;
-  beforeAll(async () => {
-    scraped = await startScraped();
-  }, 300_000);
+describe('metrics of one process', async () => {
+  const scraped = await startScraped();
   afterAll(() => scraped.served.running.stop());
 
   test('metrics count the files of the console under one route', async () => {
@@ -172,11 +169,8 @@ describe('metrics of one process', () => {
 /** The default `scrape_timeout` of Prometheus. */
 const SCRAPE_MS_MAX = 10_000;
 
-describe('metrics of several processes', () => {
-  let scraped: ScrapedService;
-  beforeAll(async () => {
-    scraped = await startScraped('--processes', '3');
-  }, 300_000);
+describe('metrics of several processes', async () => {
+  const scraped = await startScraped('--processes', '3');
   afterAll(() => scraped.served.running.stop());
 
   /** Concurrent lookups over separate connections, so that every process gets some. */
@@ -260,7 +254,6 @@ test('without --metrics-port requests are not counted, and other metrics can be 
   const names = (await service.server.metrics.readAll()).map(({ name }) => name);
   expect(names).not.toContain('authrealm_requests_total');
   expect(names).toContain('authrealm_commits_total');
-  await service.stop();
 });
 
 test('a service whose metrics port is taken does not start', async () => {

@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { Fault } from '../../src/domain/fault.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import {
@@ -21,9 +21,8 @@ import {
   type SocketHandler,
   servePlain,
   serveTls,
-  stopServers,
 } from '../support/outbound_servers.ts';
-import { createRecord, FULL_SCOPE, KINDS, type Kind, type ParentIds } from '../support/resource_cases.ts';
+import { createRecord, FULL_SCOPE, KINDS, type ParentIds } from '../support/resource_cases.ts';
 import { type Service, startService } from '../support/service.ts';
 
 const SUFFIX = '/.well-known/openid-configuration';
@@ -35,14 +34,12 @@ const ISSUER_DIFFERS = { kind: 'issuer_differs' } as const;
 const CALLER = 'a';
 const found = (issuer: string) => ({ kind: 'found', issuer }) as const;
 
-const [realms, profiles] = KINDS as readonly Kind[] as [Kind, Kind];
+const [realms, profiles] = KINDS;
 
 async function createRealm(service: Service, token: string): Promise<ParentIds> {
   const home: ParentIds = { realm: '', oidcProfile: '', passwordProfile: '', user: '' };
   return { ...home, realm: (await createRecord(service, token, { kind: realms, home })).id };
 }
-
-afterAll(stopServers);
 
 /** The result of discovery at `url` with this answer of the provider. */
 async function discoverAt(url: string, answer: SocketHandler, options: GuardedFetchOptions = {}) {
@@ -314,7 +311,6 @@ describe('concurrent discoveries', () => {
       expect((await post(slow)).status).toBe(201);
     } finally {
       await provider.stop(true);
-      await service.stop();
     }
   });
 });

@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
@@ -18,7 +18,6 @@ import {
   PUBLIC_ADDRESS,
   servePlain,
   serveTls,
-  stopServers,
   UNREACHABLE,
 } from '../support/outbound_servers.ts';
 import { startCommand } from '../support/processes.ts';
@@ -28,8 +27,6 @@ const OK = '200 OK';
 const readFixture = (name: string) =>
   readFileSync(fileURLToPath(new URL(`../fixtures/${name}`, import.meta.url)), 'utf8');
 const LOCALHOST = { cert: readFixture('localhost.cert.pem'), key: readFixture('localhost.key.pem') };
-
-afterAll(stopServers);
 
 describe('a public server', () => {
   test('a public server is requested by name at the checked address', async () => {

@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { connect, type Socket } from 'node:net';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { LIMITS } from '../../src/domain/limits.ts';
@@ -14,15 +14,12 @@ import {
   type SocketHandler,
   servePlain,
   serveTls,
-  stopServers,
   UNREACHABLE,
 } from '../support/outbound_servers.ts';
 import { startCommand } from '../support/processes.ts';
 
 const OK = '200 OK';
 const OPEN_HEAD = 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n';
-
-afterAll(stopServers);
 
 async function fetchFrom(answer: SocketHandler) {
   const server = await serveTls(answer);
@@ -133,7 +130,6 @@ describe('answers', () => {
     await server.ended;
     // Bytes beyond the bound are in the buffers of the two sockets.
     expect(count()).toBeLessThan(16_777_216);
-    server.stop();
   });
 });
 

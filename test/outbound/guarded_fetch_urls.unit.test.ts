@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { openGuardedFetch } from '../../src/outbound/guarded_fetch.ts';
 import {
   fetchThrough,
@@ -6,13 +6,10 @@ import {
   PROVIDER_NAME,
   PUBLIC_ADDRESS,
   serveTls,
-  stopServers,
   UNREACHABLE,
 } from '../support/outbound_servers.ts';
 
 const OK = '200 OK';
-
-afterAll(stopServers);
 
 describe('URLs that are never dialled', () => {
   test.each([
@@ -43,7 +40,6 @@ describe('URLs that are never dialled', () => {
       expect(await fetch(url)).toEqual(UNREACHABLE);
       expect(addresses).toEqual([]);
     }
-    server.stop();
   });
 });
 
@@ -132,5 +128,4 @@ test.each([
   const server = await serveTls(httpResponse(OK, '{"a":1}'));
   const unusualPath = '/%00/%ff/é/\u{1f600}/|^`{}\'"<>?a=\u{1f600}&b=|\'"';
   expect(await fetchThrough(server).fetch(`https://${host}${unusualPath}`)).toEqual(UNREACHABLE);
-  server.stop();
 });

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
 import { runDoctorOn } from '../support/doctor_report.ts';
 import { FULL_SCOPE, KINDS, type Kind, type ParentIds, type RecordBody } from '../support/resource_cases.ts';
@@ -7,7 +7,7 @@ import { type ServiceProcess, startServiceProcess } from '../support/service_pro
 
 /** `--offline` and `--strict-issuers`, as an operator sets them. */
 
-const [realms, profiles, , users, identities] = KINDS as readonly Kind[] as [Kind, Kind, Kind, Kind, Kind];
+const [realms, profiles, , users, identities] = KINDS;
 const WELL_KNOWN = '/.well-known/openid-configuration';
 const LOGIN = 'https://login.example.com';
 
@@ -71,12 +71,8 @@ async function refusal(answering: Promise<Response>): Promise<unknown[]> {
   return [answer.status, ...errors.map(({ detail }) => detail)];
 }
 
-describe('--offline', () => {
-  let service: Offline;
-  beforeAll(async () => {
-    service = await startOffline();
-  });
-  afterAll(() => service.stop());
+describe('--offline', async () => {
+  const service = await startOffline();
 
   test('an offline service derives the issuer from the discovery URL without a request', async () => {
     const { post } = service;
@@ -138,12 +134,8 @@ describe('--offline', () => {
   });
 });
 
-describe('--strict-issuers', () => {
-  let service: Offline;
-  beforeAll(async () => {
-    service = await startOffline('--strict-issuers');
-  });
-  afterAll(() => service.stop());
+describe('--strict-issuers', async () => {
+  const service = await startOffline('--strict-issuers');
 
   test('a link without exactly the issuer of its profile is 422 with --strict-issuers', async () => {
     const { post, put, database } = service;

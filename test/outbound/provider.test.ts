@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { createServer, type Server } from 'node:http';
+import { afterAll, describe, expect, test } from 'bun:test';
+import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Provider } from 'oidc-provider';
 import { findPort } from '../support/daemons.ts';
@@ -8,55 +8,45 @@ import {
   createRecord,
   FULL_SCOPE,
   KINDS,
-  type Kind,
-  type ParentIds,
   type RecordBody,
   rowCounts,
   uniqueWord,
 } from '../support/resource_cases.ts';
-import { errorsOf, type Service, startService } from '../support/service.ts';
+import { errorsOf, startService } from '../support/service.ts';
 
 /** OIDC profiles of a real provider: oidc-provider from npm, on loopback. */
 
-let service: Service;
-let token: string;
-let home: ParentIds;
-let server: Server;
-/** The providers' addresses: one at the root of its host, one below a path, one whose issuer ends in a slash. */
-let root: string;
 const TENANT = '/tenants/one';
 const WELL_KNOWN = '/.well-known/openid-configuration';
-const profiles = KINDS[1] as Kind;
-const identities = KINDS[4] as Kind;
+const profiles = KINDS[1];
+const identities = KINDS[4];
 
-beforeAll(async () => {
-  server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  root = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const atRoot = new Provider(root).callback();
-  const below = new Provider(`${root}${TENANT}`).callback();
-  const slashed = new Provider(`${root}/slashed/`).callback();
-  server.on('request', (request, response) => {
-    const { url = '' } = request;
-    if (url.startsWith('/hello')) response.end('hello');
-    else if (url.startsWith('/list')) response.setHeader('Content-Type', 'application/json').end('[]');
-    else if (url.startsWith('/moved')) response.writeHead(302, { Location: `${root}${WELL_KNOWN}` }).end();
-    else if (url.startsWith(TENANT)) {
-      request.url = url.slice(TENANT.length);
-      below(request, response);
-    } else if (url.startsWith('/slashed')) {
-      request.url = url.slice('/slashed'.length);
-      slashed(request, response);
-    } else atRoot(request, response);
-  });
-  service = await startService({ allowLoopbackDiscovery: 'true' });
-  token = await service.token(FULL_SCOPE);
-  home = await createParents(service, token, { discovery_url: `${root}${WELL_KNOWN}` });
+const server = createServer();
+await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+/** The providers' addresses: one at the root of its host, one below a path, one whose issuer ends in a slash. */
+const root = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+const atRoot = new Provider(root).callback();
+const below = new Provider(`${root}${TENANT}`).callback();
+const slashed = new Provider(`${root}/slashed/`).callback();
+server.on('request', (request, response) => {
+  const { url = '' } = request;
+  if (url.startsWith('/hello')) response.end('hello');
+  else if (url.startsWith('/list')) response.setHeader('Content-Type', 'application/json').end('[]');
+  else if (url.startsWith('/moved')) response.writeHead(302, { Location: `${root}${WELL_KNOWN}` }).end();
+  else if (url.startsWith(TENANT)) {
+    request.url = url.slice(TENANT.length);
+    below(request, response);
+  } else if (url.startsWith('/slashed')) {
+    request.url = url.slice('/slashed'.length);
+    slashed(request, response);
+  } else atRoot(request, response);
 });
+const service = await startService({ allowLoopbackDiscovery: 'true' });
+const token = await service.token(FULL_SCOPE);
+const home = await createParents(service, token, { discovery_url: `${root}${WELL_KNOWN}` });
 afterAll(async () => {
   server.closeAllConnections();
   server.close();
-  await service.stop();
 });
 
 async function issuerAt(discovery_url: string): Promise<unknown> {
@@ -154,31 +144,24 @@ describe('the issuer of a profile that has links', () => {
       data: { issuer: 'https://elsewhere.example' },
     });
     const strict = await startService({ offline: 'true', strictIssuers: 'true' });
-    try {
-      const bearer = await strict.token(FULL_SCOPE);
-      const strictHome = await createParents(strict, bearer);
-      const profile = await strict.get(
-        `${profiles.collection(strictHome)}/${strictHome.oidcProfile}`,
-        bearer,
-      );
-      const { issuer } = ((await profile.json()) as RecordBody).data.meta;
-      const rule = 'data.issuer: must be the issuer of the record in oidc_profile_id';
-      const { path } = await createRecord(strict, bearer, {
-        kind: identities,
-        home: strictHome,
-        data: { issuer },
-      });
-      const other = { ...identities.fresh(strictHome), issuer: `${issuer}/` };
-      for (const answer of [
-        await strict.post(identities.collection(strictHome), bearer, { data: other }),
-        await strict.put(path, bearer, { data: { type: identities.resource.type, issuer: other.issuer } }),
-      ]) {
-        expect([answer.status, (await errorsOf(answer))[0]?.detail]).toEqual([422, rule]);
-      }
-      const renamed = { type: identities.resource.type, subject: uniqueWord('subject'), issuer };
-      expect((await strict.put(path, bearer, { data: renamed })).status).toBe(200);
-    } finally {
-      await strict.stop();
+    const bearer = await strict.token(FULL_SCOPE);
+    const strictHome = await createParents(strict, bearer);
+    const profile = await strict.get(`${profiles.collection(strictHome)}/${strictHome.oidcProfile}`, bearer);
+    const { issuer } = ((await profile.json()) as RecordBody).data.meta;
+    const rule = 'data.issuer: must be the issuer of the record in oidc_profile_id';
+    const { path } = await createRecord(strict, bearer, {
+      kind: identities,
+      home: strictHome,
+      data: { issuer },
+    });
+    const other = { ...identities.fresh(strictHome), issuer: `${issuer}/` };
+    for (const answer of [
+      await strict.post(identities.collection(strictHome), bearer, { data: other }),
+      await strict.put(path, bearer, { data: { type: identities.resource.type, issuer: other.issuer } }),
+    ]) {
+      expect([answer.status, (await errorsOf(answer))[0]?.detail]).toEqual([422, rule]);
     }
+    const renamed = { type: identities.resource.type, subject: uniqueWord('subject'), issuer };
+    expect((await strict.put(path, bearer, { data: renamed })).status).toBe(200);
   });
 });

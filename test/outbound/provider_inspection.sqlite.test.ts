@@ -29,7 +29,6 @@ const fixture = await createFixture(service.db);
 afterAll(async () => {
   server.closeAllConnections();
   server.close();
-  await service.stop();
 });
 
 interface Inspection {
@@ -140,7 +139,6 @@ describe('inspections without a request', () => {
       { ...SILENT, asked: false },
     ]);
     expect(requests).toBe(0);
-    await offline.stop();
   });
 
   test('an inspection by a caller that may not read the profile sends no request', async () => {

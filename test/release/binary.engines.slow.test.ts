@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import {
   chmodSync,
   chownSync,
@@ -31,11 +31,7 @@ const TARGET = 'linux-x64-glibc';
 const DATABASE = ['--database', 'sqlite:none.db', '--migrate', 'off'];
 const OTHER_USER = 65_534;
 
-let binary: string;
-
-beforeAll(async () => {
-  binary = await sharedBinary(TARGET);
-}, 300_000);
+const binary = await sharedBinary(TARGET);
 
 /** A copy of the binary at this path of a folder. */
 function copyTo(folder: string, name: string): string {

@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { mkdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { licenseTexts } from '../../scripts/release/licenses.ts';
@@ -17,11 +17,7 @@ setDefaultTimeout(300_000);
 const manifest = readManifest();
 /** A Bun that another package of a project needs. */
 const OTHER_BUN = '1.3.0';
-
-let archive: string;
-beforeAll(async () => {
-  archive = await sharedNpmPackage();
-});
+const archive = await sharedNpmPackage();
 
 /** Runs a command in a folder. Throws if it fails. */
 async function run(folder: string, ...command: readonly string[]): Promise<string> {
@@ -107,12 +103,9 @@ test.each([
   expect(await versionOfRuntime(programIn(project))).toBe(manifest.dependencies.bun as string);
 });
 
-describe('the package installed by npm', () => {
-  let project: string;
-  beforeAll(async () => {
-    project = createProject();
-    await run(project, 'npm', 'install', archive);
-  });
+describe('the package installed by npm', async () => {
+  const project = createProject();
+  await run(project, 'npm', 'install', archive);
 
   test('the package installed by npm does everything, from init to backup', async () => {
     await assertRuns(project);

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, describe, expect, test } from 'bun:test';
 import { existsSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { VERSION } from '../../src/platform/version.ts';
@@ -8,11 +8,7 @@ import { createReleaseClone, REPOSITORY, TAG } from '../support/release_clone.ts
 
 /** `npm run release` in a scratch clone (docs/releasing.md). */
 
-let clone: Awaited<ReturnType<typeof createReleaseClone>>;
-
-beforeAll(async () => {
-  clone = await createReleaseClone();
-});
+const clone = await createReleaseClone();
 
 afterAll(() => clone.remove());
 

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { afterAll, expect, test } from 'bun:test';
 import { readdirSync, readFileSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Sbom } from '../../scripts/make_sbom.ts';
@@ -16,8 +16,6 @@ const PACKAGE = `authrealm-${VERSION}.tgz`;
 const LICENSES = `authrealm-${VERSION}-licenses.txt`;
 const SBOM = `authrealm-${VERSION}.cdx.json`;
 const PROVENANCE = `authrealm-${VERSION}.intoto.json`;
-let clone: Awaited<ReturnType<typeof createReleaseClone>>;
-let folder: string;
 
 const release = (from: string) =>
   runCommand([process.execPath, join(from, 'scripts/release/release.ts'), 'licenses', 'npm_package'], {
@@ -30,13 +28,11 @@ const sha256 = (name: string) =>
 const check = (from: string) =>
   runCommand(['sh', '-c', `cd "${from}" && sha256sum --check --ignore-missing SHA256SUMS`]);
 
-beforeAll(async () => {
-  clone = await createReleaseClone();
-  folder = join(clone.folder, 'dist/release');
-  const { stdout, code } = await release(clone.folder);
-  // Only a complete release prints the commands that publish it.
-  expect([code, stdout]).toEqual([0, expect.not.stringContaining('publish')]);
-}, 300_000);
+const clone = await createReleaseClone();
+const folder = join(clone.folder, 'dist/release');
+const { stdout, code } = await release(clone.folder);
+// Only a complete release prints the commands that publish it.
+expect([code, stdout]).toEqual([0, expect.not.stringContaining('publish')]);
 
 afterAll(() => clone.remove());
 

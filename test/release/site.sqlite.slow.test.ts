@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, posix } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -21,14 +21,10 @@ interface SitePage {
   readonly resources: readonly string[];
   readonly text: string;
 }
-
-let site = '';
 const pages = new Map<string, SitePage>();
 
-beforeAll(async () => {
-  site = await sharedSite();
-  for (const path of new Bun.Glob('**/*.html').scanSync(site)) pages.set(path, await readPage(path));
-}, 300_000);
+const site = await sharedSite();
+for (const path of new Bun.Glob('**/*.html').scanSync(site)) pages.set(path, await readPage(path));
 
 async function readPage(path: string): Promise<SitePage> {
   const ids = new Set<string>();

@@ -368,5 +368,4 @@ test('a record that another process deletes is 404 at the next request', async (
   other.run('delete from oidc_profile_info where id = ?', [fixture.oidcLink]);
   other.close();
   expect((await service.get(oidcPath(fixture), token)).status).toBe(404);
-  await service.stop();
 });

@@ -1,11 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { blocksOf, createFolderWithSdks, readGuide, runBlocks } from '../support/guides.ts';
 import { sharedServer } from '../support/postgres_server.ts';
 import { FULL_SCOPE, OFFLINE } from '../support/resource_cases.ts';
-import { createFixture, errorsOf, type Fixture, type Service, startService } from '../support/service.ts';
+import { createFixture, errorsOf, startService } from '../support/service.ts';
 
 /** Runs the code blocks of the guides in order, as a reader would. */
 
@@ -128,7 +128,7 @@ describe('test-suite.md', () => {
     expect(JSON.parse(outputOf('sqlite::memory:'))).toMatchObject({ status: 'ok' });
   }, 300_000);
 
-  describe('the table of unsupported requests', () => {
+  describe('the table of unsupported requests', async () => {
     // Method and path, the rejected parameter if there is one, and the status.
     const ROW = /^\| `(\w+ \S+)`(?: with `(\S+)`)?[^|]*\| (\d+) \|/gm;
     const rows = [...readGuide(GUIDE).matchAll(ROW)].map(([, call = '', rejected = '', status]) => ({
@@ -136,16 +136,10 @@ describe('test-suite.md', () => {
       rejected,
       status: Number(status),
     }));
-    let service: Service;
-    let fixture: Fixture;
-    let token: string;
 
-    beforeAll(async () => {
-      service = await startService(OFFLINE);
-      fixture = await createFixture(service.db);
-      token = await service.token(FULL_SCOPE);
-    });
-    afterAll(() => service.stop());
+    const service = await startService(OFFLINE);
+    const fixture = await createFixture(service.db);
+    const token = await service.token(FULL_SCOPE);
 
     test('test-suite.md lists three unsupported requests', () => {
       expect(rows).toHaveLength(3);

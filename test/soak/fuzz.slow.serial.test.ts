@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import type { Uuid } from '../../src/domain/id.ts';
 import { freshDatabase } from '../support/database.ts';
 import type { JsonObject } from '../support/json_schema.ts';
@@ -39,7 +39,6 @@ const service = await startService({
 });
 const document = (await (await service.get('/openapi.json')).json()) as JsonObject;
 const operations = operationsOf(document);
-afterAll(() => service.stop());
 
 test('responses to fuzzed requests match the OpenAPI document', async () => {
   const credentials = (scope: string, realms?: readonly string[]) =>

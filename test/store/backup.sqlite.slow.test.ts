@@ -51,7 +51,6 @@ describe('a backup', () => {
     // Only these two: no draft, no log.
     expect(readdirSync(dirname(to)).sort()).toEqual(['there.db', 'there.db.json']);
     expect((await service.get(oidcPath(created), token)).status).toBe(200);
-    await service.stop();
   });
 
   test('a backup does not contain the master key, and its manifest has no personal data', async () => {

@@ -1,14 +1,14 @@
 import { Database } from 'bun:sqlite';
-import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { afterAll, expect, test } from 'bun:test';
 import { join } from 'node:path';
-import type { RealmSearchPage, Store } from '../../src/directory/store.ts';
+import type { RealmSearchPage } from '../../src/directory/store.ts';
 import { parseFilter } from '../../src/domain/filter/filter.ts';
 import type { Uuid } from '../../src/domain/id.ts';
 import { passwordProfileInfo, realm, user } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { clauseOf } from '../../src/store/lists/filters.ts';
 import { type ListStatement, listTable, planList } from '../../src/store/lists/list_plans.ts';
-import { type Engine, openEngine } from '../../src/store/open.ts';
+import { openEngine } from '../../src/store/open.ts';
 import { SQLITE, sqliteStatements } from '../../src/store/sqlite/dialect.ts';
 import { indexesOf } from '../../src/store/sqlite/lists.ts';
 import { freshFolder, realmMembers, userMembers } from '../support/service.ts';
@@ -21,27 +21,23 @@ const COUNT = 25_000;
 const RARE = 1_000;
 
 const path = join(freshFolder(), 'words.db');
-let engine: Engine;
-let store: Store;
 const [home = mintId(), other = mintId()] = [mintId(), mintId()].sort();
 
-beforeAll(async () => {
-  engine = await openEngine({ engine: 'sqlite', path }, 'auto', { version: 'test', clock: systemClock });
-  store = engine.records;
-  for (const id of [home, other]) await store.commit([insert(realm, [id], realmMembers)]);
-  await store.commit([insert(user, [other, mintId()], { ...userMembers, name: 'Common Last' })]);
-  // As another program would write them: triggers write the words.
-  const db = new Database(path);
-  db.run('pragma busy_timeout = 5000');
-  db.prepare(
-    `with recursive n (i) as (select 1 union all select i + 1 from n where i < ?2)
+const engine = await openEngine({ engine: 'sqlite', path }, 'auto', { version: 'test', clock: systemClock });
+const store = engine.records;
+for (const id of [home, other]) await store.commit([insert(realm, [id], realmMembers)]);
+await store.commit([insert(user, [other, mintId()], { ...userMembers, name: 'Common Last' })]);
+// As another program would write them: triggers write the words.
+const db = new Database(path);
+db.run('pragma busy_timeout = 5000');
+db.prepare(
+  `with recursive n (i) as (select 1 union all select i + 1 from n where i < ?2)
      insert into user_info (realm_id, id, name, email, creation_status, name_key, email_key, unicode_version,
        created_at, updated_at, revision)
      select ?1, printf('%08x-0000-4000-8000-000000000000', i), 'x', 'x', 'COMPLETE',
        'common usual ' || case when i % ?3 = 0 then 'rare' || i else 'much' end, 'x', '', i, i, '0000000000000000' from n`,
-  ).run(home, COUNT, RARE);
-  db.close();
-}, 300_000);
+).run(home, COUNT, RARE);
+db.close();
 afterAll(() => engine.close());
 
 function search(text: string, more: object = {}): Promise<RealmSearchPage> | RealmSearchPage {

@@ -1,11 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { LIMITS } from '../../src/domain/limits.ts';
 import type { PostgresAddress } from '../../src/store/open.ts';
 import { openRealmNodes } from '../../src/store/postgres/bulkheads.ts';
 import { openClient } from '../../src/store/postgres/client.ts';
 import { openConnectionPool } from '../../src/store/postgres/pool.ts';
-import { type ProxiedCluster, startProxiedCluster } from '../support/citus_cluster.ts';
-import { answerTo, type ClusterService, startClusterService, usersPath } from '../support/cluster_service.ts';
+import { startProxiedCluster } from '../support/citus_cluster.ts';
+import { answerTo, startClusterService, usersPath } from '../support/cluster_service.ts';
 import { type Fixture, oidcPath } from '../support/service.ts';
 import type { TcpProxy } from '../support/tcp_proxy.ts';
 
@@ -18,21 +18,12 @@ const CALLERS = 4;
 /** Less than two statements of the slow worker take. */
 const UNAFFECTED_MS_MAX = 3 * DELAY_MS;
 
-let cluster: ProxiedCluster;
-let own: ClusterService;
-let proxy: TcpProxy;
-let affected: readonly Fixture[];
-let unaffected: Fixture;
-
-beforeAll(async () => {
-  cluster = await startProxiedCluster();
-  own = await startClusterService(cluster);
-  const [slow, other] = cluster.workers as [(typeof cluster.workers)[0], (typeof cluster.workers)[0]];
-  proxy = cluster.proxies[0] as TcpProxy;
-  affected = [await own.fixtureOn(slow), await own.fixtureOn(slow), await own.fixtureOn(slow)];
-  unaffected = await own.fixtureOn(other);
-}, 300_000);
-afterAll(() => own?.service.stop());
+const cluster = await startProxiedCluster();
+const own = await startClusterService(cluster);
+const [slow, other] = cluster.workers as [(typeof cluster.workers)[0], (typeof cluster.workers)[0]];
+const proxy = cluster.proxies[0] as TcpProxy;
+const affected = [await own.fixtureOn(slow), await own.fixtureOn(slow), await own.fixtureOn(slow)];
+const unaffected = await own.fixtureOn(other);
 
 /** Sends requests to the realms of the first worker until the returned function is called, which returns their statuses. */
 function loadAffectedRealms(): () => Promise<ReadonlySet<number>> {

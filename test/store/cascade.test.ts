@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, describe, expect, test } from 'bun:test';
 import { z } from 'zod';
 import { resource as described, type Resource, reference } from '../../src/domain/resource.ts';
 import {
@@ -13,7 +13,7 @@ import {
 import { systemClock } from '../../src/platform/clock.ts';
 import { type Engine, reopenEngine } from '../../src/store/open.ts';
 import { dependentsOf } from '../../src/store/records/cascade.ts';
-import { freshDatabase, type TestDatabase } from '../support/database.ts';
+import { freshDatabase } from '../support/database.ts';
 import {
   anotherUser,
   commitWritten,
@@ -79,15 +79,10 @@ describe('dependents are derived from the resource descriptions', () => {
   });
 });
 
-describe('cascades with two engines open on one database', () => {
-  let database: TestDatabase;
-  let first: Engine;
-  let second: Engine;
-  beforeAll(async () => {
-    database = await freshDatabase();
-    first = await database.open();
-    second = await reopenEngine(database.address, { version: 'test', clock: systemClock });
-  });
+describe('cascades with two engines open on one database', async () => {
+  const database = await freshDatabase();
+  const first = await database.open();
+  const second = await reopenEngine(database.address, { version: 'test', clock: systemClock });
   afterAll(async () => {
     await first.close();
     await second.close();

@@ -1,10 +1,10 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { afterAll, expect, test } from 'bun:test';
 import { join } from 'node:path';
 import type { Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { user } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { type Engine, openEngine } from '../../src/store/open.ts';
+import { openEngine } from '../../src/store/open.ts';
 import { freshFolder } from '../support/folder.ts';
 import {
   anotherUser,
@@ -17,11 +17,8 @@ import {
 
 /** A SQLite commit blocks the event loop: each long write gets its own turn, short writes share one. */
 
-let engine: Engine;
-beforeAll(async () => {
-  const address = { engine: 'sqlite', path: join(freshFolder(), 'turns.db') } as const;
-  engine = await openEngine(address, 'auto', { version: 'test', clock: systemClock });
-});
+const address = { engine: 'sqlite', path: join(freshFolder(), 'turns.db') } as const;
+const engine = await openEngine(address, 'auto', { version: 'test', clock: systemClock });
 afterAll(() => engine.close());
 
 /** The event loop turn in which each call settled. */

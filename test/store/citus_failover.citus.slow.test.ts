@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { beforeAll, expect, test } from 'bun:test';
 import { CITUS_SETTINGS, type CitusCluster, startCluster } from '../support/citus_cluster.ts';
 import { type CitusGuide, readCitusGuide, runBlock } from '../support/citus_guide.ts';
 import { freshMasterKey, postgresAt } from '../support/database.ts';
@@ -59,7 +59,6 @@ beforeAll(async () => {
   serving = await serve();
   token = await serving.token();
 }, 300_000);
-afterAll(() => serving?.running.stop());
 
 /** The guide with the servers that were started first and their standbys; `replaced` has others for some names. */
 function guideWith(replaced: Readonly<Record<string, PostgresServer>>): CitusGuide {
@@ -179,7 +178,6 @@ test.each(['worker-1', 'coordinator', 'worker-2'] as const)(
 test('a process starts and serves after each node was replaced by its standby', async () => {
   const second = await serve();
   await expectLookups(second, await second.token());
-  await second.running.stop();
 }, 300_000);
 
 test('no node has a prepared transaction after all failovers', async () => {

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, describe, expect, test } from 'bun:test';
 import { CITUS_TEST_SETTINGS } from '../support/citus_cluster.ts';
 import { guideSettings, readCitusGuide, runBlock } from '../support/citus_guide.ts';
 import {
@@ -8,7 +8,7 @@ import {
   responsesOf,
   startCopyService,
 } from '../support/copy_fixtures.ts';
-import { freshMasterKey, postgresAt, type TestDatabase } from '../support/database.ts';
+import { freshMasterKey, postgresAt } from '../support/database.ts';
 import { type PostgresServer, ROLES, startServer } from '../support/postgres_server.ts';
 import { AUTHREALM, runCommand, startCommand } from '../support/processes.ts';
 import { createFixture, type Fixture, type Service, startService } from '../support/service.ts';
@@ -23,13 +23,9 @@ const SERVED: readonly string[] = ['lookup 200', 'write 201', 'lookup overloaded
 const NAMES = ['coordinator', 'worker-1', 'worker-2', 'worker-3'] as const;
 type Name = (typeof NAMES)[number];
 
-let servers: Readonly<Record<Name, PostgresServer>>;
-
-beforeAll(async () => {
-  const settings = { ...guideSettings(), ...CITUS_TEST_SETTINGS };
-  const started = await Promise.all(NAMES.map(async (name) => [name, await startServer(settings)] as const));
-  servers = Object.fromEntries(started) as typeof servers;
-}, 300_000);
+const settings = { ...guideSettings(), ...CITUS_TEST_SETTINGS };
+const started = await Promise.all(NAMES.map(async (name) => [name, await startServer(settings)] as const));
+const servers = Object.fromEntries(started) as Record<Name, PostgresServer>;
 
 const guideFor = (database: string, masterKeyFile: string, realm?: string) =>
   readCitusGuide({ servers, database, masterKeyFile, ...(realm === undefined ? {} : { realm }) });
@@ -85,7 +81,6 @@ describe.each(['postgres', 'sqlite'] as const)('a copy of %s into a cluster', (e
     expect((await after.post(path, token, { data: user })).status).toBe(201);
     const { data } = await readFeed(after, `${feed}?after=${meta.cursor}`);
     expect(data.map(({ type }) => type)).toEqual(['user-authentication-info.created']);
-    await after.stop();
   }, 300_000);
 });
 
@@ -94,25 +89,21 @@ interface FeedPage {
   readonly meta: { readonly cursor: string };
 }
 
-describe('a cluster that serves', () => {
+describe('a cluster that serves', async () => {
   const DATABASE = 'grown';
   const SCOPE = 'users:write profile-infos:read';
   const masterKeyFile = freshMasterKey();
-  let database: TestDatabase;
   let serving: ServiceProcess;
-  /** For fixtures. */
-  let direct: Service;
   let token: string;
   const fixtures: Fixture[] = [];
   const created: string[] = [];
 
-  beforeAll(async () => {
-    await setUp(DATABASE, masterKeyFile);
-    database = postgresAt(servers.coordinator.url(DATABASE), masterKeyFile);
-    await serve((words) => words);
-    direct = await startService({ ...database.flags, offline: 'true' });
-    for (let count = 0; count < REALMS; count += 1) await createRealm();
-  }, 300_000);
+  await setUp(DATABASE, masterKeyFile);
+  const database = postgresAt(servers.coordinator.url(DATABASE), masterKeyFile);
+  await serve((words) => words);
+  /** For fixtures. */
+  const direct = await startService({ ...database.flags, offline: 'true' });
+  for (let count = 0; count < REALMS; count += 1) await createRealm();
   afterAll(() => Promise.all([serving?.running.stop(), direct?.stop()]));
 
   async function createRealm(): Promise<void> {

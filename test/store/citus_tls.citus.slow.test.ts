@@ -1,8 +1,8 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type CitusCluster, startCluster } from '../support/citus_cluster.ts';
+import { startCluster } from '../support/citus_cluster.ts';
 import { freshDaemonFolder, runAsDaemon } from '../support/daemons.ts';
 import { freshMasterKey } from '../support/database.ts';
 import { ROLES } from '../support/postgres_server.ts';
@@ -14,20 +14,15 @@ const FIXTURES = fileURLToPath(new URL('../fixtures/', import.meta.url));
 const CERTIFICATE = join(FIXTURES, 'localhost.cert.pem');
 const [OWNER, SERVICE] = ROLES;
 
-let cluster: CitusCluster;
-let database: string;
-
-beforeAll(async () => {
-  const folder = freshDaemonFolder();
-  // The server requires that its user owns the key file.
-  for (const name of ['cert', 'key']) {
-    const text = readFileSync(join(FIXTURES, `localhost.${name}.pem`), 'utf8');
-    await runAsDaemon(['sh', '-c', 'umask 077; printf %s "$1" >"$0"', join(folder, name), text], folder);
-  }
-  const settings = { ssl: 'on', ssl_cert_file: join(folder, 'cert'), ssl_key_file: join(folder, 'key') };
-  cluster = await startCluster({ settings });
-  database = new URL(await cluster.freshDatabase()).pathname.slice(1);
-}, 300_000);
+const folder = freshDaemonFolder();
+// The server requires that its user owns the key file.
+for (const name of ['cert', 'key']) {
+  const text = readFileSync(join(FIXTURES, `localhost.${name}.pem`), 'utf8');
+  await runAsDaemon(['sh', '-c', 'umask 077; printf %s "$1" >"$0"', join(folder, name), text], folder);
+}
+const settings = { ssl: 'on', ssl_cert_file: join(folder, 'cert'), ssl_key_file: join(folder, 'key') };
+const cluster = await startCluster({ settings });
+const database = new URL(await cluster.freshDatabase()).pathname.slice(1);
 
 const query = `?sslmode=verify-full&sslrootcert=${CERTIFICATE}`;
 const hosts = (name: string) => cluster.nodes.map(({ port }) => `${name}:${port}`).join();
@@ -43,7 +38,6 @@ const openedBy = (host: string) =>
   });
 
 let service: Service | undefined;
-afterAll(() => service?.stop());
 
 test('a service connects to every node of a cluster with TLS, whichever of them routes', async () => {
   service = await openedBy('localhost');

@@ -1,10 +1,9 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, describe, expect, test } from 'bun:test';
 import { NIL_UUID } from '../../src/domain/id.ts';
-import { type ProxiedCluster, startProxiedCluster } from '../support/citus_cluster.ts';
+import { startProxiedCluster } from '../support/citus_cluster.ts';
 import {
   type Answer,
   answerTo,
-  type ClusterService,
   REALMS,
   sendUntilDone,
   startClusterService,
@@ -21,27 +20,17 @@ const RECOVERY_MS = 1_000;
 /** Citus sends this word alone. Every transaction begins with READ COMMITTED. */
 const COMMIT = 'COMMIT\0';
 
-let cluster: ProxiedCluster;
-let own: ClusterService;
+const cluster = await startProxiedCluster();
+const own = await startClusterService(cluster);
+await setRecovery(`${RECOVERY_MS}ms`);
+const home = await cluster.workerOf(own.adminUrl, NIL_UUID);
+const at = cluster.workers.findIndex((each) => each !== home);
 /** The worker without the log of the installation, its proxy, and a realm on it. */
-let worker: PostgresServer;
-let proxy: TcpProxy;
-let affected: Fixture;
+const [worker, proxy] = [cluster.workers[at] as PostgresServer, cluster.proxies[at] as TcpProxy];
+const affected = await own.fixtureOn(worker);
 /** A realm on the other worker. */
-let unaffected: Fixture;
-
-beforeAll(async () => {
-  cluster = await startProxiedCluster();
-  own = await startClusterService(cluster);
-  await setRecovery(`${RECOVERY_MS}ms`);
-  const home = await cluster.workerOf(own.adminUrl, NIL_UUID);
-  const at = cluster.workers.findIndex((each) => each !== home);
-  [worker, proxy] = [cluster.workers[at] as PostgresServer, cluster.proxies[at] as TcpProxy];
-  affected = await own.fixtureOn(worker);
-  unaffected = await own.fixtureOn(home);
-}, 300_000);
+const unaffected = await own.fixtureOn(home);
 afterAll(async () => {
-  await own?.service.stop();
   for (const each of cluster?.proxies ?? []) each.stop();
 });
 

@@ -1,25 +1,18 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, describe, expect, test } from 'bun:test';
 import { SQL } from 'bun';
 import { Refusal } from '../../src/domain/fault.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { openEngine, parseDatabase } from '../../src/store/open.ts';
-import { type ProxiedCluster, startProxiedCluster, urlThroughNodes } from '../support/citus_cluster.ts';
+import { startProxiedCluster, urlThroughNodes } from '../support/citus_cluster.ts';
 import type { PostgresServer } from '../support/postgres_server.ts';
 import type { TcpProxy } from '../support/tcp_proxy.ts';
 
 /** Starts on clusters that lack what this program needs. */
 
-let cluster: ProxiedCluster;
-let coordinator: PostgresServer;
-let worker: PostgresServer;
+const cluster = await startProxiedCluster();
+const [coordinator, worker] = cluster.nodes as [PostgresServer, PostgresServer];
 /** The port at which the other nodes reach the worker. */
-let workerPort: number;
-
-beforeAll(async () => {
-  cluster = await startProxiedCluster();
-  [coordinator, worker] = cluster.nodes as [PostgresServer, PostgresServer];
-  workerPort = (cluster.proxies[0] as TcpProxy).port;
-}, 300_000);
+const workerPort = (cluster.proxies[0] as TcpProxy).port;
 afterAll(() => {
   for (const proxy of cluster?.proxies ?? []) proxy.stop();
 });

@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { EXIT } from '../../src/platform/exit.ts';
@@ -38,11 +38,7 @@ async function closedCopyOf(database: TestDatabase): Promise<string> {
   if (address.engine !== 'sqlite') throw new Error('not a file');
   return address.path;
 }
-
-let stored: string;
-beforeAll(async () => {
-  stored = (await createStoredDatabase(60)).path;
-});
+const stored = (await createStoredDatabase(60)).path;
 
 /** The trees of a file, in the order of their first pages after the root pages. */
 function trees(path: string): readonly string[] {

@@ -1,5 +1,5 @@
 import { Database } from 'bun:sqlite';
-import { beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { readdirSync, rmSync, statfsSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { EXIT } from '../../src/platform/exit.ts';
@@ -20,11 +20,7 @@ import { smallFolder } from '../support/small_disk.ts';
 setDefaultTimeout(300_000);
 
 const SENTENCE = /^authrealm: .*\n$/;
-
-let stored: string;
-beforeAll(async () => {
-  stored = (await createStoredDatabase(60)).path;
-});
+const stored = (await createStoredDatabase(60)).path;
 
 function startCompaction(path: string): RunningCommand {
   return startCommand([AUTHREALM, 'compact', '--database', `sqlite:${path}`]);

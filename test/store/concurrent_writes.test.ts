@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, describe, expect, test } from 'bun:test';
 import { freshDatabase } from '../support/database.ts';
 import {
   createParents,
@@ -12,29 +12,23 @@ import {
   userPath,
 } from '../support/resource_cases.ts';
 import { sendWithRetry } from '../support/retry.ts';
-import { type ServiceProcess, startServiceProcess } from '../support/service_process.ts';
+import { startServiceProcess } from '../support/service_process.ts';
 
 /** Concurrent writers, through four processes on one database. */
 
 const PROCESSES = 4;
 const database = await freshDatabase();
 
-let service: ServiceProcess;
-let token: string;
-let home: ParentIds;
-
-beforeAll(async () => {
-  const flags = ['--processes', String(PROCESSES), '--offline'];
-  service = await startServiceProcess({ database, scope: FULL_SCOPE, flags });
-  token = await service.token();
-  home = await createParents(service, token);
-}, 300_000);
+const flags = ['--processes', String(PROCESSES), '--offline'];
+const service = await startServiceProcess({ database, scope: FULL_SCOPE, flags });
+const token = await service.token();
+const home = await createParents(service, token);
 afterAll(async () => {
   expect(await service.running.stop()).toBe(0);
   expect(await database.findInconsistencies()).toEqual([]);
 }, 300_000);
 
-const [, oidcProfiles, , users, identities] = KINDS as readonly Kind[] as [Kind, Kind, Kind, Kind, Kind];
+const [, oidcProfiles, , users, identities] = KINDS;
 
 /** The number of answers with each status. */
 function countByStatus(answers: readonly Response[]): Record<number, number> {

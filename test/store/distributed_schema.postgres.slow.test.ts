@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, describe, expect, test } from 'bun:test';
 import { SQL } from 'bun';
 import { systemClock } from '../../src/platform/clock.ts';
 import { openEngine, parseDatabase } from '../../src/store/open.ts';
@@ -7,14 +7,11 @@ import { sharedServer } from '../support/postgres_server.ts';
 
 /** The PostgreSQL schema, checked for the requirements of a distributed engine. */
 
-let sql: SQL;
-beforeAll(async () => {
-  const url = await (await sharedServer()).freshDatabase();
-  const address = parseDatabase(url);
-  if (!address) throw new Error('not a PostgreSQL URL');
-  await (await openEngine(address, 'auto', { version: 'test', clock: systemClock })).close();
-  sql = new SQL(url, { max: 1 });
-});
+const url = await (await sharedServer()).freshDatabase();
+const address = parseDatabase(url);
+if (!address) throw new Error('not a PostgreSQL URL');
+await (await openEngine(address, 'auto', { version: 'test', clock: systemClock })).close();
+const sql = new SQL(url, { max: 1 });
 afterAll(() => sql.close());
 
 async function rows<R>(text: string): Promise<readonly R[]> {

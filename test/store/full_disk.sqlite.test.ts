@@ -148,5 +148,4 @@ test('at its maximum size, a database file refuses each write completely and ser
   const limited = limitByEngine(service);
   await expectWritesRefused(service, limited);
   await expectWritesResumed(service, limited);
-  await service.stop();
 }, 300_000);

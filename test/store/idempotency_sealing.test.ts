@@ -219,7 +219,6 @@ describe('expired idempotency records', () => {
     await db.engine.close();
     const service = await startService(swept.flags);
     while (await service.db.engine.records.loadIdempotencyRecord(old, now - 600)) await Bun.sleep(1);
-    await service.stop();
   });
 });
 
@@ -241,5 +240,4 @@ test('a refusal for an unreachable provider is not replayed: the same request su
   const provider = Bun.serve({ hostname: '127.0.0.1', port, fetch: () => Response.json({ issuer }) });
   expect((await post(profile)).status).toBe(201);
   await provider.stop(true);
-  await service.stop();
 });

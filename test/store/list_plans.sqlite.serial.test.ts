@@ -1,5 +1,5 @@
 import { Database } from 'bun:sqlite';
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
 import type { ListPage, ListRequest, PageRequest, Sort } from '../../src/directory/store.ts';
 import { type ParsedFilter, parseFilter } from '../../src/domain/filter/filter.ts';
@@ -20,7 +20,7 @@ import { type ListStatement, listTable, planList } from '../../src/store/lists/l
 import { startAtCursor } from '../../src/store/lists/list_reading.ts';
 import type { ReaderListRequest } from '../../src/store/lists/lists.ts';
 import { openTotalCache } from '../../src/store/lists/totals.ts';
-import { type EmbeddedEngine, openEngine } from '../../src/store/open.ts';
+import { openEngine } from '../../src/store/open.ts';
 import { SQLITE, sqliteStatements } from '../../src/store/sqlite/dialect.ts';
 import { indexesOf } from '../../src/store/sqlite/lists.ts';
 import { openReader } from '../../src/store/sqlite/reader.ts';
@@ -31,7 +31,6 @@ import {
   insert,
   mintId,
   oidcLink,
-  type RealmFixture,
   usernameLink,
   WRITTEN,
 } from './contract/store_fixtures.ts';
@@ -42,31 +41,23 @@ const NEWEST: Sort = { by: 'created_at', isDescending: true };
 const SINCE_2020 = 'ge(created_at,2020-01-01)';
 const FIRST_PAGE: PageRequest = { kind: 'offset', offset: 0, limit: 25 };
 
-let path: string;
-let engine: EmbeddedEngine;
-let db: Database;
-let fixture: RealmFixture;
-let userId: Uuid;
-
-beforeAll(async () => {
-  path = join(freshFolder(), 'plans.db');
-  engine = await openEngine({ engine: 'sqlite', path }, 'auto', { version: 'test', clock: systemClock });
-  fixture = await createRealmFixture(engine.records);
-  const people = Array.from({ length: PEOPLE }, (_, number) =>
-    insert(user, [fixture.realm, mintId()], {
-      ...userMembers,
-      name: `N${number % 2}`,
-      email: `p${number}@shop.example`,
-    }),
-  );
-  const links = people.flatMap(({ record }, number) => {
-    const owner = { ...fixture, user: record.id };
-    return [oidcLink(owner, `s-${number}`), usernameLink(owner, `p${number}@shop.example`)];
-  });
-  expect(await commitWrites(engine.records, ...people, ...links)).toEqual(WRITTEN);
-  userId = people[7]?.record.id as Uuid;
-  db = new Database(path, { readonly: true });
+const path = join(freshFolder(), 'plans.db');
+const engine = await openEngine({ engine: 'sqlite', path }, 'auto', { version: 'test', clock: systemClock });
+const fixture = await createRealmFixture(engine.records);
+const people = Array.from({ length: PEOPLE }, (_, number) =>
+  insert(user, [fixture.realm, mintId()], {
+    ...userMembers,
+    name: `N${number % 2}`,
+    email: `p${number}@shop.example`,
+  }),
+);
+const links = people.flatMap(({ record }, number) => {
+  const owner = { ...fixture, user: record.id };
+  return [oidcLink(owner, `s-${number}`), usernameLink(owner, `p${number}@shop.example`)];
 });
+expect(await commitWrites(engine.records, ...people, ...links)).toEqual(WRITTEN);
+const userId = people[7]?.record.id as Uuid;
+const db = new Database(path, { readonly: true });
 afterAll(() => {
   db.close();
   engine.close();

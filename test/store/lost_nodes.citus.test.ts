@@ -1,15 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { NIL_UUID } from '../../src/domain/id.ts';
-import { type CitusCluster, startCluster } from '../support/citus_cluster.ts';
-import { answerTo, type ClusterService, REALMS, startClusterService } from '../support/cluster_service.ts';
+import { startCluster } from '../support/citus_cluster.ts';
+import { answerTo, REALMS, startClusterService } from '../support/cluster_service.ts';
 import type { PostgresServer } from '../support/postgres_server.ts';
-import { type Fixture, oidcPath, type Service, startService } from '../support/service.ts';
-import {
-  addTarget,
-  sequenceRange,
-  startReceiver,
-  type WebhookReceiver,
-} from '../support/webhook_receivers.ts';
+import { type Fixture, oidcPath, startService } from '../support/service.ts';
+import { addTarget, sequenceRange, startReceiver } from '../support/webhook_receivers.ts';
 
 /** A service while a node of its cluster is down. Every answer is the first one: nothing is sent again. */
 
@@ -18,39 +13,21 @@ const AT_ONCE_MS = 3_000;
 /** Longer than the pauses between attempts to read the log. */
 const DELIVERED_MS_MAX = 60_000;
 
-let cluster: CitusCluster;
-let own: ClusterService;
-let service: Service;
-let token: string;
+const cluster = await startCluster();
+const own = await startClusterService(cluster, () => ({ allowLoopbackWebhooks: 'true' }));
+const { service, token } = own;
 /** The worker with the log of the installation, and a realm on it. */
-let home: PostgresServer;
-let atHome: Fixture;
+const home = await cluster.workerOf(own.adminUrl, NIL_UUID);
 /** The other worker, and a realm on it. */
-let other: PostgresServer;
-let elsewhere: Fixture;
-let granted: { clientId: string; secret: string };
-let receiver: WebhookReceiver;
-
-beforeAll(async () => {
-  cluster = await startCluster();
-  own = await startClusterService(cluster, () => ({ allowLoopbackWebhooks: 'true' }));
-  ({ service, token } = own);
-  home = await cluster.workerOf(own.adminUrl, NIL_UUID);
-  other = cluster.workers.find((worker) => worker !== home) as PostgresServer;
-  atHome = await own.fixtureOn(home);
-  elsewhere = await own.fixtureOn(other);
-  granted = await service.client('users:read profile-infos:read');
-  receiver = startReceiver();
-  await addTarget(service, receiver.url, {
-    from: 'oldest',
-    realms: new Set([atHome.realm, elsewhere.realm]),
-  });
-}, 300_000);
-afterAll(async () => {
-  await service?.stop();
-  receiver?.stop();
+const other = cluster.workers.find((worker) => worker !== home) as PostgresServer;
+const atHome = await own.fixtureOn(home);
+const elsewhere = await own.fixtureOn(other);
+const granted = await service.client('users:read profile-infos:read');
+const receiver = startReceiver();
+await addTarget(service, receiver.url, {
+  from: 'oldest',
+  realms: new Set([atHome.realm, elsewhere.realm]),
 });
-
 /** Every change of both realms was sent, in order. */
 async function expectDelivered(): Promise<void> {
   for (const { realm } of [atHome, elsewhere]) {
@@ -100,12 +77,9 @@ async function followChanges({ realm }: Fixture) {
   return stream;
 }
 
-describe('while the worker without the log of the installation is down', () => {
-  let followed: Awaited<ReturnType<typeof followChanges>>[];
-  beforeAll(async () => {
-    followed = [await followChanges(elsewhere), await followChanges(atHome)];
-    await other.kill();
-  });
+describe('while the worker without the log of the installation is down', async () => {
+  const followed = [await followChanges(elsewhere), await followChanges(atHome)];
+  beforeAll(() => other.kill());
   afterAll(() => {
     for (const { close } of followed) close();
   });
@@ -146,7 +120,6 @@ describe('while the worker without the log of the installation is down', () => {
     };
     const { access_token } = (await (await second.requestToken(form)).json()) as { access_token: string };
     expect((await second.withoutRetry.get(oidcPath(atHome), access_token)).status).toBe(200);
-    await second.stop();
   });
 
   test('realms are served again once their worker has restarted', async () => {
@@ -162,12 +135,11 @@ describe('while the worker without the log of the installation is down', () => {
     expectDelivered());
 });
 
-describe('while the worker with the log of the installation is down', () => {
-  let before: number;
+describe('while the worker with the log of the installation is down', async () => {
   /** Clients without an earlier grant, because further ones of a minute share an entry. */
-  let others: readonly (typeof granted)[];
+  const others = [await service.client('users:read'), await service.client('users:read')];
+  let before: number;
   beforeAll(async () => {
-    others = [await service.client('users:read'), await service.client('users:read')];
     before = await countGrants();
     await home.kill();
   });

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, describe, expect, test } from 'bun:test';
 import { SQL } from 'bun';
 import type { SequencedChange } from '../../src/domain/change.ts';
 import type { Uuid } from '../../src/domain/id.ts';
@@ -14,13 +14,9 @@ import { createRealmFixture, insert, mintId, WRITTEN } from './contract/store_fi
  * has read misses none, however many processes write. There is no order between realms.
  */
 
-let url: string;
+const url = await (await sharedServer()).freshDatabase();
 /** Two writers and a reader, each with its own connections, like separate processes. */
-let engines: readonly [Engine, Engine, Engine];
-beforeAll(async () => {
-  url = await (await sharedServer()).freshDatabase();
-  engines = [await open(), await open(), await open()];
-});
+const engines = [await open(), await open(), await open()] as const;
 afterAll(async () => {
   await Promise.all(engines.map((engine) => engine.close()));
 });

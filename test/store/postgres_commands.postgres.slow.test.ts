@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, describe, expect, test } from 'bun:test';
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { user } from '../../src/domain/resources.ts';
@@ -12,27 +12,26 @@ import { AUTHREALM, type RunningCommand, runCommand, startCommand } from '../sup
 const folder = freshFolder();
 const file = (name: string) => join(folder, name);
 const running: RunningCommand[] = [];
-let appFlags: readonly string[];
-let ownerFlags: readonly string[];
-let owner: string;
-let app: string;
 
 const key = ['--master-key-file', file('master.key')];
 
-beforeAll(async () => {
-  const url = await (await sharedServer()).freshDatabase();
-  [owner, app] = [uniqueRoleName('owner'), uniqueRoleName('app')];
-  const urlAs = async (name: string) => {
-    const { protocol, host, pathname } = new URL(await createLoginRole(url, name));
-    writeFileSync(file(name), `${name}-secret\n`, { mode: 0o600 });
-    return `${protocol}//${name}@${host}${pathname}`;
-  };
-  appFlags = ['--database', await urlAs(app), '--database-password-file', file(app)];
-  ownerFlags = ['--migrate-database', await urlAs(owner), '--migrate-database-password-file', file(owner)];
-  await superuserClient(url).unsafe(`create schema app authorization ${owner}`);
-  for (const name of [owner, app])
-    await superuserClient(url).unsafe(`alter role ${name} set search_path to app`);
-});
+const url = await (await sharedServer()).freshDatabase();
+const [owner, app] = [uniqueRoleName('owner'), uniqueRoleName('app')];
+const urlAs = async (name: string) => {
+  const { protocol, host, pathname } = new URL(await createLoginRole(url, name));
+  writeFileSync(file(name), `${name}-secret\n`, { mode: 0o600 });
+  return `${protocol}//${name}@${host}${pathname}`;
+};
+const appFlags = ['--database', await urlAs(app), '--database-password-file', file(app)];
+const ownerFlags = [
+  '--migrate-database',
+  await urlAs(owner),
+  '--migrate-database-password-file',
+  file(owner),
+];
+await superuserClient(url).unsafe(`create schema app authorization ${owner}`);
+for (const name of [owner, app])
+  await superuserClient(url).unsafe(`alter role ${name} set search_path to app`);
 
 afterAll(async () => {
   await Promise.all(running.map((each) => each.stop()));

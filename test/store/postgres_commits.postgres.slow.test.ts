@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { afterAll, expect, test } from 'bun:test';
 import { SQL } from 'bun';
 import type { LogFinding } from '../../src/audit/chain_verifier.ts';
 import { openRefusedAccessLog } from '../../src/audit/refused_access_log.ts';
@@ -8,26 +8,20 @@ import { draftDescribed } from '../../src/directory/draft.ts';
 import { createAuditEntry } from '../../src/domain/audit_entry.ts';
 import { user } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { databaseThrough, type FaultyService, startFaultyService } from '../support/fault_injection.ts';
+import { databaseThrough, startFaultyService } from '../support/fault_injection.ts';
 import { sharedServer } from '../support/postgres_server.ts';
-import { startTcpProxy, type TcpProxy } from '../support/tcp_proxy.ts';
+import { startTcpProxy } from '../support/tcp_proxy.ts';
 
 /** Commits with an unknown outcome, and serialization failures and deadlocks. */
 
 /** The end of a transaction on the wire; the trailing zero tells it from `read committed` at the beginning. */
 const COMMIT = 'commit\0';
 
-let proxy: TcpProxy;
-let faulty: FaultyService;
-
-beforeAll(async () => {
-  const server = await sharedServer();
-  proxy = await startTcpProxy(server.port);
-  faulty = await startFaultyService(await databaseThrough(server, [proxy.port]));
-}, 300_000);
+const server = await sharedServer();
+const proxy = await startTcpProxy(server.port);
+const faulty = await startFaultyService(await databaseThrough(server, [proxy.port]));
 afterAll(async () => {
   await faulty.stop().catch(() => undefined);
-  proxy.stop();
 });
 
 async function execute(...statements: readonly string[]): Promise<void> {

@@ -1,31 +1,20 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { afterAll, expect, test } from 'bun:test';
 import { SQL } from 'bun';
-import {
-  databaseThrough,
-  type FaultyService,
-  startFaultyService,
-  urlThrough,
-} from '../support/fault_injection.ts';
+import { databaseThrough, startFaultyService, urlThrough } from '../support/fault_injection.ts';
 import { userPath } from '../support/resource_cases.ts';
-import { type StandbyPair, startStandbyPair } from '../support/standby.ts';
+import { startStandbyPair } from '../support/standby.ts';
 
 /** A service with both hosts in its URL, which uses the one that takes writes. */
 
-let pair: StandbyPair;
-let faulty: FaultyService;
-let path: string;
 /** The URL of the database after the failover. */
 const promotedUrl = () => urlThrough(path, [pair.standbyPort]);
 
-beforeAll(async () => {
-  pair = await startStandbyPair();
-  // The standby is named first: the order does not decide.
-  const database = await databaseThrough(pair.primary, [pair.standbyPort, pair.primary.port]);
-  path = new URL(database.direct).pathname;
-  faulty = await startFaultyService(database);
-}, 300_000);
+const pair = await startStandbyPair();
+// The standby is named first: the order does not decide.
+const database = await databaseThrough(pair.primary, [pair.standbyPort, pair.primary.port]);
+const path = new URL(database.direct).pathname;
+const faulty = await startFaultyService(database);
 afterAll(async () => {
-  await faulty.stop();
   await pair.stop();
 });
 

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { afterAll, expect, test } from 'bun:test';
 import { SQL } from 'bun';
 import { TOO_MANY_CONNECTIONS } from '../../src/store/postgres/errors.ts';
 import {
@@ -8,31 +8,21 @@ import {
   startFaultyService,
   type TimedResponse,
 } from '../support/fault_injection.ts';
-import { type PostgresServer, startServer } from '../support/postgres_server.ts';
-import { startTcpProxy, type TcpProxy } from '../support/tcp_proxy.ts';
+import { startServer } from '../support/postgres_server.ts';
+import { startTcpProxy } from '../support/tcp_proxy.ts';
 
 /** Faults of PostgreSQL under a running service. */
 
 /** A port without a listener. */
 const UNUSED_PORT = 1;
 
-let server: PostgresServer;
-let proxy: TcpProxy;
+const server = await startServer({ max_connections: '40', superuser_reserved_connections: '0' });
+const proxy = await startTcpProxy(server.port);
 /** Connected through the proxy. */
-let proxied: FaultyService;
+const proxied = await startFaultyService(await databaseThrough(server, [proxy.port]));
 /** Connected without the proxy. */
-let direct: FaultyService;
-
-beforeAll(async () => {
-  server = await startServer({ max_connections: '40', superuser_reserved_connections: '0' });
-  proxy = await startTcpProxy(server.port);
-  proxied = await startFaultyService(await databaseThrough(server, [proxy.port]));
-  direct = await startFaultyService(await databaseThrough(server, [server.port]));
-}, 300_000);
+const direct = await startFaultyService(await databaseThrough(server, [server.port]));
 afterAll(async () => {
-  await proxied.stop();
-  await direct.stop();
-  proxy.stop();
   await server.stop();
 });
 

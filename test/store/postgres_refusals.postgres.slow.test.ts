@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, describe, expect, test } from 'bun:test';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { SQL } from 'bun';
@@ -17,30 +17,25 @@ const FIXTURES = join(import.meta.dir, '../fixtures');
 const CERTIFICATE = join(FIXTURES, 'localhost.cert.pem');
 const PASSWORD = 'hunter2-of-the-test';
 
+const folder = freshDaemonFolder();
+// The server requires that its user owns the key file.
+for (const name of ['cert', 'key']) {
+  const text = readFileSync(join(FIXTURES, `localhost.${name}.pem`), 'utf8');
+  await runAsDaemon(['sh', '-c', 'umask 077; printf %s "$1" >"$0"', join(folder, name), text], folder);
+}
+const tls = { ssl: 'on', ssl_cert_file: join(folder, 'cert'), ssl_key_file: join(folder, 'key') };
+const few = {
+  max_connections: '12',
+  superuser_reserved_connections: '0',
+  max_wal_senders: '0',
+};
 /** A server with TLS, and one without. */
-let server: PostgresServer;
-let plain: PostgresServer;
-
-beforeAll(async () => {
-  const folder = freshDaemonFolder();
-  // The server requires that its user owns the key file.
-  for (const name of ['cert', 'key']) {
-    const text = readFileSync(join(FIXTURES, `localhost.${name}.pem`), 'utf8');
-    await runAsDaemon(['sh', '-c', 'umask 077; printf %s "$1" >"$0"', join(folder, name), text], folder);
-  }
-  const tls = { ssl: 'on', ssl_cert_file: join(folder, 'cert'), ssl_key_file: join(folder, 'key') };
-  const few = {
-    max_connections: '12',
-    superuser_reserved_connections: '0',
-    max_wal_senders: '0',
-  };
-  [server, plain] = await Promise.all([startServer(tls), startServer(few)]);
-  await admin(
-    server,
-    `create role clerk login password '${PASSWORD}'`,
-    `create role ghost password '${PASSWORD}'`,
-  );
-}, 300_000);
+const [server, plain] = await Promise.all([startServer(tls), startServer(few)]);
+await admin(
+  server,
+  `create role clerk login password '${PASSWORD}'`,
+  `create role ghost password '${PASSWORD}'`,
+);
 afterAll(() => Promise.all([server.stop(), plain.stop()]));
 
 async function admin({ url }: Pick<PostgresServer, 'url'>, ...statements: readonly string[]): Promise<void> {

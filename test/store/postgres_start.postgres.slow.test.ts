@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { LIMITS } from '../../src/domain/limits.ts';
 import {
   futureMigration,
@@ -9,15 +9,12 @@ import {
   openPostgres,
   rejectionMessage,
 } from '../support/postgres_schemas.ts';
-import { type SharedServer, sharedServer } from '../support/postgres_server.ts';
+import { sharedServer } from '../support/postgres_server.ts';
 import { startTcpProxy } from '../support/tcp_proxy.ts';
 
 /** Starts on a server that stops answering at a certain statement: the start fails with the cause. */
 
-let server: SharedServer;
-beforeAll(async () => {
-  server = await sharedServer();
-});
+const server = await sharedServer();
 
 const { storeWaitMsMax } = LIMITS;
 /** Time for the rest of the start on a busy machine. */
@@ -57,7 +54,6 @@ describe.concurrent('a start on a server that stalls', () => {
     expect(await rejectionMessage(openPostgres(url.href))).toMatch(
       /cannot be opened: .*in time|did not answer with the PostgreSQL protocol/,
     );
-    proxy.stop();
   }, 300_000);
 
   test('a start waits for the statements of a migration without a time limit', async () => {

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, describe, expect, test } from 'bun:test';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -215,21 +215,17 @@ async function checkForPooler(url: string): Promise<void> {
 /** Statements that touch no row: transaction control, table creation and grants. */
 const WITHOUT_ROWS =
   /^(begin|commit|rollback|lock table|savepoint \w+|release savepoint \w+|rollback to savepoint \w+|create table|alter default privileges|grant|set|begin isolation level repeatable read, read only)\b/i;
-
-let sql: SQL;
 let texts: ReadonlySet<string>;
 const planRealms = new Map<string, PlanRealms>();
 
-beforeAll(async () => {
-  await lookUp(await freshUrl(databases.lookups));
-  await useAccess(await freshUrl(databases.access));
-  await serveAsOtherRole(await freshUrl(databases.start));
-  await checkForPooler(await freshUrl(databases.start));
-  const url = await (await server).freshDatabase();
-  await (await openAt(url)).close();
-  sql = new SQL(url, { max: 1 });
-  await useGenericPlans(sql);
-}, 300_000);
+await lookUp(await freshUrl(databases.lookups));
+await useAccess(await freshUrl(databases.access));
+await serveAsOtherRole(await freshUrl(databases.start));
+await checkForPooler(await freshUrl(databases.start));
+const url = await (await server).freshDatabase();
+await (await openAt(url)).close();
+const sql = new SQL(url, { max: 1 });
+await useGenericPlans(sql);
 afterAll(() => sql.close());
 
 async function loggedTexts(...databases: ReadonlySet<string>[]): Promise<ReadonlySet<string>> {

@@ -1,20 +1,13 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { afterAll, expect, test } from 'bun:test';
 import { SQL } from 'bun';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { user } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { type Engine, openEngine, parseDatabase } from '../../src/store/open.ts';
+import { openEngine, parseDatabase } from '../../src/store/open.ts';
 import { sharedServer } from '../support/postgres_server.ts';
 import { userMembers } from '../support/service.ts';
-import { startTcpProxy, type TcpProxy } from '../support/tcp_proxy.ts';
-import {
-  anotherUser,
-  commitWrites,
-  createRealmFixture,
-  insert,
-  mintId,
-  type RealmFixture,
-} from './contract/store_fixtures.ts';
+import { startTcpProxy } from '../support/tcp_proxy.ts';
+import { anotherUser, commitWrites, createRealmFixture, insert, mintId } from './contract/store_fixtures.ts';
 
 /** Writes that wait for each other, for a distant PostgreSQL and for a connection. */
 
@@ -23,26 +16,18 @@ const FAR_MS = 5;
 /** The maximum time of an answer, twice for a busy machine. */
 const WAIT_MS_MAX = 2 * LIMITS.answerMsMax;
 
-let url: string;
-let proxy: TcpProxy;
+const server = await sharedServer();
+const url = await server.freshDatabase();
+const proxy = await startTcpProxy(server.port);
+const reached = new URL(url);
+reached.port = String(proxy.port);
+const address = parseDatabase(reached.href);
+if (!address) throw new Error('not a database URL');
 /** Connected through the proxy. */
-let engine: Engine;
-let fixture: RealmFixture;
-
-beforeAll(async () => {
-  const server = await sharedServer();
-  url = await server.freshDatabase();
-  proxy = await startTcpProxy(server.port);
-  const reached = new URL(url);
-  reached.port = String(proxy.port);
-  const address = parseDatabase(reached.href);
-  if (!address) throw new Error('not a database URL');
-  engine = await openEngine(address, 'auto', { version: 'test', clock: systemClock });
-  fixture = await createRealmFixture(engine.records);
-}, 300_000);
+const engine = await openEngine(address, 'auto', { version: 'test', clock: systemClock });
+const fixture = await createRealmFixture(engine.records);
 afterAll(async () => {
   await engine.close();
-  proxy.stop();
 });
 
 async function create(): Promise<string> {

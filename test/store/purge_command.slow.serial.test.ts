@@ -1,8 +1,8 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, describe, expect, test } from 'bun:test';
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { RESOURCES, realm, user } from '../../src/domain/resources.ts';
-import { freshDatabase, type TestDatabase } from '../support/database.ts';
+import { freshDatabase } from '../support/database.ts';
 import { runDoctorOn } from '../support/doctor_report.ts';
 import { mintId, realmLines } from '../support/import_fixtures.ts';
 import { populationLines } from '../support/population.ts';
@@ -11,30 +11,23 @@ import { freshSeed, seededRandom } from '../support/random.ts';
 import { verifyCleanRecords } from '../support/record_verification.ts';
 import { FULL_SCOPE } from '../support/resource_cases.ts';
 import { checkedResponse, freshFolder } from '../support/service.ts';
-import { type ServiceProcess, startServiceProcess } from '../support/service_process.ts';
+import { startServiceProcess } from '../support/service_process.ts';
 
 /** `authrealm purge` while a service runs: started, killed, resumed and completed. */
 
 const USERS = 4_000;
 const KILLS = 4;
-
-let database: TestDatabase;
-let service: ServiceProcess;
-let token: string;
-let largeRealm: string;
 const small = realmLines();
 
-beforeAll(async () => {
-  database = await freshDatabase();
-  service = await startServiceProcess({ database, scope: FULL_SCOPE });
-  token = await service.token();
-  const file = join(freshFolder(), 'lines.ndjson');
-  const many = [...populationLines(USERS)].join('\n');
-  largeRealm = JSON.parse(many.slice(0, many.indexOf('\n'))).id;
-  writeFileSync(file, [many, ...small.all.map((line) => JSON.stringify(line))].join('\n'));
-  const imported = await runCommand([AUTHREALM, 'import', file, ...database.args]);
-  expect([imported.code, imported.stderr]).toEqual([0, '']);
-}, 300_000);
+const database = await freshDatabase();
+const service = await startServiceProcess({ database, scope: FULL_SCOPE });
+const token = await service.token();
+const file = join(freshFolder(), 'lines.ndjson');
+const many = [...populationLines(USERS)].join('\n');
+const largeRealm = JSON.parse(many.slice(0, many.indexOf('\n'))).id;
+writeFileSync(file, [many, ...small.all.map((line) => JSON.stringify(line))].join('\n'));
+const imported = await runCommand([AUTHREALM, 'import', file, ...database.args]);
+expect([imported.code, imported.stderr]).toEqual([0, '']);
 afterAll(async () => {
   expect(await service.running.stop()).toBe(0);
 });

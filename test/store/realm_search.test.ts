@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, describe, expect, test } from 'bun:test';
 import type { RealmSearch, RealmSearchPage } from '../../src/directory/store.ts';
 import { parseFilter } from '../../src/domain/filter/filter.ts';
 import type { Uuid } from '../../src/domain/id.ts';
@@ -6,7 +6,6 @@ import { LIMITS } from '../../src/domain/limits.ts';
 import type { Resource } from '../../src/domain/resource.ts';
 import { oidcProfileInfo, passwordProfile, passwordProfileInfo, user } from '../../src/domain/resources.ts';
 import { foldedKey } from '../../src/domain/text/folded_key.ts';
-import type { Engine } from '../../src/store/open.ts';
 import { textHash } from '../../src/store/records/text_hash.ts';
 import { freshDatabase } from '../support/database.ts';
 import { ISSUER, userMembers } from '../support/service.ts';
@@ -31,45 +30,38 @@ const RARE = 'twice in a few realms';
 const FEW = 5;
 const COMMITS_AT_ONCE = 100;
 
-let engine: Engine;
-/** In the order of a search, which is not the order in which they were created. */
-let homes: readonly RealmFixture[];
-let few: readonly RealmFixture[];
-let rareLinks: Uuid[];
-
 const randomId = () => crypto.randomUUID() as Uuid;
 const byRealm = (one: RealmFixture, other: RealmFixture) => (one.realm < other.realm ? -1 : 1);
 
-beforeAll(async () => {
-  engine = await (await freshDatabase()).open();
-  const created = Array.from({ length: REALMS }, () => ({
-    ...{ realm: randomId(), user: randomId(), oidc: mintId(), passwords: mintId() },
-  }));
-  for (let start = 0; start < REALMS; start += COMMITS_AT_ONCE) {
-    const batch = created.slice(start, start + COMMITS_AT_ONCE);
-    await Promise.all(
-      batch.map((home) =>
-        write(...realmFixtureWrites(home), usernameLink(home, COMMON), oidcLink(home, COMMON)),
-      ),
-    );
-  }
-  const links: Uuid[][] = [];
-  for (const home of created.slice(0, FEW)) {
-    // A profile has a username once.
-    const passwords = mintId();
-    const profile = { name: 'More', username_format: 'any', enable_one_time_password_token: false };
-    const ids = [randomId(), randomId()] as const;
-    await write(
-      insert(passwordProfile, [home.realm, passwords], profile),
-      usernameLink(home, RARE, ids[0]),
-      usernameLink({ ...home, passwords }, RARE, ids[1]),
-    );
-    links.push([home.realm, ...ids.toSorted()]);
-  }
-  homes = created.toSorted(byRealm);
-  few = created.slice(0, FEW).sort(byRealm);
-  rareLinks = links.sort().flatMap(([, ...ids]) => ids);
-}, 300_000);
+const engine = await (await freshDatabase()).open();
+const created = Array.from({ length: REALMS }, () => ({
+  ...{ realm: randomId(), user: randomId(), oidc: mintId(), passwords: mintId() },
+}));
+for (let start = 0; start < REALMS; start += COMMITS_AT_ONCE) {
+  const batch = created.slice(start, start + COMMITS_AT_ONCE);
+  await Promise.all(
+    batch.map((home) =>
+      write(...realmFixtureWrites(home), usernameLink(home, COMMON), oidcLink(home, COMMON)),
+    ),
+  );
+}
+const links: Uuid[][] = [];
+for (const home of created.slice(0, FEW)) {
+  // A profile has a username once.
+  const passwords = mintId();
+  const profile = { name: 'More', username_format: 'any', enable_one_time_password_token: false };
+  const ids = [randomId(), randomId()] as const;
+  await write(
+    insert(passwordProfile, [home.realm, passwords], profile),
+    usernameLink(home, RARE, ids[0]),
+    usernameLink({ ...home, passwords }, RARE, ids[1]),
+  );
+  links.push([home.realm, ...ids.toSorted()]);
+}
+/** In the order of a search, which is not the order in which they were created. */
+const homes = created.toSorted(byRealm);
+const few = created.slice(0, FEW).sort(byRealm);
+const rareLinks = links.sort().flatMap(([, ...ids]) => ids);
 afterAll(() => engine.close());
 
 async function write(...writes: Parameters<typeof commitWrites>[1][]): Promise<void> {

@@ -1,5 +1,5 @@
 import { Database } from 'bun:sqlite';
-import { beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import {
   copyFileSync,
   readdirSync,
@@ -14,7 +14,6 @@ import {
 import { dirname, join } from 'node:path';
 import { EXIT } from '../../src/platform/exit.ts';
 import {
-  type BackupFixture,
   contentOf,
   copyBackupFixture,
   createBackupFixture,
@@ -32,11 +31,7 @@ import { freshFolder } from '../support/service.ts';
 setDefaultTimeout(300_000);
 
 const SENTENCE = /^authrealm: .*\n$/;
-
-let fixture: BackupFixture;
-beforeAll(async () => {
-  fixture = await createBackupFixture(30);
-});
+const fixture = await createBackupFixture(30);
 
 describe('a restore', () => {
   test('a restore replaces the database, and keeps the previous one under the name that it prints', async () => {

@@ -1,5 +1,5 @@
 import { Database } from 'bun:sqlite';
-import { beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import {
   copyFileSync,
   existsSync,
@@ -13,21 +13,11 @@ import {
 import { dirname, join } from 'node:path';
 import { EXIT } from '../../src/platform/exit.ts';
 import { lockDatabase, replaceDatabase } from '../../src/store/backups/replacement.ts';
-import {
-  type BackupFixture,
-  contentOf,
-  copyBackupFixture,
-  createBackupFixture,
-  runOnFile,
-} from '../support/backup_fixtures.ts';
+import { contentOf, copyBackupFixture, createBackupFixture, runOnFile } from '../support/backup_fixtures.ts';
 import { AUTHREALM, startCommand } from '../support/processes.ts';
 
 setDefaultTimeout(300_000);
-
-let fixture: BackupFixture;
-beforeAll(async () => {
-  fixture = await createBackupFixture(30);
-});
+const fixture = await createBackupFixture(30);
 
 /** Runs a command and kills it after `wait` ms; returns whether it was still running then. */
 async function isKilled(wait: number, args: readonly string[]): Promise<boolean> {

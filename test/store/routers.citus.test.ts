@@ -1,27 +1,19 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, describe, expect, test } from 'bun:test';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { type Engine, openEngine, parseDatabase } from '../../src/store/open.ts';
-import { type CitusCluster, startCluster, urlThroughNodes } from '../support/citus_cluster.ts';
-import { type ClusterService, sendUntilDone, startClusterService } from '../support/cluster_service.ts';
+import { startCluster, urlThroughNodes } from '../support/citus_cluster.ts';
+import { sendUntilDone, startClusterService } from '../support/cluster_service.ts';
 import { freshMasterKey, postgresAt, type TestDatabase } from '../support/database.ts';
 import { runDoctorOn } from '../support/doctor_report.ts';
 import type { PostgresServer } from '../support/postgres_server.ts';
 import { createFixture, type Fixture, type Service, startService } from '../support/service.ts';
-import { startTcpProxy, type TcpProxy } from '../support/tcp_proxy.ts';
-import {
-  addTarget,
-  sequenceRange,
-  startReceiver,
-  type WebhookReceiver,
-} from '../support/webhook_receivers.ts';
+import { startTcpProxy } from '../support/tcp_proxy.ts';
+import { addTarget, sequenceRange, startReceiver } from '../support/webhook_receivers.ts';
 
 /** Processes that route through different nodes of a cluster. */
 
-let cluster: CitusCluster;
-beforeAll(async () => {
-  cluster = await startCluster();
-}, 300_000);
+const cluster = await startCluster();
 
 const RANDOM = '?load_balance_hosts=random';
 
@@ -60,24 +52,17 @@ test('processes with load_balance_hosts=random prefer different nodes', async ()
 const LEFT_MS_MAX = LIMITS.statementMsMax;
 
 /** Two routers, each behind a proxy, and a realm on the worker that is not a router. */
-describe('a process whose router fails', () => {
-  let routers: readonly { readonly node: PostgresServer; readonly proxy: TcpProxy }[];
-  let own: ClusterService;
-  let fixture: Fixture;
-
-  beforeAll(async () => {
-    const [coordinator, first, other] = cluster.nodes as [PostgresServer, PostgresServer, PostgresServer];
-    routers = await Promise.all(
-      [coordinator, other].map(async (node) => ({ node, proxy: await startTcpProxy(node.port) })),
-    );
-    const ports = routers.map(({ node, proxy }) => ({ ...node, port: proxy.port }));
-    own = await startClusterService(cluster, ({ url }) => ({
-      database: urlThroughNodes(url, ports, RANDOM),
-    }));
-    fixture = await own.fixtureOn(first);
-  });
+describe('a process whose router fails', async () => {
+  const [coordinator, first, other] = cluster.nodes as [PostgresServer, PostgresServer, PostgresServer];
+  const routers = await Promise.all(
+    [coordinator, other].map(async (node) => ({ node, proxy: await startTcpProxy(node.port) })),
+  );
+  const ports = routers.map(({ node, proxy }) => ({ ...node, port: proxy.port }));
+  const own = await startClusterService(cluster, ({ url }) => ({
+    database: urlThroughNodes(url, ports, RANDOM),
+  }));
+  const fixture = await own.fixtureOn(first);
   afterAll(async () => {
-    await own?.service.stop();
     for (const { proxy } of routers ?? []) proxy.stop();
   });
 
@@ -133,27 +118,18 @@ const FEED_MS_MAX = 60_000;
 /** One for all services, so that each accepts the tokens of the others. */
 const BASE_URL = 'https://identity.example.com';
 
-describe('processes that route through nodes whose clocks differ', () => {
-  let database: TestDatabase;
-  let services: readonly Service[];
-  let receiver: WebhookReceiver;
-
-  beforeAll(async () => {
-    database = postgresAt(await cluster.freshDatabase(), freshMasterKey());
-    const url = adminUrlOf(database);
-    const name = new URL(url).pathname.slice(1);
-    for (const [at, node] of cluster.nodes.entries()) await shiftClock(url, name, node, AHEAD_S[at] ?? 0);
-    receiver = startReceiver();
-    const flags = { ...database.flags, offline: 'true', allowLoopbackWebhooks: 'true', baseUrl: BASE_URL };
-    services = await Promise.all(
-      cluster.nodes.map((node) =>
-        startService({ ...flags, database: urlThroughNodes(database.url, [node]) }),
-      ),
-    );
-  });
+describe('processes that route through nodes whose clocks differ', async () => {
+  const database = postgresAt(await cluster.freshDatabase(), freshMasterKey());
+  const url = adminUrlOf(database);
+  const name = new URL(url).pathname.slice(1);
+  for (const [at, node] of cluster.nodes.entries()) await shiftClock(url, name, node, AHEAD_S[at] ?? 0);
+  const receiver = startReceiver();
+  const flags = { ...database.flags, offline: 'true', allowLoopbackWebhooks: 'true', baseUrl: BASE_URL };
+  const services = await Promise.all(
+    cluster.nodes.map((node) => startService({ ...flags, database: urlThroughNodes(database.url, [node]) })),
+  );
   afterAll(async () => {
     await Promise.all((services ?? []).map((service) => service.stop()));
-    receiver?.stop();
   });
 
   /**

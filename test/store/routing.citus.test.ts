@@ -1,7 +1,7 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, describe, expect, test } from 'bun:test';
 import { NIL_UUID, type Uuid } from '../../src/domain/id.ts';
 import { oidcProfileInfo, passwordProfileInfo } from '../../src/domain/resources.ts';
-import { type CitusCluster, startCluster } from '../support/citus_cluster.ts';
+import { startCluster } from '../support/citus_cluster.ts';
 import { freshMasterKey, postgresAt } from '../support/database.ts';
 import type { PostgresServer } from '../support/postgres_server.ts';
 import {
@@ -10,7 +10,6 @@ import {
   ISSUER,
   oidcPath,
   passwordPath,
-  type Service,
   startService,
 } from '../support/service.ts';
 import { STATEMENT_LOGGING } from '../support/statement_texts.ts';
@@ -22,30 +21,21 @@ const SCOPE =
   'realms:read realms:write users:read users:write profile-infos:read profile-infos:write changes:read';
 
 const LINKS = 'oidc_profile_infos,password_profile_infos';
-
-let cluster: CitusCluster;
-let url: string;
-let service: Service;
-let token: string;
 /** In a realm that is not on the node with the log of the installation. */
 let fixture: Fixture;
 /** The worker of that realm. */
 let own: PostgresServer;
-/** The worker with the log of the installation. */
-let home: PostgresServer;
 
-beforeAll(async () => {
-  cluster = await startCluster({ settings: STATEMENT_LOGGING });
-  url = await cluster.freshDatabase();
-  service = await startService({ ...postgresAt(url, freshMasterKey()).flags, offline: 'true' });
-  token = await service.token(SCOPE);
-  home = await cluster.workerOf(url, NIL_UUID);
-  do {
-    fixture = await createFixture(service.db, { subject: `routed` });
-    own = await cluster.workerOf(url, fixture.realm);
-  } while (own === home);
-}, 300_000);
-afterAll(() => service?.stop());
+const cluster = await startCluster({ settings: STATEMENT_LOGGING });
+const url = await cluster.freshDatabase();
+const service = await startService({ ...postgresAt(url, freshMasterKey()).flags, offline: 'true' });
+const token = await service.token(SCOPE);
+/** The worker with the log of the installation. */
+const home = await cluster.workerOf(url, NIL_UUID);
+do {
+  fixture = await createFixture(service.db, { subject: `routed` });
+  own = await cluster.workerOf(url, fixture.realm);
+} while (own === home);
 
 interface Seen {
   readonly node: PostgresServer;

@@ -1,4 +1,4 @@
-import { beforeAll, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
@@ -12,7 +12,6 @@ import { freshDatabase } from '../support/database.ts';
 import { isOverloaded, sendWithRetry } from '../support/retry.ts';
 import {
   createFixture,
-  type Fixture,
   freshFolder,
   ISSUER,
   oidcPath,
@@ -27,48 +26,45 @@ const folder = freshFolder();
 const database = await freshDatabase();
 const out = join(folder, 'out');
 const err = join(folder, 'err');
-
-let created: Fixture;
-let lines: Record<string, unknown>[];
-let exitCode: number;
 /** Every sent or stored value that must not be in the output, by name. */
 const secrets: Record<string, string> = {};
+/** Values of writes and searches, which must not be in the output. */
+const WRITTEN = {
+  password: 'password-of-jane-that-is-long',
+  wrongPassword: 'password-of-jane-with-\u0000-in-it',
+  email: 'address-of-jane@example.com',
+  name: 'Jane-of-the-long-name',
+  newSubject: 'another-subject-of-jane',
+  newUsername: 'another-username-of-jane',
+  clientSecret: 'client-secret-of-the-shop',
+  discovery: 'https://provider-of-jane.example/.well-known/openid-configuration',
+  idempotencyKey: 'key-of-janes-own-request',
+};
 
-beforeAll(async () => {
-  const db = await openDatabase(database.settings(), systemClock);
-  created = await createFixture(db, { subject: 'subject-of-jane', username: 'username-of-jane' });
-  const client = async (scope: string) => {
-    const scopes = parseScopes(scope) ?? new Set();
-    return createClient(db.engine.access, 'log', { scopes, realms: '*' }, systemClock);
-  };
-  const [reader, writer] = [
-    await client('profile-infos:read'),
-    await client('users:read users:write profile-infos:write profiles:write'),
-  ];
-  await db.engine.close();
-  const command = [
-    AUTHREALM,
-    'serve',
-    ...database.args,
-    '--port',
-    '0',
-    '--log-requests',
-    'full',
-    '--offline',
-  ];
-  const server = Bun.spawn(command, {
-    env: { PATH: process.env.PATH ?? '' },
-    stdio: ['ignore', Bun.file(out), Bun.file(err)],
-  });
-  process.on('exit', () => server.kill('SIGKILL'));
-  await sendRequests(await address(server), reader, writer);
-  server.kill('SIGTERM');
-  exitCode = await server.exited;
-  lines = readFileSync(err, 'utf8')
-    .split('\n')
-    .filter(Boolean)
-    .map((line) => JSON.parse(line));
-}, 300_000);
+const db = await openDatabase(database.settings(), systemClock);
+const created = await createFixture(db, { subject: 'subject-of-jane', username: 'username-of-jane' });
+const client = async (scope: string) => {
+  const scopes = parseScopes(scope) ?? new Set();
+  return createClient(db.engine.access, 'log', { scopes, realms: '*' }, systemClock);
+};
+const [reader, writer] = [
+  await client('profile-infos:read'),
+  await client('users:read users:write profile-infos:write profiles:write'),
+];
+await db.engine.close();
+const command = [AUTHREALM, 'serve', ...database.args, '--port', '0', '--log-requests', 'full', '--offline'];
+const server = Bun.spawn(command, {
+  env: { PATH: process.env.PATH ?? '' },
+  stdio: ['ignore', Bun.file(out), Bun.file(err)],
+});
+process.on('exit', () => server.kill('SIGKILL'));
+await sendRequests(await address(server), reader, writer);
+server.kill('SIGTERM');
+const exitCode = await server.exited;
+const lines = readFileSync(err, 'utf8')
+  .split('\n')
+  .filter(Boolean)
+  .map((line) => JSON.parse(line));
 
 async function address(server: Pick<Subprocess, 'exitCode'>): Promise<string> {
   while (server.exitCode === null) {
@@ -141,19 +137,6 @@ async function sendRequests(url: string, reader: IssuedClient, writer: IssuedCli
   expect((await get(oidcPath(created), token)).status).toBe(503);
   expect(await slow).toStartWith('HTTP/1.1 408 ');
 }
-
-/** Values of writes and searches, which must not be in the output. */
-const WRITTEN = {
-  password: 'password-of-jane-that-is-long',
-  wrongPassword: 'password-of-jane-with-\u0000-in-it',
-  email: 'address-of-jane@example.com',
-  name: 'Jane-of-the-long-name',
-  newSubject: 'another-subject-of-jane',
-  newUsername: 'another-username-of-jane',
-  clientSecret: 'client-secret-of-the-shop',
-  discovery: 'https://provider-of-jane.example/.well-known/openid-configuration',
-  idempotencyKey: 'key-of-janes-own-request',
-};
 
 function writes(url: string, token: string): [number, () => Promise<Response>][] {
   Object.assign(secrets, WRITTEN);

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, describe, expect, test } from 'bun:test';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type * as Resources from '../../src/domain/resources.ts';
@@ -13,7 +13,6 @@ import {
   createSixResourceDatabase,
   type RequestInput,
   SECRET,
-  type SevenResourceService,
   startSevenResourceService,
 } from '../support/seventh_resource.ts';
 
@@ -22,15 +21,11 @@ import {
 const program = await createSevenResourceProgram();
 const base = await createSixResourceDatabase();
 const { ids } = base;
-let service: SevenResourceService;
-let consistencyChecks: readonly Agreement.ConsistencyCheck[];
 
-beforeAll(async () => {
-  service = await startSevenResourceService(program, base);
-  ({ CONSISTENCY_CHECKS: consistencyChecks } = await program.module<typeof Agreement>(
-    'test/support/consistency.ts',
-  ));
-}, 300_000);
+const service = await startSevenResourceService(program, base);
+const { CONSISTENCY_CHECKS: consistencyChecks } = await program.module<typeof Agreement>(
+  'test/support/consistency.ts',
+);
 afterAll(async () => {
   expect(await service.running.stop()).toBe(0);
   expect(await base.database.findInconsistencies(consistencyChecks)).toEqual([]);
@@ -168,7 +163,7 @@ describe('import and export of the added resource', () => {
 
 describe('commands of the added resource', () => {
   const secret = join(freshFolder(), 'secret');
-  beforeAll(() => writeFileSync(secret, SECRET));
+  writeFileSync(secret, SECRET);
 
   test('the commands create, get, list, find, update and delete work with the added resource', async () => {
     const above = [ids.realm, ids.user];

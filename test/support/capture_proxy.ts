@@ -1,3 +1,4 @@
+import { atEnd } from './ending.ts';
 /** A proxy in the environment that no request should reach. */
 export interface CaptureProxy {
   /** Proxy variables for all hosts. */
@@ -19,6 +20,7 @@ export function startCaptureProxy(): CaptureProxy {
       return new Response(undefined, { status: 400 });
     },
   });
+  atEnd(() => server.stop(true));
   return {
     environment: {
       ...Object.fromEntries(VARIABLES.map((name) => [name, server.url.origin])),

@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { atEnd } from './ending.ts';
 
 /** The injected fault of one request, in place of a forwarded response. */
 export type ProxyFault =
@@ -39,17 +40,19 @@ export async function startFaultyProxy(target: string): Promise<FaultyProxy> {
     await answer(next?.fault, response, () => forward(target, request, body));
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const stop = () =>
+    new Promise<void>((resolve) => {
+      server.closeAllConnections();
+      server.close(() => resolve());
+    });
+  atEnd(stop);
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     requests,
     injectFaults: (pattern, ...faults) => {
       pending.push(...faults.map((fault) => ({ pattern, fault })));
     },
-    stop: () =>
-      new Promise((resolve) => {
-        server.closeAllConnections();
-        server.close(() => resolve());
-      }),
+    stop,
   };
 }
 

@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { systemClock } from '../../src/platform/clock.ts';
+import { atEnd } from './ending.ts';
 import { freshFolder } from './folder.ts';
 import { type Service, startService } from './service.ts';
 import { compact, type Json, type Sign } from './token_forge.ts';
@@ -81,6 +82,11 @@ export async function startIssuer(): Promise<IssuerServer> {
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const stop = () => {
+    server.closeAllConnections();
+    server.close();
+  };
+  atEnd(stop);
   return {
     issuer,
     routes,
@@ -89,10 +95,7 @@ export async function startIssuer(): Promise<IssuerServer> {
       routes.set(DISCOVERY, json({ issuer, jwks_uri: `${issuer}/keys` }));
       routes.set('/keys', json({ keys }));
     },
-    stop() {
-      server.closeAllConnections();
-      server.close();
-    },
+    stop,
   };
 }
 

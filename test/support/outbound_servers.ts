@@ -3,6 +3,7 @@ import { createServer as createTlsServer, type TLSSocket } from 'node:tls';
 import type { CheckedAddress } from '../../src/outbound/addresses.ts';
 import { type Exchange, openExchange } from '../../src/outbound/exchange.ts';
 import { type GuardedFetchOptions, openGuardedFetch } from '../../src/outbound/guarded_fetch.ts';
+import { atEnd } from './ending.ts';
 
 /** The only name in the certificate below. */
 export const PROVIDER_NAME = 'login.example.com';
@@ -95,20 +96,13 @@ async function listen(
     });
   });
   await new Promise<void>((resolve) => server.listen(0, host, resolve));
-  running.push(() => {
+  const stop = () => {
     for (const socket of open) socket.destroy();
     server.close();
-  });
-  const stop = running.at(-1) as () => void;
+  };
+  atEnd(stop);
   const { port } = server.address() as { port: number };
   return { port, requests, connections: () => connections, ended: ended.promise, stop };
-}
-
-const running: (() => void)[] = [];
-
-/** Stops every server that a test started. */
-export function stopServers(): void {
-  for (const stop of running.splice(0)) stop();
 }
 
 /** A complete response: status line, `Content-Type`, `Content-Length`, these headers, body. */

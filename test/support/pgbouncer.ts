@@ -1,6 +1,7 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { findPort, freshDaemonFolder, HOST, startDaemon } from './daemons.ts';
+import { atEnd } from './ending.ts';
 import type { SharedServer } from './postgres_server.ts';
 
 /** Debian's PgBouncer in front of a server, in transaction pooling mode. */
@@ -40,6 +41,7 @@ export async function startPgBouncer(
   writeFileSync(path, `${[...databases, '[pgbouncer]', ...lines].join('\n')}\n`);
   const daemon = startDaemon([PROGRAM, path], folder);
   await daemon.until(() => isListening(port));
+  atEnd(() => daemon.end('SIGTERM'));
   return {
     host: HOST,
     port,

@@ -1,4 +1,4 @@
-import { describe, test } from 'bun:test';
+import { test } from 'bun:test';
 import { toArguments } from '../../src/cli/context.ts';
 import type { Flags } from '../../src/config/parse.ts';
 import { systemClock } from '../../src/platform/clock.ts';
@@ -44,4 +44,3 @@ export function waitingClock(): MovableClock {
  * service runs. It is skipped where AUTHREALM_TEST_PROGRAM names a program.
  */
 export const testInProcess = test.skipIf(TEST_PROGRAM !== undefined);
-export const describeInProcess = describe.skipIf(TEST_PROGRAM !== undefined);

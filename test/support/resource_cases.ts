@@ -73,7 +73,7 @@ const REALMS = '/v2/authentication-realms';
 export const PASSWORD = 'correct horse battery';
 export const CLIENT_SECRET = 'of-a-provider-and-nobody-else';
 
-export const KINDS: readonly Kind[] = [
+export const KINDS: readonly [Kind, Kind, Kind, Kind, Kind, Kind] = [
   {
     name: 'realm',
     resource: realm,

@@ -21,6 +21,7 @@ import { type Service as Served, serve } from '../../src/service/service.ts';
 import type { Engine } from '../../src/store/open.ts';
 import { fileOf } from '../../src/store/open.ts';
 import { databaseOf, type TestDatabase } from './database.ts';
+import { atEnd } from './ending.ts';
 import { type MovableClock, movableClock } from './movable_clock.ts';
 import { serveByProgram, TEST_PROGRAM, waitingClock } from './program_service.ts';
 import { isOverloaded, sendWithRetry } from './retry.ts';
@@ -74,7 +75,7 @@ const AS_IT_IS = (engine: Engine): Engine => engine;
 
 /**
  * Starts a service on the database of the flags, or on a fresh one. `wrap` replaces the engine, to count calls or inject
- * failures. `more` overrides parsed settings, including combinations that the command line rejects.
+ * failures. `more` overrides parsed settings, including combinations that the command line rejects. It stops with its test or file.
  */
 export async function startService(
   flags: Flags = {},
@@ -96,6 +97,7 @@ export async function startService(
       : await serveByProgram(TEST_PROGRAM, served, log);
   const { url } = server;
   const withoutRetry = openHttpClient(url);
+  let isStopped = false;
   const service: Service = {
     url,
     database,
@@ -130,12 +132,14 @@ export async function startService(
     ...retryWhenOverloaded(withoutRetry),
     withoutRetry,
     async stop() {
+      isStopped = true;
       await server.stop();
       await db.engine.close();
       const bugs = log.filter((record) => record.event === 'fault' && record.code === 'internal');
       if (bugs.length > 0) throw new Error(`answered 500: ${JSON.stringify(bugs)}`);
     },
   };
+  atEnd(() => isStopped || service.stop());
   return service;
 }
 

@@ -1,4 +1,5 @@
 import type { TestDatabase } from './database.ts';
+import { atEnd } from './ending.ts';
 import {
   AUTHREALM,
   type Environment,
@@ -47,6 +48,7 @@ export async function serveWithClient(
 ): Promise<ServiceProcess> {
   const running = startCommand([AUTHREALM, 'serve', '--port', '0', ...flags, ...args], environment);
   const url = (await running.line(/^listening on /)).slice('listening on '.length);
+  atEnd(() => running.stop());
   const withoutRetry = openHttpClient(url, { Connection: 'close' });
   return {
     url,

@@ -1,5 +1,6 @@
 import { connect, createServer, type Socket } from 'node:net';
 import { HOST } from './daemons.ts';
+import { atEnd } from './ending.ts';
 
 /** A TCP proxy between client and server that injects faults. */
 export interface TcpProxy {
@@ -109,6 +110,11 @@ export async function startTcpProxy(target: number): Promise<TcpProxy> {
     });
   });
   await new Promise<void>((resolve) => server.listen(0, HOST, resolve));
+  const stop = () => {
+    for (const socket of ends) socket.destroy();
+    server.close();
+  };
+  atEnd(stop);
   return {
     port: (server.address() as { port: number }).port,
     stall() {
@@ -133,9 +139,6 @@ export async function startTcpProxy(target: number): Promise<TcpProxy> {
         trap = { word, fault, sprung: resolve };
       }),
     roundTrips: () => roundTrips,
-    stop() {
-      for (const socket of ends) socket.destroy();
-      server.close();
-    },
+    stop,
   };
 }

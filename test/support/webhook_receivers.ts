@@ -13,6 +13,7 @@ import { CITUS, POSTGRES } from '../../src/store/postgres/dialect.ts';
 import { SQLITE } from '../../src/store/sqlite/dialect.ts';
 import { isCitusEngine } from './citus_cluster.ts';
 import type { TestDatabase } from './database.ts';
+import { atEnd } from './ending.ts';
 import type { Service } from './service.ts';
 
 /** An event as a receiver reads it. */
@@ -81,6 +82,7 @@ export function startReceiver(): WebhookReceiver {
       return reply;
     },
   });
+  atEnd(() => server.stop(true));
   return {
     url: `http://127.0.0.1:${server.port}/hook?to=us`,
     accepted,

@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { user } from '../../src/domain/resources.ts';
@@ -29,17 +29,15 @@ const KILLS = 4;
 const key = newMasterKey();
 const sources = new Map<Engine, TestDatabase>();
 
-beforeAll(async () => {
-  const file = join(freshFolder(), 'lines.ndjson');
-  writeFileSync(file, [...populationLines(USERS)].join('\n'));
-  const [[firstEngine, secondEngine]] = DIRECTIONS;
-  const [first, second] = [await freshDatabaseOf(firstEngine, key), await freshDatabaseOf(secondEngine, key)];
-  const imported = await runCommand([AUTHREALM, 'import', file, ...first.args]);
-  expect([imported.code, imported.stderr]).toEqual([0, '']);
-  const copied = await runCopy(first, second);
-  expect([copied.code, copied.stderr]).toEqual([0, '']);
-  sources.set(firstEngine, first).set(secondEngine, second);
-});
+const file = join(freshFolder(), 'lines.ndjson');
+writeFileSync(file, [...populationLines(USERS)].join('\n'));
+const [[firstEngine, secondEngine]] = DIRECTIONS;
+const [first, second] = [await freshDatabaseOf(firstEngine, key), await freshDatabaseOf(secondEngine, key)];
+const imported = await runCommand([AUTHREALM, 'import', file, ...first.args]);
+expect([imported.code, imported.stderr]).toEqual([0, '']);
+const copied = await runCopy(first, second);
+expect([copied.code, copied.stderr]).toEqual([0, '']);
+sources.set(firstEngine, first).set(secondEngine, second);
 
 function sourceOf(engine: Engine): TestDatabase {
   const source = sources.get(engine);

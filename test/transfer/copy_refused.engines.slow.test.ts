@@ -181,7 +181,6 @@ test.each(ENGINES)(
       `update instance set store_id = substr(store_id, length('unfinished copy of ') + 1)`,
     );
     expect((await service.get(path, token)).status).toBe(200);
-    await service.stop();
   },
 );
 

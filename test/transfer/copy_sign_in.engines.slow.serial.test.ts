@@ -49,6 +49,5 @@ test.each(DIRECTIONS)(
     ]);
     const held = { [ACCOUNT_TOKEN_HEADER]: data[0]?.token ?? '' };
     expect((await requestTokens(after, token, RENEWAL, held)).status).toBe(201);
-    await after.stop();
   },
 );

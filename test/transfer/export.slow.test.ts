@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, describe, expect, test } from 'bun:test';
 import { mkdirSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { newFile } from '../../src/cli/output.ts';
@@ -19,12 +19,10 @@ import {
 import { AUTHREALM, runAuthrealm, runCommand } from '../support/processes.ts';
 import {
   createFixture,
-  type Fixture,
   freshFolder,
   oidcPath,
   PASSWORD_HASH,
   passwordPath,
-  type Service,
   startService,
 } from '../support/service.ts';
 
@@ -44,15 +42,13 @@ const manyRecords = manyUserLines(1_500);
 const fewRecords = realmLines();
 const [ofMany, ofFew] = [await freshDatabase(), await freshDatabase()];
 
-beforeAll(async () => {
-  for (const [name, { args }, source] of [
-    ['many', ofMany, manyRecords],
-    ['few', ofFew, [...fewRecords.all, ...realmLines().all]],
-  ] as const) {
-    writeFileSync(at(`${name}.in`), bytesOf(source));
-    expect((await run('import', at(`${name}.in`), ...args)).code).toBe(0);
-  }
-});
+for (const [name, { args }, source] of [
+  ['many', ofMany, manyRecords],
+  ['few', ofFew, [...fewRecords.all, ...realmLines().all]],
+] as const) {
+  writeFileSync(at(`${name}.in`), bytesOf(source));
+  expect((await run('import', at(`${name}.in`), ...args)).code).toBe(0);
+}
 afterAll(() => expect(partialFiles()).toEqual([]));
 
 describe('an export of an import', () => {
@@ -133,19 +129,13 @@ describe('an export without secrets', () => {
         user_authentication_info_id: created.user,
       });
     }
-    await service.stop();
   });
 });
 
-describe('an export while records are written', () => {
+describe('an export while records are written', async () => {
   const WRITERS = 4;
-  let service: Service;
-  let fixtures: readonly Fixture[];
-  beforeAll(async () => {
-    service = await startService();
-    fixtures = await Promise.all(Array.from({ length: WRITERS }, () => createFixture(service.db)));
-  });
-  afterAll(() => service.stop());
+  const service = await startService();
+  const fixtures = await Promise.all(Array.from({ length: WRITERS }, () => createFixture(service.db)));
 
   /** Exports while each realm gets one user after the other, first its OIDC link and then its password link. */
   async function exportDuringWrites(within?: Uuid): Promise<readonly Json[]> {
@@ -317,7 +307,6 @@ test('a signal ends an export after the current lines', async () => {
   });
   expect([records, progress]).toEqual([1, [1]]);
   await snapshot.close();
-  await service.stop();
 });
 
 test('an export fails with the record of a secret that cannot be decrypted', async () => {
@@ -339,7 +328,6 @@ test('an export fails with the record of a secret that cannot be decrypted', asy
     `client_secret of the oidc-profile ${fewRecords.ids.oidc} cannot be decrypted with this master key`,
   );
   await snapshot.close();
-  await service.stop();
 });
 
 test('an import refuses the last line of a truncated export, and accepts one without its last newline', async () => {
@@ -352,7 +340,6 @@ test('an import refuses the last line of a truncated export, and accepts one wit
   expect(truncated.refusals).toEqual([`line ${manyRecords.length}: is not JSON`]);
   const complete = await runImport(service.db, bytes.subarray(0, bytes.length - 1), { pieceBytes: 1 << 20 });
   expect(complete.counts).toEqual(importCounts(1, manyRecords.length - 1, 0, 0));
-  await service.stop();
 });
 
 test('an export --with-secrets contains client secrets and password hashes', () => {

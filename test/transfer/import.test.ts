@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { Fault } from '../../src/domain/fault.ts';
 import type { Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
@@ -24,7 +24,6 @@ import { startService } from '../support/service.ts';
 
 const service = await startService();
 const db = service.db;
-afterAll(() => service.stop());
 
 const changes = (realmId: Uuid) => db.engine.records.changes(realmId, 0, 1_000);
 

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import type { Uuid } from '../../src/domain/id.ts';
 import { user } from '../../src/domain/resources.ts';
 import { importCounts, type Json, meta, mintId, realmLines, runImport } from '../support/import_fixtures.ts';
@@ -6,14 +6,11 @@ import { PASSWORD_HASH, startService } from '../support/service.ts';
 
 const service = await startService();
 const db = service.db;
-afterAll(() => service.stop());
 
-describe('an invalid line is refused with its number and reason, without its values', () => {
+describe('an invalid line is refused with its number and reason, without its values', async () => {
   const { ids, lines, all } = realmLines();
   const secretive = 'do-not-repeat-me';
-  beforeAll(async () => {
-    await runImport(db, all);
-  });
+  await runImport(db, all);
   const fresh = <L extends Json>(line: L, more: Json = {}) => ({ ...line, id: mintId(), ...more });
   const name = (more: Json) => fresh(lines.name, { username: mintId(), ...more });
   const instant = /^meta\.(created|updated)_at must be an instant in UTC/;

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import type { Uuid } from '../../src/domain/id.ts';
 import { oidcProfile, oidcProfileInfo, user } from '../../src/domain/resources.ts';
 import {
@@ -14,15 +14,12 @@ import { startService } from '../support/service.ts';
 
 const service = await startService();
 const db = service.db;
-afterAll(() => service.stop());
 
 const changes = (realmId: Uuid) => db.engine.records.changes(realmId, 0, 1_000);
 
-describe('import --upsert', () => {
+describe('import --upsert', async () => {
   const { ids, lines, all } = realmLines();
-  beforeAll(async () => {
-    await runImport(db, all);
-  });
+  await runImport(db, all);
   const upsert = (...source: Json[]) => runImport(db, source, { isUpsert: true });
 
   test('an upsert replaces a record, with a new revision and a change that names the members', async () => {

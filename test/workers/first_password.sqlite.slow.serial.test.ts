@@ -1,6 +1,5 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { afterAll, expect, test } from 'bun:test';
 import { availableParallelism } from 'node:os';
-import type { Subprocess } from 'bun';
 import { Fault } from '../../src/domain/fault.ts';
 import type { PasswordCost } from '../../src/domain/password.ts';
 import { type Hasher, openHasher } from '../../src/workers/hasher.ts';
@@ -10,11 +9,9 @@ const DEFAULT: PasswordCost = { memoryKib: 19_456, passes: 2 };
 const FIRST_PASSWORDS = Number(process.env.AUTHREALM_TEST_FIRST_PASSWORDS ?? 20);
 /** A rest of a minute, in which the worker exits. */
 const IDLE_MS = 20;
-
-let busy: readonly Subprocess[] = [];
-beforeAll(() => {
-  busy = Array.from({ length: availableParallelism() }, () => Bun.spawn(['sh', '-c', 'while :; do :; done']));
-});
+const busy = Array.from({ length: availableParallelism() }, () =>
+  Bun.spawn(['sh', '-c', 'while :; do :; done']),
+);
 afterAll(() => {
   for (const each of busy) each.kill('SIGKILL');
 });

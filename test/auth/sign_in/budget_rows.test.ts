@@ -1,23 +1,17 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, describe, expect, test } from 'bun:test';
 import { SIGN_IN_BUCKETS_MAX, type SignInAttempt } from '../../../src/auth/sign_in/budgets.ts';
 import type { BudgetStore } from '../../../src/auth/sign_in/port.ts';
 import type { Uuid } from '../../../src/domain/id.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { realm } from '../../../src/domain/resources.ts';
-import type { Engine } from '../../../src/store/open.ts';
 import { createRealmFixture, removalOf, removeRecord } from '../../store/contract/store_fixtures.ts';
-import { freshDatabase, type TestDatabase } from '../../support/database.ts';
+import { freshDatabase } from '../../support/database.ts';
 import { checkedOf, freshAttempts, manualClock, openProcess } from './sign_in_fixtures.ts';
 
 /** The rows of budgets: what they hold, and when they are deleted. */
 
-let db: TestDatabase;
-let engine: Engine;
-
-beforeAll(async () => {
-  db = await freshDatabase();
-  engine = await db.open();
-});
+const db = await freshDatabase();
+const engine = await db.open();
 afterAll(() => engine.close());
 
 const MINUTE_MS = 60_000;

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, describe, expect, test } from 'bun:test';
 import type { SignInAttempt } from '../../../src/auth/sign_in/budgets.ts';
 import { openSignInQueue } from '../../../src/auth/sign_in/queue.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
@@ -6,13 +6,9 @@ import type { Engine } from '../../../src/store/open.ts';
 import { freshDatabase } from '../../support/database.ts';
 import { checkedOf, deviceToken, freshAttempts, manualClock, openProcess } from './sign_in_fixtures.ts';
 
+const db = await freshDatabase();
 /** Two processes over one database. */
-let engines: readonly [Engine, Engine];
-
-beforeAll(async () => {
-  const db = await freshDatabase();
-  engines = [await db.open(), await db.open()];
-});
+const engines = [await db.open(), await db.open()] as const;
 afterAll(() => Promise.all(engines.map((engine) => engine.close())));
 
 const MINUTE_MS = 60_000;

@@ -1,15 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { type AdminApi, grantToken, startAdminApi } from '../../http/admin/admin_api.ts';
+import { describe, expect, test } from 'bun:test';
+import { grantToken, startAdminApi } from '../../http/admin/admin_api.ts';
 import { runDoctorOn } from '../../support/doctor_report.ts';
 import { runAuthrealm } from '../../support/processes.ts';
 
 /** The scope `sign-in`: docs/guides/clients-and-tokens.md#clients-that-sign-in-end-users. */
 
-let api: AdminApi;
-beforeAll(async () => {
-  api = await startAdminApi();
-});
-afterAll(() => api.service.stop());
+const api = await startAdminApi();
 
 interface Answer {
   readonly status: number;

@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { Fault } from '../../../src/domain/fault.ts';
 import { findPort } from '../../support/daemons.ts';
 import { createFixture, type Fixture, startService } from '../../support/service.ts';
@@ -23,7 +23,6 @@ const SCOPE =
 const service = await startService();
 const realms = await createSettingsRealms(service.db);
 const fixture = await createFixture(service.db);
-afterAll(() => service.stop());
 
 /** An instance of the shopper SDK, which sends this token. */
 const shopperOf = (url: string, token: string) =>
@@ -115,32 +114,24 @@ describe('a realm outside the list of the client', () => {
 describe('a service that is too busy', () => {
   test('the JavaScript SDK repeats a 429 until there is a request left', async () => {
     const limited = await startService({ clientRate: '2/1' });
-    try {
-      const counted = countingFetch();
-      const sdk = openJsSdk(limited.url, await limited.client(SCOPE), { retryDelay: 300, ...counted });
-      const read = async () => expect((await sdk.request.send('settings', 'GET')).data.type).toBe('settings');
-      await read();
-      await Promise.all([read(), read(), read()]);
-      expect(counted.requests).toBeGreaterThan(4);
-    } finally {
-      await limited.stop();
-    }
+    const counted = countingFetch();
+    const sdk = openJsSdk(limited.url, await limited.client(SCOPE), { retryDelay: 300, ...counted });
+    const read = async () => expect((await sdk.request.send('settings', 'GET')).data.type).toBe('settings');
+    await read();
+    await Promise.all([read(), read(), read()]);
+    expect(counted.requests).toBeGreaterThan(4);
   });
 
   test('the JavaScript SDK gives up after four answers 429, and the shopper SDK after the first', async () => {
     const limited = await startService({ clientRate: '1/3600' });
-    try {
-      const counted = countingFetch();
-      const sdk = openJsSdk(limited.url, await limited.client(SCOPE), counted);
-      expect(await failureOf(sdk.request.send('settings', 'GET'))).toMatchObject(errorOf('429'));
-      expect(counted.requests).toBe(4);
-      const client = shopperOf(limited.url, await limited.token(SCOPE));
-      const { error, response } = await getV2AccountMembers({ client });
-      expect([response.status, error as unknown]).toMatchObject([429, errorOf('429')]);
-      expect(Number(response.headers.get('retry-after'))).toBeGreaterThan(0);
-    } finally {
-      await limited.stop();
-    }
+    const counted = countingFetch();
+    const sdk = openJsSdk(limited.url, await limited.client(SCOPE), counted);
+    expect(await failureOf(sdk.request.send('settings', 'GET'))).toMatchObject(errorOf('429'));
+    expect(counted.requests).toBe(4);
+    const client = shopperOf(limited.url, await limited.token(SCOPE));
+    const { error, response } = await getV2AccountMembers({ client });
+    expect([response.status, error as unknown]).toMatchObject([429, errorOf('429')]);
+    expect(Number(response.headers.get('retry-after'))).toBeGreaterThan(0);
   });
 
   test('both SDKs hand on a 503, which they do not repeat', async () => {
@@ -148,16 +139,12 @@ describe('a service that is too busy', () => {
       const get: typeof engine.records.get = () => Promise.reject(new Fault('unavailable'));
       return { ...engine, records: { ...engine.records, get } };
     });
-    try {
-      const counted = countingFetch();
-      const sdk = openJsSdk(failing.url, await failing.client(SCOPE), counted);
-      expect(await failureOf(sdk.AuthenticationSettings.Get())).toMatchObject(errorOf('503'));
-      expect(counted.requests).toBe(1);
-      const client = shopperOf(failing.url, await failing.token(SCOPE));
-      expect(await refusalOf(getV2AccountMembers({ client }))).toMatchObject([503, errorOf('503')]);
-    } finally {
-      await failing.stop();
-    }
+    const counted = countingFetch();
+    const sdk = openJsSdk(failing.url, await failing.client(SCOPE), counted);
+    expect(await failureOf(sdk.AuthenticationSettings.Get())).toMatchObject(errorOf('503'));
+    expect(counted.requests).toBe(1);
+    const client = shopperOf(failing.url, await failing.token(SCOPE));
+    expect(await refusalOf(getV2AccountMembers({ client }))).toMatchObject([503, errorOf('503')]);
   });
 });
 
@@ -166,27 +153,23 @@ describe('a base URL with a path', () => {
     const port = String(findPort());
     const baseUrl = `http://127.0.0.1:${port}/sso/auth`;
     const prefixed = await startService({ port, baseUrl });
-    try {
-      const { accounts, member } = await createSettingsRealms(prefixed.db);
-      const { clientId, secret } = await prefixed.client(SCOPE);
-      const settings: unknown = await openJsSdk(baseUrl, {
-        clientId,
-        secret,
-      }).AccountAuthenticationSettings.Get();
-      const self = `${baseUrl}/v2/authentication-realms/${accounts}`;
-      expect(settings).toMatchObject({
-        data: { relationships: { authentication_realm: { data: { id: accounts, links: { self } } } } },
-      });
-      const body = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret } as const;
-      const granted = await createAnAccessToken({ client: createClient({ baseUrl }), body });
-      const client = shopperOf(baseUrl, granted.data?.access_token ?? '');
-      const { data } = await getV2AccountMembers({ client });
-      expect(data?.data as unknown).toMatchObject([
-        { id: member, links: { self: `${baseUrl}/v2/account-members/${member}` } },
-      ]);
-    } finally {
-      await prefixed.stop();
-    }
+    const { accounts, member } = await createSettingsRealms(prefixed.db);
+    const { clientId, secret } = await prefixed.client(SCOPE);
+    const settings: unknown = await openJsSdk(baseUrl, {
+      clientId,
+      secret,
+    }).AccountAuthenticationSettings.Get();
+    const self = `${baseUrl}/v2/authentication-realms/${accounts}`;
+    expect(settings).toMatchObject({
+      data: { relationships: { authentication_realm: { data: { id: accounts, links: { self } } } } },
+    });
+    const body = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret } as const;
+    const granted = await createAnAccessToken({ client: createClient({ baseUrl }), body });
+    const client = shopperOf(baseUrl, granted.data?.access_token ?? '');
+    const { data } = await getV2AccountMembers({ client });
+    expect(data?.data as unknown).toMatchObject([
+      { id: member, links: { self: `${baseUrl}/v2/account-members/${member}` } },
+    ]);
   });
 });
 

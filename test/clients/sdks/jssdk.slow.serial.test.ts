@@ -1,27 +1,13 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { FULL_SCOPE, OFFLINE, PASSWORD, type RecordBody, uniqueWord } from '../../support/resource_cases.ts';
 import { fetchWithRetry } from '../../support/retry.ts';
-import {
-  createFixture,
-  type Fixture,
-  ISSUER,
-  oidcPath,
-  passwordPath,
-  type Service,
-  startService,
-} from '../../support/service.ts';
+import { createFixture, ISSUER, oidcPath, passwordPath, startService } from '../../support/service.ts';
 import { failureOf, openJsSdk } from './js_sdk.ts';
 
 /** The JavaScript SDK of storefronts, from npm (docs/clients.md). */
 
-let service: Service;
-let fixture: Fixture;
-
-beforeAll(async () => {
-  service = await startService(OFFLINE);
-  fixture = await createFixture(service.db);
-});
-afterAll(() => service.stop());
+const service = await startService(OFFLINE);
+const fixture = await createFixture(service.db);
 
 async function shop(scope = 'profile-infos:read') {
   const requests: string[] = [];

@@ -1,4 +1,4 @@
-import { afterAll, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { Fault } from '../../../src/domain/fault.ts';
 import { findPort } from '../../support/daemons.ts';
 import { startService } from '../../support/service.ts';
@@ -18,7 +18,6 @@ const port = String(findPort());
 const baseUrl = `http://127.0.0.1:${port}/sso/auth`;
 const service = await startService({ port, baseUrl });
 const realms = await createSettingsRealms(service.db);
-afterAll(() => service.stop());
 
 const clientOf = (token: string, url = baseUrl) =>
   createClient({ baseUrl: url, headers: { Authorization: `Bearer ${token}` } });
@@ -63,17 +62,12 @@ test('the SDK hands on a 429 and a 503', async () => {
     const get: typeof engine.records.get = () => Promise.reject(new Fault('unavailable'));
     return { ...engine, records: { ...engine.records, get } };
   });
-  try {
-    for (const [status, { url, token }] of [
-      [429, limited],
-      [503, failing],
-    ] as const) {
-      const client = clientOf(await token(SCOPE), url);
-      const refusal = await refusalOf(getMerchantRealmMappings({ client }));
-      expect(refusal).toMatchObject([status, errorOf(String(status))]);
-    }
-  } finally {
-    await limited.stop();
-    await failing.stop();
+  for (const [status, { url, token }] of [
+    [429, limited],
+    [503, failing],
+  ] as const) {
+    const client = clientOf(await token(SCOPE), url);
+    const refusal = await refusalOf(getMerchantRealmMappings({ client }));
+    expect(refusal).toMatchObject([status, errorOf(String(status))]);
   }
 });

@@ -1,10 +1,6 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test';
-import { type Service, startService } from '../../support/service.ts';
-import {
-  createSettingsRealms,
-  createStorefront,
-  type SettingsRealms,
-} from '../../support/settings_realms.ts';
+import { expect, test } from 'bun:test';
+import { startService } from '../../support/service.ts';
+import { createSettingsRealms, createStorefront } from '../../support/settings_realms.ts';
 import { openJsSdk } from './js_sdk.ts';
 import { shopperSdk } from './sdks.ts';
 
@@ -12,14 +8,8 @@ const { createAnAccessToken, getV2AccountMembers, client: shopper } = shopperSdk
 
 /** What the JavaScript SDK calls around the six resources (docs/clients.md). */
 
-let service: Service;
-let realms: SettingsRealms;
-
-beforeAll(async () => {
-  service = await startService();
-  realms = await createSettingsRealms(service.db);
-});
-afterAll(() => service.stop());
+const service = await startService();
+const realms = await createSettingsRealms(service.db);
 
 test('the SDK reads the settings and the mapping, and changes its prefix', async () => {
   const sdk = openJsSdk(service.url, await service.client('settings:read settings:write'));

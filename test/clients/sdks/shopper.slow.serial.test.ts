@@ -1,30 +1,18 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { PASSWORD, uniqueWord } from '../../support/resource_cases.ts';
 import { fetchWithRetry } from '../../support/retry.ts';
-import {
-  createFixture,
-  type Fixture,
-  passwordPath,
-  type Service,
-  startService,
-} from '../../support/service.ts';
+import { createFixture, passwordPath, startService } from '../../support/service.ts';
 import { shopperSdk } from './sdks.ts';
 
 const { client, updatePasswordProfileInfo } = shopperSdk;
 
 /** The generated shopper SDK of newer storefronts, from npm (docs/clients.md). */
 
-let service: Service;
-let fixture: Fixture;
-
-beforeAll(async () => {
-  service = await startService();
-  fixture = await createFixture(service.db);
-  const token = await service.token('password-profile-infos:write password-profile-infos:read');
-  const headers = { Authorization: `Bearer ${token}` };
-  client.setConfig({ baseUrl: service.url, fetch: fetchWithRetry, headers });
-});
-afterAll(() => service.stop());
+const service = await startService();
+const fixture = await createFixture(service.db);
+const token = await service.token('password-profile-infos:write password-profile-infos:read');
+const headers = { Authorization: `Bearer ${token}` };
+client.setConfig({ baseUrl: service.url, fetch: fetchWithRetry, headers });
 
 function update(data: object, id: string = fixture.passwordLink) {
   return updatePasswordProfileInfo({

@@ -1,18 +1,13 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { fetchWithRetry } from '../../support/retry.ts';
-import { type Service, startService } from '../../support/service.ts';
-import {
-  createSettingsRealms,
-  createStorefront,
-  type SettingsRealms,
-} from '../../support/settings_realms.ts';
+import { startService } from '../../support/service.ts';
+import { createSettingsRealms, createStorefront } from '../../support/settings_realms.ts';
 import {
   ACCOUNT_TOKEN_HEADER,
   type AccountTokensAnswer,
   createPassword,
   createSignInClient,
   END_USER,
-  type PasswordFixture,
   passwordBody,
   RENEWAL,
 } from '../../support/sign_in.ts';
@@ -23,16 +18,9 @@ const { createAnAccessToken, postV2AccountMembersTokens, client: shopper } = sho
 
 /** Unmodified SDKs of storefronts sign in an account member, and renew its token (docs/clients.md). */
 
-let service: Service;
-let realms: SettingsRealms;
-let jane: PasswordFixture;
-
-beforeAll(async () => {
-  service = await startService();
-  realms = await createSettingsRealms(service.db);
-  jane = await createPassword(service.db, realms.accounts);
-});
-afterAll(() => service.stop());
+const service = await startService();
+const realms = await createSettingsRealms(service.db);
+const jane = await createPassword(service.db, realms.accounts);
 
 const dataOf = (body: object) => (body as { readonly data: object }).data;
 

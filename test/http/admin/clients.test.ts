@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { SCOPE_WORDS } from '../../../src/domain/principal.ts';
 import type { JsonObject } from '../../support/json_schema.ts';
@@ -8,7 +8,6 @@ import { type AdminResponse, getsToken, grantToken, startAdminApi } from './admi
 
 const api = await startAdminApi();
 const fixture = await createFixture(api.service.db);
-afterAll(() => api.service.stop());
 
 const RIGHTS = { name: 'The shop', scopes: ['oidc-profile-infos:read'], realms: '*' };
 const secrets: string[] = [];

@@ -1,16 +1,11 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test';
+import { afterEach, describe, expect, test } from 'bun:test';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { EVENT_NAMES } from '../../../src/events/webhooks/targets.ts';
 import { type AdminApi, startAdminApi } from './admin_api.ts';
 
 /** Invalid requests about webhook targets. The service does not allow loopback addresses here. */
 
-let api: AdminApi;
-
-beforeAll(async () => {
-  api = await startAdminApi();
-});
-afterAll(() => api.service.stop());
+const api = await startAdminApi();
 afterEach(async () => {
   for (const { id } of await api.listAll('/webhooks')) await api.request('DELETE', `/webhooks/${id}`);
 });

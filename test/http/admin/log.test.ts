@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { NIL_UUID } from '../../../src/domain/id.ts';
 import { realm as realms, user as users } from '../../../src/domain/resources.ts';
 import { createFixture } from '../../support/service.ts';
@@ -7,7 +7,6 @@ import { type AdminItem, startAdminApi } from './admin_api.ts';
 const api = await startAdminApi();
 const fixture = await createFixture(api.service.db);
 const writer = await api.service.token('realms:write users:write');
-afterAll(() => api.service.stop());
 
 const usersPath = () => `/v2/authentication-realms/${fixture.realm}/${users.collection}`;
 

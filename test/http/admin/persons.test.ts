@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { user as users } from '../../../src/domain/resources.ts';
 import type { Engine } from '../../../src/store/open.ts';
@@ -20,7 +20,6 @@ function interruptingLists(engine: Engine): Engine {
 
 const api = await startAdminApi({}, interruptingLists);
 const writer = await api.service.token('users:read users:write');
-afterAll(() => api.service.stop());
 
 const idsOf = ({ realm, user }: Pick<Fixture, 'realm' | 'user'>) => ({ realm_id: realm, user_id: user });
 const userPath = ({ realm, user }: Fixture) =>

@@ -1,4 +1,4 @@
-import { afterAll, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import {
   keySetAt,
   mintSigningKey,
@@ -15,7 +15,6 @@ import { createFixture, oidcPath } from '../../support/service.ts';
 import { type AdminItem, grantToken, startAdminApi } from './admin_api.ts';
 
 const api = await startAdminApi();
-afterAll(() => api.service.stop());
 
 const states = async () =>
   Object.fromEntries((await api.listAll('/signing-keys')).map(({ id, state }) => [id, state]));
@@ -100,7 +99,6 @@ test('list-signing-keys returns all keys in pages of two, with the same states o
   const all = await full.listAll('/signing-keys?page%5Blimit%5D=2');
   expect(all.map(({ id }) => id).slice(1)).toEqual(created);
   expect(all.map(({ state }) => state)).toEqual(['signs', 'next', 'withdrawn', 'next', 'next']);
-  await service.stop();
 });
 
 testInProcess('list-signing-keys reports each state of a key, and the time of its withdrawal', async () => {
@@ -158,7 +156,6 @@ testInProcess(
     await expect(refusal).rejects.toThrow(/^32 signing keys are in use, .*: withdraw one/);
     service.clock.advance(2 * LIMITS.tokenLifetimeSecondsMax * 1_000);
     await rotateSigningKey(service.db.engine.access, service.db.keyring, service.clock);
-    await service.stop();
   },
 );
 
@@ -179,7 +176,6 @@ testInProcess(
     await expect(rotate()).rejects.toThrow(/withdraw one that does not sign/);
     const { code, stderr } = await runAuthrealm(['keys', 'rotate', ...service.database.args]);
     expect([code, stderr]).toEqual([1, expect.stringContaining('withdraw one that does not sign')]);
-    await service.stop();
   },
 );
 
@@ -215,7 +211,6 @@ testInProcess(
     expect((await busy.request('POST', `/signing-keys/${signer?.id}/withdraw`)).status).toBe(503);
     insertion = () => Promise.reject(new Fault('unknown_outcome'));
     expect(await create()).toEqual([503, FAULTS.unknown_outcome.detail]);
-    await busy.service.stop();
   },
 );
 

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test';
+import { afterEach, describe, expect, test } from 'bun:test';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { createDeadLetters } from '../../support/dead_letter_fixtures.ts';
 import { createFixture, type Fixture } from '../../support/service.ts';
@@ -8,9 +8,8 @@ import {
   verifySignature,
   type WebhookReceiver,
 } from '../../support/webhook_receivers.ts';
-import { type AdminApi, type AdminItem, startAdminApi } from './admin_api.ts';
+import { type AdminItem, startAdminApi } from './admin_api.ts';
 
-let api: AdminApi;
 let fixture: Fixture;
 let receiver: WebhookReceiver;
 
@@ -18,15 +17,9 @@ let receiver: WebhookReceiver;
 const CHANGES = 6;
 const FURTHER_CHANGES = 5;
 
-beforeAll(async () => {
-  api = await startAdminApi({ allowLoopbackWebhooks: 'true' });
-  fixture = await createFixture(api.service.db);
-  receiver = startReceiver();
-});
-afterAll(async () => {
-  receiver.stop();
-  await api.service.stop();
-});
+const api = await startAdminApi({ allowLoopbackWebhooks: 'true' });
+fixture = await createFixture(api.service.db);
+receiver = startReceiver();
 afterEach(async () => {
   for (const { id } of await api.listAll('/webhooks')) {
     expect((await api.request('DELETE', `/webhooks/${id}`)).status).toBe(204);

@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { decodeJwt } from 'jose';
 import { findPort } from '../../support/daemons.ts';
 import { comparableResponse, createFixture, LOOKUPS, startService } from '../../support/service.ts';
@@ -8,7 +8,6 @@ const baseUrl = `http://127.0.0.1:${port}/sso/auth`;
 const service = await startService({ port: String(port), baseUrl: `${baseUrl}/` });
 const fixture = await createFixture(service.db);
 const token = await service.token('profile-infos:read');
-afterAll(() => service.stop());
 
 describe.each(LOOKUPS)('$name', ({ path }) => {
   test('a record has the same bytes with the prefix of the base URL and without it', async () => {

@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { oidcProfileInfo, passwordProfileInfo, user } from '../../../src/domain/resources.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
@@ -18,7 +18,6 @@ const service = await startService(OFFLINE);
 const document = (await (await service.get('/openapi.json')).json()) as JsonObject;
 const token = await service.token(`${FULL_SCOPE} changes:read`);
 const home = await createParents(service, token);
-afterAll(() => service.stop());
 
 /** The differences between a record and the schema of its resource. */
 function recordErrors(body: JsonObject): readonly string[] {

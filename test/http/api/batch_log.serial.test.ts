@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { openLogReading } from '../../../src/audit/reading.ts';
 import type { Uuid } from '../../../src/domain/id.ts';
 import {
@@ -15,18 +15,12 @@ import {
   OFFLINE,
   type ParentIds,
 } from '../../support/resource_cases.ts';
-import { type Service, startService } from '../../support/service.ts';
+import { startService } from '../../support/service.ts';
 
 /** The changes and log entries of a batch, compared with those of the same requests sent one after the other. */
 
-let service: Service;
-let token: string;
-
-beforeAll(async () => {
-  service = await startService(OFFLINE);
-  token = await service.token(FULL_SCOPE);
-});
-afterAll(() => service.stop());
+const service = await startService(OFFLINE);
+const token = await service.token(FULL_SCOPE);
 
 interface Request {
   readonly method: 'POST' | 'PUT' | 'DELETE';

@@ -37,5 +37,4 @@ test('a committed batch whose records cannot be read is unknown_outcome, and can
   const repeated = await send();
   expect([repeated.status, await repeated.json()]).toMatchObject([200, { responses: [{ status: 201 }] }]);
   expect(await rowCounts(service)).toEqual(counts);
-  await service.stop();
 });

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import {
   createParents,
@@ -6,24 +6,16 @@ import {
   FULL_SCOPE,
   KINDS,
   OFFLINE,
-  type ParentIds,
   type RecordBody,
   rowCounts,
 } from '../../support/resource_cases.ts';
-import { comparableResponse, errorsOf, type Service, startService } from '../../support/service.ts';
+import { comparableResponse, errorsOf, startService } from '../../support/service.ts';
 
 /** The form of a request body: JSON of one media type, of a bounded size, with `data`. */
 
-let service: Service;
-let token: string;
-let home: ParentIds;
-
-beforeAll(async () => {
-  service = await startService(OFFLINE);
-  token = await service.token(FULL_SCOPE);
-  home = await createParents(service, token);
-});
-afterAll(() => service.stop());
+const service = await startService(OFFLINE);
+const token = await service.token(FULL_SCOPE);
+const home = await createParents(service, token);
 
 const JSON_TYPE = { 'Content-Type': 'application/json' };
 const bytes = (...parts: (string | number)[]) =>
@@ -98,12 +90,9 @@ const REJECTED_TYPES = [
   ...['application/json, text/plain', 'application/xml;application/json'],
 ];
 
-describe.each([...KINDS])('$name', (kind) => {
+describe.each([...KINDS])('$name', async (kind) => {
   const { type } = kind.resource;
-  let path: string;
-  beforeAll(async () => {
-    ({ path } = await createRecord(service, token, { kind, home }));
-  });
+  const { path } = await createRecord(service, token, { kind, home });
 
   /** Sends a POST and a PUT with a body made from a valid one; returns the responses. */
   async function both(spell: (text: string) => string | Buffer, headers: Record<string, string> = JSON_TYPE) {

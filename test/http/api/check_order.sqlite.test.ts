@@ -1,38 +1,32 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { systemClock } from '../../../src/platform/clock.ts';
 import {
   checkedResponse,
   createFixture,
   type Fixture,
   LOOKUPS,
-  type Service,
   startService,
 } from '../../support/service.ts';
 
-let service: Service;
-let fixture: Fixture;
 let storeReads = 0;
 const tokens: Record<string, string> = {};
 
-beforeAll(async () => {
-  service = await startService({}, (engine) => ({
-    ...engine,
-    records: {
-      ...engine.records,
-      get: (resource, key) => {
-        storeReads += 1;
-        return engine.records.get(resource, key);
-      },
+const service = await startService({}, (engine) => ({
+  ...engine,
+  records: {
+    ...engine.records,
+    get: (resource, key) => {
+      storeReads += 1;
+      return engine.records.get(resource, key);
     },
-  }));
-  fixture = await createFixture(service.db);
-  tokens.full = await service.token('profile-infos:read');
-  tokens.writer = await service.token('profile-infos:write users:read realms:read profiles:read admin');
-  tokens.oidc = await service.token('oidc-profile-infos:read');
-  tokens.password = await service.token('password-profile-infos:read');
-  tokens.otherRealm = await service.token('profile-infos:write', new Set([systemClock.mintId()]));
-});
-afterAll(() => service.stop());
+  },
+}));
+const fixture = await createFixture(service.db);
+tokens.full = await service.token('profile-infos:read');
+tokens.writer = await service.token('profile-infos:write users:read realms:read profiles:read admin');
+tokens.oidc = await service.token('oidc-profile-infos:read');
+tokens.password = await service.token('password-profile-infos:read');
+tokens.otherRealm = await service.token('profile-infos:write', new Set([systemClock.mintId()]));
 
 const CHALLENGE = 'Bearer realm="authrealm"';
 

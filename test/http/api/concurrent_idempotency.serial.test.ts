@@ -1,50 +1,40 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { afterAll, expect, test } from 'bun:test';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import {
   createParents,
   FULL_SCOPE,
   KINDS,
-  type Kind,
-  type ParentIds,
   type RecordBody,
   rowCounts,
   uniqueWord,
 } from '../../support/resource_cases.ts';
-import { comparableResponse, errorsOf, type Service, startService } from '../../support/service.ts';
+import { comparableResponse, errorsOf, startService } from '../../support/service.ts';
 
 /** Requests with an Idempotency-Key whose first request is still in progress. */
 
-const kind = KINDS[1] as Kind;
-
-let service: Service;
-let token: string;
-let home: ParentIds;
-let provider: Bun.Server<undefined>;
+const kind = KINDS[1];
 /** A function for each blocked request for a discovery document, which unblocks it. */
 let blocked: (() => void)[] = [];
 let isBlocking = false;
 
-beforeAll(async () => {
-  provider = Bun.serve({
-    hostname: '127.0.0.1',
-    port: 0,
-    async fetch({ url }) {
-      const { promise, resolve } = Promise.withResolvers<void>();
-      if (isBlocking) {
-        blocked.push(resolve);
-        await promise;
-      }
-      return Response.json({ issuer: url.replace('/.well-known/openid-configuration', '') });
-    },
-  });
-  service = await startService({ allowLoopbackDiscovery: 'true' });
-  token = await service.token(FULL_SCOPE);
-  home = await createParents(service, token, { discovery_url: discoveryUrl() });
+const provider = Bun.serve({
+  hostname: '127.0.0.1',
+  port: 0,
+  async fetch({ url }) {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    if (isBlocking) {
+      blocked.push(resolve);
+      await promise;
+    }
+    return Response.json({ issuer: url.replace('/.well-known/openid-configuration', '') });
+  },
 });
+const service = await startService({ allowLoopbackDiscovery: 'true' });
+const token = await service.token(FULL_SCOPE);
+const home = await createParents(service, token, { discovery_url: discoveryUrl() });
 afterAll(async () => {
   for (const release of blocked) release();
   await provider.stop(true);
-  await service.stop();
 });
 
 function discoveryUrl(): string {

@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { changeOf } from '../../../src/domain/change.ts';
 import type { Key, Resource } from '../../../src/domain/resource.ts';
 import { oidcProfileInfo, passwordProfileInfo } from '../../../src/domain/resources.ts';
@@ -15,7 +15,6 @@ import {
 const service = await startService();
 const fixture = await createFixture(service.db);
 const token = await service.token('profile-infos:read');
-afterAll(() => service.stop());
 
 const STRONG = /^"[0-9a-f]{16}-[A-Za-z0-9_-]{8}"$/;
 
@@ -152,19 +151,15 @@ test.each([
 
 test('the ETag of a record depends on the base URL, which is in its links', async () => {
   const otherService = await startService({ baseUrl: 'https://id.example' });
-  try {
-    const otherFixture = await createFixture(otherService.db);
-    const answer = await otherService.get(
-      LOOKUPS[0].path(otherFixture),
-      await otherService.token('profile-infos:read'),
-    );
-    const here = await service.get(LOOKUPS[0].path(fixture), token);
-    const tail = (of: Response) => of.headers.get('etag')?.slice(17);
-    expect(tail(answer)).toMatch(/^-/);
-    expect(tail(answer)).not.toBe(tail(here));
-  } finally {
-    await otherService.stop();
-  }
+  const otherFixture = await createFixture(otherService.db);
+  const answer = await otherService.get(
+    LOOKUPS[0].path(otherFixture),
+    await otherService.token('profile-infos:read'),
+  );
+  const here = await service.get(LOOKUPS[0].path(fixture), token);
+  const tail = (of: Response) => of.headers.get('etag')?.slice(17);
+  expect(tail(answer)).toMatch(/^-/);
+  expect(tail(answer)).not.toBe(tail(here));
 });
 
 test('an ETag depends on the revision and the base URL only, not on values of the record', () => {

@@ -1,19 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, describe, expect, test } from 'bun:test';
 import { createFixture, type Fixture, LOOKUPS, type Service, startService } from '../../support/service.ts';
 
 const SHOP = 'https://shop.example';
 const ADMIN = 'https://admin.example:8443';
 
-let off: Service;
-let on: Service;
-let fixture: Fixture;
-let token: string;
-
-beforeAll(async () => {
-  [off, on] = await Promise.all([startService(), startService({ corsOrigins: `${SHOP} ${ADMIN}` })]);
-  fixture = await createFixture(on.db);
-  token = await on.token('profile-infos:read');
-});
+const [off, on] = await Promise.all([startService(), startService({ corsOrigins: `${SHOP} ${ADMIN}` })]);
+const fixture = await createFixture(on.db);
+const token = await on.token('profile-infos:read');
 afterAll(() => Promise.all([off.stop(), on.stop()]));
 
 function corsOf({ headers }: Response): string[] {

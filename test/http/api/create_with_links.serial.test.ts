@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { oidcProfileInfo, passwordProfileInfo, user } from '../../../src/domain/resources.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
@@ -17,7 +17,6 @@ const BOTH = 'include=oidc_profile_infos,password_profile_infos';
 const service = await startService(OFFLINE);
 const token = await service.token(`${FULL_SCOPE} changes:read`);
 const home = await createParents(service, token);
-afterAll(() => service.stop());
 
 const users = () => `/v2/authentication-realms/${home.realm}/user-authentication-info`;
 const freshUser = () => kindOf(user).fresh(home);

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { draftDescribed } from '../../../src/directory/draft.ts';
 import { makePresetRealms } from '../../../src/directory/presets.ts';
 import type { SequencedChange } from '../../../src/domain/change.ts';
@@ -13,33 +13,19 @@ import {
   createRecord,
   FULL_SCOPE,
   KINDS,
-  type Kind,
   OFFLINE,
   type ParentIds,
   type RecordBody,
   userPath,
 } from '../../support/resource_cases.ts';
-import { comparableResponse, errorsOf, type Service, startService } from '../../support/service.ts';
+import { comparableResponse, errorsOf, startService } from '../../support/service.ts';
 
 /** The records that a DELETE removes, and the changes it stores (docs/wire.md#deletes). */
 
-let service: Service;
-let token: string;
+const service = await startService(OFFLINE);
+const token = await service.token(FULL_SCOPE);
 
-beforeAll(async () => {
-  service = await startService(OFFLINE);
-  token = await service.token(FULL_SCOPE);
-});
-afterAll(() => service.stop());
-
-const [realms, oidcProfiles, passwordProfiles, users, identities, usernames] = KINDS as readonly Kind[] as [
-  Kind,
-  Kind,
-  Kind,
-  Kind,
-  Kind,
-  Kind,
-];
+const [realms, oidcProfiles, passwordProfiles, users, identities, usernames] = KINDS;
 const mint = systemClock.mintId;
 
 /** Two users with an identity and a username each, in one realm. */
@@ -256,15 +242,10 @@ test('a DELETE of a realm with 1,001 records below is 422 and changes nothing; w
   expect((await service.get(path, token)).status).toBe(404);
 });
 
-describe('a client with a list of realms', () => {
-  let own: ParentIds;
-  let other: ParentIds;
-  let limited: string;
-  beforeAll(async () => {
-    own = await createParents(service, token);
-    other = await createParents(service, token);
-    limited = await service.token(FULL_SCOPE, new Set([own.realm as Uuid]));
-  });
+describe('a client with a list of realms', async () => {
+  const own = await createParents(service, token);
+  const other = await createParents(service, token);
+  const limited = await service.token(FULL_SCOPE, new Set([own.realm as Uuid]));
 
   test('a client with a list of realms cannot create or delete a realm: 403, even if it does not exist', async () => {
     const answers = [

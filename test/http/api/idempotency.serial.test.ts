@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { changeClient } from '../../../src/auth/clients/clients.ts';
 import type { Uuid } from '../../../src/domain/id.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
@@ -19,29 +19,15 @@ import {
   uniqueWord,
   userPath,
 } from '../../support/resource_cases.ts';
-import { comparableResponse, errorsOf, type Service, startService } from '../../support/service.ts';
+import { comparableResponse, errorsOf, startService } from '../../support/service.ts';
 
 /** Idempotency-Key: a repeated POST creates one record. */
 
-let service: Service;
-let token: string;
-let home: ParentIds;
+const service = await startService(OFFLINE);
+const token = await service.token(FULL_SCOPE);
+const home = await createParents(service, token);
 
-beforeAll(async () => {
-  service = await startService(OFFLINE);
-  token = await service.token(FULL_SCOPE);
-  home = await createParents(service, token);
-});
-afterAll(() => service.stop());
-
-const [realms, , , users, identities, usernames] = KINDS as readonly Kind[] as [
-  Kind,
-  Kind,
-  Kind,
-  Kind,
-  Kind,
-  Kind,
-];
+const [realms, , , users, identities, usernames] = KINDS;
 
 interface PostOptions {
   readonly kind: Kind;

@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { oidcProfileInfo, passwordProfileInfo, user } from '../../../src/domain/resources.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
@@ -30,7 +30,6 @@ const service = await startService();
 const fixture = await createFixture(service.db);
 const token = await service.token('users:read users:write profile-infos:read');
 for (const subject of ['second', 'third']) await addOidcLink(fixture, subject);
-afterAll(() => service.stop());
 
 const userPath = (of: Pick<Fixture, 'realm' | 'user'>) =>
   `/v2/authentication-realms/${of.realm}/user-authentication-info/${of.user}`;

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { systemClock } from '../../../src/platform/clock.ts';
 import {
   createParents,
@@ -14,31 +14,16 @@ import {
   uniqueWord,
   userPath,
 } from '../../support/resource_cases.ts';
-import { comparableResponse, errorsOf, ISSUER, type Service, startService } from '../../support/service.ts';
+import { comparableResponse, errorsOf, ISSUER, startService } from '../../support/service.ts';
 
 /** Constraints between records, which the database enforces (docs/wire.md#uniqueness). */
 
-let service: Service;
-let token: string;
-let home: ParentIds;
-let otherHome: ParentIds;
+const service = await startService(OFFLINE);
+const token = await service.token(FULL_SCOPE);
+const home = await createParents(service, token);
+const otherHome = await createParents(service, token);
 
-beforeAll(async () => {
-  service = await startService(OFFLINE);
-  token = await service.token(FULL_SCOPE);
-  home = await createParents(service, token);
-  otherHome = await createParents(service, token);
-});
-afterAll(() => service.stop());
-
-const [realms, oidcProfiles, passwordProfiles, users, identities, usernames] = KINDS as readonly Kind[] as [
-  Kind,
-  Kind,
-  Kind,
-  Kind,
-  Kind,
-  Kind,
-];
+const [realms, oidcProfiles, passwordProfiles, users, identities, usernames] = KINDS;
 
 const mint = systemClock.mintId;
 

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import {
   createParents,
   createRecord,
@@ -9,25 +9,17 @@ import {
   type Kind,
   OFFLINE,
   PASSWORD,
-  type ParentIds,
   type RecordBody,
   rowCounts,
   uniqueWord,
 } from '../../support/resource_cases.ts';
-import { comparableResponse, errorsOf, type Service, startService } from '../../support/service.ts';
+import { comparableResponse, errorsOf, startService } from '../../support/service.ts';
 
 /** Invalid values of every member, in POST and PUT. */
 
-let service: Service;
-let token: string;
-let home: ParentIds;
-
-beforeAll(async () => {
-  service = await startService(OFFLINE);
-  token = await service.token(FULL_SCOPE);
-  home = await createParents(service, token);
-});
-afterAll(() => service.stop());
+const service = await startService(OFFLINE);
+const token = await service.token(FULL_SCOPE);
+const home = await createParents(service, token);
 
 type InvalidValue = readonly [what: string, value: unknown];
 
@@ -161,11 +153,8 @@ async function statusesOf(kind: Kind, path: string, data: Data, about: string) {
   return answers.map(({ status }) => status);
 }
 
-describe.each([...KINDS])('$name', (kind) => {
-  let path: string;
-  beforeAll(async () => {
-    ({ path } = await createRecord(service, token, { kind, home }));
-  });
+describe.each([...KINDS])('$name', async (kind) => {
+  const { path } = await createRecord(service, token, { kind, home });
 
   describe.each(Object.entries(kind.forms))('%s', (name, form) => {
     // The reference to a profile cannot change: a PUT ignores the member (docs/wire.md#updates).
@@ -273,7 +262,7 @@ test('members of the maximum length are accepted unchanged, in POST and PUT', as
 });
 
 test('subject, username and e-mail address are stored unchanged', async () => {
-  const [, , , user, oidc, password] = KINDS as readonly Kind[] as [Kind, Kind, Kind, Kind, Kind, Kind];
+  const [, , , user, oidc, password] = KINDS;
   const subject = ` e\u0301\u200bÉ ＡＢ "\\/ 'or 1=1' \u202e${uniqueWord('s')} `;
   expect(
     (await createRecord(service, token, { kind: oidc, home, data: { subject } })).body.data.subject,
@@ -292,7 +281,7 @@ test('subject, username and e-mail address are stored unchanged', async () => {
 });
 
 test('null clears the three parts of a name and no other member', async () => {
-  const kind = KINDS[3] as Kind;
+  const kind = KINDS[3];
   const parts = { given_name: 'Jane', middle_name: 'M.', family_name: 'Doe' };
   const { path, body } = await createRecord(service, token, { kind, home, data: parts });
   expect(body.data).toMatchObject(parts);
@@ -302,7 +291,7 @@ test('null clears the three parts of a name and no other member', async () => {
 });
 
 test('duplicate_email_policy is accepted in any letter case, and returned in lower case', async () => {
-  const kind = KINDS[0] as Kind;
+  const kind = KINDS[0];
   for (const [sent, shown] of [
     ['API_ONLY', 'api_only'],
     ['Allowed', 'allowed'],

@@ -1,8 +1,8 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { freshDatabase } from '../../support/database.ts';
-import { type ServiceProcess, startServiceProcess } from '../../support/service_process.ts';
+import { startServiceProcess } from '../../support/service_process.ts';
 
 /** Bodies of 100 MiB, sent to a process whose memory is measured: they are rejected and never buffered. */
 
@@ -11,16 +11,8 @@ const SIZE = 100 * MIB;
 /** Buffering a body would cost at least its size. */
 const GROWTH_MAX = 40 * MIB;
 
-let service: ServiceProcess;
-let token: string;
-
-beforeAll(async () => {
-  service = await startServiceProcess({ database: await freshDatabase(), scope: 'realms:write' });
-  token = await service.token();
-}, 300_000);
-afterAll(async () => {
-  await service.running.stop();
-});
+const service = await startServiceProcess({ database: await freshDatabase(), scope: 'realms:write' });
+const token = await service.token();
 
 /** The resident memory of a process in bytes, current and peak. */
 function memoryOf(pid: number): { now: number; peak: number } {

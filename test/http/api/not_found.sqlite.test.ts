@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import type { Key, Resource } from '../../../src/domain/resource.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
 import type { Engine } from '../../../src/store/open.ts';
@@ -32,7 +32,6 @@ const here = await createFixture(service.db);
 const otherFixture = await createFixture(service.db);
 const token = await service.token('profile-infos:read');
 const limited = await service.token('profile-infos:read', new Set([here.realm]));
-afterAll(() => service.stop());
 
 /** Sends a GET; returns the response and the records read from the store for it. */
 async function readWithCount(path: string, bearer: string) {

@@ -1,30 +1,21 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { systemClock } from '../../../src/platform/clock.ts';
 import {
   createParents,
   createRecord,
   FULL_SCOPE,
   KINDS,
-  type Kind,
   OFFLINE,
-  type ParentIds,
   type RecordBody,
   rowCounts,
 } from '../../support/resource_cases.ts';
-import { comparableResponse, type Service, startService } from '../../support/service.ts';
+import { comparableResponse, startService } from '../../support/service.ts';
 
 /** If-Match in PUT and DELETE (RFC 9110, 13.1.1). */
 
-let service: Service;
-let token: string;
-let home: ParentIds;
-
-beforeAll(async () => {
-  service = await startService(OFFLINE);
-  token = await service.token(FULL_SCOPE);
-  home = await createParents(service, token);
-});
-afterAll(() => service.stop());
+const service = await startService(OFFLINE);
+const token = await service.token(FULL_SCOPE);
+const home = await createParents(service, token);
 
 /** Conditions that hold for the record with this ETag. */
 const MET: [what: string, spell: (etag: string) => string][] = [
@@ -119,7 +110,7 @@ describe.each([...KINDS])('$name', (kind) => {
 });
 
 test('concurrent PUT requests without If-Match all succeed, and the last one remains', async () => {
-  const kind = KINDS[3] as Kind;
+  const kind = KINDS[3];
   const { path } = await createRecord(service, token, { kind, home });
   const names = Array.from({ length: 20 }, (_, index) => `Writer ${index}`);
   const answers = await Promise.all(
@@ -137,7 +128,7 @@ test('concurrent PUT requests without If-Match all succeed, and the last one rem
 });
 
 test('a write is 412 if If-None-Match matches the record, and only then', async () => {
-  const kind = KINDS[3] as Kind;
+  const kind = KINDS[3];
   const { path } = await createRecord(service, token, { kind, home });
   const etag = (await service.get(path, token)).headers.get('etag') ?? '';
   const body = { data: { type: kind.resource.type } };

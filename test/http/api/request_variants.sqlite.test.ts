@@ -1,11 +1,10 @@
-import { afterAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { request } from 'node:http';
 import { comparableResponse, createFixture, LOOKUPS, startService } from '../../support/service.ts';
 
 const service = await startService();
 const fixture = await createFixture(service.db);
 const token = await service.token('profile-infos:read');
-afterAll(() => service.stop());
 
 describe.each(LOOKUPS)('$name', ({ path }) => {
   const SPELLINGS: [string, (path: string) => string][] = [

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { testInProcess } from '../../support/program_service.ts';
 import {
   createParents,
@@ -7,24 +7,17 @@ import {
   KINDS,
   type Kind,
   OFFLINE,
-  type ParentIds,
   uniqueWord,
 } from '../../support/resource_cases.ts';
-import { type Service, startService } from '../../support/service.ts';
+import { startService } from '../../support/service.ts';
 
 /** Client secrets and passwords are not in any response, log line or, unencrypted, in the database. */
 
-let service: Service;
-let token: string;
-let home: ParentIds;
 const responses: string[] = [];
 
-beforeAll(async () => {
-  service = await startService({ ...OFFLINE, requestLogging: 'full' });
-  token = await service.token(FULL_SCOPE);
-  home = await createParents(service, token);
-});
-afterAll(() => service.stop());
+const service = await startService({ ...OFFLINE, requestLogging: 'full' });
+const token = await service.token(FULL_SCOPE);
+const home = await createParents(service, token);
 
 async function recordResponse(answer: Response): Promise<Response> {
   responses.push(JSON.stringify([...answer.headers]), await answer.clone().text());
@@ -65,7 +58,7 @@ async function sendSecrets(kind: Kind, name: string): Promise<readonly string[]>
 }
 
 testInProcess('no secret is returned, logged or stored unencrypted', async () => {
-  const [, login, , , , name] = KINDS as readonly Kind[] as [Kind, Kind, Kind, Kind, Kind, Kind];
+  const [, login, , , , name] = KINDS;
   const secrets = [...(await sendSecrets(login, 'client_secret')), ...(await sendSecrets(name, 'password'))];
   const places = { responses: responses.join('\n'), log: JSON.stringify(service.log) };
   expect(service.log.length).toBeGreaterThan(20);
@@ -82,7 +75,7 @@ testInProcess('no secret is returned, logged or stored unencrypted', async () =>
 });
 
 test('a password is hashed after normalization, with the configured cost', async () => {
-  const name = KINDS[5] as Kind;
+  const name = KINDS[5];
   const { id } = await createRecord(service, token, {
     kind: name,
     home,

@@ -1,19 +1,13 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { passwordProfileInfo, user } from '../../../src/domain/resources.ts';
-import { createParents, FULL_SCOPE, kindOf, OFFLINE, type ParentIds } from '../../support/resource_cases.ts';
-import { errorsOf, type Service, startService } from '../../support/service.ts';
+import { createParents, FULL_SCOPE, kindOf, OFFLINE } from '../../support/resource_cases.ts';
+import { errorsOf, startService } from '../../support/service.ts';
 
 /** Unicode normalization can take time quadratic in the length of a text, so long texts are rejected before it. */
 
-let service: Service;
-let token: string;
-let home: ParentIds;
-beforeAll(async () => {
-  service = await startService(OFFLINE);
-  token = await service.token(FULL_SCOPE);
-  home = await createParents(service, token);
-});
-afterAll(() => service.stop());
+const service = await startService(OFFLINE);
+const token = await service.token(FULL_SCOPE);
+const home = await createParents(service, token);
 
 /** Alternating combining characters of two classes, which normalization sorts. */
 const slowToNormalize = (pairs: number) => `e${'\u0301\u0316'.repeat(pairs)}`;

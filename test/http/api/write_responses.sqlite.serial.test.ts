@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { membersOf } from '../../../src/domain/resource.ts';
 import { RESOURCES } from '../../../src/domain/resources.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
@@ -14,22 +14,14 @@ import {
   type RecordBody,
   uniqueWord,
 } from '../../support/resource_cases.ts';
-import { comparableResponse, type Service, startService } from '../../support/service.ts';
+import { comparableResponse, startService } from '../../support/service.ts';
 
 /** The responses of successful writes, for every resource. */
 
-let service: Service;
-let token: string;
-let home: ParentIds;
-let installation: string;
-
-beforeAll(async () => {
-  service = await startService(OFFLINE);
-  token = await service.token(FULL_SCOPE);
-  home = await createParents(service, token);
-  installation = await service.db.engine.access.storeId();
-});
-afterAll(() => service.stop());
+const service = await startService(OFFLINE);
+const token = await service.token(FULL_SCOPE);
+const home = await createParents(service, token);
+const installation = await service.db.engine.access.storeId();
 
 const INSTANT = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
 const ID = expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/);
@@ -184,7 +176,7 @@ describe.each([...KINDS])('$name', (kind) => {
 });
 
 test('the unversioned path of a password profile info accepts PUT and DELETE', async () => {
-  const kind = KINDS[5] as Kind;
+  const kind = KINDS[5];
   const { path } = await createRecord(service, token, { kind, home });
   const bare = path.slice('/v2'.length);
   const answer = await service.put(bare, token, {

@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { createLocalJWKSet, type JSONWebKeySet, jwtVerify } from 'jose';
 import { passwordProfile, passwordProfileInfo, realm, user } from '../../../src/domain/resources.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
@@ -27,7 +27,6 @@ import {
 /** The token call: docs/wire.md#account-tokens. */
 
 const service = await startService();
-afterAll(() => service.stop());
 const { accounts } = await createSettingsRealms(service.db);
 const jane = await createPassword(service.db, accounts);
 const token = await signInTokenOf(service, { scope: 'sign-in settings:write' });
@@ -241,7 +240,6 @@ describe('a sign-in that fails', () => {
     expect(await comparableResponse(await requestTokens(own, access, passwordBody(first)))).toBe(WRONG);
     remove = () => removing(second);
     expect((await requestTokens(own, access, RENEWAL, headers)).status).toBe(401);
-    await own.stop();
   });
 
   test.each([

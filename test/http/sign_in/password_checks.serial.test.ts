@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { passwordProfile, realm } from '../../../src/domain/resources.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
 import {
@@ -21,7 +21,6 @@ import {
 /** Checks of passwords: docs/wire.md#password-checks. */
 
 const service = await startService();
-afterAll(() => service.stop());
 const { db } = service;
 const REALM = systemClock.mintId();
 await insertRecord(db, realm, [REALM], realmMembers);
@@ -175,7 +174,6 @@ test('sign-ins are logged before they are answered where the settings ask for it
   expect(await entries()).toEqual([
     { actor: clientId, object: info, realm_id: REALM, user_id: user, address: null },
   ]);
-  await own.stop();
 });
 
 /** Another password for the same IDs and username in a realm of its own. */

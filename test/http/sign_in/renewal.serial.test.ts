@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { passwordProfileInfo } from '../../../src/domain/resources.ts';
 import { errorsOf, startService } from '../../support/service.ts';
@@ -19,7 +19,6 @@ import { compact, type Json, openForge } from '../../support/token_forge.ts';
 
 const DAY_MS = 86_400_000;
 const service = await startService({ badTokenRate: '100/60' });
-afterAll(() => service.stop());
 const { db, clock } = service;
 const { accounts, member } = await createSettingsRealms(db);
 const token = () => service.token('sign-in');

@@ -1,4 +1,4 @@
-import { afterAll, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { openSignInBudgets } from '../../../src/auth/sign_in/budgets.ts';
 import type { Uuid } from '../../../src/domain/id.ts';
 import { realm } from '../../../src/domain/resources.ts';
@@ -10,7 +10,6 @@ import { createPassword, type PasswordFixture } from '../../support/sign_in.ts';
 /** What an administrator sees of exhausted budgets, and lifts: docs/wire.md#password-checks. */
 
 const service = await startService();
-afterAll(() => service.stop());
 const { db, clock } = service;
 const REALM = systemClock.mintId();
 await insertRecord(db, realm, [REALM], realmMembers);

@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { createPublicClient } from '../../../src/auth/clients/clients.ts';
 import { Fault } from '../../../src/domain/fault.ts';
 import { passwordProfileInfo } from '../../../src/domain/resources.ts';
@@ -24,7 +24,6 @@ import {
 /** What wrong passwords do to later requests: docs/decisions/0024-sign-in-by-password.md. */
 
 const { service, accounts, token, signIn, statusOf, guess } = await startGuessedService();
-afterAll(() => service.stop());
 const { db, clock } = service;
 
 const DAY_MS = 86_400_000;
@@ -170,48 +169,38 @@ test('a clock that is set back by a year refuses a name for as long as its budge
   const YEAR_MS = 365 * DAY_MS;
   ahead.clock.advance(YEAR_MS);
   const back = await startService(ahead.database.flags);
-  try {
-    const { accounts: realmId } = await createSettingsRealms(ahead.db);
-    const jane = await createPassword(ahead.db, realmId);
-    const before = openGuesses(ahead, await signInTokenOf(ahead));
-    const now = openGuesses(back, await signInTokenOf(back));
-    const first = await before.signIn(jane, jane.password, from('192.0.2.95'));
-    const device = { [DEVICE_HEADER]: first.headers.get(DEVICE_HEADER) ?? '' };
-    expect(await before.guess(jane, 3, () => '192.0.2.95')).toEqual(manyOf(400, 3));
-    const refused = await now.signIn(jane, jane.password, from('192.0.2.95'));
-    expect(refused.status).toBe(429);
-    expect(Number(refused.headers.get('retry-after'))).toBeWithin(1, 601);
-    expect(await now.statusOf(jane, jane.password, from('192.0.2.95', device))).toBe(201);
-    back.clock.advance(600_000);
-    expect(await now.statusOf(jane, jane.password, from('192.0.2.95'))).toBe(201);
-  } finally {
-    await back.stop();
-    await ahead.stop();
-  }
+  const { accounts: realmId } = await createSettingsRealms(ahead.db);
+  const jane = await createPassword(ahead.db, realmId);
+  const before = openGuesses(ahead, await signInTokenOf(ahead));
+  const now = openGuesses(back, await signInTokenOf(back));
+  const first = await before.signIn(jane, jane.password, from('192.0.2.95'));
+  const device = { [DEVICE_HEADER]: first.headers.get(DEVICE_HEADER) ?? '' };
+  expect(await before.guess(jane, 3, () => '192.0.2.95')).toEqual(manyOf(400, 3));
+  const refused = await now.signIn(jane, jane.password, from('192.0.2.95'));
+  expect(refused.status).toBe(429);
+  expect(Number(refused.headers.get('retry-after'))).toBeWithin(1, 601);
+  expect(await now.statusOf(jane, jane.password, from('192.0.2.95', device))).toBe(201);
+  back.clock.advance(600_000);
+  expect(await now.statusOf(jane, jane.password, from('192.0.2.95'))).toBe(201);
 });
 
 test('two services over one database share the budgets, device tokens and account tokens', async () => {
   const baseUrl = 'https://idp.example';
   const own = await startService({ baseUrl, behindProxy: 'true' });
   const other = await startService({ ...own.database.flags, baseUrl, behindProxy: 'true' });
-  try {
-    const { accounts: realmId } = await createSettingsRealms(own.db);
-    const jane = await createPassword(own.db, realmId);
-    const access = await signInTokenOf(own);
-    const { signIn, guess } = openGuesses(own, access);
-    const first = await signIn(jane, jane.password, from('192.0.2.90'));
-    const device = { [DEVICE_HEADER]: first.headers.get(DEVICE_HEADER) ?? '' };
-    const accountToken = ((await first.json()) as AccountTokensAnswer).data[0]?.token ?? '';
-    await guess(jane, 10, () => '192.0.2.91');
-    const there = openGuesses(other, access);
-    expect(await there.statusOf(jane, jane.password, from('192.0.2.91'))).toBe(429);
-    expect(await there.statusOf(jane, jane.password, from('192.0.2.91', device))).toBe(201);
-    const renewal = await requestTokens(other, access, RENEWAL, { [ACCOUNT_TOKEN_HEADER]: accountToken });
-    expect(renewal.status).toBe(201);
-  } finally {
-    await other.stop();
-    await own.stop();
-  }
+  const { accounts: realmId } = await createSettingsRealms(own.db);
+  const jane = await createPassword(own.db, realmId);
+  const access = await signInTokenOf(own);
+  const { signIn, guess } = openGuesses(own, access);
+  const first = await signIn(jane, jane.password, from('192.0.2.90'));
+  const device = { [DEVICE_HEADER]: first.headers.get(DEVICE_HEADER) ?? '' };
+  const accountToken = ((await first.json()) as AccountTokensAnswer).data[0]?.token ?? '';
+  await guess(jane, 10, () => '192.0.2.91');
+  const there = openGuesses(other, access);
+  expect(await there.statusOf(jane, jane.password, from('192.0.2.91'))).toBe(429);
+  expect(await there.statusOf(jane, jane.password, from('192.0.2.91', device))).toBe(201);
+  const renewal = await requestTokens(other, access, RENEWAL, { [ACCOUNT_TOKEN_HEADER]: accountToken });
+  expect(renewal.status).toBe(201);
 });
 
 test('a device token admits its user on the 180th day, and not on the 181st', async () => {

@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { comparableResponse } from '../../support/service.ts';
 import {
   createPassword,
@@ -12,7 +12,6 @@ import {
 /** What wrong passwords do to later requests: docs/decisions/0024-sign-in-by-password.md. */
 
 const { service, accounts, signIn, statusOf, guess } = await startGuessedService();
-afterAll(() => service.stop());
 const { db, clock } = service;
 
 const HOUR_MS = 3_600_000;

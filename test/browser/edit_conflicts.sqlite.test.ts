@@ -30,35 +30,31 @@ async function contend(words: string) {
   const dialog = second.page.getByRole('dialog', { name: 'Edit conflict' });
   await dialog.waitFor();
   await second.expectError(/status of 412/);
-  return { first, second, dialog };
+  return { second, dialog };
 }
 
 describe('an edit conflict', () => {
   test('an edit conflict shows both versions before saving, and can overwrite the other one', async () => {
-    const { first, second, dialog } = await contend('one');
+    const { second, dialog } = await contend('one');
     expect(await dialog.getByText('theirs one').count()).toBe(1);
     expect(await dialog.getByText('mine one').count()).toBe(1);
     expect(await second.violations()).toEqual([]);
     await press(second.page, 'Overwrite with yours');
     await facts(second.page).getByText('mine one').waitFor();
     await expectNoErrors(second);
-    await first.close();
-    await second.close();
   });
 
   test('an edit conflict can start over from the current version', async () => {
-    const { first, second } = await contend('two');
+    const { second } = await contend('two');
     await press(second.page, 'Start over from the current version');
     expect(await second.page.getByLabel('Middle name').inputValue()).toBe('theirs two');
     await press(second.page, 'Save');
     await second.page.getByText('No changes to save.').waitFor();
     await expectNoErrors(second);
-    await first.close();
-    await second.close();
   });
 
   test('an edit conflict is shown again when a third edit is saved before the overwrite', async () => {
-    const { first, second, dialog } = await contend('three');
+    const { second, dialog } = await contend('three');
     const token = await service.token(WRITE_SCOPE);
     const body = { data: { type: 'user_authentication_info', middle_name: 'a third' } };
     await service.put(userPath(), token, body);
@@ -68,12 +64,10 @@ describe('an edit conflict', () => {
     await press(second.page, 'Overwrite with yours');
     await facts(second.page).getByText('mine three').waitFor();
     await expectNoErrors(second);
-    await first.close();
-    await second.close();
   });
 
   test('an edit conflict with an unreadable current version can be retried', async () => {
-    const { first, second, dialog } = await contend('four');
+    const { second, dialog } = await contend('four');
     const token = await service.token(WRITE_SCOPE);
     const body = { data: { type: 'user_authentication_info', middle_name: 'a fourth' } };
     await service.put(userPath(), token, body);
@@ -90,8 +84,6 @@ describe('an edit conflict', () => {
     await dialog.getByText('a fourth').waitFor();
     await second.expectError(/status of 412/);
     await expectNoErrors(second);
-    await first.close();
-    await second.close();
   });
 });
 
@@ -113,7 +105,6 @@ test('a link deleted during its edit is reported as not found, and leaves the pa
   await press(page, 'Cancel');
   await page.getByRole('article', { name: 'OIDC link jdoe@corp.example' }).waitFor({ state: 'detached' });
   await expectNoErrors(window);
-  await window.close();
 });
 
 test('a user deleted during an edit conflict is reported as not found', async () => {
@@ -143,7 +134,6 @@ test('a user deleted during an edit conflict is reported as not found', async ()
   await window.expectError(/status of 412/);
   await window.expectError(/status of 404/);
   await expectNoErrors(window);
-  await window.close();
 });
 
 test('deleting a user first warns of a link added since the page was loaded', async () => {
@@ -158,7 +148,6 @@ test('deleting a user first warns of a link added since the page was loaded', as
   await press(window.page, 'Cancel');
   expect(await link.status()).toBe(200);
   await link.remove();
-  await window.close();
 });
 
 /** Creates an OIDC link of the user for one test. */
@@ -210,7 +199,6 @@ describe('removing a link', () => {
     await dialog.waitFor({ state: 'detached' });
     expect(await link.status()).toBe(404);
     await expectNoErrors(window);
-    await window.close();
   });
 
   test('removing a link edited since the page was loaded shows the change at once', async () => {
@@ -225,7 +213,6 @@ describe('removing a link', () => {
     expect(await link.status()).toBe(200);
     await link.remove();
     await expectNoErrors(window);
-    await window.close();
   });
 
   test('removing a deleted link reports it as not found, and updates the page', async () => {
@@ -240,7 +227,6 @@ describe('removing a link', () => {
     await press(window.page, 'Cancel');
     await window.page.getByRole('article', { name: 'OIDC link erin' }).waitFor({ state: 'detached' });
     await expectNoErrors(window);
-    await window.close();
   });
 });
 
@@ -286,7 +272,6 @@ describe('deleting a changed record', () => {
       await window.expectError(/status of 412/);
       expect((await service.get(path(), token)).status).toBe(200);
       await expectNoErrors(window);
-      await window.close();
     },
   );
 });
@@ -305,5 +290,4 @@ test('a form keeps its input while the database rejects writes, and can be saved
   await press(page, 'Save');
   await facts(page).getByText('Roe').waitFor();
   await expectNoErrors(window);
-  await window.close();
 });

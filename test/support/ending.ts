@@ -1,0 +1,40 @@
+import { onTestFinished } from 'bun:test';
+
+type End = () => unknown;
+
+const ofTest: End[] = [];
+const ofFile: End[] = [];
+
+/**
+ * Ends what a fixture has started: after the test that called the fixture, or else after the file; what started last ends first. What
+ * a test's `beforeEach` starts ends with the test; what a `beforeAll` starts would end with the first one, so a suite starts it itself.
+ */
+export function atEnd(end: End): void {
+  const ends = isInTest() ? ofTest : ofFile;
+  ends.push(end);
+}
+
+/** Whether a test runs: only then can it get an end. */
+function isInTest(): boolean {
+  if (ofTest.length > 0) return true;
+  try {
+    onTestFinished(() => run(ofTest));
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Ends what was started outside of tests, also in a script that uses fixtures. */
+export const endFile = () => run(ofFile);
+
+/** An end that fails does not keep the others from running. */
+async function run(ends: End[]): Promise<void> {
+  const end = ends.pop();
+  if (end === undefined) return;
+  try {
+    await end();
+  } finally {
+    await run(ends);
+  }
+}
