@@ -7,6 +7,7 @@ import {
   differingSuites,
   type FileSeconds,
   keepSeconds,
+  printFailures,
   readResults,
   readSeconds,
   SECONDS,
@@ -38,6 +39,7 @@ async function run(suites: readonly Suite[], folder: string): Promise<Outcome> {
   const differing = outcome === 'passed' ? differingSuites(all, results) : [];
   if (differing.length > 0) console.log(`the engines did not run the same tests: ${differing.join(', ')}`);
   printSeconds(readSeconds(join(folder, SECONDS)));
+  printFailures('failed', results);
   return differing.length > 0 ? 'broken' : outcome;
 }
 

@@ -1,12 +1,10 @@
-import { differingSuites, type FileResult, readResults } from './results.ts';
+import { differingSuites, type FileResult, printFailures, readResults } from './results.ts';
 import { runSuites } from './runs.ts';
 import type { Suite } from './suites.ts';
 
 /** Repeats the test files of `.ci/run` that failed, each once and alone (CONTRIBUTING.md, "A test that fails"). */
 
 const FILES_MAX = 5;
-const PRINTED_MAX = 20;
-const REASON_LINES_MAX = 6;
 /** A failure of these may be a lost write or a missing check, and shows itself seldom: it is never repeated. */
 const NEVER = /^test\/(durability\/|soak\/torture)|\/(concurrent_|integrity\.|matrix\.)/;
 
@@ -35,17 +33,6 @@ export async function closeRun(
   const failed = red.length + differing.length + broken.length;
   console.log(`${passed} passed, ${failed} failed`);
   return failed === 0 && passed > 0;
-}
-
-/** Prints them again where a reader looks first: next to the closing line. */
-function printFailures(word: 'flaky' | 'failed', failures: readonly FileResult[]): void {
-  const tests = failures.flatMap(({ path, failed }) => failed.map((test) => ({ path, ...test })));
-  for (const { path, title, reason } of tests.slice(0, PRINTED_MAX)) {
-    console.log(`${word}: ${path} › ${title}`);
-    const lines = reason.split('\n').filter((line) => line.trim() !== '');
-    for (const line of lines.slice(0, REASON_LINES_MAX)) console.log(`    ${line.slice(0, 200)}`);
-  }
-  if (tests.length > PRINTED_MAX) console.log(`${word}: ${tests.length - PRINTED_MAX} more`);
 }
 
 /** The failures whose file passes when it runs again, alone. */

@@ -26,6 +26,10 @@ export interface FileSeconds {
   readonly processor: number;
 }
 
+/** How many failed tests are printed again, and how many lines of each reason. */
+const PRINTED_MAX = 20;
+const REASON_LINES_MAX = 6;
+
 /** Seconds of a quiet machine with two cores; `AUTHREALM_TEST_SECONDS=test/seconds.tsv npm run nightly` measures them again. */
 export const MEASURED = 'test/seconds.tsv';
 const RESULTS = 'results.jsonl';
@@ -85,6 +89,17 @@ export function readResults(folder: string): readonly FileResult[] {
     .split('\n')
     .filter(Boolean)
     .map((line) => JSON.parse(line));
+}
+
+/** Prints failed tests again where a reader looks first: at the end. */
+export function printFailures(word: 'flaky' | 'failed', failures: readonly FileResult[]): void {
+  const tests = failures.flatMap(({ path, failed }) => failed.map((test) => ({ path, ...test })));
+  for (const { path, title, reason } of tests.slice(0, PRINTED_MAX)) {
+    console.log(`${word}: ${path} › ${title}`);
+    const lines = reason.split('\n').filter((line) => line.trim() !== '');
+    for (const line of lines.slice(0, REASON_LINES_MAX)) console.log(`    ${line.slice(0, 200)}`);
+  }
+  if (tests.length > PRINTED_MAX) console.log(`${word}: ${tests.length - PRINTED_MAX} more`);
 }
 
 /** The rows of a file with seconds; none where it does not exist. */
