@@ -13,7 +13,9 @@ const RECEIVED_MS_MAX = 60_000;
 test('all shards move under 50 writers, and each write is done once and sent in order', async () => {
   const cluster = await startCluster();
   const receiver = startReceiver();
-  const own = await startClusterService(cluster, () => ({ allowLoopbackWebhooks: 'true' }));
+  // The longer the move, the more tokens.
+  const flags = { allowLoopbackWebhooks: 'true', grantRate: 'off' };
+  const own = await startClusterService(cluster, () => flags);
   const { service, token, database } = own;
   await addTarget(service, receiver.url, { eventsMax: 100 });
   const fixtures: Fixture[] = [];
@@ -90,5 +92,4 @@ test('all shards move under 50 writers, and each write is done once and sent in 
     expect(receiver.sequences(realm)).toEqual([...sequenceRange(changes)]);
   }
   expect(await database.findInconsistencies()).toEqual([]);
-  await service.stop();
 }, 300_000);
