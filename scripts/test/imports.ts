@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { ROOT } from './suites.ts';
 
@@ -24,7 +24,10 @@ function importers(): ReadonlyMap<string, readonly string[]> {
   return found;
 }
 
-/** The number of imports between each file and the nearest of these, which have 0; files that import none of them are absent. */
+/**
+ * The number of imports between each file and the nearest of these, which have 0, the lowest first, and of the same number in the order of
+ * these; files that import none of them are absent.
+ */
 export function distancesFrom(paths: readonly string[]): ReadonlyMap<string, number> {
   const importersOf = importers();
   const distances = new Map(paths.map((path) => [path, 0]));
@@ -40,13 +43,16 @@ export function distancesFrom(paths: readonly string[]): ReadonlyMap<string, num
   return distances;
 }
 
-/** The paths that changed since a revision, or in the last commits; undefined where the history does not go back so far. */
+/**
+ * The paths that changed since a revision, or in the last commits, deleted ones as well, the latest first; undefined where the history
+ * does not go back so far.
+ */
 export function changedSince(revision: string | number): readonly string[] | undefined {
   const base = typeof revision === 'number' ? `HEAD~${revision}` : revision;
-  const diff = git('diff', '--name-only', base);
-  if (diff === undefined) return undefined;
-  const untracked = git('ls-files', '--others', '--exclude-standard') ?? '';
-  return `${diff}\n${untracked}`.split('\n').filter((path) => path !== '' && existsSync(join(ROOT, path)));
+  const committed = git('log', '--format=', '--name-only', `${base}..HEAD`);
+  if (committed === undefined) return undefined;
+  const others = [git('diff', '--name-only', 'HEAD'), git('ls-files', '--others', '--exclude-standard')];
+  return [...new Set([...others, committed].join('\n').split('\n'))].filter(Boolean);
 }
 
 /** The standard output of git; undefined where it fails. */

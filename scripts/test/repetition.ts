@@ -18,10 +18,10 @@ export async function closeRun(
   const failures = first.filter(({ failed }) => failed.length > 0);
   const isRepeated = failures.length <= FILES_MAX && !failures.some(({ path }) => NEVER.test(path));
   const passing = isRepeated ? await passingAgain(all, failures, folder) : [];
-  const results = [
-    ...first.filter((each) => !failures.includes(each)),
-    ...readResults(folder).slice(first.length),
-  ];
+  const again = readResults(folder).slice(first.length);
+  const isAgain = ({ path, engine }: FileResult) =>
+    again.some((each) => each.path === path && each.engine === engine);
+  const results = [...first.filter((each) => !isAgain(each)), ...again];
   const failing = failures.filter((failure) => !passing.includes(failure));
   const red = failing.flatMap(({ failed }) => failed);
   const differing = red.length > 0 ? [] : differingSuites(all, results);

@@ -1,6 +1,6 @@
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Engine, Suite } from './suites.ts';
+import { type Engine, ROOT, type Suite } from './suites.ts';
 
 /** What the test files of a run of `npm test` or `.ci/run` gave, in files of a folder that several processes share. */
 
@@ -36,7 +36,7 @@ const RESULTS = 'results.jsonl';
 /** test/support/file_seconds.ts writes it. */
 export const SECONDS = 'seconds.tsv';
 
-/** The results in a JUnit report of Bun. A failed hook is a test without a name. */
+/** The results in a JUnit report of Bun. */
 export function parseReport(report: string, engine: Engine): readonly FileResult[] {
   const files = report.split(/<testsuite name="([^"]+)" file="\1" tests="\d+"/);
   const results: FileResult[] = [];
@@ -54,7 +54,7 @@ function failedTest(text: string): FailedTest {
   const [, title = ''] = /name="([^"]*)"/.exec(text) ?? [];
   const [, message = '', stack = message] =
     /<(?:failure|error)\b[^>]*? message="([^"]*)"[^>]*?(?:\/>|>([^<]*))/.exec(text) ?? [];
-  return { title: decoded(title), reason: decoded(stack).trim() };
+  return { title: title === '(unnamed)' ? '(a hook)' : decoded(title), reason: decoded(stack).trim() };
 }
 
 function decoded(text: string): string {
@@ -114,9 +114,10 @@ export function readSeconds(path: string): readonly FileSeconds[] {
     });
 }
 
-/** Replaces the rows of the measured files in a file with seconds. */
+/** Replaces the rows of the measured files in a file with seconds, and removes those of files that are gone. */
 export function keepSeconds(path: string, measured: readonly FileSeconds[]): void {
-  const rows = new Map([...readSeconds(path), ...measured].map((row) => [`${row.path}\t${row.engine}`, row]));
+  const all = [...readSeconds(path), ...measured].filter((row) => existsSync(join(ROOT, row.path)));
+  const rows = new Map(all.map((row) => [`${row.path}\t${row.engine}`, row]));
   const lines = [...rows].map(
     ([key, { wall, processor }]) => `${key}\t${wall.toFixed(2)}\t${processor.toFixed(2)}\n`,
   );

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createTemplate } from '../../test/support/database.ts';
+import { RUN_FOLDER } from '../../test/support/folder.ts';
 import { endServers, SHARED, startServer } from '../../test/support/postgres_server.ts';
 import { appendResults, errorsOutsideTests, MEASURED, parseReport, readSeconds, SECONDS } from './results.ts';
 import { type Engine, type Group, groupOf, ROOT, type Suite } from './suites.ts';
@@ -77,6 +78,8 @@ async function startPostgres(): Promise<number> {
 async function endPostgres(): Promise<void> {
   port = undefined;
   await endServers();
+  // With the key of the template.
+  rmSync(RUN_FOLDER, { recursive: true, force: true });
 }
 
 /** Runs `bun test` once. */
@@ -106,7 +109,7 @@ async function runFiles(
       ...process.env,
       AUTHREALM_TEST_ENGINE: engine,
       AUTHREALM_TEST_ARTEFACTS: folder,
-      AUTHREALM_TEST_SECONDS: join(folder, SECONDS),
+      AUTHREALM_TEST_FILE_SECONDS: join(folder, SECONDS),
       ...(engine === 'postgres' && { AUTHREALM_TEST_POSTGRES: String(await port) }),
       ...(group === 'distro' && { AUTHREALM_TEST_POSTGRES_BIN: DEBIAN_POSTGRES }),
     },
@@ -115,10 +118,6 @@ async function runFiles(
   const output = await outputOf(child.stdout, isWaiting);
   const isPassing = (await child.exited) === 0;
   const results = parseReport(existsSync(report) ? readFileSync(report, 'utf8') : '', engine);
-  if (isPassing) {
-    appendResults(folder, results);
-    return 'passed';
-  }
   const missing = paths.filter((path) => !results.some((result) => result.path === path));
   const errors = errorsOutsideTests(output);
   const all = [...results, ...missing.map((path) => ({ path, engine, passed: 0, failed: [] }))].map(
@@ -129,7 +128,8 @@ async function runFiles(
     },
   );
   appendResults(folder, all);
-  return all.some((result) => result.failed.length > 0) ? 'failed' : 'broken';
+  if (all.some((result) => result.failed.length > 0)) return 'failed';
+  return isPassing ? 'passed' : 'broken';
 }
 
 /** The milliseconds that each file takes on an engine, as it was measured. */

@@ -41,7 +41,7 @@ function sharePart(suites: readonly Suite[]): readonly Suite[] {
   const shares = Math.min(SHARES_MAX, Math.ceil(estimate(suites) / SHARE_SECONDS));
   const part = partOf(suites, Number(commits) % shares, shares);
   const others = suites.filter((suite) => !part.includes(suite));
-  return [...part, ...nearest(others, changed, NEAR_SECONDS)];
+  return [...part, ...within(NEAR_SECONDS, nearest(others, changed))];
 }
 
 /** Parts of about the same seconds: each suite, the longest first, goes to the part that has the fewest. */
@@ -56,22 +56,24 @@ export function partOf(suites: readonly Suite[], index: number, count: number): 
   return parts[index]?.suites ?? [];
 }
 
-/** The suites that changed, or that import what changed, the nearest first, until the seconds are used up. */
-export function nearest(
-  suites: readonly Suite[],
-  changed: readonly string[],
-  seconds: number,
-): readonly Suite[] {
+/** The suites that changed, or that import what changed: the nearest first, then the latest change. */
+export function nearest(suites: readonly Suite[], changed: readonly string[]): readonly Suite[] {
   const distances = distancesFrom(changed);
-  const estimate = estimator();
+  const places = new Map([...distances.keys()].map((path, place) => [path, place]));
   // test/ mirrors src/: of suites at the same distance, those of the same module come first.
   const modules = new Set(changed.map(moduleOf));
   const rankOf = ({ path }: Suite) => 2 * (distances.get(path) ?? 0) + (modules.has(moduleOf(path)) ? 0 : 1);
-  const near = suites
+  const placeOf = ({ path }: Suite) => places.get(path) ?? 0;
+  return suites
     .filter(({ path }) => distances.has(path))
-    .sort((left, right) => rankOf(left) - rankOf(right));
+    .sort((left, right) => rankOf(left) - rankOf(right) || placeOf(left) - placeOf(right));
+}
+
+/** The first suites, without those for which the seconds do not suffice. */
+function within(seconds: number, suites: readonly Suite[]): readonly Suite[] {
+  const estimate = estimator();
   const taken: Suite[] = [];
-  for (const suite of near) if (estimate([...taken, suite]) <= seconds) taken.push(suite);
+  for (const suite of suites) if (estimate([...taken, suite]) <= seconds) taken.push(suite);
   return taken;
 }
 
@@ -79,16 +81,19 @@ function moduleOf(path: string): string {
   return path.split('/')[1] ?? '';
 }
 
-/** The suites next to what changed since a revision, and how many others import it. */
+/** The suites next to what changed since a revision, and how many others of `npm test` import it. */
 export function changedSuites(
   all: readonly Suite[],
   revision: string,
 ): { readonly suites: readonly Suite[]; readonly leftOut: number } {
   const changed = changedSince(revision);
   if (changed === undefined) throw new Error(`git knows no revision ${revision}`);
-  const candidates = all.filter(({ tier, path }) => tier === 'commit' || changed.includes(path));
-  const suites = nearest(candidates, changed, CHANGED_SECONDS);
-  return { suites, leftOut: nearest(candidates, changed, Number.POSITIVE_INFINITY).length - suites.length };
+  const near = nearest(
+    all.filter(({ tier, path }) => tier === 'commit' || changed.includes(path)),
+    changed,
+  );
+  const suites = within(CHANGED_SECONDS, near);
+  return { suites, leftOut: near.filter((each) => each.tier === 'commit' && !suites.includes(each)).length };
 }
 
 /** The seconds that suites take together. */

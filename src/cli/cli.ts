@@ -48,7 +48,7 @@ const COMMANDS: readonly CommandModule[] = [
 export function runCli(
   argv: readonly string[],
   environment: Environment,
-  streams: StandardStreams = process,
+  streams?: StandardStreams,
 ): Promise<number> {
   return withStandardStreams(streams, () => runCommandLine(argv, environment));
 }

@@ -12,9 +12,9 @@ export type OutputStream = Writable & { readonly isTTY?: boolean };
 
 const passed = new AsyncLocalStorage<StandardStreams>();
 
-/** Runs a command whose output goes to these streams; other commands may run in the same process concurrently. */
-export function withStandardStreams<T>(streams: StandardStreams, run: () => Promise<T>): Promise<T> {
-  return passed.run(streams, run);
+/** Runs a command on these streams, if any are given; others may run in the same process concurrently. */
+export function withStandardStreams<T>(streams: StandardStreams | undefined, run: () => T): T {
+  return streams === undefined ? run() : passed.run(streams, run);
 }
 
 export function standardStreams(): StandardStreams {

@@ -277,7 +277,6 @@ describe('a session by a provider', async () => {
     expect(answer.status).toBe(scope === undefined ? 401 : 200);
     if (scope !== undefined)
       expect(((await answer.json()) as { data: Renewal }).data).toMatchObject({ scope, realms });
-    await changed.stop();
   });
 
   test('a provider that is removed or replaced ends its sessions', async () => {
@@ -290,7 +289,6 @@ describe('a session by a provider', async () => {
       sameOrigin(home),
     );
     expect(answer.status).toBe(401);
-    await without.stop();
   });
 
   test('no claim of a person is stored in the clear', async () => {

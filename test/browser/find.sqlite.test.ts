@@ -136,7 +136,6 @@ describe('a search over more realms than one request covers', async () => {
     await page.getByText('1 found', { exact: true }).waitFor();
     expect(await looking.count()).toBe(0);
     await expectNoErrors(window);
-    await window.close();
   });
 
   test('Find shows matches while it searches further realms', async () => {
@@ -149,17 +148,15 @@ describe('a search over more realms than one request covers', async () => {
     goOn();
     await user(last, shared).waitFor();
     await page.getByText('2 found', { exact: true }).waitFor();
-    await window.close();
   });
 
   test('Find says that no user was found once all realms were searched', async () => {
-    const { window, page, goOn, looking, notFound } = await opened();
+    const { page, goOn, looking, notFound } = await opened();
     await page.getByRole('searchbox').fill(crypto.randomUUID());
     await looking.waitFor();
     expect(await notFound.count()).toBe(0);
     goOn();
     await notFound.waitFor();
-    await window.close();
   });
 });
 

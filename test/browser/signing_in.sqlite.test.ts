@@ -242,7 +242,6 @@ describe('a sign-in over an open session', () => {
     expect(await again.count()).toBe(0);
     await window.expectError(/status of 400/);
     await expectNoErrors(window);
-    await window.close();
   });
 
   test('an unchecked sign-in code can still be retried after the open session has ended', async () => {
@@ -257,7 +256,6 @@ describe('a sign-in over an open session', () => {
     await page.getByText('later', { exact: true }).waitFor();
     expect(await again.count()).toBe(0);
     await expectNoErrors(window);
-    await window.close();
   });
 
   test('a valid sign-in code over an open session revokes its token, and shows the new user', async () => {

@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { plainText } from '../../console/parts/confusables.ts';
 import {
   oidcProfile,
@@ -60,15 +60,15 @@ function beginningOf(attempt: keyof typeof HOSTILE_TEXTS): string {
   return beginning;
 }
 
+const scope = `${WRITE_SCOPE} admin`;
+/** Two windows that each test loads again: one of a phone. */
+const narrow = await openSignedIn(service, '#/', { view: { ...WIDE, viewport: PHONE }, scope });
+const wide = await openSignedIn(service, '#/', { scope });
+
 describe.each(Object.keys(HOSTILE_TEXTS) as (keyof typeof HOSTILE_TEXTS)[])(
   'the stored text %s',
   async (attempt) => {
     const home = await createAll(attempt);
-    const scope = `${WRITE_SCOPE} admin`;
-    /** Two windows that each test loads again: one of a phone. */
-    const narrow = await openSignedIn(service, '#/', { view: { ...WIDE, viewport: PHONE }, scope });
-    const wide = await openSignedIn(service, '#/', { scope });
-    afterAll(() => Promise.all([narrow.close(), wide.close()]));
 
     const places: readonly [string, () => string][] = [
       ['realms', () => '#/realms'],

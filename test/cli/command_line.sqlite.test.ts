@@ -10,7 +10,7 @@ import { freshFolder } from '../support/service.ts';
 const run = (...args: string[]) => runAuthrealm([...args]);
 
 test('demo --once prints both records and exits with 0', async () => {
-  const { stdout, stderr, code } = await run('demo', '--once');
+  const { stdout, stderr, code } = await runCommand([AUTHREALM, 'demo', '--once']);
   expect(code).toBe(0);
   expect(stdout.match(/^200 OK$/gm)).toHaveLength(2);
   expect(stdout).toContain('"type": "user_authentication_oidc_profile_info"');

@@ -136,7 +136,7 @@ test('doctor says once that a database does not exist, and names the first check
 });
 
 test('demo --once prints no command for a service that is gone', async () => {
-  const { stdout, code } = await runAuthrealm(['demo', '--once']);
+  const { stdout, code } = await runCommand([AUTHREALM, 'demo', '--once']);
   expect(code).toBe(0);
   expect(stdout.match(/^200 OK$/gm)).toHaveLength(2);
   expect(stdout).not.toMatch(/curl|Try it yourself/);

@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { exposition } from '../../src/metrics/exposition.ts';
 import { gauge, mergeSnapshots, type Snapshot, withoutGauges } from '../../src/metrics/family.ts';
@@ -57,7 +57,6 @@ const lookups = (families: ReadonlyMap<string, ParsedFamily>, status: string) =>
 
 describe('metrics of one process', async () => {
   const scraped = await startScraped();
-  afterAll(() => scraped.served.running.stop());
 
   test('metrics count the files of the console under one route', async () => {
     const { served, scrape } = scraped;
@@ -171,7 +170,6 @@ const SCRAPE_MS_MAX = 10_000;
 
 describe('metrics of several processes', async () => {
   const scraped = await startScraped('--processes', '3');
-  afterAll(() => scraped.served.running.stop());
 
   /** Concurrent lookups over separate connections, so that every process gets some. */
   async function lookUp(times: number): Promise<void> {

@@ -37,7 +37,7 @@ test('a failed test whose file passes alone is reported as flaky, and the run pa
 test('a failed test whose file fails again fails the run', async () => {
   const path = 'test/http/none.unit.test.ts';
   const { code, printed } = await close([[path, 'one', 'two'], [SOUND]]);
-  expect(printed).toEqual([`failed: ${path} › one`, `failed: ${path} › two`, '3 passed, 2 failed']);
+  expect(printed).toEqual([`failed: ${path} › one`, `failed: ${path} › two`, '6 passed, 2 failed']);
   expect(code).toBe(1);
 });
 
@@ -49,7 +49,7 @@ test.each([
   'test/http/matrix.serial.test.ts',
 ])('a failed test of %s fails the run at once', async (path) => {
   const { code, printed } = await close([[path, 'a title'], [SOUND, 'another'], [SOUND]]);
-  expect([code, printed.at(-1)]).toEqual([1, '3 passed, 2 failed']);
+  expect([code, printed.at(-1)]).toEqual([1, '9 passed, 2 failed']);
 });
 
 test('the closing line comes after each failed test with its reason', async () => {
@@ -86,7 +86,7 @@ test('an error of a describe block fails its file, although bun test reports onl
 test('six failed files are not repeated', async () => {
   const failures = Array.from({ length: 6 }, () => [SOUND, 'a title'] as const);
   const { code, printed } = await close([...failures, [SOUND]]);
-  expect([code, printed.at(-1)]).toEqual([1, '3 passed, 6 failed']);
+  expect([code, printed.at(-1)]).toEqual([1, '21 passed, 6 failed']);
 });
 
 test('a broken step fails the run, also without a failed test', async () => {

@@ -1,5 +1,5 @@
-import { beforeAll, expect, test } from 'bun:test';
-import { CITUS_SETTINGS, type CitusCluster, startCluster } from '../support/citus_cluster.ts';
+import { expect, test } from 'bun:test';
+import { CITUS_SETTINGS, startCluster } from '../support/citus_cluster.ts';
 import { type CitusGuide, readCitusGuide, runBlock } from '../support/citus_guide.ts';
 import { freshMasterKey, postgresAt } from '../support/database.ts';
 import type { PostgresServer } from '../support/postgres_server.ts';
@@ -23,46 +23,35 @@ const RETRY_PAUSE_MS = 50;
 /** How long a node is down before its standby is promoted. */
 const AWAY_MS = 1_000;
 
-let cluster: CitusCluster;
-let name: string;
-let masterKeyFile: string;
-let serving: ServiceProcess;
-let token: string;
-let fixtures: readonly Fixture[];
-let standbys: Readonly<Record<Name, PostgresServer>>;
+const settings = { ...replicationSettings(), 'citus.recover_2pc_interval': '2s' };
+const cluster = await startCluster({ settings });
+const url = await cluster.freshDatabase();
+const name = new URL(url).pathname.slice(1);
+const masterKeyFile = freshMasterKey();
+const [coordinator, first, second] = cluster.nodes as [PostgresServer, PostgresServer, PostgresServer];
 /** The servers that accept writes. */
-let current: Record<Name, PostgresServer>;
-
-beforeAll(async () => {
-  const settings = { ...replicationSettings(), 'citus.recover_2pc_interval': '2s' };
-  cluster = await startCluster({ settings });
-  const url = await cluster.freshDatabase();
-  name = new URL(url).pathname.slice(1);
-  masterKeyFile = freshMasterKey();
-  const [coordinator, first, second] = cluster.nodes as [PostgresServer, PostgresServer, PostgresServer];
-  current = { coordinator, 'worker-1': first, 'worker-2': second };
-  const started = NAMES.map(
-    async (node) => [node, await startStandby(current[node], { ...CITUS_SETTINGS, ...settings })] as const,
-  );
-  standbys = Object.fromEntries(await Promise.all(started)) as typeof standbys;
-  const [synchronous] = guideWith({}).sql(HEADING);
-  for (const node of NAMES) {
-    await runBlock(current[node], 'postgres', synchronous);
-    await waitUntilSynchronous(current[node]);
-  }
-  const service = await startService({ ...postgresAt(url, masterKeyFile).flags, offline: 'true' });
-  const created = await Promise.all(Array.from({ length: REALMS }, () => createFixture(service.db)));
-  for (const worker of [first, second])
-    while (!(await hasRealm(worker, created))) created.push(await createFixture(service.db));
-  fixtures = created;
-  await service.stop();
-  serving = await serve();
-  token = await serving.token();
-}, 300_000);
+const current: Record<Name, PostgresServer> = { coordinator, 'worker-1': first, 'worker-2': second };
+const startStandbyOf = async (node: Name) =>
+  [node, await startStandby(current[node], { ...CITUS_SETTINGS, ...settings })] as const;
+const standbys = Object.fromEntries(await Promise.all(NAMES.map(startStandbyOf))) as Record<
+  Name,
+  PostgresServer
+>;
+const [synchronous] = guideWith({}).sql(HEADING);
+for (const node of NAMES) {
+  await runBlock(current[node], 'postgres', synchronous);
+  await waitUntilSynchronous(current[node]);
+}
+const service = await startService({ ...postgresAt(url, masterKeyFile).flags, offline: 'true' });
+const fixtures = await Promise.all(Array.from({ length: REALMS }, () => createFixture(service.db)));
+for (const worker of [first, second])
+  while (!(await hasRealm(worker, fixtures))) fixtures.push(await createFixture(service.db));
+await service.stop();
+const serving = await serve();
+const token = await serving.token();
 
 /** The guide with the servers that were started first and their standbys; `replaced` has others for some names. */
 function guideWith(replaced: Readonly<Record<string, PostgresServer>>): CitusGuide {
-  const [coordinator, first, second] = cluster.nodes as [PostgresServer, PostgresServer, PostgresServer];
   const servers = { coordinator, 'worker-1': first, 'worker-2': second };
   const copies = Object.fromEntries(NAMES.map((node) => [`${node}-standby`, standbys[node]]));
   return readCitusGuide({ servers: { ...servers, ...copies, ...replaced }, database: name, masterKeyFile });

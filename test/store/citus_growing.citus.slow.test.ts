@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { CITUS_TEST_SETTINGS } from '../support/citus_cluster.ts';
 import { guideSettings, readCitusGuide, runBlock } from '../support/citus_guide.ts';
 import {
@@ -104,7 +104,6 @@ describe('a cluster that serves', async () => {
   /** For fixtures. */
   const direct = await startService({ ...database.flags, offline: 'true' });
   for (let count = 0; count < REALMS; count += 1) await createRealm();
-  afterAll(() => Promise.all([serving?.running.stop(), direct?.stop()]));
 
   async function createRealm(): Promise<void> {
     const fixture = await createFixture(direct.db);
@@ -182,11 +181,13 @@ describe('a cluster that serves', async () => {
     ).toBe(1);
   }, 300_000);
 
+  const address = ({ host, port }: PostgresServer) => `${host}:${port}`;
+  const withoutRemoved = (word: string) =>
+    word.replace(address(servers['worker-1']), address(servers['worker-3']));
+
   test('a worker is removed while every request is served, and is not needed any more', async () => {
     const removed = servers['worker-1'];
-    const added = servers['worker-3'];
-    const address = ({ host, port }: PostgresServer) => `${host}:${port}`;
-    await serve((word) => word.replace(address(removed), address(added)));
+    await serve(withoutRemoved);
     await rehearse('Remove a worker', () => runSection('Remove a worker'));
     await removed.stop('immediate');
     await rehearse('Without that worker', () => Bun.sleep(1_000));
@@ -195,6 +196,7 @@ describe('a cluster that serves', async () => {
 
   test('a further migration adds a table, and migrate distributes it while every request is served', async () => {
     const program = await createSevenResourceProgram();
+    await serve(withoutRemoved);
     const [migrate = []] = guideFor(DATABASE, masterKeyFile).commands('Upgrade');
     await rehearse('Upgrade', async () => {
       const { code, stdout } = await runCommand([program.authrealm, ...migrate]);

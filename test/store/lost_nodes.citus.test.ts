@@ -28,6 +28,7 @@ await addTarget(service, receiver.url, {
   from: 'oldest',
   realms: new Set([atHome.realm, elsewhere.realm]),
 });
+
 /** Every change of both realms was sent, in order. */
 async function expectDelivered(): Promise<void> {
   for (const { realm } of [atHome, elsewhere]) {

@@ -48,65 +48,6 @@ test('processes with load_balance_hosts=random prefer different nodes', async ()
   await Promise.all(engines.map((engine) => engine.close()));
 });
 
-/** The promise is one second; a busy machine may need more. */
-const LEFT_MS_MAX = LIMITS.statementMsMax;
-
-/** Two routers, each behind a proxy, and a realm on the worker that is not a router. */
-describe('a process whose router fails', async () => {
-  const [coordinator, first, other] = cluster.nodes as [PostgresServer, PostgresServer, PostgresServer];
-  const routers = await Promise.all(
-    [coordinator, other].map(async (node) => ({ node, proxy: await startTcpProxy(node.port) })),
-  );
-  const ports = routers.map(({ node, proxy }) => ({ ...node, port: proxy.port }));
-  const own = await startClusterService(cluster, ({ url }) => ({
-    database: urlThroughNodes(url, ports, RANDOM),
-  }));
-  const fixture = await own.fixtureOn(first);
-  afterAll(async () => {
-    for (const { proxy } of routers ?? []) proxy.stop();
-  });
-
-  /** The router in use. */
-  async function currentRouter() {
-    for (const router of routers) if (await isUsed(own.database, router.node)) return router;
-    throw new Error('no router is in use');
-  }
-
-  /** The time until a lookup, a list and a write succeed. */
-  async function measureRecovery(): Promise<number> {
-    const start = performance.now();
-    for (;;) {
-      const answers = await own.answersIn(fixture);
-      const statuses = answers.map(({ status }) => status);
-      for (const { status, retryAfter } of answers) if (status === 503) expect(retryAfter).toBe('1');
-      if (statuses.join() === '200,200,201') return performance.now() - start;
-      expect(performance.now() - start).toBeLessThan(LEFT_MS_MAX);
-      await Bun.sleep(20);
-    }
-  }
-
-  test('a process replaces a killed router within a second, and then the next one', async () => {
-    for (let kills = 0; kills < 2; kills += 1) {
-      const { node } = await currentRouter();
-      await node.kill();
-      const ms = await measureRecovery();
-      console.log(`left a killed router after ${Math.round(ms)} ms`);
-      expect(ms).toBeLessThan(LEFT_MS_MAX);
-      await node.start();
-    }
-  });
-
-  test('a process replaces a router that answers nothing within a second', async () => {
-    const { proxy } = await currentRouter();
-    proxy.stall();
-    const ms = await measureRecovery();
-    console.log(`left a silent router after ${Math.round(ms)} ms`);
-    expect(ms).toBeLessThan(LEFT_MS_MAX);
-    proxy.cut();
-    proxy.resume();
-  });
-});
-
 /** Seconds by which the clock of each node is ahead. */
 const AHEAD_S = [0, 20, -15] as const;
 const REALMS = 4;
@@ -128,9 +69,8 @@ describe('processes that route through nodes whose clocks differ', async () => {
   const services = await Promise.all(
     cluster.nodes.map((node) => startService({ ...flags, database: urlThroughNodes(database.url, [node]) })),
   );
-  afterAll(async () => {
-    await Promise.all((services ?? []).map((service) => service.stop()));
-  });
+  // The next block kills nodes.
+  afterAll(() => Promise.all(services.map((service) => service.stop())));
 
   /**
    * All nodes share the clock of this machine, so the statements of the service find a shifted one first. Other settings of such a
@@ -241,5 +181,61 @@ describe('processes that route through nodes whose clocks differ', async () => {
       expect.stringMatching(/^the clock of node NODE differs by (19|20|21) s .*synchronize both$/),
       expect.stringMatching(/^the clock of node NODE differs by (14|15|16) s /),
     ]);
+  });
+});
+
+/** The promise is one second; a busy machine may need more. */
+const LEFT_MS_MAX = LIMITS.statementMsMax;
+
+/** Two routers, each behind a proxy, and a realm on the worker that is not a router. */
+describe('a process whose router fails', async () => {
+  const [coordinator, first, other] = cluster.nodes as [PostgresServer, PostgresServer, PostgresServer];
+  const routers = await Promise.all(
+    [coordinator, other].map(async (node) => ({ node, proxy: await startTcpProxy(node.port) })),
+  );
+  const ports = routers.map(({ node, proxy }) => ({ ...node, port: proxy.port }));
+  const own = await startClusterService(cluster, ({ url }) => ({
+    database: urlThroughNodes(url, ports, RANDOM),
+  }));
+  const fixture = await own.fixtureOn(first);
+
+  /** The router in use. */
+  async function currentRouter() {
+    for (const router of routers) if (await isUsed(own.database, router.node)) return router;
+    throw new Error('no router is in use');
+  }
+
+  /** The time until a lookup, a list and a write succeed. */
+  async function measureRecovery(): Promise<number> {
+    const start = performance.now();
+    for (;;) {
+      const answers = await own.answersIn(fixture);
+      const statuses = answers.map(({ status }) => status);
+      for (const { status, retryAfter } of answers) if (status === 503) expect(retryAfter).toBe('1');
+      if (statuses.join() === '200,200,201') return performance.now() - start;
+      expect(performance.now() - start).toBeLessThan(LEFT_MS_MAX);
+      await Bun.sleep(20);
+    }
+  }
+
+  test('a process replaces a killed router within a second, and then the next one', async () => {
+    for (let kills = 0; kills < 2; kills += 1) {
+      const { node } = await currentRouter();
+      await node.kill();
+      const ms = await measureRecovery();
+      console.log(`left a killed router after ${Math.round(ms)} ms`);
+      expect(ms).toBeLessThan(LEFT_MS_MAX);
+      await node.start();
+    }
+  });
+
+  test('a process replaces a router that answers nothing within a second', async () => {
+    const { proxy } = await currentRouter();
+    proxy.stall();
+    const ms = await measureRecovery();
+    console.log(`left a silent router after ${Math.round(ms)} ms`);
+    expect(ms).toBeLessThan(LEFT_MS_MAX);
+    proxy.cut();
+    proxy.resume();
   });
 });

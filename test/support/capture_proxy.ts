@@ -1,4 +1,5 @@
 import { atEnd } from './ending.ts';
+
 /** A proxy in the environment that no request should reach. */
 export interface CaptureProxy {
   /** Proxy variables for all hosts. */

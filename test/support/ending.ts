@@ -6,8 +6,8 @@ const ofTest: End[] = [];
 const ofFile: End[] = [];
 
 /**
- * Ends what a fixture has started: after the test that called the fixture, or else after the file; what started last ends first. What
- * a test's `beforeEach` starts ends with the test; what a `beforeAll` starts would end with the first one, so a suite starts it itself.
+ * Ends what a fixture has started: after the test that called the fixture, or else after the file; what started last ends first. In a
+ * `beforeAll` it would end with the hook: a module or a `describe` block starts what its tests share.
  */
 export function atEnd(end: End): void {
   const ends = isInTest() ? ofTest : ofFile;
@@ -25,7 +25,7 @@ function isInTest(): boolean {
   }
 }
 
-/** Ends what was started outside of tests, also in a script that uses fixtures. */
+/** Ends what was started outside of tests, or in concurrent ones. */
 export const endFile = () => run(ofFile);
 
 /** An end that fails does not keep the others from running. */

@@ -4,10 +4,14 @@ import { fileURLToPath } from 'node:url';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 /** Where `scripts/test.ts` reads what each test file took. */
-const REPORT = process.env.AUTHREALM_TEST_SECONDS;
+const REPORT = process.env.AUTHREALM_TEST_FILE_SECONDS;
 
-/** Processor seconds of this process and of the children that it has waited for (proc(5), `/proc/pid/stat`, fields 14 to 17). */
+/**
+ * Processor seconds of this process and of the children that it has waited for (proc(5), `/proc/pid/stat`, fields 14 to 17); 0 where
+ * the system has no such file.
+ */
 function processorSeconds(): number {
+  if (process.platform !== 'linux') return 0;
   const stat = readFileSync('/proc/self/stat', 'utf8');
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return fields.slice(11, 15).reduce((sum, ticks) => sum + Number(ticks) / 100, 0);

@@ -1,4 +1,4 @@
-import { afterAll } from 'bun:test';
+import { afterAll, beforeAll } from 'bun:test';
 import { rmSync } from 'node:fs';
 import { endBrowser } from '../browser/browser.ts';
 import { endFile } from './ending.ts';
@@ -6,6 +6,15 @@ import { measureFile } from './file_seconds.ts';
 import { RUN_FOLDER } from './folder.ts';
 import { endServers } from './postgres_server.ts';
 import { killCommands } from './processes.ts';
+
+/** `--timeout` bounds tests alone. */
+const LOAD_MS_MAX = 300_000;
+
+const loading = setTimeout(() => {
+  console.error(`${Bun.main} did not start its tests in ${LOAD_MS_MAX / 1_000} s`);
+  process.exit(1);
+}, LOAD_MS_MAX);
+beforeAll(() => clearTimeout(loading));
 
 const reportSeconds = measureFile();
 

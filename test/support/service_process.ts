@@ -48,7 +48,11 @@ export async function serveWithClient(
 ): Promise<ServiceProcess> {
   const running = startCommand([AUTHREALM, 'serve', '--port', '0', ...flags, ...args], environment);
   const url = (await running.line(/^listening on /)).slice('listening on '.length);
-  atEnd(() => running.stop());
+  atEnd(() => {
+    // A test may have stopped it.
+    running.process.kill('SIGCONT');
+    return running.stop();
+  });
   const withoutRetry = openHttpClient(url, { Connection: 'close' });
   return {
     url,

@@ -152,16 +152,18 @@ test('throttled requests are one entry of the log, without a username, and metri
 test('parallel requests for one name have two places in the queue; the others are 503', async () => {
   const hash = await Bun.password.hash('of jane', 'argon2id');
   const { withoutRetry } = service;
-  let answers: readonly Response[];
+  let answers: readonly Response[] = [];
+  const checked = () => answers.filter(({ status }) => status === 400).length;
   // Where a busy machine is late with a check, that is 503 as well.
-  do {
+  for (let tries = 0; tries < 10 && checked() < 2; tries += 1) {
     const jane = await createPassword(db, accounts, { hash });
     answers = await Promise.all(
       Array.from({ length: 8 }, (_, index) =>
         requestTokens(withoutRetry, token, passwordBody(jane), from(`198.51.120.${index}`)),
       ),
     );
-  } while (answers.filter(({ status }) => status === 400).length < 2);
+  }
+  expect(checked()).toBeGreaterThanOrEqual(2);
   expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([400, 503]));
   const refused = answers.find(({ status }) => status === 503);
   expect(refused?.headers.get('retry-after')).toBe('1');
