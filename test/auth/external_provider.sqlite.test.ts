@@ -3,13 +3,12 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Provider } from 'oidc-provider';
 import { AUDIENCE, issuersFile } from '../support/issuers.ts';
-import { createFixture, LOOKUPS, passwordPath, type Service, startService } from '../support/service.ts';
+import { createFixture, LOOKUPS, passwordPath, startService } from '../support/service.ts';
 
 /** Access tokens of a real provider: oidc-provider from npm, on loopback. */
 
 const { path } = LOOKUPS[0];
 const CLIENTS = { reader: 'https://directory.example', stranger: 'https://other.example' } as const;
-let service: Service;
 
 const server = createServer();
 await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -32,7 +31,7 @@ const provider = new Provider(issuer, {
   },
 });
 server.on('request', provider.callback());
-service = await startService({ allowLoopbackDiscovery: 'true' });
+let service = await startService({ allowLoopbackDiscovery: 'true' });
 const fixture = await createFixture(service.db);
 const neighbour = await createFixture(service.db);
 await service.stop();

@@ -10,7 +10,7 @@ import { NIL_UUID } from '../../src/domain/id.ts';
 import { type ConsoleSession, postConsoleToken, sameOrigin } from '../support/console_sign_in.ts';
 import { findPort } from '../support/daemons.ts';
 import { issuersFile } from '../support/issuers.ts';
-import { createFixture, freshFolder, oidcPath, type Service, startService } from '../support/service.ts';
+import { createFixture, freshFolder, oidcPath, startService } from '../support/service.ts';
 
 /** Sign-in to the console through a real provider, oidc-provider from npm on loopback, with the requests of its page. */
 
@@ -22,7 +22,6 @@ const CLAIMS: Readonly<Record<string, object>> = {
   berta: { email: 'berta@example.com', email_verified: false, name: 'Berta', groups: ['support', 'admins'] },
   carl: { groups: ['kitchen'] },
 };
-let service: Service;
 
 const server = createServer();
 await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -44,7 +43,7 @@ const provider = new Provider(issuer, {
 server.on('request', provider.callback());
 const secretFile = join(freshFolder(), 'secret');
 writeFileSync(secretFile, `${SECRET}\n`);
-service = await startService({ baseUrl, port: String(port) });
+let service = await startService({ baseUrl, port: String(port) });
 const fixture = await createFixture(service.db);
 const otherFixture = await createFixture(service.db);
 await service.stop();

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from 'bun:test';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { createDeadLetters } from '../../support/dead_letter_fixtures.ts';
-import { createFixture, type Fixture } from '../../support/service.ts';
+import { createFixture } from '../../support/service.ts';
 import {
   sequenceRange,
   startReceiver,
@@ -10,7 +10,6 @@ import {
 } from '../../support/webhook_receivers.ts';
 import { type AdminItem, startAdminApi } from './admin_api.ts';
 
-let fixture: Fixture;
 let receiver: WebhookReceiver;
 
 /** The changes that one call of `createFixture` makes in a new realm, and in an existing one. */
@@ -18,7 +17,7 @@ const CHANGES = 6;
 const FURTHER_CHANGES = 5;
 
 const api = await startAdminApi({ allowLoopbackWebhooks: 'true' });
-fixture = await createFixture(api.service.db);
+let fixture = await createFixture(api.service.db);
 receiver = startReceiver();
 afterEach(async () => {
   for (const { id } of await api.listAll('/webhooks')) {
