@@ -27,9 +27,7 @@ beforeEach(async () => {
   fixture = await createFixture(service.db);
 });
 
-afterEach(async () => {
-  await deleteTargets(service);
-});
+afterEach(() => deleteTargets(service));
 
 const CHANGES = 6;
 const respondWith = (status: number) => () => new Response('error details', { status });

@@ -33,9 +33,7 @@ beforeEach(async () => {
   fixture = await createFixture(service.db);
 });
 
-afterEach(async () => {
-  await deleteTargets(service);
-});
+afterEach(() => deleteTargets(service));
 
 const CHANGES = 6;
 

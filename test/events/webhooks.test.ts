@@ -27,9 +27,7 @@ beforeEach(async () => {
   fixture = await createFixture(service.db);
 });
 
-afterEach(async () => {
-  await deleteTargets(service);
-});
+afterEach(() => deleteTargets(service));
 
 /** Changes of a fixture in a new realm, and in an existing realm. */
 const CHANGES = 6;

@@ -157,7 +157,7 @@ test('search finds a username in every profile of a realm with many profiles', a
 });
 
 test('a search of all realms by a username reads an index without the realm', async () => {
-  const { database, db, clock, stop } = await startService();
+  const { database, db, clock } = await startService();
   const { realm, user: of, passwordProfile: profile } = await createFixture(db);
   for (let link = 0; link < 500; link += 1) {
     const members = { username: `several ${link}`, password_profile_id: profile };
@@ -169,8 +169,11 @@ test('a search of all realms by a username reads an index without the realm', as
     ? ['explain query plan', 'password_profile_info_username_crc']
     : ['explain', 'password_profile_info_username_hash'];
   const text = `${explain} ${searchText('eq(username,several 7)', isSqlite)}`;
-  expect(JSON.stringify(await database.query<Record<string, unknown>>(text))).toContain(index);
-  await stop();
+  const { ask, close } = database.connect();
+  // Citus shows one shard by default, which may have no rows.
+  if (!isSqlite) await ask('set citus.explain_all_tasks = on');
+  expect(JSON.stringify(await ask(text))).toContain(index);
+  await close();
 });
 
 /** The statement that a search of all realms sends, with its values. */

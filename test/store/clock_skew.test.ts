@@ -33,9 +33,7 @@ interface Pair {
 }
 
 const running: Service[] = [];
-afterEach(async () => {
-  await Promise.all(running.splice(0).map((service) => service.stop()));
-});
+afterEach(() => Promise.all(running.splice(0).map((service) => service.stop())));
 
 /** Both services are behind one load balancer, so the audience of tokens is its URL. */
 const FLAGS = { ...OFFLINE, baseUrl: 'https://identity.example.com' };

@@ -17,9 +17,7 @@ import { createRealmFixture, insert, mintId, WRITTEN } from './contract/store_fi
 const url = await (await sharedServer()).freshDatabase();
 /** Two writers and a reader, each with its own connections, like separate processes. */
 const engines = [await open(), await open(), await open()] as const;
-afterAll(async () => {
-  await Promise.all(engines.map((engine) => engine.close()));
-});
+afterAll(() => Promise.all(engines.map((engine) => engine.close())));
 
 async function open(): Promise<Engine> {
   const address = parseDatabase(url);

@@ -33,9 +33,7 @@ await superuserClient(url).unsafe(`create schema app authorization ${owner}`);
 for (const name of [owner, app])
   await superuserClient(url).unsafe(`alter role ${name} set search_path to app`);
 
-afterAll(async () => {
-  await Promise.all(running.map((each) => each.stop()));
-});
+afterAll(() => Promise.all(running.map((each) => each.stop())));
 
 /** The output of a command that must succeed and must not print a password. */
 async function outputOf(...args: readonly string[]): Promise<string> {

@@ -20,9 +20,7 @@ const COMMIT = 'commit\0';
 const server = await sharedServer();
 const proxy = await startTcpProxy(server.port);
 const faulty = await startFaultyService(await databaseThrough(server, [proxy.port]));
-afterAll(async () => {
-  await faulty.stop().catch(() => undefined);
-});
+afterAll(() => faulty.stop().catch(() => undefined));
 
 async function execute(...statements: readonly string[]): Promise<void> {
   const sql = new SQL(faulty.service.database.url, { max: 1 });

@@ -14,9 +14,7 @@ const pair = await startStandbyPair();
 const database = await databaseThrough(pair.primary, [pair.standbyPort, pair.primary.port]);
 const path = new URL(database.direct).pathname;
 const faulty = await startFaultyService(database);
-afterAll(async () => {
-  await pair.stop();
-});
+afterAll(() => pair.stop());
 
 test('requests never go to a standby, also when the primary is down', async () => {
   expect((await faulty.write()).status).toBe(201);

@@ -22,9 +22,7 @@ const proxy = await startTcpProxy(server.port);
 const proxied = await startFaultyService(await databaseThrough(server, [proxy.port]));
 /** Connected without the proxy. */
 const direct = await startFaultyService(await databaseThrough(server, [server.port]));
-afterAll(async () => {
-  await server.stop();
-});
+afterAll(() => server.stop());
 
 const statusesOf = (answers: readonly TimedResponse[]) => answers.map(({ status }) => status);
 const faultsOf = ({ service }: FaultyService) => service.log.filter((record) => record.event === 'fault');

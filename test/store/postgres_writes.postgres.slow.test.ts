@@ -26,9 +26,7 @@ if (!address) throw new Error('not a database URL');
 /** Connected through the proxy. */
 const engine = await openEngine(address, 'auto', { version: 'test', clock: systemClock });
 const fixture = await createRealmFixture(engine.records);
-afterAll(async () => {
-  await engine.close();
-});
+afterAll(() => engine.close());
 
 async function create(): Promise<string> {
   const write = anotherUser(fixture);

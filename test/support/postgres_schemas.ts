@@ -29,9 +29,7 @@ export function superuserClient(url: string): SQL {
   return client;
 }
 
-afterAll(async () => {
-  await Promise.all([...clients.values()].map((client) => client.close()));
-});
+afterAll(() => Promise.all([...clients.values()].map((client) => client.close())));
 
 export function addressOf(url: string): PostgresAddress {
   const address = parsePostgres(url);

@@ -41,9 +41,7 @@ function open(settings: Partial<PoolSettings> = {}): Pool {
  */
 const openTimed = (settings: Partial<PoolSettings>) => open({ niceness: 0, ...settings });
 
-afterEach(async () => {
-  await Promise.all(opened.splice(0).map((pool) => pool.close()));
-});
+afterEach(() => Promise.all(opened.splice(0).map((pool) => pool.close())));
 
 /** A shell command that records its start in a file, then runs another command. */
 function recordStarts(next: string) {
