@@ -37,15 +37,25 @@ describe('a DELETE with too many dependents', () => {
     const service = await startService(OFFLINE);
     const token = await service.token(FULL_SCOPE);
     const ids = await createUserWithLinks(service);
-    const pending = Array.from({ length: 3 * LIMITS.readersMax }, () =>
-      service.del(`${REALMS}/${ids.realm}`, token),
-    );
-    for (const answer of await Promise.all(pending)) {
-      expect([answer.status, await detailOf(answer)]).toEqual([
-        422,
+    let answers: readonly Response[];
+    let details: readonly (string | undefined)[];
+    const late = 'data.id: more than 1000 records would go with this one: authrealm purge removes them';
+    let tries = 0;
+    // A count that a busy machine finishes too late leaves out the number.
+    do {
+      tries += 1;
+      const pending = Array.from({ length: 3 * LIMITS.readersMax }, () =>
+        service.del(`${REALMS}/${ids.realm}`, token),
+      );
+      answers = await Promise.all(pending);
+      details = await Promise.all(answers.map(detailOf));
+    } while (details.includes(late) && tries < 10);
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([422]));
+    expect(new Set(details)).toEqual(
+      new Set([
         `data.id: ${LINKS + 5} records would go with this one, more than 1000: authrealm purge removes them`,
-      ]);
-    }
+      ]),
+    );
   });
 });
 

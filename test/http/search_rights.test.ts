@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test';
 import { changeClient } from '../../src/auth/clients/clients.ts';
 import type { Store } from '../../src/directory/store.ts';
 import type { Engine } from '../../src/store/open.ts';
-import { createFixture, startService } from '../support/service.ts';
+import { createFixture, startReader, startService } from '../support/service.ts';
 
 /** A search runs with the rights that its client had when the request arrived. */
 
@@ -30,6 +30,8 @@ function holding(engine: Engine): Engine {
 }
 
 const service = await startService({}, holding);
+held.release.resolve();
+await startReader(service, await service.token('users:read'));
 const homes = [await createFixture(service.db), await createFixture(service.db)];
 
 test.each([

@@ -18,7 +18,7 @@ import {
   type RecordBody,
   userPath,
 } from '../../support/resource_cases.ts';
-import { comparableResponse, errorsOf, startService } from '../../support/service.ts';
+import { comparableResponse, errorsOf, startReader, startService } from '../../support/service.ts';
 
 /** The records that a DELETE removes, and the changes it stores (docs/wire.md#deletes). */
 
@@ -225,6 +225,7 @@ async function addUsers({ realm }: ParentIds, count: number): Promise<void> {
 }
 
 test('a DELETE of a realm with 1,001 records below is 422 and changes nothing; with 1,000 it is 204', async () => {
+  await startReader(service, token);
   const home = await createParents(service, token);
   await addUsers(home, LIMITS.cascadeRecordsMax - 2);
   const path = `/v2/authentication-realms/${home.realm}`;
