@@ -14,7 +14,6 @@ import { dirname, join } from 'node:path';
 import { readSettings } from '../../src/config/parse.ts';
 import { type CheckReport, plainIssuer } from '../../src/doctor/inspection.ts';
 import { NIL_UUID } from '../../src/domain/id.ts';
-import { LIMITS } from '../../src/domain/limits.ts';
 import { foldedKey } from '../../src/domain/text/folded_key.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { openDatabase } from '../../src/service/open_database.ts';
@@ -291,16 +290,13 @@ test('doctor finds a database healthy during writes, and blocks no writer', asyn
     isDone = true;
   });
   let writes = 0;
-  let slowest = 0;
   while (!isDone) {
-    const before = performance.now();
+    // Rejects when it waits for longer than `storeWaitMsMax`.
     await createFixture(db);
-    slowest = Math.max(slowest, performance.now() - before);
     writes += 1;
   }
   expect(await child.process.exited).toBe(0);
   expect(writes).toBeGreaterThan(1);
-  expect(slowest).toBeLessThan(LIMITS.storeWaitMsMax);
   db.engine.close();
 }, 300_000);
 

@@ -97,13 +97,16 @@ test('writes that wait for locks do not delay reads of the access table', async 
   const holder = await sql.reserve();
   await holder.unsafe('begin');
   await holder.unsafe('select 1 from realm_clock for update');
-  const writing = fixtures.map((each) => commitWrites(engine.records, anotherUser(each)));
+  let written = 0;
+  const writing = fixtures.map((each) =>
+    commitWrites(engine.records, anotherUser(each)).finally(() => {
+      written += 1;
+    }),
+  );
   await Bun.sleep(100);
-  const start = performance.now();
   await engine.access.state(undefined);
   await engine.records.ready();
-  // The writes wait for as long as a statement may take.
-  expect(performance.now() - start).toBeLessThan(LIMITS.statementMsMax / 2);
+  expect(written).toBe(0);
   await holder.unsafe('rollback');
   expect(new Set((await Promise.all(writing)).map(({ kind }) => kind))).toEqual(new Set(['written']));
   holder.release();
