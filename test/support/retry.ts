@@ -1,4 +1,4 @@
-import { Fault, OVERLOAD_CAUSES } from '../../src/domain/fault.ts';
+import { FAULTS, Fault, OVERLOAD_CAUSES } from '../../src/domain/fault.ts';
 
 /** A machine may be busy for a minute, and the time that a hash is expected to take falls only with further hashes. */
 const TRIES_MAX = 60;
@@ -23,13 +23,13 @@ export async function sendWithRetry<A extends Answer>(
   }
 }
 
-/** Repeats work that a busy machine did not do in time. */
+/** Repeats work that was not done in time, on a busy machine for example. */
 export async function doWithRetry<T>(work: () => Promise<T>): Promise<T> {
   for (;;) {
     try {
       return await work();
     } catch (error) {
-      if (!(error instanceof Fault && error.code === 'overloaded')) throw error;
+      if (!(error instanceof Fault && FAULTS[error.code].status === 503)) throw error;
       await Bun.sleep(100);
     }
   }
