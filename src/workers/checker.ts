@@ -59,7 +59,6 @@ export function openChecker({
     idleMsMax,
     waitingMax: LIMITS.hashesWaitingMax,
     waitMsMax: LIMITS.hashMsMax,
-    workMsMax: LIMITS.workerIdleMsMax,
   });
   let rested: Promise<unknown> = Promise.resolve();
   return {

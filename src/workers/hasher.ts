@@ -37,8 +37,6 @@ export function openHasher(
     idleMsMax,
     waitingMax: LIMITS.hashesWaitingMax,
     waitMsMax: LIMITS.hashMsMax,
-    // A late hash ends by itself; a worker without a response for this long is as good as idle.
-    workMsMax: LIMITS.workerIdleMsMax,
   });
   return {
     async hash(password) {

@@ -14,11 +14,6 @@ export interface PoolSettings {
   readonly waitMsMax: number;
   /** How much longer a request waits while no worker is ready and one starts; default: `LIMITS.workerStartMsMax`. */
   readonly startMsMax?: number;
-  /**
-   * A worker that works on one request for longer is killed; default: `waitMsMax`. Until then it finishes a late request,
-   * because a new worker would cost more than the rest of the work.
-   */
-  readonly workMsMax?: number;
   /** A worker without requests for this long is ended; default: `LIMITS.workerIdleMsMax`. */
   readonly idleMsMax?: number;
   /** The priority of the workers; default: the lowest. */
@@ -32,8 +27,8 @@ export interface PoolSettings {
 export interface Pool {
   /**
    * Resolves with the response of a worker; both values must be cloneable. Rejects with the Fault that the worker threw,
-   * `internal` for any other error, and `overloaded` where too many requests wait, where the response is late or cannot be
-   * in time any more, or where two workers died. A request may therefore run twice.
+   * `internal` for any other error, and `overloaded` where too many requests wait, where the response is late, or where two
+   * workers died. A request may therefore run twice. A worker whose response is late is killed.
    */
   request<T>(request: unknown): Promise<T>;
   figures(): PoolFigures;
@@ -79,7 +74,6 @@ interface WorkerEvents {
 export function openPool(settings: PoolSettings): Pool {
   const { workersMax, waitingMax, waitMsMax } = settings;
   const workers = new Set<Worker>();
-  const latency = openLatencyEstimate(waitMsMax);
   const waiting: Task[] = [];
   const backOff = openBackOff(dispatch, false);
   const deadlines = openDeadlines(settings, isWaitingForStart, cancel);
@@ -88,7 +82,7 @@ export function openPool(settings: PoolSettings): Pool {
   /** Assigns waiting requests to free workers, and starts a worker for each that remains. */
   function dispatch(): void {
     for (const worker of workers) {
-      const task = worker.state === 'free' ? nextTask(waiting, latency.neededMs()) : undefined;
+      const task = worker.state === 'free' ? nextTask(waiting, waitMsMax) : undefined;
       if (task) worker.assign(task);
     }
     const starting = [...workers].filter(({ state }) => state === 'starting').length;
@@ -98,7 +92,7 @@ export function openPool(settings: PoolSettings): Pool {
 
   function start(): void {
     try {
-      workers.add(startWorker(settings, latency, { free, exited }));
+      workers.add(startWorker(settings, { free, exited }));
     } catch {
       // The program is not there, or the system has no room for one more process.
       backOff.begin();
@@ -129,18 +123,18 @@ export function openPool(settings: PoolSettings): Pool {
     else if (performance.now() < task.dueAt) waiting.unshift(task);
   }
 
-  /** Takes back a request whose caller waits no longer. */
+  /** Takes back a request whose caller waits no longer, and ends its work. */
   function cancel(task: Task, code?: OverloadCause): void {
     const index = waiting.indexOf(task);
     if (index >= 0) waiting.splice(index, 1);
+    [...workers].find((worker) => worker.task === task)?.end();
     const late = index >= 0 && task.deaths === 0 ? 'DEADLINE_EXCEEDED' : 'WORKER_TIMEOUT';
     task.reject(overloaded(code ?? (backOff.isWaiting() ? 'WORKER_START_FAILED' : late)));
   }
 
   return {
     request<T>(request: unknown): Promise<T> {
-      const isLate = latency.neededMs((waiting.length + workingOf(workers)) / workersMax) > waitMsMax;
-      if (isClosed || isLate || waiting.length >= waitingMax) return Promise.reject(overloaded('QUEUE_FULL'));
+      if (isClosed || waiting.length >= waitingMax) return Promise.reject(overloaded('QUEUE_FULL'));
       const { promise, resolve, reject } = Promise.withResolvers<T>();
       const arrivedAt = performance.now();
       const task: Task = { request, arrivedAt, dueAt: 0, timer: undefined, resolve, reject, deaths: 0 };
@@ -198,33 +192,35 @@ const isReady = ({ state }: Worker) => state === 'free' || state === 'working';
 const workingOf = (workers: ReadonlySet<Worker>) => [...workers].filter(({ task }) => task).length;
 
 /**
- * The first request that can be answered in time. Those before it are rejected without any work: else every worker of a full
+ * The first request that has half of its time left, or whose worker died. Those before it are rejected: else every worker of a full
  * queue would work on what is late when it is done, and nothing would be answered.
  */
-function nextTask(waiting: Task[], neededMs: number): Task | undefined {
-  const latest = performance.now() + neededMs;
-  let task = waiting.shift();
-  for (; task && task.dueAt < latest; task = waiting.shift()) task.reject(overloaded('DEADLINE_EXCEEDED'));
-  return task;
+function nextTask(waiting: Task[], waitMsMax: number): Task | undefined {
+  const latest = performance.now() + waitMsMax / 2;
+  for (let task = waiting.shift(); task; task = waiting.shift()) {
+    if (task.deaths > 0 || task.dueAt >= latest) return task;
+    task.reject(overloaded('DEADLINE_EXCEEDED'));
+  }
+  return undefined;
 }
 
 /** Throws where the program cannot be run. */
-function startWorker(settings: PoolSettings, latency: LatencyEstimate, events: WorkerEvents): Worker {
-  const {
+function startWorker(
+  {
     command,
-    waitMsMax,
     startMsMax = LIMITS.workerStartMsMax,
-    workMsMax = waitMsMax,
     idleMsMax = LIMITS.workerIdleMsMax,
     niceness,
-  } = settings;
+  }: PoolSettings,
+  events: WorkerEvents,
+): Worker {
   let state: Worker['state'] = 'starting';
   let task: Task | undefined;
   let timer: ReturnType<typeof setTimeout> | undefined;
 
-  function endAfter(ms: number, expire = end): void {
+  function endAfter(ms: number): void {
     clearTimeout(timer);
-    timer = setTimeout(expire, ms).unref();
+    timer = setTimeout(end, ms).unref();
   }
 
   function release(): void {
@@ -264,18 +260,12 @@ function startWorker(settings: PoolSettings, latency: LatencyEstimate, events: W
     },
     exited: child.exited,
     assign(assigned) {
-      const startedAt = performance.now();
+      clearTimeout(timer);
       state = 'working';
       task = assigned;
-      endAfter(workMsMax, () => {
-        latency.add(workMsMax);
-        assigned.reject(overloaded('WORKER_TIMEOUT'));
-        end();
-      });
       const settling = (settle: (result: never) => void) => (result: unknown) => {
         // A worker that is killed may respond all the same, too late.
         if (state !== 'working') return;
-        latency.add(performance.now() - startedAt);
         settle(result as never);
         release();
       };
@@ -284,27 +274,4 @@ function startWorker(settings: PoolSettings, latency: LatencyEstimate, events: W
     end,
   };
   return self;
-}
-
-interface LatencyEstimate {
-  add(ms: number): void;
-  /** `before`: how many responses come first. */
-  neededMs(before?: number): number;
-}
-
-/**
- * Estimates the longest usual duration of a request as TCP does for a round trip: the mean plus four mean deviations (RFC
- * 6298, 2). At most three quarters of the time limit of a request, so that a request without a wait always runs, and an
- * estimate that is too long corrects itself.
- */
-function openLatencyEstimate(waitMsMax: number): LatencyEstimate {
-  let mean: number | undefined;
-  let deviation = 0;
-  return {
-    add(ms) {
-      deviation = mean === undefined ? ms / 2 : deviation + (Math.abs(ms - mean) - deviation) / 4;
-      mean = mean === undefined ? ms : mean + (ms - mean) / 8;
-    },
-    neededMs: (before = 0) => before * (mean ?? 0) + Math.min((mean ?? 0) + 4 * deviation, waitMsMax * 0.75),
-  };
 }

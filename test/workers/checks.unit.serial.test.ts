@@ -225,6 +225,15 @@ describe('the checker process', () => {
     await own.close();
   });
 
+  test('a late check ends at its deadline, and the next one is answered', async () => {
+    const own = openChecker();
+    const hash = (passes: number) => `$argon2id$v=19$m=65536,t=${passes},p=1$c29tZXNhbHQ$${'A'.repeat(43)}`;
+    const check = (passes: number) => own.check({ hash: hash(passes), password: 'x', isNormalised: true });
+    await expect(check(1_000)).rejects.toMatchObject({ cause: { code: 'WORKER_TIMEOUT' } });
+    expect(await check(1)).toEqual(WRONG);
+    await own.close();
+  });
+
   test('the checker rests three times as long as a check waited, at most 100 ms', () => {
     expect([0, 4, 20, 400].map(restMs)).toEqual([0, 12, 60, 100]);
   });
