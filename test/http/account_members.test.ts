@@ -58,6 +58,48 @@ test('an account member is a user of the account realm in another form', async (
   expect((await list('filter=eq(given_name,ann)')).data).toEqual([{ ...member, links }] as never);
 });
 
+test('a user of the account realm is an account with one membership, unless members have no accounts', async () => {
+  const [ann = ''] = users;
+  const { meta } = (
+    (await (await service.get(`${MEMBERS}/${ann}`, token)).json()) as { data: { meta: object } }
+  ).data;
+  const account = {
+    ...{ id: ann, type: 'account', name: 'Ann Banks', legal_name: 'Ann Banks' },
+    ...{ registration_id: null, external_ref: null, parent_id: null, meta },
+  };
+  const paths = ['/v2/accounts', `/v2/accounts/${ann}`, `/v2/accounts/${ann}/account-memberships`] as const;
+  const read = () =>
+    Promise.all(
+      paths.map(async (path) => {
+        const answer = await service.get(path, token);
+        return [answer.status, (await answer.json()) as Page] as const;
+      }),
+    );
+  const [[, all], [, single], [, memberships]] = (await read()) as [
+    [number, Page],
+    [number, Page],
+    [number, Page],
+  ];
+  expect(idsOf(all)).toEqual(users.toReversed());
+  const links = { self: `${service.url}/v2/accounts/${ann}` };
+  expect(single).toEqual({ data: account, links } as never);
+  expect(memberships.data).toEqual([
+    {
+      ...{ id: ann, type: 'account_membership', meta },
+      relationships: { account_member: { data: { id: ann, type: 'account_member' } } },
+    },
+  ] as never);
+  const settings = await service.token('settings:write');
+  const put = (isOn: boolean) =>
+    service.put('/v2/settings/account-authentication', settings, {
+      data: { type: 'account_authentication_settings', auto_create_account_for_account_members: isOn },
+    });
+  expect((await put(false)).status).toBe(200);
+  const [[listed, none], [item], [membership]] = (await read()) as [[number, Page], [number], [number]];
+  expect([listed, none.data, item, membership]).toEqual([200, [], 404, 404]);
+  expect((await put(true)).status).toBe(200);
+});
+
 test('the list has the pages, the filter, the order and the total of the list of users', async () => {
   const [ann, ben, cleo] = users;
   const first = await list('page%5Blimit%5D=2');

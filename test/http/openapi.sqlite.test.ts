@@ -259,7 +259,7 @@ test('additions to the compatible API are marked, its own operations are not', (
   const extensions = raw.filter(({ isExtension }) => isExtension).map(({ at }) => at);
   // The operations of the compatible API, without a mark (docs/wire.md#versions).
   const plain = raw.filter(({ at }) => !extensions.includes(at)).map(({ at }) => at);
-  expect(plain.filter((at) => /^\w+ \/v2\//.test(at))).toHaveLength(40);
+  expect(plain.filter((at) => /^\w+ \/v2\//.test(at))).toHaveLength(43);
   expect(extensions).toContain('POST /v2/authentication-realms');
   expect(extensions).toContain('DELETE /v2/authentication-realms/{id}');
   expect(extensions.filter((at) => at.endsWith('/search'))).toHaveLength(8);

@@ -324,7 +324,7 @@ const UNSEEN: readonly { readonly why: string; covers(operation: Operation, stat
   { why: 'an expired cursor', covers: (_, status) => status === '410' },
   { why: 'a failing or busy database, or a start', covers: (_, status) => status === '503' },
   { why: 'the suite of batches', covers: ({ id }, of) => /^write-batch 4(09|12|22)$/.test(`${id} ${of}`) },
-  { why: 'the suite of renewals', covers: ({ id }, of) => `${id} ${of}` === 'get-account-member 400' },
+  { why: 'the suite of renewals', covers: ({ id }, of) => /^get-account(-member)? 400$/.test(`${id} ${of}`) },
   { why: 'no rate limit is set', covers: (_, status) => status === '429' },
   { why: 'settings without a realm', covers: ({ path }, of) => of === '404' && !path.includes('{') },
   { why: 'a body that does not arrive takes 4.5 seconds', covers: (_, status) => status === '408' },

@@ -212,13 +212,13 @@ export async function openValidRequests({
     };
   }
 
-  /** The parameters of a record that no operation creates: those of a link in the answer of its collection, if it has one. */
+  /** The parameter of a record that no operation creates: that of a link in the answer of its collection, if it has one. */
   async function linkedParameters(path: string): Promise<Record<string, string> | undefined> {
-    const [, above, name = ''] = /^(.+)\/\{(\w+)\}$/.exec(path) ?? [];
+    const [, item = '', above, name = ''] = /^((.+)\/\{(\w+)\})(?:\/[\w-]+)?$/.exec(path) ?? [];
     const collection = operations.find((each) => each.method === 'get' && each.path === above);
     if (!collection) return undefined;
     const { body } = await caller.send(collection, await right(collection));
-    const found = linksOf(body ?? null).map((link) => matchPath(path, link.slice(server?.url.length)));
+    const found = linksOf(body ?? null).map((link) => matchPath(item, link.slice(server?.url.length)));
     return found.find(Boolean) ?? { [name]: crypto.randomUUID() };
   }
 

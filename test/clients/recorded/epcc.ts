@@ -160,12 +160,21 @@ const USES: readonly RecordedUse[] = [
   {
     title: 'login account-management, and with the password before',
     requests: [
+      get('/v2/settings/account-authentication', {
+        reads: { data: { relationships: { authentication_realm: { data: { id: '{realm}' } } } } },
+      }),
+      get(PASSWORDS, { reads: { data: [{ id: '{passwords}' }] } }),
       {
         ...signIn('correct horse 2', 201),
         reads: {
           data: [{ account_id: '{user}', account_name: 'Jane Roe', token: expect.any(String) }],
           meta: { account_member_id: '{user}' },
         },
+        saves: { accountToken: 'data.0.token' },
+      },
+      {
+        ...get('/v2/account-members', { reads: { data: [{ id: '{user}', name: 'Jane Roe' }] } }),
+        headers: { 'EP-Account-Management-Authentication-Token': '{accountToken}' },
       },
       {
         ...signIn('correct horse', 400),

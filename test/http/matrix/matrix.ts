@@ -48,10 +48,12 @@ interface MatrixContext {
   readonly realmNamedBy: (operation: Operation) => Promise<string>;
 }
 
+/** Account members and accounts. */
+const USER_FORMS = /\/v2\/account(-member)?s\b/;
+
 /** The realm that is looked up for an operation. */
 function settingsRealmOf(path: string, { buyers, merchants, accounts }: SettingsRealms): Uuid | undefined {
-  if (path.includes('/v2/account-members') || path.endsWith('/v2/settings/account-authentication'))
-    return accounts;
+  if (USER_FORMS.test(path) || path.endsWith('/v2/settings/account-authentication')) return accounts;
   if (path.endsWith('/v2/settings/customer-authentication')) return buyers;
   return path.includes('/v2/merchant-realm-mappings') ? merchants : undefined;
 }
@@ -82,7 +84,7 @@ export async function computeMatrix(): Promise<Matrix> {
       const { status, text } = await caller.send(operation, sent);
       const realm = realmOf(operation, sent) ?? (await context.realmNamedBy(operation));
       // An account member does not name its realm.
-      const shown = operation.path.includes('/v2/account-members') ? [realms.member, member.user] : [realm];
+      const shown = USER_FORMS.test(operation.path) ? [realms.member, member.user] : [realm];
       // A wrong password is answered as one of a username that does not exist.
       const mayName = isOfRealms(operation) && !operation.path.endsWith('/check');
       const isHidden = status === 200 && mayName && !shown.some((id) => text.includes(id));

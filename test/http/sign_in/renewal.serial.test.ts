@@ -26,11 +26,9 @@ const writer = () => service.token('password-profile-infos:write users:write pro
 
 const renew = async (accountToken: string) =>
   requestTokens(service, await token(), RENEWAL, { [ACCOUNT_TOKEN_HEADER]: accountToken });
-const member401 = async (accountToken: string, id: string) =>
-  service.get(`/v2/account-members/${id}`, await token(), {
-    ...END_USER,
-    [ACCOUNT_TOKEN_HEADER]: accountToken,
-  });
+const getAs = async (accountToken: string, path: string, scope = 'sign-in') =>
+  service.get(path, await service.token(scope), { ...END_USER, [ACCOUNT_TOKEN_HEADER]: accountToken });
+const member401 = (accountToken: string, id: string) => getAs(accountToken, `/v2/account-members/${id}`);
 
 function claimsOf(accountToken: string): Json {
   return JSON.parse(Buffer.from(accountToken.split('.')[1] ?? '', 'base64url').toString());
@@ -174,8 +172,34 @@ describe("a member's own record", () => {
     expect((await member401(accountToken, member)).status).toBe(404);
     expect((await member401(accountToken, 'none')).status).toBe(404);
     expect((await service.get(`/v2/account-members/${jane.user}`, await token(), END_USER)).status).toBe(401);
-    expect((await service.get('/v2/account-members', await token())).status).toBe(403);
   });
+
+  test.each(['sign-in', 'users:read', 'users:read sign-in'])(
+    'is all that an account token lets a client with %s read, as member and as account',
+    async (scope) => {
+      const jane = await createPassword(db, accounts);
+      const accountToken = await accountTokenOf(service, await token(), jane);
+      for (const [path, type] of [
+        ['/v2/account-members', 'account_member'],
+        ['/v2/accounts', 'account'],
+      ] as const) {
+        const list = await getAs(accountToken, path, scope);
+        expect([list.headers.get('cache-control'), await list.json()]).toMatchObject([
+          'no-store',
+          { data: [{ id: jane.user, type }], meta: { results: { total: 1 } } },
+        ]);
+        const others = await getAs(accountToken, `${path}?filter=eq(id,${member})`, scope);
+        expect([others.status, await others.json()]).toMatchObject([200, { data: [] }]);
+        expect((await getAs(accountToken, `${path}/${jane.user}`, scope)).status).toBe(200);
+        expect((await getAs(accountToken, `${path}/${member}`, scope)).status).toBe(404);
+        for (const invalid of ['', 'none']) expect((await getAs(invalid, path, scope)).status).toBe(401);
+      }
+      const memberships = (id: string) =>
+        getAs(accountToken, `/v2/accounts/${id}/account-memberships`, scope);
+      expect((await memberships(jane.user)).status).toBe(200);
+      expect((await memberships(member)).status).toBe(404);
+    },
+  );
 
   test('is 400 without the address of the end user', async () => {
     const accountToken = await accountTokenOf(service, await token(), await createPassword(db, accounts));
