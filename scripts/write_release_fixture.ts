@@ -3,10 +3,9 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { VERSION } from '../src/platform/version.ts';
-import { publicNames } from './public_names.ts';
 
 /**
- * Stores a database that this release wrote, its public names, and the release's code, as fixtures for the tests of later releases: run
+ * Stores a database that this release wrote, and the release's code, as fixtures for the tests of later releases: run
  * `bun scripts/write_release_fixture.ts` once, when a release is tagged. `--code TAG` stores only the code, of an earlier release. These
  * fixtures never change.
  */
@@ -144,7 +143,6 @@ async function saveDatabase(): Promise<void> {
   await run('export', join(RELEASE, 'export.jsonl'), ...DATABASE);
   copyFileSync(path, join(RELEASE, 'authrealm.db'));
   copyFileSync(`${path}.key`, join(RELEASE, 'authrealm.db.key'));
-  writeFileSync(join(RELEASE, 'names.json'), `${JSON.stringify(await publicNames(), null, 2)}\n`);
   writeFileSync(join(RELEASE, 'client.json'), `${JSON.stringify(client, null, 2)}\n`);
   console.log(`wrote ${RELEASE}`);
 }

@@ -73,7 +73,7 @@ describe('npm run release refuses', () => {
           clone.edit('package-lock.json', (text) =>
             text.replace(/("node_modules\/jose": \{\s+"version": ")/, '$19'),
           );
-          clone.edit(`test/fixtures/releases/${VERSION}/names.json`, (text) => `${text}\n`);
+          clone.edit(`test/fixtures/releases/${VERSION}/client.json`, (text) => `${text}\n`);
         }),
       'node_modules differs from package-lock.json: run "npm ci"',
     ],
