@@ -40,7 +40,7 @@ function settingsPage(): string {
     'Settings',
     'src/config/settings.ts',
     `A flag takes precedence over its environment variable. All mistakes are printed at once, and the command does not start. A
-variable that begins with \`AUTHREALM_\`, and is neither listed here nor in [the commands](cli.md), is a mistake.
+variable that begins with \`AUTHREALM_\`, and is neither listed here nor [of a client](../client.md#at-a-terminal), is a mistake.
 
 Variables are read from the environment only: the service reads no \`.env\` file. The variable of a switch is \`true\`, \`false\`,
 \`1\` or \`0\`. Commands that open the database take the first
@@ -150,7 +150,7 @@ identifier of a target; there are at most ${LIMITS.webhooksMax}. The last column
 }
 
 async function cliPage(): Promise<string> {
-  const program = await createProgram([], {}, () => undefined);
+  const program = await createProgram({}, () => undefined);
   const meanings = commentsIn('src/platform/exit.ts');
   const sections = program.commands.flatMap((command) => sectionsOf(command));
   const names = sections.flatMap((part) => (part.startsWith('## ') ? [part.slice('## '.length)] : []));
@@ -160,7 +160,7 @@ async function cliPage(): Promise<string> {
     'Commands',
     'src/cli/',
     `Commands that open the database may run while the service runs, except \`restore\` and \`compact\`. Those that call a running service take
-\`--url\` and a client instead: see [the commands for records](../client.md#at-a-terminal). An option takes precedence over its environment variable.`,
+\`--url\` and a client instead: see [the commands for records](../client.md#at-a-terminal).`,
     index,
     '## Exit codes',
     table(['Code', 'Meaning'], codes),

@@ -2,7 +2,13 @@ import type { Command } from 'commander';
 import { EXIT } from '../platform/exit.ts';
 import { printLine } from '../platform/standard_streams.ts';
 import { openInputReader } from './arguments.ts';
-import { addConnection, type ConnectionOptions, connectBy, refusalBy } from './connection.ts';
+import {
+  addConnection,
+  type ConnectionOptions,
+  connectBy,
+  refusalBy,
+  withEnvironment,
+} from './connection.ts';
 import type { CliContext } from './context.ts';
 import { printable } from './table.ts';
 
@@ -13,7 +19,7 @@ interface CheckOptions extends ConnectionOptions {
 }
 
 /** `check`: whether a password on standard input is right. */
-export function addCheck(program: Command, { clientSecret, setExitCode }: CliContext): void {
+export function addCheck(program: Command, { environment, setExitCode }: CliContext): void {
   addConnection(
     program
       .command('check')
@@ -25,8 +31,9 @@ export function addCheck(program: Command, { clientSecret, setExitCode }: CliCon
     .option('--end-user-address <ADDRESS>', 'IP address of the end user, which most clients must report')
     .option('--device-file <FILE>', 'file with the device token of an earlier right password of this user')
     .option('--json', 'write JSON')
-    .action(async (realm: string, profile: string, username: string, options: CheckOptions) => {
-      const directory = connectBy(options, clientSecret);
+    .action(async (realm: string, profile: string, username: string, given: CheckOptions) => {
+      const options = withEnvironment(given, environment);
+      const directory = connectBy(options);
       const read = openInputReader();
       // Editors and `echo` add a final line break that is not part of the text.
       const readLine = async (path: string) => (await read(path)).replace(/\r?\n$/, '');

@@ -1,5 +1,4 @@
 import { Command, CommanderError } from 'commander';
-import { unknownVariables } from '../config/parse.ts';
 import { Refusal } from '../domain/fault.ts';
 import { EXIT, printRefusal } from '../platform/exit.ts';
 import { type StandardStreams, withStandardStreams } from '../platform/standard_streams.ts';
@@ -7,7 +6,6 @@ import { VERSION } from '../platform/version.ts';
 import { toRefusal } from '../store/refusals.ts';
 import { type CliContext, type Environment, openSettings } from './context.ts';
 import { completeHelp } from './help.ts';
-import { CLIENT_SECRET_VARIABLE, nameVariables, withVariables } from './variables.ts';
 
 /** Commands of one module, by their names. The module is imported when `load` is called. */
 interface CommandModule {
@@ -58,35 +56,19 @@ async function runCommandLine(argv: readonly string[], environment: Environment)
   const setExitCode = (outcome: number) => {
     code = outcome;
   };
-  const program = await programFor(argv, environment, setExitCode);
+  // The modules of the other commands are not loaded.
+  const named = COMMANDS.filter(({ names }) => names.includes(argv[0] ?? ''));
+  const program = await createProgram(environment, setExitCode, named.length > 0 ? named : COMMANDS);
   try {
-    await program.parseAsync(withVariables(program, argv, environment), { from: 'user' });
+    await program.parseAsync(argv, { from: 'user' });
   } catch (error) {
     code = exitCodeOf(error);
   }
   return code;
 }
 
-/**
- * The program with the command that the first word names, so that the modules of the others are not loaded. It has all
- * commands where the word names none, and where the environment sets an option of another command, which is no mistake.
- */
-async function programFor(
-  argv: readonly string[],
-  environment: Environment,
-  setExitCode: (outcome: number) => void,
-): Promise<Command> {
-  const named = COMMANDS.filter(({ names }) => names.includes(argv[0] ?? ''));
-  if (named.length > 0) {
-    const program = await createProgram(argv, environment, setExitCode, named);
-    if (unknownVariables(environment, variablesOf(program)).length === 0) return program;
-  }
-  return createProgram(argv, environment, setExitCode);
-}
-
-/** All commands, or those given, each with its options and their environment variables. */
+/** All commands, or those given, each with its options. */
 export async function createProgram(
-  argv: readonly string[],
   environment: Environment,
   setExitCode: (outcome: number) => void,
   commands: readonly CommandModule[] = COMMANDS,
@@ -96,18 +78,10 @@ export async function createProgram(
     .version(VERSION)
     .exitOverride()
     .addHelpText('after', exitCodes());
-  const settings = openSettings(environment, () => variablesOf(program));
-  const clientSecret = environment[CLIENT_SECRET_VARIABLE];
-  const context: CliContext = { ...settings, argv, clientSecret, setExitCode };
+  const context: CliContext = { ...openSettings(environment), environment, setExitCode };
   for (const { load } of commands) (await load())(program, context);
-  nameVariables(program);
   completeHelp(program);
   return program;
-}
-
-/** The environment variables of all options of the program that are not settings. */
-function variablesOf(program: Command): readonly string[] {
-  return [...nameVariables(program), CLIENT_SECRET_VARIABLE];
 }
 
 /** Prints why a command failed and returns its exit code. An unexpected error is a bug: it is thrown again, with its stack. */

@@ -1,49 +1,60 @@
-import { type Command, Option } from 'commander';
+import type { Command } from 'commander';
 import { AuthrealmError, connect, type DirectoryClient } from '../client/client.ts';
 import { readSettingFile } from '../config/parse.ts';
 import { Refusal } from '../domain/fault.ts';
+import type { Environment } from './context.ts';
 import { printable } from './table.ts';
-import { CLIENT_SECRET_VARIABLE } from './variables.ts';
+
+/** The environment variables of options; the secret has no option, because other users can read command lines. */
+export const CONNECTION_VARIABLES = {
+  url: 'AUTHREALM_URL',
+  clientId: 'AUTHREALM_CLIENT_ID',
+  clientSecret: 'AUTHREALM_CLIENT_SECRET',
+} as const;
 
 const URL_FALLBACK = 'http://127.0.0.1:8080';
 
 export interface ConnectionOptions {
-  readonly url?: string;
-  readonly clientId?: string;
+  readonly url?: string | undefined;
+  readonly clientId?: string | undefined;
+  /** From the environment. */
+  readonly clientSecret?: string | undefined;
   readonly clientSecretFile?: string;
   readonly allowPlainHttp?: true;
 }
 
-/** Adds the options for the service and the client to a command. All commands share their environment variables. */
+/** Adds the options for the service and the client to a command. */
 export function addConnection(command: Command): Command {
   return command
-    .addOption(
-      new Option('--url <URL>', `URL of the service (default: ${URL_FALLBACK})`).env('AUTHREALM_URL'),
+    .option('--url <URL>', `URL of the service (${CONNECTION_VARIABLES.url}, default ${URL_FALLBACK})`)
+    .option('--client-id <ID>', `client ID (${CONNECTION_VARIABLES.clientId})`)
+    .option(
+      '--client-secret-file <FILE>',
+      `file with the client secret, default the value of ${CONNECTION_VARIABLES.clientSecret}`,
     )
-    .addOption(new Option('--client-id <ID>', 'client ID').env('AUTHREALM_CLIENT_ID'))
-    .addOption(
-      new Option(
-        '--client-secret-file <FILE>',
-        `file with the client secret (default: the value of ${CLIENT_SECRET_VARIABLE})`,
-      ).env('AUTHREALM_CLIENT_SECRET_FILE'),
-    )
-    .addOption(
-      new Option(
-        '--allow-plain-http',
-        'allow http to another host; the secret crosses the network unencrypted',
-      ).env('AUTHREALM_ALLOW_PLAIN_HTTP'),
-    );
+    .option('--allow-plain-http', 'allow http to another host; the secret crosses the network unencrypted');
+}
+
+/** The options of a connection, and those that the environment has instead. */
+export function withEnvironment<O extends ConnectionOptions>(options: O, environment: Environment): O {
+  const { url, clientId, clientSecret } = CONNECTION_VARIABLES;
+  return {
+    ...{ url: environment[url], clientId: environment[clientId], clientSecret: environment[clientSecret] },
+    ...options,
+  };
 }
 
 /** Throws a Refusal that names all missing options. */
-export function connectBy(options: ConnectionOptions, secretGiven: string | undefined): DirectoryClient {
+export function connectBy(options: ConnectionOptions): DirectoryClient {
   const { url = URL_FALLBACK, clientId, clientSecretFile: file, allowPlainHttp = false } = options;
   const clientSecret =
-    file === undefined ? secretGiven : readSettingFile('--client-secret-file', file).trim();
+    file === undefined ? options.clientSecret : readSettingFile('--client-secret-file', file).trim();
   const missing: string[] = [];
   if (!clientId) missing.push('--client-id is missing: create a client with "authrealm client create"');
   if (!clientSecret)
-    missing.push(`the client secret is missing: pass --client-secret-file, or set ${CLIENT_SECRET_VARIABLE}`);
+    missing.push(
+      `the client secret is missing: pass --client-secret-file, or set ${CONNECTION_VARIABLES.clientSecret}`,
+    );
   if (!clientId || !clientSecret) throw new Refusal(missing.join('\n'), { isUsage: true });
   try {
     return connect({ url, allowPlainHttp, clientId, clientSecret });

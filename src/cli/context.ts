@@ -10,14 +10,14 @@ import {
   type Settings,
 } from '../config/parse.ts';
 import { groupOf } from '../config/setting_groups.ts';
+import { CONNECTION_VARIABLES } from './connection.ts';
 import { programPath } from './invocation.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** What the program passes to a command in addition to its own arguments. */
 export interface CliContext extends CliSettings {
-  readonly argv: readonly string[];
-  readonly clientSecret: string | undefined;
+  readonly environment: Environment;
   setExitCode(code: number): void;
 }
 
@@ -34,16 +34,12 @@ interface CliSettings {
   readonly programPath: string;
 }
 
-/** `optionVariables` names the environment variables of options that are not settings. */
-export function openSettings(
-  environment: Environment,
-  optionVariables: () => readonly string[],
-): CliSettings {
+export function openSettings(environment: Environment): CliSettings {
   const settingsOf = (command: Command, listens: boolean): Settings =>
     readSettings(
       flagsOf(command),
       { ...defaultsOf(command), ...environment },
-      { otherNames: optionVariables(), listens },
+      { otherNames: Object.values(CONNECTION_VARIABLES), listens },
     );
   return {
     flagsOf,

@@ -8,7 +8,6 @@ import { VERSION } from '../platform/version.ts';
 import type { CopyRun, TableComparison } from '../store/copying/open.ts';
 import { type DatabaseAddress, isInMemory } from '../store/open.ts';
 import { assertConfirmed, type ConfirmationOptions } from './confirmation.ts';
-import type { CliContext } from './context.ts';
 import { openProgress, type ProgressDisplay } from './progress.ts';
 
 interface CopyOptions extends ConfirmationOptions {
@@ -20,7 +19,7 @@ interface CopyOptions extends ConfirmationOptions {
 }
 
 /** `copy`: copies an installation into another database, of the same or the other engine. */
-export function addCopy(program: Command, { argv }: CliContext): void {
+export function addCopy(program: Command): void {
   program
     .command('copy')
     .description('copy the whole database into an empty one of either engine, and compare both')
@@ -35,7 +34,7 @@ export function addCopy(program: Command, { argv }: CliContext): void {
       'copy in advance while the service runs; run again without this option to complete the copy',
     )
     .action(async (options: CopyOptions) => {
-      const move = { from: addressOf('from', options, argv), to: addressOf('to', options, argv) };
+      const move = { from: addressOf('from', options), to: addressOf('to', options) };
       const { copyDatabase, hasEqualDigests, previewCopy } = await import('../store/copying/open.ts');
       const { end, ...watch } = openWatch();
       const release = { version: VERSION, clock: systemClock };
@@ -67,7 +66,7 @@ export function addCopy(program: Command, { argv }: CliContext): void {
 }
 
 /** The address of source or target. Its URL may contain a password, so no message repeats any part of it. */
-function addressOf(side: 'from' | 'to', options: CopyOptions, argv: readonly string[]): DatabaseAddress {
+function addressOf(side: 'from' | 'to', options: CopyOptions): DatabaseAddress {
   const { parse, expectsFor, expects } = SETTINGS.database;
   const url = options[side];
   const passwordFile = options[`${side}PasswordFile`];
@@ -77,9 +76,8 @@ function addressOf(side: 'from' | 'to', options: CopyOptions, argv: readonly str
   if (!address) throw refusal(`--${side} must be ${expectsFor?.(url) ?? expects}`);
   if (isInMemory(address))
     throw refusal(`--${side}: an in-memory database ends with its process; use a file`);
-  const isOnCommandLine = argv.some((word) => word === url || word === `--${side}=${url}`);
   const problems = [
-    ...(isOnCommandLine ? disclosure(side, `AUTHREALM_COPY_${side.toUpperCase()}`, address) : []),
+    ...disclosure(side, address),
     ...databaseContradictions({ database: address, databasePasswordFile: passwordFile }),
   ];
   if (problems.length > 0) throw refusal(problems.join('\n'));

@@ -23,7 +23,13 @@ import {
   readObjects,
 } from './arguments.ts';
 import { addConfirmation, assertConfirmed, type ConfirmationOptions } from './confirmation.ts';
-import { addConnection, type ConnectionOptions, connectBy, refusalBy } from './connection.ts';
+import {
+  addConnection,
+  type ConnectionOptions,
+  connectBy,
+  refusalBy,
+  withEnvironment,
+} from './connection.ts';
 import type { CliContext } from './context.ts';
 import { commandLineName, identifiersIn, parseResourceName, resourceNames } from './identifiers.ts';
 import { standardOutput } from './output.ts';
@@ -55,18 +61,19 @@ type AnyEntry = ResourceRecord<Resource> & { readonly etag?: string };
 
 /** `get`, `list`, `find`, `create`, `update`, `delete`: the records of a running service, through its HTTP API. */
 export function addRecordCommands(program: Command, context: CliContext): void {
-  const add: AddCommand = (verb, description, words, work) =>
-    addConnection(program.command(verb).argument('<resource>', RESOURCE_HELP).argument('[words...]', words))
+  const add: AddCommand = (verb, description, argument, work) =>
+    addConnection(
+      program.command(verb).argument('<resource>', RESOURCE_HELP).argument('[words...]', argument),
+    )
       .description(description)
-      .action(async (word: string, given: string[], options: RecordOptions, command: Command) => {
+      .action(async (word: string, words: string[], given: RecordOptions, command: Command) => {
         // These commands use no settings, but a misspelled environment variable must be reported.
         context.settingsOf(command);
+        const options = withEnvironment(given, context.environment);
         const resource = parseResourceName(word);
-        const records = connectBy(options, context.clientSecret)[
-          collectionOf(resource)
-        ] as unknown as Call['records'];
+        const records = connectBy(options)[collectionOf(resource)] as unknown as Call['records'];
         try {
-          await work({ resource, records, words: given, options });
+          await work({ resource, records, words, options });
         } catch (error) {
           throw refusalBy(error, options);
         }
@@ -76,11 +83,11 @@ export function addRecordCommands(program: Command, context: CliContext): void {
   addWriteCommands(add);
 }
 
-/** Adds a command. `words` describes its arguments after the resource. */
+/** Adds a command. `argument` describes its arguments after the resource. */
 type AddCommand = (
   verb: string,
   description: string,
-  words: string,
+  argument: string,
   work: (call: Call) => Promise<void>,
 ) => Command;
 

@@ -62,13 +62,13 @@ export function checkpointFileOf(given: {
 /** Checks that no password is on the command line, which every user of the machine can read. */
 export function passwordOnCommandLine(
   flag: string,
-  env: string,
   address: DatabaseAddress | undefined,
+  env?: string,
 ): readonly string[] {
   if (address?.engine !== 'postgres' || address.password === undefined) return [];
+  const otherwise = env === undefined ? '' : `, or the URL in ${env}`;
   return [
-    `--${flag} must not contain a password, which would be visible in the process list: pass --${flag}-password-file FILE, ` +
-      `or the URL in ${env}`,
+    `--${flag} must not contain a password, which would be visible in the process list: pass --${flag}-password-file FILE${otherwise}`,
   ];
 }
 

@@ -54,7 +54,7 @@ export function readSettings(
   mistakes.push(...contradictionsOf(values as Partial<Settings>));
   for (const name of ['database', 'migrateDatabase'] as const) {
     const { flag, env } = SETTINGS[name];
-    if (flags[name] !== undefined) mistakes.push(...passwordOnCommandLine(flag ?? '', env, settings[name]));
+    if (flags[name] !== undefined) mistakes.push(...passwordOnCommandLine(flag ?? '', settings[name], env));
   }
   if (listens) mistakes.push(...publicAddressMistakes(values as Partial<Settings>));
   if (mistakes.length > 0) throw new Refusal(mistakes.join('\n'), { isUsage: true });

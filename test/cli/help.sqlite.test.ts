@@ -27,7 +27,7 @@ function leavesOf(command: Command, words: readonly string[] = []): readonly [st
   return command.commands.flatMap((child) => leavesOf(child, [...words, child.name()]));
 }
 
-const program = await createProgram([], {}, () => undefined);
+const program = await createProgram({}, () => undefined);
 const visible = leavesOf(program).filter(([words]) => words !== 'worker');
 
 describe('examples', () => {
@@ -37,7 +37,7 @@ describe('examples', () => {
 
   test.each(Object.entries(EXAMPLES))('the example of %s is a valid command line', async (words, example) => {
     expect(example).toStartWith(`authrealm ${words}`);
-    const parsing = await createProgram([], {}, () => undefined);
+    const parsing = await createProgram({}, () => undefined);
     let ran = '';
     for (const [name, leaf] of leavesOf(parsing)) {
       leaf.action(() => {

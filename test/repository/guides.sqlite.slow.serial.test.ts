@@ -77,7 +77,7 @@ describe('copy-a-database.md', () => {
     const blocks = blocksOf('copy-a-database.md').filter(({ language }) => language === 'sh');
     const path = `${join(ROOT, 'bin')}:${process.env.PATH}`;
     const target = await (await sharedServer()).freshDatabase();
-    const { outputs } = await runBlocks(blocks, { PATH: path, AUTHREALM_COPY_TO: target });
+    const { outputs } = await runBlocks(blocks, { PATH: path, TARGET: target });
     const copies = outputs.flatMap((each) =>
       [...each.matchAll(/^source and target are equal; (\d+) rows added/gm)].map(([, rows]) => Number(rows)),
     );

@@ -92,11 +92,7 @@ function hasSchema(to: DatabaseAddress, program: Program): Promise<boolean> {
 
 type CopyEnd = 'source' | 'target';
 
-/** The flag and the environment variable of each side. */
-const ADDRESS_SETTINGS: Readonly<Record<CopyEnd, readonly [flag: string, variable: string]>> = {
-  source: ['--from', 'AUTHREALM_COPY_FROM'],
-  target: ['--to', 'AUTHREALM_COPY_TO'],
-};
+const FLAGS: Readonly<Record<CopyEnd, string>> = { source: '--from', target: '--to' };
 
 /** Opens a side, and adds its name to the errors of all of its methods. */
 async function openNamed<S extends object>(
@@ -128,8 +124,9 @@ async function withName<T>({ which, address, path }: NamedSide, work: () => Prom
     const refusal = toRefusal(error, path);
     if (!(refusal instanceof Refusal)) throw error;
     // The advice is written for commands with one database.
-    const [flag, variable] = ADDRESS_SETTINGS[which];
-    const message = refusal.message.replaceAll('--database', flag).replace('AUTHREALM_DATABASE', variable);
+    const message = refusal.message
+      .replace(', or in the URL of AUTHREALM_DATABASE', '')
+      .replaceAll('--database', FLAGS[which]);
     const isNamed = path !== undefined && refusal !== error;
     throw new Refusal(`the ${which}${isNamed ? '' : ` ${addressName(address)}`}: ${message}`, {
       cause: error,
