@@ -155,14 +155,7 @@ function addWriteCommands(add: AddCommand): void {
   addConfirmation(removal, 'show the record that would be deleted with everything below it');
 }
 
-const SORT_KEYS = [
-  'created_at',
-  '-created_at',
-  'updated_at',
-  '-updated_at',
-  'id',
-  '-id',
-] as const satisfies readonly SortKey[];
+const SORT_KEYS = ['created_at', '-created_at', 'id', '-id'] as const satisfies readonly SortKey[];
 
 const JSON_HELP = 'write JSON, one record per line';
 const MEMBERS_HELP =

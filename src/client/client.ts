@@ -25,6 +25,7 @@ export type {
   FieldOf,
   KeyOf,
   NewOf,
+  PageSortKey,
   RecordWithEtag,
   ResourceRecord,
   ScopeOf,

@@ -7,6 +7,7 @@ import type {
   FieldOf,
   KeyOf,
   NewOf,
+  PageSortKey,
   RecordWithEtag,
   ResourceRecord,
   ScopeOf,
@@ -48,22 +49,22 @@ export interface WriteOptions extends CallOptions {
 }
 
 /** `filter` and `sort`, for resources whose lists support them. */
-type FilterOptions<R extends Resource> = [FieldOf<R>] extends [never]
+type FilterOptions<R extends Resource, Sort> = [FieldOf<R>] extends [never]
   ? object
   : {
       readonly filter?: Filter<FieldOf<R>> | undefined;
       /** Default `-created_at`, newest first. */
-      readonly sort?: SortKey | undefined;
+      readonly sort?: Sort | undefined;
     };
 
 export type ListOptions<R extends Resource> = CallOptions &
-  FilterOptions<R> & {
+  FilterOptions<R, SortKey> & {
     /** Records per request, 1 to 100. */
     readonly pageSize?: number | undefined;
   };
 
 export type PageOptions<R extends Resource> = CallOptions &
-  FilterOptions<R> & {
+  FilterOptions<R, PageSortKey> & {
     /** Records to skip, 0 to 10,000. */
     readonly offset?: number | undefined;
     /** Records per page, 1 to 100. */

@@ -97,7 +97,7 @@ function pageOf({ records, total }: Envelope): RecordPage<Resource> {
   return { records, total };
 }
 
-function filterAndSort({ filter, sort }: ListOptions<Resource>): Readonly<Record<string, string>> {
+function filterAndSort({ filter, sort }: PageOptions<Resource>): Readonly<Record<string, string>> {
   return { ...(filter ? { filter: filter.text } : {}), ...(sort ? { sort } : {}) };
 }
 

@@ -108,5 +108,8 @@ export type CriteriaOf<R extends Resource> = R extends { readonly reverseLookup:
     ? Readonly<Record<string, string>>
     : never;
 
-/** The order of a list: an attribute, with `-` before it for descending order. */
-export type SortKey = `${'' | '-'}${'created_at' | 'updated_at' | 'id'}`;
+/** The order of a list: an attribute that no write changes, with `-` before it for descending order. */
+export type SortKey = `${'' | '-'}${'created_at' | 'id'}`;
+
+/** The order of a page by offset. */
+export type PageSortKey = SortKey | `${'' | '-'}updated_at`;

@@ -126,6 +126,7 @@ const id = '01234567-89ab-cdef-0123-456789abcdef';
     "await directory.oidcProfileInfos.find(id, { issuer: 'https://a.example', subject: 's' });",
     "await directory.passwordProfileInfos.find(id, { username: 'j', password_profile_id: id });",
     "for await (const { email } of directory.users.list([id], { filter: eq('email', at), sort: '-created_at' })) email.trim();",
+    "const changed = await directory.users.page([id], { sort: '-updated_at' });",
     'const policy: string = (await directory.realms.get([id])).duplicate_email_policy;',
     'const key: readonly [string, string, string] = (await directory.oidcProfileInfos.get([id, id, id])).key;',
     'const status: string = (await directory.users.modify(user.key, ({ name }) => ({ name }))).creation_status;',
@@ -133,7 +134,7 @@ const id = '01234567-89ab-cdef-0123-456789abcdef';
     "const whole = await directory.users.createIncluding([id], { name: 'J', email: 'j' }, { oidcProfileInfos: [] });",
     'const subject: string | undefined = first?.subject;',
     'const words = new AuthrealmError(policy + status + middle).errors.map(({ detail }) => detail);',
-    'export { key, subject, whole, words };',
+    'export { changed, key, subject, whole, words };',
   ];
 
   /** Each of these lines is a type error. */
@@ -159,6 +160,7 @@ const id = '01234567-89ab-cdef-0123-456789abcdef';
     "directory.users.list([id], { filter: eq('nickname', 'J') });",
     "directory.realms.list([], { filter: eq('name', 'J') });",
     "directory.users.list([id], { sort: 'name' });",
+    "directory.users.list([id], { sort: '-updated_at' });",
     "connect({ url: 'http://127.0.0.1:1', clientId: 'a' });",
   ];
 

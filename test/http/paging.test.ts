@@ -170,6 +170,18 @@ describe('pages after a record', () => {
     expect(idsOf(await page(first.links.next as string))).toEqual(users.slice(3, 6) as Uuid[]);
   });
 
+  test.each(['updated_at', '-updated_at'])(
+    'page[after] with sort=%s is 400 and names the change feed, because a write moves its record',
+    async (sort) => {
+      const { path } = await createRealmWithUsers(3);
+      const answer = await service.get(`${path}?page[after]=&sort=${sort}`, token);
+      expect(answer.status).toBe(400);
+      const errors = await errorsOf(answer);
+      expect(errors.map(({ source }) => source)).toEqual([{ parameter: 'page[after]' }]);
+      expect(errors[0]?.detail).toContain('/changes');
+    },
+  );
+
   test('a cursor of another order and a forged cursor are 400', async () => {
     const { path } = await createRealmWithUsers(3);
     const { links } = await page(`${path}?page[after]=&page[limit]=1&sort=id`);
@@ -215,6 +227,16 @@ describe('beyond the maximum offset', async () => {
       expect((await service.get(`${path}?${query}`, token)).status).toBe(400);
     }
   });
+
+  test.each(['updated_at', '-updated_at'])(
+    'links.next of a list with sort=%s is null at the maximum offset',
+    async (sort) => {
+      const { links, data } = await page(`${path}?sort=${sort}&page[limit]=100&page[offset]=10000`);
+      expect([data.length, links.next]).toEqual([100, null]);
+      const before = await page(`${path}?sort=${sort}&page[limit]=100&page[offset]=9900`);
+      expect(before.links.next).toBe(links.current);
+    },
+  );
 
   test('deep pages with a filter or another order follow each other without overlap', async () => {
     for (const query of ['sort=updated_at', 'sort=-id', 'filter=ilike(name,*1)', 'filter=like(name,n1*)']) {

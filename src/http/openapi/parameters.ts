@@ -88,7 +88,7 @@ export const PAGE_PARAMETERS: Shape = {
     id: 'page-after',
     description:
       'Empty for the first page, then the value in `links.next`. Such pages have no totals, do not shift when records are ' +
-      'added, and cost the same at any depth. Not allowed with `page[offset]`.',
+      'added, and cost the same at any depth. Not allowed with `page[offset]` or a sort by `updated_at`.',
     example: '',
     isExtension: true,
   }),

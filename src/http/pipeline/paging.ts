@@ -76,12 +76,12 @@ function linkText(link: string | null): string {
   return link === null ? 'null' : `"${link}"`;
 }
 
-/** No link answers 400: beyond the maximum offset, `next` continues after a record (docs/wire.md#lists). */
+/** No link answers 400: beyond the maximum offset, `next` continues after a record, or is null (docs/wire.md#lists). */
 function linksOf({ listed, page, sort }: PageContent, { url, carried }: ListAddress): PageLinks {
   const { limit } = page;
   const at = (offset: number) => `${url}?page%5Blimit%5D=${limit}&page%5Boffset%5D=${offset}${carried}`;
   const after = (position: PagePosition | undefined) => linkAfter(url, limit, position, sort) + carried;
-  const nextAfter = () => (listed.hasMore ? after(lastPosition(listed, sort)) : null);
+  const nextAfter = () => (listed.hasMore && hasCursors(sort) ? after(lastPosition(listed, sort)) : null);
   if (page.kind === 'after') {
     return { current: after(page.after), first: after(undefined), last: null, next: nextAfter(), prev: null };
   }
@@ -123,6 +123,12 @@ function lastPosition({ items }: ListPage, { by }: Sort): PagePosition | undefin
 const CURSOR_VERSION = 1;
 /** The sort keys (docs/wire.md#order). Cursors contain their index: append new ones. */
 export const SORT_KEYS = ['created_at', 'updated_at', 'id'] as const satisfies readonly Sort['by'][];
+
+/** Whether records keep their place when they are written; otherwise pages after a record would skip or repeat them. */
+export function hasCursors({ by }: Sort): boolean {
+  return by !== 'updated_at';
+}
+
 const ID_BYTES = 16;
 const INSTANT_BYTES = 8;
 const HEAD_BYTES = 2;

@@ -1,7 +1,7 @@
 import type { PagePosition, Sort } from '../../directory/store.ts';
 import { Fault, type FieldError } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { readPageCursor, SORT_KEYS } from './paging.ts';
+import { hasCursors, readPageCursor, SORT_KEYS } from './paging.ts';
 
 /** The list parameters of a URL. */
 export interface ListQuery {
@@ -171,6 +171,10 @@ function sortOf(parameter: RawParameter | undefined, fieldErrors: FieldError[]):
   return sort ?? NEWEST_FIRST;
 }
 
+const NO_CURSORS =
+  'cannot be combined with a sort by updated_at, in which a write moves its record: follow the change feed instead, ' +
+  'GET /v2/authentication-realms/{realm_id}/changes';
+
 function afterOf(
   parameters: ReadonlyMap<Name, RawParameter>,
   sort: Sort,
@@ -180,6 +184,10 @@ function afterOf(
   if (text === undefined) return undefined;
   if (parameters.has('page[offset]')) {
     fieldErrors.push({ field: 'page[after]', rule: 'cannot be combined with page[offset]' });
+  }
+  if (!hasCursors(sort)) {
+    fieldErrors.push({ field: 'page[after]', rule: NO_CURSORS });
+    return undefined;
   }
   if (text === '') return 'start';
   const position = readPageCursor(text, sort);
