@@ -1,7 +1,8 @@
 import { afterAll, describe, expect, test } from 'bun:test';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { acceptsGzip, consoleRoutes } from '../../src/http/operations/console.ts';
+import { consoleRoutes } from '../../src/http/operations/console.ts';
+import { acceptsGzip } from '../../src/http/pipeline/negotiation.ts';
 import { type ServerSettings, startServer } from '../../src/http/server/server.ts';
 import { freshFolder, startService } from '../support/service.ts';
 
@@ -100,6 +101,25 @@ describe.each(['', '/sso/auth'])('under %p', (prefix) => {
   });
 });
 
+/** What browsers and other clients send in `Accept`. */
+const BROWSER = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8';
+const OTHERS = ['*/*', 'application/json', 'text/html;q=0', 'text/htmlx', ''];
+
+test.each(['/', '/sso/auth', '/sso/auth/'])(
+  'a browser at %s is redirected to the console, and another client is 404',
+  async (path) => {
+    for (const accept of [BROWSER, 'TEXT/HTML', 'application/json, text/html;q=0.1']) {
+      const { status, headers } = await request(path, { Accept: accept });
+      expect([status, headers.get('vary')]).toEqual([303, 'Accept']);
+      expect(headers.get('location')).toBe(`${server.url}/sso/auth/console`);
+    }
+    for (const accept of OTHERS) {
+      const { status, headers } = await request(path, { Accept: accept });
+      expect([status, headers.get('location')]).toEqual([404, null]);
+    }
+  },
+);
+
 test.each([
   [null, false],
   ['', false],
@@ -171,8 +191,8 @@ test.each([
   expect(await answer.text()).not.toContain('not to be served');
 });
 
-test('POST of a page is 405', async () => {
-  const answer = await request('/console', {}, 'POST');
+test.each(['/', '/console'])('POST of %s is 405 where the console is served', async (path) => {
+  const answer = await request(path, {}, 'POST');
   expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'GET, HEAD']);
 });
 
@@ -246,8 +266,10 @@ test('a failed read of the console files is retried at the next request', async 
 test('with --no-console the paths of the console are unknown routes', async () => {
   const [on, off] = await Promise.all([startService(), startService({ noConsole: 'true' })]);
   try {
-    for (const path of ['/console', '/docs', '/console/app-1.js']) {
-      const { errors } = (await (await off.get(path)).json()) as { errors: readonly { detail: string }[] };
+    for (const path of ['/', '/console', '/docs', '/console/app-1.js']) {
+      const answer = await off.get(path, undefined, { Accept: BROWSER });
+      expect([answer.status, (await fetch(off.url + path, { method: 'DELETE' })).status]).toEqual([404, 404]);
+      const { errors } = (await answer.json()) as { errors: readonly { detail: string }[] };
       expect(errors[0]?.detail).toBe('No such path; /openapi.json lists them all');
     }
     const answer = await on.get('/console');

@@ -139,7 +139,7 @@ const BY_PROGRAM: [what: string, bytes: () => string, answer: { status: number; 
   ['no length in HTTP/1.0', () => 'POST /oauth/token HTTP/1.0\r\n\r\n', badGrant()],
   ['a registered method', () => 'M-SEARCH /healthz HTTP/1.1\r\nHost: a\r\n\r\n', refusedMethod()],
   ['TRACE', () => 'TRACE /healthz HTTP/1.1\r\nHost: a\r\n\r\n', refusedMethod()],
-  ['CONNECT', () => 'CONNECT a:80 HTTP/1.1\r\nHost: a\r\n\r\n', unknown],
+  ['CONNECT', () => 'CONNECT a:80 HTTP/1.1\r\nHost: a\r\n\r\n', refusedMethod()],
   ['an upgrade', () => getRequest('/healthz', 'Connection: upgrade\r\nUpgrade: websocket\r\n'), healthy],
   ['a length of a gigabyte', () => post('Content-Length: 1000000000\r\n'), tooLarge()],
 ];

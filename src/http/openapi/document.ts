@@ -28,11 +28,7 @@ export function openApiDocument(baseUrl: string, version: string, hasConsole = t
     baseUrl,
     examples,
     faults: openFaults(),
-    etag: header(
-      'A strong ETag (RFC 9110, 8.8.3), which changes with every write of the record.',
-      examples.etag,
-      'etag',
-    ),
+    etag: header('A strong ETag (RFC 9110, 8.8.3), which changes with the content.', examples.etag, 'etag'),
     records: new Map(RESOURCES.map((resource) => [resource, recordSchema(resource, items)])),
     items,
     foundItems: new Map(RESOURCES.map((resource) => [resource, itemSchema(resource, true)])),

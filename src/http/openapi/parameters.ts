@@ -37,7 +37,7 @@ export const REQUEST_HEADERS = {
   }),
   'If-None-Match': parameter(z.string().min(1), {
     id: 'if-none-match',
-    description: 'ETags of the record, or `*`: 304 if the record has one of them (RFC 9110, 13.1.2).',
+    description: 'ETags, or `*`: 304 if the content has one of them (RFC 9110, 13.1.2).',
     example: '"17a4c09be25d6f83-00000000"',
     isExtension: true,
   }),

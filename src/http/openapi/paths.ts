@@ -9,7 +9,7 @@ import type { FaultCode } from '../../domain/fault.ts';
 import type { Documentation, DocumentContext, Operation } from '../pipeline/operation.ts';
 import { JSON_TYPE } from '../server/reply.ts';
 import { headersNamed } from './parameters.ts';
-import { ALWAYS, EXTENSION, HEADERS, namedExamples } from './responses.ts';
+import { ALWAYS, EXTENSION, namedExamples } from './responses.ts';
 
 /** The operations by path, as the document lists them. */
 export function pathsOf(
@@ -71,12 +71,12 @@ function requestBody({ schema, example, further, form }: NonNullable<Documentati
 function responsesOf(
   operation: Operation<never>,
   documentation: Documentation,
-  { faults, etag }: DocumentContext,
+  { faults }: DocumentContext,
 ): ZodOpenApiResponsesObject {
   const { success, headers = [], responses } = documentation;
   return {
     ...(success ? { [success.status]: successResponse(success) } : {}),
-    ...(headers.includes('If-None-Match') ? { '304': notModified(etag) } : {}),
+    ...(headers.includes('If-None-Match') ? { '304': notModified(success) } : {}),
     ...faults(...faultsOf(operation, documentation)),
     ...responses,
   };
@@ -90,11 +90,11 @@ function successResponse({ description, headers, content }: NonNullable<Document
   };
 }
 
-function notModified(etag: z.ZodType) {
+function notModified(success: Documentation['success']) {
   return {
     ...EXTENSION,
-    description: 'The record still has an ETag of If-None-Match.',
-    headers: z.object({ ...ALWAYS, ETag: etag, 'Cache-Control': HEADERS.cacheControl }),
+    description: 'If-None-Match has the current ETag.',
+    headers: z.object({ ...ALWAYS, ...success?.headers }),
   };
 }
 

@@ -43,6 +43,8 @@ export const HEADERS = {
     'private, no-cache',
     'revalidated',
   ),
+  vary: header('The request headers that the response depends on (RFC 9110, 12.5.5).', 'Accept', 'vary'),
+  contentEncoding: optionalHeader('Present if the content is compressed.', 'gzip', 'content-encoding'),
   noStore: fixedHeader('The response must not be stored.', 'no-store', 'not-stored'),
   retryAfter: fixedHeader('The number of seconds to wait.', '1', 'retry-after'),
 } as const;

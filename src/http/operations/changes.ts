@@ -15,6 +15,7 @@ import {
 } from '../../events/feed/read_feed.ts';
 import type { WriteEvents } from '../../events/feed/write_events.ts';
 import type { Call, CallHandler } from '../pipeline/call.ts';
+import { asksFor } from '../pipeline/negotiation.ts';
 import { RECORD_CACHING, type RecordDeps } from '../pipeline/pipeline.ts';
 import { isoTimestamp } from '../pipeline/present.ts';
 import { expiredCursorReply, faultReply, JSON_TYPE, REQUEST_ID, type Reply } from '../server/reply.ts';
@@ -115,11 +116,8 @@ function invalidCursor(parameter: string): Fault {
 }
 
 /** HEAD is answered like a page: for a stream it would never end. */
-function acceptsStream({ method, headers }: Request): boolean {
-  const accepted = (headers.get('accept') ?? '').split(',');
-  return (
-    method === 'GET' && accepted.some((type) => type.split(';')[0]?.trim().toLowerCase() === STREAM_TYPE)
-  );
+function acceptsStream(request: Request): boolean {
+  return request.method === 'GET' && asksFor(STREAM_TYPE, request);
 }
 
 /** The feed heads of the realms that a token may read, ordered by realm ID. */

@@ -1,7 +1,7 @@
 import type { Call, CallHandler } from '../pipeline/call.ts';
-import { matchesEtag } from '../pipeline/present.ts';
+import { asksFor, negotiate, type Representations, representationsOf } from '../pipeline/negotiation.ts';
 import { faultReply, type Reply } from '../server/reply.ts';
-import { pathOf, type Route } from '../server/router.ts';
+import { normalise, pathOf, type Route } from '../server/router.ts';
 import { prefixOf } from '../server/routes.ts';
 
 /** The security headers of every page: only resources of this service may load. */
@@ -12,7 +12,6 @@ const PAGE_HEADERS = {
   'Referrer-Policy': 'no-referrer',
   'X-Content-Type-Options': 'nosniff',
   'Cross-Origin-Opener-Policy': 'same-origin',
-  Vary: 'Accept-Encoding',
 } as const;
 
 /** Pages are revalidated at each request; an asset never changes, because its name contains its hash. */
@@ -35,14 +34,7 @@ const MEDIA_TYPES: Readonly<Record<string, string>> = {
   txt: 'text/plain; charset=utf-8',
 };
 
-/** The replies of one file. */
-interface Asset {
-  readonly plain: Reply;
-  /** The compressed file, if the build has one. */
-  readonly packed: Reply | undefined;
-}
-
-type Assets = ReadonlyMap<string, Asset>;
+type Assets = ReadonlyMap<string, Representations>;
 
 /**
  * Serves the built console and the rendered OpenAPI document from a folder. Its names are read now, its files at the first
@@ -54,6 +46,7 @@ export function consoleRoutes(folder: string, baseUrl: string): readonly Route[]
   const isPage = new Set(Object.values(PAGES));
   const assets = names.filter((name) => !name.endsWith('.gz') && !isPage.has(name));
   const routes: Route[] = [
+    { pattern: '/', answers: { GET: home(baseUrl) } },
     ...Object.entries(PAGES).map(([pattern, name]) => ({ pattern, answers: { GET: page(name, replies) } })),
     ...assets.map((name) => ({
       pattern: `/console/${name}`,
@@ -63,8 +56,15 @@ export function consoleRoutes(folder: string, baseUrl: string): readonly Route[]
   ];
   const prefix = prefixOf(baseUrl);
   return [...new Set(['', prefix])].flatMap((before) =>
-    routes.map((route) => ({ ...route, pattern: before + route.pattern, isOwn: true as const })),
+    routes.map((route) => ({ ...route, pattern: normalise(before + route.pattern), isOwn: true as const })),
   );
+}
+
+/** A browser that opens the base URL gets the console; for other clients there is no such path. */
+function home(baseUrl: string): CallHandler {
+  const headers = { Location: `${baseUrl}/console`, Vary: 'Accept', 'Cache-Control': REVALIDATED };
+  const toConsole: Reply = Object.freeze({ status: 303, headers: Object.freeze(headers), body: null });
+  return ({ request }) => (asksFor('text/html', request) ? toConsole : faultReply('unknown_route'));
 }
 
 function lazyAssets(folder: string, names: readonly string[]): () => Promise<Assets> {
@@ -85,7 +85,7 @@ function page(name: string, assets: () => Promise<Assets>): CallHandler {
     // Asset links are relative to the page, so a trailing slash would break them.
     if (slashes > 0) return moved(call, slashes);
     const found = (await assets()).get(name);
-    return found ? unlessUnchanged(call, encodingFor(call, found)) : faultReply('console_not_built');
+    return found ? negotiate(call, found) : faultReply('console_not_built');
   };
 }
 
@@ -100,44 +100,16 @@ function moved(call: Call, slashes: number): Reply {
 }
 
 function asset(name: string, assets: () => Promise<Assets>): CallHandler {
-  return async (call) => encodingFor(call, (await assets()).get(name) as Asset);
-}
-
-function encodingFor({ request }: Call, { plain, packed }: Asset): Reply {
-  return packed && acceptsGzip(request.headers.get('accept-encoding')) ? packed : plain;
-}
-
-/** Whether gzip is accepted (RFC 9110, 12.5.3): it or `*` is listed, with a weight above 0. */
-export function acceptsGzip(accepted: string | null): boolean {
-  const weights = new Map(
-    (accepted ?? '').split(',').map((each) => {
-      const [name = '', ...parameters] = each.split(';').map((part) => part.trim().toLowerCase());
-      const weight = parameters.find((part) => part.startsWith('q='))?.slice(2);
-      return [name, weight === undefined ? 1 : Number(weight)];
-    }),
-  );
-  return (weights.get('gzip') ?? weights.get('*') ?? 0) > 0;
-}
-
-function unlessUnchanged({ request }: Call, reply: Reply): Reply {
-  const named = request.headers.get('if-none-match');
-  const { ETag = '' } = reply.headers;
-  if (named === null || !matchesEtag(named, ETag)) return reply;
-  const { 'Content-Type': _, 'Content-Encoding': __, ...headers } = reply.headers;
-  return { status: 304, headers, body: null };
+  return async (call) => negotiate(call, (await assets()).get(name) as Representations);
 }
 
 async function readAssets(folder: string, names: readonly string[]): Promise<Assets> {
   const files = new Map<string, Uint8Array<ArrayBuffer>>();
   for (const name of names) files.set(name, await Bun.file(`${folder}/${name}`).bytes());
-  const assets = new Map<string, Asset>();
-  for (const [name, bytes] of files) {
-    if (name.endsWith('.gz')) continue;
-    const zipped = files.get(`${name}.gz`);
-    const packed = zipped && replyFor(name, zipped, { 'Content-Encoding': 'gzip' });
-    assets.set(name, { plain: replyFor(name, bytes, {}), packed });
-  }
-  return assets;
+  const plain = [...files].filter(([name]) => !name.endsWith('.gz'));
+  return new Map(
+    plain.map(([name, bytes]) => [name, representationsOf(headersOf(name), bytes, files.get(`${name}.gz`))]),
+  );
 }
 
 /** File names that need no encoding in a path. */
@@ -155,14 +127,11 @@ function namesIn(folder: string): readonly string[] {
   }
 }
 
-function replyFor(name: string, body: Uint8Array<ArrayBuffer>, encoding: Record<string, string>): Reply {
+function headersOf(name: string): Readonly<Record<string, string>> {
   const isPage = Object.values(PAGES).includes(name);
-  const headers = {
+  return {
     'Content-Type': MEDIA_TYPES[name.split('.').at(-1) ?? ''] ?? 'application/octet-stream',
-    ...encoding,
     ...PAGE_HEADERS,
     'Cache-Control': isPage ? REVALIDATED : FOREVER,
-    ...(isPage ? { ETag: `"${Bun.SHA256.hash(body, 'base64url')}"` } : {}),
   };
-  return Object.freeze({ status: 200, headers: Object.freeze(headers), body });
 }

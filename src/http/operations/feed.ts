@@ -1,4 +1,4 @@
-import { fixedHeader, HEADERS } from '../openapi/responses.ts';
+import { HEADERS } from '../openapi/responses.ts';
 import { authenticate } from '../pipeline/bearer.ts';
 import type { Operation } from '../pipeline/operation.ts';
 import { locateBy, permit } from '../pipeline/pipeline.ts';
@@ -56,5 +56,5 @@ export const FEED_OPERATIONS: readonly Operation<FeedDeps>[] = [listChanges, lis
 
 const CACHING = {
   'Cache-Control': HEADERS.cacheControl,
-  Vary: fixedHeader('The response depends on the Accept header.', 'Accept', 'vary'),
+  Vary: HEADERS.vary,
 };

@@ -5,11 +5,12 @@ import { GRANT_TYPES } from '../../auth/tokens/token_grant.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { SCOPES } from '../../domain/principal.ts';
 import { VERSION } from '../../platform/version.ts';
-import { fixedHeader, jsonContent } from '../openapi/responses.ts';
+import { fixedHeader, HEADERS, jsonContent } from '../openapi/responses.ts';
 import { link } from '../openapi/schemas.ts';
 import type { CallHandler } from '../pipeline/call.ts';
+import { negotiate, type Representations, representationsOf } from '../pipeline/negotiation.ts';
 import type { Documentation, Operation, OperationDeps } from '../pipeline/operation.ts';
-import { documentReply, type Reply } from '../server/reply.ts';
+import { documentReply, JSON_TYPE, type Reply } from '../server/reply.ts';
 import { READY, type ReadinessDeps, readiness, unreadyResponse } from './readiness.ts';
 
 /** The dependencies of the operations about the service itself. */
@@ -26,6 +27,8 @@ interface ServiceDescription<Deps>
     Pick<Documentation, 'summary' | 'isFixed'> {
   /** The `Cache-Control` of its answer. */
   readonly caching: string;
+  /** Its answer has an ETag and may be compressed. */
+  readonly isNegotiated?: true;
   readonly schema: () => z.ZodType;
   readonly example: (baseUrl: string) => object;
   /** Answers that are neither the success nor plain faults. */
@@ -34,8 +37,8 @@ interface ServiceDescription<Deps>
 }
 
 function serviceOperation<Deps>(described: ServiceDescription<Deps>): Operation<Deps> {
-  const { name, path, isUncounted, loopUse, summary, isFixed, responses, caching, schema, example, answer } =
-    described;
+  const { name, path, isUncounted, loopUse, summary, isFixed, isNegotiated, responses, caching } = described;
+  const { schema, example, answer } = described;
   return {
     name,
     method: 'GET',
@@ -44,14 +47,20 @@ function serviceOperation<Deps>(described: ServiceDescription<Deps>): Operation<
     ...(isUncounted ? { isUncounted } : {}),
     ...(loopUse ? { loopUse } : {}),
     stages: (deps) => [answer(deps, caching)],
-    document: ({ baseUrl }) => ({
+    document: ({ baseUrl, etag }) => ({
       summary,
       tag: 'service',
       isExtension: true,
+      ...(isNegotiated ? { headers: ['If-None-Match'] } : {}),
       success: {
         status: 200,
         description: summary,
-        headers: { 'Cache-Control': fixedHeader('How long the response may be cached.', caching) },
+        headers: {
+          'Cache-Control': fixedHeader('How long the response may be cached.', caching),
+          ...(isNegotiated
+            ? { ETag: etag, Vary: HEADERS.vary, 'Content-Encoding': HEADERS.contentEncoding }
+            : {}),
+        },
         content: jsonContent(schema(), example(baseUrl)),
       },
       ...(responses ? { responses: responses() } : {}),
@@ -145,14 +154,19 @@ const openApi = serviceOperation<Pick<ServiceDeps, 'describe'>>({
   path: '/openapi.json',
   summary: 'Get this document.',
   caching: 'no-cache',
+  isNegotiated: true,
   schema: () => z.looseObject({ openapi: z.string() }),
   example: () => ({ openapi: '3.1.0', info: { title: 'authrealm', version: VERSION } }),
   answer({ describe }, caching) {
     // Built when it is first requested, so that a start does not wait for it.
-    let made: Promise<Reply> | undefined;
-    return () => {
-      made ??= describe().then((document) => documentReply(document, caching));
-      return made;
+    let made: Promise<Representations> | undefined;
+    const headers = { 'Content-Type': JSON_TYPE, 'Cache-Control': caching };
+    return async (call) => {
+      made ??= describe().then((document) => {
+        const bytes = new TextEncoder().encode(JSON.stringify(document));
+        return representationsOf(headers, bytes, Bun.gzipSync(bytes));
+      });
+      return negotiate(call, await made);
     };
   },
 });

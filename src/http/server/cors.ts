@@ -13,7 +13,7 @@ const PREFLIGHT_SECONDS = '600';
 export interface Cors {
   /** For a response to this origin: exact match only, never `*`. */
   headersFor(origin: string | null): Readonly<Record<string, string>>;
-  /** For the response to a preflight; undefined if the request is not one, or its origin is not listed. */
+  /** In addition, for the response to a preflight; undefined if the request is not one, or its origin is not listed. */
   preflight(request: Request, allowed: readonly Method[]): Readonly<Record<string, string>> | undefined;
 }
 
@@ -37,7 +37,6 @@ export function openCors(origins: readonly string[]): Cors {
       if (request.method !== 'OPTIONS' || origin === null || !listed.has(origin)) return undefined;
       if (!request.headers.has('access-control-request-method')) return undefined;
       return {
-        ...headersFor(origin),
         'Access-Control-Allow-Methods': allowed.join(', '),
         'Access-Control-Allow-Headers': REQUEST_HEADERS,
         'Access-Control-Max-Age': PREFLIGHT_SECONDS,

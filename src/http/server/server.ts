@@ -280,6 +280,8 @@ function respond(
   const all: Record<string, string> = isOwn
     ? headers
     : { ...headers, ...corsHeaders, [REQUEST_ID]: requestId };
+  if (headers.Vary !== undefined && corsHeaders?.Vary !== undefined)
+    all.Vary = `${headers.Vary}, ${corsHeaders.Vary}`;
   if (rates !== undefined) {
     all['RateLimit-Policy'] = rates['RateLimit-Policy'];
     all.RateLimit = rates.RateLimit;

@@ -92,7 +92,6 @@ test('GET of a token endpoint is 405, with POST in Allow', async () => {
 });
 
 const UNKNOWN = [
-  '/',
   '/v2',
   '/v3/healthz',
   '/authentication-realms',

@@ -90,6 +90,11 @@ describe('with listed origins', () => {
     expect([refused.status, ...corsOf(refused)]).toEqual([405, 'vary']);
   });
 
+  test('Vary names the origin in addition to the headers that the response depends on', async () => {
+    const { headers } = await on.get('/openapi.json', undefined, { Origin: SHOP });
+    expect(headers.get('vary')).toBe('Accept-Encoding, Origin');
+  });
+
   test('a 304 response has the CORS headers', async () => {
     const answer = await on.get(LOOKUPS[0].path(fixture), token, { Origin: SHOP, 'If-None-Match': '*' });
     expect([answer.status, answer.headers.get('access-control-allow-origin')]).toEqual([304, SHOP]);

@@ -151,3 +151,35 @@ test('documents about the service have their Cache-Control on GET and HEAD', asy
     ]);
   }
 });
+
+describe('the OpenAPI document', () => {
+  const request = (encoding: string, headers: Record<string, string> = {}) =>
+    fetch(`${service.url}/openapi.json`, {
+      decompress: false,
+      headers: { 'Accept-Encoding': encoding, ...headers },
+    });
+
+  test('the OpenAPI document is a fifth of its size for a client that accepts gzip', async () => {
+    const [plain, packed] = await Promise.all(['identity', 'gzip'].map((encoding) => request(encoding)));
+    const [text, bytes] = [await plain?.text(), await packed?.bytes()];
+    expect(packed?.headers.get('content-encoding')).toBe('gzip');
+    expect(Buffer.from(Bun.gunzipSync(bytes as Uint8Array<ArrayBuffer>)).toString()).toBe(text as string);
+    expect(bytes?.length).toBeLessThan((text?.length ?? 0) / 5);
+    expect([plain, packed].map((answer) => answer?.headers.get('vary'))).toEqual([
+      'Accept-Encoding',
+      'Accept-Encoding',
+    ]);
+  });
+
+  test('the OpenAPI document is 304 for its ETag, which each encoding has its own of', async () => {
+    const etags: (string | null)[] = [];
+    for (const encoding of ['identity', 'gzip']) {
+      const etag = (await request(encoding)).headers.get('etag');
+      const again = await request(encoding, { 'If-None-Match': etag ?? '' });
+      expect([again.status, await again.text(), again.headers.get('etag')]).toEqual([304, '', etag]);
+      etags.push(etag);
+    }
+    expect(new Set(etags).size).toBe(2);
+    expect((await request('gzip', { 'If-None-Match': etags[0] ?? '' })).status).toBe(200);
+  });
+});
