@@ -97,8 +97,8 @@ async function* unfinishedPurges({ rows }: QueryRunner) {
   }
 }
 
-/** The key of an ASCII text is its lower case, which the engine compares itself. */
-async function* foldedTexts({ rows, isBeyondAscii }: QueryRunner, unicodeVersion: string) {
+/** The key of an ASCII text is its lower case, which the engine compares itself, unless it has blanks that folding removes. */
+async function* foldedTexts({ rows, isBeyondAscii, position }: QueryRunner, unicodeVersion: string) {
   for (const resource of RESOURCES) {
     for (const { name, annotation } of membersOf(resource)) {
       if (!annotation.foldedKeyColumn) continue;
@@ -108,7 +108,8 @@ async function* foldedTexts({ rows, isBeyondAscii }: QueryRunner, unicodeVersion
            ${key} as "key", unicode_version as "unicodeVersion"
          from ${resource.table}
          where ${key} is distinct from lower(${name})
-           or (${name} is not null and (unicode_version <> ? or ${isBeyondAscii(name)}))`,
+           or (${name} is not null and (unicode_version <> ? or ${isBeyondAscii(name)}
+             or ${name} <> trim(${name}) or ${position}(${name}, '  ') > 0))`,
         unicodeVersion,
       );
     }

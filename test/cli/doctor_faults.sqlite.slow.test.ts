@@ -39,6 +39,14 @@ const FAULTS: readonly Fault[] = [
     id: (_, { passwordLink }) => passwordLink,
   },
   {
+    name: 'a name whose key keeps a blank at its end',
+    check: 'folded keys',
+    says: /name_key does not match name/,
+    inject: (db, { user }) =>
+      db.run(`update user_info set name = 'Jane ', name_key = 'jane ' where id = ?`, [user]),
+    id: ({ user }) => user,
+  },
+  {
     name: 'an e-mail address with a wrong key',
     check: 'folded keys',
     says: /email_key does not match email/,

@@ -202,6 +202,14 @@ const FAULTS: readonly Fault[] = [
     id: (_, { passwordLink }) => passwordLink,
   },
   {
+    name: 'a name whose key keeps two blanks',
+    check: 'folded keys',
+    says: /name_key does not match name/,
+    inject: ({ user }) =>
+      `update user_info set name = 'Jane  Doe', name_key = 'jane  doe' where id = '${user}'`,
+    id: ({ user }) => user,
+  },
+  {
     name: 'a name part without its key',
     check: 'folded keys',
     says: /family_name_key does not match family_name/,

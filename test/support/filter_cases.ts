@@ -70,7 +70,7 @@ const ISSUER = 'https://login.example.com:8443/a(b)/';
 export const VALID_FILTERS: readonly [text: string, filter: unknown][] = [
   ['eq(name,Jane Doe)', [[name('jane doe')]]],
   ['eq(name,  Jane Doe  )', [[name('jane doe')]]],
-  ['eq(name,"  Jane Doe ")', [[name('  jane doe ')]]],
+  ['eq(name,"  Jane Doe ")', [[name('jane doe')]]],
   [" ( eq ( name , 'a' ) | eq(name,b ) ) : eq( 'name' , c ) ", [[name('a'), name('b')], [name('c')]]],
   [
     'eq(name,Jane Doe):like(email,*@banks.com)',
@@ -99,7 +99,9 @@ export const VALID_FILTERS: readonly [text: string, filter: unknown][] = [
   ['ilike(name,*NE)', [[pattern('suffix', 'ne')]]],
   ['ilike(name,*aN*)', [[pattern('infix', 'an')]]],
   ['like(name,Jane)', [[name('jane')]]],
-  ['like(name,"Jane *")', [[pattern('prefix', 'jane ')]]],
+  ['like(name," Jane  *")', [[pattern('prefix', 'jane ')]]],
+  ['like(name,"*\u3000Doe ")', [[pattern('suffix', ' doe')]]],
+  ['like(name,"*  a *")', [[pattern('infix', ' a ')]]],
   ["like(name,'\\*')", [[name('*')]]],
   ['like(name,"\\*a\\*b*")', [[pattern('prefix', '*a*b')]]],
   ['like(name,"*a\\*")', [[pattern('suffix', 'a*')]]],
@@ -263,6 +265,7 @@ export const INVALID_FILTERS: readonly [text: string, character: number, rule: s
   ['like(name,"a*\\*")', 11, WILDCARD],
   ['eq(name,\u200b)', 9, INVISIBLE],
   ['like(name,\u00ad*)', 11, INVISIBLE],
+  ['like(name,"* *")', 11, INVISIBLE],
   ['in(name,x,\u200b)', 11, INVISIBLE],
   ['eq(id,x)', 7, IDENTIFIER],
   [`gt(id,${ID.slice(1)})`, 7, IDENTIFIER],

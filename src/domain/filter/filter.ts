@@ -1,6 +1,6 @@
 import { parseUuid } from '../id.ts';
 import { LIMITS } from '../limits.ts';
-import { foldedKey } from '../text/folded_key.ts';
+import { foldedKey, foldedPart } from '../text/folded_key.ts';
 import { wordsOf } from '../text/words.ts';
 import {
   type FilterOperator,
@@ -157,10 +157,14 @@ function patternOf(member: string, value: FilterValue, text: string): FilterCond
   for (let at = pattern.indexOf('*', from); at >= 0 && at < to; at = pattern.indexOf('*', at + 1)) {
     if (isWildcard(value, at)) throw malformedFilter(text, value.at, WILDCARDS);
   }
-  const fixed = finish({ ...value, text: pattern.slice(from, to) }, 'folded', text);
-  if (!isOpenBefore && !isOpenAfter) return { kind: 'one_of', member, compared: 'folded', values: [fixed] };
+  const fixed = pattern.slice(from, to);
+  const key = finish({ ...value, text: fixed }, 'folded', text);
+  if (!isOpenBefore && !isOpenAfter) return { kind: 'one_of', member, compared: 'folded', values: [key] };
   const part = !isOpenBefore ? 'prefix' : isOpenAfter ? 'infix' : 'suffix';
-  return { kind: 'pattern', member, compared: 'folded', part, text: String(fixed) };
+  // A blank next to a wildcard is inside of the text.
+  const inner = foldedPart(fixed);
+  const start = isOpenBefore ? inner : inner.trimStart();
+  return { kind: 'pattern', member, compared: 'folded', part, text: isOpenAfter ? start : start.trimEnd() };
 }
 
 /** The searched words; none for `*`. The first is the longest, which is likely to match the fewest records. */

@@ -123,9 +123,15 @@ describe('the uniqueness of usernames', () => {
     ['a word joiner before it', (stem) => `\u2060${stem}`],
     ['a ligature', (stem) => stem.replace('fi', 'ﬁ')],
     ['a sharp s', (stem) => stem.replace('ss', 'ß')],
+    ['a capital sharp s', (stem) => stem.replace('ss', 'ẞ')],
+    ['a dotless i', (stem) => stem.replace('i', 'ı')],
+    ['spaces around it', (stem) => ` ${stem}  `],
+    ['wide blanks around it', (stem) => `\u3000${stem}\u2800`],
+    ['two spaces inside', (stem) => stem.replace(' ', '  ')],
+    ['a no-break space', (stem) => stem.replace(' ', '\u00a0')],
   ];
-  test('usernames that differ in case, composition, width or invisible characters are the same', async () => {
-    const stem = uniqueWord('jané-fi-ss-a');
+  test('usernames that differ in case, composition, width, blanks or invisible characters are the same', async () => {
+    const stem = uniqueWord('jané-fi ss-a');
     const { path } = await createRecord(service, token, { kind: usernames, home, data: { username: stem } });
     const other = await createRecord(service, token, { kind: usernames, home });
     const otherUser = { ...home, user: await another(users, home) };
@@ -149,7 +155,7 @@ describe('the uniqueness of usernames', () => {
     await createRecord(service, token, { kind: usernames, home, data: { username: stem } });
     const apart: [ParentIds, string][] = [
       [home, stem.replace('a', 'а')],
-      [home, ` ${stem}`],
+      [home, stem.replace('y', 'y ')],
       [{ ...home, passwordProfile: await another(passwordProfiles, home) }, stem],
       [otherHome, stem],
     ];

@@ -38,6 +38,14 @@ const check = (more: object = {}, headers: Record<string, string> = END_USER, pa
 const WRONG = await comparableResponse(await check({ password: 'wrong horse' }));
 
 describe('a password check', () => {
+  test('finds a username that was typed with other blanks or another sharp s', async () => {
+    const { profile } = await createPassword(db, REALM, { username: 'Groß Schreiber' });
+    for (const username of ['GROẞ SCHREIBER', 'groß schreiber ', '\u00a0gross  schreiber']) {
+      const answer = await check({ username }, END_USER, pathOf(profile));
+      expect(await answer.json()).toMatchObject({ data: { verified: true } });
+    }
+  });
+
   test('of a right password names the user, the password and a device token', async () => {
     const answer = await check();
     expect([answer.status, answer.headers.get('cache-control'), await answer.json()]).toEqual([

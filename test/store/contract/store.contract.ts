@@ -201,6 +201,8 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
           'straße@EXAMPLE.com',
           'ｓtrasse@example.com',
           'stra\u00adsse@example.com',
+          'STRAẞE@example.com ',
+          '\u2800\u00a0straße@example.com',
         ]) {
           expect(await commitWrites(store, usernameLink(fixture, same))).toEqual(duplicate);
         }
