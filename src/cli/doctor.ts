@@ -4,11 +4,14 @@ import type { Command } from 'commander';
 import { authChecks } from '../auth/inspection.ts';
 import {
   masterKeySource,
+  readTls,
   SETTINGS,
   type SettingName,
   type SettingOrigin,
   type Settings,
 } from '../config/parse.ts';
+import type { Setting } from '../config/setting.ts';
+import { checkCertificate } from '../doctor/certificate.ts';
 import {
   type Check,
   type CheckFinding,
@@ -18,7 +21,6 @@ import {
   recordChecks,
   runCheck,
 } from '../doctor/inspection.ts';
-import { Refusal } from '../domain/fault.ts';
 import { UNICODE_VERSION } from '../domain/text/folding.ts';
 import { systemClock } from '../platform/clock.ts';
 import { EXIT } from '../platform/exit.ts';
@@ -63,6 +65,7 @@ function verdictOn(reports: readonly CheckReport[], unhealthy: readonly CheckRep
   return `not healthy: ${unhealthy.length} of ${reports.length} checks reported problems, marked ! below: ${names}`;
 }
 
+/** Without a database, the checks of one do not run. */
 async function* runChecks(
   settings: Settings,
   origins: readonly SettingOrigin[],
@@ -70,94 +73,81 @@ async function* runChecks(
   yield runCheck({ name: 'settings', run: (reporter) => reportSettings(origins, reporter) });
   yield runCheck({ name: 'files', run: (reporter) => checkFiles(settings, reporter) });
   yield runCheck({ name: 'leftovers', run: (reporter) => checkLeftovers(settings, reporter) });
-  const opened = await open(settings);
-  const program = `authrealm ${VERSION}, Bun ${Bun.version}, Unicode ${UNICODE_VERSION}`;
+  let opened: Database | undefined;
   yield runCheck({
     name: 'program',
     async run(reporter) {
-      reporter.fact(program);
-      reporter.fact(await opened.database().engine());
+      reporter.fact(`authrealm ${VERSION}, Bun ${Bun.version}, Unicode ${UNICODE_VERSION}`);
+      opened = await inspect(settings);
+      reporter.fact(await opened.engine());
     },
   });
-  for (const check of checksOf(settings, opened.database)) yield runCheck(check);
+  if (!opened) return;
+  for (const check of checksOf(settings, opened)) yield runCheck(check);
   await opened.close();
 }
 
 type Database = Awaited<ReturnType<typeof inspect>>;
 
-/** If the database cannot be opened, only the checks that use it fail. */
-async function open(
-  settings: Settings,
-): Promise<Pick<Database, 'close'> & { readonly database: () => Database }> {
-  try {
-    const database = await inspect(settings);
-    return { database: () => database, close: database.close };
-  } catch (error) {
-    return {
-      database: () => {
-        throw error;
-      },
-      close: () => undefined,
-    };
-  }
-}
-
-function checksOf(settings: Settings, database: () => Database): readonly Check[] {
+function checksOf(settings: Settings, database: Database): readonly Check[] {
   const access = authChecks({
-    store: () => database().accessOf(),
+    store: () => database.accessOf(),
     keyring: () => givenKeyring(settings, systemClock),
     async forgedRows() {
-      const stores = database().accessOf();
+      const stores = database.accessOf();
       const keys = await logKeysOf(settings, { accessOf: () => stores }, systemClock);
       if (!keys) return async function* () {};
       stores.useKeys(keys);
       return stores.forgedRows;
     },
-    unknownRealms: () => database().unknownRealms(),
+    unknownRealms: () => database.unknownRealms(),
     clock: systemClock,
   });
   return [...access, ...recordChecks(database)];
 }
 
-/** Every setting with its value and source. */
+/** The settings that are not at their default, with their sources. */
 function reportSettings(origins: readonly SettingOrigin[], reporter: CheckReporter): void {
-  for (const { env, value, from } of origins) reporter.fact(`${env} = ${value} (${from})`);
+  for (const { env, value, from } of origins)
+    if (from === 'flag' || from === 'environment') reporter.fact(`${env} = ${value} (${from})`);
 }
 
 const OTHERS_MAY_READ = 0o044;
 const OTHERS_MAY_WRITE = 0o022;
 
-/** Sizes and modes of the database files, the master key, copies of the database, and password files. */
+/** Sizes and modes of the database files and of the files that settings name, and whether the certificate can be used. */
 function checkFiles(settings: Settings, reporter: CheckReporter): void {
-  const path = fileOf(settings.database);
-  for (const file of filesOf(settings)) {
-    const { size, mode } = statSync(file);
-    const octalMode = (mode & 0o777).toString(8).padStart(4, '0');
-    reporter.fact(`${file}: ${size} bytes, mode ${octalMode}`);
-    const verbs = [mode & OTHERS_MAY_READ && 'read', mode & OTHERS_MAY_WRITE && 'write'].filter(Boolean);
-    if (verbs.length > 0) {
-      reporter.find({
-        says: `${file} has mode ${octalMode}, so other users can ${verbs.join(' and ')} it: run chmod 600`,
-      });
-    }
+  for (const file of databaseFiles(fileOf(settings.database))) reportFile(file, true, reporter);
+  const named = Object.entries(SETTINGS) as [SettingName, Setting<unknown>][];
+  for (const [name, { file: kind, flag }] of named) {
+    const path = settings[name];
+    if (kind === undefined || typeof path !== 'string') continue;
+    if (existsSync(path)) reportFile(path, kind !== 'public', reporter);
+    else if (kind !== 'written') reporter.find({ says: `--${flag}: ${path} does not exist` });
   }
-  if (path !== undefined && !existsSync(path))
-    throw new Refusal(
-      `database ${path} does not exist: pass its path with --database, or create it with "authrealm init"`,
-    );
   const key = masterKeySource(settings);
-  if ('path' in key && !existsSync(key.path))
+  if (key.from === 'default' && isFileMissing(key.path) && !isFileMissing(fileOf(settings.database)))
     reporter.find({ says: `the master key file ${key.path} is missing` });
+  const { tlsCert, tlsKey } = settings;
+  if (tlsCert === undefined || isFileMissing(tlsCert) || isFileMissing(tlsKey)) return;
+  const tls = readTls(settings);
+  if (tls) checkCertificate({ ...tls, path: tlsCert, now: systemClock.now() }, reporter);
 }
 
-function filesOf(settings: Settings): readonly string[] {
-  const key = masterKeySource(settings);
-  const { databasePasswordFile, migrateDatabasePasswordFile } = settings;
-  const passwords = [databasePasswordFile, migrateDatabasePasswordFile].filter((path) => path !== undefined);
-  const named = ['path' in key ? [key.path] : [], passwords].flat();
-  return [...new Set([...databaseFiles(fileOf(settings.database)), ...named])].filter((file) =>
-    existsSync(file),
+const isFileMissing = (path: string | undefined) => path === undefined || !existsSync(path);
+
+function reportFile(file: string, isSecret: boolean, reporter: CheckReporter): void {
+  const { size, mode } = statSync(file);
+  const octalMode = (mode & 0o777).toString(8).padStart(4, '0');
+  reporter.fact(`${file}: ${size} bytes, mode ${octalMode}`);
+  const verbs = [isSecret && mode & OTHERS_MAY_READ && 'read', mode & OTHERS_MAY_WRITE && 'write'].filter(
+    Boolean,
   );
+  if (verbs.length === 0) return;
+  const right = isSecret ? '600' : 'go-w';
+  reporter.find({
+    says: `${file} has mode ${octalMode}, so other users can ${verbs.join(' and ')} it: run chmod ${right}`,
+  });
 }
 
 function databaseFiles(path: string | undefined): readonly string[] {
@@ -202,7 +192,7 @@ function checkLeftovers(settings: Settings, reporter: CheckReporter): void {
   }
 }
 
-/** What prevents several checks, such as a database that does not exist, is printed once. */
+/** What prevents several checks, such as a missing master key, is printed once. */
 function printReports(reports: readonly CheckReport[]): void {
   const firstPrevented = new Map<string, string>();
   for (const { unchecked, ...report } of reports) {

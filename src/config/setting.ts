@@ -15,6 +15,8 @@ export interface Setting<T> {
   /** What docs/reference/settings.md adds to it: sentences, with links as that page has them. */
   readonly details?: string;
   readonly secret?: true;
+  /** Of a setting that names a file: whether only its owner should read it, and whether the program writes it. */
+  readonly file?: 'public' | 'secret' | 'written';
   /** Returns undefined for an invalid value; `expects` describes the valid ones. */
   readonly parse: (raw: string) => T | undefined;
   readonly expects: string;
@@ -41,7 +43,7 @@ export function defaulted<T>(row: Defaulted<T>): Defaulted<T> {
 type SettingHeader = Pick<Setting<unknown>, 'env' | 'flag' | 'doc' | 'details'>;
 
 /** A setting that names a file. */
-export function file(row: SettingHeader): Setting<string> {
+export function file(row: SettingHeader & Required<Pick<Setting<string>, 'file'>>): Setting<string> {
   return optional({ ...row, value: 'FILE', parse: isNotEmpty, expects: 'a path' });
 }
 

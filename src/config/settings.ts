@@ -45,6 +45,7 @@ export const SETTINGS = {
   databasePasswordFile: file({
     env: 'AUTHREALM_DATABASE_PASSWORD_FILE',
     flag: 'database-password-file',
+    file: 'secret',
     doc: 'file with the password of the role in --database; read at every new connection',
   }),
   migrateDatabase: optional<PostgresAddress>({
@@ -62,11 +63,13 @@ export const SETTINGS = {
   migrateDatabasePasswordFile: file({
     env: 'AUTHREALM_MIGRATE_DATABASE_PASSWORD_FILE',
     flag: 'migrate-database-password-file',
+    file: 'secret',
     doc: 'file with the password of the role in --migrate-database',
   }),
   masterKeyFile: file({
     env: 'AUTHREALM_MASTER_KEY_FILE',
     flag: 'master-key-file',
+    file: 'secret',
     doc: 'file with the key that encrypts stored secrets; for SQLite, <database>.key is created by default',
     details:
       'Required for PostgreSQL; `authrealm keys make` creates one. The file has two keys, one per line, while the key is ' +
@@ -134,12 +137,14 @@ export const SETTINGS = {
   tlsCert: file({
     env: 'AUTHREALM_TLS_CERT',
     flag: 'tls-cert',
+    file: 'public',
     doc: 'certificate chain (PEM), to serve https',
     details: 'Requires `--tls-key`. See [TLS](../guides/network.md#tls).',
   }),
   tlsKey: file({
     env: 'AUTHREALM_TLS_KEY',
     flag: 'tls-key',
+    file: 'secret',
     doc: 'private key of the certificate (PEM)',
   }),
   behindProxy: toggle({
@@ -300,6 +305,7 @@ export const SETTINGS = {
   issuersFile: file({
     env: 'AUTHREALM_ISSUERS_FILE',
     flag: 'issuers-file',
+    file: 'public',
     doc: 'JSON file with external OpenID providers whose access tokens are accepted, and the rights they give',
     details: 'Cannot be combined with `--offline`. See [external issuers](../guides/external-issuers.md).',
   }),
@@ -360,6 +366,7 @@ export const SETTINGS = {
   checkpointFile: file({
     env: 'AUTHREALM_CHECKPOINT_FILE',
     flag: 'checkpoint-file',
+    file: 'written',
     doc: 'append audit checkpoints and erasures to this file every minute; for SQLite, default: <database>.checkpoints',
     details: 'For PostgreSQL, checkpoints are logged by default. See [checkpoints](../audit.md#checkpoints).',
   }),
@@ -377,6 +384,7 @@ export const SETTINGS = {
   bootstrapClientFile: file({
     env: 'AUTHREALM_BOOTSTRAP_CLIENT_FILE',
     flag: 'bootstrap-client-file',
+    file: 'secret',
     doc: 'JSON file with a client to create or update at each start: client_id, client_secret, name, scope, realms',
     details: 'See [the bootstrap client](../guides/clients-and-tokens.md#the-bootstrap-client).',
   }),

@@ -173,9 +173,9 @@ export interface Inspection {
   readonly close: () => MaybePromise<void>;
 }
 
-/** The checks of the stored data, quick ones first. `inspection` throws if the database cannot be opened. */
-export function recordChecks(inspection: () => Inspection): readonly Check[] {
-  return CHECKS.map(([name, check]) => ({ name, run: (reporter) => check(inspection(), reporter) }));
+/** The checks of the stored data, quick ones first. */
+export function recordChecks(inspection: Inspection): readonly Check[] {
+  return CHECKS.map(([name, check]) => ({ name, run: (reporter) => check(inspection, reporter) }));
 }
 
 type RecordCheck = (inspection: Inspection, reporter: CheckReporter) => Promise<void>;

@@ -102,14 +102,15 @@ describe('settings of the server', () => {
     expect(unprepared.report('changes').unchecked).toBeUndefined();
   });
 
-  test('an unreachable server or a missing schema prevents only the checks that use the database', async () => {
+  test('an unreachable server or a missing schema is one failed check', async () => {
     const unreachable = await runDoctor(['--database', 'postgres://postgres@127.0.0.1:1/d']);
     expect([unreachable.code, unreachable.report('settings').unchecked]).toEqual([1, undefined]);
-    expect(unreachable.report('changes').unchecked).toMatch(
+    expect(unreachable.unhealthy).toEqual(['program']);
+    expect(unreachable.report('program').unchecked).toMatch(
       /^the database d on 127\.0\.0\.1:1 cannot be opened/,
     );
     const empty = await runDoctor(['--database', await (await sharedServer()).freshDatabase()]);
-    expect(empty.report('changes').unchecked).toBe(
+    expect(empty.report('program').unchecked).toBe(
       'this database has no authrealm schema: create it with authrealm init',
     );
   });

@@ -73,7 +73,7 @@ export const EXTERNAL_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   zod: ['auth', 'directory', 'domain', 'http', 'store', 'transfer'],
   'zod-openapi': ['http'],
   'node:async_hooks': ['platform'],
-  'node:crypto': ['audit', 'auth', 'events'],
+  'node:crypto': ['audit', 'auth', 'doctor', 'events'],
   'node:dns': ['outbound'],
   'node:fs': ['auth', 'cli', 'config', 'platform', 'store'],
   'node:http': ['outbound'],

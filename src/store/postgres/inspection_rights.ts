@@ -47,7 +47,7 @@ const SELECT_TABLE_RIGHTS = `
   where c.relkind in ('r', 'p') and c.relnamespace = to_regnamespace(quote_ident(current_schema()))
   order by 1, 2`;
 
-/** Reports privileges that the role has in addition to select, insert, update and delete, and those that it lacks. */
+/** Reports the privileges that the role lacks; and as notes those that it has in addition to select, insert, update and delete. */
 export async function roleState(rows: InspectionQuery): Promise<EngineState> {
   const [found] = await Array.fromAsync(
     rows<Omit<RoleAttributes, 'abilities'> & { abilities: string }>(SELECT_ROLE),
@@ -55,7 +55,7 @@ export async function roleState(rows: InspectionQuery): Promise<EngineState> {
   if (!found) return { facts: [], findings: ['the server did not return the current role'] };
   const { role, schema, is_superuser } = found;
   const facts = [`role ${role}, schema ${schema}`];
-  if (is_superuser) return { facts, findings: [`role ${role} is a superuser: ${ROLE_ADVICE}`] };
+  if (is_superuser) return { facts, findings: [], notes: [`role ${role} is a superuser: ${ROLE_ADVICE}`] };
   const abilities = (JSON.parse(found.abilities) as RoleAttributes['abilities'])
     .filter(({ is_allowed }) => is_allowed)
     .map(({ ability }) => `role ${role} may ${ability}: ${ROLE_ADVICE}`);
@@ -64,14 +64,18 @@ export async function roleState(rows: InspectionQuery): Promise<EngineState> {
     (membership) => `role ${role} is a member of ${membership.role}: ${ROLE_ADVICE}`,
   );
   const rights = await Array.fromAsync(rows<TableRight>(SELECT_TABLE_RIGHTS));
-  return { facts, findings: [...abilities, ...memberships, ...tableFindings(role, rights)] };
+  const { excess, missing } = tableRights(role, rights);
+  return { facts, findings: missing, notes: [...abilities, ...memberships, ...excess] };
 }
 
 const ROLE_ADVICE =
   'a service needs only select, insert, update and delete; serve with a role that has no more, and pass the owner of ' +
   'the schema with --migrate-database';
 
-function tableFindings(role: string, rights: readonly TableRight[]): readonly string[] {
+function tableRights(
+  role: string,
+  rights: readonly TableRight[],
+): { readonly excess: readonly string[]; readonly missing: readonly string[] } {
   const tablesWhere = (holds: (right: TableRight) => boolean) =>
     [...new Set(rights.filter(holds).map(({ table }) => table))].join(', ');
   const owned = tablesWhere(({ is_owned }) => is_owned);
@@ -83,13 +87,15 @@ function tableFindings(role: string, rights: readonly TableRight[]): readonly st
     privilege,
     tables: tablesWhere(({ right, is_allowed }) => right === privilege && !is_allowed),
   }));
-  return [
-    ...(owned === '' ? [] : [`role ${role} owns ${owned}: ${ROLE_ADVICE}`]),
-    ...beyond
-      .filter(({ tables }) => tables !== '')
-      .map(({ privilege, tables }) => `role ${role} has ${privilege} on ${tables}: ${ROLE_ADVICE}`),
-    ...missing
+  return {
+    excess: [
+      ...(owned === '' ? [] : [`role ${role} owns ${owned}: ${ROLE_ADVICE}`]),
+      ...beyond
+        .filter(({ tables }) => tables !== '')
+        .map(({ privilege, tables }) => `role ${role} has ${privilege} on ${tables}: ${ROLE_ADVICE}`),
+    ],
+    missing: missing
       .filter(({ tables }) => tables !== '')
       .map(({ privilege, tables }) => `role ${role} lacks ${privilege} on ${tables}: grant it`),
-  ];
+  };
 }

@@ -1,0 +1,30 @@
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import type { CheckReporter } from './inspection.ts';
+
+/** Before a certificate ends by so much, it is a note. */
+const ENDS_SOON_MS = 30 * 86_400_000;
+
+/** Checks a certificate (PEM, the first of a chain) and its key. `path` names the certificate; `now` is in milliseconds. */
+export function checkCertificate(
+  {
+    cert,
+    key,
+    path,
+    now,
+  }: { readonly cert: string; readonly key: string; readonly path: string; readonly now: number },
+  reporter: Pick<CheckReporter, 'find' | 'note'>,
+): void {
+  let certificate: X509Certificate;
+  try {
+    certificate = new X509Certificate(cert);
+    if (!certificate.checkPrivateKey(createPrivateKey(key)))
+      reporter.find({ says: '--tls-key is not the key of the certificate of --tls-cert' });
+  } catch (error) {
+    reporter.find({ says: `--tls-cert or --tls-key is no PEM: ${(error as Error).message}` });
+    return;
+  }
+  const [from, to] = [Date.parse(certificate.validFrom), Date.parse(certificate.validTo)];
+  const says = `the certificate ${path} is valid from ${new Date(from).toISOString()} to ${new Date(to).toISOString()}`;
+  if (now < from || now > to) reporter.find({ says });
+  else if (now > to - ENDS_SOON_MS) reporter.note({ says });
+}
