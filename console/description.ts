@@ -3,16 +3,7 @@
  * validation stays in the service.
  */
 
-export type FieldKind =
-  | 'text'
-  | 'url'
-  | 'email'
-  | 'choice'
-  | 'flag'
-  | 'texts'
-  | 'reference'
-  | 'password'
-  | 'other';
+export type FieldKind = 'text' | 'url' | 'choice' | 'flag' | 'texts' | 'reference' | 'password' | 'other';
 
 export interface Field {
   readonly name: string;

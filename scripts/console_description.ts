@@ -102,7 +102,7 @@ function fieldOf(resource: Resource, member: Member): Field {
   };
 }
 
-const KINDS_OF_FORMATS: Readonly<Record<string, FieldKind>> = { uri: 'url', email: 'email' };
+const KINDS_OF_FORMATS: Readonly<Record<string, FieldKind>> = { uri: 'url' };
 const KINDS_OF_TYPES: Readonly<Record<string, FieldKind>> = {
   boolean: 'flag',
   array: 'texts',

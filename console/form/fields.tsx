@@ -126,7 +126,7 @@ function Input({
       {...attributes}
       type="text"
       value={text}
-      inputMode={field.kind === 'email' ? 'email' : field.kind === 'url' ? 'url' : 'text'}
+      inputMode={field.kind === 'url' ? 'url' : 'text'}
       autocomplete="off"
       autocapitalize="off"
       spellcheck={false}

@@ -167,7 +167,10 @@ export const user = resource({
   summary: 'A user of the realm.',
   members: {
     name: annotate(text(255).meta({ examples: ['Jane Doe'] }), { foldedKeyColumn: true, personal: true }),
-    email: annotate(email(), { foldedKeyColumn: true, personal: true }),
+    email: annotate(email().meta({ examples: ['jane@example.com'] }), {
+      foldedKeyColumn: true,
+      personal: true,
+    }),
     given_name: annotate(
       text(255)
         .nullable()

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
 import { foldedKey } from '../../src/domain/text/folded_key.ts';
-import { KEY_BYTES_MAX, username } from '../../src/domain/text/folding.ts';
+import { email, KEY_BYTES_MAX, username } from '../../src/domain/text/folding.ts';
 import { issuerUrl, text } from '../../src/domain/text/text.ts';
+import { UNUSUAL_EMAILS } from '../support/emails.ts';
 
 function holds<T>(arbitrary: fc.Arbitrary<T>, property: (value: T) => void, numRuns = 500): void {
   fc.assert(fc.property(arbitrary, property), { numRuns });
@@ -119,6 +120,30 @@ describe('a stored text', () => {
       expect(subject.parse(value)).toBe(value);
     },
   );
+});
+
+describe('an e-mail address', () => {
+  test.each(UNUSUAL_EMAILS)('the e-mail address %s is accepted as it is', (value) =>
+    expect(email().parse(value)).toBe(value),
+  );
+
+  test.each([
+    'jane.example.com',
+    'jane@',
+    '@example.com',
+    'jane@home@example.com',
+    'jane@.example.com',
+    'jane@example..com',
+    'jane@example.com.',
+    ...[...',;:<>()[]\\" \t\n\u00a0\u2003\u3000\u0085\0\x7f\u202e\u2066\u061c\u0378\uffff\ud83d'].flatMap(
+      (character) => [
+        `ja${character}ne@example.com`,
+        `jane@exa${character}mple.com`,
+        `jane@example.com${character}`,
+      ],
+    ),
+    `${'x'.repeat(320)}@example.com`,
+  ])('the e-mail address %j is rejected', (value) => expect(email().safeParse(value).success).toBe(false));
 });
 
 describe('an issuer', () => {

@@ -53,7 +53,6 @@ const TYPES: Readonly<Record<string, (value: Json) => boolean>> = {
 const FORMATS: Readonly<Record<string, (text: string) => boolean>> = {
   uri: (text) => /^[a-z][a-z0-9+.-]*:\/\//i.test(text) && URL.canParse(text),
   uuid: (text) => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text),
-  email: (text) => /^[^@\s]+@[^@\s]+$/.test(text),
   'date-time': (text) =>
     /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/.test(text) && !Number.isNaN(Date.parse(text)),
   password: () => true,

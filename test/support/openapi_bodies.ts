@@ -40,7 +40,7 @@ export function invalidValues(schema: Schema): readonly Json[] {
   return [
     ...others.map(([, value]) => value),
     ...('enum' in schema || 'const' in schema ? ['none'] : []),
-    ...(format === 'uri' || format === 'email' || format === 'uuid' ? ['none'] : []),
+    ...(format === 'uri' || format === 'uuid' ? ['none'] : []),
     ...(type === 'string' ? [''] : []),
     ...(maxLength === undefined ? [] : ['x'.repeat(maxLength + 1)]),
     ...(minimum === undefined ? [] : [minimum - 1]),

@@ -185,7 +185,7 @@ export async function openValidRequests({
     }
     const isFree =
       type === 'string' && !['format', 'enum', 'const', 'pattern'].some((each) => each in schema);
-    return isFree ? `${value} ${count}` : value;
+    return isFree ? `${value}${count}` : value;
   }
 
   async function right(operation: Operation): Promise<OperationRequest> {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import type { Uuid } from '../../src/domain/id.ts';
 import { user } from '../../src/domain/resources.ts';
+import { UNUSUAL_EMAILS } from '../support/emails.ts';
 import { importCounts, type Json, meta, mintId, realmLines, runImport } from '../support/import_fixtures.ts';
 import { PASSWORD_HASH, startService } from '../support/service.ts';
 
@@ -242,6 +243,17 @@ describe('a username under a profile with username_format email', () => {
       expect(report.counts).toEqual(importCounts(4, 0, 0, 1));
       expect(report.refusals).toEqual([`line ${order === 'before' ? 4 : 1}: ${reason}`]);
     }
+  });
+
+  test('people with unusual e-mail addresses are imported with their usernames', async () => {
+    const { lines } = strict();
+    const people = UNUSUAL_EMAILS.flatMap((address) => {
+      const owner = { ...lines.user, id: mintId(), email: address };
+      const name = { ...lines.name, id: mintId(), user_authentication_info_id: owner.id, username: address };
+      return [owner, name];
+    });
+    const report = await runImport(db, [lines.realm, lines.passwords, ...people]);
+    expect(report.refusals).toEqual([]);
   });
 
   test('the username_format of a refused profile line does not apply', async () => {

@@ -57,7 +57,6 @@ type JsonSchema = z.core.JSONSchema.JSONSchema;
 
 const SAMPLES: Readonly<Record<string, string>> = {
   uri: 'https://login.example.com',
-  email: 'jane@example.com',
   password: 'correct horse battery staple',
 };
 

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { systemClock } from '../../../src/platform/clock.ts';
+import { UNUSUAL_EMAILS } from '../../support/emails.ts';
 import {
   createParents,
   createRecord,
@@ -330,10 +331,21 @@ describe('username_format', () => {
     // An absent member is not checked.
     const touch = { data: { type: usernames.resource.type } };
     expect((await service.put(early.path, token, touch)).status).toBe(200);
-    expect((await rename(`${uniqueWord('jane')}@example.com`)).status).toBe(200);
+    for (const address of UNUSUAL_EMAILS)
+      expect([address, (await rename(address)).status]).toEqual([address, 200]);
     expect((await service.put(profile.path, token, format('any'))).status).toBe(200);
     expect((await rename(uniqueWord('jane'))).status).toBe(200);
   });
+});
+
+test.each(UNUSUAL_EMAILS)('a user with the e-mail address %s is created and found', async (email) => {
+  const { id, body } = await createRecord(service, token, { kind: users, home, data: { email } });
+  expect(body.data.email).toBe(email);
+  const filter = encodeURIComponent(`eq(email,"${email}")`);
+  const found = await service.get(`${users.collection(home)}?filter=${filter}`, token);
+  expect(((await found.json()) as { data: readonly { id: string }[] }).data.map((each) => each.id)).toEqual([
+    id,
+  ]);
 });
 
 test('two users can have the same e-mail address', async () => {

@@ -61,7 +61,7 @@ const INVALID: { readonly [F in Form['of']]: (form: Extract<Form, { of: F }>) =>
     ...NOT_STRINGS,
     ...FORBIDDEN_TEXTS,
     ['too long', `${'x'.repeat(max)}@example.com`],
-    ...['jane.example.com', 'jane@', '@example.com', 'jane@example', 'jane doe@example.com'].map(
+    ...['jane.example.com', 'jane@', '@example.com', 'jane@home@example.com', 'jane doe@example.com'].map(
       (value): InvalidValue => [value, value],
     ),
   ],

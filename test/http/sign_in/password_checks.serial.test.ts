@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { passwordProfile, realm } from '../../../src/domain/resources.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
+import { UNUSUAL_EMAILS } from '../../support/emails.ts';
 import {
   comparableResponse,
   errorsOf,
@@ -81,6 +82,16 @@ describe('a password check', () => {
     ['an over-long password', { password: 'x'.repeat(1_025) }],
   ])('of %s is answered byte for byte as one of a wrong password', async (_, more) => {
     expect(await comparableResponse(await check(more))).toBe(WRONG);
+  });
+
+  test('finds a username that is an unusual e-mail address', async () => {
+    const hash = cheapHash(jane.password);
+    for (const username of UNUSUAL_EMAILS) {
+      const owner = await createPassword(db, REALM, { profile: jane.profile, username, hash });
+      expect(await (await check({ username })).json()).toMatchObject({
+        data: { relationships: { user_authentication_info: { data: { id: owner.user } } } },
+      });
+    }
   });
 
   test('accepts the text as typed and after NFKC', async () => {

@@ -101,6 +101,7 @@ function drawBody(schema: Schema, value: Json, draw: Draw, mark: string): Json {
   if (isObject(value) && properties) {
     const members = Object.entries(value).map(([name, each]) => {
       const of = properties[name];
+      if (name === 'email') return [name, `${mark}@example.com`];
       // A secret must differ from every other text of the request.
       const own = SECRET_NAME.test(name) ? `s${draw.word(15)}` : mark;
       // Another text would be an invalid filter.
@@ -108,7 +109,6 @@ function drawBody(schema: Schema, value: Json, draw: Draw, mark: string): Json {
     });
     return Object.fromEntries(members);
   }
-  if (schema.format === 'email') return `${mark}@example.com`;
   const isFree = type === 'string' && schema.format === undefined && schema.pattern === undefined;
   return isFree ? harmlessText(draw, mark, maxLength) : value;
 }
