@@ -9,7 +9,7 @@ const PROGRESS_MS = 100;
 
 /** Runs each task in its own worker process, which the first signal kills. `onBytes` receives the bytes written so far. */
 export function openArchiver(onBytes: (done: number) => void): Archiver {
-  const stop = receiveSignal('once');
+  const stop = receiveSignal();
 
   async function run<T>(task: ArchiverTask): Promise<T> {
     const worker = startWorkerProcess({ command: workerCommand('archiver') }, {});

@@ -87,7 +87,7 @@ function addressOf(side: 'from' | 'to', options: CopyOptions): DatabaseAddress {
 /** Shows the progress of each stage, and stops the copy at the first signal. */
 function openWatch(): Pick<CopyRun, 'signal' | 'onStage'> & { readonly end: () => void } {
   const stop = new AbortController();
-  void receiveSignal('once').then(() => stop.abort());
+  void receiveSignal().then(() => stop.abort());
   let progress: ProgressDisplay | undefined;
   return {
     signal: stop.signal,

@@ -15,7 +15,7 @@ import type { Route } from '../http/server/router.ts';
 import { systemClock } from '../platform/clock.ts';
 import { newFileErrorText } from '../platform/file_error.ts';
 import { openLog } from '../platform/log.ts';
-import { receiveSignal } from '../platform/signals.ts';
+import { receiveStopSignal } from '../platform/signals.ts';
 import { printLine } from '../platform/standard_streams.ts';
 import { type OpenDatabase, openDatabase } from '../service/open_database.ts';
 import { serve } from '../service/service.ts';
@@ -24,7 +24,7 @@ import { createDemoRecords, type DemoRecords } from './demo_records.ts';
 /** Serves two small realms from a new temporary database and performs two lookups; then exits, or serves until a signal. */
 export async function runDemo(port: string, isOnce: boolean): Promise<void> {
   // First of all: a signal without a handler would end the process and leave the database behind.
-  const stopped = receiveSignal('on');
+  const stopped = receiveStopSignal();
   const folder = createTemporaryFolder();
   try {
     // The console shows metrics.

@@ -110,7 +110,7 @@ async function exportInto(file: string, source: ExportSource): Promise<void> {
 
 async function write(output: Output, { snapshot, open, within }: ExportSource): Promise<number> {
   const stop = new AbortController();
-  void receiveSignal('once').then(() => stop.abort());
+  void receiveSignal().then(() => stop.abort());
   const total = standardStreams().stderr.isTTY ? await countRecords(snapshot, within) : undefined;
   const progress = openProgress(total, systemClock, standardStreams().stderr);
   try {

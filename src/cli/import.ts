@@ -82,7 +82,7 @@ interface Source {
 
 function stopSignal(): AbortSignal {
   const stop = new AbortController();
-  void receiveSignal('once').then(() => stop.abort());
+  void receiveSignal().then(() => stop.abort());
   return stop.signal;
 }
 

@@ -6,7 +6,7 @@ import { addSettings, type CliContext } from './context.ts';
 export function addServe(program: Command, context: CliContext): void {
   const names = Object.keys(SETTINGS) as SettingName[];
   addSettings(program.command('serve'), names)
-    .description('serve the API until SIGTERM or SIGINT')
+    .description('serve the API until SIGTERM, SIGINT or SIGQUIT')
     .action(async (_options, command: Command) => {
       const settings = context.listeningSettingsOf(command);
       const { serveUntilSignal } = await import('./serving.ts');

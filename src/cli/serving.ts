@@ -7,7 +7,7 @@ import type { Snapshot } from '../metrics/family.ts';
 import type { AllMetrics, HistoryPoint } from '../metrics/history.ts';
 import { systemClock } from '../platform/clock.ts';
 import { type Log, openLog } from '../platform/log.ts';
-import { receiveSignal } from '../platform/signals.ts';
+import { receiveStopSignal } from '../platform/signals.ts';
 import { printLine } from '../platform/standard_streams.ts';
 import { withTimeout } from '../platform/timeout.ts';
 import { VERSION } from '../platform/version.ts';
@@ -28,7 +28,7 @@ export async function serveUntilSignal(settings: Settings, flags: Flags): Promis
   // First of all: otherwise every worker process reports an invalid file, exits and is restarted.
   readIssuers(settings);
   const bootstrap = bootstrapClientOf(settings);
-  const stopped = receiveSignal('on');
+  const stopped = receiveStopSignal();
   const log = openLog();
   reportDiscardedFrames(settings, log);
   const db = await openDatabase(settings, systemClock);
@@ -48,6 +48,7 @@ export async function serveUntilSignal(settings: Settings, flags: Flags): Promis
       // The worker processes have their own connections.
       if (settings.processes > 1) await close();
       log.write({ event: 'stopping', signal: await stopped });
+      await running.drain();
     } finally {
       await running.stop();
     }
@@ -78,7 +79,7 @@ export async function serveForParent(settings: Settings): Promise<void> {
     return service.metrics.own();
   });
   // From the start: the parent may exit before the service runs.
-  const ended = Promise.race([receiveSignal('on'), parent.gone]);
+  const ended = Promise.race([receiveStopSignal(), parent.gone]);
   let service: Service | undefined;
   const request = <T>(message: ServingRequest) => parent.request<T>(message);
   // Twice the limit, because the parent waits for the other processes.
@@ -98,6 +99,7 @@ export async function serveForParent(settings: Settings): Promise<void> {
       service = await serve(settings, { ...db, allMetrics }, openLog(), systemClock);
       parent.ready({ url: service.url } satisfies Listening);
       await ended;
+      await service.drain(settings.drainDelay);
       await service.stop();
       const reported = request<void>({ lastMetrics: await service.metrics.own() });
       await withTimeout(Promise.race([reported, parent.gone]), LIMITS.metricsReplyMsMax, () => undefined);
@@ -112,17 +114,20 @@ export async function serveForParent(settings: Settings): Promise<void> {
 interface Running {
   readonly url: string;
   readonly metricsUrl: string | undefined;
+  /** Waits for the drain delay. */
+  drain(): Promise<void>;
   stop(): Promise<void>;
 }
 
 /** Serves in this process or in several, and serves the metrics of all of them. */
 async function startServing(settings: Settings, db: OpenDatabase, flags: Flags, log: Log): Promise<Running> {
-  const { url, stop, metrics: read, loopBudget } = await startProcesses(settings, db, flags, log);
+  const { url, drain, stop, metrics: read, loopBudget } = await startProcesses(settings, db, flags, log);
   try {
     const metrics = await serveMetrics(settings, log, read, loopBudget);
     return {
       url,
       metricsUrl: metrics?.url,
+      drain,
       async stop() {
         await stop();
         await metrics?.stop();
@@ -139,10 +144,13 @@ async function startProcesses(
   db: OpenDatabase,
   flags: Flags,
   log: Log,
-): Promise<ServingProcesses & { readonly loopBudget?: Service['loopBudget'] }> {
-  if (settings.processes > 1) return startServingProcesses(settings, flags, log);
-  const { url, stop, metrics, loopBudget } = await serve(settings, db, log, systemClock);
-  return { url, stop, metrics: metrics.own, loopBudget };
+): Promise<ServingProcesses & Pick<Running, 'drain'> & { readonly loopBudget?: Service['loopBudget'] }> {
+  if (settings.processes > 1) {
+    // Each of them waits at its stop.
+    return { ...(await startServingProcesses(settings, flags, log)), drain: async () => undefined };
+  }
+  const { url, drain, stop, metrics, loopBudget } = await serve(settings, db, log, systemClock);
+  return { url, drain: () => drain(settings.drainDelay), stop, metrics: metrics.own, loopBudget };
 }
 
 async function announceReady(

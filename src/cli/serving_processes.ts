@@ -95,12 +95,11 @@ export async function startServingProcesses(
     descriptors.stop();
     metrics.stop();
     aggregation.stop();
-    const all = [...running];
-    for (const child of all) child.kill('SIGTERM');
-    const deadline = setTimeout(() => {
-      for (const child of running) child.kill('SIGKILL');
-    }, LIMITS.drainMsMax + 2_000);
-    await Promise.all(all.map(({ exited }) => exited));
+    const kill = (signal: 'SIGTERM' | 'SIGKILL') => [...running].map((child) => child.kill(signal));
+    kill('SIGTERM');
+    const stopMsMax = settings.drainDelay * 1_000 + LIMITS.drainMsMax + 2_000;
+    const deadline = setTimeout(kill, stopMsMax, 'SIGKILL');
+    await Promise.all([...running].map(({ exited }) => exited));
     clearTimeout(deadline);
   }
 

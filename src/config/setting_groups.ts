@@ -17,7 +17,7 @@ export const CHECKPOINT_SINK_SETTINGS = ['checkpointFile', 'checkpointUrl', 'all
 /** The headings under which help texts list the settings. */
 export const SETTING_GROUPS: Readonly<Record<string, readonly SettingName[]>> = {
   Database: DATABASE_SETTINGS,
-  Listener: ['host', 'port', 'baseUrl', 'processes', 'tlsCert', 'tlsKey', 'corsOrigins'],
+  Listener: ['host', 'port', 'baseUrl', 'processes', 'drainDelay', 'tlsCert', 'tlsKey', 'corsOrigins'],
   'Reverse proxy': ['behindProxy', 'trustedProxies', 'forwardedHeader'],
   'Rate limits': ['clientRate', 'addressRate', 'badTokenRate', 'grantRate'],
   'Clients, tokens and passwords': [

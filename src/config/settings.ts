@@ -134,6 +134,16 @@ export const SETTINGS = {
     parse: integer(1, LIMITS.processesMax),
     expects: `a number from 1 to ${LIMITS.processesMax}`,
   }),
+  drainDelay: defaulted<number>({
+    env: 'AUTHREALM_DRAIN_DELAY',
+    flag: 'drain-delay',
+    value: 'SECONDS',
+    defaultValue: '0',
+    doc: 'seconds to accept connections after a signal to stop, while /readyz is 503; for load balancers',
+    details: 'See [signals](../guides/processes.md#signals).',
+    parse: integer(0, LIMITS.drainDelaySecondsMax),
+    expects: `a number from 0 to ${LIMITS.drainDelaySecondsMax}`,
+  }),
   tlsCert: file({
     env: 'AUTHREALM_TLS_CERT',
     flag: 'tls-cert',
@@ -205,8 +215,7 @@ export const SETTINGS = {
     value: 'N/SECONDS|off',
     defaultValue: '120/120',
     doc: 'limit of token grants for each client: N tokens in SECONDS',
-    details:
-      'Further token requests are answered 429. See [token grants](../guides/rates-and-overload.md#token-grants).',
+    details: 'More are answered 429. See [token grants](../guides/rates-and-overload.md#token-grants).',
     parse: parseRateOrOff,
     expects: `${RATE}, or off`,
   }),

@@ -159,11 +159,11 @@ const ROWS = {
     title: 'Not Implemented',
     detail: 'Sign-in is not offered by this service',
   },
-  /** A dependency is not available. */
+  /** A dependency is not available, or the service stops. */
   not_ready: {
     status: 503,
     title: 'Service Unavailable',
-    detail: 'A dependency is in trouble; try again',
+    detail: 'A dependency is in trouble, or the service stops; try again',
     isRetryable: true,
     source: 'dependency',
   },

@@ -28,6 +28,10 @@ export const LIMITS = Object.freeze({
   requestsAtOnceMax: 4_096,
   /** Time for requests in flight to finish after SIGTERM. */
   drainMsMax: 10_000,
+  /** Largest `--drain-delay`. */
+  drainDelaySecondsMax: 60,
+  /** Time for which requests that arrive after the drain delay wait: the listener is closed before they are answered. */
+  drainHoldMs: 200,
   /** Time that a read or write waits for a busy database; then 503. Less than `answerMsMax`. */
   storeWaitMsMax: 4_000,
   /**
@@ -208,10 +212,7 @@ export const LIMITS = Object.freeze({
   importDeferredBytesMax: 67_108_864,
   /** Attempts at a commit of an import, a second apart, each for at most `storeWaitMsMax`. Then the import fails. */
   importCommitAttemptsMax: 10,
-  /**
-   * Records deleted with their parent in one commit. With more, a DELETE is answered 422; `authrealm purge` deletes as
-   * many per commit.
-   */
+  /** Records deleted with their parent in one commit. With more, a DELETE is answered 422; `authrealm purge` deletes as many per commit. */
   cascadeRecordsMax: 1_000,
   /** Consecutive log entries that share the stored user, actor, request, address and time. */
   logRunEntriesMax: 16,
@@ -294,10 +295,7 @@ export const LIMITS = Object.freeze({
   errorCausesMax: 100,
   /** Discovery documents fetched at once by a process. One more is rejected with 503. */
   discoveriesAtOnceMax: 8,
-  /**
-   * Of these, the ones for profiles of one realm, so that slow providers of one realm do not block others. One more is
-   * rejected with 503.
-   */
+  /** Of these, the ones for profiles of one realm: its slow providers do not block others. One more is rejected with 503. */
   discoveriesPerRealmMax: 2,
   /** Text of a discovery document that the service returns. A longer one is left out. */
   providerTextCharactersMax: 2_048,

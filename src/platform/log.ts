@@ -17,7 +17,7 @@ export type LogRecord =
       readonly engine: string;
       readonly pid: number;
     }
-  /** SIGTERM or SIGINT was received. */
+  /** A [signal](../guides/processes.md#signals) that stops the service was received. */
   | { readonly event: 'stopping'; readonly signal: string }
   /** The service has stopped. */
   | { readonly event: 'stopped' }

@@ -1,9 +1,31 @@
-/**
- * Resolves with the name of the first SIGTERM or SIGINT. With `on` further signals are ignored, because the time that a
- * service takes to stop is bounded. With `once` the next signal kills the process.
- */
-export function receiveSignal(listen: 'on' | 'once'): Promise<string> {
+import { isatty } from 'node:tty';
+
+const STANDARD_INPUT = 0;
+
+/** Resolves with the name of the first SIGTERM or SIGINT. The next one kills the process. */
+export function receiveSignal(): Promise<string> {
   return new Promise((resolve) => {
-    for (const signal of ['SIGTERM', 'SIGINT'] as const) process[listen](signal, () => resolve(signal));
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => resolve(signal));
   });
+}
+
+/**
+ * Resolves with the name of the first signal that stops a service: SIGTERM, SIGINT, SIGQUIT, or SIGHUP from the terminal in which it was
+ * started. Other signals that operators send are ignored (docs/guides/processes.md#signals), and further ones as well, because the time
+ * that a service takes to stop is bounded.
+ */
+export function receiveStopSignal(): Promise<string> {
+  const isInTerminal = isatty(STANDARD_INPUT);
+  ignoreSignals();
+  return new Promise((resolve) => {
+    for (const signal of ['SIGTERM', 'SIGINT', 'SIGQUIT'] as const) process.on(signal, () => resolve(signal));
+    if (isInTerminal) process.on('SIGHUP', () => resolve('SIGHUP'));
+  });
+}
+
+/** Keeps the signals that operators, terminals and log rotation send from ending this process. */
+export function ignoreSignals(): void {
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGQUIT', 'SIGHUP', 'SIGUSR1', 'SIGUSR2'] as const) {
+    process.on(signal, () => undefined);
+  }
 }

@@ -167,7 +167,7 @@ export async function serve(
   });
   const limits = openRateLimits(rateSettings(settings), clock);
   let changeDelivery: ChangeDelivery | undefined;
-  const makeRoutes = async (url: string) => {
+  const makeRoutes = async (url: string, isDraining: () => boolean) => {
     const baseUrl = settings.baseUrl ?? url;
     const { access, jwts, tokens, ...authentication } = openAuthentication(authDeps, baseUrl, log, clock);
     const delivery = { store, log, clock, tokens, loopBudget, baseUrl, installation };
@@ -175,7 +175,7 @@ export async function serve(
     metrics.add(accessMetrics(access.ageMs), ...feedMetrics(changeDelivery.metricSources));
     const routes = routesOf({
       ...{ store, access, tokens, grant: openTokenGrants(tokens, clock, granted), limits, loopBudget, clock },
-      ...{ ...authentication, ...writeDeps, ...changeDelivery, ...administration },
+      ...{ ...authentication, ...writeDeps, ...changeDelivery, ...administration, isDraining },
       signIn: signIn({ access, jwts }, { issuer: baseUrl, installation }),
       ...{ installation, settingsRealms, pageLength: settings.pageLength, baseUrl, version: VERSION },
     });

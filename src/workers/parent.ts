@@ -1,4 +1,5 @@
 import { constants, setPriority } from 'node:os';
+import { ignoreSignals } from '../platform/signals.ts';
 import { type Channel, type Handle, type Message, openChannel } from './protocol.ts';
 
 /** The parent of this process, as a worker sees it. */
@@ -34,7 +35,7 @@ export function connectToParent(handle: Handle): Parent {
 /** Answers requests until the parent is gone. */
 export async function serveParent(handle: Handle): Promise<void> {
   // A terminal and a service manager signal every process of a group; the parent ends what is in flight.
-  for (const signal of ['SIGTERM', 'SIGINT']) process.on(signal, () => undefined);
+  ignoreSignals();
   const parent = connectToParent(handle);
   parent.ready();
   await parent.gone;

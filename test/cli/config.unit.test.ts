@@ -21,6 +21,7 @@ test('settings have their defaults without flags and variables', () => {
     host: '127.0.0.1',
     port: 8080,
     processes: 1,
+    drainDelay: 0,
     behindProxy: false,
     trustedProxies: [],
     forwardedHeader: 'x-forwarded-for',

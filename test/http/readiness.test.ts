@@ -32,7 +32,11 @@ const READY = {
 /** The whole response of an unready service, without the address of the database or the reason. */
 function unready(dependencies: { readonly database: string; readonly access_table: string }) {
   const errors = [
-    { status: '503', title: 'Service Unavailable', detail: 'A dependency is in trouble; try again' },
+    {
+      status: '503',
+      title: 'Service Unavailable',
+      detail: 'A dependency is in trouble, or the service stops; try again',
+    },
   ];
   return { status: 503, body: { errors, dependencies } };
 }

@@ -9,6 +9,8 @@ import { runAuthrealm } from '../support/processes.ts';
 
 /** The files of deploy/: the files they name exist, and the program accepts their settings. */
 
+/** The longest time that the service takes to stop. */
+const STOP_MS_MAX = LIMITS.drainDelaySecondsMax * 1_000 + LIMITS.drainMsMax + LIMITS.checkpointPostMsMax;
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
 const FILES = readdirSync(join(ROOT, 'deploy'), { withFileTypes: true })
@@ -153,8 +155,14 @@ describe('compose.yaml', () => {
 
   test('compose.yaml stops the service only after its drain time', () => {
     const seconds = Number.parseInt(compose.services.authrealm?.stop_grace_period ?? '', 10);
-    expect(seconds * 1_000).toBeGreaterThan(LIMITS.drainMsMax + LIMITS.checkpointPostMsMax);
+    expect(seconds * 1_000).toBeGreaterThan(STOP_MS_MAX);
   });
+});
+
+test('systemd restarts the service after every end that systemctl did not ask for', () => {
+  expect(valuesOf('deploy/authrealm.service', 'Restart')).toEqual(['always']);
+  // The migration ends when it is done; the database may start much later.
+  expect(valuesOf('deploy/authrealm-migrate.service', 'Restart')).toEqual(['on-failure']);
 });
 
 /** The files of each unit with a PostgreSQL database. */
@@ -196,7 +204,6 @@ describe.each(Object.entries(UNITS))('%s', (name, files) => {
 
   test.each([
     // The database may start much later.
-    ['Restart', 'on-failure'],
     ['StartLimitIntervalSec', '0'],
     ['User', 'authrealm'],
     ['NoNewPrivileges', 'yes'],
@@ -229,5 +236,5 @@ test('every unit raises the limit of descriptors', () => {
 
 test('systemd kills the service only after its drain time', () => {
   const [seconds = ''] = valuesOf('deploy/authrealm.service', 'TimeoutStopSec');
-  expect(Number(seconds) * 1_000).toBeGreaterThan(LIMITS.drainMsMax + LIMITS.checkpointPostMsMax);
+  expect(Number(seconds) * 1_000).toBeGreaterThan(STOP_MS_MAX);
 });

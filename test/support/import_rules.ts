@@ -84,4 +84,5 @@ export const EXTERNAL_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   'node:readline/promises': ['cli'],
   'node:stream': ['platform'],
   'node:tls': ['outbound'],
+  'node:tty': ['platform'],
 };

@@ -154,12 +154,12 @@ describe('a pool worker', () => {
     expect((await pool.request<State>(STATE)).pid).not.toBe(first.pid);
   });
 
-  test('a pool worker ignores SIGTERM and SIGINT to its process group', async () => {
+  test('a pool worker ignores signals to its process group', async () => {
     const pool = open();
     const { pid } = await pool.request<State>(STATE);
     const working = pool.request<number>(work(300));
-    process.kill(pid, 'SIGTERM');
-    process.kill(pid, 'SIGINT');
+    for (const signal of ['SIGTERM', 'SIGINT', 'SIGQUIT', 'SIGHUP', 'SIGUSR1', 'SIGUSR2'] as const)
+      process.kill(pid, signal);
     expect(await working).toBe(pid);
     expect((await pool.request<State>(STATE)).pid).toBe(pid);
   });

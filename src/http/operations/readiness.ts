@@ -7,7 +7,7 @@ import { faultExample } from '../openapi/examples.ts';
 import { ALWAYS, EXTENSION, HEADERS } from '../openapi/responses.ts';
 import { errorsShape } from '../openapi/schemas.ts';
 import type { CallHandler } from '../pipeline/call.ts';
-import { documentReply, JSON_TYPE, replyOf } from '../server/reply.ts';
+import { documentReply, faultReply, JSON_TYPE, replyOf } from '../server/reply.ts';
 
 /** The dependencies of a lookup. The response has only the names; the reason is in the log. */
 const DEPENDENCIES = ['database', 'access_table'] as const;
@@ -26,15 +26,18 @@ interface ProbeResult<T> {
 export interface ReadinessDeps {
   readonly store: Pick<Store, 'ready'>;
   readonly access: AuthCache;
+  /** Whether the service stops. */
+  readonly isDraining: () => boolean;
 }
 
 /**
  * Ready means that a lookup can be answered. Throws Fault `not_ready` otherwise, with the state of each
  * dependency.
  */
-export function readiness({ store, access }: ReadinessDeps, caching: string): CallHandler {
+export function readiness({ store, access, isDraining }: ReadinessDeps, caching: string): CallHandler {
   const ready = documentReply(READY.example(), caching);
   return async () => {
+    if (isDraining()) return faultReply('not_ready');
     const [database, accessTable] = await Promise.all([
       probe(() => store.ready()),
       probe(() => access.fresh()),
@@ -105,7 +108,8 @@ export function unreadyResponse(): ZodOpenApiResponseObject {
   };
   return {
     ...EXTENSION,
-    description: 'Lookups cannot be answered; `dependencies` names the failing dependency.',
+    description:
+      'Lookups cannot be answered, where `dependencies` names the failing dependency, or the service stops.',
     headers: z.object({
       ...ALWAYS,
       'Cache-Control': HEADERS.noStore,

@@ -37,6 +37,8 @@ export interface Server {
   readonly url: string;
   /** The number of requests in progress. */
   pending(): number;
+  /** For so many seconds, and at the stop, each answer closes its connection and the service is not ready. */
+  drain(seconds: number): Promise<void>;
   /** Resolves when all requests have ended, or at the drain limit. */
   stop(): Promise<void>;
 }
@@ -50,6 +52,7 @@ interface CallHooks {
   /** Counts the call by its address. */
   readonly count: CountCall | undefined;
   readonly listener: CallListener | undefined;
+  isDraining(): boolean;
 }
 
 const DRAIN_POLL_MS = 5;
@@ -74,7 +77,7 @@ interface ServerOptions {
 export async function startServer(
   settings: ServerSettings,
   log: Pick<Log, 'write'>,
-  makeRoutes: (url: string) => Promise<readonly Route[]>,
+  makeRoutes: (url: string, isDraining: () => boolean) => Promise<readonly Route[]>,
   { limits = UNLIMITED, meter, listener }: ServerOptions = {},
 ): Promise<Server> {
   const notReady: NativeHandler = (request) =>
@@ -82,26 +85,47 @@ export async function startServer(
   const server = listen(settings, notReady);
   const url = urlOf(settings.host, server.port ?? settings.port, settings.tls !== undefined);
   const callerAddress = openCallerAddress(settings.trustedProxies, settings.forwardedHeader);
+  let hasDrainBegun = false;
+  const isDraining = () => hasDrainBegun;
   const hooks: CallHooks = {
     addressOf: (request) => callerAddress(request.headers, server.requestIP(request)?.address),
     count: limits.address,
     listener,
+    isDraining,
   };
   const requestLog = openRequestLog(settings.requestLogging, log, meter);
-  const { routes, fetch } = requestHandlers(await makeRoutes(url), settings, requestLog, hooks);
+  const { routes, fetch } = requestHandlers(await makeRoutes(url, isDraining), settings, requestLog, hooks);
   server.reload({ routes, fetch });
   return {
     url,
     pending: () => server.pendingRequests,
+    async drain(seconds) {
+      hasDrainBegun = true;
+      await Bun.sleep(seconds * 1_000);
+    },
     async stop() {
+      hasDrainBegun = true;
       const deadline = performance.now() + LIMITS.drainMsMax;
-      server.stop();
+      await closeListener(server, fetch);
       while (server.pendingRequests > 0 && performance.now() < deadline) await Bun.sleep(DRAIN_POLL_MS);
-      // Only idle keep-alive connections are left.
       await server.stop(true);
       requestLog.flush();
     },
   };
+}
+
+/**
+ * Closes the listener. The runtime closes idle connections at the same time, and with them requests that are on their way. So requests wait
+ * until no process listens on the port: their connections are not idle meanwhile, and none of their callers connects again.
+ */
+async function closeListener(server: Bun.Server<undefined>, fetch: NativeHandler): Promise<void> {
+  const closed = Promise.withResolvers<void>();
+  server.reload({ routes: {}, fetch: (request) => closed.promise.then(() => fetch(request)) });
+  await Bun.sleep(LIMITS.drainHoldMs / 2);
+  server.stop();
+  // Other processes close theirs.
+  await Bun.sleep(LIMITS.drainHoldMs / 2);
+  closed.resolve();
 }
 
 /**
@@ -165,7 +189,10 @@ function requestHandlers(
 
   function write(call: Call, reply: Reply, { isOwn }: Route): Response {
     const isCross = isCorsOn && !isOwn;
-    return respond(reply, call, isCross ? cors.headersFor(call.request.headers.get('origin')) : undefined);
+    const corsHeaders = isCross ? cors.headersFor(call.request.headers.get('origin')) : undefined;
+    const response = respond(reply, call, corsHeaders);
+    if (hooks.isDraining()) response.headers.set('Connection', 'close');
+    return response;
   }
 
   /** Rejects calls above the concurrency limit or the rate limit; health checks are exempt. */
