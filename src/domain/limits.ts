@@ -297,12 +297,6 @@ export const LIMITS = Object.freeze({
   discoveriesAtOnceMax: 8,
   /** Of these, the ones for profiles of one realm: its slow providers do not block others. One more is rejected with 503. */
   discoveriesPerRealmMax: 2,
-  /** Text of a discovery document that the service returns. A longer one is left out. */
-  providerTextCharactersMax: 2_048,
-  /** Scopes or response types of a discovery document that the service returns. Further ones are left out. */
-  providerListEntriesMax: 100,
-  /** One of these entries. A longer one is left out. */
-  providerEntryCharactersMax: 255,
   /** Interval at which audit checkpoints are written outside of the database. */
   checkpointMs: 60_000,
   /** Audit logs in one signed checkpoint line. Longer lines are cut by programs that read logs. */

@@ -1,10 +1,9 @@
 import { overloaded } from '../domain/fault.ts';
 import type { Clock, Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { type ProviderAnswer, parseProviderDocument } from '../domain/provider_document.ts';
 import { issuerUrl } from '../domain/text/text.ts';
 import { startTrace, type TraceContext, traceHeaders } from '../domain/trace_context.ts';
-import { type FetchResult, type GuardedFetch, openGuardedFetch } from './guarded_fetch.ts';
+import { type GuardedFetch, openGuardedFetch } from './guarded_fetch.ts';
 
 /** The path of the discovery document after the issuer (OpenID Connect Discovery 1.0, 4). */
 const DISCOVERY_SUFFIX = '/.well-known/openid-configuration';
@@ -47,55 +46,27 @@ function issuerOfUrl(discoveryUrl: string): string | undefined {
   return ISSUER.safeParse(issuer).success ? issuer : undefined;
 }
 
-/** Creates the discovery that requests the provider's document, in one of the slots. */
+/**
+ * Creates the discovery that requests the provider's document, in a slot. It rejects with Fault `overloaded` while
+ * `discoveriesAtOnceMax` discoveries are running, or `discoveriesPerRealmMax` of the same caller.
+ */
 export function openDiscovery(
   fetchDocument: GuardedFetch,
   slots: DiscoverySlots = openDiscoverySlots(),
 ): Discover {
-  const fetchLimited = openLimitedFetch(fetchDocument, slots);
   return async (discoveryUrl, caller, headers) => {
     const expected = issuerOfUrl(discoveryUrl);
     // No document at this URL could have a matching issuer.
     if (expected === undefined) return { kind: 'issuer_differs' };
-    const fetched = await fetchLimited(discoveryUrl, caller, headers);
-    if (fetched.kind === 'document') return checkIssuer(fetched.document.issuer, expected);
-    return { kind: fetched.kind === 'not_json' ? 'not_a_provider' : 'unreachable' };
-  };
-}
-
-/** Reads the document at a discovery URL; parameters and slots as of Discover. */
-export type Inspect = (...parameters: Parameters<Discover>) => Promise<ProviderAnswer>;
-
-/** Creates the inspection of provider documents, in the same slots. */
-export function openInspection(
-  fetchDocument: GuardedFetch,
-  slots: DiscoverySlots,
-  { monotonic }: Pick<Clock, 'monotonic'>,
-): Inspect {
-  const fetchLimited = openLimitedFetch(fetchDocument, slots);
-  return async (discoveryUrl, caller, headers) => {
-    if (issuerOfUrl(discoveryUrl) === undefined) return { kind: 'not_requested' };
-    const startedAt = monotonic();
-    const fetched = await fetchLimited(discoveryUrl, caller, headers);
-    if (fetched.kind !== 'document') return { kind: 'no_document' };
-    const tookMs = Math.round(monotonic() - startedAt);
-    return { kind: 'document', document: parseProviderDocument(fetched.document), tookMs };
-  };
-}
-
-/**
- * Fetches in a slot. Rejects with Fault `overloaded` while `discoveriesAtOnceMax` fetches are running, or
- * `discoveriesPerRealmMax` of the same caller.
- */
-function openLimitedFetch(fetchDocument: GuardedFetch, slots: DiscoverySlots) {
-  return async (...[discoveryUrl, caller, headers]: Parameters<Discover>): Promise<FetchResult> => {
     const release = slots.take(caller);
     let resolved: Promise<unknown> = Promise.resolve();
     try {
       const onResolve = (resolving: Promise<unknown>) => {
         resolved = resolving;
       };
-      return await fetchDocument(discoveryUrl, onResolve, headers);
+      const fetched = await fetchDocument(discoveryUrl, onResolve, headers);
+      if (fetched.kind === 'document') return checkIssuer(fetched.document.issuer, expected);
+      return { kind: fetched.kind === 'not_json' ? 'not_a_provider' : 'unreachable' };
     } finally {
       // A slow name server keeps the slot until it answers, even after the fetch has ended.
       resolved.then(release, release);
@@ -138,25 +109,21 @@ interface ProviderDiscoverySettings {
   readonly allowLoopbackDiscovery: boolean;
 }
 
-const inspectNothing = async (): Promise<ProviderAnswer> => ({ kind: 'not_requested' });
-
-/** Discovers and inspects the providers of OIDC profiles; `offline` derives issuers from URLs and sends no requests. */
+/** Discovers the issuers of OIDC profiles; `offline` derives them from URLs and sends no requests. */
 export function openProviderDiscovery(
   { offline, allowLoopbackDiscovery }: ProviderDiscoverySettings,
   clock: Clock,
 ) {
   const slots = openDiscoverySlots();
-  const fetchDocument = openGuardedFetch({ allowLoopback: allowLoopbackDiscovery });
-  const discover = offline ? deriveIssuer : openDiscovery(fetchDocument, slots);
-  const inspect = offline ? inspectNothing : openInspection(fetchDocument, slots, clock);
+  const discover = offline
+    ? deriveIssuer
+    : openDiscovery(openGuardedFetch({ allowLoopback: allowLoopbackDiscovery }), slots);
   return {
     async discoverIssuer(url: string, realm: Uuid, trace: TraceContext = startTrace(clock)) {
       const found = await discover(url, realm, traceHeaders(trace, clock));
       if (found.kind === 'found') return found;
       return { refusal: DISCOVERY_FAILURES[found.kind], isPassing: found.kind === 'unreachable' };
     },
-    inspect: (url: string, realm: Uuid, trace: TraceContext = startTrace(clock)) =>
-      inspect(url, realm, traceHeaders(trace, clock)),
     discoveries: slots.taken,
   };
 }

@@ -154,12 +154,12 @@ export async function serve(
   });
   const searcher = openSearcher();
   const { store, ...readers } = openStoreWithReaders(settings, engine);
-  const { discoverIssuer, inspect, discoveries } = openProviderDiscovery(settings, clock);
+  const { discoverIssuer, discoveries } = openProviderDiscovery(settings, clock);
   const directoryDeps = { ...sealerOf(keyring), hashPassword, discoverIssuer };
   const rules = { installation, issuersMatch: settings.strictIssuers };
   const directory = openDirectory(store, directoryDeps, rules, clock);
   const settingsRealms = openSettingsRealms({ store, directory, clock }, { ...settings, installation });
-  const writeDeps = { directory, withIdempotency: openIdempotency({ store, keyring, clock }), inspect };
+  const writeDeps = { directory, withIdempotency: openIdempotency({ store, keyring, clock }) };
   const administration = openAdministration({
     ...{ engine, keyring, logKeys, loopBudget, metrics: allMetrics, search: searcher.search },
     checkpointSinks: checkpointSinksOf(settings, logKeys, clock, log),

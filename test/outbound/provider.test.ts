@@ -28,7 +28,9 @@ const root = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 const atRoot = new Provider(root).callback();
 const below = new Provider(`${root}${TENANT}`).callback();
 const slashed = new Provider(`${root}/slashed/`).callback();
+let requests = 0;
 server.on('request', (request, response) => {
+  requests += 1;
   const { url = '' } = request;
   if (url.startsWith('/hello')) response.end('hello');
   else if (url.startsWith('/list')) response.setHeader('Content-Type', 'application/json').end('[]');
@@ -58,6 +60,28 @@ test('creating a profile stores the issuer in the document of the provider', asy
   expect(await issuerAt(`${root}${WELL_KNOWN}`)).toBe(root);
   expect(await issuerAt(`${root}${TENANT}${WELL_KNOWN}`)).toBe(`${root}${TENANT}`);
   expect(await issuerAt(`${root}/slashed${WELL_KNOWN}`)).toBe(`${root}/slashed/`);
+});
+
+test('no GET of the API sends a request to the provider of a profile', async () => {
+  const { paths } = (await (await service.get('/openapi.json')).json()) as {
+    paths: Record<string, { get?: object }>;
+  };
+  const ids: Readonly<Record<string, string | undefined>> = {
+    realm_id: home.realm,
+    realm: home.realm,
+    id: home.oidcProfile,
+  };
+  const reads = Object.keys(paths).filter((path) => paths[path]?.get && path.includes('oidc'));
+  expect(reads.length).toBeGreaterThan(4);
+  requests = 0;
+  for (const path of reads) {
+    const { status } = await service.get(
+      path.replace(/\{(\w+)\}/g, (_, name) => ids[name] ?? service.clock.mintId()),
+      token,
+    );
+    expect([200, 400, 404, 501]).toContain(status);
+  }
+  expect(requests).toBe(0);
 });
 
 /** Wrong addresses, each with its answer: one of three phrases, and no detail of the failure. */

@@ -1,17 +1,16 @@
-import { discoveredMember, type Resource } from '../../domain/resource.ts';
+import type { Resource } from '../../domain/resource.ts';
 import { linkParameters } from '../openapi/parameters.ts';
-import { discoveryPattern, itemPatterns, searchPattern } from '../pipeline/links.ts';
+import { itemPatterns, searchPattern } from '../pipeline/links.ts';
 import type { Operation } from '../pipeline/operation.ts';
 import { faultReply } from '../server/reply.ts';
 import { type ListDeps, list } from './lists.ts';
 import { lookup } from './lookup.ts';
-import { type InspectDeps, inspectProvider } from './provider_documents.ts';
 import { create, remove, update, type WriteDeps } from './record_writes.ts';
 import { find, search, searchList } from './reverse_lookup.ts';
 import { searchAllRealms } from './search_all_realms.ts';
 
 /** The dependencies of the operations of a resource. */
-export type ResourceDeps = WriteDeps & ListDeps & InspectDeps;
+export type ResourceDeps = WriteDeps & ListDeps;
 
 /** Every operation of a resource: the five verbs, its reverse lookup if it has one, and searches. */
 export function operationsOf(resource: Resource): readonly Operation<ResourceDeps>[] {
@@ -26,7 +25,6 @@ export function operationsOf(resource: Resource): readonly Operation<ResourceDep
     ...(resource.reverseLookup ? [find(resource)] : []),
     ...searchOperations(resource),
     ...(resource.searchAllRealms ? [searchAllRealms(resource, resource.searchAllRealms)] : []),
-    ...discoveryOperations(resource),
     ...unimplementedOperations(resource),
   ];
 }
@@ -35,11 +33,6 @@ function searchOperations(resource: Resource): readonly Operation<ResourceDeps>[
   const path = searchPattern(resource);
   if (path === undefined) return [];
   return [resource.reverseLookup ? search(resource, path) : searchList(resource, path)];
-}
-
-function discoveryOperations(resource: Resource): readonly Operation<ResourceDeps>[] {
-  const [path, learning] = [discoveryPattern(resource), discoveredMember(resource)];
-  return path === undefined || !learning ? [] : [inspectProvider(resource, path, learning)];
 }
 
 /** The targets of further links of a record, which answer 501 (docs/wire.md#oidc-profiles). */

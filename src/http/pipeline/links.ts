@@ -1,10 +1,4 @@
-import {
-  ancestry,
-  discoveredMember,
-  type Key,
-  type KeyPrefix,
-  type Resource,
-} from '../../domain/resource.ts';
+import { ancestry, type Key, type KeyPrefix, type Resource } from '../../domain/resource.ts';
 
 /** The path of a resource's record below the version segment, as a route pattern: one `:column` per key column. */
 export function itemPattern(resource: Resource): string {
@@ -43,11 +37,6 @@ export function searchPattern(resource: Resource): string | undefined {
 /** The path of the search of all realms. */
 export function searchAllRealmsPattern({ collection }: Resource): string {
   return `/v2/${collection}/search`;
-}
-
-/** The path of the provider's discovery document; undefined if the resource has no provider. */
-export function discoveryPattern(resource: Resource): string | undefined {
-  return discoveredMember(resource) && `/v2${itemPattern(resource)}/discovery`;
 }
 
 function paramName(ancestor: Resource, resource: Resource): string {
