@@ -10,7 +10,7 @@ export interface Field {
   readonly kind: FieldKind;
   /** The object of a body that holds it. */
   readonly within: 'data' | 'meta' | 'relationships';
-  readonly writableBy: 'anyone' | 'creator' | 'none';
+  readonly writableBy: 'anyone' | 'creator' | 'offline' | 'none';
   /** Whether responses contain it. */
   readonly isShown: boolean;
   /** Required when a record is created. */

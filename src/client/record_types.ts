@@ -80,7 +80,9 @@ export type RecordWithEtag<R extends Resource> = ResourceRecord<R> & {
 
 /** The input that creates a record. */
 export type NewOf<R extends Resource> = {
-  readonly [N in RequiredName<Members<R>, WritableName<Members<R>, 'none'>>]: InputValue<Members<R>[N]>;
+  readonly [N in RequiredName<Members<R>, WritableName<Members<R>, 'none' | 'offline'>>]: InputValue<
+    Members<R>[N]
+  >;
 } & {
   readonly [N in WritableName<Members<R>, 'none'>]?: InputValue<Members<R>[N]>;
 } & { readonly [N in InputName<R>]: string };

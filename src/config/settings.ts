@@ -280,7 +280,7 @@ export const SETTINGS = {
   offline: toggle({
     env: 'AUTHREALM_OFFLINE',
     flag: 'offline',
-    doc: 'call no identity provider: the issuer of an OIDC profile is its discovery URL without the well-known suffix',
+    doc: 'call no identity provider: requests state the issuer of an OIDC profile, or it is derived from the discovery URL',
     details: 'See [discovery](../guides/outgoing-requests.md#discovery).',
   }),
   allowLoopbackDiscovery: toggle({

@@ -132,6 +132,6 @@ function guardRule(guard: Guard): string {
     case 'same':
       return `must be the ${guard.of} of the record in ${guard.reference}`;
     case 'unreferenced':
-      return 'cannot change while records refer to this one';
+      return `cannot change while records with another ${guard.member} refer to this one`;
   }
 }

@@ -1,11 +1,11 @@
 import { Fault } from '../domain/fault.ts';
 import type { Uuid } from '../domain/id.ts';
-import { type Key, membersOf, type Resource } from '../domain/resource.ts';
+import { type Annotation, type Key, type Member, membersOf, type Resource } from '../domain/resource.ts';
 import { email } from '../domain/text/folding.ts';
 import type { TraceContext } from '../domain/trace_context.ts';
 import { type RecordSecretLocation, secretLocation } from './format.ts';
 import type { Input, InputVerb } from './input.ts';
-import type { Guard } from './store.ts';
+import type { Guard, Store } from './store.ts';
 
 /**
  * The issuer of an identity provider, or the reason for the failure in one of a few fixed phrases. `isPassing`: a later
@@ -22,14 +22,14 @@ export interface DirectoryDeps {
   /** Throws Fault `overloaded` if too many passwords wait. */
   hashPassword(password: string): Promise<{ readonly hash: string; readonly isNormalised: boolean }>;
   /**
-   * Reads the issuer from a provider's discovery document. Throws Fault `overloaded` if too many requests are running, for
-   * this realm or for all.
+   * Reads the issuer from a provider's discovery document; undefined where the service is offline. Throws Fault
+   * `overloaded` if too many requests are running, for this realm or for all.
    */
-  discoverIssuer(
-    discoveryUrl: string,
-    realm: Uuid,
-    trace: TraceContext | undefined,
-  ): Promise<DiscoveryOutcome>;
+  readonly discoverIssuer:
+    | ((discoveryUrl: string, realm: Uuid, trace: TraceContext | undefined) => Promise<DiscoveryOutcome>)
+    | undefined;
+  /** The stored record; undefined if there is none. */
+  readonly get: Store['get'];
 }
 
 export interface DirectorySettings {
@@ -66,7 +66,7 @@ export function finisherFor(
 ): Finish {
   const steps: readonly Step[] = [
     ...(verb === 'create' ? defaultSteps(resource, installation) : []),
-    ...discoverySteps(resource, makers),
+    ...discoverySteps(resource, verb, makers),
     ...hashSteps(resource, makers),
     ...sealSteps(resource, makers),
   ];
@@ -92,22 +92,62 @@ function defaultSteps(resource: Resource, id: string): readonly Step[] {
   });
 }
 
-function discoverySteps(resource: Resource, { discoverIssuer }: DirectoryDeps): readonly Step[] {
-  return membersOf(resource).flatMap(({ name, annotation: { discoveredFrom } }): Step[] => {
-    if (!discoveredFrom) return [];
+function discoverySteps(resource: Resource, verb: InputVerb, makers: DirectoryDeps): readonly Step[] {
+  return membersOf(resource).flatMap((member): Step[] => {
+    if (!member.annotation.discoveredFrom) return [];
+    const { discoverIssuer } = makers;
     return [
-      async (members, { key, at, trace }) => {
-        const url = members[discoveredFrom];
-        if (typeof url !== 'string') return;
-        const discovered = await discoverIssuer(url, key[0], trace);
-        if ('refusal' in discovered) {
-          const { refusal: rule, isPassing } = discovered;
-          throw new Fault('conflict', [{ field: `${at}.${discoveredFrom}`, rule }], undefined, isPassing);
-        }
-        members[name] = discovered.issuer;
-      },
+      discoverIssuer
+        ? discoveryStep(member, discoverIssuer)
+        : statementStep(resource, verb, member, makers.get),
     ];
   });
+}
+
+function discoveryStep(
+  { name, annotation: { discoveredFrom } }: Member,
+  discoverIssuer: NonNullable<DirectoryDeps['discoverIssuer']>,
+): Step {
+  const from = discoveredFrom?.member ?? '';
+  return async (members, { key, at, trace }) => {
+    delete members[name];
+    const url = members[from];
+    if (typeof url !== 'string') return;
+    const discovered = await discoverIssuer(url, key[0], trace);
+    if ('refusal' in discovered) {
+      throw conflict(`${at}.${from}`, discovered.refusal, discovered.isPassing);
+    }
+    members[name] = discovered.issuer;
+  };
+}
+
+function conflict(field: string, rule: string, isPassing = false): Fault {
+  return new Fault('conflict', [{ field, rule }], undefined, isPassing);
+}
+
+/**
+ * Takes the issuer that the caller states, else the stored one if it fits the URL, else the URL without its suffix
+ * (docs/wire.md#oidc-profiles). The URL is written along, so that a concurrent update leaves no pair that does not fit.
+ */
+function statementStep(resource: Resource, verb: InputVerb, member: Member, get: Store['get']): Step {
+  const { name, schema, annotation } = member;
+  const { member: from, suffix } = annotation.discoveredFrom ?? { member: '', suffix: '' };
+  return async (members, { key, at }) => {
+    if (members[name] === undefined && members[from] === undefined) return;
+    const stored = verb === 'update' ? await get(resource, key) : undefined;
+    const url = members[from] ?? stored?.[from];
+    // There is no such record: the write is refused.
+    if (typeof url !== 'string') return;
+    const derived = url.slice(0, -suffix.length);
+    if (!url.endsWith(suffix) || !schema.safeParse(derived).success)
+      throw conflict(`${at}.${from}`, `must be an issuer and ${suffix} behind it`);
+    const fitting = [derived, `${derived}/`];
+    const { [name]: stated = derived } = members;
+    if (!fitting.includes(String(stated)))
+      throw conflict(`${at}.${name}`, `must be ${from} without ${suffix}, with or without a final slash`);
+    members[name] ??= fitting.find((issuer) => issuer === stored?.[name]) ?? derived;
+    members[from] = url;
+  };
 }
 
 function hashSteps({ inputs = {} }: Resource, { hashPassword }: DirectoryDeps): readonly Step[] {
@@ -137,8 +177,8 @@ function sealSteps(resource: Resource, { seal }: DirectoryDeps): readonly Step[]
 
 const EMAIL = email();
 
-/** The guards of written members. */
-export type GuardsOf = (members: Readonly<Record<string, unknown>>) => readonly Guard[];
+/** The guards of written members; `given` are those of the request. */
+export type GuardsOf = (members: Readonly<Members>, given: Readonly<Members>) => readonly Guard[];
 
 const NO_GUARDS: readonly Guard[] = Object.freeze([]);
 
@@ -149,15 +189,22 @@ export function guardsFor(resource: Resource, { issuersMatch }: DirectorySetting
       emailIf || (sameAs && issuersMatch) || immutableWhileReferenced,
   );
   if (guarded.length === 0) return () => NO_GUARDS;
-  return (members) =>
+  return (members, given) =>
     guarded.flatMap(({ name: member, annotation }): Guard[] => {
-      const { emailIf, sameAs, immutableWhileReferenced, discoveredFrom = member } = annotation;
+      const { emailIf, sameAs, immutableWhileReferenced } = annotation;
       if (members[member] === undefined) return [];
       if (emailIf && !EMAIL.safeParse(members[member]).success) {
         return [{ kind: 'unless', member, condition: emailIf }];
       }
       if (sameAs && issuersMatch)
         return [{ kind: 'same', member, reference: sameAs.reference, of: sameAs.member }];
-      return immutableWhileReferenced ? [{ kind: 'unreferenced', member, input: discoveredFrom }] : [];
+      return immutableWhileReferenced
+        ? [{ kind: 'unreferenced', member, input: inputOf(member, annotation, given) }]
+        : [];
     });
+}
+
+/** The member that a request wrote to change this one. */
+function inputOf(member: string, { discoveredFrom }: Annotation, given: Readonly<Members>): string {
+  return given[member] === undefined && discoveredFrom ? discoveredFrom.member : member;
 }

@@ -77,14 +77,14 @@ export function openPreparation(makers: DirectoryDeps, settings: DirectorySettin
 
   /** The write of a record and, below a user that exists already, one that touches the user. */
   function writesOf(part: FinishedPart, precondition: WritePrecondition, stamp: Stamp): readonly Write[] {
-    const { resource, verb, key, members, isIncluded } = part;
+    const { resource, verb, key, members, input, isIncluded } = part;
     const { guardsOf } = preparationOf(resource, verb);
     const touches = isIncluded ? [] : parentTouches(resource, key, stamp);
     if (verb === 'create') {
       const insert = draftRecord(resource, key, members, stamp);
-      return [{ ...insert, guards: guardsOf(insert.record) }, ...touches];
+      return [{ ...insert, guards: guardsOf(insert.record, input.members) }, ...touches];
     }
-    const patch = { ...draftPatch(resource, key, members, stamp), guards: guardsOf(members) };
+    const patch = { ...draftPatch(resource, key, members, stamp), guards: guardsOf(members, input.members) };
     return [{ ...patch, ...precondition }, ...touches];
   }
 

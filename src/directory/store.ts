@@ -21,8 +21,8 @@ export type Guard =
   /** Fails if the record that `reference` names has another value in its member `of`. */
   | { readonly kind: 'same'; readonly member: string; readonly reference: string; readonly of: string }
   /**
-   * Fails if a patch changes this member while a record refers to this one. `input` is the member that callers write to
-   * change it.
+   * Fails if a patch changes this member while a record refers to this one that should have the same value, and has
+   * another. `input` is the member that the caller wrote to change it.
    */
   | { readonly kind: 'unreferenced'; readonly member: string; readonly input: string };
 

@@ -25,21 +25,22 @@ export interface Annotation {
   readonly hidden?: true;
   /** Returned as a part of this other resource instead (docs/wire.md#settings). */
   readonly shownIn?: string;
-  /** Who may write it over HTTP: the creator of the record (ignored in updates), or none. Default: every writer. */
-  readonly writableBy?: 'creator' | 'none';
+  /**
+   * Who may write it over HTTP: the creator of the record (ignored in updates), every writer of a service that is offline
+   * (ignored by others), or none. Default: every writer.
+   */
+  readonly writableBy?: 'creator' | 'offline' | 'none';
   /** Required in a create over HTTP. Imported records may lack it. */
   readonly requiredOnCreate?: true;
-  /** Default: the value of the member `from` without the ending `without` (docs/wire.md#oidc-profiles). */
-  readonly derived?: { readonly from: string; readonly without: string };
   /** Default: this installation, as an origin of this type (docs/wire.md#realms). */
   readonly installation?: string;
   /** Discovered from the URL in this member, unless the service is offline (docs/wire.md#oidc-profiles). */
-  readonly discoveredFrom?: string;
+  readonly discoveredFrom?: { readonly member: string; readonly suffix: string };
   /** It must be an e-mail address if this condition holds (docs/wire.md#password-profiles). */
   readonly emailIf?: ReferenceCondition;
   /** The record that the member `reference` names should have the same value in its `member`. */
   readonly sameAs?: { readonly reference: string; readonly member: string };
-  /** It cannot change while a record refers to this one. */
+  /** It cannot change while a record refers to this one that should have the same value, and has another. */
   readonly immutableWhileReferenced?: true;
 }
 
@@ -235,7 +236,7 @@ export interface DiscoveredMember {
 
 export function discoveredMember(resource: Resource): DiscoveredMember | undefined {
   const discovered = membersOf(resource).find(({ annotation }) => annotation.discoveredFrom !== undefined);
-  const url = discovered?.annotation.discoveredFrom;
+  const url = discovered?.annotation.discoveredFrom?.member;
   return discovered && url !== undefined ? { member: discovered.name, url } : undefined;
 }
 

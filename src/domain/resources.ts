@@ -97,10 +97,9 @@ export const oidcProfile = resource({
     ),
     issuer: annotate(issuerUrl(), {
       within: 'meta',
-      writableBy: 'none',
+      writableBy: 'offline',
       immutableWhileReferenced: true,
-      discoveredFrom: 'discovery_url',
-      derived: { from: 'discovery_url', without: '/.well-known/openid-configuration' },
+      discoveredFrom: { member: 'discovery_url', suffix: '/.well-known/openid-configuration' },
     }),
   },
   unique: [],

@@ -24,12 +24,14 @@ export function writableMembers(resource: Resource, verb: InputVerb): readonly W
   const members = membersOf(resource)
     .filter(
       ({ annotation: { writableBy } }) =>
-        writableBy === undefined || (writableBy === 'creator' && verb === 'create'),
+        writableBy === undefined ||
+        writableBy === 'offline' ||
+        (writableBy === 'creator' && verb === 'create'),
     )
     .map(
       ({ name, schema, annotation }): WritableMember => ({
         name,
-        schema,
+        schema: annotation.writableBy === 'offline' ? schema.optional() : schema,
         within: annotation.within === 'relationships' ? 'relationships' : 'data',
         isRequired: annotation.requiredOnCreate === true && verb === 'create',
         isPassword: false,

@@ -30,15 +30,6 @@ export type Discover = (
 
 const ISSUER = issuerUrl();
 
-/**
- * Derives the issuer from the URL alone, without a final `/`: only the document could show whether the provider writes
- * one.
- */
-export const deriveIssuer = async (discoveryUrl: string): Promise<Discovery> => {
-  const issuer = issuerOfUrl(discoveryUrl);
-  return issuer === undefined ? { kind: 'issuer_differs' } : { kind: 'found', issuer };
-};
-
 /** The part of a discovery URL before the suffix; undefined if that is no issuer. */
 function issuerOfUrl(discoveryUrl: string): string | undefined {
   if (!discoveryUrl.endsWith(DISCOVERY_SUFFIX)) return undefined;
@@ -109,21 +100,20 @@ interface ProviderDiscoverySettings {
   readonly allowLoopbackDiscovery: boolean;
 }
 
-/** Discovers the issuers of OIDC profiles; `offline` derives them from URLs and sends no requests. */
+/** Discovers the issuers of OIDC profiles; `offline` sends no requests. */
 export function openProviderDiscovery(
   { offline, allowLoopbackDiscovery }: ProviderDiscoverySettings,
   clock: Clock,
 ) {
   const slots = openDiscoverySlots();
-  const discover = offline
-    ? deriveIssuer
-    : openDiscovery(openGuardedFetch({ allowLoopback: allowLoopbackDiscovery }), slots);
+  const discover = openDiscovery(openGuardedFetch({ allowLoopback: allowLoopbackDiscovery }), slots);
+  async function discoverIssuer(url: string, realm: Uuid, trace: TraceContext = startTrace(clock)) {
+    const found = await discover(url, realm, traceHeaders(trace, clock));
+    if (found.kind === 'found') return found;
+    return { refusal: DISCOVERY_FAILURES[found.kind], isPassing: found.kind === 'unreachable' };
+  }
   return {
-    async discoverIssuer(url: string, realm: Uuid, trace: TraceContext = startTrace(clock)) {
-      const found = await discover(url, realm, traceHeaders(trace, clock));
-      if (found.kind === 'found') return found;
-      return { refusal: DISCOVERY_FAILURES[found.kind], isPassing: found.kind === 'unreachable' };
-    },
+    discoverIssuer: offline ? undefined : discoverIssuer,
     discoveries: slots.taken,
   };
 }

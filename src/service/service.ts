@@ -155,7 +155,7 @@ export async function serve(
   const searcher = openSearcher();
   const { store, ...readers } = openStoreWithReaders(settings, engine);
   const { discoverIssuer, discoveries } = openProviderDiscovery(settings, clock);
-  const directoryDeps = { ...sealerOf(keyring), hashPassword, discoverIssuer };
+  const directoryDeps = { ...sealerOf(keyring), hashPassword, discoverIssuer, get: store.get };
   const rules = { installation, issuersMatch: settings.strictIssuers };
   const directory = openDirectory(store, directoryDeps, rules, clock);
   const settingsRealms = openSettingsRealms({ store, directory, clock }, { ...settings, installation });

@@ -60,7 +60,7 @@ interface LineFormat {
   readonly sealed: readonly Member[];
   /** Members that describe another one, such as `password_normalised`, and become unknown if that changes without them. */
   readonly dependents: ReadonlyMap<string, string>;
-  /** Members with a derived default. */
+  /** Members whose default is this installation. */
   readonly defaulted: readonly Member[];
   readonly conditional: readonly Omit<EmailCondition, 'key'>[];
   /** The members of the line that name its parents, realm first. */
@@ -116,7 +116,7 @@ function formatOf(resource: Resource): LineFormat {
     dependents: new Map(
       Object.values(resource.inputs ?? {}).map(({ hash, isNormalised }) => [isNormalised, hash]),
     ),
-    defaulted: members.filter(({ annotation }) => annotation.derived ?? annotation.installation),
+    defaulted: members.filter(({ annotation }) => annotation.installation),
     conditional: members.flatMap(({ name, annotation: { emailIf } }) =>
       emailIf
         ? [{ name, condition: emailIf, resource: referencedResource(resource, emailIf.reference, RESOURCES) }]
@@ -243,32 +243,29 @@ function parseMembers(
   if (parsed.success) return parsed.data;
   const fieldErrors = parsed.error.issues.map(({ path, message }) => {
     const [name, ...inner] = path as string[];
-    const within = format.members.find((member) => member.name === name)?.annotation.within;
+    const { within, discoveredFrom } = format.members.find((each) => each.name === name)?.annotation ?? {};
+    const missing = discoveredFrom
+      ? 'is missing: state it as the tokens of the provider have it'
+      : 'is missing';
     return {
       field: [within, name, ...inner].filter((part) => part !== undefined).join('.'),
-      rule: inner.length === 0 && completed[name ?? ''] === undefined ? 'is missing' : message,
+      rule: inner.length === 0 && completed[name ?? ''] === undefined ? missing : message,
     };
   });
   throw new Fault('invalid', fieldErrors);
 }
 
-/** Adds the derived defaults of missing members. */
-function withDefaults(format: LineFormat, given: JsonObject, { installation }: ImportContext): JsonObject {
-  const completed: Record<string, unknown> = { ...given };
-  for (const { name, annotation } of format.defaulted) {
-    if (completed[name] !== undefined) continue;
-    const source = annotation.derived && completed[annotation.derived.from];
-    if (annotation.installation)
-      completed[name] = { data: { id: installation, type: annotation.installation } };
-    else if (
-      annotation.derived &&
-      typeof source === 'string' &&
-      source.endsWith(annotation.derived.without)
-    ) {
-      completed[name] = source.slice(0, -annotation.derived.without.length);
-    }
-  }
-  return completed;
+/** Adds the defaults of missing members. */
+function withDefaults(
+  { defaulted }: LineFormat,
+  given: JsonObject,
+  { installation: id }: ImportContext,
+): JsonObject {
+  const defaults = defaulted.map(({ name, annotation }) => [
+    name,
+    { data: { id, type: annotation.installation } },
+  ]);
+  return { ...Object.fromEntries(defaults), ...given };
 }
 
 /** The conditions of members that are no e-mail addresses. */
@@ -334,7 +331,7 @@ function changedMembers(
 ): readonly string[] {
   const changed: string[] = [];
   for (const { name, annotation } of format.members) {
-    const from = annotation.derived?.from ?? format.dependents.get(name);
+    const from = format.dependents.get(name);
     const isCompared = given[name] !== undefined || changed.includes(from ?? '');
     if (!isCompared) continue;
     const isSame =

@@ -1,12 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { Fault } from '../../src/domain/fault.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
-import {
-  DISCOVERY_FAILURES,
-  type Discovery,
-  deriveIssuer,
-  openDiscovery,
-} from '../../src/outbound/discovery.ts';
+import { DISCOVERY_FAILURES, type Discovery, openDiscovery } from '../../src/outbound/discovery.ts';
 import {
   type FetchResult,
   type GuardedFetchOptions,
@@ -151,7 +146,6 @@ describe('a discovery URL without an issuer', () => {
     const { discovery, heads } = await discoverAt(url, document({ issuer: ISSUER }));
     expect(discovery).toEqual(ISSUER_DIFFERS);
     expect(heads).toEqual([]);
-    expect(await deriveIssuer(url)).toEqual(ISSUER_DIFFERS);
   });
 });
 
@@ -191,11 +185,6 @@ test('discovery failures are reported by one of three phrases', () => {
     not_a_provider: 'not an OpenID provider',
     issuer_differs: 'issuer differs',
   });
-});
-
-test('an issuer derived from the URL alone has no final slash', async () => {
-  expect(await deriveIssuer(`${ISSUER}/a${SUFFIX}`)).toEqual(found(`${ISSUER}/a`));
-  expect(await deriveIssuer(`http://localhost:3000${SUFFIX}`)).toEqual(found('http://localhost:3000'));
 });
 
 describe('a provider on loopback', () => {

@@ -10,6 +10,8 @@ import { type ServiceProcess, startServiceProcess } from '../support/service_pro
 const [realms, profiles, , users, identities] = KINDS;
 const WELL_KNOWN = '/.well-known/openid-configuration';
 const LOGIN = 'https://login.example.com';
+/** A provider that may write its issuer with a final slash. */
+const TENANT = 'https://tenant.example';
 
 interface Offline {
   readonly database: TestDatabase;
@@ -93,9 +95,44 @@ describe('--offline', async () => {
     `${LOGIN}/.well-known/oauth-authorization-server`,
   ])('the discovery URL %s without an issuer is 422', async (discovery_url) => {
     const { post, put, home } = service;
-    const expected = [422, 'data.discovery_url: issuer differs'];
+    const expected = [422, `data.discovery_url: must be an issuer and ${WELL_KNOWN} behind it`];
     expect(await refusal(post(profiles, { discovery_url }))).toEqual(expected);
     expect(await refusal(put(profiles, home.oidcProfile, { discovery_url }))).toEqual(expected);
+  });
+
+  test('a POST and a PUT state the issuer as the provider writes it, with or without a final slash', async () => {
+    const { post, put } = service;
+    const fixed = { discovery_url: TENANT + WELL_KNOWN };
+    const { id, meta } = await created(post(profiles, { ...fixed, issuer: `${TENANT}/` }));
+    expect(meta.issuer).toBe(`${TENANT}/`);
+    const issuerAfter = async (data: object) =>
+      ((await (await put(profiles, id, data)).json()) as RecordBody).data.meta.issuer;
+    // A client that writes back what it reads leaves the issuer as it is.
+    expect(await issuerAfter(fixed)).toBe(`${TENANT}/`);
+    expect(await issuerAfter({ issuer: TENANT })).toBe(TENANT);
+    const rule =
+      'data.issuer: must be discovery_url without /.well-known/openid-configuration, with or without a final slash';
+    for (const issuer of ['https://sso.example.com', `${TENANT}//`, 'https://TENANT.example']) {
+      expect(await refusal(post(profiles, { ...fixed, issuer }))).toEqual([422, rule]);
+      expect(await refusal(put(profiles, id, { issuer }))).toEqual([422, rule]);
+    }
+    expect(await issuerAfter({ discovery_url: `https://sso.example.com${WELL_KNOWN}` })).toBe(
+      'https://sso.example.com',
+    );
+    expect((await put(profiles, '00000000-0000-4000-8000-000000000000', { issuer: TENANT })).status).toBe(
+      404,
+    );
+  });
+
+  test('a PUT corrects an issuer that all links carry already, and no other', async () => {
+    const { post, put } = service;
+    const { id } = await created(post(profiles, { discovery_url: TENANT + WELL_KNOWN }));
+    await created(post(identities, { oidc_profile_id: id, issuer: `${TENANT}/` }));
+    expect((await put(profiles, id, { issuer: `${TENANT}/` })).status).toBe(200);
+    expect(await refusal(put(profiles, id, { issuer: TENANT }))).toEqual([
+      422,
+      'data.issuer: cannot change while records with another issuer refer to this one',
+    ]);
   });
 
   test('a PUT may change the issuer until a link refers to the profile', async () => {
@@ -107,7 +144,7 @@ describe('--offline', async () => {
     const link = await created(post(identities, { oidc_profile_id: id, issuer: 'https://sso.example.com' }));
     expect(await refusal(move(LOGIN))).toEqual([
       422,
-      'data.discovery_url: cannot change while records refer to this one',
+      'data.discovery_url: cannot change while records with another issuer refer to this one',
     ]);
     expect((await move('https://sso.example.com')).status).toBe(200);
     expect((await put(profiles, id, { name: 'SSO' })).status).toBe(200);

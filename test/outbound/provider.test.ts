@@ -149,7 +149,7 @@ describe('the issuer of a profile that has links', () => {
     const refused = await move(profile.path, '');
     expect([refused.status, (await errorsOf(refused))[0]?.detail]).toEqual([
       422,
-      'data.discovery_url: cannot change while records refer to this one',
+      'data.discovery_url: cannot change while records with another issuer refer to this one',
     ]);
     // The same address again, and changes of other members, are allowed.
     expect((await move(profile.path, TENANT)).status).toBe(200);

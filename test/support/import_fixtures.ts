@@ -39,7 +39,7 @@ export function realmLines() {
       discovery_url: 'https://login.example.com/.well-known/openid-configuration',
       client_id: 'shop',
       client_secret: 'of-the-provider',
-      meta,
+      meta: { ...meta, issuer: 'https://login.example.com/' },
     },
     passwords: {
       type: passwordProfile.type,

@@ -115,6 +115,7 @@ export const KINDS: readonly [Kind, Kind, Kind, Kind, Kind, Kind] = [
       discovery_url: { of: 'url', max: 2048 },
       client_id: text(1024),
       client_secret: text(4096),
+      issuer: { of: 'issuer', max: 1024 },
     },
     required: ['name', 'discovery_url', 'client_id', 'client_secret'],
     shown: ({ name, discovery_url, client_id }) => ({

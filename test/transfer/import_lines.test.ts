@@ -113,8 +113,8 @@ describe('an invalid line is refused with its number and reason, without its val
     ],
     [
       'a profile without an issuer',
-      fresh(lines.oidc, { discovery_url: 'https://a.example/openid' }),
-      /^meta\.issuer is missing$/,
+      fresh(lines.oidc, { meta }),
+      /^meta\.issuer is missing: state it as the tokens of the provider have it$/,
     ],
     ['an empty client secret', fresh(lines.oidc, { client_secret: '' }), /^client_secret must not be blank$/],
     ['a password in clear text', name({ password_hash: secretive }), hash],

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import type { Uuid } from '../../src/domain/id.ts';
-import { oidcProfile, oidcProfileInfo, user } from '../../src/domain/resources.ts';
+import { oidcProfileInfo, user } from '../../src/domain/resources.ts';
 import {
   importCounts,
   type Json,
@@ -85,15 +85,6 @@ describe('import --upsert', async () => {
     expect((await upsert({ ...silent, password_hash: another })).counts.replaced).toBe(1);
     expect(await row()).toMatchObject({ password_hash: another, password_normalised: null });
     expect((await upsert(silent)).counts.replaced).toBe(1);
-  });
-
-  test('an upsert without an issuer derives it from the discovery URL', async () => {
-    const discovery_url = 'https://new.example/.well-known/openid-configuration';
-    expect((await upsert({ ...lines.oidc, client_secret: undefined, discovery_url })).counts.replaced).toBe(
-      1,
-    );
-    const stored = await db.engine.records.get(oidcProfile, [ids.realm, ids.oidc]);
-    expect(stored?.issuer).toBe('https://new.example');
   });
 
   test('an upsert never moves a record to another realm, user or profile', async () => {

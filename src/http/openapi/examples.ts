@@ -49,8 +49,8 @@ function exampleOf(resource: Resource, name: string, schema: z.ZodType): unknown
   const named = RESOURCES.find((other) => other.name === references);
   if (named) return exampleIdOf(named);
   const value = sampleOf(name, z.toJSONSchema(schema, { io: 'output' }));
-  const learned = members.find(({ annotation }) => annotation.derived?.from === name)?.annotation.derived;
-  return learned ? `${value}${learned.without}` : value;
+  const discovery = members.find(({ annotation }) => annotation.discoveredFrom?.member === name);
+  return discovery ? `${value}${discovery.annotation.discoveredFrom?.suffix}` : value;
 }
 
 type JsonSchema = z.core.JSONSchema.JSONSchema;

@@ -240,12 +240,22 @@ function inputMember(
   verb: InputVerb,
 ): z.ZodType {
   const { inner, notes } = withoutDefault(schema);
-  const references = membersOf(resource).find((member) => member.name === name)?.annotation.references;
+  const { references, writableBy } =
+    membersOf(resource).find((member) => member.name === name)?.annotation ?? {};
   const known = verb === 'update' ? inner.optional() : isRequired ? z.nonoptional(schema) : schema;
   // Clients send null for a relationship that names nothing (docs/wire.md#request-bodies).
   const sent = within === 'relationships' ? known.nullable() : known;
-  return sent.meta({ ...notes, ...referenceNotes(references) });
+  return sent.meta({
+    ...notes,
+    ...referenceNotes(references),
+    ...(writableBy === 'offline' ? OFFLINE_NOTES : {}),
+  });
 }
+
+const OFFLINE_NOTES = {
+  description: 'Read by a service that sends no requests to providers (`--offline`); others ignore it.',
+  'x-authrealm-extension': true,
+};
 
 function bodyId({ bodyId, parent }: Resource): Shape {
   if (bodyId === 'ignored') return {};

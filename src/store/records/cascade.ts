@@ -93,18 +93,6 @@ function conditionOf({
   return `realm_id = ?1 and ${others.length === 0 ? first : `(${conditionsByColumn.join(' or ')})`}`;
 }
 
-/** SQL for whether any record refers to the row `t` of a resource. */
-export function isReferredTo(resource: Resource, all: readonly Resource[]): string {
-  const referrers = all.flatMap((other) =>
-    membersOf(other).flatMap(({ name, annotation }) =>
-      annotation.references === resource.name
-        ? [`exists (select 1 from ${other.table} r where r.realm_id = t.realm_id and r.${name} = t.id)`]
-        : [],
-    ),
-  );
-  return referrers.length === 0 ? 'false' : `(${referrers.join(' or ')})`;
-}
-
 const cascades = new Map<Resource, readonly Dependent[]>();
 
 /** The dependents of a resource, derived at its first deletion or count: no lookup needs them. */

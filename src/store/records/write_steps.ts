@@ -1,12 +1,11 @@
 import type { Guard, Write, WriteRefusal } from '../../directory/store.ts';
 import { Fault } from '../../domain/fault.ts';
-import { keyColumns, type Resource, referencedResource } from '../../domain/resource.ts';
+import { keyColumns, membersOf, type Resource, referencedResource } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
 import { ciphertextKeyId } from '../../domain/text/ciphertext.ts';
 import { ANY_CHECK, IS_KEY_KNOWN } from '../auth/access.ts';
 import { sealedMembers } from '../idempotency/sealed_columns.ts';
 import { first, firstUnexpected, type SqlValue, type Work } from '../transaction_work.ts';
-import { isReferredTo } from './cascade.ts';
 import type { Purges } from './purges.ts';
 import { isTouch, type PendingWrite, writeRow, writtenValue } from './row_write.ts';
 import type { Statements } from './statements.ts';
@@ -124,9 +123,11 @@ function guardQueriesOf(of: Of): {
       if (guard.kind !== 'unreferenced' || write.op !== 'patch') return undefined;
       if (!(guard.member in write.patch.members)) return undefined;
       const { name, encode } = of(write.resource).columnOf(guard.member);
+      const value = encode(write.patch.members[guard.member]);
+      const differing = differingReferrers(write.resource, guard.member);
       const text = `select 1 from ${write.resource.table} t where ${whereKey(write.resource)}
-      and ${isReferredTo(write.resource, RESOURCES)} and t.${name} is distinct from ?`;
-      return { text, values: [encode(write.patch.members[guard.member])] };
+      and t.${name} is distinct from ? and (${differing.join(' or ')})`;
+      return { text, values: [value, ...differing.map(() => value)] };
     },
     after({ resource }, guard) {
       if (guard.kind === 'unreferenced') return undefined;
@@ -143,6 +144,20 @@ function guardQueriesOf(of: Of): {
       return { text: `${joined} and r.${columnOf(target, guard.of)} is distinct from t.${own}`, values: [] };
     },
   };
+}
+
+/** SQL for whether records that refer to the row `t`, and should have its value of a member, have another one. */
+function differingReferrers(resource: Resource, member: string): readonly string[] {
+  return RESOURCES.flatMap((other) =>
+    membersOf(other).flatMap(({ name, annotation: { sameAs } }) =>
+      sameAs?.member === member && referencedResource(other, sameAs.reference, RESOURCES) === resource
+        ? [
+            `exists (select 1 from ${other.table} r where r.realm_id = t.realm_id
+            and r.${sameAs.reference} = t.id and r.${name} is distinct from ?)`,
+          ]
+        : [],
+    ),
+  );
 }
 
 function whereKey(resource: Resource): string {

@@ -276,7 +276,7 @@ export function patchContract(name: string, open: () => Promise<OpenStore>): voi
         expect((await commitWrites(store, patch(oidcProfileInfo, link.key, members))).kind).toBe('written');
       });
 
-      test('a settled guard refuses a change of the member while a record refers to this one', async () => {
+      test('a settled guard refuses a change of the member while a record with another value refers to this one', async () => {
         const here = await createRealmFixture(store);
         const change = (issuer: string): PatchWrite => ({
           ...patch(oidcProfile, [here.realm, here.oidc], { issuer, name: 'N' }),
@@ -292,6 +292,8 @@ export function patchContract(name: string, open: () => Promise<OpenStore>): voi
         expect((await store.get(oidcProfile, [here.realm, here.oidc]))?.issuer).toBe(
           'https://before.example',
         );
+        // The link carries this value already.
+        expect((await commitWrites(store, change(String(link.record.issuer)))).kind).toBe('written');
         const there = await createRealmFixture(store);
         const unreferenced = patch(oidcProfile, [there.realm, there.oidc], {
           issuer: 'https://free.example',
