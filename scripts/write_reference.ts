@@ -104,20 +104,13 @@ request is allowed. *Source* is the kind of member, parameter or dependency that
   );
 }
 
-const PINO_LEVELS = { info: 30, warn: 40, error: 50 };
-
 function logEventsPage(): string {
   const meanings = commentsIn('src/platform/log.ts');
   const source = read('src/platform/log.ts');
   const rows = Object.entries(LOG_LEVELS).map(([event, level]) => {
     const [, members = ''] = new RegExp(`event: '${event}';?([^}]*)\\}`).exec(source) ?? [];
     const names = [...members.matchAll(/readonly (\w+\??):/g)].map(([, name = '']) => name);
-    return [
-      code(event),
-      String(PINO_LEVELS[level]),
-      names.map((name) => code(name)).join(', '),
-      meanings(event),
-    ];
+    return [code(event), String(level), names.map((name) => code(name)).join(', '), meanings(event)];
   });
   return page(
     'Log events',

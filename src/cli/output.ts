@@ -1,10 +1,10 @@
-import { closeSync, fsyncSync, linkSync, openSync, rmSync, write } from 'node:fs';
+import { closeSync, fsyncSync, linkSync, openSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { Refusal } from '../domain/fault.ts';
 import type { Clock } from '../domain/id.ts';
 import { newFileErrorText } from '../platform/file_error.ts';
 import { syncPath } from '../platform/fsync.ts';
-import { standardStreams } from '../platform/standard_streams.ts';
+import { STANDARD_OUTPUT, standardStreams, writeAll } from '../platform/standard_streams.ts';
 
 /** Where a command writes its data. Every error of it is a Refusal with the next step. */
 export interface Output {
@@ -14,9 +14,6 @@ export interface Output {
   /** Removes an unfinished file. No effect after `finish`. */
   abandon(): void;
 }
-
-const STANDARD_OUTPUT = 1;
-const RETRY_MS = 1;
 
 export function standardOutput(): Output {
   return {
@@ -91,22 +88,4 @@ function errorText(what: string, error: unknown): string {
     default:
       return `${what} could not be written: ${newFileErrorText(what, error)}`;
   }
-}
-
-/** Repeats partial writes; a full pipe is tried again. */
-async function writeAll(file: number, bytes: Uint8Array): Promise<void> {
-  for (let from = 0; from < bytes.length; ) {
-    try {
-      from += await writeSome(file, bytes.subarray(from));
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') throw error;
-      await Bun.sleep(RETRY_MS);
-    }
-  }
-}
-
-function writeSome(file: number, bytes: Uint8Array): Promise<number> {
-  return new Promise((resolve, reject) => {
-    write(file, bytes, (error, count) => (error ? reject(error) : resolve(count)));
-  });
 }

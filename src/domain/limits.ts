@@ -74,6 +74,8 @@ export const LIMITS = Object.freeze({
    * meanwhile share the next.
    */
   lookupStatementsMax: 4,
+  /** File of the write-ahead log of SQLite. One that grew while a reader or an import held it is cut once it is free. */
+  writeAheadLogBytesMax: 67_108_864,
   /** Time that `doctor` waits for one PostgreSQL query; it then reports the check as not done. */
   doctorQueryMsMax: 600_000,
   /** Time that a start waits for another process that creates or migrates the database. */

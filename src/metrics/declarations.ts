@@ -112,6 +112,14 @@ export const METRICS = {
     labels: [],
     help: `Delay of a timer that is due every ${EVENT_LOOP_SAMPLE_MS} ms.`,
   },
+  writeAheadLog: {
+    kind: 'gauge',
+    across: 'max',
+    name: 'authrealm_write_ahead_log_bytes',
+    labels: [],
+    help: 'Size of the write-ahead log of SQLite.',
+    details: `More than ${LIMITS.writeAheadLogBytesMax / 1_048_576} MiB for long: a program keeps a transaction open.`,
+  },
   checkpointAge: {
     kind: 'gauge',
     across: 'max',

@@ -1,4 +1,7 @@
-import pino from 'pino';
+import { writeSync } from 'node:fs';
+import { systemClock } from './clock.ts';
+import { STANDARD_ERROR, writeAll } from './standard_streams.ts';
+import { withTimeout } from './timeout.ts';
 
 /** Which requests are logged: only failed ones, one in a hundred, or all. */
 export type RequestLogging = 'off' | 'sampled' | 'full';
@@ -88,7 +91,7 @@ export type LogRecord =
    */
   | { readonly event: 'out_of_descriptors'; readonly cause: string }
   /**
-   * The number of requests that one process rejected within a second because of overload. `cause` is `QUEUE_FULL`,
+   * The number of requests that one process rejected because of overload: the first, or those of a second. `cause` is `QUEUE_FULL`,
    * `CONCURRENCY_LIMIT`, `DEADLINE_EXCEEDED`, `WORKER_TIMEOUT`, `WORKER_START_TIMEOUT` or `REVOCATION_LIMIT`.
    */
   | { readonly event: 'overloaded'; readonly cause: string; readonly count: number }
@@ -99,7 +102,9 @@ export type LogRecord =
   | { readonly event: 'audit_entries_pending'; readonly pending: number; readonly dropped: number }
   /**
    * Any other answer with status 500 or above. `code` is the fault; `cause` is the error code of the database or the runtime,
-   * such as `SQLITE_FULL`, or the type of the error; `frames` are function names and lines of the program, no messages.
+   * such as `SQLITE_FULL`, or the type of the error; `frames`, with the code `internal`, are function names and lines of the program, no
+   * messages. The first is logged at once. Further ones of the same cause and route are logged once a second, as the last of them with
+   * their number, `count`.
    */
   | {
       readonly event: 'fault';
@@ -108,73 +113,76 @@ export type LogRecord =
       readonly code: string;
       readonly cause: string;
       readonly frames?: readonly string[];
+      readonly count?: number;
       readonly trace_id?: string;
     };
 
 export interface Log {
   write(record: LogRecord): void;
   /**
-   * Resolves once the operating system has accepted everything that was written so far. Rejects with the code `LOG_BLOCKED`
-   * after `msMax` milliseconds, when the reader of standard error does not keep up.
+   * Resolves once the operating system has accepted everything that was written so far. Rejects with its error if it does not, and
+   * with the code `LOG_BLOCKED` after `msMax` milliseconds, when the reader of standard error does not keep up.
    */
   written(msMax: number): Promise<void>;
 }
 
-export const LOG_LEVELS: Readonly<Record<LogRecord['event'], 'info' | 'warn' | 'error'>> = {
-  started: 'info',
-  stopping: 'info',
-  stopped: 'info',
-  process_started: 'info',
-  process_exited: 'warn',
-  request: 'info',
-  issuer_keys: 'info',
-  console_provider: 'info',
-  checkpoint: 'info',
-  checkpoint_failed: 'error',
-  webhook_disabled: 'warn',
-  webhook_dead_letter: 'warn',
-  retention_failed: 'error',
-  forged_row: 'error',
-  frames_discarded: 'warn',
-  out_of_descriptors: 'error',
-  overloaded: 'warn',
-  audit_entries_pending: 'warn',
-  fault: 'error',
+const [INFO, WARN, ERROR] = [30, 40, 50];
+
+export const LOG_LEVELS: Readonly<Record<LogRecord['event'], number>> = {
+  started: INFO,
+  stopping: INFO,
+  stopped: INFO,
+  process_started: INFO,
+  process_exited: WARN,
+  request: INFO,
+  issuer_keys: INFO,
+  console_provider: INFO,
+  checkpoint: INFO,
+  checkpoint_failed: ERROR,
+  webhook_disabled: WARN,
+  webhook_dead_letter: WARN,
+  retention_failed: ERROR,
+  forged_row: ERROR,
+  frames_discarded: WARN,
+  out_of_descriptors: ERROR,
+  overloaded: WARN,
+  audit_entries_pending: WARN,
+  fault: ERROR,
 };
 
-/** Writes one JSON line for each event to standard error, asynchronously. */
+/**
+ * Writes one JSON line for each event to standard error, asynchronously. Lines that it does not accept, on a full disk for example, are lost:
+ * the service continues.
+ */
 export function openLog(): Log {
-  const out = pino.destination({ dest: 2, sync: false });
-  const listeners = new Set<() => void>();
-  let [bytesLogged, bytesWritten] = [0, 0];
-  const counted = {
-    write(line: string) {
-      bytesLogged += Buffer.byteLength(line);
-      out.write(line);
-    },
-  };
-  out.on('write', (bytes) => {
-    bytesWritten += bytes;
-    for (const listener of listeners) listener();
+  let waiting = '';
+  let written: Promise<void> = Promise.resolve();
+
+  async function writeWaiting(): Promise<void> {
+    const lines = Buffer.from(waiting);
+    waiting = '';
+    await writeAll(STANDARD_ERROR, lines);
+  }
+
+  // The last lines of a process that ends by an error.
+  process.once('exit', () => {
+    try {
+      writeSync(STANDARD_ERROR, waiting);
+    } catch {}
   });
-  const lines = pino(
-    { base: null, timestamp: pino.stdTimeFunctions.isoTime, messageKey: 'message' },
-    counted,
-  );
   return {
-    write: (record) => lines[LOG_LEVELS[record.event]](record),
-    written(msMax) {
-      const target = bytesLogged;
-      const { promise, resolve, reject } = Promise.withResolvers<void>();
-      const check = () => bytesWritten >= target && resolve();
-      const timer = setTimeout(() => reject(blocked()), msMax);
-      listeners.add(check);
-      check();
-      return promise.finally(() => {
-        clearTimeout(timer);
-        listeners.delete(check);
-      });
+    write(record) {
+      const isScheduled = waiting !== '';
+      const time = new Date(systemClock.now()).toISOString();
+      waiting += `${JSON.stringify({ level: LOG_LEVELS[record.event], time, ...record })}\n`;
+      if (isScheduled) return;
+      written = written.catch(() => undefined).then(writeWaiting);
+      written.catch(() => undefined);
     },
+    written: (msMax) =>
+      withTimeout(written, msMax, () => {
+        throw blocked();
+      }),
   };
 }
 

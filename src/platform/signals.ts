@@ -1,6 +1,5 @@
 import { isatty } from 'node:tty';
-
-const STANDARD_INPUT = 0;
+import { STANDARD_INPUT } from './standard_streams.ts';
 
 /** Resolves with the name of the first SIGTERM or SIGINT. The next one kills the process. */
 export function receiveSignal(): Promise<string> {

@@ -1,5 +1,11 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { write } from 'node:fs';
 import type { Readable, Writable } from 'node:stream';
+
+export const STANDARD_INPUT = 0;
+export const STANDARD_OUTPUT = 1;
+export const STANDARD_ERROR = 2;
+const RETRY_MS = 1;
 
 /** The standard streams of a command. `isTTY` is absent where one is no terminal. */
 export interface StandardStreams {
@@ -32,4 +38,22 @@ export function printLine(line: string): void {
 /** Writes a line to standard error as it is: on a terminal `console.error` would show it in red. */
 export function printNotice(line: string): void {
   standardStreams().stderr.write(`${line}\n`);
+}
+
+/** Writes to an open file. Repeats partial writes; a full pipe is tried again. */
+export async function writeAll(file: number, bytes: Uint8Array): Promise<void> {
+  for (let from = 0; from < bytes.length; ) {
+    try {
+      from += await writeSome(file, bytes.subarray(from));
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') throw error;
+      await Bun.sleep(RETRY_MS);
+    }
+  }
+}
+
+function writeSome(file: number, bytes: Uint8Array): Promise<number> {
+  return new Promise((resolve, reject) => {
+    write(file, bytes, (error, count) => (error ? reject(error) : resolve(count)));
+  });
 }

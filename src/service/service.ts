@@ -189,7 +189,7 @@ export async function serve(
   metrics.add(
     serviceMetrics({
       ...{ version: VERSION, engine: settings.database.engine, startedAt, pending: server.pending },
-      ...{ discoveries, figures: engine.figures, readers: readers.figures, ...passwords.figures },
+      ...{ discoveries, database: engine, readers: readers.figures, ...passwords.figures },
     }),
     checkpointMetrics(checkpoints.ageMs),
     passwords.collect,

@@ -12,7 +12,7 @@ export interface ServiceMetricSources {
   readonly version: string;
   readonly engine: string;
   readonly startedAt: number;
-  readonly figures: Engine['figures'];
+  readonly database: Pick<Engine, 'figures' | 'embedded'>;
   /** Of the reader processes; undefined if there are none. */
   readonly readers: (() => PoolFigures) | undefined;
   readonly hasher: () => PoolFigures;
@@ -25,20 +25,21 @@ export interface ServiceMetricSources {
 
 /** The metrics of a serving process that are not about single requests. */
 export function serviceMetrics(measured: ServiceMetricSources): Collector {
-  const { version, engine, startedAt, figures, pending } = measured;
+  const { version, engine, startedAt, database, pending } = measured;
   return () => [
     gauge(METRICS.build, sample({ version, runtime: `bun ${Bun.version}` }, 1)),
     gauge(METRICS.engine, sample({ engine }, 1)),
     startTimeGauge(startedAt),
     ...queueMetrics(measured),
     gauge(METRICS.requestsInFlight, pending()),
-    counter(METRICS.commits, figures().commits),
-    counter(METRICS.commitRetries, figures().retries),
+    gauge(METRICS.writeAheadLog, database.embedded?.logBytes()),
+    counter(METRICS.commits, database.figures().commits),
+    counter(METRICS.commitRetries, database.figures().retries),
   ];
 }
 
 /** Length and capacity of each queue, and the work in progress. */
-function queueMetrics({ figures, readers, hasher, checks, discoveries }: ServiceMetricSources) {
+function queueMetrics({ database: { figures }, readers, hasher, checks, discoveries }: ServiceMetricSources) {
   const lists = readers?.() ?? figures().lists;
   const [hashes, checking] = [hasher(), checks()];
   return [

@@ -62,6 +62,8 @@ export interface Embedded {
   searchDelegating(searchWhole: Store['searchRealms']): Store['searchRealms'];
   /** Copies everything into a new file, complete and consistent, while the service runs. */
   copyTo(path: string): Promise<void>;
+  /** The bytes of the write-ahead log. */
+  logBytes(): number;
 }
 
 export interface EmbeddedEngine extends Engine {

@@ -51,9 +51,9 @@ async function round(
   const users = await service.users(found);
   const newEntries = service.service.log.slice(logStart);
   report.acknowledged += service.acknowledged.size - before;
-  report.unknown += newEntries.filter(
-    (entry) => entry.event === 'fault' && entry.code === 'unknown_outcome',
-  ).length;
+  for (const entry of newEntries) {
+    if (entry.event === 'fault' && entry.code === 'unknown_outcome') report.unknown += entry.count ?? 0;
+  }
   report.slowestMs = Math.max(report.slowestMs, ...responses.map(({ ms }) => ms));
   report.recoveryMs = Math.max(report.recoveryMs, recoveryMs);
   for (const id of service.acknowledged) if (!users.has(id)) report.complaints.push(`${id} is missing`);

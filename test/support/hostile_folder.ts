@@ -32,7 +32,7 @@ export interface HostileFolder {
 export function createHostileFolder(): HostileFolder {
   const folder = freshFolder();
   for (const [name, text] of Object.entries(FILES)) writeFileSync(join(folder, name), text);
-  for (const name of ['zod', 'commander', 'pino']) {
+  for (const name of ['zod', 'commander', 'jose']) {
     mkdirSync(join(folder, 'node_modules', name), { recursive: true });
     writeFileSync(join(folder, 'node_modules', name, 'index.js'), FOREIGN);
   }

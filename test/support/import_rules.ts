@@ -69,7 +69,6 @@ export const EXTERNAL_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   'cli-progress': ['cli'],
   commander: ['cli'],
   jose: ['auth'],
-  pino: ['platform'],
   zod: ['auth', 'directory', 'domain', 'http', 'store', 'transfer'],
   'zod-openapi': ['http'],
   'node:async_hooks': ['platform'],

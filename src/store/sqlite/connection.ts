@@ -20,6 +20,7 @@ export function connectSqlite(path: string): Database {
     db.run('pragma foreign_keys = on');
     db.run('pragma secure_delete = on');
     db.run(`pragma mmap_size = ${MAPPED_BYTES_MAX}`);
+    db.run(`pragma journal_size_limit = ${LIMITS.writeAheadLogBytesMax}`);
     return db;
   } catch (error) {
     db.close(false);

@@ -10,14 +10,18 @@ export interface DatabaseFiles {
   assertInPlace(): void;
   /** Whether the database file itself is not at its path. */
   isMissing(): boolean;
+  /** The bytes of the write-ahead log. */
+  logBytes(): number;
 }
 
 /** Records the files of a connection. It must have read before, so that all of its files exist. */
 export function trackDatabaseFiles(path: string): DatabaseFiles {
-  if (path === '' || path === ':memory:') return { assertInPlace: () => undefined, isMissing: () => false };
+  if (path === '' || path === ':memory:')
+    return { assertInPlace: () => undefined, isMissing: () => false, logBytes: () => 0 };
   const real = realpathSync(path);
   // The engine follows a symbolic link to the database, and creates its other files next to the target.
-  const files = [path, `${real}-wal`, `${real}-shm`].filter((file) => existsSync(file));
+  const log = `${real}-wal`;
+  const files = [path, log, `${real}-shm`].filter((file) => existsSync(file));
   const opened = files.map(inodeOf);
   const isMoved = (file: string, index: number): boolean => inodeOf(file) !== opened[index];
   return {
@@ -25,6 +29,7 @@ export function trackDatabaseFiles(path: string): DatabaseFiles {
       if (files.some(isMoved)) throw new Fault('unavailable', [], new DatabaseFileMoved());
     },
     isMissing: () => isMoved(path, 0),
+    logBytes: () => fileSize(log),
   };
 }
 

@@ -145,6 +145,7 @@ function engineOver(db: Database): EmbeddedEngine {
     webhooks: openWebhookStore(transactions, SQLITE, log.rowMacs),
     embedded: {
       listDelegating: openSqliteLists(db, sharedReads).delegating,
+      logBytes: files.logBytes,
       searchDelegating: (searchWhole) => openSqliteSearches(transactions, searchWhole),
       copyTo: (path) =>
         retryWhileBusy(() => {
