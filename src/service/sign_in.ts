@@ -68,7 +68,11 @@ export function openSignIn(deps: SignInServiceDeps) {
     queue,
     decoys: openDecoys({ credentials, keys: logKeys, cost, clock, turn: deps.loopBudget.turn }),
   });
-  const sweeping = startExpiry([(now) => budgets.sweep(now, deps.loopBudget.turn)], clock, SWEEP_EVERY_MS);
+  const sweep = async (now: number) => {
+    await deps.loopBudget.turn();
+    return engine.budgets.deleteFull(now);
+  };
+  const sweeping = startExpiry([sweep], clock, SWEEP_EVERY_MS);
   return {
     hashPassword: hasher.hash,
     figures: { hasher: hasher.figures, checks: queue.figures },

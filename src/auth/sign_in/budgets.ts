@@ -46,11 +46,6 @@ export interface SignInBudgets {
   throttledUntil(name: SignInName): Promise<number | undefined>;
   /** Refills all budgets of a name, in every process within a second. */
   refill(name: SignInName): Promise<void>;
-  /**
-   * Deletes rows of full buckets, at most `LIMITS.cascadeRecordsMax`, and returns how many; after the last, surplus rows of realms.
-   * Waits for a turn of the event loop before each count, and before each page of rows that it deletes.
-   */
-  sweep(now: number, turn: () => Promise<void>): Promise<number>;
 }
 
 /** A burst of `size` wrong passwords, and one more after each `refillMs`. */
@@ -61,29 +56,21 @@ interface Budget {
 }
 
 const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
 
 /** The numbers of kinds are stored. */
 const BUDGETS = {
   networkAndName: { kind: 1, size: 10, refillMs: 1.5 * MINUTE_MS },
   /** Of attempts without a device. NIST SP 800-63B, 5.2.2 allows 100. */
   name: { kind: 2, size: 100, refillMs: 10 * MINUTE_MS },
-  device: { kind: 3, size: 10, refillMs: 1.5 * MINUTE_MS },
-  /** Its time begins when the token ends, so that it never refills while the token is valid. */
-  deviceInAll: { kind: 4, size: 100, refillMs: 1 },
-  network: { kind: 5, size: 100, refillMs: 9_000 },
+  device: { kind: 3, size: 10, refillMs: 2.4 * HOUR_MS },
+  network: { kind: 4, size: 100, refillMs: 9_000 },
   /** Of a /48, which has many /64. */
-  wideNetwork: { kind: 6, size: 1_000, refillMs: 900 },
+  wideNetwork: { kind: 5, size: 1_000, refillMs: 900 },
 } as const satisfies Record<string, Budget>;
 
 /** Right passwords of a name, in each process: each takes a turn of the queue, as a wrong one does. */
 const RIGHT_ANSWERS = { requests: 60, seconds: 900 };
-
-/** Buckets of a realm. A sweep deletes further ones. */
-export const SIGN_IN_BUCKETS_MAX = 1_000_000;
-/** Rows that a process writes in a realm before a sweep counts those of the realm again: a count of many takes long. */
-const ROWS_WRITTEN_MAX = 10_000;
-/** Maximum rows that one sweep deletes from a realm: several processes write fewer between two counts. */
-const ROWS_TRIMMED_MAX = 100_000;
 
 /** An exhausted bucket is remembered for this long, so that a flood of attempts does not read it for each of them. */
 const REMEMBERED_MS_MAX = 1_000;
@@ -101,8 +88,6 @@ const DIGEST_CHARACTERS = 16;
 interface Bucket {
   readonly key: BudgetKey;
   readonly budget: Budget;
-  /** It refills from this instant on: now, or later. */
-  readonly from: number;
 }
 
 type Digest = (...parts: readonly string[]) => string;
@@ -130,61 +115,52 @@ export function removeBuckets(
 function openBuckets(keys: SignInKeys) {
   const digest = digestsOf(keys);
   return {
-    ofDevice(name: SignInName, { id, endsAt }: DeviceToken, now: number): readonly Bucket[] {
-      const key = {
-        name: nameDigest(digest, name),
-        source: digest('device', name.realmId, name.profileId, id),
-      };
-      return [bucketOf(BUDGETS.device, key, now), bucketOf(BUDGETS.deviceInAll, key, Math.max(now, endsAt))];
+    ofDevice(name: SignInName, { id }: DeviceToken): readonly Bucket[] {
+      const source = digest('device', name.realmId, name.profileId, id);
+      return [bucketOf(BUDGETS.device, { name: nameDigest(digest, name), source })];
     },
-    ofStranger(attempt: SignInName & Pick<SignInAttempt, 'address'>, now: number): readonly Bucket[] {
+    ofStranger(attempt: SignInName & Pick<SignInAttempt, 'address'>): readonly Bucket[] {
       const { realmId, profileId, address } = attempt;
       const name = nameDigest(digest, attempt);
-      const ofName = bucketOf(BUDGETS.name, { name, source: '' }, now);
+      const ofName = bucketOf(BUDGETS.name, { name, source: '' });
       if (address === undefined) return [ofName];
       const sourceOf = (network: string) => digest('network', realmId, profileId, network);
       const source = sourceOf(clientSubnet(address));
       const wide = wideSubnet(address);
       return [
         ofName,
-        bucketOf(BUDGETS.networkAndName, { name, source }, now),
-        bucketOf(BUDGETS.network, { name: '', source }, now),
-        ...(wide === address
-          ? []
-          : [bucketOf(BUDGETS.wideNetwork, { name: '', source: sourceOf(wide) }, now)]),
+        bucketOf(BUDGETS.networkAndName, { name, source }),
+        bucketOf(BUDGETS.network, { name: '', source }),
+        ...(wide === address ? [] : [bucketOf(BUDGETS.wideNetwork, { name: '', source: sourceOf(wide) })]),
       ];
     },
   };
 }
 
-function bucketOf(budget: Budget, key: Omit<BudgetKey, 'kind'>, from: number): Bucket {
-  return { key: { ...key, kind: budget.kind }, budget, from };
+function bucketOf(budget: Budget, key: Omit<BudgetKey, 'kind'>): Bucket {
+  return { key: { ...key, kind: budget.kind }, budget };
 }
 
 const windowMs = ({ size, refillMs }: Budget): number => size * refillMs;
-
-/** A bucket that is full later is the total of a device token, or was filled by a clock that was set back since. */
-const SOON_FULL_MS_MAX = 2 * Math.max(...Object.values(BUDGETS).map(windowMs));
 
 /**
  * How far ahead a bucket can be full. An empty one is full after its window; processes that took the last token at the same time
  * have left it with less than nothing.
  */
-const fullAtMax = ({ budget, from }: Bucket): number => from + 2 * windowMs(budget);
+const fullAtMax = ({ budget }: Bucket, now: number): number => now + 2 * windowMs(budget);
 
 /** Milliseconds until it has a token; 0 or less if it has one. */
-const waitMsOf = ({ budget, from }: Bucket, fullAt: number): number =>
-  fullAt + budget.refillMs - windowMs(budget) - from;
+const waitMsOf = ({ budget }: Bucket, fullAt: number, now: number): number =>
+  fullAt + budget.refillMs - windowMs(budget) - now;
 
-const takeOf = (bucket: Bucket): BudgetTake => {
-  const { key, budget, from } = bucket;
-  const { refillMs } = budget;
-  return { ...key, fullAt: from + refillMs, refillMs, fullAtMax: fullAtMax(bucket) };
+const takeOf = (bucket: Bucket, now: number): BudgetTake => {
+  const { refillMs } = bucket.budget;
+  return { ...bucket.key, fullAt: now + refillMs, refillMs, fullAtMax: fullAtMax(bucket, now) };
 };
 
 /** Empties a bucket that was filled by a clock that has been set back since: with that time it would stay exhausted for long. */
-const emptying = ({ key, budget, from }: Bucket): BudgetTake => {
-  const fullAt = from + windowMs(budget);
+const emptying = ({ key, budget }: Bucket, now: number): BudgetTake => {
+  const fullAt = now + windowMs(budget);
   return { ...key, fullAt, refillMs: 0, fullAtMax: fullAt };
 };
 
@@ -196,7 +172,6 @@ export function openSignInBudgets(
   const buckets = openBuckets(keys);
   const rightAnswers = openTokenBuckets(RIGHT_ANSWERS, monotonic);
   const exhausted = openExhausted(monotonic);
-  const writtenRows = openWrittenRows();
 
   /** Milliseconds until each of these buckets has a token; 0 if all have one. */
   async function waitMs(realmId: Uuid, wanted: readonly Bucket[]): Promise<number> {
@@ -206,12 +181,14 @@ export function openSignInBudgets(
       realmId,
       wanted.map(({ key }) => key),
     );
-    const stale = wanted.filter((bucket, at) => (fullAt[at] ?? 0) > fullAtMax(bucket));
+    const time = now();
+    const stale = wanted.filter((bucket, at) => (fullAt[at] ?? 0) > fullAtMax(bucket, time));
     if (stale.length > 0) {
-      await store.take(realmId, stale.map(emptying));
+      const emptied = stale.map((bucket) => emptying(bucket, time));
+      await store.take(realmId, emptied);
       return Math.max(...stale.map(({ budget }) => budget.refillMs));
     }
-    const waits = wanted.map((bucket, at) => waitMsOf(bucket, fullAt[at] ?? 0));
+    const waits = wanted.map((bucket, at) => waitMsOf(bucket, fullAt[at] ?? 0, time));
     for (const [at, bucket] of wanted.entries()) exhausted.remember(realmId, bucket, waits[at] ?? 0);
     return Math.max(0, ...waits);
   }
@@ -222,16 +199,17 @@ export function openSignInBudgets(
       const { isExhausted, msToNext } = rightAnswers.peek(rightAnswersKey(attempt));
       // Only with a device, whose token proves that the name exists: without one, the refusal of any password would disclose it.
       if (device && isExhausted) return throttled(msToNext);
-      if (device && (await waitMs(realmId, buckets.ofDevice(attempt, device, now()))) === 0) return attempt;
-      const wait = await waitMs(realmId, buckets.ofStranger(attempt, now()));
+      if (device && (await waitMs(realmId, buckets.ofDevice(attempt, device))) === 0) return attempt;
+      const wait = await waitMs(realmId, buckets.ofStranger(attempt));
       return wait === 0 ? { ...attempt, device: undefined } : throttled(wait);
     },
     async countWrong(attempt) {
       const { realmId, device } = attempt;
-      const taken = device ? buckets.ofDevice(attempt, device, now()) : buckets.ofStranger(attempt, now());
-      writtenRows.add(realmId, taken.length);
+      const taken = device ? buckets.ofDevice(attempt, device) : buckets.ofStranger(attempt);
+      const time = now();
+      const takes = taken.map((bucket) => takeOf(bucket, time));
       try {
-        await store.take(realmId, taken.map(takeOf));
+        await store.take(realmId, takes);
       } catch (error) {
         for (const bucket of taken) exhausted.rememberUncounted(realmId, bucket);
         throw error;
@@ -242,30 +220,12 @@ export function openSignInBudgets(
       return isExhausted ? throttled(msToNext) : undefined;
     },
     async throttledUntil(name) {
-      const at = now();
-      const wanted = buckets.ofStranger({ ...name, address: undefined }, at);
-      const wait = await waitMs(name.realmId, wanted);
-      return wait === 0 ? undefined : at + wait;
+      const wait = await waitMs(name.realmId, buckets.ofStranger({ ...name, address: undefined }));
+      return wait === 0 ? undefined : now() + wait;
     },
     async refill(name) {
       await removeBuckets(store, keys, name);
       exhausted.clear();
-    },
-    async sweep(at, turn) {
-      await turn();
-      const deleted = await store.deleteFull(at);
-      if (deleted >= LIMITS.cascadeRecordsMax) return deleted;
-      for (const realmId of writtenRows.due()) {
-        await turn();
-        // Late ones first: kept longest, the totals of device tokens would displace the buckets of names.
-        const stored = await store.count(realmId, SIGN_IN_BUCKETS_MAX + ROWS_TRIMMED_MAX);
-        for (let surplus = stored - SIGN_IN_BUCKETS_MAX; surplus > 0; surplus -= LIMITS.cascadeRecordsMax) {
-          await turn();
-          await store.trim(realmId, Math.min(surplus, LIMITS.cascadeRecordsMax), at + SOON_FULL_MS_MAX);
-        }
-        writtenRows.setCounted(realmId, stored);
-      }
-      return 0;
     },
   };
 }
@@ -275,26 +235,6 @@ const rightAnswersKey = ({ realmId, profileId, usernameKey }: SignInName): strin
 
 function throttled(waitMs: number): ThrottledSignIn {
   return { retryAfterS: Math.max(1, Math.ceil(waitMs / 1000)) };
-}
-
-/**
- * Rows that this process wrote in each realm since it counted them: at the first sweep after a wrong password, and where there are
- * many, again after each ROWS_WRITTEN_MAX.
- */
-function openWrittenRows() {
-  const rows = new Map<Uuid, number>();
-  return {
-    add(realmId: Uuid, count: number): void {
-      rows.set(realmId, (rows.get(realmId) ?? ROWS_WRITTEN_MAX) + count);
-      if (rows.size > LIMITS.rateBucketsMax) rows.delete(rows.keys().next().value as Uuid);
-    },
-    due: () => [...rows].flatMap(([realmId, count]) => (count >= ROWS_WRITTEN_MAX ? [realmId] : [])),
-    /** Forgets a realm with few rows, or with none because it was deleted: counting them again costs little. */
-    setCounted(realmId: Uuid, stored: number): void {
-      if (stored > LIMITS.cascadeRecordsMax) rows.set(realmId, 0);
-      else rows.delete(realmId);
-    },
-  };
 }
 
 /** Exhausted buckets, for REMEMBERED_MS_MAX, and those of wrong passwords that are not stored. */

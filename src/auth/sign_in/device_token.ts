@@ -15,8 +15,6 @@ export interface DeviceOwner {
 export interface DeviceToken {
   /** Distinguishes this token from others of the same owner. */
   readonly id: string;
-  /** It is not valid from this instant on (milliseconds since the epoch). */
-  readonly endsAt: number;
 }
 
 /** Makes and verifies device tokens (docs/decisions/0024-sign-in-by-password.md#device-tokens). */
@@ -60,7 +58,7 @@ export function openDeviceTokens(
       const isGenuine = timingSafeEqual(macOf(owner, signed), bytes.subarray(-MAC_BYTES));
       const endsAt = (signed.readUInt32BE(ID_BYTES) + DEVICE_TOKEN_DAYS + 1) * DAY_MS;
       if (!isGenuine || !owner || now() >= endsAt) return undefined;
-      return { id: signed.subarray(0, ID_BYTES).toString('base64url'), endsAt };
+      return { id: signed.subarray(0, ID_BYTES).toString('base64url') };
     },
   };
 }

@@ -34,8 +34,4 @@ export interface BudgetStore {
   removeName(realmId: Uuid, name: string): Promise<void>;
   /** Deletes the rows of full buckets, at most `LIMITS.cascadeRecordsMax`. Returns how many. */
   deleteFull(now: number): Promise<number>;
-  /** How many buckets a realm has, up to `max`. */
-  count(realmId: Uuid, max: number): MaybePromise<number>;
-  /** Deletes `count` buckets of a realm: first those that are full after `late`, the latest first; then those that are full soonest. */
-  trim(realmId: Uuid, count: number, late: number): Promise<void>;
 }

@@ -2,7 +2,7 @@ import type { BudgetKey, BudgetStore } from '../../auth/sign_in/port.ts';
 import type { Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Dialect } from '../dialect.ts';
-import { all, execute, executeAll, first, type Long, type Work } from '../transaction_work.ts';
+import { all, execute, executeAll, type Long, type Work } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
 
 const IS_KEY = 'realm_id = ? and name = ? and kind = ? and source = ?';
@@ -18,16 +18,6 @@ const SELECT_FULL = `select realm_id, name, kind, source from sign_in_budget whe
   order by full_at, realm_id, name, kind, source limit ?`;
 /** Not a bucket from which was taken since. */
 const DELETE_FULL = `delete from sign_in_budget where ${IS_KEY} and full_at <= ?`;
-const COUNT =
-  'select count(*) as n from (select 1 from sign_in_budget where realm_id = ? limit ?) as counted';
-type BudgetDialect = Pick<Dialect, 'greatest' | 'lists'>;
-
-/** Deletes rows from one end of the index of `full_at`, which is named: an engine without statistics would sort the realm. */
-const trimText = ({ lists }: BudgetDialect, which: string) =>
-  `delete from sign_in_budget where realm_id = ?1 and (name, kind, source) in (select name, kind, source
-  from sign_in_budget${lists.indexHint('sign_in_budget_full')} where realm_id = ?1 ${which} limit ?2)`;
-const trimSoonText = (dialect: BudgetDialect) => trimText(dialect, 'order by full_at');
-const trimLateText = (dialect: BudgetDialect) => trimText(dialect, 'and full_at > ?3 order by full_at desc');
 const REMOVE_OF_REALM = `delete from sign_in_budget where realm_id = ?1 and (name, kind, source) in
   (select name, kind, source from sign_in_budget where realm_id = ?1 limit ?2)`;
 
@@ -37,7 +27,7 @@ export function* deleteBudgets(realmId: Uuid, limit: number): Work<number> {
 }
 
 /** Adds to the instant of a row that exists, so that concurrent takes add up. */
-const takeText = ({ greatest }: BudgetDialect) =>
+const takeText = ({ greatest }: Pick<Dialect, 'greatest'>) =>
   `insert into sign_in_budget (realm_id, name, kind, source, full_at) values (?1, ?2, ?3, ?4, ?5)
   on conflict (realm_id, name, kind, source) do update set full_at = case
     when sign_in_budget.full_at > ?7 then ?7
@@ -56,11 +46,9 @@ const valuesOf = ({ name, kind, source }: BudgetKey) => [name, kind, source] as 
 /** Writes have the scope of their realm, so those of one realm never wait for each other's rows. */
 export function openBudgetStore(
   { read, write }: Pick<Transactions, 'read' | 'write'>,
-  dialect: BudgetDialect,
+  dialect: Pick<Dialect, 'greatest'>,
 ): BudgetStore {
   const take = takeText(dialect);
-  const trimSoon = trimSoonText(dialect);
-  const trimLate = trimLateText(dialect);
 
   return {
     fullAt: (realmId, keys) =>
@@ -99,22 +87,11 @@ export function openBudgetStore(
       }
       return found.length;
     },
-    count: (realmId, max) =>
-      read(function* () {
-        return Number((yield* first<{ readonly n: Long }>(COUNT, realmId, max))?.n ?? 0);
-      }),
-    trim: (realmId, count, late) =>
-      write([realmId], function* () {
-        const deleted = yield* execute(trimLate, realmId, count, late);
-        if (deleted < count) yield* execute(trimSoon, realmId, count - deleted);
-        return { value: undefined, keep: true, rows: count };
-      }),
   };
 }
 
 /** Every statement about budgets. */
-export const budgetTexts = (dialect: BudgetDialect): readonly string[] => [
+export const budgetTexts = (dialect: Pick<Dialect, 'greatest'>): readonly string[] => [
   ...SELECT_FULL_AT,
-  ...[REMOVE_NAME, REMOVE_OF_REALM, SELECT_FULL, DELETE_FULL, COUNT],
-  ...[trimSoonText(dialect), trimLateText(dialect), takeText(dialect)],
+  ...[REMOVE_NAME, REMOVE_OF_REALM, SELECT_FULL, DELETE_FULL, takeText(dialect)],
 ];

@@ -118,8 +118,6 @@ export function openBulkheads(shared: RealmStores, nodes: RealmNodes, open: () =
     fullAt: (realm, keys) => within([realm], (own) => own.budgets.fullAt(realm, keys)),
     take: (realm, takes) => within([realm], (own) => own.budgets.take(realm, takes)),
     removeName: (realm, name) => within([realm], (own) => own.budgets.removeName(realm, name)),
-    count: (realm, max) => within([realm], (own) => own.budgets.count(realm, max)),
-    trim: (realm, count, late) => within([realm], (own) => own.budgets.trim(realm, count, late)),
   };
   return { records, credentials, feed, budgets };
 }

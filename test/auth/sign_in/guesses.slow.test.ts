@@ -1,5 +1,4 @@
 import { afterAll, expect, test } from 'bun:test';
-import { SIGN_IN_BUCKETS_MAX } from '../../../src/auth/sign_in/budgets.ts';
 import { isCitusEngine } from '../../support/citus_cluster.ts';
 import { freshDatabase } from '../../support/database.ts';
 import { checkedOf, deviceToken, freshAttempts, manualClock, openProcess } from './sign_in_fixtures.ts';
@@ -48,38 +47,4 @@ test('a list of leaked passwords is checked 1,000 times from one /48, whatever i
   const list = Array.from({ length: 1_010 }, (_, at) => attemptOf(`user${at}`, `2001:db8:1:${at}::1`));
   expect(await checkedOf(guess, list)).toBe(1_000);
   expect(await guess(attemptOf('jane', '2001:db8:2::1'))).toBe('no device');
-});
-
-test('of more than 1,000,000 buckets of a realm, the sweep leaves those that take longest to refill', async () => {
-  const clock = manualClock();
-  const process = openProcess(engine.budgets, clock);
-  const attemptOf = freshAttempts();
-  const { realmId } = attemptOf('x');
-  const exhausted = attemptOf('jane');
-  for (let count = 0; count < 100; count += 1) await process.guess(exhausted);
-  const far = clock.now() + HOUR_MS;
-  const numbers =
-    db.address.engine === 'sqlite'
-      ? 'with recursive n (i) as (select 1 union all select i + 1 from n where i < 1001500)'
-      : 'with n (i) as (select * from generate_series(1, 1001500))';
-  // A cluster inserts the rows of one realm on one node.
-  await db.tamper(
-    `${numbers} insert into sign_in_budget (realm_id, name, kind, source, full_at)
-    select '${realmId}', 'name' || i, 2, '', ${far} + i from n`,
-  );
-  // As autovacuum does before a table has so many rows.
-  if (db.address.engine !== 'sqlite') await db.query('analyze sign_in_budget');
-  const count = async (where: string) =>
-    Number(
-      (
-        await db.query<{ n: number }>(
-          `select count(*) as n from sign_in_budget where realm_id = '${realmId}' and ${where}`,
-        )
-      )[0]?.n,
-    );
-  expect(await count('true')).toBe(1_001_501);
-  while ((await process.sweep(clock.now())) > 0);
-  expect(await count('true')).toBe(SIGN_IN_BUCKETS_MAX);
-  expect(await count(`full_at <= ${far} + 1501`)).toBe(0);
-  expect(typeof (await process.guess(exhausted))).toBe('number');
 });

@@ -10,10 +10,9 @@ import { parseIpAddress } from '../../../src/domain/ip_address.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
 
 export const KEYS = openLogKeys(new Uint8Array(32).fill(1), systemClock);
-const DAY_MS = 86_400_000;
 
 /** A time of day that is the same in every run. */
-const START = 20_000 * DAY_MS;
+const START = 20_000 * 86_400_000;
 
 /** A clock that only `pass` moves: forward, or its wall clock alone by `setBack`. */
 export function manualClock() {
@@ -44,23 +43,14 @@ export function freshAttempts() {
   });
 }
 
-/** A device token that was issued at the start. */
 export function deviceToken(): DeviceToken {
-  return { id: Buffer.from(systemClock.randomBytes(16)).toString('base64url'), endsAt: START + 181 * DAY_MS };
+  return { id: Buffer.from(systemClock.randomBytes(16)).toString('base64url') };
 }
 
 /** The budgets of one process. */
-export function openProcess(
-  store: BudgetStore,
-  clock: ReturnType<typeof manualClock>,
-  turn = () => Promise.resolve(),
-) {
+export function openProcess(store: BudgetStore, clock: ReturnType<typeof manualClock>) {
   const budgets = openSignInBudgets(store, KEYS, clock);
-  return {
-    ...budgets,
-    guess: (attempt: SignInAttempt) => guess(budgets, attempt),
-    sweep: (at: number) => budgets.sweep(at, turn),
-  };
+  return { ...budgets, guess: (attempt: SignInAttempt) => guess(budgets, attempt) };
 }
 
 /** Sends a wrong password. Resolves to whether it was checked, and with a device or without. */
