@@ -322,6 +322,7 @@ export const SETTINGS = {
     env: 'AUTHREALM_LOG_SIGN_INS',
     flag: 'log-sign-ins',
     doc: 'write an audit entry for each user that signs in by password, before the request is answered',
+    details: 'At most 60 an hour of a username in each process; the last has the number of the others.',
   }),
   noConsole: toggle({
     env: 'AUTHREALM_NO_CONSOLE',

@@ -25,7 +25,8 @@ export const AUDIT_ACTIONS = {
   'sign-in.throttled': 'passwords were not checked because a budget was exhausted; with their number',
   'sign-in.throttle-lifted':
     'an administrator had passwords of a user checked again after too many wrong ones',
-  'sign-in.succeeded': 'a user signed in by password; only with --log-sign-ins',
+  'sign-in.succeeded':
+    'a user signed in by password; only with --log-sign-ins, beyond 59 an hour their number',
   'password.rehashed':
     'a password was rehashed after a sign-in, because its hash was imported or weaker than the settings',
   'user.erased': 'a user was erased',

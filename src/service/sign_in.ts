@@ -1,4 +1,5 @@
 import type { LogKeys } from '../audit/log_keys.ts';
+import { openSignInLog } from '../audit/sign_in_log.ts';
 import { openAccountTokens } from '../auth/sign_in/account_token.ts';
 import { openSignInBudgets } from '../auth/sign_in/budgets.ts';
 import { type CheckedPassword, openRehash } from '../auth/sign_in/credentials.ts';
@@ -33,7 +34,7 @@ interface SignInServiceDeps {
   readonly loopBudget: Pick<LoopBudget, 'turn'>;
 }
 
-/** Interval at which budgets that are full again are deleted. */
+/** Interval at which budgets that are full again are deleted, and numbers of sign-ins logged. */
 const SWEEP_EVERY_MS = 60_000;
 
 /** Hashes and checks passwords, and makes account tokens. */
@@ -72,7 +73,12 @@ export function openSignIn(deps: SignInServiceDeps) {
     await deps.loopBudget.turn();
     return engine.budgets.deleteFull(now);
   };
-  const sweeping = startExpiry([sweep], clock, SWEEP_EVERY_MS);
+  const signInLog = openSignInLog(engine.log, clock);
+  const logNumbers = async () => {
+    await signInLog.writeNumbers();
+    return 0;
+  };
+  const sweeping = startExpiry([sweep, logNumbers], clock, SWEEP_EVERY_MS);
   return {
     hashPassword: hasher.hash,
     figures: { hasher: hasher.figures, checks: queue.figures },
@@ -84,12 +90,16 @@ export function openSignIn(deps: SignInServiceDeps) {
     ): SignInDeps['signIn'] {
       const accountTokens = openAccountTokens({ cache, jwts, credentials, clock }, names);
       const append = (auditEntry: AuditEntry) => engine.log.append([auditEntry]);
-      const logSuccess = settings.logSignIns ? append : undefined;
+      const logSuccess = settings.logSignIns ? signInLog.add : undefined;
       return { check, accountTokens, budgets, count: counts.record, throttled, logSuccess, log: append };
     },
     async stop() {
       await Promise.all(rehashing);
       await Promise.all([hasher.close(), checker.close(), sweeping.stop()]);
+      await signInLog.writeNumbers('all').catch((error: unknown) => {
+        // Failures of the database are logged with requests.
+        if (!(error instanceof Fault)) throw error;
+      });
     },
   };
 }

@@ -32,7 +32,7 @@ const ROUNDS = 25;
 const LINKS = 2 * ROUNDS;
 /** Time from a response to the kill in the last rounds, by turns: shorter, and longer than a hash takes. */
 const KILL_MS_MAX = [20, 150] as const;
-/** Sign-ins of a link whose rehash was skipped, because another password was hashed. A name has 60 in 15 minutes. */
+/** Sign-ins of a link whose rehash was skipped, because another password was hashed. */
 const TRIES_MAX = 50;
 /** How long a new hash usually takes; on a busy machine several tries are needed. */
 const REHASH_MS = 100;

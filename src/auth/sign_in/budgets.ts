@@ -1,7 +1,6 @@
 import type { Clock, Uuid } from '../../domain/id.ts';
 import { clientSubnet, type IpAddress, wideSubnet } from '../../domain/ip_address.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { openTokenBuckets } from '../../domain/token_buckets.ts';
 import type { DeviceToken } from './device_token.ts';
 import type { BudgetKey, BudgetStore, BudgetTake, SignInKeys } from './port.ts';
 
@@ -40,8 +39,6 @@ export interface SignInBudgets {
    * rejects, the buckets count as exhausted in this process for a while.
    */
   countWrong(attempt: SignInAttempt): Promise<void>;
-  /** Must be called after a right password. If it returns a wait, the attempt is answered as a throttled one. */
-  countRight(attempt: SignInAttempt): ThrottledSignIn | undefined;
   /** Until when attempts at a name without a device are not checked; undefined if they are. */
   throttledUntil(name: SignInName): Promise<number | undefined>;
   /** Refills all budgets of a name, in every process within a second. */
@@ -68,9 +65,6 @@ const BUDGETS = {
   /** Of a /48, which has many /64. */
   wideNetwork: { kind: 5, size: 1_000, refillMs: 900 },
 } as const satisfies Record<string, Budget>;
-
-/** Right passwords of a name, in each process: each takes a turn of the queue, as a wrong one does. */
-const RIGHT_ANSWERS = { requests: 60, seconds: 900 };
 
 /** An exhausted bucket is remembered for this long, so that a flood of attempts does not read it for each of them. */
 const REMEMBERED_MS_MAX = 1_000;
@@ -170,7 +164,6 @@ export function openSignInBudgets(
   { now, monotonic }: Pick<Clock, 'now' | 'monotonic'>,
 ): SignInBudgets {
   const buckets = openBuckets(keys);
-  const rightAnswers = openTokenBuckets(RIGHT_ANSWERS, monotonic);
   const exhausted = openExhausted(monotonic);
 
   /** Milliseconds until each of these buckets has a token; 0 if all have one. */
@@ -196,9 +189,6 @@ export function openSignInBudgets(
   return {
     async admit(attempt) {
       const { realmId, device } = attempt;
-      const { isExhausted, msToNext } = rightAnswers.peek(rightAnswersKey(attempt));
-      // Only with a device, whose token proves that the name exists: without one, the refusal of any password would disclose it.
-      if (device && isExhausted) return throttled(msToNext);
       if (device && (await waitMs(realmId, buckets.ofDevice(attempt, device))) === 0) return attempt;
       const wait = await waitMs(realmId, buckets.ofStranger(attempt));
       return wait === 0 ? { ...attempt, device: undefined } : throttled(wait);
@@ -215,10 +205,6 @@ export function openSignInBudgets(
         throw error;
       }
     },
-    countRight(attempt) {
-      const { isExhausted, msToNext } = rightAnswers.take(rightAnswersKey(attempt));
-      return isExhausted ? throttled(msToNext) : undefined;
-    },
     async throttledUntil(name) {
       const wait = await waitMs(name.realmId, buckets.ofStranger({ ...name, address: undefined }));
       return wait === 0 ? undefined : now() + wait;
@@ -229,9 +215,6 @@ export function openSignInBudgets(
     },
   };
 }
-
-const rightAnswersKey = ({ realmId, profileId, usernameKey }: SignInName): string =>
-  `${realmId} ${profileId} ${usernameKey}`;
 
 function throttled(waitMs: number): ThrottledSignIn {
   return { retryAfterS: Math.max(1, Math.ceil(waitMs / 1000)) };

@@ -40,7 +40,7 @@ export type CheckPassword = (request: PasswordCheckRequest) => Promise<PasswordC
 export interface PasswordCheckDeps {
   readonly credentials: Pick<CredentialStore, 'find'>;
   readonly devices: DeviceTokens;
-  readonly budgets: Pick<SignInBudgets, 'admit' | 'countWrong' | 'countRight'>;
+  readonly budgets: Pick<SignInBudgets, 'admit' | 'countWrong'>;
   readonly queue: Pick<SignInQueue, 'run'>;
   readonly decoys: Decoys;
   readonly compare: (request: {
@@ -93,8 +93,6 @@ export function openPasswordCheck(deps: PasswordCheckDeps): CheckPassword {
       await budgets.countWrong(attempt);
       return WRONG;
     }
-    const exceeded = budgets.countRight(attempt);
-    if (exceeded) return { kind: 'throttled', ...exceeded };
     // The password may have been changed, or its user deleted, while the attempt waited.
     const now = await credentials.find(attempt.realmId, attempt.profileId, attempt.usernameKey);
     if (!now || now.infoId !== credential.infoId || now.version !== credential.version) return WRONG;

@@ -124,32 +124,6 @@ describe('a list of leaked passwords', () => {
   });
 });
 
-test('a right password takes nothing from the budgets, clears nothing, and is answered 60 times in 15 minutes', async () => {
-  const { clock, one } = openProcesses();
-  const jane = freshAttempts()('jane', '192.0.2.1');
-  await checkedOf(one.guess, repeated(jane, 5));
-  const answers = Array.from({ length: 61 }, () => one.countRight(jane));
-  expect(answers.filter(Boolean)).toEqual([{ retryAfterS: 15 }]);
-  expect(await checkedOf(one.guess, repeated(jane, 10))).toBe(5);
-  clock.pass(15_000);
-  expect(one.countRight(jane)).toBeUndefined();
-});
-
-test('a device whose name has had 60 right answers is refused before its password is checked, others are not', async () => {
-  const { clock, one } = openProcesses();
-  const attemptOf = freshAttempts();
-  const known = attemptOf('jane', '192.0.2.1', { device: deviceToken() });
-  for (let count = 0; count < 60; count += 1) expect(one.countRight(known)).toBeUndefined();
-  expect(await one.admit(known)).toEqual({ retryAfterS: 15 });
-  const [unknown, other] = [
-    { ...known, device: undefined },
-    { ...known, usernameKey: 'john' },
-  ];
-  expect([await one.admit(unknown), await one.admit(other)]).toEqual([unknown, other]);
-  clock.pass(15_000);
-  expect(await one.admit(known)).toEqual(known);
-});
-
 describe('wrong passwords that cannot be stored', () => {
   test('are checked once a minute and name, and once in 9 seconds and network', async () => {
     const clock = manualClock();

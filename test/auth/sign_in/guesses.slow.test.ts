@@ -15,7 +15,7 @@ const OWNER_SIGN_INS = 100;
 /** Sends GUESSES at a name from 1,000 addresses within 5 hours; returns the outcomes, and how often the owner was admitted. */
 async function attack(isKnown: boolean) {
   const clock = manualClock();
-  const { guess, admit, countRight } = openProcess(engine.budgets, clock);
+  const { guess, admit } = openProcess(engine.budgets, clock);
   const attemptOf = freshAttempts();
   const device = deviceToken();
   const outcomes: (string | number)[] = [];
@@ -24,7 +24,7 @@ async function attack(isKnown: boolean) {
     outcomes.push(await guess(attemptOf('jane', `10.0.${(at % 1_000) >> 8}.${at & 255}`)));
     if (isKnown && at % (GUESSES / OWNER_SIGN_INS) === 0) {
       const admitted = await admit(attemptOf('jane', '192.0.2.1', { device }));
-      if ('clientId' in admitted && admitted.device && !countRight(admitted)) ownerIn += 1;
+      if ('clientId' in admitted && admitted.device) ownerIn += 1;
     }
     clock.pass((5 * HOUR_MS) / GUESSES);
   }

@@ -125,19 +125,6 @@ test('an attempt that waited while another one took the last token of the name i
   expect(compared).toBe(1);
 });
 
-test('right passwords of a name are answered 60 times in a quarter of an hour, also without a device token', async () => {
-  const rehashed: unknown[] = [];
-  const { check } = openCheck({
-    credentials: { find: (realmId, profileId) => credentialOf(realmId, profileId) },
-    compare: RIGHT,
-    rehash: ({ password }) => rehashed.push(password),
-  });
-  for (let count = 0; count < 60; count += 1)
-    expect(await check(requestOf('owner'))).toMatchObject({ kind: 'right', credential: { infoId: INFO } });
-  expect(await check(requestOf('owner'))).toEqual({ kind: 'throttled', retryAfterS: 15 });
-  expect(rehashed).toEqual(new Array(60).fill('guess'));
-});
-
 test.each([
   ['was deleted', undefined],
   ['now belongs to another link', { infoId: systemClock.mintId() }],
