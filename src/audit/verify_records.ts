@@ -55,13 +55,10 @@ const PAGE = 1_000;
  */
 export async function verifyRecords(options: RecordVerificationOptions): Promise<RecordVerificationResult> {
   const result = { covered: 0, notCovered: 0 };
-  const unsigned = new Set<string>();
-  for await (const row of options.forgedRows()) {
-    if (row.hasMac) options.onFinding({ ...row, message: describeForgedRow(row.table) });
-    else unsigned.add(`${row.realm} ${row.id}`);
-  }
+  for await (const row of options.forgedRows())
+    options.onFinding({ ...row, message: describeForgedRow(row.table) });
   for await (const head of realmHeads(options)) {
-    const verified = await verifyRealm(options, head, unsigned);
+    const verified = await verifyRealm(options, head);
     result.covered += verified.covered;
     result.notCovered += verified.notCovered;
     const changed = verified.findings.length > 0 ? await changedSince(options.store, head) : new Set();
@@ -93,11 +90,7 @@ type LoggedRecords = Map<string, LoggedRecord>;
 
 const keyOf = (resource: Resource, id: string): string => `${resource.number} ${id}`;
 
-async function verifyRealm(
-  { store, records, keys }: RecordVerificationOptions,
-  head: LogHead,
-  unsigned: ReadonlySet<string>,
-) {
+async function verifyRealm({ store, records, keys }: RecordVerificationOptions, head: LogHead) {
   const { log: realm, chain } = head;
   const logged = await readLogged(store, head, keys);
   const isWhole =
@@ -109,8 +102,7 @@ async function verifyRealm(
     for await (const { key, record, wrongColumns } of recordsOf(records, resource, realm)) {
       const last = logged.get(keyOf(resource, record.id));
       logged.delete(keyOf(resource, record.id));
-      const isUnsigned = unsigned.has(`${realm} ${record.id}`);
-      const messages = last ? contradictions(last, { key, record, isUnsigned }) : [];
+      const messages = last ? contradictions(last, { key, record }) : [];
       if (!last && isWhole) messages.push(UNLOGGED);
       messages.push(...wrongColumns.map((name) => `${name} does not match the value it is computed from`));
       found.push(...messages.map((message) => ({ table, realm, id: record.id, message })));
@@ -121,7 +113,6 @@ async function verifyRealm(
 }
 
 const UNLOGGED = 'no log entry records it';
-const UNSIGNED = 'its password hash has no MAC, although this release wrote it';
 
 function userIn(key: Key): string | null {
   return key.length > 2 ? (key[1] ?? null) : null;
@@ -138,18 +129,12 @@ function missingRecords(realm: Uuid, logged: LoggedRecords): readonly RecordFind
 
 const MISSING = 'the log records it and no deletion, but it does not exist';
 
-interface StoredRecord extends KeyedRecord {
-  /** Whether its password hash has no MAC. */
-  readonly isUnsigned: boolean;
-}
-
-function contradictions(last: LoggedRecord, { key, record, isUnsigned }: StoredRecord): string[] {
+function contradictions(last: LoggedRecord, { key, record }: KeyedRecord): string[] {
   const user = userIn(key);
   if (last.isDeleted) return ['the log records its deletion, but it exists'];
   const found: string[] = [];
   if (last.revision !== record.revision) found.push('its revision is not that of its newest log entry');
   if (user !== null && last.user !== user) found.push('it belongs to another user than in the log');
-  if (isUnsigned && last.isComplete) found.push(UNSIGNED);
   const stored: Readonly<Record<string, unknown>> = record;
   for (const [name, value] of Object.entries(last.values)) {
     if (JSON.stringify(stored[name] ?? null) !== JSON.stringify(value ?? null))

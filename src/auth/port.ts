@@ -121,8 +121,6 @@ export interface ForgedRow {
   readonly table: string;
   readonly realm?: string;
   readonly id: string;
-  /** False for a password hash without a MAC: release 0.1.0 wrote none. */
-  readonly hasMac: boolean;
 }
 
 /**

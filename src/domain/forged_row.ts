@@ -6,12 +6,10 @@ const ADVICE: Readonly<Record<string, string>> = {
   webhook: 'delete it and create it again',
   console_link: 'delete the row',
   console_session: 'end it with "authrealm console sessions end"',
+  password_profile_info: 'set its password again',
 };
 
 /** What a checker says about a row of this table whose MAC is not valid. */
 export function describeForgedRow(table: string): string {
-  const advice = ADVICE[table];
-  return advice === undefined
-    ? 'has a password hash that was changed in the database without the service'
-    : `was changed in the database without the service, and is not honoured: ${advice}`;
+  return `was changed in the database without the service, and is not honoured: ${ADVICE[table]}`;
 }

@@ -281,7 +281,6 @@ export const passwordProfileInfo = resource({
     password_hash: annotate(passwordHash().optional(), {
       secret: 'plain',
       writableBy: 'none',
-      macColumn: true,
       versionColumn: 'credential_version',
     }),
     // Unknown for an imported hash.

@@ -73,14 +73,14 @@ const FOUND: Findings = {
      values ('x', 'console:x', 'admin', '*', '', 1, 99999999999999, 99999999999999)`,
     ],
   ],
-  'changed in the database without the service (password_profile_info,': [
+  'set its password again (password_profile_info,': [
     ['replace a password hash', `update password_profile_info set password_hash = '${HASH}'`],
-  ],
-  'its password hash has no MAC, although this release wrote it (': [
     [
       'replace a password hash and remove its MAC',
       `update password_profile_info set password_hash = '${HASH}', password_hash_mac = null`,
     ],
+    ['put back the version of a password', `update password_profile_info set credential_version = 'older'`],
+    ['move a password link to another user', `update password_profile_info set user_id = '${NEW_ID}'`],
   ],
   'username_key does not match the value it is computed from (password_profile_info,': [
     ['give a username the key of another one', `update password_profile_info set username_key = 'mallory'`],
@@ -224,7 +224,10 @@ async function changeRows(db: OpenDatabase, database: TestDatabase, fixture: Fix
     ['a signing key before its withdrawal', 'signing_key', 'kid', '*', kid],
     [
       'a password hash before its change',
-      ...['password_profile_info', 'id', 'id, password_hash, password_hash_mac', fixture.passwordLink],
+      'password_profile_info',
+      'id',
+      'id, password_hash, password_hash_mac, credential_version',
+      fixture.passwordLink,
     ],
   ] as const;
   const edits: Edit[] = [];

@@ -191,7 +191,7 @@ test('doctor names rows that were changed without the service', async () => {
     'client_realm: set the realms of the client again',
     'console_link: delete the row',
     'console_session: end it with "authrealm console sessions end"',
-    'password_profile_info: undefined',
+    'password_profile_info: set its password again',
     'signing_key: withdraw it',
   ]);
   expect(findings).toContainEqual(expect.objectContaining({ realm, ids: [passwordLink] }));

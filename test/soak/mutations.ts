@@ -156,7 +156,7 @@ const SUITES: Readonly<Record<string, readonly string[]>> = {
   'src/auth/sign_in/password_check.ts': ['sign_in/password_check', 'account_tokens'],
   'src/auth/sign_in/queue.ts': ['sign_in/queue'],
   'src/domain/password_hash.ts': ['password_hash', 'auth/rehash', 'checks', 'import_lines'],
-  'src/store/auth/credentials.ts': ['auth/rehash', 'store'],
+  'src/store/auth/credentials.ts': ['auth/rehash', 'forged_credentials', 'store'],
   'src/workers/checker.ts': ['checks', 'auth/rehash'],
   'src/store/auth/row_macs.ts': ['forged_rows', ...CLIENT_SUITES],
   'src/store/lists/realm_search.ts': [

@@ -26,6 +26,7 @@ import type { IndexCatalog } from '../../src/store/postgres/indexes.ts';
 import { numberParameters } from '../../src/store/postgres/parameters.ts';
 import { SCOPE_LOCK_TEXTS } from '../../src/store/postgres/scope_locks.ts';
 import { cascadeOf } from '../../src/store/records/cascade.ts';
+import { authenticatedMember } from '../../src/store/records/derived_columns.ts';
 import { deliveryTexts } from '../../src/store/webhooks/deliveries.ts';
 import { webhookProgressTexts } from '../../src/store/webhooks/progress.ts';
 import { webhookTexts } from '../../src/store/webhooks/webhooks.ts';
@@ -91,6 +92,7 @@ function recordTexts(resource: Resource): readonly string[] {
     selectInRealm: holder,
   } = statements;
   const { scan, scanRealm, count, countRealm, references } = statements;
+  const authenticated = authenticatedMember(resource);
   const names = membersOf(resource).map(({ name }) => name);
   const patched = [[], names, ...names.map((name) => [name])].flatMap((set) => {
     const { update, updateIfRevision: updateSeen } = statements.patchStatements(
@@ -103,6 +105,7 @@ function recordTexts(resource: Resource): readonly string[] {
     ...[scan, scanRealm, count, countRealm],
     ...references.map(({ exists }) => exists),
     ...patched,
+    ...(authenticated ? [authenticated.select] : []),
   ];
 }
 

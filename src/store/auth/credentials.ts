@@ -4,19 +4,20 @@ import { LIMITS } from '../../domain/limits.ts';
 import { type HashKind, isCheckable } from '../../domain/password_hash.ts';
 import { passwordProfileInfo } from '../../domain/resources.ts';
 import type { Dialect } from '../dialect.ts';
-import { macColumn } from '../records/derived_columns.ts';
+import { type CoveredRow, openRecordMacs } from '../records/record_macs.ts';
 import { all, execute, first, type Work } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
 import type { RowMacs } from './row_macs.ts';
 
 const { table } = passwordProfileInfo;
 const HASH = 'password_hash';
-const COLUMNS = `realm_id, user_id, id, password_profile_id, ${HASH}, ${macColumn(HASH)} as mac, password_normalised,
-  credential_version`;
-const FIND = `select ${COLUMNS} from ${table} where realm_id = ? and password_profile_id = ? and username_key = ?`;
-const GET = `select ${COLUMNS} from ${table} where realm_id = ? and user_id = ? and id = ?`;
-const REHASH = `update ${table} set ${HASH} = ?, password_normalised = 1, ${macColumn(HASH)} = ?
-  where realm_id = ? and user_id = ? and id = ? and ${HASH} = ?`;
+/** Those that the MAC of a hash covers, and what else a check needs. */
+export const CREDENTIAL_COLUMNS = `realm_id, user_id, id, password_profile_id, username_key, ${HASH}, password_hash_mac,
+  password_normalised, credential_version`;
+const FIND = `select ${CREDENTIAL_COLUMNS} from ${table} where realm_id = ? and password_profile_id = ? and username_key = ?`;
+const GET = `select ${CREDENTIAL_COLUMNS} from ${table} where realm_id = ? and user_id = ? and id = ?`;
+const REHASH = `update ${table} set ${HASH} = ?, password_normalised = 1, password_hash_mac = ?
+  where realm_id = ? and user_id = ? and id = ?`;
 
 /** SQL for the kind of a hash. */
 export const hashKindOf = ({ position }: Pick<Dialect, 'position'>): string =>
@@ -31,13 +32,12 @@ const firstHashes = (dialect: Pick<Dialect, 'position'>): string =>
 const hashesAfter = (dialect: Pick<Dialect, 'position'>): string =>
   `select ${hashColumns(dialect)} from ${table} where realm_id = ? and id > ? order by realm_id, id limit ?`;
 
-interface CredentialRow {
+export interface CredentialRow extends CoveredRow {
   readonly realm_id: Uuid;
   readonly user_id: Uuid;
   readonly id: Uuid;
   readonly password_profile_id: Uuid;
   readonly password_hash: string | null;
-  readonly mac: Uint8Array | null;
   readonly password_normalised: number | null;
   readonly credential_version: string | null;
 }
@@ -49,22 +49,20 @@ interface HashRow extends Pick<CredentialRow, 'id' | 'password_profile_id' | 'pa
 export function openCredentialStore(
   { read, write }: Pick<Transactions, 'read' | 'write'>,
   dialect: Pick<Dialect, 'position'>,
-  macs: RowMacs,
+  rowMacs: RowMacs,
 ): CredentialStore {
   const [firstPage, nextPage] = [firstHashes(dialect), hashesAfter(dialect)];
+  const macs = openRecordMacs(passwordProfileInfo, rowMacs);
 
   function decode(row: CredentialRow): Credential {
-    const { password_hash: hash, mac } = row;
-    // A hash without a MAC was written by release 0.1.0, or before the master key was lost.
-    const isHonoured = (text: string) =>
-      isCheckable(text) && (mac === null || macs.isValid(mac, table, row.id, HASH, text));
+    const { password_hash: hash } = row;
     return {
       realmId: row.realm_id,
       profileId: row.password_profile_id,
       userId: row.user_id,
       infoId: row.id,
       get hash() {
-        return hash !== null && isHonoured(hash) ? hash : undefined;
+        return hash !== null && isCheckable(hash) && macs.isValid(row) ? hash : undefined;
       },
       isNormalised: row.password_normalised === 1,
       version: row.credential_version ?? '',
@@ -92,10 +90,12 @@ export function openCredentialStore(
     get: (realmId, userId, infoId) => read(() => credential(GET, realmId, userId, infoId)),
     rehash: ({ realmId, userId, infoId, hash }, made, auditEntry) =>
       write([realmId], function* () {
-        const mac = macs.of(table, infoId, HASH, made.hash);
-        const isStored =
-          hash !== undefined && (yield* execute(REHASH, made.hash, mac, realmId, userId, infoId, hash)) === 1;
-        return { value: isStored, keep: isStored, auditEntries: [auditEntry] };
+        const row = yield* first<CredentialRow>(GET, realmId, userId, infoId);
+        const isCurrent = row !== undefined && hash !== undefined && decode(row).hash === hash;
+        if (!isCurrent) return { value: false, keep: false };
+        const mac = macs.of({ ...row, [HASH]: made.hash });
+        yield* execute(REHASH, made.hash, mac, realmId, userId, infoId);
+        return { value: true, keep: true, auditEntries: [auditEntry] };
       }),
     firstHashes: (realmId, profileId) => hashes(firstPage, realmId, profileId),
     hashesAfter: (realmId, infoId) => hashes(nextPage, realmId, infoId),

@@ -1,6 +1,5 @@
 import type { Patch } from '../../directory/store.ts';
-import type { Revision } from '../../domain/id.ts';
-import { type Member, membersOf, type Resource } from '../../domain/resource.ts';
+import { keyColumns, type Member, membersOf, type Resource } from '../../domain/resource.ts';
 import { foldedKey } from '../../domain/text/folded_key.ts';
 import { UNICODE_VERSION } from '../../domain/text/folding.ts';
 import type { Dialect } from '../dialect.ts';
@@ -16,11 +15,6 @@ export interface Column {
   readonly decode?: (stored: unknown) => unknown;
   /** The member of the column; undefined for a column derived from a member. */
   readonly member: string | undefined;
-  /** Its assignment in a replacement, if that is not `<name> = ?` with the value of `encode`. */
-  readonly replacement?: {
-    readonly assignment: string;
-    readonly values: (record: Patch['members']) => readonly SqlValue[];
-  };
 }
 
 /** The Unicode version of the keys of a row. */
@@ -34,8 +28,7 @@ export function derivedColumns(
   return [
     ...foldingColumns(resource),
     ...(hasHashColumns ? hashColumns(resource) : []),
-    ...macMembers(resource).map((name) => macColumnOf(macColumn(name))),
-    ...versionColumns(resource),
+    ...authenticatingColumns(resource),
   ];
 }
 
@@ -48,38 +41,42 @@ export function computedColumns(
   return [...keys, ...(hasHashColumns ? hashColumns(resource) : [])];
 }
 
-/** The value is that of a member of the column's name, which `record_macs.ts` adds. */
-function macColumnOf(name: string): Column {
-  return {
+/** The member of a resource that a MAC authenticates. */
+export interface AuthenticatedMember {
+  readonly name: string;
+  readonly macColumn: string;
+  readonly versionColumn: string;
+  /** The members that the MAC covers: this one, and those that the record is found by. */
+  readonly members: readonly string[];
+  /** The columns that the MAC covers: the key of the record, those of the members, and the version. */
+  readonly covered: readonly string[];
+  /** Parameters: the key. Selects the covered columns and the MAC. */
+  readonly select: string;
+}
+
+export function authenticatedMember(resource: Resource): AuthenticatedMember | undefined {
+  const found = membersOf(resource).find(({ annotation }) => annotation.versionColumn);
+  const versionColumn = found?.annotation.versionColumn;
+  if (!found || !versionColumn) return undefined;
+  const { name } = found;
+  const macColumn = `${name}_mac`;
+  const keys = keyColumns(resource);
+  const members = [...resource.unique.flat(), name];
+  const covered = [...keys, ...members.map((member) => comparedColumn(resource, member)), versionColumn];
+  const where = keys.map((column) => `${column} = ?`).join(' and ');
+  const select = `select ${covered.join(', ')}, ${macColumn} from ${resource.table} where ${where}`;
+  return { name, macColumn, versionColumn, members, covered, select };
+}
+
+/** Their values are those of members with the names of the columns, which `record_macs.ts` adds. */
+function authenticatingColumns(resource: Resource): readonly Column[] {
+  const found = authenticatedMember(resource);
+  return (found ? [found.macColumn, found.versionColumn] : []).map((name) => ({
     name,
     member: undefined,
     isVisible: false,
     encode: (record) => (record[name] ?? null) as SqlValue,
-  };
-}
-
-/** The members that a MAC authenticates. */
-export function macMembers(resource: Resource): readonly string[] {
-  return membersOf(resource).flatMap(({ name, annotation }) => (annotation.macColumn ? [name] : []));
-}
-
-/** The column with the MAC of a member. */
-export function macColumn(member: string): string {
-  return `${member}_mac`;
-}
-
-/** The columns with the revisions that members were written with. A replacement that leaves the value keeps its revision. */
-function versionColumns(resource: Resource): readonly Column[] {
-  return membersOf(resource).flatMap(({ name: member, annotation: { versionColumn: name } }): Column[] => {
-    if (name === undefined) return [];
-    const encode: Column['encode'] = (record) =>
-      record[member] === undefined ? null : (record.revision as Revision);
-    const replacement = {
-      assignment: `${name} = case when ${member} is not distinct from ? then ${name} else ? end`,
-      values: (record: Patch['members']) => [(record[member] ?? null) as SqlValue, encode(record)],
-    };
-    return [{ name, member: undefined, isVisible: false, encode, replacement }];
-  });
+  }));
 }
 
 function hashColumns(resource: Resource): readonly Column[] {

@@ -1,9 +1,18 @@
-import type { Guard, Insert, PatchWrite, Write, WriteRefusal, WriteResult } from '../../directory/store.ts';
+import type {
+  Guard,
+  Insert,
+  Patch,
+  PatchWrite,
+  Write,
+  WriteRefusal,
+  WriteResult,
+} from '../../directory/store.ts';
 import type { Uuid } from '../../domain/id.ts';
 import { type AnyRecord, parentKey, type Resource } from '../../domain/resource.ts';
 import {
   ConstraintViolation,
   first,
+  type Statement,
   tryExecute,
   tryExecuteAll,
   tryExecuteExpected,
@@ -62,28 +71,39 @@ function* runWrite({ write, isLoad }: PendingWrite, texts: Statements): Work<Any
   const tryWrite = isLoad ? tryExecute : tryExecuteExpected;
   if (write.op === 'patch') return yield* write.isTouch ? runTouch(write, texts) : runPatch(write, texts);
   const { op, key, record } = write;
+  const stored = yield* storedMembers(write, record, texts);
   const count = yield* op === 'insert'
-    ? tryWrite(texts.insert, texts.insertValues(key, record))
-    : tryWrite(texts.replace, [...texts.replaceValues(record), ...key]);
+    ? tryWrite(texts.insert, texts.insertValues(key, stored))
+    : tryWrite(texts.replace, [...texts.replaceValues(stored), ...key]);
   return count > 0 ? record : undefined;
+}
+
+/** The members that a write stores, with the columns that authenticate one of them. */
+function* storedMembers<M extends Patch['members']>(
+  write: Write,
+  members: M,
+  { authenticate }: Statements,
+): Work<M> {
+  return authenticate ? { ...members, ...(yield* authenticate(write)) } : members;
 }
 
 /** Touches a record. Returns whether it exists. */
 function* runTouch({ patch, key }: PatchWrite, texts: Statements): Work<true | undefined> {
   const { update, values } = texts.patchStatements(patch.members);
-  const count = yield* tryExecuteExpected(update, [...values(patch, key.at(-1) as Uuid), ...key]);
+  const count = yield* tryExecuteExpected(update, [...values(patch), ...key]);
   return count > 0 || undefined;
 }
 
 /** Inserts in their order until one violates a constraint. Returns how many records were inserted. */
 export function* insertAll(inserts: readonly Insert[], of: Of): Work<number> {
+  const statements: Statement[] = [];
+  for (const insert of inserts) {
+    const texts = of(insert.resource);
+    const stored = yield* storedMembers(insert, insert.record, texts);
+    statements.push({ text: texts.insert, values: texts.insertValues(insert.key, stored) });
+  }
   try {
-    yield* tryExecuteAll(
-      inserts.map(({ resource, key, record }) => {
-        const { insert, insertValues } = of(resource);
-        return { text: insert, values: insertValues(key, record) };
-      }),
-    );
+    yield* tryExecuteAll(statements);
     return inserts.length;
   } catch (error) {
     if (error instanceof ConstraintViolation) return error.writesKept;
@@ -92,15 +112,15 @@ export function* insertAll(inserts: readonly Insert[], of: Of): Work<number> {
 }
 
 /** Patches one record. Returns the patched record; undefined if no row matched. */
-export function* runPatch(
-  { patch, key, expectedRevision }: PatchWrite,
-  texts: Statements,
-): Work<AnyRecord | undefined> {
+export function* runPatch(write: PatchWrite, texts: Statements): Work<AnyRecord | undefined> {
+  const { patch, key, expectedRevision } = write;
   const { update, updateIfRevision, values } = texts.patchStatements(patch.members);
+  const members = yield* storedMembers(write, patch.members, texts);
+  const written = [...values({ ...patch, members }), ...key];
   const [row] =
     expectedRevision === undefined
-      ? yield* tryQuery(update, [...values(patch, key.at(-1) as Uuid), ...key])
-      : yield* tryQuery(updateIfRevision, [...values(patch, key.at(-1) as Uuid), ...key, expectedRevision]);
+      ? yield* tryQuery(update, written)
+      : yield* tryQuery(updateIfRevision, [...written, expectedRevision]);
   return row && texts.decode(row);
 }
 

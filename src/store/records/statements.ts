@@ -1,6 +1,5 @@
 import type { z } from 'zod';
-import type { KeyedRecord, Patch } from '../../directory/store.ts';
-import type { Uuid } from '../../domain/id.ts';
+import type { KeyedRecord, Patch, Write } from '../../directory/store.ts';
 import {
   type AnyRecord,
   isVisible,
@@ -13,9 +12,10 @@ import {
   valueType,
 } from '../../domain/resource.ts';
 import type { Dialect } from '../dialect.ts';
-import type { SqlValue } from '../transaction_work.ts';
+import type { SqlValue, Work } from '../transaction_work.ts';
 import { hasDependents } from './cascade.ts';
 import {
+  authenticatedMember,
   type Column,
   comparedColumn,
   computedColumns,
@@ -23,7 +23,6 @@ import {
   FOLDED_WITH,
   foldedMembers,
   hashColumn,
-  macColumn,
 } from './derived_columns.ts';
 import { unlessPurged } from './purge_mark.ts';
 
@@ -35,8 +34,7 @@ export interface PatchStatements {
   readonly update: string;
   /** Parameters: `values`, the key, then the expected revision. */
   readonly updateIfRevision: string;
-  /** `id`: of the record. */
-  readonly values: (patch: Pick<Patch, 'members' | 'at' | 'revision'>, id: Uuid) => SqlValue[];
+  readonly values: (patch: Pick<Patch, 'members' | 'at' | 'revision'>) => SqlValue[];
 }
 
 /** The SQL statements of one resource, and the conversions between records and rows. */
@@ -78,6 +76,8 @@ export interface Statements {
   readonly decode: (row: Row) => AnyRecord;
   /** Cached for each set of members. Throws if the resource has no such member. */
   readonly patchStatements: (members: Patch['members']) => PatchStatements;
+  /** Returns the values of the columns that authenticate a member, for the values of a write. Absent if the resource has none. */
+  readonly authenticate?: (write: Write) => Work<Patch['members']>;
   /** The column of a member, and the encoding of its values. */
   readonly columnOf: (member: string) => {
     readonly name: string;
@@ -122,7 +122,7 @@ function statementsFor(resource: Resource, all: readonly Resource[], dialect: St
   const insertion = dialect.insertion(resource, written);
   const stored = columns.filter((column) => column.member !== undefined);
   const where = keys.map((column) => `${column} = ?`).join(' and ');
-  const assignments = columns.map(({ name, replacement }) => replacement?.assignment ?? `${name} = ?`);
+  const assignments = columns.map(({ name }) => `${name} = ?`);
   const id = keys.at(-1) === 'id' ? 'id' : `${keys.at(-1)} as id`;
   const names = (of: readonly Column[]) => of.map((column) => column.name).join(', ');
   const visible = [id, ...stored.filter((column) => column.isVisible).map(({ name }) => name)];
@@ -151,8 +151,7 @@ function statementsFor(resource: Resource, all: readonly Resource[], dialect: St
       ...key,
       ...columns.map((column) => column.encode(record)),
     ],
-    replaceValues: (record: AnyRecord) =>
-      columns.flatMap(({ encode, replacement }) => replacement?.values(record) ?? [encode(record)]),
+    replaceValues: (record: AnyRecord) => columns.map(({ encode }) => encode(record)),
     decode: decoders.length === 0 ? (row: Row) => row as AnyRecord : (row: Row) => decodeRow(row, decoders),
     decodeKeyed: (row: Row) => decodeKeyed(row, decoders),
     patchStatements: patchStatementsFor(resource, columns, {
@@ -231,14 +230,16 @@ function patchedColumns(
 ): readonly Column[] {
   const members = membersOf(resource).filter(({ name }) => names.has(name));
   if (members.length < names.size) throw new Error(`${resource.name} has no member of that name`);
+  const authenticated = authenticatedMember(resource);
   const folded = foldedMembers(resource);
   const isRefolded = folded.length > 0 && folded.every(({ name }) => names.has(name));
   const derived = new Set([
     ...folded.filter(({ name }) => names.has(name)).map(({ name }) => comparedColumn(resource, name)),
     ...(isRefolded ? [FOLDED_WITH] : []),
     ...members.filter(({ annotation }) => annotation.hashColumn).map(({ name }) => hashColumn(name)),
-    ...members.filter(({ annotation }) => annotation.macColumn).map(({ name }) => macColumn(name)),
-    ...members.flatMap(({ annotation: { versionColumn } }) => versionColumn ?? []),
+    ...(authenticated?.members.some((name) => names.has(name))
+      ? [authenticated.macColumn, authenticated.versionColumn]
+      : []),
   ]);
   return columns.filter(({ name, member }) => (member === undefined ? derived.has(name) : names.has(member)));
 }
