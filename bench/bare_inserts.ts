@@ -4,6 +4,7 @@ import { type Uuid, uuidBytes } from '../src/domain/id.ts';
 import { RESOURCES } from '../src/domain/resources.ts';
 import { foldedKey } from '../src/domain/text/folded_key.ts';
 import { UNICODE_VERSION } from '../src/domain/text/folding.ts';
+import { wordsOf } from '../src/domain/text/words.ts';
 import { textHash } from '../src/store/records/text_hash.ts';
 import { rowIdOf } from '../src/store/sqlite/row_id.ts';
 
@@ -46,10 +47,12 @@ const TABLES: Readonly<Record<string, { columns: string; values: (line: Line) =>
     values: (line) => [...head(line), ...texts(line, 'name'), 'any', 0],
   },
   user_authentication_info: {
-    columns: 'user_info(realm_id, id, name, email, creation_status, name_key, email_key, unicode_version',
+    columns:
+      'user_info(realm_id, id, name, email, creation_status, name_key, email_key, unicode_version, words',
     values: (line) => {
       const [name = '', email = ''] = texts(line, 'name', 'email');
-      return [...head(line), name, email, 'COMPLETE', foldedKey(name), foldedKey(email), UNICODE_VERSION];
+      const keys = [foldedKey(name), foldedKey(email)];
+      return [...head(line), name, email, 'COMPLETE', ...keys, UNICODE_VERSION, spaced(keys.join(' '))];
     },
   },
   user_authentication_oidc_profile_info: {
@@ -64,15 +67,25 @@ const TABLES: Readonly<Record<string, { columns: string; values: (line: Line) =>
   user_authentication_password_profile_info: {
     columns:
       'password_profile_info(realm_id, id, user_id, username, password_profile_id, username_key, unicode_version, ' +
-      'username_crc',
+      'username_crc, words',
     values: (line) => {
       const [username = '', profile = ''] = texts(line, 'username', 'password_profile_id');
       const key = foldedKey(username);
-      return [...head(line), ...owner(line), username, profile, key, UNICODE_VERSION, textHash(key)];
+      return [
+        ...head(line),
+        ...owner(line),
+        username,
+        profile,
+        key,
+        UNICODE_VERSION,
+        textHash(key),
+        spaced(key),
+      ];
     },
   },
 };
 
+const spaced = (key: string): string => wordsOf(key).join(' ');
 const head = (line: Line): string[] => [line.realm_id ?? '', line.id];
 const owner = (line: Line): string[] => [line.user_authentication_info_id ?? ''];
 const texts = (line: Line, ...names: string[]): string[] => names.map((name) => line[name] as string);

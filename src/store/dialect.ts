@@ -41,10 +41,11 @@ export interface Dialect {
 
 /** How records are found by the beginnings of their words. */
 export interface WordDialect {
-  /** SQL for the words of these members of a resource: what `match` searches. */
-  readonly source: (resource: Resource, members: readonly string[]) => string;
+  /** SQL for the words of the records of a table: what `match` searches. */
+  readonly source: (table: string) => string;
   /** SQL for whether a record has words that begin with these. */
   readonly match: (source: string, words: readonly string[]) => string;
+  /** The values of its placeholders. */
   readonly values: (words: readonly string[]) => readonly string[];
   /** For an engine without statistics; undefined for others, which choose themselves. */
   readonly choice: WordChoice | undefined;
@@ -54,8 +55,8 @@ export interface WordDialect {
 export interface WordChoice {
   /** Selects `n`, the number of words that begin with this one, counted up to `most`. */
   readonly probe: (source: string, word: string, most: number) => string;
-  /** The same condition as `match`, if most records have each word: it is checked in each record. */
-  readonly matchBroad: WordDialect['match'];
+  /** The same condition, if most records have each word: it is checked in each record. */
+  readonly broad: Pick<WordDialect, 'match' | 'values'>;
 }
 
 /** IDs in the log, which are 16 bytes in every engine. */

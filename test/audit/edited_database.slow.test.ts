@@ -85,6 +85,9 @@ const FOUND: Findings = {
   'username_key does not match the value it is computed from (password_profile_info,': [
     ['give a username the key of another one', `update password_profile_info set username_key = 'mallory'`],
   ],
+  'words does not match the value it is computed from (user_info,': [
+    ['hide a user from searches by words', `update user_info set words = 'mallory'`],
+  ],
   'username is not as in the log (': [
     ['change a username', `update password_profile_info set username = 'mallory'`],
   ],

@@ -2,9 +2,11 @@ import { Database } from 'bun:sqlite';
 import { describe, expect, test } from 'bun:test';
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { user } from '../../src/domain/resources.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import type { TestDatabase } from '../support/database.ts';
 import { createErasureFixture, runErase, withDatabase } from '../support/erasure_fixtures.ts';
-import { freshFolder } from '../support/service.ts';
+import { freshFolder, insertRecord, userMembers } from '../support/service.ts';
 
 /** The texts that any file in the folder of a database contains. */
 function textsFoundIn(folder: string, texts: readonly string[]): readonly string[] {
@@ -34,6 +36,18 @@ describe('an erasure in a SQLite file', () => {
     expect(checkpointFile).toContain(
       `"kind":"erasure","realm_id":"${fixture.realm}","user_id":"${fixture.user}"`,
     );
+  });
+
+  test('an erasure needs no rewritten file where another user has the erased name with an accent', async () => {
+    const { database, fixture } = await createErasureFixture();
+    const id = systemClock.mintId();
+    await withDatabase(database, async (db) => {
+      const members = { ...userMembers, given_name: 'Zoë' };
+      await insertRecord(db, user, [fixture.realm, systemClock.mintId()], members);
+      await insertRecord(db, user, [fixture.realm, id], { ...members, given_name: 'zoe' });
+    });
+    const { stdout } = await runErase(database, fixture.realm, id);
+    expect(stdout).toContain('no erased data is left in the database file; its write-ahead log is empty');
   });
 
   test('an erased user leaves no byte although another program deleted rows without overwriting them', async () => {

@@ -27,15 +27,15 @@ const engine = await openEngine({ engine: 'sqlite', path }, 'auto', { version: '
 const store = engine.records;
 for (const id of [home, other]) await store.commit([insert(realm, [id], realmMembers)]);
 await store.commit([insert(user, [other, mintId()], { ...userMembers, name: 'Common Last' })]);
-// As another program would write them: triggers write the words.
 const db = new Database(path);
 db.run('pragma busy_timeout = 5000');
 db.prepare(
   `with recursive n (i) as (select 1 union all select i + 1 from n where i < ?2)
      insert into user_info (realm_id, id, name, email, creation_status, name_key, email_key, unicode_version,
-       created_at, updated_at, revision)
+       created_at, updated_at, revision, words)
      select ?1, printf('%08x-0000-4000-8000-000000000000', i), 'x', 'x', 'COMPLETE',
-       'common usual ' || case when i % ?3 = 0 then 'rare' || i else 'much' end, 'x', '', i, i, '0000000000000000' from n`,
+       'x', 'x', '', i, i, '0000000000000000',
+       'common usual ' || case when i % ?3 = 0 then 'rare' || i else 'much' end from n`,
 ).run(home, COUNT, RARE);
 db.close();
 afterAll(() => engine.close());

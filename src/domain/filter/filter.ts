@@ -17,7 +17,7 @@ import {
  * - `exact`: code point for code point.
  * - `instant`: as milliseconds since the epoch.
  * - `identifier`: as UUIDs in lower case.
- * - `words`: by the beginnings of the words of several members, whose folded keys are indexed.
+ * - `words`: by the beginnings of the words of several members, which are indexed.
  */
 export type Filterable =
   | { readonly compared: 'folded'; readonly operators: readonly Exclude<FilterOperator, 'match'>[] }
@@ -72,10 +72,8 @@ export type FilterCondition =
     }
   | {
       readonly kind: 'words';
-      /** The attribute that searches `members`. */
       readonly member: string;
-      readonly members: readonly string[];
-      /** Each begins a word of a member. None is empty. */
+      /** Each begins a word of the record. None is empty. */
       readonly words: readonly string[];
     }
   | { readonly kind: 'absent'; readonly member: string };
@@ -133,7 +131,7 @@ function conditionOf(term: ParsedTerm, text: string, filterables: Filterables): 
   if (!value) return { kind: 'absent', member };
   if (operator === 'like' || operator === 'ilike') return patternOf(member, value, text);
   if (filterable.compared === 'words') {
-    return { kind: 'words', member, members: filterable.members, words: wordsIn(value, text) };
+    return { kind: 'words', member, words: wordsIn(value, text) };
   }
   const { compared } = filterable;
   if (operator === 'eq' || operator === 'in') {

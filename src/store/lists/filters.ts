@@ -22,7 +22,7 @@ export function columnsOf(resource: Resource, { words }: Pick<Dialect, 'words'>)
     ...membersOf(resource).map(({ name }): [string, string] => [name, name]),
   ]);
   return (condition) => {
-    if (condition.kind === 'words') return words.source(resource, condition.members);
+    if (condition.kind === 'words') return words.source(resource.table);
     const name = names.get(condition.member);
     if (name === undefined) throw new Error(`${resource.name} has no member of this name to filter by`);
     return 'compared' in condition && condition.compared === 'folded' ? comparedColumn(resource, name) : name;

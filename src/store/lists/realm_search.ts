@@ -128,7 +128,7 @@ export function openRealmSearches(
     const { filter, isBroad } = yield* chooseWords(resource, search.filter, dialect.words);
     const chosen = { ...search, filter };
     const { choice } = dialect.words;
-    const words = choice && isBroad ? { ...dialect.words, match: choice.matchBroad } : dialect.words;
+    const words = choice && isBroad ? { ...dialect.words, ...choice.broad } : dialect.words;
     const items = yield* page(resource, chosen, { words, hashed });
     const total = search.isCounted && !isBroad ? yield* count(resource, chosen, hashed) : undefined;
     return { items, through: undefined, ...(total === undefined ? {} : { total }) };

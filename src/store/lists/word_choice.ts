@@ -21,7 +21,7 @@ export function* chooseWords(
 ): Work<ChosenWords> {
   const condition = filter.find(([first, ...others]) => first?.kind === 'words' && others.length === 0)?.[0];
   if (condition?.kind !== 'words' || !choice) return { filter, isNarrow: false, isBroad: false };
-  const table = source(resource, condition.members);
+  const table = source(resource.table);
   const counts = new Map<string, number>();
   for (const word of condition.words) {
     const row = yield* first(choice.probe(table, word, NARROW_WORDS_MAX), ...values([word]));

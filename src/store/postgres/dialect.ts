@@ -1,8 +1,5 @@
-import type { Resource } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
-import { WORD_CHARACTERS_MAX, WORD_SEPARATORS } from '../../domain/text/words.ts';
 import type { Dialect } from '../dialect.ts';
-import { comparedColumn } from '../records/derived_columns.ts';
 import { statementsOver } from '../records/statements.ts';
 
 function asLong(transaction: string): string {
@@ -14,17 +11,6 @@ function asLong(transaction: string): string {
  */
 function roundedDown(transaction: string): string {
   return `${asLong(transaction)} & -64`;
-}
-
-/** The expression of the index of words: the planner uses the index for the same expression alone. */
-function wordsOfColumns(resource: Resource, members: readonly string[]): string {
-  const keys = members
-    .map((member) => `coalesce(${comparedColumn(resource, member)}, '')`)
-    .join(" || ' ' || ");
-  const separators = WORD_SEPARATORS.replaceAll("'", "''");
-  const separated = `translate(${keys}, '${separators}', '${' '.repeat(WORD_SEPARATORS.length)}')`;
-  const cut = `regexp_replace(${separated}, '([^ ]{${WORD_CHARACTERS_MAX}})[^ ]+', '\\1', 'g')`;
-  return `array_to_tsvector(array_remove(string_to_array(${cut}, ' '), ''))`;
 }
 
 export const POSTGRES: Dialect = {
@@ -47,7 +33,8 @@ export const POSTGRES: Dialect = {
     isInRowIds: undefined,
   },
   words: {
-    source: wordsOfColumns,
+    // The expression of the index: the planner uses the index for the same expression alone.
+    source: () => `array_to_tsvector(string_to_array(words, ' '))`,
     match: (source) => `${source} @@ ?::tsquery`,
     // No word has a quote or a backslash.
     values: (words) => [words.map((word) => `'${word}':*`).join(' & ')],

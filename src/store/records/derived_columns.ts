@@ -2,6 +2,7 @@ import type { Patch } from '../../directory/store.ts';
 import { keyColumns, type Member, membersOf, type Resource } from '../../domain/resource.ts';
 import { foldedKey } from '../../domain/text/folded_key.ts';
 import { UNICODE_VERSION } from '../../domain/text/folding.ts';
+import { wordsOf } from '../../domain/text/words.ts';
 import type { Dialect } from '../dialect.ts';
 import type { SqlValue } from '../transaction_work.ts';
 import { textHash } from './text_hash.ts';
@@ -20,6 +21,9 @@ export interface Column {
 /** The Unicode version of the keys of a row. */
 export const FOLDED_WITH = 'unicode_version';
 
+/** The words that `match` searches, each once, with a space between two. */
+export const WORDS = 'words';
+
 /** Columns derived from members, for comparisons. */
 export function derivedColumns(
   resource: Resource,
@@ -27,6 +31,7 @@ export function derivedColumns(
 ): readonly Column[] {
   return [
     ...foldingColumns(resource),
+    ...wordColumns(resource),
     ...(hasHashColumns ? hashColumns(resource) : []),
     ...authenticatingColumns(resource),
   ];
@@ -38,7 +43,7 @@ export function computedColumns(
   { hasHashColumns }: Pick<Dialect, 'hasHashColumns'>,
 ): readonly Column[] {
   const keys = foldingColumns(resource).filter(({ name }) => name !== FOLDED_WITH);
-  return [...keys, ...(hasHashColumns ? hashColumns(resource) : [])];
+  return [...keys, ...wordColumns(resource), ...(hasHashColumns ? hashColumns(resource) : [])];
 }
 
 /** The member of a resource that a MAC authenticates. */
@@ -110,6 +115,21 @@ function foldingColumns(resource: Resource): readonly Column[] {
     }),
   );
   return [...keys, { name: FOLDED_WITH, member: undefined, isVisible: false, encode: () => UNICODE_VERSION }];
+}
+
+/** None if the records of the resource are not searched by words. */
+export function wordColumns(resource: Resource): readonly Column[] {
+  const members = wordMembers(resource);
+  if (members.length === 0) return [];
+  const encode: Column['encode'] = (record) =>
+    wordsOf(members.map((name) => foldedKey(String(record[name] ?? ''))).join(' ')).join(' ');
+  return [{ name: WORDS, member: undefined, isVisible: false, encode }];
+}
+
+/** The members whose words `match` searches. */
+export function wordMembers({ searchAllRealms }: Resource): readonly string[] {
+  const searched = Object.values(searchAllRealms?.filterables ?? {});
+  return searched.flatMap((each) => (each.compared === 'words' ? each.members : []));
 }
 
 export function foldedMembers(resource: Resource): readonly Member[] {

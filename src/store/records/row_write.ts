@@ -67,9 +67,13 @@ export function* writeRow(pending: PendingWrite, of: Of): Work<WriteRefusal | un
 }
 
 /** Runs the statement of a write. Returns the written record, true for a touch; undefined if no row matched. */
-function* runWrite({ write, isLoad }: PendingWrite, texts: Statements): Work<AnyRecord | true | undefined> {
+function* runWrite(
+  { write, isLoad, before }: PendingWrite,
+  texts: Statements,
+): Work<AnyRecord | true | undefined> {
   const tryWrite = isLoad ? tryExecute : tryExecuteExpected;
-  if (write.op === 'patch') return yield* write.isTouch ? runTouch(write, texts) : runPatch(write, texts);
+  if (write.op === 'patch')
+    return yield* write.isTouch ? runTouch(write, texts) : runPatch(write, texts, before);
   const { op, key, record } = write;
   const stored = yield* storedMembers(write, record, texts);
   const count = yield* op === 'insert'
@@ -111,12 +115,16 @@ export function* insertAll(inserts: readonly Insert[], of: Of): Work<number> {
   }
 }
 
-/** Patches one record. Returns the patched record; undefined if no row matched. */
-export function* runPatch(write: PatchWrite, texts: Statements): Work<AnyRecord | undefined> {
+/** Patches one record; `before`: as it is stored. Returns the patched record; undefined if no row matched. */
+export function* runPatch(
+  write: PatchWrite,
+  texts: Statements,
+  before?: AnyRecord,
+): Work<AnyRecord | undefined> {
   const { patch, key, expectedRevision } = write;
   const { update, updateIfRevision, values } = texts.patchStatements(patch.members);
   const members = yield* storedMembers(write, patch.members, texts);
-  const written = [...values({ ...patch, members }), ...key];
+  const written = [...values({ ...patch, members }, before), ...key];
   const [row] =
     expectedRevision === undefined
       ? yield* tryQuery(update, written)

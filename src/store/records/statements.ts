@@ -23,6 +23,8 @@ import {
   FOLDED_WITH,
   foldedMembers,
   hashColumn,
+  WORDS,
+  wordMembers,
 } from './derived_columns.ts';
 import { unlessPurged } from './purge_mark.ts';
 
@@ -34,7 +36,8 @@ export interface PatchStatements {
   readonly update: string;
   /** Parameters: `values`, the key, then the expected revision. */
   readonly updateIfRevision: string;
-  readonly values: (patch: Pick<Patch, 'members' | 'at' | 'revision'>) => SqlValue[];
+  /** `before`: the record, whose other members may have words. */
+  readonly values: (patch: Pick<Patch, 'members' | 'at' | 'revision'>, before?: AnyRecord) => SqlValue[];
 }
 
 /** The SQL statements of one resource, and the conversions between records and rows. */
@@ -236,6 +239,7 @@ function patchedColumns(
   const derived = new Set([
     ...folded.filter(({ name }) => names.has(name)).map(({ name }) => comparedColumn(resource, name)),
     ...(isRefolded ? [FOLDED_WITH] : []),
+    ...(wordMembers(resource).some((name) => names.has(name)) ? [WORDS] : []),
     ...members.filter(({ annotation }) => annotation.hashColumn).map(({ name }) => hashColumn(name)),
     ...(authenticated?.members.some((name) => names.has(name))
       ? [authenticated.macColumn, authenticated.versionColumn]
@@ -254,8 +258,8 @@ function buildPatchStatements(
   return {
     update: `update ${table} set ${stamped} where ${where} returning ${visible}`,
     updateIfRevision: `update ${table} set ${stamped} where ${where} and revision = ? returning ${visible}`,
-    values: ({ members, at, revision }) => {
-      const written = { ...members, revision };
+    values: ({ members, at, revision }, before) => {
+      const written = { ...before, ...members, revision };
       return [...patched.map(({ encode }) => encode(written)), at, revision];
     },
   };

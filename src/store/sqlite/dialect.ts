@@ -37,17 +37,20 @@ export const SQLITE: Dialect = {
     isInRowIds: 'slot in (select value from json_each(?))',
   },
   words: {
-    source: ({ table }) => table,
+    source: (table) => table,
     match: (table, [first = '', ...others]) =>
       [
         `slot in (select slot from ${table}_word where ${prefixRange(first)})`,
-        ...others.map((word) => hasWord(table, word)),
+        ...others.map(() => hasWord(table)),
       ].join(' and '),
-    values: (words) => words.flatMap(prefixBounds),
+    values: ([first = '', ...others]) => [...prefixBounds(first), ...others],
     choice: {
       probe: (table, word, most) =>
         `select count(*) as n from (select 1 from ${table}_word where ${prefixRange(word)} limit ${most})`,
-      matchBroad: (table, words) => words.map((word) => hasWord(table, word)).join(' and '),
+      broad: {
+        match: (table, words) => words.map(() => hasWord(table)).join(' and '),
+        values: (words) => words,
+      },
     },
   },
   rowLocks: { exclusive: '', skipLocked: '', shared: '' },
@@ -59,9 +62,9 @@ export const SQLITE: Dialect = {
   },
 };
 
-/** The view splits the texts of the record: that is faster than a set of all records with the word, if they are many. */
-function hasWord(table: string, word: string): string {
-  return `exists (select 1 from ${table}_words w where w.slot = ${table}.slot and ${prefixRange(word)})`;
+/** Searches the words of the record: that is faster than a set of all records with the word, if they are many. */
+function hasWord(table: string): string {
+  return `instr(' ' || ${table}.words, ' ' || ?) > 0`;
 }
 
 function prefixBounds(word: string): readonly string[] {

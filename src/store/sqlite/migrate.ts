@@ -1,6 +1,7 @@
 import type { Database } from 'bun:sqlite';
 import { Refusal } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { RESOURCES } from '../../domain/resources.ts';
 import {
   assertServableSchema,
   type MigrateMode,
@@ -11,6 +12,8 @@ import {
   schemaVersionOf,
   servesFromOf,
 } from '../migrations.ts';
+import { wordColumns, wordMembers } from '../records/derived_columns.ts';
+import type { SqlValue } from '../transaction_work.ts';
 import { queryOnce, retryWhileBusy } from './connection.ts';
 import { keepUpgradeCopy } from './file_copy.ts';
 
@@ -86,11 +89,31 @@ function applyPending(db: Database, migrations: readonly Migration[], { version,
       db.run(migration.sql);
       insert.run(migration.version, migration.name, clock.now(), version, servesFromOf(migration));
     }
+    if (applied < WORDS_SCHEMA) addWords(db);
     db.prepare(INSERT_INSTANCE).run(clock.mintId());
     db.run('commit');
   } catch (error) {
     if (db.inTransaction) db.run('rollback');
     throw error;
+  }
+}
+
+/** The first schema with words. */
+const WORDS_SCHEMA = 2;
+
+/** Computes the words of records that release 0.1.0 wrote. */
+function addWords(db: Database): void {
+  for (const resource of RESOURCES) {
+    for (const { name, encode } of wordColumns(resource)) {
+      const members = wordMembers(resource).join(', ');
+      const select = db.prepare<Record<string, SqlValue>, []>(
+        `select slot, ${members} from ${resource.table}`,
+      );
+      const update = db.prepare(`update ${resource.table} set ${name} = ? where slot = ?`);
+      for (const row of select.iterate()) update.run(encode(row), row.slot as SqlValue);
+      select.finalize();
+      update.finalize();
+    }
   }
 }
 

@@ -3,6 +3,7 @@ import { closeSync, openSync, readSync } from 'node:fs';
 import { LIMITS } from '../../domain/limits.ts';
 import { isVisible, membersOf, type Resource } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
+import { WORDS } from '../records/derived_columns.ts';
 import { retryWhileBusy } from './connection.ts';
 import { sqliteStatements } from './dialect.ts';
 import { connectToRead } from './reader.ts';
@@ -23,7 +24,7 @@ export async function hasUnreferencedText(path: string, texts: readonly string[]
   }
 }
 
-/** Whether a record contains the text, in a member or its comparison key. */
+/** Whether a record contains the text, in a member or what is derived from it. */
 async function isReferenced(db: Database, text: string): Promise<boolean> {
   for (const resource of RESOURCES) if (await isReferencedBy(db, resource, text)) return true;
   return false;
@@ -57,10 +58,13 @@ async function isReferencedBy(db: Database, resource: Resource, text: string): P
 
 const BATCH_ROWS = 20_000;
 
-/** Whether a column holds a visible member or its comparison key. */
+/** Whether a column holds a visible member, its comparison key or the words of members. */
 function isTextual(resource: Resource, column: string): boolean {
-  return membersOf(resource).some(
-    (member) => isVisible(member) && (column === member.name || column === `${member.name}_key`),
+  return (
+    column === WORDS ||
+    membersOf(resource).some(
+      (member) => isVisible(member) && (column === member.name || column === `${member.name}_key`),
+    )
   );
 }
 

@@ -31,6 +31,27 @@ const SCRIPTS: Readonly<Record<string, string>> = {
   Han: '欧阳夏丹の長い名前',
 };
 
+/** Names, and how somebody types them whose keyboard has no such letters. */
+const ACCENTS: readonly (readonly [written: string, typed: string])[] = [
+  ['José', 'jose'],
+  ['Müller', 'Muller'],
+  ['Søren', 'soren'],
+  ['Łukasz', 'lukasz'],
+  ['Đặng', 'dang'],
+  ['Ħal', 'hal'],
+  ['Işık', 'isik'],
+  ['Groß', 'gross'],
+  ['Ægir', 'aegir'],
+  ['Œuvre', 'oeuvre'],
+  ['Þór', 'thor'],
+  ['Guðrún', 'gudrun'],
+  ['Ǿre', 'ore'],
+  ['Σωκράτης', 'Σωκρατησ'],
+  ['Алёна', 'Алена'],
+  ['שָׁלוֹם', 'שלום'],
+  ['أَحْمَد', 'أحمد'],
+];
+
 /** A user is found by the beginnings of the words of its texts, and a password link by those of its username. */
 export function wordsContract(name: string, open: () => Promise<OpenStore>): void {
   describe(`words contract: ${name}`, () => {
@@ -187,6 +208,37 @@ export function wordsContract(name: string, open: () => Promise<OpenStore>): voi
         expect([text, await found(text, passwordProfileInfo)]).toEqual([text, [link.record.id]]);
       }
       expect(await found(word)).toEqual([]);
+    });
+
+    test.each(ACCENTS)('match finds %s by %s, and the other way round', async (written, typed) => {
+      const word = unique();
+      const ids = [
+        await createUser({ name: `${written} ${word}` }),
+        await createUser({ name: `${typed} ${word}` }),
+      ];
+      const link = usernameLink(fixture, `${written}.${word}@example.com`);
+      await commitWrites(store, link);
+      for (const text of [written, typed, typed.toUpperCase(), typed.slice(0, -1)]) {
+        expect([text, await found(`${text} ${word}`)]).toEqual([text, ids.toSorted()]);
+        expect(await found(`${text} ${word}`, passwordProfileInfo)).toEqual([link.record.id]);
+      }
+    });
+
+    test('match finds a user by the words of the texts that a patch leaves', async () => {
+      const [given, before, after] = [unique(), unique(), unique()];
+      const id = await createUser({ name: 'Zoë', given_name: given, family_name: before });
+      const patch = (members: Record<string, unknown>) =>
+        commitWrites(store, {
+          op: 'patch',
+          resource: user,
+          key: [fixture.realm, id],
+          patch: { members, revision: systemClock.mintRevision(), at: systemClock.now() },
+        });
+      await patch({ family_name: after, email: 'zoe@example.com' });
+      expect(await found(`zoe ${given} ${after}`)).toEqual([id]);
+      expect(await found(before)).toEqual([]);
+      await patch({});
+      expect(await found(`zoe ${given} ${after}`)).toEqual([id]);
     });
 
     test.each(Object.entries(SCRIPTS))(

@@ -85,16 +85,16 @@ drop index idempotency_ordinal;
 create index idempotency_ordinal on idempotency (realm_id, client_id, ordinal);
 
 -- The words of names, e-mail addresses and usernames, for searches by their beginnings (docs/decisions/0015-lists-and-search.md).
--- A word is cut to 64 characters. A search reads all words that wait to be sorted into the index, so they are few.
+-- The program computes them, with a space between two. A search reads all words that wait to be sorted into the index, so they
+-- are few.
 
-create index user_info_words on user_info using gin (array_to_tsvector(array_remove(string_to_array(
-  regexp_replace(translate(coalesce(name_key, '') || ' ' || coalesce(email_key, '') || ' ' || coalesce(given_name_key, '') || ' ' ||
-  coalesce(middle_name_key, '') || ' ' || coalesce(family_name_key, ''),
-  '.,;:_-+/\|@&"''()’‐–·・', '                     '), '([^ ]{64})[^ ]+', '\1', 'g'), ' '), ''))) with (gin_pending_list_limit = 256);
+alter table user_info add column words text collate "C";
+create index user_info_words on user_info using gin (array_to_tsvector(string_to_array(words, ' ')))
+  with (gin_pending_list_limit = 256);
 
-create index password_profile_info_words on password_profile_info using gin (array_to_tsvector(array_remove(string_to_array(
-  regexp_replace(translate(coalesce(username_key, ''),
-  '.,;:_-+/\|@&"''()’‐–·・', '                     '), '([^ ]{64})[^ ]+', '\1', 'g'), ' '), ''))) with (gin_pending_list_limit = 256);
+alter table password_profile_info add column words text collate "C";
+create index password_profile_info_words on password_profile_info using gin (array_to_tsvector(string_to_array(words, ' ')))
+  with (gin_pending_list_limit = 256);
 
 -- The prefix of the merchant realm mapping. A release before this one leaves it as it is.
 

@@ -113,9 +113,11 @@ create index act_of_user on act (realm_id, user_id, seq) where user_id is not nu
 drop index idempotency_ordinal;
 create index idempotency_ordinal on idempotency (realm_id, client_id, ordinal);
 
--- The words of names, e-mail addresses and usernames, for searches by their beginnings (docs/decisions/0015-lists-and-search.md).
--- Triggers write them, so that a record that release 0.1.0 or another program writes is found as well. (`or ignore` in a trigger
--- does not hold for a statement with `on conflict`.)
+-- The words of names, e-mail addresses and usernames, for searches by their beginnings (docs/decisions/0015-lists-and-search.md). The
+-- program computes them, with a space between two; null in a row that release 0.1.0 wrote. Triggers write one row for each. (`or
+-- ignore` in a trigger does not hold for a statement with `on conflict`.)
+
+alter table user_info add column words text;
 
 create table user_info_word (
   word text not null,
@@ -123,35 +125,21 @@ create table user_info_word (
   primary key (word, slot)
 ) strict, without rowid;
 
-create view user_info_words (word, slot) as
-  select value, slot from user_info, json_each('["' || replace(
-    replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(
-    replace(replace(replace(replace(replace(replace(replace(replace(
-        coalesce(name_key, '') || ' ' || coalesce(email_key, '') || ' ' || coalesce(given_name_key, '') || ' ' ||
-        coalesce(middle_name_key, '') || ' ' || coalesce(family_name_key, '')
-     , '.', ' '), ',', ' '), ';', ' '), ':', ' '), '_', ' '), '-', ' '), '+', ' '), '/', ' '), '\', ' '), '|', ' ')
-     , '@', ' '), '&', ' '), '"', ' '), '''', ' '), '(', ' '), ')', ' '), '’', ' '), '‐', ' '), '–', ' '), '·', ' ')
-     , '・', ' ')
-    , ' ', '","') || '"]')
-  where value <> '';
-
 create trigger user_info_word_insert after insert on user_info begin
-  insert into user_info_word select word, slot from user_info_words where slot = new.slot
-  on conflict do nothing;
+  insert into user_info_word select value, new.slot from json_each('["' || replace(new.words, ' ', '","') || '"]')
+  where value <> '' on conflict do nothing;
 end;
-create trigger user_info_word_delete before delete on user_info begin
-  delete from user_info_word where (word, slot) in (select word, slot from user_info_words where slot = old.slot);
+create trigger user_info_word_delete after delete on user_info begin
+  delete from user_info_word where slot = old.slot and word in (select value from json_each('["' || replace(old.words, ' ', '","') || '"]'));
 end;
-create trigger user_info_word_before_update before update
-  of name_key, email_key, given_name_key, middle_name_key, family_name_key on user_info begin
-  delete from user_info_word where (word, slot) in (select word, slot from user_info_words where slot = old.slot);
+create trigger user_info_word_update after update of words on user_info
+  when new.words is not old.words begin
+  delete from user_info_word where slot = old.slot and word in (select value from json_each('["' || replace(old.words, ' ', '","') || '"]'));
+  insert into user_info_word select value, new.slot from json_each('["' || replace(new.words, ' ', '","') || '"]')
+  where value <> '' on conflict do nothing;
 end;
-create trigger user_info_word_after_update after update
-  of name_key, email_key, given_name_key, middle_name_key, family_name_key on user_info begin
-  insert into user_info_word select word, slot from user_info_words where slot = new.slot
-  on conflict do nothing;
-end;
-insert into user_info_word select distinct word, slot from user_info_words order by word, slot;
+
+alter table password_profile_info add column words text;
 
 create table password_profile_info_word (
   word text not null,
@@ -159,34 +147,19 @@ create table password_profile_info_word (
   primary key (word, slot)
 ) strict, without rowid;
 
-create view password_profile_info_words (word, slot) as
-  select value, slot from password_profile_info, json_each('["' || replace(
-    replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(
-    replace(replace(replace(replace(replace(replace(replace(replace(
-        username_key
-     , '.', ' '), ',', ' '), ';', ' '), ':', ' '), '_', ' '), '-', ' '), '+', ' '), '/', ' '), '\', ' '), '|', ' ')
-     , '@', ' '), '&', ' '), '"', ' '), '''', ' '), '(', ' '), ')', ' '), '’', ' '), '‐', ' '), '–', ' '), '·', ' ')
-     , '・', ' ')
-    , ' ', '","') || '"]')
-  where value <> '';
-
 create trigger password_profile_info_word_insert after insert on password_profile_info begin
-  insert into password_profile_info_word select word, slot from password_profile_info_words
-  where slot = new.slot on conflict do nothing;
+  insert into password_profile_info_word select value, new.slot from json_each('["' || replace(new.words, ' ', '","') || '"]')
+  where value <> '' on conflict do nothing;
 end;
-create trigger password_profile_info_word_delete before delete on password_profile_info begin
-  delete from password_profile_info_word
-  where (word, slot) in (select word, slot from password_profile_info_words where slot = old.slot);
+create trigger password_profile_info_word_delete after delete on password_profile_info begin
+  delete from password_profile_info_word where slot = old.slot and word in (select value from json_each('["' || replace(old.words, ' ', '","') || '"]'));
 end;
-create trigger password_profile_info_word_before_update before update of username_key on password_profile_info begin
-  delete from password_profile_info_word
-  where (word, slot) in (select word, slot from password_profile_info_words where slot = old.slot);
+create trigger password_profile_info_word_update after update of words on password_profile_info
+  when new.words is not old.words begin
+  delete from password_profile_info_word where slot = old.slot and word in (select value from json_each('["' || replace(old.words, ' ', '","') || '"]'));
+  insert into password_profile_info_word select value, new.slot from json_each('["' || replace(new.words, ' ', '","') || '"]')
+  where value <> '' on conflict do nothing;
 end;
-create trigger password_profile_info_word_after_update after update of username_key on password_profile_info begin
-  insert into password_profile_info_word select word, slot from password_profile_info_words
-  where slot = new.slot on conflict do nothing;
-end;
-insert into password_profile_info_word select distinct word, slot from password_profile_info_words order by word, slot;
 
 -- The prefix of the merchant realm mapping. A release before this one leaves it as it is.
 
