@@ -52,7 +52,7 @@ export const LIMITS = Object.freeze({
   realmNodesAgeMsMax: 60_000,
   /** Realms whose nodes a process caches. With more, it looks up all of them again. */
   realmNodesCachedMax: 10_000,
-  /** PostgreSQL connections of a process for what every request needs: clients, signing keys and readiness. */
+  /** PostgreSQL connections of a process for what every request needs: clients and signing keys. */
   accessConnectionsMax: 1,
   /**
    * PostgreSQL connections of a process for lookups. Lookups share statements, so one connection carries more of them

@@ -143,7 +143,8 @@ export async function serve(
   const allMetrics = served.allMetrics ?? openMetricsHistory(metrics.snapshot, clock);
   const loopBudget = openLoopBudget({ workMs: () => engine.figures().workMs });
   const startedAt = clock.now();
-  const installation = await engine.access.storeId();
+  // A process that cannot open connections for lookups does not start.
+  const [installation] = await Promise.all([engine.access.storeId(), engine.records.ready()]);
   const { granted, listener, throttled, ...usage } = openUsageTracking(engine, log, clock);
   const { signIn, hashPassword, ...passwords } = openSignIn({
     ...authDeps,

@@ -1,6 +1,16 @@
 import { Refusal } from '../../domain/fault.ts';
+import { LIMITS } from '../../domain/limits.ts';
 import type { Advice } from '../sqlite/advice.ts';
 import { type DatabaseError, databaseError, ERROR_CODES, isBug } from './errors.ts';
+
+/** The connections that one process opens, most of them when it needs them. */
+const PROCESS_CONNECTIONS_MAX =
+  LIMITS.accessConnectionsMax +
+  LIMITS.lookupConnectionsMax +
+  LIMITS.reverseLookupConnectionsMax +
+  LIMITS.transactionConnectionsMax +
+  LIMITS.listConnectionsMax +
+  LIMITS.readersMax;
 
 /** The description and the advice for an error code; the first match applies. */
 const ADVICE: readonly (readonly [codes: RegExp, why: string, advice: string])[] = [
@@ -55,7 +65,7 @@ const ADVICE: readonly (readonly [codes: RegExp, why: string, advice: string])[]
   [
     /^53300/,
     'the server has no connection left',
-    'raise max_connections, end other sessions, or use a connection pooler',
+    `a process needs up to ${PROCESS_CONNECTIONS_MAX}: raise max_connections, run fewer processes, or use a connection pooler`,
   ],
   [
     /^53100/,

@@ -3,10 +3,11 @@ import type { RowMacs } from '../auth/row_macs.ts';
 import type { Dialect } from '../dialect.ts';
 import { openCountBelow } from '../lists/count_below.ts';
 import { openRealmSearches, openSearchRealms } from '../lists/realm_search.ts';
-import { openProbe, openRecords } from '../records/records.ts';
+import { openRecords, PROBE } from '../records/records.ts';
 import type { Transactions } from '../transactions.ts';
 import type { RealmStores } from './bulkheads.ts';
 import { BEGIN_READ_OF_NODES, openNodeCounts } from './citus.ts';
+import { postgresFault } from './connection.ts';
 import { CITUS, postgresStatements } from './dialect.ts';
 import type { IndexCatalog } from './indexes.ts';
 import { openPostgresLists } from './lists.ts';
@@ -47,7 +48,6 @@ export function openPostgresRecords(
   const readShort = openPostgresReading(pools.lists, perform);
   const searches = openRealmSearches(postgresStatements, dialect);
   const admissions = { lookups: openAdmission(), reverseLookups: openAdmission() };
-  const probe = openProbe({ read: openPostgresReading(pools.access, perform) });
   const isDistributed = dialect === CITUS;
   const countNodes = isDistributed ? openNodeCounts(pools.lists) : undefined;
   const beginSnapshot = isDistributed ? BEGIN_READ_OF_NODES : undefined;
@@ -66,7 +66,10 @@ export function openPostgresRecords(
     ),
     countBelow: openCountBelow({ read: readLong }),
     async ready() {
-      await probe();
+      const connections = [pools.lookups, pools.reverseLookups];
+      await Promise.all(connections.map((pool) => pool.query(PROBE, []))).catch((error) => {
+        throw postgresFault(error);
+      });
       return countNodes?.();
     },
     openSnapshot: () => takePostgresSnapshot(pools.transactions, beginSnapshot),

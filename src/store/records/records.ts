@@ -1,5 +1,5 @@
 import type { Eraser } from '../../audit/port.ts';
-import type { Loader, MaybePromise, Store } from '../../directory/store.ts';
+import type { Loader, Store } from '../../directory/store.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Resource } from '../../domain/resource.ts';
 import { CHANGE_COLUMNS, type ChangeRow, changesIn } from '../audit/entry_row.ts';
@@ -7,7 +7,7 @@ import { openErasing } from '../audit/erase.ts';
 import type { RowMacs } from '../auth/row_macs.ts';
 import type { Dialect } from '../dialect.ts';
 import { openIdempotencyStore } from '../idempotency/idempotency_store.ts';
-import { all, first } from '../transaction_work.ts';
+import { all } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
 import { openCommits } from './commit.ts';
 import { openLoading } from './loading.ts';
@@ -78,13 +78,5 @@ export function openRecords(
   };
 }
 
-const PROBE = 'select store_id from instance';
-
 /** Reads one row, to prove that a read succeeds. */
-export function openProbe({ read }: Pick<Transactions, 'read'>): () => MaybePromise<undefined> {
-  return () =>
-    read(function* () {
-      yield* first(PROBE);
-      return undefined;
-    });
-}
+export const PROBE = 'select store_id from instance';

@@ -7,8 +7,8 @@ import { RESOURCES } from '../../domain/resources.ts';
 import type { RowMacs } from '../auth/row_macs.ts';
 import { openCountBelow } from '../lists/count_below.ts';
 import { newestBelowText, newestOf } from '../lists/newest_below.ts';
-import { openProbe, openRecords } from '../records/records.ts';
-import type { SqlValue } from '../transaction_work.ts';
+import { openRecords, PROBE } from '../records/records.ts';
+import { first, type SqlValue } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
 import { SQLITE, sqliteStatements } from './dialect.ts';
 import { openSqliteLists, openSqliteSearches } from './lists.ts';
@@ -45,7 +45,11 @@ export function openSqliteRecords(
     searchRealms: openSqliteSearches(transactions),
     countBelow: openCountBelow(transactions),
     overloaded: { write: transactions.isOverloaded },
-    ready: openProbe(transactions),
+    ready: () =>
+      transactions.read(function* () {
+        yield* first(PROBE);
+        return undefined;
+      }),
     openSnapshot: () => takeSqliteSnapshot(db),
   };
 }
