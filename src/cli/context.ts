@@ -9,6 +9,7 @@ import {
   type SettingOrigin,
   type Settings,
 } from '../config/parse.ts';
+import type { Setting } from '../config/setting.ts';
 import { groupOf } from '../config/setting_groups.ts';
 import { CONNECTION_VARIABLES } from './connection.ts';
 import { programPath } from './invocation.ts';
@@ -61,11 +62,13 @@ function defaultsOf(command: Command): Environment {
 /** Adds the flags of these settings to a command; the help texts come from the table of settings. */
 export function addSettings(command: Command, names: readonly SettingName[]): Command {
   for (const name of names) {
-    const { flag, value, doc, env, defaultValue: common } = SETTINGS[name] as (typeof SETTINGS)['database'];
+    const row: Setting<unknown> = SETTINGS[name];
+    const { flag, value, doc, env, defaultValue: common, isList } = row;
     if (flag === undefined) continue;
     const defaultValue = defaultsOf(command)[env] ?? common;
     const addition = defaultValue ? `, default ${defaultValue}` : '';
     const option = new Option(value ? `--${flag} <${value}>` : `--${flag}`, `${doc} (${env}${addition})`);
+    if (isList) option.argParser((given: string, before?: string) => [before, given].join(' ').trim());
     option.helpGroup(`${groupOf(name)}:`);
     command.addOption(option);
   }

@@ -30,7 +30,7 @@ export function addInit(program: Command, context: CliContext): void {
     'host',
     'port',
     'baseUrl',
-    'behindProxy',
+    'trustedProxies',
     'tlsCert',
     'tlsKey',
   ])

@@ -142,10 +142,10 @@ function publicAddressMistakes(settings: Partial<Settings>): string[] {
       `--host ${settings.host} is not loopback: pass --base-url with the URL under which clients reach the service`,
     );
   }
-  if (!hasTls && !settings.behindProxy) {
+  if (!hasTls && !settings.trustedProxies?.length) {
     found.push(
       `--host ${settings.host} is not loopback: tokens would cross the network in clear text. Pass --tls-cert and ` +
-        '--tls-key, or --behind-proxy if a proxy terminates TLS',
+        '--tls-key, or --trusted-proxy with the network of the proxy that terminates TLS',
     );
   }
   if (settings.allowLoopbackDiscovery) {

@@ -1,4 +1,4 @@
-import { isNotEmpty, isTrue } from './values.ts';
+import { isNotEmpty, isTrue, listOf } from './values.ts';
 
 /** A row of the settings table: the whole definition of a setting. */
 export interface Setting<T> {
@@ -17,6 +17,8 @@ export interface Setting<T> {
   readonly secret?: true;
   /** Of a setting that names a file: whether only its owner should read it, and whether the program writes it. */
   readonly file?: 'public' | 'secret' | 'written';
+  /** The flag may be repeated; its values are joined by spaces. */
+  readonly isList?: true;
   /** Returns undefined for an invalid value; `expects` describes the valid ones. */
   readonly parse: (raw: string) => T | undefined;
   readonly expects: string;
@@ -45,6 +47,11 @@ type SettingHeader = Pick<Setting<unknown>, 'env' | 'flag' | 'doc' | 'details'>;
 /** A setting that names a file. */
 export function file(row: SettingHeader & Required<Pick<Setting<string>, 'file'>>): Setting<string> {
   return optional({ ...row, value: 'FILE', parse: isNotEmpty, expects: 'a path' });
+}
+
+/** A list, empty by default: a flag that may be repeated, or values that are separated by spaces or commas. */
+export function list<T>({ parse, ...row }: Setting<T>): Defaulted<readonly T[]> {
+  return defaulted({ ...row, isList: true, defaultValue: '', parse: listOf(parse) });
 }
 
 /** A switch, off by default. */

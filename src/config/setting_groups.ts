@@ -18,7 +18,7 @@ export const CHECKPOINT_SINK_SETTINGS = ['checkpointFile', 'checkpointUrl', 'all
 export const SETTING_GROUPS: Readonly<Record<string, readonly SettingName[]>> = {
   Database: DATABASE_SETTINGS,
   Listener: ['host', 'port', 'baseUrl', 'processes', 'drainDelay', 'tlsCert', 'tlsKey', 'corsOrigins'],
-  'Reverse proxy': ['behindProxy', 'trustedProxies', 'forwardedHeader'],
+  'Reverse proxy': ['trustedProxies', 'forwardedHeader'],
   'Rate limits': ['clientRate', 'addressRate', 'badTokenRate', 'grantRate'],
   'Clients, tokens and passwords': [
     ...(['tokenLifetime', 'passwordMemory', 'passwordPasses'] as const),

@@ -12,12 +12,11 @@ import {
   postgresUrlError,
   urlWithoutPassword,
 } from '../store/open.ts';
-import { type Defaulted, defaulted, file, optional, type Setting, toggle } from './setting.ts';
+import { type Defaulted, defaulted, file, list, optional, type Setting, toggle } from './setting.ts';
 import {
   choiceOf,
   integer,
   isNotEmpty,
-  listOf,
   parseBaseUrl,
   parseOrigin,
   parseRateOrOff,
@@ -100,7 +99,7 @@ export const SETTINGS = {
     value: 'HOST',
     defaultValue: '127.0.0.1',
     doc: 'address to listen on',
-    details: 'An address that is not loopback needs a base URL, and TLS files or `--behind-proxy`.',
+    details: 'An address that is not loopback needs a base URL, and TLS files or `--trusted-proxy`.',
     parse: isNotEmpty,
     expects: 'an address',
   }),
@@ -157,20 +156,14 @@ export const SETTINGS = {
     file: 'secret',
     doc: 'private key of the certificate (PEM)',
   }),
-  behindProxy: toggle({
-    env: 'AUTHREALM_BEHIND_PROXY',
-    flag: 'behind-proxy',
-    doc: 'a proxy terminates TLS: allow plain http on an address that is not loopback',
-  }),
-  trustedProxies: defaulted<readonly Network[]>({
+  trustedProxies: list<Network>({
     env: 'AUTHREALM_TRUSTED_PROXY',
     flag: 'trusted-proxy',
     value: 'CIDR',
-    defaultValue: '',
-    doc: 'trusted proxy networks (CIDR), separated by spaces or commas; default: none',
+    doc: 'network of the proxy that terminates TLS and sends the client address; allows plain http on an address that is not loopback; repeatable, default: none',
     details: 'See [the client address](../guides/network.md#the-client-address).',
-    parse: listOf(parseNetwork),
-    expects: 'networks such as 10.0.0.0/8 or 2001:db8::/32, or addresses',
+    parse: parseNetwork,
+    expects: 'networks such as 10.0.0.0/8 or 2001:db8::/32, or addresses, but not all addresses',
   }),
   forwardedHeader: defaulted<'x-forwarded-for' | 'forwarded'>({
     env: 'AUTHREALM_FORWARDED_HEADER',
@@ -219,14 +212,13 @@ export const SETTINGS = {
     parse: parseRateOrOff,
     expects: `${RATE}, or off`,
   }),
-  corsOrigins: defaulted<readonly string[]>({
+  corsOrigins: list<string>({
     env: 'AUTHREALM_CORS_ORIGINS',
     flag: 'cors-origins',
     value: 'ORIGINS',
-    defaultValue: '',
     doc: 'origins that may call the service from a browser, separated by spaces or commas; default: none',
     details: 'Exact match, never `*`.',
-    parse: listOf(parseOrigin),
+    parse: parseOrigin,
     expects: 'origins such as https://shop.example',
   }),
   tokenLifetime: defaulted<number>({

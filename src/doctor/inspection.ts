@@ -127,6 +127,13 @@ export interface ClientRealm {
   readonly realm: string;
 }
 
+/** A trusted proxy that sent requests without a readable client address. */
+export interface UnreadableProxy {
+  readonly address: string;
+  /** The last such request that was logged, in milliseconds since the epoch. */
+  readonly at: number;
+}
+
 /** Rows of an embedded engine come at once, those of a server in batches. */
 export type Rows<T> = Iterable<T> | AsyncIterable<T>;
 
@@ -170,6 +177,8 @@ export interface Inspection {
   readonly hashKinds: () => Rows<HashKindUse>;
   /** Realms that a client is limited to and that do not exist. */
   readonly unknownRealms: () => Rows<ClientRealm>;
+  /** Trusted proxies that sent no readable client address. */
+  readonly unreadableProxies: () => Rows<UnreadableProxy>;
   readonly close: () => MaybePromise<void>;
 }
 
@@ -194,6 +203,7 @@ const CHECKS: readonly (readonly [name: string, check: RecordCheck])[] = [
   ['changes', checkRecordCounts],
   ['totals', checkListTotals],
   ['password hashes', checkHashKinds],
+  ['proxies', checkProxies],
 ];
 
 async function reportState(state: MaybePromise<EngineState>, reporter: CheckReporter): Promise<void> {
@@ -318,5 +328,13 @@ async function checkHashKinds(inspection: Inspection, reporter: CheckReporter): 
     if (isCheckable(decoyHash(kind))) continue;
     const says = `${count} password hashes that begin with ${kind} cost more than a check may: nobody can sign in with them until the password is set again`;
     reporter.note({ says, table, realm });
+  }
+}
+
+/** Notes: a command on the host of the proxy has its address as well. */
+async function checkProxies(inspection: Inspection, reporter: CheckReporter): Promise<void> {
+  for await (const { address, at } of inspection.unreadableProxies()) {
+    const says = `requests from the trusted proxy ${address} had no readable client address, last at ${new Date(at).toISOString()}: its clients share the limits of one address until it sends the header that --forwarded-header names`;
+    reporter.note({ says });
   }
 }

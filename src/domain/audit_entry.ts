@@ -17,6 +17,7 @@ export const AUDIT_ACTIONS = {
   'session.begun': 'a console session was started',
   'session.ended': 'a console session was ended by signing out or by a command',
   'access.refused': 'requests were denied access; with their number and the reason',
+  'proxy.unreadable': 'a trusted proxy sent no readable client address',
   'webhook.created': 'a webhook target was created',
   'webhook.changed': 'a webhook target was changed',
   'webhook.rotated': 'the secret of a webhook target was rotated',

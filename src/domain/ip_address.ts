@@ -9,6 +9,11 @@ export type IpAddress = string & { readonly IpAddress: unique symbol };
 /** A CIDR block. A block of mapped addresses is the block of their IPv4 addresses. */
 export type Network = Pick<BlockList, 'check'>;
 
+/** The first and the last address of each family: a block that has both has all of them. */
+const OUTERMOST = [
+  ['0.0.0.0', '255.255.255.255'],
+  ['::', 'ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff'],
+] as IpAddress[][];
 const FAMILY = { 4: 'ipv4', 6: 'ipv6' } as const;
 const PREFIX_BITS_MAX = { 4: 32, 6: 128 } as const;
 /** The /64 of a household or host (RFC 6177): its holder can use any address in it. */
@@ -28,7 +33,10 @@ export function parseIpAddress(raw: string): IpAddress | undefined {
   return octets.join('.') as IpAddress;
 }
 
-/** Parses a network in CIDR notation, or a single address. Bits beyond the prefix must be zero. */
+/**
+ * Parses a network in CIDR notation, or a single address. Bits beyond the prefix must be zero. A network of all IPv4 or all IPv6
+ * addresses is rejected: it names nothing, and whatever it allows would be allowed to strangers.
+ */
 export function parseNetwork(raw: string): Network | undefined {
   const [address = '', length, ...more] = raw.split('/');
   const family = familyOf(address);
@@ -41,7 +49,8 @@ export function parseNetwork(raw: string): Network | undefined {
   if (bits.includes('1', prefix)) return undefined;
   const network = new BlockList();
   network.addSubnet(address, prefix, FAMILY[family]);
-  return network;
+  const isAll = OUTERMOST.some((pair) => pair.every((outermost) => isInNetwork(outermost, network)));
+  return isAll ? undefined : network;
 }
 
 export function isInNetwork(address: IpAddress, network: Network): boolean {

@@ -91,6 +91,11 @@ export type LogRecord =
    */
   | { readonly event: 'out_of_descriptors'; readonly cause: string }
   /**
+   * A request from a `--trusted-proxy` had no readable client address in the header that `--forwarded-header` names: all clients of
+   * that proxy share its address, and the limits of an address. Logged once a minute by each process; `doctor` names the proxy.
+   */
+  | { readonly event: 'client_address_unknown' }
+  /**
    * The number of requests that one process rejected because of overload: the first, or those of a second. `cause` is `QUEUE_FULL`,
    * `CONCURRENCY_LIMIT`, `DEADLINE_EXCEEDED`, `WORKER_TIMEOUT`, `WORKER_START_TIMEOUT` or `REVOCATION_LIMIT`.
    */
@@ -145,6 +150,7 @@ export const LOG_LEVELS: Readonly<Record<LogRecord['event'], number>> = {
   forged_row: ERROR,
   frames_discarded: WARN,
   out_of_descriptors: ERROR,
+  client_address_unknown: WARN,
   overloaded: WARN,
   audit_entries_pending: WARN,
   fault: ERROR,

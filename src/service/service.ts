@@ -145,7 +145,7 @@ export async function serve(
   const startedAt = clock.now();
   // A process that cannot open connections for lookups does not start.
   const [installation] = await Promise.all([engine.access.storeId(), engine.records.ready()]);
-  const { granted, listener, throttled, ...usage } = openUsageTracking(engine, log, clock);
+  const { granted, listener, throttled, onUnreadableProxy, ...usage } = openUsageTracking(engine, log, clock);
   const { signIn, hashPassword, ...passwords } = openSignIn({
     ...authDeps,
     throttled,
@@ -182,7 +182,7 @@ export async function serve(
     });
     return [...routes, ...consolePages(settings, baseUrl, extraRoute?.(url))];
   };
-  const observers = { limits, meter: metrics.meter, listener };
+  const observers = { limits, meter: metrics.meter, listener, onUnreadableProxy };
   const server = await startServer(serverSettings(settings), log, makeRoutes, observers);
   const descriptors = watchDescriptors(log);
   const expiry = startExpiry([store.sweepIdempotency, engine.access.deleteExpiredSignIns], clock);

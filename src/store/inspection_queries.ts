@@ -8,6 +8,7 @@ import type {
   RecordCount,
   Rows,
   UnfinishedPurge,
+  UnreadableProxy,
 } from '../doctor/inspection.ts';
 import { eventNumber } from '../domain/event.ts';
 import { membersOf, type Resource } from '../domain/resource.ts';
@@ -40,6 +41,7 @@ export type InspectionQueries = Pick<
   | 'listTotals'
   | 'hashKinds'
   | 'unknownRealms'
+  | 'unreadableProxies'
 > & {
   /** The applied migrations, in order. */
   readonly applied: () => Rows<MigrationState['applied'][number]>;
@@ -79,6 +81,11 @@ export function inspectionQueries(runner: QueryRunner): InspectionQueries {
       }
     },
     unknownRealms: () => rows(UNKNOWN_REALMS),
+    async *unreadableProxies() {
+      if ((await schema()) < LOG_SCHEMA) return;
+      for await (const { address, at } of rows<UnreadableProxy & { readonly at: Long }>(PROXIES))
+        yield { address, at: Number(at) };
+    },
   };
 }
 
@@ -140,6 +147,9 @@ const hashKindCounts = (runner: Pick<QueryRunner, 'position'>): string => `
 const UNKNOWN_REALMS = `
   select client_id as "clientId", realm_id as realm from client_realm
   where realm_id not in (select realm_id from ${realm.table}) order by client_id, realm_id`;
+
+const PROXIES = `
+  select address, max(at) as at from act where action = 'proxy.unreadable' group by address order by address`;
 
 type CountRow = { readonly realm: string } & Readonly<Record<`stored${number}` | `logged${number}`, Long>>;
 

@@ -18,6 +18,14 @@ test('demo --once prints both records and exits with 0', async () => {
   expect(stderr).toBe('');
 });
 
+test('a repeated flag of a list adds its values, and one network of all addresses refuses them all', async () => {
+  const flags = ['--database', join(freshFolder(), 'a.db'), '--trusted-proxy', '10.0.0.1'];
+  const { stdout } = await run('doctor', ...flags, '--trusted-proxy', '2001:db8::/32');
+  expect(stdout).toContain('AUTHREALM_TRUSTED_PROXY = 10.0.0.1 2001:db8::/32 (flag)');
+  const { stderr, code } = await run('doctor', ...flags, '--trusted-proxy', '0.0.0.0/0');
+  expect([code, stderr]).toEqual([2, expect.stringContaining('--trusted-proxy must be networks')]);
+});
+
 describe('client', async () => {
   const { args: words } = await freshDatabase();
   const realm = '01234567-89ab-cdef-0123-456789abcdef';

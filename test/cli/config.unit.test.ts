@@ -22,7 +22,6 @@ test('settings have their defaults without flags and variables', () => {
     port: 8080,
     processes: 1,
     drainDelay: 0,
-    behindProxy: false,
     trustedProxies: [],
     forwardedHeader: 'x-forwarded-for',
     badTokenRate: { requests: 100, seconds: 60 },
@@ -61,7 +60,7 @@ test('a secret setting has no flag', () => {
 test('all mistakes in settings are reported at once', () => {
   const messages = complaints({ port: '99999', migrate: 'maybe', host: '0.0.0.0' }, { AUTHREALM_PORTS: '1' });
   expect(messages).toHaveLength(5);
-  for (const name of ['--port', '--migrate', '--base-url', '--behind-proxy', 'AUTHREALM_PORTS']) {
+  for (const name of ['--port', '--migrate', '--base-url', '--trusted-proxy', 'AUTHREALM_PORTS']) {
     expect(messages.some((line) => line.includes(name))).toBe(true);
   }
 });
@@ -110,7 +109,9 @@ describe('values', () => {
     ['corsOrigins', 'https://shop.example/'],
     ['corsOrigins', 'shop.example'],
     ['requestLogging', 'yes'],
-    ['behindProxy', 'maybe'],
+    ['trustedProxies', '0.0.0.0/0'],
+    ['trustedProxies', '10.0.0.0/8 ::/0'],
+    ['strictIssuers', 'maybe'],
     ['offline', 'constructor'],
     ['host', ''],
   ];
@@ -129,21 +130,30 @@ describe('values', () => {
 
 describe('an address that is not loopback', () => {
   const base = { host: '0.0.0.0', baseUrl: 'https://id.example' };
+  const PROXY = '10.0.0.1';
   const rows: [string, Flags, number][] = [
     ['alone', { host: '0.0.0.0' }, 2],
     ['with a base URL', base, 1],
     ['with half of TLS', { ...base, tlsCert: 'c' }, 2],
     ['with TLS', { ...base, tlsCert: 'c', tlsKey: 'k' }, 0],
-    ['behind a proxy', { ...base, behindProxy: 'true' }, 0],
-    ['with discovery on loopback', { ...base, behindProxy: 'true', allowLoopbackDiscovery: 'true' }, 1],
-    ['behind a proxy without a base URL', { host: '10.0.0.1', behindProxy: 'true' }, 1],
+    ['behind a named proxy', { ...base, trustedProxies: PROXY }, 0],
+    ['with a proxy list that is empty', { ...base, trustedProxies: '' }, 1],
+    ['with discovery on loopback', { ...base, trustedProxies: PROXY, allowLoopbackDiscovery: 'true' }, 1],
+    ['behind a named proxy without a base URL', { host: '10.0.0.1', trustedProxies: PROXY }, 1],
   ];
   for (const [name, flags, count] of rows) {
     test(`a public address ${name}: ${count} mistakes`, () => expect(complaints(flags)).toHaveLength(count));
   }
+  test('plain HTTP on a public address needs the network of the proxy, not the word that there is one', () => {
+    const messages = complaints(base, { AUTHREALM_BEHIND_PROXY: 'true' });
+    expect(messages).toEqual([
+      expect.stringContaining('AUTHREALM_BEHIND_PROXY is not a variable of authrealm'),
+      expect.stringContaining('--trusted-proxy with the network of the proxy'),
+    ]);
+  });
   test('--allow-loopback-discovery is rejected on a public address, with what to do', () => {
     const [complaint] = complaints(
-      { ...base, behindProxy: 'true' },
+      { ...base, trustedProxies: PROXY },
       { AUTHREALM_ALLOW_LOOPBACK_DISCOVERY: '1' },
     );
     expect(complaint).toBe(

@@ -69,9 +69,9 @@ describe('a network', () => {
     ['192.0.2.1', '192.0.2.1', true],
     ['192.0.2.1', '192.0.2.2', false],
     ['192.0.2.1/32', '192.0.2.1', true],
-    ['0.0.0.0/0', '203.0.113.9', true],
-    ['0.0.0.0/0', '2001:db8::1', false],
-    ['::/0', '2001:db8::1', true],
+    ['128.0.0.0/1', '203.0.113.9', true],
+    ['128.0.0.0/1', '2001:db8::1', false],
+    ['2000::/3', '2001:db8::1', true],
     ['2001:db8::/33', '2001:db8:7fff::1', true],
     ['2001:db8::/33', '2001:db8:8000::1', false],
     ['::1', '::1', true],
@@ -94,6 +94,11 @@ describe('a network', () => {
     '2001:db8::1/64',
     'proxy.example',
     '/8',
+    // All addresses of a family.
+    '0.0.0.0/0',
+    '::/0',
+    '::ffff:0.0.0.0/96',
+    '::/64',
   ];
   test.each(none)('%j is not an IP network', (raw) => expect(parseNetwork(raw)).toBeUndefined());
 });

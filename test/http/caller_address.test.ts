@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'bun:test';
+import { recordChecks, runCheck } from '../../src/doctor/inspection.ts';
 import { parseNetwork } from '../../src/domain/ip_address.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { openCallerAddress } from '../../src/http/server/caller_address.ts';
+import { inspect } from '../../src/service/open_database.ts';
 import type { Engine } from '../../src/store/open.ts';
 import { testInProcess } from '../support/program_service.ts';
 import { createFixture, oidcPath, startService } from '../support/service.ts';
@@ -142,6 +144,32 @@ test('rate limits count by the address in Forwarded if the service reads that he
     (await other.get('/nowhere', undefined, { Forwarded: `for=${from}` })).status;
   expect([await statusFor('192.0.2.7'), await statusFor('192.0.2.7'), await statusFor('192.0.2.8')]).toEqual([
     404, 429, 404,
+  ]);
+});
+
+test('a request from a trusted proxy without a readable header is logged once a minute, and doctor names the proxy', async () => {
+  const service = await startService({ trustedProxies: '127.0.0.0/8', addressRate: '100/60' });
+  const logged = () => service.log.filter(({ event }) => event === 'client_address_unknown');
+  const proxies = async () => {
+    const database = await inspect(service.settings);
+    try {
+      const checks = recordChecks(database).filter(({ name }) => name === 'proxies');
+      return (await Promise.all(checks.map(runCheck))).flatMap(({ notes }) => notes.map(({ says }) => says));
+    } finally {
+      await database.close();
+    }
+  };
+  await service.get('/nowhere', undefined, { 'X-Forwarded-For': '192.0.2.7' });
+  expect([logged().length, await proxies()]).toEqual([0, []]);
+  for (const header of [{}, { 'X-Forwarded-For': 'unknown' }, { Forwarded: 'for=192.0.2.7' }])
+    await service.get('/nowhere', undefined, header);
+  expect(logged()).toHaveLength(1);
+  service.clock.advance(60_000);
+  await service.get('/nowhere');
+  expect(logged()).toHaveLength(2);
+  await service.stop();
+  expect(await proxies()).toEqual([
+    expect.stringMatching(/^requests from the trusted proxy 127\.0\.0\.1 .* last at \d{4}-.*Z/),
   ]);
 });
 

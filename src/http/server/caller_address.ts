@@ -9,10 +9,14 @@ export type ForwardedHeader = 'x-forwarded-for' | 'forwarded';
 
 /**
  * The address of the caller: the peer of the connection, or if that is a trusted proxy, the rightmost address of the header
- * that is not a trusted proxy. Addresses further left are not trustworthy. An unreadable header leaves the peer address.
- * The other header is ignored: proxies pass it on as the caller wrote it.
+ * that is not a trusted proxy. Addresses further left are not trustworthy. A missing or unreadable header leaves the peer address,
+ * and is reported. The other header is ignored: proxies pass it on as the caller wrote it.
  */
-export function openCallerAddress(trusted: readonly Network[], header: ForwardedHeader): CallerAddress {
+export function openCallerAddress(
+  trusted: readonly Network[],
+  header: ForwardedHeader,
+  onUnreadable: (proxy: IpAddress) => void = () => undefined,
+): CallerAddress {
   const readNodes = header === 'forwarded' ? nodesOf : (list: string) => list.split(',');
 
   const isTrusted = (address: IpAddress) => trusted.some((network) => isInNetwork(address, network));
@@ -32,7 +36,9 @@ export function openCallerAddress(trusted: readonly Network[], header: Forwarded
     const address = peer === undefined ? undefined : parseIpAddress(withoutZone(peer));
     if (trusted.length === 0 || address === undefined || !isTrusted(address)) return address;
     const value = headers.get(header);
-    return value === null ? address : (callerAmong(readNodes(value)) ?? address);
+    const caller = value === null ? undefined : callerAmong(readNodes(value));
+    if (caller === undefined) onUnreadable(address);
+    return caller ?? address;
   };
 }
 

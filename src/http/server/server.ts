@@ -68,6 +68,8 @@ interface ServerOptions {
   readonly limits?: RateLimits;
   readonly meter?: Meter | undefined;
   readonly listener?: CallListener;
+  /** Receives trusted proxies that do not send a readable client address. */
+  readonly onUnreadableProxy?: (proxy: IpAddress) => void;
 }
 
 /**
@@ -78,13 +80,17 @@ export async function startServer(
   settings: ServerSettings,
   log: Pick<Log, 'write'>,
   makeRoutes: (url: string, isDraining: () => boolean) => Promise<readonly Route[]>,
-  { limits = UNLIMITED, meter, listener }: ServerOptions = {},
+  { limits = UNLIMITED, meter, listener, onUnreadableProxy }: ServerOptions = {},
 ): Promise<Server> {
   const notReady: NativeHandler = (request) =>
     respond(faultReply('unavailable'), { request, requestId: 'early', rateHeaders: undefined });
   const server = listen(settings, notReady);
   const url = urlOf(settings.host, server.port ?? settings.port, settings.tls !== undefined);
-  const callerAddress = openCallerAddress(settings.trustedProxies, settings.forwardedHeader);
+  const callerAddress = openCallerAddress(
+    settings.trustedProxies,
+    settings.forwardedHeader,
+    onUnreadableProxy,
+  );
   let hasDrainBegun = false;
   const isDraining = () => hasDrainBegun;
   const hooks: CallHooks = {

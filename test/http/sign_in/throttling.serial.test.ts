@@ -191,8 +191,8 @@ test('a clock that is set back by a year refuses a name for as long as its budge
 
 test('two services over one database share the budgets, device tokens and account tokens', async () => {
   const baseUrl = 'https://idp.example';
-  const own = await startService({ baseUrl, behindProxy: 'true' });
-  const other = await startService({ ...own.database.flags, baseUrl, behindProxy: 'true' });
+  const own = await startService({ baseUrl });
+  const other = await startService({ ...own.database.flags, baseUrl });
   const { accounts: realmId } = await createSettingsRealms(own.db);
   const jane = await createPassword(own.db, realmId);
   const access = await signInTokenOf(own);
