@@ -1,7 +1,8 @@
 import { FAULTS, Fault, type FieldError } from '../domain/fault.ts';
+import { type ComparableValue, comparableValue } from '../domain/filter/filter.ts';
 import type { Clock } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
-import type { AnyRecord, Key, Resource } from '../domain/resource.ts';
+import { type AnyRecord, type Key, parentKey, type Resource } from '../domain/resource.ts';
 import type { DirectoryDeps, DirectorySettings } from './finishing.ts';
 import { openPreparation, type PlacedWrite, type Prepare, type PreparedRequest } from './preparation.ts';
 import type { CommitRefusal, Guard, IdempotencyRecord, Store, Write } from './store.ts';
@@ -61,9 +62,12 @@ async function faultOf(refusal: CommitRefusal, placed: PlacedWrite, store: Store
       );
     case 'unique': {
       const { members } = refusal;
+      const owner = (await hasSameParent(placed.write, members, store))
+        ? `: the same ${placed.write.resource.parent?.name} has it already`
+        : '';
       return new Fault(
         'conflict',
-        members.map((name) => ({ field: `${at}.${name}`, rule: uniqueRule(members, name) })),
+        members.map((name) => ({ field: `${at}.${name}`, rule: `${uniqueRule(members, name)}${owner}` })),
       );
     }
     case 'foreign_key':
@@ -75,6 +79,29 @@ async function faultOf(refusal: CommitRefusal, placed: PlacedWrite, store: Store
     case 'too_many':
       return conflict(removedField(placed), await tooManyRule(placed, store));
   }
+}
+
+/**
+ * Whether the record that already has these members of a write belongs to the same user. A caller learns nothing else of it.
+ */
+async function hasSameParent(
+  write: PlacedWrite['write'],
+  members: readonly string[],
+  store: Store,
+): Promise<boolean> {
+  const { resource, key } = write;
+  const { by = [], filterables = {} } = resource.reverseLookup ?? {};
+  const named = by.find(
+    (set) => set.length === members.length && set.every((name) => members.includes(name)),
+  );
+  if (!named || write.op === 'remove') return false;
+  const written =
+    write.op === 'patch' ? { ...(await store.get(resource, key)), ...write.patch.members } : write.record;
+  const values = named.map((name) =>
+    comparableValue(String(written[name]), filterables[name]?.compared ?? 'exact'),
+  );
+  const found = await store.find(resource, key[0], { members: named, values: values as ComparableValue[] });
+  return found !== undefined && parentKey(found.key)?.join() === parentKey(key)?.join();
 }
 
 /** The error of an item of a batch; none for a request with one write. */

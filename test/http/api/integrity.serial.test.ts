@@ -38,6 +38,10 @@ async function rejectedPost(kind: Kind, where: ParentIds, data: Data) {
 }
 
 const UNIQUE = 'must be unique in the realm';
+const OWN = ': the same user-authentication-info has it already';
+/** The same errors where the other record is one of the same user. */
+const ofSameUser = (refusal: (number | string[])[]) =>
+  refusal.map((each) => (typeof each === 'number' ? each : [each[0], `${each[1]}${OWN}`]));
 const TAKEN_IDENTITY = [
   422,
   ['/data/issuer', `data.issuer: ${UNIQUE}, together with subject`],
@@ -54,7 +58,7 @@ async function another(kind: Kind, where: ParentIds): Promise<string> {
 }
 
 describe('the uniqueness of identities', () => {
-  test('a taken identity is 422 with its two fields, and without the ID of the other record', async () => {
+  test('a taken identity is 422 with its two fields, says whether the same user has it, and nothing else of the other record', async () => {
     const first = await createRecord(service, token, { kind: identities, home });
     const { subject } = first.body.data;
     const otherUser = {
@@ -62,13 +66,15 @@ describe('the uniqueness of identities', () => {
       user: await another(users, home),
       oidcProfile: await another(oidcProfiles, home),
     };
-    for (const where of [home, otherUser]) {
-      expect(await rejectedPost(identities, where, { subject })).toEqual(TAKEN_IDENTITY);
-    }
+    expect(await rejectedPost(identities, home, { subject })).toEqual(ofSameUser(TAKEN_IDENTITY));
+    expect(await rejectedPost(identities, otherUser, { subject })).toEqual(TAKEN_IDENTITY);
     const other = await createRecord(service, token, { kind: identities, home });
     const put = { data: { type: identities.resource.type, subject } };
     const answer = await service.put(other.path, token, put);
-    expect([answer.status, (await errorsOf(answer)).length]).toEqual([422, 2]);
+    expect([answer.status, (await errorsOf(answer)).map(({ detail }) => detail?.endsWith(OWN))]).toEqual([
+      422,
+      [true, true],
+    ]);
     expect(await answer.text()).not.toContain(first.id);
   });
 
@@ -106,7 +112,7 @@ describe('the uniqueness of identities', () => {
     for (const subject of alike)
       await createRecord(service, token, { kind: identities, home, data: { subject } });
     for (const subject of alike)
-      expect(await rejectedPost(identities, home, { subject })).toEqual(TAKEN_IDENTITY);
+      expect(await rejectedPost(identities, home, { subject })).toEqual(ofSameUser(TAKEN_IDENTITY));
   });
 });
 
@@ -139,6 +145,7 @@ describe('the uniqueness of usernames', () => {
     for (const [what, spell] of SPELLINGS) {
       const username = spell(stem);
       expect([what, await rejectedPost(usernames, otherUser, { username })]).toEqual([what, TAKEN_USERNAME]);
+      expect(await rejectedPost(usernames, home, { username })).toEqual(ofSameUser(TAKEN_USERNAME));
       const put = { data: { type: usernames.resource.type, username } };
       expect([what, (await service.put(other.path, token, put)).status]).toEqual([what, 422]);
       // Its own record accepts another spelling.
