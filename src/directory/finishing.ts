@@ -7,10 +7,7 @@ import { type RecordSecretLocation, secretLocation } from './format.ts';
 import type { Input, InputVerb } from './input.ts';
 import type { Guard, Store } from './store.ts';
 
-/**
- * The issuer of an identity provider, or the reason for the failure in one of a few fixed phrases. `isPassing`: a later
- * attempt may succeed.
- */
+/** The issuer of an identity provider, or the reason for the failure. `isPassing`: a later attempt may succeed. */
 export type DiscoveryOutcome =
   | { readonly issuer: string }
   | { readonly refusal: string; readonly isPassing: boolean };
@@ -104,19 +101,16 @@ function discoverySteps(resource: Resource, verb: InputVerb, makers: DirectoryDe
   });
 }
 
-function discoveryStep(
-  { name, annotation: { discoveredFrom } }: Member,
-  discoverIssuer: NonNullable<DirectoryDeps['discoverIssuer']>,
-): Step {
-  const from = discoveredFrom?.member ?? '';
+function discoveryStep(member: Member, discoverIssuer: NonNullable<DirectoryDeps['discoverIssuer']>): Step {
+  const { name, annotation } = member;
+  const from = annotation.discoveredFrom?.member ?? '';
   return async (members, { key, at, trace }) => {
     delete members[name];
     const url = members[from];
     if (typeof url !== 'string') return;
+    issuerOfUrl(url, at, member);
     const discovered = await discoverIssuer(url, key[0], trace);
-    if ('refusal' in discovered) {
-      throw conflict(`${at}.${from}`, discovered.refusal, discovered.isPassing);
-    }
+    if ('refusal' in discovered) throw conflict(`${at}.${from}`, discovered.refusal, discovered.isPassing);
     members[name] = discovered.issuer;
   };
 }
@@ -125,12 +119,20 @@ function conflict(field: string, rule: string, isPassing = false): Fault {
   return new Fault('conflict', [{ field, rule }], undefined, isPassing);
 }
 
+/** The part of a URL before its suffix. Throws Fault `conflict` if that is no issuer. */
+function issuerOfUrl(url: string, at: string, { schema, annotation: { discoveredFrom } }: Member): string {
+  const { member: from, suffix } = discoveredFrom ?? { member: '', suffix: '' };
+  const issuer = url.slice(0, -suffix.length);
+  if (url.endsWith(suffix) && schema.safeParse(issuer).success) return issuer;
+  throw conflict(`${at}.${from}`, `must be an issuer and ${suffix} behind it`);
+}
+
 /**
  * Takes the issuer that the caller states, else the stored one if it fits the URL, else the URL without its suffix
  * (docs/wire.md#oidc-profiles). The URL is written along, so that a concurrent update leaves no pair that does not fit.
  */
 function statementStep(resource: Resource, verb: InputVerb, member: Member, get: Store['get']): Step {
-  const { name, schema, annotation } = member;
+  const { name, annotation } = member;
   const { member: from, suffix } = annotation.discoveredFrom ?? { member: '', suffix: '' };
   return async (members, { key, at }) => {
     if (members[name] === undefined && members[from] === undefined) return;
@@ -138,9 +140,7 @@ function statementStep(resource: Resource, verb: InputVerb, member: Member, get:
     const url = members[from] ?? stored?.[from];
     // There is no such record: the write is refused.
     if (typeof url !== 'string') return;
-    const derived = url.slice(0, -suffix.length);
-    if (!url.endsWith(suffix) || !schema.safeParse(derived).success)
-      throw conflict(`${at}.${from}`, `must be an issuer and ${suffix} behind it`);
+    const derived = issuerOfUrl(url, at, member);
     const fitting = [derived, `${derived}/`];
     const { [name]: stated = derived } = members;
     if (!fitting.includes(String(stated)))

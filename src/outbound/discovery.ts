@@ -8,7 +8,7 @@ import { type GuardedFetch, openGuardedFetch } from './guarded_fetch.ts';
 /** The path of the discovery document after the issuer (OpenID Connect Discovery 1.0, 4). */
 const DISCOVERY_SUFFIX = '/.well-known/openid-configuration';
 
-/** The reasons that callers see for a failed discovery: without address, port, status or text of the response. */
+/** The reasons that callers see for a failed discovery: without address, port, status or text of the response but an issuer. */
 export const DISCOVERY_FAILURES = {
   unreachable: 'unreachable',
   not_a_provider: 'not an OpenID provider',
@@ -19,7 +19,8 @@ export type DiscoveryFailure = keyof typeof DISCOVERY_FAILURES;
 
 export type Discovery =
   | { readonly kind: 'found'; readonly issuer: string }
-  | { readonly kind: DiscoveryFailure };
+  /** `claimed` is the issuer in the document, of any length. */
+  | { readonly kind: DiscoveryFailure; readonly claimed?: string };
 
 /** Reads the issuer at a discovery URL. `caller` is limited to its share of slots; `headers` are sent as well. */
 export type Discover = (
@@ -91,8 +92,18 @@ export function openDiscoverySlots(): DiscoverySlots {
 function checkIssuer(claimed: unknown, expected: string): Discovery {
   const issuer = ISSUER.safeParse(claimed);
   if (!issuer.success) return { kind: 'not_a_provider' };
-  if (issuer.data.replace(/\/$/, '') !== expected) return { kind: 'issuer_differs' };
+  if (issuer.data.replace(/\/$/, '') !== expected) return { kind: 'issuer_differs', claimed: issuer.data };
   return { kind: 'found', issuer: issuer.data };
+}
+
+/** The failure as a rule for the caller, who may have written the URL of all tenants of a provider. */
+function failureRule({ kind, claimed }: Exclude<Discovery, { kind: 'found' }>, url: string): string {
+  if (claimed === undefined) return DISCOVERY_FAILURES[kind];
+  const [named, own] = [claimed, issuerOfUrl(url) ?? ''].map((each) =>
+    each.slice(0, LIMITS.providerEntryCharactersMax),
+  );
+  const remedy = /[{}]/.test(claimed) ? '; use the URL of one tenant, whose issuer has no placeholder' : '';
+  return `${DISCOVERY_FAILURES[kind]}: the document names ${named}, this URL belongs to ${own}${remedy}`;
 }
 
 interface ProviderDiscoverySettings {
@@ -110,7 +121,7 @@ export function openProviderDiscovery(
   async function discoverIssuer(url: string, realm: Uuid, trace: TraceContext = startTrace(clock)) {
     const found = await discover(url, realm, traceHeaders(trace, clock));
     if (found.kind === 'found') return found;
-    return { refusal: DISCOVERY_FAILURES[found.kind], isPassing: found.kind === 'unreachable' };
+    return { refusal: failureRule(found, url), isPassing: found.kind === 'unreachable' };
   }
   return {
     discoverIssuer: offline ? undefined : discoverIssuer,

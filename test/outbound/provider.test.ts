@@ -34,7 +34,10 @@ server.on('request', (request, response) => {
   const { url = '' } = request;
   if (url.startsWith('/hello')) response.end('hello');
   else if (url.startsWith('/list')) response.setHeader('Content-Type', 'application/json').end('[]');
-  else if (url.startsWith('/moved')) response.writeHead(302, { Location: `${root}${WELL_KNOWN}` }).end();
+  else if (url.startsWith('/common')) {
+    const issuer = `https://sts.example/{tenantid}/${'x'.repeat(300)}`;
+    response.setHeader('Content-Type', 'application/json').end(JSON.stringify({ issuer }));
+  } else if (url.startsWith('/moved')) response.writeHead(302, { Location: `${root}${WELL_KNOWN}` }).end();
   else if (url.startsWith(TENANT)) {
     request.url = url.slice(TENANT.length);
     below(request, response);
@@ -84,12 +87,23 @@ test('no GET of the API sends a request to the provider of a profile', async () 
   expect(requests).toBe(0);
 });
 
-/** Wrong addresses, each with its answer: one of three phrases, and no detail of the failure. */
+const NO_ISSUER = `must be an issuer and ${WELL_KNOWN} behind it`;
+
+/** Wrong addresses, each with its answer: no detail of a failure but the issuers. */
 const WRONG: [what: string, url: () => string | Promise<string>, phrase: string][] = [
-  ['another spelling of the address', () => `${root}/.${WELL_KNOWN}`, 'issuer differs'],
-  ['the document with a query', () => `${root}${WELL_KNOWN}?tenant=one`, 'issuer differs'],
-  ['its key set', () => `${root}/jwks`, 'issuer differs'],
-  ['the provider itself', () => root, 'issuer differs'],
+  [
+    'another spelling of the address',
+    () => `${root}/.${WELL_KNOWN}`,
+    `issuer differs: the document names ${root}, this URL belongs to ${root}/.`,
+  ],
+  ['the document with a query', () => `${root}${WELL_KNOWN}?tenant=one`, NO_ISSUER],
+  ['its key set', () => `${root}/jwks`, NO_ISSUER],
+  ['the provider itself', () => root, NO_ISSUER],
+  [
+    'a template for tenants',
+    () => `${root}/common${WELL_KNOWN}`,
+    `issuer differs: the document names ${`https://sts.example/{tenantid}/${'x'.repeat(300)}`.slice(0, 255)}, this URL belongs to ${root}/common; use the URL of one tenant, whose issuer has no placeholder`,
+  ],
   ['a closed port', async () => `http://127.0.0.1:${findPort()}${WELL_KNOWN}`, 'unreachable'],
   ['a page that is no provider', () => `${root}/hello${WELL_KNOWN}`, 'not an OpenID provider'],
   ['JSON that is no object', () => `${root}/list${WELL_KNOWN}`, 'not an OpenID provider'],

@@ -117,14 +117,14 @@ test('a 503 is not stored: the same request succeeds once the service has capaci
   expect((await post(data, key)).status).toBe(201);
 });
 
-test('a 422 for a provider with another issuer is stored and replayed', async () => {
+test('a 422 for the URL of no provider is stored and replayed', async () => {
   const url = `${discoveryUrl()}?tenant=one`;
   const data = { ...kind.fresh(home), discovery_url: url };
   const key = uniqueWord('key');
   const refused = await post(data, key);
   expect([refused.status, (await errorsOf(refused))[0]?.detail]).toEqual([
     422,
-    'data.discovery_url: issuer differs',
+    'data.discovery_url: must be an issuer and /.well-known/openid-configuration behind it',
   ]);
   expect(await comparableResponse(await post(data, key))).toBe(await comparableResponse(refused));
 });
