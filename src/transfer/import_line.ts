@@ -21,6 +21,7 @@ import {
   referencedResource,
 } from '../domain/resource.ts';
 import { RESOURCES } from '../domain/resources.ts';
+import { violatedRule } from '../domain/rule.ts';
 import { email } from '../domain/text/folding.ts';
 
 /** Dependencies of the line parser. */
@@ -50,7 +51,12 @@ export interface ParsedLine {
 /** Parses one line. Throws Fault `invalid` with names and rules, never with a value of the line. */
 export type LineParser = (bytes: Uint8Array) => ParsedLine;
 
-const INSTANT = /^\d{4}-\d\d-\d\dT([01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{3}Z$/;
+/** RFC 3339, 5.6, without leap seconds: the day, the time, the fraction of a second, and the offset unless it is Z. */
+const INSTANT =
+  /^(\d{4}-\d\d-\d\d)T((?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d)(?:\.(\d+))?(?:Z|([+-])([01]\d|2[0-3]):([0-5]\d))$/i;
+/** Answers have years of four digits. */
+const FIRST_INSTANT = Date.parse('0000-01-01T00:00:00.000Z');
+const LAST_INSTANT = Date.parse('9999-12-31T23:59:59.999Z');
 
 /** The format of the lines of one resource. */
 interface LineFormat {
@@ -218,19 +224,24 @@ function idOf(line: JsonObject, name: string): Uuid {
   return id;
 }
 
-/** A timestamp in exactly the format of answers, of a day that exists (docs/wire.md#imported-instants). */
 function instantOf(meta: JsonObject, name: string): number | undefined {
   const raw = meta[name];
   if (raw === undefined) return undefined;
-  const at = typeof raw === 'string' && INSTANT.test(raw) ? Date.parse(raw) : Number.NaN;
-  if (!Number.isNaN(at) && (hasEveryMonth(raw as string) || new Date(at).toISOString() === raw)) return at;
-  throw invalidField(`meta.${name}`, 'must be an instant in UTC of the form YYYY-MM-DDTHH:MM:SS.mmmZ');
+  const at = typeof raw === 'string' ? parseInstant(raw) : undefined;
+  if (at !== undefined) return at;
+  throw invalidField(`meta.${name}`, 'must be an instant of RFC 3339, such as 2026-01-31T09:00:00.000Z');
 }
 
-/** Whether every month has the day of this timestamp, so that it need not be checked. */
-function hasEveryMonth(instant: string): boolean {
-  const day = instant.slice(8, 10);
-  return day >= '01' && day <= '28';
+/** An instant of a day that exists, cut to the millisecond (docs/wire.md#imported-instants). */
+function parseInstant(raw: string): number | undefined {
+  const [, day, time, fraction = '', sign, hours, minutes] = INSTANT.exec(raw) ?? [];
+  const local = Date.parse(`${day}T${time}.${fraction.slice(0, 3).padEnd(3, '0')}Z`);
+  // Some days that no month has are taken for days of the next one.
+  if (Number.isNaN(local) || !new Date(local).toISOString().startsWith(`${day}T`)) return undefined;
+  const offset =
+    sign === undefined ? 0 : Number(`${sign}1`) * (Number(hours) * 60 + Number(minutes)) * 60_000;
+  const at = local - offset;
+  return at >= FIRST_INSTANT && at <= LAST_INSTANT ? at : undefined;
 }
 
 function parseMembers(
@@ -241,15 +252,15 @@ function parseMembers(
   const completed = format.defaulted.length === 0 ? given : withDefaults(format, given, context);
   const parsed = format.schema.safeParse(completed);
   if (parsed.success) return parsed.data;
-  const fieldErrors = parsed.error.issues.map(({ path, message }) => {
-    const [name, ...inner] = path as string[];
+  const fieldErrors = parsed.error.issues.map((issue) => {
+    const [name, ...inner] = issue.path as string[];
     const { within, discoveredFrom } = format.members.find((each) => each.name === name)?.annotation ?? {};
     const missing = discoveredFrom
       ? 'is missing: state it as the tokens of the provider have it'
       : 'is missing';
     return {
       field: [within, name, ...inner].filter((part) => part !== undefined).join('.'),
-      rule: inner.length === 0 && completed[name ?? ''] === undefined ? missing : message,
+      rule: inner.length === 0 && completed[name ?? ''] === undefined ? missing : violatedRule(issue),
     };
   });
   throw new Fault('invalid', fieldErrors);
