@@ -24,6 +24,7 @@ import { openProgress } from './progress.ts';
 interface ImportOptions {
   readonly onError: 'abort' | 'skip';
   readonly upsert?: true;
+  readonly strict?: true;
   readonly dryRun?: true;
   readonly fromLine: number;
 }
@@ -45,13 +46,14 @@ export function addImport(program: Command, context: CliContext): void {
         .default('abort'),
     )
     .option('--upsert', 'update existing records that differ')
+    .option('--strict', 'reject lines with members that no record has, instead of ignoring these')
     .option('--dry-run', 'report what the import would do, and change nothing')
     .option('--from-line <N>', 'skip the lines before this one', lineNumber, 1)
     .action(async (file: string, options: ImportOptions, command: Command) => {
       const settings = context.settingsOf(command);
       const source = { file, size: sizeOf(file), options, signal: stopSignal() };
       const report = await (options.dryRun ? runDryRun : runImport)(settings, source);
-      printSummary(report.counts, options);
+      printSummary(report, options);
       if (!options.dryRun && report.counts.imported >= LIMITS.importCommitLines) await adviseOnFile(settings);
       if (report.resumeLine !== undefined && !options.dryRun) {
         const flags = toArguments(absoluteFlags(context.flagsOf(command), settings, DATABASE_SETTINGS));
@@ -179,6 +181,7 @@ async function importInto(
   const read = openLineParser({
     clock: systemClock,
     isUpsert: options.upsert === true,
+    isStrict: options.strict === true,
     installation: await engine.access.storeId(),
     seal: (place, plain) => keyring.seal('oidc-client-secret', place, plain),
     open: (place, sealed) => keyring.open('oidc-client-secret', place, sealed),
@@ -240,10 +243,11 @@ async function* chunksOf(file: string, signal: AbortSignal): AsyncGenerator<Uint
   }
 }
 
-function printSummary(
-  { imported, unchanged, replaced, refused }: ImportCounts,
-  { dryRun }: ImportOptions,
-): void {
+function printSummary({ counts, ignored }: ImportResult, { dryRun }: ImportOptions): void {
+  const { imported, unchanged, replaced, refused } = counts;
+  // Quoted, because a name can have any character.
+  const names = [...ignored].sort().map(([name, count]) => `${JSON.stringify(name)} ${count}`);
+  if (names.length > 0) printLine(`ignored: ${names.join(', ')}`);
   const what = dryRun ? 'dry run, nothing was changed; the import would have ' : '';
   printLine(`${what}imported ${imported}, unchanged ${unchanged}, replaced ${replaced}, refused ${refused}`);
 }
@@ -261,8 +265,12 @@ async function adviseOnFile(settings: Settings): Promise<void> {
 }
 
 /** The options that a resumed import needs again. */
-function resumeOptions({ onError, upsert }: ImportOptions): string[] {
-  return [...(onError === 'skip' ? ['--on-error', onError] : []), ...(upsert ? ['--upsert'] : [])];
+function resumeOptions({ onError, upsert, strict }: ImportOptions): string[] {
+  return [
+    ...(onError === 'skip' ? ['--on-error', onError] : []),
+    ...(upsert ? ['--upsert'] : []),
+    ...(strict ? ['--strict'] : []),
+  ];
 }
 
 function printResumeCommand(line: number, words: readonly string[]): void {

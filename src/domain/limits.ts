@@ -110,10 +110,7 @@ export const LIMITS = Object.freeze({
   workOverdueMsMax: 2_000,
   /** Jobs of each kind that are admitted regardless of the estimated wait. */
   workSampleMin: 10,
-  /**
-   * Time for the writes of one SQLite commit, during which the process does nothing else. Further writes wait for the
-   * next commit.
-   */
+  /** Time for the writes of one SQLite commit, in which the process does nothing else. Further writes wait for the next. */
   commitWorkMsMax: 10,
   /** Writes that share one commit. */
   writesGroupedMax: 1_000,
@@ -204,6 +201,8 @@ export const LIMITS = Object.freeze({
   processesMax: 64,
   /** Line of an import. A longer one is rejected. */
   importLineBytesMax: 65_536,
+  /** Names of unknown members that an import counts. Further names are not counted. */
+  importUnknownNamesMax: 1_000,
   /** Lines of an import in one commit. */
   importCommitLines: 10_000,
   /** Bytes of import lines in one commit, so that long lines use little memory. */

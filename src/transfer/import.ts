@@ -33,6 +33,8 @@ export interface ImportOptions {
 
 export interface ImportResult {
   readonly counts: ImportCounts;
+  /** How many lines had which unknown member, at most `importUnknownNamesMax` of them. */
+  readonly ignored: ReadonlyMap<string, number>;
   /** The first line that is not done, from which an import can resume; undefined where all of them are. */
   readonly resumeLine: number | undefined;
   /** The error of the database that ended the import. */
@@ -51,6 +53,7 @@ interface ImportBatch {
 interface Run {
   readonly plan: ImportOptions;
   readonly counts: { -readonly [K in keyof ImportCounts]: ImportCounts[K] };
+  readonly ignored: Map<string, number>;
   readonly deferred: DeferredLines;
   readonly conditions: EmailConditions;
   batch: ImportBatch;
@@ -83,13 +86,14 @@ export async function importLines(
     failure = error;
   }
   if (isOver(run) || failure) markRestUndone(run);
-  return { counts: run.counts, resumeLine: run.resumeLine, error: failure };
+  return { counts: run.counts, ignored: run.ignored, resumeLine: run.resumeLine, error: failure };
 }
 
 function begin(plan: ImportOptions): Run {
   const run: Run = {
     plan,
     counts: { imported: 0, unchanged: 0, replaced: 0, refused: 0 },
+    ignored: new Map(),
     deferred: openDeferredLines(),
     conditions: openEmailConditions({
       get: (resource, key) => plan.store.get(resource, key),
@@ -155,9 +159,19 @@ async function importEach(run: Run, lines: readonly SourceLine[]): Promise<void>
 function importLine(run: Run, line: SourceLine): Promise<void> | undefined {
   const parsed = parseLine(run, line);
   if ('reason' in parsed) return reject(run, parsed);
+  // A deferred line was counted when it was read from the file.
+  if (line.number >= run.nextLine) countIgnored(run, parsed.unknown);
   return parsed.conditions.every((condition) => run.conditions.isKnownNotToApply(condition))
     ? accept(run, line, parsed.load)
     : importConditional(run, line, parsed);
+}
+
+function countIgnored({ ignored }: Run, names: readonly string[]): void {
+  for (const name of names) {
+    const count = ignored.get(name);
+    if (count !== undefined || ignored.size < LIMITS.importUnknownNamesMax)
+      ignored.set(name, (count ?? 0) + 1);
+  }
 }
 
 function parseLine({ plan }: Run, { number, bytes }: SourceLine): ParsedLine | RejectedLine {

@@ -23,12 +23,15 @@ import {
 import { RESOURCES } from '../domain/resources.ts';
 import { violatedRule } from '../domain/rule.ts';
 import { email } from '../domain/text/folding.ts';
+import { parseInstant } from './instant.ts';
 
 /** Dependencies of the line parser. */
 export interface ImportContext {
   readonly clock: Clock;
   /** Whether a line may replace a stored record. */
   readonly isUpsert: boolean;
+  /** Whether a line with an unknown member is rejected. */
+  readonly isStrict: boolean;
   /** The ID of this installation: the origin of a realm that names none (docs/wire.md#realms). */
   readonly installation: string;
   seal(location: RecordSecretLocation, plain: string): Uint8Array;
@@ -46,17 +49,12 @@ export interface EmailCondition {
 export interface ParsedLine {
   readonly load: Load;
   readonly conditions: readonly EmailCondition[];
+  /** The names of the members that were ignored. */
+  readonly unknown: readonly string[];
 }
 
 /** Parses one line. Throws Fault `invalid` with names and rules, never with a value of the line. */
 export type LineParser = (bytes: Uint8Array) => ParsedLine;
-
-/** RFC 3339, 5.6, without leap seconds: the day, the time, the fraction of a second, and the offset unless it is Z. */
-const INSTANT =
-  /^(\d{4}-\d\d-\d\d)T((?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d)(?:\.(\d+))?(?:Z|([+-])([01]\d|2[0-3]):([0-5]\d))$/i;
-/** Answers have years of four digits. */
-const FIRST_INSTANT = Date.parse('0000-01-01T00:00:00.000Z');
-const LAST_INSTANT = Date.parse('9999-12-31T23:59:59.999Z');
 
 /** The format of the lines of one resource. */
 interface LineFormat {
@@ -73,7 +71,12 @@ interface LineFormat {
   readonly parents: readonly string[];
   /** The member in which a line may repeat its own ID. */
   readonly ownId: string | undefined;
+  /** All members that a line can have; those of an object in it as `meta.created_at`. */
+  readonly known: ReadonlySet<string>;
 }
+
+/** The objects in a line. */
+const HOLDERS = ['meta', 'relationships'] as const;
 
 /** A parsed line. */
 interface LineRecord {
@@ -103,9 +106,24 @@ export function openLineParser(context: ImportContext): LineParser {
     const line = parseObject(bytes);
     const format = typeof line.type === 'string' ? formats.get(line.type) : undefined;
     if (!format) throw invalidField('type', `must be one of ${[...formats.keys()].join(', ')}`);
+    const unknown = unknownNames(format, line);
+    if (context.isStrict && unknown.length > 0) {
+      const rule = `is no member of ${format.resource.type}`;
+      throw new Fault(
+        'invalid',
+        unknown.map((field) => ({ field, rule })),
+      );
+    }
     const lineRecord = parseRecord(format, line, context);
-    return { load: loadOf(lineRecord, context), conditions: conditionsOf(lineRecord) };
+    return { load: loadOf(lineRecord, context), conditions: conditionsOf(lineRecord), unknown };
   };
+}
+
+function unknownNames({ known }: LineFormat, line: JsonObject): readonly string[] {
+  const inner = HOLDERS.flatMap((holder) =>
+    Object.keys(nestedObject(line, holder)).map((name) => `${holder}.${name}`),
+  );
+  return [...Object.keys(line), ...inner].filter((name) => !known.has(name));
 }
 
 function invalidField(field: string, rule: string): Fault {
@@ -130,6 +148,11 @@ function formatOf(resource: Resource): LineFormat {
     ),
     parents: parentFields(resource),
     ownId: ownIdField(resource),
+    known: new Set([
+      ...['type', 'id', ownIdField(resource) ?? 'id', ...parentFields(resource), ...HOLDERS],
+      ...['meta.created_at', 'meta.updated_at'],
+      ...members.map(({ name, annotation: { within } }) => (within ? `${within}.${name}` : name)),
+    ]),
   };
 }
 
@@ -230,18 +253,6 @@ function instantOf(meta: JsonObject, name: string): number | undefined {
   const at = typeof raw === 'string' ? parseInstant(raw) : undefined;
   if (at !== undefined) return at;
   throw invalidField(`meta.${name}`, 'must be an instant of RFC 3339, such as 2026-01-31T09:00:00.000Z');
-}
-
-/** An instant of a day that exists, cut to the millisecond (docs/wire.md#imported-instants). */
-function parseInstant(raw: string): number | undefined {
-  const [, day, time, fraction = '', sign, hours, minutes] = INSTANT.exec(raw) ?? [];
-  const local = Date.parse(`${day}T${time}.${fraction.slice(0, 3).padEnd(3, '0')}Z`);
-  // Some days that no month has are taken for days of the next one.
-  if (Number.isNaN(local) || !new Date(local).toISOString().startsWith(`${day}T`)) return undefined;
-  const offset =
-    sign === undefined ? 0 : Number(`${sign}1`) * (Number(hours) * 60 + Number(minutes)) * 60_000;
-  const at = local - offset;
-  return at >= FIRST_INSTANT && at <= LAST_INSTANT ? at : undefined;
 }
 
 function parseMembers(

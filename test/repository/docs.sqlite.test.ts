@@ -314,6 +314,7 @@ test('import can read the example lines of docs/guides/import-and-export.md', ()
   const parseLine = openLineParser({
     clock: systemClock,
     isUpsert: false,
+    isStrict: false,
     installation: 'here',
     seal: () => new Uint8Array(),
     open: () => '',

@@ -101,6 +101,7 @@ export interface ImportRun extends ImportResult {
 
 export interface ImportRunOptions extends Partial<ImportOptions> {
   readonly isUpsert?: boolean;
+  readonly isStrict?: boolean;
   readonly pieceBytes?: number;
 }
 
@@ -118,11 +119,12 @@ export async function runImportFrom(
   chunks: AsyncIterable<Uint8Array>,
   options: ImportRunOptions = {},
 ): Promise<ImportRun> {
-  const { isUpsert = false, pieceBytes: _, ...importOptions } = options;
+  const { isUpsert = false, isStrict = false, pieceBytes: _, ...importOptions } = options;
   const refusals: string[] = [];
   const read = openLineParser({
     clock: systemClock,
     isUpsert,
+    isStrict,
     installation: await engine.access.storeId(),
     seal: (place, plain) => keyring.seal('oidc-client-secret', place, plain),
     open: (place, sealed) => keyring.open('oidc-client-secret', place, sealed),

@@ -39,6 +39,7 @@ describe('an import of a realm', () => {
       counts: importCounts(6, 0, 0, 0),
       resumeLine: undefined,
       error: undefined,
+      ignored: new Map(),
       refusals: [],
     });
     const token = await service.token('profile-infos:read');

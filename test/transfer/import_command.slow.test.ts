@@ -49,6 +49,24 @@ describe('authrealm import', () => {
     });
   });
 
+  test('import prints which members it ignored, and refuses them with --strict', async () => {
+    const { lines } = realmLines();
+    const { args } = await freshDatabase();
+    const source = file('phones.ndjson', [lines.realm, { ...lines.user, phone: '1', '\u001b[2J': 1 }]);
+    const { code, stdout } = await run('', source, ...args);
+    expect([code, ...stdout.trim().split('\n').slice(-2)]).toEqual([
+      0,
+      'ignored: "\\u001b[2J" 1, "phone" 1',
+      'imported 2, unchanged 0, replaced 0, refused 0',
+    ]);
+    const strict = await run('', source, '--strict', ...args);
+    expect([strict.code, strict.stderr]).toEqual([
+      3,
+      expect.stringContaining('line 2: phone is no member of user_'),
+    ]);
+    expect(strict.stdout).toContain(' --strict ');
+  });
+
   test('import prints refusals to standard error and a command that resumes it', async () => {
     const { lines } = realmLines();
     const database = await freshDatabase();

@@ -233,6 +233,38 @@ describe('an invalid line is refused with its number and reason, without its val
   });
 });
 
+describe('members that an import does not know', () => {
+  const { lines } = realmLines();
+  const person = (more: Json) => ({ ...lines.user, id: mintId(), ...more });
+  const source = [
+    { ...lines.realm, links: {}, relationships: { shop: null } },
+    person({ phone: 'do-not-repeat-me', meta: { ...meta, origin: 'x' } }),
+    person({ phone: null }),
+    // Tried again after the line of its profile.
+    { ...lines.name, user_authentication_info_id: lines.user.id, phone: '1' },
+    lines.user,
+    lines.passwords,
+  ];
+
+  test('unknown members are counted by name, each line once', async () => {
+    const { refusals, ignored } = await runImport(db, source);
+    expect([refusals, Object.fromEntries(ignored)]).toEqual([
+      [],
+      { links: 1, 'relationships.shop': 1, 'meta.origin': 1, phone: 3 },
+    ]);
+  });
+
+  test('unknown members of a strict import are refused, without their values', async () => {
+    const { refusals } = await runImport(db, source, { isStrict: true });
+    expect(refusals).toEqual([
+      'line 1: links is no member of authentication-realm; relationships.shop is no member of authentication-realm',
+      'line 2: phone is no member of user_authentication_info; meta.origin is no member of user_authentication_info',
+      'line 3: phone is no member of user_authentication_info',
+      'line 4: phone is no member of user_authentication_password_profile_info',
+    ]);
+  });
+});
+
 test.each([
   ['2021-02-03T04:05:06Z', '2021-02-03T04:05:06.000Z'],
   ['2021-02-03t04:05:06.5z', '2021-02-03T04:05:06.500Z'],

@@ -156,6 +156,7 @@ const bytesOf = (text: string) => new TextEncoder().encode(text);
 const readLine = openLineParser({
   clock: systemClock,
   isUpsert: false,
+  isStrict: false,
   installation: 'here',
   seal: () => new Uint8Array(),
   open: () => '',
