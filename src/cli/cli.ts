@@ -1,7 +1,7 @@
 import { Command, CommanderError } from 'commander';
 import { Refusal } from '../domain/fault.ts';
 import { EXIT, printRefusal } from '../platform/exit.ts';
-import { type StandardStreams, withStandardStreams } from '../platform/standard_streams.ts';
+import { isUnread, type StandardStreams, withStandardStreams } from '../platform/standard_streams.ts';
 import { VERSION } from '../platform/version.ts';
 import { toRefusal } from '../store/refusals.ts';
 import { type CliContext, type Environment, openSettings } from './context.ts';
@@ -48,6 +48,8 @@ export function runCli(
   environment: Environment,
   streams?: StandardStreams,
 ): Promise<number> {
+  // The stream also reports a reader that is gone, of `… | head`, after a write has returned.
+  if (streams === undefined) process.stdout.on('error', throwUnlessUnread);
   return withStandardStreams(streams, () => runCommandLine(argv, environment));
 }
 
@@ -84,8 +86,13 @@ export async function createProgram(
   return program;
 }
 
+function throwUnlessUnread(error: Error): void {
+  if (!isUnread(error)) throw error;
+}
+
 /** Prints why a command failed and returns its exit code. An unexpected error is a bug: it is thrown again, with its stack. */
 function exitCodeOf(error: unknown): number {
+  if (isUnread(error)) return EXIT.failed;
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage;
   const refusal = asRefusal(error);
   if (!refusal) throw error;

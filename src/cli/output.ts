@@ -4,7 +4,7 @@ import { Refusal } from '../domain/fault.ts';
 import type { Clock } from '../domain/id.ts';
 import { newFileErrorText } from '../platform/file_error.ts';
 import { syncPath } from '../platform/fsync.ts';
-import { STANDARD_OUTPUT, standardStreams, writeAll } from '../platform/standard_streams.ts';
+import { isUnread, STANDARD_OUTPUT, standardStreams, writeAll } from '../platform/standard_streams.ts';
 
 /** Where a command writes its data. Every error of it is a Refusal with the next step. */
 export interface Output {
@@ -23,7 +23,7 @@ export function standardOutput(): Output {
         if (stdout === process.stdout) await writeAll(STANDARD_OUTPUT, Buffer.from(text));
         else stdout.write(text);
       } catch (error) {
-        throw new Refusal(errorText('standard output', error), { cause: error });
+        throw isUnread(error) ? error : new Refusal(errorText('standard output', error), { cause: error });
       }
     },
     finish: () => undefined,
@@ -83,8 +83,6 @@ function errorText(what: string, error: unknown): string {
     case 'ENOSPC':
     case 'EDQUOT':
       return `${what} could not be written completely: the disk is full. Free space, or write elsewhere`;
-    case 'EPIPE':
-      return `${what} was closed early: the output is incomplete`;
     default:
       return `${what} could not be written: ${newFileErrorText(what, error)}`;
   }

@@ -40,6 +40,11 @@ export function printNotice(line: string): void {
   standardStreams().stderr.write(`${line}\n`);
 }
 
+/** Whether the reader of the output is gone, as that of `… | head`. */
+export function isUnread(error: unknown): boolean {
+  return (error as NodeJS.ErrnoException).code === 'EPIPE';
+}
+
 /** Writes to an open file. Repeats partial writes; a full pipe is tried again. */
 export async function writeAll(file: number, bytes: Uint8Array): Promise<void> {
   for (let from = 0; from < bytes.length; ) {
