@@ -67,7 +67,7 @@ export function openSignIn(deps: SignInServiceDeps) {
     ...{ credentials, budgets, compare: checker.check, rehash: rehashLater },
     devices: openDeviceTokens(logKeys, clock),
     queue,
-    decoys: openDecoys({ credentials, keys: logKeys, cost, clock, turn: deps.loopBudget.turn }),
+    decoys: openDecoys({ credentials, keys: logKeys, cost, clock }),
   });
   const sweep = async (now: number) => {
     await deps.loopBudget.turn();

@@ -3,10 +3,8 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { median } from '../../bench/load.ts';
 import { createClient } from '../../src/auth/clients/clients.ts';
-import type { CredentialStore } from '../../src/auth/sign_in/credentials.ts';
 import { openDecoys } from '../../src/auth/sign_in/decoys.ts';
 import { passwordCost } from '../../src/config/parse.ts';
-import { LIMITS } from '../../src/domain/limits.ts';
 import type { PasswordCost } from '../../src/domain/password.ts';
 import { foldedKey } from '../../src/domain/text/folded_key.ts';
 import { systemClock } from '../../src/platform/clock.ts';
@@ -188,36 +186,21 @@ async function prepare(database: TestDatabase): Promise<Prepared> {
   }
 }
 
-/** The kind of each unknown name, as the service draws it once it has counted all hashes of the realm. */
+/** The kind of each unknown name, as the service draws it. */
 async function kindsOfDecoys(
-  { engine, logKeys }: OpenDatabase,
+  { engine: { credentials }, logKeys }: OpenDatabase,
   { realm: realmId, profile: profileId }: PasswordFixture,
   usernames: readonly string[],
   cost: PasswordCost,
 ): Promise<readonly Name[]> {
-  const counted = Promise.withResolvers<void>();
-  async function read(page: ReturnType<CredentialStore['firstHashes']>, fullLength: number) {
-    const hashes = await page;
-    if (hashes.length < fullLength) counted.resolve();
-    return hashes;
-  }
-  const { firstHashes, hashesAfter } = engine.credentials;
-  const credentials: Pick<CredentialStore, 'firstHashes' | 'hashesAfter'> = {
-    firstHashes: (...profile) => read(firstHashes(...profile), LIMITS.listRecordsInlineMax),
-    hashesAfter: (...position) => read(hashesAfter(...position), 1),
-  };
-  const turn = async () => undefined;
-  const decoys = openDecoys({ credentials, keys: logKeys, cost, clock: systemClock, turn });
-  async function nameOf(username: string): Promise<Name> {
-    const { hash } = await decoys.find({ realmId, profileId, usernameKey: foldedKey(username) });
-    const kind = KINDS.find(({ prefix }) => hash.startsWith(prefix))?.kind as Kind;
-    return { username, isKnown: false, kind };
-  }
-  // The first one begins the count, and decoys have the kinds of the first 1,000 usernames until it ends.
-  await Promise.all(usernames.slice(0, 1).map(nameOf));
-  await counted.promise;
-  await Bun.sleep(0);
-  return Promise.all(usernames.map(nameOf));
+  const decoys = openDecoys({ credentials, keys: logKeys, cost, clock: systemClock });
+  return Promise.all(
+    usernames.map(async (username) => {
+      const { hash } = await decoys.find({ realmId, profileId, usernameKey: foldedKey(username) });
+      const kind = KINDS.find(({ prefix }) => hash.startsWith(prefix))?.kind as Kind;
+      return { username, isKnown: false, kind };
+    }),
+  );
 }
 
 /** Different usernames of one length. */

@@ -23,7 +23,7 @@ export interface Credential {
 }
 
 /** What a decoy imitates of a credential. */
-export interface StoredHash extends Pick<Credential, 'profileId' | 'infoId' | 'isNormalised'> {
+export interface StoredHash extends Pick<Credential, 'isNormalised'> {
   /** Undefined without a hash. */
   readonly kind: HashKind | undefined;
 }
@@ -38,10 +38,8 @@ export interface CredentialStore {
    * a change: the record keeps its time, revision and version.
    */
   rehash(credential: Credential, made: MadeHash, auditEntry: AuditEntry): Promise<boolean>;
-  /** The hashes of the first usernames of a profile, at most `LIMITS.listRecordsInlineMax`: those of all where there are fewer. */
+  /** The hashes of the first usernames of a profile, at most `LIMITS.listRecordsInlineMax`. */
   firstHashes(realmId: Uuid, profileId: Uuid): MaybePromise<readonly StoredHash[]>;
-  /** The hashes of all profiles of a realm, in the order of their credentials after an ID, at most `LIMITS.listRecordsInlineMax`. */
-  hashesAfter(realmId: Uuid, infoId: Uuid): MaybePromise<readonly StoredHash[]>;
 }
 
 /** Whether a new hash of a checked password would be better. What is behind the cut may be a typing error, and is not hashed. */

@@ -1,6 +1,5 @@
 import type { MaybePromise } from '../../directory/store.ts';
-import { type Clock, NIL_UUID, type Uuid } from '../../domain/id.ts';
-import { LIMITS } from '../../domain/limits.ts';
+import type { Clock } from '../../domain/id.ts';
 import type { PasswordCost } from '../../domain/password.ts';
 import { decoyHash, type HashKind, isCheckable, newHashKind } from '../../domain/password_hash.ts';
 import type { SignInName } from './budgets.ts';
@@ -23,20 +22,18 @@ export interface Decoys {
 }
 
 interface DecoyDeps {
-  readonly credentials: Pick<CredentialStore, 'firstHashes' | 'hashesAfter'>;
+  readonly credentials: Pick<CredentialStore, 'firstHashes'>;
   readonly keys: SignInKeys;
   /** The cost of new hashes: the kind of a profile without hashes. */
   readonly cost: PasswordCost;
   readonly clock: Pick<Clock, 'monotonic'>;
-  /** Waits until the event loop has time for a page of hashes. */
-  readonly turn: () => Promise<void>;
 }
 
 /** How many passwords of a profile have a kind of hash. */
 interface HashKindCount {
   readonly kind: HashKind;
   readonly isNormalised: boolean;
-  count: number;
+  readonly count: number;
 }
 
 /**
@@ -56,9 +53,8 @@ const HASH_KINDS_AGE_MS_MAX = 3_600_000;
 /** Profiles whose kinds of hashes a process has in memory. The oldest is dropped for another. */
 const HASH_KINDS_CACHED_MAX = 10_000;
 
-export function openDecoys({ credentials, keys, cost, clock, turn }: DecoyDeps): Decoys {
+export function openDecoys({ credentials, keys, cost, clock }: DecoyDeps): Decoys {
   const known = new Map<string, KnownKinds>();
-  const realmReads = new Map<Uuid, Promise<void>>();
   const onlyNew: OnlyNewKind = [{ kind: newHashKind(cost), isNormalised: true, count: 1 }];
 
   function remember(key: string, kinds: KnownKinds['kinds']): KnownKinds {
@@ -69,52 +65,21 @@ export function openDecoys({ credentials, keys, cost, clock, turn }: DecoyDeps):
     return entry;
   }
 
-  /** Reads every hash of a realm in the background, and counts those of the profiles in memory. */
-  async function readRealm(realmId: Uuid): Promise<void> {
-    const counts = new Map<Uuid, ReturnType<typeof openKindCounts>>();
-    let last: Uuid | undefined = NIL_UUID;
-    while (last) {
-      await turn();
-      const page = await credentials.hashesAfter(realmId, last);
-      for (const [profileId, hashes] of Map.groupBy(page, (hash) => hash.profileId)) {
-        const ofProfile = counts.get(profileId) ?? openKindCounts(onlyNew);
-        counts.set(profileId, ofProfile);
-        ofProfile.add(hashes);
-      }
-      last = page.at(-1)?.infoId;
-    }
-    for (const [profileId, { read }] of counts) {
-      const key = keyOf({ realmId, profileId });
-      if (known.has(key)) remember(key, read());
-    }
-  }
-
-  /** Profiles of one realm share a reading. */
-  function readRealmOnce(realmId: Uuid): Promise<void> {
-    const reading = realmReads.get(realmId) ?? readRealm(realmId).finally(() => realmReads.delete(realmId));
-    realmReads.set(realmId, reading);
-    return reading;
-  }
-
-  /** A request waits for the first hashes of its profile, once until that is dropped from memory, and for no others. */
+  /** A request waits for the hashes of its profile once, until they are dropped from memory. */
   function kindsOf(name: SignInName): KnownKinds['kinds'] {
-    const { realmId, profileId } = name;
-    const key = keyOf(name);
+    const key = `${name.realmId} ${name.profileId}`;
     const earlier = known.get(key);
     if (earlier && clock.monotonic() - earlier.readAt < HASH_KINDS_AGE_MS_MAX) return earlier.kinds;
-    const first = Promise.try(credentials.firstHashes, realmId, profileId);
-    const kinds = earlier?.kinds ?? first.then((hashes) => kindsIn(hashes, onlyNew));
-    const entry = remember(key, kinds);
-    first
-      .then(async (hashes) => {
-        if (hashes.length < LIMITS.listRecordsInlineMax) remember(key, kindsIn(hashes, onlyNew));
-        else await readRealmOnce(realmId);
-      })
+    const read = Promise.try(credentials.firstHashes, name.realmId, name.profileId);
+    const kinds = read.then((hashes) => kindsIn(hashes, onlyNew));
+    const entry = remember(key, earlier?.kinds ?? kinds);
+    kinds
+      .then((found) => remember(key, found))
       .catch(() => {
-        // The next request tries again; kinds that were complete count for another hour.
+        // The next request tries again; earlier kinds count for another hour.
         if (!earlier && known.get(key) === entry) known.delete(key);
       });
-    return kinds;
+    return entry.kinds;
   }
 
   return {
@@ -128,38 +93,24 @@ export function openDecoys({ credentials, keys, cost, clock, turn }: DecoyDeps):
   };
 }
 
-const keyOf = ({ realmId, profileId }: Pick<SignInName, 'realmId' | 'profileId'>) =>
-  `${realmId} ${profileId}`;
-
+/**
+ * Counts the kinds of hashes that passwords may be checked with. Never empty, and in an order that does not depend on that of the
+ * rows, because it decides which name gets which kind.
+ */
 function kindsIn(hashes: readonly StoredHash[], onlyNew: OnlyNewKind): readonly HashKindCount[] {
-  const counts = openKindCounts(onlyNew);
-  counts.add(hashes);
-  return counts.read();
-}
-
-/** Counts the kinds of hashes that passwords may be checked with. */
-function openKindCounts(onlyNew: OnlyNewKind) {
   const counts = new Map<string, HashKindCount>();
-  return {
-    add(hashes: readonly StoredHash[]): void {
-      for (const { kind, isNormalised } of hashes) {
-        if (kind === undefined) continue;
-        const name = `${kind} ${isNormalised}`;
-        const counted = counts.get(name) ?? { kind, isNormalised, count: 0 };
-        counted.count += 1;
-        counts.set(name, counted);
-      }
-    },
-    /** Never empty, and in an order that does not depend on that of the rows, because it decides which name gets which kind. */
-    read(): readonly HashKindCount[] {
-      const kinds = [...counts]
-        .filter(([, { kind }]) => isCheckable(decoyHash(kind)))
-        .sort(([left], [right]) => (left < right ? -1 : 1))
-        .map(([, counted]) => counted);
-      const [{ kind: newKind }] = onlyNew;
-      return kinds.every(({ kind, isNormalised }) => kind === newKind && isNormalised) ? onlyNew : kinds;
-    },
-  };
+  for (const { kind, isNormalised } of hashes) {
+    if (kind === undefined) continue;
+    const name = `${kind} ${isNormalised}`;
+    const counted = counts.get(name) ?? { kind, isNormalised, count: 0 };
+    counts.set(name, { ...counted, count: counted.count + 1 });
+  }
+  const kinds = [...counts]
+    .filter(([, { kind }]) => isCheckable(decoyHash(kind)))
+    .sort(([left], [right]) => (left < right ? -1 : 1))
+    .map(([, counted]) => counted);
+  const [{ kind: newKind }] = onlyNew;
+  return kinds.every(({ kind, isNormalised }) => kind === newKind && isNormalised) ? onlyNew : kinds;
 }
 
 const DRAW_BYTES = 6;

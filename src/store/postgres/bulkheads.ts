@@ -106,7 +106,6 @@ export function openBulkheads(shared: RealmStores, nodes: RealmNodes, open: () =
     rehash: (credential, made, auditEntry) =>
       within([credential.realmId], (own) => own.credentials.rehash(credential, made, auditEntry)),
     firstHashes: (realm, profile) => within([realm], (own) => own.credentials.firstHashes(realm, profile)),
-    hashesAfter: (realm, id) => within([realm], (own) => own.credentials.hashesAfter(realm, id)),
   };
   const feed: FeedStore = {
     heads: (after, limit, only) => within(only ?? [], (own) => own.feed.heads(after, limit, only)),

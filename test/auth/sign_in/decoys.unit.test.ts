@@ -1,7 +1,6 @@
 import { expect, test } from 'bun:test';
 import type { StoredHash } from '../../../src/auth/sign_in/credentials.ts';
 import { openDecoys } from '../../../src/auth/sign_in/decoys.ts';
-import type { Uuid } from '../../../src/domain/id.ts';
 import { decoyHash, newHashKind } from '../../../src/domain/password_hash.ts';
 import { freshAttempts, KEYS, manualClock } from './sign_in_fixtures.ts';
 
@@ -24,16 +23,12 @@ const decoyOf = ({ kind, isNormalised }: HashKindCount) => ({ hash: decoyHash(ki
 function openProfiles(kinds: readonly HashKindCount[] | undefined) {
   const clock = manualClock();
   const stored = { kinds, reads: 0 };
-  async function firstHashes(_: Uuid, profileId: Uuid): Promise<readonly StoredHash[]> {
+  async function firstHashes(): Promise<readonly StoredHash[]> {
     stored.reads += 1;
     if (!stored.kinds) throw new Error('busy');
-    return stored.kinds.flatMap(({ count, ...hash }) =>
-      new Array<StoredHash>(count).fill({ ...hash, profileId, infoId: profileId }),
-    );
+    return stored.kinds.flatMap(({ count, ...hash }) => new Array<StoredHash>(count).fill(hash));
   }
-  const credentials = { firstHashes, hashesAfter: () => [] };
-  const deps = { credentials, keys: KEYS, cost: COST, clock, turn: async () => undefined };
-  return { stored, clock, ...openDecoys(deps) };
+  return { stored, clock, ...openDecoys({ credentials: { firstHashes }, keys: KEYS, cost: COST, clock }) };
 }
 
 test('the decoy of a profile without hashes is of the kind of new hashes', async () => {
@@ -74,6 +69,14 @@ test('the kinds of a profile remain for an hour more if they cannot be read agai
   await expectReads(2);
   await Bun.sleep(0);
   await expectReads(2);
+});
+
+test('after a first reading that failed, the next request reads again', async () => {
+  const { stored, find } = openProfiles(undefined);
+  const nobody = freshAttempts()('nobody');
+  expect(await find(nobody).catch(({ message }) => message)).toBe('busy');
+  stored.kinds = [BCRYPT];
+  expect([await find(nobody), stored.reads]).toEqual([decoyOf(BCRYPT), 2]);
 });
 
 test('the kinds of 10,000 profiles are remembered, and of one more the first is read again', async () => {

@@ -28,7 +28,7 @@ function openCheck(deps: Partial<PasswordCheckDeps>) {
   const check = openPasswordCheck({
     ...{ credentials, budgets, queue, rehash: () => undefined },
     devices: openDeviceTokens(KEYS, systemClock),
-    decoys: openDecoys({ credentials, keys: KEYS, cost: COST, clock, turn: async () => undefined }),
+    decoys: openDecoys({ credentials, keys: KEYS, cost: COST, clock }),
     compare: async () => ({ isRight: false, isCut: false }),
     ...deps,
   });
