@@ -243,7 +243,7 @@ test('behind a proxy with https the cookies are secure, and the address is the o
       /^__Host-session=[\w-]{43}; Max-Age=28800; Path=\/; HttpOnly; SameSite=Lax; Secure$/,
     ),
     expect.stringMatching(
-      /^__Host-device=[\w-]{70}; Max-Age=15552000; Path=\/; HttpOnly; SameSite=Lax; Secure$/,
+      /^__Host-device=[\w-]{86}; Max-Age=15552000; Path=\/; HttpOnly; SameSite=Lax; Secure$/,
     ),
   ]);
   for (let count = 0; count < 10; count += 1)

@@ -18,7 +18,7 @@ test('login-page.md: its blocks sign a user in, and authrealm is asked for each 
   const outputOf = (words: string): string =>
     outputs[blocks.findIndex(({ text }) => text.includes(words))] ?? '';
   expect(outputOf('authrealm check')).toMatch(
-    /^right: user 00000000-0000-4000-8000-000000000001\ndevice [\w-]{70}\n$/,
+    /^right: user 00000000-0000-4000-8000-000000000001\ndevice [\w-]{86}\n$/,
   );
   const answer = outputOf('curl -si');
   expect(answer).toMatch(/^HTTP\/1\.1 303 /m);

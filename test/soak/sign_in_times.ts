@@ -20,6 +20,7 @@ import { createSettingsRealms } from '../support/settings_realms.ts';
 import {
   ACCOUNT_TOKENS,
   createPassword,
+  DEVICE_HEADER,
   from,
   type PasswordFixture,
   passwordBody,
@@ -102,6 +103,8 @@ const CREATED_AT_ONCE = 100;
 /** Names that are throttled, known ones and as many unknown, and requests for each of them. */
 const THROTTLED_NAMES = 50;
 const THROTTLED_REQUESTS = 20;
+/** Throttled requests, without a device token and with one that is not genuine. */
+const THROTTLED = { '(429)': {}, device: { device: 'A'.repeat(86) } };
 /** Wrong passwords of one name from one address that are checked. */
 const CHECKED_OF_NAME = 10;
 
@@ -122,6 +125,7 @@ interface Attempt {
   readonly name: Name;
   readonly password: keyof typeof WRONG_PASSWORDS;
   readonly address: string;
+  readonly device?: string;
 }
 
 interface Answer extends Attempt {
@@ -243,7 +247,9 @@ function requestSender(url: string, token: string, fixture: PasswordFixture): Se
   return async (attempt) => {
     const given = { username: attempt.name.username, password: WRONG_PASSWORDS[attempt.password] };
     const body = JSON.stringify(call.body({ ...fixture, ...given }));
-    const request = { method: 'POST', headers: { ...authorization, ...from(attempt.address) }, body };
+    const device = attempt.device === undefined ? {} : { [DEVICE_HEADER]: attempt.device };
+    const headers = { ...authorization, ...from(attempt.address), ...device };
+    const request = { method: 'POST', headers, body };
     let ms = 0;
     const response = await sendWithRetry(async () => {
       const sentAt = performance.now();
@@ -292,17 +298,23 @@ async function measure(load: string, names: readonly Name[], send: Send): Promis
     }
     compare([load, password, 'all'], answers);
   }
-  const throttled = await sendAll(await throttledAttempts(names, send), send);
-  expectOneResponse(load, throttled.map(withoutWait), 429);
-  compare([load, '(429)', 'all'], throttled);
+  for (const [label, more] of Object.entries(THROTTLED)) {
+    const throttled = await sendAll(await throttledAttempts(names, send, more), send);
+    expectOneResponse(load, throttled.map(withoutWait), 429);
+    compare([load, label, 'all'], throttled);
+  }
 }
 
 /** Exhausts the budget of some names at one address each. */
-async function throttledAttempts(names: readonly Name[], send: Send): Promise<readonly Attempt[]> {
+async function throttledAttempts(
+  names: readonly Name[],
+  send: Send,
+  more: Pick<Attempt, 'device'>,
+): Promise<readonly Attempt[]> {
   const chosen = shuffled(names, chance);
   const attempts = [true, false]
     .flatMap((isKnown) => chosen.filter((name) => name.isKnown === isKnown).slice(0, THROTTLED_NAMES))
-    .map((name) => ({ name, password: 'plain', address: freshAddress() }) as const);
+    .map((name) => ({ name, password: 'plain', address: freshAddress(), ...more }) as const);
   const repeated = (count: number) =>
     shuffled(new Array(count).fill(attempts).flat() as typeof attempts, chance);
   await sendAll(repeated(CHECKED_OF_NAME), send);

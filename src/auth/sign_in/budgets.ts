@@ -18,7 +18,7 @@ export interface SignInAttempt extends SignInName {
   readonly clientId: string;
   /** That of the end user; undefined for a client that reports none. */
   readonly address: IpAddress | undefined;
-  /** A device token that was verified for the user of this name. */
+  /** A device token that was made for this name. */
   readonly device: DeviceToken | undefined;
 }
 

@@ -13,7 +13,7 @@ export interface Credential {
   readonly infoId: Uuid;
   /**
    * Undefined for none, for one that costs more than a check may, and for one that another program changed. Verified when it is read,
-   * so that a refusal takes as long for a name that exists as for one that does not.
+   * so that a refusal in the queue takes as long for a name that exists as for one that does not.
    */
   readonly hash: string | undefined;
   /** Made from the text after NFKC; false for an imported hash. */

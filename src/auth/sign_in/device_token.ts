@@ -1,27 +1,21 @@
 import { timingSafeEqual } from 'node:crypto';
-import type { Clock, Uuid } from '../../domain/id.ts';
+import type { Clock } from '../../domain/id.ts';
+import type { SignInName } from './budgets.ts';
 import type { SignInKeys } from './port.ts';
 
-/** The password that a device signed in with. */
-export interface DeviceOwner {
-  readonly realmId: Uuid;
-  /** The password profile info. */
-  readonly infoId: Uuid;
-  /** The version of its password: a token of an older one is not valid. */
-  readonly version: string;
-}
-
-/** A valid device token: the device has signed in with the current password of the user before. */
+/** A genuine device token: the device has signed in with this name before. */
 export interface DeviceToken {
-  /** Distinguishes this token from others of the same owner. */
+  /** Distinguishes this token from others of the same name. */
   readonly id: string;
+  /** The version of the password that it signed in with. The token is that of a stranger if it is no longer the current one. */
+  readonly version: string;
 }
 
 /** Makes and verifies device tokens (docs/decisions/0024-sign-in-by-password.md#device-tokens). */
 export interface DeviceTokens {
-  make(owner: DeviceOwner): string;
-  /** Undefined unless the token is valid for this owner. Without an owner it does the same work, so that both take equally long. */
-  verify(token: string, owner: DeviceOwner | undefined): DeviceToken | undefined;
+  make(name: SignInName, version: string): string;
+  /** Undefined unless the token was made for this name and has not expired. Reads nothing, so that it takes as long for every name. */
+  verify(token: string, name: SignInName): DeviceToken | undefined;
 }
 
 const DAY_MS = 86_400_000;
@@ -30,35 +24,38 @@ const DEVICE_TOKEN_DAYS = 180;
 const ID_BYTES = 16;
 const DAY_BYTES = 4;
 const MAC_BYTES = 32;
-/** Unpadded base64url of the three parts, in its one canonical spelling. */
-const TOKEN = /^[A-Za-z0-9_-]{69}[AQgw]$/;
+/** The version, then unpadded base64url of the other parts, in its one canonical spelling. */
+const TOKEN = /^([\w-]{0,32})([\w-]{69}[AQgw])$/;
 
-/** A token is base64url of 16 random bytes, the day of issue (days since the epoch, 4 bytes) and the HMAC. No row is stored for it. */
+/**
+ * A token is the version, then base64url of 16 random bytes, the day of issue (days since the epoch, 4 bytes) and the HMAC. No row is
+ * stored for it.
+ */
 export function openDeviceTokens(
   keys: SignInKeys,
   { now, randomBytes }: Pick<Clock, 'now' | 'randomBytes'>,
 ): DeviceTokens {
-  function macOf(owner: DeviceOwner | undefined, signed: Uint8Array): Uint8Array {
-    const { realmId, infoId, version } = owner ?? { realmId: '', infoId: '', version: '' };
+  function macOf({ realmId, profileId, usernameKey }: SignInName, version: string, signed: Uint8Array) {
     const id = Buffer.from(signed).toString('base64url');
-    return keys.signInMac(JSON.stringify(['device', realmId, infoId, version, id]));
+    return keys.signInMac(JSON.stringify(['device', realmId, profileId, usernameKey, version, id]));
   }
 
   return {
-    make(owner) {
+    make(name, version) {
       const day = Buffer.alloc(DAY_BYTES);
       day.writeUInt32BE(Math.floor(now() / DAY_MS));
       const signed = Buffer.concat([randomBytes(ID_BYTES), day]);
-      return Buffer.concat([signed, macOf(owner, signed)]).toString('base64url');
+      return version + Buffer.concat([signed, macOf(name, version, signed)]).toString('base64url');
     },
-    verify(token, owner) {
-      if (!TOKEN.test(token)) return undefined;
-      const bytes = Buffer.from(token, 'base64url');
+    verify(token, name) {
+      const [, version = '', rest] = TOKEN.exec(token) ?? [];
+      if (rest === undefined) return undefined;
+      const bytes = Buffer.from(rest, 'base64url');
       const signed = bytes.subarray(0, -MAC_BYTES);
-      const isGenuine = timingSafeEqual(macOf(owner, signed), bytes.subarray(-MAC_BYTES));
+      const isGenuine = timingSafeEqual(macOf(name, version, signed), bytes.subarray(-MAC_BYTES));
       const endsAt = (signed.readUInt32BE(ID_BYTES) + DEVICE_TOKEN_DAYS + 1) * DAY_MS;
-      if (!isGenuine || !owner || now() >= endsAt) return undefined;
-      return { id: signed.subarray(0, ID_BYTES).toString('base64url') };
+      if (!isGenuine || now() >= endsAt) return undefined;
+      return { id: signed.subarray(0, ID_BYTES).toString('base64url'), version };
     },
   };
 }

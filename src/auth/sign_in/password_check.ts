@@ -65,7 +65,7 @@ const WRONG: PasswordCheckOutcome = Object.freeze({ kind: 'wrong' });
 
 /**
  * Creates the check. Its steps are the same for a username that exists and for one that does not: profile and shape were checked before;
- * then device, budgets, queue, budgets again, hash, count.
+ * then device, budgets, credential, version of the device, queue, budgets again, hash, count.
  */
 export function openPasswordCheck(deps: PasswordCheckDeps): CheckPassword {
   const { credentials, devices, budgets, queue, decoys } = deps;
@@ -97,20 +97,20 @@ export function openPasswordCheck(deps: PasswordCheckDeps): CheckPassword {
     const now = await credentials.find(attempt.realmId, attempt.profileId, attempt.usernameKey);
     if (!now || now.infoId !== credential.infoId || now.version !== credential.version) return WRONG;
     deps.rehash({ credential, password, check });
-    const { realmId, infoId, version } = credential;
-    return { kind: 'right', credential, deviceToken: devices.make({ realmId, infoId, version }) };
+    return { kind: 'right', credential, deviceToken: devices.make(attempt, credential.version) };
   }
 
-  /** What the queue needs of an attempt; or that a budget refuses it. */
+  /** What the queue needs of an attempt; or that a budget refuses it, before its credential is read: a refusal takes no longer for a known name. */
   async function prepare({ username, password, deviceToken, ...request }: PasswordCheckRequest) {
     const name = { ...request, usernameKey: foldedKey(username) };
-    const find = () => credentials.find(name.realmId, name.profileId, name.usernameKey);
-    const known = deviceToken === undefined ? undefined : await find();
-    const device = devices.verify(deviceToken ?? '', ownerOf(known));
-    const admitted = await budgets.admit({ ...name, device });
+    const device = deviceToken === undefined ? undefined : devices.verify(deviceToken, name);
+    let admitted = await budgets.admit({ ...name, device });
     if (isThrottled(admitted)) return admitted;
-    // Read after the budgets where no device token is verified: the time of a refusal must not tell whether the name exists.
-    const credential = deviceToken === undefined ? await find() : known;
+    const credential = await credentials.find(name.realmId, name.profileId, name.usernameKey);
+    if (admitted.device && admitted.device.version !== credential?.version) {
+      admitted = await budgets.admit({ ...admitted, device: undefined });
+      if (isThrottled(admitted)) return admitted;
+    }
     // Also for a credential with a hash: the first request of a profile waits for it.
     const decoy = await decoys.find(admitted);
     return { admitted, comparison: { credential, decoy, password } };
@@ -145,12 +145,6 @@ function mayHaveBegun(error: unknown): boolean {
 
 function isThrottled(admitted: SignInAttempt | ThrottledSignIn): admitted is ThrottledSignIn {
   return 'retryAfterS' in admitted;
-}
-
-function ownerOf(credential: Credential | undefined) {
-  if (!credential) return undefined;
-  const { realmId, infoId, version } = credential;
-  return { realmId, infoId, version };
 }
 
 /** Whether a record may have this username and this password. If not, they are wrong without a check. */

@@ -5,8 +5,8 @@ import { DEVICE, END_USER_ADDRESS } from './password_request.ts';
 
 /** Headers of requests that check passwords, in the OpenAPI document. */
 
-/** 70 characters of base64url. */
-export const DEVICE_EXAMPLE = 'q0pXvB3nS1y8mJc5dR7tKgAAUHU'.padEnd(70, 'x');
+/** 86 characters. */
+export const DEVICE_EXAMPLE = '9b1c4e7f20a83d56q0pXvB3nS1y8mJc5dR7tKgAAUHU'.padEnd(86, 'x');
 
 /** An account token, in a request by its member. */
 export const accountTokenParameter = lazyComponent(() =>

@@ -1,16 +1,17 @@
 import { expect, test } from 'bun:test';
 import { openLogKeys } from '../../../src/audit/log_keys.ts';
-import { type DeviceOwner, openDeviceTokens } from '../../../src/auth/sign_in/device_token.ts';
-import type { Uuid } from '../../../src/domain/id.ts';
+import type { SignInName } from '../../../src/auth/sign_in/budgets.ts';
+import { openDeviceTokens } from '../../../src/auth/sign_in/device_token.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
 
 const DAY_MS = 86_400_000;
 const KEYS = openLogKeys(new Uint8Array(32).fill(1), systemClock);
-const OWNER: DeviceOwner = {
+const NAME: SignInName = {
   realmId: systemClock.mintId(),
-  infoId: systemClock.mintId(),
-  version: 'AAAAAAAAAAAAAAAAAAAAAA',
+  profileId: systemClock.mintId(),
+  usernameKey: 'JANE',
 };
+const VERSION = systemClock.mintRevision();
 
 /** Tokens with a clock that only `pass` advances, from the beginning of a day. */
 function tokensAt(keys = KEYS) {
@@ -22,49 +23,51 @@ function tokensAt(keys = KEYS) {
   return { pass, ...tokens };
 }
 
-test('a device token is valid for the password profile info, realm and password version it was made for, and no other', () => {
+test('a device token is valid for the realm, profile and username it was made for, and no other', () => {
   const { make, verify } = tokensAt();
-  const token = make(OWNER);
-  expect(verify(token, OWNER)).toMatchObject({ id: expect.stringMatching(/^[\w-]{22}$/) });
+  const token = make(NAME, VERSION);
+  expect(verify(token, NAME)).toEqual({ id: expect.stringMatching(/^[\w-]{22}$/), version: VERSION });
   for (const change of [
     { realmId: systemClock.mintId() },
-    { infoId: systemClock.mintId() },
-    { version: 'BBBBBBBBBBBBBBBBBBBBBB' },
+    { profileId: systemClock.mintId() },
+    { usernameKey: 'JOHN' },
   ])
-    expect([change, verify(token, { ...OWNER, ...change })]).toEqual([change, undefined]);
-  expect(verify(token, undefined)).toBeUndefined();
+    expect([change, verify(token, { ...NAME, ...change })]).toEqual([change, undefined]);
 });
 
-test('no device token is valid without an owner, whatever it was made for', () => {
+test.each([
+  ['another version', systemClock.mintRevision()],
+  ['no version', ''],
+])('a device token whose password version is replaced by %s is not valid', (_, version) => {
   const { make, verify } = tokensAt();
-  const nobody = { realmId: '' as Uuid, infoId: '' as Uuid, version: '' };
-  expect(verify(make(nobody), undefined)).toBeUndefined();
+  expect(verify(version + make(NAME, VERSION).slice(VERSION.length), NAME)).toBeUndefined();
+  expect(verify(make(NAME, version), NAME)?.version).toBe(version);
 });
 
-test('each device token of an owner has an identifier of its own', () => {
+test('each device token of a name has an identifier of its own', () => {
   const { make, verify } = tokensAt();
-  const ids = Array.from({ length: 100 }, () => verify(make(OWNER), OWNER)?.id);
+  const ids = Array.from({ length: 100 }, () => verify(make(NAME, VERSION), NAME)?.id);
   expect(new Set(ids).size).toBe(100);
 });
 
 test('a device token is valid for 180 days after the day of its issue, and not on the 181st', () => {
   const { make, verify, pass } = tokensAt();
-  const token = make(OWNER);
+  const token = make(NAME, VERSION);
   pass(181 * DAY_MS - 1);
-  expect(verify(token, OWNER)).toBeDefined();
+  expect(verify(token, NAME)).toBeDefined();
   pass(1);
-  expect(verify(token, OWNER)).toBeUndefined();
+  expect(verify(token, NAME)).toBeUndefined();
 });
 
 test('a device token of another installation, a changed one and a text that is none are not valid', () => {
   const { make, verify } = tokensAt();
-  const token = make(OWNER);
+  const token = make(NAME, VERSION);
   const other = tokensAt(openLogKeys(new Uint8Array(32).fill(2), systemClock));
-  expect(other.verify(token, OWNER)).toBeUndefined();
+  expect(other.verify(token, NAME)).toBeUndefined();
   for (let at = 0; at < token.length - 1; at += 1) {
     const changed = token.slice(0, at) + (token[at] === 'A' ? 'B' : 'A') + token.slice(at + 1);
-    expect([at, verify(changed, OWNER)]).toEqual([at, undefined]);
+    expect([at, verify(changed, NAME)]).toEqual([at, undefined]);
   }
   for (const text of ['', 'x', token.slice(1), `${token}A`, ` ${token}`, token.replace(/^./, '.')])
-    expect([text, verify(text, OWNER)]).toEqual([text, undefined]);
+    expect([text, verify(text, NAME)]).toEqual([text, undefined]);
 });

@@ -86,7 +86,7 @@ test.each(['QUEUE_FULL', 'DEADLINE_EXCEEDED', 'WORKER_START_TIMEOUT', 'WORKER_ST
 test.each([
   ['without a device token', undefined],
   ['with a device token that is not valid', 'A'.repeat(70)],
-])('a throttled attempt %s verifies no hash', async (_, deviceToken) => {
+])('a throttled attempt %s reads no credential', async (_, deviceToken) => {
   const reads: string[] = [];
   const find = (realmId: Uuid, profileId: Uuid) => {
     reads.push('credential');
@@ -105,7 +105,7 @@ test.each([
   for (let count = 1; count < 100; count += 1) await guess();
   reads.length = 0;
   expect(await guess()).toEqual({ kind: 'throttled', retryAfterS: 600 });
-  expect(reads).toEqual(deviceToken === undefined ? [] : ['credential']);
+  expect(reads).toEqual([]);
 });
 
 test('an attempt that waited while another one took the last token of the name is throttled without a check', async () => {
@@ -163,6 +163,30 @@ test('a device token is valid for the name that it was made for, whose budget ot
   for (const name of ['jane', 'nobody'])
     expect(await check(requestOf(name))).toMatchObject({ kind: 'throttled' });
   expect(await check(requestOf('jane', { deviceToken }))).toMatchObject({ kind: 'right' });
+});
+
+test('an attempt with the device token of an older password asks the budgets of strangers and takes a place of theirs', async () => {
+  let version = 'v';
+  const queued: unknown[] = [];
+  const { budgets, check } = openCheck({
+    credentials: { find: (realmId, profileId) => credentialOf(realmId, profileId, { version }) },
+    queue: {
+      run(attempt, work) {
+        queued.push(attempt.device?.version);
+        return work();
+      },
+    },
+    compare: RIGHT,
+  });
+  const first = await check(requestOf('older'));
+  const deviceToken = first.kind === 'right' ? first.deviceToken : undefined;
+  const send = () => check(requestOf('older', { deviceToken }));
+  await send();
+  version = 'w';
+  await send();
+  expect(queued).toEqual([undefined, 'v', undefined]);
+  for (let count = 0; count < 100; count += 1) await budgets.countWrong(attemptOf('older'));
+  expect([await send(), queued.length]).toEqual([{ kind: 'throttled', retryAfterS: 600 }, 3]);
 });
 
 test('a credential without a hash is compared with a decoy, and never right', async () => {

@@ -12,7 +12,7 @@ import { systemClock } from '../../../src/platform/clock.ts';
 
 const REALM = systemClock.mintId();
 const PROFILE = systemClock.mintId();
-const DEVICE = { id: 'device' };
+const DEVICE = { id: 'device', version: 'v' };
 
 function attemptOf(usernameKey: string, address?: string, more: Partial<SignInAttempt> = {}): SignInAttempt {
   return {

@@ -44,7 +44,7 @@ export function freshAttempts() {
 }
 
 export function deviceToken(): DeviceToken {
-  return { id: Buffer.from(systemClock.randomBytes(16)).toString('base64url') };
+  return { id: Buffer.from(systemClock.randomBytes(16)).toString('base64url'), version: '' };
 }
 
 /** The budgets of one process. */

@@ -64,7 +64,7 @@ describe('a sign-in by password', () => {
     ]);
     expect([answer.headers.get('cache-control'), answer.headers.get(DEVICE_HEADER)?.length]).toEqual([
       'no-store',
-      70,
+      86,
     ]);
   });
 

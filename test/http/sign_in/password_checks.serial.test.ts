@@ -56,7 +56,7 @@ describe('a password check', () => {
         data: {
           type: 'password_check',
           verified: true,
-          device: expect.stringMatching(/^[\w-]{70}$/),
+          device: expect.stringMatching(/^[\w-]{86}$/),
           relationships: {
             user_authentication_info: { data: { id: jane.user, type: 'user_authentication_info' } },
             user_authentication_password_profile_info: {
