@@ -1,6 +1,7 @@
+import { existsSync, statSync } from 'node:fs';
 import { parseBootstrapClient } from '../auth/clients/bootstrap.ts';
 import { type ClientSpec, ensureClient } from '../auth/clients/clients.ts';
-import { type Flags, readSettingFile, type Settings } from '../config/parse.ts';
+import { type Flags, privateFiles, readSettingFile, type Settings } from '../config/parse.ts';
 import { Fault } from '../domain/fault.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Snapshot } from '../metrics/family.ts';
@@ -31,7 +32,10 @@ export async function serveUntilSignal(settings: Settings, flags: Flags): Promis
   const stopped = receiveStopSignal();
   const log = openLog();
   reportDiscardedFrames(settings, log);
-  const db = await openDatabase(settings, systemClock);
+  reportOpenFiles(settings, log);
+  const db = await openDatabase(settings, systemClock, false, (done) =>
+    log.write({ event: 'migrated', ...done }),
+  );
   let isOpen = true;
   const close = async () => {
     if (isOpen) {
@@ -65,6 +69,15 @@ function reportDiscardedFrames({ database }: Settings, log: Log): void {
   if (database.engine !== 'sqlite') return;
   const discarded = discardedFrames(database.path);
   if (discarded.frames > 0) log.write({ event: 'frames_discarded', ...discarded });
+}
+
+/** Secrets and databases that other users may read. */
+function reportOpenFiles(settings: Settings, log: Log): void {
+  for (const path of privateFiles(settings)) {
+    const mode = existsSync(path) ? statSync(path).mode & 0o777 : 0;
+    if ((mode & 0o077) !== 0)
+      log.write({ event: 'file_mode', path, mode: mode.toString(8).padStart(4, '0') });
+  }
 }
 
 function bootstrapClientOf({ bootstrapClientFile: path }: Settings): ClientSpec | undefined {

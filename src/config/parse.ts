@@ -4,7 +4,13 @@ import { isLoopbackHost } from '../domain/loopback.ts';
 import { costRule, type PasswordCost } from '../domain/password.ts';
 import { isAllowedUrl } from '../outbound/target.ts';
 import { fileErrorText } from '../platform/file_error.ts';
-import { databaseContradictions, passwordOnCommandLine, withPasswordFiles } from './databases.ts';
+import { fileOf } from '../store/open.ts';
+import {
+  databaseContradictions,
+  masterKeySource,
+  passwordOnCommandLine,
+  withPasswordFiles,
+} from './databases.ts';
 import type { Setting } from './setting.ts';
 import { SETTINGS, type SettingName, type Settings } from './settings.ts';
 
@@ -161,6 +167,16 @@ function publicAddressMistakes(settings: Partial<Settings>): string[] {
     );
   }
   return found;
+}
+
+/** The files that no other user should read: the database, its master key, and those that settings name. */
+export function privateFiles(settings: Settings): readonly string[] {
+  const key = masterKeySource(settings);
+  const named = (Object.entries(SETTINGS) as [SettingName, Setting<unknown>][])
+    .filter(([, { file }]) => file === 'secret' || file === 'written')
+    .map(([name]) => settings[name] as string | undefined);
+  const paths = [fileOf(settings.database), 'path' in key ? key.path : undefined, ...named];
+  return [...new Set(paths.filter((path) => path !== undefined))];
 }
 
 /** Reads certificate and key from their files. */

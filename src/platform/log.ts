@@ -84,6 +84,10 @@ export type LogRecord =
    * commits are incomplete or damaged: if one of them was acknowledged, it is lost, and the checkpoints show it.
    */
   | { readonly event: 'frames_discarded'; readonly frames: number; readonly commits: number }
+  /** The schema of the database was migrated, from one version to another; SQLite: after a copy, which `copy` names. */
+  | { readonly event: 'migrated'; readonly from: number; readonly to: number; readonly copy?: string }
+  /** Other users may read or write a database, a key or another file with secrets: run `chmod 600`. */
+  | { readonly event: 'file_mode'; readonly path: string; readonly mode: string }
   /**
    * The process (`EMFILE`) or the machine (`ENFILE`) has no file descriptor left, so that new connections wait. Logged once a minute
    * by each process. Raise `LimitNOFILE` of the unit or `ulimit -n`, or let the proxy keep fewer connections: until then the runtime
@@ -149,6 +153,8 @@ export const LOG_LEVELS: Readonly<Record<LogRecord['event'], number>> = {
   retention_failed: ERROR,
   forged_row: ERROR,
   frames_discarded: WARN,
+  migrated: INFO,
+  file_mode: WARN,
   out_of_descriptors: ERROR,
   client_address_unknown: WARN,
   overloaded: WARN,

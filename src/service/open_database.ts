@@ -27,6 +27,7 @@ import {
   inspectEngine,
   isFileUsed,
   openEngine,
+  type Program,
   reopenEngine,
   toRefusal,
   withRollback,
@@ -50,11 +51,12 @@ export async function openDatabase(
   settings: Settings,
   clock: Clock,
   replacesLost = false,
+  onMigrated?: Program['onMigrated'],
 ): Promise<OpenDatabase> {
   const source = masterKeySource(settings);
   assertKeyConfigured(source);
   await assertKeysOfFile(settings, clock);
-  const engine = await openEngineFor(settings, clock, replacesLost);
+  const engine = await openEngineFor(settings, clock, replacesLost, onMigrated);
   try {
     const hasKeyCheck = (await engine.access.keyChecks()).length > 0;
     const { keys, createdPath } = obtainMasterKeys(source, hasKeyCheck, clock);
@@ -70,11 +72,17 @@ export async function openDatabase(
 }
 
 /** Opens a database without its secrets. */
-export function openEngineFor(settings: Settings, clock: Clock, replacesLost = false): Promise<Engine> {
+export function openEngineFor(
+  settings: Settings,
+  clock: Clock,
+  replacesLost = false,
+  onMigrated?: Program['onMigrated'],
+): Promise<Engine> {
   const { database, migrate, migrateDatabase } = settings;
   // Looked for before the database, because a concurrent first start creates them after it.
   const earlierDatabase = replacesLost ? undefined : fileOfEarlierDatabase(settings);
-  return openEngine(database, migrate, { version: VERSION, clock, earlierDatabase }, migrateDatabase);
+  const program = { version: VERSION, clock, earlierDatabase, onMigrated };
+  return openEngine(database, migrate, program, migrateDatabase);
 }
 
 /**

@@ -26,6 +26,16 @@ export interface Program {
   readonly clock: Clock;
   /** The file that shows that an earlier database existed: then a missing one is not created. */
   readonly earlierDatabase?: string | undefined;
+  /** Called after this process has migrated an existing schema. */
+  readonly onMigrated?: ((done: SchemaChange) => void) | undefined;
+}
+
+/** A migration of an existing schema. */
+export interface SchemaChange {
+  readonly from: number;
+  readonly to: number;
+  /** The copy of a SQLite file before the migration. */
+  readonly copy?: string;
 }
 
 /** A migration in the database's table of migrations. */

@@ -23,7 +23,7 @@ export async function assertPostgresSchema(
   program: Pick<Program, 'version' | 'earlierDatabase'>,
 ): Promise<number | undefined> {
   const found = await postgresSchemaVersion(clientWithTimeout(sql, LIMITS.storeWaitMsMax));
-  return assertServableSchema(found, mode, migrations.at(-1)?.version ?? 0, program);
+  return assertServableSchema(found, mode, newestOf(migrations), program);
 }
 
 /** Longer than the lock timeout of the statements, so that the server gives up first. */
@@ -64,8 +64,8 @@ export async function migratePostgres(
   const next = (found: { readonly version: number } | undefined) =>
     nextMigrations(migrations, found?.version);
   const before = await postgresSchemaVersion(reader);
-  const isUpgrade = before !== undefined && next(before).length > 0;
-  let attempt = 1;
+  const isUpgrade = next(before).length > 0;
+  let [attempt, applied] = [1, 0];
   for (let pending = next(before); pending.length > 0; attempt += 1) {
     try {
       await inTransaction(sql, async (own) => {
@@ -77,6 +77,7 @@ export async function migratePostgres(
         }
         if (grantee !== undefined) await grantTableRights(own, grantee, schema);
       });
+      applied += pending.length;
     } catch (error) {
       if (hasState(error, INSUFFICIENT_PRIVILEGE)) throw schemaNotPermitted(error, { role, schema });
       await waitForOtherMigration(error, attempt, deadline);
@@ -87,9 +88,14 @@ export async function migratePostgres(
   }
   if (grantee !== undefined) await grantMissing(sql, grantee, { role, schema });
   if (isDistributed) await distributeTables(sql, reader);
+  if (before === undefined || !isUpgrade) return;
   // A new index of an expression has no statistics, and autovacuum collects them only after many writes.
-  if (isUpgrade) await sql.unsafe(ANALYZE);
+  await sql.unsafe(ANALYZE);
+  // Otherwise another process has migrated.
+  if (applied > 0) program.onMigrated?.({ from: before.version, to: newestOf(migrations) });
 }
+
+const newestOf = (migrations: readonly Migration[]): number => migrations.at(-1)?.version ?? 0;
 
 /** The migrations of the next transaction. */
 function nextMigrations(migrations: readonly Migration[], applied: number | undefined): readonly Migration[] {

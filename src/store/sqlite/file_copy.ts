@@ -17,25 +17,30 @@ export function copyDatabaseFile(db: Database, path: string): void {
 
 /**
  * Keeps a copy of the database if `isWanted` is true for it, at `path`, or at `path.2`, `path.3`, … where files exist.
- * It never replaces one, which may be the copy of another upgrade; one with the same bytes is enough.
+ * It never replaces one, which may be the copy of another upgrade; one with the same bytes is enough. Returns the path of the copy.
  */
-export function keepUpgradeCopy(db: Database, path: string, isWanted: (database: Database) => boolean): void {
-  withTemporaryCopy(db, path, (copy) => {
-    if (!checkCopy(copy, isWanted)) return;
+export function keepUpgradeCopy(
+  db: Database,
+  path: string,
+  isWanted: (database: Database) => boolean,
+): string | undefined {
+  return withTemporaryCopy(db, path, (copy) => {
+    if (!checkCopy(copy, isWanted)) return undefined;
     let name = path;
     for (let number = 2; !publish(copy, name) && !hasSameBytes(copy, name); number += 1)
       name = `${path}.${number}`;
     // The directory entry of a copy by another process may not be synced yet.
     syncPath(dirname(path));
+    return name;
   });
 }
 
 /** Gives `work` a copy with a unique temporary name, and removes that name afterwards. */
-function withTemporaryCopy(db: Database, path: string, work: (copy: string) => void): void {
+function withTemporaryCopy<T>(db: Database, path: string, work: (copy: string) => T): T {
   const copy = `${path}.${crypto.randomUUID()}.partial`;
   try {
     writeCopy(db, copy);
-    work(copy);
+    return work(copy);
   } finally {
     rmSync(copy, { force: true });
   }

@@ -33,16 +33,17 @@ export async function migrateSqlite(
     LIMITS.migrationWaitMsMax,
   );
   if (mode === 'off' || (found !== undefined && found >= newest)) return;
+  let copy: string | undefined;
   if (found !== undefined) {
     // A process that migrated first has kept its own copy. A migrated file must not be kept under the old schema
     // number.
     const isBeforeMigration = (copied: Database) => sqliteSchemaVersion(copied)?.version === found;
-    await retryWhileBusy(
-      () => keepUpgradeCopy(db, `${db.filename}.schema-${found}`, isBeforeMigration),
-      LIMITS.migrationWaitMsMax,
-    );
+    const keep = () => keepUpgradeCopy(db, `${db.filename}.schema-${found}`, isBeforeMigration);
+    copy = await retryWhileBusy(keep, LIMITS.migrationWaitMsMax);
   }
-  await retryWhileBusy(() => applyPending(db, migrations, program), LIMITS.migrationWaitMsMax);
+  const before = await retryWhileBusy(() => applyPending(db, migrations, program), LIMITS.migrationWaitMsMax);
+  if (before > 0 && before < newest)
+    program.onMigrated?.({ from: before, to: newest, ...(copy === undefined ? {} : { copy }) });
 }
 
 /**
@@ -79,7 +80,8 @@ const INSERT_MIGRATION =
 const INSERT_INSTANCE =
   'insert or ignore into instance (singleton, store_id, access_version) values (1, ?, 1)';
 
-function applyPending(db: Database, migrations: readonly Migration[], { version, clock }: Program): void {
+/** Returns the version before; 0 for an empty database. */
+function applyPending(db: Database, migrations: readonly Migration[], { version, clock }: Program): number {
   db.run('begin immediate');
   try {
     const applied = sqliteSchemaVersion(db)?.version ?? 0;
@@ -92,6 +94,7 @@ function applyPending(db: Database, migrations: readonly Migration[], { version,
     if (applied < WORDS_SCHEMA) addWords(db);
     db.prepare(INSERT_INSTANCE).run(clock.mintId());
     db.run('commit');
+    return applied;
   } catch (error) {
     if (db.inTransaction) db.run('rollback');
     throw error;
