@@ -39,12 +39,12 @@ function settingsPage(): string {
   return page(
     'Settings',
     'src/config/settings.ts',
-    `A flag takes precedence over its environment variable. All mistakes are printed at once, and the command does not start. A
+    `A flag takes precedence over its environment variable, and that over the settings file. All mistakes are printed at once, and the command does not start. A
 variable that begins with \`AUTHREALM_\`, and is neither listed here nor [of a client](../client.md#at-a-terminal), is a mistake.
 
-Variables are read from the environment only: the service reads no \`.env\` file. The variable of a switch is \`true\`, \`false\`,
+The service reads no \`.env\` file. The value of a switch is \`true\`, \`false\`,
 \`1\` or \`0\`. Commands that open the database take the first
-${DATABASE_SETTINGS.length} settings, \`--database\` to \`--migrate\`, the *database settings*.`,
+${DATABASE_SETTINGS.length} settings, \`--config\` to \`--migrate\`, the *database settings*.`,
     table(['Flag', 'Variable', 'Default', 'Meaning', 'Value'], rows),
   );
 }

@@ -18,11 +18,14 @@ const FILES: Readonly<Record<string, string>> = {
   'deploy/postgresql.conf': 'usr/share/doc/authrealm/examples/postgresql.conf',
 };
 
+const CONFIG = '/etc/authrealm/authrealm.conf';
+
 /** The user and its folder exist before the first start. A service that runs is restarted by the new release. */
 const POSTINST = `#!/bin/sh
 set -e
 if [ "$1" = configure ]; then
   adduser --system --group --quiet --home /var/lib/authrealm --no-create-home authrealm
+  chgrp authrealm ${CONFIG}
   [ -d /var/lib/authrealm ] || install -d -m 0700 -o authrealm -g authrealm /var/lib/authrealm
   if [ -d /run/systemd/system ]; then
     systemctl daemon-reload
@@ -60,14 +63,14 @@ async function buildDeb(folder: string, binary?: string): Promise<readonly strin
     mkdirSync(join(root, 'usr/bin'), { recursive: true });
     await installBinary(join(root, 'usr/bin/authrealm'), binary);
     for (const [from, to] of Object.entries(FILES)) write(join(root, to), readText(from));
-    // It may contain AUTHREALM_MASTER_KEY. systemd reads it as root.
-    write(join(root, 'etc/default/authrealm'), readText('deploy/authrealm.default'), 0o600);
+    // It may contain AUTHREALM_MASTER_KEY. The user of the service reads it.
+    write(join(root, CONFIG), readText('deploy/authrealm.conf'), 0o640);
     write(join(root, LICENSES_PATH), licenseTexts());
     const files = filesBelow(root);
     const bytes = files.reduce((sum, path) => sum + statSync(join(root, path)).size, 0);
     const control = join(root, 'DEBIAN');
     write(join(control, 'control'), await controlFile(Math.ceil(bytes / 1024)));
-    write(join(control, 'conffiles'), '/etc/default/authrealm\n');
+    write(join(control, 'conffiles'), `${CONFIG}\n`);
     write(join(control, 'md5sums'), files.map((path) => `${md5(join(root, path))}  ${path}\n`).join(''));
     for (const [name, text] of Object.entries({ postinst: POSTINST, prerm: PRERM, postrm: POSTRM }))
       write(join(control, name), text, 0o755);

@@ -19,8 +19,8 @@ interface CheckOptions extends ConnectionOptions {
 }
 
 /** `check`: whether a password on standard input is right. */
-export function addCheck(program: Command, { environment, setExitCode }: CliContext): void {
-  addConnection(
+export function addCheck(program: Command, { environmentOf, setExitCode }: CliContext): void {
+  const command = addConnection(
     program
       .command('check')
       .description('check the password of a username; the password is read from standard input')
@@ -30,25 +30,25 @@ export function addCheck(program: Command, { environment, setExitCode }: CliCont
   )
     .option('--end-user-address <ADDRESS>', 'IP address of the end user, which most clients must report')
     .option('--device-file <FILE>', 'file with the device token of an earlier right password of this user')
-    .option('--json', 'write JSON')
-    .action(async (realm: string, profile: string, username: string, given: CheckOptions) => {
-      const options = withEnvironment(given, environment);
-      const directory = connectBy(options);
-      const read = openInputReader();
-      // Editors and `echo` add a final line break that is not part of the text.
-      const readLine = async (path: string) => (await read(path)).replace(/\r?\n$/, '');
-      const password = await readLine('-');
-      const { endUserAddress, deviceFile, json } = options;
-      const device = deviceFile === undefined ? undefined : await readLine(deviceFile);
-      const checked = await directory
-        .checkPassword([realm, profile], { username, password }, { endUserAddress, device })
-        .catch((error: unknown) => {
-          throw refusalBy(error, options);
-        });
-      if (!checked.verified) setExitCode(EXIT.wrongPassword);
-      if (json) printLine(JSON.stringify(checked));
-      else if (checked.verified)
-        printLine(`right: user ${printable(checked.userId)}\ndevice ${printable(checked.device)}`);
-      else printLine('wrong');
-    });
+    .option('--json', 'write JSON');
+  command.action(async (realm: string, profile: string, username: string, given: CheckOptions) => {
+    const options = withEnvironment(given, environmentOf(command));
+    const directory = connectBy(options);
+    const read = openInputReader();
+    // Editors and `echo` add a final line break that is not part of the text.
+    const readLine = async (path: string) => (await read(path)).replace(/\r?\n$/, '');
+    const password = await readLine('-');
+    const { endUserAddress, deviceFile, json } = options;
+    const device = deviceFile === undefined ? undefined : await readLine(deviceFile);
+    const checked = await directory
+      .checkPassword([realm, profile], { username, password }, { endUserAddress, device })
+      .catch((error: unknown) => {
+        throw refusalBy(error, options);
+      });
+    if (!checked.verified) setExitCode(EXIT.wrongPassword);
+    if (json) printLine(JSON.stringify(checked));
+    else if (checked.verified)
+      printLine(`right: user ${printable(checked.userId)}\ndevice ${printable(checked.device)}`);
+    else printLine('wrong');
+  });
 }

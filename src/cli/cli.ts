@@ -80,7 +80,7 @@ export async function createProgram(
     .version(VERSION)
     .exitOverride()
     .addHelpText('after', exitCodes());
-  const context: CliContext = { ...openSettings(environment), environment, setExitCode };
+  const context: CliContext = { ...openSettings(environment), setExitCode };
   for (const { load } of commands) (await load())(program, context);
   completeHelp(program);
   return program;

@@ -2,15 +2,8 @@ import type { Command } from 'commander';
 import { AuthrealmError, connect, type DirectoryClient } from '../client/client.ts';
 import { readSettingFile } from '../config/parse.ts';
 import { Refusal } from '../domain/fault.ts';
-import type { Environment } from './context.ts';
+import { addSettings, CONNECTION_VARIABLES, type Environment } from './context.ts';
 import { printable } from './table.ts';
-
-/** The environment variables of options; the secret has no option, because other users can read command lines. */
-export const CONNECTION_VARIABLES = {
-  url: 'AUTHREALM_URL',
-  clientId: 'AUTHREALM_CLIENT_ID',
-  clientSecret: 'AUTHREALM_CLIENT_SECRET',
-} as const;
 
 const URL_FALLBACK = 'http://127.0.0.1:8080';
 
@@ -25,7 +18,7 @@ export interface ConnectionOptions {
 
 /** Adds the options for the service and the client to a command. */
 export function addConnection(command: Command): Command {
-  return command
+  return addSettings(command, ['config'])
     .option('--url <URL>', `URL of the service (${CONNECTION_VARIABLES.url}, default ${URL_FALLBACK})`)
     .option('--client-id <ID>', `client ID (${CONNECTION_VARIABLES.clientId})`)
     .option(

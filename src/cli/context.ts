@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { type Command, Option } from 'commander';
 import {
   DATABASE_SETTINGS,
@@ -7,23 +8,33 @@ import {
   SETTINGS,
   type SettingName,
   type SettingOrigin,
+  type SettingSources,
   type Settings,
 } from '../config/parse.ts';
 import type { Setting } from '../config/setting.ts';
 import { groupOf } from '../config/setting_groups.ts';
-import { CONNECTION_VARIABLES } from './connection.ts';
+import { DEFAULT_SETTINGS_FILE, readSettingsFile } from '../config/settings_file.ts';
+import { printNotice } from '../platform/standard_streams.ts';
 import { programPath } from './invocation.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
+/** The variables of a service's URL and its client; the secret has no option, because other users can read command lines. */
+export const CONNECTION_VARIABLES = {
+  url: 'AUTHREALM_URL',
+  clientId: 'AUTHREALM_CLIENT_ID',
+  clientSecret: 'AUTHREALM_CLIENT_SECRET',
+} as const;
+
 /** What the program passes to a command in addition to its own arguments. */
 export interface CliContext extends CliSettings {
-  readonly environment: Environment;
   setExitCode(code: number): void;
 }
 
 interface CliSettings {
-  /** Reads the settings from the command's flags and the environment. */
+  /** The environment, and the variables of the settings file that it lacks. */
+  environmentOf(command: Command): Environment;
+  /** Reads the settings from the command's flags, the environment and the settings file. */
   settingsOf(command: Command): Settings;
   /** As `settingsOf`, and checks what a listening address requires, TLS for example. */
   listeningSettingsOf(command: Command): Settings;
@@ -36,20 +47,40 @@ interface CliSettings {
 }
 
 export function openSettings(environment: Environment): CliSettings {
+  let isNoticed = false;
+
+  function sourcesOf(command: Command): SettingSources {
+    const flags = flagsOf(command);
+    const path = flags.config ?? environment[SETTINGS.config.env] ?? existingFile(DEFAULT_SETTINGS_FILE);
+    const sources = { flags, environment, file: path === undefined ? {} : readSettingsFile(path) };
+    // The processes of a service repeat what it has reported.
+    const isUsed = command.name() !== 'worker' && originsOf(sources).some(({ from }) => from === 'file');
+    if (isUsed && !isNoticed) printNotice(`authrealm: with settings of ${path}`);
+    isNoticed ||= isUsed;
+    return sources;
+  }
+
+  function environmentOf(command: Command): Environment {
+    return { ...sourcesOf(command).file, ...environment };
+  }
+
   const settingsOf = (command: Command, listens: boolean): Settings =>
     readSettings(
       flagsOf(command),
-      { ...defaultsOf(command), ...environment },
+      { ...defaultsOf(command), ...environmentOf(command) },
       { otherNames: Object.values(CONNECTION_VARIABLES), listens },
     );
   return {
     flagsOf,
-    originsOf: (command) => originsOf(flagsOf(command), environment),
+    environmentOf,
+    originsOf: (command) => originsOf(sourcesOf(command)),
     settingsOf: (command) => settingsOf(command, false),
     listeningSettingsOf: (command) => settingsOf(command, true),
     programPath: programPath(environment),
   };
 }
+
+const existingFile = (path: string) => (existsSync(path) ? path : undefined);
 
 /** Commands that migrate an older schema by default. The others may run next to a service of an older release. */
 const UPGRADING: ReadonlySet<string> = new Set(['serve', 'init']);

@@ -109,7 +109,7 @@ function checksOf(settings: Settings, database: Database): readonly Check[] {
 /** The settings that are not at their default, with their sources. */
 function reportSettings(origins: readonly SettingOrigin[], reporter: CheckReporter): void {
   for (const { env, value, from } of origins)
-    if (from === 'flag' || from === 'environment') reporter.fact(`${env} = ${value} (${from})`);
+    if (from !== 'default' && from !== 'not given') reporter.fact(`${env} = ${value} (${from})`);
 }
 
 const OTHERS_MAY_READ = 0o044;

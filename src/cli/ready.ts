@@ -12,7 +12,7 @@ const BODY_BYTES_MAX = 4_096;
 
 /** `ready`: the health check of a container that has no other program. It reads the settings that `serve` listens by. */
 export function addReady(program: Command, context: CliContext): void {
-  addSettings(program.command('ready'), ['host', 'port', 'tlsCert', 'tlsKey'])
+  addSettings(program.command('ready'), ['config', 'host', 'port', 'tlsCert', 'tlsKey'])
     .description('check that the service at an address answers lookups; fail otherwise')
     .action(async (_options: object, command: Command) => {
       await assertReady(readinessUrl(context.settingsOf(command)));

@@ -69,7 +69,7 @@ export function addRecordCommands(program: Command, context: CliContext): void {
       .action(async (word: string, words: string[], given: RecordOptions, command: Command) => {
         // These commands use no settings, but a misspelled environment variable must be reported.
         context.settingsOf(command);
-        const options = withEnvironment(given, context.environment);
+        const options = withEnvironment(given, context.environmentOf(command));
         const resource = parseResourceName(word);
         const records = connectBy(options)[collectionOf(resource)] as unknown as Call['records'];
         try {

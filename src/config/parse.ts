@@ -14,13 +14,14 @@ import {
 import type { Setting } from './setting.ts';
 import { SETTINGS, type SettingName, type Settings } from './settings.ts';
 
+export { DATABASE_SETTINGS } from './database_settings.ts';
 export {
   checkpointFileOf,
   databaseContradictions,
   masterKeySource,
   passwordOnCommandLine as disclosure,
 } from './databases.ts';
-export { CHECKPOINT_SINK_SETTINGS, DATABASE_SETTINGS } from './setting_groups.ts';
+export { CHECKPOINT_SINK_SETTINGS } from './setting_groups.ts';
 export { SETTINGS, type SettingName, type Settings } from './settings.ts';
 
 /** Values from the command line, by setting. */
@@ -72,21 +73,27 @@ export interface SettingOrigin {
   readonly env: string;
   /** As it was given; a secret is masked, and an absent value is empty. */
   readonly value: string;
-  readonly from: 'flag' | 'environment' | 'default' | 'not given';
+  readonly from: 'flag' | 'environment' | 'file' | 'default' | 'not given';
+}
+
+/** Where settings come from: a flag wins over the environment, and that over the file. */
+export interface SettingSources {
+  readonly flags: Flags;
+  readonly environment: Environment;
+  readonly file: Environment;
 }
 
 /** Every row of the table, in its order. */
-export function originsOf(flags: Flags, environment: Environment): readonly SettingOrigin[] {
+export function originsOf({ flags, environment, file }: SettingSources): readonly SettingOrigin[] {
   return (Object.entries(SETTINGS) as [SettingName, Setting<unknown>][]).map(([name, row]) => {
-    const given = flags[name] ?? environment[row.env];
-    const value = given ?? row.defaultValue ?? '';
-    const source = flags[name] === undefined ? 'environment' : 'flag';
-    const absent = row.defaultValue === undefined ? 'not given' : 'default';
-    return {
-      env: row.env,
-      value: row.secret && value !== '' ? '***' : (row.redact?.(value) ?? value),
-      from: given === undefined ? absent : source,
-    };
+    const given = [
+      ['flag', flags[name]],
+      ['environment', environment[row.env]],
+      ['file', file[row.env]],
+      ['default', row.defaultValue],
+    ] as const;
+    const [from, value = ''] = given.find(([, each]) => each !== undefined) ?? ['not given'];
+    return { env: row.env, value: row.secret && value !== '' ? '***' : (row.redact?.(value) ?? value), from };
   });
 }
 

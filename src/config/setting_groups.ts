@@ -1,15 +1,5 @@
+import { DATABASE_SETTINGS } from './database_settings.ts';
 import type { SettingName } from './settings.ts';
-
-/** Settings of the database; every command that opens it takes them. */
-export const DATABASE_SETTINGS = [
-  'database',
-  'databasePasswordFile',
-  'migrateDatabase',
-  'migrateDatabasePasswordFile',
-  'masterKeyFile',
-  'masterKey',
-  'migrate',
-] as const;
 
 /** Settings of the destinations of checkpoints and erasures. */
 export const CHECKPOINT_SINK_SETTINGS = ['checkpointFile', 'checkpointUrl', 'allowLoopbackWebhooks'] as const;

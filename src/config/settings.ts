@@ -3,15 +3,7 @@ import { type Network, parseNetwork } from '../domain/ip_address.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { parseRate, type Rate } from '../domain/token_buckets.ts';
 import type { RequestLogging } from '../platform/log.ts';
-import {
-  type DatabaseAddress,
-  type MigrateMode,
-  type PostgresAddress,
-  parseDatabase,
-  parsePostgres,
-  postgresUrlError,
-  urlWithoutPassword,
-} from '../store/open.ts';
+import { DATABASE_ROWS } from './database_settings.ts';
 import { type Defaulted, defaulted, file, list, optional, type Setting, toggle } from './setting.ts';
 import {
   choiceOf,
@@ -27,72 +19,7 @@ const RATE = 'a number of requests and a number of seconds, such as 600/60';
 
 /** The settings, in the order in which help texts list them. */
 export const SETTINGS = {
-  database: defaulted<DatabaseAddress>({
-    env: 'AUTHREALM_DATABASE',
-    flag: 'database',
-    value: 'URL',
-    defaultValue: 'sqlite:./authrealm.db',
-    doc: 'URL of the database',
-    details:
-      'A path is a SQLite file; one without a folder must end in `.db`, `.sqlite` or `.sqlite3`. `sqlite::memory:` is an in-memory database, which exists as long as its one process. The variable may contain a password, ' +
-      'the flag must not; the password is never displayed. [PostgreSQL](../guides/postgresql.md) has the parameters of its URL.',
-    parse: parseDatabase,
-    expects: 'a file such as ./authrealm.db, sqlite:PATH, or postgres://USER@HOST:PORT/DATABASE',
-    expectsFor: postgresUrlError,
-    redact: urlWithoutPassword,
-  }),
-  databasePasswordFile: file({
-    env: 'AUTHREALM_DATABASE_PASSWORD_FILE',
-    flag: 'database-password-file',
-    file: 'secret',
-    doc: 'file with the password of the role in --database; read at every new connection',
-  }),
-  migrateDatabase: optional<PostgresAddress>({
-    env: 'AUTHREALM_MIGRATE_DATABASE',
-    flag: 'migrate-database',
-    value: 'URL',
-    doc: 'URL of the same PostgreSQL database for the role that owns its tables, which migrates the schema and grants privileges',
-    details:
-      'By default the role of `--database` creates and migrates the tables. See [two roles](../guides/postgresql.md#two-roles).',
-    parse: parsePostgres,
-    expects: 'postgres://USER@HOST:PORT/DATABASE',
-    expectsFor: postgresUrlError,
-    redact: urlWithoutPassword,
-  }),
-  migrateDatabasePasswordFile: file({
-    env: 'AUTHREALM_MIGRATE_DATABASE_PASSWORD_FILE',
-    flag: 'migrate-database-password-file',
-    file: 'secret',
-    doc: 'file with the password of the role in --migrate-database',
-  }),
-  masterKeyFile: file({
-    env: 'AUTHREALM_MASTER_KEY_FILE',
-    flag: 'master-key-file',
-    file: 'secret',
-    doc: 'file with the key that encrypts stored secrets; for SQLite, <database>.key is created by default',
-    details:
-      'Required for PostgreSQL; `authrealm keys make` creates one. The file has two keys, one per line, while the key is ' +
-      '[being changed](../guides/keys.md#change-the-master-key).',
-  }),
-  masterKey: optional<string>({
-    env: 'AUTHREALM_MASTER_KEY',
-    doc: 'the master key itself',
-    details: 'Cannot be combined with the file.',
-    secret: true,
-    parse: isNotEmpty,
-    expects: '32 bytes as base64url or hex',
-  }),
-  migrate: defaulted<MigrateMode>({
-    env: 'AUTHREALM_MIGRATE',
-    flag: 'migrate',
-    value: 'auto|check|off',
-    defaultValue: 'auto',
-    doc: 'what to do with an older schema: migrate it (SQLite: after a copy), refuse to start, or ignore it',
-    details:
-      '`off` also refuses a database that does not exist yet. The default is `check` for all commands except `serve` and `init`.',
-    parse: choiceOf('auto', 'check', 'off'),
-    expects: 'auto, check or off',
-  }),
+  ...DATABASE_ROWS,
   host: defaulted<string>({
     env: 'AUTHREALM_HOST',
     flag: 'host',

@@ -192,7 +192,7 @@ describe('a PostgreSQL database', () => {
 
   test('a PostgreSQL URL is displayed without its password', () => {
     const environment = { AUTHREALM_DATABASE: secretly, AUTHREALM_MIGRATE_DATABASE: secretly };
-    const messages = originsOf({}, environment);
+    const messages = originsOf({ flags: {}, environment, file: {} });
     expect(messages.filter(({ from }) => from === 'environment').map(({ value }) => value)).toEqual(
       Array(2).fill('postgres://app@db.example:5433,db2.example/authrealm?sslmode=require'),
     );

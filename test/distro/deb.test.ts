@@ -23,7 +23,7 @@ import { sharedBinary } from '../support/shared_artefacts.ts';
 setDefaultTimeout(600_000);
 
 const DATA = '/var/lib/authrealm';
-const DEFAULTS = '/etc/default/authrealm';
+const CONFIG = '/etc/authrealm/authrealm.conf';
 const UNIT = '/lib/systemd/system/authrealm.service';
 const EXAMPLE = '/usr/share/doc/authrealm/examples/postgresql.conf';
 const SETTING = 'AUTHREALM_PAGE_LENGTH=7\n';
@@ -58,8 +58,7 @@ const valuesOf = (key: string): readonly string[] =>
 /** A command as the user and with the environment of the unit: no systemd runs here. */
 function asUnit(...command: readonly string[]): readonly string[] {
   const [user = ''] = valuesOf('User');
-  const settings = readFileSync(inside(DEFAULTS), 'utf8').match(/^AUTHREALM_.*$/gm) ?? [];
-  return inRoot({ root, user, environment: [...valuesOf('Environment'), ...settings] }, ...command);
+  return inRoot({ root, user, environment: valuesOf('Environment') }, ...command);
 }
 
 const serve = (): RunningCommand =>
@@ -77,7 +76,8 @@ test('the installation creates the user and its folder, and writes nothing else'
   const { uid: owner, gid: group, mode } = statSync(inside(DATA));
   expect([`${owner}\n${group}\n`, mode & 0o777]).toEqual([ids, 0o700]);
   expect(readdirSync(inside(DATA))).toEqual([]);
-  expect(modesOf(DEFAULTS, UNIT, EXAMPLE, '/usr/bin/authrealm')).toEqual([0o600, 0o644, 0o644, 0o755]);
+  expect(modesOf(CONFIG, UNIT, EXAMPLE, '/usr/bin/authrealm')).toEqual([0o640, 0o644, 0o644, 0o755]);
+  expect(statSync(inside(CONFIG)).gid).toBe(group);
   expect(await runTool(...asUnit('authrealm', '--version'))).toBe(`${VERSION}\n`);
   expect(await runTool(...enter('dpkg', '--verify', 'authrealm'))).toBe('');
 });
@@ -119,12 +119,12 @@ test('the unit serves a database of 0.1.0, and an upgrade keeps it and the setti
   const { uid } = statSync(inside(DATA));
   copyReleaseDatabase('0.1.0', inside(DATA), uid);
   await expectLinks();
-  writeFileSync(inside(DEFAULTS), SETTING, { flag: 'a' });
+  writeFileSync(inside(CONFIG), SETTING, { flag: 'a' });
   const next = await withVersion('99.0.0');
   expect(await install(next)).toMatchObject({ stderr: '', code: 0 });
   expect(await runTool(...enter('dpkg-query', '--show', 'authrealm'))).toBe('authrealm\t99.0.0\n');
-  expect(readFileSync(inside(DEFAULTS), 'utf8')).toEndWith(SETTING);
-  expect(modesOf(DEFAULTS)).toEqual([0o600]);
+  expect(readFileSync(inside(CONFIG), 'utf8')).toEndWith(SETTING);
+  expect([modesOf(CONFIG), statSync(inside(CONFIG)).gid]).toEqual([[0o640], statSync(inside(DATA)).gid]);
   await expectLinks();
   // Back to the version that was installed before.
   expect((await install(deb)).code).toBe(0);
@@ -145,7 +145,7 @@ test('a removal keeps data and settings, a purge keeps the data and names it', a
   const data = readdirSync(inside(DATA)).sort();
   expect(data).toContain('authrealm.db.key');
   expect((await runCommand(enter('dpkg', '--remove', 'authrealm'))).code).toBe(0);
-  expect(['/usr/bin/authrealm', UNIT, DEFAULTS].map((path) => existsSync(inside(path)))).toEqual([
+  expect(['/usr/bin/authrealm', UNIT, CONFIG].map((path) => existsSync(inside(path)))).toEqual([
     false,
     false,
     true,
@@ -156,7 +156,7 @@ test('a removal keeps data and settings, a purge keeps the data and names it', a
     0,
     expect.stringMatching(/^authrealm: kept \/var\/lib\/authrealm .+\n$/),
   ]);
-  expect(existsSync(inside(DEFAULTS))).toBe(false);
+  expect(existsSync(inside(CONFIG))).toBe(false);
   expect(readdirSync(inside(DATA)).sort()).toEqual(data);
 });
 

@@ -214,8 +214,8 @@ describe.each(Object.entries(UNITS))('%s', (name, files) => {
   ])('the unit sets %s=%s', (key, value) => expect(valuesOf(unit, key)).toEqual([value]));
 });
 
-test('the program accepts the settings that the defaults of the Debian package suggest', () => {
-  const suggested = [...read('deploy/authrealm.default').matchAll(/^#(AUTHREALM_\w+)=(.*)$/gm)];
+test('the program accepts the settings that the settings file of the Debian package suggests', () => {
+  const suggested = [...read('deploy/authrealm.conf').matchAll(/^#(AUTHREALM_\w+)=(.*)$/gm)];
   const variables = Object.fromEntries(suggested.map(([, variable = '', value = '']) => [variable, value]));
   expect(readSettings({}, variables, { listens: true }).host).toBe('0.0.0.0');
 });

@@ -1,0 +1,92 @@
+import {
+  type DatabaseAddress,
+  type MigrateMode,
+  type PostgresAddress,
+  parseDatabase,
+  parsePostgres,
+  postgresUrlError,
+  urlWithoutPassword,
+} from '../store/open.ts';
+import { defaulted, file, optional } from './setting.ts';
+import { DEFAULT_SETTINGS_FILE } from './settings_file.ts';
+import { choiceOf, isNotEmpty } from './values.ts';
+
+/** The settings of the database, which every command that opens it takes. */
+export const DATABASE_ROWS = {
+  config: file({
+    env: 'AUTHREALM_CONFIG',
+    flag: 'config',
+    file: 'public',
+    doc: `file with settings, as NAME=value lines; default: ${DEFAULT_SETTINGS_FILE}, if it exists`,
+    details:
+      'The grammar is that of an `EnvironmentFile` of systemd. A flag and a variable of the environment take precedence. Other users must not be able to write the file.',
+  }),
+  database: defaulted<DatabaseAddress>({
+    env: 'AUTHREALM_DATABASE',
+    flag: 'database',
+    value: 'URL',
+    defaultValue: 'sqlite:./authrealm.db',
+    doc: 'URL of the database',
+    details:
+      'A path is a SQLite file; one without a folder must end in `.db`, `.sqlite` or `.sqlite3`. `sqlite::memory:` is an in-memory database, which exists as long as its one process. The variable may contain a password, ' +
+      'the flag must not; the password is never displayed. [PostgreSQL](../guides/postgresql.md) has the parameters of its URL.',
+    parse: parseDatabase,
+    expects: 'a file such as ./authrealm.db, sqlite:PATH, or postgres://USER@HOST:PORT/DATABASE',
+    expectsFor: postgresUrlError,
+    redact: urlWithoutPassword,
+  }),
+  databasePasswordFile: file({
+    env: 'AUTHREALM_DATABASE_PASSWORD_FILE',
+    flag: 'database-password-file',
+    file: 'secret',
+    doc: 'file with the password of the role in --database; read at every new connection',
+  }),
+  migrateDatabase: optional<PostgresAddress>({
+    env: 'AUTHREALM_MIGRATE_DATABASE',
+    flag: 'migrate-database',
+    value: 'URL',
+    doc: 'URL of the same PostgreSQL database for the role that owns its tables, which migrates the schema and grants privileges',
+    details:
+      'By default the role of `--database` creates and migrates the tables. See [two roles](../guides/postgresql.md#two-roles).',
+    parse: parsePostgres,
+    expects: 'postgres://USER@HOST:PORT/DATABASE',
+    expectsFor: postgresUrlError,
+    redact: urlWithoutPassword,
+  }),
+  migrateDatabasePasswordFile: file({
+    env: 'AUTHREALM_MIGRATE_DATABASE_PASSWORD_FILE',
+    flag: 'migrate-database-password-file',
+    file: 'secret',
+    doc: 'file with the password of the role in --migrate-database',
+  }),
+  masterKeyFile: file({
+    env: 'AUTHREALM_MASTER_KEY_FILE',
+    flag: 'master-key-file',
+    file: 'secret',
+    doc: 'file with the key that encrypts stored secrets; for SQLite, <database>.key is created by default',
+    details:
+      'Required for PostgreSQL; `authrealm keys make` creates one. The file has two keys, one per line, while the key is ' +
+      '[being changed](../guides/keys.md#change-the-master-key).',
+  }),
+  masterKey: optional<string>({
+    env: 'AUTHREALM_MASTER_KEY',
+    doc: 'the master key itself',
+    details: 'Cannot be combined with the file.',
+    secret: true,
+    parse: isNotEmpty,
+    expects: '32 bytes as base64url or hex',
+  }),
+  migrate: defaulted<MigrateMode>({
+    env: 'AUTHREALM_MIGRATE',
+    flag: 'migrate',
+    value: 'auto|check|off',
+    defaultValue: 'auto',
+    doc: 'what to do with an older schema: migrate it (SQLite: after a copy), refuse to start, or ignore it',
+    details:
+      '`off` also refuses a database that does not exist yet. The default is `check` for all commands except `serve` and `init`.',
+    parse: choiceOf('auto', 'check', 'off'),
+    expects: 'auto, check or off',
+  }),
+} as const;
+
+export const DATABASE_SETTINGS = Object.keys(DATABASE_ROWS) as readonly (keyof typeof DATABASE_ROWS)[];
