@@ -106,7 +106,7 @@ test('the columns of the Users page are chosen, and stay after a reload', async 
   await expectNoErrors(window);
   expect(await head.allInnerTexts()).toEqual(['Name', 'Email', 'Family name', 'Since']);
   await page.reload();
-  await page.getByRole('list', { name: 'users' }).getByText('Doe', { exact: true }).waitFor();
+  await page.getByRole('list', { name: 'users' }).getByText('Doering', { exact: true }).waitFor();
 });
 
 test('a session limited to one realm sees its users alone, also without the right to read realms', async () => {

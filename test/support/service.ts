@@ -349,7 +349,8 @@ export const userMembers = {
   email: 'jane@example.com',
   given_name: 'Jane',
   middle_name: null,
-  family_name: 'Doe',
+  // Long enough not to be in random bytes: an erasure searches the file for it.
+  family_name: 'Doering',
   creation_status: 'COMPLETE',
 };
 

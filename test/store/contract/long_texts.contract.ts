@@ -45,7 +45,8 @@ const NAMES: Readonly<Record<string, string>> = {
   'one letter': 'x'.repeat(LENGTH_MAX),
   'ideographs of four bytes': randomText(0x20000, 0x2a6df),
   'square characters that fold to words': randomText(0x3300, 0x33ff),
-  'Arabic ligatures': randomText(0xfc00, 0xfd3d),
+  // Some of them fold to a blank first, which is trimmed at the start of a name.
+  'Arabic ligatures': `x${randomText(0xfc00, 0xfd3d, LENGTH_MAX - 1)}`,
   'the character with the longest folding, repeated': LIGATURE.repeat(LENGTH_MAX),
   'different characters with long foldings': mostFolding(),
   'incompressible characters, then the character with the longest folding':
