@@ -36,7 +36,7 @@ export function openSignInLog(
     hours.delete(name);
     if (!first) return;
     const detail = { count: counted, since: new Date(first.at).toISOString() };
-    const caller = { actor: 'authrealm', requestId: undefined };
+    const caller = { actor: 'authrealm', address: undefined, requestId: undefined };
     unwritten = [...unwritten, { ...first, ...caller, id: mintId(), detail, at: now() }];
   }
 

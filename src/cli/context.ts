@@ -55,7 +55,7 @@ export function openSettings(environment: Environment): CliSettings {
     const sources = { flags, environment, file: path === undefined ? {} : readSettingsFile(path) };
     // The processes of a service repeat what it has reported.
     const isUsed = command.name() !== 'worker' && originsOf(sources).some(({ from }) => from === 'file');
-    if (isUsed && !isNoticed) printNotice(`authrealm: with settings of ${path}`);
+    if (isUsed && !isNoticed) printNotice(`authrealm: using settings from ${path}`);
     isNoticed ||= isUsed;
     return sources;
   }

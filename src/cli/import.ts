@@ -20,6 +20,7 @@ import { addDatabaseSettings, type CliContext, toArguments } from './context.ts'
 import { absoluteFlags, commandLine } from './invocation.ts';
 import { printNewKeyFile } from './key_file.ts';
 import { openProgress } from './progress.ts';
+import { printable, printableJson } from './table.ts';
 
 interface ImportOptions {
   readonly onError: 'abort' | 'skip';
@@ -196,7 +197,7 @@ async function importInto(
       signal,
       onRefused(line, reason) {
         progress.clear();
-        printNotice(`line ${line}: ${reason}`);
+        printNotice(`line ${line}: ${printable(reason)}`);
       },
       onProgress: ({ imported, unchanged, replaced, refused }, bytes) =>
         progress.show(imported + unchanged + replaced + refused, bytes),
@@ -246,7 +247,7 @@ async function* chunksOf(file: string, signal: AbortSignal): AsyncGenerator<Uint
 function printSummary({ counts, ignored }: ImportResult, { dryRun }: ImportOptions): void {
   const { imported, unchanged, replaced, refused } = counts;
   // Quoted, because a name can have any character.
-  const names = [...ignored].sort().map(([name, count]) => `${JSON.stringify(name)} ${count}`);
+  const names = [...ignored].sort().map(([name, count]) => `${printableJson(name)} ${count}`);
   if (names.length > 0) printLine(`ignored: ${names.join(', ')}`);
   const what = dryRun ? 'dry run, nothing was changed; the import would have ' : '';
   printLine(`${what}imported ${imported}, unchanged ${unchanged}, replaced ${replaced}, refused ${refused}`);

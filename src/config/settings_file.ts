@@ -38,7 +38,7 @@ export function parseSettingsFile(text: string, path: string): Readonly<Record<s
     const match = ignored ?? found;
     if (!match) {
       const line = text.slice(0, text.length - rest.length).split('\n').length;
-      throw new Refusal(`line ${line} of the settings file ${path} is no NAME=value`);
+      throw new Refusal(`line ${line} of the settings file ${path} is not a NAME=value assignment`);
     }
     if (found) values[found[1] as string] = textOf(found);
     rest = rest.slice(match[0].length);

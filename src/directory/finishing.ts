@@ -124,7 +124,7 @@ function issuerOfUrl(url: string, at: string, { schema, annotation: { discovered
   const { member: from, suffix } = discoveredFrom ?? { member: '', suffix: '' };
   const issuer = url.slice(0, -suffix.length);
   if (url.endsWith(suffix) && schema.safeParse(issuer).success) return issuer;
-  throw conflict(`${at}.${from}`, `must be an issuer and ${suffix} behind it`);
+  throw conflict(`${at}.${from}`, `must be an issuer followed by ${suffix}`);
 }
 
 /**

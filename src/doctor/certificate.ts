@@ -24,7 +24,8 @@ export function checkCertificate(
     return;
   }
   const [from, to] = [Date.parse(certificate.validFrom), Date.parse(certificate.validTo)];
-  const says = `the certificate ${path} is valid from ${new Date(from).toISOString()} to ${new Date(to).toISOString()}`;
-  if (now < from || now > to) reporter.find({ says });
-  else if (now > to - ENDS_SOON_MS) reporter.note({ says });
+  const at = (time: number) => new Date(time).toISOString();
+  if (now < from) reporter.find({ says: `the certificate ${path} becomes valid at ${at(from)}` });
+  if (now > to) reporter.find({ says: `the certificate ${path} expired at ${at(to)}: renew it` });
+  else if (now > to - ENDS_SOON_MS) reporter.note({ says: `the certificate ${path} expires at ${at(to)}` });
 }

@@ -128,8 +128,10 @@ export function openPool(settings: PoolSettings): Pool {
     const index = waiting.indexOf(task);
     if (index >= 0) waiting.splice(index, 1);
     [...workers].find((worker) => worker.task === task)?.end();
-    const late = index >= 0 && task.deaths === 0 ? 'DEADLINE_EXCEEDED' : 'WORKER_TIMEOUT';
-    task.reject(overloaded(code ?? (backOff.isWaiting() ? 'WORKER_START_FAILED' : late)));
+    // A worker that died may have read the request: then no cause says that none has begun.
+    const isUnread = index >= 0 && task.deaths === 0;
+    const cause = code ?? (backOff.isWaiting() ? 'WORKER_START_FAILED' : 'DEADLINE_EXCEEDED');
+    task.reject(overloaded(isUnread || isClosed ? cause : 'WORKER_TIMEOUT'));
   }
 
   return {

@@ -216,7 +216,7 @@ describe('files', () => {
   });
 
   test.each([
-    ['has expired', EXPIRED, LOCALHOST_KEY, /^the certificate .* is valid from 2024-01-01.* to 2024-01-31/],
+    ['has expired', EXPIRED, LOCALHOST_KEY, /^the certificate .* expired at 2024-01-31/],
     [
       'belongs to another key',
       LOCALHOST,

@@ -34,7 +34,7 @@ test.each(['A', '\n[Service]', 'A B=c', 'A="b', "A='b\n"])(
   'a line that is no assignment is refused with its number: %p',
   (text) => {
     expect(() => parseSettingsFile(`#\n${text}`, 'x.conf')).toThrow(
-      /^line \d of the settings file x\.conf is no NAME=value$/,
+      /^line \d of the settings file x\.conf is not a NAME=value assignment$/,
     );
   },
 );
@@ -46,7 +46,7 @@ describe('commands', async () => {
   expect((await runAuthrealm(['init', '--database', url])).code).toBe(0);
   const list = (words: readonly string[], environment = {}) =>
     runAuthrealm(['client', 'list', '--json', ...words], environment);
-  const NOTICE = `authrealm: with settings of ${config}\n`;
+  const NOTICE = `authrealm: using settings from ${config}\n`;
 
   test('a command takes its settings from the file that is named, and prints its path once', async () => {
     for (const [words, environment] of [
@@ -79,7 +79,7 @@ describe('commands', async () => {
     const { code, stderr } = await runAuthrealm(['ready', '--config', wrong]);
     expect([code, stderr]).toEqual([
       2,
-      `authrealm: with settings of ${wrong}\nauthrealm: AUTHREALM_PROT is not a variable of authrealm: see --help of the command for the list\nauthrealm: AUTHREALM_PORT must be a number from 0 to 65535\n`,
+      `authrealm: using settings from ${wrong}\nauthrealm: AUTHREALM_PROT is not a variable of authrealm: see --help of the command for the list\nauthrealm: AUTHREALM_PORT must be a number from 0 to 65535\n`,
     ]);
   });
 

@@ -95,7 +95,7 @@ describe('--offline', async () => {
     `${LOGIN}/.well-known/oauth-authorization-server`,
   ])('the discovery URL %s without an issuer is 422', async (discovery_url) => {
     const { post, put, home } = service;
-    const expected = [422, `data.discovery_url: must be an issuer and ${WELL_KNOWN} behind it`];
+    const expected = [422, `data.discovery_url: must be an issuer followed by ${WELL_KNOWN}`];
     expect(await refusal(post(profiles, { discovery_url }))).toEqual(expected);
     expect(await refusal(put(profiles, home.oidcProfile, { discovery_url }))).toEqual(expected);
   });

@@ -87,7 +87,7 @@ test('no GET of the API sends a request to the provider of a profile', async () 
   expect(requests).toBe(0);
 });
 
-const NO_ISSUER = `must be an issuer and ${WELL_KNOWN} behind it`;
+const NO_ISSUER = `must be an issuer followed by ${WELL_KNOWN}`;
 
 /** Wrong addresses, each with its answer: no detail of a failure but the issuers. */
 const WRONG: [what: string, url: () => string | Promise<string>, phrase: string][] = [

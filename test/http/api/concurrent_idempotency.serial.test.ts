@@ -124,7 +124,7 @@ test('a 422 for the URL of no provider is stored and replayed', async () => {
   const refused = await post(data, key);
   expect([refused.status, (await errorsOf(refused))[0]?.detail]).toEqual([
     422,
-    'data.discovery_url: must be an issuer and /.well-known/openid-configuration behind it',
+    'data.discovery_url: must be an issuer followed by /.well-known/openid-configuration',
   ]);
   expect(await comparableResponse(await post(data, key))).toBe(await comparableResponse(refused));
 });
