@@ -7,8 +7,11 @@ import type { LogStore } from './port.ts';
 export interface SignInLog {
   /** Writes the entry of a sign-in. From the sixtieth within an hour on it only counts them, in this process. */
   add(entry: AuditEntry): Promise<void>;
-  /** Writes the numbers of the hours that have ended, or all: an entry for each username. If it rejects, the next call writes them. */
-  writeNumbers(all?: 'all'): Promise<void>;
+  /**
+   * Writes an entry for each username with the number of sign-ins that were counted in hours that have ended, or in `all`. Returns how many
+   * entries. If it rejects, the next call writes them.
+   */
+  writeNumbers(all?: 'all'): Promise<number>;
 }
 
 const HOUR_MS = 3_600_000;
@@ -70,9 +73,9 @@ export function openSignInLog(
     async writeNumbers(all) {
       endUntil(all ? Number.POSITIVE_INFINITY : monotonic());
       const written = unwritten;
-      if (written.length === 0) return;
-      await append(written);
+      if (written.length > 0) await append(written);
       unwritten = unwritten.slice(written.length);
+      return written.length;
     },
   };
 }

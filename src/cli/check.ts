@@ -2,13 +2,7 @@ import type { Command } from 'commander';
 import { EXIT } from '../platform/exit.ts';
 import { printLine } from '../platform/standard_streams.ts';
 import { openInputReader } from './arguments.ts';
-import {
-  addConnection,
-  type ConnectionOptions,
-  connectBy,
-  refusalBy,
-  withEnvironment,
-} from './connection.ts';
+import { addConnection, type ConnectionOptions, connectBy } from './connection.ts';
 import type { CliContext } from './context.ts';
 import { printable } from './table.ts';
 
@@ -31,9 +25,8 @@ export function addCheck(program: Command, { environmentOf, setExitCode }: CliCo
     .option('--end-user-address <ADDRESS>', 'IP address of the end user, which most clients must report')
     .option('--device-file <FILE>', 'file with the device token of an earlier right password of this user')
     .option('--json', 'write JSON');
-  command.action(async (realm: string, profile: string, username: string, given: CheckOptions) => {
-    const options = withEnvironment(given, environmentOf(command));
-    const directory = connectBy(options);
+  command.action(async (realm: string, profile: string, username: string, options: CheckOptions) => {
+    const { directory, refusalOf } = connectBy(options, environmentOf(command));
     const read = openInputReader();
     // Editors and `echo` add a final line break that is not part of the text.
     const readLine = async (path: string) => (await read(path)).replace(/\r?\n$/, '');
@@ -43,7 +36,7 @@ export function addCheck(program: Command, { environmentOf, setExitCode }: CliCo
     const checked = await directory
       .checkPassword([realm, profile], { username, password }, { endUserAddress, device })
       .catch((error: unknown) => {
-        throw refusalBy(error, options);
+        throw refusalOf(error);
       });
     if (!checked.verified) setExitCode(EXIT.wrongPassword);
     if (json) printLine(JSON.stringify(checked));

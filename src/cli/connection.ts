@@ -8,12 +8,17 @@ import { printable } from './table.ts';
 const URL_FALLBACK = 'http://127.0.0.1:8080';
 
 export interface ConnectionOptions {
-  readonly url?: string | undefined;
-  readonly clientId?: string | undefined;
-  /** From the environment. */
-  readonly clientSecret?: string | undefined;
+  readonly url?: string;
+  readonly clientId?: string;
   readonly clientSecretFile?: string;
   readonly allowPlainHttp?: true;
+}
+
+/** The service that a command calls. */
+interface Connection {
+  readonly directory: DirectoryClient;
+  /** The Refusal for a failed request, with the next step; any other error unchanged. */
+  readonly refusalOf: (error: unknown) => unknown;
 }
 
 /** Adds the options for the service and the client to a command. */
@@ -28,20 +33,15 @@ export function addConnection(command: Command): Command {
     .option('--allow-plain-http', 'allow http to another host; the secret crosses the network unencrypted');
 }
 
-/** The options of a connection, and those that the environment has instead. */
-export function withEnvironment<O extends ConnectionOptions>(options: O, environment: Environment): O {
-  const { url, clientId, clientSecret } = CONNECTION_VARIABLES;
-  return {
-    ...{ url: environment[url], clientId: environment[clientId], clientSecret: environment[clientSecret] },
-    ...options,
-  };
-}
-
-/** Throws a Refusal that names all missing options. */
-export function connectBy(options: ConnectionOptions): DirectoryClient {
-  const { url = URL_FALLBACK, clientId, clientSecretFile: file, allowPlainHttp = false } = options;
+/** Connects with these options, and with the variables of the environment for those left out. Throws a Refusal that names all missing ones. */
+export function connectBy(options: ConnectionOptions, environment: Environment): Connection {
+  const { clientSecretFile: file, allowPlainHttp = false } = options;
+  const url = options.url ?? environment[CONNECTION_VARIABLES.url] ?? URL_FALLBACK;
+  const clientId = options.clientId ?? environment[CONNECTION_VARIABLES.clientId];
   const clientSecret =
-    file === undefined ? options.clientSecret : readSettingFile('--client-secret-file', file).trim();
+    file === undefined
+      ? environment[CONNECTION_VARIABLES.clientSecret]
+      : readSettingFile('--client-secret-file', file).trim();
   const missing: string[] = [];
   if (!clientId) missing.push('--client-id is missing: create a client with "authrealm client create"');
   if (!clientSecret)
@@ -50,7 +50,8 @@ export function connectBy(options: ConnectionOptions): DirectoryClient {
     );
   if (!clientId || !clientSecret) throw new Refusal(missing.join('\n'), { isUsage: true });
   try {
-    return connect({ url, allowPlainHttp, clientId, clientSecret });
+    const directory = connect({ url, allowPlainHttp, clientId, clientSecret });
+    return { directory, refusalOf: (error) => refusalFor(error, url) };
   } catch (error) {
     // Errors of the library name its options; the command line has other names for them.
     if (error instanceof TypeError) {
@@ -61,8 +62,7 @@ export function connectBy(options: ConnectionOptions): DirectoryClient {
   }
 }
 
-/** The Refusal for a failed request, with the next step; returns any other error unchanged. */
-export function refusalBy(error: unknown, { url = URL_FALLBACK }: ConnectionOptions): unknown {
+function refusalFor(error: unknown, url: string): unknown {
   if (!(error instanceof AuthrealmError)) return error;
   const { message, reason, status = 0, errors } = error;
   if (reason !== undefined) return new Refusal(unreachableText(url, reason, printable(message)));

@@ -47,16 +47,21 @@ interface CliSettings {
 }
 
 export function openSettings(environment: Environment): CliSettings {
-  let isNoticed = false;
+  let known: SettingSources | undefined;
 
+  /** Of the one command that runs. */
   function sourcesOf(command: Command): SettingSources {
+    known ??= readSources(command);
+    return known;
+  }
+
+  function readSources(command: Command): SettingSources {
     const flags = flagsOf(command);
     const path = flags.config ?? environment[SETTINGS.config.env] ?? existingFile(DEFAULT_SETTINGS_FILE);
     const sources = { flags, environment, file: path === undefined ? {} : readSettingsFile(path) };
     // The processes of a service repeat what it has reported.
     const isUsed = command.name() !== 'worker' && originsOf(sources).some(({ from }) => from === 'file');
-    if (isUsed && !isNoticed) printNotice(`authrealm: using settings from ${path}`);
-    isNoticed ||= isUsed;
+    if (isUsed) printNotice(`authrealm: using settings from ${path}`);
     return sources;
   }
 

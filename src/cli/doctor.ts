@@ -4,13 +4,13 @@ import type { Command } from 'commander';
 import { authChecks } from '../auth/inspection.ts';
 import {
   masterKeySource,
+  namedFiles,
   readTls,
   SETTINGS,
   type SettingName,
   type SettingOrigin,
   type Settings,
 } from '../config/parse.ts';
-import type { Setting } from '../config/setting.ts';
 import { checkCertificate } from '../doctor/certificate.ts';
 import {
   type Check,
@@ -118,10 +118,7 @@ const OTHERS_MAY_WRITE = 0o022;
 /** Sizes and modes of the database files and of the files that settings name, and whether the certificate can be used. */
 function checkFiles(settings: Settings, reporter: CheckReporter): void {
   for (const file of databaseFiles(fileOf(settings.database))) reportFile(file, true, reporter);
-  const named = Object.entries(SETTINGS) as [SettingName, Setting<unknown>][];
-  for (const [name, { file: kind, flag }] of named) {
-    const path = settings[name];
-    if (kind === undefined || typeof path !== 'string') continue;
+  for (const { flag, path, kind } of namedFiles(settings)) {
     if (existsSync(path)) reportFile(path, kind !== 'public', reporter);
     else if (kind !== 'written') reporter.find({ says: `--${flag}: ${path} does not exist` });
   }

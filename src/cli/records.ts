@@ -23,13 +23,7 @@ import {
   readObjects,
 } from './arguments.ts';
 import { addConfirmation, assertConfirmed, type ConfirmationOptions } from './confirmation.ts';
-import {
-  addConnection,
-  type ConnectionOptions,
-  connectBy,
-  refusalBy,
-  withEnvironment,
-} from './connection.ts';
+import { addConnection, type ConnectionOptions, connectBy } from './connection.ts';
 import type { CliContext } from './context.ts';
 import { commandLineName, identifiersIn, parseResourceName, resourceNames } from './identifiers.ts';
 import { standardOutput } from './output.ts';
@@ -66,16 +60,16 @@ export function addRecordCommands(program: Command, context: CliContext): void {
       program.command(verb).argument('<resource>', RESOURCE_HELP).argument('[words...]', argument),
     )
       .description(description)
-      .action(async (word: string, words: string[], given: RecordOptions, command: Command) => {
+      .action(async (word: string, words: string[], options: RecordOptions, command: Command) => {
         // These commands use no settings, but a misspelled environment variable must be reported.
         context.settingsOf(command);
-        const options = withEnvironment(given, context.environmentOf(command));
         const resource = parseResourceName(word);
-        const records = connectBy(options)[collectionOf(resource)] as unknown as Call['records'];
+        const { directory, refusalOf } = connectBy(options, context.environmentOf(command));
+        const records = directory[collectionOf(resource)] as unknown as Call['records'];
         try {
           await work({ resource, records, words, options });
         } catch (error) {
-          throw refusalBy(error, options);
+          throw refusalOf(error);
         }
       });
 

@@ -176,12 +176,25 @@ function publicAddressMistakes(settings: Partial<Settings>): string[] {
   return found;
 }
 
+interface NamedFile {
+  readonly flag: string;
+  readonly path: string;
+  readonly kind: NonNullable<Setting<unknown>['file']>;
+}
+
+/** The files that settings name. */
+export function namedFiles(settings: Settings): readonly NamedFile[] {
+  const rows = Object.entries(SETTINGS) as [SettingName, Setting<unknown>][];
+  return rows.flatMap(([name, { file: kind, flag = '' }]) => {
+    const path = settings[name];
+    return kind !== undefined && typeof path === 'string' ? [{ flag, path, kind }] : [];
+  });
+}
+
 /** The files that no other user should read: the database, its master key, and those that settings name. */
 export function privateFiles(settings: Settings): readonly string[] {
   const key = masterKeySource(settings);
-  const named = (Object.entries(SETTINGS) as [SettingName, Setting<unknown>][])
-    .filter(([, { file }]) => file === 'secret' || file === 'written')
-    .map(([name]) => settings[name] as string | undefined);
+  const named = namedFiles(settings).flatMap(({ path, kind }) => (kind === 'public' ? [] : [path]));
   const paths = [fileOf(settings.database), 'path' in key ? key.path : undefined, ...named];
   return [...new Set(paths.filter((path) => path !== undefined))];
 }

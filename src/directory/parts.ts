@@ -1,7 +1,7 @@
 import type { Clock } from '../domain/id.ts';
 import { isJsonObject, type JsonObject } from '../domain/json_object.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { discoveredMember, type Key, type KeyPrefix, type Resource } from '../domain/resource.ts';
+import { type Key, type KeyPrefix, membersOf, type Resource } from '../domain/resource.ts';
 import { includableBelow } from '../domain/resources.ts';
 import { checkBodyId, type FieldErrors, type Input, type InputReader, type InputVerb } from './input.ts';
 import type { CreateRequest, WriteRequest } from './write_request.ts';
@@ -102,8 +102,8 @@ const COSTS: readonly Cost[] = [
     most: LIMITS.discoveriesPerRealmMax,
     rule: `a request may have at most ${LIMITS.discoveriesPerRealmMax} of these`,
     fieldsOf({ resource, input, at }) {
-      const url = discoveredMember(resource)?.url;
-      return url !== undefined && url in input.members ? [`${at}.${url}`] : [];
+      const urls = membersOf(resource).flatMap(({ annotation }) => annotation.discoveredFrom?.member ?? []);
+      return urls.filter((url) => url in input.members).map((url) => `${at}.${url}`);
     },
   },
 ];

@@ -299,7 +299,7 @@ export const LIMITS = Object.freeze({
   /** Of these, the ones for profiles of one realm: its slow providers do not block others. One more is rejected with 503. */
   discoveriesPerRealmMax: 2,
   /** An issuer of a discovery document in an error. The rest is cut off. */
-  providerEntryCharactersMax: 255,
+  issuerCharactersShownMax: 255,
   /** Interval at which audit checkpoints are written outside of the database. */
   checkpointMs: 60_000,
   /** Audit logs in one signed checkpoint line. Longer lines are cut by programs that read logs. */

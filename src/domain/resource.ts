@@ -229,18 +229,6 @@ export function referencedResource(resource: Resource, member: string, all: read
   return found;
 }
 
-/** The member that is discovered from another server, and the member with its URL. */
-export interface DiscoveredMember {
-  readonly member: string;
-  readonly url: string;
-}
-
-export function discoveredMember(resource: Resource): DiscoveredMember | undefined {
-  const discovered = membersOf(resource).find(({ annotation }) => annotation.discoveredFrom !== undefined);
-  const url = discovered?.annotation.discoveredFrom?.member;
-  return discovered && url !== undefined ? { member: discovered.name, url } : undefined;
-}
-
 /**
  * The type of a present value, in the words of zod. The JSON Schema of the member has it as well, but every start would
  * wait until one is written for each member.

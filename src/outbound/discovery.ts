@@ -100,7 +100,7 @@ function checkIssuer(claimed: unknown, expected: string): Discovery {
 function failureRule({ kind, claimed }: Exclude<Discovery, { kind: 'found' }>, url: string): string {
   if (claimed === undefined) return DISCOVERY_FAILURES[kind];
   const [named, own] = [claimed, issuerOfUrl(url) ?? ''].map((each) =>
-    each.slice(0, LIMITS.providerEntryCharactersMax),
+    each.slice(0, LIMITS.issuerCharactersShownMax),
   );
   const remedy = /[{}]/.test(claimed) ? '; use the URL of one tenant, whose issuer has no placeholder' : '';
   return `${DISCOVERY_FAILURES[kind]}: the document names ${named}, this URL belongs to ${own}${remedy}`;
