@@ -14,7 +14,7 @@ import { withTimeout } from '../platform/timeout.ts';
 import { VERSION } from '../platform/version.ts';
 import { type OpenDatabase, openDatabase, reopenDatabase } from '../service/open_database.ts';
 import { readIssuers, type Service, serve, serveMetrics } from '../service/service.ts';
-import { closeQuietly, discardedFrames } from '../store/open.ts';
+import { closeQuietly } from '../store/open.ts';
 import { connectToParent } from '../workers/parent.ts';
 import { printNewKeyFile } from './key_file.ts';
 import {
@@ -31,7 +31,6 @@ export async function serveUntilSignal(settings: Settings, flags: Flags): Promis
   const bootstrap = bootstrapClientOf(settings);
   const stopped = receiveStopSignal();
   const log = openLog();
-  reportDiscardedFrames(settings, log);
   reportOpenFiles(settings, log);
   const db = await openDatabase(settings, systemClock, false, (done) =>
     log.write({ event: 'migrated', ...done }),
@@ -62,13 +61,6 @@ export async function serveUntilSignal(settings: Settings, flags: Flags): Promis
     throw error;
   }
   log.write({ event: 'stopped' });
-}
-
-/** Before the database is opened, because the engine then overwrites them. */
-function reportDiscardedFrames({ database }: Settings, log: Log): void {
-  if (database.engine !== 'sqlite') return;
-  const discarded = discardedFrames(database.path);
-  if (discarded.frames > 0) log.write({ event: 'frames_discarded', ...discarded });
 }
 
 /** Secrets and databases that other users may read. */

@@ -78,12 +78,6 @@ export type LogRecord =
    * link's code that was tried.
    */
   | { readonly event: 'forged_row'; readonly table: string; readonly id: string }
-  /**
-   * The write-ahead log of SQLite ended with `frames` frames behind its last valid commit, which are not applied. With `commits` 0 they
-   * belong to a transaction that was not committed, or that another process is writing, and nothing is lost. Otherwise so many
-   * commits are incomplete or damaged: if one of them was acknowledged, it is lost, and the checkpoints show it.
-   */
-  | { readonly event: 'frames_discarded'; readonly frames: number; readonly commits: number }
   /** The schema of the database was migrated, from one version to another; SQLite: after a copy, which `copy` names. */
   | { readonly event: 'migrated'; readonly from: number; readonly to: number; readonly copy?: string }
   /** Other users may read or write a database, a key or another file with secrets: run `chmod 600`. */
@@ -152,7 +146,6 @@ export const LOG_LEVELS: Readonly<Record<LogRecord['event'], number>> = {
   webhook_dead_letter: WARN,
   retention_failed: ERROR,
   forged_row: ERROR,
-  frames_discarded: WARN,
   migrated: INFO,
   file_mode: WARN,
   out_of_descriptors: ERROR,

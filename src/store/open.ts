@@ -16,7 +16,6 @@ export {
 } from './postgres/address.ts';
 export { toRefusal } from './refusals.ts';
 export { fileSize } from './sqlite/database_files.ts';
-export { discardedFrames } from './sqlite/discarded_frames.ts';
 
 /** A SQLite file, or `:memory:` for a database that exists only in this process. */
 export interface SqliteAddress {
