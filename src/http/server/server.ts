@@ -3,7 +3,6 @@ import type { IpAddress, Network } from '../../domain/ip_address.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Meter } from '../../metrics/meter.ts';
 import type { Log, RequestLogging } from '../../platform/log.ts';
-import { portOwner, portOwnerCommand } from '../../platform/port_owner.ts';
 import { withTimeout } from '../../platform/timeout.ts';
 import { isBodyComplete, isClosedAfterTask } from '../pipeline/body.ts';
 import { type Call, type CallHandler, openCall } from '../pipeline/call.ts';
@@ -164,15 +163,11 @@ function listen(settings: ServerSettings, fetch: NativeHandler): Bun.Server<unde
 }
 
 /** Why an address cannot be bound, and what to do about it. */
-function listenErrorText(error: unknown, { port, flagPrefix }: ServerSettings): string {
+function listenErrorText(error: unknown, { flagPrefix }: ServerSettings): string {
   const { code, message } = error as NodeJS.ErrnoException;
   const flag = (name: 'host' | 'port') => `--${flagPrefix ?? ''}${name}`;
-  if (code === 'EADDRINUSE') {
-    const owner = portOwner(port);
-    return owner === undefined
-      ? `it is in use. Find the process with "${portOwnerCommand(port)}", or pass another port with ${flag('port')}`
-      : `it is in use by ${owner}. Stop that process, or pass another port with ${flag('port')}`;
-  }
+  if (code === 'EADDRINUSE')
+    return `it is in use. Stop the process that listens there, or pass another port with ${flag('port')}`;
   if (code === 'EACCES')
     return `user ${process.getuid?.()} may not use this port. Pass a port above 1023 with ${flag('port')}`;
   if (code === 'EADDRNOTAVAIL')
