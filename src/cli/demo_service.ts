@@ -10,7 +10,6 @@ import type { Uuid } from '../domain/id.ts';
 import { parseScopes, SCOPES } from '../domain/principal.ts';
 import { oidcProfileInfo, passwordProfileInfo, user } from '../domain/resources.ts';
 import { selfLinks } from '../http/pipeline/links.ts';
-import { faultReply } from '../http/server/reply.ts';
 import type { Route } from '../http/server/router.ts';
 import { systemClock } from '../platform/clock.ts';
 import { newFileErrorText } from '../platform/file_error.ts';
@@ -47,8 +46,8 @@ function createTemporaryFolder(): string {
 async function serveUntil(stopped: Promise<unknown> | undefined, settings: Settings): Promise<void> {
   const db = await openDatabase(settings, systemClock);
   try {
-    const signInRoute = (url: string) => demoSignIn(db.engine.access, url);
-    const server = await serve(settings, { ...db, extraRoute: signInRoute }, openLog(), systemClock);
+    const extraRoute = demoSignIn(db.engine.access);
+    const server = await serve(settings, { ...db, extraRoute }, openLog(), systemClock);
     try {
       await performLookups(db, server.url, stopped);
     } finally {
@@ -160,19 +159,14 @@ const DEMO_SIGN_IN_PATH = '/demo';
 
 /**
  * Redirects to the console with a new sign-in code that grants every scope: the data belongs to this process and is deleted with
- * it. The Host header must name this machine, so a page of another site cannot obtain a code by DNS rebinding.
+ * it. A page whose name resolves to this machine cannot sign in with a code: its origin is not that of the base URL.
  */
-export function demoSignIn(store: Pick<AuthStore, 'insertConsoleLink'>, url: string): Route {
-  const { port } = new URL(url);
-  // Browsers leave port 80 out of the Host header.
-  const portSuffix = port === '' ? '' : `:${port}`;
-  const hosts = new Set(['127.0.0.1', 'localhost'].map((name) => name + portSuffix));
+function demoSignIn(store: Pick<AuthStore, 'insertConsoleLink'>): Route {
   return {
     pattern: DEMO_SIGN_IN_PATH,
     isOwn: true,
     answers: {
-      async GET({ request }) {
-        if (!hosts.has(request.headers.get('host') ?? '')) return faultReply('foreign_host');
+      async GET() {
         const rights = { scopes: new Set(SCOPES), realms: '*' } as const;
         const { code } = await createConsoleLink(store, { label: 'demo', ...rights }, systemClock);
         const headers = {

@@ -121,12 +121,6 @@ const ROWS = {
     title: 'Unsupported Media Type',
     detail: 'Send the body in the media type this path reads',
   },
-  /** The demo was requested under another host name. */
-  foreign_host: {
-    status: 421,
-    title: 'Misdirected Request',
-    detail: 'This is answered under the name of this machine alone',
-  },
   /** The request is well-formed, but not possible. */
   conflict: {
     status: 422,

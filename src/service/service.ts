@@ -92,8 +92,8 @@ function openStoreWithReaders({ database }: Settings, engine: Engine): StoreWith
 export interface ServedDatabase extends Pick<OpenDatabase, 'engine' | 'keyring' | 'logKeys'> {
   /** The metrics of all serving processes; default: those of this process. */
   readonly allMetrics?: AllMetrics;
-  /** Creates a further route, given the URL of the listener. */
-  readonly extraRoute?: (url: string) => Route;
+  /** A further route. */
+  readonly extraRoute?: Route;
 }
 
 export interface Service extends Server {
@@ -180,7 +180,7 @@ export async function serve(
       signIn: signIn({ access, jwts }, { issuer: baseUrl, installation }),
       ...{ installation, settingsRealms, pageLength: settings.pageLength, baseUrl, version: VERSION },
     });
-    return [...routes, ...consolePages(settings, baseUrl, extraRoute?.(url))];
+    return [...routes, ...consolePages(settings, baseUrl, extraRoute)];
   };
   const observers = { limits, meter: metrics.meter, listener, onUnreadableProxy };
   const server = await startServer(serverSettings(settings), log, makeRoutes, observers);
