@@ -1,14 +1,11 @@
-import { statSync } from 'node:fs';
 import { Refusal } from '../domain/fault.ts';
 import { receiveSignal } from '../platform/signals.ts';
 import type { Archiver, ArchiverTask } from '../store/backups/archiver.ts';
 import { workerCommand } from '../workers/command.ts';
 import { startWorkerProcess } from '../workers/worker_process.ts';
 
-const PROGRESS_MS = 100;
-
-/** Runs each task in its own worker process, which the first signal kills. `onBytes` receives the bytes written so far. */
-export function openArchiver(onBytes: (done: number) => void): Archiver {
+/** Runs each task in its own worker process, which the first signal kills. */
+export function openArchiver(): Archiver {
   const stop = receiveSignal();
 
   async function run<T>(task: ArchiverTask): Promise<T> {
@@ -29,24 +26,9 @@ export function openArchiver(onBytes: (done: number) => void): Archiver {
     }
   }
 
-  async function write(task: Extract<ArchiverTask, { to: string }>): Promise<void> {
-    const timer = setInterval(() => onBytes(sizeOf(task.to)), PROGRESS_MS);
-    try {
-      await run(task);
-      onBytes(sizeOf(task.to));
-    } finally {
-      clearInterval(timer);
-    }
-  }
-
   return {
-    copy: (from, to) => write({ kind: 'copy', from, to }),
-    compact: (from, to) => write({ kind: 'compact', from, to }),
+    copy: (from, to) => run({ kind: 'copy', from, to }),
+    compact: (from, to) => run({ kind: 'compact', from, to }),
     verify: (path, label, programVersion) => run({ kind: 'verify', path, label, programVersion }),
   };
-}
-
-/** 0 for a file that does not exist yet. */
-function sizeOf(path: string): number {
-  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }

@@ -1,15 +1,14 @@
-import { existsSync, statSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { Settings } from '../config/parse.ts';
 import { Refusal } from '../domain/fault.ts';
 import { systemClock } from '../platform/clock.ts';
-import { printLine, standardStreams } from '../platform/standard_streams.ts';
+import { printLine } from '../platform/standard_streams.ts';
 import { VERSION } from '../platform/version.ts';
 import type { BackupResult, BackupTarget } from '../store/backups/backup.ts';
 import { fileOf, isInMemory } from '../store/open.ts';
 import { openArchiver } from './archiver.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
-import { openProgress } from './progress.ts';
 
 interface BackupOptions {
   readonly to?: string;
@@ -40,10 +39,7 @@ export function addBackup(program: Command, context: CliContext): void {
       const target = targetOf(options);
       const database = databaseOf(context.settingsOf(command));
       const { backUp } = await import('../store/backups/backup.ts');
-      const progress = openProgress(statSync(database).size, systemClock, standardStreams().stderr, 'bytes');
-      const archiver = openArchiver((done) => progress.show(done, done));
-      const release = { version: VERSION, clock: systemClock };
-      const made = await backUp(database, target, release, archiver).finally(progress.stop);
+      const made = await backUp(database, target, { version: VERSION, clock: systemClock }, openArchiver());
       if (options.json) printLine(JSON.stringify(asJson(made), null, 2));
       else printBackup(made);
     });

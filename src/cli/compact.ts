@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import type { Settings } from '../config/parse.ts';
 import { Refusal } from '../domain/fault.ts';
 import { systemClock } from '../platform/clock.ts';
-import { printLine, standardStreams } from '../platform/standard_streams.ts';
+import { printLine } from '../platform/standard_streams.ts';
 import { VERSION } from '../platform/version.ts';
 import type { CompactionObserver, CompactionResult } from '../store/backups/compaction.ts';
 import { fileOf, isInMemory } from '../store/open.ts';
@@ -10,7 +10,6 @@ import { openArchiver } from './archiver.ts';
 import { totalOf } from './backup.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
 import { assertDatabaseExists } from './existing_database.ts';
-import { openProgress, type ProgressDisplay } from './progress.ts';
 
 /** `compact`: rewrites the file of a database. */
 export function addCompact(program: Command, context: CliContext): void {
@@ -21,11 +20,8 @@ export function addCompact(program: Command, context: CliContext): void {
     .action(async (_options: unknown, command: Command) => {
       const path = databaseOf(context.settingsOf(command));
       const { compact } = await import('../store/backups/compaction.ts');
-      const display = openDisplay();
-      const archiver = openArchiver(display.onBytes);
       const release = { version: VERSION, clock: systemClock };
-      const result = await compact(path, release, archiver, display.observer).finally(display.stop);
-      printResult(path, result);
+      printResult(path, await compact(path, release, openArchiver(), OBSERVER));
     });
 }
 
@@ -47,25 +43,11 @@ const STEPS: Readonly<Record<Parameters<CompactionObserver['onStep']>[0], string
   'verify copy': 'verifying the new file',
 };
 
-/** Shows each step, and the progress of the one that writes. */
-function openDisplay() {
-  let progress: ProgressDisplay | undefined;
-  const stop = () => {
-    progress?.stop();
-    progress = undefined;
-  };
-  const observer: CompactionObserver = {
-    onLocked: ({ folder, neededBytes, freeBytes }) =>
-      printLine(`up to ${neededBytes} bytes are needed in ${folder}, where ${freeBytes} are free`),
-    onStep(step, usedBytes) {
-      stop();
-      printLine(STEPS[step]);
-      if (step === 'write')
-        progress = openProgress(usedBytes, systemClock, standardStreams().stderr, 'bytes');
-    },
-  };
-  return { observer, onBytes: (done: number) => progress?.show(done, done), stop };
-}
+const OBSERVER: CompactionObserver = {
+  onLocked: ({ folder, neededBytes, freeBytes }) =>
+    printLine(`up to ${neededBytes} bytes are needed in ${folder}, where ${freeBytes} are free`),
+  onStep: (step) => printLine(STEPS[step]),
+};
 
 function printResult(path: string, { summary, bytesBefore, bytesAfter }: CompactionResult): void {
   printLine(

@@ -8,7 +8,7 @@ import { VERSION } from '../platform/version.ts';
 import type { CopyRun, TableComparison } from '../store/copying/open.ts';
 import { type DatabaseAddress, isInMemory } from '../store/open.ts';
 import { assertConfirmed, type ConfirmationOptions } from './confirmation.ts';
-import { openProgress, type ProgressDisplay } from './progress.ts';
+import { openProgress } from './progress.ts';
 
 interface CopyOptions extends ConfirmationOptions {
   readonly from: string;
@@ -36,17 +36,17 @@ export function addCopy(program: Command): void {
     .action(async (options: CopyOptions) => {
       const move = { from: addressOf('from', options), to: addressOf('to', options) };
       const { copyDatabase, hasEqualDigests, previewCopy } = await import('../store/copying/open.ts');
-      const { end, ...watch } = openWatch();
+      const watch = openWatch();
       const release = { version: VERSION, clock: systemClock };
       if (options.dryRun) {
-        const { added, removed } = await previewCopy(move, release, watch).finally(end);
+        const { added, removed } = await previewCopy(move, release, watch);
         printLine(`would add ${added} rows and remove ${removed}`);
         return;
       }
       const confirm = () =>
         assertConfirmed(options, 'removes rows from the target that the source does not have', 'copy');
       const run = { ...watch, isPreparation: options.prepare === true, confirm };
-      const { tables, added, removed } = await copyDatabase(move, release, run).finally(end);
+      const { tables, added, removed } = await copyDatabase(move, release, run);
       printLine(`${'table'.padEnd(NAME_WIDTH)}${'rows'.padStart(COUNT_WIDTH)}  checksum`);
       for (const table of tables) printTable(table, hasEqualDigests(table));
       const differing = tables.filter((table) => !hasEqualDigests(table)).map(({ table }) => table);
@@ -85,24 +85,20 @@ function addressOf(side: 'from' | 'to', options: CopyOptions): DatabaseAddress {
 }
 
 /** Shows the progress of each stage, and stops the copy at the first signal. */
-function openWatch(): Pick<CopyRun, 'signal' | 'onStage'> & { readonly end: () => void } {
+function openWatch(): Pick<CopyRun, 'signal' | 'onStage'> {
   const stop = new AbortController();
   void receiveSignal().then(() => stop.abort());
-  let progress: ProgressDisplay | undefined;
   return {
     signal: stop.signal,
     onStage(stage, rows) {
-      progress?.stop();
       printLine(`${stage} ${rows} rows`);
-      const shown = openProgress(rows, systemClock, standardStreams().stdout);
-      progress = shown;
+      const show = openProgress(systemClock, standardStreams().stdout);
       let done = 0;
       return (more) => {
         done += more;
-        shown.show(done, done);
+        show(done);
       };
     },
-    end: () => progress?.stop(),
   };
 }
 

@@ -10,7 +10,7 @@ import { systemClock } from '../platform/clock.ts';
 import { receiveSignal } from '../platform/signals.ts';
 import { printNotice, standardStreams } from '../platform/standard_streams.ts';
 import { openDatabase, openEngineFor } from '../service/open_database.ts';
-import { countRecords, exportRecords } from '../transfer/export.ts';
+import { exportRecords } from '../transfer/export.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
 import { assertDatabaseExists } from './existing_database.ts';
 import { realmId } from './identifiers.ts';
@@ -111,20 +111,14 @@ async function exportInto(file: string, source: ExportSource): Promise<void> {
 async function write(output: Output, { snapshot, open, within }: ExportSource): Promise<number> {
   const stop = new AbortController();
   void receiveSignal().then(() => stop.abort());
-  const total = standardStreams().stderr.isTTY ? await countRecords(snapshot, within) : undefined;
-  const progress = openProgress(total, systemClock, standardStreams().stderr);
-  try {
-    const records = await exportRecords({
-      snapshot,
-      within,
-      open,
-      signal: stop.signal,
-      write: (lines) => output.write(lines),
-      onProgress: (done) => progress.show(done, done),
-    });
-    if (stop.signal.aborted) throw new Refusal('the export was interrupted: run it again');
-    return records;
-  } finally {
-    progress.stop();
-  }
+  const records = await exportRecords({
+    snapshot,
+    within,
+    open,
+    signal: stop.signal,
+    write: (lines) => output.write(lines),
+    onProgress: openProgress(systemClock, standardStreams().stderr),
+  });
+  if (stop.signal.aborted) throw new Refusal('the export was interrupted: run it again');
+  return records;
 }

@@ -52,7 +52,8 @@ export function addImport(program: Command, context: CliContext): void {
     .option('--from-line <N>', 'skip the lines before this one', lineNumber, 1)
     .action(async (file: string, options: ImportOptions, command: Command) => {
       const settings = context.settingsOf(command);
-      const source = { file, size: sizeOf(file), options, signal: stopSignal() };
+      assertReadable(file);
+      const source = { file, options, signal: stopSignal() };
       const report = await (options.dryRun ? runDryRun : runImport)(settings, source);
       printSummary(report, options);
       if (!options.dryRun && report.counts.imported >= LIMITS.importCommitLines) await adviseOnFile(settings);
@@ -77,7 +78,6 @@ function lineNumber(raw: string): number {
 /** The source of an import; checked before anything is opened or created. */
 interface Source {
   readonly file: string;
-  readonly size: number | undefined;
   readonly options: ImportOptions;
   /** Stops the import after the current commit. */
   readonly signal: AbortSignal;
@@ -89,12 +89,10 @@ function stopSignal(): AbortSignal {
   return stop.signal;
 }
 
-/** Size in bytes; undefined for a pipe. Throws Refusal if the file cannot be read. */
-function sizeOf(file: string): number | undefined {
-  if (file === STANDARD_INPUT) return undefined;
-  const found = fileStats(file);
-  if (found.isDirectory()) throw new Refusal(`${file} is a directory: pass a file of JSON lines`);
-  return found.isFile() ? found.size : undefined;
+/** Throws Refusal if the file cannot be read. */
+function assertReadable(file: string): void {
+  if (file !== STANDARD_INPUT && fileStats(file).isDirectory())
+    throw new Refusal(`${file} is a directory: pass a file of JSON lines`);
 }
 
 function fileStats(file: string): Stats {
@@ -177,7 +175,7 @@ interface ImportReport extends ImportResult {
 
 async function importInto(
   { engine, keyring }: OpenDatabase,
-  { file, size, options, signal }: Source,
+  { file, options, signal }: Source,
 ): Promise<ImportReport> {
   const read = openLineParser({
     clock: systemClock,
@@ -187,26 +185,19 @@ async function importInto(
     seal: (place, plain) => keyring.seal('oidc-client-secret', place, plain),
     open: (place, sealed) => keyring.open('oidc-client-secret', place, sealed),
   });
-  const progress = openProgress(size, systemClock, standardStreams().stdout);
-  try {
-    const report = await importLines(splitLines(chunksOf(file, signal)), {
-      store: engine.records,
-      read,
-      stopAtFirst: options.onError === 'abort',
-      fromLine: options.fromLine,
-      signal,
-      onRefused(line, reason) {
-        progress.clear();
-        printNotice(`line ${line}: ${printable(reason)}`);
-      },
-      onProgress: ({ imported, unchanged, replaced, refused }, bytes) =>
-        progress.show(imported + unchanged + replaced + refused, bytes),
-    });
-    await recordImportEnd(engine, report.counts, signal);
-    return { ...report, isInterrupted: signal.aborted };
-  } finally {
-    progress.stop();
-  }
+  const show = openProgress(systemClock, standardStreams().stdout);
+  const report = await importLines(splitLines(chunksOf(file, signal)), {
+    store: engine.records,
+    read,
+    stopAtFirst: options.onError === 'abort',
+    fromLine: options.fromLine,
+    signal,
+    onRefused: (line, reason) => printNotice(`line ${line}: ${printable(reason)}`),
+    onProgress: ({ imported, unchanged, replaced, refused }) =>
+      show(imported + unchanged + replaced + refused),
+  });
+  await recordImportEnd(engine, report.counts, signal);
+  return { ...report, isInterrupted: signal.aborted };
 }
 
 /** Logs the end of an import. Its writes are in the log already, so an unavailable database is no error here. */

@@ -45,25 +45,20 @@ async function showPurge(store: Store, resource: Resource, key: Key): Promise<vo
 
 /** Removes step by step until the record itself is gone; returns the number of removed records. */
 async function purge(store: Store, resource: Resource, key: Key): Promise<number> {
-  const total = standardStreams().stderr.isTTY ? 1 + (await store.countBelow(resource, key)) : undefined;
-  const progress = openProgress(total, systemClock, standardStreams().stderr);
+  const show = openProgress(systemClock, standardStreams().stderr);
   const { mintRevision } = systemClock;
   let records = 0;
-  try {
-    for (;;) {
-      const origin = { actor: 'purge', requestId: undefined, address: undefined, at: systemClock.now() };
-      const step = await store.purge({ resource, key, origin, mintRevision });
-      if (step.kind !== 'purged') {
-        // A concurrent purge may have removed the rest.
-        if (records > 0) return records;
-        throw new Refusal(REFUSALS[step.kind]);
-      }
-      records += step.records;
-      progress.show(records, records);
-      if (step.isDone) return records;
+  for (;;) {
+    const origin = { actor: 'purge', requestId: undefined, address: undefined, at: systemClock.now() };
+    const step = await store.purge({ resource, key, origin, mintRevision });
+    if (step.kind !== 'purged') {
+      // A concurrent purge may have removed the rest.
+      if (records > 0) return records;
+      throw new Refusal(REFUSALS[step.kind]);
     }
-  } finally {
-    progress.stop();
+    records += step.records;
+    show(records);
+    if (step.isDone) return records;
   }
 }
 

@@ -1,4 +1,4 @@
-import { existsSync, statSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { basename } from 'node:path';
 import type { Command } from 'commander';
 import { readLine, restoreLine } from '../audit/checkpoint.ts';
@@ -9,7 +9,7 @@ import { createAuditEntry } from '../domain/audit_entry.ts';
 import type { Erasure } from '../domain/erasure.ts';
 import { Refusal } from '../domain/fault.ts';
 import { systemClock } from '../platform/clock.ts';
-import { printLine, printNotice, standardStreams } from '../platform/standard_streams.ts';
+import { printLine, printNotice } from '../platform/standard_streams.ts';
 import { VERSION } from '../platform/version.ts';
 import { checkpointSinksOf } from '../service/checkpoint_sinks.ts';
 import { assertKeysOf, openDatabase } from '../service/open_database.ts';
@@ -21,7 +21,6 @@ import { POSTGRES_TOOLS, totalOf } from './backup.ts';
 import { addConfirmation, assertConfirmed, type ConfirmationOptions } from './confirmation.ts';
 import { addDatabaseSettings, addSettings, type CliContext } from './context.ts';
 import { existingCheckpointFile } from './existing_database.ts';
-import { openProgress } from './progress.ts';
 
 interface RestoreOptions extends ConfirmationOptions {
   readonly replace?: true;
@@ -54,8 +53,6 @@ export function addRestore(program: Command, context: CliContext): void {
       if (ledger !== undefined && !existsSync(ledger)) throw new Refusal(`ledger ${ledger} does not exist`);
       const { restore } = await import('../store/backups/restoration.ts');
       let unsigned: readonly number[] = [];
-      const total = statSync(backup, { throwIfNoEntry: false })?.size ?? 0;
-      const progress = openProgress(total, systemClock, standardStreams().stderr, 'bytes');
       const restored = await restore(
         {
           backup,
@@ -74,9 +71,8 @@ export function addRestore(program: Command, context: CliContext): void {
           openOtherFile: (path) => openOtherFile(settings, path),
         },
         { version: VERSION, clock: systemClock },
-        openArchiver(() => undefined),
-        (done) => progress.show(done, done),
-      ).finally(progress.stop);
+        openArchiver(),
+      );
       if (options.dryRun) return printDryRun(database, restored);
       await recordRestore(settings, restored);
       if (options.json) printLine(JSON.stringify(asJson(database, restored, unsigned), null, 2));

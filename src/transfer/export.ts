@@ -53,13 +53,6 @@ function lastPosition(page: readonly StoredRecord[]): ScanPosition | undefined {
   return last && { realm: last.key[0], id: last.record.id };
 }
 
-/** The number of records that an export will write, for a progress bar. */
-export async function countRecords(snapshot: RecordSnapshot, within: Uuid | undefined): Promise<number> {
-  let total = 0;
-  for (const resource of RESOURCES) total += await snapshot.count(resource, within);
-  return total;
-}
-
 type LineObject = Record<string, unknown>;
 
 /** Creates the line writer of a resource: the members that a read returns, and the IDs of its parents. */

@@ -27,8 +27,8 @@ export interface ImportOptions {
   readonly signal: AbortSignal;
   /** Called in the order of the lines within a commit. The reason holds no value of the line. */
   onRefused(line: number, reason: string): void;
-  /** Called after every commit; `bytes`: how far into the file the import is. */
-  onProgress(counts: ImportCounts, bytes: number): void;
+  /** Called after every commit. */
+  onProgress(counts: ImportCounts): void;
 }
 
 export interface ImportResult {
@@ -57,8 +57,6 @@ interface Run {
   readonly deferred: DeferredLines;
   readonly conditions: EmailConditions;
   batch: ImportBatch;
-  /** How far the source was read. */
-  bytes: number;
   nextLine: number;
   /** The first line that is not done. */
   resumeLine: number | undefined;
@@ -101,7 +99,6 @@ function begin(plan: ImportOptions): Run {
       retry: (work) => retryWhileUnavailable(plan.signal, work),
     }),
     batch: emptyBatch(),
-    bytes: 0,
     nextLine: plan.fromLine,
     resumeLine: undefined,
     isStopped: false,
@@ -133,9 +130,7 @@ function markRestUndone(run: Run): void {
 async function importSource(run: Run, source: AsyncIterable<readonly SourceLine[]>): Promise<void> {
   for await (const lines of source) {
     await importEach(run, lines);
-    const last = lines.at(-1);
-    run.bytes = last?.end ?? run.bytes;
-    run.nextLine = Math.max(run.nextLine, (last?.number ?? 0) + 1);
+    run.nextLine = Math.max(run.nextLine, (lines.at(-1)?.number ?? 0) + 1);
     if (isOver(run)) return;
   }
 }
@@ -250,7 +245,7 @@ async function flush(run: Run): Promise<void> {
     if (rejection) rejected.push(rejection);
   }
   reportRejected(run, rejected);
-  plan.onProgress(run.counts, run.bytes);
+  plan.onProgress(run.counts);
 }
 
 /** Counts an outcome, or defers the line. Returns the rejection, if there is one. */

@@ -5,8 +5,6 @@ export interface SourceLine {
   readonly number: number;
   /** Without the line end; undefined for a line over `importLineBytesMax`, which is never held in memory. */
   readonly bytes: Uint8Array | undefined;
-  /** The offset in the file after the line and its newline. */
-  readonly end: number;
 }
 
 const NEWLINE = 0x0a;
@@ -20,12 +18,11 @@ const AROUND_BYTES = BYTE_ORDER_MARK.length + 1;
  * that crosses chunks is copied. The text after the last newline is a line too.
  */
 export async function* splitLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<readonly SourceLine[]> {
-  const rest: Rest = { pieces: [], size: 0, number: 1, offset: 0 };
+  const rest: Rest = { pieces: [], size: 0, number: 1 };
   for await (const chunk of chunks) {
     const lines: SourceLine[] = [];
     let from = 0;
     for (let at = chunk.indexOf(NEWLINE); at >= 0; at = chunk.indexOf(NEWLINE, from)) {
-      rest.offset += 1;
       finish(rest, chunk.subarray(from, at), lines);
       from = at + 1;
     }
@@ -43,13 +40,11 @@ interface Rest {
   /** The bytes of the line so far, including dropped ones. */
   size: number;
   number: number;
-  offset: number;
 }
 
 /** Keeps the start of a line, unless the line is too long already. */
 function append(rest: Rest, piece: Uint8Array): void {
   rest.size += piece.length;
-  rest.offset += piece.length;
   if (rest.size > LIMITS.importLineBytesMax + AROUND_BYTES) rest.pieces = [];
   else if (piece.length > 0) rest.pieces.push(piece);
 }
@@ -61,7 +56,7 @@ function finish(rest: Rest, piece: Uint8Array, lines: SourceLine[]): void {
   const bytes = isHeld ? trimmed(isWhole ? piece : joined(rest), rest.number) : undefined;
   if (bytes?.length !== 0) {
     const isFit = bytes !== undefined && bytes.length <= LIMITS.importLineBytesMax;
-    lines.push({ number: rest.number, bytes: isFit ? bytes : undefined, end: rest.offset });
+    lines.push({ number: rest.number, bytes: isFit ? bytes : undefined });
   }
   rest.pieces = [];
   rest.size = 0;

@@ -173,12 +173,8 @@ export function restoreInProcess(
     erasuresBy: async () => [],
     assertKeys: async () => undefined,
   };
-  return restore(
-    { ...defaults, openOtherFile: openWithKeyOf(database), ...options },
-    program,
-    inProcessArchiver,
-    () => undefined,
-  );
+  const settled = { ...defaults, openOtherFile: openWithKeyOf(database), ...options };
+  return restore(settled, program, inProcessArchiver);
 }
 
 /** The error of a restore. Throws where the restore succeeds or changes a file of the folder. */

@@ -66,7 +66,6 @@ export const EXTERNAL_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   bun: ['store'],
   'bun:ffi': ['store'],
   'bun:sqlite': ['store'],
-  'cli-progress': ['cli'],
   commander: ['cli'],
   jose: ['auth'],
   zod: ['auth', 'directory', 'domain', 'http', 'store', 'transfer'],

@@ -15,10 +15,10 @@ export interface SpaceNeeded {
   readonly freeBytes: number;
 }
 
-/** Called at the start of each step. `usedBytes` is the largest possible size of the new file. */
+/** Called at the start of each step. */
 export interface CompactionObserver {
   onLocked(space: SpaceNeeded): void;
-  onStep(step: 'verify' | 'write' | 'verify copy', usedBytes: number): void;
+  onStep(step: 'verify' | 'write' | 'verify copy'): void;
 }
 
 export interface CompactionResult {
@@ -45,17 +45,16 @@ export async function compact(
   if (!statSync(path).isFile()) throw new Refusal(`${path} is not a file: pass the path of a database file`);
   const lock = lockDatabase(path);
   try {
-    const { usedBytes } = lock;
-    const space = spaceFor(path, usedBytes);
+    const space = spaceFor(path, lock.usedBytes);
     observer.onLocked(space);
     assertSpace(space);
     return await withTemporaryFolder(path, clock, async (folder) => {
-      observer.onStep('verify', usedBytes);
+      observer.onStep('verify');
       const before = await archiver.verify(path, `the database ${path}`, version);
       const compacted = join(folder, 'compact.db');
-      observer.onStep('write', usedBytes);
+      observer.onStep('write');
       await archiver.compact(path, compacted);
-      observer.onStep('verify copy', usedBytes);
+      observer.onStep('verify copy');
       const label = `${path} was not changed, because the new file failed verification`;
       const summary = await archiver.verify(compacted, label, version);
       if (!Bun.deepEquals(before, summary))

@@ -43,9 +43,6 @@ export interface RestoreResult {
   readonly replacedPath: string | undefined;
 }
 
-/** Called with the bytes read so far, and the total. */
-export type OnBytes = (done: number, total: number) => void;
-
 /**
  * Restores a backup after it was verified and all erasures were applied to it. Until then the existing database is not
  * touched. Throws Refusal with advice.
@@ -54,7 +51,6 @@ export async function restore(
   options: RestoreOptions,
   program: Program,
   archiver: Archiver,
-  onBytes: OnBytes,
 ): Promise<RestoreResult> {
   const { backup } = options;
   const path = existsSync(options.database) ? realpathSync(options.database) : resolve(options.database);
@@ -62,7 +58,7 @@ export async function restore(
   checkDestination(options, path);
   return withTemporaryFolder(path, program.clock, async (folder) => {
     const temporary = join(folder, 'restored.db');
-    await fetchBackup({ backup, temporary, manifest }, onBytes);
+    await fetchBackup({ backup, temporary, manifest });
     const summary = await archiver.verify(temporary, `the backup ${backup}`, program.version);
     const keys = await withBackupName(backup, () => {
       if (manifest) assertMatchesManifest(manifest, summary);
@@ -150,13 +146,8 @@ interface BackupCopy {
 }
 
 /** Copies the backup first: the copy is what gets verified and served, even if the backup changes meanwhile. */
-async function fetchBackup({ backup, temporary, manifest }: BackupCopy, onBytes: OnBytes): Promise<void> {
-  const total = statSync(backup).size;
-  let done = 0;
-  const sha256 = await copyHashing(backup, temporary, (count) => {
-    done += count;
-    onBytes(done, total);
-  });
+async function fetchBackup({ backup, temporary, manifest }: BackupCopy): Promise<void> {
+  const sha256 = await copyHashing(backup, temporary);
   if (manifest && manifest.sha256 !== sha256) {
     throw new Refusal(
       `the backup ${backup} is damaged, because its SHA-256 is not the one in its manifest: pass another backup`,
@@ -165,14 +156,13 @@ async function fetchBackup({ backup, temporary, manifest }: BackupCopy, onBytes:
 }
 
 /** Copies a file to a new one of mode 0600 and syncs it. Returns the SHA-256 of the copy. */
-async function copyHashing(from: string, to: string, onBytes: (count: number) => void): Promise<string> {
+async function copyHashing(from: string, to: string): Promise<string> {
   const hasher = new Bun.CryptoHasher('sha256');
   const file = openSync(to, 'wx', 0o600);
   try {
     for await (const chunk of Bun.file(from).stream()) {
       hasher.update(chunk);
       for (let at = 0; at < chunk.length; ) at += writeSync(file, chunk, at);
-      onBytes(chunk.length);
     }
     fsyncSync(file);
   } finally {

@@ -256,8 +256,8 @@ async function linesIn(chunks: readonly Uint8Array[]) {
   const found = [];
   for await (const lines of splitLines(streamOf(chunks))) {
     // A line is a view of its chunk.
-    for (const { number, bytes, end } of lines)
-      found.push({ number, end, text: bytes && Buffer.from(bytes).toString('hex') });
+    for (const { number, bytes } of lines)
+      found.push({ number, text: bytes && Buffer.from(bytes).toString('hex') });
   }
   return found;
 }
