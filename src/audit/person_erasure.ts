@@ -15,7 +15,7 @@ export interface ErasureDeps {
   readonly records: Pick<Store, 'get' | 'list' | 'purge'> & Eraser;
   readonly reading: LogReading;
   readonly scrub: (texts: readonly string[], options: ScrubOptions) => Promise<ScrubResult>;
-  /** Writes the erasure to the checkpoint sinks. Rejects if that fails. */
+  /** Writes the erasure to the checkpoint file. Rejects if that fails. */
   readonly report: (erasure: Erasure) => Promise<void>;
   /** Deletes the counters of wrong passwords of a username. */
   readonly removeBuckets: (name: SignInName) => Promise<void>;
@@ -25,7 +25,7 @@ export interface ErasureDeps {
 export interface StartedErasure {
   readonly erasure: Erasure;
   /**
-   * The error of reporting the erasure; undefined once it is in the sinks. The service retries until it is.
+   * The error of reporting the erasure; undefined once it is in the file. The service retries until it is.
    */
   readonly reportError: Promise<unknown>;
   /** Removes the remaining bytes from the database files and records that. May be called again. */

@@ -134,7 +134,7 @@ export interface LogStore {
   erasure(person: Person): MaybePromise<Erasure | undefined>;
   /** The erasures after that of `after`, ordered by realm and user, that are not marked as reported. */
   unreportedErasures(after: Person | undefined, limit: number): MaybePromise<readonly Erasure[]>;
-  /** Marks erasures as reported to all sinks. */
+  /** Marks erasures as reported. */
   markErasuresReported(erasures: readonly Erasure[], at: number): Promise<void>;
 }
 

@@ -2,19 +2,18 @@ import { readdirSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import type { Command } from 'commander';
 import { erasureLine } from '../audit/checkpoint.ts';
-import { writeToAll } from '../audit/checkpoint_sink.ts';
 import type { Person } from '../audit/log_keys.ts';
 import { eraseUser } from '../audit/person_erasure.ts';
 import type { ScrubResult } from '../audit/port.ts';
 import { openLogReading } from '../audit/reading.ts';
 import { removeBuckets, type SignInName } from '../auth/sign_in/budgets.ts';
-import { CHECKPOINT_SINK_SETTINGS, type Settings } from '../config/parse.ts';
+import { checkpointFileOf, type Settings } from '../config/parse.ts';
 import { Refusal } from '../domain/fault.ts';
 import { parseUuid } from '../domain/id.ts';
 import { user } from '../domain/resources.ts';
 import { systemClock } from '../platform/clock.ts';
+import { appendLines } from '../platform/fsync.ts';
 import { printLine } from '../platform/standard_streams.ts';
-import { checkpointSinksOf } from '../service/checkpoint_sinks.ts';
 import { type OpenDatabase, openDatabase } from '../service/open_database.ts';
 import { fileOf } from '../store/open.ts';
 import { openSearcher } from '../workers/searcher.ts';
@@ -25,7 +24,7 @@ import { assertDatabaseExists } from './existing_database.ts';
 /** `erase`: permanently removes the data of a person (GDPR, Article 17). */
 export function addErase(program: Command, context: CliContext): void {
   const erase = program.command('erase').description('permanently erase the data of a person');
-  const command = addSettings(addDatabaseSettings(erase.command('user')), [...CHECKPOINT_SINK_SETTINGS]);
+  const command = addSettings(addDatabaseSettings(erase.command('user')), ['checkpointFile']);
   addConfirmation(command, 'show how many records would be erased')
     .argument('<realm>', 'realm ID of the user')
     .argument('<user>', 'ID of the user')
@@ -73,7 +72,7 @@ async function erasePerson(
   { engine, logKeys }: OpenDatabase,
   settings: Settings,
 ): Promise<void> {
-  const sinks = checkpointSinksOf(settings, logKeys, systemClock);
+  const checkpointFile = checkpointFileOf(settings);
   const deps = {
     records: engine.records,
     reading: openLogReading(engine.log, logKeys),
@@ -81,9 +80,8 @@ async function erasePerson(
     removeBuckets: (name: SignInName) => removeBuckets(engine.budgets, logKeys, name),
     report: async (erasure: Parameters<typeof erasureLine>[0]) => {
       const line = erasureLine(erasure, logKeys);
-      if (sinks.length === 0)
-        printLine(`no checkpoint file is configured: keep this line with your backups\n${line}`);
-      await writeToAll(sinks, [line]);
+      if (checkpointFile !== undefined) appendLines(checkpointFile, [line]);
+      else printLine(`no checkpoint file is configured: keep this line with your backups\n${line}`);
     },
   };
   const erasure = await eraseUser(deps, person, systemClock);

@@ -2,16 +2,15 @@ import { existsSync } from 'node:fs';
 import { basename } from 'node:path';
 import type { Command } from 'commander';
 import { readLine, restoreLine } from '../audit/checkpoint.ts';
-import { writeToAll } from '../audit/checkpoint_sink.ts';
 import type { LogKeys } from '../audit/log_keys.ts';
-import { CHECKPOINT_SINK_SETTINGS, masterKeySource, type Settings } from '../config/parse.ts';
+import { checkpointFileOf, masterKeySource, type Settings } from '../config/parse.ts';
 import { createAuditEntry } from '../domain/audit_entry.ts';
 import type { Erasure } from '../domain/erasure.ts';
 import { Refusal } from '../domain/fault.ts';
 import { systemClock } from '../platform/clock.ts';
+import { appendLines } from '../platform/fsync.ts';
 import { printLine, printNotice } from '../platform/standard_streams.ts';
 import { VERSION } from '../platform/version.ts';
-import { checkpointSinksOf } from '../service/checkpoint_sinks.ts';
 import { assertKeysOf, openDatabase } from '../service/open_database.ts';
 import type { RestoreResult } from '../store/backups/restoration.ts';
 import { type Engine, fileOf, isInMemory } from '../store/open.ts';
@@ -33,7 +32,7 @@ interface RestoreOptions extends ConfirmationOptions {
 /** `restore`: replaces the database by a backup. */
 export function addRestore(program: Command, context: CliContext): void {
   const restoring = program.command('restore').argument('<backup>', 'file that authrealm backup created');
-  const restore = addSettings(addDatabaseSettings(restoring), CHECKPOINT_SINK_SETTINGS);
+  const restore = addSettings(addDatabaseSettings(restoring), ['checkpointFile']);
   addConfirmation(restore, 'verify the backup and show what would be replaced')
     .description('verify a backup, remove users erased since, and install it as --database')
     .option('--replace', 'replace an existing database, which is kept under another name')
@@ -101,7 +100,7 @@ export async function openOtherFile(settings: Settings, path: string): Promise<E
 }
 
 /**
- * Deletes console links and sessions, and records the restore in the audit log and in the checkpoint sinks, because checkpoints
+ * Deletes console links and sessions, and records the restore in the audit log and in the checkpoint file, because checkpoints
  * since the backup describe the replaced database. Skipped for a backup with an older schema, which has no audit log yet.
  */
 async function recordRestore(settings: Settings, { takenAt }: RestoreResult): Promise<void> {
@@ -119,12 +118,14 @@ async function recordRestore(settings: Settings, { takenAt }: RestoreResult): Pr
     ]);
     const since = takenAt === undefined ? undefined : Date.parse(takenAt);
     const line = restoreLine({ at: systemClock.now(), takenAt: since }, logKeys);
-    await writeToAll(checkpointSinksOf(settings, logKeys, systemClock), [line]).catch(
-      ({ code }: NodeJS.ErrnoException) =>
-        printNotice(
-          `the restore could not be recorded with the checkpoints (${code ?? 'unknown'}): append this line to them\n${line}`,
-        ),
-    );
+    try {
+      appendLines(checkpointFileOf(settings) as string, [line]);
+    } catch (error) {
+      const { code = 'unknown' } = error as NodeJS.ErrnoException;
+      printNotice(
+        `the restore could not be recorded with the checkpoints (${code}): append this line to them\n${line}`,
+      );
+    }
   } finally {
     await db.engine.close();
   }

@@ -50,11 +50,12 @@ function excluding(flag: string): string {
   return `pass the password in the URL of ${flag} or in ${flag}-password-file, not in both`;
 }
 
-/** The file to which checkpoints are appended; undefined if there is none. */
+/** The file to which checkpoints are appended; undefined if there is none, as for a database in memory. */
 export function checkpointFileOf(given: {
   readonly database: DatabaseAddress;
   readonly checkpointFile: string | undefined;
 }): string | undefined {
+  if (isInMemory(given.database)) return undefined;
   const file = fileOf(given.database);
   return given.checkpointFile ?? (file && `${file}.checkpoints`);
 }

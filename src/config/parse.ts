@@ -21,7 +21,6 @@ export {
   masterKeySource,
   passwordOnCommandLine as disclosure,
 } from './databases.ts';
-export { CHECKPOINT_SINK_SETTINGS } from './setting_groups.ts';
 export { SETTINGS, type SettingName, type Settings } from './settings.ts';
 
 /** Values from the command line, by setting. */
@@ -116,12 +115,6 @@ function contradictionsOf(settings: Partial<Settings>): string[] {
   if (settings.offline && settings.issuersFile !== undefined) {
     found.push(
       '--issuers-file needs the keys of its issuers, which --offline does not fetch: pass only one of the two',
-    );
-  }
-  const { checkpointUrl, allowLoopbackWebhooks: allowLoopback = false } = settings;
-  if (checkpointUrl !== undefined && !isAllowedUrl(checkpointUrl, { allowLoopback })) {
-    found.push(
-      '--checkpoint-url must be an https URL on port 443, with a host name or a public IP address; --allow-loopback-webhooks allows this machine, over http and on any port',
     );
   }
   for (const name of ['clientRate', 'addressRate', 'badTokenRate', 'grantRate'] as const) {

@@ -1,9 +1,6 @@
 import { DATABASE_SETTINGS } from './database_settings.ts';
 import type { SettingName } from './settings.ts';
 
-/** Settings of the destinations of checkpoints and erasures. */
-export const CHECKPOINT_SINK_SETTINGS = ['checkpointFile', 'checkpointUrl', 'allowLoopbackWebhooks'] as const;
-
 /** The headings under which help texts list the settings. */
 export const SETTING_GROUPS: Readonly<Record<string, readonly SettingName[]>> = {
   Database: DATABASE_SETTINGS,
@@ -17,7 +14,7 @@ export const SETTING_GROUPS: Readonly<Record<string, readonly SettingName[]>> = 
   'Lists and settings': ['pageLength', 'accountRealm'],
   Console: ['noConsole', 'consoleClientCredentials', 'consoleSessionHours'],
   'Outgoing requests': ['offline', 'allowLoopbackDiscovery', 'allowLoopbackWebhooks'],
-  'Audit log and retention': ['logSignIns', 'retentionDays', 'checkpointFile', 'checkpointUrl'],
+  'Audit log and retention': ['logSignIns', 'retentionDays', 'checkpointFile'],
   'Logs and metrics': ['requestLogging', 'metricsPort', 'metricsHost'],
 };
 

@@ -5,15 +5,7 @@ import { parseRate, type Rate } from '../domain/token_buckets.ts';
 import type { RequestLogging } from '../platform/log.ts';
 import { DATABASE_ROWS } from './database_settings.ts';
 import { type Defaulted, defaulted, file, list, optional, type Setting, toggle } from './setting.ts';
-import {
-  choiceOf,
-  integer,
-  isNotEmpty,
-  parseBaseUrl,
-  parseOrigin,
-  parseRateOrOff,
-  parseReceiver,
-} from './values.ts';
+import { choiceOf, integer, isNotEmpty, parseBaseUrl, parseOrigin, parseRateOrOff } from './values.ts';
 
 const RATE = 'a number of requests and a number of seconds, such as 600/60';
 
@@ -211,7 +203,7 @@ export const SETTINGS = {
   allowLoopbackWebhooks: toggle({
     env: 'AUTHREALM_ALLOW_LOOPBACK_WEBHOOKS',
     flag: 'allow-loopback-webhooks',
-    doc: 'allow webhook targets and --checkpoint-url on this machine, also over http; for tests',
+    doc: 'allow webhook targets on this machine, also over http; for tests',
     details: 'On any port.',
   }),
   retentionDays: defaulted<number>({
@@ -297,18 +289,8 @@ export const SETTINGS = {
     flag: 'checkpoint-file',
     file: 'written',
     doc: 'append audit checkpoints and erasures to this file every minute; for SQLite, default: <database>.checkpoints',
-    details: 'For PostgreSQL, checkpoints are logged by default. See [checkpoints](../audit.md#checkpoints).',
-  }),
-  checkpointUrl: optional<string>({
-    env: 'AUTHREALM_CHECKPOINT_URL',
-    flag: 'checkpoint-url',
-    value: 'URL',
-    doc: 'send audit checkpoints and erasures to this URL by POST, in addition to the file',
     details:
-      'Port 443, with a host name or a public IP address. The query is never displayed. See [a receiver](../audit.md#a-receiver).',
-    parse: parseReceiver,
-    expects: 'an https URL without userinfo and fragment',
-    redact: (raw) => raw.replace(/\?.*/, '?…'),
+      'For PostgreSQL there is no default, and no checkpoint without it. See [checkpoints](../audit.md#checkpoints).',
   }),
   bootstrapClientFile: file({
     env: 'AUTHREALM_BOOTSTRAP_CLIENT_FILE',

@@ -56,13 +56,6 @@ export function parseBaseUrl(raw: string): string | undefined {
   return PLAIN_PATH.test(path) ? `${url.origin}${path}` : undefined;
 }
 
-/** An absolute http(s) URL to send messages to, without userinfo and fragment. */
-export function parseReceiver(raw: string): string | undefined {
-  const url = URL.parse(raw);
-  const isPlain = url && /^https?:$/.test(url.protocol) && !url.username && !url.password && url.hash === '';
-  return isPlain && !raw.includes('#') ? url.href : undefined;
-}
-
 /** An origin in the form that browsers send. */
 export function parseOrigin(raw: string): string | undefined {
   return URL.parse(raw)?.origin === raw ? raw : undefined;

@@ -304,13 +304,8 @@ export const LIMITS = Object.freeze({
   checkpointMs: 60_000,
   /** Audit logs in one signed checkpoint line. Longer lines are cut by programs that read logs. */
   checkpointLogsMax: 64,
-  /** Audit logs in one write to the checkpoint file, or one message to the receiver: 64 lines of about 11 KB each. */
+  /** Audit logs in one write to the checkpoint file: 64 lines of about 11 KB each. */
   checkpointsAtOnceMax: 4_096,
-  /**
-   * Time for the receiver of checkpoints, or the reader of standard error, to accept them. Less than `answerMsMax`,
-   * because an erasure waits for it.
-   */
-  checkpointPostMsMax: 4_000,
   /** A worker process without work for this long exits. */
   workerIdleMsMax: 60_000,
   /**

@@ -125,9 +125,8 @@ export const METRICS = {
     across: 'max',
     name: 'authrealm_checkpoint_age_seconds',
     labels: [],
-    help: 'Time since checkpoints and erasures were last written to every destination.',
-    details:
-      'More than a minute: a disk is full, or a receiver does not respond. See [checkpoints](../audit.md#checkpoints).',
+    help: 'Time since checkpoints and erasures were last written to the checkpoint file.',
+    details: 'More than a minute: a disk is full, for example. See [checkpoints](../audit.md#checkpoints).',
   },
   accessTableAge: {
     kind: 'gauge',

@@ -1,7 +1,6 @@
 import { writeSync } from 'node:fs';
 import { systemClock } from './clock.ts';
 import { STANDARD_ERROR, writeAll } from './standard_streams.ts';
-import { withTimeout } from './timeout.ts';
 
 /** Which requests are logged: only failed ones, one in a hundred, or all. */
 export type RequestLogging = 'off' | 'sampled' | 'full';
@@ -53,14 +52,8 @@ export type LogRecord =
    */
   | { readonly event: 'console_provider'; readonly provider: string; readonly outcome: string }
   /**
-   * A signed checkpoint of an audit log, or an erasure, as a line that `audit verify` and `restore` read. Logged if neither a
-   * checkpoint file nor a receiver is set.
-   */
-  | { readonly event: 'checkpoint'; readonly line: string }
-  /**
-   * Checkpoints and erasures could not be written: to the file (`cause` is an error code of the operating system), to the
-   * receiver (`HTTP_` and the status, or `RECEIVER_UNREACHABLE`), or to this log (`LOG_BLOCKED`). Logged every minute until
-   * they are written; `since` is the last success.
+   * Checkpoints and erasures could not be written to the file; `cause` is an error code of the operating system. Logged every minute
+   * until they are written; `since` is the last success.
    */
   | { readonly event: 'checkpoint_failed'; readonly cause: string; readonly since: string }
   /** A webhook target answered 410 and was disabled. */
@@ -122,11 +115,6 @@ export type LogRecord =
 
 export interface Log {
   write(record: LogRecord): void;
-  /**
-   * Resolves once the operating system has accepted everything that was written so far. Rejects with its error if it does not, and
-   * with the code `LOG_BLOCKED` after `msMax` milliseconds, when the reader of standard error does not keep up.
-   */
-  written(msMax: number): Promise<void>;
 }
 
 const [INFO, WARN, ERROR] = [30, 40, 50];
@@ -140,7 +128,6 @@ export const LOG_LEVELS: Readonly<Record<LogRecord['event'], number>> = {
   request: INFO,
   issuer_keys: INFO,
   console_provider: INFO,
-  checkpoint: INFO,
   checkpoint_failed: ERROR,
   webhook_disabled: WARN,
   webhook_dead_letter: WARN,
@@ -181,16 +168,7 @@ export function openLog(): Log {
       const time = new Date(systemClock.now()).toISOString();
       waiting += `${JSON.stringify({ level: LOG_LEVELS[record.event], time, ...record })}\n`;
       if (isScheduled) return;
-      written = written.catch(() => undefined).then(writeWaiting);
-      written.catch(() => undefined);
+      written = written.then(writeWaiting).catch(() => undefined);
     },
-    written: (msMax) =>
-      withTimeout(written, msMax, () => {
-        throw blocked();
-      }),
   };
-}
-
-function blocked(): Error {
-  return Object.assign(new Error('the reader of standard error does not keep up'), { code: 'LOG_BLOCKED' });
 }

@@ -1,5 +1,4 @@
 import { erasureLine } from '../audit/checkpoint.ts';
-import { type CheckpointSink, writeToAll } from '../audit/checkpoint_sink.ts';
 import type { LogKeys } from '../audit/log_keys.ts';
 import { eraseUser } from '../audit/person_erasure.ts';
 import type { SearchFile } from '../audit/port.ts';
@@ -10,6 +9,7 @@ import { removeBuckets } from '../auth/sign_in/budgets.ts';
 import { Fault } from '../domain/fault.ts';
 import type { AdminDeps } from '../http/operations/admin/operation.ts';
 import type { LoopBudget } from '../http/pipeline/loop_budget.ts';
+import { appendLines } from '../platform/fsync.ts';
 import type { Engine } from '../store/open.ts';
 
 /** Dependencies of administration over HTTP. */
@@ -17,7 +17,7 @@ interface AdministrationDeps {
   readonly engine: Engine;
   readonly keyring: Keyring;
   readonly logKeys: LogKeys;
-  readonly checkpointSinks: readonly CheckpointSink[];
+  readonly checkpointFile: string | undefined;
   readonly search: SearchFile;
   readonly metrics: AdminDeps['metrics'];
   /** Whether events may be sent to a URL. */
@@ -32,7 +32,7 @@ type AdministrationOperations = Pick<
 
 /** The operations of administration over HTTP: clients, keys, webhooks, the audit log, and the data of a person. */
 export function openAdministration(deps: AdministrationDeps): AdministrationOperations {
-  const { engine, keyring, logKeys, checkpointSinks, search, metrics, isWebhookAllowed, loopBudget } = deps;
+  const { engine, keyring, logKeys, checkpointFile, search, metrics, isWebhookAllowed, loopBudget } = deps;
   const reading = openLogReading(engine.log, logKeys);
   const auditDeps = { records: engine.records, log: engine.log, reading: inTurns(reading, loopBudget) };
   return {
@@ -50,7 +50,8 @@ export function openAdministration(deps: AdministrationDeps): AdministrationOper
           scrub: engine.scrub,
           removeBuckets: (name) => removeBuckets(engine.budgets, logKeys, name),
           async report(erasure) {
-            await writeToAll(checkpointSinks, [erasureLine(erasure, logKeys)]);
+            if (checkpointFile === undefined) return;
+            appendLines(checkpointFile, [erasureLine(erasure, logKeys)]);
             // An erasure without this mark is reported again, which does no harm.
             await engine.log.markErasuresReported([erasure], auditContext.now()).catch(ignoreFault);
           },

@@ -1,5 +1,5 @@
 import { openTokenGrants } from '../auth/tokens/token_grant.ts';
-import { readTls, type Settings, webhookRule } from '../config/parse.ts';
+import { checkpointFileOf, readTls, type Settings, webhookRule } from '../config/parse.ts';
 import { openDirectory } from '../directory/directory.ts';
 import type { DirectoryDeps } from '../directory/finishing.ts';
 import { openSettingsRealms } from '../directory/settings_realms.ts';
@@ -30,7 +30,7 @@ import { openSearcher } from '../workers/searcher.ts';
 import { openAdministration } from './administration.ts';
 import { openAuthentication, readIssuers } from './authentication.ts';
 import { type ChangeDelivery, startChangeDelivery } from './change_delivery.ts';
-import { checkpointSinksOf, startCheckpointSinks } from './checkpoint_sinks.ts';
+import { startCheckpointFile } from './checkpoint_file.ts';
 import type { OpenDatabase } from './open_database.ts';
 import { accessMetrics, checkpointMetrics, feedMetrics, serviceMetrics } from './service_metrics.ts';
 import { openSignIn } from './sign_in.ts';
@@ -163,7 +163,7 @@ export async function serve(
   const writeDeps = { directory, withIdempotency: openIdempotency({ store, keyring, clock }) };
   const administration = openAdministration({
     ...{ engine, keyring, logKeys, loopBudget, metrics: allMetrics, search: searcher.search },
-    checkpointSinks: checkpointSinksOf(settings, logKeys, clock, log),
+    checkpointFile: checkpointFileOf(settings),
     isWebhookAllowed: webhookRule(settings),
   });
   const limits = openRateLimits(rateSettings(settings), clock);
@@ -186,7 +186,7 @@ export async function serve(
   const server = await startServer(serverSettings(settings), log, makeRoutes, observers);
   const descriptors = watchDescriptors(log);
   const expiry = startExpiry([store.sweepIdempotency, engine.access.deleteExpiredSignIns], clock);
-  const checkpoints = startCheckpointSinks(settings, { engine, logKeys }, log, clock);
+  const checkpoints = startCheckpointFile(settings, { engine, logKeys }, log, clock);
   metrics.add(
     serviceMetrics({
       ...{ version: VERSION, engine: settings.database.engine, startedAt, pending: server.pending },

@@ -11,7 +11,7 @@ import { appendUntagged } from '../support/log_rows.ts';
 import { createFixture } from '../support/service.ts';
 import { sqlLiteral } from '../support/tampered_logs.ts';
 
-/** Which logs a round of checkpoints writes to a sink. */
+/** Which logs a round of checkpoints writes to the file. */
 
 setDefaultTimeout(300_000);
 
@@ -22,11 +22,11 @@ let db: OpenDatabase;
 let checkpoints: Checkpoints;
 let one: Uuid;
 let other: Uuid;
-/** The checkpoints that the sink received, in order. */
+/** The checkpoints that were appended, in order. */
 let received: (readonly [log: Uuid, position: number])[];
 let scans: number;
-/** Whether the sink is down from the next scan on, and in the current one. */
-let isSinkDown: boolean;
+/** Whether the file cannot be written from the next scan on, and in the current one. */
+let isFileDown: boolean;
 let isScanLost: boolean;
 
 beforeEach(async () => {
@@ -36,13 +36,13 @@ beforeEach(async () => {
     Uuid,
     Uuid,
   ];
-  [received, scans, isSinkDown, isScanLost] = [[], 0, false, false];
+  [received, scans, isFileDown, isScanLost] = [[], 0, false, false];
   checkpoints = startCheckpoints(
     {
       store: countScans(db.engine.log),
       leases: openLeases(db.engine.leases, 10_000, systemClock),
       keys: db.logKeys,
-      sinks: [async (lines) => receive(lines)],
+      append: receive,
       clock: systemClock,
       retentionDays: 90,
       name: 'scans',
@@ -62,7 +62,7 @@ function countScans(log: LogStore): LogStore {
     ...log,
     heads(after, limit) {
       // The first page of a scan.
-      if (after === undefined) [scans, isScanLost] = [scans + 1, isSinkDown];
+      if (after === undefined) [scans, isScanLost] = [scans + 1, isFileDown];
       return log.heads(after, limit);
     },
   };
@@ -83,15 +83,15 @@ async function nextScan(): Promise<void> {
   while (scans < expected) await Bun.sleep(5);
 }
 
-/** Later changes are not written until the sink is back: the last scan that could write has ended. */
-async function stopSink(): Promise<void> {
-  isSinkDown = true;
+/** Later changes are not written until it can be written: the last scan that could write has ended. */
+async function stopWriting(): Promise<void> {
+  isFileDown = true;
   await nextScan();
 }
 
-/** Starts the sink again, and has everything until now written in one scan. */
-async function restartSink(): Promise<void> {
-  isSinkDown = false;
+/** Makes the file writable again, and has everything until now written in one scan. */
+async function restartWriting(): Promise<void> {
+  isFileDown = false;
   await nextScan();
 }
 
@@ -140,22 +140,22 @@ test('the first scan writes checkpoints of all logs, later scans of the logs tha
   expect(received.at(-1)).toEqual([one, await positionOf(one)]);
 });
 
-test('a log that moved while the sink was down is written once it is back', async () => {
+test('a log that moved while the file could not be written is written once it is back', async () => {
   await nextScan();
-  await stopSink();
+  await stopWriting();
   received = [];
   await createFixture(db, { realm: other });
   await nextScan();
-  await restartSink();
+  await restartWriting();
   expect(received).toEqual([[other, await positionOf(other)]]);
 });
 
 test('a log that moved is written although its moved number was tampered with', async () => {
   await nextScan();
-  await stopSink();
+  await stopWriting();
   await createFixture(db, { realm: one });
   await database.tamper('update realm_clock set moved = 0 where realm_id = ?', one);
-  await restartSink();
+  await restartWriting();
   expect(received.at(-1)).toEqual([one, await positionOf(one)]);
 });
 
@@ -163,10 +163,10 @@ test.each(['tag', 'anchor_tag', 'anchor_mac'])(
   'a log whose %s was removed by tampering is written',
   async (column) => {
     await nextScan();
-    await stopSink();
+    await stopWriting();
     await createFixture(db, { realm: one });
     await database.tamper(`update realm_clock set ${column} = null where realm_id = ?`, one);
-    await restartSink();
+    await restartWriting();
     expect(received.at(-1)).toEqual([one, await positionOf(one)]);
   },
 );
@@ -186,11 +186,11 @@ test('a log set back to an earlier checkpoint by tampering is written again', as
 test('a log is written although tampering first had its end written as that of another log', async () => {
   await copyClock(one, SPARE);
   await nextScan();
-  await stopSink();
+  await stopWriting();
   await createFixture(db, { realm: one });
   await copyClock(one, TWIN);
   await setClock(one, SPARE);
-  await restartSink();
+  await restartWriting();
   expect(received.at(-1)?.[0]).toBe(TWIN);
   received = [];
   await setClock(one, TWIN);

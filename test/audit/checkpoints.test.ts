@@ -50,7 +50,7 @@ describe('a checkpoint file', () => {
 });
 
 describe('checkpoints', () => {
-  test('one of two processes that share a sink writes checkpoints, and only of changed logs', async () => {
+  test('one of two processes that share a file writes checkpoints, and only of changed logs', async () => {
     const database = await freshDatabase();
     const db = await openDatabase(database.settings(), systemClock);
     const { realm } = await createFixture(db);
@@ -61,7 +61,7 @@ describe('checkpoints', () => {
           store: db.engine.log,
           leases: openLeases(db.engine.leases, 10_000, systemClock),
           keys: db.logKeys,
-          sinks: [async (lines) => void written[index]?.push(...lines)],
+          append: (lines) => void written[index]?.push(...lines),
           clock: systemClock,
           retentionDays: 90,
           name: 'shared',
@@ -107,12 +107,10 @@ describe('checkpoints', () => {
         store: db.engine.log,
         leases: openLeases(db.engine.leases, 10_000, systemClock),
         keys: db.logKeys,
-        sinks: [
-          async (lines) => {
-            if (isBroken) throw Object.assign(new Error('no room'), { code: 'ENOSPC' });
-            written.push(...lines);
-          },
-        ],
+        append(lines) {
+          if (isBroken) throw Object.assign(new Error('no room'), { code: 'ENOSPC' });
+          written.push(...lines);
+        },
         clock: systemClock,
         retentionDays: 90,
         name: 'broken',
@@ -146,7 +144,7 @@ describe('checkpoints', () => {
       },
       leases: openLeases(engine.leases, 10_000, systemClock),
       keys: logKeys,
-      sinks: [async (lines) => void batches.push(lines)],
+      append: (lines) => void batches.push(lines),
       clock: systemClock,
       retentionDays: 90,
       name: 'many',
@@ -165,8 +163,11 @@ describe('checkpoints', () => {
   });
 
   test('a database in memory writes no checkpoints', async () => {
-    const service = await startService({ database: 'sqlite::memory:' });
-    await service.stop();
-    expect(existsSync(':memory:.checkpoints')).toBe(false);
+    const checkpointFile = join(freshFolder(), 'points');
+    for (const flags of [{}, { checkpointFile }]) {
+      const service = await startService({ database: 'sqlite::memory:', ...flags });
+      await service.stop();
+    }
+    expect([':memory:.checkpoints', checkpointFile].filter((path) => existsSync(path))).toEqual([]);
   });
 });

@@ -129,7 +129,7 @@ test('a right other than admin may be given to every value of a claim', () => {
   expect(read({ ...entry, rights: [{ ...right, value: '*' }] })[0]?.rights[0]?.value).toBe('*');
 });
 
-const QUIET = { write: () => undefined, written: async () => undefined };
+const QUIET = { write: () => undefined };
 
 describe('invalid issuers files', () => {
   test.each(WRONG)('an issuers file is refused with %s', (_what, entry, complaint) => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { YAML } from 'bun';
 import { readSettings, SETTINGS } from '../../src/config/parse.ts';
@@ -10,7 +10,7 @@ import { runAuthrealm } from '../support/processes.ts';
 /** The files of deploy/: the files they name exist, and the program accepts their settings. */
 
 /** The longest time that the service takes to stop. */
-const STOP_MS_MAX = LIMITS.drainDelaySecondsMax * 1_000 + LIMITS.drainMsMax + LIMITS.checkpointPostMsMax;
+const STOP_MS_MAX = LIMITS.drainDelaySecondsMax * 1_000 + LIMITS.drainMsMax;
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
 const FILES = readdirSync(join(ROOT, 'deploy'), { withFileTypes: true })
@@ -121,8 +121,11 @@ describe('compose.yaml', () => {
       const variables = Object.entries(service.environment ?? {});
       const files = variables.filter(([name]) => name.endsWith('_FILE')).map(([, path]) => path);
       const secretFiles = (service.secrets ?? []).map((name) => `/run/secrets/${name}`);
-      expect(files.filter((path) => !secretFiles.includes(path))).toEqual([]);
-      const mounted = (service.volumes ?? []).map((volume) => volume.split(':')[0] ?? '');
+      const volumes = (service.volumes ?? []).map((volume) => volume.split(':'));
+      const folders = volumes.map(([, folder = '']) => folder);
+      const isProvided = (path: string) => secretFiles.includes(path) || folders.includes(dirname(path));
+      expect(files.filter((path) => !isProvided(path))).toEqual([]);
+      const mounted = volumes.map(([source = '']) => source);
       expect(
         mounted.filter((path) => path.startsWith('.') && !existsSync(join(ROOT, 'deploy', path))),
       ).toEqual([]);

@@ -94,7 +94,7 @@ export async function startService(
   const settings = { ...readSettings(served, {}), ...more };
   const clock = TEST_PROGRAM === undefined ? movableClock() : waitingClock();
   const log: LogRecord[] = [];
-  const memoryLog: Log = { write: (record) => log.push(record), written: async () => undefined };
+  const memoryLog: Log = { write: (record) => log.push(record) };
   const db = await openDatabase(settings, clock);
   const server =
     TEST_PROGRAM === undefined

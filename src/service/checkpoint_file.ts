@@ -1,0 +1,37 @@
+import { hostname } from 'node:os';
+import { type Checkpoints, startCheckpoints } from '../audit/checkpoints.ts';
+import { checkpointFileOf, type Settings } from '../config/parse.ts';
+import type { Clock } from '../domain/id.ts';
+import { LIMITS } from '../domain/limits.ts';
+import { openLeases } from '../jobs/leases.ts';
+import { appendLines } from '../platform/fsync.ts';
+import type { Log } from '../platform/log.ts';
+import type { OpenDatabase } from './open_database.ts';
+
+/** The lease holder renews every minute; after two minutes another process takes over. */
+const TERM_MS = 1.5 * LIMITS.checkpointMs;
+
+const NO_CHECKPOINTS: Checkpoints = { ageMs: () => undefined, stop: async () => undefined };
+
+/** Writes checkpoints and erasures to the file of these settings every minute, if they have one. */
+export function startCheckpointFile(
+  settings: Settings,
+  { engine, logKeys }: Pick<OpenDatabase, 'engine' | 'logKeys'>,
+  log: Log,
+  clock: Clock,
+): Checkpoints {
+  const file = checkpointFileOf(settings);
+  if (file === undefined) return NO_CHECKPOINTS;
+  return startCheckpoints({
+    store: engine.log,
+    leases: openLeases(engine.leases, TERM_MS, clock),
+    keys: logKeys,
+    append: (lines) => appendLines(file, lines),
+    retentionDays: settings.retentionDays,
+    clock,
+    // The same for processes that share the file.
+    name: `${hostname()} ${file}`,
+    onError: ({ code = 'unknown' }, since) =>
+      log.write({ event: 'checkpoint_failed', cause: code, since: new Date(since).toISOString() }),
+  });
+}
