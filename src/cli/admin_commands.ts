@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError } from 'commander';
-import { webhookRule } from '../config/parse.ts';
+import { urlRule } from '../config/parse.ts';
 import { Fault, Refusal } from '../domain/fault.ts';
 import type { Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
@@ -65,7 +65,7 @@ export function openAdminCommands(program: Command, context: CliContext, kind: K
         // Undefined, so that the command line may name a realm before it exists.
         store: undefined,
         accessStore: engine.access,
-        webhooks: { store: engine.webhooks, keyring, isAllowed: webhookRule(settings) },
+        webhooks: { store: engine.webhooks, keyring, brokenUrlRule: urlRule(settings) },
         clock: systemClock,
         pageLength: LIMITS.pageRecordsMax,
       };

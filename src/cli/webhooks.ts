@@ -69,9 +69,7 @@ export function addWebhookCommands(program: Command, context: CliContext): void 
 
 function addCreate({ command, addCreate }: Webhooks): void {
   addCreate<WebhookOptions>(
-    addSettings(command('create', 'create a webhook target and show its secret once'), [
-      'allowLoopbackWebhooks',
-    ])
+    addSettings(command('create', 'create a webhook target and show its secret once'), ['allowPrivate'])
       .requiredOption('--name <NAME>', 'display name')
       .requiredOption('--url <URL>', 'URL that receives the events: https, port 443')
       .option('--event <NAMES>', `${EVENT_HELP} (default: all)`, words)
@@ -98,7 +96,7 @@ function addCreate({ command, addCreate }: Webhooks): void {
 }
 
 function addUpdate({ named, showing }: Webhooks): void {
-  addSettings(named('update', 'change a target; takes effect within seconds'), ['allowLoopbackWebhooks'])
+  addSettings(named('update', 'change a target; takes effect within seconds'), ['allowPrivate'])
     .option('--json', 'write JSON')
     .option('--name <NAME>', 'display name')
     .option('--url <URL>', 'URL that receives the events: https, port 443')

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { Refusal } from '../domain/fault.ts';
 import { isLoopbackHost } from '../domain/loopback.ts';
 import { costRule, type PasswordCost } from '../domain/password.ts';
-import { isAllowedUrl } from '../outbound/target.ts';
+import { readTarget, TARGET_RULE, type TargetRules } from '../outbound/target.ts';
 import { fileErrorText } from '../platform/file_error.ts';
 import { fileOf } from '../store/open.ts';
 import {
@@ -123,8 +123,8 @@ function contradictionsOf(settings: Partial<Settings>): string[] {
     found.push(`--${SETTINGS[name].flag} must allow at least one request for each of the processes`);
   }
   const { passwordMemory: memoryKib, passwordPasses: passes } = settings;
-  const rule = memoryKib && passes ? costRule({ memoryKib, passes }) : undefined;
-  if (rule !== undefined) found.push(`--password-memory and --password-passes ${rule}`);
+  const costMistake = memoryKib && passes ? costRule({ memoryKib, passes }) : undefined;
+  if (costMistake !== undefined) found.push(`--password-memory and --password-passes ${costMistake}`);
   return found;
 }
 
@@ -133,9 +133,15 @@ export function passwordCost({ passwordMemory, passwordPasses }: Settings): Pass
   return { memoryKib: passwordMemory, passes: passwordPasses };
 }
 
-/** Whether events may be sent to a URL, without resolving its host. */
-export function webhookRule({ allowLoopbackWebhooks: allowLoopback }: Settings): (url: string) => boolean {
-  return (url) => isAllowedUrl(url, { allowLoopback });
+/** Returns the rule that a URL breaks if no request may be sent to it, whatever its name resolves to. */
+export function urlRule(settings: Partial<Settings>): (url: string | undefined) => string | undefined {
+  const rules = targetRules(settings);
+  return (url) => (url === undefined || readTarget(url, rules) ? undefined : TARGET_RULE);
+}
+
+/** Where requests may be sent. A service that other machines reach sends no plain HTTP to services of this machine. */
+export function targetRules({ allowPrivate = [], host = '' }: Partial<Settings>): TargetRules {
+  return { allowPrivate, allowHttp: isLoopbackHost(host) };
 }
 
 /** Checks the settings of an address that other machines can reach. */
@@ -152,18 +158,6 @@ function publicAddressMistakes(settings: Partial<Settings>): string[] {
     found.push(
       `--host ${settings.host} is not loopback: tokens would cross the network in clear text. Pass --tls-cert and ` +
         '--tls-key, or --trusted-proxy with the network of the proxy that terminates TLS',
-    );
-  }
-  if (settings.allowLoopbackDiscovery) {
-    found.push(
-      `--host ${settings.host} is not loopback: with --allow-loopback-discovery a client that creates profiles could ` +
-        'have requests sent to services that listen on this machine only. Omit it, or listen on loopback',
-    );
-  }
-  if (settings.allowLoopbackWebhooks) {
-    found.push(
-      `--host ${settings.host} is not loopback: with --allow-loopback-webhooks events could be sent to services that ` +
-        'listen on this machine only. Omit it, or listen on loopback',
     );
   }
   return found;

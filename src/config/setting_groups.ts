@@ -13,7 +13,7 @@ export const SETTING_GROUPS: Readonly<Record<string, readonly SettingName[]>> = 
   ],
   'Lists and settings': ['pageLength', 'accountRealm'],
   Console: ['noConsole', 'consoleClientCredentials', 'consoleSessionHours'],
-  'Outgoing requests': ['offline', 'allowLoopbackDiscovery', 'allowLoopbackWebhooks'],
+  'Outgoing requests': ['offline', 'allowPrivate'],
   'Audit log and retention': ['logSignIns', 'retentionDays', 'checkpointFile'],
   'Logs and metrics': ['requestLogging', 'metricsPort', 'metricsHost'],
 };

@@ -2,6 +2,7 @@ import { parseUuid, type Uuid } from '../domain/id.ts';
 import { type Network, parseNetwork } from '../domain/ip_address.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { parseRate, type Rate } from '../domain/token_buckets.ts';
+import { type PrivateTarget, parsePrivateTarget } from '../outbound/target.ts';
 import type { RequestLogging } from '../platform/log.ts';
 import { DATABASE_ROWS } from './database_settings.ts';
 import { type Defaulted, defaulted, file, list, optional, type Setting, toggle } from './setting.ts';
@@ -194,17 +195,16 @@ export const SETTINGS = {
     doc: 'call no identity provider: requests state the issuer of an OIDC profile, or it is derived from the discovery URL',
     details: 'See [discovery](../guides/outgoing-requests.md#discovery).',
   }),
-  allowLoopbackDiscovery: toggle({
-    env: 'AUTHREALM_ALLOW_LOOPBACK_DISCOVERY',
-    flag: 'allow-loopback-discovery',
-    doc: 'allow identity providers on this machine, also over http; for tests',
-    details: 'On any port.',
-  }),
-  allowLoopbackWebhooks: toggle({
-    env: 'AUTHREALM_ALLOW_LOOPBACK_WEBHOOKS',
-    flag: 'allow-loopback-webhooks',
-    doc: 'allow webhook targets on this machine, also over http; for tests',
-    details: 'On any port.',
+  allowPrivate: list<PrivateTarget>({
+    env: 'AUTHREALM_ALLOW_PRIVATE',
+    flag: 'allow-private',
+    value: 'TARGET',
+    doc: 'host or network (CIDR) with private addresses that requests may be sent to, optionally with :PORT; repeatable, default: none',
+    details:
+      'Without a port: 443, and on loopback any. See [private targets](../guides/outgoing-requests.md#private-targets).',
+    parse: parsePrivateTarget,
+    expects:
+      'hosts or networks such as keycloak.internal, 10.1.0.0/16:8443 or [fd00::/8]:8443, but not all addresses',
   }),
   retentionDays: defaulted<number>({
     env: 'AUTHREALM_RETENTION_DAYS',

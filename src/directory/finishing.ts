@@ -2,10 +2,10 @@ import { Fault } from '../domain/fault.ts';
 import type { Uuid } from '../domain/id.ts';
 import { type Annotation, type Key, type Member, membersOf, type Resource } from '../domain/resource.ts';
 import { email } from '../domain/text/folding.ts';
-import type { TraceContext } from '../domain/trace_context.ts';
 import { type RecordSecretLocation, secretLocation } from './format.ts';
 import type { Input, InputVerb } from './input.ts';
 import type { Guard, Store } from './store.ts';
+import type { WriteContext } from './write_request.ts';
 
 /** The issuer of an identity provider, or the reason for the failure. `isPassing`: a later attempt may succeed. */
 export type DiscoveryOutcome =
@@ -19,11 +19,11 @@ export interface DirectoryDeps {
   /** Throws Fault `overloaded` if too many passwords wait. */
   hashPassword(password: string): Promise<{ readonly hash: string; readonly isNormalised: boolean }>;
   /**
-   * Reads the issuer from a provider's discovery document; undefined where the service is offline. Throws Fault
-   * `overloaded` if too many requests are running, for this realm or for all.
+   * Reads the issuer from a provider's discovery document: `expected`, except for one final slash. Undefined where the
+   * service is offline. Throws Fault `overloaded` if too many requests are running, for this realm or for all.
    */
   readonly discoverIssuer:
-    | ((discoveryUrl: string, realm: Uuid, trace: TraceContext | undefined) => Promise<DiscoveryOutcome>)
+    | ((discoveryUrl: string, expected: string, realm: Uuid, by: WriteContext) => Promise<DiscoveryOutcome>)
     | undefined;
   /** The stored record; undefined if there is none. */
   readonly get: Store['get'];
@@ -44,8 +44,7 @@ interface FinishInput {
   readonly input: Input;
   /** The place of its members in the body of the request. */
   readonly at: string;
-  /** The trace of the request. */
-  readonly trace: TraceContext | undefined;
+  readonly by: WriteContext;
 }
 
 /** Adds members that callers do not write. */
@@ -104,12 +103,11 @@ function discoverySteps(resource: Resource, verb: InputVerb, makers: DirectoryDe
 function discoveryStep(member: Member, discoverIssuer: NonNullable<DirectoryDeps['discoverIssuer']>): Step {
   const { name, annotation } = member;
   const from = annotation.discoveredFrom?.member ?? '';
-  return async (members, { key, at, trace }) => {
+  return async (members, { key, at, by }) => {
     delete members[name];
     const url = members[from];
     if (typeof url !== 'string') return;
-    issuerOfUrl(url, at, member);
-    const discovered = await discoverIssuer(url, key[0], trace);
+    const discovered = await discoverIssuer(url, issuerOfUrl(url, at, member), key[0], by);
     if ('refusal' in discovered) throw conflict(`${at}.${from}`, discovered.refusal, discovered.isPassing);
     members[name] = discovered.issuer;
   };

@@ -67,9 +67,9 @@ export function openPreparation(makers: DirectoryDeps, settings: DirectorySettin
   const preparationOf = preparations(makers, settings);
   const readParts = openParts((resource, verb) => preparationOf(resource, verb).read, clock);
 
-  async function finish({ parts, ...read }: ReadRequest, { trace }: WriteContext) {
+  async function finish({ parts, ...read }: ReadRequest, by: WriteContext) {
     const finished = parts.map(async (part): Promise<FinishedPart> => {
-      const members = await preparationOf(part.resource, part.verb).finish({ ...part, trace });
+      const members = await preparationOf(part.resource, part.verb).finish({ ...part, by });
       return { ...part, members };
     });
     return { ...read, parts: await Promise.all(finished) };

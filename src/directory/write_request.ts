@@ -11,6 +11,8 @@ export interface WriteContext {
   readonly address: string | undefined;
   /** The trace of the request. */
   readonly trace?: TraceContext | undefined;
+  /** Whether the caller has the scope `admin`. */
+  readonly isAdmin?: boolean;
 }
 
 /** The revision that the stored record must have (`If-Match`); undefined for any. */

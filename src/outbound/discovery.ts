@@ -3,14 +3,14 @@ import type { Clock, Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { issuerUrl } from '../domain/text/text.ts';
 import { startTrace, type TraceContext, traceHeaders } from '../domain/trace_context.ts';
-import { type GuardedFetch, openGuardedFetch } from './guarded_fetch.ts';
+import { type GuardedFetch, type GuardedFetchOptions, openGuardedFetch } from './guarded_fetch.ts';
+import { TARGET_RULE } from './target.ts';
 
-/** The path of the discovery document after the issuer (OpenID Connect Discovery 1.0, 4). */
-const DISCOVERY_SUFFIX = '/.well-known/openid-configuration';
-
-/** The reasons that callers see for a failed discovery: without address, port, status or text of the response but an issuer. */
+/** What callers see of a failed discovery: no address, port, status or text of the response except an issuer. */
 export const DISCOVERY_FAILURES = {
+  forbidden: TARGET_RULE,
   unreachable: 'unreachable',
+  redirect: 'the provider answered with a redirect, which is not followed',
   not_a_provider: 'not an OpenID provider',
   issuer_differs: 'issuer differs',
 } as const;
@@ -19,71 +19,49 @@ export type DiscoveryFailure = keyof typeof DISCOVERY_FAILURES;
 
 export type Discovery =
   | { readonly kind: 'found'; readonly issuer: string }
-  /** `claimed` is the issuer in the document, of any length. */
-  | { readonly kind: DiscoveryFailure; readonly claimed?: string };
-
-/** Reads the issuer at a discovery URL. `caller` is limited to its share of slots; `headers` are sent as well. */
-export type Discover = (
-  discoveryUrl: string,
-  caller: string,
-  headers?: Readonly<Record<string, string>>,
-) => Promise<Discovery>;
+  /** `claimed` is the issuer in the document, of any length; `refusedAddress` as of FetchResult. */
+  | { readonly kind: DiscoveryFailure; readonly claimed?: string; readonly refusedAddress?: string };
 
 const ISSUER = issuerUrl();
 
-/** The part of a discovery URL before the suffix; undefined if that is no issuer. */
-function issuerOfUrl(discoveryUrl: string): string | undefined {
-  if (!discoveryUrl.endsWith(DISCOVERY_SUFFIX)) return undefined;
-  const issuer = discoveryUrl.slice(0, -DISCOVERY_SUFFIX.length);
-  return ISSUER.safeParse(issuer).success ? issuer : undefined;
-}
-
-/**
- * Creates the discovery that requests the provider's document, in a slot. It rejects with Fault `overloaded` while
- * `discoveriesAtOnceMax` discoveries are running, or `discoveriesPerRealmMax` of the same caller.
- */
-export function openDiscovery(
-  fetchDocument: GuardedFetch,
-  slots: DiscoverySlots = openDiscoverySlots(),
-): Discover {
-  return async (discoveryUrl, caller, headers) => {
-    const expected = issuerOfUrl(discoveryUrl);
-    // No document at this URL could have a matching issuer.
-    if (expected === undefined) return { kind: 'issuer_differs' };
-    const release = slots.take(caller);
-    let resolved: Promise<unknown> = Promise.resolve();
-    try {
-      const onResolve = (resolving: Promise<unknown>) => {
-        resolved = resolving;
-      };
-      const fetched = await fetchDocument(discoveryUrl, onResolve, headers);
-      if (fetched.kind === 'document') return checkIssuer(fetched.document.issuer, expected);
-      return { kind: fetched.kind === 'not_json' ? 'not_a_provider' : 'unreachable' };
-    } finally {
-      // A slow name server keeps the slot until it answers, even after the fetch has ended.
-      resolved.then(release, release);
-    }
-  };
-}
-
-/** Limits concurrent discoveries. */
-export interface DiscoverySlots {
-  /** Takes a slot, and returns the function that releases it. Throws Fault `overloaded` if there is none. */
-  take(caller: string): () => void;
-  taken(): number;
-}
-
-export function openDiscoverySlots(): DiscoverySlots {
+/** Opens the discovery of issuers, which occupies a slot for each request. */
+export function openDiscovery(fetchDocument: GuardedFetch) {
   const callers: string[] = [];
+
+  /** Takes a slot, and returns the function that releases it. */
+  function takeSlot(caller: string): () => void {
+    const own = callers.filter((other) => other === caller).length;
+    if (callers.length >= LIMITS.discoveriesAtOnceMax || own >= LIMITS.discoveriesPerRealmMax)
+      throw overloaded('CONCURRENCY_LIMIT');
+    callers.push(caller);
+    return () => callers.splice(callers.indexOf(caller), 1);
+  }
+
   return {
-    taken: () => callers.length,
-    take(caller) {
-      const own = callers.filter((other) => other === caller).length;
-      if (callers.length >= LIMITS.discoveriesAtOnceMax || own >= LIMITS.discoveriesPerRealmMax) {
-        throw overloaded('CONCURRENCY_LIMIT');
+    discoveries: () => callers.length,
+    /**
+     * Reads the issuer in the document at a URL: `expected`, except for one final slash. Rejects with Fault `overloaded`
+     * while `discoveriesAtOnceMax` discoveries are running, or `discoveriesPerRealmMax` of the same caller.
+     */
+    async discover(
+      url: string,
+      expected: string,
+      caller: string,
+      headers?: Readonly<Record<string, string>>,
+    ): Promise<Discovery> {
+      const release = takeSlot(caller);
+      let resolved: Promise<unknown> = Promise.resolve();
+      try {
+        const onResolve = (resolving: Promise<unknown>) => {
+          resolved = resolving;
+        };
+        const fetched = await fetchDocument(url, { onResolve, headers });
+        if (fetched.kind === 'document') return checkIssuer(fetched.document.issuer, expected);
+        return fetched.kind === 'not_json' ? { kind: 'not_a_provider' } : fetched;
+      } finally {
+        // A slow name server keeps the slot until it answers, even after the fetch has ended.
+        resolved.then(release, release);
       }
-      callers.push(caller);
-      return () => callers.splice(callers.indexOf(caller), 1);
     },
   };
 }
@@ -96,35 +74,39 @@ function checkIssuer(claimed: unknown, expected: string): Discovery {
   return { kind: 'found', issuer: issuer.data };
 }
 
-/** The failure as a rule for the caller, who may have written the URL of all tenants of a provider. */
-function failureRule({ kind, claimed }: Exclude<Discovery, { kind: 'found' }>, url: string): string {
-  if (claimed === undefined) return DISCOVERY_FAILURES[kind];
-  const [named, own] = [claimed, issuerOfUrl(url) ?? ''].map((each) =>
-    each.slice(0, LIMITS.issuerCharactersShownMax),
-  );
-  const remedy = /[{}]/.test(claimed) ? '; use the URL of one tenant, whose issuer has no placeholder' : '';
-  return `${DISCOVERY_FAILURES[kind]}: the document names ${named}, this URL belongs to ${own}${remedy}`;
+interface DiscoveryContext {
+  readonly trace?: TraceContext | undefined;
+  /** Administrators see the address of a name that is not allowed. */
+  readonly isAdmin?: boolean;
 }
 
-interface ProviderDiscoverySettings {
-  readonly offline: boolean;
-  readonly allowLoopbackDiscovery: boolean;
+/** The failure as a rule for the caller, who may have written the URL of all tenants of a provider. */
+function failureRule(
+  { kind, claimed, refusedAddress }: Exclude<Discovery, { kind: 'found' }>,
+  expected: string,
+  { isAdmin }: DiscoveryContext,
+): string {
+  const failure = DISCOVERY_FAILURES[kind];
+  if (isAdmin && refusedAddress !== undefined)
+    return `${failure}: its name resolves to ${refusedAddress}, see --allow-private`;
+  if (claimed === undefined) return failure;
+  const [named, own] = [claimed, expected].map((each) => each.slice(0, LIMITS.issuerCharactersShownMax));
+  const remedy = /[{}]/.test(claimed) ? '; use the URL of one tenant, whose issuer has no placeholder' : '';
+  return `${failure}: the document names ${named}, this URL belongs to ${own}${remedy}`;
 }
 
 /** Discovers the issuers of OIDC profiles; `offline` sends no requests. */
 export function openProviderDiscovery(
-  { offline, allowLoopbackDiscovery }: ProviderDiscoverySettings,
+  { offline, ...outbound }: GuardedFetchOptions & { readonly offline: boolean },
   clock: Clock,
 ) {
-  const slots = openDiscoverySlots();
-  const discover = openDiscovery(openGuardedFetch({ allowLoopback: allowLoopbackDiscovery }), slots);
-  async function discoverIssuer(url: string, realm: Uuid, trace: TraceContext = startTrace(clock)) {
-    const found = await discover(url, realm, traceHeaders(trace, clock));
+  const { discover, discoveries } = openDiscovery(openGuardedFetch(outbound));
+  async function discoverIssuer(url: string, expected: string, realm: Uuid, by: DiscoveryContext) {
+    const { trace = startTrace(clock) } = by;
+    const found = await discover(url, expected, realm, traceHeaders(trace, clock));
     if (found.kind === 'found') return found;
-    return { refusal: failureRule(found, url), isPassing: found.kind === 'unreachable' };
+    const isPassing = found.kind === 'unreachable' || found.kind === 'redirect';
+    return { refusal: failureRule(found, expected, by), isPassing };
   }
-  return {
-    discoverIssuer: offline ? undefined : discoverIssuer,
-    discoveries: slots.taken,
-  };
+  return { discoverIssuer: offline ? undefined : discoverIssuer, discoveries };
 }

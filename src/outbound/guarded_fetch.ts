@@ -1,34 +1,40 @@
 import { isJsonObject, type JsonObject } from '../domain/json_object.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { CheckedAddress } from './addresses.ts';
-import type {
-  Exchange,
-  ExchangeOptions,
-  ExchangeResult,
-  OutboundRequest,
-  OutboundResponse,
-} from './exchange.ts';
+import type { Exchange, ExchangeOptions, OutboundRequest, OutboundResponse } from './exchange.ts';
 import { addressesOf, type Resolve, readTarget, resolveBySystem, type TargetRules } from './target.ts';
 
 /**
- * `unreachable`: any failure before a complete 200; it never names the reason, so that callers cannot tell a forbidden
- * address from a silent host. `not_json`: a complete 200 that is no JSON object.
+ * A request without a response. `forbidden`: the rules forbid the URL as it is written. `unreachable`: any other
+ * failure, so that callers cannot tell a forbidden address from a silent host. `refusedAddress`, which only
+ * administrators may see, is an address of the name that the rules forbid.
  */
+type Unanswered =
+  | { readonly kind: 'forbidden' }
+  | { readonly kind: 'unreachable'; readonly refusedAddress?: string };
+
+/** `redirect`: a status 3xx; any other but 200 is `unreachable`. `not_json`: a 200 that is no JSON object. */
 export type FetchResult =
   | { readonly kind: 'document'; readonly document: JsonObject }
-  | { readonly kind: 'unreachable' | 'not_json' };
+  | { readonly kind: 'redirect' }
+  | { readonly kind: 'not_json' }
+  | Unanswered;
 
-/**
- * Fetches the JSON object at an untrusted URL. Resolves within `outboundMsMax`, and never rejects. Name resolution may take
- * longer: `onResolve` receives its promise. `headers`: additional headers.
- */
-export type GuardedFetch = (
-  url: string,
-  onResolve?: (resolving: Promise<unknown>) => void,
-  headers?: Readonly<Record<string, string>>,
-) => Promise<FetchResult>;
+/** Fetches the JSON object at an untrusted URL. Resolves within `outboundMsMax`, and never rejects. */
+export type GuardedFetch = (url: string, options?: FetchOptions) => Promise<FetchResult>;
+
+export interface FetchOptions {
+  /** The issuer whose discovery document contains the URL. */
+  readonly namedBy?: string | undefined;
+  /** Receives the promise of the name resolution, which may take longer. */
+  readonly onResolve?: (resolving: Promise<unknown>) => void;
+  /** Additional headers. */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+}
 
 export interface GuardedFetchOptions extends TargetRules, ExchangeOptions {
+  /** Called if a name resolves to an address that is not allowed. */
+  readonly onRefusedAddress?: (host: string, address: string) => void;
   /** Called once for each fetch; default: the system's resolver. */
   readonly resolve?: Resolve;
   /** Connects to the checked addresses. Tests redirect public addresses to their own servers here. */
@@ -38,50 +44,40 @@ export interface GuardedFetchOptions extends TargetRules, ExchangeOptions {
 /** `application/json`, or a type with the suffix `+json` (RFC 6839, 3.1). */
 const JSON_TYPE = /^application\/(?:[\w!#$&^.+-]+\+)?json[\t ]*(?:;|$)/i;
 
-const UNREACHABLE = { kind: 'unreachable' } as const;
-const NOT_JSON = { kind: 'not_json' } as const;
-
 export function openGuardedFetch(options: GuardedFetchOptions = {}): GuardedFetch {
   const exchange = openGuardedExchange(options);
-  return async (url, onResolve, headers = {}) => {
-    const exchanged = await exchange(url, {
-      msMax: LIMITS.outboundMsMax,
-      headers,
-      ...(onResolve && { onResolve }),
-    });
-    return exchanged ? read(exchanged) : UNREACHABLE;
-  };
+  return async (url, request) => read(await exchange(url, { msMax: LIMITS.outboundMsMax, ...request }));
 }
 
-interface GuardedRequest {
+interface GuardedRequest extends FetchOptions {
   readonly msMax: number;
   /** Ends the request earlier. */
-  readonly signal?: AbortSignal;
-  readonly onResolve?: (resolving: Promise<unknown>) => void;
+  readonly signal?: AbortSignal | undefined;
   readonly request?: OutboundRequest;
-  /** Additional headers. */
-  readonly headers?: Readonly<Record<string, string>>;
 }
 
 /**
- * Sends one request to an untrusted URL, guarded against SSRF: resolves its name once, checks every address, and connects to
- * a checked address. Undefined if the rules forbid the URL.
+ * Sends one request to an untrusted URL, guarded against SSRF: resolves its name once, checks every address, and
+ * connects to a checked address.
  */
 export function openGuardedExchange(options: GuardedFetchOptions) {
-  const { resolve = resolveBySystem, exchange = lazyExchange(options) } = options;
+  const { resolve = resolveBySystem, exchange = lazyExchange(options), onRefusedAddress } = options;
   return async (
     url: string,
-    { msMax, signal, onResolve, request, headers = {} }: GuardedRequest,
-  ): Promise<ExchangeResult | undefined> => {
-    const target = readTarget(url, options);
-    if (target === undefined) return undefined;
+    { msMax, signal, onResolve, request, headers = {}, namedBy }: GuardedRequest,
+  ): Promise<OutboundResponse | Unanswered> => {
+    const target = readTarget(url, options, namedBy);
+    if (target === undefined) return { kind: 'forbidden' };
     const deadline = openDeadline(msMax, signal);
     try {
       const resolving = addressesOf(target, resolve);
       onResolve?.(resolving);
       // Name resolution cannot be cancelled; after the deadline nothing waits for it.
       const addresses = await Promise.race([resolving, nothingAfter(deadline.signal)]);
-      return await dial({ exchange, target: { ...target, headers }, request }, addresses, deadline);
+      if (!('refused' in addresses))
+        return await dial({ exchange, target: { ...target, headers }, request }, addresses, deadline);
+      onRefusedAddress?.(target.host, addresses.refused);
+      return { kind: 'unreachable', refusedAddress: addresses.refused };
     } finally {
       deadline.clear();
     }
@@ -133,27 +129,30 @@ interface DialOptions {
 }
 
 /**
- * Tries the addresses in turn until a connection succeeds. Each but the last has half of the remaining time to connect: a
- * host may be reachable by one family alone (RFC 8305, 1).
+ * Tries the addresses in turn until a connection succeeds. Each but the last has half of the remaining time to connect:
+ * a host may be reachable by one family alone (RFC 8305, 1).
  */
 async function dial(
   { exchange, target, request }: DialOptions,
   addresses: readonly CheckedAddress[],
   { signal, leftMs }: Deadline,
-): Promise<ExchangeResult> {
+): Promise<OutboundResponse | Unanswered> {
   for (const [index, address] of addresses.entries()) {
     const isLast = index === addresses.length - 1;
     const connectMs = isLast ? undefined : leftMs() / 2;
     const exchanged = await exchange(target, address, signal, { connectMs, request });
-    if (exchanged.kind !== 'unconnected') return exchanged;
+    if (exchanged.kind === 'answered') return exchanged;
+    if (exchanged.kind === 'broken') break;
   }
-  return { kind: 'unconnected' };
+  return { kind: 'unreachable' };
 }
 
-function read(exchanged: ExchangeResult): FetchResult {
-  if (exchanged.kind !== 'answered' || exchanged.status !== 200) return UNREACHABLE;
-  const document = jsonIn(exchanged);
-  return document === undefined ? NOT_JSON : { kind: 'document', document };
+function read(response: OutboundResponse | Unanswered): FetchResult {
+  if (response.kind !== 'answered') return response;
+  const { status } = response;
+  if (status !== 200) return { kind: status >= 300 && status < 400 ? 'redirect' : 'unreachable' };
+  const document = jsonIn(response);
+  return document === undefined ? { kind: 'not_json' } : { kind: 'document', document };
 }
 
 /** The JSON object in a response with a JSON media type; undefined for any other body. */

@@ -1,6 +1,6 @@
 import type { JsonObject } from '../domain/json_object.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { type GuardedFetchOptions, jsonIn, openGuardedExchange } from './guarded_fetch.ts';
+import { type FetchOptions, type GuardedFetchOptions, jsonIn, openGuardedExchange } from './guarded_fetch.ts';
 
 /** The result of a message: the status of the response, or none, without a reason. `isSuccess`: the status is 2xx. */
 export type PostResult =
@@ -13,8 +13,8 @@ export interface PostRequest {
 }
 
 /**
- * Posts bytes to an untrusted URL, with the same guard as every outbound request: no redirect is followed, and the response
- * is read up to a bound. Ends within `webhookMsMax` or at `signal`, and never rejects.
+ * Posts bytes to an untrusted URL, with the same guard as every outbound request: no redirect is followed, and the
+ * response is read up to a bound. Ends within `webhookMsMax` or at `signal`, and never rejects.
  */
 export type GuardedPost = (url: string, message: PostRequest, signal?: AbortSignal) => Promise<PostResult>;
 
@@ -23,7 +23,7 @@ export function openGuardedPost(options: GuardedFetchOptions = {}): GuardedPost 
   return async (url, { headers, body }, signal) => {
     const exchanged = await exchange(url, {
       msMax: LIMITS.webhookMsMax,
-      ...(signal && { signal }),
+      signal,
       request: {
         method: 'POST',
         headers,
@@ -32,7 +32,7 @@ export function openGuardedPost(options: GuardedFetchOptions = {}): GuardedPost 
         isStatusEnough: true,
       },
     });
-    if (exchanged?.kind !== 'answered') return { kind: 'unreachable' };
+    if (exchanged.kind !== 'answered') return { kind: 'unreachable' };
     const { status } = exchanged;
     return { kind: 'answered', status, isSuccess: status >= 200 && status < 300 };
   };
@@ -43,18 +43,19 @@ export type FormResult =
   | { readonly kind: 'answered'; readonly status: number; readonly document: JsonObject | undefined }
   | { readonly kind: 'unreachable' };
 
-/** Posts a form with additional headers and reads the response. Ends within `outboundMsMax`, and never rejects. */
+/** Posts a form and reads the response. Ends within `outboundMsMax`, and never rejects. */
 export type GuardedForm = (
   url: string,
   form: Readonly<Record<string, string>>,
-  headers: Readonly<Record<string, string>>,
+  options: Pick<FetchOptions, 'headers' | 'namedBy'>,
 ) => Promise<FormResult>;
 
 export function openGuardedForm(options: GuardedFetchOptions = {}): GuardedForm {
   const exchange = openGuardedExchange(options);
-  return async (url, form, headers) => {
+  return async (url, form, { headers, namedBy }) => {
     const exchanged = await exchange(url, {
       msMax: LIMITS.outboundMsMax,
+      namedBy,
       request: {
         method: 'POST',
         headers: {
@@ -67,7 +68,7 @@ export function openGuardedForm(options: GuardedFetchOptions = {}): GuardedForm 
         isStatusEnough: false,
       },
     });
-    if (exchanged?.kind !== 'answered') return { kind: 'unreachable' };
+    if (exchanged.kind !== 'answered') return { kind: 'unreachable' };
     return { kind: 'answered', status: exchanged.status, document: jsonIn(exchanged) };
   };
 }

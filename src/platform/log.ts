@@ -6,9 +6,9 @@ import { STANDARD_ERROR, writeAll } from './standard_streams.ts';
 export type RequestLogging = 'off' | 'sampled' | 'full';
 
 /**
- * Everything that can be logged. The type is closed on purpose: it has no member for an error, an address, headers or an
- * object of a driver, so that no token, subject, username or secret can be logged. The comment of an event is its description
- * in docs/reference/log-events.md.
+ * Everything that can be logged. The type is closed on purpose: it has no member for an error, the address of a caller,
+ * headers or an object of a driver, so that no token, subject, username or secret can be logged. The comment of an event
+ * is its description in docs/reference/log-events.md.
  */
 export type LogRecord =
   /** The service accepts requests. */
@@ -42,13 +42,15 @@ export type LogRecord =
       readonly trace_id?: string;
     }
   /**
-   * The outcome of fetching the keys of an external issuer changed: `read`, `unreachable`, `issuer_differs` or `no_key_set`.
-   * `issuer` is its name in the `--issuers-file`.
+   * The outcome of fetching the keys of an external issuer changed: `read`, `unreachable`, `redirect`, `not_json`,
+   * `issuer_differs`, `no_key_set`, or `forbidden` for a URL that needs `--allow-private`. `issuer` is its name in the
+   * `--issuers-file`.
    */
   | { readonly event: 'issuer_keys'; readonly issuer: string; readonly outcome: string }
   /**
-   * The outcome of a console sign-in by an OpenID provider changed: `answered`, `metadata_unusable`, `token_endpoint_failed`,
-   * `no_id_token`, or `id_token_refused` for an invalid ID token, because of `algorithms` or a wrong clock, for example.
+   * The outcome of a console sign-in by an OpenID provider changed: `answered`, `metadata_unusable` or, as of
+   * `issuer_keys`, the reason why there is no discovery document; `token_endpoint_failed`, `no_id_token`, or
+   * `id_token_refused` for an invalid ID token, because of `algorithms` or a wrong clock, for example.
    */
   | { readonly event: 'console_provider'; readonly provider: string; readonly outcome: string }
   /**
@@ -56,6 +58,11 @@ export type LogRecord =
    * until they are written; `since` is the last success.
    */
   | { readonly event: 'checkpoint_failed'; readonly cause: string; readonly since: string }
+  /**
+   * A request was not sent: `host` resolves to `address`, which is not public and which `--allow-private` does not allow.
+   * Logged at most once a second by each process, for each kind of request.
+   */
+  | { readonly event: 'private_address_refused'; readonly host: string; readonly address: string }
   /** A webhook target answered 410 and was disabled. */
   | { readonly event: 'webhook_disabled'; readonly webhook_id: string }
   /** A message to a webhook target was given up after a day or more and became a dead letter. */
@@ -129,6 +136,7 @@ export const LOG_LEVELS: Readonly<Record<LogRecord['event'], number>> = {
   issuer_keys: INFO,
   console_provider: INFO,
   checkpoint_failed: ERROR,
+  private_address_refused: WARN,
   webhook_disabled: WARN,
   webhook_dead_letter: WARN,
   retention_failed: ERROR,

@@ -20,8 +20,7 @@ interface AdministrationDeps {
   readonly checkpointFile: string | undefined;
   readonly search: SearchFile;
   readonly metrics: AdminDeps['metrics'];
-  /** Whether events may be sent to a URL. */
-  readonly isWebhookAllowed: (url: string) => boolean;
+  readonly brokenUrlRule: AdminDeps['webhooks']['brokenUrlRule'];
   readonly loopBudget: Pick<LoopBudget, 'turn'>;
 }
 
@@ -32,13 +31,13 @@ type AdministrationOperations = Pick<
 
 /** The operations of administration over HTTP: clients, keys, webhooks, the audit log, and the data of a person. */
 export function openAdministration(deps: AdministrationDeps): AdministrationOperations {
-  const { engine, keyring, logKeys, checkpointFile, search, metrics, isWebhookAllowed, loopBudget } = deps;
+  const { engine, keyring, logKeys, checkpointFile, search, metrics, brokenUrlRule, loopBudget } = deps;
   const reading = openLogReading(engine.log, logKeys);
   const auditDeps = { records: engine.records, log: engine.log, reading: inTurns(reading, loopBudget) };
   return {
     accessStore: engine.access,
     keyring,
-    webhooks: { store: engine.webhooks, keyring, isAllowed: isWebhookAllowed },
+    webhooks: { store: engine.webhooks, keyring, brokenUrlRule },
     logStore: engine.log,
     logReading: reading,
     metrics,

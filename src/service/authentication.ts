@@ -11,7 +11,7 @@ import { type ConfiguredIssuer, openExternalTokens, openIssuers } from '../auth/
 import { openIntrospectionAndRevocation } from '../auth/tokens/introspection.ts';
 import { openOwnJwts } from '../auth/tokens/own_jwts.ts';
 import { openTokens } from '../auth/tokens/token.ts';
-import { readSettingFile, type Settings } from '../config/parse.ts';
+import { readSettingFile, type Settings, urlRule } from '../config/parse.ts';
 import { Refusal } from '../domain/fault.ts';
 import type { Clock } from '../domain/id.ts';
 import { openGuardedFetch } from '../outbound/guarded_fetch.ts';
@@ -19,9 +19,11 @@ import { openGuardedForm } from '../outbound/guarded_post.ts';
 import type { Log } from '../platform/log.ts';
 import type { Engine } from '../store/open.ts';
 import { openForgedAccessLog, openForgedRowLog } from './forged_row_log.ts';
+import { outboundRules } from './outbound.ts';
 
 /** Reads the issuers file of the settings; returns none without one. Throws Refusal that names every mistake in it. */
-export function readIssuers({ issuersFile: path, baseUrl }: Settings): readonly ExternalIssuer[] {
+export function readIssuers(settings: Settings): readonly ExternalIssuer[] {
+  const { issuersFile: path, baseUrl } = settings;
   if (path === undefined) return [];
   const issuers = parseIssuers(path, readSettingFile('--issuers-file', path));
   const own = issuers.find(({ issuer }) => issuer === baseUrl);
@@ -29,6 +31,14 @@ export function readIssuers({ issuersFile: path, baseUrl }: Settings): readonly 
     throw new Refusal(
       `${path}: ${own.name} is this service itself: remove the entry, its tokens are accepted without one`,
     );
+  const ruleOf = urlRule(settings);
+  const mistakes = issuers.flatMap(({ name, issuer, jwksUri = issuer, console }) =>
+    [...new Set(console ? [issuer, jwksUri] : [jwksUri])].flatMap((url) => {
+      const rule = ruleOf(url);
+      return rule === undefined ? [] : [`${path}: ${url} of ${name} ${rule}`];
+    }),
+  );
+  if (mistakes.length > 0) throw new Refusal(mistakes.join('\n'), { isUsage: true });
   return issuers.map((issuer) => ({
     ...issuer,
     console: issuer.console && withSecret(issuer.console, path),
@@ -55,7 +65,7 @@ interface AuthenticationDeps {
 /** Authentication by tokens of this service and of external issuers, client credentials, and console sessions. */
 export function openAuthentication(deps: AuthenticationDeps, baseUrl: string, log: Log, clock: Clock) {
   const { settings, issuers, engine, keyring } = deps;
-  const fetchDocument = openGuardedFetch({ allowLoopback: settings.allowLoopbackDiscovery });
+  const fetchDocument = openGuardedFetch(outboundRules(settings, log));
   const note = (name: string, outcome: string) => log.write({ event: 'issuer_keys', issuer: name, outcome });
   const configured = openIssuers({ issuers, fetchDocument, clock, note });
   const external = openExternalTokens(configured, { keyring, clock });
@@ -75,20 +85,19 @@ export function openAuthentication(deps: AuthenticationDeps, baseUrl: string, lo
   const tokens = openTokens(access, jwts, signing, clock);
   const tokenDeps = { tokens, store: engine.access, clock };
   return {
-    ...{
-      access,
-      jwts,
-      tokens,
-      desk: openIntrospectionAndRevocation(tokenDeps),
-      authenticateClient: openClientCredentials(access, clock),
-      identifyPublicClient: openPublicClients(access),
-    },
+    access,
+    jwts,
+    tokens,
+    desk: openIntrospectionAndRevocation(tokenDeps),
+    authenticateClient: openClientCredentials(access, clock),
+    identifyPublicClient: openPublicClients(access),
     console: settings.noConsole
       ? undefined
       : {
           clientCredentials: settings.consoleClientCredentials,
           sessions: openConsoleSessions({
-            ...{ ...tokenDeps, providers },
+            ...tokenDeps,
+            providers,
             sessionMsMax: settings.consoleSessionHours * 3_600_000,
             sealPerson: (person) => sealPerson(deps.logKeys, person),
             onForgedRow: openForgedRowLog(log),
@@ -110,8 +119,10 @@ function openProviders(
   { fetchDocument, baseUrl, log, clock }: ProviderDeps,
 ): ReadonlyMap<string, ConsoleProvider> {
   return openConsoleProviders(known, {
-    ...{ fetchDocument, keyring, clock },
-    postForm: openGuardedForm({ allowLoopback: settings.allowLoopbackDiscovery }),
+    fetchDocument,
+    keyring,
+    clock,
+    postForm: openGuardedForm(outboundRules(settings, log)),
     redirectUri: `${baseUrl}/console`,
     note: (provider, outcome) => log.write({ event: 'console_provider', provider, outcome }),
   });

@@ -23,6 +23,7 @@ import { openGuardedPost } from '../outbound/guarded_post.ts';
 import type { Log } from '../platform/log.ts';
 import type { Engine } from '../store/open.ts';
 import { openForgedWebhookLog } from './forged_row_log.ts';
+import { outboundRules } from './outbound.ts';
 
 interface ChangeDeliveryDeps {
   readonly settings: Settings;
@@ -114,7 +115,7 @@ function startWebhooks(
   const { settings, engine, keyring, log, clock } = deps;
   const { webhooks: store } = engine;
   const logForged = openForgedWebhookLog(log);
-  const post = openGuardedPost({ allowLoopback: settings.allowLoopbackWebhooks });
+  const post = openGuardedPost(outboundRules(settings, log));
   const caller = { actor: 'webhooks', address: undefined, requestId: undefined };
   return startDispatcher({
     store,

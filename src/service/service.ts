@@ -1,5 +1,5 @@
 import { openTokenGrants } from '../auth/tokens/token_grant.ts';
-import { checkpointFileOf, readTls, type Settings, webhookRule } from '../config/parse.ts';
+import { checkpointFileOf, readTls, type Settings, urlRule } from '../config/parse.ts';
 import { openDirectory } from '../directory/directory.ts';
 import type { DirectoryDeps } from '../directory/finishing.ts';
 import { openSettingsRealms } from '../directory/settings_realms.ts';
@@ -32,6 +32,7 @@ import { openAuthentication, readIssuers } from './authentication.ts';
 import { type ChangeDelivery, startChangeDelivery } from './change_delivery.ts';
 import { startCheckpointFile } from './checkpoint_file.ts';
 import type { OpenDatabase } from './open_database.ts';
+import { outboundRules } from './outbound.ts';
 import { accessMetrics, checkpointMetrics, feedMetrics, serviceMetrics } from './service_metrics.ts';
 import { openSignIn } from './sign_in.ts';
 import { openUsageTracking } from './usage.ts';
@@ -155,7 +156,7 @@ export async function serve(
   });
   const searcher = openSearcher();
   const { store, ...readers } = openStoreWithReaders(settings, engine);
-  const { discoverIssuer, discoveries } = openProviderDiscovery(settings, clock);
+  const { discoverIssuer, discoveries } = openProviderDiscovery(outboundRules(settings, log), clock);
   const directoryDeps = { ...sealerOf(keyring), hashPassword, discoverIssuer, get: store.get };
   const rules = { installation, issuersMatch: settings.strictIssuers };
   const directory = openDirectory(store, directoryDeps, rules, clock);
@@ -164,7 +165,7 @@ export async function serve(
   const administration = openAdministration({
     ...{ engine, keyring, logKeys, loopBudget, metrics: allMetrics, search: searcher.search },
     checkpointFile: checkpointFileOf(settings),
-    isWebhookAllowed: webhookRule(settings),
+    brokenUrlRule: urlRule(settings),
   });
   const limits = openRateLimits(rateSettings(settings), clock);
   let changeDelivery: ChangeDelivery | undefined;

@@ -34,7 +34,7 @@ const retentionDeps = ({ db, clock }: Service, days: number) => ({
 });
 
 test('retention removes expired changes, entries, deliveries and dead letters, but the newest change of a realm', async () => {
-  const service = await startService({ offline: 'true', allowLoopbackWebhooks: 'true' });
+  const service = await startService({ offline: 'true', allowPrivate: 'localhost 127.0.0.0/8' });
   const { engine } = service.db;
   const { realm } = await createFixture(service.db);
   const loads = Array.from({ length: 2_500 }, () => {
@@ -142,7 +142,7 @@ test('a retention lease that a killed process left is acquired a term later, not
 }, 300_000);
 
 test('retention reports a tampered log and continues with the others', async () => {
-  const service = await startService({ offline: 'true', allowLoopbackWebhooks: 'true' });
+  const service = await startService({ offline: 'true', allowPrivate: 'localhost 127.0.0.0/8' });
   const { engine } = service.db;
   const realms = [(await createFixture(service.db)).realm, (await createFixture(service.db)).realm].sort();
   const [tampered, other] = realms as [Uuid, Uuid];

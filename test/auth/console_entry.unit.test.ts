@@ -5,6 +5,7 @@ import { parseIssuers } from '../../src/auth/issuers/issuers_file.ts';
 import { readSettings } from '../../src/config/parse.ts';
 import { Refusal } from '../../src/domain/fault.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
+import { TARGET_RULE } from '../../src/outbound/target.ts';
 import { readIssuers } from '../../src/service/authentication.ts';
 import { freshFolder } from '../support/folder.ts';
 import { issuersFile } from '../support/issuers.ts';
@@ -79,4 +80,19 @@ test('client_secret_file is read without its line break, and rejected if missing
   expect(() => readIssuers(settings)).toThrow(/is empty/);
   writeFileSync(path, ' of us \n');
   expect(readIssuers(settings)[0]?.console?.clientSecret).toBe(' of us ');
+});
+
+test('an issuers file with a private or loopback URL that is requested needs --allow-private', () => {
+  const urls = { issuer: 'https://localhost:8443', jwks_uri: 'https://10.1.2.3/keys' };
+  const files = [issuersFile({ ...entry, ...urls, console: client }), issuersFile({ ...entry, ...urls })];
+  const settingsWith = (issuersFile = '', allowPrivate = '') =>
+    readSettings({ issuersFile, allowPrivate }, {});
+  const [forConsole, keysAlone] = files;
+  const [issuer, keys] = Object.values(urls).map((url) => `${url} of acme ${TARGET_RULE}`);
+  expect(() => readIssuers(settingsWith(forConsole))).toThrow(
+    new Refusal(`${forConsole}: ${issuer}\n${forConsole}: ${keys}`),
+  );
+  expect(() => readIssuers(settingsWith(keysAlone))).toThrow(new Refusal(`${keysAlone}: ${keys}`));
+  expect(readIssuers(settingsWith(forConsole, 'localhost,10.1.2.3'))).toHaveLength(1);
+  expect(readIssuers(settingsWith(keysAlone, '10.1.2.3'))).toHaveLength(1);
 });

@@ -273,6 +273,14 @@ test('the way to an unknown provider is 400, and to an unreachable one 503', asy
   expect((await start('acme'))[0]).toBe(200);
 });
 
+test('a secret is not sent to a private token endpoint on another host than that of the discovery document', async () => {
+  const before = acme.requestCounts.get('/token') ?? 0;
+  publish({ token_endpoint: `${acme.issuer.replace('127.0.0.1', 'localhost')}/token` });
+  expect([await statusWith(await mint()), outcomes().at(-1)]).toEqual([503, 'token_endpoint_failed']);
+  expect(acme.requestCounts.get('/token') ?? 0).toBe(before);
+  publish();
+});
+
 test('sign-in is 503 while the keys of the provider cannot be read', async () => {
   const alone = await startIssuer();
   const { issuer } = alone;
@@ -360,10 +368,13 @@ describe('failures of the provider', () => {
     publish();
   });
 
-  test('sign-in is 503 without a discovery document', async () => {
-    acme.routes.set(DISCOVERY, (_request, response) => response.writeHead(500).end());
+  test.each([
+    [500, 'unreachable'],
+    [302, 'redirect'],
+  ])('sign-in is 503 and logged if the discovery document is %p', async (status, outcome) => {
+    acme.routes.set(DISCOVERY, (_request, response) => response.writeHead(status, { Location: '/' }).end());
     service.clock.advance(LIMITS.issuerKeysFreshMs);
-    expect([await statusWith(await mint()), outcomes().at(-1)]).toEqual([503, 'metadata_unusable']);
+    expect([await statusWith(await mint()), outcomes().at(-1)]).toEqual([503, outcome]);
     publish();
   });
 

@@ -240,7 +240,12 @@ describe('a session by a provider', async () => {
     flags: Flags = { ...home.database.flags, baseUrl: home.url },
   ): Promise<Service> {
     const file = issuersFile(issuerEntry(issuer, { name, rights, console } as Json));
-    return startService({ ...flags, badTokenRate: 'off', allowLoopbackDiscovery: 'true', issuersFile: file });
+    return startService({
+      ...flags,
+      badTokenRate: 'off',
+      allowPrivate: 'localhost 127.0.0.0/8',
+      issuersFile: file,
+    });
   }
 
   async function signInAs(groups: readonly string[]): Promise<ConsoleSession> {

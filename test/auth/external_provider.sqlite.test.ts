@@ -31,7 +31,7 @@ const provider = new Provider(issuer, {
   },
 });
 server.on('request', provider.callback());
-let service = await startService({ allowLoopbackDiscovery: 'true' });
+let service = await startService({ allowPrivate: 'localhost 127.0.0.0/8' });
 const fixture = await createFixture(service.db);
 const neighbour = await createFixture(service.db);
 await service.stop();
@@ -40,7 +40,7 @@ const rights = [
 ];
 service = await startService({
   ...service.database.flags,
-  allowLoopbackDiscovery: 'true',
+  allowPrivate: 'localhost 127.0.0.0/8',
   issuersFile: issuersFile({ name: 'acme', issuer, audience: AUDIENCE, rights }),
 });
 afterAll(async () => {

@@ -19,7 +19,7 @@ import { addTarget, startReceiver } from '../support/webhook_receivers.ts';
 let service: Service;
 
 beforeEach(async () => {
-  service = await startService({ offline: 'true', allowLoopbackWebhooks: 'true' });
+  service = await startService({ offline: 'true', allowPrivate: 'localhost 127.0.0.0/8' });
 });
 
 const touch = () => service.database.tamper('update instance set access_version = access_version + 1');

@@ -65,6 +65,22 @@ test('at most issuerWaitersMax lookups wait for a key set, and further ones are 
   expect(keys.find('two')).toBeUndefined();
 });
 
+test('a key set whose URL is in a discovery document is fetched as named by the issuer, a configured one is not', async () => {
+  const requests: (readonly [string, string | undefined])[] = [];
+  const issuer = 'https://issuer.example';
+  const fetch = async (url: string, namedBy?: string): Promise<FetchedDocument> => {
+    requests.push([url, namedBy]);
+    return { kind: 'document', document: { issuer, jwks_uri: 'https://keys.example/', keys: [publicJwk] } };
+  };
+  await readKeySet({ issuer, jwksUri: undefined }, fetch);
+  await readKeySet({ issuer, jwksUri: 'https://keys.internal/' }, fetch);
+  expect(requests).toEqual([
+    [`${issuer}/.well-known/openid-configuration`, undefined],
+    ['https://keys.example/', issuer],
+    ['https://keys.internal/', undefined],
+  ]);
+});
+
 test.each<[string, object]>([
   ['symmetric', { kty: 'oct', k: 'AAAA' }],
   ['of an unknown type', { ...publicJwk, kty: 'AKP' }],

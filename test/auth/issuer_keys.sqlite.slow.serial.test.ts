@@ -69,9 +69,9 @@ describe('to the millisecond', () => {
       {
         clock: { monotonic: () => at },
         note: () => undefined,
-        fetchDocument: async (_url, hear) => {
+        fetchDocument: async (_url, { onResolve } = {}) => {
           reads += 1;
-          if (resolving) hear(resolving);
+          if (resolving) onResolve?.(resolving);
           return { kind: 'document', document: { keys: [{ ...one.publicJwk, kid: `key ${reads}` }] } };
         },
       },
@@ -197,7 +197,7 @@ test('cached keys of an unreachable issuer are used up to their maximum age', as
 describe('the budget of an address', () => {
   const BUDGET = 3;
   const started = () => {
-    const flags = { allowLoopbackDiscovery: 'true', badTokenRate: `${BUDGET}/3600` };
+    const flags = { allowPrivate: 'localhost 127.0.0.0/8', badTokenRate: `${BUDGET}/3600` };
     return startService({ ...flags, issuersFile: issuersFile(issuerEntry(acme)) });
   };
   /** The statuses of more tokens than the budget has. */
@@ -249,7 +249,7 @@ describe('an issuer that misbehaves', () => {
     [
       'keys that are not JSON',
       () => acme.routes.set('/keys', (_, response) => response.end('keys')),
-      'no_key_set',
+      'not_json',
     ],
     ['keys that are not a set', () => acme.routes.set('/keys', json({ keys: 'one' })), 'no_key_set'],
     ['more keys than the limit', () => acme.publish(...many), 'no_key_set'],
@@ -257,7 +257,7 @@ describe('an issuer that misbehaves', () => {
     [
       'a redirect',
       () => acme.routes.set('/keys', (_, response) => response.writeHead(302, { Location: '/other' }).end()),
-      'unreachable',
+      'redirect',
     ],
     [
       'another issuer in its discovery document',
@@ -267,14 +267,22 @@ describe('an issuer that misbehaves', () => {
     [
       'a discovery document that is not JSON',
       () => acme.routes.set(DISCOVERY, (_, response) => response.end('none')),
-      'no_key_set',
+      'not_json',
     ],
     ['no discovery document', () => acme.routes.delete(DISCOVERY), 'unreachable'],
     ['no jwks_uri', () => acme.routes.set(DISCOVERY, json({ issuer: acme.issuer })), 'no_key_set'],
     [
       'a private jwks_uri',
       () => acme.routes.set(DISCOVERY, json({ issuer: acme.issuer, jwks_uri: 'http://10.0.0.1/keys' })),
-      'unreachable',
+      'forbidden',
+    ],
+    [
+      'a jwks_uri on another allowed private host',
+      () => {
+        const jwks_uri = `${acme.issuer.replace('127.0.0.1', 'localhost')}/keys`;
+        acme.routes.set(DISCOVERY, json({ issuer: acme.issuer, jwks_uri }));
+      },
+      'forbidden',
     ],
   ] as const)('tokens of an issuer with %s are 401', async (_what, misbehave, outcome) => {
     misbehave();

@@ -65,7 +65,7 @@ const shop = await createShop(setup);
 await setup.stop();
 const service = await startService({
   ...setup.database.flags,
-  ...{ ...settings, allowLoopbackDiscovery: 'true', issuersFile: issuersFile(entry) },
+  ...{ ...settings, allowPrivate: 'localhost 127.0.0.0/8', issuersFile: issuersFile(entry) },
 });
 afterAll(async () => {
   server.closeAllConnections();

@@ -12,7 +12,7 @@ setDefaultTimeout(BROWSER_TEST_MS);
 
 const ADMIN = `${READ_SCOPE} admin`;
 
-const service = await startService({ offline: 'true', allowLoopbackWebhooks: 'true' });
+const service = await startService({ offline: 'true', allowPrivate: 'localhost 127.0.0.0/8' });
 const admin = await service.token('admin');
 const fixture = await createFixture(service.db);
 const receiver = startReceiver();

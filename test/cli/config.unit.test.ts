@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test';
-import { type Flags, originsOf, readSettings, SETTINGS } from '../../src/config/parse.ts';
+import { type Flags, originsOf, readSettings, SETTINGS, urlRule } from '../../src/config/parse.ts';
 import { Refusal } from '../../src/domain/fault.ts';
+import { TARGET_RULE } from '../../src/outbound/target.ts';
 import { urlWithoutPassword } from '../../src/store/open.ts';
 
 function complaints(flags: Flags, environment: Record<string, string> = {}): readonly string[] {
@@ -32,8 +33,7 @@ test('settings have their defaults without flags and variables', () => {
     passwordPasses: 2,
     pageLength: 25,
     offline: false,
-    allowLoopbackDiscovery: false,
-    allowLoopbackWebhooks: false,
+    allowPrivate: [],
     retentionDays: 90,
     strictIssuers: false,
     logSignIns: false,
@@ -138,7 +138,7 @@ describe('an address that is not loopback', () => {
     ['with TLS', { ...base, tlsCert: 'c', tlsKey: 'k' }, 0],
     ['behind a named proxy', { ...base, trustedProxies: PROXY }, 0],
     ['with a proxy list that is empty', { ...base, trustedProxies: '' }, 1],
-    ['with discovery on loopback', { ...base, trustedProxies: PROXY, allowLoopbackDiscovery: 'true' }, 1],
+    ['with a private target', { ...base, trustedProxies: PROXY, allowPrivate: '10.1.0.0/16' }, 0],
     ['behind a named proxy without a base URL', { host: '10.0.0.1', trustedProxies: PROXY }, 1],
   ];
   for (const [name, flags, count] of rows) {
@@ -151,21 +151,22 @@ describe('an address that is not loopback', () => {
       expect.stringContaining('--trusted-proxy with the network of the proxy'),
     ]);
   });
-  test('--allow-loopback-discovery is rejected on a public address, with what to do', () => {
-    const [complaint] = complaints(
-      { ...base, trustedProxies: PROXY },
-      { AUTHREALM_ALLOW_LOOPBACK_DISCOVERY: '1' },
-    );
-    expect(complaint).toBe(
-      '--host 0.0.0.0 is not loopback: with --allow-loopback-discovery a client that creates profiles could have ' +
-        'requests sent to services that listen on this machine only. Omit it, or listen on loopback',
-    );
-  });
   for (const host of ['127.0.0.1', '127.8.8.8', 'localhost', '::1']) {
     test(`${host} is a loopback address`, () => {
-      expect(complaints({ host, allowLoopbackDiscovery: 'true' })).toEqual([]);
+      expect(complaints({ host })).toEqual([]);
     });
   }
+
+  test('requests by plain HTTP are sent to loopback alone, and only while the service itself listens on loopback', () => {
+    const rulesOf = (host: string) => {
+      const allowPrivate = 'localhost keycloak.internal keycloak.internal:80';
+      const ruleOf = urlRule(readSettings({ host, allowPrivate }, {}));
+      return ['http://localhost:8080/', 'https://localhost:8443/', 'http://keycloak.internal/'].map(ruleOf);
+    };
+    expect(rulesOf('127.0.0.1')).toEqual([undefined, undefined, TARGET_RULE]);
+    expect(rulesOf('0.0.0.0')).toEqual([TARGET_RULE, undefined, TARGET_RULE]);
+    expect(TARGET_RULE).toContain('--allow-private');
+  });
 });
 
 test('a command that does not listen accepts a public address without a base URL', () => {

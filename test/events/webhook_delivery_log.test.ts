@@ -22,7 +22,7 @@ let busy: Uuid;
 
 beforeEach(async () => {
   const database = await freshDatabase();
-  const settings = database.settings({ AUTHREALM_ALLOW_LOOPBACK_WEBHOOKS: 'true' });
+  const settings = database.settings({ AUTHREALM_ALLOW_PRIVATE: 'localhost 127.0.0.0/8' });
   db = await openDatabase(settings, systemClock);
   [one, busy] = (await Promise.all([createFixture(db), createFixture(db)])).map(({ realm }) => realm) as [
     Uuid,

@@ -87,8 +87,12 @@ describe('a lease', () => {
 
 test('two services over one database deliver each event once and in order, also after one of them stops', async () => {
   const hook = createReceiver();
-  const one = await startService({ offline: 'true', allowLoopbackWebhooks: 'true' });
-  const other = await startService({ offline: 'true', allowLoopbackWebhooks: 'true', ...one.database.flags });
+  const one = await startService({ offline: 'true', allowPrivate: 'localhost 127.0.0.0/8' });
+  const other = await startService({
+    offline: 'true',
+    allowPrivate: 'localhost 127.0.0.0/8',
+    ...one.database.flags,
+  });
   const { realm } = await createFixture(one.db);
   await addTarget(one, hook.url, { realms: new Set([realm]), from: 'oldest' });
   await hook.until(() => hook.sequences(realm).length === 6);
@@ -105,7 +109,7 @@ test('two services over one database deliver each event once and in order, also 
 
 test('targets that never answer and are disabled together delay no other target', async () => {
   const hook = createReceiver();
-  const service = await startService({ offline: 'true', allowLoopbackWebhooks: 'true' });
+  const service = await startService({ offline: 'true', allowPrivate: 'localhost 127.0.0.0/8' });
   const { engine } = service.db;
   const { realm } = await createFixture(service.db);
   const realms = new Set([realm]);
@@ -141,7 +145,7 @@ test('a service that is killed while it delivers loses no event and keeps the or
   });
   const db = await openDatabase(database.settings(), systemClock);
   const { realm } = await createFixture(db);
-  const settings = { ...database.settings(), allowLoopbackWebhooks: true };
+  const settings = database.settings({ AUTHREALM_ALLOW_PRIVATE: 'localhost 127.0.0.0/8' });
   await addTarget({ db, settings }, hook.url, { realms: new Set([realm]), from: 'oldest' });
   const command = [
     AUTHREALM,
@@ -149,7 +153,8 @@ test('a service that is killed while it delivers loses no event and keeps the or
     '--port',
     '0',
     '--offline',
-    '--allow-loopback-webhooks',
+    '--allow-private',
+    'localhost 127.0.0.0/8',
     ...database.args,
   ];
   const serve = async () => {

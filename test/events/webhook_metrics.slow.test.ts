@@ -26,7 +26,7 @@ setDefaultTimeout(300_000);
 let receiver: WebhookReceiver;
 let fixture: Fixture;
 
-let service = await startService({ offline: 'true', allowLoopbackWebhooks: 'true' });
+let service = await startService({ offline: 'true', allowPrivate: 'localhost 127.0.0.0/8' });
 
 beforeEach(async () => {
   receiver = startReceiver();
@@ -127,7 +127,7 @@ test('a realm that waits for a slot counts into the lag by the age of its own ch
 
 test('changes that an internal error keeps from being sent count into the lag until they are sent', async () => {
   const shared = service;
-  service = await startService({ offline: 'true', allowLoopbackWebhooks: 'true' });
+  service = await startService({ offline: 'true', allowPrivate: 'localhost 127.0.0.0/8' });
   fixture = await createFixture(service.db);
   const webhook = await createTarget();
   await receiver.until(() => receiver.sequences(fixture.realm).length === CHANGES);

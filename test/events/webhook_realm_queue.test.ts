@@ -32,7 +32,7 @@ let busy: Uuid;
 
 beforeEach(async () => {
   database = await freshDatabase();
-  settings = database.settings({ AUTHREALM_ALLOW_LOOPBACK_WEBHOOKS: 'true' });
+  settings = database.settings({ AUTHREALM_ALLOW_PRIVATE: 'localhost 127.0.0.0/8' });
   db = await openDatabase(settings, systemClock);
   [one, other, busy] = (await Promise.all([createFixture(db), createFixture(db), createFixture(db)])).map(
     ({ realm }) => realm,

@@ -28,7 +28,7 @@ let receiver: WebhookReceiver;
 let fixtures: readonly Fixture[];
 
 beforeEach(async () => {
-  service = await startService({ offline: 'true', allowLoopbackWebhooks: 'true' });
+  service = await startService({ offline: 'true', allowPrivate: 'localhost 127.0.0.0/8' });
   receiver = startReceiver();
   fixtures = await Promise.all(Array.from({ length: REALMS }, () => createFixture(service.db)));
 });

@@ -20,7 +20,7 @@ import {
 let receiver: WebhookReceiver;
 let fixture: Fixture;
 
-const service = await startService({ offline: 'true', allowLoopbackWebhooks: 'true' });
+const service = await startService({ offline: 'true', allowPrivate: 'localhost 127.0.0.0/8' });
 
 beforeEach(async () => {
   receiver = startReceiver();

@@ -57,7 +57,7 @@ const entry = {
 };
 service = await startService({
   ...service.database.flags,
-  ...{ baseUrl, port: String(port), allowLoopbackDiscovery: 'true', badTokenRate: 'off' },
+  ...{ baseUrl, port: String(port), allowPrivate: 'localhost 127.0.0.0/8', badTokenRate: 'off' },
   issuersFile: issuersFile(entry),
 });
 afterAll(async () => {

@@ -95,7 +95,7 @@ describe('trace context in the service', async () => {
       return Response.json({ issuer: `http://127.0.0.1:${provider.port}` });
     },
   });
-  const service = await startService({ requestLogging: 'full', allowLoopbackDiscovery: 'true' });
+  const service = await startService({ requestLogging: 'full', allowPrivate: 'localhost 127.0.0.0/8' });
   const fixture = await createFixture(service.db);
   const token = await service.token(FULL_SCOPE);
   afterAll(async () => {

@@ -112,13 +112,13 @@ describe('queries of alert rules and dashboard', async () => {
   let families: ReadonlyMap<string, ParsedFamily>;
 
   const database = await freshDatabase();
-  const flags = ['--metrics-port', '0', '--processes', '2', '--allow-loopback-webhooks'];
+  const flags = ['--metrics-port', '0', '--processes', '2', '--allow-private', 'localhost 127.0.0.0/8'];
   // No server listens there, and every change is still to be delivered.
   const hook = ['--name', 'test', '--url', 'http://127.0.0.1:9/', '--from', 'oldest'];
   const db = await openDatabase(database.settings(), systemClock);
   await createFixture(db);
   await db.engine.close();
-  const words = ['webhook', 'create', ...hook, '--allow-loopback-webhooks', ...database.args];
+  const words = ['webhook', 'create', ...hook, '--allow-private', 'localhost 127.0.0.0/8', ...database.args];
   expect((await runAuthrealm([...words])).code).toBe(0);
   const served = await startServiceProcess({ database, scope: 'oidc-profile-infos:read', flags });
   const address = (await served.running.line(/^metrics on /)).slice('metrics on '.length);

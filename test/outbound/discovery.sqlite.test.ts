@@ -4,15 +4,19 @@ import { LIMITS } from '../../src/domain/limits.ts';
 import { DISCOVERY_FAILURES, type Discovery, openDiscovery } from '../../src/outbound/discovery.ts';
 import {
   type FetchResult,
+  type GuardedFetch,
   type GuardedFetchOptions,
   openGuardedFetch,
 } from '../../src/outbound/guarded_fetch.ts';
+import { TARGET_RULE } from '../../src/outbound/target.ts';
 import {
   exchangeThrough,
   httpResponse,
+  LOOPBACK_RULES,
   PROVIDER_CERTIFICATE,
   PROVIDER_NAME,
   PUBLIC_ADDRESS,
+  privateTargets,
   type SocketHandler,
   servePlain,
   serveTls,
@@ -36,11 +40,17 @@ async function createRealm(service: Service, token: string): Promise<ParentIds> 
   return { ...home, realm: (await createRecord(service, token, { kind: realms, home })).id };
 }
 
+/** Discovers issuers as the URLs name them. */
+function discoveryOf(fetchDocument: GuardedFetch) {
+  const { discover } = openDiscovery(fetchDocument);
+  return (url: string, caller: string) => discover(url, url.slice(0, -SUFFIX.length), caller);
+}
+
 /** The result of discovery at `url` with this answer of the provider. */
 async function discoverAt(url: string, answer: SocketHandler, options: GuardedFetchOptions = {}) {
   const server = await serveTls(answer);
   const { exchange } = exchangeThrough(server.port);
-  const discover = openDiscovery(
+  const discover = discoveryOf(
     openGuardedFetch({ resolve: async () => [PUBLIC_ADDRESS], exchange, ...options }),
   );
   const discovery = await discover(url, CALLER);
@@ -122,31 +132,49 @@ describe('a document without an issuer', () => {
   });
 });
 
-describe('a discovery URL without an issuer', () => {
-  test.each([
-    `${ISSUER}/.well-known/openid-configuration/`,
-    `${ISSUER}/.well-known/openid-configuration?a=b`,
-    `${ISSUER}/.well-known/openid-configuration#a`,
-    `${ISSUER}/.well-known/OpenID-Configuration`,
-    `${ISSUER}/.well-known%2Fopenid-configuration`,
-    `${ISSUER}/.well-known/oauth-authorization-server`,
-    `${ISSUER}?a=${SUFFIX}`,
-    `${ISSUER}/#${SUFFIX}`,
-    `https://user:secret@${PROVIDER_NAME}${SUFFIX}`,
-    `https:${PROVIDER_NAME}${SUFFIX}`,
-    `https:/${SUFFIX}`,
-    ` ${ISSUER}${SUFFIX}`,
-    `${ISSUER}/\t${SUFFIX}`,
-    `${ISSUER}\\${SUFFIX}`,
-    `ftp://${PROVIDER_NAME}${SUFFIX}`,
-    ISSUER,
+test('a discovery URL without an issuer is refused, and nothing is requested', async () => {
+  let requests = 0;
+  const provider = Bun.serve({
+    hostname: '127.0.0.1',
+    port: 0,
+    fetch({ url }) {
+      requests += 1;
+      return Response.json({ issuer: url.replace(SUFFIX, '') });
+    },
+  });
+  const root = `http://127.0.0.1:${provider.port}`;
+  const service = await startService({ allowPrivate: '127.0.0.0/8' });
+  const token = await service.token(FULL_SCOPE);
+  const home = await createRealm(service, token);
+  const statusOf = async (discovery_url: string) => {
+    const data = { ...profiles.fresh(home), discovery_url };
+    return (await service.post(profiles.collection(home), token, { data })).status;
+  };
+  for (const url of [
+    `${root}${SUFFIX}/`,
+    `${root}${SUFFIX}?a=b`,
+    `${root}${SUFFIX}#a`,
+    `${root}/.well-known/OpenID-Configuration`,
+    `${root}/.well-known%2Fopenid-configuration`,
+    `${root}/.well-known/oauth-authorization-server`,
+    `${root}?a=${SUFFIX}`,
+    `${root}/#${SUFFIX}`,
+    `${root.replace('://', '://user:secret@')}${SUFFIX}`,
+    `${root.replace('//', '')}${SUFFIX}`,
+    `${root.replace('//', '/')}${SUFFIX}`,
+    ` ${root}${SUFFIX}`,
+    `${root}/\t${SUFFIX}`,
+    `${root}\\${SUFFIX}`,
+    `${root.replace('http', 'ftp')}${SUFFIX}`,
+    root,
     SUFFIX,
     '',
-  ])('the discovery URL %j is rejected without a request', async (url) => {
-    const { discovery, heads } = await discoverAt(url, document({ issuer: ISSUER }));
-    expect(discovery).toEqual(ISSUER_DIFFERS);
-    expect(heads).toEqual([]);
-  });
+  ])
+    expect([url, [400, 422].includes(await statusOf(url))]).toEqual([url, true]);
+  expect(requests).toBe(0);
+  expect(await statusOf(`${root}${SUFFIX}`)).toBe(201);
+  expect(requests).toBe(1);
+  await provider.stop(true);
 });
 
 test('every network and HTTP failure of a discovery is reported as unreachable', async () => {
@@ -165,22 +193,30 @@ test('every network and HTTP failure of a discovery is reported as unreachable',
     discoverAt(url, httpResponse('200 OK', body), unresolvable),
     discoverAt(url, httpResponse('200 OK', body), refused),
     discoverAt(`https://other.example.com${SUFFIX}`, httpResponse('200 OK', body)),
-    discoverAt(`http://${PROVIDER_NAME}${SUFFIX}`, httpResponse('200 OK', body)),
-    discoverAt(`${ISSUER}:22${SUFFIX}`, httpResponse('200 OK', body)),
-    discoverAt(`https://127.0.0.1${SUFFIX}`, httpResponse('200 OK', body)),
-    discoverAt(`https://[fd00:ec2::254]${SUFFIX}`, httpResponse('200 OK', body)),
-    discoverAt(url, httpResponse('302 Found', body, { Location: '/' })),
     discoverAt(url, httpResponse('401 Unauthorized', body)),
     discoverAt(url, httpResponse('404 Not Found', body)),
     discoverAt(url, httpResponse('503 Service Unavailable', body)),
     discoverAt(url, httpResponse('200 OK', ' '.repeat(LIMITS.outboundBytesMax + 1))),
     discoverAt(url, (socket) => socket.destroy()),
   ];
-  for (const { discovery } of await Promise.all(discoveries)) expect(discovery).toEqual(UNREACHABLE);
+  for (const { discovery } of await Promise.all(discoveries)) expect(discovery).toMatchObject(UNREACHABLE);
 });
 
-test('discovery failures are reported by one of three phrases', () => {
+test('a discovery URL that is forbidden as it is written, and a redirect, are named', async () => {
+  const body = JSON.stringify({ issuer: ISSUER });
+  const written = [`http://${PROVIDER_NAME}`, `${ISSUER}:22`, 'https://127.0.0.1', 'https://[fd00:ec2::254]'];
+  for (const issuer of [...written, 'https://localhost']) {
+    const { discovery } = await discoverAt(`${issuer}${SUFFIX}`, httpResponse('200 OK', body));
+    expect([issuer, discovery]).toEqual([issuer, { kind: 'forbidden' }]);
+  }
+  const moved = httpResponse('302 Found', body, { Location: '/' });
+  expect((await discoverAt(`${ISSUER}${SUFFIX}`, moved)).discovery).toEqual({ kind: 'redirect' });
+});
+
+test('discovery failures are reported by one of five phrases', () => {
   expect(DISCOVERY_FAILURES).toEqual({
+    forbidden: TARGET_RULE,
+    redirect: 'the provider answered with a redirect, which is not followed',
     unreachable: 'unreachable',
     not_a_provider: 'not an OpenID provider',
     issuer_differs: 'issuer differs',
@@ -193,16 +229,16 @@ describe('a provider on loopback', () => {
       document({ issuer: `http://localhost:${server.port}` })(socket);
     });
     const url = `http://localhost:${server.port}${SUFFIX}`;
-    expect(await openDiscovery(openGuardedFetch())(url, CALLER)).toEqual(UNREACHABLE);
-    const discover = openDiscovery(openGuardedFetch({ allowLoopback: true }));
+    expect(await discoveryOf(openGuardedFetch())(url, CALLER)).toEqual({ kind: 'forbidden' });
+    const discover = discoveryOf(openGuardedFetch(LOOPBACK_RULES));
     expect(await discover(url, CALLER)).toEqual(found(`http://localhost:${server.port}`));
     expect((await discover(url.replace('localhost', '127.0.0.1'), CALLER)).kind).toBe('issuer_differs');
     const { discovery } = await discoverAt(`${ISSUER}${SUFFIX}`, document({ issuer: ISSUER }), {
-      allowLoopback: true,
+      allowPrivate: privateTargets('localhost'),
       ca: PROVIDER_CERTIFICATE,
       resolve: async () => ['127.0.0.1'],
     });
-    expect(discovery).toEqual(UNREACHABLE);
+    expect(discovery).toMatchObject(UNREACHABLE);
   });
 });
 
@@ -213,7 +249,7 @@ describe('concurrent discoveries', () => {
   /** Discoveries whose fetches the test ends. */
   function openPending() {
     const waiting: ((fetched: FetchResult) => void)[] = [];
-    const discover = openDiscovery(() => new Promise((resolve) => waiting.push(resolve)));
+    const discover = discoveryOf(() => new Promise((resolve) => waiting.push(resolve)));
     return { waiting, discover };
   }
 
@@ -229,9 +265,6 @@ describe('concurrent discoveries', () => {
     );
     expect(await isRefused(discover(url, CALLER))).toBe(true);
     expect(waiting).toHaveLength(discoveriesAtOnceMax);
-    // A URL that is rejected without a request does not count.
-    expect(await discover(ISSUER, CALLER)).toEqual(ISSUER_DIFFERS);
-
     waiting[0]?.(UNREACHABLE);
     expect(await running[0]).toEqual(UNREACHABLE);
     const next = discover(url, CALLER);
@@ -256,7 +289,7 @@ describe('concurrent discoveries', () => {
   test('a discovery counts until its resolver has ended, however early it was answered', async () => {
     const resolvers: ((addresses: readonly string[]) => void)[] = [];
     const resolve = () => new Promise<readonly string[]>((answer) => resolvers.push(answer));
-    const discover = openDiscovery(openGuardedFetch({ resolve }));
+    const discover = discoveryOf(openGuardedFetch({ resolve }));
     const ofCaller = Array.from({ length: discoveriesPerRealmMax }, () => discover(url, CALLER));
     for (const each of ofCaller) expect(await each).toEqual(UNREACHABLE);
     expect(await isRefused(discover(url, CALLER))).toBe(true);
@@ -280,7 +313,7 @@ describe('concurrent discoveries', () => {
         return Response.json({ issuer: requestUrl.replace(SUFFIX, '') });
       },
     });
-    const service = await startService({ allowLoopbackDiscovery: 'true' });
+    const service = await startService({ allowPrivate: 'localhost 127.0.0.0/8' });
     try {
       const token = await service.token(FULL_SCOPE);
       const [slow, other] = [await createRealm(service, token), await createRealm(service, token)];

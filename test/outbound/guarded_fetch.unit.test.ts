@@ -6,16 +6,19 @@ import { LIMITS } from '../../src/domain/limits.ts';
 import type { CheckedAddress } from '../../src/outbound/addresses.ts';
 import { openExchange } from '../../src/outbound/exchange.ts';
 import { openGuardedFetch } from '../../src/outbound/guarded_fetch.ts';
-import { addressesOf, readTarget } from '../../src/outbound/target.ts';
+import { readTarget } from '../../src/outbound/target.ts';
 import {
   DOCUMENT,
   exchangeThrough,
+  FORBIDDEN,
   fetchThrough,
   httpResponse,
+  LOOPBACK_RULES,
   PROVIDER_CERTIFICATE,
   PROVIDER_NAME,
   PROVIDER_URL,
   PUBLIC_ADDRESS,
+  privateTargets,
   servePlain,
   serveTls,
   UNREACHABLE,
@@ -61,12 +64,14 @@ describe('a public server', () => {
     expect(server.requests[0]?.serverName).toBe(PROVIDER_NAME);
   });
 
-  test('another port is dialled only if the options name it', async () => {
+  test('another port is dialled only if the rules name it with the host', async () => {
     const server = await serveTls(httpResponse(OK, '{"a":1}'));
     const url = `https://${PROVIDER_NAME}:8443/doc`;
-    expect(await fetchThrough(server).fetch(url)).toEqual(UNREACHABLE);
+    expect(await fetchThrough(server).fetch(url)).toEqual(FORBIDDEN);
     expect(server.connections()).toBe(0);
-    expect(await fetchThrough(server, { ports: [443, 8443] }).fetch(url)).toEqual(DOCUMENT);
+    expect(
+      await fetchThrough(server, { allowPrivate: privateTargets(`${PROVIDER_NAME}:8443`) }).fetch(url),
+    ).toEqual(DOCUMENT);
     expect(server.requests[0]?.head).toContain(`\r\nHost: ${PROVIDER_NAME}:8443\r\n`);
   });
 });
@@ -91,7 +96,7 @@ describe('the certificate', () => {
   test('a certificate must name the address if the URL has no host name', async () => {
     const named = await serveTls(httpResponse(OK, '{"a":1}'));
     const numbered = await serveTls(httpResponse(OK, '{"a":1}'), LOCALHOST);
-    const fetchWith = (ca?: string) => openGuardedFetch({ allowLoopback: true, ...(ca && { ca }) });
+    const fetchWith = (ca?: string) => openGuardedFetch({ ...LOOPBACK_RULES, ...(ca && { ca }) });
     const ca = LOCALHOST.cert;
     expect(await fetchWith(ca)(`https://127.0.0.1:${numbered.port}/`)).toEqual(DOCUMENT);
     expect(numbered.requests[0]?.serverName).toBeFalsy();
@@ -105,10 +110,9 @@ describe('the certificate', () => {
 
 test('an exchange that is aborted before it begins dials no address', async () => {
   const server = await servePlain(httpResponse(OK, '{"a":1}'));
-  const target = readTarget(`http://127.0.0.1:${server.port}/`, { allowLoopback: true });
+  const target = readTarget(`http://127.0.0.1:${server.port}/`, LOOPBACK_RULES);
   if (target === undefined) throw new Error('loopback was allowed');
-  const [address] = await addressesOf(target, async () => []);
-  expect(await openExchange()(target, address as CheckedAddress, AbortSignal.abort())).toEqual({
+  expect(await openExchange()(target, '127.0.0.1' as CheckedAddress, AbortSignal.abort())).toEqual({
     kind: 'broken',
   });
   expect(server.connections()).toBe(0);
@@ -122,7 +126,7 @@ describe('addresses', () => {
       lookups += 1;
       return answers[Math.min(lookups, answers.length) - 1] ?? [];
     };
-    const { fetch, addresses } = fetchThrough(server, { resolve, allowLoopback: true });
+    const { fetch, addresses } = fetchThrough(server, { resolve, allowPrivate: privateTargets('localhost') });
     return { fetched: await fetch(), lookups, addresses, connections: server.connections() };
   }
 
@@ -145,7 +149,7 @@ describe('addresses', () => {
     [[]],
   ])('a name with the addresses %j is not dialled', async (resolved) => {
     const { fetched, lookups, addresses, connections } = await resolvingTo(resolved);
-    expect(fetched).toEqual(UNREACHABLE);
+    expect(fetched).toMatchObject(UNREACHABLE);
     expect([lookups, addresses, connections]).toEqual([1, [], 0]);
   });
 
@@ -247,7 +251,7 @@ describe('loopback', () => {
     const server = await plain();
     for (const host of ['127.0.0.1', 'localhost', '[::1]', '127.9.9.9'])
       for (const scheme of ['http', 'https'])
-        expect(await openGuardedFetch()(`${scheme}://${host}:${server.port}/`)).toEqual(UNREACHABLE);
+        expect(await openGuardedFetch()(`${scheme}://${host}:${server.port}/`)).toEqual(FORBIDDEN);
     expect(server.connections()).toBe(0);
   });
 
@@ -256,14 +260,14 @@ describe('loopback', () => {
     async (host) => {
       const server =
         host === '127.9.9.9' ? await servePlain(httpResponse(OK, '{"a":1}'), host) : await plain();
-      const fetchDocument = openGuardedFetch({ allowLoopback: true });
+      const fetchDocument = openGuardedFetch(LOOPBACK_RULES);
       expect(await fetchDocument(`http://${host}:${server.port}/`)).toEqual(DOCUMENT);
     },
   );
 
   test('localhost is fetched over https on any port, with the certificate of its name', async () => {
     const server = await serveTls(httpResponse(OK, '{"a":1}'), LOCALHOST);
-    const fetchDocument = openGuardedFetch({ allowLoopback: true, ca: LOCALHOST.cert });
+    const fetchDocument = openGuardedFetch({ ...LOOPBACK_RULES, ca: LOCALHOST.cert });
     expect(await fetchDocument(`https://localhost:${server.port}/`)).toEqual(DOCUMENT);
     expect(server.requests[0]?.serverName).toBe('localhost');
   });
@@ -271,7 +275,7 @@ describe('loopback', () => {
   test('localhost is tried at its next address if the first one has no listener', async () => {
     const server = await plain();
     const resolve = async () => ['::1', '127.0.0.1'];
-    const fetchDocument = openGuardedFetch({ allowLoopback: true, resolve });
+    const fetchDocument = openGuardedFetch({ ...LOOPBACK_RULES, resolve });
     expect(await fetchDocument(`http://localhost:${server.port}/`)).toEqual(DOCUMENT);
   });
 
@@ -281,7 +285,6 @@ describe('loopback', () => {
     ['localhost at a public address', 'localhost', [PUBLIC_ADDRESS]],
     ['localhost with one address too many', 'localhost', ['127.0.0.1', '10.0.0.1']],
     ['a name below localhost', 'a.localhost', ['127.0.0.1']],
-    ['localhost with a final dot', 'localhost.', ['127.0.0.1']],
     ['any address', '0.0.0.0', []],
     ['an IPv4-mapped loopback address', '[::ffff:127.0.0.1]', []],
     ['a private address', '10.0.0.1', []],
@@ -289,8 +292,8 @@ describe('loopback', () => {
     const server = await plain();
     const tried: string[] = [];
     const fetchDocument = openGuardedFetch({
-      allowLoopback: true,
-      ports: [443, server.port],
+      allowPrivate: privateTargets('localhost'),
+      allowHttp: true,
       resolve: async () => resolved,
       exchange: async (_target, address) => {
         tried.push(address);
@@ -298,7 +301,10 @@ describe('loopback', () => {
       },
     });
     for (const scheme of ['http', 'https'])
-      expect(await fetchDocument(`${scheme}://${host}:${server.port}/`)).toEqual(UNREACHABLE);
+      expect((await fetchDocument(`${scheme}://${host}:${server.port}/`)).kind).toBeOneOf([
+        'forbidden',
+        'unreachable',
+      ]);
     expect(tried).toEqual([]);
   });
 });
@@ -317,9 +323,10 @@ describe('the environment', () => {
     const moduleUrl = new URL('../../src/outbound/guarded_fetch.ts', import.meta.url).href;
     const script = `
       const { openGuardedFetch } = await import(${JSON.stringify(moduleUrl)});
+      const rules = { allowPrivate: [{ host: 'localhost' }], allowHttp: true };
       const [plain, secure, ca] = ${JSON.stringify([plain.port, secure.port, LOCALHOST.cert])};
-      const trusting = openGuardedFetch({ allowLoopback: true, ca });
-      const doubting = openGuardedFetch({ allowLoopback: true });
+      const trusting = openGuardedFetch({ ...rules, ca });
+      const doubting = openGuardedFetch(rules);
       const kinds = [
         await trusting('http://localhost:' + plain), await trusting('https://localhost:' + secure),
         await doubting('https://localhost:' + secure),

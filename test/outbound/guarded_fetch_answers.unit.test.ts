@@ -8,9 +8,12 @@ import {
   endlessResponse,
   fetchThrough,
   httpResponse,
+  LOOPBACK_RULES,
   NOT_JSON,
   PROVIDER_NAME,
   PROVIDER_URL,
+  privateTargets,
+  REDIRECT,
   type SocketHandler,
   servePlain,
   serveTls,
@@ -99,13 +102,17 @@ describe('answers', () => {
     expect(await fetchFrom(answer)).toEqual(expected as never);
   });
 
-  test.each([301, 302, 303, 307, 308])('a fetch does not follow a redirect (%p)', async (status) => {
-    const redirectTarget = await serveTls(httpResponse(OK, '{"a":1}'));
-    const Location = `https://${PROVIDER_NAME}:${redirectTarget.port}/`;
-    const server = await serveTls(httpResponse(`${status} Elsewhere`, '{"a":1}', { Location }));
-    expect(await fetchThrough(server, { ports: [443, redirectTarget.port] }).fetch()).toEqual(UNREACHABLE);
-    expect([server.connections(), redirectTarget.connections()]).toEqual([1, 0]);
-  });
+  test.each([301, 302, 303, 307, 308])(
+    'a fetch names a redirect and does not follow it (%p)',
+    async (status) => {
+      const redirectTarget = await serveTls(httpResponse(OK, '{"a":1}'));
+      const Location = `https://${PROVIDER_NAME}:${redirectTarget.port}/`;
+      const allowPrivate = privateTargets(`${PROVIDER_NAME}:${redirectTarget.port}`);
+      const server = await serveTls(httpResponse(`${status} Elsewhere`, '{"a":1}', { Location }));
+      expect(await fetchThrough(server, { allowPrivate }).fetch()).toEqual(REDIRECT);
+      expect([server.connections(), redirectTarget.connections()]).toEqual([1, 0]);
+    },
+  );
 
   test.each([
     ['a body', `${OPEN_HEAD}Content-Length: 104857600\r\n\r\n{`, ' '.repeat(65_536)],
@@ -172,7 +179,7 @@ test('a fetch from a hanging server ends at the deadline, wherever the server ha
     await serveTls(drip(`${OPEN_HEAD}\r\n{`, ' ')),
     await serveTls(drip('HTTP/1.1 404 Not Found\r\n\r\n', ' ')),
   ];
-  const loopback = openGuardedFetch({ allowLoopback: true });
+  const loopback = openGuardedFetch(LOOPBACK_RULES);
   const never = openGuardedFetch({ resolve: () => new Promise(() => undefined) });
   const hanging = [
     () => never(PROVIDER_URL),

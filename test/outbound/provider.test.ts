@@ -1,8 +1,12 @@
-import { afterAll, describe, expect, test } from 'bun:test';
+import { afterAll, describe, expect, spyOn, test } from 'bun:test';
+import { promises as dns } from 'node:dns';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Provider } from 'oidc-provider';
+import { DISCOVERY_FAILURES } from '../../src/outbound/discovery.ts';
+import { TARGET_RULE } from '../../src/outbound/target.ts';
 import { findPort } from '../support/daemons.ts';
+import { testInProcess } from '../support/program_service.ts';
 import {
   createParents,
   createRecord,
@@ -46,7 +50,7 @@ server.on('request', (request, response) => {
     slashed(request, response);
   } else atRoot(request, response);
 });
-const service = await startService({ allowLoopbackDiscovery: 'true' });
+const service = await startService({ allowPrivate: 'localhost 127.0.0.0/8' });
 const token = await service.token(FULL_SCOPE);
 const home = await createParents(service, token, { discovery_url: `${root}${WELL_KNOWN}` });
 afterAll(async () => {
@@ -107,10 +111,10 @@ const WRONG: [what: string, url: () => string | Promise<string>, phrase: string]
   ['a closed port', async () => `http://127.0.0.1:${findPort()}${WELL_KNOWN}`, 'unreachable'],
   ['a page that is no provider', () => `${root}/hello${WELL_KNOWN}`, 'not an OpenID provider'],
   ['JSON that is no object', () => `${root}/list${WELL_KNOWN}`, 'not an OpenID provider'],
-  ['a redirect to the provider', () => `${root}/moved${WELL_KNOWN}`, 'unreachable'],
-  ['a private address', () => `https://10.0.0.1${WELL_KNOWN}`, 'unreachable'],
-  ['a private address in another form', () => `https://[::ffff:192.168.0.1]${WELL_KNOWN}`, 'unreachable'],
-  ['a cloud metadata service', () => `http://169.254.169.254${WELL_KNOWN}`, 'unreachable'],
+  ['a redirect to the provider', () => `${root}/moved${WELL_KNOWN}`, DISCOVERY_FAILURES.redirect],
+  ['a private address', () => `https://10.0.0.1${WELL_KNOWN}`, TARGET_RULE],
+  ['a private address in another form', () => `https://[::ffff:192.168.0.1]${WELL_KNOWN}`, TARGET_RULE],
+  ['a cloud metadata service', () => `http://169.254.169.254${WELL_KNOWN}`, TARGET_RULE],
 ];
 
 describe('an address that does not lead to a provider is 422', () => {
@@ -140,6 +144,30 @@ describe('an address that does not lead to a provider is 422', () => {
     expect(await rowCounts(service)).toEqual(before);
   });
 });
+
+testInProcess(
+  'what the name of a provider resolves to is in the log, and in the answer to admin alone',
+  async () => {
+    const lookup = spyOn(dns, 'lookup').mockImplementation((async () => [
+      { address: '10.1.2.3', family: 4 },
+    ]) as never);
+    const data = { ...profiles.fresh(home), discovery_url: `https://keycloak.internal${WELL_KNOWN}` };
+    const detailFor = async (scope: string) => {
+      const answer = await service.post(profiles.collection(home), await service.token(scope), { data });
+      return (await errorsOf(answer))[0]?.detail;
+    };
+    expect(await detailFor('profiles:write')).toBe('data.discovery_url: unreachable');
+    expect(await detailFor('profiles:write admin')).toBe(
+      'data.discovery_url: unreachable: its name resolves to 10.1.2.3, see --allow-private',
+    );
+    lookup.mockRestore();
+    expect(service.log.filter(({ event }) => event === 'private_address_refused')).toContainEqual({
+      event: 'private_address_refused',
+      host: 'keycloak.internal',
+      address: '10.1.2.3',
+    });
+  },
+);
 
 describe('the issuer of a profile that has links', () => {
   const move = (path: string, where: string) =>

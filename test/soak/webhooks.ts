@@ -34,7 +34,8 @@ const realm = /^realm +(\S+)$/m.exec(stdout)?.[1] ?? '';
 const client = await runClientCreate(database, 'users:write', '--json');
 const served = await serveWithClient(database, JSON.parse(client.stdout), [
   '--offline',
-  '--allow-loopback-webhooks',
+  '--allow-private',
+  'localhost 127.0.0.0/8',
 ]);
 const complaints: string[] = [];
 try {
@@ -52,7 +53,14 @@ process.exit(complaints.length === 0 ? 0 : 1);
 
 async function createTarget(url: string): Promise<string> {
   const words = ['webhook', 'create', '--name', 'soak', '--url', url, '--events-max', '100'];
-  const command = [AUTHREALM, ...words, '--allow-loopback-webhooks', '--json', ...database.args];
+  const command = [
+    AUTHREALM,
+    ...words,
+    '--allow-private',
+    'localhost 127.0.0.0/8',
+    '--json',
+    ...database.args,
+  ];
   const { stdout, stderr } = await runCommand(command);
   if (stdout === '') throw new Error(stderr);
   return (JSON.parse(stdout) as { webhook_id: string }).webhook_id;

@@ -223,7 +223,7 @@ describe('expired idempotency records', () => {
 });
 
 test('a refusal for an unreachable provider is not replayed: the same request succeeds once it answers', async () => {
-  const service = await startService({ allowLoopbackDiscovery: 'true' });
+  const service = await startService({ allowPrivate: 'localhost 127.0.0.0/8' });
   const token = await service.token(FULL_SCOPE);
   const { realm: id } = await createFixture(service.db);
   const port = findPort();

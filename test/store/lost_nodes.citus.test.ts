@@ -14,7 +14,7 @@ const AT_ONCE_MS = 3_000;
 const DELIVERED_MS_MAX = 60_000;
 
 const cluster = await startCluster();
-const own = await startClusterService(cluster, () => ({ allowLoopbackWebhooks: 'true' }));
+const own = await startClusterService(cluster, () => ({ allowPrivate: 'localhost 127.0.0.0/8' }));
 const { service, token } = own;
 /** The worker with the log of the installation, and a realm on it. */
 const home = await cluster.workerOf(own.adminUrl, NIL_UUID);

@@ -14,7 +14,7 @@ test('all shards move under 50 writers, and each write is done once and sent in 
   const cluster = await startCluster();
   const receiver = startReceiver();
   // The longer the move, the more tokens.
-  const flags = { allowLoopbackWebhooks: 'true', grantRate: 'off' };
+  const flags = { allowPrivate: 'localhost 127.0.0.0/8', grantRate: 'off' };
   const own = await startClusterService(cluster, () => flags);
   const { service, token, database } = own;
   await addTarget(service, receiver.url, { eventsMax: 100 });

@@ -65,7 +65,12 @@ describe('processes that route through nodes whose clocks differ', async () => {
   const name = new URL(url).pathname.slice(1);
   for (const [at, node] of cluster.nodes.entries()) await shiftClock(url, name, node, AHEAD_S[at] ?? 0);
   const receiver = startReceiver();
-  const flags = { ...database.flags, offline: 'true', allowLoopbackWebhooks: 'true', baseUrl: BASE_URL };
+  const flags = {
+    ...database.flags,
+    offline: 'true',
+    allowPrivate: 'localhost 127.0.0.0/8',
+    baseUrl: BASE_URL,
+  };
   const services = await Promise.all(
     cluster.nodes.map((node) => startService({ ...flags, database: urlThroughNodes(database.url, [node]) })),
   );

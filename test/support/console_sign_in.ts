@@ -2,6 +2,7 @@ import { type CreatedConsoleLink, createConsoleLink } from '../../src/auth/sessi
 import type { Settings } from '../../src/config/parse.ts';
 import { parseScopes, type Realms } from '../../src/domain/principal.ts';
 import { DISCOVERY, issuerEntry, issuersFile, json, startIssuer } from './issuers.ts';
+import { LOOPBACK_RULES } from './outbound_servers.ts';
 import type { Service } from './service.ts';
 
 /** Signs in to the console of a service, as its page does. */
@@ -68,7 +69,10 @@ export async function startConsoleProvider(): Promise<{
   provider.routes.set(DISCOVERY, json(document));
   const console = { client_id: 'console', client_secret: 'a secret of the console' };
   const file = issuersFile(issuerEntry(provider, { name: 'staff', console }));
-  return { settings: { issuersFile: file, allowLoopbackDiscovery: true }, stop: provider.stop };
+  return {
+    settings: { issuersFile: file, allowPrivate: LOOPBACK_RULES.allowPrivate ?? [] },
+    stop: provider.stop,
+  };
 }
 
 /** Console credentials for the requests of an OpenAPI client. */

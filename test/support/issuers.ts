@@ -114,7 +114,7 @@ export function issuersFile(...entries: readonly Json[]): string {
 
 /** Starts a service that trusts these issuers. */
 export function startTrustingService(...entries: readonly Json[]): Promise<Service> {
-  const flags = { allowLoopbackDiscovery: 'true', badTokenRate: 'off' };
+  const flags = { allowPrivate: 'localhost 127.0.0.0/8', badTokenRate: 'off' };
   return startService({ ...flags, issuersFile: issuersFile(...entries) });
 }
 

@@ -2,7 +2,12 @@ import { createServer as createPlainServer, type Server, type Socket } from 'nod
 import { createServer as createTlsServer, type TLSSocket } from 'node:tls';
 import type { CheckedAddress } from '../../src/outbound/addresses.ts';
 import { type Exchange, openExchange } from '../../src/outbound/exchange.ts';
-import { type GuardedFetchOptions, openGuardedFetch } from '../../src/outbound/guarded_fetch.ts';
+import {
+  type FetchOptions,
+  type GuardedFetchOptions,
+  openGuardedFetch,
+} from '../../src/outbound/guarded_fetch.ts';
+import { type PrivateTarget, parsePrivateTarget, type TargetRules } from '../../src/outbound/target.ts';
 import { atEnd } from './ending.ts';
 
 /** The only name in the certificate below. */
@@ -14,8 +19,24 @@ export const PROVIDER_URL = `https://${PROVIDER_NAME}/doc?x=1`;
 
 /** Results of a fetch. */
 export const UNREACHABLE = { kind: 'unreachable' } as const;
+export const FORBIDDEN = { kind: 'forbidden' } as const;
+export const REDIRECT = { kind: 'redirect' } as const;
 export const NOT_JSON = { kind: 'not_json' } as const;
 export const DOCUMENT = { kind: 'document', document: { a: 1 } } as const;
+
+/** The entries of `--allow-private`. */
+export const privateTargets = (...entries: readonly string[]): readonly PrivateTarget[] =>
+  entries.map((entry) => {
+    const target = parsePrivateTarget(entry);
+    if (target === undefined) throw new Error(`no target ${entry}`);
+    return target;
+  });
+
+/** The rules of a service on loopback that may send requests to this machine. */
+export const LOOPBACK_RULES: TargetRules = {
+  allowPrivate: privateTargets('localhost', '127.0.0.0/8'),
+  allowHttp: true,
+};
 
 /** Self-signed, valid until 2126. The key protects nothing. */
 export const PROVIDER_CERTIFICATE = `-----BEGIN CERTIFICATE-----
@@ -165,5 +186,5 @@ export function exchangeThrough(port: number, ca: string = PROVIDER_CERTIFICATE)
 export function fetchThrough(server: RawServer, options: GuardedFetchOptions = {}) {
   const { exchange, addresses } = exchangeThrough(server.port);
   const fetchDocument = openGuardedFetch({ resolve: async () => [PUBLIC_ADDRESS], exchange, ...options });
-  return { addresses, fetch: (url = PROVIDER_URL) => fetchDocument(url) };
+  return { addresses, fetch: (url = PROVIDER_URL, request?: FetchOptions) => fetchDocument(url, request) };
 }

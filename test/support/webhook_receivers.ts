@@ -1,5 +1,5 @@
 import { Webhook as Verifier } from 'standardwebhooks';
-import { webhookRule } from '../../src/config/parse.ts';
+import { urlRule } from '../../src/config/parse.ts';
 import {
   createWebhook,
   deleteWebhook,
@@ -110,7 +110,11 @@ export function verifySignature(secret: string, { headers, body }: ReceivedMessa
 }
 
 export function webhookDeps({ db, settings }: Pick<Service, 'db' | 'settings'>): WebhookDeps {
-  return { store: db.engine.webhooks, keyring: db.keyring, isAllowed: webhookRule(settings) };
+  return {
+    store: db.engine.webhooks,
+    keyring: db.keyring,
+    brokenUrlRule: urlRule(settings),
+  };
 }
 
 /** Creates a target with this URL, by default for single events of all kinds and realms. */

@@ -6,12 +6,12 @@ import type { ExternalIssuer } from './issuers_file.ts';
 import { type FetchedDocument, type IssuerKey, type KeySetFailure, readKeySet } from './jwk_set.ts';
 
 /**
- * Fetches the JSON object at a URL, in bounded time and size; never rejects. `onResolving` gets a promise
- * that settles when the name resolution has ended, which may outlive the fetch.
+ * Fetches the JSON object at a URL, in bounded time and size; never rejects. `onResolve` gets the promise of the name
+ * resolution, which may outlive the fetch. `namedBy`: the issuer whose discovery document contains the URL.
  */
 export type FetchDocument = (
   url: string,
-  onResolving: (resolving: Promise<unknown>) => void,
+  options?: { onResolve?: (resolving: Promise<unknown>) => void; namedBy?: string | undefined },
 ) => Promise<FetchedDocument>;
 
 /** The outcome of reading a key set. */
@@ -52,14 +52,14 @@ export function openIssuerKeys(
   let resolving = 0;
   let waiting = 0;
 
-  const onResolving = (settling: Promise<unknown>): void => {
+  const onResolve = (settling: Promise<unknown>): void => {
     resolving += 1;
     const leave = () => {
       resolving -= 1;
     };
     settling.then(leave, leave);
   };
-  const fetch = (url: string) => fetchDocument(url, onResolving);
+  const fetch = (url: string, namedBy?: string) => fetchDocument(url, { onResolve, namedBy });
 
   async function read(): Promise<void> {
     const found = await readKeySet(issuer, fetch);

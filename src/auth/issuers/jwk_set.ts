@@ -6,7 +6,9 @@ import type { ExternalIssuer } from './issuers_file.ts';
 /** The result of fetching a document. */
 export type FetchedDocument =
   | { readonly kind: 'document'; readonly document: JsonObject }
-  | { readonly kind: 'unreachable' | 'not_json' };
+  | { readonly kind: FetchFailure };
+
+export type FetchFailure = 'forbidden' | 'unreachable' | 'redirect' | 'not_json';
 
 /** A public key of an issuer. */
 export interface IssuerKey {
@@ -17,18 +19,18 @@ export interface IssuerKey {
   forAlgorithm(algorithm: string): Promise<CryptoKey>;
 }
 
-export type KeySetFailure = 'unreachable' | 'issuer_differs' | 'no_key_set';
+export type KeySetFailure = FetchFailure | 'issuer_differs' | 'no_key_set';
 
 /** Reads the key set of an issuer (RFC 7517); its URL is configured or in the discovery document. */
 export async function readKeySet(
-  issuer: Pick<ExternalIssuer, 'issuer' | 'jwksUri'>,
-  fetch: (url: string) => Promise<FetchedDocument>,
+  { issuer, jwksUri }: Pick<ExternalIssuer, 'issuer' | 'jwksUri'>,
+  fetch: (url: string, namedBy?: string) => Promise<FetchedDocument>,
 ): Promise<ReadonlyMap<string, IssuerKey> | KeySetFailure> {
-  const found = issuer.jwksUri === undefined ? await discover(issuer.issuer, fetch) : { url: issuer.jwksUri };
+  const found = jwksUri === undefined ? await discover(issuer, fetch) : { url: jwksUri };
   if (typeof found === 'string') return found;
-  const fetched = await fetch(found.url);
-  if (fetched.kind === 'unreachable') return 'unreachable';
-  return (fetched.kind === 'document' ? verificationKeysOf(fetched.document) : undefined) ?? 'no_key_set';
+  const fetched = await fetch(found.url, jwksUri === undefined ? issuer : undefined);
+  if (fetched.kind !== 'document') return fetched.kind;
+  return verificationKeysOf(fetched.document) ?? 'no_key_set';
 }
 
 /**
@@ -40,7 +42,7 @@ async function discover(
   fetch: (url: string) => Promise<FetchedDocument>,
 ): Promise<{ readonly url: string } | KeySetFailure> {
   const fetched = await fetch(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`);
-  if (fetched.kind !== 'document') return fetched.kind === 'unreachable' ? 'unreachable' : 'no_key_set';
+  if (fetched.kind !== 'document') return fetched.kind;
   const { issuer: claimed, jwks_uri: url } = fetched.document;
   if (claimed !== issuer) return 'issuer_differs';
   return typeof url === 'string' ? { url } : 'no_key_set';

@@ -3,6 +3,7 @@ import type { JsonObject } from '../../domain/json_object.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { isSafeUrl } from '../../domain/text/text.ts';
 import type { FetchDocument } from './issuer_keys.ts';
+import type { FetchFailure } from './jwk_set.ts';
 
 /** The metadata of an OpenID provider that sign-in needs (OpenID Connect Discovery 1.0, 3). */
 export interface ProviderMetadata {
@@ -14,6 +15,8 @@ export interface ProviderMetadata {
   readonly sendsIssuer: boolean;
 }
 
+type MetadataResult = ProviderMetadata | FetchFailure | 'metadata_unusable';
+
 interface MetadataDeps {
   readonly fetchDocument: FetchDocument;
   readonly clock: Pick<Clock, 'monotonic'>;
@@ -21,27 +24,27 @@ interface MetadataDeps {
 
 /**
  * Reads the discovery document on first use, and again when it is older than `issuerKeysFreshMs`; after a
- * failure at the earliest `issuerKeysPauseMs` later. Undefined if it cannot be read or is unusable.
+ * failure at the earliest `issuerKeysPauseMs` later.
  */
 export function openProviderMetadata(
   issuer: string,
   { fetchDocument, clock }: MetadataDeps,
-): () => Promise<ProviderMetadata | undefined> {
+): () => Promise<MetadataResult> {
   const url = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;
-  let read: ProviderMetadata | undefined;
+  let read: MetadataResult = 'unreachable';
   let readAt = Number.NEGATIVE_INFINITY;
-  let reading: Promise<ProviderMetadata | undefined> | undefined;
+  let reading: Promise<MetadataResult> | undefined;
 
-  async function fetch(): Promise<ProviderMetadata | undefined> {
-    const fetched = await fetchDocument(url, () => undefined);
-    read = fetched.kind === 'document' ? metadataIn(fetched.document, issuer) : undefined;
+  async function fetch(): Promise<MetadataResult> {
+    const fetched = await fetchDocument(url);
+    read = fetched.kind === 'document' ? metadataIn(fetched.document, issuer) : fetched.kind;
     readAt = clock.monotonic();
     return read;
   }
 
   return async () => {
     const age = clock.monotonic() - readAt;
-    if (age < (read ? LIMITS.issuerKeysFreshMs : LIMITS.issuerKeysPauseMs)) return read;
+    if (age < (typeof read === 'object' ? LIMITS.issuerKeysFreshMs : LIMITS.issuerKeysPauseMs)) return read;
     reading ??= fetch().finally(() => {
       reading = undefined;
     });
@@ -50,7 +53,7 @@ export function openProviderMetadata(
 }
 
 /** `issuer` must match exactly (OpenID Connect Discovery 1.0, 4.3). */
-function metadataIn(document: JsonObject, issuer: string): ProviderMetadata | undefined {
+function metadataIn(document: JsonObject, issuer: string): MetadataResult {
   const {
     issuer: claimed,
     authorization_endpoint: authorizationEndpoint,
@@ -60,12 +63,12 @@ function metadataIn(document: JsonObject, issuer: string): ProviderMetadata | un
     authorization_response_iss_parameter_supported: sendsIssuer,
   } = document;
   if (claimed !== issuer || !isEndpoint(authorizationEndpoint) || !isEndpoint(tokenEndpoint))
-    return undefined;
+    return 'metadata_unusable';
   const authMethod = (['client_secret_basic', 'client_secret_post'] as const).find(
     (method) => Array.isArray(methods) && methods.includes(method),
   );
   const supportsPkce = Array.isArray(challenges) && challenges.includes('S256');
-  if (!authMethod || !supportsPkce) return undefined;
+  if (!authMethod || !supportsPkce) return 'metadata_unusable';
   return { authorizationEndpoint, tokenEndpoint, authMethod, sendsIssuer: sendsIssuer === true };
 }
 

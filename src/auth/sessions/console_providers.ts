@@ -6,17 +6,18 @@ import { LIMITS } from '../../domain/limits.ts';
 import { displayedText } from '../../domain/text/folding.ts';
 import type { FetchDocument } from '../issuers/issuer_keys.ts';
 import { type ConsoleClient, normalizeTyp } from '../issuers/issuers_file.ts';
+import type { FetchFailure } from '../issuers/jwk_set.ts';
 import { openProviderMetadata, type ProviderMetadata } from '../issuers/provider_metadata.ts';
 import type { Keyring } from '../keys/keyring.ts';
 import { type ClaimRight, combineRights, metRights, type Rights } from '../tokens/claim_rights.ts';
 import { checkJwtHeader, checkJwtSubject, parseJwt } from '../tokens/external_jwt.ts';
 import { type ConfiguredIssuer, externalActor } from '../tokens/external_tokens.ts';
 
-/** Sends a form to another server, in bounded time and size, and never rejects. */
+/** Sends a form to a URL in the document of the issuer `namedBy`, in bounded time and size, and never rejects. */
 export type PostForm = (
   url: string,
   form: Readonly<Record<string, string>>,
-  headers: Readonly<Record<string, string>>,
+  options: { readonly headers: Readonly<Record<string, string>>; readonly namedBy: string },
 ) => Promise<
   | { readonly kind: 'answered'; readonly status: number; readonly document: JsonObject | undefined }
   | { readonly kind: 'unreachable' }
@@ -76,13 +77,13 @@ interface ProviderDeps {
   readonly note: (name: string, outcome: ProviderOutcome) => void;
 }
 
-export type ProviderError =
+type ProviderOutcome =
+  | FetchFailure
   | 'metadata_unusable'
   | 'token_endpoint_failed'
   | 'no_id_token'
-  | 'id_token_refused';
-
-type ProviderOutcome = ProviderError | 'answered';
+  | 'id_token_refused'
+  | 'answered';
 
 /** The providers among these issuers. */
 export function openConsoleProviders(
@@ -107,15 +108,20 @@ function openProvider(known: ConfiguredIssuer, client: ConsoleClient, deps: Prov
     last = outcome;
   }
 
-  async function completeSignIn({ iss, nonce, ...response }: AuthorizationResponse): Promise<SignInResult> {
+  async function readMetadata(): Promise<ProviderMetadata | undefined> {
     const read = await metadata();
-    if (!read) {
-      note('metadata_unusable');
-      return 'unavailable';
-    }
+    if (typeof read === 'object') return read;
+    note(read);
+    return undefined;
+  }
+
+  async function completeSignIn({ iss, nonce, ...response }: AuthorizationResponse): Promise<SignInResult> {
+    const read = await readMetadata();
+    if (!read) return 'unavailable';
     // The issuer of the response is checked before the code is sent (RFC 9207, 2.4).
     if (iss === undefined ? read.sendsIssuer : iss !== issuer.issuer) return 'refused';
-    const idToken = await exchangeCode({ read, client, redirectUri, ...response }, deps.postForm);
+    const exchange = { ...response, read, client, redirectUri, issuer: issuer.issuer };
+    const idToken = await exchangeCode(exchange, deps.postForm);
     if (idToken === 'refused') return 'refused';
     if (idToken === 'token_endpoint_failed' || idToken === 'no_id_token') {
       note(idToken);
@@ -151,8 +157,7 @@ function openProvider(known: ConfiguredIssuer, client: ConsoleClient, deps: Prov
   return {
     name: issuer.name,
     async authorizationRequest() {
-      const read = await metadata();
-      if (!read) note('metadata_unusable');
+      const read = await readMetadata();
       return (
         read && {
           authorizationEndpoint: read.authorizationEndpoint,
@@ -180,6 +185,7 @@ function openProvider(known: ConfiguredIssuer, client: ConsoleClient, deps: Prov
 interface CodeExchange {
   readonly read: ProviderMetadata;
   readonly client: ConsoleClient;
+  readonly issuer: string;
   readonly redirectUri: string;
   readonly code: string;
   readonly codeVerifier: string;
@@ -189,7 +195,7 @@ type CodeExchangeResult = { readonly token: string } | 'refused' | 'token_endpoi
 
 /** OpenID Connect Core 1.0, 3.1.3.1, with the verifier of RFC 7636, 4.5. */
 async function exchangeCode(
-  { read, client, redirectUri, code, codeVerifier }: CodeExchange,
+  { read, client, issuer: namedBy, redirectUri, code, codeVerifier }: CodeExchange,
   postForm: PostForm,
 ): Promise<CodeExchangeResult> {
   const { clientId, clientSecret } = client;
@@ -199,10 +205,11 @@ async function exchangeCode(
     redirect_uri: redirectUri,
     code_verifier: codeVerifier,
   };
-  const answer =
+  const [headers, members] =
     read.authMethod === 'client_secret_basic'
-      ? await postForm(read.tokenEndpoint, form, { Authorization: basicCredentials(clientId, clientSecret) })
-      : await postForm(read.tokenEndpoint, { ...form, client_id: clientId, client_secret: clientSecret }, {});
+      ? [{ Authorization: basicCredentials(clientId, clientSecret) }, form]
+      : [{}, { ...form, client_id: clientId, client_secret: clientSecret }];
+  const answer = await postForm(read.tokenEndpoint, members, { headers, namedBy });
   if (answer.kind !== 'answered') return 'token_endpoint_failed';
   const { status, document = {} } = answer;
   if (status === 400 && document.error === 'invalid_grant') return 'refused';

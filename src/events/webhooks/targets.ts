@@ -44,11 +44,9 @@ export interface IssuedWebhook {
 export interface WebhookDeps {
   readonly store: WebhookStore;
   readonly keyring: Pick<Keyring, 'seal' | 'open'>;
-  /** Whether events may be sent to this URL, checked without contacting its host. */
-  readonly isAllowed: (url: string) => boolean;
+  /** The rule that this URL of a target breaks, checked without contacting its host. */
+  readonly brokenUrlRule: (url: string | undefined) => string | undefined;
 }
-
-export const WEBHOOK_URL_RULE = `must be an https URL on port 443 without userinfo, of at most ${LIMITS.webhookUrlCharactersMax} characters`;
 
 /** Creates a target. Rejects with Fault `conflict` if there are LIMITS.webhooksMax already. */
 export async function createWebhook(

@@ -236,8 +236,9 @@ export const captureAddress: Stage = (call) => {
 
 export function requestContext(call: Call): WriteContext {
   const { principal, requestId, request } = call;
-  const { clientId: actor } = principal as Principal;
-  return { actor, requestId, address: call.address(), trace: readTraceContext(request.headers) };
+  const { clientId: actor, scopes } = principal as Principal;
+  const trace = readTraceContext(request.headers);
+  return { actor, requestId, address: call.address(), trace, isAdmin: scopes.has('admin') };
 }
 
 /**

@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, test } from 'bun:test';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { EVENT_NAMES } from '../../../src/events/webhooks/targets.ts';
+import { TARGET_RULE } from '../../../src/outbound/target.ts';
 import { type AdminApi, startAdminApi } from './admin_api.ts';
 
 /** Invalid requests about webhook targets. The service does not allow loopback addresses here. */
@@ -52,8 +53,11 @@ describe('invalid webhook requests name every invalid field', () => {
     ['a URL with another port', url('https://search.example:8443/'), 422, ['url']],
     ['a URL with userinfo', url('https://us:secret@search.example/'), 422, ['url']],
     ['a loopback address', url('https://127.0.0.1/'), 422, ['url']],
+    ['the name localhost', url('https://localhost/hook'), 422, ['url']],
+    ['a name below localhost, with a final dot', url('https://a.localhost./hook'), 422, ['url']],
     ['a private IPv4 address', url('https://10.0.0.1/'), 422, ['url']],
     ['a cloud metadata address', url('https://169.254.169.254/latest'), 422, ['url']],
+    ['the address of a cloud platform', url('https://168.63.129.16/'), 422, ['url']],
     ['a private IPv6 address', url('https://[fd00::1]/'), 422, ['url']],
     ['an unknown realm', { ...TARGET, realms: [OTHER] }, 422, ['realms/0']],
     [
@@ -77,6 +81,11 @@ describe('invalid webhook requests name every invalid field', () => {
     const refused = await api.request('PUT', path, { data });
     expect([refused.status, pointersOf(refused)]).toEqual([status, [...pointers]]);
     expect((await api.request('GET', path)).headers.get('etag')).toBe(etag);
+  });
+
+  test('create-webhook rejects a private target with the name of the setting that allows it', async () => {
+    const { body } = await api.request('POST', '/webhooks', { data: url('https://localhost/hook') });
+    expect(body.errors[0]?.detail).toBe(`data.url: ${TARGET_RULE}`);
   });
 
   test('create-webhook rejects an unknown start position', async () => {

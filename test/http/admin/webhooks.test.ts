@@ -16,7 +16,7 @@ let receiver: WebhookReceiver;
 const CHANGES = 6;
 const FURTHER_CHANGES = 5;
 
-const api = await startAdminApi({ allowLoopbackWebhooks: 'true' });
+const api = await startAdminApi({ allowPrivate: 'localhost 127.0.0.0/8' });
 let fixture = await createFixture(api.service.db);
 receiver = startReceiver();
 afterEach(async () => {

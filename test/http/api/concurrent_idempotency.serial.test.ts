@@ -29,7 +29,7 @@ const provider = Bun.serve({
     return Response.json({ issuer: url.replace('/.well-known/openid-configuration', '') });
   },
 });
-const service = await startService({ allowLoopbackDiscovery: 'true' });
+const service = await startService({ allowPrivate: 'localhost 127.0.0.0/8' });
 const token = await service.token(FULL_SCOPE);
 const home = await createParents(service, token, { discovery_url: discoveryUrl() });
 afterAll(async () => {

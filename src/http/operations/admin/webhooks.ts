@@ -13,7 +13,6 @@ import {
   rotateWebhook,
   SKIPPED_CLIENT,
   WEBHOOK_NAME,
-  WEBHOOK_URL_RULE,
   type WebhookOptions,
   type WebhookPatch,
 } from '../../../events/webhooks/targets.ts';
@@ -93,9 +92,9 @@ type WebhookInput = z.output<typeof change>;
 
 /** Throws Fault `conflict` if the URL is not allowed or a realm does not exist. */
 async function assertReachable({ url, realms = '*' }: WebhookInput, deps: ManagedDeps): Promise<void> {
-  const isAllowed = url === undefined || deps.webhooks.isAllowed(url);
+  const rule = deps.webhooks.brokenUrlRule(url);
   const fieldErrors: readonly FieldError[] = [
-    ...(isAllowed ? [] : [{ field: 'data.url', rule: WEBHOOK_URL_RULE }]),
+    ...(rule === undefined ? [] : [{ field: 'data.url', rule }]),
     ...(await absentRealmErrors(realms, deps)),
   ];
   if (fieldErrors.length > 0) throw new Fault('conflict', fieldErrors);
