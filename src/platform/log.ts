@@ -94,7 +94,7 @@ export type LogRecord =
    */
   | { readonly event: 'client_address_unknown' }
   /**
-   * The number of requests that one process rejected because of overload: the first, or those of a second. `cause` is `QUEUE_FULL`,
+   * The number of requests that one process rejected because of overload: the first, or further ones of a second. `cause` is `QUEUE_FULL`,
    * `CONCURRENCY_LIMIT`, `DEADLINE_EXCEEDED`, `WORKER_TIMEOUT`, `WORKER_START_TIMEOUT` or `REVOCATION_LIMIT`.
    */
   | { readonly event: 'overloaded'; readonly cause: string; readonly count: number }
@@ -104,10 +104,10 @@ export type LogRecord =
    */
   | { readonly event: 'audit_entries_pending'; readonly pending: number; readonly dropped: number }
   /**
-   * Any other answer with status 500 or above. `code` is the fault; `cause` is the error code of the database or the runtime,
-   * such as `SQLITE_FULL`, or the type of the error; `frames`, with the code `internal`, are function names and lines of the program, no
-   * messages. The first is logged at once. Further ones of the same cause and route are logged once a second, as the last of them with
-   * their number, `count`.
+   * Any other answer with status 500 or above, or an unexpected error of background work, which `route` names then. `code` is the
+   * fault; `cause` is the error code of the database or the runtime, such as `SQLITE_FULL`, or the type of the error; `frames`, with
+   * the code `internal`, are function names and lines of the program, no messages. The first is logged at once. Further ones of the
+   * same cause and route are logged once a second, as the last of them with their number, `count`.
    */
   | {
       readonly event: 'fault';
@@ -116,7 +116,7 @@ export type LogRecord =
       readonly code: string;
       readonly cause: string;
       readonly frames?: readonly string[];
-      readonly count?: number;
+      readonly count: number;
       readonly trace_id?: string;
     };
 
@@ -155,6 +155,7 @@ export const LOG_LEVELS: Readonly<Record<LogRecord['event'], number>> = {
  * the service continues.
  */
 export function openLog(): Log {
+  const repetitions = openRepetitions(writeLine);
   let waiting = '';
   let written: Promise<void> = Promise.resolve();
 
@@ -164,19 +165,58 @@ export function openLog(): Log {
     await writeAll(STANDARD_ERROR, lines);
   }
 
+  function writeLine(record: LogRecord): void {
+    const isScheduled = waiting !== '';
+    const time = new Date(systemClock.now()).toISOString();
+    waiting += `${JSON.stringify({ level: LOG_LEVELS[record.event], time, ...record })}\n`;
+    if (isScheduled) return;
+    written = written.then(writeWaiting).catch(() => undefined);
+  }
+
   // The last lines of a process that ends by an error.
   process.once('exit', () => {
+    repetitions.flush();
     try {
       writeSync(STANDARD_ERROR, waiting);
     } catch {}
   });
   return {
     write(record) {
-      const isScheduled = waiting !== '';
-      const time = new Date(systemClock.now()).toISOString();
-      waiting += `${JSON.stringify({ level: LOG_LEVELS[record.event], time, ...record })}\n`;
-      if (isScheduled) return;
-      written = written.then(writeWaiting).catch(() => undefined);
+      if ('count' in record) repetitions.write(record);
+      else writeLine(record);
     },
+  };
+}
+
+/** A record whose repetitions are counted. */
+type CountedRecord = Extract<LogRecord, { readonly count: number }>;
+
+const REPETITION_INTERVAL_MS = 1_000;
+
+/**
+ * Writes the first record of a kind at once, and repetitions once a second, as the last one with their number. A line for each would cost
+ * more than the reply, and fill a disk while the database is away.
+ */
+function openRepetitions(writeLine: (record: CountedRecord) => void) {
+  const counted = new Map<string, { record: CountedRecord; count: number }>();
+  const flush = () => {
+    for (const [kind, { record, count }] of counted) {
+      if (count === 0) counted.delete(kind);
+      else {
+        writeLine({ ...record, count });
+        counted.set(kind, { record, count: 0 });
+      }
+    }
+    if (counted.size > 0) setTimeout(flush, REPETITION_INTERVAL_MS).unref();
+  };
+  return {
+    write(record: CountedRecord): void {
+      const kind = record.event === 'fault' ? `${record.code} ${record.cause} ${record.route}` : record.cause;
+      const last = counted.get(kind);
+      if (last === undefined) writeLine(record);
+      if (counted.size === 0) setTimeout(flush, REPETITION_INTERVAL_MS).unref();
+      counted.set(kind, { record, count: last === undefined ? 0 : last.count + 1 });
+    },
+    flush,
   };
 }

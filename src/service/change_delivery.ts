@@ -22,6 +22,7 @@ import { type DeliveryCounts, openDeliveryCounts } from '../metrics/delivery_cou
 import { openGuardedPost } from '../outbound/guarded_post.ts';
 import type { Log } from '../platform/log.ts';
 import type { Engine } from '../store/open.ts';
+import { backgroundFault } from './background_fault.ts';
 import { openForgedWebhookLog } from './forged_row_log.ts';
 import { outboundRules } from './outbound.ts';
 
@@ -103,7 +104,7 @@ function sharedLag({ lag }: Dispatcher, { monotonic }: Clock): Dispatcher['lag']
 function errorLoggerOf({ log }: Pick<ChangeDeliveryDeps, 'log'>, route: string): (error: unknown) => void {
   return (error) => {
     if (error instanceof Fault) return;
-    log.write({ event: 'fault', request_id: '', route, code: 'internal', ...errorTrace(error) });
+    log.write(backgroundFault(route, error));
   };
 }
 

@@ -11,7 +11,6 @@ import type { AuthCache } from '../auth/tokens/auth_cache.ts';
 import type { OwnJwts } from '../auth/tokens/own_jwts.ts';
 import { passwordCost, type Settings } from '../config/parse.ts';
 import type { AuditEntry } from '../domain/audit_entry.ts';
-import { errorTrace } from '../domain/error_trace.ts';
 import { Fault } from '../domain/fault.ts';
 import type { Clock } from '../domain/id.ts';
 import type { SignInDeps } from '../http/operations/password_request.ts';
@@ -22,6 +21,7 @@ import type { Log } from '../platform/log.ts';
 import type { Engine } from '../store/open.ts';
 import { openChecker } from '../workers/checker.ts';
 import { openHasher } from '../workers/hasher.ts';
+import { backgroundFault } from './background_fault.ts';
 
 interface SignInServiceDeps {
   readonly settings: Settings;
@@ -53,10 +53,7 @@ export function openSignIn(deps: SignInServiceDeps) {
     const done = rehash(checked).catch((error: unknown) => {
       // A later sign-in tries again.
       if (error instanceof Fault && error.code !== 'internal') return;
-      log.write({
-        ...{ event: 'fault', request_id: '', route: 'rehash', code: 'internal' },
-        ...errorTrace(error),
-      });
+      log.write(backgroundFault('rehash', error));
     });
     rehashing.add(done);
     done.finally(() => rehashing.delete(done));

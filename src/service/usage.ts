@@ -2,7 +2,6 @@ import { openRefusedAccessLog } from '../audit/refused_access_log.ts';
 import { openTokenGrantLog } from '../audit/token_grant_log.ts';
 import { openClientUsage } from '../auth/tokens/client_usage.ts';
 import { type AuditEntry, createAuditEntry } from '../domain/audit_entry.ts';
-import { errorTrace } from '../domain/error_trace.ts';
 import { Fault } from '../domain/fault.ts';
 import type { Clock } from '../domain/id.ts';
 import type { IpAddress } from '../domain/ip_address.ts';
@@ -10,6 +9,7 @@ import { LIMITS } from '../domain/limits.ts';
 import { openCallListener } from '../http/server/listener.ts';
 import type { Log } from '../platform/log.ts';
 import type { Engine } from '../store/open.ts';
+import { backgroundFault } from './background_fault.ts';
 
 /** Records the use of clients, grants of tokens, refused requests, and proxies that do not name the client. */
 export function openUsageTracking({ access, log: entries }: Engine, log: Log, clock: Clock) {
@@ -18,11 +18,7 @@ export function openUsageTracking({ access, log: entries }: Engine, log: Log, cl
   const grants = openTokenGrantLog(entries, clock, {
     onPending: ({ waiting, dropped }) =>
       log.write({ event: 'audit_entries_pending', pending: waiting, dropped }),
-    onError: (error) =>
-      log.write({
-        ...{ event: 'fault', request_id: '', route: 'token grants', code: 'internal' },
-        ...errorTrace(error),
-      }),
+    onError: (error) => log.write(backgroundFault('token grants', error)),
   });
   const proxies = openProxyReports(entries, log, clock);
   return {

@@ -2,7 +2,7 @@ import { errorTrace } from '../../domain/error_trace.ts';
 import { Fault } from '../../domain/fault.ts';
 import { readTraceContext } from '../../domain/trace_context.ts';
 import type { Meter, OperationMeter } from '../../metrics/meter.ts';
-import type { Log, LogRecord, RequestLogging } from '../../platform/log.ts';
+import type { Log, RequestLogging } from '../../platform/log.ts';
 import type { Call, CallHandler } from '../pipeline/call.ts';
 import { type Reply, replyOf } from './reply.ts';
 import { labelOf, type Route } from './router.ts';
@@ -25,38 +25,33 @@ export interface RequestLog {
   record(call: Call, endpoint: Endpoint, reply: Reply, start: number): void;
   /** Counts load that was shed without a fault. */
   recordShed(cause: string): void;
-  /** Writes pending log lines. */
-  flush(): void;
 }
 
 /** The metric label of a method that the path does not have. */
 const OTHER_METHOD = 'other';
 const SAMPLED_ONE_IN = 100;
-const REPETITION_INTERVAL_MS = 1_000;
 
 export function openRequestLog(
   requestLogging: RequestLogging,
   log: Pick<Log, 'write'>,
   meter: Meter | undefined,
 ): RequestLog {
-  const repetitions = openRepetitions(log);
-  const noteShed = (cause: string) => repetitions.note(cause, { event: 'overloaded', cause, count: 1 });
+  const logShed = (cause: string) => log.write({ event: 'overloaded', cause, count: 1 });
 
   function recordFault(fault: Fault, { request, requestId }: Call, { route }: Endpoint): void {
     const { cause, frames } = errorTrace(fault.cause ?? fault);
     meter?.countError(cause);
-    if (fault.code === 'overloaded' && isShed(fault.cause)) noteShed(cause);
-    else {
-      const record = {
-        event: 'fault',
-        request_id: requestId,
-        route: labelOf(route),
-        code: fault.code,
-        cause,
-      } as const;
-      const trace = { ...(fault.code === 'internal' ? { frames } : {}), ...traceIdOf(request) };
-      repetitions.note(`${fault.code} ${cause} ${record.route}`, { ...record, count: 1, ...trace });
-    }
+    if (fault.code === 'overloaded' && isShed(fault.cause)) return logShed(cause);
+    log.write({
+      event: 'fault',
+      request_id: requestId,
+      route: labelOf(route),
+      code: fault.code,
+      cause,
+      ...(fault.code === 'internal' ? { frames } : {}),
+      count: 1,
+      ...traceIdOf(request),
+    });
   }
 
   function logRequest(
@@ -98,9 +93,8 @@ export function openRequestLog(
     },
     recordShed(cause) {
       meter?.countError(cause);
-      noteShed(cause);
+      logShed(cause);
     },
-    flush: repetitions.flush,
   };
 }
 
@@ -108,36 +102,6 @@ export function openRequestLog(
 function traceIdOf({ headers }: Request): { readonly trace_id?: string } {
   const trace = readTraceContext(headers);
   return trace ? { trace_id: trace.traceId } : {};
-}
-
-/** A record whose repetitions are counted. */
-type CountedRecord = Extract<LogRecord, { readonly event: 'overloaded' | 'fault' }>;
-
-/**
- * Logs the first record of a kind at once, and repetitions once a second, as the last one with their number. A line for each would cost
- * more than the reply, and fill a disk while the database is away.
- */
-function openRepetitions(log: Pick<Log, 'write'>) {
-  const counted = new Map<string, { record: CountedRecord; count: number }>();
-  const flush = () => {
-    for (const [kind, { record, count }] of counted) {
-      if (count === 0) counted.delete(kind);
-      else {
-        log.write({ ...record, count });
-        counted.set(kind, { record, count: 0 });
-      }
-    }
-    if (counted.size > 0) setTimeout(flush, REPETITION_INTERVAL_MS).unref();
-  };
-  return {
-    note(kind: string, record: CountedRecord): void {
-      const last = counted.get(kind);
-      if (last === undefined) log.write(record);
-      if (counted.size === 0) setTimeout(flush, REPETITION_INTERVAL_MS).unref();
-      counted.set(kind, { record, count: last === undefined ? 0 : last.count + 1 });
-    },
-    flush,
-  };
 }
 
 /** Causes of shed load. A process that died or did not start is a fault like any other. */

@@ -114,7 +114,6 @@ export async function startServer(
       await closeListener(server, fetch);
       while (server.pendingRequests > 0 && performance.now() < deadline) await Bun.sleep(DRAIN_POLL_MS);
       await server.stop(true);
-      requestLog.flush();
     },
   };
 }

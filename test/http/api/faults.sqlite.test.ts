@@ -89,23 +89,15 @@ describe('every fault', () => {
   );
 });
 
-test('the repetitions of a fault are logged as their number, and a known cause without stack frames', async () => {
+test('only an unexpected error is logged with stack frames', async () => {
   const log: LogRecord[] = [];
   const server = await startFailingServer(log);
-  for (let count = 0; count < 100; count += 1) {
-    for (const path of ['unavailable', 'bug']) await (await fetch(`${server.url}/now/${path}`)).text();
-  }
+  for (const path of ['unavailable', 'bug']) await (await fetch(`${server.url}/now/${path}`)).text();
   await server.stop();
-  for (const [code, frames] of [
-    ['unavailable', []],
+  expect(log.map((record) => record.event === 'fault' && [record.code, record.frames])).toEqual([
+    ['unavailable', undefined],
     ['internal', expect.arrayContaining([expect.stringContaining('at ')])],
-  ] as const) {
-    const lines = log.filter((record) => record.event === 'fault').filter((record) => record.code === code);
-    // One at once, and one for each second that the requests took.
-    expect(lines.length).toBeLessThan(20);
-    expect(lines.reduce((sum, { count = 0 }) => sum + count, 0)).toBe(100);
-    for (const line of lines) expect(line.frames ?? []).toEqual(frames);
-  }
+  ]);
 });
 
 test('the table of faults has short, fixed sentences', () => {
