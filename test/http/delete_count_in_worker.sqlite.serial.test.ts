@@ -7,6 +7,9 @@ import { createFixture, errorsOf, type Service, startService } from '../support/
 
 /** The dependents of a DELETE that is rejected for their number are counted in a worker process. */
 
+/** A count that a busy machine does not finish in time. */
+const UNCOUNTED = 'data.id: more than 1000 records would go with this one: authrealm purge removes them';
+
 const REALMS = '/v2/authentication-realms';
 const LINKS = 3 * LIMITS.cascadeRecordsMax;
 
@@ -31,11 +34,15 @@ test('a DELETE with too many dependents is 422 with their number, counted in ano
   }));
   const token = await service.token(FULL_SCOPE);
   const ids = await createUserWithLinks(service);
-  const answer = await service.del(`${REALMS}/${ids.realm}`, token);
-  expect([answer.status, await detailOf(answer)]).toEqual([
-    422,
+  let detail: string | undefined = UNCOUNTED;
+  while (detail === UNCOUNTED) {
+    const answer = await service.del(`${REALMS}/${ids.realm}`, token);
+    expect(answer.status).toBe(422);
+    detail = await detailOf(answer);
+  }
+  expect(detail).toBe(
     `data.id: ${LINKS + 5} records would go with this one, more than 1000: authrealm purge removes them`,
-  ]);
+  );
 });
 
 test.each(['overloaded', 'unavailable'] as const)(
@@ -49,9 +56,6 @@ test.each(['overloaded', 'unavailable'] as const)(
     const token = await service.token(FULL_SCOPE);
     const ids = await createUserWithLinks(service);
     const answer = await service.del(`${REALMS}/${ids.realm}/user-authentication-info/${ids.user}`, token);
-    expect([answer.status, await detailOf(answer)]).toEqual([
-      422,
-      'data.id: more than 1000 records would go with this one: authrealm purge removes them',
-    ]);
+    expect([answer.status, await detailOf(answer)]).toEqual([422, UNCOUNTED]);
   },
 );

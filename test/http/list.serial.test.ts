@@ -18,6 +18,7 @@ import {
   PASSWORD_HASH,
   realmMembers,
   type Service,
+  startReader,
   startService,
   userMembers,
 } from '../support/service.ts';
@@ -236,6 +237,7 @@ describe('lists that are read in worker processes', () => {
       const path = await createLargeRealm(fresh);
       const at = await createFixture(fresh.db);
       const as = await fresh.token(READ);
+      await startReader(fresh, as);
       const capacity = LIMITS.readersMax + LIMITS.listsWaitingMax;
       const pending = Array.from({ length: 3 * capacity }, (_, place) =>
         fresh.withoutRetry.get(`${path}?filter=ilike(email,*e*):lt(created_at,${3000 + place}-01-01)`, as),
