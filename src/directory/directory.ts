@@ -2,7 +2,8 @@ import { FAULTS, Fault, type FieldError } from '../domain/fault.ts';
 import { type ComparableValue, comparableValue } from '../domain/filter/filter.ts';
 import type { Clock } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { type AnyRecord, type Key, parentKey, type Resource } from '../domain/resource.ts';
+import { type AnyRecord, type Key, membersOf, parentKey, type Resource } from '../domain/resource.ts';
+import { RESOURCES } from '../domain/resources.ts';
 import type { DirectoryDeps, DirectorySettings } from './finishing.ts';
 import { openPreparation, type PlacedWrite, type Prepare, type PreparedRequest } from './preparation.ts';
 import type { CommitRefusal, Guard, IdempotencyRecord, Store, Write } from './store.ts';
@@ -119,11 +120,24 @@ async function tooManyRule({ write: { resource, key }, item }: PlacedWrite, stor
   if (item !== undefined)
     return `more than ${most} records would be deleted by this batch: delete fewer at a time`;
   const count = await tryCountBelow(store, resource, key);
-  const way = 'authrealm purge removes them';
+  const way = `authrealm purge removes them${listingOf(resource)}`;
   // The count can be below the limit: records are deleted meanwhile, and idempotency records count as well.
   return count !== undefined && count > most
     ? `${count} records would go with this one, more than ${most}: ${way}`
     : `more than ${most} records would go with this one: ${way}`;
+}
+
+/** The request that lists the links of a profile; empty for other resources. */
+function listingOf(resource: Resource): string {
+  const links = RESOURCES.find((other) =>
+    membersOf(other).some(
+      ({ name, annotation }) =>
+        name === other.reverseLookup?.listedBy && annotation.references === resource.name,
+    ),
+  );
+  if (!links) return '';
+  const path = `/v2/authentication-realms/{realm_id}/${links.collection}`;
+  return `, and GET ${path}?filter=eq(${links.reverseLookup?.listedBy},…) lists its links`;
 }
 
 /** Counts the dependents of a record; undefined if counting takes too long. */

@@ -238,6 +238,8 @@ export const LIMITS = Object.freeze({
   pageRecordsMax: 100,
   /** Records of each kind that `include` adds to a record. If there are more, the answer links to the rest of the list. */
   includedRecordsMax: 100,
+  /** Records of each kind that `include` adds to a page of a list. If there are more, 400: a smaller page has fewer. */
+  includedInPageMax: 1_000,
   /** Records that a batch writes, and links that are created with their user. With more, 400. */
   recordsPerRequestMax: 100,
   /** Plain passwords in such a request: each is hashed before the answer. With more, 400. */

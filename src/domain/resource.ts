@@ -91,6 +91,8 @@ export interface LookupRules {
   readonly filterables: Filterables;
   /** The sets of members that a filter may name, each with one value; each set has an index. */
   readonly by: readonly (readonly string[])[];
+  /** A reference that a filter may name as well, to list all records with it; its index is in the order of lists. */
+  readonly listedBy?: string;
 }
 
 /** One value for each member of a set of `reverseLookup.by`, in the order of the set. */

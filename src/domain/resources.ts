@@ -215,8 +215,10 @@ export const oidcProfileInfo = resource({
       id: { compared: 'identifier', operators: ['eq', 'in'] },
       issuer: { compared: 'exact', operators: ['eq'] },
       subject: { compared: 'exact', operators: ['eq'] },
+      oidc_profile_id: { compared: 'identifier', operators: ['eq'] },
     },
     by: [['issuer', 'subject'], ['id']],
+    listedBy: 'oidc_profile_id',
   },
   searchAllRealms: {
     filterables: {
@@ -257,6 +259,7 @@ export const passwordProfileInfo = resource({
       password_profile_id: { compared: 'identifier', operators: ['eq'] },
     },
     by: [['username'], ['username', 'password_profile_id'], ['id']],
+    listedBy: 'password_profile_id',
   },
   inputs: {
     password: { schema: password(), hash: 'password_hash', isNormalised: 'password_normalised' },

@@ -57,5 +57,10 @@ test.each(['overloaded', 'unavailable'] as const)(
     const ids = await createUserWithLinks(service);
     const answer = await service.del(`${REALMS}/${ids.realm}/user-authentication-info/${ids.user}`, token);
     expect([answer.status, await detailOf(answer)]).toEqual([422, UNCOUNTED]);
+    const ofProfile = await service.del(`${REALMS}/${ids.realm}/oidc-profiles/${ids.oidc}`, token);
+    expect([ofProfile.status, await detailOf(ofProfile)]).toEqual([
+      422,
+      `${UNCOUNTED}, and GET /v2/authentication-realms/{realm_id}/user-authentication-oidc-profile-info?filter=eq(oidc_profile_id,…) lists its links`,
+    ]);
   },
 );

@@ -243,9 +243,10 @@ describe('find by many IDs', () => {
 });
 
 describe('rejected reverse lookups', () => {
-  const OIDC = 'filter: must be one of: eq(issuer,…):eq(subject,…); eq(id,…) or in(id,…)';
+  const OIDC =
+    'filter: must be one of: eq(issuer,…):eq(subject,…); eq(id,…) or in(id,…); eq(oidc_profile_id,…)';
   const PASSWORDS =
-    'filter: must be one of: eq(username,…); eq(username,…):eq(password_profile_id,…); eq(id,…) or in(id,…)';
+    'filter: must be one of: eq(username,…); eq(username,…):eq(password_profile_id,…); eq(id,…) or in(id,…); eq(password_profile_id,…)';
 
   test('find with another filter is 400, and names the accepted filters', async () => {
     const id = fixture.oidcLink;
@@ -263,7 +264,7 @@ describe('rejected reverse lookups', () => {
     ]) {
       expect(await rejections(oidcOf(fixture.realm) + query)).toEqual([['filter', OIDC]]);
     }
-    for (const query of ['', `?filter=eq(password_profile_id,${fixture.passwordProfile})`]) {
+    for (const query of ['', `?filter=eq(password_profile_id,${fixture.passwordProfile}):eq(id,${id})`]) {
       expect(await rejections(passwordsOf(fixture.realm) + query)).toEqual([['filter', PASSWORDS]]);
     }
   });

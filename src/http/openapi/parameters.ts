@@ -125,6 +125,23 @@ function filterDescription(filterables: Filterables): string {
 
 /** The parameter that adds records of these resources to a record. */
 export function includeParameter(children: readonly Resource[]): z.ZodObject {
+  return includingParameter(
+    children,
+    `Adds the newest ${LIMITS.includedRecordsMax} records of each of these kinds in \`included\`. Requires their read ` +
+      'scopes. Unknown values are ignored. Such an answer is never 304.',
+  );
+}
+
+/** The same for the records of a page. */
+export function includeInPageParameter(children: readonly Resource[]): z.ZodObject {
+  return includingParameter(
+    children,
+    'Adds all records of these kinds below those of the page in `included`. Requires their read scopes. Unknown values are ' +
+      `ignored. More than ${LIMITS.includedInPageMax} of one kind are 400: ask for a smaller page.`,
+  );
+}
+
+function includingParameter(children: readonly Resource[], description: string): z.ZodObject {
   const names = children.map(({ includedAs = '' }) => includedAs);
   const include = z
     .array(z.enum(names))
@@ -133,9 +150,7 @@ export function includeParameter(children: readonly Resource[]): z.ZodObject {
       param: {
         style: 'form',
         explode: false,
-        description:
-          `Adds the newest ${LIMITS.includedRecordsMax} records of each of these kinds in \`included\`. Requires their read ` +
-          'scopes. Unknown values are ignored. Such an answer is never 304.',
+        description,
         example: names,
         ...EXTENSION,
       },

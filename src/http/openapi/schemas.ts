@@ -165,8 +165,37 @@ const foundLinks = z
   });
 
 /** A page that is counted from the start, or one that follows a record and is not counted. */
-export function listSchema(resource: Resource, item: z.ZodType): z.ZodType {
-  return pageSchema(item, `${resource.type}.page`);
+export function listSchema(
+  resource: Resource,
+  item: z.ZodType,
+  foundItems: ReadonlyMap<Resource, z.ZodType>,
+): z.ZodType {
+  return z
+    .strictObject({
+      ...{ data: dataOf(item), meta: pageMeta, links: pageLinks },
+      ...includedInPage(resource, foundItems, 'page'),
+    })
+    .meta({ id: `${resource.type}.page` });
+}
+
+/** The records below those of a page, which name their parent. */
+function includedInPage(
+  resource: Resource,
+  foundItems: ReadonlyMap<Resource, z.ZodType>,
+  page: 'page' | 'searched',
+): Shape {
+  const below = includableBelow(resource).map((child) => foundItems.get(child) as z.ZodObject);
+  if (below.length === 0) return {};
+  const included = z
+    .array(oneByType(below, `${resource.type}.${page}-included-item`))
+    .max(LIMITS.includedInPageMax * below.length)
+    .optional();
+  return {
+    included: included.meta({
+      description:
+        'The records below those of the page, if the request asks for them: by resource, newest first.',
+    }),
+  };
 }
 
 /** A page of a whole realm, whose items name their parent. A complete result has no links. */
@@ -177,9 +206,16 @@ export function foundSchema(resource: Resource, item: z.ZodType): z.ZodType {
 }
 
 /** A page found by a filter in the body, which has no URL to link to. */
-export function searchedSchema(resource: Resource, item: z.ZodType): z.ZodType {
+export function searchedSchema(
+  resource: Resource,
+  item: z.ZodType,
+  foundItems: ReadonlyMap<Resource, z.ZodType>,
+): z.ZodType {
   return z
-    .strictObject({ data: dataOf(item), meta: countedMeta, links: foundLinks })
+    .strictObject({
+      ...{ data: dataOf(item), meta: countedMeta, links: foundLinks },
+      ...includedInPage(resource, foundItems, 'searched'),
+    })
     .meta({ id: `${resource.type}.searched` });
 }
 

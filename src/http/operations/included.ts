@@ -1,7 +1,13 @@
-import type { IncludedRecords, MaybePromise, RecordWithIncluded, Store } from '../../directory/store.ts';
+import type {
+  IncludedRecords,
+  ListPage,
+  MaybePromise,
+  RecordWithIncluded,
+  Store,
+} from '../../directory/store.ts';
 import { Fault } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { ancestry, type Key, type Resource } from '../../domain/resource.ts';
+import { ancestry, type Key, type KeyPrefix, type Resource } from '../../domain/resource.ts';
 import { includableBelow } from '../../domain/resources.ts';
 import { parseJson } from '../pipeline/body.ts';
 import { type Call, type CallHandler, runStages, type Stage } from '../pipeline/call.ts';
@@ -24,8 +30,7 @@ const NOT_FOUND = faultReply('not_found');
  * revision of the record does not change where an import adds a record below it.
  */
 export function includingStages(resource: Resource, deps: IncludedDeps): readonly Stage[] {
-  const includable = includableBelow(resource);
-  if (includable.length === 0) return [];
+  if (includableBelow(resource).length === 0) return [];
   const respond = openRespond(resource, deps);
   const handlers = new Map<string, CallHandler>();
 
@@ -42,14 +47,88 @@ export function includingStages(resource: Resource, deps: IncludedDeps): readonl
 
   return [
     (call) => {
-      const { url } = call.request;
-      if (!url.includes('?')) return undefined;
-      const names = readInclude(url);
-      const children = includable.filter(({ includedAs = '' }) => names.includes(includedAs));
+      const children = childrenNamed(resource, call.request.url);
       return children.length === 0 ? undefined : handlerFor(children)(call);
     },
   ];
 }
+
+/** The resources below `resource` that the `include` of a URL names. */
+export function childrenNamed(resource: Resource, url: string): readonly Resource[] {
+  const includable = url.includes('?') ? includableBelow(resource) : [];
+  if (includable.length === 0) return [];
+  const names = readInclude(url);
+  return includable.filter(({ includedAs = '' }) => names.includes(includedAs));
+}
+
+/** Checks the scopes of the records below that a request reads or writes (403). */
+function permitBelow(
+  resource: Resource,
+  right: 'read' | 'write',
+  childrenOf: (call: Call) => readonly Resource[],
+): readonly Stage[] {
+  const permits = new Map(
+    includableBelow(resource).map((child) => [child, permit(`${child.scope}:${right}`)]),
+  );
+  if (permits.size === 0) return [];
+  return [
+    (call) => {
+      for (const child of childrenOf(call)) {
+        const refused = permits.get(child)?.(call);
+        if (refused !== undefined) return refused;
+      }
+      return undefined;
+    },
+  ];
+}
+
+/** Checks the read scopes of the records that a page is to include. */
+export function permitIncludedInPage(resource: Resource): readonly Stage[] {
+  return permitBelow(resource, 'read', ({ request }) => childrenNamed(resource, request.url));
+}
+
+/** Checks the write scopes of the records in `included` of a create, whose body was read. */
+export function permitIncluded(resource: Resource): readonly Stage[] {
+  return permitBelow(resource, 'write', ({ body = '' }) => includedIn(resource, tryParse(body)));
+}
+
+/**
+ * Reads the records of some resources below those of a page, as serialized items that name their parent
+ * (docs/wire.md#included-records). Throws Fault `invalid_query` if there are too many for an answer.
+ */
+export function openPageIncluding(
+  resource: Resource,
+  deps: IncludedDeps & { readonly store: Pick<Store, 'list'> },
+) {
+  const presenters = new Map(
+    includableBelow(resource).map((child) => [
+      child,
+      itemPresenterOf(child, { ...deps, includesParent: true }),
+    ]),
+  );
+
+  async function itemsOf(child: Resource, { items }: ListPage): Promise<readonly string[]> {
+    const [first] = items;
+    if (first === undefined) return [];
+    const values = items.map(({ record }) => record.id);
+    const parents = {
+      kind: 'one_of',
+      member: resource.foreignKey ?? '',
+      compared: 'identifier',
+      values,
+    } as const;
+    const page = { kind: 'after', after: undefined, limit: LIMITS.includedInPageMax } as const;
+    const listing = { filter: [[parents]], sort: NEWEST_FIRST, page };
+    const found = await deps.store.list(child, first.key.slice(0, 1) as unknown as KeyPrefix, listing);
+    if (found?.hasMore) throw new Fault('invalid_query', [{ field: 'include', rule: TOO_MANY_INCLUDED }]);
+    return (found?.items ?? []).map(({ record, key }) => presenters.get(child)?.(record, key) ?? '');
+  }
+
+  return async (children: readonly Resource[], page: ListPage): Promise<string> =>
+    (await Promise.all(children.map((child) => itemsOf(child, page)))).flat().join();
+}
+
+const TOO_MANY_INCLUDED = `finds more than ${LIMITS.includedInPageMax} records of one kind below this page: ask for a smaller page`;
 
 function openRespond(resource: Resource, deps: IncludedDeps) {
   const { store, baseUrl } = deps;
@@ -71,21 +150,6 @@ function openRespond(resource: Resource, deps: IncludedDeps) {
     const found = store.getIncluding(resource, call.key as Key, children);
     return found instanceof Promise ? found.then((later) => reply(call, later)) : reply(call, found);
   };
-}
-
-/** Checks the write scopes of the records in `included` of a create, whose body was read (403). */
-export function permitIncluded(resource: Resource): readonly Stage[] {
-  if (includableBelow(resource).length === 0) return [];
-  const permits = new Map(includableBelow(resource).map((child) => [child, permit(`${child.scope}:write`)]));
-  return [
-    (call) => {
-      for (const child of includedIn(resource, tryParse(call.body ?? ''))) {
-        const refused = permits.get(child)?.(call);
-        if (refused !== undefined) return refused;
-      }
-      return undefined;
-    },
-  ];
 }
 
 /** The resources of the records in `included` of a body. Entries of other types are rejected later. */

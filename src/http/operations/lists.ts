@@ -2,6 +2,7 @@ import type { ListPage, ListRequest, MaybePromise, PageRequest, Store } from '..
 import { type ParsedFilter, parseFilter } from '../../domain/filter/filter.ts';
 import type { Principal } from '../../domain/principal.ts';
 import { ancestry, type KeyPrefix, type Resource } from '../../domain/resource.ts';
+import { includableBelow } from '../../domain/resources.ts';
 import { listParameters } from '../openapi/parameters.ts';
 import { listSchema } from '../openapi/schemas.ts';
 import { authenticate } from '../pipeline/bearer.ts';
@@ -13,7 +14,8 @@ import { locateScope, permit, RECORD_CACHING, type RecordDeps } from '../pipelin
 import { itemPresenterOf } from '../pipeline/present.ts';
 import { type ListQuery, readQuery } from '../pipeline/query.ts';
 import { faultReply, JSON_TYPE, REQUEST_ID, type Reply } from '../server/reply.ts';
-import { pageAnswer, recordOperation, schemaOf } from './record_operation.ts';
+import { childrenNamed, openPageIncluding, permitIncludedInPage } from './included.ts';
+import { pageAnswer, parametersOfPage, recordOperation, schemaOf } from './record_operation.ts';
 
 /** The dependencies of lists. */
 export interface ListDeps extends RecordDeps {
@@ -35,11 +37,16 @@ export function list(resource: Resource): Operation<ListDeps> {
     method: 'GET',
     path: collectionPattern(resource),
     right: 'read',
-    stages: (deps) => [...authorizeRead(resource, deps), locateScope(resource), listStage(resource, deps)],
-    document: ({ items, examples }) => ({
+    stages: (deps) => [
+      ...authorizeRead(resource, deps),
+      ...permitIncludedInPage(resource),
+      locateScope(resource),
+      listStage(resource, deps),
+    ],
+    document: ({ items, foundItems, examples }) => ({
       summary: `List ${resource.name} records, newest first.`,
-      query: listParameters(resource),
-      success: pageAnswer(listSchema(resource, schemaOf(items, resource)), {
+      ...parametersOfPage(resource, listParameters(resource)),
+      success: pageAnswer(listSchema(resource, schemaOf(items, resource), foundItems), {
         counted: examples.page(resource, 'offset'),
         followed: examples.page(resource, 'after'),
       }),
@@ -53,7 +60,9 @@ export function list(resource: Resource): Operation<ListDeps> {
 
 function listStage(resource: Resource, deps: ListDeps): Stage {
   const { filterables } = resource;
-  const rules = { hasFilter: filterables !== undefined, hasSort: filterables !== undefined };
+  const isFilterable = filterables !== undefined;
+  const hasInclude = includableBelow(resource).length > 0;
+  const rules = { hasFilter: isFilterable, hasSort: isFilterable, hasInclude };
   const answer = listResponder(resource, { line: ancestry(resource), includesParent: false }, deps);
   return (call) => {
     const query = readQuery(call.request.url, rules);
@@ -107,13 +116,14 @@ export function listResponder(
   const { store, baseUrl, installation } = deps;
   const present = itemPresenterOf(resource, { baseUrl, installation, includesParent });
   const urlOf = collectionLinks(line, baseUrl);
+  const readIncluded = openPageIncluding(resource, deps);
 
   function reply(
     call: Call,
     listing: ListRequest,
     listed: ListPage | undefined,
     carried: string | undefined,
-  ): Reply {
+  ): MaybePromise<Reply> {
     if (!listed) return NOT_FOUND;
     let items = '';
     for (const { key, record } of listed.items)
@@ -122,7 +132,12 @@ export function listResponder(
       carried === undefined || (includesParent && isComplete(listing, listed))
         ? undefined
         : { url: urlOf(call.scope as KeyPrefix), carried };
-    return pageReply(call, listBody(items, { listed, page: listing.page, sort: listing.sort, address }));
+    const content = { listed, page: listing.page, sort: listing.sort, address };
+    const children = childrenNamed(resource, call.request.url);
+    if (children.length === 0) return pageReply(call, listBody(items, content));
+    return readIncluded(children, listed).then((included) =>
+      pageReply(call, listBody(items, { ...content, included })),
+    );
   }
 
   return (call: Call, listing: ListRequest, carried: string | undefined): MaybePromise<Reply> => {

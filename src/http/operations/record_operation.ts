@@ -1,7 +1,7 @@
-import type { z } from 'zod';
+import { z } from 'zod';
 import type { Resource } from '../../domain/resource.ts';
 import { includableBelow } from '../../domain/resources.ts';
-import { pathParameters } from '../openapi/parameters.ts';
+import { includeInPageParameter, pathParameters } from '../openapi/parameters.ts';
 import { HEADERS, jsonContent, namedExamples } from '../openapi/responses.ts';
 import type { Documentation, DocumentContext, Operation } from '../pipeline/operation.ts';
 import { JSON_TYPE } from '../server/reply.ts';
@@ -80,6 +80,19 @@ export function pageAnswer(schema: z.ZodType, examples: Readonly<Record<string, 
     description: 'The records. An empty page is a success.',
     headers: { 'Cache-Control': HEADERS.cacheControl },
     content: { [JSON_TYPE]: { schema, examples: namedExamples(examples) } },
+  };
+}
+
+/** The parameters of a page that may include records, and the scopes that it may need. */
+export function parametersOfPage(
+  resource: Resource,
+  query: z.ZodObject = z.object({}),
+): Pick<Documentation, 'query' | 'furtherScopes'> {
+  const children = includableBelow(resource);
+  if (children.length === 0) return { query };
+  return {
+    query: query.extend(includeInPageParameter(children).shape),
+    furtherScopes: children.map(({ scope }) => `${scope}:read`),
   };
 }
 

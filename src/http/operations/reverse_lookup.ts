@@ -18,8 +18,9 @@ import { locateScope, shedLoad } from '../pipeline/pipeline.ts';
 import { itemPresenterOf } from '../pipeline/present.ts';
 import { NEWEST_FIRST, onlyFilter, readQuery } from '../pipeline/query.ts';
 import type { Reply } from '../server/reply.ts';
+import { permitIncludedInPage } from './included.ts';
 import { authorizeRead, type ListDeps, listResponder, pageOf, pageReply } from './lists.ts';
-import { pageAnswer, recordOperation, schemaOf } from './record_operation.ts';
+import { pageAnswer, parametersOfPage, recordOperation, schemaOf } from './record_operation.ts';
 import { readSearch, type SearchRequest } from './search_body.ts';
 
 /**
@@ -110,6 +111,7 @@ export function searchList(resource: Resource, path: string): Operation<ListDeps
     filters: 'The filter is that of the list.',
     stages: (deps) => [
       ...authorizeRead(resource, deps),
+      ...permitIncludedInPage(resource),
       locateScope(resource),
       readBody,
       listByBody(resource, deps),
@@ -138,6 +140,7 @@ function searchOperation(
       summary: `Find ${resource.name} records with the filter in the body, which keeps it out of URL logs.`,
       isExtension: true,
       description: `${resource.summary} ${filters}`,
+      ...parametersOfPage(resource),
       body: {
         schema: searchSchema,
         example: {
@@ -147,7 +150,7 @@ function searchOperation(
       },
       // The path of a list in one realm names the parent, so its items do not.
       success: pageAnswer(
-        searchedSchema(resource, schemaOf(resource.reverseLookup ? foundItems : items, resource)),
+        searchedSchema(resource, schemaOf(resource.reverseLookup ? foundItems : items, resource), foundItems),
         { counted: examples.found(resource, 'search') },
       ),
       faults: ['not_found'],
@@ -226,21 +229,26 @@ function lookupRulesOf({ reverseLookup, name }: Resource): LookupRules {
 }
 
 /** Reads the filter of a reverse lookup. Throws Fault `invalid_query` if the rules do not allow it. */
-function readFilter(text: string | undefined, { filterables, by }: LookupRules): ParsedFilter {
-  const filter = text === undefined ? undefined : parseFilter(text, filterables);
+function readFilter(text: string | undefined, rules: LookupRules): ParsedFilter {
+  const filter = text === undefined ? undefined : parseFilter(text, rules.filterables);
   // A member that does not allow `in` has one value: the parser rejected the rest.
-  if (filter && by.some((members) => equalityValues(filter, members))) return filter;
-  const rule = `must be one of: ${lookupFilters({ filterables, by }).join('; ')}`;
+  if (filter && filteredSets(rules).some((members) => equalityValues(filter, members))) return filter;
+  const rule = `must be one of: ${lookupFilters(rules).join('; ')}`;
   throw new Fault('invalid_query', [{ field: 'filter', rule }]);
 }
 
+/** The sets of members that a filter may name. */
+function filteredSets({ by, listedBy }: LookupRules): LookupRules['by'] {
+  return listedBy === undefined ? by : [...by, [listedBy]];
+}
+
 /** The accepted filters of a reverse lookup, as texts. */
-function lookupFilters({ filterables, by }: LookupRules): readonly string[] {
+function lookupFilters(rules: LookupRules): readonly string[] {
   const terms = (member: string) => {
-    const operators = filterables[member]?.operators.map((operator) => `${operator}(${member},…)`);
+    const operators = rules.filterables[member]?.operators.map((operator) => `${operator}(${member},…)`);
     return operators?.join(' or ');
   };
-  return by.map((members) => members.map(terms).join(':'));
+  return filteredSets(rules).map((members) => members.map(terms).join(':'));
 }
 
 /** The same as a list for the OpenAPI document. */

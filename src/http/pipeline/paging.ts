@@ -29,6 +29,8 @@ export interface PageContent {
   readonly sort: Sort;
   /** Undefined for a list without links. */
   readonly address: ListAddress | undefined;
+  /** The serialized records below the items, joined by commas; undefined for a list without. */
+  readonly included?: string | undefined;
 }
 
 /**
@@ -36,7 +38,8 @@ export interface PageContent {
  * counted, so its `meta` has only the length.
  */
 export function listBody(items: string, of: PageContent): string {
-  return `{"data":[${items}${bodyEnd(of, of.address ? linksOf(of, of.address) : NO_LINKS)}`;
+  const included = of.included === undefined ? '' : `],"included":[${of.included}`;
+  return `{"data":[${items}${included}${bodyEnd(of, of.address ? linksOf(of, of.address) : NO_LINKS)}`;
 }
 
 /** The end of a list body with one item and without links, by page length. */

@@ -12,7 +12,7 @@ export interface ListQuery {
   /** The filter, decoded and not parsed. */
   readonly filter: string | undefined;
   readonly sort: Sort;
-  /** The part of the query that links to other pages repeat: `&filter=…&sort=…`, percent-encoded. */
+  /** The part of the query that links to other pages repeat: `&filter=…&sort=…&include=…`, percent-encoded. */
   readonly carried: string;
 }
 
@@ -20,6 +20,7 @@ export interface ListQuery {
 export interface QueryRules {
   readonly hasFilter: boolean;
   readonly hasSort: boolean;
+  readonly hasInclude?: boolean;
 }
 
 /** Newest first (docs/wire.md#order). */
@@ -74,17 +75,29 @@ export function readQuery(url: string, rules: QueryRules): ListQuery {
   const start = url.indexOf('?') + 1;
   if (start === 0 || start === url.length) return DEFAULT_QUERY;
   const fieldErrors: FieldError[] = [];
-  const isRead = (name: Name) =>
-    name === 'filter' ? rules.hasFilter : name === 'sort' ? rules.hasSort : name !== 'include';
-  const parameters = parametersOf(url, start, isRead, fieldErrors);
+  const parameters = parametersOf(url, start, (name) => isRead(name, rules), fieldErrors);
   const limit = numberOf('page[limit]', parameters, [1, LIMITS.pageRecordsMax], fieldErrors);
   const offset = numberOf('page[offset]', parameters, [0, LIMITS.pageOffsetMax], fieldErrors);
   const sort = sortOf(parameters.get('sort'), fieldErrors);
   const after = afterOf(parameters, sort, fieldErrors);
   if (fieldErrors.length > 0) throw new Fault('invalid_query', fieldErrors);
   const filter = parameters.get('filter');
-  const carried = linkPart('filter', filter) + linkPart('sort', parameters.get('sort'));
+  const names = ['filter', 'sort', 'include'] as const;
+  const carried = names.map((name) => linkPart(name, parameters.get(name))).join('');
   return { limit, offset, after, filter: filter?.text, sort, carried };
+}
+
+function isRead(name: Name, { hasFilter, hasSort, hasInclude = false }: QueryRules): boolean {
+  switch (name) {
+    case 'filter':
+      return hasFilter;
+    case 'sort':
+      return hasSort;
+    case 'include':
+      return hasInclude;
+    default:
+      return true;
+  }
 }
 
 /**

@@ -41,7 +41,10 @@ export function openRequestLog(
   function recordFault(fault: Fault, { request, requestId }: Call, { route }: Endpoint): void {
     const { cause, frames } = errorTrace(fault.cause ?? fault);
     meter?.countError(cause);
-    if (fault.code === 'overloaded' && isShed(fault.cause)) return logShed(cause);
+    if (fault.code === 'overloaded' && isShed(fault.cause)) {
+      logShed(cause);
+      return;
+    }
     log.write({
       event: 'fault',
       request_id: requestId,

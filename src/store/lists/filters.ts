@@ -17,7 +17,7 @@ const STAMPS = ['created_at', 'updated_at'] as const;
 /** The columns of a resource for filters. */
 export function columnsOf(resource: Resource, { words }: Pick<Dialect, 'words'>): ColumnOf {
   const names = new Map<string, string>([
-    ['id', keyColumns(resource).at(-1) ?? 'id'],
+    ...keyColumns(resource).map((name): [string, string] => [name, name]),
     ...STAMPS.map((name): [string, string] => [name, name]),
     ...membersOf(resource).map(({ name }): [string, string] => [name, name]),
   ]);

@@ -95,9 +95,7 @@ export function planList(table: ListTable, shape: ListShape, dialect: ListDialec
   const { select, keys } = table;
   const id = keys.at(-1) as string;
   const wanted = indexConditions(table, shape);
-  const walking = table.indexes.find(
-    (index) => isOrderedBy(index, shape, keys) && isWalkableBy(index, shape, wanted),
-  );
+  const walking = table.indexes.find((index) => isWalkableBy(index, wanted, shape.sort, id));
   const served = walking ?? findIndex(table, wanted);
   const by = (index: Index | undefined) => (index ? dialect.indexHint(index.name) : '');
   const all = conditionsOf(table, { ...shape, isByWord: shape.isByWord === true && !served }, dialect);
@@ -235,11 +233,14 @@ function isServedBy({ columns }: Index, { equal, ranged, hasMore }: IndexConditi
 }
 
 /**
- * Whether a list can be read along an index in its order. Only the scope may be set to values: with other equal values,
- * an index would read all entries of one timestamp to find a position among them.
+ * Whether a list can be read along an index in its order: after columns with one value each, the index has the columns of the
+ * order. Otherwise it would read all entries of one timestamp to find a position among them.
  */
-function isWalkableBy(index: Index, { depth }: ListShape, wanted: IndexConditions): boolean {
-  return wanted.equal.size === depth && isServedBy(index, wanted);
+function isWalkableBy(index: Index, wanted: IndexConditions, { by }: Sort, id: string): boolean {
+  const order = by === 'id' ? [id] : [by, id];
+  const ordered = index.columns.slice(wanted.equal.size);
+  const isSingle = [...wanted.equal.values()].every((count) => count === 1);
+  return isSingle && isServedBy(index, wanted) && order.every((column, at) => ordered[at] === column);
 }
 
 /** Whether an index finds so few entries that other conditions can be checked row by row. */
@@ -274,13 +275,6 @@ function scanIndex({ indexes, keys, columnOf }: ListTable, { depth, filter }: Li
     filter.some((group) => group.every(isFound) && new Set(group.map(columnOf)).size === 1) ||
     scoped.some((index) => columns.every((column) => index.columns.includes(column)));
   return isHelpful ? undefined : scoped.find((index) => index.columns[depth] === keys.at(-1));
-}
-
-/** Whether an index has the records of a scope in the order of the list. */
-function isOrderedBy({ columns }: Index, { depth, sort }: ListShape, keys: readonly string[]): boolean {
-  const id = keys.at(-1) as string;
-  const ordered = [...keys.slice(0, depth), ...(sort.by === 'id' ? [] : [sort.by]), id];
-  return ordered.every((column, index) => columns[index] === column);
 }
 
 /**

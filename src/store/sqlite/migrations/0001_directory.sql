@@ -137,7 +137,7 @@ create table oidc_profile_info (
 create unique index oidc_profile_info_identity on oidc_profile_info (realm_id, issuer, subject);
 create index oidc_profile_info_subject_crc on oidc_profile_info (subject_crc);
 create index oidc_profile_info_of_user on oidc_profile_info (realm_id, user_id, created_at, id);
-create index oidc_profile_info_of_profile on oidc_profile_info (realm_id, oidc_profile_id);
+create index oidc_profile_info_of_profile on oidc_profile_info (realm_id, oidc_profile_id, created_at, id);
 
 create table password_profile_info (
   slot integer not null primary key,
@@ -164,6 +164,7 @@ create unique index password_profile_info_username
 create index password_profile_info_of_user on password_profile_info (realm_id, user_id, created_at, id);
 create index password_profile_info_username_crc on password_profile_info (username_crc);
 create index password_profile_info_by_username on password_profile_info (realm_id, username_key);
+create index password_profile_info_of_profile on password_profile_info (realm_id, password_profile_id, created_at, id);
 
 -- Records that are being removed by many commits: absent for everybody, and nothing lands below them.
 

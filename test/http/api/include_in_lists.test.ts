@@ -1,0 +1,104 @@
+import { expect, test } from 'bun:test';
+import { LIMITS } from '../../../src/domain/limits.ts';
+import { oidcProfileInfo, user } from '../../../src/domain/resources.ts';
+import { systemClock } from '../../../src/platform/clock.ts';
+import { commitWrites, insert, oidcLink, WRITTEN } from '../../store/contract/store_fixtures.ts';
+import { createFixture, errorsOf, insertRecord, startService, userMembers } from '../../support/service.ts';
+
+/** `include` in lists of users (docs/wire.md#included-records). */
+
+interface Item {
+  readonly id: string;
+  readonly type: string;
+  readonly relationships: Readonly<Record<string, { readonly data: { readonly id: string } }>>;
+}
+
+interface Page {
+  readonly data: readonly { readonly id: string }[];
+  readonly included?: readonly Item[];
+  readonly meta: object;
+  readonly links: Readonly<Record<string, string | null>>;
+}
+
+const BOTH = 'include=oidc_profile_infos,password_profile_infos';
+
+const service = await startService();
+const first = await createFixture(service.db);
+const { realm, oidcProfile, passwordProfile } = first;
+const second = await createFixture(service.db, { realm, oidcProfile, passwordProfile });
+const alone = systemClock.mintId();
+await insertRecord(service.db, user, [realm, alone], userMembers);
+const token = await service.token('users:read profile-infos:read');
+const path = `/v2/authentication-realms/${realm}/user-authentication-info`;
+
+async function read(url: string): Promise<Page> {
+  const answer = await service.get(url, token);
+  expect(answer.status).toBe(200);
+  return (await answer.json()) as Page;
+}
+
+const usersOf = ({ included = [] }: Page) =>
+  included.map(({ id, relationships }) => [id, relationships[user.type]?.data.id]);
+
+test('a list of users with include has the links of its page with their users, and is otherwise unchanged', async () => {
+  const { included, links, ...page } = await read(`${path}?${BOTH}`);
+  const { links: plainLinks, ...plain } = await read(path);
+  expect(page).toEqual(plain);
+  expect(usersOf({ included } as Page)).toEqual([
+    [second.oidcLink, second.user],
+    [first.oidcLink, first.user],
+    [second.passwordLink, second.user],
+    [first.passwordLink, first.user],
+  ]);
+  expect(links.current).toBe(`${plainLinks.current}&${BOTH}`);
+});
+
+test('the links of a page with include lead to pages with include, which have the links of their users alone', async () => {
+  const pages: Page[] = [];
+  let next: string | null | undefined = `${path}?page[limit]=1&page[after]=&include=oidc_profile_infos`;
+  while (next) {
+    const page = await read(next);
+    pages.push(page);
+    next = page.links.next;
+  }
+  expect(pages.map((page) => [page.data[0]?.id, usersOf(page)])).toEqual([
+    [alone, []],
+    [second.user, [[second.oidcLink, second.user]]],
+    [first.user, [[first.oidcLink, first.user]]],
+  ]);
+});
+
+test('a search of users with include has the links of the users that it finds', async () => {
+  const filter = `eq(id,${first.user})`;
+  const answer = await service.post(`${path}/search?${BOTH}`, token, { filter });
+  const page = (await answer.json()) as Page;
+  expect(usersOf(page)).toEqual([
+    [first.oidcLink, first.user],
+    [first.passwordLink, first.user],
+  ]);
+});
+
+test('a list with include needs the read scope of each kind', async () => {
+  const oidcOnly = await service.token('users:read oidc-profile-infos:read');
+  const statusOf = async (query: string) => (await service.get(`${path}?${query}`, oidcOnly)).status;
+  expect([await statusOf('include=oidc_profile_infos'), await statusOf(BOTH)]).toEqual([200, 403]);
+  expect((await service.post(`${path}/search?${BOTH}`, oidcOnly, { filter: 'eq(name,x)' })).status).toBe(403);
+});
+
+test('a page with include whose users have too many records of one kind is 400, and a smaller one is answered', async () => {
+  const many = await createFixture(service.db);
+  const next = { ...many, user: systemClock.mintId() };
+  const owners = { realm: many.realm, oidc: many.oidcProfile, passwords: many.passwordProfile };
+  const links = Array.from({ length: LIMITS.includedInPageMax }, (_, at) =>
+    oidcLink({ ...owners, user: at % 2 === 0 ? many.user : next.user }, `${at}`),
+  );
+  const nextUser = insert(user, [many.realm, next.user], userMembers);
+  expect(await commitWrites(service.db.engine.records, nextUser, ...links)).toEqual(WRITTEN);
+  const query = `${path.replace(realm, many.realm)}?include=${oidcProfileInfo.includedAs}`;
+  const answer = await service.get(query, token);
+  expect([answer.status, (await errorsOf(answer))[0]?.detail]).toEqual([
+    400,
+    `include: finds more than ${LIMITS.includedInPageMax} records of one kind below this page: ask for a smaller page`,
+  ]);
+  expect((await read(`${query}&page[limit]=1`)).included).toHaveLength(LIMITS.includedInPageMax / 2);
+});
