@@ -13,11 +13,6 @@ export interface Annotation {
   readonly foldedKeyColumn?: true;
   /** A column `<member>_crc` holds the CRC-32 of the compared value: numbers are found faster than texts. */
   readonly hashColumn?: true;
-  /**
-   * The column with the revision of the write that gave the member its value. A column `<member>_mac` authenticates both as those of
-   * this record: an edit by hand counts as no value (docs/decisions/0024-sign-in-by-password.md#hashes).
-   */
-  readonly versionColumn?: string;
   /** Never returned. `sealed`: stored encrypted with the keyring. `plain`: stored as it is. */
   readonly secret?: 'sealed' | 'plain';
   /** Personal data: the log holds it encrypted with the key of its user. */

@@ -281,11 +281,7 @@ export const passwordProfileInfo = resource({
       emailIf: { reference: 'password_profile_id', member: 'username_format', equals: 'email' },
     }),
     password_profile_id: reference('password-profile'),
-    password_hash: annotate(passwordHash().optional(), {
-      secret: 'plain',
-      writableBy: 'none',
-      versionColumn: 'credential_version',
-    }),
+    password_hash: annotate(passwordHash().optional(), { secret: 'plain', writableBy: 'none' }),
     // Unknown for an imported hash.
     password_normalised: annotate(z.boolean().optional(), { secret: 'plain', writableBy: 'none' }),
   },

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { ancestry, membersOf, type Resource } from '../../src/domain/resource.ts';
-import { RESOURCES } from '../../src/domain/resources.ts';
+import { passwordProfileInfo, RESOURCES } from '../../src/domain/resources.ts';
 import { ERASING_TEXTS } from '../../src/store/audit/erase.ts';
 import { feedTexts } from '../../src/store/audit/feed.ts';
 import { logTexts } from '../../src/store/audit/log.ts';
@@ -26,7 +26,7 @@ import type { IndexCatalog } from '../../src/store/postgres/indexes.ts';
 import { numberParameters } from '../../src/store/postgres/parameters.ts';
 import { SCOPE_LOCK_TEXTS } from '../../src/store/postgres/scope_locks.ts';
 import { cascadeOf } from '../../src/store/records/cascade.ts';
-import { authenticatedMember } from '../../src/store/records/derived_columns.ts';
+import { SELECT_AUTHENTICATED } from '../../src/store/records/password_macs.ts';
 import { deliveryTexts } from '../../src/store/webhooks/deliveries.ts';
 import { webhookProgressTexts } from '../../src/store/webhooks/progress.ts';
 import { webhookTexts } from '../../src/store/webhooks/webhooks.ts';
@@ -92,7 +92,6 @@ function recordTexts(resource: Resource): readonly string[] {
     selectInRealm: holder,
   } = statements;
   const { scan, scanRealm, count, countRealm, references } = statements;
-  const authenticated = authenticatedMember(resource);
   const names = membersOf(resource).map(({ name }) => name);
   const patched = [[], names, ...names.map((name) => [name])].flatMap((set) => {
     const { update, updateIfRevision: updateSeen } = statements.patchStatements(
@@ -105,7 +104,7 @@ function recordTexts(resource: Resource): readonly string[] {
     ...[scan, scanRealm, count, countRealm],
     ...references.map(({ exists }) => exists),
     ...patched,
-    ...(authenticated ? [authenticated.select] : []),
+    ...(resource === passwordProfileInfo ? [SELECT_AUTHENTICATED] : []),
   ];
 }
 

@@ -4,7 +4,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import { type HashKind, isCheckable } from '../../domain/password_hash.ts';
 import { passwordProfileInfo } from '../../domain/resources.ts';
 import type { Dialect } from '../dialect.ts';
-import { type CoveredRow, openRecordMacs } from '../records/record_macs.ts';
+import { type CoveredRow, openPasswordMacs } from '../records/password_macs.ts';
 import { all, execute, first, type Work } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
 import type { RowMacs } from './row_macs.ts';
@@ -47,7 +47,7 @@ export function openCredentialStore(
   rowMacs: RowMacs,
 ): CredentialStore {
   const hashesText = firstHashes(dialect);
-  const macs = openRecordMacs(passwordProfileInfo, rowMacs);
+  const macs = openPasswordMacs(rowMacs);
 
   function decode(row: CredentialRow): Credential {
     const { password_hash: hash } = row;

@@ -2,7 +2,7 @@ import type { AuthStore, ForgedRow, ForgedRows } from '../../auth/port.ts';
 import { NIL_UUID } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { passwordProfileInfo } from '../../domain/resources.ts';
-import { openRecordMacs } from '../records/record_macs.ts';
+import { openPasswordMacs } from '../records/password_macs.ts';
 import { all } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
 import { readWebhooks } from '../webhooks/webhooks.ts';
@@ -21,7 +21,7 @@ export function openForgedRows(
   macs: RowMacs,
   access: Pick<AuthStore, 'state' | 'signingKeys'>,
 ): ForgedRows {
-  const passwordMacs = openRecordMacs(passwordProfileInfo, macs);
+  const passwordMacs = openPasswordMacs(macs);
 
   async function* forgedPasswords(): AsyncGenerator<ForgedRow> {
     for (let after: Pick<CredentialRow, 'realm_id' | 'id'> = { realm_id: NIL_UUID, id: NIL_UUID }; ; ) {

@@ -1,5 +1,6 @@
 import type { Patch } from '../../directory/store.ts';
-import { keyColumns, type Member, membersOf, type Resource } from '../../domain/resource.ts';
+import { type Member, membersOf, type Resource } from '../../domain/resource.ts';
+import { passwordProfileInfo } from '../../domain/resources.ts';
 import { foldedKey } from '../../domain/text/folded_key.ts';
 import { UNICODE_VERSION } from '../../domain/text/folding.ts';
 import { wordsOf } from '../../domain/text/words.ts';
@@ -33,7 +34,11 @@ export function derivedColumns(
     ...foldingColumns(resource),
     ...wordColumns(resource),
     ...(hasHashColumns ? hashColumns(resource) : []),
-    ...authenticatingColumns(resource),
+    // Their values are those of members with the names of the columns, which `password_macs.ts` adds.
+    ...authenticatingColumns(resource).map((name): Column => {
+      const encode: Column['encode'] = (record) => (record[name] ?? null) as SqlValue;
+      return { name, member: undefined, isVisible: false, encode };
+    }),
   ];
 }
 
@@ -46,42 +51,16 @@ export function computedColumns(
   return [...keys, ...wordColumns(resource), ...(hasHashColumns ? hashColumns(resource) : [])];
 }
 
-/** The member of a resource that a MAC authenticates. */
-export interface AuthenticatedMember {
-  readonly name: string;
-  readonly macColumn: string;
-  readonly versionColumn: string;
-  /** The members that the MAC covers: this one, and those that the record is found by. */
-  readonly members: readonly string[];
-  /** The columns that the MAC covers: the key of the record, those of the members, and the version. */
-  readonly covered: readonly string[];
-  /** Parameters: the key. Selects the covered columns and the MAC. */
-  readonly select: string;
-}
+/** The members that the MAC of a password hash covers. */
+const COVERED_MEMBERS = ['password_profile_id', 'username', 'password_hash'];
 
-export function authenticatedMember(resource: Resource): AuthenticatedMember | undefined {
-  const found = membersOf(resource).find(({ annotation }) => annotation.versionColumn);
-  const versionColumn = found?.annotation.versionColumn;
-  if (!found || !versionColumn) return undefined;
-  const { name } = found;
-  const macColumn = `${name}_mac`;
-  const keys = keyColumns(resource);
-  const members = [...resource.unique.flat(), name];
-  const covered = [...keys, ...members.map((member) => comparedColumn(resource, member)), versionColumn];
-  const where = keys.map((column) => `${column} = ?`).join(' and ');
-  const select = `select ${covered.join(', ')}, ${macColumn} from ${resource.table} where ${where}`;
-  return { name, macColumn, versionColumn, members, covered, select };
-}
-
-/** Their values are those of members with the names of the columns, which `record_macs.ts` adds. */
-function authenticatingColumns(resource: Resource): readonly Column[] {
-  const found = authenticatedMember(resource);
-  return (found ? [found.macColumn, found.versionColumn] : []).map((name) => ({
-    name,
-    member: undefined,
-    isVisible: false,
-    encode: (record) => (record[name] ?? null) as SqlValue,
-  }));
+/**
+ * The MAC that authenticates a password hash as that of its row, and the revision of the write that set it: an edit by hand counts as
+ * no hash (docs/decisions/0024-sign-in-by-password.md#hashes). None unless one of the written members is covered.
+ */
+export function authenticatingColumns(resource: Resource, written = COVERED_MEMBERS): readonly string[] {
+  const isCovered = written.some((name) => COVERED_MEMBERS.includes(name));
+  return resource === passwordProfileInfo && isCovered ? ['password_hash_mac', 'credential_version'] : [];
 }
 
 function hashColumns(resource: Resource): readonly Column[] {

@@ -11,8 +11,8 @@ import { all } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
 import { openCommits } from './commit.ts';
 import { openLoading } from './loading.ts';
+import { withPasswordMacs } from './password_macs.ts';
 import { openPurges } from './purges.ts';
-import { withRecordMacs } from './record_macs.ts';
 import { openRemovals } from './removal.ts';
 import type { Statements } from './statements.ts';
 
@@ -38,7 +38,7 @@ export function openRecords(
 ): Omit<Store, OfEngine> & Loader & Eraser {
   const { read, write, yieldToWriters } = transactions;
   const { logIds } = dialect;
-  const of = withRecordMacs(plainStatements, macs);
+  const of = withPasswordMacs(plainStatements, macs);
   const purges = openPurges(of, dialect.lists);
   const idempotency = openIdempotencyStore(dialect);
   const removals = openRemovals({ of, purges, idempotency, among: dialect.lists.among });

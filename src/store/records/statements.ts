@@ -15,7 +15,7 @@ import type { Dialect } from '../dialect.ts';
 import type { SqlValue, Work } from '../transaction_work.ts';
 import { hasDependents } from './cascade.ts';
 import {
-  authenticatedMember,
+  authenticatingColumns,
   type Column,
   comparedColumn,
   computedColumns,
@@ -233,7 +233,6 @@ function patchedColumns(
 ): readonly Column[] {
   const members = membersOf(resource).filter(({ name }) => names.has(name));
   if (members.length < names.size) throw new Error(`${resource.name} has no member of that name`);
-  const authenticated = authenticatedMember(resource);
   const folded = foldedMembers(resource);
   const isRefolded = folded.length > 0 && folded.every(({ name }) => names.has(name));
   const derived = new Set([
@@ -241,9 +240,7 @@ function patchedColumns(
     ...(isRefolded ? [FOLDED_WITH] : []),
     ...(wordMembers(resource).some((name) => names.has(name)) ? [WORDS] : []),
     ...members.filter(({ annotation }) => annotation.hashColumn).map(({ name }) => hashColumn(name)),
-    ...(authenticated?.members.some((name) => names.has(name))
-      ? [authenticated.macColumn, authenticated.versionColumn]
-      : []),
+    ...authenticatingColumns(resource, [...names]),
   ]);
   return columns.filter(({ name, member }) => (member === undefined ? derived.has(name) : names.has(member)));
 }

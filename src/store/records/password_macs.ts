@@ -1,0 +1,83 @@
+import type { Patch, Write } from '../../directory/store.ts';
+import type { Revision } from '../../domain/id.ts';
+import type { Key, Resource } from '../../domain/resource.ts';
+import { passwordProfileInfo } from '../../domain/resources.ts';
+import { foldedKey } from '../../domain/text/folded_key.ts';
+import type { RowMacs } from '../auth/row_macs.ts';
+import { first, type SqlValue, type Work } from '../transaction_work.ts';
+import { authenticatingColumns } from './derived_columns.ts';
+import type { Statements } from './statements.ts';
+
+const { table } = passwordProfileInfo;
+const KEY = ['realm_id', 'user_id', 'id'];
+/** What the MAC covers: a hash counts for this row, username and version alone. */
+const COVERED = [...KEY, 'password_profile_id', 'username_key', 'password_hash', 'credential_version'];
+/** Parameters: the key. */
+export const SELECT_AUTHENTICATED = `select ${COVERED.join(', ')}, password_hash_mac from ${table}
+  where realm_id = ? and user_id = ? and id = ?`;
+
+/** The covered columns of a row, and its MAC. */
+export type CoveredRow = Readonly<Record<string, SqlValue | undefined>>;
+
+/** The MACs of password hashes. */
+export interface PasswordMacs {
+  /** Null without keys. */
+  of(row: CoveredRow): Uint8Array | null;
+  isValid(row: CoveredRow): boolean;
+}
+
+export function openPasswordMacs(macs: RowMacs): PasswordMacs {
+  const valuesOf = (row: CoveredRow) => COVERED.map((column) => row[column] ?? null);
+  return {
+    of: (row) => macs.of(table, ...valuesOf(row)),
+    isValid: (row) => macs.isValid(row.password_hash_mac as Uint8Array | null, table, ...valuesOf(row)),
+  };
+}
+
+/** Statements that authenticate the password hashes that they write. */
+export function withPasswordMacs(
+  of: (resource: Resource) => Statements,
+  macs: RowMacs,
+): (resource: Resource) => Statements {
+  const authenticated = { ...of(passwordProfileInfo), authenticate: authenticateBy(openPasswordMacs(macs)) };
+  return (resource) => (resource === passwordProfileInfo ? authenticated : of(resource));
+}
+
+/**
+ * A write that leaves the hash keeps its version, and verifies the stored MAC: a new one would make the hash of a forged row valid
+ * again. Where the stored one is not valid, the row has none afterwards. A patch with the same hash sets it again.
+ */
+function authenticateBy(macs: PasswordMacs): (write: Write) => Work<Patch['members']> {
+  function authenticated(row: CoveredRow, kept: CoveredRow | undefined, revision: Revision): CoveredRow {
+    if ((row.password_hash ?? null) === null) return { credential_version: null, password_hash_mac: null };
+    const version = { credential_version: kept ? kept.credential_version : revision };
+    return {
+      ...version,
+      password_hash_mac: kept && !macs.isValid(kept) ? null : macs.of({ ...row, ...version }),
+    };
+  }
+
+  return function* (write) {
+    const { key } = write;
+    if (write.op === 'patch') {
+      const { members, revision } = write.patch;
+      if (authenticatingColumns(passwordProfileInfo, Object.keys(members)).length === 0) return {};
+      const stored = yield* first<CoveredRow>(SELECT_AUTHENTICATED, ...key);
+      const row = { ...stored, ...coveredValues(key, members) };
+      return authenticated(row, 'password_hash' in members ? undefined : stored, revision);
+    }
+    const stored = write.op === 'insert' ? undefined : yield* first<CoveredRow>(SELECT_AUTHENTICATED, ...key);
+    const row = coveredValues(key, write.record);
+    const kept = stored?.password_hash === row.password_hash ? stored : undefined;
+    return authenticated(row, kept, write.record.revision);
+  };
+}
+
+/** The covered columns of a row, as far as a write gives them values. */
+function coveredValues(key: Key, { username, ...members }: Patch['members']): CoveredRow {
+  return {
+    ...(members as CoveredRow),
+    ...Object.fromEntries(KEY.map((column, at) => [column, key[at]])),
+    ...(username === undefined ? {} : { username_key: foldedKey(username as string) }),
+  };
+}
