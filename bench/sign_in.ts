@@ -28,7 +28,7 @@ const PORT = 18_120;
 const LOOKUP_PATHS = 20_000;
 const RIGHTS = {
   scope: 'profile-infos:read users:read sign-in',
-  options: ['--end-user-address', 'required'],
+  options: ['--end-user-address', 'header'],
 };
 /** Enough that the worker never waits for the next check. */
 const CHECK_CALLERS = 4;

@@ -68,8 +68,8 @@ export interface ConsoleSchema {
   };
   /** Every scope that a client can have, without short forms. */
   readonly scopes: readonly string[];
-  /** Those that a public client can have. */
-  readonly publicScopes: readonly string[];
+  /** Those that the ID of a client alone can give. */
+  readonly implicitScopes: readonly string[];
   /** Every event that a webhook target can receive. */
   readonly events: readonly string[];
   /** Of the package. */

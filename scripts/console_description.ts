@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { ConsoleSchema, Description, Field, FieldKind } from '../console/description.ts';
 import { parentFields } from '../src/directory/format.ts';
 import { LIMITS } from '../src/domain/limits.ts';
-import { PUBLIC_SCOPES, SCOPES } from '../src/domain/principal.ts';
+import { IMPLICIT_SCOPES, SCOPES } from '../src/domain/principal.ts';
 import {
   type Annotation,
   ancestry,
@@ -30,7 +30,7 @@ export function describeForConsole(version: string): ConsoleSchema {
       webhookEventsMax: LIMITS.webhookEventsMax,
     },
     scopes: SCOPES,
-    publicScopes: SCOPES.filter((scope) => PUBLIC_SCOPES.has(scope)),
+    implicitScopes: SCOPES.filter((scope) => IMPLICIT_SCOPES.has(scope)),
     events: EVENT_NAMES,
     version,
   };

@@ -34,9 +34,9 @@ export interface Managed {
   readonly meta: { readonly created_at: string; readonly updated_at: string };
 }
 
-/** With its secret, which only the response that creates it contains. A public client has none. */
+/** With its secret, which only the response that creates it contains. */
 export interface WithSecret extends Managed {
-  readonly secret: string | undefined;
+  readonly secret: string;
 }
 
 /** The operations on one kind of managed resource. `Input` holds its writable members. */
@@ -69,8 +69,7 @@ function managedCollection<Input, Created = Input>(
     const { body } = await callApi<{ data: Managed & Readonly<Record<string, unknown>> }>({
       ...{ method: 'POST', path, body: { data }, scope: ADMIN },
     });
-    const issued = body.data[secret];
-    return { ...body.data, secret: typeof issued === 'string' ? issued : undefined };
+    return { ...body.data, secret: String(body.data[secret]) };
   };
   return {
     async read(id, signal) {
@@ -103,12 +102,16 @@ export interface ClientInput {
   readonly name: string;
   readonly scopes: readonly string[];
   readonly realms: '*' | readonly string[];
-  /** Without a secret. Cannot be changed. */
-  readonly is_public: boolean;
-  /** Of a public client: `N/SECONDS`, for each address. */
+  /** What the ID alone gives. */
+  readonly implicit_scopes: readonly string[];
+  /** Where it does; `*` for the realms of the client. */
+  readonly implicit_realms: '*' | readonly string[];
+  /** `N/SECONDS`, for each address. */
   readonly rate_per_address: string | null;
-  /** Of a client with the scope `sign-in` and a secret. */
-  readonly end_user_address: 'required' | 'none' | null;
+  /** Networks without that rate. */
+  readonly storefronts: readonly string[];
+  /** Of a client with the scope `sign-in`. */
+  readonly end_user_address: 'header' | 'none' | null;
 }
 
 type Client = Managed & ClientInput;

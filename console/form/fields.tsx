@@ -227,8 +227,8 @@ type Selection = '*' | readonly string[];
 
 interface AllOrSomeProps {
   readonly legend: string;
-  /** The labels of the two choices; without the first one, only a selection is offered. */
-  readonly all: string | undefined;
+  /** The labels of the two choices. */
+  readonly all: string;
   readonly selected: string;
   readonly value: Selection;
   readonly error: string;
@@ -260,12 +260,10 @@ export function AllOrSomeField({
   return (
     <fieldset class="choices" aria-describedby={error === '' ? undefined : `${group}-error`}>
       <legend>{legend}</legend>
-      {all !== undefined && (
-        <label class="check">
-          <input type="radio" name={group} checked={isAll} onChange={() => onValue('*')} />
-          {all}
-        </label>
-      )}
+      <label class="check">
+        <input type="radio" name={group} checked={isAll} onChange={() => onValue('*')} />
+        {all}
+      </label>
       <label class="check">
         <input
           type="radio"
@@ -287,25 +285,25 @@ export function AllOrSomeField({
 }
 
 interface RealmsFieldProps {
+  readonly legend?: string;
   readonly realms: Selection;
   readonly error: string;
-  /** Whether all realms can be chosen. */
-  readonly isAllOffered?: boolean;
+  /** The label of `*`. */
+  readonly all?: string;
   readonly onRealms: (realms: Selection) => void;
 }
 
 /** All realms, or a selection: by name if they fit into one page, else by ID. */
-export function RealmsField({ realms, error, isAllOffered = true, onRealms }: RealmsFieldProps) {
+export function RealmsField({
+  legend = 'Realms',
+  all = 'All, including future realms',
+  realms,
+  error,
+  onRealms,
+}: RealmsFieldProps) {
   const { answer: known, isWaiting } = useFetch(readRealmNames, []);
   return (
-    <AllOrSomeField
-      legend="Realms"
-      all={isAllOffered ? 'All, including future realms' : undefined}
-      selected="Some"
-      value={realms}
-      error={error}
-      onValue={onRealms}
-    >
+    <AllOrSomeField legend={legend} all={all} selected="Some" value={realms} error={error} onValue={onRealms}>
       {(selected, onSelect) =>
         known || isWaiting ? (
           <RealmChecks

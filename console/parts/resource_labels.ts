@@ -38,7 +38,10 @@ const MEMBER_LABELS = new Map([
   ['user_id', 'User'],
   ['password_hash', 'Password'],
   ['is_disabled', 'Disabled'],
+  ['implicit_scopes', 'Scopes of the ID alone'],
+  ['implicit_realms', 'Realms of the ID alone'],
   ['rate_per_address', 'Requests per address'],
+  ['storefronts', 'Networks of the storefront'],
   ['end_user_address', 'Addresses of end users'],
 ]);
 

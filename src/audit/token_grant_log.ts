@@ -14,7 +14,7 @@ export interface PendingGrants {
 export interface TokenGrantLog {
   /**
    * Resolves when the entry of a grant is on disk, or is queued because the database accepts no writes. A further grant of
-   * the same client within the interval is counted, and resolves immediately.
+   * the same client and grant type within the interval is counted, and resolves immediately.
    */
   append(auditEntry: AuditEntry): Promise<void>;
   /** Writes what is queued for the last time, and reports what is lost. */
@@ -41,8 +41,8 @@ interface CountedGrants {
 }
 
 /**
- * Logs token grants, once per client and minute: a client that requests tokens in a loop would fill the disk. The first grant
- * waits for its entry; those of the next minute are counted, and share the entry at its end. If the database accepts no
+ * Logs token grants, once per client, grant type and minute: a client that requests tokens in a loop would fill the disk. The first
+ * grant waits for its entry; those of the next minute are counted, and share the entry at its end. If the database accepts no
  * writes, the token is issued, because lookups must work, and the entry is written later.
  */
 export function openTokenGrantLog(
@@ -80,8 +80,9 @@ export function openTokenGrantLog(
 
   return {
     async append(auditEntry) {
-      const { object: client } = auditEntry;
-      if (client === undefined) return queue.append([auditEntry]);
+      const { object, detail } = auditEntry;
+      if (object === undefined) return queue.append([auditEntry]);
+      const client = `${object} ${detail.grant ?? ''}`;
       if (recent.has(client)) {
         recent.set(client, addGrant(recent.get(client), auditEntry));
         return;

@@ -114,7 +114,7 @@ function stateOf(key: SigningKey, signer: SigningKey | undefined, accepted: Read
 
 const UNADDRESSED =
   'signs in end users without their addresses, so that passwords are guessed from any number of them: prefer ' +
-  '--end-user-address required';
+  '--end-user-address header';
 
 async function checkClients(
   { store, unknownRealms }: AuthInspectionDeps,

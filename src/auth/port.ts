@@ -1,23 +1,25 @@
 import type { MaybePromise } from '../directory/store.ts';
 import type { AuditEntry } from '../domain/audit_entry.ts';
 import type { Revision, Uuid } from '../domain/id.ts';
+import type { ImplicitRights } from '../domain/implicit_rights.ts';
 import type { EndUserAddress, Realms, Scopes } from '../domain/principal.ts';
-import type { Rate } from '../domain/token_buckets.ts';
+
+/** What a client may do: by its secret, and by its ID alone. */
+export interface ClientRights extends ImplicitRights {
+  readonly scopes: Scopes;
+  readonly realms: Realms;
+  /** Required for `sign-in`. */
+  readonly endUserAddress?: EndUserAddress | undefined;
+}
 
 /**
  * An API client, which may request tokens. Instants are milliseconds since the epoch; secrets are SHA-256
  * digests.
  */
-export interface Client {
+export interface Client extends ClientRights {
   readonly clientId: string;
   readonly name: string;
-  readonly scopes: Scopes;
-  readonly realms: Realms;
-  /** Of a public client, which has no secret: what each address may send with its tokens and to get them. */
-  readonly ratePerAddress?: Rate | undefined;
-  readonly endUserAddress?: EndUserAddress | undefined;
   readonly disabledAt: number | undefined;
-  /** Of a public client: random bytes, so that no secret matches in a release without public clients. */
   readonly secretDigest: Uint8Array;
   /** The digest before the last rotation, and until when it is accepted. */
   readonly previous: { readonly digest: Uint8Array; readonly expiresAt: number } | undefined;

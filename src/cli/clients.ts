@@ -4,12 +4,11 @@ import type { Uuid } from '../domain/id.ts';
 import {
   END_USER_ADDRESSES,
   type EndUserAddress,
-  PUBLIC_SCOPES,
+  IMPLICIT_SCOPES,
   parseScopes,
   SCOPE_WORDS,
   type Scopes,
 } from '../domain/principal.ts';
-import { parseRate } from '../domain/token_buckets.ts';
 import { givenMembers, openAdminCommands, realmsOption } from './admin_commands.ts';
 import type { CliContext } from './context.ts';
 import { realmIds } from './identifiers.ts';
@@ -19,8 +18,10 @@ interface ClientOptions {
   readonly scope?: Scopes;
   readonly realm?: readonly Uuid[];
   readonly allRealms?: true;
-  readonly public?: true;
+  readonly implicit?: Scopes;
+  readonly implicitRealm?: readonly Uuid[];
   readonly ratePerAddress?: string;
+  readonly storefront?: readonly string[];
   readonly endUserAddress?: EndUserAddress;
   readonly json?: true;
 }
@@ -41,58 +42,62 @@ export function addClientCommands(program: Command, context: CliContext): void {
     },
   });
   client.addCreate<ClientOptions>(
-    client
-      .command('create', 'create a client and show its secret once; a public client has none')
-      .requiredOption('--name <NAME>', 'display name', clientName)
-      .requiredOption('--scope <SCOPES>', SCOPE_HELP, scopes)
-      .option('--realm <ID>', `${REALM_HELP} (default: all realms)`, realmIds)
-      .option('--public', PUBLIC_HELP)
-      .option('--rate-per-address <N/SECONDS>', RATE_HELP, rate)
-      .addOption(endUserAddressOption()),
-    ({ name, scope, realm = '*', public: isPublic, ratePerAddress, endUserAddress }) => ({
-      ...{ name, scopes: [...(scope ?? [])], realms: realm },
-      ...(isPublic ? { is_public: true } : {}),
-      ...(ratePerAddress === undefined ? {} : { rate_per_address: ratePerAddress }),
-      ...(endUserAddress === undefined ? {} : { end_user_address: endUserAddress }),
-    }),
+    addRights(
+      client
+        .command('create', 'create a client and show its secret once')
+        .requiredOption('--name <NAME>', 'display name', clientName)
+        .requiredOption('--scope <SCOPES>', SCOPE_HELP, scopes)
+        .option('--realm <ID>', `${REALM_HELP} (default: all realms)`, realmIds),
+    ),
+    (options) => ({ ...membersOf(options), realms: options.realm ?? '*' }),
   );
   client.addList();
-  client
-    .named('update', 'change name, scopes or realms; takes effect within a second')
-    .option('--json', 'write JSON')
-    .option('--name <NAME>', 'display name', clientName)
-    .option('--scope <SCOPES>', SCOPE_HELP, scopes)
-    .option('--realm <ID>', REALM_HELP, realmIds)
-    .option('--all-realms', 'allow all realms')
-    .option('--rate-per-address <N/SECONDS>', RATE_HELP, rate)
-    .addOption(endUserAddressOption())
-    .action(
-      client.showing('update', ({ name, scope, ratePerAddress, endUserAddress, ...options }: ClientOptions) =>
-        givenMembers({
-          ...{ name, scopes: scope && [...scope], realms: realmsOption(options) },
-          ...{ rate_per_address: ratePerAddress, end_user_address: endUserAddress },
-        }),
-      ),
-    );
+  addRights(
+    client
+      .named('update', 'change the name or rights; takes effect within a second')
+      .option('--json', 'write JSON')
+      .option('--name <NAME>', 'display name', clientName)
+      .option('--scope <SCOPES>', SCOPE_HELP, scopes)
+      .option('--realm <ID>', REALM_HELP, realmIds)
+      .option('--all-realms', 'allow all realms'),
+  ).action(client.showing('update', (options: ClientOptions) => givenMembers(membersOf(options))));
   client.addChanges();
+}
+
+/** The options about the ID alone, and about end users. */
+function addRights(command: Command): Command {
+  return command
+    .option('--implicit <SCOPES>', IMPLICIT_HELP, scopes)
+    .option('--implicit-realm <ID>', IMPLICIT_REALM_HELP, realmIds)
+    .option('--rate-per-address <N/SECONDS>', RATE_HELP)
+    .option('--storefront <CIDR>', STOREFRONT_HELP, words)
+    .addOption(new Option('--end-user-address <WHERE>', END_USER_ADDRESS_HELP).choices(END_USER_ADDRESSES));
+}
+
+function membersOf({ name, scope, implicit, ...options }: ClientOptions) {
+  return {
+    ...{ name, scopes: scope && [...scope], realms: realmsOption(options) },
+    ...{ implicit_scopes: implicit && [...implicit], implicit_realms: options.implicitRealm },
+    ...{ rate_per_address: options.ratePerAddress, storefronts: options.storefront },
+    end_user_address: options.endUserAddress,
+  };
 }
 
 export const SCOPE_HELP = `scopes, separated by spaces: ${SCOPE_WORDS.join(', ')}`;
 const REALM_HELP = 'limit the client to this realm; separate several by spaces or repeat the option';
 
-const PUBLIC_HELP = `without a secret, for grant_type=implicit: at most ${[...PUBLIC_SCOPES].join(', ')}, with --realm and --rate-per-address`;
-const RATE_HELP = 'limit of a public client for each client address: N requests in SECONDS';
+const IMPLICIT_HELP = `scopes that the client ID alone gives (grant_type=implicit), at most ${[...IMPLICIT_SCOPES].join(', ')}; "" for none`;
+const IMPLICIT_REALM_HELP =
+  'limit --implicit to this realm; separate several by spaces or repeat the option (default: the realms of the client, if named)';
+const RATE_HELP = 'required with --implicit: N requests in SECONDS from each address';
+const STOREFRONT_HELP =
+  'network of the servers of a storefront, which have no rate per address; separate several by spaces or repeat the option';
+const END_USER_ADDRESS_HELP =
+  'for the scope sign-in: where requests by the secret report the address of the end user';
 
-const endUserAddressOption = () =>
-  new Option(
-    '--end-user-address <WHAT>',
-    'for the scope sign-in: whether the client reports the address of the end user with each request',
-  ).choices(END_USER_ADDRESSES);
-
-function rate(raw: string): string {
-  if (!parseRate(raw))
-    throw new InvalidArgumentError('Expected a number of requests and a number of seconds, such as 60/60.');
-  return raw;
+/** The words of an option that may be repeated. */
+function words(raw: string, before: readonly string[] = []): readonly string[] {
+  return [...before, ...raw.split(' ').filter(Boolean)];
 }
 
 function clientName(raw: string): string {

@@ -6,8 +6,10 @@ import { BlockList, isIP } from 'node:net';
  */
 export type IpAddress = string & { readonly IpAddress: unique symbol };
 
-/** A CIDR block. A block of mapped addresses is the block of their IPv4 addresses. */
-export type Network = Pick<BlockList, 'check'>;
+/** A CIDR block, with its text. A block of mapped addresses is the block of their IPv4 addresses. */
+export interface Network extends Pick<BlockList, 'check'> {
+  readonly cidr: string;
+}
 
 /** The first and the last address of each family: a block that has both has all of them. */
 const OUTERMOST = [
@@ -47,14 +49,25 @@ export function parseNetwork(raw: string): Network | undefined {
   const bits =
     family === 4 ? binary(address.split('.'), 10, 8) : binary(groupsOf(canonicalIpv6(address)), 16, 16);
   if (bits.includes('1', prefix)) return undefined;
-  const network = new BlockList();
+  const network = Object.assign(new BlockList(), { cidr: raw });
   network.addSubnet(address, prefix, FAMILY[family]);
   const isAll = OUTERMOST.some((pair) => pair.every((outermost) => isInNetwork(outermost, network)));
   return isAll ? undefined : network;
 }
 
+/** An address as proxies write it: IPv6 often in brackets, either with an optional port. */
+export function parseNodeAddress(node: string): IpAddress | undefined {
+  const [, bracketed, dotted] = /^(?:\[([^\]]*)\]|([\d.]+))(?::\d{1,5})?$/.exec(node.trim()) ?? [];
+  return parseIpAddress(bracketed ?? dotted ?? node.trim());
+}
+
 export function isInNetwork(address: IpAddress, network: Network): boolean {
   return network.check(address, address.includes(':') ? 'ipv6' : 'ipv4');
+}
+
+/** False for no address. */
+export function isInAny(address: IpAddress | undefined, networks: readonly Network[]): boolean {
+  return address !== undefined && networks.some((network) => isInNetwork(address, network));
 }
 
 /** The unit that rate limits count: an IPv4 address, or the /64 of an IPv6 address. */

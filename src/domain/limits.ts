@@ -153,6 +153,8 @@ export const LIMITS = Object.freeze({
   secretOverlapMs: 86_400_000,
   /** Longest overlap that a rotation may request. A longer one is rejected. */
   secretOverlapHoursMax: 9_999,
+  /** Networks of the servers of a storefront, of a client. With more, the request is rejected. */
+  storefrontsMax: 32,
   /** External issuers in the `--issuers-file`. With more, the service does not start. */
   issuersMax: 32,
   /** Rights of one external issuer. With more, the service does not start. */

@@ -1,4 +1,5 @@
 import type { Uuid } from './id.ts';
+import type { Network } from './ip_address.ts';
 import { RESOURCES } from './resources.ts';
 import type { Rate } from './token_buckets.ts';
 
@@ -67,21 +68,28 @@ export function intersectRealms(left: Realms, right: Realms): Realms {
 }
 
 /**
- * Whether a client with the scope `sign-in` must report the address of the end user with each request, or reports none. A public
- * client has no such choice: its end user is the caller.
+ * Where a client that signs in end users by its secret reports their addresses: in a header of each request, or nowhere. By its ID
+ * alone the end user is the caller.
  */
-export const END_USER_ADDRESSES = ['required', 'none'] as const;
+export const END_USER_ADDRESSES = ['header', 'none'] as const;
 
 export type EndUserAddress = (typeof END_USER_ADDRESSES)[number];
+
+/** The limits of a caller that has sent the ID of a client alone. */
+export interface ImplicitLimits {
+  readonly ratePerAddress: Rate;
+  /** The servers of the storefront itself: they have no rate, and their address is not that of the end user. */
+  readonly storefronts: readonly Network[];
+}
 
 /** The caller of a request, with the rights that both its token and its client have now. */
 export interface Principal {
   readonly clientId: string;
   readonly scopes: Scopes;
   readonly realms: Realms;
-  /** Of a public client: the rate of each address. */
-  readonly ratePerAddress?: Rate | undefined;
-  /** Undefined for a public client, and for a token of an external issuer, which must report it. */
+  /** Set if the ID of a client alone gave the rights. */
+  readonly implicit?: ImplicitLimits | undefined;
+  /** Undefined for a session, and for a token of an external issuer, which must report it. */
   readonly endUserAddress?: EndUserAddress | undefined;
 }
 
@@ -100,8 +108,8 @@ export function mayAccessRealm(principal: Principal, realm: Uuid): boolean {
 /** Scopes beyond single realms: only a client with all realms may hold them. */
 export const INSTALLATION_SCOPES: Scopes = new Set(['admin']);
 
-/** All that a public client may hold: anybody can get its tokens (docs/guides/clients-and-tokens.md#public-clients). */
-export const PUBLIC_SCOPES: Scopes = new Set(['settings:read', 'profiles:read', 'sign-in']);
+/** All that the ID of a client alone may give (docs/guides/clients-and-tokens.md#storefronts). */
+export const IMPLICIT_SCOPES: Scopes = new Set(['settings:read', 'profiles:read', 'sign-in']);
 
 /** Whether one client may hold these rights together. */
 export function areGrantable(scopes: Scopes, realms: Realms): boolean {

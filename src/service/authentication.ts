@@ -1,6 +1,6 @@
 import type { LogKeys } from '../audit/log_keys.ts';
 import { sealPerson } from '../audit/log_keys.ts';
-import { openClientCredentials, openPublicClients } from '../auth/clients/client_credentials.ts';
+import { openClientCredentials, openImplicitClients } from '../auth/clients/client_credentials.ts';
 import type { FetchDocument } from '../auth/issuers/issuer_keys.ts';
 import { type ConsoleClient, type ExternalIssuer, parseIssuers } from '../auth/issuers/issuers_file.ts';
 import type { LiveKeyring } from '../auth/keys/live_keyring.ts';
@@ -90,7 +90,7 @@ export function openAuthentication(deps: AuthenticationDeps, baseUrl: string, lo
     tokens,
     desk: openIntrospectionAndRevocation(tokenDeps),
     authenticateClient: openClientCredentials(access, clock),
-    identifyPublicClient: openPublicClients(access),
+    identifyClient: openImplicitClients(access),
     console: settings.noConsole
       ? undefined
       : {

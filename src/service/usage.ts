@@ -24,7 +24,8 @@ export function openUsageTracking({ access, log: entries }: Engine, log: Log, cl
   return {
     onUnreadableProxy: proxies.report,
     granted(auditEntry: AuditEntry): Promise<void> {
-      if (auditEntry.object !== undefined) uses.record(auditEntry.object);
+      const { object, detail } = auditEntry;
+      if (object !== undefined && detail.grant === undefined) uses.record(object);
       return grants.append(auditEntry);
     },
     throttled: refusals.countThrottled,

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { parseBootstrapClient } from '../../src/auth/clients/bootstrap.ts';
 import { changeClient, deleteClient, ensureClient, isSecretOf } from '../../src/auth/clients/clients.ts';
 import { Refusal } from '../../src/domain/fault.ts';
+import { describeImplicit } from '../../src/domain/implicit_rights.ts';
 import { startService } from '../support/service.ts';
 
 const REALM = '0193c1d4-5a2e-7c11-9d0e-6b1f4a7e2c90';
@@ -43,7 +44,7 @@ test.each([
   ['realms', { realms: [REALM] }],
   ['realms, set to all', { realms: '*' }],
   ['realms, absent for all', {}],
-  ['end_user_address', { scope: 'sign-in', end_user_address: 'required' }],
+  ['end_user_address', { scope: 'sign-in', end_user_address: 'header' }],
 ])('a changed bootstrap file updates the client: %s', async (_, change) => {
   const base = { ...BOOT, client_id: 'changed' };
   await ensure({ ...base, realms: [REALM, OTHER] });
@@ -64,6 +65,22 @@ test.each([
   ]);
   const { client_secret: secret } = description;
   expect(isSecretOf({ name, scopes, realms, ...client }, secret, service.clock.now())).toBe(true);
+});
+
+test('a bootstrap file names what the ID of its client alone gives, and takes it away', async () => {
+  const base = { ...BOOT, client_id: 'shop' };
+  const storefronts = ['192.0.2.0/28', '2001:db8::1'];
+  const implicit = { implicit_realms: [REALM], rate_per_address: '60/60', storefronts };
+  await ensure({ ...base, implicit_scope: 'settings:read sign-in', ...implicit });
+  const created = await storedClient('shop');
+  expect(describeImplicit(created) as object).toEqual({
+    implicit_scopes: ['settings:read', 'sign-in'],
+    ...implicit,
+  });
+  await ensure({ ...base, implicit_scope: 'settings:read sign-in', ...implicit });
+  expect(await storedClient('shop')).toEqual(created);
+  await ensure(base);
+  expect(describeImplicit(await storedClient('shop'))).toEqual(describeImplicit({}));
 });
 
 test('a bootstrap file does not enable a disabled client', async () => {
@@ -93,13 +110,27 @@ describe('invalid bootstrap files', () => {
     ['no name', { name: '' }, 'name '],
     ['an unknown scope', { scope: 'users:rule' }, 'scope names a scope that does not exist'],
     ['no scope', { scope: '' }, 'scope'],
-    ['an invalid realm ID', { realms: [REALM, 'shop'] }, 'realms contains an invalid realm ID'],
+    ['an invalid realm ID', { realms: [REALM, 'shop'] }, 'realms must be * or a list of realm IDs'],
     ['a realm outside a list', { realms: REALM }, 'realms '],
     [
       'the scope admin for one realm',
       { scope: 'admin', realms: [REALM] },
       'the scope admin reaches every realm',
     ],
+    [
+      'an unknown scope of the ID alone',
+      { implicit_scope: 'x' },
+      'implicit_scope names a scope that does not',
+    ],
+    ['users:read for the ID alone', { implicit_scope: 'users:read' }, 'the ID alone gives at most'],
+    ['the ID alone without a rate', { implicit_scope: 'sign-in' }, 'the ID alone needs a rate per address'],
+    [
+      'the ID alone in all realms',
+      { implicit_scope: 'sign-in', rate_per_address: '60/60' },
+      'the ID alone needs named realms',
+    ],
+    ['a rate that is none', { rate_per_address: '60' }, 'rate_per_address must be a rate such as 60/60'],
+    ['a storefront of all addresses', { storefronts: ['::/0'] }, 'storefronts.0 is no network'],
     ['an unknown member', { scopes: 'users:read' }, 'Unrecognized key'],
   ])('a bootstrap file with %s is refused', async (_, change, message) => {
     const refusal = await ensure({ ...BOOT, client_id: 'refused', ...change }).catch((error) => error);

@@ -48,6 +48,17 @@ async function requestGrant(of: Service, clientId: string, secret: string, heade
   return of.requestToken(form, headers);
 }
 
+test('grants by the ID of a client alone, and by its secret, have entries of their own', async () => {
+  const written: AuditEntry[] = [];
+  const store = { append: async (entries: readonly AuditEntry[]) => void written.push(...entries) };
+  const grants = openTokenGrantLog(store, systemClock);
+  for (const detail of [{}, { grant: 'implicit' }, { grant: 'implicit' }, {}])
+    await grants.append(createAuditEntry('token.granted', { object: 'shop', detail }, systemClock));
+  await grants.stop();
+  const alone = 'implicit';
+  expect(written.map(({ detail }) => detail.grant)).toEqual([undefined, alone, undefined, alone]);
+});
+
 test('a token grant is logged with client, rights, expiry and address before it is answered', async () => {
   service = await startService();
   const { clientId, secret } = await service.client('profile-infos:read');

@@ -280,7 +280,7 @@ test('a client that signs in end users has to say whether it reports their addre
   await page.getByLabel('Reported with each request').check();
   await page.getByRole('button', { name: 'Create' }).click();
   await takeSecret(window);
-  expect(await clientNamed('The login page')).toMatchObject({ end_user_address: 'required' } as object);
+  expect(await clientNamed('The login page')).toMatchObject({ end_user_address: 'header' } as object);
   await page.getByRole('link', { name: 'The login page' }).click();
   await page.getByText('Reported with each request').waitFor();
   await expectNoErrors(window);

@@ -150,39 +150,45 @@ describe('clients', () => {
     await expectNoErrors(window);
   });
 
-  test('a public client is created with named realms and a rate, and offers no new secret', async () => {
+  test('a client gets tokens by its ID alone, with scopes, realms and a rate of their own', async () => {
     const window = await openSignedIn(service, '#/clients', { scope: ADMIN });
     const { page } = window;
     await press(page, 'New client');
     await page.getByLabel('Name').fill('The storefront');
     await page.getByLabel('users:read').check();
-    await page.getByLabel('Public, without a secret').check();
-    // What a public client cannot have is neither offered nor kept.
-    expect(await page.getByLabel('users:read').count()).toBe(0);
+    await page.getByLabel('For a storefront').check();
+    const alone = page.getByRole('group', { name: 'Scopes of the ID alone' });
+    expect(await alone.getByRole('checkbox').count()).toBe(3);
     await press(page, 'Create');
-    await page.getByText('Select at least one scope.').waitFor();
-    await page.getByText('Select at least one realm.').waitFor();
-    await page.getByLabel('profiles:read').check();
-    await page.getByLabel('Buyer Organization').check();
+    await alone.getByText('Select at least one scope.').waitFor();
+    const realms = page.getByRole('group', { name: 'Realms of the ID alone' });
+    expect(await realms.getByLabel('Those of the client').isChecked()).toBe(true);
+    await realms.getByText('Select at least one realm.').waitFor();
+    await alone.getByLabel('profiles:read').check();
+    await realms.getByLabel('Some').check();
+    await realms.getByLabel('Buyer Organization').check();
     await page.getByLabel('Requests per address').fill('many');
     await press(page, 'Create');
     await page.getByText('Enter requests and seconds, such as 60/60.').waitFor();
     await expectNoErrorsInAnyView(window);
     await page.getByLabel('Requests per address').fill('30/60');
+    await page.getByLabel('Networks of the storefront').pressSequentially('192.0.2.1 192.0.2.64/26 ');
     await press(page, 'Create');
-    await page.getByRole('heading', { name: 'The storefront', level: 1 }).waitFor();
-    await page.getByText('none: this client is public').waitFor();
+    await press(page, 'I have stored it');
+    const row = page.getByRole('link', { name: 'The storefront' });
+    await row.filter({ hasText: 'by the ID alone read profiles' }).click();
     await page.getByText('30 requests in 60 seconds from each address').waitFor();
-    expect(await page.getByRole('button', { name: 'New secret' }).count()).toBe(0);
+    await page.getByText('192.0.2.1, 192.0.2.64/26').waitFor();
     await expectNoErrorsInAnyView(window);
 
     await press(page, 'Edit');
     await page.getByLabel('Requests per address').fill('45/60');
     await press(page, 'Save');
     await page.getByText('45 requests in 60 seconds from each address').waitFor();
-    await window.goto('#/clients');
-    const row = page.getByRole('link', { name: 'The storefront' });
-    await row.filter({ hasText: 'public' }).filter({ hasText: '45 requests in 60 seconds' }).waitFor();
+    await press(page, 'Edit');
+    await page.getByLabel('For a storefront').uncheck();
+    await press(page, 'Save');
+    await page.getByText('45 requests in 60 seconds from each address').waitFor({ state: 'detached' });
     await expectNoErrorsInAnyView(window);
   });
 });

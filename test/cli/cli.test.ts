@@ -60,13 +60,21 @@ describe('client', async () => {
     expect(listed.stdout).not.toContain('ars_');
   }, 300_000);
 
-  test('client create --public prints a client without a secret, and client update changes its rate', async () => {
-    const rights = ['--scope', 'settings:read', '--realm', realm];
-    const made = await asJson('create', '--name', 'p', '--public', ...rights, '--rate-per-address', '5/60');
-    expect(made).toMatchObject({ is_public: true, rate_per_address: '5/60', realms: [realm] });
-    expect(made.client_secret ?? null).toBeNull();
+  test('client create --implicit prints what the ID alone gives, and client update changes it or takes it away', async () => {
+    const rights = ['--scope', 'users:read', '--implicit', 'settings:read profiles:read'];
+    const where = ['--implicit-realm', realm, '--storefront', '192.0.2.1 2001:db8::/32'];
+    const more = [...where, '--storefront', '192.0.2.64/26', '--rate-per-address', '5/60'];
+    const made = await asJson('create', '--name', 'p', ...rights, ...more);
+    const implicit = {
+      implicit_scopes: ['settings:read', 'profiles:read'],
+      implicit_realms: [realm],
+      storefronts: ['192.0.2.1', '2001:db8::/32', '192.0.2.64/26'],
+    };
+    expect(made).toMatchObject({ ...implicit, rate_per_address: '5/60', realms: '*' });
     const updated = await asJson('update', made.client_id, '--rate-per-address', '9/60');
-    expect(updated).toMatchObject({ is_public: true, rate_per_address: '9/60' });
+    expect(updated).toMatchObject({ ...implicit, rate_per_address: '9/60' });
+    const bare = await asJson('update', made.client_id, '--implicit', '');
+    expect(bare).toMatchObject({ ...implicit, implicit_scopes: [] });
   }, 300_000);
 });
 

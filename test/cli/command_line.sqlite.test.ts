@@ -30,6 +30,7 @@ describe('client', async () => {
   const { args: words } = await freshDatabase();
   const realm = '01234567-89ab-cdef-0123-456789abcdef';
 
+  const storefront = ['create', '--name', 'p', '--scope', 'users:read', '--implicit', 'settings:read'];
   const invalidCalls: [string, string[], number, RegExp][] = [
     ['a missing scope', ['create', '--name', 'n'], 2, /--scope/],
     ['an unknown scope', ['create', '--name', 'n', '--scope', 'x:read'], 2, /Expected scopes/],
@@ -49,16 +50,22 @@ describe('client', async () => {
       /The name must hold no control character/,
     ],
     [
-      'a public client of all realms',
-      ['create', '--name', 'p', '--public', '--scope', 'settings:read', '--rate-per-address', '5/60'],
+      'an ID alone of all realms',
+      [...storefront, '--rate-per-address', '5/60'],
       1,
-      /realms/,
+      /implicit_realms: the ID alone needs named realms/,
     ],
     [
-      'a public client without a rate',
-      ['create', '--name', 'p', '--public', '--scope', 'settings:read', '--realm', realm],
+      'an ID alone without a rate',
+      [...storefront, '--realm', realm],
       1,
-      /rate_per_address/,
+      /rate_per_address: the ID alone needs a rate per address/,
+    ],
+    [
+      'a storefront that is no network',
+      [...storefront, '--realm', realm, '--rate-per-address', '5/60', '--storefront', '0.0.0.0/0'],
+      1,
+      /storefronts.0: must be an IP address, or a network in CIDR notation that is not all addresses/,
     ],
     ['a blank name', ['update', 'nobody', '--name', ' '], 2, /The name must not be blank/],
     ['an update without changes', ['update', 'nobody'], 2, /nothing to change/],

@@ -16,8 +16,8 @@ describe.each([EPCC, POSTMAN, TERRAFORM])('$name', async (client) => {
   const { accounts, member } = await createSettingsRealms(service.db);
   const storefront = await createStorefront(service, accounts);
   const { clientId, secret } = await service.client(`${FULL_SCOPE} settings:read settings:write sign-in`);
-  const publicClientId = storefront.clientId;
-  Object.assign(values, { origin: service.url, clientId, secret, publicClientId, member });
+  const storefrontId = storefront.clientId;
+  Object.assign(values, { origin: service.url, clientId, secret, storefrontId, member });
 
   // Later uses name what earlier ones created.
   test.each(client.uses.map((use) => [use.title, use] as const))(

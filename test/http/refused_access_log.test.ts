@@ -9,6 +9,7 @@ import { type IpAddress, parseIpAddress } from '../../src/domain/ip_address.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { createFixture, oidcPath, passwordPath, startService } from '../support/service.ts';
+import { createStorefront } from '../support/settings_realms.ts';
 
 const OTHER = '01900000-0000-7000-8000-000000000000' as Uuid;
 
@@ -43,6 +44,12 @@ test('denied access is counted by client or address and reason, and logged at th
   for (const wrong of ['x', 'y']) await service.requestToken({ ...form, client_secret: wrong });
   for (const unknown of ['nobody', 'someone']) await service.requestToken({ ...form, client_id: unknown });
   await service.requestToken({ ...form, scope: 'realms:write' });
+  // The ID of a client alone, which anybody can have.
+  const { clientId: storefront } = await createStorefront(service, fixture.realm);
+  const alone = { grant_type: 'implicit', client_id: storefront };
+  const byIdAlone = (await (await service.requestToken(alone)).json()) as { access_token: string };
+  for (let count = 0; count < 2; count += 1) await service.get(path, byIdAlone.access_token);
+  await service.requestToken({ ...alone, scope: 'users:read' });
   // None of these is denied access.
   await service.get('/nowhere');
   await service.get('/healthz');
@@ -66,12 +73,14 @@ test('denied access is counted by client or address and reason, and logged at th
       // The last two of them at the feed, and at the prefix of a mapping.
       [clientId, null, null, 'realm outside the list', 6],
       ['nobody', clientId, '127.0.0.1', 'bad credentials', 2],
+      ['nobody', storefront, '127.0.0.1', 'insufficient scope', 2],
+      ['nobody', null, '127.0.0.1', 'insufficient scope', 1],
       // Unknown clients, together.
       ['nobody', null, '127.0.0.1', 'bad credentials', 2],
     ].sort(),
   );
-  const [use] = await service.database.query<{ client_id: string }>('select client_id from client_use');
-  expect(use?.client_id).toBe(clientId);
+  const uses = await service.database.query<{ client_id: string }>('select client_id from client_use');
+  expect(uses.map((use) => use.client_id)).toEqual([clientId]);
 });
 
 function openStore() {

@@ -38,7 +38,7 @@ const PIPELINE_SUITES = [
   'overload_before_authentication',
 ];
 const CLIENT_SUITES = [
-  ...['auth/clients', 'public_clients', 'token_grant', 'rights', 'admin/clients'],
+  ...['auth/clients', 'implicit_grant', 'token_grant', 'rights', 'admin/clients'],
   'end_user_address',
 ];
 const KEY_SUITES = ['sealed_secrets', 'keyring', 'doctor_access', 'rewrap'];
@@ -50,13 +50,13 @@ const SUITES: Readonly<Record<string, readonly string[]>> = {
   'src/auth/clients/bootstrap.ts': ['bootstrap'],
   'src/auth/tokens/claim_rights.ts': EXTERNAL_TOKEN_SUITES,
   'src/auth/clients/client_credentials.ts': [
-    ...['token_grant', 'public_clients', 'revocation', 'rights', 'auth_cache', 'refused_access_log'],
+    ...['token_grant', 'implicit_grant', 'revocation', 'rights', 'auth_cache', 'refused_access_log'],
   ],
   'src/auth/clients/clients.ts': [...CLIENT_SUITES, 'bootstrap', 'forged_rows'],
   'src/auth/sessions/console_links.ts': CONSOLE_SUITES,
   'src/auth/sessions/console_providers.ts': CONSOLE_SUITES,
   'src/auth/tokens/external_tokens.ts': EXTERNAL_TOKEN_SUITES,
-  'src/auth/tokens/token_grant.ts': [...TOKEN_SUITES, 'public_clients', 'grants_logged'],
+  'src/auth/tokens/token_grant.ts': [...TOKEN_SUITES, 'implicit_grant', 'grants_logged'],
   'src/auth/keys/imported_keys.ts': ['imported_keys', 'auth_cache'],
   'src/auth/inspection.ts': ['doctor_access'],
   'src/auth/issuers/issuer_keys.ts': ['issuer_key_sets', ...EXTERNAL_TOKEN_SUITES],
@@ -96,7 +96,7 @@ const SUITES: Readonly<Record<string, readonly string[]>> = {
     ...['account_settings', 'http/settings', 'overload_before_authentication'],
   ],
   'src/http/operations/account_tokens.ts': [...SIGN_IN_SUITES, 'overload_before_authentication'],
-  'src/http/operations/admin/clients.ts': ['admin/clients', 'end_user_address', 'public_clients', 'matrix'],
+  'src/http/operations/admin/clients.ts': ['admin/clients', 'end_user_address', 'implicit_grant', 'matrix'],
   'src/http/operations/admin/realms.ts': ['admin/clients', 'admin/invalid_webhooks', 'openapi'],
   'src/http/operations/admin/operation.ts': ['matrix', 'admin/clients', 'admin/log', 'admin/signing_keys'],
   'src/http/operations/admin/signing_keys.ts': ['admin/signing_keys', 'matrix'],
@@ -146,7 +146,7 @@ const SUITES: Readonly<Record<string, readonly string[]>> = {
   'src/http/server/own_origin.ts': ['console_links', 'matrix'],
   'src/http/pipeline/loop_budget.ts': ['loop_budget', 'loop_turns', 'loop_use'],
   'src/http/pipeline/pipeline.ts': PIPELINE_SUITES,
-  'src/http/server/rate_limits.ts': ['rate_limits', 'public_clients', 'bad_tokens', 'grants_logged'],
+  'src/http/server/rate_limits.ts': ['rate_limits', 'implicit_grant', 'bad_tokens', 'grants_logged'],
   'src/http/operations/resources.ts': ['matrix', 'reverse_lookup', 'openapi'],
   'src/auth/sign_in/account_token.ts': ['renewal', 'account_tokens'],
   'src/auth/sign_in/budgets.ts': ['sign_in/budgets', 'budget_rows'],

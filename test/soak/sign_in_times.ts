@@ -173,7 +173,7 @@ async function prepare(database: TestDatabase): Promise<Prepared> {
     const rights = {
       scopes: new Set(['sign-in', 'users:read'] as const),
       realms: '*',
-      endUserAddress: 'required',
+      endUserAddress: 'header',
     } as const;
     const { client, secret } = await createClient(db.engine.access, 'sign-in', rights, systemClock);
     const fixture = await createPassword(db, accounts, { hash: undefined });

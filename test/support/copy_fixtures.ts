@@ -135,11 +135,11 @@ export interface CopyFixture {
   };
   /** A realm whose purge has begun. */
   readonly purged: string;
-  /** Settings that name realms, one with a prefix, and a client without a secret that reads them. */
+  /** Settings that name realms, one with a prefix, and a client whose ID alone reads them. */
   readonly settings: {
     readonly paths: readonly string[];
     readonly token: string;
-    readonly publicClientId: string;
+    readonly storefrontId: string;
   };
 }
 
@@ -171,12 +171,12 @@ async function createSettings(service: Service): Promise<CopyFixture['settings']
   const mapping = `/v2/merchant-realm-mappings/${merchants}`;
   const data = { type: 'merchant-realm-mappings', prefix: 'shop' };
   await service.put(mapping, token, { data });
-  const { clientId: publicClientId } = await createStorefront(service, accounts);
+  const { clientId: storefrontId } = await createStorefront(service, accounts);
   const paths = [
     ...[mapping, '/v2/settings', '/v2/settings/account-authentication', '/v2/stores'],
     ...['/v2/settings/customer-authentication', '/v2/account-members'],
   ];
-  return { paths, token, publicClientId };
+  return { paths, token, storefrontId };
 }
 
 /** Inserts a row into each table that requests do not fill. */
@@ -233,7 +233,7 @@ export async function responsesOf(
   );
   for (const path of settings.paths)
     answers.push(await comparableResponse(await service.get(path, settings.token)));
-  const form = { grant_type: 'implicit', client_id: settings.publicClientId };
+  const form = { grant_type: 'implicit', client_id: settings.storefrontId };
   const granted = await service.requestToken(form);
   const { identifier, scope } = (await granted.json()) as Readonly<Record<string, string>>;
   answers.push(`${granted.status} ${identifier} ${scope}`);

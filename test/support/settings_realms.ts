@@ -1,8 +1,10 @@
-import { createPublicClient } from '../../src/auth/clients/clients.ts';
+import { createClient } from '../../src/auth/clients/clients.ts';
 import { makePresetRealms } from '../../src/directory/presets.ts';
 import type { Uuid } from '../../src/domain/id.ts';
-import { PUBLIC_SCOPES } from '../../src/domain/principal.ts';
+import { type Network, parseNetwork } from '../../src/domain/ip_address.ts';
+import { IMPLICIT_SCOPES } from '../../src/domain/principal.ts';
 import { user } from '../../src/domain/resources.ts';
+import type { Rate } from '../../src/domain/token_buckets.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import type { OpenDatabase } from '../../src/service/open_database.ts';
 import { insertRecord, type Service, userMembers } from './service.ts';
@@ -27,13 +29,20 @@ export async function createSettingsRealms(db: OpenDatabase): Promise<SettingsRe
   return { buyers, merchants, accounts, member };
 }
 
-/** Creates a public client of one realm with every scope that it can have. */
-export async function createStorefront({ db, clock }: Service, realm: Uuid, ratePerAddress = SIXTY_A_MINUTE) {
-  const rights = { scopes: PUBLIC_SCOPES, realms: new Set([realm]), ratePerAddress };
-  const client = await createPublicClient(db.engine.access, 'storefront', rights, clock);
+/** Creates a client whose ID alone gives every scope that it can, in one realm. By its secret it signs in no end users. */
+export async function createStorefront(
+  { db, clock }: Service,
+  realm: Uuid,
+  ratePerAddress: Rate = { requests: 60, seconds: 60 },
+  storefronts: readonly string[] = [],
+): Promise<{ readonly clientId: string }> {
+  const rights = {
+    ...{ scopes: new Set(['settings:read']), realms: '*' as const, ratePerAddress },
+    ...{ implicitScopes: IMPLICIT_SCOPES, implicitRealms: new Set([realm]) },
+    storefronts: storefronts.map((cidr) => parseNetwork(cidr) as Network),
+  };
+  const { client } = await createClient(db.engine.access, 'storefront', rights, clock);
   // Then the service reads its clients again.
   clock.advance(1_000);
-  return client;
+  return { clientId: client.clientId };
 }
-
-const SIXTY_A_MINUTE = { requests: 60, seconds: 60 };

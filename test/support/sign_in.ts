@@ -1,5 +1,6 @@
 import { createClient } from '../../src/auth/clients/clients.ts';
 import type { Uuid } from '../../src/domain/id.ts';
+import type { ImplicitRights } from '../../src/domain/implicit_rights.ts';
 import { type EndUserAddress, parseScopes } from '../../src/domain/principal.ts';
 import { passwordProfile, passwordProfileInfo, user } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
@@ -87,17 +88,19 @@ export interface AccountTokensAnswer {
   readonly meta: { readonly account_member_id: string };
 }
 
+interface SignInClientOptions extends ImplicitRights {
+  readonly scope?: string;
+  readonly endUserAddress?: EndUserAddress;
+}
+
 /** Creates a client that may sign users in, and reports the addresses of end users by default. */
 export async function createSignInClient(
   { db, clock }: Pick<Service, 'db' | 'clock'>,
-  {
-    scope = 'sign-in',
-    endUserAddress = 'required',
-  }: { scope?: string; endUserAddress?: EndUserAddress } = {},
+  { scope = 'sign-in', endUserAddress = 'header', ...implicit }: SignInClientOptions = {},
 ): Promise<{ clientId: string; secret: string }> {
   const scopes = parseScopes(scope);
   if (!scopes) throw new Error(`unknown scope ${scope}`);
-  const rights = { scopes, realms: '*', endUserAddress } as const;
+  const rights = { scopes, realms: '*', endUserAddress, ...implicit } as const;
   const { client, secret } = await createClient(db.engine.access, 'sign-in', rights, clock);
   // Then the service reads its clients again.
   clock.advance(1_000);

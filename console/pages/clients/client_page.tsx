@@ -16,26 +16,34 @@ import { Timestamp } from '../../parts/timestamp.tsx';
 import type { FormProps, Kind } from '../managed/kind.ts';
 import { ManagedPage, RealmsFact } from '../managed/managed_page.tsx';
 
+/** The members about the ID alone where it gives nothing. */
+const NOT_IMPLICIT = {
+  implicit_scopes: [],
+  implicit_realms: '*',
+  rate_per_address: null,
+  storefronts: [],
+} as const;
+
 export const CLIENT: Kind<ClientInput> = {
   what: 'client',
   title: 'Client',
   home: { label: 'Clients and keys', href: href('clients') },
   collection: clients,
-  hasSecret: ({ is_public: isPublic }) => !isPublic,
   blank: {
     name: '',
     scopes: [],
     realms: '*',
-    is_public: false,
-    rate_per_address: null,
+    ...NOT_IMPLICIT,
     end_user_address: null,
   },
   labels: {
     name: 'Name',
     scopes: 'Scopes',
     realms: 'Realms',
-    is_public: 'Public',
+    implicit_scopes: 'Scopes of the ID alone',
+    implicit_realms: 'Realms of the ID alone',
     rate_per_address: 'Requests per address',
+    storefronts: 'Networks of the storefront',
     end_user_address: 'Addresses of end users',
   },
   Form: ClientForm,
@@ -62,15 +70,12 @@ export function ClientPage({ parameters: { client = '' } }: PageProps) {
       kind={CLIENT}
       fetched={fetched}
       facts={({
-        record: { id, scopes, realms, rate_per_address: rate, end_user_address: address },
+        record: { id, scopes, realms, rate_per_address: rate, end_user_address: address, ...alone },
         last_used_at: lastUse,
       }) => (
         <>
           <Fact label="Client ID">
             <Identifier id={id} what="the client ID" />
-          </Fact>
-          <Fact label="Secret">
-            {rate === null ? 'shown once, when it is created' : 'none: this client is public'}
           </Fact>
           <Fact label="Scopes">
             <ul class="words">
@@ -83,7 +88,15 @@ export function ClientPage({ parameters: { client = '' } }: PageProps) {
           </Fact>
           <RealmsFact realms={realms} />
           {rate !== null && (
-            <Fact label={CLIENT.labels.rate_per_address}>{rateWords(rate)} from each address</Fact>
+            <>
+              <Fact label={CLIENT.labels.implicit_scopes}>{alone.implicit_scopes.join(', ')}</Fact>
+              <RealmsFact
+                label={CLIENT.labels.implicit_realms}
+                realms={alone.implicit_realms === '*' ? realms : alone.implicit_realms}
+              />
+              <Fact label={CLIENT.labels.rate_per_address}>{rateWords(rate)} from each address</Fact>
+              <Fact label={CLIENT.labels.storefronts}>{alone.storefronts.join(', ') || 'none'}</Fact>
+            </>
           )}
           {address !== null && (
             <Fact label={CLIENT.labels.end_user_address}>{END_USER_ADDRESSES[address]}</Fact>
@@ -97,12 +110,12 @@ export function ClientPage({ parameters: { client = '' } }: PageProps) {
   );
 }
 
-/** The rate that a form of a public client starts with. */
+/** The rate that a form starts with. */
 const RATE = '60/60';
 const RATE_PATTERN = /^([1-9]\d{0,8})\/([1-9]\d{0,4})$/;
 
 /** `60/60` is `60 requests in 60 seconds`. */
-export function rateWords(rate: string): string {
+function rateWords(rate: string): string {
   return rate.replace(RATE_PATTERN, '$1 requests in $2 seconds');
 }
 
@@ -111,9 +124,9 @@ function ClientForm({ initial, verb, save, onCancel }: FormProps<ClientInput>) {
   const { input, change, sentenceOf, problem, isBusy, send, form } = useForm({
     initial,
     brokenRulesOf: brokenClientRules,
-    save,
+    save: (given) => save({ ...given, storefronts: given.storefronts.filter(Boolean) }),
   });
-  const { is_public: isPublic } = input;
+  const isImplicit = input.rate_per_address !== null;
   return (
     <form ref={form} class="form" noValidate onSubmit={send}>
       <TextField
@@ -123,32 +136,18 @@ function ClientForm({ initial, verb, save, onCancel }: FormProps<ClientInput>) {
         isRequired
         onText={(name) => change({ name })}
       />
-      {verb === 'create' && (
-        <SecretChoice isPublic={isPublic} onPublic={(chosen) => change(rightsOf(input, chosen))} />
-      )}
       <ScopesField
-        offered={isPublic ? SCHEMA.publicScopes : SCHEMA.scopes}
+        legend="Scopes"
+        offered={SCHEMA.scopes}
         scopes={input.scopes}
         error={sentenceOf('scopes', 'Scopes')}
         onScopes={(scopes) => change({ scopes, ...withoutAddresses({ ...input, scopes }) })}
       />
       <RealmsField
-        key={String(isPublic)}
-        isAllOffered={!isPublic}
         realms={input.realms}
         error={sentenceOf('realms', 'Realms')}
         onRealms={(realms) => change({ realms })}
       />
-      {isPublic && (
-        <TextField
-          label={CLIENT.labels.rate_per_address}
-          value={input.rate_per_address ?? ''}
-          error={sentenceOf('rate_per_address', CLIENT.labels.rate_per_address)}
-          hint="Requests and seconds: 60/60 is 60 requests in 60 seconds from each address."
-          isRequired
-          onText={(rate) => change({ rate_per_address: rate.trim() })}
-        />
-      )}
       {reportsAddresses(input) && (
         <EndUserAddressChoice
           chosen={input.end_user_address}
@@ -156,27 +155,70 @@ function ClientForm({ initial, verb, save, onCancel }: FormProps<ClientInput>) {
           onChosen={(chosen) => change({ end_user_address: chosen })}
         />
       )}
+      <label class="check">
+        <input
+          type="checkbox"
+          checked={isImplicit}
+          onChange={({ currentTarget }) =>
+            change(currentTarget.checked ? { ...NOT_IMPLICIT, rate_per_address: RATE } : NOT_IMPLICIT)
+          }
+        />
+        For a storefront: its ID alone, without the secret, gets tokens
+      </label>
+      {isImplicit && <ImplicitFields input={input} change={change} sentenceOf={sentenceOf} />}
       {problem && <ProblemNote problem={problem} />}
       <FormActions submit={verb === 'create' ? 'Create' : 'Save'} isDisabled={isBusy} onCancel={onCancel} />
     </form>
   );
 }
 
-/** What a public client, or one with a secret, can have of the rights that are filled in. */
-function rightsOf({ scopes, realms }: ClientInput, isPublic: boolean): Partial<ClientInput> {
-  if (!isPublic) return { is_public: false, rate_per_address: null };
-  return {
-    is_public: true,
-    rate_per_address: RATE,
-    end_user_address: null,
-    scopes: scopes.filter((scope) => SCHEMA.publicScopes.includes(scope)),
-    realms: realms === '*' ? [] : realms,
-  };
+interface ImplicitFieldsProps {
+  readonly input: ClientInput;
+  readonly change: (changed: Partial<ClientInput>) => void;
+  readonly sentenceOf: (member: keyof ClientInput & string, label: string) => string;
 }
 
-/** Whether a client has to choose: the end users of a public one call the service themselves. */
-function reportsAddresses({ scopes, is_public: isPublic }: ClientInput): boolean {
-  return scopes.includes('sign-in') && !isPublic;
+/** What the ID of a client alone gives. */
+function ImplicitFields({ input, change, sentenceOf }: ImplicitFieldsProps) {
+  const { labels } = CLIENT;
+  return (
+    <>
+      <ScopesField
+        legend={labels.implicit_scopes}
+        offered={SCHEMA.implicitScopes}
+        scopes={input.implicit_scopes}
+        error={sentenceOf('implicit_scopes', labels.implicit_scopes)}
+        onScopes={(scopes) => change({ implicit_scopes: scopes })}
+      />
+      <RealmsField
+        legend={labels.implicit_realms}
+        all="Those of the client"
+        realms={input.implicit_realms}
+        error={sentenceOf('implicit_realms', labels.implicit_realms)}
+        onRealms={(realms) => change({ implicit_realms: realms })}
+      />
+      <TextField
+        label={labels.rate_per_address}
+        value={input.rate_per_address ?? ''}
+        error={sentenceOf('rate_per_address', labels.rate_per_address)}
+        hint="Requests and seconds: 60/60 is 60 requests in 60 seconds from each address."
+        isRequired
+        onText={(rate) => change({ rate_per_address: rate.trim() })}
+      />
+      <TextField
+        label={labels.storefronts}
+        value={input.storefronts.join(' ')}
+        error={sentenceOf('storefronts', labels.storefronts)}
+        hint="Addresses or networks of its own servers, separated by spaces: they have no such limit."
+        onText={(text) => change({ storefronts: text.split(' ') })}
+      />
+    </>
+  );
+}
+
+/** Whether a client has to choose. */
+function reportsAddresses({ scopes }: ClientInput): boolean {
+  return scopes.includes('sign-in');
 }
 
 function withoutAddresses(input: ClientInput): Partial<ClientInput> {
@@ -184,45 +226,31 @@ function withoutAddresses(input: ClientInput): Partial<ClientInput> {
 }
 
 function brokenClientRules(input: ClientInput): BrokenRules {
-  const { name, scopes, realms, is_public: isPublic, rate_per_address: rate } = input;
+  const { name, scopes, realms, rate_per_address: rate } = input;
   const isChosen = !reportsAddresses(input) || input.end_user_address !== null;
-  const isRate = !isPublic || RATE_PATTERN.test(rate ?? '');
   return {
     ...(name.trim() === '' ? { name: missingSentence('Name') } : {}),
-    ...(scopes.length === 0 ? { scopes: 'Select at least one scope.' } : {}),
-    ...(realms.length === 0
-      ? { realms: `Select at least one realm${isPublic ? '' : ', or choose all'}.` }
-      : {}),
-    ...(isRate ? {} : { rate_per_address: `Enter requests and seconds, such as ${RATE}.` }),
+    ...(scopes.length === 0 ? { scopes: NO_SCOPE } : {}),
+    ...(realms.length === 0 ? { realms: 'Select at least one realm, or choose all.' } : {}),
     ...(isChosen ? {} : { end_user_address: 'Select whether the client reports them.' }),
+    ...(rate === null ? {} : brokenImplicitRules(input, rate)),
   };
 }
 
-interface SecretChoiceProps {
-  readonly isPublic: boolean;
-  readonly onPublic: (isPublic: boolean) => void;
-}
+const NO_SCOPE = 'Select at least one scope.';
 
-/** Whether the client keeps a secret. */
-function SecretChoice({ isPublic, onPublic }: SecretChoiceProps) {
-  const group = useId();
-  const choice = (value: boolean, label: string) => (
-    <label class="check">
-      <input type="radio" name={group} checked={isPublic === value} onChange={() => onPublic(value)} />
-      {label}
-    </label>
-  );
-  return (
-    <fieldset class="choices">
-      <legend>Secret</legend>
-      {choice(false, 'With a secret: a program on a server')}
-      {choice(true, 'Public, without a secret: a page in browsers, such as a storefront')}
-    </fieldset>
-  );
+function brokenImplicitRules(input: ClientInput, rate: string) {
+  const { implicit_scopes: scopes, implicit_realms: named } = input;
+  const realms = named === '*' ? input.realms : named;
+  return {
+    ...(scopes.length === 0 ? { implicit_scopes: NO_SCOPE } : {}),
+    ...(realms === '*' || realms.length === 0 ? { implicit_realms: 'Select at least one realm.' } : {}),
+    ...(RATE_PATTERN.test(rate) ? {} : { rate_per_address: `Enter requests and seconds, such as ${RATE}.` }),
+  };
 }
 
 const END_USER_ADDRESSES = {
-  required: 'Reported with each request: guesses are limited by network as well',
+  header: 'Reported with each request: guesses are limited by network as well',
   none: 'Not reported: guesses from all networks are limited together',
 };
 
@@ -238,13 +266,13 @@ function EndUserAddressChoice({ chosen, error, onChosen }: EndUserAddressChoiceP
   return (
     <fieldset class="choices" aria-describedby={error === '' ? undefined : id}>
       <legend>{CLIENT.labels.end_user_address}</legend>
-      {(['required', 'none'] as const).map((choice) => (
+      {(['header', 'none'] as const).map((choice) => (
         <label key={choice} class="check">
           <input
             type="radio"
             name={`${id}-choice`}
             checked={chosen === choice}
-            aria-invalid={choice === 'required' && error !== ''}
+            aria-invalid={choice === 'header' && error !== ''}
             onChange={() => onChosen(choice)}
           />
           {END_USER_ADDRESSES[choice]}
@@ -260,6 +288,7 @@ function EndUserAddressChoice({ chosen, error, onChosen }: EndUserAddressChoiceP
 }
 
 interface ScopesFieldProps {
+  readonly legend: string;
   readonly offered: readonly string[];
   readonly scopes: readonly string[];
   readonly error: string;
@@ -267,11 +296,11 @@ interface ScopesFieldProps {
 }
 
 /** The selection of scopes. */
-function ScopesField({ offered, scopes, error, onScopes }: ScopesFieldProps) {
+function ScopesField({ legend, offered, scopes, error, onScopes }: ScopesFieldProps) {
   const id = useId();
   return (
     <fieldset class="choices" aria-describedby={error === '' ? undefined : id}>
-      <legend>Scopes</legend>
+      <legend>{legend}</legend>
       <div class="choices-grid">
         {offered.map((scope, index) => (
           <label key={scope} class="check">

@@ -9,7 +9,7 @@ import { Timestamp } from '../../parts/timestamp.tsx';
 import { UntrustedText } from '../../parts/untrusted_text.tsx';
 import { VirtualList } from '../../parts/virtual_list.tsx';
 import { CreateManagedButton } from '../managed/managed_page.tsx';
-import { CLIENT, rateWords } from './client_page.tsx';
+import { CLIENT } from './client_page.tsx';
 import { KeysSection } from './keys_section.tsx';
 
 /** Clients and signing keys. */
@@ -46,7 +46,7 @@ export function ClientsPage() {
 }
 
 function ClientRow({ client }: { readonly client: ListedClient }) {
-  const { id, name, scopes, is_disabled, last_used_at, rate_per_address: rate } = client;
+  const { id, name, scopes, is_disabled, last_used_at, implicit_scopes: alone } = client;
   return (
     <a class="row" href={href('clients', id)}>
       <Icon name="clients" />
@@ -56,10 +56,9 @@ function ClientRow({ client }: { readonly client: ListedClient }) {
         </span>
         <span class="faint">
           {capitalized(scopes.map(scopeLabel).join(', '))}
-          {rate !== null && `; ${rateWords(rate)} from each address`}
+          {alone.length > 0 && `; by the ID alone ${alone.map(scopeLabel).join(', ')}`}
         </span>
       </span>
-      {rate !== null && <span class="badge">public</span>}
       {is_disabled && <span class="badge badge-warn">disabled</span>}
       <span class="row-side faint small">
         {last_used_at === null ? (

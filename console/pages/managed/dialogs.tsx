@@ -230,14 +230,12 @@ export function SecretDialog({ what, issued, onClose }: SecretDialogProps) {
               <CopyButton text={id} what={`the ${what} ID`} />
             </span>
           </Fact>
-          {secret !== undefined && (
-            <Fact label="Secret">
-              <span class="command">
-                <code>{secret}</code>
-                <CopyButton text={secret} what="the secret" />
-              </span>
-            </Fact>
-          )}
+          <Fact label="Secret">
+            <span class="command">
+              <code>{secret}</code>
+              <CopyButton text={secret} what="the secret" />
+            </span>
+          </Fact>
           {previous !== null && (
             <Fact label="Old secret">
               accepted until <Timestamp at={previous} />

@@ -20,8 +20,6 @@ export interface Kind<Input, Created = Input> {
   /** The list page. */
   readonly home: { readonly label: string; readonly href: string };
   readonly collection: Collection<Input, Created>;
-  /** Whether it has a secret, which can then be replaced. */
-  readonly hasSecret: (record: Input) => boolean;
   /** Initial values. */
   readonly blank: Input;
   /** The labels of the writable members. */

@@ -4,7 +4,7 @@ import { ADMIN, type Managed, type WithSecret } from '../../api/admin.ts';
 import { readRealmNames, type WithEtag } from '../../api/records.ts';
 import { type Fetched, useFetch } from '../../api/use_fetch.ts';
 import { PageHead } from '../../layout/page.tsx';
-import { href, navigate } from '../../layout/router.ts';
+import { href } from '../../layout/router.ts';
 import { useObservable } from '../../observable.ts';
 import { Dialog } from '../../parts/dialog.tsx';
 import { Fact } from '../../parts/facts.tsx';
@@ -87,8 +87,14 @@ function Facts<Input, Created>({ kind: { what, words }, record, children }: Fact
 }
 
 /** The realms of a client or target. */
-export function RealmsFact({ realms }: { readonly realms: '*' | readonly string[] }) {
-  return <Fact label="Realms">{realms === '*' ? 'all' : <RealmLinks ids={realms} />}</Fact>;
+export function RealmsFact({
+  label = 'Realms',
+  realms,
+}: {
+  label?: string;
+  realms: '*' | readonly string[];
+}) {
+  return <Fact label={label}>{realms === '*' ? 'all' : <RealmLinks ids={realms} />}</Fact>;
 }
 
 /** By name if known, else by ID. */
@@ -124,9 +130,7 @@ export function CreateManagedButton<Input, Created>({
   const [issued, setIssued] = useState<WithSecret>();
   if (!hasScope(state, ADMIN)) return null;
   const create = async (input: Created) => {
-    const created = await collection.create(input);
-    if (created.secret === undefined) navigate(`${kind.home.href}/${encodeURIComponent(created.id)}`);
-    else setIssued(created);
+    setIssued(await collection.create(input));
     setCreating(false);
     onCreated();
   };
@@ -163,11 +167,9 @@ function ManagedActions<Input, Created extends Input>(props: ManagedActionsProps
       <button type="button" class="button" onClick={() => setAction('edit')}>
         <Icon name="edit" /> Edit
       </button>
-      {props.kind.hasSecret(props.loaded.record) && (
-        <button type="button" class="button" onClick={() => setAction('rotate')}>
-          <Icon name="history" /> New secret
-        </button>
-      )}
+      <button type="button" class="button" onClick={() => setAction('rotate')}>
+        <Icon name="history" /> New secret
+      </button>
       <button type="button" class="button" onClick={() => setAction(isDisabled ? 'enable' : 'disable')}>
         <Icon name={isDisabled ? 'done' : 'close'} /> {isDisabled ? 'Enable' : 'Disable'}
       </button>

@@ -22,7 +22,6 @@ export const WEBHOOK: Kind<WebhookInput, NewWebhookInput> = {
   title: 'Webhook',
   home: { label: 'Webhooks', href: href('webhooks') },
   collection: webhooks,
-  hasSecret: () => true,
   blank: {
     name: '',
     url: '',

@@ -1,15 +1,35 @@
 import { z } from 'zod';
 import { Refusal } from '../../domain/fault.ts';
-import { parseUuid, type Uuid } from '../../domain/id.ts';
-import { END_USER_ADDRESSES, parseScopes, type Realms } from '../../domain/principal.ts';
+import { parseUuid } from '../../domain/id.ts';
+import { parseNetwork } from '../../domain/ip_address.ts';
+import { END_USER_ADDRESSES, parseScopes } from '../../domain/principal.ts';
+import { parseRate } from '../../domain/token_buckets.ts';
 import { brokenRightsRule, CLIENT_ID_PATTERN, CLIENT_NAME, type ClientSpec } from './clients.ts';
+
+/** A text as what `parse` makes of it. */
+const parsedBy = <T>(parse: (raw: string) => T | undefined, message: string) =>
+  z.string().transform((raw, context): T => {
+    const value = parse(raw);
+    if (value === undefined) context.addIssue({ code: 'custom', message });
+    return value ?? z.NEVER;
+  });
+
+const scopes = parsedBy(parseScopes, 'names a scope that does not exist');
+const realms = z.union(
+  [z.literal('*'), z.array(parsedBy(parseUuid, 'is no realm ID')).transform((ids) => new Set(ids))],
+  'must be * or a list of realm IDs',
+);
 
 const bootstrapClient = z.strictObject({
   client_id: z.string().regex(CLIENT_ID_PATTERN, 'must be 1 to 64 letters, digits or . _ ~ -'),
   client_secret: z.string().min(32, 'must have at least 32 characters').max(255),
   name: CLIENT_NAME,
-  scope: z.string(),
-  realms: z.union([z.literal('*'), z.array(z.string())]).default('*'),
+  scope: scopes,
+  realms: realms.default('*'),
+  implicit_scope: scopes.optional(),
+  implicit_realms: realms.optional(),
+  rate_per_address: parsedBy(parseRate, 'must be a rate such as 60/60').optional(),
+  storefronts: z.array(parsedBy(parseNetwork, 'is no network, or that of all addresses')).optional(),
   end_user_address: z.enum(END_USER_ADDRESSES).optional(),
 });
 
@@ -17,10 +37,11 @@ const bootstrapClient = z.strictObject({
 export function parseBootstrapClient(path: string, text: string): ClientSpec {
   const spec = parseMembers(path, text);
   const { client_id: clientId, client_secret: secret, name } = spec;
-  const scopes = parseScopes(spec.scope);
-  if (!scopes) throw new Refusal(`${path}: scope names a scope that does not exist`);
-  const realms: Realms = spec.realms === '*' ? '*' : new Set(spec.realms.map((raw) => realmId(raw, path)));
-  const rights = { scopes, realms, endUserAddress: spec.end_user_address };
+  const rights = {
+    ...{ scopes: spec.scope, realms: spec.realms, endUserAddress: spec.end_user_address },
+    ...{ implicitScopes: spec.implicit_scope, implicitRealms: spec.implicit_realms },
+    ...{ ratePerAddress: spec.rate_per_address, storefronts: spec.storefronts },
+  };
   const broken = brokenRightsRule(rights);
   if (broken) throw new Refusal(`${path}: ${broken.rule}`);
   return { clientId, secret, name, ...rights };
@@ -39,10 +60,4 @@ function parseMembers(path: string, text: string): z.output<typeof bootstrapClie
   if (parsed.success) return parsed.data;
   const problems = parsed.error.issues.map(({ path: at, message }) => `${path}: ${at.join('.')} ${message}`);
   throw new Refusal(problems.join('\n'));
-}
-
-function realmId(raw: string, path: string): Uuid {
-  const id = parseUuid(raw);
-  if (!id) throw new Refusal(`${path}: realms contains an invalid realm ID`);
-  return id;
 }

@@ -1,8 +1,9 @@
 import type { GrantFaultCode } from '../../domain/fault.ts';
 import type { Clock } from '../../domain/id.ts';
+import type { Principal } from '../../domain/principal.ts';
 import type { Client } from '../port.ts';
 import type { AuthCache } from '../tokens/auth_cache.ts';
-import { isPublic, isSecretOf } from './clients.ts';
+import { isSecretOf, principalByIdAlone, principalBySecret } from './clients.ts';
 
 /** An error response of the token endpoint (RFC 6749, 5.2). */
 export interface OAuthError {
@@ -23,7 +24,8 @@ export interface ClientCredentials {
   readonly clientSecret: string | undefined;
 }
 
-export type AuthenticateClient = (credentials: ClientCredentials) => Promise<Client | OAuthError>;
+/** Resolves with what the credentials of a client give it. */
+export type AuthenticateClient = (credentials: ClientCredentials) => Promise<Principal | OAuthError>;
 
 /**
  * Unknown clients, wrong secrets and disabled clients get the same answer in the same time. The access table is read once more
@@ -35,7 +37,7 @@ export function openClientCredentials(cache: AuthCache, clock: Pick<Clock, 'now'
       return oauthError('invalid_client', 'client_id and client_secret are both needed');
     }
     const known = (await cache.fresh()).client(clientId);
-    if (isSecretOf(known, clientSecret, clock.now()) && known) return known;
+    if (isSecretOf(known, clientSecret, clock.now()) && known) return principalBySecret(known);
     const client = (await cache.recent()).client(clientId);
     if (!isSecretOf(client, clientSecret, clock.now()) || !client) {
       const error = oauthError(
@@ -44,17 +46,17 @@ export function openClientCredentials(cache: AuthCache, clock: Pick<Clock, 'now'
       );
       return client ? { ...error, clientId } : error;
     }
-    return client;
+    return principalBySecret(client);
   };
 }
 
 /**
- * The public client of a request without a secret. Any other ID gets the same answer, whether a client has it or not; the access
- * table is read once more before, as for credentials.
+ * An ID alone that gives nothing gets the same answer, whether a client has it or not; the access table is read once more before, as
+ * for credentials.
  */
-export function openPublicClients(cache: AuthCache): AuthenticateClient {
+export function openImplicitClients(cache: AuthCache): AuthenticateClient {
   const usable = (client: Client | undefined) =>
-    client && isPublic(client) && client.disabledAt === undefined ? client : undefined;
+    client && client.disabledAt === undefined ? principalByIdAlone(client) : undefined;
   return async ({ clientId }) => {
     if (clientId === undefined) return oauthError('invalid_request', 'client_id is missing');
     const known = usable((await cache.fresh()).client(clientId));
@@ -62,7 +64,9 @@ export function openPublicClients(cache: AuthCache): AuthenticateClient {
     const client = (await cache.recent()).client(clientId);
     const found = usable(client);
     if (found) return found;
-    const error = oauthError('unsupported_grant_type', 'grant_type implicit is for public clients only');
+    const error = oauthError('unsupported_grant_type', NOT_IMPLICIT);
     return client ? { ...error, clientId } : error;
   };
 }
+
+const NOT_IMPLICIT = 'grant_type implicit is for clients whose ID alone gives scopes';

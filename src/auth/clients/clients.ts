@@ -7,6 +7,7 @@ import {
 } from '../../domain/audit_entry.ts';
 import { Fault, type FieldError, Refusal } from '../../domain/fault.ts';
 import type { Clock, Revision } from '../../domain/id.ts';
+import { describeImplicit } from '../../domain/implicit_rights.ts';
 import {
   assertFound,
   assertRevision,
@@ -14,16 +15,9 @@ import {
   deleteManaged,
   type Edit,
 } from '../../domain/managed.ts';
-import {
-  areGrantable,
-  type EndUserAddress,
-  PUBLIC_SCOPES,
-  type Realms,
-  type Scopes,
-} from '../../domain/principal.ts';
+import { areGrantable, IMPLICIT_SCOPES, intersectRealms, type Principal } from '../../domain/principal.ts';
 import { text } from '../../domain/text/text.ts';
-import { type Rate, rateText } from '../../domain/token_buckets.ts';
-import type { AuthStore, Client } from '../port.ts';
+import type { AuthStore, Client, ClientRights } from '../port.ts';
 
 const SECRET_BYTES = 32;
 const SECRET_PREFIX = 'ars_';
@@ -33,15 +27,6 @@ export const CLIENT_NAME = text(255);
 
 /** The syntax of client IDs, generated or from a bootstrap file. */
 export const CLIENT_ID_PATTERN = /^[A-Za-z0-9._~-]{1,64}$/;
-
-export interface ClientRights {
-  readonly scopes: Scopes;
-  readonly realms: Realms;
-  /** Makes the client public. */
-  readonly ratePerAddress?: Rate | undefined;
-  /** Required for `sign-in`, unless the client is public. */
-  readonly endUserAddress?: EndUserAddress | undefined;
-}
 
 /** A client with its new secret; the secret is known only now. */
 export interface IssuedClient {
@@ -67,31 +52,48 @@ export function isSecretOf(client: Client | undefined, secret: string, now: numb
   const isPrevious = timingSafeEqual(digest, client?.previous?.digest ?? NO_DIGEST);
   const overlaps = (client?.previous?.expiresAt ?? 0) > now;
   const isAccepted = isCurrent || (isPrevious && overlaps);
-  return client !== undefined && !isPublic(client) && client.disabledAt === undefined && isAccepted;
+  return client !== undefined && client.disabledAt === undefined && isAccepted;
 }
 
-/** Whether a client has no secret: whoever knows its ID gets its tokens. */
-export function isPublic({ ratePerAddress }: Pick<Client, 'ratePerAddress'>): boolean {
-  return ratePerAddress !== undefined;
+/** What the secret of a client gives. */
+export function principalBySecret({ clientId, scopes, realms, endUserAddress }: Client): Principal {
+  return { clientId, scopes, realms, endUserAddress };
+}
+
+/** What the ID of a client gives without the secret; undefined for nothing. */
+export function principalByIdAlone(client: Client): Principal | undefined {
+  const { clientId, realms, implicitScopes, implicitRealms = '*', ratePerAddress, storefronts = [] } = client;
+  if (!implicitScopes?.size || !ratePerAddress) return undefined;
+  const implicit = { ratePerAddress, storefronts };
+  return { clientId, scopes: implicitScopes, realms: intersectRealms(implicitRealms, realms), implicit };
 }
 
 /** The rule that these rights break; undefined for valid rights. */
 export function brokenRightsRule(rights: ClientRights): FieldError | undefined {
-  const { scopes, realms, endUserAddress } = rights;
+  const { scopes, realms, endUserAddress, implicitScopes, implicitRealms = '*', ratePerAddress } = rights;
   if (scopes.size === 0) return { field: 'data.scopes', rule: 'a client needs at least one scope' };
   if (!areGrantable(scopes, realms)) return { field: 'data.scopes', rule: ADMIN_REACHES_ALL };
-  if (!isPublic(rights)) return scopes.has('sign-in') && !endUserAddress ? NO_END_USER_ADDRESS : undefined;
-  if (endUserAddress)
-    return { field: 'data.end_user_address', rule: 'a public client is called by end users' };
-  if (realms === '*') return { field: 'data.realms', rule: 'a public client needs named realms' };
-  return [...scopes].every((scope) => PUBLIC_SCOPES.has(scope))
-    ? undefined
-    : { field: 'data.scopes', rule: `a public client holds at most ${[...PUBLIC_SCOPES].join(', ')}` };
+  if (scopes.has('sign-in') && !endUserAddress) return NO_END_USER_ADDRESS;
+  if (!implicitScopes?.size) return undefined;
+  if (![...implicitScopes].every((scope) => IMPLICIT_SCOPES.has(scope)))
+    return {
+      field: 'data.implicit_scopes',
+      rule: `the ID alone gives at most ${[...IMPLICIT_SCOPES].join(', ')}`,
+    };
+  if (!ratePerAddress)
+    return { field: 'data.rate_per_address', rule: 'the ID alone needs a rate per address' };
+  const reached = intersectRealms(implicitRealms, realms);
+  return reached === '*' || reached.size === 0 ? NO_IMPLICIT_REALM : undefined;
 }
+
+const NO_IMPLICIT_REALM: FieldError = {
+  field: 'data.implicit_realms',
+  rule: 'the ID alone needs named realms, which the client reaches',
+};
 
 const NO_END_USER_ADDRESS: FieldError = {
   field: 'data.end_user_address',
-  rule: 'the scope sign-in needs it: required, or none for a client that cannot report the address of the end user',
+  rule: 'the scope sign-in needs it: header, or none for a client that cannot report the address of the end user',
 };
 
 const ADMIN_REACHES_ALL =
@@ -109,37 +111,21 @@ export function draftClient(
   clock: Clock,
   options: { readonly clientId?: string; readonly secret?: string } = {},
 ): IssuedClient {
-  const secret = options.secret ?? mintClientSecret(clock);
-  const client = newClient(name, rights, digestSecret(secret), clock);
-  return { client: { ...client, clientId: options.clientId ?? client.clientId }, secret };
-}
-
-function newClient(name: string, rights: ClientRights, secretDigest: Uint8Array, clock: Clock): Client {
   assertGrantable(rights);
+  const { clientId = clock.mintId(), secret = mintClientSecret(clock) } = options;
   const now = clock.now();
-  return {
-    clientId: clock.mintId(),
+  const client = {
+    clientId,
     name,
     ...rights,
     disabledAt: undefined,
-    secretDigest,
+    secretDigest: digestSecret(secret),
     previous: undefined,
     createdAt: now,
     updatedAt: now,
     revision: clock.mintRevision(),
   };
-}
-
-/** Creates a public client. Rejects with Fault `conflict` for rights that it may not hold. */
-export async function createPublicClient(
-  store: AuthStore,
-  name: string,
-  rights: ClientRights & { readonly ratePerAddress: Rate },
-  auditContext: AuditContext,
-): Promise<Client> {
-  const client = newClient(name, rights, auditContext.randomBytes(SECRET_BYTES), auditContext);
-  await store.insertClient(client, creationEntry(client, auditContext));
-  return client;
+  return { client, secret };
 }
 
 export async function createClient(
@@ -162,12 +148,13 @@ function creationEntry(client: Client, auditContext: AuditContext): AuditEntry {
 }
 
 /** State in the audit log: the rights, and never a secret. */
-function auditState({ name, scopes, realms, ratePerAddress, endUserAddress, disabledAt }: Client) {
+function auditState(client: Client) {
+  const { name, scopes, realms, implicitScopes, endUserAddress, disabledAt } = client;
   return {
     name,
     scope: [...scopes].join(' '),
     realms: realms === '*' ? realms : [...realms],
-    ...(ratePerAddress ? { rate_per_address: rateText(ratePerAddress) } : {}),
+    ...(implicitScopes?.size ? describeImplicit(client) : {}),
     ...(endUserAddress ? { end_user_address: endUserAddress } : {}),
     is_disabled: disabledAt !== undefined,
   };
@@ -183,12 +170,6 @@ function auditActionOf(before: Client, after: Client): AuditAction {
 export async function listClients(store: AuthStore): Promise<readonly Client[]> {
   return (await store.state(undefined))?.clients ?? [];
 }
-
-/** A secret that becomes public, or an ID that was public and gets a secret, would surprise its callers. */
-const PUBLIC_FOR_GOOD: FieldError = {
-  field: 'data.rate_per_address',
-  rule: 'cannot make a client public or confidential: create another one',
-};
 
 export type ClientEdit = Edit<
   Client,
@@ -209,7 +190,6 @@ export async function changeClient(
       edit,
       async save(client, found) {
         assertGrantable(client);
-        if (isPublic(client) !== isPublic(found)) throw new Fault('conflict', [PUBLIC_FOR_GOOD]);
         const detail = { before: auditState(found), after: auditState(client) };
         const auditEntry = createAuditEntry(
           auditActionOf(found, client),
@@ -245,10 +225,7 @@ export function deleteClient(
   });
 }
 
-/**
- * Generates a new secret; the old one stays valid during the overlap, so that callers can switch one by one. Rejects with
- * Fault `conflict` for a public client.
- */
+/** Generates a new secret; the old one stays valid during the overlap, so that callers can switch one by one. */
 export async function rotateSecret(
   store: AuthStore,
   clientId: string,
@@ -259,8 +236,6 @@ export async function rotateSecret(
   const expiresAt = auditContext.now() + overlapMs;
   const edit: ClientEdit = (found) => {
     assertRevision(found, seen);
-    if (isPublic(found))
-      throw new Fault('conflict', [{ field: 'id', rule: 'is a public client, which has no secret' }]);
     const previous = overlapMs > 0 ? { digest: found.secretDigest, expiresAt } : undefined;
     return { secretDigest: digestSecret(secret), previous };
   };
@@ -276,8 +251,8 @@ export interface ClientSpec extends ClientRights {
 
 /** Creates or updates a client to match its description; a disabled client stays disabled. Throws Refusal for a forged one. */
 export async function ensureClient(store: AuthStore, spec: ClientSpec, clock: AuditContext): Promise<void> {
-  const { clientId, secret, name, scopes, realms, endUserAddress } = spec;
-  const { client } = draftClient(name, { scopes, realms, endUserAddress }, clock, { clientId, secret });
+  const { clientId, secret, name, ...rights } = spec;
+  const { client } = draftClient(name, rights, clock, { clientId, secret });
   const found = await store.client(clientId);
   if (found?.isForged) {
     throw new Refusal(
@@ -291,14 +266,16 @@ export async function ensureClient(store: AuthStore, spec: ClientSpec, clock: Au
     if (await store.insertClient(client, creationEntry(client, clock))) return;
   }
   const { secretDigest } = client;
-  const patch = { name, scopes, realms, endUserAddress, secretDigest, previous: undefined };
+  const patch = { name, ...rights, secretDigest, previous: undefined };
   await changeClient(store, clientId, patch, clock);
 }
 
 function matchesSpec(found: Client, spec: Client): boolean {
-  const flat = ({ name, scopes, realms, endUserAddress, secretDigest }: Client) => {
-    const digest = Buffer.from(secretDigest).toString('hex');
-    return JSON.stringify([name, [...scopes].sort(), [...realms].sort(), endUserAddress, digest]);
+  const flat = (client: Client) => {
+    const { name, scopes, realms, endUserAddress } = client;
+    const digest = Buffer.from(client.secretDigest).toString('hex');
+    const bySecret = [[...scopes].sort(), [...realms].sort(), endUserAddress, digest];
+    return JSON.stringify([name, bySecret, describeImplicit(client)]);
   };
   return flat(found) === flat(spec);
 }

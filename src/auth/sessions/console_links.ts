@@ -3,8 +3,9 @@ import { type AuditContext, createAuditEntry } from '../../domain/audit_entry.ts
 import { Refusal } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { displayedText } from '../../domain/text/folding.ts';
-import { brokenRightsRule, type ClientRights } from '../clients/clients.ts';
+import { brokenRightsRule } from '../clients/clients.ts';
 import type { AuthStore } from '../port.ts';
+import type { Rights } from '../tokens/claim_rights.ts';
 
 /** 128 bits. */
 const CODE_BYTES = 16;
@@ -33,14 +34,14 @@ export interface CreatedConsoleLink {
  */
 export async function createConsoleLink(
   store: Pick<AuthStore, 'insertConsoleLink'>,
-  { label, ...rights }: Omit<ClientRights, 'ratePerAddress' | 'endUserAddress'> & { readonly label: string },
+  { label, ...rights }: Rights & { readonly label: string },
   auditContext: AuditContext,
 ): Promise<CreatedConsoleLink> {
   const [issue] = LINK_LABEL.safeParse(label).error?.issues ?? [];
   if (issue) throw new Refusal(`the label of a console link ${issue.message}`);
   const { scopes, realms } = rights;
   // A console session with `sign-in` must report the end user's address.
-  const broken = brokenRightsRule({ ...rights, endUserAddress: 'required' });
+  const broken = brokenRightsRule({ ...rights, endUserAddress: 'header' });
   if (broken) throw new Refusal(broken.rule.replaceAll('client', 'link'));
   if (realms !== '*' && realms.size > LIMITS.tokenRealmsMax) {
     throw new Refusal(

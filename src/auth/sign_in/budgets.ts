@@ -16,7 +16,7 @@ export interface SignInName {
 export interface SignInAttempt extends SignInName {
   /** The client that sent the request. */
   readonly clientId: string;
-  /** That of the end user; undefined for a client that reports none. */
+  /** That of the end user; undefined if it is unknown. */
   readonly address: IpAddress | undefined;
   /** A device token that was made for this name. */
   readonly device: DeviceToken | undefined;

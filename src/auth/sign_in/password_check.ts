@@ -19,7 +19,7 @@ export interface PasswordCheckRequest {
   readonly password: string;
   /** The client that sent the request. */
   readonly clientId: string;
-  /** That of the end user; undefined for a client that reports none. */
+  /** That of the end user; undefined if it is unknown. */
   readonly address: IpAddress | undefined;
   /** As the caller sent it. */
   readonly deviceToken: string | undefined;

@@ -6,7 +6,7 @@ import type { SignInAttempt } from './budgets.ts';
 export const SIGN_IN_PLACES_MAX = 64;
 /** Of these, the places for attempts without a valid device token. */
 export const STRANGER_PLACES_MAX = 48;
-/** Of these, the places of a client that reports no addresses. */
+/** Of these, the places for attempts of a client without addresses. */
 export const UNADDRESSED_PLACES_MAX = 32;
 /** Places of a name with a device, and as many without. */
 const NAME_PLACES_MAX = 2;
@@ -31,7 +31,7 @@ export interface SignInQueue {
 interface Place {
   readonly hasDevice: boolean;
   readonly name: string;
-  /** Undefined for a client that reports no addresses. */
+  /** Undefined without an address. */
   readonly network: string | undefined;
   readonly clientId: string;
   readonly waitsUntil: number;
@@ -56,7 +56,7 @@ export function openSignInQueue(monotonic: () => number): SignInQueue {
     if (!hasDevice && ofClass(() => true) >= STRANGER_PLACES_MAX) return false;
     if (ofClass((place) => place.name === name) >= NAME_PLACES_MAX) return false;
     return network === undefined
-      ? count((place) => place.clientId === clientId) < UNADDRESSED_PLACES_MAX
+      ? count((place) => place.clientId === clientId && !place.network) < UNADDRESSED_PLACES_MAX
       : ofClass((place) => place.network === network) < NETWORK_PLACES_MAX;
   }
 

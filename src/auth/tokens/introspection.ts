@@ -2,7 +2,7 @@ import { type Caller, createAuditEntry } from '../../domain/audit_entry.ts';
 import { overloaded } from '../../domain/fault.ts';
 import type { Clock } from '../../domain/id.ts';
 import { type OAuthError, oauthError } from '../clients/client_credentials.ts';
-import type { AuthStore, Client } from '../port.ts';
+import type { AuthStore } from '../port.ts';
 import type { IssuedToken, Tokens } from './token.ts';
 
 /** Where a request came from, for the audit log. */
@@ -14,13 +14,13 @@ export interface IntrospectionAndRevocation {
    * Revokes a token (RFC 7009): every process rejects it within a second. Rejects with Fault `overloaded`.
    */
   revoke(
-    client: Client,
+    clientId: string,
     token: string | undefined,
     from: RequestOrigin,
   ): Promise<OAuthError | { readonly kind: 'done' }>;
   /** Describes a token (RFC 7662); undefined if it belongs to another client or is no longer accepted. */
   introspect(
-    client: Client,
+    clientId: string,
     token: string | undefined,
   ): Promise<OAuthError | { readonly kind: 'introspected'; readonly token: IssuedToken | undefined }>;
 }
@@ -37,21 +37,21 @@ export function openIntrospectionAndRevocation({
   clock,
 }: IntrospectionDeps): IntrospectionAndRevocation {
   async function ownToken(
-    client: Client,
+    clientId: string,
     token: string | undefined,
   ): Promise<OAuthError | { readonly kind: 'introspected'; readonly token: IssuedToken | undefined }> {
     if (token === undefined) return oauthError('invalid_request', 'token is missing');
     const found = await tokens.inspect(token);
-    return { kind: 'introspected', token: found?.clientId === client.clientId ? found : undefined };
+    return { kind: 'introspected', token: found?.clientId === clientId ? found : undefined };
   }
 
   return {
     introspect: ownToken,
-    async revoke(client, token, from) {
-      const answer = await ownToken(client, token);
+    async revoke(clientId, token, from) {
+      const answer = await ownToken(clientId, token);
       if (answer.kind === 'refused') return answer;
       if (answer.token) {
-        const { jti, clientId, expires } = answer.token;
+        const { jti, expires } = answer.token;
         const caller = { ...from, actor: clientId };
         const auditEntry = createAuditEntry(
           'token.revoked',

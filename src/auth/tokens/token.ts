@@ -11,6 +11,7 @@ import {
   SCOPES,
   type Scopes,
 } from '../../domain/principal.ts';
+import { principalByIdAlone, principalBySecret } from '../clients/clients.ts';
 import type { Client } from '../port.ts';
 import type { AuthCache, AuthView } from './auth_cache.ts';
 import type { ExternalTokens } from './external_tokens.ts';
@@ -30,6 +31,9 @@ const accessTokenOf = (issuer: string): JwtKind => ({
   audience: issuer,
   requiredClaims: ['sub', 'client_id', 'exp', 'iat', 'jti', 'scope'],
 });
+
+/** The claim `gty`, the grant type by the name that Auth0 gives it; absent if the client has proved its secret. */
+const IMPLICIT = 'implicit';
 
 export interface MintedToken {
   readonly token: string;
@@ -56,7 +60,7 @@ export interface TokenSession {
 export interface Tokens {
   /** Issues a token for a client or a console session. */
   mint(
-    holder: Pick<Client, 'clientId' | 'realms'>,
+    holder: Pick<Principal, 'clientId' | 'realms' | 'implicit'>,
     scopes: Scopes,
     session?: TokenSession,
   ): Promise<MintedToken>;
@@ -106,6 +110,7 @@ function openMint(
       client_id: holder.clientId,
       scope: [...scopes].join(' '),
       ...realmsClaim(holder.realms),
+      ...(holder.implicit ? { gty: IMPLICIT } : {}),
       ...(session ? { sid: session.sessionId } : {}),
       ...{ iss: issuer, aud: issuer, sub: holder.clientId },
       ...{ iat: issuedAt, nbf: issuedAt, exp: expires, jti },
@@ -216,12 +221,13 @@ function readClaims(
   kid: string,
   { issuer, sessions }: { readonly issuer: string; readonly sessions: ReadonlySet<string> },
 ): VerifiedToken | undefined {
-  const { client_id, sub, scope, realms, sid, jti = '', iat = 0, exp, nbf = 0 } = payload;
+  const { client_id, sub, scope, realms, sid, gty, jti = '', iat = 0, exp, nbf = 0 } = payload;
+  if (gty !== undefined && gty !== IMPLICIT) return undefined;
   if (typeof client_id !== 'string' || sub !== client_id || typeof scope !== 'string') return undefined;
   const claimed = readRealms(realms);
   if (claimed === undefined || exp === undefined) return undefined;
   const own = { issuer, jti, issuedAt: iat, notBefore: nbf, expires: exp };
-  const rights = { scope, realms: claimed };
+  const rights = { scope, realms: claimed, isImplicit: gty === IMPLICIT };
   if (isClientId(client_id)) {
     const resolvePrincipal = clientPrincipalResolver({ kid, revocableId: jti, clientId: client_id }, rights);
     return { notBefore: nbf * 1000, expiresAt: exp * 1000, resolvePrincipal, own };
@@ -241,6 +247,7 @@ function readClaims(
 interface ClaimedRights {
   readonly scope: string;
   readonly realms: Realms;
+  readonly isImplicit: boolean;
 }
 
 /**
@@ -251,16 +258,21 @@ const lastPrincipal = new WeakMap<
   { readonly claimed: ClaimedRights; readonly principal: Principal }
 >();
 
-function principalWith(client: Client, claimed: ClaimedRights): Principal {
+function principalWith(client: Client, claimed: ClaimedRights): Principal | undefined {
+  const { scope, realms, isImplicit } = claimed;
   const last = lastPrincipal.get(client);
-  if (last && last.claimed.scope === claimed.scope && last.claimed.realms === claimed.realms)
+  if (
+    last?.claimed.scope === scope &&
+    last.claimed.realms === realms &&
+    last.claimed.isImplicit === isImplicit
+  )
     return last.principal;
+  const held = isImplicit ? principalByIdAlone(client) : principalBySecret(client);
+  if (!held) return undefined;
   const principal: Principal = {
-    clientId: client.clientId,
-    scopes: intersectScopes(new Set(claimed.scope.split(' ')), client.scopes),
-    realms: intersectRealms(claimed.realms, client.realms),
-    ratePerAddress: client.ratePerAddress,
-    endUserAddress: client.endUserAddress,
+    ...held,
+    scopes: intersectScopes(new Set(scope.split(' ')), held.scopes),
+    realms: intersectRealms(realms, held.realms),
   };
   lastPrincipal.set(client, { claimed, principal });
   return principal;

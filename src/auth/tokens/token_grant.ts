@@ -1,8 +1,7 @@
 import { type AuditContext, type AuditEntry, createAuditEntry } from '../../domain/audit_entry.ts';
 import type { Clock } from '../../domain/id.ts';
-import { parseScopes, type Scopes } from '../../domain/principal.ts';
+import { type Principal, parseScopes, type Scopes } from '../../domain/principal.ts';
 import { type OAuthError, oauthError } from '../clients/client_credentials.ts';
-import type { Client } from '../port.ts';
 import type { RequestOrigin } from './introspection.ts';
 import type { MintedToken, Tokens } from './token.ts';
 
@@ -12,14 +11,14 @@ export type TokenGrantResult =
 
 /** Issues a token with the requested scope. */
 export type GrantToken = (
-  client: Client,
+  client: Principal,
   scope: string | undefined,
   from: RequestOrigin,
 ) => Promise<TokenGrantResult>;
 
 /**
- * The grant types: client credentials (RFC 6749, 4.4); and what existing clients call `implicit`, a request by a public client at
- * the token endpoint (docs/wire.md#tokens).
+ * The grant types: client credentials (RFC 6749, 4.4); and what existing clients call `implicit`, a request at the token
+ * endpoint with the ID of a client alone (docs/wire.md#tokens).
  */
 export const GRANT_TYPES = ['client_credentials', 'implicit'] as const;
 
@@ -30,9 +29,7 @@ export function checkGrantType(grantType: string | undefined): OAuthError | unde
   return oauthError('unsupported_grant_type', `grant_type must be ${GRANT_TYPES.join(' or ')}`);
 }
 
-/**
- * Grants to an authenticated client, or to a public one. A token is returned only after `note` has logged its grant.
- */
+/** A token is returned only after `note` has logged its grant. */
 export function openTokenGrants(
   tokens: Pick<Tokens, 'mint'>,
   clock: Pick<Clock, 'now' | 'mintId'>,
@@ -49,7 +46,7 @@ export function openTokenGrants(
 }
 
 function tokenGrantEntry(
-  { clientId, realms }: Client,
+  { clientId, realms, implicit }: Principal,
   scopes: Scopes,
   { jti, expires }: MintedToken,
   auditContext: Pick<AuditContext, 'now' | 'mintId' | 'caller'>,
@@ -57,6 +54,7 @@ function tokenGrantEntry(
   const detail = {
     scope: [...scopes].join(' '),
     realms: realms === '*' ? realms : [...realms],
+    ...(implicit ? { grant: 'implicit' } : {}),
     jti,
     expires_at: new Date(expires * 1_000).toISOString(),
   };

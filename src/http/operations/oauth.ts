@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import { isPublic } from '../../auth/clients/clients.ts';
 import type { IntrospectionAndRevocation } from '../../auth/tokens/introspection.ts';
 import type { IssuedToken } from '../../auth/tokens/token.ts';
 import { checkGrantType, GRANT_TYPES, type GrantToken } from '../../auth/tokens/token_grant.ts';
@@ -22,11 +21,11 @@ function tokenEndpoint({ grant, ...entrance }: OAuthDeps): CallHandler {
   const read = {
     parameters: ['grant_type', 'scope'] as const,
     refuse: (value: (name: 'grant_type') => string | undefined) => checkGrantType(value('grant_type')),
-    isPublic: (value: (name: 'grant_type') => string | undefined) => value('grant_type') === 'implicit',
+    isImplicit: (value: (name: 'grant_type') => string | undefined) => value('grant_type') === 'implicit',
   };
   return formEndpoint(read, entrance, async ({ call, client, value }) => {
-    // The rate of a public client is that of each address: others could spend one of the whole client.
-    const limited = isPublic(client) ? undefined : entrance.limits.grants?.(client.clientId);
+    // By the ID alone only the rate of each address counts: others could spend one of the whole client.
+    const limited = client.implicit ? undefined : entrance.limits.grants?.(client.clientId);
     if (limited) {
       call.refused = 'too many grants';
       return limited;
@@ -57,7 +56,7 @@ const DONE: Reply = Object.freeze({ status: 200, headers: NO_STORE, body: '{}' }
 function revocationEndpoint({ desk, ...entrance }: OAuthDeps): CallHandler {
   return formEndpoint(OF_TOKEN, entrance, async ({ call, client, value }) => {
     const from = { address: call.address(), requestId: call.requestId };
-    const answer = await desk.revoke(client, value('token'), from);
+    const answer = await desk.revoke(client.clientId, value('token'), from);
     return answer.kind === 'refused' ? answer : DONE;
   });
 }
@@ -65,7 +64,7 @@ function revocationEndpoint({ desk, ...entrance }: OAuthDeps): CallHandler {
 /** Introspection (RFC 7662): a text that is no token of this client is answered as inactive, without its claims. */
 function introspectionEndpoint({ desk, ...entrance }: OAuthDeps): CallHandler {
   return formEndpoint(OF_TOKEN, entrance, async ({ client, value }) => {
-    const answer = await desk.introspect(client, value('token'));
+    const answer = await desk.introspect(client.clientId, value('token'));
     return answer.kind === 'refused' ? answer : jsonReply(introspectionOf(answer.token));
   });
 }
@@ -198,7 +197,7 @@ const TOKEN = {
 
 const GRANT = {
   summary:
-    'Get an access token with client credentials, sent in the body or by HTTP Basic; or, by a public client, with `implicit` and its ID.',
+    'Get an access token with client credentials, sent in the body or by HTTP Basic; or with `implicit` and the ID of a client alone.',
   form: () => ({
     schema: z.object({
       grant_type: z.enum(GRANT_TYPES),
@@ -206,7 +205,7 @@ const GRANT = {
       scope: z
         .string()
         .optional()
-        .meta({ description: 'The requested scopes, space-separated; by default all scopes of the client.' }),
+        .meta({ description: 'The requested scopes, space-separated; by default all that the grant gives.' }),
     }),
     example: { grant_type: 'client_credentials', ...CLIENT, scope: 'oidc-profile-infos:read' },
   }),

@@ -1,6 +1,6 @@
 import type { AuthenticateClient } from '../../auth/clients/client_credentials.ts';
-import type { Client } from '../../auth/port.ts';
 import { FAULTS, Fault, GRANT_FAULTS, type GrantFaultCode } from '../../domain/fault.ts';
+import type { Principal } from '../../domain/principal.ts';
 import { readText } from '../pipeline/body.ts';
 import type { Call, CallHandler } from '../pipeline/call.ts';
 import type { OperationDeps } from '../pipeline/operation.ts';
@@ -26,21 +26,21 @@ interface FormRules<P extends string> {
   readonly parameters: readonly P[];
   /** Rejects a request before the client is authenticated. */
   readonly refuse?: (value: Form<P>['value']) => GrantRefusalReply | undefined;
-  /** Whether the caller is a public client, which sends no secret. */
-  readonly isPublic?: (value: Form<P>['value']) => boolean;
+  /** Whether the ID of the client is enough. */
+  readonly isImplicit?: (value: Form<P>['value']) => boolean;
 }
 
 /** The dependencies of a form endpoint. */
 export interface FormDeps extends OperationDeps {
   readonly authenticateClient: AuthenticateClient;
-  readonly identifyPublicClient: AuthenticateClient;
+  readonly identifyClient: AuthenticateClient;
   readonly limits: RateLimits;
 }
 
-/** A request of an authenticated client. */
+/** A request of a client that was authenticated, or that only its ID names. */
 export interface FormRequest<P extends string> {
   readonly call: Call;
-  readonly client: Client;
+  readonly client: Principal;
   readonly value: (name: P) => string | undefined;
 }
 
@@ -57,8 +57,8 @@ export const NO_STORE = {
  * by address, a right one by client, before the request is answered.
  */
 export function formEndpoint<P extends string>(
-  { parameters, refuse, isPublic }: FormRules<P>,
-  { authenticateClient, identifyPublicClient, limits, loopBudget }: FormDeps,
+  { parameters, refuse, isImplicit }: FormRules<P>,
+  { authenticateClient, identifyClient, limits, loopBudget }: FormDeps,
   answer: (request: FormRequest<P>) => Promise<Reply | GrantRefusalReply>,
 ): CallHandler {
   return async (call) => {
@@ -71,7 +71,7 @@ export function formEndpoint<P extends string>(
     await loopBudget.admit(call);
     const refusedForm = refuse?.(form.value);
     if (refusedForm) return refusalReply(refusedForm);
-    const identify = isPublic?.(form.value) ? identifyPublicClient : authenticateClient;
+    const identify = isImplicit?.(form.value) ? identifyClient : authenticateClient;
     const client = await identify(form);
     if ('kind' in client) {
       call.refused = 'bad credentials';
@@ -79,12 +79,17 @@ export function formEndpoint<P extends string>(
       limits.badCredentials?.countFailure(call);
       return refusalReply(client);
     }
-    call.client = client.clientId;
+    call.client = authenticatedId(client);
     const limited = limits.caller(call, client);
     if (limited) return limited;
     const answered = await answer({ call, client, value: form.value });
     return 'kind' in answered ? refusalReply(answered) : answered;
   };
+}
+
+/** Undefined for an ID alone, which is no credential, because every caller can know it. */
+function authenticatedId({ clientId, implicit }: Principal): string | undefined {
+  return implicit ? undefined : clientId;
 }
 
 async function readForm<P extends string>(

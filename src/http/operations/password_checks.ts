@@ -25,9 +25,9 @@ const TYPE = 'password_check';
 const filled = () => z.string().min(1, 'must not be empty');
 const request = z.object({ type: z.literal(TYPE), username: filled(), password: filled() });
 
-/** Public clients sign in by the token call alone: docs/guides/clients-and-tokens.md#public-clients. */
-const refusePublicClients: Stage = (call) => {
-  if (!(call.principal as Principal).ratePerAddress) return undefined;
+/** By its ID alone a client signs in with the token call only: docs/guides/clients-and-tokens.md#storefronts. */
+const requireSecret: Stage = (call) => {
+  if (!(call.principal as Principal).implicit) return undefined;
   call.refused = 'insufficient scope';
   return insufficientScope(SIGN_IN_SCOPE);
 };
@@ -37,7 +37,7 @@ function stagesOf(deps: SignInDeps): readonly Stage[] {
     ...shedLoad(deps.store.overloaded.get),
     authenticate(deps.tokens, deps.limits),
     permit(SIGN_IN_SCOPE),
-    refusePublicClients,
+    requireSecret,
     locate(passwordProfile),
     readEndUserAddress,
     readBody,
@@ -113,7 +113,7 @@ export const CHECK_PASSWORD: Operation<SignInDeps> = {
   stages: stagesOf,
   document: () => ({
     summary: 'Check the password of a username.',
-    description: 'Not for public clients.',
+    description: 'Not with a token by the ID of a client alone.',
     tag: passwordProfile.name,
     isExtension: true,
     path: pathParameters(passwordProfile, paramNames(passwordProfile)),

@@ -5,7 +5,7 @@ import type { AuditEntry } from '../../domain/audit_entry.ts';
 import { createAuditEntry } from '../../domain/audit_entry.ts';
 import { Fault } from '../../domain/fault.ts';
 import type { Clock, Uuid } from '../../domain/id.ts';
-import { type IpAddress, parseIpAddress } from '../../domain/ip_address.ts';
+import { type IpAddress, isInAny, parseNodeAddress } from '../../domain/ip_address.ts';
 import type { Principal } from '../../domain/principal.ts';
 import type { PasswordMechanism } from '../../metrics/password_check_counts.ts';
 import type { Call, Stage } from '../pipeline/call.ts';
@@ -40,8 +40,8 @@ export const END_USER_ADDRESS = 'Authrealm-End-User-Address';
 export const DEVICE = 'Authrealm-Device';
 
 /**
- * Reads the address of the end user: for a public client, which the user runs, that of the connection, otherwise that in the header.
- * A client with `--end-user-address none` has none. Throws Fault `invalid_query`.
+ * Reads the address of the end user. By the ID of a client alone it is that of the connection, from servers of its storefront unknown;
+ * otherwise that in the header, with `--end-user-address none` unknown. Throws Fault `invalid_query`.
  */
 export const readEndUserAddress: Stage = (call) => {
   call.endUserAddress = endUserAddress(call);
@@ -49,10 +49,10 @@ export const readEndUserAddress: Stage = (call) => {
 };
 
 function endUserAddress(call: Call): IpAddress | undefined {
-  const { ratePerAddress, endUserAddress: rule } = call.principal as Principal;
-  if (ratePerAddress) return call.address();
+  const { implicit, endUserAddress: rule } = call.principal as Principal;
+  if (implicit) return isInAny(call.address(), implicit.storefronts) ? undefined : call.address();
   if (rule === 'none') return undefined;
-  const address = parseIpAddress(call.request.headers.get(END_USER_ADDRESS)?.trim() ?? '');
+  const address = parseNodeAddress(call.request.headers.get(END_USER_ADDRESS) ?? '');
   if (address) return address;
   throw new Fault('invalid_query', [
     { field: END_USER_ADDRESS, rule: 'must be the IP address of the end user' },

@@ -31,7 +31,7 @@ export const endUserAddressParameter = lazyComponent(() =>
       param: {
         id: 'end-user-address',
         description:
-          'The IP address of the end user. Required unless the client is public or reports no addresses.',
+          'The IP address of the end user. Required by the secret of a client that reports addresses.',
         example: '192.0.2.1',
         ...EXTENSION,
       },

@@ -1,4 +1,10 @@
-import { type IpAddress, isInNetwork, type Network, parseIpAddress } from '../../domain/ip_address.ts';
+import {
+  type IpAddress,
+  isInAny,
+  type Network,
+  parseIpAddress,
+  parseNodeAddress,
+} from '../../domain/ip_address.ts';
 import { LIMITS } from '../../domain/limits.ts';
 
 /** The address of the caller; undefined if the connection is closed or has none. */
@@ -19,13 +25,13 @@ export function openCallerAddress(
 ): CallerAddress {
   const readNodes = header === 'forwarded' ? nodesOf : (list: string) => list.split(',');
 
-  const isTrusted = (address: IpAddress) => trusted.some((network) => isInNetwork(address, network));
+  const isTrusted = (address: IpAddress) => isInAny(address, trusted);
 
   /** Undefined if a relevant entry is not an address, or there are too many. */
   function callerAmong(nodes: readonly string[]): IpAddress | undefined {
     const nearest = nodes.slice(-LIMITS.forwardedHopsMax).reverse();
     for (const [hop, node] of nearest.entries()) {
-      const address = addressOfNode(node);
+      const address = parseNodeAddress(node);
       const isLast = hop === nodes.length - 1;
       if (address === undefined || isLast || !isTrusted(address)) return address;
     }
@@ -46,12 +52,6 @@ export function openCallerAddress(
 function withoutZone(peer: string): string {
   const at = peer.indexOf('%');
   return at === -1 ? peer : peer.slice(0, at);
-}
-
-/** An address as proxies write it: IPv6 often in brackets, either with an optional port. */
-function addressOfNode(node: string): IpAddress | undefined {
-  const [, bracketed, dotted] = /^(?:\[([^\]]*)\]|([\d.]+))(?::\d{1,5})?$/.exec(node.trim()) ?? [];
-  return parseIpAddress(bracketed ?? dotted ?? node.trim());
 }
 
 /** One pair (RFC 7239, 4) and its delimiter. */

@@ -7,12 +7,12 @@ export type CallListener = (call: Call) => void;
 
 /** Receives reports about calls. */
 export interface CallReports {
-  /** Reports that a client has used a token. */
+  /** Reports that a client has used a token by its secret. */
   used(clientId: string): void;
   refused(
     caller: {
       readonly clientId: string | undefined;
-      /** The existing client whose credentials were rejected. */
+      /** The existing client whose credentials were rejected, or whose ID alone was not enough. */
       readonly target: string | undefined;
       readonly address: IpAddress | undefined;
     },
@@ -23,11 +23,12 @@ export interface CallReports {
 export function openCallListener({ used, refused }: CallReports): CallListener {
   return (call) => {
     const { principal } = call;
-    if (principal !== undefined) used(principal.clientId);
+    if (principal !== undefined && !principal.implicit) used(principal.clientId);
     if (call.refused !== undefined) {
-      const isRejected = call.refused === 'bad credentials';
-      const clientId = principal?.clientId ?? (isRejected ? undefined : call.client);
-      const target = isRejected ? call.client : undefined;
+      const named = principal?.clientId ?? call.client;
+      // An ID alone is no credential, because every caller can know it.
+      const isAuthenticated = call.refused !== 'bad credentials' && !principal?.implicit;
+      const [clientId, target] = isAuthenticated ? [named, undefined] : [undefined, named];
       refused({ clientId, target, address: call.address() }, call.refused);
     }
   };

@@ -1,5 +1,6 @@
 import type { Clock } from '../../domain/id.ts';
-import { clientSubnet } from '../../domain/ip_address.ts';
+import { clientSubnet, isInAny } from '../../domain/ip_address.ts';
+import type { ImplicitLimits, Principal } from '../../domain/principal.ts';
 import {
   type BucketState,
   openTokenBuckets,
@@ -29,8 +30,8 @@ export type CountCall = (call: Call) => Reply | undefined;
 export interface RateLimits {
   /** Counts a request by its address; undefined without a limit. */
   readonly address: CountCall | undefined;
-  /** Counts a request by its caller: a public client by its own rate for each address, others by their ID. */
-  readonly caller: (call: Call, of: LimitedCaller) => Reply | undefined;
+  /** Counts a request by its caller: by the ID of a client alone at the rate of each address, others by their ID. */
+  readonly caller: (call: Call, of: Pick<Principal, 'clientId' | 'implicit'>) => Reply | undefined;
   /** Undefined without a limit. */
   readonly badCredentials: BadCredentialLimit | undefined;
   /**
@@ -38,11 +39,6 @@ export interface RateLimits {
    * answers do not report this limit in headers, because it does not concern them.
    */
   readonly grants: ((clientOrSessionId: string) => Reply | undefined) | undefined;
-}
-
-interface LimitedCaller {
-  readonly clientId: string;
-  readonly ratePerAddress?: Rate | undefined;
 }
 
 /** Limits failed authentication attempts by address (docs/decisions/0017-overload-and-rates.md). */
@@ -86,13 +82,11 @@ export function openRateLimits(settings: RateSettings, { monotonic }: Clock): Ra
 
   const address = limiter('address', perAddress, byAddress);
   const client = limiter('client', perClient, byClient);
-  const publicClient = publicClientLimit((rate) =>
-    openTokenBuckets(ratePerProcess(rate, processes), monotonic),
-  );
+  const idAlone = idAloneLimit((rate) => openTokenBuckets(ratePerProcess(rate, processes), monotonic));
   return {
     address,
-    caller: (call, { clientId, ratePerAddress }) =>
-      ratePerAddress ? publicClient(call, clientId, ratePerAddress) : client?.(call, clientId),
+    caller: (call, { clientId, implicit }) =>
+      implicit ? idAlone(call, clientId, implicit) : client?.(call, clientId),
     badCredentials:
       badTokens && badCredentialLimit(openTokenBuckets(ratePerProcess(badTokens, processes), monotonic)),
     grants: grants && grantLimit(openTokenBuckets(ratePerProcess(grants, processes), monotonic)),
@@ -147,12 +141,14 @@ function grantLimit({ take }: TokenBuckets): (clientId: string) => Reply | undef
   };
 }
 
-/** Buckets by client and address, for each rate that a public client has. */
-function publicClientLimit(open: (rate: Rate) => TokenBuckets) {
+/** Buckets by client and address, for each rate that clients have. */
+function idAloneLimit(open: (rate: Rate) => TokenBuckets) {
   const known = new Map<string, TokenBuckets>();
-  return (call: Call, clientId: string, rate: Rate): Reply | undefined => {
-    const name = rateText(rate);
-    const buckets = known.get(name) ?? open(rate);
+  return (call: Call, clientId: string, limits: ImplicitLimits): Reply | undefined => {
+    const { ratePerAddress, storefronts } = limits;
+    if (isInAny(call.address(), storefronts)) return undefined;
+    const name = rateText(ratePerAddress);
+    const buckets = known.get(name) ?? open(ratePerAddress);
     known.set(name, buckets);
     const state = buckets.take(`${clientId} ${siteOfCall(call)}`);
     return state.isExhausted ? rateLimited(state) : undefined;

@@ -1,12 +1,12 @@
 import type { Client } from '../../auth/port.ts';
 import type { Revision, Uuid } from '../../domain/id.ts';
+import { describeImplicit, parseImplicit } from '../../domain/implicit_rights.ts';
 import type { EndUserAddress } from '../../domain/principal.ts';
-import { parseRate, rateText } from '../../domain/token_buckets.ts';
 import { all, execute, first, type Long, type SqlValue, type Work } from '../transaction_work.ts';
 import type { RowMacs } from './row_macs.ts';
 
 const CLIENTS = `select client_id, name, scopes, all_realms, disabled_at, secret_digest, previous_digest,
-  previous_expires_at, created_at, updated_at, revision, rate_per_address, end_user_address, mac from client`;
+  previous_expires_at, created_at, updated_at, revision, implicit, end_user_address, mac from client`;
 const ALL = `${CLIENTS} order by created_at, client_id`;
 const ONE = `${CLIENTS} where client_id = ?`;
 const AFTER = `${CLIENTS} where client_id > ? order by client_id limit ?`;
@@ -16,11 +16,11 @@ const REALMS_OF_ALL = `${REALMS} order by client_id, realm_id`;
 const REALMS_AMONG = `${REALMS} where client_id > ? and client_id <= ? order by client_id, realm_id`;
 const REALMS_OF_ONE = `${REALMS} where client_id = ? order by realm_id`;
 const INSERT = `insert into client (name, scopes, all_realms, disabled_at, secret_digest, previous_digest,
-  previous_expires_at, created_at, updated_at, revision, rate_per_address, end_user_address, mac, client_id)
+  previous_expires_at, created_at, updated_at, revision, implicit, end_user_address, mac, client_id)
   values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing`;
 const UPDATE = `update client set name = ?, scopes = ?, all_realms = ?, disabled_at = ?, secret_digest = ?,
   previous_digest = ?, previous_expires_at = ?, created_at = ?, updated_at = ?, revision = ?,
-  rate_per_address = ?, end_user_address = ?, mac = ?
+  implicit = ?, end_user_address = ?, mac = ?
   where client_id = ? and revision = ?`;
 const CLEAR_REALMS = 'delete from client_realm where client_id = ?';
 const INSERT_REALM = 'insert into client_realm (client_id, realm_id, mac) values (?, ?, ?)';
@@ -39,7 +39,8 @@ interface ClientRow {
   readonly created_at: Long;
   readonly updated_at: Long;
   readonly revision: Revision;
-  readonly rate_per_address: string | null;
+  /** The JSON of `describeImplicit`; null in rows from before this column. */
+  readonly implicit: string | null;
   readonly end_user_address: EndUserAddress | null;
   readonly mac: Uint8Array | null;
 }
@@ -53,7 +54,7 @@ interface RealmRow {
 /** The columns that a schema added. */
 const ADDED_COLUMNS = [
   [2, ', mac from', ', null as mac from'],
-  [2, ', rate_per_address', ', null as rate_per_address'],
+  [2, ', implicit', ', null as implicit'],
   [3, ', end_user_address', ', null as end_user_address'],
 ] as const;
 
@@ -156,7 +157,7 @@ function columnsOf(client: Client, macs: RowMacs): readonly SqlValue[] {
     client.createdAt,
     client.updatedAt,
     client.revision,
-    client.ratePerAddress ? rateText(client.ratePerAddress) : null,
+    JSON.stringify(describeImplicit(client)),
   ];
   const address = client.endUserAddress ?? null;
   const mac = macs.of('client', ...values, ...presentOf(address), client.clientId);
@@ -173,7 +174,7 @@ function signedValues(row: ClientRow): readonly SqlValue[] {
   return [
     ...[row.name, row.scopes, row.all_realms, row.disabled_at, row.secret_digest, row.previous_digest],
     ...[row.previous_expires_at, row.created_at, row.updated_at, row.revision],
-    ...[row.rate_per_address, ...presentOf(row.end_user_address), row.client_id],
+    ...[row.implicit, ...presentOf(row.end_user_address), row.client_id],
   ];
 }
 
@@ -194,7 +195,7 @@ function clientOf(row: ClientRow, listed: readonly RealmRow[], macs: RowMacs): C
     createdAt: Number(row.created_at),
     updatedAt: Number(row.updated_at),
     revision,
-    ...(row.rate_per_address === null ? {} : { ratePerAddress: parseRate(row.rate_per_address) }),
+    ...(row.implicit === null || isForged ? {} : parseImplicit(JSON.parse(row.implicit))),
     ...(row.end_user_address === null ? {} : { endUserAddress: row.end_user_address }),
     ...(isForged ? { isForged } : {}),
     ...(realms.length < listed.length ? { hasForgedRealms: true } : {}),

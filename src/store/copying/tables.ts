@@ -51,7 +51,7 @@ export const COPIED_TABLES: readonly CopiedTable[] = [
       [
         ...['name', 'scopes', 'all_realms', 'disabled_at', 'secret_digest', 'previous_digest'],
         ...['previous_expires_at', 'created_at', 'updated_at', 'revision'],
-        ...['rate_per_address', 'end_user_address', 'mac'],
+        ...['implicit', 'end_user_address', 'mac'],
       ],
     ),
     isReferredTo: true,

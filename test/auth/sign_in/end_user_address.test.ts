@@ -32,7 +32,7 @@ const principalOf = async ({ id, client_secret: secret }: Answer['body']['data']
 };
 
 const NEEDED =
-  'data.end_user_address: the scope sign-in needs it: required, or none for a client that cannot report the address of the end user';
+  'data.end_user_address: the scope sign-in needs it: header, or none for a client that cannot report the address of the end user';
 
 describe('a client with the scope sign-in', () => {
   test('says whether it reports the addresses of end users', async () => {
@@ -41,7 +41,7 @@ describe('a client with the scope sign-in', () => {
       expect([status, body.errors?.[0]?.detail]).toEqual([422, NEEDED]);
     }
     expect((await create({ scopes: ['sign-in'], end_user_address: 'maybe' })).status).toBe(400);
-    for (const given of ['required', 'none']) {
+    for (const given of ['header', 'none']) {
       const { status, body } = await create({ scopes: ['sign-in', 'realms:read'], end_user_address: given });
       expect([status, body.data.end_user_address]).toEqual([201, given]);
       expect(await principalOf(body.data)).toBe(200);
@@ -52,7 +52,7 @@ describe('a client with the scope sign-in', () => {
   });
 
   test('keeps what it says, can change it, and cannot take it back', async () => {
-    const { id } = (await create({ scopes: ['sign-in'], end_user_address: 'required' })).body.data;
+    const { id } = (await create({ scopes: ['sign-in'], end_user_address: 'header' })).body.data;
     const changed = await change(id, { end_user_address: 'none' });
     expect([changed.status, changed.body.data.end_user_address]).toEqual([200, 'none']);
     expect((await change(id, { name: 'another' })).body.data.end_user_address).toBe('none');
@@ -62,8 +62,8 @@ describe('a client with the scope sign-in', () => {
   });
 
   test('is in the log with it, and a change in the database makes the row a forged one', async () => {
-    const { id } = (await create({ scopes: ['sign-in'], end_user_address: 'required' })).body.data;
-    expect(JSON.stringify(await api.auditEntriesOf(id))).toContain('"end_user_address":"required"');
+    const { id } = (await create({ scopes: ['sign-in'], end_user_address: 'header' })).body.data;
+    expect(JSON.stringify(await api.auditEntriesOf(id))).toContain('"end_user_address":"header"');
     const { access } = api.service.db.engine;
     for (const value of [`'none'`, 'null']) {
       await api.service.database.query(
@@ -72,7 +72,7 @@ describe('a client with the scope sign-in', () => {
       expect([value, (await access.client(id))?.isForged]).toEqual([value, true]);
     }
     await api.service.database.query(
-      `update client set end_user_address = 'required' where client_id = '${id}'`,
+      `update client set end_user_address = 'header' where client_id = '${id}'`,
     );
     expect((await access.client(id))?.isForged).toBeUndefined();
   });
@@ -81,8 +81,8 @@ describe('a client with the scope sign-in', () => {
     const run = async (...args: string[]) =>
       runAuthrealm(['client', ...args, '--json', ...api.service.database.args]);
     const create = (...args: string[]) => run('create', '--name', 'shop', '--scope', 'sign-in', ...args);
-    const made = JSON.parse((await create('--end-user-address', 'required')).stdout);
-    expect(made).toMatchObject({ scope: 'sign-in', end_user_address: 'required' });
+    const made = JSON.parse((await create('--end-user-address', 'header')).stdout);
+    expect(made).toMatchObject({ scope: 'sign-in', end_user_address: 'header' });
     const updated = JSON.parse((await run('update', made.client_id, '--end-user-address', 'none')).stdout);
     expect(updated).toMatchObject({ end_user_address: 'none' });
     const missing = await create();
@@ -93,18 +93,18 @@ describe('a client with the scope sign-in', () => {
     const wrong = await create('--end-user-address', 'maybe');
     expect([wrong.code, wrong.stderr]).toEqual([
       2,
-      expect.stringContaining('Allowed choices are required, none'),
+      expect.stringContaining('Allowed choices are header, none'),
     ]);
   }, 300_000);
 
   test('is named by doctor if it reports no addresses', async () => {
     const made = await Promise.all(
-      ['required', 'none'].map((given) => create({ scopes: ['sign-in'], end_user_address: given })),
+      ['header', 'none'].map((given) => create({ scopes: ['sign-in'], end_user_address: given })),
     );
-    const [required = '', none = ''] = made.map(({ body }) => body.data.id);
+    const [reported = '', none = ''] = made.map(({ body }) => body.data.id);
     const { report, healthy } = await runDoctorOn(api.service.database);
     const named = report('clients').notes.filter(({ says }) => says.includes('without their addresses'));
     const ids = named.flatMap((note) => note.ids ?? []);
-    expect([ids.includes(none), ids.includes(required), healthy]).toEqual([true, false, true]);
+    expect([ids.includes(none), ids.includes(reported), healthy]).toEqual([true, false, true]);
   });
 });

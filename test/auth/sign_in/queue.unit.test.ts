@@ -100,7 +100,7 @@ describe('the queue of password checks', () => {
     expect(await refusedOf(from((at) => `2001:db8:${at}::1`, 5))).toBe(0);
   });
 
-  test('has 32 places of a client that reports no addresses, of any kind', async () => {
+  test('has 32 places for attempts of a client without addresses, of any kind', async () => {
     expect(UNADDRESSED_PLACES_MAX).toBe(32);
     const ofClient = (clientId: string, count: number, more = {}) =>
       Array.from({ length: count }, (_, at) =>
@@ -110,6 +110,8 @@ describe('the queue of password checks', () => {
     expect(await refusedOf(mixed.slice(0, 32))).toBe(0);
     expect(await refusedOf(mixed)).toBe(1);
     expect(await refusedOf([...ofClient('a', 32), ...ofClient('b', 16)])).toBe(0);
+    // Its attempts with addresses take other places.
+    expect(await refusedOf([...distinct(16, { clientId: 'a' }), ...ofClient('a', 32)])).toBe(0);
   });
 
   test('serves one attempt at a time, one with a device next, and otherwise in the order of arrival', async () => {

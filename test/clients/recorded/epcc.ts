@@ -234,7 +234,7 @@ const USES: readonly RecordedUse[] = [
   {
     title: 'login implicit',
     requests: [
-      grant({ client_id: '{publicClientId}', grant_type: 'implicit' }),
+      grant({ client_id: '{storefrontId}', grant_type: 'implicit' }),
       get('/v2/settings/account-authentication'),
       get(PASSWORDS, { reads: { data: [] } }),
     ],

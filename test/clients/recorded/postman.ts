@@ -193,7 +193,7 @@ const USES: readonly RecordedUse[] = [
     requests: [
       {
         send: 'POST /oauth/access_token',
-        form: { client_id: '{publicClientId}', grant_type: 'implicit' },
+        form: { client_id: '{storefrontId}', grant_type: 'implicit' },
         headers: FORM_HEADERS,
         status: 200,
         reads: { identifier: 'implicit' },

@@ -173,7 +173,7 @@ describe('a base URL with a path', () => {
   });
 });
 
-describe('a public client that asks for more than it may have', () => {
+describe('the ID of a client alone that asks for more than it gives', () => {
   test('the JavaScript SDK gets 403 for users and for every write, and 404 for another realm', async () => {
     const sdk = openJsSdk(service.url, await createStorefront(service, realms.accounts));
     const profile = { data: { type: 'password_profile', name: 'Passwords', username_format: 'any' } };
@@ -188,11 +188,11 @@ describe('a public client that asks for more than it may have', () => {
       expect(await failureOf(call())).toMatchObject(errorOf(status));
   });
 
-  test('the shopper SDK gets its token by implicit, 403 for account members, and no token without its grant type', async () => {
+  test('the shopper SDK gets its token by implicit, 401 for account members without an account token, and no token by another grant type', async () => {
     const { clientId } = await createStorefront(service, realms.accounts);
     const storage = { get: () => undefined, set: () => undefined };
     const { client } = createShopperClient({ baseUrl: service.url }, { clientId, storage });
-    expect(await refusalOf(getV2AccountMembers({ client }))).toMatchObject([403, errorOf('403')]);
+    expect(await refusalOf(getV2AccountMembers({ client }))).toMatchObject([401, errorOf('401')]);
     const body = { grant_type: 'client_credentials', client_id: clientId } as const;
     const bare = createClient({ baseUrl: service.url });
     expect(await refusalOf(createAnAccessToken({ client: bare, body: body as never }))).toEqual([

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { fetchWithRetry } from '../../support/retry.ts';
 import { startService } from '../../support/service.ts';
-import { createSettingsRealms, createStorefront } from '../../support/settings_realms.ts';
+import { createSettingsRealms } from '../../support/settings_realms.ts';
 import {
   ACCOUNT_TOKEN_HEADER,
   type AccountTokensAnswer,
@@ -24,10 +24,16 @@ const jane = await createPassword(service.db, realms.accounts);
 
 const dataOf = (body: object) => (body as { readonly data: object }).data;
 
+const key = await createSignInClient(service, {
+  implicitScopes: new Set(['sign-in']),
+  implicitRealms: new Set([realms.accounts]),
+  ratePerAddress: { requests: 1_000, seconds: 60 },
+});
+
 /** The clients of a storefront: in a browser, and on a server with and without the address of the end user. */
 const CLIENTS = [
-  ['a public client', () => createStorefront(service, realms.accounts), {}],
-  ['a client that reports addresses', () => createSignInClient(service), END_USER],
+  ['the ID alone of a key', async () => ({ clientId: key.clientId }), {}],
+  ['the secret of the same key, which reports addresses', async () => key, END_USER],
   ['a client that reports no addresses', () => createSignInClient(service, { endUserAddress: 'none' }), {}],
 ] as const;
 

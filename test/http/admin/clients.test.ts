@@ -40,7 +40,8 @@ describe('create-client', () => {
       id,
       type: 'client',
       ...RIGHTS,
-      ...{ is_public: false, rate_per_address: null, end_user_address: null, is_disabled: false },
+      ...{ implicit_scopes: [], implicit_realms: '*', rate_per_address: null, storefronts: [] },
+      ...{ end_user_address: null, is_disabled: false },
       previous_secret_expires_at: null,
       meta: { created_at: expect.any(String), updated_at: expect.any(String) },
     });
@@ -214,12 +215,12 @@ describe('changes of clients', () => {
         return [name, status, isNamed, '412' in responses, '422' in responses];
       }),
     );
-    // The last column: operations by which a client could lock itself out, or that need a secret, document 422.
+    // The last column: operations by which a client could lock itself out document 422.
     expect(results.sort()).toEqual([
       ['delete-client', 412, true, true, true],
       ['disable-client', 412, true, true, true],
       ['enable-client', 412, true, true, false],
-      ['rotate-client', 412, true, true, true],
+      ['rotate-client', 412, true, true, false],
       ['update-client', 412, true, true, true],
     ]);
   });

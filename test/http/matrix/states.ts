@@ -2,7 +2,8 @@ import { createHmac } from 'node:crypto';
 import { changeClient } from '../../../src/auth/clients/clients.ts';
 import { rotateSigningKey, withdrawSigningKey } from '../../../src/auth/keys/signing.ts';
 import { createAuditEntry } from '../../../src/domain/audit_entry.ts';
-import { SCOPES } from '../../../src/domain/principal.ts';
+import type { Uuid } from '../../../src/domain/id.ts';
+import { IMPLICIT_SCOPES, SCOPES } from '../../../src/domain/principal.ts';
 import type { Service } from '../../support/service.ts';
 import {
   compact,
@@ -76,6 +77,14 @@ export async function openStates(service: Service): Promise<ReadonlyMap<string, 
     ['client unknown', forged(forClient('nobody'))],
     ['client disabled', forged(forClient(fixture.disabledId))],
     ['scope unknown', forged(() => ({ scope: 'nonsense' }))],
+    ['grant unknown', forged(() => ({ gty: 'password' }))],
+    [
+      'by the ID alone',
+      byIdAlone(
+        fixture,
+        forged(() => ({ gty: 'implicit' })),
+      ),
+    ],
   ]);
 }
 
@@ -94,6 +103,20 @@ async function prepare(service: Service): Promise<TokenFixture> {
   await access.revokeToken({ jti: revoked, clientId, expiresAt: clock.now() + 600_000 }, auditEntry);
   clock.advance(1_000);
   return { service, clientId, disabledId, withdrawn, revoked };
+}
+
+/** A token of the client whose ID alone gives all that it can, in all realms that exist. */
+function byIdAlone({ service, clientId }: TokenFixture, tokenOf: TokenOf): TokenOf {
+  const { db, clock, database } = service;
+  const ratePerAddress = { requests: 1_000_000, seconds: 1 };
+  return async (scope) => {
+    const found = await database.query<{ realm_id: Uuid }>('select realm_id from realm');
+    const realms = new Set(found.map(({ realm_id: id }) => id));
+    const implicit = { implicitScopes: IMPLICIT_SCOPES, implicitRealms: realms, ratePerAddress };
+    await changeClient(db.engine.access, clientId, implicit, clock);
+    clock.advance(1_000);
+    return tokenOf(scope);
+  };
 }
 
 /** Begins a session of the console; returns its `sid`. */

@@ -17,6 +17,7 @@ import {
   accountTokenOf,
   createPassword,
   DEVICE_HEADER,
+  from,
   type PasswordFixture,
   passwordBody,
   RENEWAL,
@@ -288,6 +289,14 @@ describe('the caller of the token call', () => {
       ]);
     }
   });
+
+  test.each(['192.0.2.1:5000', '[2001:db8::1]', '[2001:db8::1]:5000', ' 192.0.2.1 '])(
+    'may report the address of the end user as proxies write it: %p',
+    async (address) => {
+      const answer = await service.post(ACCOUNT_TOKENS, token, passwordBody(jane), from(address));
+      expect(answer.status).toBe(201);
+    },
+  );
 
   test('of other realms gets the answer to a wrong password, and its renewal 401', async () => {
     const accountToken = await accountTokenOf(service, token, jane);

@@ -159,7 +159,7 @@ describe('a password check', () => {
     expect([refused.status, Number(refused.headers.get('retry-after')) > 0]).toEqual([429, true]);
   });
 
-  test('needs the address of the end user, the scope sign-in, and a client with a secret', async () => {
+  test('needs the address of the end user, the scope sign-in, and the secret of its client', async () => {
     for (const profile of [jane.profile, systemClock.mintId()])
       expect((await check({}, {}, pathOf(profile))).status).toBe(400);
     const other = await service.token('password-profile-infos:write profiles:read');

@@ -1,9 +1,8 @@
 import { describe, expect, test } from 'bun:test';
-import { createPublicClient } from '../../../src/auth/clients/clients.ts';
 import { Fault } from '../../../src/domain/fault.ts';
 import { passwordProfileInfo } from '../../../src/domain/resources.ts';
 import { type Service, startService } from '../../support/service.ts';
-import { createSettingsRealms } from '../../support/settings_realms.ts';
+import { createSettingsRealms, createStorefront } from '../../support/settings_realms.ts';
 import {
   ACCOUNT_TOKEN_HEADER,
   ACCOUNT_TOKENS,
@@ -64,26 +63,40 @@ describe('wrong passwords', () => {
   });
 });
 
-test('the address of a public client is that of the connection, whatever its header reports', async () => {
-  const jane = await createPassword(db, accounts);
-  const rights = {
-    scopes: new Set(['sign-in']),
-    realms: new Set([accounts]),
-    ratePerAddress: { requests: 1_000, seconds: 60 },
-  };
-  const { clientId } = await createPublicClient(db.engine.access, 'shop', rights, clock);
-  clock.advance(1_000);
+/** Signs in by the ID alone of a storefront, from a connection, and reports an address. */
+async function openStorefront(storefronts: readonly string[] = []) {
+  const ratePerAddress = { requests: 1_000, seconds: 60 };
+  const { clientId } = await createStorefront(service, accounts, ratePerAddress, storefronts);
   const granted = await service.requestToken({ grant_type: 'implicit', client_id: clientId });
   const { access_token } = (await granted.json()) as { access_token: string };
-  const send = (reported: string, connection: string, password = 'wrong horse') =>
-    service.post(ACCOUNT_TOKENS, access_token, passwordBody(jane, { password }), {
-      'Authrealm-End-User-Address': reported,
-      'X-Forwarded-For': connection,
-    });
+  return async (of: PasswordFixture, password: string, connection: string, reported: string) => {
+    const headers = { 'Authrealm-End-User-Address': reported, 'X-Forwarded-For': connection };
+    const body = passwordBody(of, { password });
+    return (await service.post(ACCOUNT_TOKENS, access_token, body, headers)).status;
+  };
+}
+
+test('the address of an end user by the ID of a client alone is that of the connection, whatever its header reports', async () => {
+  const jane = await createPassword(db, accounts);
+  const signInFrom = await openStorefront();
   for (let count = 0; count < 10; count += 1)
-    expect((await send(`198.51.110.${count}`, '203.0.113.50')).status).toBe(400);
-  expect((await send('198.51.110.99', '203.0.113.50')).status).toBe(429);
-  expect((await send('198.51.110.99', '203.0.113.51', jane.password)).status).toBe(201);
+    expect(await signInFrom(jane, 'wrong horse', '203.0.113.50', `198.51.110.${count}`)).toBe(400);
+  expect(await signInFrom(jane, 'wrong horse', '203.0.113.50', '198.51.110.99')).toBe(429);
+  expect(await signInFrom(jane, jane.password, '203.0.113.51', '198.51.110.99')).toBe(201);
+});
+
+test('wrong passwords by the ID alone from the servers of a storefront are limited by name alone', async () => {
+  const [jane, john] = [await createPassword(db, accounts), await createPassword(db, accounts)];
+  const signInFrom = await openStorefront(['203.0.113.64/28']);
+  const statuses: number[] = [];
+  for (let count = 0; count < 101; count += 1)
+    statuses.push(await signInFrom(jane, 'wrong horse', '203.0.113.70', '198.51.110.1'));
+  expect(statuses).toEqual([...manyOf(400, 100), 429]);
+  // No shopper of another name is refused, and from elsewhere the network counts.
+  expect(await signInFrom(john, john.password, '203.0.113.70', '198.51.110.1')).toBe(201);
+  for (let count = 0; count < 10; count += 1)
+    expect(await signInFrom(john, 'wrong horse', '203.0.113.80', '198.51.110.1')).toBe(400);
+  expect(await signInFrom(john, john.password, '203.0.113.80', '198.51.110.1')).toBe(429);
 });
 
 test('a client that reports no addresses is limited by name alone, whatever its header reports', async () => {

@@ -4,82 +4,89 @@ import {
   CLIENT_NAME,
   changeClient,
   createClient,
-  createPublicClient,
   deleteClient,
   rotateSecret,
 } from '../../../auth/clients/clients.ts';
-import type { Client } from '../../../auth/port.ts';
+import type { Client, ClientRights } from '../../../auth/port.ts';
 import { Fault } from '../../../domain/fault.ts';
+import { describeImplicit, parseImplicit } from '../../../domain/implicit_rights.ts';
+import { parseNetwork } from '../../../domain/ip_address.ts';
+import { LIMITS } from '../../../domain/limits.ts';
 import {
   END_USER_ADDRESSES,
+  IMPLICIT_SCOPES,
   parseScopes,
   SCOPE_WORDS,
   SCOPES,
-  type Scopes,
 } from '../../../domain/principal.ts';
-import { parseRate, RATE_PATTERN, rateText } from '../../../domain/token_buckets.ts';
+import { RATE_PATTERN } from '../../../domain/token_buckets.ts';
 import { link, timestampSchema } from '../../openapi/schemas.ts';
-import { type ManagedKind, managedOperation, managedOperations } from './managed.ts';
+import { type ManagedDeps, type ManagedKind, managedOperation, managedOperations } from './managed.ts';
 import type { AdminRequest } from './operation.ts';
-import { existingRealms, REALMS_INPUT, REALMS_OUTPUT, showRealms } from './realms.ts';
+import { absentRealmErrors, REALMS_INPUT, REALMS_OUTPUT, readRealms, showRealms } from './realms.ts';
 
 const CLIENT_ID = '019c1318-a400-7000-8000-000000000098';
 const AT = '2026-01-31T09:00:00.000Z';
 const RIGHTS = { name: 'The shop', scopes: ['oidc-profile-infos:read'], realms: '*' };
 
-/** The rate of a public client, as `N/SECONDS`. */
+/** `N/SECONDS`. */
 const rate = () => z.string().regex(RATE_PATTERN, 'must be a rate such as 60/60');
 
 const endUserAddress = () => z.enum(END_USER_ADDRESSES).nullable();
 
+const scopeWords = () => z.array(z.enum(SCOPE_WORDS as [string, ...string[]])).max(SCOPE_WORDS.length);
+
+const storefront = z.string().refine((raw) => parseNetwork(raw) !== undefined, {
+  error: 'must be an IP address, or a network in CIDR notation that is not all addresses',
+});
+
 const change = z
   .object({
     name: CLIENT_NAME,
-    scopes: z
-      .array(z.enum(SCOPE_WORDS as [string, ...string[]]))
-      .min(1)
-      .max(SCOPE_WORDS.length),
+    scopes: scopeWords().min(1),
     realms: REALMS_INPUT,
+    implicit_scopes: scopeWords().meta({
+      description: `What the ID alone gives, with \`grant_type=implicit\`: at most ${[...IMPLICIT_SCOPES].join(', ')}.`,
+    }),
+    implicit_realms: REALMS_INPUT.meta({
+      description: 'Where it does; `*` for the realms of the client, which must then be named.',
+    }),
     rate_per_address: rate().nullable().meta({
       description:
-        'Of a public client: the number of requests that each address may send, and in how many seconds.',
+        'Required with `implicit_scopes`: how many requests each address may send, in how many seconds.',
+    }),
+    storefronts: z.array(storefront).max(LIMITS.storefrontsMax).meta({
+      description:
+        'Networks of servers of the storefront: without that rate, and without the address of the end user.',
     }),
     end_user_address: endUserAddress().meta({
       description:
-        'Of a client with `sign-in` and a secret: `required` if each of its requests reports the address of the end user, ' +
-        '`none` if none does. Null otherwise.',
+        'Of a client with `sign-in`: `header` if each of its requests by the secret reports the address of the end user, `none` if ' +
+        'none does. Null otherwise.',
     }),
   })
   .partial();
-const input = change.required({ name: true, scopes: true, realms: true }).extend({
-  is_public: z
-    .boolean()
-    .optional()
-    .meta({
-      description:
-        'Whether it has no secret. It then holds at most `settings:read`, `profiles:read` and `sign-in`, for named realms, and ' +
-        'needs a `rate_per_address`. It cannot be changed.',
-    }),
-});
+const input = change.required({ name: true, scopes: true, realms: true });
 
 const lastUse = timestampSchema.nullable().meta({
   description: 'When it last requested or used a token, to the minute; null if it never did.',
 });
 
-/** The scopes of words that a schema has accepted. */
-function scopesOf(words: readonly string[]): Scopes {
-  return parseScopes(words.join(' ')) ?? new Set();
-}
-
-/** The rate of a new public client; undefined for others. Throws Fault `conflict`. */
-function rateOf(
-  { rate_per_address: rate }: { rate_per_address?: string | null | undefined },
-  isPublic: boolean,
-) {
-  const isGiven = rate !== undefined && rate !== null;
-  if (isGiven === isPublic) return isGiven ? parseRate(rate) : undefined;
-  const rule = isPublic ? 'is required for a public client' : 'is for public clients only';
-  throw new Fault('conflict', [{ field: 'data.rate_per_address', rule }]);
+/** The members that a body contains. Rejects with Fault `conflict` for unknown realms. */
+async function patchOf(data: z.output<typeof change>, deps: ManagedDeps): Promise<Partial<Client>> {
+  const { name, scopes, realms, end_user_address: address } = data;
+  const absent = await Promise.all([
+    absentRealmErrors('realms', realms, deps),
+    absentRealmErrors('implicit_realms', data.implicit_realms, deps),
+  ]);
+  if (absent.flat().length > 0) throw new Fault('conflict', absent.flat());
+  return {
+    ...(name === undefined ? {} : { name }),
+    ...(scopes ? { scopes: parseScopes(scopes.join(' ')) ?? new Set<string>() } : {}),
+    ...(realms ? { realms: readRealms(realms) } : {}),
+    ...parseImplicit(data),
+    ...(address === undefined ? {} : { endUserAddress: address ?? undefined }),
+  };
 }
 
 /** Keeps an administrator from locking itself out. Throws Fault `conflict`. */
@@ -104,27 +111,25 @@ const CLIENTS: ManagedKind<Client, typeof input, typeof change> = {
     name: z.string(),
     scopes: z.array(z.enum(SCOPES as [string, ...string[]])),
     realms: REALMS_OUTPUT.meta({ description: 'The realms it may access; `*` means all realms.' }),
-    is_public: z.boolean().meta({ description: 'Whether it has no secret.' }),
+    implicit_scopes: z.array(z.enum([...IMPLICIT_SCOPES] as [string, ...string[]])),
+    implicit_realms: REALMS_OUTPUT,
     rate_per_address: rate().nullable(),
+    storefronts: z.array(z.string()),
     end_user_address: endUserAddress(),
   },
   listed: { last_used_at: lastUse },
-  secret: {
-    member: 'client_secret',
-    description: 'Returned only here. A public client has none.',
-    example: 'ars_3mZk9Q',
-    isOptional: true,
-  },
+  secret: { member: 'client_secret', description: 'Returned only here.', example: 'ars_3mZk9Q' },
   example: {
     id: CLIENT_ID,
-    members: { ...RIGHTS, is_public: false, rate_per_address: null, end_user_address: null },
+    members: { ...RIGHTS, ...describeImplicit({}), end_user_address: null },
     listed: { last_used_at: AT },
   },
   texts: {
     noun: 'client',
     fullNoun: 'client',
     create: 'Takes effect in every process within a second.',
-    update: 'Change name, scopes or realms of a client. Members absent from the body are unchanged.',
+    update:
+      'Change name, scopes or realms of a client, or what its ID alone gives. Members absent from the body are unchanged.',
     updateMore:
       'Removed rights end within a second, for issued tokens as well. A client cannot remove `admin` from itself.',
     delete: 'Delete a client. Its tokens are rejected within a second; its audit entries remain.',
@@ -135,10 +140,10 @@ const CLIENTS: ManagedKind<Client, typeof input, typeof change> = {
   },
   rotatesConditionally: true,
   idOf: ({ clientId }) => clientId,
-  membersOf: ({ name, scopes, realms, ratePerAddress: rate, endUserAddress: address }) => ({
-    ...{ name, scopes: [...scopes], realms: showRealms(realms) },
-    ...{ is_public: rate !== undefined, rate_per_address: rate ? rateText(rate) : null },
-    end_user_address: address ?? null,
+  membersOf: (client) => ({
+    ...{ name: client.name, scopes: [...client.scopes], realms: showRealms(client.realms) },
+    ...describeImplicit(client),
+    end_user_address: client.endUserAddress ?? null,
   }),
   async page({ after = '', limit }, { accessStore }) {
     const clients = await accessStore.clientsAfter(after, limit);
@@ -149,30 +154,16 @@ const CLIENTS: ManagedKind<Client, typeof input, typeof change> = {
     }));
   },
   find: (id, { accessStore }) => accessStore.client(id),
-  async create({ name, scopes, realms, is_public: isPublic = false, ...input }, deps, auditContext) {
-    const ratePerAddress = rateOf(input, isPublic);
-    const endUserAddress = input.end_user_address ?? undefined;
-    const grant = { scopes: scopesOf(scopes), realms: await existingRealms(realms, deps), endUserAddress };
-    if (ratePerAddress) {
-      const rights = { ...grant, ratePerAddress };
-      return {
-        thing: await createPublicClient(deps.accessStore, name, rights, auditContext),
-        secret: undefined,
-      };
-    }
-    const { client, secret } = await createClient(deps.accessStore, name, grant, auditContext);
+  async create({ name, ...data }, deps, auditContext) {
+    // The schema requires scopes and realms.
+    const rights = (await patchOf(data, deps)) as ClientRights;
+    const { client, secret } = await createClient(deps.accessStore, name, rights, auditContext);
     return { thing: client, secret };
   },
-  async patch({ name, scopes, realms, rate_per_address: rate, end_user_address: address }, deps, request) {
-    const granted = scopes && scopesOf(scopes);
-    if (granted && !granted.has('admin')) assertNotCaller(request, 'data.scopes');
-    return {
-      ...(name === undefined ? {} : { name }),
-      ...(granted ? { scopes: granted } : {}),
-      ...(realms === undefined ? {} : { realms: await existingRealms(realms, deps) }),
-      ...(rate === undefined ? {} : { ratePerAddress: rate === null ? undefined : parseRate(rate) }),
-      ...(address === undefined ? {} : { endUserAddress: address ?? undefined }),
-    };
+  async patch(data, deps, request) {
+    const patch = await patchOf(data, deps);
+    if (patch.scopes && !patch.scopes.has('admin')) assertNotCaller(request, 'data.scopes');
+    return patch;
   },
   change: (id, edit, { accessStore }, auditContext) => changeClient(accessStore, id, edit, auditContext),
   async rotate(id, rotation, { accessStore }, auditContext) {

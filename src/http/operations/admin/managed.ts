@@ -38,8 +38,7 @@ interface Thing extends Managed {
 /** A thing with its new secret, which is known only now. */
 interface Issued<T> {
   readonly thing: T;
-  /** Undefined for a public client. */
-  readonly secret: string | undefined;
+  readonly secret: string;
 }
 
 /**
@@ -63,8 +62,6 @@ export interface ManagedKind<
     readonly member: string;
     readonly description: string;
     readonly example: string;
-    /** Some have none: a rotation of such a one is 422. */
-    readonly isOptional?: true;
   };
   readonly example: { readonly id: string; readonly members: object; readonly listed: object };
   readonly texts: Texts;
@@ -122,8 +119,7 @@ function documentationOf({ type, texts, members, listed, secret, example }: Mana
     meta: z.strictObject({ created_at: timestampSchema, updated_at: timestampSchema }),
   };
   const once = { description: secret.description, 'x-authrealm-shown-once': true };
-  const shownOnce = secret.isOptional ? z.string().optional() : z.string();
-  const issued = { ...shown, [secret.member]: shownOnce.meta(once) };
+  const issued = { ...shown, [secret.member]: z.string().meta(once) };
   const links = z.strictObject({ self: link });
   const one = (shape: z.ZodRawShape, id: string) =>
     z.strictObject({ data: z.strictObject(shape), links }).meta({ id });
@@ -317,7 +313,7 @@ function changeOperations({ kind, named, params, shown, ...handle }: Parts) {
 }
 
 function rotateOperation({ kind, named, params, issued, ...handle }: Parts) {
-  const { type, texts, secret, rotatesConditionally } = kind;
+  const { type, texts, rotatesConditionally } = kind;
   const overlap = wholeNumber(0, LIMITS.secretOverlapHoursMax * 3_600);
   const schema = z.object({ overlap_seconds: overlap.optional().meta({ description: texts.overlap }) });
   return managedOperation({
@@ -329,7 +325,7 @@ function rotateOperation({ kind, named, params, issued, ...handle }: Parts) {
     ...(rotatesConditionally ? { isConditional: true as const } : {}),
     data: { schema, example: { overlap_seconds: 7_200 } },
     success: { ...issued, status: 200, description: `The ${texts.noun} and its new secret.` },
-    faults: ['not_found', ...(secret.isOptional ? (['conflict'] as const) : []), 'unknown_outcome'],
+    faults: ['not_found', 'unknown_outcome'],
     async handle(request, deps) {
       const { overlap_seconds: seconds = LIMITS.secretOverlapMs / 1_000 } = request.data;
       const seen = rotatesConditionally ? await handle.seenBy(request, deps) : undefined;

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { Fault, type FieldError } from '../../../domain/fault.ts';
+import type { FieldError } from '../../../domain/fault.ts';
 import { parseUuid, type Uuid } from '../../../domain/id.ts';
 import type { Realms } from '../../../domain/principal.ts';
 import { realm } from '../../../domain/resources.ts';
@@ -40,27 +40,21 @@ export function showRealms(realms: Realms): '*' | readonly string[] {
   return realms === '*' ? realms : [...realms];
 }
 
-/** The realms of the input, which all exist. Throws Fault `conflict` that names those that do not. */
-export async function existingRealms(input: RealmsInput, deps: RealmDeps): Promise<Realms> {
-  const fieldErrors = await absentRealmErrors(input, deps);
-  if (fieldErrors.length > 0) throw new Fault('conflict', fieldErrors);
-  return readRealms(input);
-}
-
 /** Realms of an input that a schema has accepted. */
 export function readRealms(input: RealmsInput): Realms {
   return input === '*' ? input : new Set(idsOf(input));
 }
 
-/** A field error for each realm that does not exist. */
+/** A field error for each realm of a member that does not exist. */
 export async function absentRealmErrors(
-  input: RealmsInput,
+  member: string,
+  input: RealmsInput | undefined,
   { store }: RealmDeps,
 ): Promise<readonly FieldError[]> {
-  if (input === '*' || !store) return [];
+  if (input === undefined || input === '*' || !store) return [];
   const found = await Promise.all(idsOf(input).map((id) => store.get(realm, [id])));
   return found.flatMap((record, at): FieldError[] =>
-    record ? [] : [{ field: `data.realms.${at}`, rule: 'is no realm of this installation' }],
+    record ? [] : [{ field: `data.${member}.${at}`, rule: 'is no realm of this installation' }],
   );
 }
 

@@ -91,11 +91,11 @@ const change = input.partial();
 type WebhookInput = z.output<typeof change>;
 
 /** Throws Fault `conflict` if the URL is not allowed or a realm does not exist. */
-async function assertReachable({ url, realms = '*' }: WebhookInput, deps: ManagedDeps): Promise<void> {
+async function assertReachable({ url, realms }: WebhookInput, deps: ManagedDeps): Promise<void> {
   const rule = deps.webhooks.brokenUrlRule(url);
   const fieldErrors: readonly FieldError[] = [
     ...(rule === undefined ? [] : [{ field: 'data.url', rule }]),
-    ...(await absentRealmErrors(realms, deps)),
+    ...(await absentRealmErrors('realms', realms, deps)),
   ];
   if (fieldErrors.length > 0) throw new Fault('conflict', fieldErrors);
 }

@@ -173,9 +173,9 @@ create table instance_secret (
   created_at integer not null
 ) strict;
 
--- Of a public client, which has no secret: how many requests in how many seconds each address may send.
+-- What the ID of a client alone gives, as JSON; null in rows from before.
 
-alter table client add column rate_per_address text;
+alter table client add column implicit text;
 
 -- HMACs over the rows that grant access and over password hashes, under a key that the master key opens. The first start with
 -- the key fills in those of clients and signing keys; a row that another program writes has none, and is not honoured.
