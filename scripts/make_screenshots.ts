@@ -20,8 +20,6 @@ const LAPTOP = { width: 1280, height: 800 } as const;
 const { values: options } = parseArgs({ options: { pages: { type: 'string' } } });
 const README_IMAGE = fileURLToPath(new URL('../docs/console.png', import.meta.url));
 const IMAGE_BYTES_MAX = 300_000;
-/** Until the charts have data. */
-const CHARTS_MS = 9_000;
 
 const service = await startService({ offline: 'true', metricsPort: '0' });
 try {
@@ -65,7 +63,6 @@ async function makePageImages(shop: Shop, folder: string): Promise<void> {
 async function takeScreenshot(view: View, fragment: string): Promise<Buffer> {
   const window = await openSignedIn(service, fragment, { scope: `${WRITE_SCOPE} admin`, view });
   await waitForPage(window);
-  if (fragment.startsWith('#/health')) await Bun.sleep(CHARTS_MS);
   const screenshot = await window.page.screenshot({ fullPage: view.viewport.width < LAPTOP.width });
   await window.close();
   return screenshot;

@@ -7,7 +7,7 @@ type Theme = 'system' | 'light' | 'dark';
 const NAME = 'authrealm.theme';
 const THEMES: readonly Theme[] = ['system', 'light', 'dark'];
 
-export const theme = observable<Theme>(readTheme());
+const theme = observable<Theme>(readTheme());
 
 function readTheme(): Theme {
   const stored = localStorage.getItem(NAME);
@@ -27,7 +27,7 @@ export function applyTheme(): void {
   theme.subscribe(apply);
 }
 
-export function isDark(chosen: Theme): boolean {
+function isDark(chosen: Theme): boolean {
   return chosen === 'dark' || (chosen === 'system' && matchMedia('(prefers-color-scheme: dark)').matches);
 }
 

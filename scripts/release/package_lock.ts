@@ -16,7 +16,7 @@ export interface LockedPackage {
 }
 
 /** Development packages that are bundled into what browsers load: the console and the search of the documentation. */
-export const BUNDLED_PACKAGES: readonly string[] = ['minisearch', 'preact', 'uplot'];
+export const BUNDLED_PACKAGES: readonly string[] = ['minisearch', 'preact'];
 
 /** The packages of a lock file, by default package-lock.json. */
 export function lockedPackages(file = 'package-lock.json'): readonly LockedPackage[] {

@@ -5,7 +5,6 @@ import { type Flags, privateFiles, readSettingFile, type Settings } from '../con
 import { Fault } from '../domain/fault.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Snapshot } from '../metrics/family.ts';
-import type { AllMetrics, HistoryPoint } from '../metrics/history.ts';
 import { systemClock } from '../platform/clock.ts';
 import { type Log, openLog } from '../platform/log.ts';
 import { receiveStopSignal } from '../platform/signals.ts';
@@ -88,16 +87,10 @@ export async function serveForParent(settings: Settings): Promise<void> {
   let service: Service | undefined;
   const request = <T>(message: ServingRequest) => parent.request<T>(message);
   // Twice the limit, because the parent waits for the other processes.
-  const requestMetrics = async <T>(ask: 'metrics of all' | 'metrics history') => {
-    return withTimeout(request<T>({ ask }), 2 * LIMITS.metricsReplyMsMax, () => {
+  const allMetrics = () =>
+    withTimeout(request<Snapshot>({ ask: 'metrics of all' }), 2 * LIMITS.metricsReplyMsMax, () => {
       throw new Fault('unavailable');
     });
-  };
-  const allMetrics: AllMetrics = {
-    read: () => requestMetrics<Snapshot>('metrics of all'),
-    readHistory: () => requestMetrics<readonly HistoryPoint[]>('metrics history'),
-    stop: () => undefined,
-  };
   try {
     const db = await reopenDatabase(settings, systemClock);
     try {

@@ -3,7 +3,6 @@ import { Refusal } from '../domain/fault.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { assertPortFree, type Server } from '../http/server/server.ts';
 import type { Snapshot } from '../metrics/family.ts';
-import { openMetricsHistory } from '../metrics/history.ts';
 import { systemClock } from '../platform/clock.ts';
 import { watchDescriptors } from '../platform/descriptors.ts';
 import type { Log } from '../platform/log.ts';
@@ -20,9 +19,7 @@ export interface Listening {
 }
 
 /** Requests of a serving process to its parent. The parent requests only metrics. */
-export type ServingRequest =
-  | { readonly ask: 'metrics of all' | 'metrics history' }
-  | { readonly lastMetrics: Snapshot };
+export type ServingRequest = { readonly ask: 'metrics of all' } | { readonly lastMetrics: Snapshot };
 
 export interface ServingProcesses extends Pick<Server, 'url' | 'stop'> {
   /** The aggregated metrics of all processes. */
@@ -36,7 +33,6 @@ export async function startServingProcesses(
   log: Log,
 ): Promise<ServingProcesses> {
   const aggregation = openMetricsAggregation(systemClock.now(), settings.metricsPort !== undefined);
-  const metrics = openMetricsHistory(aggregation.read, systemClock);
   const descriptors = watchDescriptors(log);
   const running = new Set<WorkerProcess>();
   const backOff = openBackOff(replace, true);
@@ -45,8 +41,7 @@ export async function startServingProcesses(
   let { port } = settings;
 
   function answer(request: ServingRequest, source: MetricsSource) {
-    if ('lastMetrics' in request) return source.finish(request.lastMetrics);
-    return request.ask === 'metrics history' ? metrics.readHistory() : metrics.read();
+    return 'lastMetrics' in request ? source.finish(request.lastMetrics) : aggregation.read();
   }
 
   /** Resolves with the URL once the process listens. */
@@ -93,7 +88,6 @@ export async function startServingProcesses(
     isStopping = true;
     backOff.stop();
     descriptors.stop();
-    metrics.stop();
     aggregation.stop();
     const kill = (signal: 'SIGTERM' | 'SIGKILL') => [...running].map((child) => child.kill(signal));
     kill('SIGTERM');

@@ -292,10 +292,6 @@ export const LIMITS = Object.freeze({
   collectorMsMax: 500,
   /** Interval at which the parent reads the metrics of its processes. Counts of a killed process since the last reading are lost. */
   metricsPollMs: 1_000,
-  /** Interval of the points of the metrics history. */
-  metricsHistoryStepMs: 15_000,
-  /** Points of the metrics history, in memory: an hour. Older ones are removed. */
-  metricsHistoryPointsMax: 240,
   /** Error causes with a metric series of their own. Further ones are counted as `other`. */
   errorCausesMax: 100,
   /** Discovery documents fetched at once by a process. One more is rejected with 503. */

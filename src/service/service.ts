@@ -16,7 +16,6 @@ import { routesOf } from '../http/server/routes.ts';
 import { type Server, type ServerSettings, startServer } from '../http/server/server.ts';
 import { startExpiry } from '../jobs/expiry.ts';
 import type { Snapshot } from '../metrics/family.ts';
-import { type AllMetrics, openMetricsHistory } from '../metrics/history.ts';
 import { openMetrics } from '../metrics/metrics.ts';
 import { openProviderDiscovery } from '../outbound/discovery.ts';
 import { watchDescriptors } from '../platform/descriptors.ts';
@@ -92,7 +91,7 @@ function openStoreWithReaders({ database }: Settings, engine: Engine): StoreWith
 /** An open database to serve. */
 export interface ServedDatabase extends Pick<OpenDatabase, 'engine' | 'keyring' | 'logKeys'> {
   /** The metrics of all serving processes; default: those of this process. */
-  readonly allMetrics?: AllMetrics;
+  readonly allMetrics?: () => Promise<Snapshot>;
   /** A further route. */
   readonly extraRoute?: Route;
 }
@@ -141,7 +140,7 @@ export async function serve(
 ): Promise<Service> {
   const authDeps = { settings, issuers: readIssuers(settings), engine, keyring, logKeys };
   const metrics = openMetrics({ countsRequests: settings.metricsPort !== undefined, ...METRICS_LIMITS });
-  const allMetrics = served.allMetrics ?? openMetricsHistory(metrics.snapshot, clock);
+  const allMetrics = served.allMetrics ?? metrics.snapshot;
   const loopBudget = openLoopBudget({ workMs: () => engine.figures().workMs });
   const startedAt = clock.now();
   // A process that cannot open connections for lookups does not start.
@@ -197,14 +196,14 @@ export async function serve(
     passwords.collect,
   );
   return {
-    ...{ ...server, loopBudget, metrics: { own: metrics.snapshot, readAll: allMetrics.read } },
+    ...{ ...server, loopBudget, metrics: { own: metrics.snapshot, readAll: allMetrics } },
     async stop() {
       metrics.close();
       await changeDelivery?.stop();
       await server.stop();
       await usage.stop();
       await Promise.all([passwords.stop(), readers.close(), searcher.close()]);
-      await Promise.all([expiry, checkpoints, descriptors, allMetrics].map(({ stop }) => stop()));
+      await Promise.all([expiry, checkpoints, descriptors].map(({ stop }) => stop()));
     },
   };
 }

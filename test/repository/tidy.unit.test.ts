@@ -46,16 +46,7 @@ const CONSOLE_IMPORT_RULES: Readonly<Record<string, readonly string[]>> = {
   sign_in: ['api', 'layout', 'observable', 'parts', 'preact', 'preact/hooks', 'session'],
   pages: [
     ...['api', 'authrealm:schema', 'description', 'form', 'layout', 'observable', 'openapi', 'parts'],
-    ...[
-      'preact',
-      'preact/hooks',
-      'session',
-      'src/client',
-      'src/domain',
-      'src/metrics',
-      'src/transfer',
-      'uplot',
-    ],
+    ...['preact', 'preact/hooks', 'session', 'src/client', 'src/domain', 'src/metrics', 'src/transfer'],
   ],
   main: ['layout', 'observable', 'pages', 'parts', 'preact', 'preact/hooks', 'session', 'sign_in'],
 };

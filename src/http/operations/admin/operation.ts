@@ -12,7 +12,7 @@ import type { FaultCode } from '../../../domain/fault.ts';
 import type { Clock, Revision } from '../../../domain/id.ts';
 import type { Principal } from '../../../domain/principal.ts';
 import type { WebhookDeps } from '../../../events/webhooks/targets.ts';
-import type { AllMetrics } from '../../../metrics/history.ts';
+import type { Snapshot } from '../../../metrics/family.ts';
 import { HEADERS, header } from '../../openapi/responses.ts';
 import { authenticate } from '../../pipeline/bearer.ts';
 import { readBody } from '../../pipeline/body.ts';
@@ -36,7 +36,7 @@ export interface AdminDeps {
   readonly logReading: LogReading;
   readonly webhooks: WebhookDeps;
   /** The metrics of all processes of the service. */
-  readonly metrics: Pick<AllMetrics, 'read' | 'readHistory'>;
+  metrics(): Promise<Snapshot>;
   /**
    * Erases a user; undefined if there is no trace of one. Then cleans the database files, as far as this
    * process can.
