@@ -1,8 +1,6 @@
 import type { MaybePromise } from '../directory/store.ts';
 import { Refusal } from '../domain/fault.ts';
 import { decoyHash, type HashKind, isCheckable } from '../domain/password_hash.ts';
-import { foldedKey } from '../domain/text/folded_key.ts';
-import { UNICODE_VERSION } from '../domain/text/folding.ts';
 
 /** One problem. It names tables and IDs, never personal data. */
 export interface CheckFinding {
@@ -78,34 +76,10 @@ export interface UnfinishedPurge extends RowRef {
   readonly resource: string;
 }
 
-/** A text and its stored folded key; both are null if the member is absent. */
-export interface FoldedText extends RowRef {
-  readonly column: string;
-  readonly text: string | null;
-  readonly key: string | null;
-  readonly unicodeVersion: string;
-}
-
 /** How often a spelling of an issuer occurs in a table of a realm; `id` is one of its rows. */
 export interface IssuerUse extends RowRef {
   readonly issuer: string;
   readonly count: number;
-}
-
-/** The records of a realm in one table: how many are stored, and how many its changes created and did not delete. */
-export interface RecordCount {
-  readonly realm: string;
-  readonly table: string;
-  readonly stored: number;
-  readonly logged: number;
-}
-
-/** The records of a realm in one table: how many are stored, and how many its lists report. */
-export interface ListTotal {
-  readonly realm: string;
-  readonly table: string;
-  readonly stored: number;
-  readonly reported: number;
 }
 
 /** How many password hashes of a realm have a kind. */
@@ -163,16 +137,10 @@ export interface Inspection {
   /** Results of the engine's own integrity check of pages, indexes and references. */
   readonly integrity: () => Rows<string>;
   readonly unfinishedPurges: () => Rows<UnfinishedPurge>;
-  /** Texts whose stored key may be wrong: those with non-ASCII characters, and those whose key differs in ASCII. */
-  readonly foldedTexts: (unicodeVersion: string) => Rows<FoldedText>;
   /** Every spelling of an issuer, realm by realm. */
   readonly issuers: () => Rows<IssuerUse>;
   /** Links whose issuer differs from the issuer of their profile. */
   readonly foreignLinks: () => Rows<RowRef>;
-  /** Counts of each realm whose log still has its first change. */
-  readonly recordCounts: () => Rows<RecordCount>;
-  /** The stored totals of lists of each realm. */
-  readonly listTotals: () => Rows<ListTotal>;
   /** The kinds of password hashes of each realm. */
   readonly hashKinds: () => Rows<HashKindUse>;
   /** Realms that a client is limited to and that do not exist. */
@@ -189,7 +157,7 @@ export function recordChecks(inspection: Inspection): readonly Check[] {
 
 type RecordCheck = (inspection: Inspection, reporter: CheckReporter) => Promise<void>;
 
-/** Violations that a schema constraint prevents are not checked: docs/decisions/0023-doctor.md. */
+/** What a constraint prevents or `audit verify` finds is not checked: docs/decisions/0023-doctor.md. */
 const CHECKS: readonly (readonly [name: string, check: RecordCheck])[] = [
   ['server', (inspection, reporter) => reportState(inspection.server(), reporter)],
   ['rights', (inspection, reporter) => reportState(inspection.rights(), reporter)],
@@ -198,10 +166,7 @@ const CHECKS: readonly (readonly [name: string, check: RecordCheck])[] = [
   ['schema', checkSchema],
   ['integrity', checkIntegrity],
   ['purges', checkPurges],
-  ['folded keys', checkFoldedKeys],
   ['issuers', checkIssuers],
-  ['changes', checkRecordCounts],
-  ['totals', checkListTotals],
   ['password hashes', checkHashKinds],
   ['proxies', checkProxies],
 ];
@@ -246,20 +211,6 @@ async function checkPurges(inspection: Inspection, reporter: CheckReporter): Pro
   }
 }
 
-async function checkFoldedKeys(inspection: Inspection, reporter: CheckReporter): Promise<void> {
-  reporter.fact(`Unicode ${UNICODE_VERSION}`);
-  for await (const { table, realm, id, column, ...row } of inspection.foldedTexts(UNICODE_VERSION)) {
-    if ((row.text === null ? null : foldedKey(row.text)) !== row.key) {
-      const since =
-        row.unicodeVersion === UNICODE_VERSION ? '' : `; it was computed with Unicode ${row.unicodeVersion}`;
-      reporter.find({ says: `${column}_key does not match ${column}${since}`, table, realm, ids: [id] });
-    } else if (row.unicodeVersion !== UNICODE_VERSION) {
-      const says = `${column}_key was computed with Unicode ${row.unicodeVersion}, and is still correct`;
-      reporter.note({ says, table, realm, ids: [id] });
-    }
-  }
-}
-
 /** Limit of compared spellings in one realm, which bounds memory. */
 const SPELLINGS_MAX = 100_000;
 
@@ -301,26 +252,6 @@ export function plainIssuer(issuer: string): string {
   const [, scheme = '', authority = '', path = ''] = /^(https?):\/\/([^/]*)(.*)$/i.exec(issuer) ?? [];
   const port = scheme.toLowerCase() === 'https' ? /:443$/ : /:80$/;
   return `${scheme.toLowerCase()}://${authority.toLowerCase().replace(port, '')}${path.replace(/\/+$/, '')}`;
-}
-
-/** `authrealm audit verify` checks that the log itself is complete and in order, by its chain. */
-async function checkRecordCounts(inspection: Inspection, reporter: CheckReporter): Promise<void> {
-  for await (const { realm, table, stored, logged } of inspection.recordCounts()) {
-    if (stored === logged) continue;
-    reporter.find({
-      says: `${stored} records are stored, but the logged changes add up to ${logged}`,
-      table,
-      realm,
-    });
-  }
-}
-
-async function checkListTotals(inspection: Inspection, reporter: CheckReporter): Promise<void> {
-  for await (const { realm, table, stored, reported } of inspection.listTotals()) {
-    if (stored === reported) continue;
-    const says = `${stored} records are stored, but lists report a total of ${reported}`;
-    reporter.find({ says, table, realm });
-  }
 }
 
 async function checkHashKinds(inspection: Inspection, reporter: CheckReporter): Promise<void> {

@@ -20,54 +20,6 @@ const FAULTS: readonly Fault[] = [
     inject: (db) => db.run('drop index password_profile_info_username'),
   },
   {
-    name: 'a username with a wrong key',
-    check: 'folded keys',
-    says: /username_key does not match username/,
-    inject: (db, { passwordLink }) =>
-      db.run(`update password_profile_info set username_key = 'Other' where id = ?`, [passwordLink]),
-    id: ({ passwordLink }) => passwordLink,
-  },
-  {
-    name: 'a username with a key of an older Unicode version',
-    check: 'folded keys',
-    says: /username_key does not match username; it was computed with Unicode 1\.0/,
-    inject: (db, _, { passwordLink }) =>
-      db.run(
-        `update password_profile_info set username_key = lower(username), unicode_version = '1.0' where id = ?`,
-        [passwordLink],
-      ),
-    id: (_, { passwordLink }) => passwordLink,
-  },
-  {
-    name: 'a name whose key keeps a blank at its end',
-    check: 'folded keys',
-    says: /name_key does not match name/,
-    inject: (db, { user }) =>
-      db.run(`update user_info set name = 'Jane ', name_key = 'jane ' where id = ?`, [user]),
-    id: ({ user }) => user,
-  },
-  {
-    name: 'an e-mail address with a wrong key',
-    check: 'folded keys',
-    says: /email_key does not match email/,
-    inject: (db, { user }) => db.run(`update user_info set email = 'É@example.com' where id = ?`, [user]),
-    id: ({ user }) => user,
-  },
-  {
-    name: 'a name part without its key',
-    check: 'folded keys',
-    says: /family_name_key does not match family_name/,
-    inject: (db, { user }) => db.run('update user_info set family_name_key = null where id = ?', [user]),
-    id: ({ user }) => user,
-  },
-  {
-    name: 'a key without its name part',
-    check: 'folded keys',
-    says: /middle_name_key does not match middle_name/,
-    inject: (db, { user }) => db.run(`update user_info set middle_name_key = 'q' where id = ?`, [user]),
-    id: ({ user }) => user,
-  },
-  {
     name: 'an unfinished purge',
     check: 'purges',
     says: /a purge was started but not completed: run "authrealm purge" for this user-authentication-info/,
@@ -98,29 +50,6 @@ const FAULTS: readonly Fault[] = [
     check: 'integrity',
     says: /^1 rows of webhook_realm reference a row of webhook that does not exist$/,
     inject: (db, { realm }) => db.run('insert into webhook_realm values (?, ?)', [UNKNOWN_ID, realm]),
-  },
-  {
-    name: 'a record without a logged creation',
-    check: 'changes',
-    says: /3 records are stored, but the logged changes add up to 2/,
-    inject: (db) =>
-      db.run(`insert into password_profile_info (slot, realm_id, user_id, id, username, password_profile_id,
-          username_key, unicode_version, username_crc, created_at, updated_at, revision)
-        select 1, realm_id, user_id, '${UNKNOWN_ID}', 'more', password_profile_id,
-          'more', unicode_version, username_crc, created_at, updated_at, revision from password_profile_info limit 1`),
-  },
-  {
-    name: 'a missing record without a logged deletion',
-    check: 'changes',
-    says: /1 records are stored, but the logged changes add up to 2/,
-    inject: (db, { oidcLink }) => db.run('delete from oidc_profile_info where id = ?', [oidcLink]),
-  },
-  {
-    name: 'a wrong total of a list',
-    check: 'totals',
-    says: /^2 records are stored, but lists report a total of 4$/,
-    inject: (db, { realm }) =>
-      db.run('update realm_clock set user_info_count = user_info_count + 2 where realm_id = ?', [realm]),
   },
   {
     name: 'a value that was sealed for another row',

@@ -186,56 +186,12 @@ const FAULTS: readonly Fault[] = [
     inject: () => `update pg_index set indisvalid = false where indexrelid = 'user_info_email'::regclass`,
   },
   {
-    name: 'a username with a wrong key',
-    check: 'folded keys',
-    says: /username_key does not match username/,
-    inject: ({ passwordLink }) =>
-      `update password_profile_info set username_key = 'Other' where id = '${passwordLink}'`,
-    id: ({ passwordLink }) => passwordLink,
-  },
-  {
-    name: 'a username with a key of an older Unicode version',
-    check: 'folded keys',
-    says: /username_key does not match username; it was computed with Unicode 1\.0/,
-    inject: (_, { passwordLink }) => `update password_profile_info
-      set username_key = lower(username), unicode_version = '1.0' where id = '${passwordLink}'`,
-    id: (_, { passwordLink }) => passwordLink,
-  },
-  {
-    name: 'a name whose key keeps two blanks',
-    check: 'folded keys',
-    says: /name_key does not match name/,
-    inject: ({ user }) =>
-      `update user_info set name = 'Jane  Doe', name_key = 'jane  doe' where id = '${user}'`,
-    id: ({ user }) => user,
-  },
-  {
-    name: 'a name part without its key',
-    check: 'folded keys',
-    says: /family_name_key does not match family_name/,
-    inject: ({ user }) => `update user_info set family_name_key = null where id = '${user}'`,
-    id: ({ user }) => user,
-  },
-  {
     name: 'another spelling of an issuer',
     check: 'issuers',
     says: /differ only by final slash, host case or default port/,
     inject: ({ oidcLink }) =>
       `update oidc_profile_info set issuer = 'https://login.example.com' where id = '${oidcLink}'`,
     id: ({ oidcLink }) => oidcLink,
-  },
-  {
-    name: 'a missing record without a logged deletion',
-    check: 'changes',
-    says: /1 records are stored, but the logged changes add up to 2/,
-    inject: ({ oidcLink }) => `delete from oidc_profile_info where id = '${oidcLink}'`,
-  },
-  {
-    name: 'a wrong total of a list',
-    check: 'totals',
-    says: /^2 records are stored, but lists report a total of 4$/,
-    inject: ({ realm }) =>
-      `update realm_clock set user_info_count = user_info_count + 2 where realm_id = '${realm}'`,
   },
   {
     name: 'a signing key that does not decrypt',

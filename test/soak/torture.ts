@@ -40,6 +40,7 @@ try {
   const code = await environment.service.stop();
   if (code !== 0) complaints.push(`the service exited with ${code}`);
   complaints.push(...(await doctorFindings(environment.database.args)));
+  complaints.push(...(await verifyFindings(environment.database.args)));
 } catch (error) {
   complaints.push((error as Error).stack ?? String(error));
 } finally {
@@ -68,6 +69,12 @@ async function doctorFindings(words: readonly string[]): Promise<readonly string
     ...found.filter(({ check }) => check !== 'issuers').map(({ line }) => `doctor: ${line}`),
     ...(isComplete ? [] : [`doctor: ${stdout}${stderr}`]),
   ];
+}
+
+/** What `audit verify` reports of the log and the records, if it is anything. */
+async function verifyFindings(words: readonly string[]): Promise<readonly string[]> {
+  const { code, stdout, stderr } = await runCommand([AUTHREALM, 'audit', 'verify', '--records', ...words]);
+  return code === 0 ? [] : [`audit verify: ${stdout}${stderr}`];
 }
 
 function printRound(round: RoundReport): void {

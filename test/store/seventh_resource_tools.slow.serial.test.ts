@@ -219,7 +219,7 @@ interface Examined {
   }[];
 }
 
-test('doctor checks the added resource, and keys rewrap encrypts its secrets with the new master key', async () => {
+test('doctor and audit verify check the added resource, and keys rewrap encrypts its secrets with the new master key', async () => {
   const sealed = await service.createDevice();
   const key = join(freshFolder(), 'next.key');
   const moved = await run(['keys', 'rewrap', '--new-master-key-file', key, ...base.database.args]);
@@ -236,9 +236,8 @@ test('doctor checks the added resource, and keys rewrap encrypts its secrets wit
   const found = checks.flatMap(({ check, findings }) =>
     findings.map(({ table, ids: [id] }) => [check, table, id]),
   );
-  expect(found.sort()).toEqual([
-    ['folded keys', 'device', sealed.id],
-    ['sealed values', 'device', sealed.id],
-  ]);
+  expect(found).toEqual([['sealed values', 'device', sealed.id]]);
+  const { stdout } = await run(['audit', 'verify', '--records', ...base.database.args]);
+  expect(stdout).toContain('label_key does not match the value it is computed from (device,');
   expect((await send('delete-device', { id: sealed.id })).status).toBe(204);
 }, 300_000);

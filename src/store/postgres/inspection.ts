@@ -61,12 +61,7 @@ function inspectionOver(
   address: PostgresAddress,
   known: readonly Migration[],
 ): EngineInspection {
-  const queries = inspectionQueries({
-    rows,
-    position: POSTGRES.position,
-    isBeyondAscii: (column) => `${column} ~ '[^ -~]'`,
-    logIdText: (column) => column,
-  });
+  const queries = inspectionQueries({ rows, position: POSTGRES.position });
   return {
     ...queries,
     engine: () => versionOf(rows),

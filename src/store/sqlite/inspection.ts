@@ -13,7 +13,7 @@ import { openRecordReading } from '../records/record_reading.ts';
 import type { SqlValue } from '../transaction_work.ts';
 import { MAPPED_BYTES_MAX, needsRollback, queryOnce } from './connection.ts';
 import { fileSize, trackDatabaseFiles } from './database_files.ts';
-import { SQLITE, sqliteStatements, uuidTextOf } from './dialect.ts';
+import { SQLITE, sqliteStatements } from './dialect.ts';
 import { mappingState } from './file_layout.ts';
 import { foreignDatabase } from './migrate.ts';
 import { UNSHARED } from './shared_read_transaction.ts';
@@ -46,12 +46,7 @@ export function inspectSqlite(path: string, known: readonly Migration[]): Engine
   db.run(`pragma mmap_size = ${MAPPED_BYTES_MAX}`);
   const rows: Rows = <T>(sql: string, ...values: readonly SqlValue[]) =>
     db.prepare<T, SqlValue[]>(sql).iterate(...values);
-  const queries = inspectionQueries({
-    rows,
-    position: SQLITE.position,
-    isBeyondAscii,
-    logIdText: uuidTextOf,
-  });
+  const queries = inspectionQueries({ rows, position: SQLITE.position });
   return {
     ...queries,
     engine: () =>
@@ -81,8 +76,6 @@ export function inspectSqlite(path: string, known: readonly Migration[]): Engine
 }
 
 type Rows = <T>(sql: string, ...values: readonly SqlValue[]) => IterableIterator<T>;
-
-const isBeyondAscii = (column: string): string => `${column} glob '*[^ -~]*'`;
 
 /** Whether a start has created tables in a file. One that was killed before leaves a file without them. */
 export function isSqliteFileUsed(path: string): boolean {
