@@ -1,6 +1,5 @@
 import type { MaybePromise } from '../directory/store.ts';
 import { Refusal } from '../domain/fault.ts';
-import { decoyHash, type HashKind, isCheckable } from '../domain/password_hash.ts';
 
 /** One problem. It names tables and IDs, never personal data. */
 export interface CheckFinding {
@@ -64,30 +63,12 @@ export function isHealthy({ total, unchecked }: CheckReport): boolean {
   return total === 0 && unchecked === undefined;
 }
 
-/** The identity of a row. */
-export interface RowRef {
+/** A record whose purge was started and not completed. */
+export interface UnfinishedPurge {
   readonly table: string;
   readonly realm: string;
   readonly id: string;
-}
-
-/** A record whose purge was started and not completed. */
-export interface UnfinishedPurge extends RowRef {
   readonly resource: string;
-}
-
-/** How often a spelling of an issuer occurs in a table of a realm; `id` is one of its rows. */
-export interface IssuerUse extends RowRef {
-  readonly issuer: string;
-  readonly count: number;
-}
-
-/** How many password hashes of a realm have a kind. */
-export interface HashKindUse {
-  readonly table: string;
-  readonly realm: string;
-  readonly kind: HashKind;
-  readonly count: number;
 }
 
 export interface MigrationState {
@@ -137,12 +118,6 @@ export interface Inspection {
   /** Results of the engine's own integrity check of pages, indexes and references. */
   readonly integrity: () => Rows<string>;
   readonly unfinishedPurges: () => Rows<UnfinishedPurge>;
-  /** Every spelling of an issuer, realm by realm. */
-  readonly issuers: () => Rows<IssuerUse>;
-  /** Links whose issuer differs from the issuer of their profile. */
-  readonly foreignLinks: () => Rows<RowRef>;
-  /** The kinds of password hashes of each realm. */
-  readonly hashKinds: () => Rows<HashKindUse>;
   /** Realms that a client is limited to and that do not exist. */
   readonly unknownRealms: () => Rows<ClientRealm>;
   /** Trusted proxies that sent no readable client address. */
@@ -166,8 +141,6 @@ const CHECKS: readonly (readonly [name: string, check: RecordCheck])[] = [
   ['schema', checkSchema],
   ['integrity', checkIntegrity],
   ['purges', checkPurges],
-  ['issuers', checkIssuers],
-  ['password hashes', checkHashKinds],
   ['proxies', checkProxies],
 ];
 
@@ -208,57 +181,6 @@ async function checkPurges(inspection: Inspection, reporter: CheckReporter): Pro
   for await (const { table, realm, id, resource } of inspection.unfinishedPurges()) {
     const says = `a purge was started but not completed: run "authrealm purge" for this ${resource}`;
     reporter.find({ says, table, realm, ids: [id] });
-  }
-}
-
-/** Limit of compared spellings in one realm, which bounds memory. */
-const SPELLINGS_MAX = 100_000;
-
-async function checkIssuers(inspection: Inspection, reporter: CheckReporter): Promise<void> {
-  let spellings = new Map<string, IssuerUse>();
-  let realm: string | undefined;
-  for await (const use of inspection.issuers()) {
-    if (use.realm !== realm) spellings = new Map();
-    realm = use.realm;
-    const plain = plainIssuer(use.issuer);
-    const known = spellings.get(plain);
-    if (known === undefined) {
-      if (spellings.size === SPELLINGS_MAX) {
-        const says = `the realm has more than ${SPELLINGS_MAX} issuers; only the first ${SPELLINGS_MAX} were compared`;
-        reporter.note({ says, table: use.table, realm });
-      }
-      if (spellings.size <= SPELLINGS_MAX) spellings.set(plain, use);
-    } else if (known.issuer !== use.issuer) reporter.find(sameIssuer(known, use));
-  }
-  for await (const { table, realm, id } of inspection.foreignLinks()) {
-    reporter.note({
-      says: 'the issuer of the link differs from the issuer of its profile',
-      table,
-      realm,
-      ids: [id],
-    });
-  }
-}
-
-function sameIssuer(known: IssuerUse, use: IssuerUse): CheckFinding {
-  const usageText = ({ issuer, count, table }: IssuerUse) => `${issuer} (${count} in ${table})`;
-  const ids = [known.id, use.id];
-  const says = `issuers differ only by final slash, host case or default port: ${usageText(known)} and ${usageText(use)}`;
-  return { says, table: use.table, realm: use.realm, ids };
-}
-
-/** An issuer without the variations that people introduce: host case, default port, final slash. */
-export function plainIssuer(issuer: string): string {
-  const [, scheme = '', authority = '', path = ''] = /^(https?):\/\/([^/]*)(.*)$/i.exec(issuer) ?? [];
-  const port = scheme.toLowerCase() === 'https' ? /:443$/ : /:80$/;
-  return `${scheme.toLowerCase()}://${authority.toLowerCase().replace(port, '')}${path.replace(/\/+$/, '')}`;
-}
-
-async function checkHashKinds(inspection: Inspection, reporter: CheckReporter): Promise<void> {
-  for await (const { table, realm, kind, count } of inspection.hashKinds()) {
-    if (isCheckable(decoyHash(kind))) continue;
-    const says = `${count} password hashes that begin with ${kind} cost more than a check may: nobody can sign in with them until the password is set again`;
-    reporter.note({ says, table, realm });
   }
 }
 

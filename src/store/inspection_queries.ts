@@ -1,28 +1,20 @@
 import type {
-  HashKindUse,
   Inspection,
-  IssuerUse,
   MigrationState,
   Rows,
   UnfinishedPurge,
   UnreadableProxy,
 } from '../doctor/inspection.ts';
-import { oidcProfile, oidcProfileInfo, passwordProfileInfo, RESOURCES, realm } from '../domain/resources.ts';
-import { hashKindOf } from './auth/credentials.ts';
-import type { Dialect } from './dialect.ts';
+import { RESOURCES, realm } from '../domain/resources.ts';
 import type { Long, SqlValue } from './transaction_work.ts';
 
-/** How an engine runs the queries of `doctor`. */
-export interface QueryRunner {
-  /** The rows of a query with `?` placeholders, one by one, in one snapshot. */
-  readonly rows: <T>(text: string, ...values: readonly SqlValue[]) => Rows<T>;
-  readonly position: Dialect['position'];
-}
+/** The rows of a query with `?` placeholders, one by one, in one snapshot. */
+type QueryRows = <T>(text: string, ...values: readonly SqlValue[]) => Rows<T>;
 
 /** The queries of `doctor` that are the same for all engines. */
 export type InspectionQueries = Pick<
   Inspection,
-  'unfinishedPurges' | 'issuers' | 'foreignLinks' | 'hashKinds' | 'unknownRealms' | 'unreadableProxies'
+  'unfinishedPurges' | 'unknownRealms' | 'unreadableProxies'
 > & {
   /** The applied migrations, in order. */
   readonly applied: () => Rows<MigrationState['applied'][number]>;
@@ -30,8 +22,7 @@ export type InspectionQueries = Pick<
   readonly schema: () => Promise<number>;
 };
 
-export function inspectionQueries(runner: QueryRunner): InspectionQueries {
-  const { rows } = runner;
+export function inspectionQueries(rows: QueryRows): InspectionQueries {
   const applied: InspectionQueries['applied'] = () => rows(APPLIED);
   async function schema(): Promise<number> {
     let newest = 0;
@@ -41,19 +32,7 @@ export function inspectionQueries(runner: QueryRunner): InspectionQueries {
   return {
     applied,
     schema,
-    unfinishedPurges: () => unfinishedPurges(runner),
-    async *issuers() {
-      for await (const use of rows<IssuerUse & { readonly count: Long }>(ISSUERS)) {
-        yield { ...use, count: Number(use.count) };
-      }
-    },
-    foreignLinks: () => rows(FOREIGN_LINKS),
-    async *hashKinds() {
-      const text = hashKindCounts(runner);
-      for await (const use of rows<HashKindUse & { readonly count: Long }>(text)) {
-        yield { ...use, count: Number(use.count) };
-      }
-    },
+    unfinishedPurges: () => unfinishedPurges(rows),
     unknownRealms: () => rows(UNKNOWN_REALMS),
     async *unreadableProxies() {
       if ((await schema()) < LOG_SCHEMA) return;
@@ -68,7 +47,7 @@ const LOG_SCHEMA = 2;
 
 const APPLIED = 'select version, name, program_version as program from migration order by version';
 
-async function* unfinishedPurges({ rows }: QueryRunner) {
+async function* unfinishedPurges(rows: QueryRows) {
   for (const { table, name } of RESOURCES) {
     yield* rows<UnfinishedPurge>(
       `select '${table}' as "table", realm_id as realm, id, '${name}' as resource
@@ -77,27 +56,6 @@ async function* unfinishedPurges({ rows }: QueryRunner) {
     );
   }
 }
-
-const ISSUERS = `
-  select realm, issuer, "table", count, id from (
-    select realm_id as realm, issuer, '${oidcProfileInfo.table}' as "table", count(*) as count,
-      min(cast(id as text)) as id
-    from ${oidcProfileInfo.table} group by realm_id, issuer
-    union all
-    select realm_id, issuer, '${oidcProfile.table}', count(*), min(cast(id as text))
-    from ${oidcProfile.table} group by realm_id, issuer
-  ) as used order by realm, issuer`;
-
-const FOREIGN_LINKS = `
-  select '${oidcProfileInfo.table}' as "table", l.realm_id as realm, l.id as id
-  from ${oidcProfileInfo.table} l
-  join ${oidcProfile.table} p on p.realm_id = l.realm_id and p.id = l.oidc_profile_id
-  where p.issuer <> l.issuer`;
-
-const hashKindCounts = (runner: Pick<QueryRunner, 'position'>): string => `
-  select '${passwordProfileInfo.table}' as "table", realm_id as realm, kind, count(*) as count
-  from (select realm_id, ${hashKindOf(runner)} as kind from ${passwordProfileInfo.table}) as hashes
-  where kind is not null group by realm_id, kind order by realm_id, kind`;
 
 const UNKNOWN_REALMS = `
   select client_id as "clientId", realm_id as realm from client_realm

@@ -27,24 +27,6 @@ const FAULTS: readonly Fault[] = [
       db.run(`insert into purge values (?, ?, 'user-authentication-info', 1)`, [realm, user]),
     id: ({ user }) => user,
   },
-  ...['https://login.example.com', 'https://LOGIN.example.com/', 'https://login.example.com:443/'].map(
-    (issuer): Fault => ({
-      name: `the spelling ${issuer} of an issuer`,
-      check: 'issuers',
-      says: /differ only by final slash, host case or default port/,
-      inject: (db, { oidcLink }) =>
-        db.run('update oidc_profile_info set issuer = ? where id = ?', [issuer, oidcLink]),
-      id: ({ oidcLink }) => oidcLink,
-    }),
-  ),
-  {
-    name: 'a profile whose issuer differs in spelling from that of its links',
-    check: 'issuers',
-    says: /\(2 in oidc_profile_info\).*\(1 in oidc_profile\)|\(1 in oidc_profile\).*\(2 in oidc_profile_info\)/,
-    inject: (db, { oidcProfile: id }) =>
-      db.run(`update oidc_profile set issuer = 'https://login.example.com' where id = ?`, [id]),
-    id: ({ oidcProfile: id }) => id,
-  },
   {
     name: 'a row that violates a foreign key',
     check: 'integrity',

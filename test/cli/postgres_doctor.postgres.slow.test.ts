@@ -186,14 +186,6 @@ const FAULTS: readonly Fault[] = [
     inject: () => `update pg_index set indisvalid = false where indexrelid = 'user_info_email'::regclass`,
   },
   {
-    name: 'another spelling of an issuer',
-    check: 'issuers',
-    says: /differ only by final slash, host case or default port/,
-    inject: ({ oidcLink }) =>
-      `update oidc_profile_info set issuer = 'https://login.example.com' where id = '${oidcLink}'`,
-    id: ({ oidcLink }) => oidcLink,
-  },
-  {
     name: 'a signing key that does not decrypt',
     check: 'sealed values',
     says: /private_sealed cannot be decrypted/,

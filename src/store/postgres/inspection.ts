@@ -61,7 +61,7 @@ function inspectionOver(
   address: PostgresAddress,
   known: readonly Migration[],
 ): EngineInspection {
-  const queries = inspectionQueries({ rows, position: POSTGRES.position });
+  const queries = inspectionQueries(rows);
   return {
     ...queries,
     engine: () => versionOf(rows),

@@ -46,7 +46,7 @@ export function inspectSqlite(path: string, known: readonly Migration[]): Engine
   db.run(`pragma mmap_size = ${MAPPED_BYTES_MAX}`);
   const rows: Rows = <T>(sql: string, ...values: readonly SqlValue[]) =>
     db.prepare<T, SqlValue[]>(sql).iterate(...values);
-  const queries = inspectionQueries({ rows, position: SQLITE.position });
+  const queries = inspectionQueries(rows);
   return {
     ...queries,
     engine: () =>
