@@ -108,8 +108,6 @@ export interface Inspection {
   readonly engine: () => MaybePromise<string>;
   /** For a database server: whether acknowledged writes survive a crash, and whether a connection pooler is in use. */
   readonly server: () => MaybePromise<EngineState>;
-  /** Whether the role of the service has exactly the rights that it needs. */
-  readonly rights: () => MaybePromise<EngineState>;
   /** For a database file: whether it is mapped into memory as far as lookups read it. */
   readonly mapping: () => MaybePromise<EngineState>;
   readonly migrations: () => MaybePromise<MigrationState>;
@@ -135,7 +133,6 @@ type RecordCheck = (inspection: Inspection, reporter: CheckReporter) => Promise<
 /** What a constraint prevents or `audit verify` finds is not checked: docs/decisions/0023-doctor.md. */
 const CHECKS: readonly (readonly [name: string, check: RecordCheck])[] = [
   ['server', (inspection, reporter) => reportState(inspection.server(), reporter)],
-  ['rights', (inspection, reporter) => reportState(inspection.rights(), reporter)],
   ['mapping', (inspection, reporter) => reportState(inspection.mapping(), reporter)],
   ['migrations', checkMigrations],
   ['schema', checkSchema],

@@ -66,7 +66,7 @@ async function runAsSuperuser(url: string, sql: string): Promise<void> {
 
 const findings = (found: DoctorRun, check: string) => found.report(check).findings.map(({ says }) => says);
 
-test('doctor reports a healthy PostgreSQL database with settings, program, keys, server and rights', async () => {
+test('doctor reports a healthy PostgreSQL database with settings, program, keys and server', async () => {
   const { words, flags } = await healthy();
   const found = await runDoctor(words, { AUTHREALM_MIGRATE_DATABASE: 'postgres://o:hunter2@db.example/d' });
   expect([found.unhealthy, found.code, found.healthy]).toEqual([[], 0, true]);
@@ -78,7 +78,6 @@ test('doctor reports a healthy PostgreSQL database with settings, program, keys,
   expect(found.report('program').facts.join()).toMatch(/authrealm \d.*Unicode.*postgres 1[5-8]/);
   expect(found.report('sealed values').facts).toEqual(['3 of them']);
   expect(found.report('server').facts).toContain('fsync = on');
-  expect(found.report('rights').facts.join()).toMatch(/^role app_\d+, schema public$/);
 });
 
 test('doctor of an older schema runs every check and reports the pending migrations', async () => {
@@ -239,58 +238,12 @@ describe('faults in a PostgreSQL database', () => {
   }
 });
 
-describe('privileges of the serving role', () => {
-  const rows: [string, (role: string, database: string) => string, RegExp][] = [
-    ['is a superuser', (role) => `alter role ${role} superuser`, /is a superuser/],
-    ['may create roles', (role) => `alter role ${role} createrole`, /may create roles/],
-    ['may create databases', (role) => `alter role ${role} createdb`, /may create databases/],
-    ['owns a table', (role) => `alter table purge owner to ${role}`, /owns purge: /],
-    [
-      'may create tables',
-      (role) => `grant create on schema public to ${role}`,
-      /may create tables in schema pu/,
-    ],
-    [
-      'may create schemas',
-      (role, name) => `grant create on database ${name} to ${role}`,
-      /may create schemas/,
-    ],
-    [
-      'may truncate tables',
-      (role) => `grant truncate on realm, log_entry to ${role}`,
-      /has truncate on log_entry, realm: /,
-    ],
-    ['may create references', (role) => `grant references on realm to ${role}`, /has references on realm: /],
-    [
-      'may run server programs',
-      (role) => `grant pg_execute_server_program to ${role}`,
-      /member of pg_execute_server/,
-    ],
-  ];
-  for (const [name, grant, says] of rows) {
-    test(`doctor notes that the serving role ${name}`, async () => {
-      const { url, words } = await healthy();
-      await runAsSuperuser(url, grant(`app_${roleCount}`, new URL(url).pathname.slice(1)));
-      const found = await runDoctor(words);
-      expect([found.code, found.unhealthy]).toEqual([0, []]);
-      expect(found.report('rights').notes).toEqual([{ says: expect.stringMatching(says) }]);
-    });
-  }
-
-  test('doctor reports missing privileges, which prevent only the checks that need them', async () => {
-    const { url, words } = await healthy();
-    await runAsSuperuser(
-      url,
-      `revoke select on purge from app_${roleCount}; revoke delete on realm from app_${roleCount}`,
-    );
-    const found = await runDoctor(words);
-    expect(found.unhealthy).toEqual(['rights', 'purges']);
-    expect(findings(found, 'rights')).toEqual([
-      expect.stringMatching(/lacks select on purge: grant it$/),
-      expect.stringMatching(/lacks delete on realm: grant it$/),
-    ]);
-    expect(found.report('purges').unchecked).toBe('permission denied for table purge');
-  });
+test('a missing privilege prevents only the checks of doctor that need it', async () => {
+  const { url, words } = await healthy();
+  await runAsSuperuser(url, `revoke select on purge from app_${roleCount}`);
+  const found = await runDoctor(words);
+  expect(found.unhealthy).toEqual(['purges']);
+  expect(found.report('purges').unchecked).toBe('permission denied for table purge');
 });
 
 test('doctor finds a password file that other users may read', async () => {

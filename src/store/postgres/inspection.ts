@@ -13,7 +13,6 @@ import type { Transactions } from '../transactions.ts';
 import type { PostgresAddress } from './address.ts';
 import { BEGIN_READ, type BeginStatements, setLocal } from './begin_statements.ts';
 import { POSTGRES, postgresStatements } from './dialect.ts';
-import { roleState } from './inspection_rights.ts';
 import { postgresSchemaDifferences } from './inspection_schema.ts';
 import { serverState } from './inspection_server.ts';
 import { connectToPrimary } from './primary.ts';
@@ -66,7 +65,6 @@ function inspectionOver(
     ...queries,
     engine: () => versionOf(rows),
     server: () => serverState(rows, address),
-    rights: () => roleState(rows),
     mapping: () => ({ facts: [], findings: [] }),
     migrations: async () => ({ applied: await Array.fromAsync(queries.applied()), known }),
     schema: () => postgresSchemaDifferences(rows, queries.applied, known),

@@ -8,7 +8,7 @@ export interface RoleSchema {
 }
 
 /** The privileges that a serving role needs on every table. */
-export const TABLE_RIGHTS: readonly string[] = ['select', 'insert', 'update', 'delete'];
+const TABLE_RIGHTS: readonly string[] = ['select', 'insert', 'update', 'delete'];
 const ALL_RIGHTS = TABLE_RIGHTS.join(', ');
 
 const RIGHTS = `unnest(array[${TABLE_RIGHTS.map((right) => `'${right}'`).join(', ')}]) as r (privilege)`;

@@ -51,9 +51,7 @@ export function inspectSqlite(path: string, known: readonly Migration[]): Engine
     ...queries,
     engine: () =>
       versionOf(rows) + (isImmutable ? ', read as an immutable file because its folder is not writable' : ''),
-    // There is no server, and file modes are the only access rights.
     server: () => ({ facts: [], findings: [] }),
-    rights: () => ({ facts: [], findings: [] }),
     mapping: () => mappingState(db),
     migrations: async () => ({ applied: await Array.fromAsync(queries.applied()), known }),
     schema: () => sqliteSchemaDifferences(db, known),
