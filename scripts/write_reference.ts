@@ -6,8 +6,9 @@ import { createProgram } from '../src/cli/cli.ts';
 import { examplesOf } from '../src/cli/examples.ts';
 import { DATABASE_SETTINGS, SETTINGS } from '../src/config/parse.ts';
 import type { Setting } from '../src/config/setting.ts';
-import { FAULTS, GRANT_FAULTS } from '../src/domain/fault.ts';
+import { FAULTS, GRANT_FAULTS, RETRYABLE, TITLES } from '../src/domain/fault.ts';
 import { LIMITS } from '../src/domain/limits.ts';
+import { faultExample } from '../src/http/openapi/examples.ts';
 import { METRICS, type MetricDeclaration } from '../src/metrics/declarations.ts';
 import { EXIT } from '../src/platform/exit.ts';
 import { LOG_LEVELS } from '../src/platform/log.ts';
@@ -77,31 +78,41 @@ only if [rates](../guides/rates-and-overload.md) are set.`,
 
 function faultsPage(): string {
   const meanings = commentsIn('src/domain/fault.ts');
-  const link = (name: string) => `[${name}](../faults/${name}.md)`;
-  const faults = Object.entries(FAULTS).sort(([, left], [, right]) => left.status - right.status);
-  const rows = faults.map(([name, { status, detail, isRetryable, source }]) => [
-    link(name),
-    String(status),
-    meanings(name),
-    detail,
-    isRetryable ? 'yes' : '',
-    source ? code(source) : '',
-  ]);
-  const grants = Object.entries(GRANT_FAULTS).map(([name, status]) => [
-    link(name),
-    String(status),
-    meanings(name),
-  ]);
+  const rows = Object.entries(FAULTS).map(([name, { status, detail, source }]) => {
+    const hasSource = source === 'pointer' || source === 'parameter';
+    return {
+      name,
+      status,
+      facts: hasSource ? `${code(detail)} · ${code(`source.${source}`)}` : code(detail),
+    };
+  });
+  const grants = Object.entries(GRANT_FAULTS).map(([name, status]) => {
+    return { name, status, facts: '`error` of the token endpoints' };
+  });
+  const byStatus = Object.groupBy([...rows, ...grants], ({ status }) => status);
   return page(
     'Faults',
     'src/domain/fault.ts',
-    `Every error response has one of these codes; [its body](../faults/README.md) has the status, a title and the detail. A
-*retryable* answer has a \`Retry-After\` header: the same request may succeed later. So has \`rate_limited\`, with the time until a
-request is allowed. *Source* is the kind of member, parameter or dependency that each error of the answer names.`,
-    table(['Code', 'Status', 'Meaning', '`detail`', 'Retryable', 'Source'], rows),
-    'The token endpoints also return these codes, as `error` (RFC 6749, 5.2):',
-    table(['Code', 'Status', 'Meaning'], grants),
+    `Every error response is one of these, by status. Its body is JSON and repeats no value of the request:`,
+    `\`\`\`json\n${JSON.stringify(faultExample('invalid'))}\n\`\`\``,
+    `There is one error for each member, parameter or header that broke a rule: \`detail\` names both, and \`source\` has its \`pointer\`
+into the body or its name as a \`parameter\`. Otherwise \`detail\` is the text below.
+${[...RETRYABLE].join(' and ')} have \`Retry-After: 1\`: the same request may succeed later. The token endpoints also return the code as
+\`error\`, and \`error_description\` (RFC 6749, 5.2). Requests that the runtime rejects have
+[no body](../guides/network.md#requests-that-the-runtime-rejects).`,
+    ...Object.entries(byStatus).flatMap(([status, same = []]) => [
+      `## ${status} ${TITLES[Number(status) as keyof typeof TITLES]}`,
+      ...same.map(({ name, facts }) => `### ${name}\n\n${facts}\n\n${linked(meanings(name))}`),
+    ]),
   );
+}
+
+/** Turns the citations of pages in a comment into links from a page of docs/reference/. */
+function linked(text: string): string {
+  return text.replaceAll(/\bdocs\/([\w/-]+\.md)(?:#([\w-]+))?/g, (_, path: string, anchor?: string) => {
+    const name = anchor ?? path.replace(/^.*\/(?:\d+-)?|\.md$/g, '');
+    return `[${name.replaceAll('-', ' ')}](../${path}${anchor ? `#${anchor}` : ''})`;
+  });
 }
 
 function logEventsPage(): string {

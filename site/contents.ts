@@ -99,7 +99,6 @@ export const CHAPTERS: readonly Chapter[] = [
       'docs/reference/metrics.md',
     ],
   },
-  { title: 'Error codes', weight: 1, sources: ['docs/faults/README.md', 'docs/faults/[a-z]*.md'] },
   {
     title: 'Design',
     weight: 0.5,

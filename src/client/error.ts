@@ -3,6 +3,8 @@ export interface ErrorObject {
   readonly status: string;
   readonly title: string;
   readonly detail?: string;
+  /** The section of docs/reference/faults.md that describes the error. */
+  readonly code?: string;
   /** The cause: a JSON pointer into the body, or a query parameter. */
   readonly source?: { readonly pointer?: string; readonly parameter?: string };
 }
@@ -72,13 +74,14 @@ export function readErrors(body: unknown): readonly ErrorObject[] {
 
 function readError(raw: unknown): readonly ErrorObject[] {
   if (typeof raw !== 'object' || raw === null) return [];
-  const { status, title, detail, source } = raw as Record<string, unknown>;
+  const { status, title, detail, code, source } = raw as Record<string, unknown>;
   if (typeof title !== 'string') return [];
   return [
     {
       status: String(status),
       title: title.slice(0, TEXT_LENGTH_MAX),
       ...(typeof detail === 'string' ? { detail: detail.slice(0, TEXT_LENGTH_MAX) } : {}),
+      ...(typeof code === 'string' ? { code: code.slice(0, TEXT_LENGTH_MAX) } : {}),
       ...(typeof source === 'object' && source !== null ? { source } : {}),
     },
   ];

@@ -6,12 +6,33 @@ export interface FieldError {
   readonly detail?: string;
 }
 
+/** Titles of errors by status. Clients of the API that authrealm is compatible with know them. */
+export const TITLES = {
+  400: 'Bad Request',
+  401: 'Unauthorized',
+  403: 'Forbidden',
+  404: 'Not Found',
+  405: 'Method Not Allowed',
+  408: 'Request Timeout',
+  409: 'Conflict',
+  410: 'Gone',
+  412: 'Precondition Failed',
+  413: 'Content Too Large',
+  415: 'Unsupported Media Type',
+  421: 'Misdirected Request',
+  422: 'Unprocessable Entity',
+  429: 'Too Many Requests',
+  500: 'Internal Server Error',
+  501: 'Not Implemented',
+  503: 'Service Unavailable',
+} as const;
+
+/** The same request may succeed a second later: the answer has `Retry-After: 1`. */
+export const RETRYABLE: ReadonlySet<number> = new Set([409, 503]);
+
 interface FaultRow {
-  readonly status: number;
-  readonly title: string;
+  readonly status: keyof typeof TITLES;
   readonly detail: string;
-  /** The same request may succeed a second later: the answer has `Retry-After`. */
-  readonly isRetryable?: true;
   /** The kind of field that its errors name. Field errors of a fault without a source are not returned. */
   readonly source?: 'pointer' | 'parameter' | 'dependency';
   /** A field error for the OpenAPI document. */
@@ -19,176 +40,152 @@ interface FaultRow {
 }
 
 /**
- * The table of all error answers. `status`, `title` and `detail` are public (docs/wire.md#errors); none of them repeats
- * a value of the request. Each code has a page in docs/faults/; its comment is its meaning in docs/reference/faults.md.
+ * The table of all error answers. The code, `status` and `detail` are public (docs/wire.md#errors); none of them repeats a value of the
+ * request. `npm run reference` writes the page of errors from it: the comment of a row is its text there.
  */
 const ROWS = {
-  /** The body is not JSON. */
+  /** The body is empty, not JSON, not UTF-8, or nested deeper than 64 levels. Of a member that occurs twice the last counts. */
   malformed: {
     status: 400,
-    title: 'Bad Request',
     detail: 'The request body could not be read',
     source: 'pointer',
     example: { field: 'body', rule: 'is not JSON' },
   },
-  /** A member breaks its rule. */
+  /** A member breaks its rule; each, up to 20, is an error of its own. A PUT needs `type` alone. Unknown members are ignored. */
   invalid: {
     status: 400,
-    title: 'Bad Request',
     detail: 'The request has an invalid field',
     source: 'pointer',
     example: { field: 'data.name', rule: 'must not be blank' },
   },
-  /** The sign-in code of the console is not valid. */
+  /**
+   * A code from a link was used, is older than 60 seconds or was never issued, or a provider rejected its code or sent an invalid ID
+   * token (log event `id_token_refused`). If a link was used before you opened it, another person has read it: see docs/audit.md#actions.
+   */
   invalid_sign_in_code: {
     status: 400,
-    title: 'Bad Request',
     detail: 'The code is not valid; it was used, came too late, or never was',
   },
-  /** A username or a password is wrong. */
-  authentication_failed: { status: 400, title: 'Bad Request', detail: 'authentication failed' },
-  /** The filter cannot be parsed. */
+  /**
+   * An unknown username or profile, and a user without a password, get the same answer. It is not 401, because clients repeat such a
+   * request. A username belongs to one profile of the account realm, which the client must be able to access.
+   */
+  authentication_failed: { status: 400, detail: 'authentication failed' },
+  /** docs/filters.md has the grammar. A value with a comma, a parenthesis or a quote must be quoted. */
   malformed_filter: {
     status: 400,
-    title: 'Bad Request',
     detail: 'Could not parse the supplied filter',
     source: 'parameter',
     example: { field: 'filter', rule: 'at character 1: an operator was expected' },
   },
-  /** A parameter breaks its rule. */
+  /** `page[offset]` ends at 10,000: beyond that begin with an empty `page[after]` and follow `links.next`. */
   invalid_query: {
     status: 400,
-    title: 'Bad Request',
     detail: 'The request has an invalid parameter',
     source: 'parameter',
     example: { field: 'page[limit]', rule: 'must be a whole number from 1 to 100' },
   },
-  /** There is no token, or an invalid one. */
-  unauthenticated: { status: 401, title: 'Unauthorized', detail: 'Unable to validate access token' },
-  /** There is no account token, or an invalid one. */
-  invalid_account_token: { status: 401, title: 'Unauthorized', detail: 'Unable to validate access token' },
-  /** The token lacks the scope. */
-  insufficient_scope: { status: 403, title: 'Forbidden', detail: 'forbidden' },
-  /** A page of another origin sent the request. */
-  foreign_origin: {
-    status: 403,
-    title: 'Forbidden',
-    detail: 'This is for pages of the base URL alone',
-  },
-  /** No such record exists for this caller. */
-  not_found: { status: 404, title: 'Not Found', detail: 'Resource not found', source: 'pointer' },
-  /** No such path exists. */
-  unknown_route: { status: 404, title: 'Not Found', detail: 'No such path; /openapi.json lists them all' },
-  /** The console is not built. */
-  console_not_built: {
-    status: 404,
-    title: 'Not Found',
-    detail: 'The console is not built; npm run prepare builds it',
-  },
-  /** The path has no such method. */
-  method_not_allowed: {
-    status: 405,
-    title: 'Method Not Allowed',
-    detail: 'The Allow header lists the methods of this path',
-  },
-  /** A request with this key is in progress. */
+  /** Get a new token from this service by its base URL: its client may be disabled, its key withdrawn, or clocks differ by 30 seconds. */
+  unauthenticated: { status: 401, detail: 'Unable to validate access token' },
+  /** Let the user sign in again with the password: docs/wire.md#account-tokens. The access token of the client is valid. */
+  invalid_account_token: { status: 401, detail: 'Unable to validate access token' },
+  /** If the client lacks the scope too, run `authrealm client update CLIENT_ID --scope "…"`. Then request a new token. */
+  insufficient_scope: { status: 403, detail: 'forbidden' },
+  /** Open the console at the base URL, and set `--base-url` to what browsers use: `localhost` is another origin than `127.0.0.1`. */
+  foreign_origin: { status: 403, detail: 'This is for pages of the base URL alone' },
+  /**
+   * Realm, user or record do not exist for this caller or do not belong together, an ID is not a UUID, or the realm is not in the list of
+   * the token or its client. One answer for all: docs/decisions/0002-absence.md. In a batch `source` names the request.
+   */
+  not_found: { status: 404, detail: 'Resource not found', source: 'pointer' },
+  /** The service has no such path. Segments are in lower case. */
+  unknown_route: { status: 404, detail: 'No such path; /openapi.json lists them all' },
+  /** This checkout has no files for `/console` and `/docs`. Run `npm ci` and restart the service, or pass `--no-console`. */
+  console_not_built: { status: 404, detail: 'The console is not built; npm run prepare builds it' },
+  /** The path has other methods. OPTIONS is answered only as a CORS preflight from a listed origin. */
+  method_not_allowed: { status: 405, detail: 'The Allow header lists the methods of this path' },
+  /** Send the request again, unchanged, after a second: it gets the response of the first. */
   idempotency_key_in_use: {
     status: 409,
-    title: 'Conflict',
     detail: 'A request with this Idempotency-Key is being answered; try again',
-    isRetryable: true,
   },
-  /** The cursor of the feed has expired. */
+  /**
+   * The change is older than `--retention-days`, or the database was restored. Continue from `meta.oldest_cursor`. To catch up on lost
+   * changes, get the current cursor from `GET /v2/changes`, read your records as lists, and then continue from that cursor.
+   */
   expired_cursor: {
     status: 410,
-    title: 'Gone',
     detail: 'The change that this cursor stands behind is gone, or never was in this database',
   },
-  /** The record has changed since it was read. */
+  /**
+   * Another caller changed the record. Read it again, apply the change, and send it with the new ETag. A weak ETag never matches. The
+   * ETag of a user also changes with its profile infos. In a batch `source` names the request.
+   */
   precondition_failed: {
     status: 412,
-    title: 'Precondition Failed',
     detail: 'The record is no longer the one that If-Match names',
     source: 'pointer',
   },
-  /** The body did not arrive in time. */
-  request_timeout: { status: 408, title: 'Request Timeout', detail: 'The body did not arrive in time' },
-  /** The body is over 65,536 bytes. */
-  body_too_large: { status: 413, title: 'Content Too Large', detail: 'The body is over 65536 bytes' },
-  /** The path does not accept this media type. */
-  unsupported_media_type: {
-    status: 415,
-    title: 'Unsupported Media Type',
-    detail: 'Send the body in the media type this path reads',
-  },
-  /** The request is well-formed, but not possible. */
+  /** The body took more than 4.5 seconds. Send it in one piece, with `Content-Length`, or let a proxy buffer requests. */
+  request_timeout: { status: 408, detail: 'The body did not arrive in time' },
+  /** The rest of the body was not read. Every record fits unless it lists very many redirect URIs. */
+  body_too_large: { status: 413, detail: 'The body is over 65536 bytes' },
+  /** `Content-Type` is `application/json`, with any parameters, or is left out. */
+  unsupported_media_type: { status: 415, detail: 'Send the body in the media type this path reads' },
+  /**
+   * The request is well-formed, but not possible: a value must be unique or an e-mail address, a profile does not exist, a redirect URI
+   * is neither https nor loopback, an issuer cannot be read or differs, an ID is not the one in the path, a record is preset, or more
+   * than 1,000 records would be deleted with it (use `authrealm purge`).
+   */
   conflict: {
     status: 422,
-    title: 'Unprocessable Entity',
     detail: 'Constraint violation',
     source: 'pointer',
     example: { field: 'data.id', rule: 'must be the identifier in the path' },
   },
-  /** The key was used with another body. */
-  idempotency_key_reused: {
-    status: 422,
-    title: 'Unprocessable Entity',
-    detail: 'This Idempotency-Key was used with another body',
-  },
-  /** There were too many requests from this client or address. */
-  rate_limited: {
-    status: 429,
-    title: 'Too Many Requests',
-    detail: 'Retry-After says in how many seconds to ask again',
-  },
-  /** An unexpected error occurred. */
-  internal: {
-    status: 500,
-    title: 'Internal Server Error',
-    detail: 'there was a problem processing your request',
-  },
-  /** User sign-in is not implemented. */
-  not_implemented: {
-    status: 501,
-    title: 'Not Implemented',
-    detail: 'Sign-in is not offered by this service',
-  },
-  /** A dependency is not available, or the service stops. */
+  /** This client sent the key to this path within 24 hours. Nothing was written. Use a new one, such as a random UUID, for each request. */
+  idempotency_key_reused: { status: 422, detail: 'This Idempotency-Key was used with another body' },
+  /**
+   * Too many requests of this client or address, or of tokens; or too many wrong tokens, secrets or passwords. Keep tokens until they
+   * expire. A device token (`Authrealm-Device`) keeps guesses of others from counting for a user; send `Authrealm-End-User-Address` where
+   * all users seem to have one address. Settings: docs/guides/rates-and-overload.md#rates.
+   */
+  rate_limited: { status: 429, detail: 'Retry-After says in how many seconds to ask again' },
+  /** An unexpected error occurred. Please report the log line with the `request_id` in `X-Request-Id`: it has no value of the request. */
+  internal: { status: 500, detail: 'there was a problem processing your request' },
+  /** Links of an OIDC profile lead here, because clients read them. Let users sign in at the provider instead. */
+  not_implemented: { status: 501, detail: 'Sign-in is not offered by this service' },
+  /**
+   * The service stops, or lookups cannot be answered: `dependencies` shows whether records (`database`), and clients and keys
+   * (`access_table`), can be read. The log event `fault` has the `cause`: docs/guides/troubleshooting.md#database-errors.
+   */
   not_ready: {
     status: 503,
-    title: 'Service Unavailable',
     detail: 'A dependency is in trouble, or the service stops; try again',
-    isRetryable: true,
     source: 'dependency',
   },
-  /** The write may have been committed. */
+  /**
+   * The connection to PostgreSQL ended after the commit was sent, or the records of a committed batch could not be read. With the same
+   * `Idempotency-Key` a request is executed once; before you repeat a create without one, look for the record. Repeat a PUT or DELETE;
+   * with `If-Match`, 412 may then mean that the first was committed. Repeat an erasure: it was done, but not recorded outside of the
+   * database.
+   */
   unknown_outcome: {
     status: 503,
-    title: 'Service Unavailable',
     detail: 'The write may have landed; to repeat it with the same Idempotency-Key is safe',
-    isRetryable: true,
   },
-  /** Too much work of this kind is waiting. */
-  overloaded: {
-    status: 503,
-    title: 'Service Unavailable',
-    detail: 'Too much work of this kind is waiting; try again',
-    isRetryable: true,
-  },
-  /** The identity provider does not answer. */
+  /**
+   * Nothing was done; other operations are served. Send fewer requests of this kind at a time. For lists use `page[after]`, filters by
+   * `eq`, `in` or a prefix, or the reverse lookup. See docs/guides/rates-and-overload.md#overload.
+   */
+  overloaded: { status: 503, detail: 'Too much work of this kind is waiting; try again' },
+  /** The log event `console_provider` has the reason. Compare the entry in `--issuers-file` with the provider's configuration. */
   provider_unavailable: {
     status: 503,
-    title: 'Service Unavailable',
     detail: 'The identity provider does not answer as it should; try again',
-    isRetryable: true,
   },
-  /** The database did not answer in time. */
-  unavailable: {
-    status: 503,
-    title: 'Service Unavailable',
-    detail: 'The database did not answer in time; try again',
-    isRetryable: true,
-  },
+  /** A write may still be committed: repeat it with the same `Idempotency-Key`. See docs/guides/troubleshooting.md#database-errors. */
+  unavailable: { status: 503, detail: 'The database did not answer in time; try again' },
 } as const satisfies Record<string, FaultRow>;
 
 export type FaultCode = keyof typeof ROWS;
@@ -232,15 +229,18 @@ export function overloaded(code: OverloadCause): Fault {
 
 /** Codes of the token endpoint (RFC 6749, 5.2), each with its status. */
 export const GRANT_FAULTS = {
-  /** The token request cannot be read. */
+  /**
+   * `grant_type` is missing, a parameter occurs twice or in the query, credentials are sent twice or cannot be decoded, or the form is
+   * not UTF-8.
+   */
   invalid_request: 400,
-  /** The client ID or the secret is wrong. */
+  /** The client is unknown or disabled, or its secret is wrong or missing; `authrealm client rotate CLIENT_ID` creates a new one. */
   invalid_client: 401,
-  /** Only `client_credentials` is supported. */
+  /** `grant_type` is neither `client_credentials` nor `implicit`, or the ID of this client alone gives nothing. */
   unsupported_grant_type: 400,
-  /** The client does not hold a requested scope. */
+  /** The client does not have a scope in `scope`. Omit it to get all scopes, or run `authrealm client update CLIENT_ID --scope "…"`. */
   invalid_scope: 400,
-} as const;
+} as const satisfies Record<string, keyof typeof TITLES>;
 
 export type GrantFaultCode = keyof typeof GRANT_FAULTS;
 

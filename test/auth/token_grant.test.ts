@@ -151,7 +151,9 @@ async function refusal(answer: Response): Promise<[number, string]> {
   const body = (await answer.json()) as { error: string; error_description: string; errors: object[] };
   const title = answer.status === 401 ? 'Unauthorized' : 'Bad Request';
   expect(Object.keys(body).sort()).toEqual(['error', 'error_description', 'errors']);
-  expect(body.errors).toEqual([{ status: String(answer.status), title, detail: body.error_description }]);
+  expect(body.errors).toEqual([
+    { status: String(answer.status), title, detail: body.error_description, code: body.error },
+  ]);
   expect(body.error_description).toMatch(/^[\w ,:-]+$/);
   expect(answer.headers.get('cache-control')).toBe('no-store');
   expect(answer.headers.get('pragma')).toBe('no-cache');

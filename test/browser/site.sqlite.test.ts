@@ -137,7 +137,7 @@ test('the first five results of the search answer what newcomers look for', asyn
 test('the search works in a site that is opened from a folder', async () => {
   const context = await (await sharedBrowser()).newContext();
   const page = await context.newPage();
-  await page.goto(`file://${folder}/faults/conflict.html`);
+  await page.goto(`file://${folder}/reference/faults.html`);
   await page.getByRole('searchbox').fill('Litestream');
   await page.locator('#results a', { hasText: 'Litestream' }).first().click();
   await page.waitForURL(/replication\.html/);

@@ -150,7 +150,7 @@ describe('retries', () => {
   test('a request fails with the last response after the maximum of retries', async () => {
     const { key } = await newRealm();
     const body = JSON.stringify({
-      errors: [{ status: '503', title: 'Service Unavailable', detail: 'later' }],
+      errors: [{ status: '503', title: 'Service Unavailable', detail: 'later', code: 'unavailable' }],
     });
     proxy.injectFaults(/^GET /, ...Array.from({ length: 9 }, () => ({ ...BUSY, body })));
     const before = sent().length;
@@ -158,6 +158,7 @@ describe('retries', () => {
     expect(sent().length - before).toBe(3);
     expect([error.status, error.isUncertain]).toEqual([503, true]);
     expect(error.message).toEndWith('was answered 503 Service Unavailable: later');
+    expect(error.errors.map(({ code }) => code)).toEqual(['unavailable']);
   });
 
   test('a request fails at once if Retry-After exceeds its total timeout', async () => {

@@ -36,6 +36,7 @@ function unready(dependencies: { readonly database: string; readonly access_tabl
       status: '503',
       title: 'Service Unavailable',
       detail: 'A dependency is in trouble, or the service stops; try again',
+      code: 'not_ready',
     },
   ];
   return { status: 503, body: { errors, dependencies } };

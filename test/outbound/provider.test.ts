@@ -137,6 +137,7 @@ describe('an address that does not lead to a provider is 422', () => {
           status: '422',
           title: 'Unprocessable Entity',
           detail: `data.discovery_url: ${phrase}`,
+          code: 'conflict',
           source: { pointer: '/data/discovery_url' },
         },
       ]);

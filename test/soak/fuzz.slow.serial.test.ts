@@ -230,7 +230,7 @@ describe('the response check', () => {
     ['an error of another shape', errorResponse('{"errors":[]}'), /has not the documented shape/],
     [
       'an error that repeats text of the request',
-      errorResponse('{"errors":[{"status":"503","title":"mabcdefghijk","detail":"d"}]}'),
+      errorResponse('{"errors":[{"status":"503","title":"mabcdefghijk","detail":"d","code":"overloaded"}]}'),
       /repeats mabcdefghijk/,
     ],
   ])('the response check finds %s', async (_, change, complaint) => {

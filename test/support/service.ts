@@ -2,6 +2,7 @@ import { createClient } from '../../src/auth/clients/clients.ts';
 import { type Flags, readSettings, type Settings } from '../../src/config/parse.ts';
 import { accountSettings } from '../../src/domain/account_settings.ts';
 import { changeOf } from '../../src/domain/change.ts';
+import { FAULTS, type FaultCode, GRANT_FAULTS, type GrantFaultCode } from '../../src/domain/fault.ts';
 import type { Uuid } from '../../src/domain/id.ts';
 import { parseScopes, type Realms } from '../../src/domain/principal.ts';
 import type { AnyRecord, Key, Resource } from '../../src/domain/resource.ts';
@@ -229,10 +230,9 @@ const ALLOWED_WORDS =
 /** Values of `type`: an error may name the expected one. */
 const RESOURCE_TYPES: ReadonlySet<string> = new Set(RESOURCES.map(({ type }) => type));
 
-interface ErrorEntry {
-  readonly status: string;
-  readonly title: string;
-  readonly detail: string;
+const statusOf = (code: string) => FAULTS[code as FaultCode]?.status ?? GRANT_FAULTS[code as GrantFaultCode];
+
+interface ErrorEntry extends Readonly<Record<'status' | 'title' | 'detail' | 'code', string>> {
   readonly source?: { readonly pointer?: string; readonly parameter?: string };
 }
 
@@ -243,14 +243,14 @@ export async function errorsOf(answer: Response): Promise<readonly ErrorEntry[]>
 
 /**
  * Returns the response. Throws where an error response has not the documented shape, or repeats a value of the request.
- * With several errors, each must have a source.
+ * With several errors, each must have a source. The code of an error has a row in a table of faults, with the same status.
  */
 export async function checkedResponse(answer: Response, sent: readonly string[]): Promise<Response> {
   if (answer.status < 400) return answer;
   const body = await answer.clone().text();
   const errors = await errorsOf(answer);
-  const isComplete = (error: ErrorEntry) =>
-    error.status === String(answer.status) && error.title !== '' && error.detail !== '';
+  const isComplete = ({ status, title, detail, code }: ErrorEntry) =>
+    [status, `${statusOf(code)}`].every((each) => each === `${answer.status}`) && title && detail;
   const hasSource = ({ source }: ErrorEntry) => (source?.pointer ?? source?.parameter) !== undefined;
   const isValidList = errors.length === 1 || (errors.length > 1 && errors.every(hasSource));
   if (!isValidList || !errors.every(isComplete))

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { ZodOpenApiResponseObject, ZodOpenApiResponsesObject } from 'zod-openapi';
-import { FAULTS, type FaultCode } from '../../domain/fault.ts';
+import { FAULTS, type FaultCode, RETRYABLE, TITLES } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { JSON_TYPE, REQUEST_ID } from '../server/reply.ts';
 import { faultExample } from './examples.ts';
@@ -111,12 +111,12 @@ export function openFaults(): Faults {
 
 function faultResponse(codes: readonly FaultCode[]): ZodOpenApiResponseObject {
   const [first] = codes as [FaultCode];
-  const { status, title } = FAULTS[first];
+  const { status } = FAULTS[first];
   const headers = headersOfAny(codes.map(headersOf));
   const examples = codes.map((code) => [code, { value: faultExample(code) }]);
   return {
     ...(FAMILY_STATUSES.has(status) ? {} : EXTENSION),
-    description: `${title}. ${codes.map((code) => `${code}: ${FAULTS[code].detail}.`).join(' ')}`,
+    description: `${TITLES[status]}. ${codes.map((code) => `${code}: ${FAULTS[code].detail}.`).join(' ')}`,
     headers: z.object({ ...ALWAYS, ...headers }),
     content: { [JSON_TYPE]: { schema: errorsSchema, examples: Object.fromEntries(examples) } },
   };
@@ -143,7 +143,7 @@ function withoutId(meta: Record<string, unknown> = {}): Record<string, unknown> 
 function headersOf(code: FaultCode): Record<string, z.ZodType> {
   return {
     'Cache-Control': HEADERS.noStore,
-    ...(FAULTS[code].isRetryable ? { 'Retry-After': HEADERS.retryAfter } : {}),
+    ...(RETRYABLE.has(FAULTS[code].status) ? { 'Retry-After': HEADERS.retryAfter } : {}),
     ...MORE_HEADERS[code],
   };
 }

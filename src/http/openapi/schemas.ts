@@ -355,6 +355,10 @@ export const errorsShape = {
           status: z.string().regex(/^[45]\d\d$/),
           title: z.string().min(1),
           detail: z.string().min(1),
+          code: z.string().meta({
+            description: 'The name of the error, and of its section in the page of errors.',
+            'x-authrealm-extension': true,
+          }),
           source: source.optional(),
           meta: z
             .strictObject({ oldest_cursor: z.string() })

@@ -7,8 +7,8 @@ import { ALWAYS, fixedHeader, HEADERS, header, jsonContent } from '../openapi/re
 import { errorsShape, lazyComponent, link } from '../openapi/schemas.ts';
 import type { CallHandler } from '../pipeline/call.ts';
 import type { Documentation, Operation } from '../pipeline/operation.ts';
-import { errorBody, type Reply } from '../server/reply.ts';
-import { type FormDeps, formEndpoint, NO_STORE } from './oauth_form.ts';
+import type { Reply } from '../server/reply.ts';
+import { type FormDeps, formEndpoint, NO_STORE, refusalBody } from './oauth_form.ts';
 
 /** The dependencies of the token endpoints. */
 export interface OAuthDeps extends FormDeps {
@@ -152,20 +152,12 @@ function refusals(): NonNullable<Documentation['responses']> {
     '400': {
       description: 'The token request is invalid.',
       headers: z.object({ ...ALWAYS, ...CACHING }),
-      content: jsonContent(refused(), {
-        error: 'invalid_scope',
-        error_description: 'the client does not hold that scope',
-        ...errorBody(400, 'Bad Request', 'the client does not hold that scope'),
-      }),
+      content: jsonContent(refused(), refusalBody('invalid_scope', 'the client does not hold that scope')),
     },
     '401': {
       description: 'The client credentials are invalid.',
       headers: z.object({ ...ALWAYS, ...CACHING, 'WWW-Authenticate': challenge }),
-      content: jsonContent(refused(), {
-        error: 'invalid_client',
-        error_description: 'client or secret not right',
-        ...errorBody(401, 'Unauthorized', 'client or secret not right'),
-      }),
+      content: jsonContent(refused(), refusalBody('invalid_client', 'client or secret not right')),
     },
   };
 }

@@ -1,18 +1,11 @@
-import type { AuthenticateClient } from '../../auth/clients/client_credentials.ts';
-import { FAULTS, Fault, GRANT_FAULTS, type GrantFaultCode } from '../../domain/fault.ts';
+import type { AuthenticateClient, OAuthError } from '../../auth/clients/client_credentials.ts';
+import { Fault, GRANT_FAULTS, type GrantFaultCode } from '../../domain/fault.ts';
 import type { Principal } from '../../domain/principal.ts';
 import { readText } from '../pipeline/body.ts';
 import type { Call, CallHandler } from '../pipeline/call.ts';
 import type { OperationDeps } from '../pipeline/operation.ts';
 import type { RateLimits } from '../server/rate_limits.ts';
-import { errorBody, JSON_TYPE, type Reply } from '../server/reply.ts';
-
-/** A rejected token request. */
-export interface GrantRefusalReply {
-  readonly kind: 'refused';
-  readonly code: GrantFaultCode;
-  readonly description: string;
-}
+import { errorEntry, JSON_TYPE, type Reply } from '../server/reply.ts';
 
 /** The form that a caller sent. */
 interface Form<P extends string> {
@@ -25,7 +18,7 @@ interface Form<P extends string> {
 interface FormRules<P extends string> {
   readonly parameters: readonly P[];
   /** Rejects a request before the client is authenticated. */
-  readonly refuse?: (value: Form<P>['value']) => GrantRefusalReply | undefined;
+  readonly refuse?: (value: Form<P>['value']) => OAuthError | undefined;
   /** Whether the ID of the client is enough. */
   readonly isImplicit?: (value: Form<P>['value']) => boolean;
 }
@@ -59,7 +52,7 @@ export const NO_STORE = {
 export function formEndpoint<P extends string>(
   { parameters, refuse, isImplicit }: FormRules<P>,
   { authenticateClient, identifyClient, limits, loopBudget }: FormDeps,
-  answer: (request: FormRequest<P>) => Promise<Reply | GrantRefusalReply>,
+  answer: (request: FormRequest<P>) => Promise<Reply | OAuthError>,
 ): CallHandler {
   return async (call) => {
     // Read the address now: a caller that disconnects early is logged as well.
@@ -95,7 +88,7 @@ function authenticatedId({ clientId, implicit }: Principal): string | undefined 
 async function readForm<P extends string>(
   request: Request,
   parameters: readonly P[],
-): Promise<Form<P> | GrantRefusalReply> {
+): Promise<Form<P> | OAuthError> {
   try {
     return read(request, await readText(request), [...parameters, 'client_id', 'client_secret']);
   } catch (error) {
@@ -104,11 +97,11 @@ async function readForm<P extends string>(
   }
 }
 
-function refuse(description: string): GrantRefusalReply {
+function refuse(description: string): OAuthError {
   return { kind: 'refused', code: 'invalid_request', description };
 }
 
-function read(request: Request, body: string, names: readonly string[]): Form<string> | GrantRefusalReply {
+function read(request: Request, body: string, names: readonly string[]): Form<string> | OAuthError {
   const query = new URLSearchParams(/\?(.*)$/.exec(request.url)?.[1]);
   if (names.some((name) => query.has(name))) {
     return refuse('parameters belong in the body: a query ends up in logs');
@@ -147,11 +140,18 @@ function formDecode(text: string): string {
 }
 
 /** Both error forms: RFC 6749, 5.2 for OAuth clients, `errors` for the others. */
-function refusalReply({ code, description }: GrantRefusalReply): Reply {
+export function refusalBody(code: GrantFaultCode, description: string): object {
+  return { error: code, error_description: description, errors: [errorEntry(code, description)] };
+}
+
+function refusalReply({ code, description }: OAuthError): Reply {
   const status = GRANT_FAULTS[code];
-  const { title } = status === 401 ? FAULTS.unauthenticated : FAULTS.malformed;
-  const body = { error: code, error_description: description, ...errorBody(status, title, description) };
   const challenge: Record<string, string> =
     status === 401 ? { 'WWW-Authenticate': 'Basic realm="authrealm"' } : {};
-  return { status, headers: { ...NO_STORE, ...challenge }, body: JSON.stringify(body), fault: code };
+  return {
+    status,
+    headers: { ...NO_STORE, ...challenge },
+    body: JSON.stringify(refusalBody(code, description)),
+    fault: code,
+  };
 }

@@ -3,8 +3,11 @@ import {
   type Fault,
   type FaultCode,
   type FieldError,
+  GRANT_FAULTS,
   type GrantFaultCode,
   OVERLOAD_CAUSES,
+  RETRYABLE,
+  TITLES,
 } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
 
@@ -29,39 +32,38 @@ interface ErrorEntry {
   readonly status: string;
   readonly title: string;
   readonly detail: string;
+  /** The section of docs/reference/faults.md that describes it. */
+  readonly code: FaultCode | GrantFaultCode;
   /** The source of the error: a JSON pointer into the body, or a query parameter. */
   readonly source?: { readonly pointer: string } | { readonly parameter: string };
   /** The cursor that a reader with an expired one can continue from. */
   readonly meta?: { readonly oldest_cursor: string };
 }
 
-/** The one function that makes error bodies (docs/wire.md#errors). */
-export function errorBody(status: number, title: string, detail: string): { errors: readonly ErrorEntry[] } {
-  return { errors: [{ status: String(status), title, detail }] };
+/** The one function that makes errors of bodies (docs/wire.md#errors). */
+export function errorEntry(code: ErrorEntry['code'], detail: string): ErrorEntry {
+  const status = code in FAULTS ? FAULTS[code as FaultCode].status : GRANT_FAULTS[code as GrantFaultCode];
+  return { status: String(status), title: TITLES[status], detail, code };
 }
 
-function headersOf(code: FaultCode): Readonly<Record<string, string>> {
-  const retry: Record<string, string> = FAULTS[code].isRetryable ? { 'Retry-After': '1' } : {};
-  return Object.freeze({ 'Content-Type': JSON_TYPE, 'Cache-Control': 'no-store', ...retry });
+function errorReply(code: FaultCode, errors: readonly ErrorEntry[], more?: object): Reply {
+  const { status } = FAULTS[code];
+  const retry: Record<string, string> = RETRYABLE.has(status) ? { 'Retry-After': '1' } : {};
+  const headers = Object.freeze({ 'Content-Type': JSON_TYPE, 'Cache-Control': 'no-store', ...retry });
+  return Object.freeze({ status, headers, body: JSON.stringify({ errors, ...more }), fault: code });
 }
 
 /** The reply of a fault without field errors: always the same bytes. */
 function plainReply(code: FaultCode, detail: string = FAULTS[code].detail): Reply {
-  const { status, title } = FAULTS[code];
-  return Object.freeze({
-    status,
-    headers: headersOf(code),
-    body: JSON.stringify(errorBody(status, title, detail)),
-    fault: code,
-  });
+  return errorReply(code, [errorEntry(code, detail)]);
 }
 
-const REPLIES = new Map<FaultCode, Reply>(
+const REPLIES = Object.fromEntries(
   (Object.keys(FAULTS) as FaultCode[]).map((code) => [code, plainReply(code)]),
-);
+) as Record<FaultCode, Reply>;
 
 export function faultReply(code: FaultCode, headers?: Readonly<Record<string, string>>): Reply {
-  const reply = REPLIES.get(code) ?? plainReply('internal');
+  const reply = REPLIES[code];
   return headers ? { ...reply, headers: { ...reply.headers, ...headers } } : reply;
 }
 
@@ -78,27 +80,17 @@ export function replyOf({ code, fieldErrors, cause }: Fault): Reply {
   if (code === 'overloaded') {
     return OVERLOAD_REPLIES.get((cause as { code?: unknown } | undefined)?.code) ?? OVERLOADED;
   }
-  const { status, title, source } = FAULTS[code];
+  const { detail, source } = FAULTS[code];
   if (source === undefined || fieldErrors.length === 0) return faultReply(code);
-  if (source === 'dependency') return dependenciesReply(code, fieldErrors);
-  const errors = fieldErrors.slice(0, LIMITS.fieldErrorsMax).map(
-    (fieldError): ErrorEntry => ({
-      status: String(status),
-      title,
-      detail: detailOf(code, fieldError),
-      source:
-        source === 'pointer' ? { pointer: pointerTo(fieldError.field) } : { parameter: fieldError.field },
-    }),
-  );
-  return { status, headers: headersOf(code), body: JSON.stringify({ errors }), fault: code };
-}
-
-/** The reply of the readiness check: the error and the state of each dependency. */
-function dependenciesReply(code: FaultCode, fieldErrors: readonly FieldError[]): Reply {
-  const { status, title, detail } = FAULTS[code];
-  const dependencies = Object.fromEntries(fieldErrors.map(({ field, rule }) => [field, rule]));
-  const body = { ...errorBody(status, title, detail), dependencies };
-  return { status, headers: headersOf(code), body: JSON.stringify(body), fault: code };
+  if (source === 'dependency') {
+    const dependencies = Object.fromEntries(fieldErrors.map(({ field, rule }) => [field, rule]));
+    return errorReply(code, [errorEntry(code, detail)], { dependencies });
+  }
+  const errors = fieldErrors.slice(0, LIMITS.fieldErrorsMax).map((fieldError) => ({
+    ...errorEntry(code, detailOf(code, fieldError)),
+    source: source === 'pointer' ? { pointer: pointerTo(fieldError.field) } : { parameter: fieldError.field },
+  }));
+  return errorReply(code, errors);
 }
 
 /** Clients compare the detail of a rejected filter (docs/wire.md#filters). */
@@ -113,15 +105,9 @@ function pointerTo(field: string): string {
 
 /** The reply to an expired cursor: it names the oldest valid one. */
 export function expiredCursorReply(oldest: string, parameter: 'after' | 'before'): Reply {
-  const { status, title, detail } = FAULTS.expired_cursor;
-  const error: ErrorEntry = {
-    status: String(status),
-    title,
-    detail,
-    source: { parameter },
-    meta: { oldest_cursor: oldest },
-  };
-  return { status, headers: headersOf('expired_cursor'), body: JSON.stringify({ errors: [error] }) };
+  const code = 'expired_cursor';
+  const error = errorEntry(code, FAULTS[code].detail);
+  return errorReply(code, [{ ...error, source: { parameter }, meta: { oldest_cursor: oldest } }]);
 }
 
 /** A document that is the same for every caller. */

@@ -68,7 +68,7 @@ test('the SDK passes errors of the service through', async () => {
   const { realm, user } = fixture;
   const absent = sdk.UserAuthenticationPasswordProfile.Get(realm, user, fixture.oidcLink);
   expect(await failureOf(absent)).toEqual({
-    errors: [{ status: '404', title: 'Not Found', detail: 'Resource not found' }],
+    errors: [{ status: '404', title: 'Not Found', detail: 'Resource not found', code: 'not_found' }],
   });
 });
 

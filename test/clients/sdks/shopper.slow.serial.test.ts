@@ -57,6 +57,7 @@ test('updatePasswordProfileInfo returns errors of the service', async () => {
         status: '400',
         title: 'Bad Request',
         detail: 'data.password: must have at least 8 characters after NFKC',
+        code: 'invalid',
         source: { pointer: '/data/password' },
       },
     ],

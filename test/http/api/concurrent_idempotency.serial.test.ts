@@ -71,6 +71,7 @@ test('a key whose request is in progress is 409 with Retry-After; afterwards it 
         status: '409',
         title: 'Conflict',
         detail: 'A request with this Idempotency-Key is being answered; try again',
+        code: 'idempotency_key_in_use',
       },
     ]);
   }

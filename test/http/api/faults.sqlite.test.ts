@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { FAULTS, Fault, type FaultCode } from '../../../src/domain/fault.ts';
+import { FAULTS, Fault, type FaultCode, TITLES } from '../../../src/domain/fault.ts';
 import type { Route } from '../../../src/http/server/router.ts';
 import { type Server, type ServerSettings, startServer } from '../../../src/http/server/server.ts';
 import type { LogRecord } from '../../../src/platform/log.ts';
@@ -61,16 +61,17 @@ describe('every fault', () => {
     ...['bug', 'text', 'nothing'].map((path) => [path, 'internal'] as const),
   ];
   test.each(rows)(
-    'the error %s is answered with the texts of its row in the table of faults, and logged without its cause',
+    'the error %s is answered with the code and the texts of its row in the table of faults, and logged without its cause',
     async (path, code) => {
       const log: LogRecord[] = [];
       const server = await startFailingServer(log);
-      const { status, title, detail } = FAULTS[code];
+      const { status, detail } = FAULTS[code];
+      const title = TITLES[status];
       for (const when of ['now', 'later']) {
         const answer = await fetch(`${server.url}/${when}/${path}`);
         expect(answer.status).toBe(status);
         expect(await answer.json()).toEqual({
-          errors: [{ status: String(status), title, detail, ...WITH_SOURCE[code] }],
+          errors: [{ status: String(status), title, detail, code, ...WITH_SOURCE[code] }],
           ...ADDITIONAL[code],
         });
         expect(answer.headers.get('content-type')).toBe('application/json');
@@ -101,9 +102,9 @@ test('only an unexpected error is logged with stack frames', async () => {
 });
 
 test('the table of faults has short, fixed sentences', () => {
-  for (const { status, title, detail } of Object.values(FAULTS)) {
+  for (const { status, detail } of Object.values(FAULTS)) {
     expect(status).toBeWithin(400, 600);
-    expect(title).toMatch(/^[A-Z][A-Za-z ]+$/);
+    expect(TITLES[status]).toMatch(/^[A-Z][A-Za-z ]+$/);
     expect(detail).toMatch(/^[\w ;,/.-]{1,80}$/);
   }
 });

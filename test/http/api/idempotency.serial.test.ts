@@ -167,6 +167,7 @@ test('an idempotency key has 1 to 255 visible ASCII characters, otherwise 400', 
         status: '400',
         title: 'Bad Request',
         detail: 'Idempotency-Key: must be 1 to 255 visible ASCII characters',
+        code: 'invalid_query',
         source: { parameter: 'Idempotency-Key' },
       },
     ]);

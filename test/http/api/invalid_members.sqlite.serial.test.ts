@@ -182,6 +182,7 @@ describe.each([...KINDS])('$name', async (kind) => {
           status: '400',
           title: 'Bad Request',
           detail: `data.${name}: is missing`,
+          code: 'invalid',
           source: { pointer: `/data/${name}` },
         },
       ]);

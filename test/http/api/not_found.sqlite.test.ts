@@ -43,10 +43,10 @@ const NOT_FOUND = JSON.stringify([
   404,
   [
     ['cache-control', 'no-store'],
-    ['content-length', '79'],
+    ['content-length', '98'],
     ['content-type', 'application/json'],
   ],
-  '{"errors":[{"status":"404","title":"Not Found","detail":"Resource not found"}]}',
+  '{"errors":[{"status":"404","title":"Not Found","detail":"Resource not found","code":"not_found"}]}',
 ]);
 
 const mint = systemClock.mintId;

@@ -158,7 +158,16 @@ describe('a sign-in that fails', () => {
     const answer = await signIn(passwordBody(jane, { password: 'another horse' }));
     expect([answer.status, await answer.json()]).toEqual([
       400,
-      { errors: [{ status: '400', title: 'Bad Request', detail: 'authentication failed' }] },
+      {
+        errors: [
+          {
+            status: '400',
+            title: 'Bad Request',
+            detail: 'authentication failed',
+            code: 'authentication_failed',
+          },
+        ],
+      },
     ]);
     expect([...answer.headers.keys()].sort()).toEqual([
       'cache-control',
