@@ -96,7 +96,7 @@ function faultsPage(): string {
     `Every error response is one of these, by status. Its body is JSON and repeats no value of the request:`,
     `\`\`\`json\n${JSON.stringify(faultExample('invalid'))}\n\`\`\``,
     `There is one error for each member, parameter or header that broke a rule: \`detail\` names both, and \`source\` has its \`pointer\`
-into the body or its name as a \`parameter\`. Otherwise \`detail\` is the text below.
+into the body or its name as a \`parameter\`. Otherwise \`detail\` is the text below, to which some answers add what is missing.
 ${[...RETRYABLE].join(' and ')} have \`Retry-After: 1\`: the same request may succeed later. The token endpoints also return the code as
 \`error\`, and \`error_description\` (RFC 6749, 5.2). Requests that the runtime rejects have
 [no body](../guides/network.md#requests-that-the-runtime-rejects).`,

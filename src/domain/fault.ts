@@ -37,6 +37,8 @@ interface FaultRow {
   readonly source?: 'pointer' | 'parameter' | 'dependency';
   /** A field error for the OpenAPI document. */
   readonly example?: FieldError;
+  /** The same for what answers add to `detail`. */
+  readonly missing?: string;
 }
 
 /**
@@ -86,11 +88,11 @@ const ROWS = {
     example: { field: 'page[limit]', rule: 'must be a whole number from 1 to 100' },
   },
   /** Get a new token from this service by its base URL: its client may be disabled, its key withdrawn, or clocks differ by 30 seconds. */
-  unauthenticated: { status: 401, detail: 'Unable to validate access token' },
+  unauthenticated: { status: 401, detail: 'Unable to validate access token', missing: 'none was sent' },
   /** Let the user sign in again with the password: docs/wire.md#account-tokens. The access token of the client is valid. */
-  invalid_account_token: { status: 401, detail: 'Unable to validate access token' },
+  invalid_account_token: { status: 401, detail: 'Unable to validate access token', missing: 'none was sent' },
   /** If the client lacks the scope too, run `authrealm client update CLIENT_ID --scope "…"`. Then request a new token. */
-  insufficient_scope: { status: 403, detail: 'forbidden' },
+  insufficient_scope: { status: 403, detail: 'forbidden', missing: 'needs the scope users:read' },
   /** Open the console at the base URL, and set `--base-url` to what browsers use: `localhost` is another origin than `127.0.0.1`. */
   foreign_origin: { status: 403, detail: 'This is for pages of the base URL alone' },
   /**
@@ -131,7 +133,7 @@ const ROWS = {
   /** The rest of the body was not read. Every record fits unless it lists very many redirect URIs. */
   body_too_large: { status: 413, detail: 'The body is over 65536 bytes' },
   /** `Content-Type` is `application/json`, with any parameters, or is left out. */
-  unsupported_media_type: { status: 415, detail: 'Send the body in the media type this path reads' },
+  unsupported_media_type: { status: 415, detail: 'Send the body as application/json' },
   /**
    * The request is well-formed, but not possible: a value must be unique or an e-mail address, a profile does not exist, a redirect URI
    * is neither https nor loopback, an issuer cannot be read or differs, an ID is not the one in the path, a record is preset, or more
@@ -185,7 +187,7 @@ const ROWS = {
     detail: 'The identity provider does not answer as it should; try again',
   },
   /** A write may still be committed: repeat it with the same `Idempotency-Key`. See docs/guides/troubleshooting.md#database-errors. */
-  unavailable: { status: 503, detail: 'The database did not answer in time; try again' },
+  unavailable: { status: 503, detail: 'The database cannot be reached or is too slow; try again' },
 } as const satisfies Record<string, FaultRow>;
 
 export type FaultCode = keyof typeof ROWS;

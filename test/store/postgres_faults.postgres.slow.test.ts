@@ -9,6 +9,7 @@ import {
   type TimedResponse,
 } from '../support/fault_injection.ts';
 import { startServer } from '../support/postgres_server.ts';
+import { errorsOf } from '../support/service.ts';
 import { startTcpProxy } from '../support/tcp_proxy.ts';
 
 /** Faults of PostgreSQL under a running service. */
@@ -39,6 +40,7 @@ async function admin(...statements: readonly string[]): Promise<void> {
 test.each(['fast', 'immediate'] as const)(
   'a service answers 503 while PostgreSQL is stopped (%s), and recovers',
   async (mode) => {
+    const token = await direct.service.token('realms:read');
     await server.stop(mode);
     const refused = await lookUpAndWrite(direct);
     expect(refused.map(({ ms, status }) => [status, ms < AT_ONCE_MS_MAX])).toEqual([
@@ -47,6 +49,11 @@ test.each(['fast', 'immediate'] as const)(
     ]);
     await waitForAccessTable();
     expect(statusesOf(await lookUpAndWrite(direct))).toEqual([503, 503]);
+    const [error] = await errorsOf(await direct.service.get('/v2/authentication-realms', token));
+    expect([error?.code, error?.detail]).toEqual([
+      'unavailable',
+      expect.stringContaining('cannot be reached'),
+    ]);
     const unready = await direct.service.get('/readyz');
     const { dependencies } = (await unready.json()) as { dependencies: object };
     expect([unready.status, dependencies]).toEqual([

@@ -10,7 +10,7 @@ import { collectionLinks, selfLinks } from '../pipeline/links.ts';
 import { listBody } from '../pipeline/paging.ts';
 import { etags, itemPresenterOf, presenterOf } from '../pipeline/present.ts';
 import { NEWEST_FIRST } from '../pipeline/query.ts';
-import { replyOf } from '../server/reply.ts';
+import { faultReply, replyOf } from '../server/reply.ts';
 
 /** The instant of every example, in milliseconds since the epoch. */
 const AT = Date.UTC(2026, 0, 31, 9);
@@ -170,6 +170,7 @@ export function openExamples(baseUrl: string): Examples {
 
 /** The error body of a fault. */
 export function faultExample(code: FaultCode): unknown {
-  const { example } = FAULTS[code];
-  return JSON.parse(replyOf(new Fault(code, example ? [example] : [])).body as string);
+  const { example, missing } = FAULTS[code];
+  const reply = example ? replyOf(new Fault(code, [example])) : faultReply(code, {}, missing);
+  return JSON.parse(reply.body as string);
 }

@@ -19,7 +19,7 @@ import { permitAny, shedLoad } from '../pipeline/pipeline.ts';
 import { isoTimestamp } from '../pipeline/present.ts';
 import { NEWEST_FIRST, readQuery } from '../pipeline/query.ts';
 import { faultReply, type Reply } from '../server/reply.ts';
-import { ACCOUNT_TOKEN, INVALID_ACCOUNT_TOKEN } from './account_tokens.ts';
+import { ACCOUNT_TOKEN, refuseAccountToken } from './account_tokens.ts';
 import { NO_FILTER, pageOf, pageReply } from './lists.ts';
 import { END_USER_ADDRESS, readEndUserAddress, SIGN_IN_SCOPE, type SignInDeps } from './password_request.ts';
 import { accountTokenParameter, endUserAddressParameter } from './password_schemas.ts';
@@ -132,7 +132,7 @@ async function visibleTo(
   const token = call.request.headers.get(ACCOUNT_TOKEN);
   if (mayReadAll && token === null) return { accountRealm, own: undefined };
   const signedIn = await signIn.accountTokens.verify(token ?? '', accountRealm.id);
-  return signedIn ? { accountRealm, own: signedIn.userId } : INVALID_ACCOUNT_TOKEN;
+  return signedIn ? { accountRealm, own: signedIn.userId } : refuseAccountToken(token);
 }
 
 interface FormDescription extends Pick<Operation<AccountMemberDeps>, 'name' | 'path'> {

@@ -9,7 +9,7 @@ import { exampleIdOf } from '../openapi/examples.ts';
 import { PAGE_PARAMETERS } from '../openapi/parameters.ts';
 import { HEADERS, jsonContent } from '../openapi/responses.ts';
 import { idSchema, lazyComponent, link, timestampSchema } from '../openapi/schemas.ts';
-import { authenticate } from '../pipeline/bearer.ts';
+import { authenticate, NOT_SENT, NOT_VALID } from '../pipeline/bearer.ts';
 import { dataOf, readBody } from '../pipeline/body.ts';
 import type { Call, Stage } from '../pipeline/call.ts';
 import type { Operation } from '../pipeline/operation.ts';
@@ -42,7 +42,9 @@ export const ACCOUNT_TOKEN = 'EP-Account-Management-Authentication-Token';
 /** The same answer to a wrong password, an unknown username and an unknown profile. */
 const AUTHENTICATION_FAILED = faultReply('authentication_failed');
 /** Without a challenge: clients take a 401 with one for their own access token (docs/wire.md#account-tokens). */
-export const INVALID_ACCOUNT_TOKEN = faultReply('invalid_account_token');
+export function refuseAccountToken(token: string | null): Reply {
+  return faultReply('invalid_account_token', {}, token ? NOT_VALID : NOT_SENT);
+}
 
 const MECHANISMS = ['password', TYPE] as const;
 const byPassword = z.object({
@@ -112,9 +114,9 @@ async function signIn(
 
 async function renew({ request }: Call, { realm, page }: TokenScope, deps: SignInDeps): Promise<Reply> {
   const token = request.headers.get(ACCOUNT_TOKEN);
-  if (!token || !realm) return INVALID_ACCOUNT_TOKEN;
+  if (!token || !realm) return refuseAccountToken(token);
   const signedIn = await deps.signIn.accountTokens.verify(token, realm.id);
-  return (signedIn && (await tokensReply(signedIn, { realm, page }, deps))) ?? INVALID_ACCOUNT_TOKEN;
+  return (signedIn && (await tokensReply(signedIn, { realm, page }, deps))) ?? refuseAccountToken(token);
 }
 
 /** The answer with the tokens of a member: of one account, or of none. Undefined if the user is deleted. */

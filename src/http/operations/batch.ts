@@ -3,7 +3,6 @@ import type { WriteRequest } from '../../directory/write_request.ts';
 import { Fault } from '../../domain/fault.ts';
 import type { Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { Principal } from '../../domain/principal.ts';
 import type { Key } from '../../domain/resource.ts';
 import { realm, user } from '../../domain/resources.ts';
 import { exampleIdOf, requestExample } from '../openapi/examples.ts';
@@ -14,7 +13,7 @@ import { documentOf, readBody } from '../pipeline/body.ts';
 import type { Call, Stage } from '../pipeline/call.ts';
 import { collectionPattern } from '../pipeline/links.ts';
 import type { Documentation, DocumentContext, Operation } from '../pipeline/operation.ts';
-import { locateScope, RECORD_CACHING, shedLoad } from '../pipeline/pipeline.ts';
+import { locateScope, permit, permitIf, RECORD_CACHING, shedLoad } from '../pipeline/pipeline.ts';
 import { ifMatchRevisions, requiredRevision, revisionReader } from '../pipeline/precondition.ts';
 import { etags } from '../pipeline/present.ts';
 import { JSON_TYPE, type Reply } from '../server/reply.ts';
@@ -51,29 +50,25 @@ export const WRITE_BATCH: Operation<WriteDeps> = {
   document: documentBatch,
 };
 
-const refusals = new Map([...SCOPES, SCOPES.join(' ')].map((scope) => [scope, insufficientScope(scope)]));
+const permitAny = permitIf(
+  ({ scopes }) => SCOPES.some((scope) => scopes.has(scope)),
+  insufficientScope(SCOPES.join(' '), `needs one of the scopes ${SCOPES.join(', ')}`),
+);
 
-function refuse(call: Call, scope: string): Reply | undefined {
-  call.refused = 'insufficient scope';
-  return refusals.get(scope);
-}
-
-function permitAny(call: Call): Reply | undefined {
-  const { scopes } = call.principal as Principal;
-  return SCOPES.some((scope) => scopes.has(scope)) ? undefined : refuse(call, SCOPES.join(' '));
-}
+const permits = new Map(BATCH_RESOURCES.map(({ scope }) => [scope, permit(`${scope}:write`)]));
 
 /** Checks the scope of each request, and of the records that it creates by `included`. */
-function permitEach(call: Call): Reply | undefined {
-  const { scopes } = call.principal as Principal;
+const permitEach: Stage = (call) => {
   const { requests } = Object(tryParse(call.body ?? '')) as { readonly requests?: unknown };
   for (const { method, resource, body } of readBatchItems(requests, realmOf(call)).items) {
     const below = method === 'POST' ? includedIn(resource, body) : [];
-    const missing = [resource, ...below].find(({ scope }) => !scopes.has(`${scope}:write`));
-    if (missing) return refuse(call, `${missing.scope}:write`);
+    for (const { scope } of [resource, ...below]) {
+      const refused = permits.get(scope)?.(call);
+      if (refused !== undefined) return refused;
+    }
   }
   return undefined;
-}
+};
 
 function realmOf({ scope }: Call): Uuid {
   return scope?.[0] as Uuid;

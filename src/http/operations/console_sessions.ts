@@ -44,10 +44,9 @@ export interface SessionDeps extends OperationDeps {
 }
 
 const INVALID_CODE: Reply = faultReply('invalid_sign_in_code');
-/** The answer to a client without a session to end, and to a person without any right. */
-const NO_RIGHTS = faultReply('insufficient_scope', {
-  'WWW-Authenticate': 'Bearer realm="authrealm", error="insufficient_scope"',
-});
+const CHALLENGE = { 'WWW-Authenticate': 'Bearer realm="authrealm", error="insufficient_scope"' };
+const NO_RIGHTS = faultReply('insufficient_scope', CHALLENGE, 'needs at least one scope');
+const NO_SESSION = faultReply('insufficient_scope', CHALLENGE, 'needs a session of the console');
 const SIGNED_OUT: Reply = Object.freeze({
   status: 204,
   headers: Object.freeze({ 'Cache-Control': 'no-store' }),
@@ -250,7 +249,7 @@ function exchangeCode(sessions: ConsoleSessions, input: z.output<typeof exchange
 function renewStage(tokens: Tokens, sessions: ConsoleSessions, { grants }: RateLimits): Stage {
   return async (call) => {
     const token = await tokens.inspect(bearerToken(call.authorization ?? '') ?? '');
-    if (token?.sessionId === undefined) return NO_RIGHTS;
+    if (token?.sessionId === undefined) return NO_SESSION;
     const limited = grants?.(token.sessionId);
     if (limited) {
       call.refused = 'too many grants';
@@ -268,7 +267,7 @@ function endStage(tokens: Tokens, sessions: ConsoleSessions): Stage {
     const token = await tokens.inspect(bearerToken(call.authorization ?? '') ?? '');
     return token && (await sessions.signOut(token, { address: call.address(), requestId: call.requestId }))
       ? SIGNED_OUT
-      : NO_RIGHTS;
+      : NO_SESSION;
   };
 }
 

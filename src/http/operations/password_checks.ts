@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import type { Credential } from '../../auth/sign_in/credentials.ts';
 import type { Uuid } from '../../domain/id.ts';
-import type { Principal } from '../../domain/principal.ts';
 import type { Key } from '../../domain/resource.ts';
 import { passwordProfile, passwordProfileInfo, user } from '../../domain/resources.ts';
 import { exampleIdOf } from '../openapi/examples.ts';
@@ -13,7 +12,7 @@ import { readBody } from '../pipeline/body.ts';
 import type { Stage } from '../pipeline/call.ts';
 import { itemPattern, paramNames } from '../pipeline/links.ts';
 import type { Operation } from '../pipeline/operation.ts';
-import { locate, permit, read, shedLoad } from '../pipeline/pipeline.ts';
+import { locate, permit, permitIf, read, shedLoad } from '../pipeline/pipeline.ts';
 import { JSON_TYPE, type Reply } from '../server/reply.ts';
 import { readData } from './admin/reading.ts';
 import { checkPassword, readEndUserAddress, SIGN_IN_SCOPE, type SignInDeps } from './password_request.ts';
@@ -26,11 +25,10 @@ const filled = () => z.string().min(1, 'must not be empty');
 const request = z.object({ type: z.literal(TYPE), username: filled(), password: filled() });
 
 /** By its ID alone a client signs in with the token call only: docs/guides/clients-and-tokens.md#storefronts. */
-const requireSecret: Stage = (call) => {
-  if (!(call.principal as Principal).implicit) return undefined;
-  call.refused = 'insufficient scope';
-  return insufficientScope(SIGN_IN_SCOPE);
-};
+const requireSecret = permitIf(
+  ({ implicit }) => !implicit,
+  insufficientScope(SIGN_IN_SCOPE, 'needs the secret of the client'),
+);
 
 function stagesOf(deps: SignInDeps): readonly Stage[] {
   return [

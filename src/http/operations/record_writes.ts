@@ -23,6 +23,7 @@ import {
   locate,
   locateScope,
   permit,
+  permitIf,
   RECORD_CACHING,
   type RecordDeps,
   shedLoad,
@@ -220,12 +221,8 @@ function authorizeWrite(resource: Resource, { store, tokens, limits }: RecordDep
 }
 
 function requireAllRealms({ scope }: Resource): Stage {
-  const refusal = insufficientScope(`${scope}:write`);
-  return (call) => {
-    if ((call.principal as Principal).realms === '*') return undefined;
-    call.refused = 'insufficient scope';
-    return refusal;
-  };
+  const refusal = insufficientScope(`${scope}:write`, 'needs access to all realms');
+  return permitIf(({ realms }) => realms === '*', refusal);
 }
 
 /** Reads the address while the connection is open, so that a caller that disconnects early is logged as well. */

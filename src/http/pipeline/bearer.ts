@@ -5,17 +5,22 @@ import type { RateLimits } from '../server/rate_limits.ts';
 import { faultReply, type Reply } from '../server/reply.ts';
 import type { Call, Stage } from './call.ts';
 
+export const NOT_SENT = 'none was sent';
+export const NOT_VALID = 'not valid or expired';
+
 /** Challenges of RFC 6750, 3. No error code where no token was sent. */
 const REALM = 'Bearer realm="authrealm"';
-const NO_TOKEN = faultReply('unauthenticated', { 'WWW-Authenticate': REALM });
-export const BAD_TOKEN = faultReply('unauthenticated', {
-  'WWW-Authenticate': `${REALM}, error="invalid_token"`,
-});
+const NO_TOKEN = faultReply('unauthenticated', { 'WWW-Authenticate': REALM }, NOT_SENT);
+export const BAD_TOKEN = faultReply(
+  'unauthenticated',
+  { 'WWW-Authenticate': `${REALM}, error="invalid_token"` },
+  NOT_VALID,
+);
 
-export function insufficientScope(scope: string): Reply {
-  return faultReply('insufficient_scope', {
-    'WWW-Authenticate': `${REALM}, error="insufficient_scope", scope="${scope}"`,
-  });
+/** `missing` is for callers that hold the scope. */
+export function insufficientScope(scope: string, missing = `needs the scope ${scope}`): Reply {
+  const challenge = `${REALM}, error="insufficient_scope", scope="${scope}"`;
+  return faultReply('insufficient_scope', { 'WWW-Authenticate': challenge }, missing);
 }
 
 /**

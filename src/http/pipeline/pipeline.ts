@@ -29,23 +29,22 @@ export function shedLoad(isOverloaded: IsOverloaded | undefined): readonly Stage
   return isOverloaded ? [({ params }) => (isOverloaded(params.realm_id) ? OVERLOADED : undefined)] : [];
 }
 
-/** Checks the scope. The result depends on token and operation alone, so it reveals nothing about records. */
-export function permit(scope: string): Stage {
-  const refusal = insufficientScope(scope);
+/** Checks the caller. The result depends on token and operation alone, so it reveals nothing about records. */
+export function permitIf(isPermitted: (caller: Principal) => boolean, refusal: Reply): Stage {
   return (call) => {
-    if ((call.principal as Principal).scopes.has(scope)) return undefined;
+    if (isPermitted(call.principal as Principal)) return undefined;
     call.refused = 'insufficient scope';
     return refusal;
   };
 }
 
+export function permit(scope: string): Stage {
+  return permitIf(({ scopes }) => scopes.has(scope), insufficientScope(scope));
+}
+
 /** The same for an operation that needs any of several scopes; a refusal names the first. */
 export function permitAny(scopes: readonly [string, ...string[]]): Stage {
-  const refuse = permit(scopes[0]);
-  return (call) => {
-    const held = (call.principal as Principal).scopes;
-    return scopes.some((scope) => held.has(scope)) ? undefined : refuse(call);
-  };
+  return permitIf((caller) => scopes.some((scope) => caller.scopes.has(scope)), insufficientScope(scopes[0]));
 }
 
 /** Reads the key from the path. A malformed ID, or a realm outside the principal's list, is 404. */

@@ -62,8 +62,14 @@ const REPLIES = Object.fromEntries(
   (Object.keys(FAULTS) as FaultCode[]).map((code) => [code, plainReply(code)]),
 ) as Record<FaultCode, Reply>;
 
-export function faultReply(code: FaultCode, headers?: Readonly<Record<string, string>>): Reply {
-  const reply = REPLIES[code];
+/** `missing` follows the detail, which clients know. */
+export function faultReply(
+  code: FaultCode,
+  headers?: Readonly<Record<string, string>>,
+  missing?: string,
+): Reply {
+  const reply =
+    missing === undefined ? REPLIES[code] : plainReply(code, `${FAULTS[code].detail}: ${missing}`);
   return headers ? { ...reply, headers: { ...reply.headers, ...headers } } : reply;
 }
 

@@ -38,7 +38,9 @@ async function expectRefused(accountToken: string, id: string): Promise<void> {
   const answers = [await renew(accountToken), await member401(accountToken, id)];
   for (const answer of answers) {
     expect([answer.status, answer.headers.get('www-authenticate')]).toEqual([401, null]);
-    expect((await errorsOf(answer)).map(({ detail }) => detail)).toEqual(['Unable to validate access token']);
+    expect((await errorsOf(answer)).map(({ detail }) => detail)).toEqual([
+      'Unable to validate access token: not valid or expired',
+    ]);
   }
 }
 
