@@ -51,7 +51,7 @@ const ROWS = {
     status: 400,
     detail: 'The request body could not be read',
     source: 'pointer',
-    example: { field: 'body', rule: 'is not JSON' },
+    example: { field: 'body', rule: 'is not JSON at line 1, column 2' },
   },
   /** A member breaks its rule; each, up to 20, is an error of its own. A PUT needs `type` alone. Unknown members are ignored. */
   invalid: {

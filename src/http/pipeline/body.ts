@@ -1,4 +1,5 @@
 import { Fault } from '../../domain/fault.ts';
+import { jsonErrorPlace } from '../../domain/json_error.ts';
 import { isJsonObject, type JsonObject } from '../../domain/json_object.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Stage } from './call.ts';
@@ -32,7 +33,7 @@ export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw malformed(text === '' ? 'is empty' : 'is not JSON');
+    throw malformed(text === '' ? 'is empty' : `is not JSON at ${jsonErrorPlace(text)}`);
   }
 }
 

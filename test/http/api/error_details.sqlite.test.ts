@@ -58,3 +58,13 @@ test('a 415 names the media type to send', async () => {
   const answer = service.post(users, writer, '<user/>', { 'Content-Type': 'application/xml' });
   expect(await errorOf(answer)).toEqual([415, 'unsupported_media_type', 'Send the body as application/json']);
 });
+
+test('a 400 for a body that is not JSON names line and column, and nothing of the body', async () => {
+  const body = '{\n  "data": {\n    "name": "Jane",\n    "note": correct horse\n  }\n}';
+  expect(await errorOf(service.post(users, writer, body))).toEqual([
+    400,
+    'malformed',
+    'body: is not JSON at line 4, column 13',
+  ]);
+  expect(await errorOf(service.post(users, writer, ''))).toEqual([400, 'malformed', 'body: is empty']);
+});
