@@ -148,7 +148,7 @@ test('rate limits count by the address in Forwarded if the service reads that he
 });
 
 test('forged tokens of one client of a named proxy keep no other client from a new token', async () => {
-  const service = await startService({ trustedProxies: '127.0.0.0/8', badTokenRate: '100/60' });
+  const service = await startService({ trustedProxies: '127.0.0.0/8', badTokenRate: '100/86400' });
   const { clientId, secret } = await service.client('users:read');
   const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
   const from = (address: string) => ({ 'X-Forwarded-For': address });
