@@ -14,7 +14,6 @@ export async function findObstacles(manifest: Manifest): Promise<readonly string
     ...(isClean ? [] : ['the working tree has changes: commit or remove what "git status" lists']),
     ...checkTag(manifest, (await run(['git', 'tag', '--points-at', 'HEAD'])).split('\n').filter(Boolean)),
     ...checkSettings(manifest),
-    ...(await checkFixture(manifest)),
     ...checkInstalledPackages(),
   ];
 }
@@ -24,19 +23,6 @@ function checkTag({ version }: Manifest, tags: readonly string[]): readonly stri
   if (tags.includes(expected)) return [];
   if (tags.length === 0) return [`this commit has no tag: run "git tag ${expected}"`];
   return [`the tag of this commit is ${tags.join(', ')}, and the version in package.json is ${version}`];
-}
-
-/** Later releases are tested with the program and the database that this one stored (docs/releasing.md, "Make a release"). */
-async function checkFixture({ version }: Manifest): Promise<readonly string[]> {
-  const lastCommit = async (...args: readonly string[]) =>
-    (await run(['git', 'log', '-1', '--format=%H', ...args])).trim();
-  const stored = await lastCommit('--', `test/fixtures/releases/${version}`);
-  const isCurrent =
-    stored !== '' && (await lastCommit(`${stored}..HEAD`, '--', 'src', 'bin', 'package-lock.json')) === '';
-  if (isCurrent) return [];
-  return [
-    `test/fixtures/releases/${version} is missing or older than the program: run "npx bun scripts/write_release_fixture.ts", and commit what it writes`,
-  ];
 }
 
 /** What only the owner of the project knows. */

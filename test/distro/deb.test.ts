@@ -13,10 +13,10 @@ import { dirname, join } from 'node:path';
 import { LICENSES_PATH, licenseTexts } from '../../scripts/release/licenses.ts';
 import { VERSION } from '../../src/platform/version.ts';
 import { buildArtefact, inRoot, openFolder, removeOpenFolders, runTool } from '../support/bare_system.ts';
-import { type RunningCommand, runCommand, startCommand } from '../support/processes.ts';
+import { type RunningCommand, runCommand, startCommand, urlOf } from '../support/processes.ts';
 import { walkProgram } from '../support/program_walk.ts';
-import { copyReleaseDatabase, findLinks, goBack, urlOf } from '../support/release_database.ts';
 import { sharedBinary } from '../support/shared_artefacts.ts';
+import { type ClientSecret, requestToken } from '../support/token_request.ts';
 
 /** The Debian package in a bare Debian, from its installation to its removal. The tests build on each other. */
 
@@ -64,11 +64,14 @@ function asUnit(...command: readonly string[]): readonly string[] {
 const serve = (): RunningCommand =>
   startCommand(asUnit(...(valuesOf('ExecStart')[0] ?? '').split(' '), '--port', '0'));
 
-async function expectLinks(): Promise<void> {
+/** A start of the service grants a token to a client of its database. */
+async function expectToken(client: ClientSecret): Promise<void> {
   const service = serve();
-  await findLinks('0.1.0', await urlOf(service));
+  expect(await requestToken(await urlOf(service), client)).not.toBe('');
   expect(await service.stop()).toBe(0);
 }
+
+let client: ClientSecret;
 
 test('the installation creates the user and its folder, and writes nothing else', async () => {
   expect(await install(deb)).toMatchObject({ stderr: '', code: 0 });
@@ -115,20 +118,20 @@ test('the program does everything, from init to backup, as the user of the unit'
   for (const name of readdirSync(inside(DATA))) rmSync(join(inside(DATA), name));
 });
 
-test('the unit serves a database of 0.1.0, and an upgrade keeps it and the settings', async () => {
-  const { uid } = statSync(inside(DATA));
-  copyReleaseDatabase('0.1.0', inside(DATA), uid);
-  await expectLinks();
+test('an upgrade of the package keeps the database and the settings', async () => {
+  const create = ['client', 'create', '--name', 'n', '--scope', 'realms:read', '--json'];
+  client = JSON.parse(await runTool(...asUnit('/usr/bin/authrealm', ...create)));
+  await expectToken(client);
   writeFileSync(inside(CONFIG), SETTING, { flag: 'a' });
   const next = await withVersion('99.0.0');
   expect(await install(next)).toMatchObject({ stderr: '', code: 0 });
   expect(await runTool(...enter('dpkg-query', '--show', 'authrealm'))).toBe('authrealm\t99.0.0\n');
   expect(readFileSync(inside(CONFIG), 'utf8')).toEndWith(SETTING);
   expect([modesOf(CONFIG), statSync(inside(CONFIG)).gid]).toEqual([[0o640], statSync(inside(DATA)).gid]);
-  await expectLinks();
+  await expectToken(client);
   // Back to the version that was installed before.
   expect((await install(deb)).code).toBe(0);
-  await expectLinks();
+  await expectToken(client);
 });
 
 /** The package under another version. */
@@ -162,8 +165,7 @@ test('a removal keeps data and settings, a purge keeps the data and names it', a
 
 test('the package is installed again over the data that its purge kept', async () => {
   expect((await install(deb)).code).toBe(0);
-  await expectLinks();
-  await goBack('0.1.0', inside(join(DATA, 'authrealm.db')));
+  await expectToken(client);
 });
 
 test('a purge removes the folder of a package that was never started', async () => {

@@ -7,9 +7,8 @@ import { imagePackages } from '../../scripts/release/image_packages.ts';
 import { LICENSES_PATH, licenseTexts } from '../../scripts/release/licenses.ts';
 import { VERSION } from '../../src/platform/version.ts';
 import { buildArtefact, inRoot, openFolder, removeOpenFolders, runTool } from '../support/bare_system.ts';
-import { type RunningCommand, runCommand, startCommand } from '../support/processes.ts';
+import { type RunningCommand, runCommand, startCommand, urlOf } from '../support/processes.ts';
 import { walkProgram } from '../support/program_walk.ts';
-import { copyReleaseDatabase, findLinks, goBack, urlOf } from '../support/release_database.ts';
 import { sharedBinary } from '../support/shared_artefacts.ts';
 
 /** The container image, run as its user in a root that it cannot write to, without a temporary folder. */
@@ -130,15 +129,6 @@ test('the image rejects a volume of another user in one sentence that names the 
       expect.stringMatching(/^authrealm: .*user 10001 may not create files in \/data: change its owner.*\n$/),
     ]);
   }
-});
-
-test('the image serves a database of 0.1.0, and 0.1.0 serves its copy afterwards', async () => {
-  const volume = openFolder(USER);
-  const path = copyReleaseDatabase('0.1.0', volume, USER);
-  const service = serve(volume);
-  await findLinks('0.1.0', await urlOf(service));
-  expect(await service.stop()).toBe(0);
-  await goBack('0.1.0', path);
 });
 
 test('the image starts again after it was killed at any moment of its first start', async () => {

@@ -22,7 +22,6 @@ import { createHostileFolder } from '../support/hostile_folder.ts';
 import { sharedServer } from '../support/postgres_server.ts';
 import { type Environment, runCommand } from '../support/processes.ts';
 import { walkProgram } from '../support/program_walk.ts';
-import { upgradeAndGoBack } from '../support/release_database.ts';
 import { sharedBinary } from '../support/shared_artefacts.ts';
 
 /** The compiled single file for this platform: it needs nothing but itself. */
@@ -104,10 +103,6 @@ test('the commands that init of the binary prints run that file from any folder'
   const { serve, record } = await runFirstMinutes([program, 'init']);
   expect(serve).toStartWith(`'${program}' serve `);
   expect(record.username).toBe('jane@example.com');
-});
-
-test('the binary upgrades and serves the database of 0.1.0, which 0.1.0 serves again from the copy', async () => {
-  await upgradeAndGoBack('0.1.0', binary);
 });
 
 describe('init of the binary prints commands with the path that the operator used', () => {

@@ -7,7 +7,6 @@ import { inFolder, runFirstMinutes } from '../support/first_minutes.ts';
 import { buildNpmPackage, readManifest, sharedNpmPackage } from '../support/npm_package.ts';
 import { runCommand, startCommand } from '../support/processes.ts';
 import { walkProgram } from '../support/program_walk.ts';
-import { upgradeAndGoBack } from '../support/release_database.ts';
 import { freshFolder } from '../support/service.ts';
 
 /** The npm package of a release, installed from the registry as its users do. */
@@ -109,10 +108,6 @@ describe('the package installed by npm', async () => {
 
   test('the package installed by npm does everything, from init to backup', async () => {
     await assertRuns(project);
-  });
-
-  test('the package upgrades and serves the database of 0.1.0, which 0.1.0 serves again from the copy', async () => {
-    await upgradeAndGoBack('0.1.0', programIn(project));
   });
 });
 

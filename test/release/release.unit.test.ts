@@ -62,19 +62,13 @@ describe('npm run release refuses', () => {
       `CHANGELOG.md has no section "## ${VERSION}": describe the release there`,
     ],
     [
-      'a program that is newer than its fixture',
-      () => commitAndTag(() => clone.edit('src/main.ts', (text) => `${text}\n`)),
-      `test/fixtures/releases/${VERSION} is missing or older than the program: run "npx bun scripts/write_release_fixture.ts", and commit what it writes`,
-    ],
-    [
       'packages that are not those of the lock file',
       () =>
-        commitAndTag(() => {
+        commitAndTag(() =>
           clone.edit('package-lock.json', (text) =>
             text.replace(/("node_modules\/jose": \{\s+"version": ")/, '$19'),
-          );
-          clone.edit(`test/fixtures/releases/${VERSION}/client.json`, (text) => `${text}\n`);
-        }),
+          ),
+        ),
       'node_modules differs from package-lock.json: run "npm ci"',
     ],
   ];

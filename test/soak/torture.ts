@@ -9,8 +9,8 @@ import { ENGINES, openTortureEnvironment } from './torture/environment.ts';
 import { type RoundReport, torture } from './torture/rounds.ts';
 
 /**
- * Many clients write at random over HTTP while processes are killed, disks fill up, syncs fail, clocks jump, connections break
- * and two releases serve one database. A model tracks the acknowledged writes. The seed decides the requests and the faults;
+ * Many clients write at random over HTTP while processes are killed, disks fill up, syncs fail, clocks jump and connections
+ * break. A model tracks the acknowledged writes. The seed decides the requests and the faults;
  * how they interleave depends on the machine.
  */
 const { values: options } = parseArgs({

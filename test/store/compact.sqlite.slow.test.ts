@@ -25,12 +25,10 @@ import { sqliteAt, type TestDatabase } from '../support/database.ts';
 import { tamperFile } from '../support/doctor_report.ts';
 import { freshFolder } from '../support/folder.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
-import { unpackRelease } from '../support/release_tree.ts';
 
 setDefaultTimeout(300_000);
 
 const SENTENCE = /^authrealm: .*\n$/;
-const RELEASE = join(import.meta.dir, '../fixtures/releases/0.1.0');
 
 /** A copy, with its log, of the database of a stopped service: the engine closes files late. */
 async function closedCopyOf(database: TestDatabase): Promise<string> {
@@ -134,20 +132,6 @@ describe('a compaction', () => {
       [{ freelist_count: 0 }],
     ]);
     expect(contentOf(path)).toEqual(content);
-  });
-
-  test('a database of release 0.1.0 keeps its schema, and that release can use it', async () => {
-    const path = copyDatabase(join(RELEASE, 'authrealm.db'));
-    const before = contentOf(path);
-    const { code, stdout } = await runOnFile(path, 'compact');
-    expect([code, stdout]).toEqual([EXIT.done, expect.stringMatching(/schema 1, verified\n$/)]);
-    expect(contentOf(path)).toEqual(before);
-    const tree = await unpackRelease('0.1.0');
-    const main = [process.execPath, join(tree, 'src/main.ts')];
-    const listed = await runCommand([...main, 'client', 'list', '--database', `sqlite:${path}`]);
-    expect([listed.code, listed.stderr]).toEqual([EXIT.done, '']);
-    expect((await runOnFile(path, 'migrate')).code).toBe(EXIT.done);
-    expect((await runOnFile(path, 'doctor')).stdout).toMatch(/^healthy\n/);
   });
 
   test('a symbolic link to a database is followed, and remains', async () => {

@@ -91,16 +91,6 @@ describe('a restore', () => {
     expect(dirname(again.replacedPath ?? '')).toBe(dirname(fresh));
     expect(readdirSync(dirname(link))).toEqual(['link.db']);
   });
-
-  test('a restored backup of an older release is migrated and healthy', async () => {
-    const release = join(import.meta.dir, '../fixtures/releases/0.1.0/authrealm.db');
-    const database = join(freshFolder(), 'older.db');
-    copyFileSync(`${release}.key`, `${database}.key`);
-    const { code, stderr } = await runOnFile(database, 'restore', release, '--no-manifest');
-    expect([code, stderr]).toEqual([EXIT.done, '']);
-    expect((await runOnFile(database, 'migrate')).code).toBe(EXIT.done);
-    expect((await runOnFile(database, 'doctor')).stdout).toContain('healthy');
-  });
 });
 
 describe('a damaged or foreign backup', () => {

@@ -1,7 +1,7 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { randomBytes } from 'node:crypto';
-import { copyFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { checkpointLine, erasureLine, readLine, restoreLine } from '../../src/audit/checkpoint.ts';
 import { type LogKeys, openLogKeys } from '../../src/audit/log_keys.ts';
 import { readErasures } from '../../src/cli/restore.ts';
@@ -14,7 +14,6 @@ import {
   createBackupFixture,
   logKeysOf,
   program,
-  recordsIn,
   runOnFile,
 } from '../support/backup_fixtures.ts';
 import { type Fixture, freshFolder } from '../support/service.ts';
@@ -199,32 +198,5 @@ describe('a restore with a ledger', () => {
     ]);
     const content = readLine(stderr.trim().split('\n').at(-1) ?? '', await logKeysOf(database));
     expect(content).toMatchObject({ kind: 'restore', isSigned: true });
-  });
-
-  test('a restore of a backup older than the audit log takes a ledger only with --take-unsigned', async () => {
-    const release = join(import.meta.dir, '../fixtures/releases/0.1.0/authrealm.db');
-    const database = join(freshFolder(), 'older.db');
-    const ledger = join(freshFolder(), 'ledger.jsonl');
-    copyFileSync(`${release}.key`, `${database}.key`);
-    const exported = readFileSync(join(dirname(release), 'export.jsonl'), 'utf8')
-      .trim()
-      .split('\n');
-    const records = exported.map((text) => JSON.parse(text) as Record<string, Uuid>);
-    const { realm_id, id: user } = records.find(({ type }) => type === 'user_authentication_info') ?? {};
-    writeFileSync(
-      ledger,
-      erasureLine({ realm: realm_id as Uuid, user: user as Uuid, at: program.clock.now() }, OWN),
-    );
-    const args = ['restore', release, '--no-manifest', '--ledger', ledger];
-    const refused = await runOnFile(database, ...args);
-    expect([refused.code, refused.stderr]).toEqual([
-      EXIT.failed,
-      expect.stringMatching(/line 1 of the ledger .* cannot be verified: the backup is older/),
-    ]);
-    expect(existsSync(database)).toBe(false);
-    const applied = await runOnFile(database, ...args, '--take-unsigned');
-    expect([applied.code, applied.stderr]).toEqual([EXIT.done, '']);
-    const restored = recordsIn(database);
-    expect([restored.has(user as Uuid), restored.has(realm_id as Uuid)]).toEqual([false, true]);
   });
 });

@@ -1,15 +1,16 @@
 import { expect, test } from 'bun:test';
 import { chmodSync } from 'node:fs';
+import { join } from 'node:path';
 import type { LogRecord } from '../../src/platform/log.ts';
-import { AUTHREALM, runCommand, startCommand } from '../support/processes.ts';
-import { copyReleaseDatabase, urlOf } from '../support/release_database.ts';
+import { createNextProgram } from '../support/next_program.ts';
+import { AUTHREALM, runCommand, startCommand, urlOf } from '../support/processes.ts';
 import { freshFolder } from '../support/service.ts';
 
 /** What a start logs before it serves. */
 
 /** The records that a start logs before `started`. */
-async function startRecords(database: string): Promise<readonly LogRecord[]> {
-  const service = startCommand([AUTHREALM, 'serve', '--port', '0', '--database', `sqlite:${database}`]);
+async function startRecords(database: string, program = AUTHREALM): Promise<readonly LogRecord[]> {
+  const service = startCommand([program, 'serve', '--port', '0', '--database', `sqlite:${database}`]);
   await urlOf(service);
   expect(await service.stop()).toBe(0);
   const lines = service
@@ -24,11 +25,13 @@ async function startRecords(database: string): Promise<readonly LogRecord[]> {
 }
 
 test('a start logs that it migrated the schema, with both versions and the name of the copy', async () => {
-  const path = copyReleaseDatabase('0.1.0', freshFolder());
-  expect(await startRecords(path)).toMatchObject([
-    { level: 30, event: 'migrated', from: 1, to: 3, copy: `${path}.schema-1` },
+  const path = join(freshFolder(), 'authrealm.db');
+  expect((await runCommand([AUTHREALM, 'init', '--database', path])).code).toBe(0);
+  const next = createNextProgram('create table of_next (id text) strict;');
+  expect(await startRecords(path, next)).toMatchObject([
+    { level: 30, event: 'migrated', from: 3, to: 4, copy: `${path}.schema-3` },
   ]);
-  expect(await startRecords(path)).toEqual([]);
+  expect(await startRecords(path, next)).toEqual([]);
 });
 
 test('a start warns of a database and a key that other users may read', async () => {

@@ -89,6 +89,11 @@ function listen(child: Piped): RunningCommand {
   };
 }
 
+/** The URL on which a started `serve` listens. */
+export async function urlOf(service: RunningCommand): Promise<string> {
+  return (await service.line(/^listening on /)).slice('listening on '.length);
+}
+
 /** Runs a command to its end. */
 export async function runCommand(command: readonly string[], environment: Environment = {}, input = '') {
   const child = Bun.spawn([...command], {

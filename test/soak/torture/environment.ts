@@ -8,7 +8,6 @@ import { postgresAt, sqliteAt, type TestDatabase } from '../../support/database.
 import { writeMasterKey } from '../../support/fault_injection.ts';
 import { type PostgresServer, startServer } from '../../support/postgres_server.ts';
 import { runCommand } from '../../support/processes.ts';
-import { PREVIOUS_RELEASE, unpackRelease } from '../../support/release_tree.ts';
 import { startTcpProxy, type TcpProxy } from '../../support/tcp_proxy.ts';
 import { type RestartableService, startRestartable } from '../restartable_service.ts';
 
@@ -26,8 +25,6 @@ export interface TortureEnvironment {
   readonly disk: Disk | undefined;
   readonly engine: Pick<PostgresServer, 'kill' | 'start'> | undefined;
   readonly network: Pick<TcpProxy, 'cut' | 'delay' | 'stall' | 'resume'> | undefined;
-  /** A service of the previous release on the same database, started before the migration to the current schema. */
-  readonly previous: RestartableService | undefined;
   end(): Promise<void>;
 }
 
@@ -99,8 +96,6 @@ async function onSqlite(folder: string): Promise<TortureEnvironment> {
   const database = sqliteAt(join(mountPoint ?? folder, 'torture.db'));
   const logFile = join(folder, 'torture.log');
   const options = { database, logFile, flags: FLAGS, environment, isSupervised: true };
-  // Started first: it may refuse to start on a newer schema.
-  const previous = await startRelease(PREVIOUS_RELEASE, options);
   const service = await startRestartable({ ...options, port: findPort() }, PROCESSES);
   return {
     database,
@@ -115,20 +110,11 @@ async function onSqlite(folder: string): Promise<TortureEnvironment> {
     },
     engine: undefined,
     network: undefined,
-    previous,
     async end() {
-      await Promise.all([service, previous].map((each) => each?.end()));
+      await service.end();
       if (mountPoint !== undefined) await runCommand(['umount', '--lazy', mountPoint]);
     },
   };
-}
-
-async function startRelease(
-  release: string,
-  options: Omit<Parameters<typeof startRestartable>[0], 'port'>,
-): Promise<RestartableService> {
-  const authrealm = join(await unpackRelease(release), 'bin', 'authrealm');
-  return startRestartable({ ...options, authrealm, port: findPort() }, 1);
 }
 
 async function onPostgres(folder: string): Promise<TortureEnvironment> {
@@ -156,7 +142,6 @@ async function onPostgres(folder: string): Promise<TortureEnvironment> {
     disk: undefined,
     engine: server,
     network,
-    previous: undefined,
     async end() {
       await service.end();
       network.stop();
@@ -202,7 +187,6 @@ async function onCitus(folder: string): Promise<TortureEnvironment> {
       },
     },
     network: allOf(cluster.proxies),
-    previous: undefined,
     async end() {
       await service.end();
       for (const proxy of cluster.proxies) proxy.stop();

@@ -1,5 +1,4 @@
 import type { Draw } from '../fuzz/draw.ts';
-import type { RestartableService } from '../restartable_service.ts';
 import type { TortureEnvironment } from './environment.ts';
 
 /** A fault that is injected while requests are in flight, and removed afterwards. */
@@ -7,11 +6,8 @@ export interface Fault {
   readonly name: string;
   /** Whether this environment supports it. */
   fits(environment: TortureEnvironment): boolean;
-  inject(environment: TortureEnvironment, draw: Draw, setSecondService: SetSecondService): Promise<void>;
+  inject(environment: TortureEnvironment, draw: Draw): Promise<void>;
 }
-
-/** Sends a part of the requests to another service too; undefined ends this. */
-export type SetSecondService = (program: RestartableService | undefined) => void;
 
 const MINUTE_MS = 60_000;
 /** Longer than the lifetime of a token, shorter than that of idempotency records: after that a retry would run again. */
@@ -74,17 +70,6 @@ export const FAULTS: readonly Fault[] = [
         await Bun.sleep(between(draw, 100, 700));
       }
       setClock?.(0);
-    },
-  },
-  {
-    name: 'two releases',
-    fits: ({ previous }) => previous !== undefined,
-    async inject({ previous, service }, draw, setSecondService) {
-      setSecondService(previous);
-      await Bun.sleep(between(draw, 600, 1_500));
-      if (draw.happens(0.5)) await service.kill('all');
-      await Bun.sleep(between(draw, 100, 600));
-      setSecondService(undefined);
     },
   },
   {

@@ -68,8 +68,6 @@ interface TortureState {
   readonly randomClients: readonly RandomClient[];
   /** Complaints of the current round. */
   complaints: string[];
-  /** A service of another release that answers too. */
-  secondService: RestartableService | undefined;
   logRead: number;
 }
 
@@ -83,7 +81,6 @@ async function createWriters(
     writers: [],
     randomClients: [],
     complaints: [],
-    secondService: undefined,
     logRead: 0,
   };
   const document = (await (await fetch(`${service.url}/openapi.json`)).json()) as JsonObject;
@@ -96,7 +93,7 @@ async function createWriters(
     randomClients.push(
       openRandomClient({
         name: `client${client}`,
-        service: () => (state.secondService && chance() < 0.5 ? state.secondService : service),
+        service: () => service,
         async token(isRefused) {
           if (token === '' || isRefused) token = await requestTokenUntilGranted(service, secret);
           return token;
@@ -154,12 +151,10 @@ async function runRound(
       await Bun.sleep(draw.share() * 2 * pauseMs);
     }
   });
-  const injecting = injectAll(environment, state, faults, draw).finally(() => {
+  const injecting = injectAll(environment, faults, draw).finally(() => {
     areFaultsOver = true;
   });
   await Promise.all([injecting, ...writing]);
-  // A release that does not count leaves totals that the next start stores again.
-  if (faults.some(({ name }) => name === 'two releases')) await environment.service.kill('all');
   await environment.service.waitUntilReady();
   await checkConsistency(environment, state);
   const attempts = randomClients.flatMap(({ history }, index) => history.slice(before[index]));
@@ -181,16 +176,13 @@ async function runRound(
 
 async function injectAll(
   environment: TortureEnvironment,
-  state: TortureState,
   faults: readonly Fault[],
   draw: Draw,
 ): Promise<void> {
   await Promise.all(
     faults.map(async (fault) => {
       await Bun.sleep(100 + draw.below(600));
-      await fault.inject(environment, draw, (program) => {
-        state.secondService = program;
-      });
+      await fault.inject(environment, draw);
     }),
   );
 }
