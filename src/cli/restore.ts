@@ -101,16 +101,11 @@ export async function openOtherFile(settings: Settings, path: string): Promise<E
 
 /**
  * Deletes console links and sessions, and records the restore in the audit log and in the checkpoint file, because checkpoints
- * since the backup describe the replaced database. Skipped for a backup with an older schema, which has no audit log yet.
+ * since the backup describe the replaced database.
  */
 async function recordRestore(settings: Settings, { takenAt }: RestoreResult): Promise<void> {
-  const db = await openDatabase({ ...settings, migrate: 'check' }, systemClock).catch((error: unknown) => {
-    if (error instanceof Refusal) return undefined;
-    throw error;
-  });
-  if (!db) return;
+  const { engine, logKeys } = await openDatabase({ ...settings, migrate: 'auto' }, systemClock);
   try {
-    const { engine, logKeys } = db;
     // All links and sessions: they may have been used or ended since the backup.
     await engine.access.deleteExpiredSignIns(Number.MAX_SAFE_INTEGER);
     await engine.log.append([
@@ -127,7 +122,7 @@ async function recordRestore(settings: Settings, { takenAt }: RestoreResult): Pr
       );
     }
   } finally {
-    await db.engine.close();
+    await engine.close();
   }
 }
 
@@ -191,7 +186,7 @@ interface ErasureList {
 interface LedgerOptions {
   /** For messages. */
   readonly name: string;
-  /** The log keys of the backup; undefined if the backup is older than the audit log. */
+  /** The log keys of the backup; undefined if it has no audit log yet. */
   readonly keys: Pick<LogKeys, 'isSigned'> | undefined;
   /** Whether lines that these keys did not sign are accepted. */
   readonly takesUnsigned: boolean;
@@ -237,7 +232,7 @@ function malformedLine(name: string, number: number): Refusal {
 function unsignedLine(name: string, number: number, hasKeys: boolean): Refusal {
   const why = hasKeys
     ? 'is not signed by the installation of the backup: it was changed, or another installation wrote it'
-    : 'cannot be verified: the backup is older than the audit log and contains no key for it';
+    : 'cannot be verified: the backup has no audit log yet, and so no key for it';
   return new Refusal(
     `line ${number} of the ledger ${name} ${why}. Remove lines that do not belong there; if you trust every line, ` +
       '--take-unsigned applies unsigned lines too, and lists them',

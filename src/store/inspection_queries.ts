@@ -18,32 +18,19 @@ export type InspectionQueries = Pick<
 > & {
   /** The applied migrations, in order. */
   readonly applied: () => Rows<MigrationState['applied'][number]>;
-  /** The version of the newest applied migration. */
-  readonly schema: () => Promise<number>;
 };
 
 export function inspectionQueries(rows: QueryRows): InspectionQueries {
-  const applied: InspectionQueries['applied'] = () => rows(APPLIED);
-  async function schema(): Promise<number> {
-    let newest = 0;
-    for await (const { version } of applied()) newest = version;
-    return newest;
-  }
   return {
-    applied,
-    schema,
+    applied: () => rows(APPLIED),
     unfinishedPurges: () => unfinishedPurges(rows),
     unknownRealms: () => rows(UNKNOWN_REALMS),
     async *unreadableProxies() {
-      if ((await schema()) < LOG_SCHEMA) return;
       for await (const { address, at } of rows<UnreadableProxy & { readonly at: Long }>(PROXIES))
         yield { address, at: Number(at) };
     },
   };
 }
-
-/** The first schema with the log. */
-const LOG_SCHEMA = 2;
 
 const APPLIED = 'select version, name, program_version as program from migration order by version';
 

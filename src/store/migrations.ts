@@ -42,8 +42,8 @@ export interface SchemaChange {
 export interface MigrationRow {
   readonly version: number;
   readonly program_version: string;
-  /** N of its line `-- serves: N`; null without one. Databases of 0.1.0 have no such column. */
-  readonly serves_from?: number | null;
+  /** The oldest schema whose programs it is compatible with. */
+  readonly serves_from: number;
 }
 
 /** The schema version of a database. */
@@ -68,16 +68,15 @@ export function migrationsOf(engine: 'sqlite' | 'postgres'): readonly Migration[
 
 const SERVES = /^-- serves: (\d+)\n/;
 
-/** N of a migration's line `-- serves: N`; null without one. */
-export function servesFromOf({ sql }: Migration): number | null {
-  const number = SERVES.exec(sql)?.[1];
-  return number === undefined ? null : Number(number);
+/** N of a migration's line `-- serves: N`, or its own version. */
+export function servesFromOf({ version, sql }: Migration): number {
+  return Number(SERVES.exec(sql)?.[1] ?? version);
 }
 
 /** The schema version of a database with these migrations; undefined without any. */
 export function schemaVersionOf(rows: readonly MigrationRow[]): SchemaVersion | undefined {
   const newest = rows.toSorted((one, other) => other.version - one.version)[0];
-  return newest && { ...newest, serves_from: Math.max(...rows.map((row) => row.serves_from ?? row.version)) };
+  return newest && { ...newest, serves_from: Math.max(...rows.map((row) => row.serves_from)) };
 }
 
 /** The present schema, undefined for none, if `mode` permits using it. Throws Refusal otherwise. */

@@ -247,7 +247,7 @@ describe('damaged or incomplete installations', () => {
     const { path } = await createHealthyFile();
     tamperFile(path, (db) => {
       db.run(
-        `insert into migration (version, name, applied_at, program_version) values (900, 'later', 1, '9.9.9')`,
+        `insert into migration (version, name, applied_at, program_version, serves_from) values (900, 'later', 1, '9.9.9', 900)`,
       );
       db.run('drop table client_realm');
     });

@@ -92,7 +92,7 @@ const FAULTS: readonly Fault[] = [
     says: /schema 900 is newer than this program: install authrealm 9\.9\.9/,
     inject: (db) =>
       db.run(
-        `insert into migration (version, name, applied_at, program_version) values (900, 'later', 1, '9.9.9')`,
+        `insert into migration (version, name, applied_at, program_version, serves_from) values (900, 'later', 1, '9.9.9', 900)`,
       ),
   },
   {

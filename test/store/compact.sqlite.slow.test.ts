@@ -59,7 +59,7 @@ describe('a compaction', () => {
     const { code, stdout, stderr } = await runOnFile(path, 'compact');
     expect([code, stderr]).toEqual([EXIT.done, '']);
     expect(stdout).toMatch(
-      /^up to \d+ bytes are needed in .*, where \d+ are free\n(.*\n)+.*rows, schema 3, verified\n$/,
+      /^up to \d+ bytes are needed in .*, where \d+ are free\n(.*\n)+.*rows, schema 1, verified\n$/,
     );
     expect(readdirSync(dirname(path)).sort()).toEqual(['copy.db', 'copy.db.key']);
     expect(contentOf(path)).toEqual(before);
@@ -172,7 +172,7 @@ describe('a refused compaction', () => {
       (path) =>
         tamperFile(path, (db) =>
           db.run(
-            `insert into migration (version, name, applied_at, program_version) values (900, 'far', 0, '9.0.0')`,
+            `insert into migration (version, name, applied_at, program_version, serves_from) values (900, 'far', 0, '9.0.0', 900)`,
           ),
         ),
     ],

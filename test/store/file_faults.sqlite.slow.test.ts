@@ -164,7 +164,7 @@ describe('a start on a damaged or foreign database', () => {
       (path) => {
         const db = new Database(path);
         db.run(
-          `insert into migration (version, name, applied_at, program_version) values (900, 'far', 0, '9.0.0')`,
+          `insert into migration (version, name, applied_at, program_version, serves_from) values (900, 'far', 0, '9.0.0', 900)`,
         );
         db.close();
       },

@@ -75,10 +75,10 @@ describe('migrations', () => {
   });
 
   test('the oldest program that a migration serves is at most its own version, and the same on both engines', () => {
-    const servesFrom = (each: Migration) => servesFromOf(each) ?? each.version;
-    for (const each of known) expect(servesFrom(each)).toBeLessThanOrEqual(each.version);
-    expect(known.map(servesFrom)).toEqual(postgresMigrations().map(servesFrom));
-    expect(servesFromOf({ ...next, sql: 'select 1;\n-- serves: 1\n' })).toBeNull();
+    for (const each of known) expect(servesFromOf(each)).toBeLessThanOrEqual(each.version);
+    expect(known.map(servesFromOf)).toEqual(postgresMigrations().map(servesFromOf));
+    expect(servesFromOf({ ...next, sql: '-- serves: 1\nselect 1;' })).toBe(1);
+    expect(servesFromOf({ ...next, sql: 'select 1;\n-- serves: 1\n' })).toBe(next.version);
   });
 
   test('--migrate auto migrates an older file and saves a copy of it with mode 0600', async () => {
@@ -165,9 +165,9 @@ describe('migrations', () => {
 
   const foreignSchema = 'create table theirs (id integer)';
   const newer = `create table instance (id integer) strict;
-    create table migration (version integer, name text, applied_at integer, program_version text) strict;
-    insert into migration values (900, 'far', 0, '9.0.0')`;
-  const older = newer.replace('900', '0');
+    create table migration (version integer, name text, applied_at integer, program_version text, serves_from integer) strict;
+    insert into migration values (900, 'far', 0, '9.0.0', 900)`;
+  const older = newer.replaceAll('900', '0');
   const untouched: [string, string, 'auto' | 'check' | 'off', RegExp][] = [
     ["another program's file", foreignSchema, 'auto', /belongs to another program/],
     [
@@ -222,8 +222,7 @@ describe('migrations', () => {
   test('commands other than serve and init migrate a schema only with --migrate auto', async () => {
     const path = await createDatabase();
     const db = new Database(path);
-    db.run('delete from migration where version > 1');
-    db.run('update migration set version = 0');
+    db.run('update migration set version = 0, serves_from = 0');
     db.close();
     const database = ['--database', `sqlite:${path}`];
     const lines = join(dirname(path), 'lines');

@@ -80,7 +80,8 @@ describe.each(['sqlite', 'postgres'] as const)('migrate of a database of %s', (e
     const target = await make();
     await migrate(target);
     await target.change(
-      `insert into migration (version, name, applied_at, program_version) values (${newest + 1}, 'later', 0, '9.9.9')`,
+      `insert into migration (version, name, applied_at, program_version, serves_from)
+        values (${newest + 1}, 'later', 0, '9.9.9', ${newest + 1})`,
     );
     const refused = await migrate(target, ...args);
     expect(refused.code).toBe(1);

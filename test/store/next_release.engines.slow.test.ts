@@ -8,7 +8,7 @@ import { openEngine } from '../../src/store/open.ts';
 import { connectSqlite } from '../../src/store/sqlite/connection.ts';
 import { migrateSqlite } from '../../src/store/sqlite/migrate.ts';
 import { sqliteMigrations } from '../../src/store/sqlite/open.ts';
-import { runOnFile } from '../support/backup_fixtures.ts';
+import { createBackupFixture, runOnFile } from '../support/backup_fixtures.ts';
 import { freshFolder } from '../support/folder.ts';
 import { createNextProgram } from '../support/next_program.ts';
 import { AUTHREALM, runCommand, startCommand, urlOf } from '../support/processes.ts';
@@ -130,6 +130,15 @@ describe('an upgrade', () => {
     renameSync(`${path}.schema-${known.length}`, path);
     expect(await grantBy(AUTHREALM, path, client)).not.toBe('');
   });
+
+  test('the next release restores a backup of this one, which is then migrated and healthy', async () => {
+    const { path, backup } = await createBackupFixture();
+    const database = ['--database', `sqlite:${path}`];
+    const restore = [next, 'restore', backup, '--replace', '--yes', ...database];
+    expect(await runCommand(restore)).toMatchObject({ stderr: '', code: 0 });
+    const doctor = await runCommand([next, 'doctor', ...database]);
+    expect([doctor.code, doctor.stdout]).toEqual([0, expect.stringMatching(/^healthy\n/)]);
+  });
 });
 
 describe('a SQLite file with a newer schema', () => {
@@ -144,7 +153,6 @@ describe('a SQLite file with a newer schema', () => {
     const path = join(freshFolder(), 'later.db');
     (await openEngine({ engine: 'sqlite', path }, 'auto', program)).close();
     const db = connectSqlite(path);
-    db.run('update migration set serves_from = null');
     await migrateSqlite(db, 'auto', [...known, ...more], { ...program, version });
     db.close();
     return path;
@@ -161,7 +169,7 @@ describe('a SQLite file with a newer schema', () => {
     expect(readFileSync(path).equals(before)).toBe(true);
     const db = connectSqlite(path);
     expect(db.prepare('select version, serves_from from migration order by version').all()).toEqual([
-      ...known.map(({ version }) => ({ version, serves_from: null })),
+      ...known.map(({ version }) => ({ version, serves_from: version })),
       { version: nextVersion, serves_from: known.length },
     ]);
     db.close();

@@ -209,7 +209,7 @@ describe('a damaged or foreign backup', () => {
 
   function newerSchema(db: Database): void {
     db.run(
-      `insert into migration (version, name, applied_at, program_version) values (900, 'far', 0, '9.0.0')`,
+      `insert into migration (version, name, applied_at, program_version, serves_from) values (900, 'far', 0, '9.0.0', 900)`,
     );
   }
 

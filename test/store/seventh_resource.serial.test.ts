@@ -34,7 +34,7 @@ afterAll(async () => {
 test('a database without the added resource is migrated by a start, and by no other command', async () => {
   const create = ['client', 'create', '--name', 'n', '--scope', SCOPES, ...base.database.args];
   const refused = await runCommand([program.authrealm, ...create]);
-  const reason = expect.stringContaining('has schema 3, but this program needs 4');
+  const reason = expect.stringContaining('has schema 1, but this program needs 2');
   expect([refused.code, refused.stderr]).toEqual([1, reason]);
   service = await startSevenResourceService(program, base);
   for (const [name, id, line] of [
@@ -47,7 +47,7 @@ test('a database without the added resource is migrated by a start, and by no ot
   }
   // The program without the resource refuses it from now on, and does not know its scopes.
   const older = await runCommand([AUTHREALM, 'serve', '--port', '0', ...base.database.args]);
-  expect([older.code, older.stderr]).toEqual([1, expect.stringContaining('has schema 4')]);
+  expect([older.code, older.stderr]).toEqual([1, expect.stringContaining('has schema 2')]);
   expect((await runClientCreate(base.database, 'devices:read')).code).toBe(2);
 }, 300_000);
 

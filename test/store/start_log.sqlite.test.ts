@@ -29,7 +29,7 @@ test('a start logs that it migrated the schema, with both versions and the name 
   expect((await runCommand([AUTHREALM, 'init', '--database', path])).code).toBe(0);
   const next = createNextProgram('create table of_next (id text) strict;');
   expect(await startRecords(path, next)).toMatchObject([
-    { level: 30, event: 'migrated', from: 3, to: 4, copy: `${path}.schema-3` },
+    { level: 30, event: 'migrated', from: 1, to: 2, copy: `${path}.schema-1` },
   ]);
   expect(await startRecords(path, next)).toEqual([]);
 });

@@ -190,8 +190,8 @@ export async function createSevenResourceProgram(): Promise<ProgramCopy> {
   writeFileSync(descriptions, seven);
   const store = join(folder, 'src/store');
   const sqlite = migration(SQLITE, '  slot integer not null primary key,\n', ' strict');
-  writeFileSync(join(store, 'sqlite/migrations/0004_device.sql'), sqlite);
-  writeFileSync(join(store, 'postgres/migrations/0004_device.sql'), migration(POSTGRES));
+  writeFileSync(join(store, 'sqlite/migrations/0002_device.sql'), sqlite);
+  writeFileSync(join(store, 'postgres/migrations/0002_device.sql'), migration(POSTGRES));
   const authrealm = join(folder, 'bin/authrealm');
   if ((process.env.AUTHREALM_TEST_ENGINE ?? 'sqlite') !== 'sqlite')
     writeFileSync(join(store, 'postgres/schema.tsv'), await schemaTable(await migratedBy(authrealm)));

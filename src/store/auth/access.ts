@@ -22,7 +22,6 @@ import {
   readClientsAfter,
   removeClient,
   signAllClients,
-  textForSchema,
   updateClient,
 } from './clients.ts';
 import { deleteAllSessions } from './console_sessions.ts';
@@ -203,45 +202,15 @@ function openUses({
   };
 }
 
-/** The first schema with instance secrets and revoked tokens. */
-const SECRETS_SCHEMA = 2;
-
-/** The read operations on an inspected database, which may have an older schema. */
-export function openAuthReading(
-  transactions: Transactions,
-  macs: RowMacs,
-  schema: () => Promise<number>,
-): Pick<AuthStore, 'state' | 'signingKeys' | 'keyChecks' | 'secret'> {
-  const access = openAuthStore(transactions, macs);
-  const hasSecrets = async () => (await schema()) >= SECRETS_SCHEMA;
-  return {
-    ...access,
-    async state(known) {
-      const found = await schema();
-      return transactions.read(() => readAccessTable(known, macs, found));
-    },
-    async signingKeys() {
-      const text = textForSchema(await schema(), KEYS);
-      return transactions.read(() => keysOf(macs, text));
-    },
-    secret: async (name) => ((await hasSecrets()) ? access.secret(name) : undefined),
-  };
-}
-
-/** An older schema has neither revoked tokens nor MACs of rows. */
-function* readAccessTable(
-  known: number | undefined,
-  macs: RowMacs,
-  schema = Number.POSITIVE_INFINITY,
-): Work<AuthState | undefined> {
+function* readAccessTable(known: number | undefined, macs: RowMacs): Work<AuthState | undefined> {
   const instance = yield* first<InstanceRow>(INSTANCE);
   assertServable(instance?.store_id ?? '');
   const version = Number(instance?.access_version ?? 0);
   if (version === known) return undefined;
-  const clients = yield* readAllClients(macs, schema);
+  const clients = yield* readAllClients(macs);
   const keyIds = (yield* all<KeyCheckRow>(CHECKS)).map((row) => row.key_id);
-  const signingKeys = yield* keysOf(macs, textForSchema(schema, KEYS_IN_USE));
-  const revoked = schema >= SECRETS_SCHEMA ? yield* all<{ readonly jti: string }>(ALL_REVOKED) : [];
+  const signingKeys = yield* keysOf(macs, KEYS_IN_USE);
+  const revoked = yield* all<{ readonly jti: string }>(ALL_REVOKED);
   return { version, clients, signingKeys, revoked: new Set(revoked.map(({ jti }) => jti)), keyIds };
 }
 

@@ -51,25 +51,10 @@ interface RealmRow {
   readonly mac: Uint8Array | null;
 }
 
-/** The columns that a schema added. */
-const ADDED_COLUMNS = [
-  [2, ', mac from', ', null as mac from'],
-  [2, ', implicit', ', null as implicit'],
-  [3, ', end_user_address', ', null as end_user_address'],
-] as const;
-
-/** The statement for a schema that may be older. */
-export const textForSchema = (schema: number, text: string): string =>
-  ADDED_COLUMNS.reduce(
-    (all, [since, column, none]) => (schema < since ? all.replace(column, none) : all),
-    text,
-  );
-
 /** Oldest first. */
-export function* readAllClients(macs: RowMacs, schema = Number.POSITIVE_INFINITY): Work<readonly Client[]> {
-  const textOf = (text: string) => textForSchema(schema, text);
-  const realms = yield* all<RealmRow>(textOf(REALMS_OF_ALL));
-  return clientsOf(yield* all<ClientRow>(textOf(ALL)), realms, macs);
+export function* readAllClients(macs: RowMacs): Work<readonly Client[]> {
+  const realms = yield* all<RealmRow>(REALMS_OF_ALL);
+  return clientsOf(yield* all<ClientRow>(ALL), realms, macs);
 }
 
 export function* readClient(clientId: string, macs: RowMacs): Work<Client | undefined> {

@@ -7,10 +7,8 @@ import { user } from '../../domain/resources.ts';
 import type { Engine } from '../engine.ts';
 import { queryOnce } from '../sqlite/connection.ts';
 
-/** The erasures that a database has recorded; none where its schema is too old to record them. */
+/** The erasures that a database has recorded. */
 export function selectErasures(db: Database): readonly Erasure[] {
-  const tables = queryOnce(db, `select 1 from sqlite_schema where type = 'table' and name = 'erasure'`);
-  if (tables.length === 0) return [];
   return queryOnce<Erasure>(db, 'select realm_id as realm, user_id as user, at from erasure');
 }
 

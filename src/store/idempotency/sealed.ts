@@ -7,7 +7,7 @@ import type { Dialect } from '../dialect.ts';
 import { all, execute, first, type Long, type Work, type WorkResult } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
 import { deleteFound } from './idempotency_store.ts';
-import { SEALED_COLUMNS, type SealedColumn, sealedColumnsIn } from './sealed_columns.ts';
+import { SEALED_COLUMNS, type SealedColumn } from './sealed_columns.ts';
 
 /** Not a key ID, and so in no ciphertext, however short. */
 const NO_KEY = '-';
@@ -40,30 +40,12 @@ function textsOf({ table, column, realm, id }: SealedColumn, { hexAfterFirst }: 
 const CHECKS = 'select key_id, created_at from keyring';
 const RETIRE = 'delete from keyring where key_id <> ?';
 
-/** Reads the sealed values of an inspected database, which may have an older schema. */
-export function openSealedValueReader(
-  transactions: Transactions,
-  dialect: Dialect,
-  schema: () => Promise<number>,
-): Pick<SealedStore, 'values'> {
-  return {
-    async values(notBy, after, limit) {
-      return openSealedStore(transactions, dialect, sealedColumnsIn(await schema())).values(
-        notBy,
-        after,
-        limit,
-      );
-    },
-  };
-}
-
 /** Sealed values and the key checks of the keyring. */
 export function openSealedStore(
   { read, write, yieldToWriters }: Transactions,
   dialect: Dialect,
-  sealedColumns = SEALED_COLUMNS,
 ): SealedStore {
-  const columns = sealedColumns.map((column) => textsOf(column, dialect));
+  const columns = SEALED_COLUMNS.map((column) => textsOf(column, dialect));
   const otherRecords = `select realm_id, client_id, key from idempotency
     where ${dialect.hexAfterFirst('answer_sealed')} <> ? limit ?`;
 

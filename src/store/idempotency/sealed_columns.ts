@@ -8,16 +8,14 @@ export interface SealedColumn {
   readonly column: string;
   readonly realm: string;
   readonly id: string;
-  /** The first schema with this column; default: 1. */
-  readonly since?: number;
 }
 
 /** The columns of the descriptions and of instance tables. */
 export const SEALED_COLUMNS: readonly SealedColumn[] = [
   { table: 'signing_key', column: 'private_sealed', realm: `'${NIL_UUID}'`, id: 'kid' },
-  { table: 'instance_secret', column: 'sealed', realm: `'${NIL_UUID}'`, id: 'name', since: 2 },
-  { table: 'webhook', column: 'secret_sealed', realm: `'${NIL_UUID}'`, id: 'webhook_id', since: 2 },
-  { table: 'webhook', column: 'previous_sealed', realm: `'${NIL_UUID}'`, id: 'webhook_id', since: 2 },
+  { table: 'instance_secret', column: 'sealed', realm: `'${NIL_UUID}'`, id: 'name' },
+  { table: 'webhook', column: 'secret_sealed', realm: `'${NIL_UUID}'`, id: 'webhook_id' },
+  { table: 'webhook', column: 'previous_sealed', realm: `'${NIL_UUID}'`, id: 'webhook_id' },
   ...RESOURCES.flatMap((resource) =>
     sealedMembers(resource).map((name) => ({
       table: resource.table,
@@ -27,11 +25,6 @@ export const SEALED_COLUMNS: readonly SealedColumn[] = [
     })),
   ),
 ];
-
-/** The sealed columns of a schema. */
-export function sealedColumnsIn(schema: number): readonly SealedColumn[] {
-  return SEALED_COLUMNS.filter(({ since = 1 }) => since <= schema);
-}
 
 /** The members of a resource that are stored encrypted. */
 export function sealedMembers(resource: Resource): readonly string[] {

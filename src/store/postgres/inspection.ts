@@ -2,10 +2,10 @@ import { Refusal } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { openAuditLog } from '../audit/log.ts';
 import { openLogStore } from '../audit/log_reading.ts';
-import { openAuthReading } from '../auth/access.ts';
+import { openAuthStore } from '../auth/access.ts';
 import { openForgedRows } from '../auth/forged_rows.ts';
 import type { EngineInspection } from '../engine.ts';
-import { openSealedValueReader } from '../idempotency/sealed.ts';
+import { openSealedStore } from '../idempotency/sealed.ts';
 import { inspectionQueries } from '../inspection_queries.ts';
 import type { Migration } from '../migrations.ts';
 import { openRecordReading } from '../records/record_reading.ts';
@@ -71,9 +71,9 @@ function inspectionOver(
     integrity: () => integrityErrors(rows),
     accessOf() {
       const transactions = inspectionTransactions(rows);
-      const sealed = openSealedValueReader(transactions, POSTGRES, queries.schema);
+      const sealed = openSealedStore(transactions, POSTGRES);
       const log = openAuditLog(POSTGRES);
-      const access = openAuthReading(transactions, log.rowMacs, queries.schema);
+      const access = openAuthStore(transactions, log.rowMacs);
       return {
         ...{ access, sealed, log: openLogStore(transactions, log, POSTGRES), useKeys: log.useKeys },
         records: openRecordReading(transactions, postgresStatements),

@@ -37,7 +37,7 @@ const CONFLICTS_MAX = 20;
 
 const MIGRATION_TABLE = `create table if not exists migration (
   version integer not null primary key, name text not null, applied_at bigint not null, program_version text not null,
-  serves_from integer)`;
+  serves_from integer not null)`;
 const INSERT_MIGRATION =
   'insert into migration (version, name, applied_at, program_version, serves_from) values ($1, $2, $3, $4, $5)';
 const INSERT_INSTANCE =

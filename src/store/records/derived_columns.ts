@@ -97,7 +97,7 @@ function foldingColumns(resource: Resource): readonly Column[] {
 }
 
 /** None if the records of the resource are not searched by words. */
-export function wordColumns(resource: Resource): readonly Column[] {
+function wordColumns(resource: Resource): readonly Column[] {
   const members = wordMembers(resource);
   if (members.length === 0) return [];
   const encode: Column['encode'] = (record) =>

@@ -3,10 +3,10 @@ import { existsSync } from 'node:fs';
 import { Refusal } from '../../domain/fault.ts';
 import { openAuditLog } from '../audit/log.ts';
 import { openLogStore } from '../audit/log_reading.ts';
-import { openAuthReading } from '../auth/access.ts';
+import { openAuthStore } from '../auth/access.ts';
 import { openForgedRows } from '../auth/forged_rows.ts';
 import type { EngineInspection } from '../engine.ts';
-import { openSealedValueReader } from '../idempotency/sealed.ts';
+import { openSealedStore } from '../idempotency/sealed.ts';
 import { inspectionQueries } from '../inspection_queries.ts';
 import type { Migration } from '../migrations.ts';
 import { openRecordReading } from '../records/record_reading.ts';
@@ -61,8 +61,8 @@ export function inspectSqlite(path: string, known: readonly Migration[]): Engine
       const log = openAuditLog(SQLITE);
       const writer = openSqliteWriter(db, UNSHARED, trackDatabaseFiles(path), log);
       const transactions = openSqliteTransactions(db, UNSHARED, writer);
-      const sealed = openSealedValueReader(transactions, SQLITE, queries.schema);
-      const access = openAuthReading(transactions, log.rowMacs, queries.schema);
+      const sealed = openSealedStore(transactions, SQLITE);
+      const access = openAuthStore(transactions, log.rowMacs);
       return {
         ...{ access, sealed, log: openLogStore(transactions, log, SQLITE), useKeys: log.useKeys },
         records: openRecordReading(transactions, sqliteStatements),

@@ -1,7 +1,6 @@
 import type { Database } from 'bun:sqlite';
 import { Refusal } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { RESOURCES } from '../../domain/resources.ts';
 import {
   assertServableSchema,
   type MigrateMode,
@@ -12,8 +11,6 @@ import {
   schemaVersionOf,
   servesFromOf,
 } from '../migrations.ts';
-import { wordColumns, wordMembers } from '../records/derived_columns.ts';
-import type { SqlValue } from '../transaction_work.ts';
 import { queryOnce, retryWhileBusy } from './connection.ts';
 import { keepUpgradeCopy } from './file_copy.ts';
 
@@ -75,6 +72,9 @@ export function foreignDatabase({ filename }: Database): Refusal {
   );
 }
 
+const MIGRATION_TABLE = `create table if not exists migration (
+  version integer not null primary key, name text not null, applied_at integer not null, program_version text not null,
+  serves_from integer not null) strict`;
 const INSERT_MIGRATION =
   'insert into migration (version, name, applied_at, program_version, serves_from) values (?, ?, ?, ?, ?)';
 const INSERT_INSTANCE =
@@ -85,13 +85,12 @@ function applyPending(db: Database, migrations: readonly Migration[], { version,
   db.run('begin immediate');
   try {
     const applied = sqliteSchemaVersion(db)?.version ?? 0;
-    createMigrationTable(db);
+    db.run(MIGRATION_TABLE);
     const insert = db.prepare(INSERT_MIGRATION);
     for (const migration of migrations.filter((each) => each.version > applied)) {
       db.run(migration.sql);
       insert.run(migration.version, migration.name, clock.now(), version, servesFromOf(migration));
     }
-    if (applied < WORDS_SCHEMA) addWords(db);
     db.prepare(INSERT_INSTANCE).run(clock.mintId());
     db.run('commit');
     return applied;
@@ -99,33 +98,4 @@ function applyPending(db: Database, migrations: readonly Migration[], { version,
     if (db.inTransaction) db.run('rollback');
     throw error;
   }
-}
-
-/** The first schema with words. */
-const WORDS_SCHEMA = 2;
-
-/** Computes the words of records that release 0.1.0 wrote. */
-function addWords(db: Database): void {
-  for (const resource of RESOURCES) {
-    for (const { name, encode } of wordColumns(resource)) {
-      const members = wordMembers(resource).join(', ');
-      const select = db.prepare<Record<string, SqlValue>, []>(
-        `select slot, ${members} from ${resource.table}`,
-      );
-      const update = db.prepare(`update ${resource.table} set ${name} = ? where slot = ?`);
-      for (const row of select.iterate()) update.run(encode(row), row.slot as SqlValue);
-      select.finalize();
-      update.finalize();
-    }
-  }
-}
-
-/** Creates the migration table, or adds the column that files of release 0.1.0 lack. */
-function createMigrationTable(db: Database): void {
-  db.run(`create table if not exists migration (
-    version integer not null primary key, name text not null, applied_at integer not null,
-    program_version text not null, serves_from integer) strict`);
-  const columns = db.prepare<{ name: string }, []>(`select name from pragma_table_info('migration')`).all();
-  if (columns.some(({ name }) => name === 'serves_from')) return;
-  db.run('alter table migration add column serves_from integer');
 }

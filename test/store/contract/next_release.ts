@@ -25,7 +25,7 @@ const EXPANSION = [
 
 /** Adds the next migration; every program that can serve this release's schema can serve the next one too. */
 function withNext(known: readonly Migration[]): readonly Migration[] {
-  const oldest = Math.max(...known.map((each) => servesFromOf(each) ?? each.version));
+  const oldest = Math.max(...known.map((each) => servesFromOf(each)));
   const next = {
     version: known.length + 1,
     name: 'next',

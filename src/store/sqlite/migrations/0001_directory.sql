@@ -12,14 +12,21 @@ create table keyring (
   created_at integer not null
 ) strict;
 
+-- `mac` is an HMAC over a row that grants access, and `password_hash_mac` one over a password hash, under a key that the master key
+-- opens. A row that another program writes has none, and is not honoured.
+
 create table signing_key (
   kid text not null primary key,
   public_jwk text not null,
   private_sealed blob not null,
   created_at integer not null,
   signs_from integer not null,
-  withdrawn_at integer
+  withdrawn_at integer,
+  mac blob
 ) strict;
+
+-- `implicit`: what the ID of a client alone gives, as JSON.
+-- `end_user_address`: of a client with the scope sign-in, whether its requests report the address of the end user.
 
 create table client (
   client_id text not null primary key,
@@ -32,16 +39,30 @@ create table client (
   previous_expires_at integer,
   created_at integer not null,
   updated_at integer not null,
-  revision text not null
+  revision text not null,
+  implicit text,
+  mac blob,
+  end_user_address text
 ) strict;
 
 create table client_realm (
   client_id text not null references client (client_id),
   realm_id text not null,
+  mac blob,
   primary key (client_id, realm_id)
 ) strict, without rowid;
 
+-- Secrets of the installation, sealed by the master key.
+
+create table instance_secret (
+  name text not null primary key,
+  sealed blob not null,
+  created_at integer not null
+) strict;
+
 -- Realm data: every key begins with the realm. A record lies in a slot that its identifier names.
+
+-- `prefix` is that of the merchant realm mapping, and `account_settings` the settings of account members, as JSON.
 
 create table realm (
   slot integer not null primary key,
@@ -53,7 +74,9 @@ create table realm (
   preset integer not null,
   created_at integer not null,
   updated_at integer not null,
-  revision text not null
+  revision text not null,
+  prefix text,
+  account_settings text
 ) strict;
 
 create index realm_created on realm (created_at, realm_id);
@@ -109,6 +132,7 @@ create table user_info (
   created_at integer not null,
   updated_at integer not null,
   revision text not null,
+  words text,
   unique (realm_id, id)
 ) strict;
 
@@ -139,6 +163,8 @@ create index oidc_profile_info_subject_crc on oidc_profile_info (subject_crc);
 create index oidc_profile_info_of_user on oidc_profile_info (realm_id, user_id, created_at, id);
 create index oidc_profile_info_of_profile on oidc_profile_info (realm_id, oidc_profile_id, created_at, id);
 
+-- `credential_version` is the revision of the write that set the password: tokens of a sign-in name it, and end with the password.
+
 create table password_profile_info (
   slot integer not null primary key,
   realm_id text not null,
@@ -154,6 +180,9 @@ create table password_profile_info (
   created_at integer not null,
   updated_at integer not null,
   revision text not null,
+  words text,
+  password_hash_mac blob,
+  credential_version text,
   unique (realm_id, id),
   foreign key (realm_id, user_id) references user_info (realm_id, id),
   foreign key (realm_id, password_profile_id) references password_profile (realm_id, id)
@@ -166,6 +195,50 @@ create index password_profile_info_username_crc on password_profile_info (userna
 create index password_profile_info_by_username on password_profile_info (realm_id, username_key);
 create index password_profile_info_of_profile on password_profile_info (realm_id, password_profile_id, created_at, id);
 
+-- The words of names, e-mail addresses and usernames, for searches by their beginnings (docs/decisions/0015-lists-and-search.md). The
+-- program computes them, with a space between two. Triggers write one row for each. (`or ignore` in a trigger does not hold for a
+-- statement with `on conflict`.)
+
+create table user_info_word (
+  word text not null,
+  slot integer not null,
+  primary key (word, slot)
+) strict, without rowid;
+
+create trigger user_info_word_insert after insert on user_info begin
+  insert into user_info_word select value, new.slot from json_each('["' || replace(new.words, ' ', '","') || '"]')
+  where value <> '' on conflict do nothing;
+end;
+create trigger user_info_word_delete after delete on user_info begin
+  delete from user_info_word where slot = old.slot and word in (select value from json_each('["' || replace(old.words, ' ', '","') || '"]'));
+end;
+create trigger user_info_word_update after update of words on user_info
+  when new.words is not old.words begin
+  delete from user_info_word where slot = old.slot and word in (select value from json_each('["' || replace(old.words, ' ', '","') || '"]'));
+  insert into user_info_word select value, new.slot from json_each('["' || replace(new.words, ' ', '","') || '"]')
+  where value <> '' on conflict do nothing;
+end;
+
+create table password_profile_info_word (
+  word text not null,
+  slot integer not null,
+  primary key (word, slot)
+) strict, without rowid;
+
+create trigger password_profile_info_word_insert after insert on password_profile_info begin
+  insert into password_profile_info_word select value, new.slot from json_each('["' || replace(new.words, ' ', '","') || '"]')
+  where value <> '' on conflict do nothing;
+end;
+create trigger password_profile_info_word_delete after delete on password_profile_info begin
+  delete from password_profile_info_word where slot = old.slot and word in (select value from json_each('["' || replace(old.words, ' ', '","') || '"]'));
+end;
+create trigger password_profile_info_word_update after update of words on password_profile_info
+  when new.words is not old.words begin
+  delete from password_profile_info_word where slot = old.slot and word in (select value from json_each('["' || replace(old.words, ' ', '","') || '"]'));
+  insert into password_profile_info_word select value, new.slot from json_each('["' || replace(new.words, ' ', '","') || '"]')
+  where value <> '' on conflict do nothing;
+end;
+
 -- Records that are being removed by many commits: absent for everybody, and nothing lands below them.
 
 create table purge (
@@ -176,8 +249,8 @@ create table purge (
   primary key (realm_id, id, resource)
 ) strict, without rowid;
 
--- Answers that are kept for a repetition of their request. They hold what a caller was told, so they are encrypted,
--- and go with the user they tell about. `ordinal` counts what a client had remembered, so that its oldest is found.
+-- Answers that are kept for a repetition of their request. They hold what a caller was told, so they are encrypted, and
+-- go with the user they tell about. `ordinal` counts what a client had remembered in a realm, so that its oldest is found.
 
 create table idempotency (
   realm_id text not null,
@@ -194,29 +267,236 @@ create table idempotency (
   primary key (realm_id, client_id, key)
 ) strict;
 
-create unique index idempotency_ordinal on idempotency (client_id, ordinal);
+create index idempotency_ordinal on idempotency (realm_id, client_id, ordinal);
 create index idempotency_expiry on idempotency (expires_at);
 create index idempotency_of_user on idempotency (realm_id, user_id) where user_id is not null;
 create index idempotency_of_record on idempotency (realm_id, record_id) where record_id is not null;
 
--- The feed: no foreign key, it outlives the realm. `seq` is taken from the realm's clock as the last statements of a
+-- The clock of each realm, without a foreign key, because it outlives the realm. `seq` is taken from it by the last statements of a
 -- transaction, so that order of `seq` is order of commit.
+-- - `tagged_seq`, `tag`, `entries`: how far its log is chained, and how many entries that came to; `anchor_…`: where the chain begins,
+--   which moves when entries become too old. The nil UUID has the log of the installation.
+-- - `moved`: where the clock stands in the order in which clocks moved. It orders nothing exactly: it finds the clocks that moved lately.
+-- - `…_count`: how many records the realm has in each table directly below it, valid while `counted_seq` equals `seq`: the total of a
+--   list.
 
 create table realm_clock (
   realm_id text not null primary key,
-  seq integer not null
+  seq integer not null,
+  tagged_seq integer,
+  tag blob,
+  entries integer,
+  anchor_seq integer,
+  anchor_tag blob,
+  anchor_entries integer,
+  anchor_mac blob,
+  moved integer not null default 0,
+  counted_seq integer not null default 0,
+  oidc_profile_count integer not null default 0,
+  password_profile_count integer not null default 0,
+  user_info_count integer not null default 0
 ) strict, without rowid;
 
-create table change (
-  realm_id text not null,
+create index realm_clock_moved on realm_clock (moved, realm_id);
+
+-- The log of each realm. IDs and revisions are stored as bytes, and events as numbers (src/domain/event.ts); a record_id is left
+-- out where it is that of the user, or else of the realm. Consecutive entries of one commit about one user, or none, with the
+-- same origin are a run: the last of them holds user_id, at, actor, request_id and address for all. `detail` and `personal`
+-- hold values before and after (src/audit/packed_detail.ts), the latter encrypted under the key of the user. The tag is an HMAC
+-- over the tag before it and the entry that these columns describe, whatever their encoding.
+
+create table log_entry (
+  realm_id blob not null,
   seq integer not null,
-  event text not null,
-  user_id text,
-  record_id text not null,
-  revision text not null,
-  members text not null,
-  actor text not null,
+  event integer not null,
+  record_id blob,
+  revision blob not null,
+  members text,
+  user_id blob,
+  at integer,
+  actor text,
   request_id text,
-  at integer not null,
+  address text,
+  detail blob,
+  personal blob,
+  tag blob,
   primary key (realm_id, seq)
 ) strict, without rowid;
+
+create index log_entry_of_user on log_entry (realm_id, user_id, seq) where user_id is not null;
+
+create table act (
+  seq integer not null primary key,
+  id text unique,
+  action text not null,
+  actor text not null,
+  object text,
+  realm_id text,
+  user_id text,
+  address text,
+  request_id text,
+  detail text not null,
+  at integer not null,
+  tag blob not null,
+  log_id text generated always as ('00000000-0000-0000-0000-000000000000') virtual
+) strict;
+
+create index act_of_user on act (realm_id, user_id, seq) where user_id is not null;
+
+-- What the personal values in the log are encrypted under: a key is made of the salt and a secret of the installation.
+-- Without the salt nobody reads them. A user who was erased has none; what is left is that it happened.
+
+create table user_salt (
+  realm_id blob not null,
+  user_id blob not null,
+  salt blob not null,
+  primary key (realm_id, user_id)
+) strict, without rowid;
+
+create table erasure (
+  realm_id text not null,
+  user_id text not null,
+  at integer not null,
+  scrubbed_at integer,
+  told_at integer,
+  primary key (realm_id, user_id)
+) strict, without rowid;
+
+create index erasure_untold on erasure (realm_id, user_id) where told_at is null;
+
+-- Tokens that were taken back before they expired, and when each client last asked for one.
+
+create table revoked_token (
+  jti text not null primary key,
+  client_id text not null,
+  expires_at integer not null
+) strict, without rowid;
+
+create index revoked_token_expiry on revoked_token (expires_at);
+
+create table client_use (
+  client_id text not null primary key,
+  at integer not null
+) strict, without rowid;
+
+-- Links to the console that were not followed yet: of the one-time code of each its digest alone.
+
+create table console_link (
+  digest text not null primary key,
+  label text not null,
+  scopes text not null,
+  realms text not null,
+  expires_at integer not null,
+  mac blob
+) strict, without rowid;
+
+create index console_link_expiry on console_link (expires_at);
+
+-- Sessions of the console that were begun by a link or a provider and have not ended. `rules` has keyed digests of the rights of
+-- the issuer that a person's claims met; it is empty for a link. A token lasts 15 minutes from its renewal.
+
+create table console_session (
+  session_id text not null primary key,
+  actor text not null,
+  scopes text not null,
+  realms text not null,
+  rules text not null,
+  begun_at integer not null,
+  renewed_at integer not null,
+  ends_at integer not null,
+  mac blob
+) strict, without rowid;
+
+create index console_session_renewal on console_session (renewed_at);
+
+-- Where changes are sent, how far each receiver is in each realm, what was tried, and what was given up.
+
+create table webhook (
+  webhook_id text not null primary key,
+  name text not null,
+  url text not null,
+  events text not null,
+  all_realms integer not null,
+  with_data integer not null,
+  events_max integer not null,
+  skipped_client text,
+  secret_sealed blob not null,
+  previous_sealed blob,
+  previous_expires_at integer,
+  disabled_at integer,
+  created_at integer not null,
+  updated_at integer not null,
+  revision text not null,
+  mac blob
+) strict;
+
+create table webhook_realm (
+  webhook_id text not null references webhook (webhook_id),
+  realm_id text not null,
+  primary key (webhook_id, realm_id)
+) strict, without rowid;
+
+create table webhook_progress (
+  webhook_id text not null references webhook (webhook_id),
+  realm_id text not null,
+  seq integer not null,
+  attempts integer not null,
+  next_at integer not null,
+  failed_seq integer not null,
+  behind_since integer not null default 0,
+  primary key (webhook_id, realm_id)
+) strict, without rowid;
+
+create index webhook_progress_due on webhook_progress (webhook_id, next_at) where next_at > 0;
+create index webhook_progress_behind on webhook_progress (webhook_id, behind_since) where behind_since > 0;
+
+create table delivery (
+  webhook_id text not null,
+  delivery_id text not null,
+  message_id text not null,
+  realm_id text not null,
+  first_seq integer not null,
+  last_seq integer not null,
+  attempt integer not null,
+  outcome text not null,
+  status integer,
+  duration_ms integer not null,
+  at integer not null,
+  primary key (webhook_id, delivery_id)
+) strict, without rowid;
+
+create table dead_letter (
+  webhook_id text not null,
+  realm_id text not null,
+  first_seq integer not null,
+  last_seq integer not null,
+  attempts integer not null,
+  at integer not null,
+  redelivered_at integer,
+  primary key (webhook_id, realm_id, first_seq)
+) strict, without rowid;
+
+create index dead_letter_waiting on dead_letter (webhook_id, realm_id, first_seq) where attempts = 0;
+create index dead_letter_left on dead_letter (webhook_id) where redelivered_at is null;
+
+-- What one process at a time does for all of them.
+
+create table lease (
+  name text not null primary key,
+  holder text not null,
+  until integer not null
+) strict, without rowid;
+
+-- Token buckets that limit wrong passwords: when each is full again. `name` is a keyed digest of profile and username, and `source`
+-- one of a network or a device; either may be empty. A full bucket has no row.
+
+create table sign_in_budget (
+  realm_id text not null,
+  name text not null,
+  kind integer not null,
+  source text not null,
+  full_at integer not null,
+  primary key (realm_id, name, kind, source)
+) strict, without rowid;
+
+create index sign_in_budget_full on sign_in_budget (full_at);
