@@ -12,9 +12,8 @@ export interface ChainVerifier {
   add(entries: readonly StoredEntry[]): void;
   /** Checks the end; no entry may be added afterwards. */
   end(): void;
-  /** The number of tagged entries, and of untagged ones written by releases before 0.2.0. */
-  readonly tagged: number;
-  readonly untagged: number;
+  /** The number of entries. */
+  readonly entries: number;
 }
 
 /** Called with each problem and its sequence number. */
@@ -33,33 +32,25 @@ export function openChainVerifier(
   if (chain) compare(chain);
   const end = head.chain?.end.seq ?? 0;
   let last = chain?.seq ?? 0;
-  const counts = { tagged: 0, untagged: 0 };
+  let entries = 0;
 
   function take(entry: StoredEntry): void {
-    if (isTrimmed && counts.tagged === 0) checkTrimming(anchor, entry, evidence, report);
+    if (isTrimmed && entries === 0) checkTrimming(anchor, entry, evidence, report);
     last = entry.seq;
-    if (entry.seq > end && entry.tag === null) {
-      counts.untagged += 1;
-      return;
-    }
-    counts.tagged += 1;
+    entries += 1;
     checkEntry(entry, { chain, end }, report);
     if (chain) compare(chain);
   }
 
   return {
-    get tagged() {
-      return counts.tagged;
+    get entries() {
+      return entries;
     },
-    get untagged() {
-      return counts.untagged;
-    },
-    add(entries) {
-      for (const entry of entries) take(entry);
+    add(added) {
+      for (const entry of added) take(entry);
     },
     end() {
-      if (isTrimmed && counts.tagged === 0)
-        report(anchor.seq, 'no entry is left, and retention always leaves one');
+      if (isTrimmed && entries === 0) report(anchor.seq, 'no entry is left, and retention always leaves one');
       if (chain) checkEnd(head, chain, report);
       if (chain && head.seq !== last)
         report(head.seq, `the log head is at this position, but the last entry is ${last}`);
@@ -88,7 +79,7 @@ function openStoredChain(
   return resumeChain(keys, anchor);
 }
 
-/** What a tagged entry is compared with. */
+/** What an entry is compared with. */
 interface ExpectedEntry {
   readonly chain: Chain | undefined;
   readonly end: number;
@@ -100,10 +91,10 @@ function checkEntry(
   report: ReportFinding,
 ): void {
   if (!chain) {
-    report(seq, 'the entry is tagged, but its log has no chain');
+    report(seq, 'the log of this entry has no chain');
     return;
   }
-  if (seq > end) report(seq, 'the entry is tagged, but is after the end of the chain');
+  if (seq > end) report(seq, 'the entry is after the end of the chain');
   const missing = seq - chain.seq - 1;
   if (missing > 0) report(seq, `${missing} entries before this one are missing`);
   const expected = chain.next(seq, Object.values(columns));

@@ -1,6 +1,6 @@
 import type { Keyring } from '../auth/keys/keyring.ts';
 import type { AuthStore, SecretLocation } from '../auth/port.ts';
-import { Fault, Refusal } from '../domain/fault.ts';
+import { Refusal } from '../domain/fault.ts';
 import { type Clock, NIL_UUID } from '../domain/id.ts';
 import { LOG_SECRET_BYTES, type LogKeys, openLogKeys } from './log_keys.ts';
 import type { LogStore } from './port.ts';
@@ -8,23 +8,14 @@ import type { LogStore } from './port.ts';
 const NAME = 'log';
 const PLACE: SecretLocation = { table: 'instance_secret', column: 'sealed', realm: NIL_UUID, id: NAME };
 
-/**
- * Starts the audit log of this process and tags entries of older releases. Concurrent processes start each
- * chain once.
- */
+/** Starts the audit log of this process. */
 export async function startAuditLog(
-  { access, log }: { readonly access: SecretStore; readonly log: Pick<LogStore, 'useKeys' | 'catchUp'> },
+  { access, log }: { readonly access: SecretStore; readonly log: Pick<LogStore, 'useKeys'> },
   keyring: Pick<Keyring, 'seal' | 'open'>,
   clock: Clock,
 ): Promise<LogKeys> {
   const keys = await obtainLogKeys(access, keyring, clock);
   log.useKeys(keys);
-  try {
-    await log.catchUp(clock.now());
-  } catch (error) {
-    // A node of a cluster may be down. The next write in a realm, or the next start, tags the remaining entries.
-    if (!(error instanceof Fault && error.code === 'unavailable')) throw error;
-  }
   return keys;
 }
 
@@ -82,8 +73,7 @@ async function createLogSecret(
 ): Promise<Uint8Array> {
   const secret = Buffer.from(clock.randomBytes(LOG_SECRET_BYTES)).toString('base64url');
   const sealed = keyring.seal('instance-secret', PLACE, secret);
-  const keys = openLogKeys(Buffer.from(secret, 'base64url'), clock);
-  if ((await store.insertLogSecret(NAME, sealed, keys, clock.now())) === 'log exists') throw secretRemoved();
+  if ((await store.insertLogSecret(NAME, sealed, clock.now())) === 'log exists') throw secretRemoved();
   const created = await store.secret(NAME);
   if (!created) throw new Error('the master key was changed while the audit log was started');
   return created;

@@ -19,7 +19,7 @@ export interface StoredEntry {
   /** Milliseconds since the epoch. */
   readonly at: number;
   readonly columns: Readonly<Record<string, EntryValue>>;
-  /** Null after the end of the chain, for entries written by releases before 0.2.0. */
+  /** Null if it was removed. */
   readonly tag: Uint8Array | null;
 }
 
@@ -122,12 +122,9 @@ export interface LogStore {
   ): MaybePromise<readonly StoredEntry[]>;
   /** The stored values from which the encryption keys of these users are derived; erased users are absent. */
   userKeys(realm: Uuid, users: readonly Uuid[]): MaybePromise<ReadonlyMap<Uuid, Uint8Array>>;
-  /** Starts every missing chain and tags entries of older releases, a thousand per commit. */
-  catchUp(at: number): Promise<void>;
   /**
    * Removes the oldest tagged entries older than `before`, at most LIMITS.cascadeRecordsMax and never the
-   * newest of them, after any entries before the start of the chain, and moves the anchor. Returns the number
-   * of removed entries. Rejects if one of them is not what was tagged.
+   * newest of them, and moves the anchor. Returns the number of removed entries. Rejects if one of them is not what was tagged.
    */
   trim(log: Uuid, before: number): Promise<number>;
   /** The erasure of a user; undefined if it was not erased. */

@@ -16,8 +16,6 @@ import type { LogHead, LogReader, LogStore, StoredEntry } from './port.ts';
 export interface VerificationResult {
   readonly logs: number;
   readonly entries: number;
-  /** Entries of releases before 0.2.0 that no tagged entry follows yet. */
-  readonly untagged: number;
   readonly findings: number;
 }
 
@@ -45,7 +43,7 @@ export async function verifyLogs(options: VerificationOptions): Promise<Verifica
   const checkpointsByLog = Map.groupBy(options.checkpoints, ({ log }) => log);
   const retentionCutoff = retentionCutoffOf(options.checkpoints);
   const logStarts = await readLogStarts(options.store, options.keys);
-  const result = { logs: 0, entries: 0, untagged: 0, findings: 0 };
+  const result = { logs: 0, entries: 0, findings: 0 };
   const report = (found: LogFinding): void => {
     result.findings += 1;
     options.onFinding(found);
@@ -57,7 +55,6 @@ export async function verifyLogs(options: VerificationOptions): Promise<Verifica
     );
     result.logs += 1;
     result.entries += verified.entries;
-    result.untagged += verified.untagged;
     for (const found of verified.findings) report(found);
     logStarts.check(head, (seq, says) => report({ log: head.log, seq, message: says }));
     checkpointsByLog.delete(head.log);
@@ -85,7 +82,6 @@ export async function* headsOf(store: Pick<LogStore, 'heads'>): AsyncGenerator<L
 
 interface LogVerification {
   readonly entries: number;
-  readonly untagged: number;
   readonly findings: readonly LogFinding[];
 }
 
@@ -130,7 +126,7 @@ async function verifyLogOnce(
   verifier.end();
   await personalValues?.end();
   await checkBeyondHead(store, head, report);
-  return { entries: verifier.tagged, untagged: verifier.untagged, findings };
+  return { entries: verifier.entries, findings };
 }
 
 /** Checks for entries after the head: the head moves before an entry is written. */
@@ -273,6 +269,7 @@ export async function readLogStarts(
       unseen.delete(log);
       const starts = startsByLog.get(log) ?? [];
       if (starts.length > 1) find(starts[1], `the log was recreated: it was started ${starts.length} times`);
+      if (!chain && starts.length > 0) find(starts[0], 'this log was started, but its chain was removed');
       if (!chain || !isChainStart(keys, log, chain.anchor)) return;
       const isRecorded = starts.includes(chain.anchor.seq);
       if (!isRecorded && (starts.length > 0 || isWhole)) {

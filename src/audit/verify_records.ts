@@ -192,7 +192,7 @@ function openWith(
 
 interface EntryContext {
   readonly open: OpenPersonal;
-  /** Nothing authenticates the entries up to this one: release 0.1.0 wrote them, or the master key was lost after them. */
+  /** Nothing authenticates the entries up to this one. */
   readonly chainStart: number;
 }
 

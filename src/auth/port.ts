@@ -238,15 +238,9 @@ export interface AuthStore {
   /** A sealed secret of the installation; undefined if there is none of that name. */
   secret(name: string): MaybePromise<Uint8Array | undefined>;
   /**
-   * Adds the secret of the log, and gives the rows of release 0.1.0 their MACs in the same commit, this once. A no-op if the
-   * log has a secret. Resolves to `log exists` if it was removed from a log.
+   * Adds the secret of the log. A no-op if the log has a secret. Resolves to `log exists` if it was removed from a log.
    */
-  insertLogSecret(
-    name: string,
-    sealed: Uint8Array,
-    keys: RowKeys,
-    at: number,
-  ): Promise<'log exists' | 'done'>;
+  insertLogSecret(name: string, sealed: Uint8Array, at: number): Promise<'log exists' | 'done'>;
   /** The identifier of this installation, generated with its database (docs/wire.md#realms). */
   storeId(): MaybePromise<string>;
 }

@@ -197,13 +197,8 @@ function printReport(report: VerifyReport): void {
   if (!report.isProven) printLine(PROOF_REMOVED);
   for (const line of unsigned) printLine(`${path} line ${line}: not signed by this installation`);
   printRecords(report.records);
-  const { logs, entries, untagged } = verified;
+  const { logs, entries } = verified;
   printLine(`${entries} entries of ${logs} logs, ${checkpointCount} checkpoints`);
-  if (untagged > 0) {
-    printLine(
-      `${untagged} entries are not chained yet: an older release or another program wrote them. The next start of the service chains them`,
-    );
-  }
   if (restored) printLine(restorationOf(restored));
   if (checkpointCount === 0) printLine(NOT_VERIFIABLE);
   printLine(isClean(report) ? 'clean' : `not clean: ${countOf(report)} findings`);
@@ -230,14 +225,8 @@ function isClean(report: VerifyReport): boolean {
   return countOf(report) === 0;
 }
 
-function countOf({ isProven, records, findings, unsigned, verified }: VerifyReport): number {
-  return (
-    (records?.findings.length ?? 0) +
-    findings.length +
-    unsigned.length +
-    verified.untagged +
-    (isProven ? 0 : 1)
-  );
+function countOf({ isProven, records, findings, unsigned }: VerifyReport): number {
+  return (records?.findings.length ?? 0) + findings.length + unsigned.length + (isProven ? 0 : 1);
 }
 
 function sentenceOf({ log, seq, message: says }: LogFinding): string {

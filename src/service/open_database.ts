@@ -179,8 +179,7 @@ export async function inspectLog(settings: Settings, clock: Clock): Promise<Insp
   const database = await inspect(settings);
   try {
     const logKeys = await logKeysOf(settings, database, clock);
-    if (!logKeys)
-      throw new Refusal('this database has no audit log yet: the first start of this release begins it');
+    if (!logKeys) throw new Refusal('this database has no audit log yet: its first start begins it');
     return { database, logKeys };
   } catch (error) {
     await database.close();

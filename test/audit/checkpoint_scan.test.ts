@@ -7,7 +7,6 @@ import { openLeases } from '../../src/jobs/leases.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { type OpenDatabase, openDatabase } from '../../src/service/open_database.ts';
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
-import { appendUntagged } from '../support/log_rows.ts';
 import { createFixture } from '../support/service.ts';
 import { sqlLiteral } from '../support/tampered_logs.ts';
 
@@ -205,17 +204,6 @@ test('a log with another end at the same position, as after a failover, is writt
   await database.tamper(`update realm_clock set tag = ${tag} where realm_id = ?`, one);
   await nextScan();
   expect(received).toEqual([[one, await positionOf(one)]]);
-});
-
-test('a log whose entries of an older release were adopted is written', async () => {
-  await database.tamper(appendUntagged(database.address.engine), one);
-  await database.tamper('update realm_clock set seq = seq + 1 where realm_id = ?', one);
-  await nextScan();
-  received = [];
-  const before = await positionOf(one);
-  await db.engine.log.catchUp(systemClock.now());
-  await nextScan();
-  expect(received).toContainEqual([one, before + 1]);
 });
 
 test('a log with a truncated tag keeps no other log from being written', async () => {

@@ -275,7 +275,7 @@ test('a realm with more to deliver is queued again, and one whose message failed
   expect(queue.first()).toBeUndefined();
 });
 
-test('a write of release 0.1.0, which does not mark its realm as moved, is queued within ten minutes', async () => {
+test('a write whose realm is not found as moved, as on a node with a wrong clock, is queued within ten minutes', async () => {
   await takeAll();
   await writeElsewhere();
   await takeAll();

@@ -70,14 +70,14 @@ function wrongClocks(): ConsistencyCheck {
   };
 }
 
-/** The totals of lists that the clock of a realm has, up to its last change. */
+/** The totals of lists that the clock of a realm has. */
 function wrongTotals(): ConsistencyCheck {
   const differences = COUNTED_RESOURCES.map(
     (resource) =>
       `${countColumn(resource)} <> (select count(*) from ${resource.table} r where r.realm_id = k.realm_id)`,
   );
   const text = ` select k.realm_id as id from realm_clock k
-     where counted_seq <> seq or ${differences.join(' or ')}`;
+     where ${differences.join(' or ')}`;
   return { withChanges, text, values: [], describe: (id) => `the clock of realm ${id} has wrong totals` };
 }
 

@@ -48,10 +48,8 @@ const DIALECTS = { sqlite: SQLITE, postgres: POSTGRES };
 
 const COPIED = 'event, record_id, revision, members, user_id, at, actor, request_id';
 
-/** Appends copies of the last entry of a realm without a tag, as of an older release. Parameter: the realm. */
-export function appendUntagged(engine: EngineName, count = 1): string {
+/** Appends a copy of the last entry of a realm without a tag. Parameter: the realm. */
+export function appendUntagged(engine: EngineName): string {
   return `insert into log_entry (realm_id, seq, ${COPIED})
-    with recursive n (i) as (select 1 union all select i + 1 from n where i < ${count})
-    select realm_id, seq + n.i, ${COPIED}
-    from n, (select * from log_entry where ${ofRealm(engine)} order by seq desc limit 1) as e`;
+    select realm_id, seq + 1, ${COPIED} from log_entry where ${ofRealm(engine)} order by seq desc limit 1`;
 }

@@ -19,8 +19,6 @@ import {
 } from '../support/copy_fixtures.ts';
 import type { TestDatabase } from '../support/database.ts';
 import { runDoctorOn } from '../support/doctor_report.ts';
-import type { Json } from '../support/import_fixtures.ts';
-import { appendUntagged } from '../support/log_rows.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
 import { createRecord, KINDS, kindOf, type RecordBody } from '../support/resource_cases.ts';
 import { createFixture } from '../support/service.ts';
@@ -108,22 +106,6 @@ describe.each(ENGINE_PAIRS)('a copy from %s to %s', (from, to) => {
 });
 
 describe.each(ENGINE_PAIRS)('the log of a copy from %s to %s', (from, to) => {
-  test('an audit entry tagged after the preparation is tagged in the target', async () => {
-    const { source, target, service, realm } = await prepareCopy();
-    // As release 0.1.0 writes a change.
-    await source.tamper(appendUntagged(source.address.engine), realm);
-    await source.tamper('update realm_clock set seq = seq + 1 where realm_id = ?', realm);
-    await runCopyPrepare(source, target);
-    const untagged = 'select seq from log_entry where tag is null';
-    expect(await target.query<Json>(untagged)).toHaveLength(1);
-    await createFixture(service.db, { realm });
-    const { stderr, code } = await runCopy(source, target);
-    expect([stderr, code]).toEqual(['', 0]);
-    expect(await target.query<Json>(untagged)).toEqual([]);
-    expect(await allRows(target)).toEqual(await allRows(source));
-    await service.stop();
-  });
-
   test('audit entries trimmed after the preparation are removed from the target', async () => {
     const { source, target, service, realm } = await prepareCopy();
     const { log } = service.db.engine;

@@ -5,7 +5,7 @@ import type { ClockPosition, ProgressStore, RealmCursor, Webhook } from './port.
 /**
  * Realms of one target that wait for a free slot, first in, first out. A realm is added when its clock has advanced, or when
  * a failed message is due. A sweep over all realms finds the rest: undelivered changes from before the process started or
- * the target was changed, and changes of release 0.1.0, which did not number clocks.
+ * the target was changed.
  */
 export interface RealmQueue {
   /** Reads realms until there are as many as slots, none are left, or the time is up. Not to be called concurrently. */

@@ -3,31 +3,13 @@ import type { LogKeys } from '../../audit/log_keys.ts';
 import type { EntryValue } from '../../audit/port.ts';
 import type { AuditEntry } from '../../domain/audit_entry.ts';
 import { NIL_UUID, type Uuid } from '../../domain/id.ts';
-import { LIMITS } from '../../domain/limits.ts';
 import { user } from '../../domain/resources.ts';
 import { openRowMacs, type RowMacs } from '../auth/row_macs.ts';
-import type { ClockOrder, Dialect, LogIds } from '../dialect.ts';
-import {
-  all,
-  execute,
-  executeAll,
-  first,
-  type Long,
-  type Statement,
-  type Work,
-  type WorkResult,
-} from '../transaction_work.ts';
+import type { ClockOrder, Dialect } from '../dialect.ts';
+import { executeAll, first, type Long, type Statement, type Work } from '../transaction_work.ts';
 import type { ChangeEntry } from './entry.ts';
-import {
-  ENTRY_COLUMNS,
-  ENTRY_TEXTS,
-  type EntryRow,
-  entriesIn,
-  entryColumns,
-  insertEntry,
-  type SequencedEntry,
-} from './entry_row.ts';
-import { COUNT_COLUMNS, COUNT_ROWS, countChanges } from './record_counts.ts';
+import { ENTRY_TEXTS, entryColumns, insertEntry, type SequencedEntry } from './entry_row.ts';
+import { COUNT_COLUMNS, countChanges } from './record_counts.ts';
 import { openUserKeys, type UserKeys } from './user_keys.ts';
 
 /**
@@ -35,36 +17,27 @@ import { openUserKeys, type UserKeys } from './user_keys.ts';
  * of its clocks; the tag of each entry includes the previous one.
  */
 export interface AuditLog {
-  /**
-   * From now on entries have tags, and hold the record before and after. Without keys they are like those of release 0.1.0,
-   * which had no audit entries.
-   */
+  /** From now on entries have tags, and hold the record before and after. Without keys there are no audit entries. */
   useKeys(keys: LogKeys): void;
   /** The codes of rows outside of the log, under the same keys. */
   readonly rowMacs: RowMacs;
   /** Writes entries: advances each clock once, then inserts the rows with their sequence numbers. */
   write(entries: readonly ChangeEntry[], auditEntries?: readonly AuditEntry[]): Work<void>;
-  /** Counts the records of a realm, and extends its chain towards its last entry. Returns whether there is more to do. */
-  catchUp(realm: Uuid, at: number): Work<WorkResult<boolean>>;
 }
 
-const CLOCK_COLUMNS = 'seq, tagged_seq, tag, entries, counted_seq';
 const advanceBy = ({
   now,
 }: ClockOrder): string => `insert into realm_clock (realm_id, seq, moved, ${COUNT_COLUMNS.join(', ')})
-  values (?1, ?2, ${now}, ?2${', ?'.repeat(COUNT_COLUMNS.length - 1)})
+  values (?1, ?2, ${now}${', ?'.repeat(COUNT_COLUMNS.length)})
   on conflict (realm_id) do update set moved = excluded.moved,
     ${['seq', ...COUNT_COLUMNS].map((name) => `${name} = realm_clock.${name} + excluded.${name}`).join(', ')}
-  returning ${CLOCK_COLUMNS}`;
-const CLOCK = `select ${CLOCK_COLUMNS} from realm_clock where realm_id = ?`;
+  returning seq, tagged_seq, tag, entries`;
 const SETTLE = 'update realm_clock set tagged_seq = ?, tag = ?, entries = ? where realm_id = ?';
 const BEGIN = `update realm_clock set anchor_seq = ?, anchor_tag = ?, anchor_entries = 0, anchor_mac = ?
   where realm_id = ?`;
 export const AUDIT_COLUMNS =
   'seq, id, action, actor, object, realm_id, user_id, address, request_id, detail, at';
-const UNTAGGED = `select ${ENTRY_COLUMNS} from log_entry where realm_id = ? and seq > ? and seq <= ? order by seq`;
 const INSERT_AUDIT_ENTRY = `insert into act (${AUDIT_COLUMNS}, tag) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
-const ADOPT = 'update log_entry set tag = ? where realm_id = ? and seq = ?';
 
 /** Rows in one round trip. */
 const ROWS_PER_BATCH = 100;
@@ -74,7 +47,6 @@ interface ClockRow {
   readonly tagged_seq: Long | null;
   readonly tag: Uint8Array | null;
   readonly entries: Long | null;
-  readonly counted_seq: Long;
 }
 
 export function openAuditLog({ clockOrder, logIds }: Pick<Dialect, 'clockOrder' | 'logIds'>): AuditLog {
@@ -83,15 +55,13 @@ export function openAuditLog({ clockOrder, logIds }: Pick<Dialect, 'clockOrder' 
   let keyed: { readonly keys: LogKeys; readonly userKeys: UserKeys } | undefined;
 
   /**
-   * Advances a log's clock by its new entries, with the counts of records. Returns the sequence number before, and the chain
-   * if it reaches that number.
+   * Advances a log's clock by its new entries, with the counts of records. Returns the sequence number before, and the chain.
    */
   function* advanceClock(log: Uuid, { events, at }: NewEntries): Work<ClockStep> {
     const clock = (yield* first<ClockRow>(advance, log, events.length, ...countChanges(events))) as ClockRow;
     const before = Number(clock.seq) - events.length;
     if (!keyed) return { before, chain: undefined, auditEntries: [] };
-    const { chain, auditEntries } = yield* continueChain({ ...keyed, logIds }, { log, at }, clock, before);
-    return { before, chain: chain.seq === before ? chain : undefined, auditEntries };
+    return { before, ...(yield* continueChain(keyed.keys, { log, at }, clock, before)) };
   }
 
   /** Writes the entries of a realm. Returns audit entries about the chain itself. */
@@ -145,22 +115,6 @@ export function openAuditLog({ clockOrder, logIds }: Pick<Dialect, 'clockOrder' 
       }
       if (more.length > 0) yield* writeAuditEntries(more);
     },
-    *catchUp(realm, at) {
-      const clock = yield* first<ClockRow>(CLOCK, realm);
-      if (!keyed || !clock) return unchanged(false);
-      const seq = Number(clock.seq);
-      const isCounted = Number(clock.counted_seq) === seq;
-      if (!isCounted) yield* execute(COUNT_ROWS, realm);
-      const { chain, auditEntries } = yield* continueChain(
-        { ...keyed, logIds },
-        { log: realm, at },
-        clock,
-        seq,
-      );
-      if (auditEntries.length === 0) return { value: false, keep: !isCounted };
-      yield* writeRows(realm, [], chain);
-      return { value: chain.seq < seq, keep: true, auditEntries };
-    },
   };
 }
 
@@ -196,13 +150,9 @@ interface NewEntries {
 
 interface ClockStep {
   readonly before: number;
-  /** Undefined while entries of an older release are not in the chain. */
+  /** Undefined without keys. */
   readonly chain: Chain | undefined;
   readonly auditEntries: readonly AuditEntry[];
-}
-
-function unchanged<T>(value: T): WorkResult<T> {
-  return { value, keep: false };
 }
 
 /** The event of an erased user. */
@@ -217,45 +167,27 @@ function withoutErased(entries: readonly ChangeEntry[]): readonly ChangeEntry[] 
 }
 
 /**
- * Extends the chain of a log towards a sequence number, as far as one commit can. A log without a chain begins one there.
- * Entries of an older release have no tags and get theirs now, LIMITS.cascadeRecordsMax at a time. Both write an audit
- * entry, so that a restarted log or an adopted entry is visible.
+ * The chain of a log, which continues after the sequence number `before`. A log without a chain begins one there, which an audit
+ * entry records, so that a restarted log is visible.
  */
 function* continueChain(
-  { keys, logIds }: { readonly keys: LogKeys; readonly logIds: LogIds },
+  keys: LogKeys,
   { log, at }: { readonly log: Uuid; readonly at: number },
-  clock: ClockRow,
-  upTo: number,
+  { tagged_seq, tag, entries }: ClockRow,
+  before: number,
 ): Work<{ readonly chain: Chain; readonly auditEntries: readonly AuditEntry[] }> {
-  const auditEntry = (action: 'log.begun' | 'log.adopted', detail: AuditEntry['detail']): AuditEntry => ({
-    ...{ action, actor: 'log', address: undefined, requestId: undefined },
-    ...{ realm: log, detail, at },
-  });
-  if (clock.tagged_seq === null || clock.tag === null) {
-    const { chain, anchor } = startChain(keys, log, upTo);
-    yield* executeAll([{ text: BEGIN, values: [anchor.seq, anchor.tag, anchor.mac, log] }]);
-    return { chain, auditEntries: log === NIL_UUID ? [] : [auditEntry('log.begun', { after: upTo })] };
+  if (tagged_seq !== null && tag !== null) {
+    const chain = resumeChain(keys, { seq: Number(tagged_seq), tag, entries: Number(entries) });
+    return { chain, auditEntries: [] };
   }
-  const { tagged_seq, tag, entries } = clock;
-  const chain = resumeChain(keys, { seq: Number(tagged_seq), tag, entries: Number(entries) });
-  const from = chain.seq;
-  if (from === upTo) return { chain, auditEntries: [] };
-  yield* tagUntagged(log, upTo, chain, logIds);
-  return { chain, auditEntries: [auditEntry('log.adopted', { after: from, to: chain.seq })] };
-}
-
-function* tagUntagged(log: Uuid, upTo: number, chain: Chain, ids: LogIds): Work<void> {
-  const end = Math.min(upTo, chain.seq + LIMITS.cascadeRecordsMax);
-  const rows = yield* all<EntryRow>(UNTAGGED, ids.encode(log), chain.seq, end);
-  const entries = yield* entriesIn(log, rows, ids);
-  for (let start = 0; start < entries.length; start += ROWS_PER_BATCH) {
-    yield* executeAll(
-      entries.slice(start, start + ROWS_PER_BATCH).map(({ seq, columns }) => ({
-        text: ADOPT,
-        values: [chain.next(seq, Object.values(columns)), ids.encode(log), seq],
-      })),
-    );
-  }
+  const { chain, anchor } = startChain(keys, log, before);
+  yield* executeAll([{ text: BEGIN, values: [anchor.seq, anchor.tag, anchor.mac, log] }]);
+  if (log === NIL_UUID) return { chain, auditEntries: [] };
+  const origin = { actor: 'log', address: undefined, requestId: undefined };
+  return {
+    chain,
+    auditEntries: [{ action: 'log.begun', ...origin, realm: log, detail: { after: before }, at }],
+  };
 }
 
 const LONGS: ReadonlySet<string> = new Set(['seq', 'at']);
@@ -271,6 +203,9 @@ export function namedColumns(
 
 /** Every statement of the log. */
 export const logTexts = ({ clockOrder }: Pick<Dialect, 'clockOrder'>): readonly string[] => [
-  ...[advanceBy(clockOrder), CLOCK, SETTLE, BEGIN, INSERT_AUDIT_ENTRY, UNTAGGED, ADOPT, COUNT_ROWS],
+  advanceBy(clockOrder),
+  SETTLE,
+  BEGIN,
+  INSERT_AUDIT_ENTRY,
   ...ENTRY_TEXTS,
 ];

@@ -12,14 +12,12 @@ import {
   executeAll,
   first,
   type Long,
-  type SqlValue,
   type Work,
   type WorkResult,
 } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
 import { ENTRY_COLUMNS, type EntryRow, entriesIn, entryIn, inOrder, userEntriesText } from './entry_row.ts';
 import { AUDIT_COLUMNS, type AuditLog, namedColumns } from './log.ts';
-import { IS_COUNTED } from './record_counts.ts';
 import { findUserSalts } from './user_keys.ts';
 
 const HEAD = `realm_id, seq, tagged_seq, tag, entries, anchor_seq, anchor_tag, anchor_entries, anchor_mac
@@ -33,8 +31,6 @@ const ACTS = `select ${AUDIT_COLUMNS}, tag ${FROM_ACT} and seq > ? order by seq 
 const ACT = `select 1 ${FROM_ACT} and id = ?`;
 const ACTS_OF = `select ${AUDIT_COLUMNS}, tag ${FROM_ACT}
   and realm_id = ? and user_id = ? and seq > ? order by seq limit ?`;
-const LAGGING = `select realm_id from realm_clock
-  where realm_id > ? and (tagged_seq is null or tagged_seq < seq or not ${IS_COUNTED}) order by realm_id limit ?`;
 const ERASURE = 'select at from erasure where realm_id = ? and user_id = ?';
 const UNREPORTED = `select realm_id, user_id, at from erasure
   where told_at is null and (realm_id, user_id) > (?, ?) order by realm_id, user_id limit ?`;
@@ -91,15 +87,6 @@ export function openLogStore({ read, write }: Transactions, log: AuditLog, diale
     head: (logId) => read(() => headOf(logId)),
     ...openEntryReading(read, dialect),
     userKeys: (realm, users) => read(() => findUserSalts(realm, users, logIds)),
-    async catchUp(at) {
-      for (let after = NIL_UUID; ; ) {
-        const rows = await read(() => all<Pick<HeadRow, 'realm_id'>>(LAGGING, after, LIMITS.pageRecordsMax));
-        for (const { realm_id: realm } of rows) while (await write([realm], () => log.catchUp(realm, at)));
-        const last = rows.at(-1);
-        if (!last) return;
-        after = last.realm_id;
-      }
-    },
     trim: (logId, before) =>
       write([logId], function* () {
         const head = yield* headOf(logId);
@@ -213,16 +200,15 @@ function entryFrom({ tag, ...row }: ActRow): StoredEntry {
 const OLD_ENTRIES = `select ${ENTRY_COLUMNS} from log_entry
   where realm_id = ? and seq > ? and seq <= ? order by seq limit ?`;
 const OLD_ACTS = `select ${AUDIT_COLUMNS}, tag ${FROM_ACT} and seq > ? and seq <= ? order by seq limit ?`;
-const HISTORY = 'select seq, at from log_entry where realm_id = ? and seq <= ? order by seq limit ?';
 const REMOVE_ENTRIES = 'delete from log_entry where realm_id = ? and seq > ? and seq <= ?';
 const REMOVE_ACTS = `delete ${FROM_ACT} and seq <= ?`;
 const MOVE_ANCHOR = `update realm_clock set anchor_seq = ?, anchor_tag = ?, anchor_entries = ?, anchor_mac = ?
   where realm_id = ?`;
 
 /**
- * Deletes entries of a log that are older than `before`, oldest first: entries from before the chain, then tagged ones, and
- * moves the anchor after them. At most LIMITS.cascadeRecordsMax. The newest expired entry stays: it proves that the earlier
- * ones had expired. Throws if an entry does not match its tag, so that retention never deletes evidence of tampering.
+ * Deletes entries of a log that are older than `before`, oldest first, and moves the anchor after them. At most
+ * LIMITS.cascadeRecordsMax. The newest expired entry stays: it proves that the earlier ones had expired. Throws if an entry does
+ * not match its tag, so that retention never deletes evidence of tampering.
  */
 function* trimLog(
   { keys, logIds }: TrimDeps,
@@ -231,9 +217,6 @@ function* trimLog(
 ): Work<WorkResult<number>> {
   if (!chain) return trimmedRows(0);
   if (!isAnchorValid(keys, logId, chain.anchor)) throw new Error('the start of a log was tampered with');
-  const realm = logIds.encode(logId);
-  const history = logId === NIL_UUID ? 0 : yield* trimHistory(realm, chain.anchor.seq, before);
-  if (history > 0) return trimmedRows(history);
   const rows = yield* oldestEntries(logId, chain, logIds);
   const firstRecent = rows.findIndex(({ at }) => at >= before);
   const expired = (firstRecent < 0 ? rows : rows.slice(0, firstRecent)).slice(0, -1);
@@ -241,7 +224,7 @@ function* trimLog(
   if (expired.length === 0) return trimmedRows(0);
   const anchor = sealAnchor(keys, logId, end);
   if (logId === NIL_UUID) yield* execute(REMOVE_ACTS, anchor.seq);
-  else yield* execute(REMOVE_ENTRIES, realm, chain.anchor.seq, anchor.seq);
+  else yield* execute(REMOVE_ENTRIES, logIds.encode(logId), chain.anchor.seq, anchor.seq);
   yield* execute(MOVE_ANCHOR, anchor.seq, anchor.tag, anchor.entries, anchor.mac, logId);
   return trimmedRows(expired.length);
 }
@@ -255,19 +238,6 @@ const TRIMMED_MAX = LIMITS.cascadeRecordsMax;
 
 function trimmedRows(rows: number): WorkResult<number> {
   return { value: rows, keep: rows > 0, rows };
-}
-
-/** Deletes the first runs of entries from before the chain, whose last entry is at `end`. Returns how many entries. */
-function* trimHistory(realm: SqlValue, end: number, before: number): Work<number> {
-  const rows = yield* all<{ readonly seq: Long; readonly at: Long | null }>(HISTORY, realm, end, TRIMMED_MAX);
-  let last = 0;
-  for (const { seq, at } of rows) {
-    // The last entry of a run holds its time.
-    if (at === null) continue;
-    if (Number(at) >= before) break;
-    last = Number(seq);
-  }
-  return last === 0 ? 0 : yield* execute(REMOVE_ENTRIES, realm, 0, last);
 }
 
 /** The end of the chain after these entries. Throws if an entry does not match its tag. */
@@ -293,9 +263,7 @@ function* oldestEntries(
 }
 
 /** Every statement that trims a log. */
-const TRIM_TEXTS: readonly string[] = [
-  ...[OLD_ENTRIES, OLD_ACTS, HISTORY, REMOVE_ENTRIES, REMOVE_ACTS, MOVE_ANCHOR],
-];
+const TRIM_TEXTS: readonly string[] = [OLD_ENTRIES, OLD_ACTS, REMOVE_ENTRIES, REMOVE_ACTS, MOVE_ANCHOR];
 
 /** Every statement that reads or trims the log. */
 export const logReadingTexts = (dialect: Pick<Dialect, 'lists'>): readonly string[] => [
@@ -310,7 +278,6 @@ export const logReadingTexts = (dialect: Pick<Dialect, 'lists'>): readonly strin
     ERASURE,
     UNREPORTED,
     MARK_REPORTED,
-    LAGGING,
   ],
   ...TRIM_TEXTS,
 ];

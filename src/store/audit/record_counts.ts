@@ -2,9 +2,7 @@ import type { Resource } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
 
 /**
- * The number of records of a realm in each table, in the clock of the realm: the total of a list without a filter.
- * `counted_seq` is the number of log entries that the counts include. A release that does not count advances `seq` alone:
- * then each list counts the rows, until the next start of this release stores their number
+ * The number of records of a realm in each table, in the clock of the realm: the total of a list without a filter
  * (docs/decisions/0015-lists-and-search.md).
  */
 
@@ -13,31 +11,20 @@ export const COUNTED_RESOURCES: readonly Resource[] = RESOURCES.filter(
   ({ parent }) => parent !== undefined && parent.parent === undefined,
 );
 
-/** The columns of the counts, in the order of `countChanges`, after that of the entries that they include. */
-export const COUNT_COLUMNS: readonly string[] = ['counted_seq', ...COUNTED_RESOURCES.map(countColumn)];
+/** The columns of the counts, in the order of `countChanges`. */
+export const COUNT_COLUMNS: readonly string[] = COUNTED_RESOURCES.map(countColumn);
 
 /** The column of `realm_clock` with the number of records of a resource. */
 export function countColumn({ table }: Resource): string {
   return `${table}_count`;
 }
 
-/** SQL for whether the counts of a clock include its last entry. */
-export const IS_COUNTED = 'counted_seq = seq';
-
-/**
- * SQL for the number of records of a resource in the realm `?1`, without those that are being purged. Null if the counts
- * do not include the last entry, or if the resource is not counted.
- */
+/** SQL for the number of records of a resource in the realm `?1`, without those that are being purged. Null if it is not counted. */
 export function storedTotal(resource: Resource): string {
   if (!COUNTED_RESOURCES.includes(resource)) return 'null';
   const purging = `select count(*) from purge where realm_id = ?1 and resource = '${resource.name}'`;
-  return `(select ${countColumn(resource)} - (${purging}) from realm_clock where realm_id = ?1 and ${IS_COUNTED})`;
+  return `(select ${countColumn(resource)} - (${purging}) from realm_clock where realm_id = ?1)`;
 }
-
-/** Counts the rows of a realm. Parameter: the realm. */
-export const COUNT_ROWS = `update realm_clock set counted_seq = seq, ${COUNTED_RESOURCES.map(
-  (resource) => `${countColumn(resource)} = (select count(*) from ${resource.table} where realm_id = ?1)`,
-).join(', ')} where realm_id = ?1`;
 
 /** What an event adds to the count of its resource. */
 const EFFECTS = new Map(

@@ -21,7 +21,6 @@ import {
   readClient,
   readClientsAfter,
   removeClient,
-  signAllClients,
   updateClient,
 } from './clients.ts';
 import { deleteAllSessions } from './console_sessions.ts';
@@ -48,7 +47,6 @@ const INSERT_KEY =
   'insert into signing_key (kid, public_jwk, private_sealed, created_at, signs_from, mac) values (?, ?, ?, ?, ?, ?)';
 const WITHDRAW_KEY =
   'update signing_key set withdrawn_at = ?, private_sealed = ?, mac = null where kid = ? and withdrawn_at is null';
-const SIGN_KEY = 'update signing_key set mac = ? where kid = ?';
 const DELETE_PRIVATE_KEY = 'update signing_key set private_sealed = ? where kid = ? and private_sealed <> ?';
 const SECRET = 'select sealed from instance_secret where name = ?';
 const INSERT_SECRET = 'insert into instance_secret (name, sealed, created_at) values (?, ?, ?)';
@@ -126,18 +124,12 @@ export function openAuthStore(
       read(function* () {
         return (yield* first<{ readonly sealed: Uint8Array }>(SECRET, name))?.sealed;
       }),
-    insertLogSecret: (name, sealed, keys, at) =>
+    insertLogSecret: (name, sealed, at) =>
       write('instance', function* () {
         if (yield* first(SECRET, name)) return { value: 'done', keep: false };
         if (yield* first(ANY_ACT)) return { value: 'log exists', keep: false };
         if (!(yield* first(IS_KEY_KNOWN, ciphertextKeyId(sealed)))) return { value: 'done', keep: false };
         yield* execute(INSERT_SECRET, name, sealed, at);
-        macs.useKeys(keys);
-        yield* signAllClients(macs);
-        for (const key of yield* all<KeyRow>(KEYS_IN_USE)) {
-          yield* execute(SIGN_KEY, macs.of('signing_key', ...signedKeyValues(key)), key.kid);
-        }
-        yield* execute(TOUCH_ACCESS);
         return { value: 'done', keep: true };
       }),
     storeId: () =>
@@ -214,8 +206,8 @@ function* readAccessTable(known: number | undefined, macs: RowMacs): Work<AuthSt
   return { version, clients, signingKeys, revoked: new Set(revoked.map(({ jti }) => jti)), keyIds };
 }
 
-/** Every statement that reads clients or signing keys, or authenticates those of release 0.1.0. */
-export const ACCESS_TEXTS = [...CLIENT_TEXTS, KEYS, KEYS_IN_USE, KEY, KEYS_AFTER, SIGN_KEY] as const;
+/** Every statement that reads clients or signing keys. */
+export const ACCESS_TEXTS = [...CLIENT_TEXTS, KEYS, KEYS_IN_USE, KEY, KEYS_AFTER] as const;
 
 function* keysOf(macs: RowMacs, text: string, ...values: readonly SqlValue[]): Work<readonly SigningKey[]> {
   return (yield* all<KeyRow>(text, ...values)).map((row) => keyOf(row, macs));

@@ -70,26 +70,8 @@ export function* readClientsAfter(after: string, limit: number, macs: RowMacs): 
   return last ? clientsOf(rows, yield* all<RealmRow>(REALMS_AMONG, after, last.client_id), macs) : [];
 }
 
-const SIGN = 'update client set mac = ? where client_id = ?';
-const SIGN_REALM = 'update client_realm set mac = ? where client_id = ? and realm_id = ?';
-
-/** Gives the clients of release 0.1.0 their MACs. */
-export function* signAllClients(macs: RowMacs): Work<void> {
-  const realms = Map.groupBy(yield* all<RealmRow>(REALMS_OF_ALL), (row) => row.client_id);
-  for (const row of yield* all<ClientRow>(ALL)) {
-    yield* execute(SIGN, macs.of('client', ...signedValues(row)), row.client_id);
-    for (const { realm_id } of realms.get(row.client_id) ?? []) {
-      const mac = macs.of('client_realm', row.client_id, realm_id, row.revision);
-      yield* execute(SIGN_REALM, mac, row.client_id, realm_id);
-    }
-  }
-}
-
-/** Every statement that reads, or authenticates the rows of release 0.1.0. */
-export const CLIENT_TEXTS = [
-  ...[ALL, ONE, AFTER, REALMS_OF_ALL, REALMS_AMONG, REALMS_OF_ONE],
-  ...[SIGN, SIGN_REALM],
-] as const;
+/** Every statement that reads. */
+export const CLIENT_TEXTS = [ALL, ONE, AFTER, REALMS_OF_ALL, REALMS_AMONG, REALMS_OF_ONE] as const;
 
 function clientsOf(
   rows: readonly ClientRow[],
@@ -143,23 +125,17 @@ function columnsOf(client: Client, macs: RowMacs): readonly SqlValue[] {
     client.updatedAt,
     client.revision,
     JSON.stringify(describeImplicit(client)),
+    client.endUserAddress ?? null,
   ];
-  const address = client.endUserAddress ?? null;
-  const mac = macs.of('client', ...values, ...presentOf(address), client.clientId);
-  return [...values, address, mac, client.clientId];
+  return [...values, macs.of('client', ...values, client.clientId), client.clientId];
 }
 
-const presentOf = (value: string | null): readonly string[] => (value === null ? [] : [value]);
-
-/**
- * What the MAC of a row covers, in the order of `columnsOf`. Each realm has a row with its own MAC: it goes with the realm. An
- * absent `end_user_address` is not covered, so that rows from before that column stay valid.
- */
+/** What the MAC of a row covers, in the order of `columnsOf`. Each realm has a row with its own MAC: it goes with the realm. */
 function signedValues(row: ClientRow): readonly SqlValue[] {
   return [
     ...[row.name, row.scopes, row.all_realms, row.disabled_at, row.secret_digest, row.previous_digest],
     ...[row.previous_expires_at, row.created_at, row.updated_at, row.revision],
-    ...[row.implicit, ...presentOf(row.end_user_address), row.client_id],
+    ...[row.implicit, row.end_user_address, row.client_id],
   ];
 }
 

@@ -4,7 +4,7 @@ import type { Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { ancestry, type Key, keyColumns, membersOf, type Resource } from '../../domain/resource.ts';
 import { realm } from '../../domain/resources.ts';
-import { COUNTED_RESOURCES, countColumn, IS_COUNTED } from '../audit/record_counts.ts';
+import { COUNTED_RESOURCES, countColumn } from '../audit/record_counts.ts';
 import type { Dialect } from '../dialect.ts';
 import { hashColumn } from '../records/derived_columns.ts';
 import { unlessPurged } from '../records/purge_mark.ts';
@@ -212,17 +212,12 @@ function unlessAncestorPurged(resource: Resource): string {
   return ancestors.map((each, depth) => unlessPurged(each, `${columns[0]}`, `${columns[depth]}`)).join('');
 }
 
-/** The sum of the stored totals. The rows of realms without a valid one are counted. */
+/** The sum of the stored totals. */
 function* countAll(resource: Resource, { text: realms, values }: Clause): Work<number> {
-  const { table, name } = resource;
   const inPresentRealm = (rows: string) => unlessPurged(realm, `${rows}.realm_id`, `${rows}.realm_id`);
-  const stored = `select sum(${countColumn(resource)}) as n from realm_clock where ${realms}${IS_COUNTED}${inPresentRealm('realm_clock')}`;
-  const uncounted = `select realm_id from realm_clock where not (${IS_COUNTED})`;
-  const rows = `select count(*) as n from ${table} where ${realms}realm_id in (${uncounted})${inPresentRealm(table)}`;
-  const purging = `select count(*) as n from purge as own where ${realms}resource = '${name}'${inPresentRealm('own')}`;
-  return (
-    (yield* numberOf(stored, values)) + (yield* numberOf(rows, values)) - (yield* numberOf(purging, values))
-  );
+  const stored = `select sum(${countColumn(resource)}) as n from realm_clock where ${realms}true${inPresentRealm('realm_clock')}`;
+  const purging = `select count(*) as n from purge as own where ${realms}resource = '${resource.name}'${inPresentRealm('own')}`;
+  return (yield* numberOf(stored, values)) - (yield* numberOf(purging, values));
 }
 
 /** After all records of a realm, or after one of them; `isInOne`: in that realm only. */

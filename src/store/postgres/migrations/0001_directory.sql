@@ -237,8 +237,7 @@ create index idempotency_of_record on idempotency (realm_id, record_id) where re
 -- - `tagged_seq`, `tag`, `entries`: how far its log is chained, and how many entries that came to; `anchor_…`: where the chain begins,
 --   which moves when entries become too old. The nil UUID has the log of the installation.
 -- - `moved`: where the clock stands in the order in which clocks moved. It orders nothing exactly: it finds the clocks that moved lately.
--- - `…_count`: how many records the realm has in each table directly below it, valid while `counted_seq` equals `seq`: the total of a
---   list.
+-- - `…_count`: how many records the realm has in each table directly below it: the total of a list.
 
 create table realm_clock (
   realm_id uuid not null primary key,
@@ -251,7 +250,6 @@ create table realm_clock (
   anchor_entries bigint,
   anchor_mac bytea,
   moved bigint not null default 0,
-  counted_seq bigint not null default 0,
   oidc_profile_count bigint not null default 0,
   password_profile_count bigint not null default 0,
   user_info_count bigint not null default 0
