@@ -9,8 +9,6 @@ import {
   freshDatabaseOf,
   newMasterKey,
   runCopy,
-  runCopyPrepare,
-  SERVER_ENGINE,
   startCopyService,
 } from '../support/copy_fixtures.ts';
 import type { TestDatabase } from '../support/database.ts';
@@ -59,25 +57,4 @@ describe.each(ENGINE_PAIRS)('a copy from %s to %s', (from, to) => {
     expect(content.signing_key?.map(({ private_sealed }) => private_sealed)).toEqual(['']);
     expect(changedRowCounts(stdout)[0]).toBeGreaterThan(texts().length);
   });
-});
-
-test('idempotency records with one ordinal in PostgreSQL get distinct ordinals in SQLite', async () => {
-  const key = newMasterKey();
-  const [source, target] = [await createSchema(SERVER_ENGINE, key), await freshDatabaseOf('sqlite', key)];
-  for (const [name, ordinal] of Object.entries({ a: '1', b: '1', c: '2', d: '2' })) {
-    await source.tamper(
-      `insert into idempotency
-         (realm_id, client_id, key, ordinal, body, status, answer_sealed, at, expires_at)
-       values (?, 'shop', ?, ?, 'b', 201, 'sealed', 1, 2)`,
-      mintId(),
-      name,
-      ordinal,
-    );
-  }
-  const { stderr, code } = await runCopyPrepare(source, target);
-  expect([stderr, code]).toEqual(['', 0]);
-  const rows = await target.query<{ key: string; ordinal: number }>('select key, ordinal from idempotency');
-  expect(rows.map((row) => row.key).sort()).toEqual(['a', 'b', 'c', 'd']);
-  expect(new Set(rows.map(({ ordinal }) => ordinal)).size).toBe(4);
-  expect(changedRowCounts((await runCopy(source, target)).stdout)).toEqual([0, 0]);
 });

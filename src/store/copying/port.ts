@@ -23,8 +23,8 @@ export interface Installation {
 
 /**
  * A database to read rows from: the source, as of one snapshot, or the target. Every engine serializes a row to the
- * same text: a JSON object on one line, its columns in the order of `transferredColumns`, bytes in hexadecimal digits.
- * A digest is the SHA-256 of such lines without the renumbered column.
+ * same text: a JSON object on one line, its columns in the order of the table's, bytes in hexadecimal digits. A digest is
+ * the SHA-256 of such lines.
  */
 export interface CopySource {
   /** Identifies the database among all others. */

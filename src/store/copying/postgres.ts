@@ -26,7 +26,7 @@ import {
   selectPageEnd,
   selectRange,
 } from './statements.ts';
-import { COPIED_TABLES, type CopiedTable, transferredColumns } from './tables.ts';
+import { COPIED_TABLES, type CopiedTable } from './tables.ts';
 import { assertMarked } from './unfinished_copy.ts';
 
 /** One for each page that a copy processes at once. */
@@ -147,10 +147,10 @@ async function closeNow(sql: SQL): Promise<void> {
 
 function sourceOver(sql: SQL, run: RunStatement): CopySource {
   const columnTypes = openColumnTypes(run);
-  const selectLines = (table: CopiedTable, columns: readonly string[], range: KeyRange) => {
+  const selectLines = (table: CopiedTable, range: KeyRange) => {
     const { text, values } = selectRange(table, range, POSTGRES.logIds);
-    const selected = columns.map((column) => jsonValueOf(column, columnTypes.of(table, column))).join(', ');
-    return { from: `from (select ${selected} ${text}) as r`, values };
+    const selected = table.columns.map((column) => jsonValueOf(column, columnTypes.of(table, column)));
+    return { from: `from (select ${selected.join(', ')} ${text}) as r`, values };
   };
   return {
     async identity() {
@@ -172,14 +172,14 @@ function sourceOver(sql: SQL, run: RunStatement): CopySource {
     },
     async digest(table, range) {
       await columnTypes.load(table);
-      const { from, values } = selectLines(table, table.columns, range);
+      const { from, values } = selectLines(table, range);
       const digest = `encode(sha256(convert_to(${linesOf(table)}, 'UTF8')), 'hex')`;
       const [row] = await run({ text: `select count(*) as n, ${digest} as digest ${from}`, values });
       return { rows: Number(row?.n), digest: String(row?.digest) };
     },
     async rows(table, range) {
       await columnTypes.load(table);
-      const { from, values } = selectLines(table, transferredColumns(table), range);
+      const { from, values } = selectLines(table, range);
       const [row] = await run({ text: `select ${linesOf(table)} as lines ${from}`, values });
       const lines = String(row?.lines ?? '');
       return lines === '' ? [] : lines.split('\n');
@@ -250,8 +250,8 @@ function targetOver(sql: SQL, rowLocks: Dialect['rowLocks']): CopyTarget {
     },
     async put(batch) {
       const { table } = batch;
+      const { columns } = table;
       await columnTypes.load(table);
-      const columns = transferredColumns(table);
       const values = columns.map((column) =>
         columnTypes.of(table, column) === BYTES ? `decode(x.${column}, 'hex')` : `x.${column}`,
       );

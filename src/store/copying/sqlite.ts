@@ -25,7 +25,7 @@ import {
   selectPageEnd,
   selectRange,
 } from './statements.ts';
-import { type CopiedTable, transferredColumns } from './tables.ts';
+import type { CopiedTable } from './tables.ts';
 import { assertMarked } from './unfinished_copy.ts';
 
 type CopiedRow = Readonly<Record<string, string | number | null>>;
@@ -93,8 +93,8 @@ const CACHE_KIB = 262_144;
 function sourceOver(db: Database): CopySource {
   const prepared = openStatementCache(db);
   const columnTypes = openColumnTypes(db);
-  const selectLines = (table: CopiedTable, columns: readonly string[], range: SqlText): string[] => {
-    const members = columns
+  const selectLines = (table: CopiedTable, range: SqlText): string[] => {
+    const members = table.columns
       .map((column) => `'${column}', ${jsonValueOf(table, column, columnTypes(table.name))}`)
       .join(', ');
     const found = prepared(`select json_object(${members}) ${range.text}`).values(...range.values);
@@ -118,12 +118,11 @@ function sourceOver(db: Database): CopySource {
       return prepared(`select ${key.join(', ')} ${text}`).values(...values)[0] as PrimaryKey | undefined;
     },
     async digest(table, range) {
-      const found = selectLines(table, table.columns, selectRange(table, range, SQLITE.logIds));
+      const found = selectLines(table, selectRange(table, range, SQLITE.logIds));
       const digest = new Bun.CryptoHasher('sha256').update(found.join('\n')).digest('hex');
       return { rows: found.length, digest };
     },
-    rows: async (table, range) =>
-      selectLines(table, transferredColumns(table), selectRange(table, range, SQLITE.logIds)),
+    rows: async (table, range) => selectLines(table, selectRange(table, range, SQLITE.logIds)),
     close: async () => db.close(false),
   };
 }
@@ -196,8 +195,7 @@ interface Insertion {
 
 /** Also fills the columns that only SQLite has, as for any other record. */
 function insertionInto(table: CopiedTable, columnTypes: ReadonlyMap<string, string>): Insertion {
-  const { resource, renumberedColumn } = table;
-  const columns = transferredColumns(table);
+  const { resource, columns } = table;
   const isBytes = columns.map((column) => columnTypes.get(column) === 'BLOB');
   const columnValues = (row: CopiedRow): SqlValue[] =>
     columns.map((column, at) => {
@@ -206,11 +204,8 @@ function insertionInto(table: CopiedTable, columnTypes: ReadonlyMap<string, stri
       return isBytes[at] && value !== null ? Uint8Array.fromHex(String(value).replaceAll('-', '')) : value;
     });
   if (!resource) {
-    const placeholders = columns.map((column) => (column === renumberedColumn ? FREE_ORDINAL : `$${column}`));
-    const numbered = placeholders
-      .join(', ')
-      .replace(/\$(\w+)/g, (_, name) => `?${columns.indexOf(name) + 1}`);
-    const text = `insert into ${table.name} (${columns.join(', ')}) values (${numbered})`;
+    const placeholders = columns.map(() => '?').join(', ');
+    const text = `insert into ${table.name} (${columns.join(', ')}) values (${placeholders})`;
     return { text: text + onConflict(table), valuesOf: columnValues };
   }
   const hashed = membersOf(resource).filter(({ annotation }) => annotation.hashColumn);
@@ -226,10 +221,6 @@ function insertionInto(table: CopiedTable, columnTypes: ReadonlyMap<string, stri
     ],
   };
 }
-
-/** SQLite requires ordinals to be unique for each client: a duplicate becomes the newest. */
-const FREE_ORDINAL = `case when exists (select 1 from idempotency where client_id = $client_id and ordinal = $ordinal)
-  then (select max(ordinal) + 1 from idempotency where client_id = $client_id) else $ordinal end`;
 
 function openStatementCache(db: Database): (text: string) => Statement<unknown, SqlValue[]> {
   const cached = new Map<string, Statement<unknown, SqlValue[]>>();

@@ -12,8 +12,6 @@ export interface CopiedTable {
   readonly key: readonly string[];
   /** The columns that must be equal after the copy, including the key. */
   readonly columns: readonly string[];
-  /** A copied column that the target may have to renumber. */
-  readonly renumberedColumn?: string;
   /** The columns with IDs that SQLite stores as bytes. */
   readonly idColumns?: readonly string[];
   /** Other tables reference its rows, which are therefore replaced rather than deleted. */
@@ -63,10 +61,8 @@ export const COPIED_TABLES: readonly CopiedTable[] = [
     ...table(
       'idempotency',
       ['realm_id', 'client_id', 'key'],
-      ['body', 'status', 'record_id', 'user_id', 'answer_sealed', 'at', 'expires_at'],
+      ['ordinal', 'body', 'status', 'record_id', 'user_id', 'answer_sealed', 'at', 'expires_at'],
     ),
-    // Only PostgreSQL allows two responses to one client with the same ordinal.
-    renumberedColumn: 'ordinal',
     pageRows: LONG_PAGE_ROWS,
   },
   table('instance_secret', ['name'], ['sealed', 'created_at']),
@@ -161,9 +157,4 @@ function tableOf(resource: Resource): CopiedTable {
     pageRows: PAGE_ROWS,
     resource,
   };
-}
-
-/** The columns of a serialized row, in order. */
-export function transferredColumns({ columns, renumberedColumn }: CopiedTable): readonly string[] {
-  return renumberedColumn === undefined ? columns : [...columns, renumberedColumn];
 }
