@@ -30,7 +30,7 @@ export function passwordHash() {
   });
 }
 
-/** Whether passwords may be checked with a hash: other ones, which an older release took, count as none. */
+/** Whether passwords may be checked with a hash: other ones count as none. */
 export function isCheckable(hash: string): boolean {
   return isArgon2(hash) || isBcrypt(hash);
 }

@@ -20,7 +20,7 @@ const REHASH = `update ${table} set ${HASH} = ?, password_normalised = 1, passwo
   where realm_id = ? and user_id = ? and id = ?`;
 
 /** SQL for the kind of a hash. */
-export const hashKindOf = ({ position }: Pick<Dialect, 'position'>): string =>
+const hashKindOf = ({ position }: Pick<Dialect, 'position'>): string =>
   `case when substr(${HASH}, 1, 2) = '$2' then substr(${HASH}, 1, 7) else substr(${HASH}, 1, ${position}(${HASH}, ',p=') + 4) end`;
 
 const firstHashes = (dialect: Pick<Dialect, 'position'>): string =>

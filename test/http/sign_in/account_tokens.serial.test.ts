@@ -206,7 +206,7 @@ describe('a sign-in that fails', () => {
   test('a user of another profile and one without a hash are answered as a wrong password', async () => {
     const other = await createPassword(db, accounts);
     const hashless = await createPassword(db, accounts, { profile: jane.profile, hash: undefined });
-    // Of cost 13, which an earlier release imported.
+    // Of cost 13, which costs more than a check may.
     const costly = await createPassword(db, accounts, {
       profile: jane.profile,
       hash: `$2b$13$${'A'.repeat(53)}`,
