@@ -85,17 +85,6 @@ describe('the schema', () => {
     expect([await migrationVersions(url), (await tableNames(url)).includes('later')]).toEqual([NEXT, true]);
   });
 
-  test('a migration of a schema in use collects the statistics of the indexes of words', async () => {
-    const url = await migratedDatabase();
-    const analyzed = () =>
-      superuserClient(url).unsafe(
-        `select relname::text as name from pg_stat_user_tables where last_analyze is not null order by relname`,
-      );
-    expect([...(await analyzed())]).toEqual([]);
-    await migrateTo(url, [...knownMigrations, futureMigration]);
-    expect([...(await analyzed())]).toEqual([{ name: 'password_profile_info' }, { name: 'user_info' }]);
-  });
-
   test('a missing schema is created by auto and check, and not by off', async () => {
     const url = await (await sharedServer()).freshDatabase();
     expect(await rejectionMessage(openPostgres(url, 'off'))).toMatch(

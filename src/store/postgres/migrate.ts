@@ -42,7 +42,6 @@ const INSERT_MIGRATION =
   'insert into migration (version, name, applied_at, program_version, serves_from) values ($1, $2, $3, $4, $5)';
 const INSERT_INSTANCE =
   'insert into instance (singleton, store_id, access_version) values (1, $1, 1) on conflict do nothing';
-const ANALYZE = 'analyze user_info, password_profile_info';
 
 /**
  * Applies all pending migrations, each in its own transaction. Inserting the row of the migration takes the lock: one
@@ -64,7 +63,6 @@ export async function migratePostgres(
   const next = (found: { readonly version: number } | undefined) =>
     nextMigrations(migrations, found?.version);
   const before = await postgresSchemaVersion(reader);
-  const isUpgrade = next(before).length > 0;
   let [attempt, applied] = [1, 0];
   for (let pending = next(before); pending.length > 0; attempt += 1) {
     try {
@@ -88,11 +86,8 @@ export async function migratePostgres(
   }
   if (grantee !== undefined) await grantMissing(sql, grantee, { role, schema });
   if (isDistributed) await distributeTables(sql, reader);
-  if (before === undefined || !isUpgrade) return;
-  // A new index of an expression has no statistics, and autovacuum collects them only after many writes.
-  await sql.unsafe(ANALYZE);
   // Otherwise another process has migrated.
-  if (applied > 0) program.onMigrated?.({ from: before.version, to: newestOf(migrations) });
+  if (before && applied > 0) program.onMigrated?.({ from: before.version, to: newestOf(migrations) });
 }
 
 const newestOf = (migrations: readonly Migration[]): number => migrations.at(-1)?.version ?? 0;
