@@ -27,7 +27,7 @@ export interface ReadableEntry {
    * Personal values: `erased` once they cannot be read any more, `unreadable` if the stored value was edited.
    */
   readonly personal?: BeforeAndAfter | 'erased' | 'unreadable';
-  /** Hexadecimal; absent after the end of the chain. */
+  /** Hexadecimal; absent if it was removed. */
   readonly tag?: string;
 }
 

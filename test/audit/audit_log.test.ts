@@ -189,8 +189,8 @@ describe('a log with its end cut off', () => {
     const database = await freshDatabase();
     const db = await openDatabase(database.settings(), systemClock);
     const { realm: id } = await createFixture(db);
-    const [before] = await database.query<{ tagged_seq: number; entries: number; tag: Uint8Array }>(
-      'select tagged_seq, entries, tag from realm_clock where realm_id = ?',
+    const [before] = await database.query<{ seq: number; entries: number; tag: Uint8Array }>(
+      'select seq, entries, tag from realm_clock where realm_id = ?',
       id,
     );
     await insertRecord(db, user, [id, systemClock.mintId()], {
@@ -200,7 +200,7 @@ describe('a log with its end cut off', () => {
     const checkpoints = await checkpointsOf(db);
     const bytes = sqlLiteral(database, before?.tag ?? null);
     const where = ofRealm(database.address.engine);
-    await database.tamper(`delete from log_entry where ${where} and seq > ${before?.tagged_seq}`, id);
+    await database.tamper(`delete from log_entry where ${where} and seq > ${before?.seq}`, id);
     const setHead = async (assignments: string) =>
       database.tamper(`update realm_clock set ${assignments} where realm_id = ?`, id);
     return { db, checkpoints, id, before, bytes, setHead };
@@ -214,9 +214,7 @@ describe('a log with its end cut off', () => {
 
   test('verify finds an end cut off together with the log head only with a checkpoint', async () => {
     const { db, checkpoints, before, bytes, setHead } = await cut();
-    await setHead(
-      `seq = ${before?.tagged_seq}, tagged_seq = ${before?.tagged_seq}, entries = ${before?.entries}, tag = ${bytes}`,
-    );
+    await setHead(`seq = ${before?.seq}, entries = ${before?.entries}, tag = ${bytes}`);
     expect(await findingsOf(db)).toEqual([]);
     expect((await findingsOf(db, checkpoints)).map(({ message }) => message)).toEqual([
       'a checkpoint covers this entry, but it does not exist: entries were removed, or the database is older',

@@ -102,7 +102,7 @@ const [SPARE, TWIN] = [
   '00000000-0000-7000-8000-000000000001',
   '00000000-0000-7000-8000-000000000002',
 ] as Uuid[] as [Uuid, Uuid];
-const END = 'seq, tagged_seq, tag, entries';
+const END = 'seq, tag, entries';
 const ANCHOR = 'anchor_seq, anchor_tag, anchor_entries, anchor_mac, moved';
 
 /** The literals of columns of a row of the log, in order. Read first: two realms may be on different nodes of a cluster. */

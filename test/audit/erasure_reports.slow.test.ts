@@ -111,8 +111,8 @@ describe('an erasure by a process that was killed before its report', () => {
     if (isEmbedded) {
       await database.tamper(`insert into erasure (realm_id, user_id, at) values ('nobody', 'at all', 1)`);
       await database.tamper(
-        `insert into realm_clock (realm_id, seq, tagged_seq, tag, entries, anchor_seq, anchor_tag, anchor_entries, anchor_mac)
-           values ('nobody', 1, 1, x'00', 1, 0, x'00', 0, x'00')`,
+        `insert into realm_clock (realm_id, seq, tag, entries, anchor_seq, anchor_tag, anchor_entries, anchor_mac)
+           values ('nobody', 1, x'00', 1, 0, x'00', 0, x'00')`,
       );
     }
     const path = join(freshFolder(), 'points');

@@ -80,7 +80,7 @@ export function sqlLiteral({ address }: Pick<TestDatabase, 'address'>, value: Va
   return isPostgres && /^(?:realm|user|record)_id$/.test(column) ? `${text}::uuid` : text;
 }
 
-const LONGS = new Set(['seq', 'at', 'tagged_seq', 'entries', 'anchor_seq', 'anchor_entries']);
+const LONGS = new Set(['seq', 'at', 'entries', 'anchor_seq', 'anchor_entries']);
 const BYTES = new Set(['tag', 'detail', 'personal', 'salt', 'anchor_tag', 'anchor_mac']);
 
 interface TamperedColumn {

@@ -31,8 +31,8 @@ const advanceBy = ({
   values (?1, ?2, ${now}${', ?'.repeat(COUNT_COLUMNS.length)})
   on conflict (realm_id) do update set moved = excluded.moved,
     ${['seq', ...COUNT_COLUMNS].map((name) => `${name} = realm_clock.${name} + excluded.${name}`).join(', ')}
-  returning seq, tagged_seq, tag, entries`;
-const SETTLE = 'update realm_clock set tagged_seq = ?, tag = ?, entries = ? where realm_id = ?';
+  returning seq, tag, entries`;
+const SETTLE = 'update realm_clock set tag = ?, entries = ? where realm_id = ?';
 const BEGIN = `update realm_clock set anchor_seq = ?, anchor_tag = ?, anchor_entries = 0, anchor_mac = ?
   where realm_id = ?`;
 export const AUDIT_COLUMNS =
@@ -44,7 +44,6 @@ const ROWS_PER_BATCH = 100;
 
 interface ClockRow {
   readonly seq: Long;
-  readonly tagged_seq: Long | null;
   readonly tag: Uint8Array | null;
   readonly entries: Long | null;
 }
@@ -133,9 +132,7 @@ function auditColumnsOf(auditEntry: AuditEntry, seq: number): EntryColumns {
 
 /** Writes rows and the end of the chain in as few round trips as possible. */
 function* writeRows(log: Uuid, statements: readonly Statement[], chain: Chain | undefined): Work<void> {
-  const last: readonly Statement[] = chain
-    ? [{ text: SETTLE, values: [chain.seq, chain.tag, chain.entries, log] }]
-    : [];
+  const last: readonly Statement[] = chain ? [{ text: SETTLE, values: [chain.tag, chain.entries, log] }] : [];
   const batch = [...statements, ...last];
   for (let start = 0; start < batch.length; start += ROWS_PER_BATCH) {
     yield* executeAll(batch.slice(start, start + ROWS_PER_BATCH));
@@ -173,13 +170,11 @@ function withoutErased(entries: readonly ChangeEntry[]): readonly ChangeEntry[] 
 function* continueChain(
   keys: LogKeys,
   { log, at }: { readonly log: Uuid; readonly at: number },
-  { tagged_seq, tag, entries }: ClockRow,
+  { tag, entries }: ClockRow,
   before: number,
 ): Work<{ readonly chain: Chain; readonly auditEntries: readonly AuditEntry[] }> {
-  if (tagged_seq !== null && tag !== null) {
-    const chain = resumeChain(keys, { seq: Number(tagged_seq), tag, entries: Number(entries) });
-    return { chain, auditEntries: [] };
-  }
+  if (tag !== null)
+    return { chain: resumeChain(keys, { seq: before, tag, entries: Number(entries) }), auditEntries: [] };
   const { chain, anchor } = startChain(keys, log, before);
   yield* executeAll([{ text: BEGIN, values: [anchor.seq, anchor.tag, anchor.mac, log] }]);
   if (log === NIL_UUID) return { chain, auditEntries: [] };

@@ -20,7 +20,7 @@ import { ENTRY_COLUMNS, type EntryRow, entriesIn, entryIn, inOrder, userEntriesT
 import { AUDIT_COLUMNS, type AuditLog, namedColumns } from './log.ts';
 import { findUserSalts } from './user_keys.ts';
 
-const HEAD = `realm_id, seq, tagged_seq, tag, entries, anchor_seq, anchor_tag, anchor_entries, anchor_mac
+const HEAD = `realm_id, seq, tag, entries, anchor_seq, anchor_tag, anchor_entries, anchor_mac
   from realm_clock`;
 const HEADS = `select ${HEAD} where realm_id > ? order by realm_id limit ?`;
 const ONE_HEAD = `select ${HEAD} where realm_id = ?`;
@@ -40,7 +40,6 @@ const MARK_REPORTED = 'update erasure set told_at = ? where realm_id = ? and use
 interface HeadRow {
   readonly realm_id: Uuid;
   readonly seq: Long;
-  readonly tagged_seq: Long | null;
   readonly tag: Uint8Array | null;
   readonly entries: Long | null;
   readonly anchor_seq: Long | null;
@@ -175,7 +174,7 @@ function headFrom(row: HeadRow): LogHead {
     log,
     seq,
     chain: {
-      end: { seq: Number(row.tagged_seq), tag: tag ?? MISSING_TAG, entries: Number(row.entries) },
+      end: { seq, tag: tag ?? MISSING_TAG, entries: Number(row.entries) },
       anchor: {
         seq: Number(row.anchor_seq),
         tag: anchor_tag ?? MISSING_TAG,

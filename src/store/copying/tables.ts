@@ -113,7 +113,7 @@ export const COPIED_TABLES: readonly CopiedTable[] = [
     'realm_clock',
     ['realm_id'],
     [
-      ...['seq', 'tagged_seq', 'tag', 'entries', 'anchor_seq', 'anchor_tag', 'anchor_entries', 'anchor_mac'],
+      ...['seq', 'tag', 'entries', 'anchor_seq', 'anchor_tag', 'anchor_entries', 'anchor_mac'],
       ...COUNT_COLUMNS,
     ],
   ),

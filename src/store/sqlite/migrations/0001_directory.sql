@@ -274,15 +274,14 @@ create index idempotency_of_record on idempotency (realm_id, record_id) where re
 
 -- The clock of each realm, without a foreign key, because it outlives the realm. `seq` is taken from it by the last statements of a
 -- transaction, so that order of `seq` is order of commit.
--- - `tagged_seq`, `tag`, `entries`: how far its log is chained, and how many entries that came to; `anchor_…`: where the chain begins,
---   which moves when entries become too old. The nil UUID has the log of the installation.
+-- - `tag`, `entries`: the end of the chain of its log, and how many entries that came to; `anchor_…`: where the chain begins, which moves
+--   when entries become too old. The nil UUID has the log of the installation.
 -- - `moved`: where the clock stands in the order in which clocks moved. It orders nothing exactly: it finds the clocks that moved lately.
 -- - `…_count`: how many records the realm has in each table directly below it: the total of a list.
 
 create table realm_clock (
   realm_id text not null primary key,
   seq integer not null,
-  tagged_seq integer,
   tag blob,
   entries integer,
   anchor_seq integer,
