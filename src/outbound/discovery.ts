@@ -3,6 +3,7 @@ import type { Clock, Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { issuerUrl } from '../domain/text/text.ts';
 import { startTrace, type TraceContext, traceHeaders } from '../domain/trace_context.ts';
+import { isNeverAllowed } from './addresses.ts';
 import { type GuardedFetch, type GuardedFetchOptions, openGuardedFetch } from './guarded_fetch.ts';
 import { TARGET_RULE } from './target.ts';
 
@@ -88,7 +89,7 @@ function failureRule(
 ): string {
   const failure = DISCOVERY_FAILURES[kind];
   if (isAdmin && refusedAddress !== undefined)
-    return `${failure}: its name resolves to ${refusedAddress}, see --allow-private`;
+    return `${failure}: its name resolves to ${refusedAddress}${isNeverAllowed(refusedAddress) ? '' : ', see --allow-private'}`;
   if (claimed === undefined) return failure;
   const [named, own] = [claimed, expected].map((each) => each.slice(0, LIMITS.issuerCharactersShownMax));
   const remedy = /[{}]/.test(claimed) ? '; use the URL of one tenant, whose issuer has no placeholder' : '';
@@ -105,7 +106,8 @@ export function openProviderDiscovery(
     const { trace = startTrace(clock) } = by;
     const found = await discover(url, expected, realm, traceHeaders(trace, clock));
     if (found.kind === 'found') return found;
-    const isPassing = found.kind === 'unreachable' || found.kind === 'redirect';
+    // A provider recovers, and the operator allows a private one.
+    const isPassing = ['unreachable', 'redirect', 'forbidden'].includes(found.kind);
     return { refusal: failureRule(found, expected, by), isPassing };
   }
   return { discoverIssuer: offline ? undefined : discoverIssuer, discoveries };

@@ -33,7 +33,7 @@ export interface TargetRules {
 
 /** The rule for URLs, as those who write one read it. */
 export const TARGET_RULE =
-  'must be an https URL of a public host on port 443, without userinfo: the operator allows a private target, and http on loopback, with --allow-private';
+  'must be an https URL of a public host on port 443, without userinfo; private hosts, and http on loopback, need --allow-private';
 
 /** All addresses of a name, best first. Rejects if there are none. */
 export type Resolve = (host: string) => Promise<readonly string[]>;

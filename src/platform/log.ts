@@ -60,9 +60,14 @@ export type LogRecord =
   | { readonly event: 'checkpoint_failed'; readonly cause: string; readonly since: string }
   /**
    * A request was not sent: `host` resolves to `address`, which is not public and which `--allow-private` does not allow.
-   * Logged at most once a second by each process, for each kind of request.
+   * `count` is the number for this host: the first, or further ones of a second.
    */
-  | { readonly event: 'private_address_refused'; readonly host: string; readonly address: string }
+  | {
+      readonly event: 'private_address_refused';
+      readonly host: string;
+      readonly address: string;
+      readonly count: number;
+    }
   /** A webhook target answered 410 and was disabled. */
   | { readonly event: 'webhook_disabled'; readonly webhook_id: string }
   /** A message to a webhook target was given up after a day or more and became a dead letter. */
@@ -211,7 +216,7 @@ function openRepetitions(writeLine: (record: CountedRecord) => void) {
   };
   return {
     write(record: CountedRecord): void {
-      const kind = record.event === 'fault' ? `${record.code} ${record.cause} ${record.route}` : record.cause;
+      const kind = kindOf(record);
       const last = counted.get(kind);
       if (last === undefined) writeLine(record);
       if (counted.size === 0) setTimeout(flush, REPETITION_INTERVAL_MS).unref();
@@ -219,4 +224,15 @@ function openRepetitions(writeLine: (record: CountedRecord) => void) {
     },
     flush,
   };
+}
+
+function kindOf(record: CountedRecord): string {
+  switch (record.event) {
+    case 'fault':
+      return `${record.code} ${record.cause} ${record.route}`;
+    case 'private_address_refused':
+      return record.host;
+    case 'overloaded':
+      return record.cause;
+  }
 }

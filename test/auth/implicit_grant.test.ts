@@ -193,7 +193,7 @@ describe('the ID of a client alone', () => {
     const { clientId } = await service.client('settings:read');
     const forge = (client: string, text: string) =>
       service.database.query(`update client set implicit = ${text} where client_id = '${client}'`);
-    for (const text of [`'${implicit.replace('5', '9')}'`, `'{'`, 'null']) {
+    for (const text of [`'${implicit.replace('5', '9')}'`, `'{'`]) {
       await forge(id, text);
       expect([text, (await access.client(id))?.isForged]).toEqual([text, true]);
     }

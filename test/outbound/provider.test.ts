@@ -166,6 +166,7 @@ testInProcess(
       event: 'private_address_refused',
       host: 'keycloak.internal',
       address: '10.1.2.3',
+      count: 1,
     });
   },
 );

@@ -30,7 +30,8 @@ async function leaveConnections(count: number): Promise<void> {
   for (let used = row.used; used < CONNECTIONS - count; used += 1) {
     const further = new SQL(server.url(), { max: 1 });
     atEnd(() => further.close());
-    await further.unsafe('select 1');
+    // The first process may have opened one meanwhile.
+    await further.unsafe('select 1').catch(({ errno }) => expect(errno).toBe('53300'));
   }
 }
 

@@ -87,7 +87,7 @@ export function ClientPage({ parameters: { client = '' } }: PageProps) {
             </ul>
           </Fact>
           <RealmsFact realms={realms} />
-          {rate !== null && (
+          {rate !== null && alone.implicit_scopes.length > 0 && (
             <>
               <Fact label={CLIENT.labels.implicit_scopes}>{alone.implicit_scopes.join(', ')}</Fact>
               <RealmsFact
@@ -122,7 +122,8 @@ function rateWords(rate: string): string {
 /** The form of a client. */
 function ClientForm({ initial, verb, save, onCancel }: FormProps<ClientInput>) {
   const { input, change, sentenceOf, problem, isBusy, send, form } = useForm({
-    initial,
+    // A rate that is left of an ID that gave something gives nothing.
+    initial: initial.implicit_scopes.length === 0 ? { ...initial, ...NOT_IMPLICIT } : initial,
     brokenRulesOf: brokenClientRules,
     save: (given) => save({ ...given, storefronts: given.storefronts.filter(Boolean) }),
   });

@@ -6,7 +6,7 @@ import { END_USER_ADDRESSES, parseScopes } from '../../domain/principal.ts';
 import { parseRate } from '../../domain/token_buckets.ts';
 import { brokenRightsRule, CLIENT_ID_PATTERN, CLIENT_NAME, type ClientSpec } from './clients.ts';
 
-/** A text as what `parse` makes of it. */
+/** Parses a text; `message` where `parse` returns undefined. */
 const parsedBy = <T>(parse: (raw: string) => T | undefined, message: string) =>
   z.string().transform((raw, context): T => {
     const value = parse(raw);
@@ -38,9 +38,13 @@ export function parseBootstrapClient(path: string, text: string): ClientSpec {
   const spec = parseMembers(path, text);
   const { client_id: clientId, client_secret: secret, name } = spec;
   const rights = {
-    ...{ scopes: spec.scope, realms: spec.realms, endUserAddress: spec.end_user_address },
-    ...{ implicitScopes: spec.implicit_scope, implicitRealms: spec.implicit_realms },
-    ...{ ratePerAddress: spec.rate_per_address, storefronts: spec.storefronts },
+    scopes: spec.scope,
+    realms: spec.realms,
+    endUserAddress: spec.end_user_address,
+    implicitScopes: spec.implicit_scope,
+    implicitRealms: spec.implicit_realms,
+    ratePerAddress: spec.rate_per_address,
+    storefronts: spec.storefronts,
   };
   const broken = brokenRightsRule(rights);
   if (broken) throw new Refusal(`${path}: ${broken.rule}`);

@@ -172,7 +172,9 @@ export function listSchema(
 ): z.ZodType {
   return z
     .strictObject({
-      ...{ data: dataOf(item), meta: pageMeta, links: pageLinks },
+      data: dataOf(item),
+      meta: pageMeta,
+      links: pageLinks,
       ...includedInPage(resource, foundItems, 'page'),
     })
     .meta({ id: `${resource.type}.page` });
@@ -213,7 +215,9 @@ export function searchedSchema(
 ): z.ZodType {
   return z
     .strictObject({
-      ...{ data: dataOf(item), meta: countedMeta, links: foundLinks },
+      data: dataOf(item),
+      meta: countedMeta,
+      links: foundLinks,
       ...includedInPage(resource, foundItems, 'searched'),
     })
     .meta({ id: `${resource.type}.searched` });

@@ -8,12 +8,12 @@ import { realm, user } from '../../domain/resources.ts';
 import { exampleIdOf, requestExample } from '../openapi/examples.ts';
 import { pathParameters } from '../openapi/parameters.ts';
 import { EXTENSION, HEADERS, jsonContent } from '../openapi/responses.ts';
-import { authenticate, insufficientScope } from '../pipeline/bearer.ts';
+import { authenticate } from '../pipeline/bearer.ts';
 import { documentOf, readBody } from '../pipeline/body.ts';
 import type { Call, Stage } from '../pipeline/call.ts';
 import { collectionPattern } from '../pipeline/links.ts';
 import type { Documentation, DocumentContext, Operation } from '../pipeline/operation.ts';
-import { locateScope, permit, permitIf, RECORD_CACHING, shedLoad } from '../pipeline/pipeline.ts';
+import { locateScope, permit, permitAny, RECORD_CACHING, shedLoad } from '../pipeline/pipeline.ts';
 import { ifMatchRevisions, requiredRevision, revisionReader } from '../pipeline/precondition.ts';
 import { etags } from '../pipeline/present.ts';
 import { JSON_TYPE, type Reply } from '../server/reply.ts';
@@ -40,7 +40,7 @@ export const WRITE_BATCH: Operation<WriteDeps> = {
   stages: (deps) => [
     ...shedLoad(deps.store.overloaded.write),
     authenticate(deps.tokens, deps.limits),
-    permitAny,
+    permitAny(SCOPES),
     captureAddress,
     locateScope(user),
     readBody,
@@ -49,11 +49,6 @@ export const WRITE_BATCH: Operation<WriteDeps> = {
   ],
   document: documentBatch,
 };
-
-const permitAny = permitIf(
-  ({ scopes }) => SCOPES.some((scope) => scopes.has(scope)),
-  insufficientScope(SCOPES.join(' '), `needs one of the scopes ${SCOPES.join(', ')}`),
-);
 
 const permits = new Map(BATCH_RESOURCES.map(({ scope }) => [scope, permit(`${scope}:write`)]));
 

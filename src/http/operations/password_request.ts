@@ -50,13 +50,16 @@ export const readEndUserAddress: Stage = (call) => {
 
 function endUserAddress(call: Call): IpAddress | undefined {
   const { implicit, endUserAddress: rule } = call.principal as Principal;
-  if (implicit) return isInAny(call.address(), implicit.storefronts) ? undefined : call.address();
-  if (rule === 'none') return undefined;
-  const address = parseNodeAddress(call.request.headers.get(END_USER_ADDRESS) ?? '');
-  if (address) return address;
-  throw new Fault('invalid_query', [
-    { field: END_USER_ADDRESS, rule: 'must be the IP address of the end user' },
-  ]);
+  if (!implicit && rule === 'none') return undefined;
+  const address = implicit
+    ? call.address()
+    : parseNodeAddress(call.request.headers.get(END_USER_ADDRESS) ?? '');
+  // A connection that is closed already has no address, and must not count as one of the storefront.
+  if (!address) {
+    const rule = 'must be the IP address of the end user';
+    throw new Fault('invalid_query', [{ field: END_USER_ADDRESS, rule }]);
+  }
+  return implicit && isInAny(address, implicit.storefronts) ? undefined : address;
 }
 
 /** The password of a request, and the profile that it is checked in. */

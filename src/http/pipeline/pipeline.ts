@@ -42,9 +42,12 @@ export function permit(scope: string): Stage {
   return permitIf(({ scopes }) => scopes.has(scope), insufficientScope(scope));
 }
 
-/** The same for an operation that needs any of several scopes; a refusal names the first. */
-export function permitAny(scopes: readonly [string, ...string[]]): Stage {
-  return permitIf((caller) => scopes.some((scope) => caller.scopes.has(scope)), insufficientScope(scopes[0]));
+/** The same for an operation that needs any of several scopes. */
+export function permitAny(scopes: readonly string[]): Stage {
+  return permitIf(
+    (caller) => scopes.some((scope) => caller.scopes.has(scope)),
+    insufficientScope(scopes.join(' '), `needs one of the scopes ${scopes.join(', ')}`),
+  );
 }
 
 /** Reads the key from the path. A malformed ID, or a realm outside the principal's list, is 404. */

@@ -39,8 +39,8 @@ interface ClientRow {
   readonly created_at: Long;
   readonly updated_at: Long;
   readonly revision: Revision;
-  /** The JSON of `describeImplicit`; null in rows from before this column. */
-  readonly implicit: string | null;
+  /** The JSON of `describeImplicit`. */
+  readonly implicit: string;
   readonly end_user_address: EndUserAddress | null;
   readonly mac: Uint8Array | null;
 }
@@ -156,7 +156,7 @@ function clientOf(row: ClientRow, listed: readonly RealmRow[], macs: RowMacs): C
     createdAt: Number(row.created_at),
     updatedAt: Number(row.updated_at),
     revision,
-    ...(row.implicit === null || isForged ? {} : parseImplicit(JSON.parse(row.implicit))),
+    ...(isForged ? {} : parseImplicit(JSON.parse(row.implicit))),
     ...(row.end_user_address === null ? {} : { endUserAddress: row.end_user_address }),
     ...(isForged ? { isForged } : {}),
     ...(realms.length < listed.length ? { hasForgedRealms: true } : {}),

@@ -51,7 +51,7 @@ export function computedColumns(
   return [...keys, ...wordColumns(resource), ...(hasHashColumns ? hashColumns(resource) : [])];
 }
 
-/** The members that the MAC of a password hash covers. */
+/** The members that the MAC of a password hash covers (password_macs.ts). */
 const COVERED_MEMBERS = ['password_profile_id', 'username', 'password_hash'];
 
 /**

@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'bun:test';
+import { parseNetwork } from '../../../src/domain/ip_address.ts';
+import { readEndUserAddress } from '../../../src/http/operations/password_request.ts';
 import { grantToken, startAdminApi } from '../../http/admin/admin_api.ts';
 import { runDoctorOn } from '../../support/doctor_report.ts';
 import { runAuthrealm } from '../../support/processes.ts';
@@ -107,4 +109,12 @@ describe('a client with the scope sign-in', () => {
     const ids = named.flatMap((note) => note.ids ?? []);
     expect([ids.includes(none), ids.includes(reported), healthy]).toEqual([true, false, true]);
   });
+});
+
+test('by the ID of a client alone a closed connection, which has no address, is not one of the storefront', () => {
+  const call = {
+    principal: { implicit: { storefronts: [parseNetwork('203.0.113.0/24')] } },
+    address: () => undefined,
+  };
+  expect(() => readEndUserAddress(call as never)).toThrow('invalid_query');
 });

@@ -47,6 +47,9 @@ test('a 403 names what the token lacks: a scope, one of several, or all realms',
       'one of the scopes profiles:write, users:write, oidc-profile-infos:write, password-profile-infos:write',
     ),
   );
+  expect(await errorOf(service.get('/v2/account-members', writer))).toEqual(
+    refused('one of the scopes users:read, sign-in'),
+  );
   const limited = await service.token('realms:write', new Set([realm]));
   const data = { type: 'authentication-realm', name: 'Second' };
   expect(await errorOf(service.post('/v2/authentication-realms', limited, { data }))).toEqual(

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { passwordProfileInfo } from '../../../src/domain/resources.ts';
 import { errorsOf, startService } from '../../support/service.ts';
-import { createSettingsRealms } from '../../support/settings_realms.ts';
+import { createSettingsRealms, createStorefront } from '../../support/settings_realms.ts';
 import {
   ACCOUNT_TOKEN_HEADER,
   type AccountTokensAnswer,
@@ -202,6 +202,17 @@ describe("a member's own record", () => {
       expect((await memberships(member)).status).toBe(404);
     },
   );
+
+  test('is answered to the ID of a client alone', async () => {
+    const jane = await createPassword(db, accounts);
+    const accountToken = await accountTokenOf(service, await token(), jane);
+    const { clientId } = await createStorefront(service, accounts);
+    const granted = await service.requestToken({ grant_type: 'implicit', client_id: clientId });
+    const { access_token: byIdAlone } = (await granted.json()) as { access_token: string };
+    const own = await service.get('/v2/account-members', byIdAlone, { [ACCOUNT_TOKEN_HEADER]: accountToken });
+    expect([own.status, await own.json()]).toMatchObject([200, { data: [{ id: jane.user }] }]);
+    expect((await service.get('/v2/account-members', byIdAlone)).status).toBe(401);
+  });
 
   test('is 400 without the address of the end user', async () => {
     const accountToken = await accountTokenOf(service, await token(), await createPassword(db, accounts));

@@ -40,7 +40,7 @@ create table client (
   created_at bigint not null,
   updated_at bigint not null,
   revision text collate "C" not null,
-  implicit text collate "C",
+  implicit text collate "C" not null,
   mac bytea,
   end_user_address text collate "C"
 );

@@ -40,7 +40,7 @@ create table client (
   created_at integer not null,
   updated_at integer not null,
   revision text not null,
-  implicit text,
+  implicit text not null,
   mac blob,
   end_user_address text
 ) strict;
