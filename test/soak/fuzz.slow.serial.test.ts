@@ -215,6 +215,7 @@ describe('the response check', () => {
     expect(findOperation('HEAD', '//healthz//?x')).toBe(operation);
     expect(findOperation('PUT', '/healthz')).toBe('method_not_allowed');
     expect(findOperation('GET', '/nowhere')).toBe('unknown_route');
+    expect(findOperation('OPTIONS', '/console/..')).toBe('method_not_allowed');
   });
 
   test.each<[string, Partial<OperationResponse>, RegExp]>([

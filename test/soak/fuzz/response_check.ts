@@ -87,8 +87,9 @@ function operationFinder(document: JsonObject, operations: readonly Operation[])
     const specificity = ({ segments: parts }: (typeof templates)[number]) =>
       parts.map((part) => (part.startsWith('{') ? '1' : '0')).join('');
     const [best] = fits.sort((one, other) => (specificity(one) < specificity(other) ? -1 : 1));
-    if (!best) return 'unknown_route';
     const name = method === 'HEAD' ? 'get' : method.toLowerCase();
+    // `/` leads to the console, and is no operation.
+    if (!best) return pathname === '/' && name !== 'get' ? 'method_not_allowed' : 'unknown_route';
     return operations.find((each) => each.path === best.path && each.method === name) ?? 'method_not_allowed';
   };
 }
