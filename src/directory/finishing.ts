@@ -125,13 +125,25 @@ function issuerOfUrl(url: string, at: string, { schema, annotation: { discovered
   throw conflict(`${at}.${from}`, `must be an issuer followed by ${suffix}`);
 }
 
+/** The rule that an issuer breaks which does not belong to the discovery URL next to it. */
+export function issuerProblem(
+  members: Readonly<Record<string, unknown>>,
+  { name, annotation }: Member,
+): string | undefined {
+  if (!annotation.discoveredFrom) return undefined;
+  const { member: from, suffix } = annotation.discoveredFrom;
+  const issuer = String(members[name]);
+  if ([issuer, issuer.replace(/\/$/, '')].some((base) => members[from] === base + suffix)) return undefined;
+  return `must be ${from} without ${suffix}, with or without a final slash`;
+}
+
 /**
  * Takes the issuer that the caller states, else the stored one if it fits the URL, else the URL without its suffix
  * (docs/wire.md#oidc-profiles). The URL is written along, so that a concurrent update leaves no pair that does not fit.
  */
 function statementStep(resource: Resource, verb: InputVerb, member: Member, get: Store['get']): Step {
   const { name, annotation } = member;
-  const { member: from, suffix } = annotation.discoveredFrom ?? { member: '', suffix: '' };
+  const from = annotation.discoveredFrom?.member ?? '';
   return async (members, { key, at }) => {
     if (members[name] === undefined && members[from] === undefined) return;
     const stored = verb === 'update' ? await get(resource, key) : undefined;
@@ -139,11 +151,9 @@ function statementStep(resource: Resource, verb: InputVerb, member: Member, get:
     // There is no such record: the write is refused.
     if (typeof url !== 'string') return;
     const derived = issuerOfUrl(url, at, member);
-    const fitting = [derived, `${derived}/`];
-    const { [name]: stated = derived } = members;
-    if (!fitting.includes(String(stated)))
-      throw conflict(`${at}.${name}`, `must be ${from} without ${suffix}, with or without a final slash`);
-    members[name] ??= fitting.find((issuer) => issuer === stored?.[name]) ?? derived;
+    const problem = issuerProblem({ [name]: members[name] ?? derived, [from]: url }, member);
+    if (problem !== undefined) throw conflict(`${at}.${name}`, problem);
+    members[name] ??= [derived, `${derived}/`].find((issuer) => issuer === stored?.[name]) ?? derived;
     members[from] = url;
   };
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { issuerProblem } from '../directory/finishing.ts';
 import {
   type OpenSecret,
   ownIdField,
@@ -262,7 +263,13 @@ function parseMembers(
 ): Record<string, unknown> {
   const completed = format.defaulted.length === 0 ? given : withDefaults(format, given, context);
   const parsed = format.schema.safeParse(completed);
-  if (parsed.success) return parsed.data;
+  if (parsed.success) {
+    for (const member of format.members) {
+      const problem = issuerProblem(parsed.data, member);
+      if (problem !== undefined) throw invalidField(`meta.${member.name}`, problem);
+    }
+    return parsed.data;
+  }
   const fieldErrors = parsed.error.issues.map((issue) => {
     const [name, ...inner] = issue.path as string[];
     const { within, discoveredFrom } = format.members.find((each) => each.name === name)?.annotation ?? {};

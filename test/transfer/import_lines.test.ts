@@ -123,6 +123,11 @@ describe('an invalid line is refused with its number and reason, without its val
       fresh(lines.oidc, { meta }),
       /^meta\.issuer is missing: state it as the tokens of the provider have it$/,
     ],
+    [
+      'a profile with the issuer of another discovery URL',
+      fresh(lines.oidc, { meta: { ...meta, issuer: `https://${secretive}.example` } }),
+      /^meta\.issuer must be discovery_url without \/\.well-known\/openid-configuration, with or without a final slash$/,
+    ],
     ['an empty client secret', fresh(lines.oidc, { client_secret: '' }), /^client_secret must not be blank$/],
     ['a password in clear text', name({ password_hash: secretive }), hash],
     ['argon2d', name({ password_hash: PASSWORD_HASH.replace('argon2id', 'argon2d') }), hash],
