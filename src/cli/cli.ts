@@ -6,6 +6,7 @@ import { VERSION } from '../platform/version.ts';
 import { toRefusal } from '../store/refusals.ts';
 import { type CliContext, type Environment, openSettings } from './context.ts';
 import { completeHelp } from './help.ts';
+import { OutputUnread } from './output.ts';
 
 /** Commands of one module, by their names. The module is imported when `load` is called. */
 interface CommandModule {
@@ -92,7 +93,7 @@ function throwUnlessUnread(error: Error): void {
 
 /** Prints why a command failed and returns its exit code. An unexpected error is a bug: it is thrown again, with its stack. */
 function exitCodeOf(error: unknown): number {
-  if (isUnread(error)) return EXIT.failed;
+  if (error instanceof OutputUnread) return EXIT.failed;
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage;
   const refusal = asRefusal(error);
   if (!refusal) throw error;

@@ -15,6 +15,9 @@ export interface Output {
   abandon(): void;
 }
 
+/** The reader of standard output is gone. A broken connection has the same code, but is an error to report. */
+export class OutputUnread extends Error {}
+
 export function standardOutput(): Output {
   return {
     async write(text) {
@@ -23,7 +26,8 @@ export function standardOutput(): Output {
         if (stdout === process.stdout) await writeAll(STANDARD_OUTPUT, Buffer.from(text));
         else stdout.write(text);
       } catch (error) {
-        throw isUnread(error) ? error : new Refusal(errorText('standard output', error), { cause: error });
+        if (isUnread(error)) throw new OutputUnread();
+        throw new Refusal(errorText('standard output', error), { cause: error });
       }
     },
     finish: () => undefined,

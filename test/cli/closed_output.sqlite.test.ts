@@ -1,4 +1,6 @@
 import { expect, test } from 'bun:test';
+import { Writable } from 'node:stream';
+import { runCli } from '../../src/cli/cli.ts';
 import { freshDatabase } from '../support/database.ts';
 import { AUTHREALM, runClientCreate, runCommand } from '../support/processes.ts';
 import { createFixture, startService } from '../support/service.ts';
@@ -20,4 +22,21 @@ test.each([
 ] as const)('%s ends quietly if nobody reads its output', async (_, code, words) => {
   const { stderr } = await runCommand(['/bin/sh', '-c', UNREAD, AUTHREALM, ...words]);
   expect(stderr).toBe(`code ${code}\n`);
+});
+
+test('a broken connection ends a command with its error, unlike an output that nobody reads', async () => {
+  const lines: string[] = [];
+  const stderr = new Writable({ write: (chunk, _, done) => done(void lines.push(String(chunk))) });
+  const broken = Object.assign(new Error('EPIPE: broken pipe, write'), { code: 'EPIPE', syscall: 'write' });
+  const environment = {
+    get AUTHREALM_CONFIG(): string {
+      throw broken;
+    },
+  };
+  const code = await runCli(['client', 'list'], environment, {
+    stdin: process.stdin,
+    stdout: stderr,
+    stderr,
+  });
+  expect({ code, lines }).toEqual({ code: 1, lines: ['authrealm: EPIPE: broken pipe, write\n'] });
 });
