@@ -1,3 +1,4 @@
+import { escapeUnprintable } from '../platform/standard_streams.ts';
 import type { Output } from './output.ts';
 
 /** Characters that a terminal interprets or cannot show: control and format characters, lone surrogates. */
@@ -10,12 +11,7 @@ export function printable(text: string): string {
 
 /** Equivalent JSON in one line, with unprintable characters escaped. */
 export function printableJson(value: unknown): string {
-  return JSON.stringify(value).replace(UNPRINTABLE, (character) =>
-    character
-      .split('')
-      .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
-      .join(''),
-  );
+  return escapeUnprintable(JSON.stringify(value));
 }
 
 /** A value as text of a table cell. */

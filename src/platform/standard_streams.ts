@@ -27,17 +27,31 @@ export function standardStreams(): StandardStreams {
   return passed.getStore() ?? process;
 }
 
+/** Characters that a terminal interprets or cannot show, but for tabs and the ends of lines. */
+const UNPRINTABLE = /(?![\n\t])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu;
+
+/** The text with such characters, which a name in the database may have, as JSON escapes them. */
+export function escapeUnprintable(text: string): string {
+  return text.replace(UNPRINTABLE, (character) =>
+    character
+      .split('')
+      .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+      .join(''),
+  );
+}
+
 /** Writes a line to standard output. */
 export function printLine(line: string): void {
   const { stdout } = standardStreams();
+  const text = escapeUnprintable(line);
   // Unlike the stream, `console.log` has written when it returns, and ignores a reader that is gone.
-  if (stdout === process.stdout) console.log(line);
-  else stdout.write(`${line}\n`);
+  if (stdout === process.stdout) console.log(text);
+  else stdout.write(`${text}\n`);
 }
 
 /** Writes a line to standard error as it is: on a terminal `console.error` would show it in red. */
 export function printNotice(line: string): void {
-  standardStreams().stderr.write(`${line}\n`);
+  standardStreams().stderr.write(`${escapeUnprintable(line)}\n`);
 }
 
 /** Whether the reader of the output is gone, as that of `… | head`. */
