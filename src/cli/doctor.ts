@@ -172,19 +172,14 @@ function rest(name: string, path: string): string {
 
 /** Unfinished key files and copies. */
 const LEFTOVER = /\.partial(-journal)?$|\.key\.(next-)?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-const DRY_RUN_FOLDER = /^\.authrealm-/;
 
 /** Temporary files that killed commands left next to the database. */
 function checkLeftovers(settings: Settings, reporter: CheckReporter): void {
   const path = fileOf(settings.database);
   if (path === undefined) return;
-  const folder = dirname(path);
-  if (!existsSync(folder)) return;
-  for (const name of readdirSync(folder)) {
-    const isOurs = name.startsWith(basename(path)) ? LEFTOVER.test(name) : DRY_RUN_FOLDER.test(name);
-    if (!isOurs) continue;
+  for (const name of siblingFiles(path).filter((sibling) => LEFTOVER.test(sibling))) {
     reporter.find({
-      says: `${join(folder, name)} is left over from a killed command: remove it unless a command is running now`,
+      says: `${join(dirname(path), name)} is left over from a killed command: remove it unless a command is running now`,
     });
   }
 }

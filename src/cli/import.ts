@@ -1,7 +1,7 @@
-import { createReadStream, existsSync, mkdtempSync, rmSync, type Stats, statSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
+import { createReadStream, type Stats, statSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { DATABASE_SETTINGS, masterKeySource, type Settings } from '../config/parse.ts';
+import { DATABASE_SETTINGS, type Settings } from '../config/parse.ts';
 import { createAuditEntry } from '../domain/audit_entry.ts';
 import { type Fault, Refusal } from '../domain/fault.ts';
 import { LIMITS } from '../domain/limits.ts';
@@ -10,13 +10,21 @@ import { EXIT } from '../platform/exit.ts';
 import { fileErrorText } from '../platform/file_error.ts';
 import { receiveSignal } from '../platform/signals.ts';
 import { printLine, printNotice, standardStreams } from '../platform/standard_streams.ts';
-import { inspect, type OpenDatabase, openDatabase, reopenDatabase } from '../service/open_database.ts';
-import { fileOf, isInMemory } from '../store/open.ts';
-import { type ImportCounts, type ImportResult, importLines } from '../transfer/import.ts';
+import { VERSION } from '../platform/version.ts';
+import { inspect, type OpenDatabase, openDatabase } from '../service/open_database.ts';
+import { fileOf, openEngine, type SqliteAddress } from '../store/open.ts';
+import { openDryRunStore } from '../transfer/dry_run.ts';
+import {
+  type ImportCounts,
+  type ImportOptions as ImportPlan,
+  type ImportResult,
+  importLines,
+} from '../transfer/import.ts';
 import { openLineParser } from '../transfer/import_line.ts';
 import { splitLines } from '../transfer/line_reader.ts';
 import { isUnavailable, retryWhileUnavailable } from '../transfer/retry.ts';
 import { addDatabaseSettings, type CliContext, toArguments } from './context.ts';
+import { assertDatabaseExists } from './existing_database.ts';
 import { absoluteFlags, commandLine } from './invocation.ts';
 import { printNewKeyFile } from './key_file.ts';
 import { openProgress } from './progress.ts';
@@ -31,6 +39,7 @@ interface ImportOptions {
 }
 
 const STANDARD_INPUT = '-';
+const IN_MEMORY: SqliteAddress = { engine: 'sqlite', path: ':memory:' };
 const READ_BYTES = 262_144;
 
 /** `import`: imports records from JSON lines. */
@@ -111,60 +120,25 @@ async function runImport(settings: Settings, source: Source): Promise<ImportRepo
   const db = await openDatabase(settings, systemClock);
   try {
     printNewKeyFile(db);
-    return await importInto(db, source);
+    const report = await importInto(db, db.engine.records, source);
+    await recordImportEnd(db.engine, report.counts, source.signal);
+    return report;
   } finally {
     await db.engine.close();
   }
 }
 
-/** Imports into a complete copy of the database, so that writers of the real one never wait. */
+/** Imports into a database in memory, so that nothing is written and writers of the real one never wait. */
 async function runDryRun(settings: Settings, source: Source): Promise<ImportReport> {
-  const path = fileOf(settings.database);
-  if (isInMemory(settings.database))
-    throw new Refusal('--dry-run is not possible with an in-memory database: leave it out');
-  if (path === undefined)
-    throw new Refusal(
-      '--dry-run works only with SQLite: copy this database to a SQLite file with authrealm copy first',
-    );
-  if (!existsSync(path))
-    throw new Refusal(`database ${path} does not exist: create it with "authrealm init"`);
+  assertDatabaseExists(settings);
+  // Throws Refusal where a server has no schema yet, which opening would create.
+  await (await inspect(settings)).close();
   const db = await openDatabase({ ...settings, migrate: 'check' }, systemClock);
-  let folder: string | undefined;
+  const scratch = await openEngine(IN_MEMORY, 'auto', { version: VERSION, clock: systemClock });
   try {
-    folder = await whileCopying(() => mkdtempSync(join(dirname(path), '.authrealm-dry-run-')));
-    const copy = join(folder, 'copy.db');
-    await whileCopying(() => db.engine.embedded?.copyTo(copy));
-    return await importIntoCopy(settings, copy, source);
+    return await importInto(db, openDryRunStore(db.engine.records, scratch.records), source);
   } finally {
-    if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
-    await db.engine.close();
-  }
-}
-/** Runs a step of making the copy. Throws Refusal if the folder or the disk does not permit it. */
-async function whileCopying<T>(step: () => T | Promise<T>): Promise<T> {
-  try {
-    return await step();
-  } catch (error) {
-    if (error instanceof Refusal || !(error instanceof Error) || !('code' in error)) throw error;
-    throw new Refusal(
-      `--dry-run needs a copy of the database in the same folder, which could not be created: ${error.message}. Free ` +
-        'disk space there, and let this user create files',
-      { cause: error },
-    );
-  }
-}
-
-/** Opens the copy with the master key of the original. */
-async function importIntoCopy(settings: Settings, path: string, source: Source): Promise<ImportReport> {
-  const key = masterKeySource(settings);
-  const copied: Settings = { ...settings, database: { engine: 'sqlite', path } };
-  const db = await reopenDatabase(
-    key.from === 'default' ? { ...copied, masterKeyFile: key.path } : copied,
-    systemClock,
-  );
-  try {
-    return await importInto(db, source);
-  } finally {
+    await scratch.close();
     await db.engine.close();
   }
 }
@@ -175,6 +149,7 @@ interface ImportReport extends ImportResult {
 
 async function importInto(
   { engine, keyring }: OpenDatabase,
+  store: ImportPlan['store'],
   { file, options, signal }: Source,
 ): Promise<ImportReport> {
   const read = openLineParser({
@@ -187,7 +162,7 @@ async function importInto(
   });
   const show = openProgress(systemClock, standardStreams().stdout);
   const report = await importLines(splitLines(chunksOf(file, signal)), {
-    store: engine.records,
+    store,
     read,
     stopAtFirst: options.onError === 'abort',
     fromLine: options.fromLine,
@@ -196,7 +171,6 @@ async function importInto(
     onProgress: ({ imported, unchanged, replaced, refused }) =>
       show(imported + unchanged + replaced + refused),
   });
-  await recordImportEnd(engine, report.counts, signal);
   return { ...report, isInterrupted: signal.aborted };
 }
 

@@ -386,6 +386,8 @@ export interface Scanner {
 
 /** Bulk writes. A separate port, to keep `Store` small. */
 export interface Loader {
+  /** The record with this key, with its secrets as stored, or undefined. */
+  getStored(resource: Resource, key: Key): MaybePromise<AnyRecord | undefined>;
   /**
    * Writes the records in order, each independently, in one transaction that is committed. With `stopAtFirst` it ends after
    * the first rejected record: there are then fewer outcomes than loads, and earlier records are committed. `not_found`

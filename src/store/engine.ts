@@ -60,8 +60,6 @@ export interface Embedded {
   listDelegating(send: ReaderClient): Store['list'];
   /** `records.searchRealms` that delegates searches without an index. */
   searchDelegating(searchWhole: Store['searchRealms']): Store['searchRealms'];
-  /** Copies everything into a new file, complete and consistent, while the service runs. */
-  copyTo(path: string): Promise<void>;
   /** The bytes of the write-ahead log. */
   logBytes(): number;
 }

@@ -17,7 +17,7 @@ export interface ImportCounts {
 }
 
 export interface ImportOptions {
-  readonly store: Pick<Store, 'get'> & Loader;
+  readonly store: Pick<Store, 'get'> & Pick<Loader, 'load'>;
   readonly read: LineParser;
   /** Ends the import at the first rejected line; earlier lines stay imported. */
   readonly stopAtFirst: boolean;

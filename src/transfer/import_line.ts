@@ -318,7 +318,8 @@ function loadOf(lineRecord: LineRecord, context: ImportContext): Load {
   };
 }
 
-function originAt(at: number): ChangeOrigin {
+/** The origin of the changes of an import. */
+export function originAt(at: number): ChangeOrigin {
   return { actor: 'import', requestId: undefined, address: undefined, at };
 }
 

@@ -1,5 +1,5 @@
 import type { Load, LoadOutcome } from '../../directory/store.ts';
-import type { Resource } from '../../domain/resource.ts';
+import type { AnyRecord, Key, Resource } from '../../domain/resource.ts';
 import { type ChangeEntry, entryOf } from '../audit/entry.ts';
 import { first, type Work, type WorkResult } from '../transaction_work.ts';
 import type { Applier } from './commit.ts';
@@ -30,11 +30,15 @@ export function openLoading({ of, applier, insertsPerBatch }: LoadingDeps) {
     return existing ?? { outcome: result };
   }
 
+  function* getStored(resource: Resource, key: Key): Work<AnyRecord | undefined> {
+    const { selectStored, decode } = of(resource);
+    const row = yield* first(selectStored, ...key);
+    return row && decode(row);
+  }
+
   function* compare({ write, compare: compareWith }: Load, { apply }: Applier): Work<Loaded | undefined> {
-    const texts = of(write.resource);
-    const row = yield* first(texts.selectStored, ...write.key);
-    if (!row) return undefined;
-    const stored = texts.decode(row);
+    const stored = yield* getStored(write.resource, write.key);
+    if (!stored) return undefined;
     const { comparison, change, record = write.record } = compareWith(stored);
     if (comparison === 'same') return { outcome: { kind: 'same' } };
     if (comparison === 'refuse') return { outcome: { kind: 'differs', members: change.members } };
@@ -61,7 +65,7 @@ export function openLoading({ of, applier, insertsPerBatch }: LoadingDeps) {
     return [loaded.outcome.kind === 'written' ? inserted(load) : loaded];
   }
 
-  return function* (loads: readonly Load[], stopAtFirst: boolean): Work<WorkResult<LoadOutcome[]>> {
+  function* load(loads: readonly Load[], stopAtFirst: boolean): Work<WorkResult<LoadOutcome[]>> {
     const value: LoadOutcome[] = [];
     const entries: ChangeEntry[] = [];
     const progress: LoadProgress = { by: applier(), at: 0, tried: 0, isLikelyStored: false };
@@ -74,7 +78,9 @@ export function openLoading({ of, applier, insertsPerBatch }: LoadingDeps) {
       if (stopAtFirst && isRefusal(value.at(-1) as LoadOutcome)) break;
     }
     return { value, keep: true, entries: atOneTime(entries) };
-  };
+  }
+
+  return { getStored, load };
 }
 
 /** The entries of one load have one time, so that the log stores it once for several. */

@@ -43,7 +43,7 @@ export function openRecords(
   const idempotency = openIdempotencyStore(dialect);
   const removals = openRemovals({ of, purges, idempotency, among: dialect.lists.among });
   const { commit, applier } = openCommits({ of, purges, removals, idempotency });
-  const load = openLoading({ of, applier, insertsPerBatch: dialect.insertsPerBatch });
+  const { getStored, load } = openLoading({ of, applier, insertsPerBatch: dialect.insertsPerBatch });
 
   return {
     ...openErasing(of, removals, transactions, logIds),
@@ -70,6 +70,7 @@ export function openRecords(
       const realms = new Set(loads.map((each) => each.write.key[0]));
       return write([...realms], () => load(loads, stopAtFirst));
     },
+    getStored: (resource, key) => read(() => getStored(resource, key)),
     changes: (realm, after, limit) =>
       read(function* () {
         const rows = yield* all<ChangeRow>(CHANGES, logIds.encode(realm), after, limit);

@@ -1,19 +1,8 @@
 import { Database } from 'bun:sqlite';
 import { closeSync, linkSync, openSync, readSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { Refusal } from '../../domain/fault.ts';
 import { syncPath } from '../../platform/fsync.ts';
 import { createPrivateFile } from './connection.ts';
-
-/**
- * Copies a live database consistently to a new file. The file gets its name once it is complete and synced. Throws
- * Refusal where the file exists.
- */
-export function copyDatabaseFile(db: Database, path: string): void {
-  withTemporaryCopy(db, path, (copy) => {
-    if (!publish(copy, path)) throw new Refusal(`${path} already exists: move it away or pass another file`);
-  });
-}
 
 /**
  * Keeps a copy of the database if `isWanted` is true for it, at `path`, or at `path.2`, `path.3`, … where files exist.

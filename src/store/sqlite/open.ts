@@ -30,7 +30,7 @@ import {
   trackDatabaseFiles,
 } from './database_files.ts';
 import { SQLITE } from './dialect.ts';
-import { copyDatabaseFile, keepUpgradeCopy } from './file_copy.ts';
+import { keepUpgradeCopy } from './file_copy.ts';
 import { openSqliteLists, openSqliteSearches } from './lists.ts';
 import { assertSqliteSchema, migrateSqlite } from './migrate.ts';
 import { openSqliteRecords } from './records.ts';
@@ -147,11 +147,6 @@ function engineOver(db: Database): EmbeddedEngine {
       listDelegating: openSqliteLists(db, sharedReads).delegating,
       logBytes: files.logBytes,
       searchDelegating: (searchWhole) => openSqliteSearches(transactions, searchWhole),
-      copyTo: (path) =>
-        retryWhileBusy(() => {
-          sharedReads.end();
-          copyDatabaseFile(db, path);
-        }),
     },
     close() {
       sharedReads.close();
