@@ -9,7 +9,6 @@ import { printLine } from '../platform/standard_streams.ts';
 import { openDatabase } from '../service/open_database.ts';
 import { addConfirmation, assertConfirmed, type ConfirmationOptions } from './confirmation.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
-import { assertDatabaseExistsOrLost } from './existing_database.ts';
 
 /** The properties of a client, webhook target or delivery, in the order in which they are printed. */
 export type Properties = Readonly<Record<string, string | number | boolean | null | readonly string[]>>;
@@ -54,8 +53,6 @@ export function openAdminCommands(program: Command, context: CliContext, kind: K
   /** Runs an admin operation on the database of the command's settings. Throws Refusal for a fault of the request. */
   async function perform<Body>(by: Command, name: string, { id, ...request }: Request = {}): Promise<Body> {
     const settings = context.settingsOf(by);
-    // Only `create` may be the first command on a new database; the others would show an empty one.
-    if (!name.startsWith('create-')) assertDatabaseExistsOrLost(settings);
     const params = { [`${type}_id`]: id ?? '' };
     const { engine, keyring } = await openDatabase(settings, systemClock);
     try {

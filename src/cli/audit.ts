@@ -6,7 +6,7 @@ import { openLogReading } from '../audit/reading.ts';
 import { headsOf, type VerificationResult, verifyLogs } from '../audit/verify.ts';
 import { type RecordFinding, type RecordVerificationResult, verifyRecords } from '../audit/verify_records.ts';
 import { PROOF_REMOVED } from '../auth/inspection.ts';
-import type { Settings } from '../config/parse.ts';
+import { existingCheckpointFile, type Settings } from '../config/parse.ts';
 import { createAuditEntry } from '../domain/audit_entry.ts';
 import { Refusal } from '../domain/fault.ts';
 import { NIL_UUID } from '../domain/id.ts';
@@ -23,7 +23,6 @@ import {
 } from '../service/open_database.ts';
 import { type SourceLine, splitLines } from '../transfer/line_reader.ts';
 import { addDatabaseSettings, addSettings, type CliContext } from './context.ts';
-import { assertDatabaseExists, existingCheckpointFile } from './existing_database.ts';
 import { newFile, type Output, standardOutput } from './output.ts';
 import { printableJson } from './table.ts';
 
@@ -54,9 +53,7 @@ export function addAuditCommands(program: Command, context: CliContext): void {
   addDatabaseSettings(audit.command('key'))
     .description('print the public key that verifies signed checkpoints outside the database')
     .action(async (_options, command: Command) => {
-      const settings = context.settingsOf(command);
-      assertDatabaseExists(settings);
-      const { database, logKeys } = await inspectLog(settings, systemClock);
+      const { database, logKeys } = await inspectLog(context.settingsOf(command), systemClock);
       printLine(`whpk_${logKeys.publicKey}`);
       await database.close();
     });
@@ -68,9 +65,7 @@ export function addAuditCommands(program: Command, context: CliContext): void {
   )
     .description('write every entry of every audit log as JSON lines, with personal data decrypted')
     .action(async (file: string, _options, command: Command) => {
-      const settings = context.settingsOf(command);
-      assertDatabaseExists(settings);
-      const db = await openDatabase(settings, systemClock);
+      const db = await openDatabase(context.settingsOf(command), systemClock);
       const output = file === STANDARD_OUTPUT ? standardOutput() : newFile(file, systemClock);
       try {
         const entries = await exportLogs(db, output);
@@ -91,7 +86,6 @@ interface VerifyOptions {
 
 /** Verifies the logs on a read-only view of the database. */
 async function verify(settings: Settings, options: VerifyOptions): Promise<VerifyReport> {
-  assertDatabaseExists(settings);
   const { database, logKeys } = await inspectLog(settings, systemClock);
   try {
     const path = options.checkpoints ?? existingCheckpointFile(settings);

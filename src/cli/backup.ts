@@ -5,6 +5,7 @@ import { Refusal } from '../domain/fault.ts';
 import { systemClock } from '../platform/clock.ts';
 import { printLine } from '../platform/standard_streams.ts';
 import { VERSION } from '../platform/version.ts';
+import { missingDatabaseOf } from '../service/open_database.ts';
 import type { BackupResult, BackupTarget } from '../store/backups/backup.ts';
 import { fileOf, isInMemory } from '../store/open.ts';
 import { openArchiver } from './archiver.ts';
@@ -63,15 +64,13 @@ function targetOf({ to, into, keep }: BackupOptions): BackupTarget {
   return { file: to as string };
 }
 
-function databaseOf({ database }: Settings): string {
+function databaseOf(settings: Settings): string {
+  const { database } = settings;
   if (database.engine === 'postgres') throw new Refusal(POSTGRES_TOOLS);
   if (isInMemory(database))
     throw new Refusal('an in-memory database cannot be backed up: it ends with its process');
   const path = fileOf(database) as string;
-  if (!existsSync(path))
-    throw new Refusal(
-      `database ${path} does not exist: nothing to back up. Pass the path of the database with --database`,
-    );
+  if (!existsSync(path)) throw missingDatabaseOf(settings);
   return path;
 }
 

@@ -1,15 +1,16 @@
+import { existsSync } from 'node:fs';
 import type { Command } from 'commander';
 import type { Settings } from '../config/parse.ts';
 import { Refusal } from '../domain/fault.ts';
 import { systemClock } from '../platform/clock.ts';
 import { printLine } from '../platform/standard_streams.ts';
 import { VERSION } from '../platform/version.ts';
+import { missingDatabaseOf } from '../service/open_database.ts';
 import type { CompactionObserver, CompactionResult } from '../store/backups/compaction.ts';
 import { fileOf, isInMemory } from '../store/open.ts';
 import { openArchiver } from './archiver.ts';
 import { totalOf } from './backup.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
-import { assertDatabaseExists } from './existing_database.ts';
 
 /** `compact`: rewrites the file of a database. */
 export function addCompact(program: Command, context: CliContext): void {
@@ -33,8 +34,9 @@ function databaseOf(settings: Settings): string {
     );
   if (isInMemory(database))
     throw new Refusal('an in-memory database cannot be compacted: pass a file with --database');
-  assertDatabaseExists(settings);
-  return fileOf(database) as string;
+  const path = fileOf(database) as string;
+  if (!existsSync(path)) throw missingDatabaseOf(settings);
+  return path;
 }
 
 const STEPS: Readonly<Record<Parameters<CompactionObserver['onStep']>[0], string>> = {

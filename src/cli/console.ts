@@ -15,7 +15,6 @@ import { openDatabase } from '../service/open_database.ts';
 import { type Properties, printAll } from './admin_commands.ts';
 import { SCOPE_HELP, scopes } from './clients.ts';
 import { addDatabaseSettings, addSettings, type CliContext } from './context.ts';
-import { assertDatabaseExistsOrLost } from './existing_database.ts';
 import { realmIds } from './identifiers.ts';
 
 interface LinkOptions {
@@ -81,7 +80,6 @@ async function withSessions(
   settings: Settings,
   use: (open: readonly StoredSession[], access: AuthStore) => Promise<void>,
 ): Promise<void> {
-  assertDatabaseExistsOrLost(settings);
   const { engine } = await openDatabase(settings, systemClock);
   try {
     await use(await engine.access.consoleSessions(systemClock.now()), engine.access);

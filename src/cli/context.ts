@@ -73,7 +73,7 @@ export function openSettings(environment: Environment): CliSettings {
     readSettings(
       flagsOf(command),
       { ...defaultsOf(command), ...environmentOf(command) },
-      { otherNames: Object.values(CONNECTION_VARIABLES), listens },
+      { otherNames: Object.values(CONNECTION_VARIABLES), listens, createsDatabase: isCreating(command) },
     );
   return {
     flagsOf,
@@ -87,12 +87,15 @@ export function openSettings(environment: Environment): CliSettings {
 
 const existingFile = (path: string) => (existsSync(path) ? path : undefined);
 
-/** Commands that migrate an older schema by default. The others may run next to a service of an older release. */
-const UPGRADING: ReadonlySet<string> = new Set(['serve', 'init']);
+/**
+ * Commands that create a missing database, and migrate an older schema by default. The others may run in the wrong folder, or next
+ * to a service of an older release.
+ */
+const isCreating = (command: Command) => ['serve', 'init'].includes(command.name());
 
 /** Defaults of this command where they differ from the table of settings. */
 function defaultsOf(command: Command): Environment {
-  return UPGRADING.has(command.name()) ? {} : { [SETTINGS.migrate.env]: 'check' };
+  return isCreating(command) ? {} : { [SETTINGS.migrate.env]: 'check' };
 }
 
 /** Adds the flags of these settings to a command; the help texts come from the table of settings. */

@@ -19,7 +19,6 @@ import { fileOf } from '../store/open.ts';
 import { openSearcher } from '../workers/searcher.ts';
 import { addConfirmation, assertConfirmed, type ConfirmationOptions } from './confirmation.ts';
 import { addDatabaseSettings, addSettings, type CliContext } from './context.ts';
-import { assertDatabaseExists } from './existing_database.ts';
 
 /** `erase`: permanently removes the data of a person (GDPR, Article 17). */
 export function addErase(program: Command, context: CliContext): void {
@@ -34,7 +33,6 @@ export function addErase(program: Command, context: CliContext): void {
     .action(async (realm: string, id: string, options: ConfirmationOptions, command: Command) => {
       const settings = context.settingsOf(command);
       const person = parsePerson(realm, id);
-      assertDatabaseExists(settings);
       const db = await openDatabase(settings, systemClock);
       try {
         if (options.dryRun) return await showErasure(person, db);

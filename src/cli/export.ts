@@ -12,7 +12,6 @@ import { printNotice, standardStreams } from '../platform/standard_streams.ts';
 import { openDatabase, openEngineFor } from '../service/open_database.ts';
 import { exportRecords } from '../transfer/export.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
-import { assertDatabaseExists } from './existing_database.ts';
 import { realmId } from './identifiers.ts';
 import { newFile, type Output, standardOutput } from './output.ts';
 import { openProgress } from './progress.ts';
@@ -37,7 +36,6 @@ export function addExport(program: Command, context: CliContext): void {
     .action(async (file: string, options: ExportOptions, command: Command) => {
       const settings = context.settingsOf(command);
       assertWritableTarget(file, options);
-      assertDatabaseExists(settings, 'export');
       const { snapshot, open, close } = await openSource(settings, options);
       try {
         await assertRealmExists(snapshot, options.realm);

@@ -24,9 +24,7 @@ import { openLineParser } from '../transfer/import_line.ts';
 import { splitLines } from '../transfer/line_reader.ts';
 import { isUnavailable, retryWhileUnavailable } from '../transfer/retry.ts';
 import { addDatabaseSettings, type CliContext, toArguments } from './context.ts';
-import { assertDatabaseExists } from './existing_database.ts';
 import { absoluteFlags, commandLine } from './invocation.ts';
-import { printNewKeyFile } from './key_file.ts';
 import { openProgress } from './progress.ts';
 import { printable, printableJson } from './table.ts';
 
@@ -119,7 +117,6 @@ function unreadable(file: string, cause: unknown): Refusal {
 async function runImport(settings: Settings, source: Source): Promise<ImportReport> {
   const db = await openDatabase(settings, systemClock);
   try {
-    printNewKeyFile(db);
     const report = await importInto(db, db.engine.records, source);
     await recordImportEnd(db.engine, report.counts, source.signal);
     return report;
@@ -130,9 +127,6 @@ async function runImport(settings: Settings, source: Source): Promise<ImportRepo
 
 /** Imports into a database in memory, so that nothing is written and writers of the real one never wait. */
 async function runDryRun(settings: Settings, source: Source): Promise<ImportReport> {
-  assertDatabaseExists(settings);
-  // Throws Refusal where a server has no schema yet, which opening would create.
-  await (await inspect(settings)).close();
   const db = await openDatabase({ ...settings, migrate: 'check' }, systemClock);
   const scratch = await openEngine(IN_MEMORY, 'auto', { version: VERSION, clock: systemClock });
   try {

@@ -4,8 +4,8 @@ import { Refusal } from '../domain/fault.ts';
 import { systemClock } from '../platform/clock.ts';
 import { printLine, standardStreams } from '../platform/standard_streams.ts';
 import { VERSION } from '../platform/version.ts';
-import { openEngineFor } from '../service/open_database.ts';
-import { isInMemory } from '../store/open.ts';
+import { missingDatabaseOf, openEngineFor } from '../service/open_database.ts';
+import { fileOf, isInMemory } from '../store/open.ts';
 import { pendingMigrations } from '../store/pending_migrations.ts';
 import { addSettings, type CliContext } from './context.ts';
 
@@ -16,7 +16,13 @@ export function addMigrate(program: Command, context: CliContext): void {
     .description('apply pending schema migrations, and list them')
     .addOption(new Option('--print <WHAT>', 'only print the SQL of pending migrations').choices(['pending']))
     .action(async ({ print }: { print?: string }, command: Command) => {
-      const settings = context.settingsOf(command);
+      const given = context.settingsOf(command);
+      // On a server the owner creates the tables of an empty database; a missing file may be that of another folder.
+      const settings = {
+        ...given,
+        migrate: 'auto',
+        createsDatabase: fileOf(given.database) === undefined,
+      } as const;
       if (print === undefined) printLine(await applyPending(settings));
       else standardStreams().stdout.write(await pendingSql(settings));
     });
@@ -25,7 +31,7 @@ export function addMigrate(program: Command, context: CliContext): void {
 /** Applies pending migrations and returns a sentence that lists them. */
 async function applyPending(settings: Settings): Promise<string> {
   const { newest, migrations } = await pendingMigrationsOf(settings);
-  const engine = await openEngineFor({ ...settings, migrate: 'auto' }, systemClock);
+  const engine = await openEngineFor(settings, systemClock);
   await engine.close();
   if (migrations.length === 0) return `the database has schema ${newest}, the newest: nothing was pending`;
   const applied = migrations.map(({ version, name }) => `${version} ${name}`).join(', ');
@@ -45,8 +51,14 @@ async function pendingSql(settings: Settings): Promise<string> {
 }
 
 /** Connects as the role that will migrate: the serving role may not see the tables yet. */
-function pendingMigrationsOf({ database, migrateDatabase }: Settings): ReturnType<typeof pendingMigrations> {
+function pendingMigrationsOf(settings: Settings): ReturnType<typeof pendingMigrations> {
+  const { database, migrateDatabase } = settings;
   if (isInMemory(database))
     throw new Refusal('an in-memory database cannot be migrated: it ends with its process');
-  return pendingMigrations(migrateDatabase ?? database, { version: VERSION, clock: systemClock });
+  const missingDatabase = missingDatabaseOf(settings);
+  return pendingMigrations(migrateDatabase ?? database, {
+    version: VERSION,
+    clock: systemClock,
+    missingDatabase,
+  });
 }

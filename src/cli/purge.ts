@@ -7,7 +7,6 @@ import { printLine, standardStreams } from '../platform/standard_streams.ts';
 import { openDatabase } from '../service/open_database.ts';
 import { addConfirmation, assertConfirmed, type ConfirmationOptions } from './confirmation.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
-import { assertDatabaseExists } from './existing_database.ts';
 import { identifiersIn, parseResourceName, resourceNames } from './identifiers.ts';
 import { openProgress } from './progress.ts';
 
@@ -20,9 +19,7 @@ export function addPurge(program: Command, context: CliContext): void {
     .action(async (word: string, ids: readonly string[], options: ConfirmationOptions, command: Command) => {
       const resource = parseResourceName(word);
       const key = identifiersIn(resource, ids, keyColumns(resource).length) as unknown as Key;
-      const settings = context.settingsOf(command);
-      assertDatabaseExists(settings, 'purge');
-      const { engine } = await openDatabase(settings, systemClock);
+      const { engine } = await openDatabase(context.settingsOf(command), systemClock);
       try {
         if (options.dryRun) return await showPurge(engine.records, resource, key);
         const id = key.at(-1) as string;

@@ -3,7 +3,7 @@ import { basename } from 'node:path';
 import type { Command } from 'commander';
 import { readLine, restoreLine } from '../audit/checkpoint.ts';
 import type { LogKeys } from '../audit/log_keys.ts';
-import { checkpointFileOf, masterKeySource, type Settings } from '../config/parse.ts';
+import { checkpointFileOf, existingCheckpointFile, masterKeySource, type Settings } from '../config/parse.ts';
 import { createAuditEntry } from '../domain/audit_entry.ts';
 import type { Erasure } from '../domain/erasure.ts';
 import { Refusal } from '../domain/fault.ts';
@@ -19,7 +19,6 @@ import { openArchiver } from './archiver.ts';
 import { POSTGRES_TOOLS, totalOf } from './backup.ts';
 import { addConfirmation, assertConfirmed, type ConfirmationOptions } from './confirmation.ts';
 import { addDatabaseSettings, addSettings, type CliContext } from './context.ts';
-import { existingCheckpointFile } from './existing_database.ts';
 
 interface RestoreOptions extends ConfirmationOptions {
   readonly replace?: true;

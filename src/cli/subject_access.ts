@@ -5,7 +5,6 @@ import { systemClock } from '../platform/clock.ts';
 import { openDatabase } from '../service/open_database.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
 import { parsePerson } from './erase.ts';
-import { assertDatabaseExists } from './existing_database.ts';
 import { newFile, standardOutput } from './output.ts';
 import { printableJson } from './table.ts';
 
@@ -17,9 +16,7 @@ export function addSubjectAccess(program: Command, context: CliContext): void {
     .option('--to <FILE>', 'file to create (default: standard output)')
     .description('write all data about a user as JSON lines')
     .action(async (realm: string, id: string, { to }: { to?: string }, command: Command) => {
-      const settings = context.settingsOf(command);
-      assertDatabaseExists(settings);
-      const db = await openDatabase(settings, systemClock);
+      const db = await openDatabase(context.settingsOf(command), systemClock);
       const output = to === undefined ? standardOutput() : newFile(to, systemClock);
       try {
         const { records, log } = db.engine;

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import type { MasterKeySource } from '../auth/keys/master_key.ts';
 import { type DatabaseAddress, fileOf, isInMemory, type PostgresAddress } from '../store/open.ts';
 
@@ -58,6 +59,12 @@ export function checkpointFileOf(given: {
   if (isInMemory(given.database)) return undefined;
   const file = fileOf(given.database);
   return given.checkpointFile ?? (file && `${file}.checkpoints`);
+}
+
+/** The file with the checkpoints and erasures of a database, if it exists. */
+export function existingCheckpointFile(given: Parameters<typeof checkpointFileOf>[0]): string | undefined {
+  const path = checkpointFileOf(given);
+  return path !== undefined && existsSync(path) ? path : undefined;
 }
 
 /** Checks that no password is on the command line, which every user of the machine can read. */

@@ -18,6 +18,7 @@ export { DATABASE_SETTINGS } from './database_settings.ts';
 export {
   checkpointFileOf,
   databaseContradictions,
+  existingCheckpointFile,
   masterKeySource,
   passwordOnCommandLine as disclosure,
 } from './databases.ts';
@@ -33,6 +34,7 @@ interface ReadOptions {
   readonly otherNames?: readonly string[];
   /** Whether the command listens: only then the settings of an address are checked. */
   readonly listens?: boolean;
+  readonly createsDatabase?: boolean;
 }
 
 /**
@@ -42,7 +44,7 @@ interface ReadOptions {
 export function readSettings(
   flags: Flags,
   environment: Environment,
-  { otherNames = [], listens = false }: ReadOptions = {},
+  { otherNames = [], listens = false, createsDatabase = true }: ReadOptions = {},
 ): Settings {
   const mistakes = unknownVariables(environment, otherNames).map(
     (name) => `${name} is not a variable of authrealm: see --help of the command for the list`,
@@ -64,7 +66,7 @@ export function readSettings(
   }
   if (listens) mistakes.push(...publicAddressMistakes(values as Partial<Settings>));
   if (mistakes.length > 0) throw new Refusal(mistakes.join('\n'), { isUsage: true });
-  return Object.freeze({ ...settings, ...withPasswordFiles(settings) });
+  return Object.freeze({ ...settings, ...withPasswordFiles(settings), createsDatabase });
 }
 
 /** The value of a setting, and its source. */

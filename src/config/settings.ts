@@ -306,4 +306,7 @@ export type SettingName = keyof typeof SETTINGS;
 type ValueOf<S> = S extends Defaulted<infer T> ? T : S extends Setting<infer T> ? T | undefined : never;
 
 /** The values of all settings. A setting without a default may be undefined. */
-export type Settings = { readonly [N in SettingName]: ValueOf<(typeof SETTINGS)[N]> };
+export type Settings = { readonly [N in SettingName]: ValueOf<(typeof SETTINGS)[N]> } & {
+  /** Whether a missing database is created, or is an error. */
+  readonly createsDatabase: boolean;
+};

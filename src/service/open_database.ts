@@ -44,8 +44,8 @@ export interface OpenDatabase {
 
 /**
  * Opens the database: checks the master key, migrates the schema and creates the first signing key. Concurrent processes
- * all open the same result. A missing database is created, unless a file of an earlier one exists and `replacesLost` is not
- * set. Throws Refusal, and has changed nothing in a file then that another key sealed.
+ * all open the same result. A missing database is created if the settings say so, unless a file of an earlier one exists and
+ * `replacesLost` is not set. Throws Refusal, and has changed nothing in a file then that another key sealed.
  */
 export async function openDatabase(
   settings: Settings,
@@ -80,9 +80,25 @@ export function openEngineFor(
 ): Promise<Engine> {
   const { database, migrate, migrateDatabase } = settings;
   // Looked for before the database, because a concurrent first start creates them after it.
-  const earlierDatabase = replacesLost ? undefined : fileOfEarlierDatabase(settings);
-  const program = { version: VERSION, clock, earlierDatabase, onMigrated };
-  return openEngine(database, migrate, program, migrateDatabase);
+  const missingDatabase = missingDatabaseOf(settings, replacesLost);
+  return openEngine(
+    database,
+    migrate,
+    { version: VERSION, clock, missingDatabase, onMigrated },
+    migrateDatabase,
+  );
+}
+
+/** The Refusal for a missing or empty database; undefined where it is to be created. */
+export function missingDatabaseOf(settings: Settings, replacesLost = false): Refusal | undefined {
+  const earlier = replacesLost ? undefined : fileOfEarlierDatabase(settings);
+  if (earlier === undefined && settings.createsDatabase) return undefined;
+  const advice =
+    earlier === undefined
+      ? ': pass the one of the service with --database, or create it with "authrealm init" or "authrealm serve"'
+      : `, but ${earlier} belongs to an earlier database: mount its volume or restore a backup, or run "authrealm init" ` +
+        'to create a new database';
+  return new Refusal(`the database ${addressName(settings.database)} is missing or empty${advice}`);
 }
 
 /**

@@ -24,8 +24,8 @@ export type MigrateMode = 'auto' | 'check' | 'off';
 export interface Program {
   readonly version: string;
   readonly clock: Clock;
-  /** The file that shows that an earlier database existed: then a missing one is not created. */
-  readonly earlierDatabase?: string | undefined;
+  /** The error for a missing or empty database, which is not created then. */
+  readonly missingDatabase?: Refusal | undefined;
   /** Called after this process has migrated an existing schema. */
   readonly onMigrated?: ((done: SchemaChange) => void) | undefined;
 }
@@ -84,11 +84,10 @@ export function assertServableSchema(
   found: SchemaVersion | undefined,
   mode: MigrateMode,
   newest: number,
-  { version, earlierDatabase }: Pick<Program, 'version' | 'earlierDatabase'>,
+  { version, missingDatabase }: Pick<Program, 'version' | 'missingDatabase'>,
 ): number | undefined {
   if (!found) {
-    if (earlierDatabase !== undefined) throw databaseLost(earlierDatabase);
-    if (mode === 'off') throw noSchema();
+    assertMayCreate(mode, missingDatabase);
     return undefined;
   }
   if (found.serves_from > newest) throw tooNew(found, newest, version);
@@ -96,19 +95,13 @@ export function assertServableSchema(
   return found.version;
 }
 
-/** The Refusal for a missing or empty database where a file of an earlier one exists. */
-export function databaseLost(evidence: string): Refusal {
-  return new Refusal(
-    `it is missing or empty, but ${evidence} belongs to an earlier database: mount its volume or restore a backup, or ` +
-      'run "authrealm init" to create a new database',
-  );
-}
-
-/** The Refusal for a missing database that is not created. */
-export function noSchema(): Refusal {
-  return new Refusal(
-    'there is no database yet, and --migrate off does not create one: start once with --migrate auto',
-  );
+/** Throws Refusal unless a missing or empty database is to be created. */
+export function assertMayCreate(mode: MigrateMode, missingDatabase: Refusal | undefined): void {
+  if (missingDatabase) throw missingDatabase;
+  if (mode === 'off')
+    throw new Refusal(
+      'there is no database yet, and --migrate off does not create one: start once with --migrate auto',
+    );
 }
 
 function tooOld(found: number, newest: number): Refusal {

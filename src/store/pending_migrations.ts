@@ -1,11 +1,11 @@
-import { existsSync } from 'node:fs';
-import { type Migration, migrationsOf, type Program } from './migrations.ts';
+import { assertMayCreate, type Migration, migrationsOf, type Program } from './migrations.ts';
 import { addressName, type DatabaseAddress } from './open.ts';
 import type { PostgresAddress } from './postgres/address.ts';
 import { assertPostgresSchema } from './postgres/migrate.ts';
 import { connectToPrimary } from './postgres/primary.ts';
 import { toRefusal } from './refusals.ts';
 import { connectSqlite } from './sqlite/connection.ts';
+import { fileSize } from './sqlite/database_files.ts';
 import { assertSqliteSchema } from './sqlite/migrate.ts';
 
 /** How far a database is behind the program. */
@@ -36,7 +36,10 @@ export async function pendingMigrations(
 }
 
 function appliedToFile(path: string, newest: number, program: Program): number | undefined {
-  if (!existsSync(path)) return undefined;
+  if (fileSize(path) === 0) {
+    assertMayCreate('auto', program.missingDatabase);
+    return undefined;
+  }
   const db = connectSqlite(path);
   try {
     return assertSqliteSchema(db, 'auto', newest, program);

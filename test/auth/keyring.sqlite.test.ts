@@ -6,7 +6,7 @@ import { readSettings } from '../../src/config/parse.ts';
 import { Refusal } from '../../src/domain/fault.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { openDatabase } from '../../src/service/open_database.ts';
-import { AUTHREALM, runCommand } from '../support/processes.ts';
+import { AUTHREALM, startCommand } from '../support/processes.ts';
 import { freshFolder } from '../support/service.ts';
 
 describe('the key file next to a database', () => {
@@ -40,12 +40,14 @@ describe('the key file next to a database', () => {
 
   test('of twenty concurrent starts one creates the key file, and all use it', async () => {
     const database = join(freshFolder(), 'first.db');
-    const start = () => runCommand([AUTHREALM, 'import', '-', '--database', `sqlite:${database}`]);
-    const results = await Promise.all(Array.from({ length: 20 }, start));
-    expect(results.map(({ code }) => code)).toEqual(Array(20).fill(0));
-    expect(
-      results.filter(({ stdout, stderr }) => /created the master key/.test(stdout + stderr)),
-    ).toHaveLength(1);
+    const start = async () => {
+      const service = startCommand([AUTHREALM, 'serve', '--port', '0', '--database', `sqlite:${database}`]);
+      await service.line(/^listening on/);
+      expect(await service.stop()).toBe(0);
+      return service.output();
+    };
+    const outputs = await Promise.all(Array.from({ length: 20 }, start));
+    expect(outputs.filter((output) => output.includes('created the master key'))).toHaveLength(1);
   }, 300_000);
 
   test('a start with the key of the operator continues a first start that was killed before it created tables', async () => {

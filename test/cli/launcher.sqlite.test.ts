@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { workerCommand } from '../../src/workers/command.ts';
 import { findPort } from '../support/daemons.ts';
 import { freshDatabase } from '../support/database.ts';
-import { freshFolder } from '../support/folder.ts';
 import { createHostileFolder } from '../support/hostile_folder.ts';
 import { childrenOf, readProc } from '../support/process_tree.ts';
 import { AUTHREALM, runCommand, startCommand } from '../support/processes.ts';
@@ -38,7 +37,7 @@ describe('the working directory of a command', () => {
     const { stdout, stderr, code } = await runCommand(inFolder(AUTHREALM, 'client', 'list', ...DATABASE));
     expect([stdout, stderr, code]).toEqual([
       '',
-      expect.stringContaining('database none.db does not exist'),
+      expect.stringContaining('database none.db is missing or empty'),
       1,
     ]);
     expect(existsSync(executed)).toBe(false);
@@ -92,7 +91,7 @@ test.each([
   [0, ['--version']],
   [1, ['client', 'list', ...DATABASE]],
   [2, ['client', 'lost']],
-  [3, ['import', '-', '--on-error', 'skip', '--database', `sqlite:${join(freshFolder(), 'new.db')}`]],
+  [3, ['import', '-', '--on-error', 'skip', '--database', (await freshDatabase('sqlite')).url]],
 ])('the process of a command exits with its code %i', async (code, words) => {
   expect((await runCommand([AUTHREALM, ...words], {}, '{}\n')).code).toBe(code);
 });

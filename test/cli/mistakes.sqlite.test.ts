@@ -28,7 +28,8 @@ const TLS_PORT = `127.0.0.1:${secure.port}`;
 const GET = `get realm ${ID} --client-id c --client-secret-file secret --url`;
 const SEE = (command: string) => `; see "authrealm ${command} --help"`;
 const NONE = 'it does not exist: check the path';
-const NO_DATABASE = 'Pass the path of the database with --database, or create one with "authrealm init"';
+const NO_DATABASE =
+  'the database none.db is missing or empty: pass the one of the service with --database, or create it with "authrealm init" or "authrealm serve"';
 const IDS = 'an ID is 8-4-4-4-12 in hex, as "authrealm list" and "authrealm export" show it';
 const USER = process.getuid?.();
 
@@ -84,8 +85,8 @@ const MISTAKES: readonly Mistake[] = [
     2,
     `this deletes realm ${ID} and everything below it: pass --yes to confirm`,
   ],
-  ['client list --database none.db', 1, `database none.db does not exist. ${NO_DATABASE}`],
-  ['export --database none.db', 1, `database none.db does not exist: nothing to export. ${NO_DATABASE}`],
+  ['client list --database none.db', 1, NO_DATABASE],
+  ['export --database none.db', 1, NO_DATABASE],
   [
     'client list --database folder.db',
     1,

@@ -120,6 +120,7 @@ test('the program does everything, from init to backup, as the user of the unit'
 
 test('an upgrade of the package keeps the database and the settings', async () => {
   const create = ['client', 'create', '--name', 'n', '--scope', 'realms:read', '--json'];
+  await runTool(...asUnit('/usr/bin/authrealm', 'init'));
   client = JSON.parse(await runTool(...asUnit('/usr/bin/authrealm', ...create)));
   await expectToken(client);
   writeFileSync(inside(CONFIG), SETTING, { flag: 'a' });

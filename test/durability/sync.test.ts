@@ -75,6 +75,7 @@ describe('acknowledgements and syncs', () => {
   test('an import acknowledges lines after the sync of their commit', async () => {
     const disk = openDisk(library);
     const path = join(freshFolder(), 'force.db');
+    await createRealm(path);
     expect(await startImport(disk, path).exited).toBe(3);
     expect(disk.journal().match(/^line \d+: /gm)).toHaveLength(3);
     expect(earlyAcknowledgements(disk.journal(), IMPORTS)).toEqual([]);
@@ -92,7 +93,9 @@ describe('acknowledgements and syncs', () => {
       expect(early.length).toBeGreaterThan(idsInLines('committed', disk.journal()).length / 2);
 
       const other = openDisk(library);
-      await startImport(other, join(freshFolder(), 'force.db'), weakenedSync(to)).exited;
+      const path = join(freshFolder(), 'force.db');
+      await createRealm(path);
+      await startImport(other, path, weakenedSync(to)).exited;
       expect(earlyAcknowledgements(other.journal(), IMPORTS).length).toBeGreaterThan(0);
     },
   );

@@ -5,7 +5,7 @@ import type { Uuid } from '../../src/domain/id.ts';
 import { oidcProfile, realm, user } from '../../src/domain/resources.ts';
 import { logKeysOf } from '../support/backup_fixtures.ts';
 import { findPort } from '../support/daemons.ts';
-import { sqliteAt, type TestDatabase } from '../support/database.ts';
+import { createSqlite, type TestDatabase } from '../support/database.ts';
 import { AUTHREALM, runClientCreate, runCommand } from '../support/processes.ts';
 import { FULL_SCOPE, kindOf, uniqueWord } from '../support/resource_cases.ts';
 import { requestToken } from '../support/token_request.ts';
@@ -49,7 +49,7 @@ interface TakenBackup {
  * with the erasures made since, and no data of erased users may be left.
  */
 export async function runBackupRounds(options: BackupRunOptions): Promise<BackupRunReport> {
-  const database = sqliteAt(join(options.folder, 'live.db'));
+  const database = await createSqlite(join(options.folder, 'live.db'));
   const made = await runClientCreate(database, FULL_SCOPE, '--json');
   if (made.code !== 0) throw new Error(made.stderr);
   const port = findPort();

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { sqliteAt } from '../support/database.ts';
+import { createSqlite } from '../support/database.ts';
 import { freshSeed, seededRandom } from '../support/random.ts';
 import { runRandomWrites } from './random_service.ts';
 
@@ -23,7 +23,7 @@ const folder = mkdtempSync(join(tmpdir(), 'authrealm-model-'));
 const operations = Number(options.operations);
 const kills = Number(options.kills);
 const { complaints, count } = await runRandomWrites({
-  database: sqliteAt(join(folder, 'model.db')),
+  database: await createSqlite(join(folder, 'model.db')),
   logFile: join(folder, 'model.log'),
   operations,
   kills,

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { median } from '../../bench/load.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { postgresAt, sqliteAt, type TestDatabase } from '../support/database.ts';
+import { createSqlite, postgresAt, type TestDatabase } from '../support/database.ts';
 import { sharedServer } from '../support/postgres_server.ts';
 import { type ServiceProcess, startServiceProcess } from '../support/service_process.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp_proxy.ts';
@@ -140,7 +140,7 @@ async function load(plan: LoadPlan): Promise<LoadResult> {
 }
 
 async function onSqlite(): Promise<TestDatabase> {
-  return sqliteAt(join(mkdtempSync(join(folder, 'sqlite-')), 'overload.db'));
+  return createSqlite(join(mkdtempSync(join(folder, 'sqlite-')), 'overload.db'));
 }
 
 /** Through a proxy that can delay messages. */
@@ -153,7 +153,9 @@ async function onPostgres(): Promise<TestDatabase> {
   const masterKeyFile = join(mkdtempSync(join(folder, 'postgres-')), 'master.key');
   const key = Buffer.from(systemClock.randomBytes(32)).toString('base64url');
   writeFileSync(masterKeyFile, key, { mode: 0o600 });
-  return postgresAt(url.href, masterKeyFile);
+  const database = postgresAt(url.href, masterKeyFile);
+  await (await database.open()).close();
+  return database;
 }
 
 async function make(served: ServiceProcess, token: string, path: string, data: object): Promise<string> {

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { NIL_UUID } from '../../src/domain/id.ts';
+import { createSqlite } from '../support/database.ts';
 import { populationLines } from '../support/population.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
 
@@ -104,6 +105,7 @@ function printResult(what: string, isFine: boolean, since: number): boolean {
 
 async function roundTrip(): Promise<boolean> {
   const since = performance.now();
+  for (const name of ['first', 'second', 'killed']) await createSqlite(at(name));
   await command('import', at('source'), '--database', database('first'));
   const first = await exportOf('first');
   await command('import', first, '--database', database('second'));

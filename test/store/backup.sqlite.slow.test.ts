@@ -219,7 +219,7 @@ describe('a backup is refused with one sentence', () => {
   });
 
   test.each([
-    ['a missing database', 'sqlite:/nowhere/a.db', /database .* does not exist/],
+    ['a missing database', 'sqlite:/nowhere/a.db', /database .* is missing or empty/],
     ['a database in memory', 'sqlite::memory:', /ends with its process/],
     ['a PostgreSQL database', 'postgres://a@localhost/a', /pg_dump .+ or pg_basebackup/],
   ])('a backup of %s is refused', async (_name, database, sentence) => {

@@ -155,7 +155,7 @@ describe('a refused compaction', () => {
       /PostgreSQL, which reuses its space/,
     ],
     ['a database in memory', ['--database', 'sqlite::memory:'], /an in-memory database cannot be compacted/],
-    ['a missing file', ['--database', 'sqlite:/nowhere/none.db'], /\/nowhere\/none\.db does not exist/],
+    ['a missing file', ['--database', 'sqlite:/nowhere/none.db'], /\/nowhere\/none\.db is missing or empty/],
     ['a folder', ['--database', 'sqlite:/tmp'], /\/tmp is not a file/],
   ])('a compaction of %s is refused', async (_name, args, sentence) => {
     const { code, stdout, stderr } = await runCommand([AUTHREALM, 'compact', ...args]);

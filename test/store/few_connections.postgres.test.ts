@@ -35,7 +35,8 @@ async function leaveConnections(count: number): Promise<void> {
   }
 }
 
-const { flags } = await databaseThrough(server, [server.port]);
+const { direct, flags } = await databaseThrough(server, [server.port]);
+await runCommand([AUTHREALM, 'migrate', '--database', direct]);
 const database = { args: ['--database', flags.database, '--master-key-file', flags.masterKeyFile] };
 const first = await startServiceProcess({ database, scope: 'realms:read' });
 const readiness = async () => (await first.withoutRetry.get('/readyz')).status;

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { SQL } from 'bun';
 import { migrationsOf } from '../../src/store/migrations.ts';
 import { connectSqlite } from '../../src/store/sqlite/connection.ts';
+import { createSqlite } from '../support/database.ts';
 import { sharedServer } from '../support/postgres_server.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
 import { freshFolder } from '../support/service.ts';
@@ -16,6 +17,7 @@ interface Target {
 const TARGETS: Readonly<Record<'sqlite' | 'postgres', () => Promise<Target>>> = {
   sqlite: async () => {
     const path = join(freshFolder(), 'migrated.db');
+    await createSqlite(path);
     return {
       url: `sqlite:${path}`,
       async change(text) {
@@ -41,9 +43,9 @@ const TARGETS: Readonly<Record<'sqlite' | 'postgres', () => Promise<Target>>> = 
 const migrate = ({ url }: Target, ...args: string[]) =>
   runCommand([AUTHREALM, 'migrate', ...args], { AUTHREALM_DATABASE: url, AUTHREALM_MIGRATE: 'check' });
 
-describe.each(['sqlite', 'postgres'] as const)('migrate of a database of %s', (engine) => {
-  const make = TARGETS[engine];
-  const known = migrationsOf(engine);
+describe('migrate of a PostgreSQL database without tables', () => {
+  const make = TARGETS.postgres;
+  const known = migrationsOf('postgres');
   const newest = known.at(-1)?.version ?? 0;
   const names = known.map(({ version, name }) => `${version} ${name}`).join(', ');
 
@@ -68,6 +70,11 @@ describe.each(['sqlite', 'postgres'] as const)('migrate of a database of %s', (e
     expect((await migrate(target, '--print', 'pending')).stdout).toBe(printed.stdout);
     await target.change(printed.stdout);
   });
+});
+
+describe.each(['sqlite', 'postgres'] as const)('migrate of a database of %s', (engine) => {
+  const make = TARGETS[engine];
+  const newest = migrationsOf(engine).at(-1)?.version ?? 0;
 
   test('migrate --print pending reports an up-to-date schema', async () => {
     const target = await make();

@@ -9,6 +9,7 @@ import { connectSqlite } from '../../src/store/sqlite/connection.ts';
 import { migrateSqlite } from '../../src/store/sqlite/migrate.ts';
 import { sqliteMigrations } from '../../src/store/sqlite/open.ts';
 import { createBackupFixture, runOnFile } from '../support/backup_fixtures.ts';
+import { createSqlite } from '../support/database.ts';
 import { freshFolder } from '../support/folder.ts';
 import { createNextProgram } from '../support/next_program.ts';
 import { AUTHREALM, runCommand, startCommand, urlOf } from '../support/processes.ts';
@@ -111,6 +112,7 @@ describe('an upgrade', () => {
 
   test('the next release serves a database of this one, which serves the copy of before the upgrade again', async () => {
     const path = join(freshFolder(), 'upgraded.db');
+    await createSqlite(path);
     const create = await runOnFile(
       path,
       'client',

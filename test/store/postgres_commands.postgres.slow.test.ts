@@ -2,6 +2,7 @@ import { afterAll, describe, expect, test } from 'bun:test';
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { user } from '../../src/domain/resources.ts';
+import { createSqlite } from '../support/database.ts';
 import { freshFolder } from '../support/folder.ts';
 import { createLoginRole, superuserClient, uniqueRoleName } from '../support/postgres_schemas.ts';
 import { sharedServer } from '../support/postgres_server.ts';
@@ -73,7 +74,7 @@ test('init without a master key creates nothing, and names the command that crea
   expect(await errorOf('init', ...appFlags, ...ownerFlags)).toContain(
     'create one with "authrealm keys make FILE"',
   );
-  expect(await errorOf('client', 'list', ...appFlags, ...key)).toMatch(/has no schema|no database yet/);
+  expect(await errorOf('client', 'list', ...appFlags, ...key)).toMatch(/has no schema|is missing or empty/);
 });
 
 describe('an installation on PostgreSQL', () => {
@@ -142,7 +143,7 @@ describe('an installation on PostgreSQL', () => {
       'imported 0, unchanged 100',
     );
     await outputOf('export', '--with-secrets', file('exported'), ...all());
-    const other = ['--database', `sqlite:${file('other.db')}`];
+    const other = (await createSqlite(file('other.db'))).args;
     await outputOf('import', file('exported'), ...other);
     expect(await outputOf('export', ...other)).toBe(await outputOf('export', ...all()));
   });

@@ -194,7 +194,7 @@ describe('a purge of a single record', () => {
     ]);
     expect([result.code, result.stderr]).toEqual([
       1,
-      expect.stringContaining(`authrealm: database ${missing} does not exist: nothing to purge. Pass `),
+      expect.stringContaining(`authrealm: the database ${missing} is missing or empty: pass `),
     ]);
     expect(existsSync(missing)).toBe(false);
     const memory = await runCommand([

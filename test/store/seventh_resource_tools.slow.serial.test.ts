@@ -148,7 +148,7 @@ describe('import and export of the added resource', () => {
     const out = async (file: string, from: readonly string[]) =>
       expect((await run(['export', file, '--with-secrets', ...from])).code).toBe(0);
     await out(first, base.database.args);
-    // A database of a cluster has the schema without the resource already.
+    // It has the schema without the resource.
     expect((await run(['migrate', ...other])).code).toBe(0);
     const imported = await run(['import', first, ...other]);
     expect([imported.code, imported.stderr]).toEqual([0, '']);

@@ -47,7 +47,7 @@ type Query = <R>(sql: string, ...values: readonly string[]) => Promise<R[]>;
 
 /** What creates an empty database of each engine. */
 const ENGINES: Readonly<Record<string, () => Promise<TestDatabase>>> = {
-  sqlite: async () => sqliteAt(join(freshFolder(), 'test.db')),
+  sqlite: () => createSqlite(join(freshFolder(), 'test.db')),
   postgres: async () => postgresAt(await migratedDatabase(), freshMasterKey()),
   citus: async () => postgresAt(await (await sharedCluster()).freshDatabase(), freshMasterKey()),
 };
@@ -65,6 +65,27 @@ export async function freshDatabase(
   const upgrade = process.env.AUTHREALM_TEST_UPGRADE;
   if (upgrade !== undefined) await upgradeBy(upgrade, database);
   return database;
+}
+
+let emptyFile: Promise<Uint8Array> | undefined;
+
+/** A new database in this file, with the migrated schema and without a master key. */
+export async function createSqlite(path: string): Promise<TestDatabase> {
+  emptyFile ??= createEmptyFile();
+  writeFileSync(path, await emptyFile, { mode: 0o600 });
+  const database = sqliteAt(path);
+  await database.tamper('update instance set store_id = ?', systemClock.mintId());
+  return database;
+}
+
+/** The bytes of a database. This process must not open files that suites lock or replace by the engine, which closes them late. */
+async function createEmptyFile(): Promise<Uint8Array> {
+  const path = join(freshFolder(), 'empty.db');
+  await (await sqliteAt(path).open()).close();
+  const db = new Database(path);
+  const bytes = db.serialize();
+  db.close();
+  return bytes;
 }
 
 /** The name of a database of the shared server with the migrated schema. */

@@ -39,11 +39,11 @@ async function serveNewDatabase(
 ): Promise<ServedProgram> {
   const database = databaseArguments(folder);
   const create = ['client', 'create', '--name', 'walk', '--scope', FULL_SCOPE, '--json', ...database];
-  const made = await runCommand([...command, ...create], environment);
-  if (made.code !== 0) throw new Error(made.stderr);
   const serve = ['serve', '--port', '0', '--offline', ...flags, ...database];
   const running = startCommand([...command, ...serve], environment);
   const url = (await running.line(/^listening on /)).slice('listening on '.length);
+  const made = await runCommand([...command, ...create], environment);
+  if (made.code !== 0) throw new Error(made.stderr);
   const token = await requestToken(url, JSON.parse(made.stdout) as ClientSecret);
   return { url, running, token, ...retryWhenOverloaded(openHttpClient(url)) };
 }

@@ -33,6 +33,7 @@ const file = join(freshFolder(), 'lines.ndjson');
 writeFileSync(file, [...populationLines(USERS)].join('\n'));
 const [[firstEngine, secondEngine]] = DIRECTIONS;
 const [first, second] = [await freshDatabaseOf(firstEngine, key), await freshDatabaseOf(secondEngine, key)];
+await (await first.open()).close();
 const imported = await runCommand([AUTHREALM, 'import', file, ...first.args]);
 expect([imported.code, imported.stderr]).toEqual([0, '']);
 const copied = await runCopy(first, second);

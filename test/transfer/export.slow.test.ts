@@ -283,10 +283,10 @@ describe('an export that cannot write', () => {
     const none = await run('export', '--database', `sqlite:${at('none.db')}`);
     expect([none.code, none.stderr]).toEqual([
       1,
-      expect.stringMatching(/database .*none\.db does not exist/),
+      expect.stringMatching(/database .*none\.db is missing or empty/),
     ]);
     const memory = await run('export', '--database', 'sqlite::memory:');
-    expect([memory.code, memory.stderr]).toEqual([1, expect.stringMatching(/in-memory database is empty/)]);
+    expect([memory.code, memory.stderr]).toEqual([1, expect.stringMatching(/:memory: is missing or empty/)]);
     expect(readdirSync(folder).some((name) => name.startsWith('none.db'))).toBe(false);
   });
 });

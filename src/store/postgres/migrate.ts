@@ -20,7 +20,7 @@ export async function assertPostgresSchema(
   sql: SQL,
   mode: MigrateMode,
   migrations: readonly Migration[],
-  program: Pick<Program, 'version' | 'earlierDatabase'>,
+  program: Pick<Program, 'version' | 'missingDatabase'>,
 ): Promise<number | undefined> {
   const found = await postgresSchemaVersion(clientWithTimeout(sql, LIMITS.storeWaitMsMax));
   return assertServableSchema(found, mode, newestOf(migrations), program);

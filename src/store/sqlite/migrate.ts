@@ -51,7 +51,7 @@ export function assertSqliteSchema(
   db: Database,
   mode: MigrateMode,
   newest: number,
-  program: Pick<Program, 'version' | 'earlierDatabase'>,
+  program: Pick<Program, 'version' | 'missingDatabase'>,
 ): number | undefined {
   return assertServableSchema(sqliteSchemaVersion(db), mode, newest, program);
 }

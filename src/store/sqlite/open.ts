@@ -13,11 +13,10 @@ import type { EmbeddedEngine } from '../engine.ts';
 import { openSealedStore } from '../idempotency/sealed.ts';
 import { openLeaseStore } from '../leases.ts';
 import {
-  databaseLost,
+  assertMayCreate,
   type MigrateMode,
   type Migration,
   migrationsOf,
-  noSchema,
   type Program,
 } from '../migrations.ts';
 import { openWebhookStore } from '../webhooks/webhooks.ts';
@@ -54,10 +53,8 @@ export async function openSqlite(path: string, mode: MigrateMode, program: Progr
   if (path !== ':memory:') {
     assertNoOrphanedLog(path);
     // Before the connection, which creates the file.
-    if (program.earlierDatabase !== undefined && fileSize(path) === 0)
-      throw databaseLost(program.earlierDatabase);
+    if (fileSize(path) === 0) assertMayCreate(mode, program.missingDatabase);
     if (existsSync(path)) assertFileWritable(path);
-    else if (mode === 'off') throw noSchema();
   }
   return openPrepared(path, async (db) => {
     await retryWhileBusy(() => assertSqliteSchema(db, mode, newest, program), LIMITS.migrationWaitMsMax);
