@@ -77,7 +77,8 @@ function errorCode(error: string | null): string {
 
 /** The sign-in methods of this service. */
 export interface SignInMethods {
-  readonly link: boolean;
+  /** The command that prints a sign-in link. */
+  readonly link: string;
   readonly providers: readonly { readonly name: string }[];
   readonly client_credentials: boolean;
 }

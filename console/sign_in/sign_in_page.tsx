@@ -18,8 +18,6 @@ import {
   WrongAddress,
 } from './sign_in.ts';
 
-const COMMAND = 'authrealm console link --scope support';
-
 type SignInState = Pick<SessionState, 'message' | 'retry'>;
 
 /** The sign-in page. */
@@ -106,7 +104,7 @@ function SignInMethods({
           <>
             {providers.length > 0 && <Providers providers={providers} />}
             {client_credentials && <ClientForm />}
-            {link && <LinkInstructions isAlone={providers.length === 0 && !client_credentials} />}
+            <LinkInstructions command={link} isAlone={providers.length === 0 && !client_credentials} />
           </>
         )}
       </Loaded>
@@ -146,7 +144,7 @@ function Providers({ providers }: Pick<Methods, 'providers'>) {
   );
 }
 
-function LinkInstructions({ isAlone }: { readonly isAlone: boolean }) {
+function LinkInstructions({ command, isAlone }: { readonly command: string; readonly isAlone: boolean }) {
   const words = (
     <div class="stack">
       <p>
@@ -154,8 +152,8 @@ function LinkInstructions({ isAlone }: { readonly isAlone: boolean }) {
         minute. Open it in this tab: paste it into the address bar.
       </p>
       <div class="command">
-        <code>{COMMAND}</code>
-        <CopyButton text={COMMAND} what="the command" />
+        <code>{command}</code>
+        <CopyButton text={command} what="the command" />
       </div>
     </div>
   );

@@ -15,7 +15,7 @@ import type { Setting } from '../config/setting.ts';
 import { groupOf } from '../config/setting_groups.ts';
 import { DEFAULT_SETTINGS_FILE, readSettingsFile } from '../config/settings_file.ts';
 import { printNotice } from '../platform/standard_streams.ts';
-import { programPath } from './invocation.ts';
+import { commandLine, pathIn, programPath } from './invocation.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -80,9 +80,27 @@ export function openSettings(environment: Environment): CliSettings {
     environmentOf,
     originsOf: (command) => originsOf(sourcesOf(command)),
     settingsOf: (command) => settingsOf(command, false),
-    listeningSettingsOf: (command) => settingsOf(command, true),
+    listeningSettingsOf(command) {
+      const settings = settingsOf(command, true);
+      return { ...settings, linkCommand: linkCommand(sourcesOf(command), settings) };
+    },
     programPath: programPath(environment),
   };
+}
+
+/**
+ * The command that prints a sign-in link, for a terminal without the flags and the environment of the service. Strangers can read it
+ * on the sign-in page, so the URL of a server is left to its variable.
+ */
+export function linkCommand({ flags, environment }: SettingSources, settings: Settings): string {
+  const names = ['config', 'database', 'databasePasswordFile', 'masterKeyFile'] as const;
+  const words = names.flatMap((name) => {
+    const { env, flag } = SETTINGS[name];
+    if ((flags[name] ?? environment[env]) === undefined) return [];
+    const path = pathIn(settings, name);
+    return [`--${flag}`, path === undefined ? `"$${env}"` : commandLine(path)];
+  });
+  return ['authrealm console link --scope support', ...words].join(' ');
 }
 
 const existingFile = (path: string) => (existsSync(path) ? path : undefined);

@@ -32,7 +32,7 @@ export function absoluteFlags(flags: Flags, settings: Settings, names: readonly 
 }
 
 /** The absolute path of the file that a setting names. */
-function pathIn(settings: Settings, name: SettingName): string | undefined {
+export function pathIn(settings: Settings, name: SettingName): string | undefined {
   const value = settings[name];
   const isFile = 'value' in SETTINGS[name] && SETTINGS[name].value === 'FILE';
   const path =

@@ -18,11 +18,8 @@ export function addMigrate(program: Command, context: CliContext): void {
     .action(async ({ print }: { print?: string }, command: Command) => {
       const given = context.settingsOf(command);
       // On a server the owner creates the tables of an empty database; a missing file may be that of another folder.
-      const settings = {
-        ...given,
-        migrate: 'auto',
-        createsDatabase: fileOf(given.database) === undefined,
-      } as const;
+      const createsDatabase = fileOf(given.database) === undefined;
+      const settings = { ...given, migrate: 'auto', createsDatabase } as const;
       if (print === undefined) printLine(await applyPending(settings));
       else standardStreams().stdout.write(await pendingSql(settings));
     });
@@ -55,10 +52,6 @@ function pendingMigrationsOf(settings: Settings): ReturnType<typeof pendingMigra
   const { database, migrateDatabase } = settings;
   if (isInMemory(database))
     throw new Refusal('an in-memory database cannot be migrated: it ends with its process');
-  const missingDatabase = missingDatabaseOf(settings);
-  return pendingMigrations(migrateDatabase ?? database, {
-    version: VERSION,
-    clock: systemClock,
-    missingDatabase,
-  });
+  const program = { version: VERSION, clock: systemClock, missingDatabase: missingDatabaseOf(settings) };
+  return pendingMigrations(migrateDatabase ?? database, program);
 }

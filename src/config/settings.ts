@@ -309,4 +309,6 @@ type ValueOf<S> = S extends Defaulted<infer T> ? T : S extends Setting<infer T> 
 export type Settings = { readonly [N in SettingName]: ValueOf<(typeof SETTINGS)[N]> } & {
   /** Whether a missing database is created, or is an error. */
   readonly createsDatabase: boolean;
+  /** The command of the sign-in page; where it is undefined, it needs no options. */
+  readonly linkCommand?: string;
 };

@@ -94,6 +94,7 @@ export function openAuthentication(deps: AuthenticationDeps, baseUrl: string, lo
     console: settings.noConsole
       ? undefined
       : {
+          linkCommand: `${settings.linkCommand ?? 'authrealm console link --scope support'} --base-url ${baseUrl}`,
           clientCredentials: settings.consoleClientCredentials,
           sessions: openConsoleSessions({
             ...tokenDeps,

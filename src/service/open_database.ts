@@ -81,12 +81,8 @@ export function openEngineFor(
   const { database, migrate, migrateDatabase } = settings;
   // Looked for before the database, because a concurrent first start creates them after it.
   const missingDatabase = missingDatabaseOf(settings, replacesLost);
-  return openEngine(
-    database,
-    migrate,
-    { version: VERSION, clock, missingDatabase, onMigrated },
-    migrateDatabase,
-  );
+  const program = { version: VERSION, clock, missingDatabase, onMigrated };
+  return openEngine(database, migrate, program, migrateDatabase);
 }
 
 /** The Refusal for a missing or empty database; undefined where it is to be created. */

@@ -64,7 +64,7 @@ test('the document has every route of the service, and no other', () => {
     store: service.db.engine.records,
     baseUrl: service.url,
     version: '0',
-    console: { sessions: { providers: [] } as never, clientCredentials: false },
+    console: { linkCommand: '', sessions: { providers: [] } as never, clientCredentials: false },
   };
   const served = routesOf(deps).flatMap(({ pattern, answers }) =>
     Object.keys(answers).map((method) => `${method} ${pattern.replace(/:(\w+)/g, '{$1}')}`),

@@ -56,7 +56,7 @@ export const methodsSchema = () =>
   z
     .strictObject({
       data: z.strictObject({
-        link: z.boolean().meta({ description: 'A link from `authrealm console link`; always accepted.' }),
+        link: z.string().meta({ description: 'The command that prints a sign-in link.' }),
         providers: z
           .array(z.strictObject({ name: z.string() }))
           .meta({ description: 'The OpenID providers.' }),
@@ -110,7 +110,11 @@ export const RENEWAL = {
 export const SESSION = { data: { ...RENEWAL.data, label: 'anna' } };
 
 export const METHODS_EXAMPLE = {
-  data: { link: true, providers: [{ name: 'staff' }], client_credentials: false },
+  data: {
+    link: 'authrealm console link --scope support --base-url https://idp.example',
+    providers: [{ name: 'staff' }],
+    client_credentials: false,
+  },
 };
 
 export function providerSignInExample(baseUrl: string): object {

@@ -28,9 +28,10 @@ import { captureAddress } from './record_writes.ts';
 
 export const CONSOLE_TAG = 'console';
 
-/** The sign-in methods. Links are always offered. */
+/** The sign-in methods. Links are always accepted. */
 export interface ConsoleSignIn {
   readonly sessions: ConsoleSessions;
+  readonly linkCommand: string;
   /** Whether the sign-in page accepts client credentials. */
   readonly clientCredentials: boolean;
 }
@@ -190,10 +191,10 @@ export const CONSOLE_OPERATIONS: readonly Operation<SessionDeps>[] = [
   endSession,
 ];
 
-function signInMethods({ sessions, clientCredentials }: ConsoleSignIn): Stage {
+function signInMethods({ sessions, linkCommand, clientCredentials }: ConsoleSignIn): Stage {
   const providers = sessions.providers.map((name) => ({ name }));
   const reply = documentReply(
-    { data: { link: true, providers, client_credentials: clientCredentials } },
+    { data: { link: linkCommand, providers, client_credentials: clientCredentials } },
     'no-store',
   );
   return () => reply;
