@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import type { Load } from '../../../src/directory/store.ts';
 import type { Revision, Uuid } from '../../../src/domain/id.ts';
 import type { AnyRecord } from '../../../src/domain/resource.ts';
-import { oidcProfileInfo, user } from '../../../src/domain/resources.ts';
+import { oidcProfileInfo, passwordProfileInfo, user } from '../../../src/domain/resources.ts';
 import { userMembers } from '../../support/service.ts';
 import {
   changeFor,
@@ -56,7 +56,7 @@ export function loadContract(name: string, open: () => Promise<OpenStore>): void
         expect((await store.get(oidcProfileInfo, link.key))?.subject).toBe('l-2');
       });
 
-      test('load passes the stored record to compare, secrets included', async () => {
+      test('load passes the stored record to compare, secrets included, as getStored returns it', async () => {
         const link = usernameLink(fixture, 'compared@example.com');
         await commitWrites(store, link);
         const seen: AnyRecord[] = [];
@@ -69,6 +69,7 @@ export function loadContract(name: string, open: () => Promise<OpenStore>): void
         };
         await store.load([load], false);
         expect(seen).toEqual([link.record]);
+        expect(await store.getStored(passwordProfileInfo, link.key)).toEqual(link.record);
       });
 
       test('load reports an identifier under another user as in use, even when compare returns replace', async () => {
