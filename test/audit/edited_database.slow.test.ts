@@ -41,8 +41,8 @@ const FOUND: Findings = {
     ['remove the MAC of a client', 'update client set mac = null'],
     [
       'insert a client',
-      `insert into client (client_id, name, scopes, all_realms, secret_digest, ${COPY}, mac)
-     select '${NEW_ID}', name, 'admin', 1, secret_digest, ${COPY}, mac from client`,
+      `insert into client (client_id, name, scopes, all_realms, secret_digest, implicit, ${COPY}, mac)
+     select '${NEW_ID}', name, 'admin', 1, secret_digest, implicit, ${COPY}, mac from client`,
     ],
   ],
   'set the realms of the client again (client_realm,': [

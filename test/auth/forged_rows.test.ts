@@ -109,8 +109,8 @@ test('a forged client cannot be changed, which would authenticate its row, and c
 test('an inserted client gets no token', async () => {
   const { client, secret } = await issue(['realms:read']);
   await service.database.tamper(
-    `insert into client (client_id, name, scopes, all_realms, secret_digest, created_at, updated_at, revision, mac)
-     select 'intruder', name, 'admin', 1, secret_digest, created_at, updated_at, revision, mac from client where client_id = ?`,
+    `insert into client (client_id, name, scopes, all_realms, secret_digest, implicit, created_at, updated_at, revision, mac)
+     select 'intruder', name, 'admin', 1, secret_digest, implicit, created_at, updated_at, revision, mac from client where client_id = ?`,
     client.clientId,
   );
   await touch();

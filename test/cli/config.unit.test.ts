@@ -19,6 +19,7 @@ test('settings have their defaults without flags and variables', () => {
   expect(readSettings({}, {})).toEqual({
     database: { engine: 'sqlite', path: './authrealm.db' },
     migrate: 'auto',
+    createsDatabase: true,
     host: '127.0.0.1',
     port: 8080,
     processes: 1,
