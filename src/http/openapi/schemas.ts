@@ -164,40 +164,44 @@ const foundLinks = z
     description: 'All null if the page is complete, or the filter was in the request body and has no URL.',
   });
 
-/** A page that is counted from the start, or one that follows a record and is not counted. */
-export function listSchema(
-  resource: Resource,
-  item: z.ZodType,
-  foundItems: ReadonlyMap<Resource, z.ZodType>,
-): z.ZodType {
-  return z
-    .strictObject({
-      data: dataOf(item),
-      meta: pageMeta,
-      links: pageLinks,
-      ...includedInPage(resource, foundItems, 'page'),
-    })
-    .meta({ id: `${resource.type}.page` });
+/** How the records of a page are serialized. */
+interface PageItems {
+  readonly items: z.ZodType;
+  /** Those of records below them, which name their parent. */
+  readonly foundItems: ReadonlyMap<Resource, z.ZodType>;
 }
 
-/** The records below those of a page, which name their parent. */
-function includedInPage(
+/** A page that is counted from the start, or one that follows a record and is not counted. */
+export function listSchema(resource: Resource, page: PageItems): z.ZodType {
+  return includingPage(resource, page, { meta: pageMeta, links: pageLinks }, 'page');
+}
+
+/** A page found by a filter in the body, which has no URL to link to. */
+export function searchedSchema(resource: Resource, page: PageItems): z.ZodType {
+  return includingPage(resource, page, { meta: countedMeta, links: foundLinks }, 'searched');
+}
+
+/** A page that may have the records below its own. */
+function includingPage(
   resource: Resource,
-  foundItems: ReadonlyMap<Resource, z.ZodType>,
-  page: 'page' | 'searched',
-): Shape {
+  { items, foundItems }: PageItems,
+  rest: Shape,
+  name: 'page' | 'searched',
+): z.ZodType {
   const below = includableBelow(resource).map((child) => foundItems.get(child) as z.ZodObject);
-  if (below.length === 0) return {};
-  const included = z
-    .array(oneByType(below, `${resource.type}.${page}-included-item`))
-    .max(LIMITS.includedInPageMax * below.length)
-    .optional();
-  return {
-    included: included.meta({
-      description:
-        'The records below those of the page, if the request asks for them: by resource, newest first.',
-    }),
-  };
+  const id = `${resource.type}.${name}`;
+  const included = () =>
+    z
+      .array(oneByType(below, `${id}-included-item`))
+      .max(LIMITS.includedInPageMax * below.length)
+      .optional()
+      .meta({
+        description:
+          'The records below those of the page, if the request asks for them: by resource, newest first.',
+      });
+  return z
+    .strictObject({ data: dataOf(items), ...rest, ...(below.length > 0 ? { included: included() } : {}) })
+    .meta({ id });
 }
 
 /** A page of a whole realm, whose items name their parent. A complete result has no links. */
@@ -205,22 +209,6 @@ export function foundSchema(resource: Resource, item: z.ZodType): z.ZodType {
   return z
     .strictObject({ data: dataOf(item), meta: pageMeta, links: foundLinks })
     .meta({ id: `${resource.type}.found` });
-}
-
-/** A page found by a filter in the body, which has no URL to link to. */
-export function searchedSchema(
-  resource: Resource,
-  item: z.ZodType,
-  foundItems: ReadonlyMap<Resource, z.ZodType>,
-): z.ZodType {
-  return z
-    .strictObject({
-      data: dataOf(item),
-      meta: countedMeta,
-      links: foundLinks,
-      ...includedInPage(resource, foundItems, 'searched'),
-    })
-    .meta({ id: `${resource.type}.searched` });
 }
 
 /** A page of items. */

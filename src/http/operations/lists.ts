@@ -46,7 +46,7 @@ export function list(resource: Resource): Operation<ListDeps> {
     document: ({ items, foundItems, examples }) => ({
       summary: `List ${resource.name} records, newest first.`,
       ...parametersOfPage(resource, listParameters(resource)),
-      success: pageAnswer(listSchema(resource, schemaOf(items, resource), foundItems), {
+      success: pageAnswer(listSchema(resource, { items: schemaOf(items, resource), foundItems }), {
         counted: examples.page(resource, 'offset'),
         followed: examples.page(resource, 'after'),
       }),

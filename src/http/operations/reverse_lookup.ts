@@ -150,7 +150,10 @@ function searchOperation(
       },
       // The path of a list in one realm names the parent, so its items do not.
       success: pageAnswer(
-        searchedSchema(resource, schemaOf(resource.reverseLookup ? foundItems : items, resource), foundItems),
+        searchedSchema(resource, {
+          items: schemaOf(resource.reverseLookup ? foundItems : items, resource),
+          foundItems,
+        }),
         { counted: examples.found(resource, 'search') },
       ),
       faults: ['not_found'],
