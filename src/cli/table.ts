@@ -1,8 +1,5 @@
-import { escapeUnprintable } from '../platform/standard_streams.ts';
+import { escapeUnprintable, UNPRINTABLE } from '../platform/standard_streams.ts';
 import type { Output } from './output.ts';
-
-/** Characters that a terminal interprets or cannot show: control and format characters, lone surrogates. */
-const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu;
 
 /** The text with unprintable characters escaped. */
 export function printable(text: string): string {

@@ -1,5 +1,5 @@
 import { FAULTS, Fault, type FieldError } from '../domain/fault.ts';
-import { type ComparableValue, comparableValue } from '../domain/filter/filter.ts';
+import { lookupKeyOf } from '../domain/filter/lookup_filter.ts';
 import type { Clock } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { type AnyRecord, type Key, membersOf, parentKey, type Resource } from '../domain/resource.ts';
@@ -98,10 +98,8 @@ async function hasSameParent(
   if (!named || write.op === 'remove') return false;
   const written =
     write.op === 'patch' ? { ...(await store.get(resource, key)), ...write.patch.members } : write.record;
-  const values = named.map((name) =>
-    comparableValue(String(written[name]), filterables[name]?.compared ?? 'exact'),
-  );
-  const found = await store.find(resource, key[0], { members: named, values: values as ComparableValue[] });
+  const lookup = lookupKeyOf(written, named, filterables);
+  const found = lookup && (await store.find(resource, key[0], lookup));
   return found !== undefined && parentKey(found.key)?.join() === parentKey(key)?.join();
 }
 

@@ -27,16 +27,18 @@ export function standardStreams(): StandardStreams {
   return passed.getStore() ?? process;
 }
 
-/** Characters that a terminal interprets or cannot show, but for tabs and the ends of lines. */
-const UNPRINTABLE = /(?![\n\t])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu;
+/** Characters that a terminal interprets or cannot show: control and format characters, lone surrogates. */
+export const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu;
 
-/** The text with such characters, which a name in the database may have, as JSON escapes them. */
+/** The text with such characters, which a name in the database may have, as JSON escapes them; tabs and ends of lines stay. */
 export function escapeUnprintable(text: string): string {
   return text.replace(UNPRINTABLE, (character) =>
-    character
-      .split('')
-      .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
-      .join(''),
+    character === '\n' || character === '\t'
+      ? character
+      : character
+          .split('')
+          .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+          .join(''),
   );
 }
 

@@ -1,10 +1,9 @@
 import type { Loader, Store } from '../directory/store.ts';
 import { changeOf } from '../domain/change.ts';
-import { comparableValue } from '../domain/filter/filter.ts';
+import { lookupKeyOf } from '../domain/filter/lookup_filter.ts';
 import {
   type AnyRecord,
   type Key,
-  type LookupKey,
   membersOf,
   parentKey,
   type Resource,
@@ -49,8 +48,10 @@ export function openDryRunStore(real: Real, scratch: Scratch): ImportOptions['st
   async function copyDeciding(resource: Resource, key: Key, record: AnyRecord): Promise<void> {
     await copyReferenced(resource, key, record);
     await copy(resource, key);
-    for (const members of resource.reverseLookup?.by ?? []) {
-      const found = await real.find(resource, key[0], lookupOf(resource, members, record));
+    const { by = [], filterables = {} } = resource.reverseLookup ?? {};
+    for (const members of by) {
+      const lookup = lookupKeyOf(record, members, filterables);
+      const found = lookup && (await real.find(resource, key[0], lookup));
       if (found) await copy(resource, found.key);
     }
   }
@@ -67,12 +68,4 @@ export function openDryRunStore(real: Real, scratch: Scratch): ImportOptions['st
       return scratch.load(loads, stopAtFirst);
     },
   };
-}
-
-function lookupOf(resource: Resource, members: readonly string[], record: AnyRecord): LookupKey {
-  const filterables = resource.reverseLookup?.filterables ?? {};
-  const values = members.map(
-    (member) => comparableValue(String(record[member]), filterables[member]?.compared ?? 'exact') ?? '',
-  );
-  return { members, values };
 }

@@ -35,6 +35,21 @@ export function parseLookupFilter(text: string, { filterables, by }: LookupRules
   return undefined;
 }
 
+/** The values by which a reverse lookup finds a record with these members; undefined if it compares one of them by words. */
+export function lookupKeyOf(
+  record: Readonly<Record<string, unknown>>,
+  members: readonly string[],
+  filterables: LookupRules['filterables'],
+): LookupKey | undefined {
+  const values: ComparableValue[] = [];
+  for (const member of members) {
+    const value = comparableValue(String(record[member]), filterables[member]?.compared ?? 'exact');
+    if (value === undefined) return undefined;
+    values.push(value);
+  }
+  return { members, values };
+}
+
 function isSetOf(set: readonly string[], first: string, second: string | undefined): boolean {
   if (second === undefined) return set.length === 1 && set[0] === first;
   return set.length === 2 && first !== second && set.includes(first) && set.includes(second);

@@ -51,8 +51,8 @@ export function computedColumns(
   return [...keys, ...wordColumns(resource), ...(hasHashColumns ? hashColumns(resource) : [])];
 }
 
-/** The members that the MAC of a password hash covers (password_macs.ts). */
-const COVERED_MEMBERS = ['password_profile_id', 'username', 'password_hash'];
+/** The members that the MAC of a password hash covers. */
+export const COVERED_MEMBERS = ['password_profile_id', 'username', 'password_hash'];
 
 /**
  * The MAC that authenticates a password hash as that of its row, and the revision of the write that set it: an edit by hand counts as

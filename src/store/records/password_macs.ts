@@ -5,13 +5,17 @@ import { passwordProfileInfo } from '../../domain/resources.ts';
 import { foldedKey } from '../../domain/text/folded_key.ts';
 import type { RowMacs } from '../auth/row_macs.ts';
 import { first, type SqlValue, type Work } from '../transaction_work.ts';
-import { authenticatingColumns } from './derived_columns.ts';
+import { authenticatingColumns, COVERED_MEMBERS, comparedColumn } from './derived_columns.ts';
 import type { Statements } from './statements.ts';
 
 const { table } = passwordProfileInfo;
 const KEY = ['realm_id', 'user_id', 'id'];
 /** What the MAC covers: a hash counts for this row, username and version alone. */
-const COVERED = [...KEY, 'password_profile_id', 'username_key', 'password_hash', 'credential_version'];
+const COVERED = [
+  ...KEY,
+  ...COVERED_MEMBERS.map((name) => comparedColumn(passwordProfileInfo, name)),
+  'credential_version',
+];
 /** Parameters: the key. */
 export const SELECT_AUTHENTICATED = `select ${COVERED.join(', ')}, password_hash_mac from ${table}
   where realm_id = ? and user_id = ? and id = ?`;
