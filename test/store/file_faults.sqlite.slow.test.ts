@@ -21,12 +21,10 @@ import { readSettings } from '../../src/config/parse.ts';
 import { parseScopes } from '../../src/domain/principal.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { openDatabase } from '../../src/service/open_database.ts';
-import { sqliteAt } from '../support/database.ts';
 import {
   AUTHREALM,
   AUTHREALM_UNPRIVILEGED,
   type RunningCommand,
-  runClientCreate,
   runCommand,
   startCommand,
 } from '../support/processes.ts';
@@ -104,21 +102,20 @@ async function stopCleanly(running: RunningCommand): Promise<string> {
   return running.output();
 }
 
-/** A write by another process while the service runs. */
-async function addClient({ path }: StoredDatabase): Promise<void> {
-  expect((await runClientCreate(sqliteAt(path), 'admin')).code).toBe(0);
+/** Runs a command about clients in a process of its own: a connection of this process would keep the log files. */
+async function runClient({ path }: StoredDatabase, ...words: string[]): Promise<string> {
+  const { code, stdout } = await runCommand([AUTHREALM, 'client', ...words, '--database', `sqlite:${path}`]);
+  expect(code).toBe(0);
+  return stdout;
 }
 
-async function clientsOf({ path }: StoredDatabase): Promise<unknown[]> {
-  const { stdout } = await runCommand([
-    AUTHREALM,
-    'client',
-    'list',
-    '--json',
-    '--database',
-    `sqlite:${path}`,
-  ]);
-  return JSON.parse(stdout);
+/** A write while the service runs. */
+async function addClient(target: StoredDatabase): Promise<void> {
+  await runClient(target, 'create', '--name', 'n', '--scope', 'admin');
+}
+
+async function clientsOf(target: StoredDatabase): Promise<unknown[]> {
+  return JSON.parse(await runClient(target, 'list', '--json'));
 }
 
 function overwrite(path: string, bytes: Uint8Array, at: number): void {
