@@ -28,21 +28,15 @@ export function addCopy(program: Command): void {
     .requiredOption('--to <URL>', 'target database: empty, or prepared from the same source')
     .option('--to-password-file <FILE>', 'file with the password of the role in --to')
     .option('--yes', 'do not ask for confirmation where the target was prepared or its copy was interrupted')
-    .option('--dry-run', 'show how many rows would be added and removed')
     .option(
       '--prepare',
       'copy in advance while the service runs; run again without this option to complete the copy',
     )
     .action(async (options: CopyOptions) => {
       const move = { from: addressOf('from', options), to: addressOf('to', options) };
-      const { copyDatabase, hasEqualDigests, previewCopy } = await import('../store/copying/open.ts');
+      const { copyDatabase, hasEqualDigests } = await import('../store/copying/open.ts');
       const watch = openWatch();
       const release = { version: VERSION, clock: systemClock };
-      if (options.dryRun) {
-        const { added, removed } = await previewCopy(move, release, watch);
-        printLine(`would add ${added} rows and remove ${removed}`);
-        return;
-      }
       const confirm = () =>
         assertConfirmed(options, 'removes rows from the target that the source does not have', 'copy');
       const run = { ...watch, isPreparation: options.prepare === true, confirm };

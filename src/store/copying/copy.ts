@@ -34,40 +34,6 @@ interface Sides {
   readonly target: CopyTarget;
 }
 
-interface ReadSides {
-  readonly source: CopySource;
-  readonly target: CopySource;
-}
-
-/** The rows that a copy would add and remove. */
-export type CopyPreview = Pick<CopyResult, 'added' | 'removed'>;
-
-/** Counts what `copyAll` would add and remove, and writes nothing. Throws Refusal where `copyAll` does. */
-export async function previewAll(
-  { source, target }: ReadSides,
-  run: Pick<CopyRun, 'signal' | 'onStage'>,
-): Promise<CopyPreview> {
-  await assertCopyable(await source.installation(), await target.installation(), target);
-  const pages = await comparePages({ source, target }, run);
-  const counts = { added: 0, removed: 0 };
-  const differing = pages.filter((page) => !hasEqualDigests(page));
-  await inParallel(differing, run.signal, async (page) => {
-    const [sourceRows, targetRows] = await Promise.all([
-      rowsOf(source, page, page.source),
-      rowsOf(target, page, page.target),
-    ]);
-    counts.added += missingRows(sourceRows, targetRows).length;
-    counts.removed += removableRows(page.table, sourceRows, targetRows).length;
-  });
-  return counts;
-}
-
-/** Counts what a copy into a target without tables would add. */
-export async function previewIntoEmpty(source: CopySource): Promise<CopyPreview> {
-  const counts = await Promise.all(COPIED_TABLES.map((table) => source.count(table)));
-  return { added: counts.reduce((sum, count) => sum + count, 0), removed: 0 };
-}
-
 /**
  * Makes the target equal to the source. It compares the digests of pages of each table, and copies the rows that
  * differ: all rows into an empty target, the remaining ones into an unfinished copy. Throws Refusal, without a write,
@@ -143,7 +109,7 @@ export function hasEqualDigests({
 
 /** Compares every page of every table. Returns them in the order of tables and keys. */
 async function comparePages(
-  { source, target }: ReadSides,
+  { source, target }: Sides,
   { signal, onStage }: Pick<CopyRun, 'signal' | 'onStage'>,
 ): Promise<readonly Page[]> {
   const counts = await Promise.all(COPIED_TABLES.map((table) => source.count(table)));

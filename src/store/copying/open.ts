@@ -2,17 +2,10 @@ import { Refusal } from '../../domain/fault.ts';
 import type { Program } from '../migrations.ts';
 import { addressName, type DatabaseAddress } from '../open.ts';
 import { toRefusal } from '../refusals.ts';
-import {
-  type CopyPreview,
-  type CopyResult,
-  type CopyRun,
-  copyAll,
-  previewAll,
-  previewIntoEmpty,
-} from './copy.ts';
+import { type CopyResult, type CopyRun, copyAll } from './copy.ts';
 import type { CopySource } from './port.ts';
-import { hasPostgresTargetSchema, openPostgresSource, openPostgresTarget } from './postgres.ts';
-import { hasSqliteTargetSchema, openSqliteSource, openSqliteTarget } from './sqlite.ts';
+import { openPostgresSource, openPostgresTarget } from './postgres.ts';
+import { openSqliteSource, openSqliteTarget } from './sqlite.ts';
 import { isUnfinished } from './unfinished_copy.ts';
 
 export {
@@ -46,24 +39,6 @@ export async function copyDatabase(
   });
 }
 
-/** Counts the rows that a copy would add and remove, and writes nothing. Throws Refusal where a copy does. */
-export async function previewCopy(
-  { from, to }: CopyEndpoints,
-  program: Program,
-  run: Pick<CopyRun, 'signal' | 'onStage'>,
-): Promise<CopyPreview> {
-  return withSource(from, program, async (source) => {
-    if (!(await hasSchema(to, program))) return previewIntoEmpty(source);
-    const target = await openNamed('target', to, () => openSource(to, program));
-    try {
-      await assertDistinct(source, target);
-      return await previewAll({ source, target }, run);
-    } finally {
-      await target.close();
-    }
-  });
-}
-
 async function withSource<T>(
   from: DatabaseAddress,
   program: Program,
@@ -82,12 +57,6 @@ function openSource(address: DatabaseAddress, program: Program): Promise<CopySou
   return address.engine === 'sqlite'
     ? openSqliteSource(address.path, program)
     : openPostgresSource(address, program);
-}
-
-function hasSchema(to: DatabaseAddress, program: Program): Promise<boolean> {
-  const read = () =>
-    to.engine === 'sqlite' ? hasSqliteTargetSchema(to.path, program) : hasPostgresTargetSchema(to, program);
-  return withName({ which: 'target', address: to, path: addressName(to) }, read);
 }
 
 type CopyEnd = 'source' | 'target';

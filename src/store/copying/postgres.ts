@@ -72,23 +72,17 @@ export async function openPostgresTarget(address: PostgresAddress, program: Prog
   return targetOver(await openAtPrimary(address), (isDistributed ? CITUS : POSTGRES).rowLocks);
 }
 
-/** Whether a target has a schema. Throws Refusal for another schema than a copy needs. */
-export function hasPostgresTargetSchema(address: PostgresAddress, program: Program): Promise<boolean> {
-  return assertPostgresCopySchema(address, 'target', program);
-}
-
-/** Returns whether the database has a schema. */
+/** Throws Refusal for another schema than a copy needs. */
 async function assertPostgresCopySchema(
   address: PostgresAddress,
   which: 'source' | 'target',
   program: Program,
-): Promise<boolean> {
+): Promise<void> {
   const sql = await connectToPrimary(address);
   try {
     const migrations = postgresMigrations();
     const found = await assertPostgresSchema(sql, 'auto', migrations, program);
     assertNewest(found, migrations.at(-1)?.version ?? 0, which);
-    return found !== undefined;
   } finally {
     await sql.close();
   }

@@ -59,20 +59,18 @@ async function openToRead(path: string): Promise<Database> {
   }, LIMITS.migrationWaitMsMax);
 }
 
-/** Returns whether the database has a schema. */
-function assertSqliteCopySchema(db: Database, which: 'source' | 'target', program: Program): boolean {
+/** Throws Refusal for another schema than a copy needs. */
+function assertSqliteCopySchema(db: Database, which: 'source' | 'target', program: Program): void {
   const newest = sqliteMigrations().at(-1)?.version ?? 0;
-  const found = assertSqliteSchema(db, 'auto', newest, program);
-  assertNewest(found, newest, which);
-  return found !== undefined;
+  assertNewest(assertSqliteSchema(db, 'auto', newest, program), newest, which);
 }
 
-/** Whether a target has a schema. Throws Refusal for another schema than a copy needs. */
-export async function hasSqliteTargetSchema(path: string, program: Program): Promise<boolean> {
-  if (!existsSync(path) || statSync(path).size === 0) return false;
+/** The same for a target, which may be missing or empty. */
+async function assertTargetSchema(path: string, program: Program): Promise<void> {
+  if (!existsSync(path) || statSync(path).size === 0) return;
   const db = await openToRead(path);
   try {
-    return assertSqliteCopySchema(db, 'target', program);
+    assertSqliteCopySchema(db, 'target', program);
   } finally {
     db.close(false);
   }
@@ -80,7 +78,7 @@ export async function hasSqliteTargetSchema(path: string, program: Program): Pro
 
 /** A SQLite target. The file is created if it does not exist. */
 export async function openSqliteTarget(path: string, program: Program): Promise<CopyTarget> {
-  await hasSqliteTargetSchema(path, program);
+  await assertTargetSchema(path, program);
   await (await openSqlite(path, 'check', program)).close();
   const db = await retryWhileBusy(() => connectSqlite(path), LIMITS.migrationWaitMsMax);
   db.run(`pragma cache_size = -${CACHE_KIB}`);
