@@ -15,7 +15,6 @@ interface CopyOptions extends ConfirmationOptions {
   readonly fromPasswordFile?: string;
   readonly to: string;
   readonly toPasswordFile?: string;
-  readonly prepare?: true;
 }
 
 /** `copy`: copies an installation into another database, of the same or the other engine. */
@@ -25,13 +24,9 @@ export function addCopy(program: Command): void {
     .description('copy the whole database into an empty one of either engine, and compare both')
     .requiredOption('--from <URL>', `source database: ${SETTINGS.database.expects}`)
     .option('--from-password-file <FILE>', 'file with the password of the role in --from')
-    .requiredOption('--to <URL>', 'target database: empty, or prepared from the same source')
+    .requiredOption('--to <URL>', 'target database: an empty one')
     .option('--to-password-file <FILE>', 'file with the password of the role in --to')
-    .option('--yes', 'do not ask for confirmation where the target was prepared or its copy was interrupted')
-    .option(
-      '--prepare',
-      'copy in advance while the service runs; run again without this option to complete the copy',
-    )
+    .option('--yes', 'do not ask for confirmation where a copy into the target was interrupted')
     .action(async (options: CopyOptions) => {
       const move = { from: addressOf('from', options), to: addressOf('to', options) };
       const { copyDatabase, hasEqualDigests } = await import('../store/copying/open.ts');
@@ -39,8 +34,7 @@ export function addCopy(program: Command): void {
       const release = { version: VERSION, clock: systemClock };
       const confirm = () =>
         assertConfirmed(options, 'removes rows from the target that the source does not have', 'copy');
-      const run = { ...watch, isPreparation: options.prepare === true, confirm };
-      const { tables, added, removed } = await copyDatabase(move, release, run);
+      const { tables, added, removed } = await copyDatabase(move, release, { ...watch, confirm });
       printLine(`${'table'.padEnd(NAME_WIDTH)}${'rows'.padStart(COUNT_WIDTH)}  checksum`);
       for (const table of tables) printTable(table, hasEqualDigests(table));
       const differing = tables.filter((table) => !hasEqualDigests(table)).map(({ table }) => table);
@@ -52,9 +46,7 @@ export function addCopy(program: Command): void {
       }
       printLine(`source and target are equal; ${added} rows added, ${removed} removed`);
       printLine(
-        options.prepare
-          ? 'the target is prepared, but not complete: stop the service and run the same command without --prepare, with --yes'
-          : 'the target does not contain the master key: start the service with the key of the source and --master-key-file',
+        'the target does not contain the master key: start the service with the key of the source and --master-key-file',
       );
     });
 }

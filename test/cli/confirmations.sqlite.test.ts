@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { bytesOf } from '../support/database.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
@@ -89,21 +89,6 @@ test('delete in a pipe without --yes is refused, and --dry-run shows the record'
   const shown = await remove('--dry-run');
   expect([shown.code, shown.stdout.includes(user)]).toEqual([0, true]);
   expect(await countRows()).toEqual(before);
-});
-
-test('copy into a prepared target in a pipe without --yes is refused and changes nothing', async () => {
-  const target = join(freshFolder(), 'target.db');
-  const sides = ['--from', `sqlite:${databaseFile(service)}`, '--to', `sqlite:${target}`];
-  const copy = (...words: readonly string[]) => runCommand([AUTHREALM, 'copy', ...sides, ...words]);
-  expect((await copy('--prepare')).code).toBe(0);
-  const before = readFileSync(target);
-  for (const more of [[], ['--prepare']]) {
-    const refused = await copy(...more);
-    expect([refused.code, refused.stdout]).toEqual([2, '']);
-    expect(refused.stderr).toMatch(/this .+: pass --yes to confirm\n$/);
-    expect(readFileSync(target).equals(before)).toBe(true);
-  }
-  expect((await copy('--prepare', '--yes')).code).toBe(0);
 });
 
 /** Runs a command on a terminal of its own (script of util-linux), types a line, and returns what is shown. */

@@ -81,8 +81,7 @@ describe('copy-a-database.md', () => {
     const copies = outputs.flatMap((each) =>
       [...each.matchAll(/^source and target are equal; (\d+) rows added/gm)].map(([, rows]) => Number(rows)),
     );
-    // The second copy adds the client created late, its log entry and the clock of the log; nothing was outputs before the fourth.
-    expect(copies).toEqual([expect.any(Number), 3, (copies[0] ?? 0) + 2, 0]);
+    expect(copies).toEqual([expect.any(Number), copies[0]]);
     expect(copies[0]).toBeGreaterThan(1);
     expect(outputs.find((each) => each.includes('late'))).toContain('first');
   }, 300_000);

@@ -68,11 +68,6 @@ export function runCopy(from: Named, to: Named) {
   return runCommand([AUTHREALM, 'copy', '--yes', '--from', from.url, '--to', to.url]);
 }
 
-/** Runs `copy --prepare`: the target stays incomplete until the next copy. */
-export function runCopyPrepare(from: Named, to: Named) {
-  return runCommand([AUTHREALM, 'copy', '--yes', '--prepare', '--from', from.url, '--to', to.url]);
-}
-
 /** The numbers of rows added and removed that `copy` prints. */
 export function changedRowCounts(stdout: string): readonly number[] {
   const [, added, removed] =

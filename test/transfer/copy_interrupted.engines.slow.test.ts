@@ -1,7 +1,6 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { user } from '../../src/domain/resources.ts';
 import {
   allRows,
   changedRowCounts,
@@ -10,17 +9,14 @@ import {
   freshDatabaseOf,
   newMasterKey,
   runCopy,
-  runCopyPrepare,
 } from '../support/copy_fixtures.ts';
 import type { TestDatabase } from '../support/database.ts';
 import { populationLines } from '../support/population.ts';
 import { AUTHREALM, runClientCreate, runCommand, startCommand } from '../support/processes.ts';
 import { freshSeed, seededRandom } from '../support/random.ts';
-import { createParents, FULL_SCOPE, kindOf, type RecordBody } from '../support/resource_cases.ts';
 import { freshFolder } from '../support/service.ts';
-import { serveWithClient } from '../support/service_process.ts';
 
-/** `authrealm copy` killed, interrupted, and run while a service writes. */
+/** `authrealm copy` killed and interrupted. */
 
 setDefaultTimeout(300_000);
 
@@ -61,7 +57,6 @@ const copyCommand = (from: TestDatabase, to: TestDatabase) => [
   AUTHREALM,
   'copy',
   '--yes',
-  '--prepare',
   '--from',
   from.url,
   '--to',
@@ -109,48 +104,5 @@ describe.each(DIRECTIONS)('an interrupted copy from %s to %s', (from, to) => {
     const rows = Object.values(copied).reduce((sum, table) => sum + table.length, 0);
     expect([added < rows, removed]).toEqual([true, 0]);
     expect(await digests(target)).toEqual(await digests(source));
-  });
-});
-
-describe.each(DIRECTIONS)('a service that moves from %s to %s', (from, to) => {
-  test('moving a service with a prepared copy pauses writes for seconds and loses none', async () => {
-    const [old, next] = [await freshDatabaseOf(from, key), await freshDatabaseOf(to, key)];
-    expect((await runCopy(sourceOf(from), old)).code).toBe(0);
-    const made = JSON.parse((await runClientCreate(old, FULL_SCOPE, '--json')).stdout);
-    const before = await serveWithClient(old, made, ['--offline', '--base-url', 'https://idp.example']);
-    const token = await before.token();
-    const home = await createParents(before, token);
-    const users = kindOf(user);
-    const acknowledged: string[] = [];
-    let isWriting = true;
-    const writing = (async () => {
-      while (isWriting) {
-        const answer = await before.post(users.collection(home), token, { data: users.fresh(home) });
-        if (answer.status === 201) acknowledged.push(((await answer.json()) as RecordBody).data.id);
-      }
-    })();
-
-    const preparation = await runCopyPrepare(old, next);
-    expect([preparation.stderr, preparation.code]).toEqual(['', 0]);
-    const since = performance.now();
-    isWriting = false;
-    await writing;
-    expect(await before.running.stop()).toBe(0);
-    const final = await runCopy(old, next);
-    expect([final.stderr, final.code]).toEqual(['', 0]);
-    const after = await serveWithClient(next, made, ['--offline', '--base-url', 'https://idp.example']);
-    expect((await after.post(users.collection(home), token, { data: users.fresh(home) })).status).toBe(201);
-    const seconds = (performance.now() - since) / 1_000;
-    console.log(
-      `writes paused for ${seconds.toFixed(1)} s; ${changedRowCounts(final.stdout)[0]} rows moved in them`,
-    );
-    expect(seconds).toBeLessThan(60);
-
-    expect(acknowledged.length).toBeGreaterThan(0);
-    expect(changedRowCounts(final.stdout)[0]).toBeLessThan(changedRowCounts(preparation.stdout)[0] ?? 0);
-    for (const id of acknowledged) {
-      expect((await after.get(`${users.collection(home)}/${id}`, token)).status).toBe(200);
-    }
-    expect(await after.running.stop()).toBe(0);
   });
 });

@@ -15,7 +15,6 @@ import {
   freshDatabaseOf,
   newMasterKey,
   runCopy,
-  runCopyPrepare,
   SERVER_ENGINE,
   startCopyService,
 } from '../support/copy_fixtures.ts';
@@ -94,16 +93,6 @@ describe.each(ENGINES)('a refused copy on %s', (engine) => {
     const before = await allRows(target);
     expect(await refusalOfCopy(source, target)).toContain('the target is not empty');
     expect(await allRows(target)).toEqual(before);
-  });
-
-  test('a prepared target is not served before its copy is complete', async () => {
-    const [source, target] = [await createWithRealm('sqlite'), await freshDatabaseOf(engine, key)];
-    const { stdout, code } = await runCopyPrepare(source, target);
-    expect([code, stdout]).toEqual([0, expect.stringContaining('same command without --prepare')]);
-    const served = await runCommand([AUTHREALM, 'serve', '--port', '0', ...target.args]);
-    expect([served.code, served.stderr]).toEqual([1, expect.stringContaining('without --prepare')]);
-    expect((await runCopy(source, target)).code).toBe(0);
-    expect(await allRows(target)).toEqual(await allRows(source));
   });
 
   test('a target refuses the rows of a copy once another copy into it has begun', async () => {

@@ -19,8 +19,6 @@ export interface CopyResult {
 export interface CopyRun {
   /** Distinguishes this run from other copies into the target. */
   readonly id: string;
-  /** Leaves the target an unfinished copy, which a later run completes. */
-  readonly isPreparation: boolean;
   /** Called before the first write to a target that has rows; rejects to leave it unchanged. */
   readonly confirm: () => Promise<void>;
   /** Ends the copy after the pages that are in progress. */
@@ -56,7 +54,7 @@ export async function copyAll({ source, target }: Sides, run: CopyRun): Promise<
     await target.analyze();
   }
   const tables = COPIED_TABLES.map((table) => tableComparison(table, pages));
-  if (run.isPreparation || !tables.every(hasEqualDigests)) return { tables, ...counts };
+  if (!tables.every(hasEqualDigests)) return { tables, ...counts };
   assertMarked(await target.replaceInstallation(markedInstallation, installation));
   const instance = {
     table: INSTANCE.name,
@@ -79,10 +77,7 @@ async function assertCopyable(
     throw new Refusal('the target is an unfinished copy of another installation: pass an empty database');
   for (const table of COPIED_TABLES) {
     if ((await target.count(table)) === 0) continue;
-    throw new Refusal(
-      `the target is not empty (table ${table.name}): pass an empty database, or one that was prepared from the same ` +
-        'source with --prepare',
-    );
+    throw new Refusal(`the target is not empty (table ${table.name}): pass an empty database`);
   }
 }
 

@@ -29,7 +29,7 @@ const UNFINISHED_COPY = 'the copy into this database is not complete';
 /** Throws Refusal for an unfinished copy, which must not be served. */
 export function assertComplete(storeId: string): void {
   if (!isUnfinished(storeId)) return;
-  throw new Refusal(`${UNFINISHED_COPY}: run authrealm copy again without --prepare to complete it`);
+  throw new Refusal(`${UNFINISHED_COPY}: run authrealm copy again to complete it`);
 }
 
 /** Throws Fault `unavailable` in that case, for a process that already has the database open. */
