@@ -1,4 +1,3 @@
-import { assertComplete } from './copying/unfinished_copy.ts';
 import type { EmbeddedEngine, Engine, EngineInspection } from './engine.ts';
 import type { MigrateMode, Program } from './migrations.ts';
 import { type PostgresAddress, parsePostgres } from './postgres/address.ts';
@@ -60,24 +59,11 @@ export async function openEngine(
   owner?: PostgresAddress,
 ): Promise<Engine> {
   try {
-    return await assertCopyComplete(
-      await (address.engine === 'sqlite'
-        ? (await sqlite()).openSqlite(address.path, mode, program)
-        : (await postgres()).openPostgres(address, mode, program, owner)),
-    );
+    return await (address.engine === 'sqlite'
+      ? (await sqlite()).openSqlite(address.path, mode, program)
+      : (await postgres()).openPostgres(address, mode, program, owner));
   } catch (error) {
     throw toRefusal(error, addressName(address));
-  }
-}
-
-/** Returns the engine; closes it and throws if a copy into its database was not completed. */
-async function assertCopyComplete(engine: Engine): Promise<Engine> {
-  try {
-    assertComplete(await engine.access.storeId());
-    return engine;
-  } catch (error) {
-    await closeQuietly(engine);
-    throw error;
   }
 }
 

@@ -3,18 +3,17 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { readableStreamToText, SQL } from 'bun';
 import { prepareBare } from '../../bench/bare_inserts.ts';
-import { COPIED_TABLES, INSTANCE } from '../../src/store/copying/tables.ts';
+import { COPIED_TABLES } from '../../src/store/copying/tables.ts';
 import { connectSqlite } from '../../src/store/sqlite/connection.ts';
 import { startCluster } from '../support/citus_cluster.ts';
 import { populationLines, REALM } from '../support/population.ts';
 import { endServers, startServer } from '../support/postgres_server.ts';
-import { AUTHREALM, runCommand } from '../support/processes.ts';
+import { AUTHREALM, runCommand, startCommand } from '../support/processes.ts';
 
 /**
- * Copies a file with millions of records to PostgreSQL or a Citus cluster and back. Each copy is killed half way and
- * run again. Both must print the same checksums, and both files must hold the same rows.
+ * Copies a file with millions of records to PostgreSQL or a Citus cluster and back. Each copy is killed once it
+ * has written all rows, and run again from zero. Both must print the same checksums, and both files must hold the same rows.
  */
 const { values: options } = parseArgs({
   options: { engine: { type: 'string', default: 'postgres' }, users: { type: 'string', default: '1000000' } },
@@ -34,12 +33,10 @@ const folder = mkdtempSync(join(tmpdir(), 'authrealm-copy-'));
 const [before, after] = [join(folder, 'before.db'), join(folder, 'after.db')];
 
 const COMMIT_LINES = 30_000;
-const POLL_MS = 50;
 
 /** Writes the population with its changes into a database that has a client and keys. */
 async function fill(path: string): Promise<void> {
-  const words = ['--name', 'n', '--scope', 'profile-infos:read', '--database', `sqlite:${path}`];
-  const { code, stderr } = await runCommand([AUTHREALM, 'client', 'create', ...words]);
+  const { code, stderr } = await runCommand([AUTHREALM, 'init', '--database', `sqlite:${path}`]);
   if (code !== 0) throw new Error(stderr);
   const db = connectSqlite(path);
   db.run('pragma synchronous = off');
@@ -61,72 +58,32 @@ async function fill(path: string): Promise<void> {
 interface CopyResult {
   /** A line per table: rows and checksum. */
   readonly checksums: string;
-  readonly added: number;
   readonly seconds: number;
 }
 
-const command = (from: string, to: string) => [AUTHREALM, 'copy', '--yes', '--from', from, '--to', to];
+const command = (from: string, to: string) => [AUTHREALM, 'copy', '--from', from, '--to', to];
 
 async function runCopy(from: string, to: string): Promise<CopyResult> {
   const since = performance.now();
   const { code, stdout, stderr } = await runCommand(command(from, to));
   if (code !== 0) throw new Error(`${stdout}${stderr}`);
-  const [, checksums = ''] = /^(table .*?)^equal;/ms.exec(stdout) ?? [];
-  const added = Number(/^source and target are equal; (\d+) rows added, 0 removed$/m.exec(stdout)?.[1]);
-  return { checksums, added, seconds: (performance.now() - since) / 1_000 };
+  const [, checksums = ''] = /^(table .*?)^source and target are equal:/ms.exec(stdout) ?? [];
+  return { checksums, seconds: (performance.now() - since) / 1_000 };
 }
 
-/** Runs a copy until it copies the first changes, after all records and half of the rows; then kills it. */
-async function killHalfWay(from: string, to: string, isHalfWay: () => Promise<boolean>): Promise<number> {
+/** Runs a copy until it has written all rows, kills it, and runs it again. */
+async function copyWithKill(what: string, from: string, to: string): Promise<CopyResult> {
   const since = performance.now();
-  const child = Bun.spawn(command(from, to), { stdio: ['ignore', 'ignore', 'pipe'] });
-  const errors = readableStreamToText(child.stderr);
-  while (child.exitCode === null && !(await isHalfWay())) await Bun.sleep(POLL_MS);
-  child.kill('SIGKILL');
-  await child.exited;
-  if (child.signalCode !== 'SIGKILL') throw new Error(`the copy ended before it was killed: ${await errors}`);
-  return (performance.now() - since) / 1_000;
-}
-
-const HAS_CHANGES = 'select 1 from log_entry limit 1';
-
-async function hasChangesIn(sql: SQL): Promise<boolean> {
-  return sql.unsafe(HAS_CHANGES).then(
-    (rows) => rows.length > 0,
-    // The tables do not exist yet.
-    () => false,
-  );
-}
-
-async function hasChangesAt(path: string): Promise<boolean> {
-  try {
-    const db = new Database(path, { readonly: true });
-    try {
-      return db.query(HAS_CHANGES).get() !== null;
-    } finally {
-      db.close();
-    }
-  } catch {
-    return false;
-  }
-}
-
-interface KilledCopyResult extends CopyResult {
-  /** Duration of the killed run and the one after it. */
-  readonly totalSeconds: number;
-}
-
-async function copyWithKill(
-  what: string,
-  { from, to }: { readonly from: string; readonly to: string },
-  isHalfWay: () => Promise<boolean>,
-): Promise<KilledCopyResult> {
-  const first = await killHalfWay(from, to, isHalfWay);
-  const rest = await runCopy(from, to);
+  const killed = startCommand(command(from, to));
+  await killed.line(/^comparing$/);
+  killed.process.kill('SIGKILL');
+  await killed.process.exited;
+  const seconds = (performance.now() - since) / 1_000;
+  const complete = await runCopy(from, to);
   console.log(
-    `${what}: killed after ${Math.round(first)} s, finished in ${Math.round(rest.seconds)} s more with ${rest.added} rows`,
+    `${what}: killed after ${Math.round(seconds)} s, then copied in ${Math.round(complete.seconds)} s`,
   );
-  return { ...rest, totalSeconds: first + rest.seconds };
+  return complete;
 }
 
 /** Number of rows that only one of the files has. */
@@ -134,7 +91,7 @@ function differences(): number {
   const db = new Database(after, { readwrite: true });
   db.run('attach ? as other', [before]);
   let count = 0;
-  for (const { name, columns } of [INSTANCE, ...COPIED_TABLES]) {
+  for (const { name, columns } of COPIED_TABLES) {
     const [ours, theirs] = [
       `select ${columns.join()} from main.${name}`,
       `select ${columns.join()} from other.${name}`,
@@ -152,17 +109,13 @@ function differences(): number {
 
 async function copyBothWays(url: string): Promise<boolean> {
   await fill(before);
-  const sql = new SQL(url, { max: 1 });
-  const there = await copyWithKill(`to ${options.engine}`, { from: `sqlite:${before}`, to: url }, () =>
-    hasChangesIn(sql),
-  );
-  await sql.close();
-  const back = await copyWithKill('back', { from: url, to: `sqlite:${after}` }, () => hasChangesAt(after));
+  const there = await copyWithKill(`to ${options.engine}`, `sqlite:${before}`, url);
+  const back = await copyWithKill('back', url, `sqlite:${after}`);
   const found = differences();
   const isFine = there.checksums === back.checksums && found === 0;
-  const seconds = [there.totalSeconds, back.totalSeconds].map(Math.round);
+  const seconds = [there, back].map((each) => Math.round(each.seconds));
   console.log(
-    `${records} records to ${options.engine} in ${seconds[0]} s and back in ${seconds[1]} s, each killed once: ` +
+    `${records} records to ${options.engine} in ${seconds[0]} s and back in ${seconds[1]} s: ` +
       (isFine ? 'the same rows' : `${found} rows differ`),
   );
   return isFine;

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 
 import { dirname, join } from 'node:path';
 import { EXIT } from '../../src/platform/exit.ts';
 import { compact } from '../../src/store/backups/compaction.ts';
-import { COPIED_TABLES, INSTANCE } from '../../src/store/copying/tables.ts';
+import { COPIED_TABLES } from '../../src/store/copying/tables.ts';
 import { writeCompact } from '../../src/store/sqlite/file_layout.ts';
 import {
   contentOf,
@@ -54,7 +54,7 @@ describe('a compaction', () => {
     await fillRemainingTables(database);
     const path = await closedCopyOf(database);
     const before = contentOf(path);
-    const names = [INSTANCE, ...COPIED_TABLES].map(({ name }) => name);
+    const names = COPIED_TABLES.map(({ name }) => name);
     expect(names.filter((name) => !before[name]?.length)).toEqual([]);
     const { code, stdout, stderr } = await runOnFile(path, 'compact');
     expect([code, stderr]).toEqual([EXIT.done, '']);
@@ -185,12 +185,6 @@ describe('a refused compaction', () => {
       'an extra view',
       /the view v is not part/,
       (path) => tamperFile(path, (db) => db.run('create view v as select 1')),
-    ],
-    [
-      'an incomplete copy',
-      /the copy into this database is not complete/,
-      (path) =>
-        tamperFile(path, (db) => db.run(`update instance set store_id = 'unfinished copy of x by y'`)),
     ],
     [
       'a dangling reference',

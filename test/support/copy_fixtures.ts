@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { realm } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { COPIED_TABLES, INSTANCE } from '../../src/store/copying/tables.ts';
+import { COPIED_TABLES } from '../../src/store/copying/tables.ts';
 import { isCitusEngine, sharedCluster } from './citus_cluster.ts';
 import { postgresAt, sqliteAt, type TestDatabase } from './database.ts';
 import { type Json, manyUserLines, runImport } from './import_fixtures.ts';
@@ -65,14 +65,18 @@ export async function freshDatabaseOf(engine: Engine, masterKey: string): Promis
 type Named = Pick<TestDatabase, 'url'>;
 
 export function runCopy(from: Named, to: Named) {
-  return runCommand([AUTHREALM, 'copy', '--yes', '--from', from.url, '--to', to.url]);
+  return runCommand([AUTHREALM, 'copy', '--from', from.url, '--to', to.url]);
 }
 
-/** The numbers of rows added and removed that `copy` prints. */
-export function changedRowCounts(stdout: string): readonly number[] {
-  const [, added, removed] =
-    /^source and target are equal; (\d+) rows added, (\d+) removed$/m.exec(stdout) ?? [];
-  return [Number(added), Number(removed)];
+/** The number of copied rows that `copy` prints. */
+export function copiedRowCount(stdout: string): number {
+  return Number(/^source and target are equal: (\d+) rows$/m.exec(stdout)?.[1]);
+}
+
+/** Whether a target has no row of a copy, and perhaps no tables. */
+export async function isEmptyTarget(target: Pick<TestDatabase, 'query'>): Promise<boolean> {
+  const { instance: _, ...rows } = await allRows(target).catch(() => ({ instance: [] }));
+  return Object.values(rows).every((found) => found.length === 0);
 }
 
 /** Columns that are not copied: hashes, row IDs and the order of one engine, and the constant by which Citus distributes a log. */
@@ -85,7 +89,7 @@ export async function allRows(
   database: Pick<TestDatabase, 'query'>,
 ): Promise<Readonly<Record<string, readonly Json[]>>> {
   const found: Record<string, readonly Json[]> = {};
-  for (const { name, key, idColumns } of [INSTANCE, ...COPIED_TABLES]) {
+  for (const { name, key, idColumns } of COPIED_TABLES) {
     const rows = await database.query<Json>(`select * from ${name} order by ${key.join(', ')}`);
     found[name] = rows.map((row) =>
       Object.fromEntries(
@@ -93,7 +97,7 @@ export async function allRows(
           .filter(([column]) => isCopiedColumn(column))
           .map(([column, value]) => [
             column,
-            idColumns?.includes(column) && value
+            idColumns.includes(column) && value
               ? hexOfId(value)
               : value instanceof Uint8Array
                 ? value.toHex()

@@ -3,7 +3,7 @@ import { POSTGRES } from '../../src/store/postgres/dialect.ts';
 import { SQLITE } from '../../src/store/sqlite/dialect.ts';
 import {
   allRows,
-  changedRowCounts,
+  copiedRowCount,
   ENGINE_PAIRS,
   type Engine,
   freshDatabaseOf,
@@ -55,6 +55,6 @@ describe.each(ENGINE_PAIRS)('a copy from %s to %s', (from, to) => {
     expect(await allRows(target)).toEqual(content);
     expect(content.log_entry?.length).toBe(texts().length);
     expect(content.signing_key?.map(({ private_sealed }) => private_sealed)).toEqual(['']);
-    expect(changedRowCounts(stdout)[0]).toBeGreaterThan(texts().length);
+    expect(copiedRowCount(stdout)).toBeGreaterThan(texts().length);
   });
 });

@@ -11,7 +11,6 @@ import type { AuditEntry } from '../../domain/audit_entry.ts';
 import { NIL_UUID } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { ciphertextKeyId } from '../../domain/text/ciphertext.ts';
-import { assertServable } from '../copying/unfinished_copy.ts';
 import { all, execute, executeAll, first, type Long, type SqlValue, type Work } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
 import {
@@ -196,7 +195,6 @@ function openUses({
 
 function* readAccessTable(known: number | undefined, macs: RowMacs): Work<AuthState | undefined> {
   const instance = yield* first<InstanceRow>(INSTANCE);
-  assertServable(instance?.store_id ?? '');
   const version = Number(instance?.access_version ?? 0);
   if (version === known) return undefined;
   const clients = yield* readAllClients(macs);

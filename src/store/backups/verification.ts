@@ -1,7 +1,6 @@
 import { constants, Database, SQLiteError } from 'bun:sqlite';
 import { closeSync, openSync, readSync, statSync } from 'node:fs';
 import { Refusal } from '../../domain/fault.ts';
-import { assertComplete } from '../copying/unfinished_copy.ts';
 import { assertServableSchema } from '../migrations.ts';
 import { sqliteSchemaDifferences } from '../sqlite/inspection.ts';
 import { sqliteSchemaVersion } from '../sqlite/migrate.ts';
@@ -28,7 +27,6 @@ export function verifyDatabaseFile(path: string, programVersion: string): Databa
       throw new Refusal(`the ${type} ${name} is ${is}`);
     const storeId = textOf(db, 'select store_id as text from instance');
     if (storeId === undefined) throw new Refusal('it has no installation ID');
-    assertComplete(storeId);
     return { schema, storeId, rows: countRows(db) };
   } catch (error) {
     if (error instanceof SQLiteError) throw damaged(error.message);

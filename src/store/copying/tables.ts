@@ -3,70 +3,48 @@ import { keyColumns } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
 import { COUNT_COLUMNS } from '../audit/record_counts.ts';
 import { postgresStatements } from '../postgres/dialect.ts';
-import { hasDependents } from '../records/cascade.ts';
 
 /** A table with the columns that all engines have. The target fills columns of its own engine. */
 export interface CopiedTable {
   readonly name: string;
-  /** The columns of the primary key: pages are read in their order. */
+  /** The columns of the primary key: rows are read in their order. */
   readonly key: readonly string[];
-  /** The columns that must be equal after the copy, including the key. */
+  /** The columns that are copied, including the key. */
   readonly columns: readonly string[];
   /** The columns with IDs that SQLite stores as bytes. */
-  readonly idColumns?: readonly string[];
-  /** Other tables reference its rows, which are therefore replaced rather than deleted. */
-  readonly isReferredTo: boolean;
-  /** How many rows are read, compared and written at a time. */
-  readonly pageRows: number;
+  readonly idColumns: readonly string[];
   /** The description of its rows, where there is one. */
   readonly resource?: Resource;
 }
 
-const PAGE_ROWS = 4_000;
-/** For rows that may be as long as a request body. */
-const LONG_PAGE_ROWS = 200;
-/** For log entries, which hold values before and after a change. */
-const ENTRY_PAGE_ROWS = 1_000;
-
-/** The installation itself. Its row is written last, and marks the copy as unfinished until then. */
-export const INSTANCE: CopiedTable = table('instance', ['singleton'], ['store_id', 'access_version']);
-
-/**
- * All other tables. Each follows those that it references. Migrations and leases belong to a database, and are not
- * copied.
- */
+/** Each follows those that it references. Migrations and leases belong to a database, and are not copied. */
 export const COPIED_TABLES: readonly CopiedTable[] = [
+  table('instance', ['singleton'], ['store_id', 'access_version']),
   table('keyring', ['key_id'], ['sealed', 'created_at']),
   table(
     'signing_key',
     ['kid'],
     ['public_jwk', 'private_sealed', 'created_at', 'signs_from', 'withdrawn_at', 'mac'],
   ),
-  {
-    ...table(
-      'client',
-      ['client_id'],
-      [
-        ...['name', 'scopes', 'all_realms', 'disabled_at', 'secret_digest', 'previous_digest'],
-        ...['previous_expires_at', 'created_at', 'updated_at', 'revision'],
-        ...['implicit', 'end_user_address', 'mac'],
-      ],
-    ),
-    isReferredTo: true,
-  },
+  table(
+    'client',
+    ['client_id'],
+    [
+      ...['name', 'scopes', 'all_realms', 'disabled_at', 'secret_digest', 'previous_digest'],
+      ...['previous_expires_at', 'created_at', 'updated_at', 'revision'],
+      ...['implicit', 'end_user_address', 'mac'],
+    ],
+  ),
   table('client_realm', ['client_id', 'realm_id'], ['mac']),
   ...RESOURCES.map(tableOf),
   table('purge', ['realm_id', 'id', 'resource'], ['since']),
-  {
-    ...table(
-      'idempotency',
-      ['realm_id', 'client_id', 'key'],
-      ['ordinal', 'body', 'status', 'record_id', 'user_id', 'answer_sealed', 'at', 'expires_at'],
-    ),
-    pageRows: LONG_PAGE_ROWS,
-  },
+  table(
+    'idempotency',
+    ['realm_id', 'client_id', 'key'],
+    ['ordinal', 'body', 'status', 'record_id', 'user_id', 'answer_sealed', 'at', 'expires_at'],
+  ),
   table('instance_secret', ['name'], ['sealed', 'created_at']),
-  { ...table('user_salt', ['realm_id', 'user_id'], ['salt']), idColumns: ['realm_id', 'user_id'] },
+  table('user_salt', ['realm_id', 'user_id'], ['salt'], ['realm_id', 'user_id']),
   table('erasure', ['realm_id', 'user_id'], ['at', 'scrubbed_at', 'told_at']),
   table('sign_in_budget', ['realm_id', 'name', 'kind', 'source'], ['full_at']),
   table('revoked_token', ['jti'], ['client_id', 'expires_at']),
@@ -77,18 +55,15 @@ export const COPIED_TABLES: readonly CopiedTable[] = [
     ['session_id'],
     ['actor', 'scopes', 'realms', 'rules', 'begun_at', 'renewed_at', 'ends_at', 'mac'],
   ),
-  {
-    ...table(
-      'webhook',
-      ['webhook_id'],
-      [
-        ...['name', 'url', 'events', 'all_realms', 'with_data', 'events_max', 'skipped_client'],
-        ...['secret_sealed', 'previous_sealed', 'previous_expires_at', 'disabled_at'],
-        ...['created_at', 'updated_at', 'revision', 'mac'],
-      ],
-    ),
-    isReferredTo: true,
-  },
+  table(
+    'webhook',
+    ['webhook_id'],
+    [
+      ...['name', 'url', 'events', 'all_realms', 'with_data', 'events_max', 'skipped_client'],
+      ...['secret_sealed', 'previous_sealed', 'previous_expires_at', 'disabled_at'],
+      ...['created_at', 'updated_at', 'revision', 'mac'],
+    ],
+  ),
   table('webhook_realm', ['webhook_id', 'realm_id'], []),
   table(
     'webhook_progress',
@@ -117,33 +92,32 @@ export const COPIED_TABLES: readonly CopiedTable[] = [
       ...COUNT_COLUMNS,
     ],
   ),
-  {
-    ...table(
-      'act',
-      ['seq'],
-      [
-        ...['id', 'action', 'actor', 'object', 'realm_id', 'user_id', 'address', 'request_id'],
-        ...['detail', 'at', 'tag'],
-      ],
-    ),
-    pageRows: ENTRY_PAGE_ROWS,
-  },
-  {
-    ...table(
-      'log_entry',
-      ['realm_id', 'seq'],
-      [
-        ...['event', 'user_id', 'record_id', 'revision', 'members', 'at', 'actor', 'request_id'],
-        ...['address', 'detail', 'personal', 'tag'],
-      ],
-    ),
-    idColumns: ['realm_id', 'user_id', 'record_id'],
-    pageRows: ENTRY_PAGE_ROWS,
-  },
+  table(
+    'act',
+    ['seq'],
+    [
+      ...['id', 'action', 'actor', 'object', 'realm_id', 'user_id', 'address', 'request_id'],
+      ...['detail', 'at', 'tag'],
+    ],
+  ),
+  table(
+    'log_entry',
+    ['realm_id', 'seq'],
+    [
+      ...['event', 'user_id', 'record_id', 'revision', 'members', 'at', 'actor', 'request_id'],
+      ...['address', 'detail', 'personal', 'tag'],
+    ],
+    ['realm_id', 'user_id', 'record_id'],
+  ),
 ];
 
-function table(name: string, key: readonly string[], others: readonly string[]): CopiedTable {
-  return { name, key, columns: [...key, ...others], isReferredTo: false, pageRows: PAGE_ROWS };
+function table(
+  name: string,
+  key: readonly string[],
+  others: readonly string[],
+  idColumns: readonly string[] = [],
+): CopiedTable {
+  return { name, key, columns: [...key, ...others], idColumns };
 }
 
 function tableOf(resource: Resource): CopiedTable {
@@ -153,8 +127,7 @@ function tableOf(resource: Resource): CopiedTable {
     key: [realm, ...below.slice(-1)],
     // PostgreSQL has no columns beyond the description.
     columns: postgresStatements(resource).columns,
-    isReferredTo: hasDependents(resource, RESOURCES),
-    pageRows: PAGE_ROWS,
+    idColumns: [],
     resource,
   };
 }

@@ -1,0 +1,43 @@
+import { Refusal } from '../../domain/fault.ts';
+import type { CopiedTable } from './tables.ts';
+
+/** How many rows are read and written at a time. */
+export const PAGE_ROWS = 1_000;
+
+/**
+ * The values of a row in the order of the table's columns. Every engine returns the same text: bytes as `\x` and hexadecimal
+ * digits, IDs with hyphens however they are stored.
+ */
+export type TextRow = readonly (string | null)[];
+
+/** A database that is read in one transaction. */
+export interface CopySource {
+  /** The rows after `last` in the order of the key, at most PAGE_ROWS. */
+  read(table: CopiedTable, last: TextRow | undefined): Promise<readonly TextRow[]>;
+  close(): Promise<void>;
+}
+
+/**
+ * An empty database that is filled in one transaction. Other processes cannot write to it until the commit. If this process ends
+ * before, in any way, the engine rolls back, and the database is as empty as it was.
+ */
+export interface CopyTarget extends CopySource {
+  write(table: CopiedTable, rows: readonly TextRow[]): Promise<void>;
+  commit(): Promise<void>;
+}
+
+/** The values of the key of a row. */
+export function keyOf({ key, columns }: CopiedTable, row: TextRow): TextRow {
+  return key.map((column) => row[columns.indexOf(column)] ?? null);
+}
+
+/** Throws Refusal for another schema than that of this program, whose tables may have other columns. */
+export function assertNewest(found: number | undefined, newest: number): void {
+  if (found === newest) return;
+  if (found === undefined) throw new Refusal('there is no database of authrealm at this address');
+  throw new Refusal(
+    found > newest
+      ? `it has schema ${found}, but this program copies ${newest}: use the release that migrated it`
+      : `it has schema ${found}, but this program needs ${newest}: run authrealm migrate of this release first`,
+  );
+}
