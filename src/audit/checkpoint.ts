@@ -91,12 +91,12 @@ function signLine(record: object, keys: Pick<LogKeys, 'sign'>): string {
   return `${text.slice(0, -1)},"signature":"${keys.sign(text)}"}`;
 }
 
-/** Parses a line and verifies its signature; without keys no line is signed. */
-export function readLine(text: string, keys: Pick<LogKeys, 'isSigned'> | undefined): CheckpointFileLine {
+/** Parses a line and verifies its signature. */
+export function readLine(text: string, keys: Pick<LogKeys, 'isSigned'>): CheckpointFileLine {
   const { signature, ...rest } = parseObject(text) ?? {};
   const record = readRecord(rest);
   if (!record) return { kind: 'malformed' };
-  const isSigned = typeof signature === 'string' && keys?.isSigned(JSON.stringify(rest), signature) === true;
+  const isSigned = typeof signature === 'string' && keys.isSigned(JSON.stringify(rest), signature);
   return { ...record, isSigned };
 }
 

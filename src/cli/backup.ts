@@ -8,7 +8,6 @@ import { VERSION } from '../platform/version.ts';
 import { missingDatabaseOf } from '../service/open_database.ts';
 import type { BackupResult, BackupTarget } from '../store/backups/backup.ts';
 import { fileOf, isInMemory } from '../store/open.ts';
-import { openArchiver } from './archiver.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
 
 interface BackupOptions {
@@ -38,9 +37,9 @@ export function addBackup(program: Command, context: CliContext): void {
     .option('--json', 'write JSON')
     .action(async (options: BackupOptions, command: Command) => {
       const target = targetOf(options);
-      const database = databaseOf(context.settingsOf(command));
+      const database = existingDatabaseFile(context.settingsOf(command), 'backed up', POSTGRES_TOOLS);
       const { backUp } = await import('../store/backups/backup.ts');
-      const made = await backUp(database, target, { version: VERSION, clock: systemClock }, openArchiver());
+      const made = await backUp(database, target, { version: VERSION, clock: systemClock });
       if (options.json) printLine(JSON.stringify(asJson(made), null, 2));
       else printBackup(made);
     });
@@ -64,22 +63,36 @@ function targetOf({ to, into, keep }: BackupOptions): BackupTarget {
   return { file: to as string };
 }
 
-function databaseOf(settings: Settings): string {
-  const { database } = settings;
-  if (database.engine === 'postgres') throw new Refusal(POSTGRES_TOOLS);
+/**
+ * The file of a SQLite database, which may be missing. Throws Refusal for other databases: `advice` is for PostgreSQL, `done`
+ * is what cannot be done with a database in memory.
+ */
+export function databaseFileOf({ database }: Settings, done: string, advice: string): string {
+  if (database.engine === 'postgres') throw new Refusal(advice);
   if (isInMemory(database))
-    throw new Refusal('an in-memory database cannot be backed up: it ends with its process');
-  const path = fileOf(database) as string;
+    throw new Refusal(`an in-memory database cannot be ${done}: pass a file with --database`);
+  return fileOf(database) as string;
+}
+
+/** The same for a file that must exist. */
+export function existingDatabaseFile(settings: Settings, done: string, advice: string): string {
+  const path = databaseFileOf(settings, done, advice);
   if (!existsSync(path)) throw missingDatabaseOf(settings);
   return path;
 }
 
-const asJson = ({ path, manifest, removed }: BackupResult) => ({ path, ...manifest, removed });
+const asJson = ({ path, bytes, manifest, summary: { rows }, removed }: BackupResult) => ({
+  path,
+  bytes,
+  ...manifest,
+  rows,
+  removed,
+});
 
-function printBackup({ path, manifest, removed }: BackupResult): void {
-  const { bytes, taken_at, schema, sha256, rows } = manifest;
+function printBackup({ path, bytes, manifest, summary, removed }: BackupResult): void {
+  const { taken_at, schema, sha256 } = manifest;
   printLine(`${path}: ${bytes} bytes, schema ${schema}, as of ${taken_at}, verified`);
-  printLine(`sha256 ${sha256}; ${totalOf(rows)} rows. The manifest is ${path}.json: keep both files`);
+  printLine(`sha256 ${sha256}; ${totalOf(summary.rows)} rows. The manifest is ${path}.json: keep both files`);
   for (const name of removed) printLine(`removed ${name}`);
   printLine(
     'the backup does not contain the master key: store the key separately, for as long as the backup',

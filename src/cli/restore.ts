@@ -13,10 +13,9 @@ import { printLine, printNotice } from '../platform/standard_streams.ts';
 import { VERSION } from '../platform/version.ts';
 import { assertKeysOf, openDatabase } from '../service/open_database.ts';
 import type { RestoreResult } from '../store/backups/restoration.ts';
-import { type Engine, fileOf, isInMemory } from '../store/open.ts';
+import type { Engine } from '../store/open.ts';
 import { type SourceLine, splitLines } from '../transfer/line_reader.ts';
-import { openArchiver } from './archiver.ts';
-import { POSTGRES_TOOLS, totalOf } from './backup.ts';
+import { databaseFileOf, POSTGRES_TOOLS, totalOf } from './backup.ts';
 import { addConfirmation, assertConfirmed, type ConfirmationOptions } from './confirmation.ts';
 import { addDatabaseSettings, addSettings, type CliContext } from './context.ts';
 
@@ -44,7 +43,7 @@ export function addRestore(program: Command, context: CliContext): void {
     .option('--json', 'write JSON')
     .action(async (backup: string, options: RestoreOptions, command: Command) => {
       const settings = context.settingsOf(command);
-      const database = databaseOf(settings);
+      const database = databaseFileOf(settings, 'restored', POSTGRES_TOOLS);
       if (options.replace && !options.dryRun && existsSync(database))
         await assertConfirmed(options, `replaces the database ${database}`, basename(database));
       const ledger = options.ledger ?? existingCheckpointFile(settings);
@@ -58,7 +57,7 @@ export function addRestore(program: Command, context: CliContext): void {
           replaces: options.replace === true,
           isDryRun: options.dryRun === true,
           hasManifest: options.manifest,
-          assertKeys: (path) => assertKeysOf(settings, path, systemClock),
+          keysOf: (path) => logKeysIn(settings, path, backup),
           async erasuresBy(keys) {
             if (ledger === undefined) return [];
             const how = { name: ledger, keys, takesUnsigned: options.takeUnsigned === true };
@@ -69,7 +68,6 @@ export function addRestore(program: Command, context: CliContext): void {
           openOtherFile: (path) => openOtherFile(settings, path),
         },
         { version: VERSION, clock: systemClock },
-        openArchiver(),
       );
       if (options.dryRun) return printDryRun(database, restored);
       await recordRestore(settings, restored);
@@ -78,11 +76,11 @@ export function addRestore(program: Command, context: CliContext): void {
     });
 }
 
-function databaseOf({ database }: Settings): string {
-  if (database.engine === 'postgres') throw new Refusal(POSTGRES_TOOLS);
-  if (isInMemory(database))
-    throw new Refusal('an in-memory database cannot be restored: pass a file with --database');
-  return fileOf(database) as string;
+/** The keys of the log in the copy of a backup. Throws Refusal for another master key. */
+async function logKeysIn(settings: Settings, path: string, backup: string): Promise<LogKeys> {
+  const keys = await assertKeysOf(settings, path, systemClock);
+  if (keys) return keys;
+  throw new Refusal(`the backup ${backup} is of a database that was never started: pass another backup`);
 }
 
 /** Opens another database file with the master key of these settings, and migrates its schema. */
@@ -185,8 +183,8 @@ interface ErasureList {
 interface LedgerOptions {
   /** For messages. */
   readonly name: string;
-  /** The log keys of the backup; undefined if it has no audit log yet. */
-  readonly keys: Pick<LogKeys, 'isSigned'> | undefined;
+  /** The log keys of the backup. */
+  readonly keys: Pick<LogKeys, 'isSigned'>;
   /** Whether lines that these keys did not sign are accepted. */
   readonly takesUnsigned: boolean;
 }
@@ -205,7 +203,7 @@ export async function readErasures(
   const take = ({ number, bytes }: SourceLine): void => {
     const line = bytes && readLine(decoder.decode(bytes), keys);
     if (!line || line.kind === 'malformed') throw malformedLine(name, number);
-    if (!line.isSigned && !takesUnsigned) throw unsignedLine(name, number, keys !== undefined);
+    if (!line.isSigned && !takesUnsigned) throw unsignedLine(name, number);
     if (!line.isSigned) unsigned.push(number);
     if (line.kind === 'erasure') keepLast(found, line);
   };
@@ -228,12 +226,10 @@ function malformedLine(name: string, number: number): Refusal {
   );
 }
 
-function unsignedLine(name: string, number: number, hasKeys: boolean): Refusal {
-  const why = hasKeys
-    ? 'is not signed by the installation of the backup: it was changed, or another installation wrote it'
-    : 'cannot be verified: the backup has no audit log yet, and so no key for it';
+function unsignedLine(name: string, number: number): Refusal {
   return new Refusal(
-    `line ${number} of the ledger ${name} ${why}. Remove lines that do not belong there; if you trust every line, ` +
-      '--take-unsigned applies unsigned lines too, and lists them',
+    `line ${number} of the ledger ${name} is not signed by the installation of the backup: it was changed, or another ` +
+      'installation wrote it. Remove lines that do not belong there; if you trust every line, --take-unsigned applies ' +
+      'unsigned lines too, and lists them',
   );
 }

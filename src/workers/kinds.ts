@@ -1,6 +1,5 @@
 import { Refusal } from '../domain/fault.ts';
 import { EXIT, printRefusal } from '../platform/exit.ts';
-import type { ArchiverTask } from '../store/backups/archiver.ts';
 import type { CountRequest } from '../store/lists/count_below.ts';
 import type { ReaderListRequest } from '../store/lists/lists.ts';
 import type { ReaderSearchRequest } from '../store/lists/realm_search.ts';
@@ -44,16 +43,6 @@ const KINDS: Readonly<Record<WorkerKind, (path: string) => Promise<void>>> = {
     await serveParent((request) => {
       const { path, texts } = request as FileSearchRequest;
       return hasUnreferencedText(path, texts);
-    });
-  },
-  /** Copies or verifies a database. */
-  async archiver() {
-    const { runArchiverTask } = await import('../store/backups/archiver.ts');
-    await serveParent((request) => {
-      const task = request as ArchiverTask;
-      // A copy delays checkpoints of the write-ahead log, so it should end soon; a verification may take its time.
-      if (task.kind === 'verify') lowerPriority();
-      return runArchiverTask(task);
     });
   },
 };

@@ -11,7 +11,6 @@ import { backUp } from '../../src/store/backups/backup.ts';
 import { startAdminApi } from '../http/admin/admin_api.ts';
 import {
   createStoredDatabase,
-  inProcessArchiver,
   program,
   recordsIn,
   runOnFile,
@@ -130,7 +129,7 @@ describe('an erasure by a process that was killed before its report', () => {
       const { path, users } = await createStoredDatabase(2);
       const [erased, retained] = users as [Fixture, Fixture];
       const backup = join(freshFolder(), 'taken.db');
-      await backUp(path, { file: backup }, program, inProcessArchiver);
+      await backUp(path, { file: backup }, program);
       const flags = { database: `sqlite:${path}` };
       await eraseAndDie(flags, erased);
       if (isLost) {

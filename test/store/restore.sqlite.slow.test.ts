@@ -76,7 +76,8 @@ describe('a restore', () => {
     );
     expect(code).toBe(EXIT.done);
     const manifest = JSON.parse(readFileSync(`${backup}.json`, 'utf8'));
-    const { taken_at, schema, store_id, rows } = manifest;
+    const { taken_at, schema, store_id } = manifest;
+    const rows = { user_info: 5, client: 0 };
     expect(JSON.parse(stdout)).toMatchObject({
       path: fresh,
       taken_at,
@@ -100,7 +101,7 @@ describe('a damaged or foreign backup', () => {
     const bytes = readFileSync(backup);
     for (const length of [size - 1, ...Array.from({ length: size / 4_096 }, (_, page) => page * 4_096)]) {
       writeFileSync(backup, bytes.subarray(0, length));
-      expect(await restoreRefusal({ database, backup })).toMatch(/its manifest says .* it is truncated/);
+      expect(await restoreRefusal({ database, backup })).toMatch(/is damaged or another file/);
       const message = await restoreRefusal({ database, backup, hasManifest: false });
       expect(message).toMatch(
         length === 0 ? /not a SQLite database/ : /its own header says .* it is truncated/,
@@ -140,28 +141,16 @@ describe('a damaged or foreign backup', () => {
     const { database, backup } = copyBackupFixture(fixture);
     const other = await createBackupFixture(1);
     const manifest = readFileSync(`${backup}.json`, 'utf8');
-    const changeManifest = (change: Record<string, unknown>) =>
-      writeFileSync(`${backup}.json`, JSON.stringify({ ...JSON.parse(manifest), ...change }));
     rmSync(`${backup}.json`);
     expect(await restoreRefusal({ database, backup })).toMatch(
       /the manifest .*\.json does not exist.*--no-manifest/,
     );
-    for (const text of [
-      '',
-      '{}',
-      manifest.slice(0, -40),
-      '[]',
-      manifest.replace('"version": 1', '"version": 2'),
-    ]) {
+    for (const text of ['', '{}', manifest.slice(0, -40), '[]', manifest.replace('"sha256"', '"md5"')]) {
       writeFileSync(`${backup}.json`, text);
       expect(await restoreRefusal({ database, backup })).toMatch(/is not a valid manifest of a backup/);
     }
     copyFileSync(`${other.backup}.json`, `${backup}.json`);
-    expect(await restoreRefusal({ database, backup })).toMatch(/manifest says|SHA-256/);
-    for (const change of [{ schema: 7 }, { store_id: 'another' }, { rows: {} }]) {
-      changeManifest(change);
-      expect(await restoreRefusal({ database, backup })).toMatch(/its content does not match its manifest/);
-    }
+    expect(await restoreRefusal({ database, backup })).toMatch(/its SHA-256 is not the one in its manifest/);
   });
 
   const foreign: [string, RegExp, (db: Database) => void][] = [

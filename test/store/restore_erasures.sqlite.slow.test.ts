@@ -10,7 +10,6 @@ import { applyErasures } from '../../src/store/backups/erasures.ts';
 import {
   contentOf,
   createStoredDatabase,
-  inProcessArchiver,
   logKeysOf,
   openWithKeyOf,
   program,
@@ -26,7 +25,7 @@ setDefaultTimeout(300_000);
 async function createBackup(userCount: number) {
   const { path, users } = await createStoredDatabase(userCount);
   const backup = join(freshFolder(), 'taken.db');
-  await backUp(path, { file: backup }, program, inProcessArchiver);
+  await backUp(path, { file: backup }, program);
   return { path, users, backup, ledger: join(freshFolder(), 'ledger.jsonl') };
 }
 
@@ -143,7 +142,7 @@ describe('a user erased after the backup', () => {
       `insert into erasure (realm_id, user_id, at) values ('${first.realm}', '${first.user}', ${year})`,
     ]);
     const backup = join(freshFolder(), 'taken.db');
-    await backUp(path, { file: backup }, program, inProcessArchiver);
+    await backUp(path, { file: backup }, program);
     expect((await runOnFile(path, 'erase', 'user', '--yes', first.realm, first.user)).code).toBe(EXIT.done);
     const { code, stdout } = await runOnFile(path, 'restore', backup, '--replace', '--yes', '--json');
     expect([code, JSON.parse(stdout)]).toMatchObject([EXIT.done, { erasures_applied: 1, users_erased: 1 }]);

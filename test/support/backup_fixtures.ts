@@ -12,7 +12,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
-import type { LogKeys } from '../../src/audit/log_keys.ts';
+import { type LogKeys, openLogKeys } from '../../src/audit/log_keys.ts';
 import { openOtherFile } from '../../src/cli/restore.ts';
 import { readSettings } from '../../src/config/parse.ts';
 import type { Uuid } from '../../src/domain/id.ts';
@@ -20,24 +20,13 @@ import { RESOURCES } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { VERSION } from '../../src/platform/version.ts';
 import { assertKeysOf, openDatabase } from '../../src/service/open_database.ts';
-import type { Archiver } from '../../src/store/backups/archiver.ts';
-import { runArchiverTask } from '../../src/store/backups/archiver.ts';
 import { backUp } from '../../src/store/backups/backup.ts';
 import type { OpenRestored } from '../../src/store/backups/erasures.ts';
 import { type RestoreOptions, type RestoreResult, restore } from '../../src/store/backups/restoration.ts';
-import type { DatabaseSummary } from '../../src/store/backups/verification.ts';
 import { AUTHREALM, runCommand } from './processes.ts';
 import { createFixture, type Fixture, freshFolder } from './service.ts';
 
 export const program = { version: VERSION, clock: systemClock };
-
-/** Runs the tasks of the archiver in this process; the commands start a process for each. */
-export const inProcessArchiver: Archiver = {
-  copy: async (from, to) => void runArchiverTask({ kind: 'copy', from, to }),
-  compact: async (from, to) => void runArchiverTask({ kind: 'compact', from, to }),
-  verify: async (path, label, programVersion) =>
-    runArchiverTask({ kind: 'verify', path, label, programVersion }) as DatabaseSummary,
-};
 
 /** Runs a command on a database file. */
 export function runOnFile(path: string, ...words: readonly string[]) {
@@ -171,10 +160,10 @@ export function restoreInProcess(
     replaces: true,
     hasManifest: true,
     erasuresBy: async () => [],
-    assertKeys: async () => undefined,
+    keysOf: async () => openLogKeys(Buffer.alloc(32), systemClock),
   };
   const settled = { ...defaults, openOtherFile: openWithKeyOf(database), ...options };
-  return restore(settled, program, inProcessArchiver);
+  return restore(settled, program);
 }
 
 /** The error of a restore. Throws where the restore succeeds or changes a file of the folder. */
@@ -200,7 +189,7 @@ export interface BackupFixture {
 export async function createBackupFixture(users = 5): Promise<BackupFixture> {
   const { path, users: before } = await createStoredDatabase(users);
   const backup = join(freshFolder(), 'backup.db');
-  await backUp(path, { file: backup }, program, inProcessArchiver);
+  await backUp(path, { file: backup }, program);
   return { path, backup, before, later: await addUsers(path, 2) };
 }
 

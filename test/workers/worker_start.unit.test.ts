@@ -5,18 +5,18 @@ import { freshFolder } from '../support/folder.ts';
 import { endsWithin, isAlive } from '../support/process_tree.ts';
 import { startCommand } from '../support/processes.ts';
 
-/** The worker of a backup, without a request yet. */
-const ARCHIVER = workerCommand('archiver');
+/** A worker without a request yet. */
+const HASHER = workerCommand('hasher');
 
 const PARENT = `
-  const child = Bun.spawn(${JSON.stringify(ARCHIVER)}, { stdio: ['ignore', 'ignore', 'inherit'], env: {}, ipc() {} });
+  const child = Bun.spawn(${JSON.stringify(HASHER)}, { stdio: ['ignore', 'ignore', 'inherit'], env: {}, ipc() {} });
   console.log('child', child.pid);
   setInterval(() => {}, 1_000);`;
 
 test.each([
   ['before it is ready', 0],
   ['while it waits for a request', 1_000],
-])('an archiver exits after kill -9 of its parent %s', async (_, ms) => {
+])('a worker exits after kill -9 of its parent %s', async (_, ms) => {
   const parent = startCommand([process.execPath, '-e', PARENT]);
   const pid = Number((await parent.line(/^child \d+$/)).split(' ')[1]);
   await Bun.sleep(ms);

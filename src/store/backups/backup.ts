@@ -1,13 +1,15 @@
+import { Database } from 'bun:sqlite';
 import { existsSync, lstatSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { basename, dirname, extname, join } from 'node:path';
 import { daysBefore } from '../../domain/days.ts';
 import { Refusal } from '../../domain/fault.ts';
 import { syncPath } from '../../platform/fsync.ts';
 import type { Program } from '../migrations.ts';
-import { publish } from '../sqlite/file_copy.ts';
-import type { Archiver } from './archiver.ts';
-import { type Manifest, manifestOf, manifestPath, readManifest } from './manifest.ts';
+import { toRefusal } from '../refusals.ts';
+import { publish, writeCopy } from '../sqlite/file_copy.ts';
+import { type Manifest, manifestPath, readManifest } from './manifest.ts';
 import { withTemporaryFolder } from './temporary_folder.ts';
+import { type DatabaseSummary, verifyDatabaseFile } from './verification.ts';
 
 /** The destination of a backup. */
 export type BackupTarget =
@@ -17,7 +19,9 @@ export type BackupTarget =
 
 export interface BackupResult {
   readonly path: string;
+  readonly bytes: number;
   readonly manifest: Manifest;
+  readonly summary: DatabaseSummary;
   /** The file names of the older backups that were removed. */
   readonly removed: readonly string[];
 }
@@ -30,28 +34,30 @@ export async function backUp(
   database: string,
   target: BackupTarget,
   { version, clock }: Program,
-  archiver: Archiver,
 ): Promise<BackupResult> {
   const takenAt = clock.now();
   const path = 'file' in target ? target.file : join(target.folder, backupName(database, takenAt));
   assertFreeTarget(path);
   return withTemporaryFolder(path, clock, async (folder) => {
-    const temporary = join(folder, 'draft.db');
-    await archiver.copy(database, temporary);
-    const summary = await archiver.verify(
-      temporary,
-      `the copy of ${database} failed verification and was removed`,
-      version,
-    );
-    const sha256 = await hashFile(temporary);
-    const facts = { path, bytes: statSync(temporary).size, sha256, takenAt, program: version, ...summary };
-    const manifest = manifestOf(facts);
-    writeFileSync(manifestPath(temporary), `${JSON.stringify(manifest, null, 2)}\n`, { mode: 0o600 });
-    syncPath(manifestPath(temporary));
-    publishWithManifest(temporary, path);
-    if ('file' in target || target.keepDays === undefined) return { path, manifest, removed: [] };
-    const retention = { days: target.keepDays, now: clock.now(), storeId: summary.storeId };
-    return { path, manifest, removed: removeOld(target.folder, database, retention) };
+    const draft = join(folder, 'draft.db');
+    copyLiveDatabase(database, draft);
+    const label = `the copy of ${database} failed verification and was removed`;
+    const summary = verifyDatabaseFile(draft, label, version);
+    const manifest: Manifest = {
+      file: basename(path),
+      sha256: await hashFile(draft),
+      taken_at: new Date(takenAt).toISOString(),
+      program: version,
+      schema: summary.schema,
+      store_id: summary.storeId,
+    };
+    writeFileSync(manifestPath(draft), `${JSON.stringify(manifest, null, 2)}\n`, { mode: 0o600 });
+    syncPath(manifestPath(draft));
+    publishWithManifest(draft, path);
+    const made = { path, bytes: statSync(path).size, manifest, summary };
+    if ('file' in target || target.keepDays === undefined) return { ...made, removed: [] };
+    const before = daysBefore(clock.now(), target.keepDays);
+    return { ...made, removed: removeOld(target.folder, database, { before, storeId: summary.storeId }) };
   });
 }
 
@@ -64,11 +70,30 @@ function assertFreeTarget(path: string): void {
   }
 }
 
+/** How long a copy waits for recovery of the write-ahead log. */
+const RECOVERY_WAIT_MS = 5_000;
+
+/** Copies a consistent snapshot in one read transaction, which does not block writers. */
+function copyLiveDatabase(from: string, to: string): void {
+  try {
+    // Where no other process has the database open, a read-only connection would leave -wal and -shm files behind.
+    const db = new Database(from, { readwrite: true });
+    try {
+      db.run(`pragma busy_timeout = ${RECOVERY_WAIT_MS}`);
+      writeCopy(db, to);
+    } finally {
+      db.close(false);
+    }
+  } catch (error) {
+    throw toRefusal(error, from);
+  }
+}
+
 /** Publishes the manifest first, so that every published backup has one. */
-function publishWithManifest(temporary: string, path: string): void {
+function publishWithManifest(draft: string, path: string): void {
   const manifest = manifestPath(path);
-  if (!publish(manifestPath(temporary), manifest)) throw nameTaken(manifest);
-  if (publish(temporary, path)) return;
+  if (!publish(manifestPath(draft), manifest)) throw nameTaken(manifest);
+  if (publish(draft, path)) return;
   rmSync(manifest);
   throw nameTaken(path);
 }
@@ -99,26 +124,25 @@ function stemOf(database: string): string {
 }
 
 interface Retention {
-  readonly days: number;
-  readonly now: number;
+  /** Milliseconds since the epoch. */
+  readonly before: number;
   readonly storeId: string;
 }
 
 /**
- * Removes the backups of a database that are older than `days`: files in the folder that this program named, and whose
- * manifest has their name and the installation; also leftovers of incomplete backups. Returns the names of the removed
- * files.
+ * Removes the backups of a database that were taken before an instant: files in the folder that this program named, and
+ * whose manifest has their name and the installation; also what killed backups left. Returns the names of the removed files.
  */
-function removeOld(folder: string, database: string, { days, now, storeId }: Retention): string[] {
-  const newest = backupName(database, daysBefore(now, days));
+function removeOld(folder: string, database: string, { before, storeId }: Retention): string[] {
+  const cutoff = backupName(database, before);
   const isOld = (name: string): boolean =>
-    name.length === newest.length && name.startsWith(`${stemOf(database)}-`) && name < newest;
+    name.length === cutoff.length && name.startsWith(`${stemOf(database)}-`) && name < cutoff;
+  const isOwn = ({ file, store_id, taken_at }: Manifest): boolean =>
+    store_id === storeId && file === backupName(database, Date.parse(taken_at));
   const removed: string[] = [];
   for (const name of readdirSync(folder).sort()) {
-    const manifest = name.endsWith('.db.json') ? readManifest(join(folder, name)) : undefined;
-    if (manifest && manifest.store_id === storeId && manifestPath(manifest.file) === name) {
-      if (!isOld(manifest.file) || manifest.file !== backupName(database, Date.parse(manifest.taken_at)))
-        continue;
+    const manifest = name.endsWith('.json') ? readManifest(join(folder, name)) : undefined;
+    if (manifest && manifestPath(manifest.file) === name && isOwn(manifest) && isOld(manifest.file)) {
       // The manifest is removed last, so that the next run can finish a removal that was killed.
       rmSync(join(folder, manifest.file), { force: true });
       rmSync(join(folder, name));
@@ -133,4 +157,4 @@ function removeOld(folder: string, database: string, { days, now, storeId }: Ret
 }
 
 /** The suffix of the names of temporary folders. */
-const LEFTOVER = /\.[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\.partial$/;
+const LEFTOVER = /\.[0-9a-f-]{36}\.partial$/;

@@ -1,17 +1,10 @@
 import { existsSync, readFileSync } from 'node:fs';
-import { basename } from 'node:path';
 import { z } from 'zod';
 import { Refusal } from '../../domain/fault.ts';
-import type { DatabaseSummary } from './verification.ts';
-
-const KIND = 'authrealm backup';
 
 /** The description of a backup, in a file next to it. It holds no values of records. */
 const MANIFEST = z.object({
-  kind: z.literal(KIND),
-  version: z.literal(1),
   file: z.string(),
-  bytes: z.int().positive(),
   sha256: z.string().regex(/^[0-9a-f]{64}$/),
   /** The backup holds every write that was acknowledged before this time. */
   taken_at: z.iso.datetime({ precision: 3 }),
@@ -20,8 +13,6 @@ const MANIFEST = z.object({
   schema: z.int().positive(),
   /** The ID of the installation. */
   store_id: z.string(),
-  /** The number of rows of each table. */
-  rows: z.record(z.string(), z.int().nonnegative()),
 });
 
 export type Manifest = z.infer<typeof MANIFEST>;
@@ -29,29 +20,6 @@ export type Manifest = z.infer<typeof MANIFEST>;
 /** The path of the manifest of a backup. */
 export function manifestPath(backup: string): string {
   return `${backup}.json`;
-}
-
-export interface BackupFacts extends DatabaseSummary {
-  readonly path: string;
-  readonly bytes: number;
-  readonly sha256: string;
-  readonly takenAt: number;
-  readonly program: string;
-}
-
-export function manifestOf({
-  path,
-  bytes,
-  sha256,
-  takenAt,
-  program,
-  schema,
-  storeId,
-  rows,
-}: BackupFacts): Manifest {
-  const taken_at = new Date(takenAt).toISOString();
-  const about = { kind: KIND, version: 1, file: basename(path) } as const;
-  return { ...about, bytes, sha256, taken_at, program, schema, store_id: storeId, rows };
 }
 
 /** Reads a manifest; undefined where the file is not a valid one. */

@@ -13,8 +13,6 @@ import { headerOf } from './verification.ts';
 interface DatabaseLock {
   /** The erasures that the database has recorded. */
   readonly erasures: readonly Erasure[];
-  /** The bytes of the pages in use. */
-  readonly usedBytes: number;
   release(): void;
 }
 
@@ -34,7 +32,7 @@ export function lockDatabase(path: string): DatabaseLock {
     const hasSchema = sqliteSchemaVersion(db) !== undefined;
     lockExclusively(db, path);
     const erasures = hasSchema ? selectErasures(db) : [];
-    return { erasures, usedBytes: usedBytesOf(db), release: () => unlock(db) };
+    return { erasures, release: () => unlock(db) };
   } catch (error) {
     unlock(db);
     if (isBusy(error)) throw databaseInUse(path);
@@ -52,14 +50,6 @@ function lockExclusively(db: Database, path: string): void {
   const [now] = queryOnce<{ journal_mode: string }>(db, 'pragma journal_mode');
   // Another process opened it in between.
   if (now?.journal_mode !== 'delete') throw databaseInUse(path);
-}
-
-function usedBytesOf(db: Database): number {
-  const [row] = queryOnce<{ bytes: number }>(
-    db,
-    'select (page_count - freelist_count) * page_size as bytes from pragma_page_count, pragma_freelist_count, pragma_page_size',
-  );
-  return row?.bytes ?? 0;
 }
 
 function unlock(db: Database): void {

@@ -7,13 +7,12 @@ import { Refusal } from '../../domain/fault.ts';
 import { syncPath } from '../../platform/fsync.ts';
 import type { Program } from '../migrations.ts';
 import { publish, writeCopy } from '../sqlite/file_copy.ts';
-import type { Archiver } from './archiver.ts';
 import { instantName } from './backup.ts';
 import { applyErasures, type OpenRestored } from './erasures.ts';
 import { type Manifest, manifestFor } from './manifest.ts';
 import { assertNoCompanions, lockDatabase, replaceDatabase } from './replacement.ts';
 import { withTemporaryFolder } from './temporary_folder.ts';
-import type { DatabaseSummary } from './verification.ts';
+import { type DatabaseSummary, verifyDatabaseFile } from './verification.ts';
 
 export interface RestoreOptions {
   readonly backup: string;
@@ -24,12 +23,10 @@ export interface RestoreOptions {
   readonly isDryRun?: boolean;
   /** False for a backup without a manifest. */
   readonly hasManifest: boolean;
-  /**
-   * Throws Refusal unless the master keys of a database are given. Returns the keys of its audit log, if it has one.
-   */
-  readonly assertKeys: (path: string) => Promise<LogKeys | undefined>;
+  /** The keys of the audit log of a database. Throws Refusal unless its master keys are given. */
+  readonly keysOf: (path: string) => Promise<LogKeys>;
   /** The erasures recorded outside of any database. Throws Refusal where these keys did not sign them. */
-  readonly erasuresBy: (keys: LogKeys | undefined) => Promise<readonly Erasure[]>;
+  readonly erasuresBy: (keys: LogKeys) => Promise<readonly Erasure[]>;
   readonly openOtherFile: OpenRestored;
 }
 
@@ -47,53 +44,54 @@ export interface RestoreResult {
  * Restores a backup after it was verified and all erasures were applied to it. Until then the existing database is not
  * touched. Throws Refusal with advice.
  */
-export async function restore(
-  options: RestoreOptions,
-  program: Program,
-  archiver: Archiver,
-): Promise<RestoreResult> {
-  const { backup } = options;
+export async function restore(options: RestoreOptions, program: Program): Promise<RestoreResult> {
+  const { backup, isDryRun } = options;
   const path = existsSync(options.database) ? realpathSync(options.database) : resolve(options.database);
   const manifest = checkBackup(options, path);
   checkDestination(options, path);
   return withTemporaryFolder(path, program.clock, async (folder) => {
-    const temporary = join(folder, 'restored.db');
-    await fetchBackup({ backup, temporary, manifest });
-    const summary = await archiver.verify(temporary, `the backup ${backup}`, program.version);
-    const keys = await withBackupName(backup, () => {
-      if (manifest) assertMatchesManifest(manifest, summary);
-      return options.assertKeys(temporary);
-    });
-    const recorded = await options.erasuresBy(keys);
-    if (options.isDryRun) {
-      const erased = { applied: 0, users: 0 };
-      return { summary, takenAt: manifest?.taken_at, erased, replacedPath: undefined };
-    }
-    const lock = existsSync(path) ? lockDatabase(path) : undefined;
-    try {
-      const knownUntil = manifest ? Date.parse(manifest.taken_at) : program.clock.now();
-      const erasureInput = {
-        temporary,
-        knownUntil,
-        folder,
-        erasures: latestErasures([...recorded, ...(lock?.erasures ?? [])]),
-        open: options.openOtherFile,
-      };
-      const restored = await applyErasuresTo(erasureInput, program, archiver);
-      syncPath(restored.path);
-      const replacedPath = lock && `${path}.replaced-${instantName(program.clock.now())}`;
-      if (replacedPath !== undefined) replaceDatabase(path, restored.path, replacedPath);
-      else placeDatabase(path, restored.path);
-      return {
-        summary: restored.summary ?? summary,
-        takenAt: manifest?.taken_at,
-        erased: restored.erased,
-        replacedPath,
-      };
-    } finally {
-      lock?.release();
-    }
+    const copy = join(folder, 'restored.db');
+    // The copy is what gets verified and served, even if the backup changes meanwhile.
+    const sha256 = await copyHashing(backup, copy);
+    if (manifest && manifest.sha256 !== sha256) throw notAsInManifest(backup);
+    const summary = verifyDatabaseFile(copy, `the backup ${backup}`, program.version);
+    const recorded = await options.erasuresBy(await options.keysOf(copy));
+    const takenAt = manifest?.taken_at;
+    if (isDryRun) return { summary, takenAt, erased: { applied: 0, users: 0 }, replacedPath: undefined };
+    return install({ copy, folder, summary, takenAt, recorded }, path, options.openOtherFile, program);
   });
+}
+
+interface VerifiedCopy {
+  readonly copy: string;
+  readonly folder: string;
+  readonly summary: DatabaseSummary;
+  readonly takenAt: string | undefined;
+  readonly recorded: readonly Erasure[];
+}
+
+/** Applies erasures to a copy of a backup, and puts it in the place of the database. */
+async function install(
+  { copy, folder, summary, takenAt, recorded }: VerifiedCopy,
+  path: string,
+  open: OpenRestored,
+  program: Program,
+): Promise<RestoreResult> {
+  const { clock } = program;
+  const lock = existsSync(path) ? lockDatabase(path) : undefined;
+  try {
+    const erasures = latestErasures([...recorded, ...(lock?.erasures ?? [])]);
+    const knownUntil = takenAt === undefined ? clock.now() : Date.parse(takenAt);
+    const erased = await applyErasures({ path: copy, knownUntil }, erasures, open, clock);
+    const restored = erased.applied === 0 ? { path: copy, summary } : rewrite(copy, folder, program);
+    syncPath(restored.path);
+    const replacedPath = lock && `${path}.replaced-${instantName(clock.now())}`;
+    if (replacedPath !== undefined) replaceDatabase(path, restored.path, replacedPath);
+    else placeDatabase(path, restored.path);
+    return { summary: restored.summary, takenAt, erased, replacedPath };
+  } finally {
+    lock?.release();
+  }
 }
 
 /** Checks the backup before its content is read. */
@@ -113,14 +111,7 @@ function checkBackup({ backup, hasManifest }: RestoreOptions, path: string): Man
         'authrealm backup',
     );
   }
-  const manifest = hasManifest ? manifestFor(backup) : undefined;
-  if (manifest && manifest.bytes !== found.size) {
-    throw new Refusal(
-      `the backup ${backup} has ${found.size} bytes, but its manifest says ${manifest.bytes}: it is truncated, or another ` +
-        'file; pass another backup',
-    );
-  }
-  return manifest;
+  return hasManifest ? manifestFor(backup) : undefined;
 }
 
 /** Checks the destination before the backup is read, so that a refusal comes at once. */
@@ -139,20 +130,10 @@ function checkDestination({ replaces }: RestoreOptions, path: string): void {
   }
 }
 
-interface BackupCopy {
-  readonly backup: string;
-  readonly temporary: string;
-  readonly manifest: Manifest | undefined;
-}
-
-/** Copies the backup first: the copy is what gets verified and served, even if the backup changes meanwhile. */
-async function fetchBackup({ backup, temporary, manifest }: BackupCopy): Promise<void> {
-  const sha256 = await copyHashing(backup, temporary);
-  if (manifest && manifest.sha256 !== sha256) {
-    throw new Refusal(
-      `the backup ${backup} is damaged, because its SHA-256 is not the one in its manifest: pass another backup`,
-    );
-  }
+function notAsInManifest(backup: string): Refusal {
+  return new Refusal(
+    `the backup ${backup} is damaged or another file, because its SHA-256 is not the one in its manifest: pass another backup`,
+  );
 }
 
 /** Copies a file to a new one of mode 0600 and syncs it. Returns the SHA-256 of the copy. */
@@ -171,59 +152,22 @@ async function copyHashing(from: string, to: string): Promise<string> {
   return hasher.digest('hex');
 }
 
-function assertMatchesManifest(manifest: Manifest, { schema, storeId, rows }: DatabaseSummary): void {
-  const isSame =
-    manifest.schema === schema && manifest.store_id === storeId && Bun.deepEquals(manifest.rows, rows);
-  if (!isSame) throw new Refusal('its content does not match its manifest');
-}
-
-/** Adds the name of the backup to a refusal. */
-async function withBackupName<T>(backup: string, work: () => Promise<T>): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    if (!(error instanceof Refusal)) throw error;
-    throw new Refusal(`the backup ${backup}: ${error.message}`, { cause: error });
-  }
-}
-
 /** The last erasure of each user. */
 function latestErasures(erasures: readonly Erasure[]): readonly Erasure[] {
   const sorted = erasures.toSorted((one, other) => one.at - other.at);
   return [...new Map(sorted.map((erasure) => [`${erasure.realm} ${erasure.user}`, erasure])).values()];
 }
 
-interface ErasureInput {
-  readonly temporary: string;
-  readonly knownUntil: number;
-  readonly folder: string;
-  readonly erasures: readonly Erasure[];
-  readonly open: OpenRestored;
-}
-
-interface RestoredFile {
-  readonly path: string;
-  readonly erased: RestoreResult['erased'];
-  /** Set where the content differs from the backup. */
-  readonly summary?: DatabaseSummary;
-}
-
-/** Applies erasures. If there were any, rewrites the file so that its pages hold no data of erased users. */
-async function applyErasuresTo(
-  { temporary, knownUntil, folder, erasures, open }: ErasureInput,
-  program: Program,
-  archiver: Archiver,
-): Promise<RestoredFile> {
-  const erased = await applyErasures({ path: temporary, knownUntil }, erasures, open, program.clock);
-  if (erased.applied === 0) return { path: temporary, erased };
+/** Rewrites a file to which erasures were applied, so that its pages hold no data of erased users. */
+function rewrite(from: string, folder: string, program: Program): { path: string; summary: DatabaseSummary } {
   const path = join(folder, 'complete.db');
-  const db = new Database(temporary, { readwrite: true });
+  const db = new Database(from, { readwrite: true });
   try {
     writeCopy(db, path);
   } finally {
     db.close(false);
   }
-  return { path, erased, summary: await archiver.verify(path, 'the restored database', program.version) };
+  return { path, summary: verifyDatabaseFile(path, 'the restored database', program.version) };
 }
 
 /** Publishes a restored file where no database exists. Throws Refusal where one was created meanwhile. */

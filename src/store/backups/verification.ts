@@ -2,6 +2,8 @@ import { constants, Database, SQLiteError } from 'bun:sqlite';
 import { closeSync, openSync, readSync, statSync } from 'node:fs';
 import { Refusal } from '../../domain/fault.ts';
 import { assertServableSchema } from '../migrations.ts';
+import { toRefusal } from '../refusals.ts';
+import { queryOnce } from '../sqlite/connection.ts';
 import { sqliteSchemaDifferences } from '../sqlite/inspection.ts';
 import { sqliteSchemaVersion } from '../sqlite/migrate.ts';
 import { sqliteMigrations } from '../sqlite/open.ts';
@@ -15,17 +17,41 @@ export interface DatabaseSummary {
 
 /**
  * Verifies a database file that is not in use: that it is complete and undamaged, and has a schema that this program
- * can serve or migrate. Throws Refusal with a message that continues after the name of the file.
+ * can serve or migrate. Throws Refusal with a message that begins with `label`.
  */
-export function verifyDatabaseFile(path: string, programVersion: string): DatabaseSummary {
-  assertLength(path);
+export function verifyDatabaseFile(path: string, label: string, programVersion: string): DatabaseSummary {
+  return withLabel(path, label, () => {
+    assertLength(path);
+    return verifyContent(path, programVersion);
+  });
+}
+
+/**
+ * Verifies a database that this process has locked. It does not read the file by itself: closing a second descriptor would
+ * drop the lock.
+ */
+export function verifyLockedDatabase(path: string, label: string, programVersion: string): DatabaseSummary {
+  return withLabel(path, label, () => verifyContent(path, programVersion));
+}
+
+function withLabel<T>(path: string, label: string, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    const refusal = toRefusal(error, path);
+    if (!(refusal instanceof Refusal)) throw error;
+    throw new Refusal(`${label}: ${refusal.message}`, { cause: error });
+  }
+}
+
+function verifyContent(path: string, programVersion: string): DatabaseSummary {
   const db = openImmutable(path);
   try {
     const schema = assertKnownSchema(db, programVersion);
     assertIntegrity(db);
     for (const { type, name, is } of sqliteSchemaDifferences(db, sqliteMigrations()))
       throw new Refusal(`the ${type} ${name} is ${is}`);
-    const storeId = textOf(db, 'select store_id as text from instance');
+    const [storeId] = textsOf(db, 'select store_id as text from instance');
     if (storeId === undefined) throw new Refusal('it has no installation ID');
     return { schema, storeId, rows: countRows(db) };
   } catch (error) {
@@ -83,11 +109,10 @@ function assertKnownSchema(db: Database, programVersion: string): number {
 }
 
 function assertIntegrity(db: Database): void {
-  const result = db
-    .query<{ integrity_check: string }, []>('pragma integrity_check(1)')
-    .get()?.integrity_check;
-  if (result !== 'ok') throw damaged(result ?? 'the integrity check returned nothing');
-  const orphan = textOf(db, 'select "table" as text from pragma_foreign_key_check limit 1');
+  const [result] = queryOnce<{ integrity_check: string }>(db, 'pragma integrity_check(1)');
+  if (result?.integrity_check !== 'ok')
+    throw damaged(result?.integrity_check ?? 'the integrity check returned nothing');
+  const [orphan] = textsOf(db, 'select "table" as text from pragma_foreign_key_check limit 1');
   if (orphan !== undefined) throw damaged(`a row of ${orphan} references a row that does not exist`);
 }
 
@@ -95,18 +120,14 @@ function damaged(why: string): Refusal {
   return new Refusal(`it is damaged: ${why.replaceAll('\n', ' ')}`);
 }
 
-function textOf(db: Database, sql: string): string | undefined {
-  return db.query<{ text: string }, []>(sql).get()?.text;
+function textsOf(db: Database, sql: string): readonly string[] {
+  return queryOnce<{ text: string }>(db, sql).map(({ text }) => text);
 }
 
 const SELECT_TABLES = `select name as text from sqlite_schema where type = 'table' and name not like 'sqlite_%' order by name`;
 
 function countRows(db: Database): Record<string, number> {
-  const names = db.query<{ text: string }, []>(SELECT_TABLES).all();
-  return Object.fromEntries(
-    names.map(({ text }) => [
-      text,
-      db.query<{ n: number }, []>(`select count(*) as n from "${text}"`).get()?.n ?? 0,
-    ]),
-  );
+  const countOf = (table: string): number =>
+    queryOnce<{ n: number }>(db, `select count(*) as n from "${table}"`)[0]?.n ?? 0;
+  return Object.fromEntries(textsOf(db, SELECT_TABLES).map((table) => [table, countOf(table)]));
 }
