@@ -8,43 +8,39 @@ import { passwordProfileInfo, RESOURCES, user } from '../domain/resources.ts';
 import { foldedKey } from '../domain/text/folded_key.ts';
 import type { Person } from './log_keys.ts';
 import type { BeforeAndAfter } from './packed_detail.ts';
-import type { Eraser, Erasure, ScrubOptions, ScrubResult } from './port.ts';
+import type { Eraser, Erasure } from './port.ts';
 import type { LogReading, ReadableEntry } from './reading.ts';
 
 export interface ErasureDeps {
   readonly records: Pick<Store, 'get' | 'list' | 'purge'> & Eraser;
   readonly reading: LogReading;
-  readonly scrub: (texts: readonly string[], options: ScrubOptions) => Promise<ScrubResult>;
   /** Writes the erasure to the checkpoint file. Rejects if that fails. */
   readonly report: (erasure: Erasure) => Promise<void>;
   /** Deletes the counters of wrong passwords of a username. */
   readonly removeBuckets: (name: SignInName) => Promise<void>;
 }
 
-/** An erased user; the database files still have to be scrubbed. */
-export interface StartedErasure {
+/** An erased user. */
+export interface FinishedErasure {
   readonly erasure: Erasure;
   /**
    * The error of reporting the erasure; undefined once it is in the file. The service retries until it is.
    */
   readonly reportError: Promise<unknown>;
-  /** Removes the remaining bytes from the database files and records that. May be called again. */
-  scrub(options: ScrubOptions): Promise<ScrubResult>;
 }
 
 /**
- * Erases a user: records, idempotency records, and the personal values in the log. When this resolves they
- * cannot be read through the database any more; `scrub` then removes the bytes. Undefined if no such user is
- * known. Call it again if it was interrupted.
+ * Erases a user: records, idempotency records, and the key of the personal values in the log. When this resolves they
+ * cannot be read through the database any more; the engine then removes their bytes from its files. Undefined if no such
+ * user is known. Call it again if it was interrupted.
  */
 export async function eraseUser(
-  { records, reading, scrub, report, removeBuckets }: ErasureDeps,
+  { records, reading, report, removeBuckets }: ErasureDeps,
   person: Person,
   auditContext: AuditContext,
-): Promise<StartedErasure | undefined> {
+): Promise<FinishedErasure | undefined> {
   const owned = await Array.fromAsync(userRecords(records, person));
   const entries = await Array.fromAsync(userEntries(reading, person));
-  const texts = personalTexts(owned, entries, person);
   // First, because records and entries are what they are found by.
   for (const name of signInNames(owned, entries, person)) await removeBuckets(name);
   const { caller = COMMAND_LINE, mintRevision } = auditContext;
@@ -69,39 +65,7 @@ export async function eraseUser(
     () => undefined,
     (error: unknown) => error ?? 'unknown',
   );
-  return {
-    erasure,
-    reportError,
-    async scrub(options) {
-      // For a user who was erased before there is no text to search for.
-      const scrubbed = await scrub(texts, { ...options, rewriteAlways: texts.length === 0 });
-      if (scrubbed.kind === 'clean') await records.markScrubbed(person, auditContext.now());
-      return scrubbed;
-    },
-  };
-}
-
-/**
- * Every personal text of the user in records and log entries, also in its folded form. A text that is an ID of the user or its
- * realm is left out: the log names both, also after the erasure.
- */
-function personalTexts(
-  owned: readonly OwnedRecord[],
-  entries: readonly ReadableEntry[],
-  person: Person,
-): readonly string[] {
-  const values: unknown[] = [];
-  for (const { resource, record } of owned) {
-    for (const { name, annotation } of membersOf(resource))
-      if (annotation.personal) values.push(record[name]);
-  }
-  for (const { personal } of entries) {
-    if (typeof personal !== 'object') continue;
-    values.push(...[personal.before, personal.after].flatMap((members) => Object.values(members ?? {})));
-  }
-  const texts = values.filter((value): value is string => typeof value === 'string' && value !== '');
-  const all = new Set(texts.flatMap((text) => [text, foldedKey(text)]));
-  return [...all].filter((text) => text !== person.user && text !== person.realm);
+  return { erasure, reportError };
 }
 
 /** The usernames of a user: those of records, and from the log those of links that were deleted or have another one now. */

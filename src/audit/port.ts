@@ -68,35 +68,13 @@ export type EraseResult = { readonly kind: 'erased' | 'too_many' | 'unknown' };
 /** Erases users; a separate port, because nothing else destroys logged values. */
 export interface Eraser {
   erase(request: EraseRequest): Promise<EraseResult>;
-  /** Records that the database files hold no copy of the erased values. */
-  markScrubbed(person: Pick<Erasure, 'realm' | 'user'>, at: number): Promise<void>;
 }
 
 /**
- * Searches the file of an embedded database for texts, in a worker process; returns whether one occurs
- * outside of a record.
+ * What is left of erased data in the files of the database. `clean`: nothing. `archived`: data files and archived logs of a
+ * server hold it, which only its operator can remove.
  */
-export type SearchFile = (path: string, texts: readonly string[]) => Promise<boolean>;
-
-/** What a scrub may do. */
-export interface ScrubOptions {
-  readonly search: SearchFile;
-  /** Whether the file of an embedded database may be rewritten, which blocks this process and all writers. */
-  readonly mayRewrite: boolean;
-  /** Rewrite the file without a search, because the erased texts are no longer known. */
-  readonly rewriteAlways?: boolean;
-}
-
-/** The result of scrubbing the database files. */
-export type ScrubResult =
-  /** No text is in a file of the database; `isRewritten`: one was, and the file was rewritten. */
-  | { readonly kind: 'clean'; readonly isRewritten: boolean }
-  /** Texts are left in the file, and rewriting it would block requests for too long. */
-  | { readonly kind: 'left' }
-  /**
-   * Only the operator of the database can remove them; its write-ahead log holds them up to this position.
-   */
-  | { readonly kind: 'archived'; readonly position: string; readonly isVacuumed: boolean };
+export type ErasedBytes = 'clean' | 'archived';
 
 /** Stores the audit logs: one per realm, and one of the installation. */
 export interface LogStore {

@@ -4,7 +4,7 @@ import type { Command } from 'commander';
 import { erasureLine } from '../audit/checkpoint.ts';
 import type { Person } from '../audit/log_keys.ts';
 import { eraseUser } from '../audit/person_erasure.ts';
-import type { ScrubResult } from '../audit/port.ts';
+import type { ErasedBytes } from '../audit/port.ts';
 import { openLogReading } from '../audit/reading.ts';
 import { removeBuckets, type SignInName } from '../auth/sign_in/budgets.ts';
 import { checkpointFileOf, type Settings } from '../config/parse.ts';
@@ -16,7 +16,6 @@ import { appendLines } from '../platform/fsync.ts';
 import { printLine } from '../platform/standard_streams.ts';
 import { type OpenDatabase, openDatabase } from '../service/open_database.ts';
 import { fileOf } from '../store/open.ts';
-import { openSearcher } from '../workers/searcher.ts';
 import { addConfirmation, assertConfirmed, type ConfirmationOptions } from './confirmation.ts';
 import { addDatabaseSettings, addSettings, type CliContext } from './context.ts';
 
@@ -74,7 +73,6 @@ async function erasePerson(
   const deps = {
     records: engine.records,
     reading: openLogReading(engine.log, logKeys),
-    scrub: engine.scrub,
     removeBuckets: (name: SignInName) => removeBuckets(engine.budgets, logKeys, name),
     report: async (erasure: Parameters<typeof erasureLine>[0]) => {
       const line = erasureLine(erasure, logKeys);
@@ -85,9 +83,7 @@ async function erasePerson(
   const erasure = await eraseUser(deps, person, systemClock);
   if (!erasure) throw new Refusal(`no user ${person.user} in realm ${person.realm}`);
   printLine(`user ${person.user} is erased`);
-  const { search, close } = openSearcher();
-  const scrubbed = await erasure.scrub({ search, mayRewrite: true }).finally(close);
-  printScrubbed(scrubbed);
+  printLine(ERASED_BYTES[await engine.removeErasedBytes()]);
   for (const copy of olderCopies(settings)) {
     printLine(
       `${copy} is an older copy of the database that still contains the data: delete it when you can`,
@@ -95,36 +91,24 @@ async function erasePerson(
   }
   const recordingError = await erasure.reportError;
   if (recordingError !== undefined) throw unrecordedErasure(person, recordingError as NodeJS.ErrnoException);
-  if (scrubbed.kind === 'left') {
-    throw new Refusal(
-      'some erased data is still in the database file: stop other programs that write to the file, and run this command again',
-    );
-  }
 }
+
+const ERASED_BYTES: Readonly<Record<ErasedBytes, string>> = {
+  clean:
+    'the data is overwritten in the database file, and the write-ahead log is empty; text that other programs wrote to the ' +
+    'file is not searched for',
+  archived:
+    'PostgreSQL holds the data in archived write-ahead logs, and in data files until vacuum has run and their pages are ' +
+    'reused: a dump taken from now on is clean; a base backup is clean after VACUUM FULL. The indexes of words keep the ' +
+    'words of the user until you run, as the owner of the tables: reindex index concurrently user_info_words; ' +
+    'reindex index concurrently password_profile_info_words',
+};
 
 function unrecordedErasure({ user: id }: Person, { code = 'unknown' }: NodeJS.ErrnoException): Refusal {
   return new Refusal(
     `user ${id} is erased, but the erasure could not be recorded outside the database (${code}): until it is, restoring ` +
       'an older backup may bring the user back. Run the same command again, or wait for the next checkpoint of the service',
   );
-}
-
-function printScrubbed(scrubbed: ScrubResult): void {
-  if (scrubbed.kind === 'clean') {
-    const how = scrubbed.isRewritten ? ' after it was rewritten' : '';
-    printLine(`no erased data is left in the database file${how}; its write-ahead log is empty`);
-  }
-  if (scrubbed.kind === 'archived') {
-    if (!scrubbed.isVacuumed) printLine('another role owns the tables: run VACUUM as that role');
-    printLine(
-      `archived write-ahead logs contain the data up to position ${scrubbed.position}, and data files until their pages are ` +
-        'reused: a dump taken from now on is clean; a base backup is clean after VACUUM FULL',
-    );
-    printLine(
-      'the indexes of words keep the words of the user until you run, as the owner of the tables: ' +
-        'reindex index concurrently user_info_words; reindex index concurrently password_profile_info_words',
-    );
-  }
 }
 
 const COPY_SUFFIXES = ['schema-', 'replaced-', 'rescued'];

@@ -193,10 +193,10 @@ export const LIMITS = Object.freeze({
    */
   refusalsCountedMax: 1_000,
   /**
-   * Time that the answer to an erasure waits for the removal of the values from the database files; then their state is
-   * `pending`, and the removal continues. Less than `answerMsMax`.
+   * Time that the answer to an erasure waits until the values are removed from the database files; then these are `pending`,
+   * and the removal continues. Less than `answerMsMax`.
    */
-  scrubWaitMsMax: 3_000,
+  erasedBytesWaitMsMax: 3_000,
   /** Records and audit entries in one subject-access answer. With more, 422; the `subject-access` command has no limit. */
   subjectAccessEntriesMax: 2_000,
   /** Largest `--processes`. */

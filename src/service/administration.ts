@@ -1,7 +1,6 @@
 import { erasureLine } from '../audit/checkpoint.ts';
 import type { LogKeys } from '../audit/log_keys.ts';
 import { eraseUser } from '../audit/person_erasure.ts';
-import type { SearchFile } from '../audit/port.ts';
 import { type LogReading, openLogReading } from '../audit/reading.ts';
 import { subjectAccess } from '../audit/subject_access.ts';
 import type { Keyring } from '../auth/keys/keyring.ts';
@@ -18,7 +17,6 @@ interface AdministrationDeps {
   readonly keyring: Keyring;
   readonly logKeys: LogKeys;
   readonly checkpointFile: string | undefined;
-  readonly search: SearchFile;
   readonly metrics: AdminDeps['metrics'];
   readonly brokenUrlRule: AdminDeps['webhooks']['brokenUrlRule'];
   readonly loopBudget: Pick<LoopBudget, 'turn'>;
@@ -31,7 +29,7 @@ type AdministrationOperations = Pick<
 
 /** The operations of administration over HTTP: clients, keys, webhooks, the audit log, and the data of a person. */
 export function openAdministration(deps: AdministrationDeps): AdministrationOperations {
-  const { engine, keyring, logKeys, checkpointFile, search, metrics, brokenUrlRule, loopBudget } = deps;
+  const { engine, keyring, logKeys, checkpointFile, metrics, brokenUrlRule, loopBudget } = deps;
   const reading = openLogReading(engine.log, logKeys);
   const auditDeps = { records: engine.records, log: engine.log, reading: inTurns(reading, loopBudget) };
   return {
@@ -46,7 +44,6 @@ export function openAdministration(deps: AdministrationDeps): AdministrationOper
       const erased = await eraseUser(
         {
           ...auditDeps,
-          scrub: engine.scrub,
           removeBuckets: (name) => removeBuckets(engine.budgets, logKeys, name),
           async report(erasure) {
             if (checkpointFile === undefined) return;
@@ -59,9 +56,8 @@ export function openAdministration(deps: AdministrationDeps): AdministrationOper
         auditContext,
       );
       if (!erased) return undefined;
-      // The user is erased even if this fails; the command `erase user` can repeat it.
-      const scrubbed = erased.scrub({ search, mayRewrite: false }).catch(ignoreFault);
-      return { erasure: erased.erasure, reportError: erased.reportError, scrubbed };
+      // The user is erased even if this fails, and the next checkpoint of the write-ahead log does the same.
+      return { ...erased, bytes: engine.removeErasedBytes().catch(ignoreFault) };
     },
   };
 }

@@ -25,7 +25,6 @@ import { VERSION } from '../platform/version.ts';
 import { type CountRequest, type Engine, fileOf, type ReaderSearchRequest } from '../store/open.ts';
 import { workerCommand } from '../workers/command.ts';
 import { openPool, type Pool } from '../workers/pool.ts';
-import { openSearcher } from '../workers/searcher.ts';
 import { openAdministration } from './administration.ts';
 import { openAuthentication, readIssuers } from './authentication.ts';
 import { type ChangeDelivery, startChangeDelivery } from './change_delivery.ts';
@@ -153,7 +152,6 @@ export async function serve(
     log,
     clock,
   });
-  const searcher = openSearcher();
   const { store, ...readers } = openStoreWithReaders(settings, engine);
   const { discoverIssuer, discoveries } = openProviderDiscovery(outboundRules(settings, log), clock);
   const directoryDeps = { ...sealerOf(keyring), hashPassword, discoverIssuer, get: store.get };
@@ -162,7 +160,7 @@ export async function serve(
   const settingsRealms = openSettingsRealms({ store, directory, clock }, { ...settings, installation });
   const writeDeps = { directory, withIdempotency: openIdempotency({ store, keyring, clock }) };
   const administration = openAdministration({
-    ...{ engine, keyring, logKeys, loopBudget, metrics: allMetrics, search: searcher.search },
+    ...{ engine, keyring, logKeys, loopBudget, metrics: allMetrics },
     checkpointFile: checkpointFileOf(settings),
     brokenUrlRule: urlRule(settings),
   });
@@ -202,7 +200,7 @@ export async function serve(
       await changeDelivery?.stop();
       await server.stop();
       await usage.stop();
-      await Promise.all([passwords.stop(), readers.close(), searcher.close()]);
+      await Promise.all([passwords.stop(), readers.close()]);
       await Promise.all([expiry, checkpoints, descriptors].map(({ stop }) => stop()));
     },
   };

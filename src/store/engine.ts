@@ -1,5 +1,5 @@
 import type { LogKeys } from '../audit/log_keys.ts';
-import type { Eraser, LogReader, LogStore, ScrubOptions, ScrubResult } from '../audit/port.ts';
+import type { ErasedBytes, Eraser, LogReader, LogStore } from '../audit/port.ts';
 import type { ReadRecords } from '../audit/verify_records.ts';
 import type { AuthStore, ForgedRows, SealedStore } from '../auth/port.ts';
 import type { CredentialStore } from '../auth/sign_in/credentials.ts';
@@ -22,11 +22,8 @@ export interface Engine {
   readonly budgets: BudgetStore;
   readonly log: LogStore;
   readonly leases: LeaseStore;
-  /**
-   * Removes these texts, which no record holds any more, from the files of the database; on a database server as far as the
-   * role of the service may.
-   */
-  scrub(texts: readonly string[], options: ScrubOptions): Promise<ScrubResult>;
+  /** Removes what is left of deleted data from the files of an embedded database. */
+  removeErasedBytes(): Promise<ErasedBytes>;
   readonly feed: FeedStore;
   readonly webhooks: WebhookStore;
   /** Functions of a database inside this process only; undefined for a database server. */

@@ -1,7 +1,7 @@
 import { IS_SINGLE_FILE, programFile } from '../platform/program_files.ts';
 
 /** The kinds of worker processes. */
-export type WorkerKind = 'hasher' | 'checker' | 'reader' | 'searcher';
+export type WorkerKind = 'hasher' | 'checker' | 'reader';
 
 /** As bin/authrealm has it: no file of the working folder decides what the runtime does. */
 const RUNTIME_OPTIONS = ['--no-env-file', '--config=/dev/null', '--tsconfig-override=/dev/null'];

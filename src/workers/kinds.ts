@@ -5,7 +5,6 @@ import type { ReaderListRequest } from '../store/lists/lists.ts';
 import type { ReaderSearchRequest } from '../store/lists/realm_search.ts';
 import type { WorkerKind } from './command.ts';
 import { lowerPriority, serveParent } from './parent.ts';
-import type { FileSearchRequest } from './searcher.ts';
 
 /**
  * The kinds of workers, by the first word of their command line. Each imports what it needs and nothing else: the modules of
@@ -35,15 +34,6 @@ const KINDS: Readonly<Record<WorkerKind, (path: string) => Promise<void>>> = {
       return 'listing' in request ? reader.answer(request) : reader.count(request);
     });
     reader.close();
-  },
-  /** Searches files of databases that the parent has open. */
-  async searcher() {
-    const { hasUnreferencedText } = await import('../store/sqlite/unreferenced_text.ts');
-    lowerPriority();
-    await serveParent((request) => {
-      const { path, texts } = request as FileSearchRequest;
-      return hasUnreferencedText(path, texts);
-    });
   },
 };
 

@@ -1,7 +1,6 @@
 import { expect, test } from 'bun:test';
 import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { bytesOf } from '../support/database.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
 import { createFixture, databaseFile, freshFolder, startService } from '../support/service.ts';
 
@@ -113,39 +112,4 @@ test('a destructive command on a terminal deletes only after the ID was typed', 
   const confirmed = await onTerminal(clientId, 'client', 'delete', clientId);
   expect(confirmed.shown).toContain(`${clientId} is deleted`);
   expect(confirmed.code).toBe(0);
-});
-
-async function importUser(id: string, name: string): Promise<void> {
-  const line = {
-    ...{ type: 'user_authentication_info', realm_id: fixture.realm, id, name },
-    email: `${id}@example.com`,
-  };
-  const command = ['sh', '-c', `printf '%s\\n' "$1" | "$2" import - "$3" "$4"`, 'sh', JSON.stringify(line)];
-  const { code } = await runCommand([...command, AUTHREALM, ...service.database.args]);
-  expect(code).toBe(0);
-}
-
-test('an erasure of a user whose name is its ID leaves no bytes, and exits with 0', async () => {
-  const id = '22222222-2222-4222-8222-222222222222';
-  await importUser(id, id);
-  const { code, stdout } = await run('erase', 'user', '--yes', fixture.realm, id);
-  expect(stdout).toContain('no erased data is left in the database file');
-  expect(code).toBe(0);
-  expect(bytesOf(databaseFile(service)).includes(`${id}@example.com`)).toBe(false);
-});
-
-test('an erasure exits with 1 while another program has a copy of an erased value in the file', async () => {
-  const id = '33333333-3333-4333-8333-333333333333';
-  const name = 'Jane Left Behind';
-  await importUser(id, name);
-  await service.database.query(`create table copies as select '${name}' as name`);
-  const erase = () => run('erase', 'user', '--yes', fixture.realm, id);
-  const { code, stdout, stderr } = await erase();
-  expect(stdout).toContain(`user ${id} is erased`);
-  expect([code, stderr]).toEqual([
-    1,
-    expect.stringMatching(/^authrealm: some erased data is still in the database file: .+\n$/),
-  ]);
-  await service.database.query('drop table copies');
-  expect((await erase()).code).toBe(0);
 });

@@ -64,7 +64,7 @@ describe('backup-and-restore.md', () => {
     const outputOf = (words: string): string =>
       outputs[blocks.findIndex(({ text }) => text.includes(words))] ?? '';
     expect(outputOf('authrealm backup')).toMatch(/^backups\/authrealm-\d{8}T\d{6}\.\d{3}Z\.db: \d+ bytes/);
-    expect(outputOf('authrealm erase')).toContain('no erased data is left in the database file');
+    expect(outputOf('authrealm erase')).toContain('the data is overwritten in the database file');
     expect(outputOf('authrealm restore')).toContain(
       'applied 1 erasures that the backup did not contain; removed 1 users',
     );

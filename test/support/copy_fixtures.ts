@@ -183,7 +183,7 @@ export async function fillRemainingTables(database: TestDatabase): Promise<void>
   const [realm, user, webhook] = [systemClock.mintId(), systemClock.mintId(), 'w-1'];
   const sealed = database.address.engine === 'sqlite' ? "x'00ff'" : "'\\x00ff'";
   const rows: readonly (readonly [table: string, values: string, ...given: string[]])[] = [
-    ['erasure', '?, ?, 1, 2, 3', realm, user],
+    ['erasure', '?, ?, 1, 2', realm, user],
     ['sign_in_budget', "?, 'name', 1, '', 9999999999999", realm],
     ['revoked_token', '?, ?, 2', 'jti', 'client'],
     ['client_use', '?, 3', 'client'],

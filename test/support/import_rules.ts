@@ -9,7 +9,7 @@ export const IMPORT_RULES: Readonly<Record<string, ImportRule>> = {
   domain: { any: [] },
   platform: { any: ['domain'] },
   metrics: { any: ['domain', 'platform'] },
-  workers: { any: ['domain', 'platform', 'store'], types: ['audit'] },
+  workers: { any: ['domain', 'platform', 'store'] },
   store: { any: ['audit', 'domain', 'platform'], types: ['auth', 'directory', 'doctor', 'events'] },
   doctor: { any: ['domain'], types: ['directory'] },
   outbound: { any: ['domain'] },

@@ -15,7 +15,6 @@ await eraseUser(
   {
     records: engine.records,
     reading: openLogReading(engine.log, logKeys),
-    scrub: engine.scrub,
     removeBuckets: async () => undefined,
     report: async () => void process.kill(process.pid, 'SIGKILL'),
   },

@@ -152,9 +152,9 @@ export interface Fragment {
   readonly text: string;
 }
 
-/** Statements printed, those about the nodes of Citus, and those of `doctor`, `copy`, `backup` and `erase` on separate connections. */
+/** Statements printed, those about the nodes of Citus, and those of `doctor`, `copy` and `backup` on separate connections. */
 const NOT_OF_SERVICE =
-  /^(sqlite|copying|backups)\/|^inspection_queries\.ts$|^postgres\/(citus|bulkheads|schema_state|inspection\w*|scrub|row_stream)\.ts$/;
+  /^(sqlite|copying|backups)\/|^inspection_queries\.ts$|^postgres\/(citus|bulkheads|schema_state|inspection\w*|row_stream)\.ts$/;
 
 /** The fixed parts of every statement that a service can send to PostgreSQL. */
 export function fragmentsInSource(): readonly Fragment[] {

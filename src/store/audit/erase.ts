@@ -14,8 +14,7 @@ const DELETE_SALT = 'delete from user_salt where realm_id = ? and user_id = ?';
 const ENTRY = 'select 1 from log_entry where realm_id = ? and user_id = ? limit 1';
 const ERASURE = 'select 1 from erasure where realm_id = ? and user_id = ?';
 const INSERT = `insert into erasure (realm_id, user_id, at) values (?, ?, ?)
-  on conflict (realm_id, user_id) do update set at = excluded.at, scrubbed_at = null, told_at = null`;
-const SCRUBBED = 'update erasure set scrubbed_at = ? where realm_id = ? and user_id = ?';
+  on conflict (realm_id, user_id) do update set at = excluded.at, told_at = null`;
 
 /** Erases users: their records, the keys of their log entries, and the values in them. */
 export function openErasing(
@@ -50,13 +49,7 @@ export function openErasing(
     };
   }
 
-  return {
-    erase: (request) => write([request.key[0]], () => erase(request)),
-    markScrubbed: ({ realm, user: id }, at) =>
-      write([realm], function* () {
-        return { value: undefined, keep: (yield* execute(SCRUBBED, at, realm, id)) === 1 };
-      }),
-  };
+  return { erase: (request) => write([request.key[0]], () => erase(request)) };
 }
 
 function refused(kind: EraseResult['kind']): WorkResult<EraseResult> {
@@ -64,4 +57,4 @@ function refused(kind: EraseResult['kind']): WorkResult<EraseResult> {
 }
 
 /** Every statement about erasures. */
-export const ERASING_TEXTS: readonly string[] = [SELECT_SALT, DELETE_SALT, ENTRY, ERASURE, INSERT, SCRUBBED];
+export const ERASING_TEXTS: readonly string[] = [SELECT_SALT, DELETE_SALT, ENTRY, ERASURE, INSERT];

@@ -43,7 +43,7 @@ export async function applyErasures(
   } finally {
     await close();
   }
-  recordErasures(path, missing, clock.now());
+  recordErasures(path, missing);
   return { applied: missing.length, users };
 }
 
@@ -74,19 +74,16 @@ function missingIn({ path, knownUntil }: RestoredDatabase, erasures: readonly Er
   }
 }
 
-/**
- * Keeps the time of the original erasure for the next restore. `scrubbed_at` is set because the file is rewritten
- * afterwards.
- */
-const UPSERT_ERASURE = `insert into erasure (realm_id, user_id, at, scrubbed_at) values (?, ?, ?, ?)
-  on conflict (realm_id, user_id) do update set at = excluded.at, scrubbed_at = excluded.scrubbed_at, told_at = null`;
+const UPSERT_ERASURE = `insert into erasure (realm_id, user_id, at) values (?, ?, ?)
+  on conflict (realm_id, user_id) do update set at = excluded.at, told_at = null`;
 
-function recordErasures(path: string, erasures: readonly Erasure[], now: number): void {
+/** Keeps the times of the original erasures for the next restore. */
+function recordErasures(path: string, erasures: readonly Erasure[]): void {
   const db = new Database(path, { readwrite: true });
   try {
     const upsert = db.prepare(UPSERT_ERASURE);
     db.transaction(() => {
-      for (const { realm, user: id, at } of erasures) upsert.run(realm, id, at, now);
+      for (const { realm, user: id, at } of erasures) upsert.run(realm, id, at);
     })();
     upsert.finalize();
   } finally {

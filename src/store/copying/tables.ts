@@ -45,7 +45,7 @@ export const COPIED_TABLES: readonly CopiedTable[] = [
   ),
   table('instance_secret', ['name'], ['sealed', 'created_at']),
   table('user_salt', ['realm_id', 'user_id'], ['salt'], ['realm_id', 'user_id']),
-  table('erasure', ['realm_id', 'user_id'], ['at', 'scrubbed_at', 'told_at']),
+  table('erasure', ['realm_id', 'user_id'], ['at', 'told_at']),
   table('sign_in_budget', ['realm_id', 'name', 'kind', 'source'], ['full_at']),
   table('revoked_token', ['jti'], ['client_id', 'expires_at']),
   table('client_use', ['client_id'], ['at']),

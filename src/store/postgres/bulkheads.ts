@@ -92,7 +92,6 @@ export function openBulkheads(shared: RealmStores, nodes: RealmNodes, open: () =
       ),
     purge: (removal) => within([removal.key[0]], (own) => own.records.purge(removal)),
     erase: (request) => within([request.key[0]], (own) => own.records.erase(request)),
-    markScrubbed: (person, at) => within([person.realm], (own) => own.records.markScrubbed(person, at)),
     overloaded: {
       write: isOverloaded('write'),
       get: isOverloaded('get'),

@@ -22,7 +22,6 @@ import { openPrimary, type Primary } from './primary.ts';
 import { openPostgresRecords } from './records.ts';
 import { type PreparedSchema, prepareSchema } from './schema_setup.ts';
 import { CITUS_WRITE, POSTGRES_WRITE } from './scope_locks.ts';
-import { scrubPostgres } from './scrub.ts';
 import { openPostgresSession } from './session.ts';
 import { openPostgresReading, openPostgresTransactions } from './transactions.ts';
 import { openPostgresWriter } from './writer.ts';
@@ -115,7 +114,7 @@ function engineOver(
     budgets,
     log: openLogStore(transactions, log, dialect),
     leases: openLeaseStore(transactions),
-    scrub: () => scrubPostgres(address),
+    removeErasedBytes: async () => 'archived',
     feed,
     webhooks: openWebhookStore(transactions, dialect, log.rowMacs),
     embedded: undefined,

@@ -29,11 +29,11 @@ export function connectSqlite(path: string): Database {
 }
 
 /**
- * Keeps temporary data in memory or, the default, in files. A savepoint keeps the former content of each page that it changes;
- * in files, that is more bytes per commit than its own.
+ * Keeps temporary data in memory. A savepoint keeps the former content of each page that it changes; in files, that is more
+ * bytes per commit than its own.
  */
-export function storeTemporaryData(db: Database, where: 'memory' | 'default'): void {
-  db.run(`pragma temp_store = ${where}`);
+export function keepTemporaryDataInMemory(db: Database): void {
+  db.run('pragma temp_store = memory');
 }
 
 /**

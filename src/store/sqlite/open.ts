@@ -20,7 +20,7 @@ import {
   type Program,
 } from '../migrations.ts';
 import { openWebhookStore } from '../webhooks/webhooks.ts';
-import { connectSqlite, retryWhileBusy, sqliteFault, storeTemporaryData } from './connection.ts';
+import { connectSqlite, keepTemporaryDataInMemory, retryWhileBusy, sqliteFault } from './connection.ts';
 import {
   assertNoOrphanedLog,
   DatabaseFileMoved,
@@ -29,11 +29,11 @@ import {
   trackDatabaseFiles,
 } from './database_files.ts';
 import { SQLITE } from './dialect.ts';
+import { removeErasedBytes } from './erased_bytes.ts';
 import { keepUpgradeCopy } from './file_copy.ts';
 import { openSqliteLists, openSqliteSearches } from './lists.ts';
 import { assertSqliteSchema, migrateSqlite } from './migrate.ts';
 import { openSqliteRecords } from './records.ts';
-import { scrubSqlite } from './scrub.ts';
 import { openSharedReadTransaction } from './shared_read_transaction.ts';
 import { openSqliteTransactions } from './transactions.ts';
 import { openSqliteWriter } from './writer.ts';
@@ -104,7 +104,7 @@ async function openPrepared(path: string, prepare: (db: Database) => Promise<voi
 
 function engineOver(db: Database): EmbeddedEngine {
   // After the migrations, which sort whole tables for new indexes.
-  storeTemporaryData(db, 'memory');
+  keepTemporaryDataInMemory(db);
   const sharedReads = openSharedReadTransaction(db);
   const files = trackDatabaseFiles(db.filename);
   const log = openAuditLog(SQLITE);
@@ -134,10 +134,14 @@ function engineOver(db: Database): EmbeddedEngine {
     budgets: openBudgetStore(transactions, SQLITE),
     log: openLogStore(transactions, log, SQLITE),
     leases: openLeaseStore(transactions),
-    scrub: (texts, how) =>
-      scrubSqlite(db, sharedReads, texts, how).catch((error) => {
+    async removeErasedBytes() {
+      try {
+        await removeErasedBytes(db, sharedReads);
+        return 'clean';
+      } catch (error) {
         throw sqliteFault(error);
-      }),
+      }
+    },
     feed: openFeedStore(transactions, SQLITE),
     webhooks: openWebhookStore(transactions, SQLITE, log.rowMacs),
     embedded: {

@@ -51,19 +51,11 @@ describe('create-erasure', () => {
       { what: 'user.erased', actor: api.admin.clientId, address: '127.0.0.1', request_id: 'request-9' },
     ]);
     const read = await api.request('GET', erased.headers.get('location') ?? '');
-    let { files, ...recorded } = erased.body.data as unknown as { files: { state: string } };
+    const { files, ...recorded } = erased.body.data as unknown as { files: string };
     expect([read.status, read.body.data as object]).toEqual([200, recorded]);
-    // The search of the files may take longer than the request waits for it. A repeated erasure knows no texts to search for.
-    const isLate = files.state === 'pending';
-    while (files.state === 'pending') {
-      const again = await api.request('POST', '/erasures', { data: idsOf(fixture) });
-      ({ files } = again.body.data as unknown as { files: { state: string } });
-    }
-    if (files.state === 'archived') expect(files).toMatchObject({ position: expect.any(String) });
-    else {
-      expect(files.state).toBe(isLate ? 'left' : 'clean');
-      expect(await api.service.database.findPlaintext([name])).toEqual([]);
-    }
+    const isEmbedded = api.service.database.address.engine === 'sqlite';
+    expect(files).toBe(isEmbedded ? 'clean' : 'archived');
+    if (isEmbedded) expect(await api.service.database.findPlaintext([name])).toEqual([]);
   }, 300_000);
 
   test('a repeated erasure is 201 again', async () => {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Person } from '../../../audit/log_keys.ts';
-import type { Erasure, LogStore, ScrubResult } from '../../../audit/port.ts';
+import type { ErasedBytes, Erasure, LogStore } from '../../../audit/port.ts';
 import type { LogReading } from '../../../audit/reading.ts';
 import type { SubjectAccessItem } from '../../../audit/subject_access.ts';
 import type { Keyring } from '../../../auth/keys/keyring.ts';
@@ -38,8 +38,7 @@ export interface AdminDeps {
   /** The metrics of all processes of the service. */
   metrics(): Promise<Snapshot>;
   /**
-   * Erases a user; undefined if there is no trace of one. Then cleans the database files, as far as this
-   * process can.
+   * Erases a user; undefined if there is no trace of one. Then removes the bytes from the database files.
    */
   erase(
     person: Person,
@@ -49,7 +48,8 @@ export interface AdminDeps {
         readonly erasure: Erasure;
         /** Why the erasure is not recorded outside of the database yet; undefined if it is. */
         readonly reportError: Promise<unknown>;
-        readonly scrubbed: Promise<ScrubResult | undefined>;
+        /** Undefined where the bytes could not be removed yet. */
+        readonly bytes: Promise<ErasedBytes | undefined>;
       }
     | undefined
   >;

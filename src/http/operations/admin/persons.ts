@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Erasure, ScrubResult } from '../../../audit/port.ts';
+import type { Erasure } from '../../../audit/port.ts';
 import { Fault } from '../../../domain/fault.ts';
 import { parseUuid, type Uuid } from '../../../domain/id.ts';
 import { LIMITS } from '../../../domain/limits.ts';
@@ -30,16 +30,12 @@ function unknownUser(): Fault {
   return new Fault('conflict', [{ field: 'data.user_id', rule: 'no data exists about this user' }]);
 }
 
-const files = z
-  .strictObject({
-    state: z.enum(['clean', 'left', 'archived', 'pending']).meta({
-      description:
-        'Whether the database files still contain erased data: `clean`, none; `left`, some is left and `erase user` removes it; ' +
-        '`archived`, archives contain it up to `position`; `pending`, not known yet.',
-    }),
-    position: z.string().nullable(),
-  })
-  .meta({ description: 'The state at the time of the erasure.', 'x-authrealm-shown-once': true });
+const files = z.enum(['clean', 'archived', 'pending']).meta({
+  description:
+    'What database files hold of the erased data at the time of the erasure: `clean`, nothing; `archived`, data files and ' +
+    'archives of PostgreSQL hold it; `pending`, a long read delays its removal. Text that other programs wrote is not searched for.',
+  'x-authrealm-shown-once': true,
+});
 
 const shown = {
   id: idSchema,
@@ -60,12 +56,6 @@ function erasureData({ realm, user, at }: Erasure) {
   return { id: user, type: 'erasure', realm_id: realm, erased_at: new Date(at).toISOString() };
 }
 
-/** The state of the database files; `pending` if it is not known in time. */
-async function filesOf(scrubbed: Promise<ScrubResult | undefined>): Promise<z.output<typeof files>> {
-  const known = await withTimeout(scrubbed, LIMITS.scrubWaitMsMax, () => undefined);
-  return { state: known?.kind ?? 'pending', position: known?.kind === 'archived' ? known.position : null };
-}
-
 /** Erasure of a user and subject access. */
 export const PERSON_OPERATIONS = [
   adminOperation({
@@ -84,7 +74,7 @@ export const PERSON_OPERATIONS = [
       status: 201,
       description: 'The data is erased and unreadable. Repeating the request erases again.',
       schema: erased,
-      example: { data: { ...EXAMPLE, files: { state: 'clean', position: null } }, links: SELF },
+      example: { data: { ...EXAMPLE, files: 'clean' }, links: SELF },
       location: PATH,
     },
     faults: ['conflict', 'unknown_outcome'],
@@ -93,10 +83,11 @@ export const PERSON_OPERATIONS = [
       if (!done) throw unknownUser();
       const { realm, user } = done.erasure;
       const location = url(`/erasures/${realm}/${user}`);
-      const [known, reportError] = await Promise.all([filesOf(done.scrubbed), done.reportError]);
+      const waiting = withTimeout(done.bytes, LIMITS.erasedBytesWaitMsMax, () => undefined);
+      const [bytes = 'pending', reportError] = await Promise.all([waiting, done.reportError]);
       // A success must survive a restore, so the erasure has to be recorded outside of the database first.
       if (reportError !== undefined) throw new Fault('unknown_outcome', [], reportError);
-      const data = { ...erasureData(done.erasure), files: known };
+      const data = { ...erasureData(done.erasure), files: bytes };
       return { body: { data, links: { self: location } }, location };
     },
   }),

@@ -316,7 +316,6 @@ create table erasure (
   realm_id uuid not null,
   user_id uuid not null,
   at bigint not null,
-  scrubbed_at bigint,
   told_at bigint,
   primary key (realm_id, user_id)
 );

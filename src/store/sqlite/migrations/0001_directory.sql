@@ -354,7 +354,6 @@ create table erasure (
   realm_id text not null,
   user_id text not null,
   at integer not null,
-  scrubbed_at integer,
   told_at integer,
   primary key (realm_id, user_id)
 ) strict, without rowid;
