@@ -93,7 +93,13 @@ export function openSettings(environment: Environment): CliSettings {
  * on the sign-in page, so the URL of a server is left to its variable.
  */
 export function linkCommand({ flags, environment }: SettingSources, settings: Settings): string {
-  const names = ['config', 'database', 'databasePasswordFile', 'masterKeyFile'] as const;
+  const names = [
+    'config',
+    'database',
+    'databasePasswordFile',
+    'masterKeyFile',
+    'previousMasterKeyFile',
+  ] as const;
   const words = names.flatMap((name) => {
     const { env, flag } = SETTINGS[name];
     if ((flags[name] ?? environment[env]) === undefined) return [];

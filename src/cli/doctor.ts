@@ -151,7 +151,7 @@ function databaseFiles(path: string | undefined): readonly string[] {
   if (path === undefined) return [];
   return siblingFiles(path)
     .filter((name) =>
-      /^(-wal|-shm|\.key|\.key\.old-.*|\.schema-[\d.]+|\.rescued|\.replaced-[^-]+)?$/.test(rest(name, path)),
+      /^(-wal|-shm|\.key|\.schema-[\d.]+|\.rescued|\.replaced-[^-]+)?$/.test(rest(name, path)),
     )
     .map((name) => join(dirname(path), name));
 }
@@ -171,7 +171,7 @@ function rest(name: string, path: string): string {
 }
 
 /** Unfinished key files and copies. */
-const LEFTOVER = /\.partial(-journal)?$|\.key\.(next-)?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+const LEFTOVER = /\.partial(-journal)?$|\.key\.[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /** Temporary files that killed commands left next to the database. */
 function checkLeftovers(settings: Settings, reporter: CheckReporter): void {

@@ -21,7 +21,7 @@ export const EXAMPLES: Readonly<Record<string, string>> = {
   'keys rotate': 'authrealm keys rotate',
   'keys withdraw': 'authrealm keys withdraw "$KEY"',
   'keys make': 'authrealm keys make ./master.key',
-  'keys rewrap': 'authrealm keys rewrap --new-master-key-file ./new.key',
+  'keys rewrap': 'authrealm keys rewrap --master-key-file ./new.key --previous-master-key-file ./old.key',
   'webhook create': 'authrealm webhook create --name crm --url https://crm.example/events --from oldest',
   'webhook list': 'authrealm webhook list',
   'webhook show': 'authrealm webhook show "$WEBHOOK"',

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
-import { createNewKeyFile, oldKeyFile } from '../auth/keys/master_key.ts';
+import { createNewKeyFile } from '../auth/keys/master_key.ts';
+import type { MasterKeyChanged } from '../auth/keys/rewrap.ts';
 import { type KeySet, keySetAt, rotateSigningKey, withdrawSigningKey } from '../auth/keys/signing.ts';
 import type { SigningKey } from '../auth/port.ts';
 import { Refusal } from '../domain/fault.ts';
@@ -49,7 +50,7 @@ export function addKeyCommands(program: Command, context: CliContext): void {
   keys
     .command('make')
     .argument('<file>', 'file to create; an existing file is never overwritten')
-    .description('create a file with a new master key, for a new database')
+    .description('create a file with a new master key, for a new database or to change the key')
     .action((file: string) => {
       createNewKeyFile(file, systemClock);
       printLine(
@@ -59,29 +60,24 @@ export function addKeyCommands(program: Command, context: CliContext): void {
     });
 
   addDatabaseSettings(keys.command('rewrap'))
-    .description('replace the master key while the service runs; if interrupted, run it again')
-    .requiredOption('--new-master-key-file <FILE>', 'file with the new key; created if it does not exist')
-    .action(async ({ newMasterKeyFile: file }: { newMasterKeyFile: string }, command: Command) => {
-      printRewrapResult(await rewrap(context.settingsOf(command), file, systemClock), file);
+    .description(
+      'encrypt again with --master-key-file what --previous-master-key-file encrypts, while the service runs with both; ' +
+        'if interrupted, run it again',
+    )
+    .action(async (_options, command: Command) => {
+      printRewrapResult(await rewrap(context.settingsOf(command), systemClock));
     });
 }
 
-/** Prints the result, and what the operator must still do. */
-function printRewrapResult(done: Awaited<ReturnType<typeof rewrap>>, file: string): void {
-  const { keyId, ended, resealed, isKeyCreated, source } = done;
-  if (isKeyCreated) printLine(`created the master key ${file}: back it up separately from the database`);
+function printRewrapResult({ keyId, ended, resealed }: MasterKeyChanged): void {
   if (ended.length === 0) {
     printLine(`key ${keyId} is already the master key; nothing was changed`);
     return;
   }
   printLine(`encrypted ${resealed} values again: the master key is now key ${keyId}`);
-  const path = 'path' in source ? source.path : undefined;
-  if (path === undefined) {
-    printLine(`set AUTHREALM_MASTER_KEY to the key in ${file} and restart every process`);
-    return;
-  }
-  printLine(`${path} contains the new key. Older backups need the old key, which is in:`);
-  for (const old of ended) printLine(oldKeyFile(path, old));
+  printLine(
+    `processes no longer need --previous-master-key-file. Older backups need key ${ended.join(', ')}: keep its file as long as them`,
+  );
 }
 
 /** A key and its current state. */

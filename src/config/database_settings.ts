@@ -64,9 +64,14 @@ export const DATABASE_ROWS = {
     flag: 'master-key-file',
     file: 'secret',
     doc: 'file with the key that encrypts stored secrets; for SQLite, <database>.key is created by default',
-    details:
-      'Required for PostgreSQL; `authrealm keys make` creates one. The file has two keys, one per line, while the key is ' +
-      '[being changed](../guides/keys.md#change-the-master-key).',
+    details: 'Required for PostgreSQL; `authrealm keys make` creates one.',
+  }),
+  previousMasterKeyFile: file({
+    env: 'AUTHREALM_PREVIOUS_MASTER_KEY_FILE',
+    flag: 'previous-master-key-file',
+    file: 'secret',
+    doc: 'file with the master key before, until `authrealm keys rewrap` has changed it',
+    details: 'See [changing the master key](../guides/keys.md#change-the-master-key).',
   }),
   masterKey: optional<string>({
     env: 'AUTHREALM_MASTER_KEY',

@@ -11,6 +11,7 @@ export interface DatabaseSettings {
   readonly migrateDatabasePasswordFile: string | undefined;
   readonly masterKey: string | undefined;
   readonly masterKeyFile: string | undefined;
+  readonly previousMasterKeyFile: string | undefined;
   readonly processes: number;
 }
 
@@ -95,15 +96,16 @@ export function withPasswordFiles({
   };
 }
 
-/** The source of the master key for these settings. */
+/** The source of the master key for these settings, and the file of the key before while it is being changed. */
 export function masterKeySource({
   database,
   masterKey,
   masterKeyFile,
+  previousMasterKeyFile: previousPath,
 }: PartialDatabaseSettings & Pick<DatabaseSettings, 'database'>): MasterKeySource {
-  if (masterKey !== undefined) return { from: 'value', value: masterKey };
-  if (masterKeyFile !== undefined) return { from: 'file', path: masterKeyFile };
+  if (masterKey !== undefined) return { from: 'value', value: masterKey, previousPath };
+  if (masterKeyFile !== undefined) return { from: 'file', path: masterKeyFile, previousPath };
   const file = fileOf(database);
-  if (file !== undefined) return { from: 'default', path: `${file}.key` };
+  if (file !== undefined) return { from: 'default', path: `${file}.key`, previousPath };
   return { from: isInMemory(database) ? 'nowhere' : 'operator' };
 }

@@ -1,17 +1,8 @@
-import { resolve } from 'node:path';
 import type { LogKeys } from '../audit/log_keys.ts';
 import { findLogKeys, startAuditLog } from '../audit/log_secret.ts';
-import { assertOpensAll, assertOpensSealed, opensKeyCheck } from '../auth/keys/keyring.ts';
+import { assertOpensAll, assertOpensSealed } from '../auth/keys/keyring.ts';
 import { assertKeyringMatches, type LiveKeyring, openLiveKeyring } from '../auth/keys/live_keyring.ts';
-import {
-  assertKeyConfigured,
-  type MasterKeySource,
-  obtainMasterKeys,
-  obtainNextKey,
-  readMasterKeys,
-  replaceKeyFile,
-  rereadMasterKeys,
-} from '../auth/keys/master_key.ts';
+import { assertKeyConfigured, obtainMasterKeys, readMasterKeys } from '../auth/keys/master_key.ts';
 import { changeMasterKey, type MasterKeyChanged } from '../auth/keys/rewrap.ts';
 import { ensureSigningKey } from '../auth/keys/signing.ts';
 import { checkpointFileOf, masterKeySource, type Settings } from '../config/parse.ts';
@@ -60,7 +51,7 @@ export async function openDatabase(
   try {
     const hasKeyCheck = (await engine.access.keyChecks()).length > 0;
     const { keys, createdPath } = obtainMasterKeys(source, hasKeyCheck, clock);
-    const keyring = openLiveKeyring(keys, () => rereadMasterKeys(source), clock);
+    const keyring = openLiveKeyring(keys, clock);
     await assertKeyringMatches(keyring, engine.access, engine.sealed, clock);
     const logKeys = await startAuditLog(engine, keyring, clock);
     await ensureSigningKey(engine.access, keyring, clock);
@@ -125,9 +116,8 @@ async function assertKeysOfFile(settings: Settings, clock: Clock): Promise<void>
 export async function reopenDatabase(settings: Settings, clock: Clock): Promise<OpenDatabase> {
   const engine = await reopenEngine(settings.database, { version: VERSION, clock });
   try {
-    const source = masterKeySource(settings);
-    const { keys } = obtainMasterKeys(source, true, clock);
-    const keyring = openLiveKeyring(keys, () => rereadMasterKeys(source), clock);
+    const { keys } = obtainMasterKeys(masterKeySource(settings), true, clock);
+    const keyring = openLiveKeyring(keys, clock);
     keyring.activateNewest((await engine.access.keyChecks()).map(({ keyId }) => keyId));
     const logKeys = await startAuditLog(engine, keyring, clock);
     return { engine, keyring, logKeys, createdKeyFile: undefined };
@@ -139,7 +129,7 @@ export async function reopenDatabase(settings: Settings, clock: Clock): Promise<
 
 /** A keyring of the configured master keys, which must exist. */
 export function givenKeyring(settings: Settings, clock: Clock): LiveKeyring {
-  return openLiveKeyring(readMasterKeys(masterKeySource(settings)), () => [], clock);
+  return openLiveKeyring(readMasterKeys(masterKeySource(settings)), clock);
 }
 
 /**
@@ -204,46 +194,20 @@ export function inspect({ database }: Settings): ReturnType<typeof inspectEngine
   return inspectEngine(database);
 }
 
-/**
- * Changes the master key to the one in `nextKeyFile`, which is created if it does not exist, while other processes keep
- * running. Writes the new key to the current key file; the operator must replace a key that is given by value.
- */
-export async function rewrap(
-  settings: Settings,
-  nextKeyFile: string,
-  clock: Clock,
-): Promise<MasterKeyChanged & { readonly isKeyCreated: boolean; readonly source: MasterKeySource }> {
-  const source = masterKeySource(settings);
-  if (source.from === 'nowhere')
-    throw new Refusal('the master key of an in-memory database cannot be replaced: it ends with its process');
-  const keyFile = 'path' in source ? source.path : undefined;
-  if (keyFile !== undefined && resolve(keyFile) === resolve(nextKeyFile)) {
-    throw new Refusal(`${nextKeyFile} is the current key file: name another file for the new key`);
-  }
+/** Changes the master key from the previous to the current one of the settings, while processes with both keep running. */
+export async function rewrap(settings: Settings, clock: Clock): Promise<MasterKeyChanged> {
   const engine = await openEngineFor(settings, clock);
   try {
+    const keys = readMasterKeys(masterKeySource(settings));
     const keyChecks = await engine.access.keyChecks();
-    if (keyChecks.length === 0) {
+    if (keyChecks.length === 0)
       throw new Refusal('this database has no master key yet: its first start creates one');
-    }
-    const { keys: currentKeys } = obtainMasterKeys(source, true, clock);
-    const current = openLiveKeyring(currentKeys, () => [], clock);
-    // Of an interrupted change, the configured keys may open one of the two.
-    if (!keyChecks.some((keyCheck) => opensKeyCheck(current, keyCheck))) assertOpensAll(current, keyChecks);
-    const { key: next, isCreated } = obtainNextKey(nextKeyFile, clock);
-    await startAuditLog(
-      engine,
-      openLiveKeyring([...currentKeys, next], () => [], clock),
-      clock,
-    );
-    const changed = await changeMasterKey({
-      currentKeys,
-      nextKey: next,
-      saveKeys: (keys) => keyFile !== undefined && replaceKeyFile(keyFile, keys, clock),
-      store: { ...engine.sealed, keyChecks: engine.access.keyChecks },
-      clock,
-    });
-    return { ...changed, isKeyCreated: isCreated, source };
+    const keyring = openLiveKeyring(keys, clock);
+    assertOpensAll(keyring, keyChecks);
+    keyring.activateNewest(keyChecks.map(({ keyId }) => keyId));
+    await startAuditLog(engine, keyring, clock);
+    const store = { ...engine.sealed, keyChecks: engine.access.keyChecks };
+    return await changeMasterKey({ keys, store, clock });
   } finally {
     await engine.close();
   }

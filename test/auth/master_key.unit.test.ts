@@ -1,16 +1,12 @@
 import { describe, expect, test } from 'bun:test';
-import { chmodSync, existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { openKeyring } from '../../src/auth/keys/keyring.ts';
 import {
   assertKeyConfigured,
   createNewKeyFile,
   obtainMasterKeys,
-  obtainNextKey,
-  oldKeyFile,
   parseMasterKey,
-  replaceKeyFile,
-  rereadMasterKeys,
+  readMasterKeys,
 } from '../../src/auth/keys/master_key.ts';
 import { Refusal } from '../../src/domain/fault.ts';
 import type { Uuid } from '../../src/domain/id.ts';
@@ -21,10 +17,10 @@ const key = () => Buffer.from(systemClock.randomBytes(32));
 const lineOf = (bytes: Uint8Array) => `${Buffer.from(bytes).toString('base64url')}\n`;
 const freshPath = () => join(freshFolder(), 'a.key');
 
-/** A key file with these keys. */
-function fileOf(...keys: readonly Uint8Array[]): string {
+/** A file with this key. */
+function fileOf(bytes: Uint8Array): string {
   const path = freshPath();
-  writeFileSync(path, keys.map(lineOf).join(''));
+  writeFileSync(path, lineOf(bytes));
   return path;
 }
 
@@ -65,11 +61,11 @@ describe('sources of the master key', () => {
   });
 
   test('a master key comes by value, by file, or is generated for a database in memory', () => {
-    const [one, other] = [key(), key()];
+    const one = key();
     const obtain = (source: Parameters<typeof obtainMasterKeys>[0]) =>
       obtainMasterKeys(source, true, systemClock);
     expect(obtain({ from: 'value', value: lineOf(one) })).toEqual({ keys: [one] });
-    expect(obtain({ from: 'file', path: fileOf(one, other) })).toEqual({ keys: [one, other] });
+    expect(obtain({ from: 'file', path: fileOf(one) })).toEqual({ keys: [one] });
     expect(obtain({ from: 'nowhere' }).keys.map(({ length }) => length)).toEqual([32]);
     expect(refusalOf(() => obtain({ from: 'value', value: 'x' }))).toContain('AUTHREALM_MASTER_KEY is not');
     expect(refusalOf(() => obtain({ from: 'file', path: freshPath() }))).toContain('cannot be read');
@@ -82,25 +78,31 @@ describe('sources of the master key', () => {
     expect(refusalOf(() => assertKeyConfigured({ from: 'file' }))).toBe('not refused');
   });
 
-  test('blank lines of a key file are ignored, and a file without a key is refused', () => {
-    const [one, other] = [key(), key()];
+  test('a key file has one key', () => {
     const path = freshPath();
-    writeFileSync(path, `\n${lineOf(one)}\n  \n${lineOf(other)}`);
-    expect(rereadMasterKeys({ from: 'file', path })).toEqual([one, other]);
-    for (const text of ['', '\n \n', `${lineOf(one)}x\n`]) {
+    writeFileSync(path, `\n  ${lineOf(key())}\n`);
+    expect(readMasterKeys({ from: 'file', path })).toHaveLength(1);
+    for (const text of ['', '\n \n', `${lineOf(key())}x\n`, lineOf(key()) + lineOf(key())]) {
       writeFileSync(path, text);
-      expect(refusalOf(() => rereadMasterKeys({ from: 'file', path }))).toContain(
-        'is not a valid master key',
-      );
+      expect(refusalOf(() => readMasterKeys({ from: 'file', path }))).toContain('is not a valid master key');
     }
   });
 
-  test('a key file is read again, a key given by value is not', () => {
-    const one = key();
+  test('the key before follows the current one, wherever that is', () => {
+    const [one, before] = [key(), key()];
+    const previousPath = fileOf(before);
     const path = fileOf(one);
-    expect(rereadMasterKeys({ from: 'file', path })).toEqual([one]);
-    expect(rereadMasterKeys({ from: 'default', path })).toEqual([one]);
-    expect(rereadMasterKeys({ from: 'value', value: lineOf(one) })).toEqual([]);
+    const sources = [
+      { from: 'value', value: lineOf(one), previousPath },
+      { from: 'file', path, previousPath },
+      { from: 'default', path, previousPath },
+    ] as const;
+    for (const source of sources) {
+      expect(readMasterKeys(source)).toEqual([one, before]);
+      expect(obtainMasterKeys(source, true, systemClock)).toEqual({ keys: [one, before] });
+    }
+    const missing = { from: 'file', path, previousPath: freshPath() } as const;
+    expect(refusalOf(() => readMasterKeys(missing))).toContain('cannot be read');
   });
 });
 
@@ -141,7 +143,7 @@ describe('the key file next to a database', () => {
     const path = fileOf(key());
     const id = systemClock.mintId();
     const folder = dirname(path);
-    const others = ['b.key', `b.key.${id}`, 'a.key.old-0123456789abcdef', `a.key.next-${id}`, 'a.key.mine'];
+    const others = ['b.key', `b.key.${id}`, 'a.key.old-0123456789abcdef', 'a.key.mine'];
     for (const name of [`a.key.${id}`, ...others]) writeFileSync(join(folder, name), 'x');
     obtain(path, true);
     expect(readdirSync(folder).sort()).toEqual(['a.key', ...others].sort());
@@ -166,55 +168,5 @@ test('an existing key file is used without creating a draft', () => {
   const [path, one] = [join(freshFolder(), 'k'.repeat(250)), key()];
   writeFileSync(path, lineOf(one));
   expect(obtainMasterKeys({ from: 'default', path }, true, systemClock)).toEqual({ keys: [one] });
-  expect(obtainNextKey(path, systemClock)).toEqual({ key: one, isCreated: false });
   expect(refusalOf(() => createNewKeyFile(path, systemClock))).toContain('already exists');
-});
-
-test('obtainNextKey creates a key file, or reads the one key of an existing file', () => {
-  const path = freshPath();
-  const { key: next, isCreated } = obtainNextKey(path, systemClock);
-  expect([isCreated, lineOf(next)]).toEqual([true, readFileSync(path, 'utf8')]);
-  expect(obtainNextKey(path, systemClock)).toEqual({ key: next, isCreated: false });
-  const several = fileOf(key(), key());
-  expect(refusalOf(() => obtainNextKey(several, systemClock))).toContain('must contain exactly one key');
-});
-
-describe('replaceKeyFile', () => {
-  const [one, other, third] = [key(), key(), key()];
-  const idOf = (each: Uint8Array) => openKeyring(each, systemClock).keyId;
-
-  test.each<[string, Buffer[], Buffer[], Buffer[]]>([
-    ['with an additional key', [one], [one, other], []],
-    ['with another key', [one], [other], [one]],
-    ['with one of its keys', [one, other], [other], [one]],
-    ['with none of its keys', [one, other], [third], [one, other]],
-    ['with each key once', [one, one], [one], []],
-  ])('a key file is replaced %s, and removed keys are saved in files', (_, before, after, removed) => {
-    const path = fileOf(...before);
-    chmodSync(path, 0o640);
-    replaceKeyFile(path, after, systemClock);
-    expect([readFileSync(path, 'utf8'), statSync(path).mode & 0o777]).toEqual([
-      after.map(lineOf).join(''),
-      0o640,
-    ]);
-    expect(readdirSync(dirname(path)).sort()).toEqual(
-      ['a.key', ...removed.map((each) => basename(oldKeyFile(path, idOf(each))))].sort(),
-    );
-    for (const each of removed) expect(readFileSync(oldKeyFile(path, idOf(each)), 'utf8')).toBe(lineOf(each));
-  });
-
-  test('a key file with the same keys is not replaced', () => {
-    const path = fileOf(one, other);
-    const { ino } = statSync(path);
-    replaceKeyFile(path, [other, one], systemClock);
-    expect([statSync(path).ino, readFileSync(path, 'utf8')]).toEqual([ino, lineOf(one) + lineOf(other)]);
-  });
-
-  test('a key file that cannot be replaced is reported and stays unchanged', () => {
-    const path = fileOf(one);
-    const failingClock = { ...systemClock, mintId: () => 'gone/draft' as Uuid };
-    expect(refusalOf(() => replaceKeyFile(path, [one, other], failingClock))).toContain('cannot be replaced');
-    expect([readdirSync(dirname(path)), readFileSync(path, 'utf8')]).toEqual([['a.key'], lineOf(one)]);
-    rmSync(path);
-  });
 });

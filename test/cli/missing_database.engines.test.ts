@@ -27,7 +27,6 @@ const ARGUMENTS: Readonly<Record<string, readonly string[]>> = {
   'console link': ['--scope', 'users:read'],
   'console sessions end': [ID],
   'keys withdraw': ['kid'],
-  'keys rewrap': ['--new-master-key-file', 'new.key'],
   'webhook create': ['--name', 'n', '--url', 'https://example.com/hook'],
   'webhook update': [ID, '--name', 'n'],
   'webhook disable': [ID],

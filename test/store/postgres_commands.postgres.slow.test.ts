@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, test } from 'bun:test';
-import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { user } from '../../src/domain/resources.ts';
 import { createSqlite } from '../support/database.ts';
@@ -115,8 +115,10 @@ describe('an installation on PostgreSQL', () => {
     const [first = ''] = (await outputOf('keys', 'list', ...all())).split(' ');
     expect(await outputOf('keys', 'rotate', ...all())).toMatch(/ signs from /);
     expect(await outputOf('keys', 'withdraw', first, ...all())).toContain('is withdrawn');
-    const rewrapped = await outputOf('keys', 'rewrap', '--new-master-key-file', file('next.key'), ...all());
-    expect(rewrapped).toMatch(/created the master key .*\n.*encrypted \d+ values again/);
+    renameSync(file('master.key'), file('previous.key'));
+    await outputOf('keys', 'make', file('master.key'));
+    const previous = ['--previous-master-key-file', file('previous.key')];
+    expect(await outputOf('keys', 'rewrap', ...previous, ...all())).toMatch(/encrypted \d+ values again/);
     expect(await outputOf('keys', 'list', ...all())).toContain(first);
   });
 

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { SQL } from 'bun';
 import { changeClient, createClient, deleteClient } from '../../src/auth/clients/clients.ts';
+import { createNewKeyFile } from '../../src/auth/keys/master_key.ts';
 import { rotateSigningKey, withdrawSigningKey } from '../../src/auth/keys/signing.ts';
 import type { Client } from '../../src/auth/port.ts';
 import { readSettings } from '../../src/config/parse.ts';
@@ -196,7 +197,10 @@ async function useAccess(url: string): Promise<void> {
   const filter = parseFilter('eq(email,jane@example.com)', user.searchAllRealms?.filterables ?? {});
   await records.searchRealms(user, { filter, only: undefined, after: undefined, limit: 1 });
   await db.engine.close();
-  await rewrap(settings, join(folder, 'next.key'), systemClock);
+  const next = join(folder, 'next.key');
+  createNewKeyFile(next, systemClock);
+  const { masterKeyFile: previousMasterKeyFile } = settings;
+  await rewrap({ ...settings, masterKeyFile: next, previousMasterKeyFile }, systemClock);
 }
 
 /** A start with another role than the owner of the schema. */

@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, test } from 'bun:test';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type * as Resources from '../../src/domain/resources.ts';
 import type * as Agreement from '../support/consistency.ts';
@@ -221,9 +221,11 @@ interface Examined {
 
 test('doctor and audit verify check the added resource, and keys rewrap encrypts its secrets with the new master key', async () => {
   const sealed = await service.createDevice();
-  const key = join(freshFolder(), 'next.key');
-  const moved = await run(['keys', 'rewrap', '--new-master-key-file', key, ...base.database.args]);
-  expect([moved.code, moved.stderr]).toEqual([0, '']);
+  const { args, masterKeyFile } = base.database;
+  const previous = `${masterKeyFile}-before`;
+  renameSync(masterKeyFile, previous);
+  await outputOf(['keys', 'make', masterKeyFile]);
+  await outputOf(['keys', 'rewrap', '--previous-master-key-file', previous, ...args]);
   const examined = JSON.parse(await outputOf(['doctor', '--json', ...base.database.args]));
   expect(examined.healthy).toBe(true);
   // A valid ciphertext of another column.

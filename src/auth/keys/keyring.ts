@@ -117,7 +117,8 @@ export function assertOpensAll(keyring: Keyring, keyChecks: readonly KeyCheck[])
   if (unopened.length < keyChecks.length) throw halfChanged(unopened);
   throw new Refusal(
     `the master key does not match this database: key ${keyring.keyId} was given, and ${unopened.join(', ')} is required. ` +
-      'Set AUTHREALM_MASTER_KEY_FILE or AUTHREALM_MASTER_KEY to the right key, or restore its file',
+      'Set AUTHREALM_MASTER_KEY_FILE or AUTHREALM_MASTER_KEY to the right key, or restore its file. To change the key, pass ' +
+      'the present one with --previous-master-key-file',
   );
 }
 
@@ -156,7 +157,7 @@ function foreignKey({ keyId }: Keyring, { location, sealed }: SealedValue): Refu
 
 function halfChanged(keyIds: readonly string[]): Refusal {
   return new Refusal(
-    `the master key is being changed, and key ${keyIds.join(', ')} is also required: run "authrealm keys rewrap" again ` +
-      'until it completes, or add that key to the key file on its own line',
+    `the master key is being changed, and key ${keyIds.join(', ')} is also required: pass the new key with ` +
+      '--master-key-file and the one before with --previous-master-key-file, and run "authrealm keys rewrap" with both until it completes',
   );
 }

@@ -4,50 +4,23 @@ import type { AuthStore, SealedStore } from '../port.ts';
 import { assertOpensAll, assertOpensSealed, type Keyring, keyCheckOf, openKeyring } from './keyring.ts';
 
 /**
- * The keyring of a running process: the configured master keys, and those added to the key file later. Every
- * ciphertext names its key, so values sealed by the old and the new key both decrypt while the master key is
- * being changed.
+ * The keyring of a process: the configured master keys. Every ciphertext names its key, so values sealed by the current and
+ * the previous key both decrypt while the master key is being changed.
  */
 export interface LiveKeyring extends Keyring {
-  /**
-   * Seals from now on with the newest available key. `keyIds` are the keys with a stored key check, newest
-   * last.
-   */
+  /** Seals from now on with the newest of these keys that is configured: those with a stored key check, newest last. */
   activateNewest(keyIds: readonly string[]): void;
 }
 
-/** `reread` reads the key file again; it is called when a ciphertext names an unknown key. */
 export function openLiveKeyring(
   masters: readonly Uint8Array[],
-  reread: () => readonly Uint8Array[],
   clock: Pick<Clock, 'randomBytes'>,
 ): LiveKeyring {
   const keyrings = new Map<string, Keyring>();
-  const add = (keys: readonly Uint8Array[]): void => {
-    for (const keyring of keys.map((key) => openKeyring(key, clock))) {
-      if (!keyrings.has(keyring.keyId)) keyrings.set(keyring.keyId, keyring);
-    }
-  };
-
-  function find(keyId: string): Keyring | undefined {
-    if (!keyrings.has(keyId)) addReread();
-    return keyrings.get(keyId);
-  }
-
-  /** If the key file cannot be read now, the loaded keys stay in use. */
-  function addReread(): void {
-    try {
-      add(reread());
-    } catch {
-      // The caller fails anyway: the ciphertext in question does not decrypt.
-    }
-  }
-
-  add(masters);
+  for (const keyring of masters.map((key) => openKeyring(key, clock))) keyrings.set(keyring.keyId, keyring);
   const [first] = keyrings.values();
   if (!first) throw new Error('a keyring needs a master key');
   let active = first;
-
   return {
     get keyId() {
       return active.keyId;
@@ -55,11 +28,12 @@ export function openLiveKeyring(
     seal: (purpose, location, plain) => active.seal(purpose, location, plain),
     digest: (purpose, text) => active.digest(purpose, text),
     open(purpose, location, sealed) {
-      const keyring = find(ciphertextKeyId(sealed)) ?? active;
+      const keyring = keyrings.get(ciphertextKeyId(sealed)) ?? active;
       return keyring.open(purpose, location, sealed);
     },
     activateNewest(keyIds) {
-      active = keyIds.map(find).findLast((keyring) => keyring !== undefined) ?? active;
+      const available = keyIds.flatMap((keyId) => keyrings.get(keyId) ?? []);
+      active = available.at(-1) ?? active;
     },
   };
 }

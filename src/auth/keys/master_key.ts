@@ -1,6 +1,4 @@
 import {
-  chmodSync,
-  chownSync,
   closeSync,
   existsSync,
   fsyncSync,
@@ -8,10 +6,7 @@ import {
   openSync,
   readdirSync,
   readFileSync,
-  realpathSync,
-  renameSync,
   rmSync,
-  statSync,
   writeSync,
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
@@ -19,15 +14,21 @@ import { Refusal } from '../../domain/fault.ts';
 import { type Clock, parseUuid } from '../../domain/id.ts';
 import { fileErrorText, newFileErrorText } from '../../platform/file_error.ts';
 import { syncPath } from '../../platform/fsync.ts';
-import { MASTER_KEY_BYTES, openKeyring } from './keyring.ts';
+import { MASTER_KEY_BYTES } from './keyring.ts';
 
-/** The source of the master key: an environment variable, a file, or a file next to the SQLite database. */
+/**
+ * The source of the master key: an environment variable, a file, or a file next to the SQLite database; and the file of the
+ * key before, while it is being changed.
+ */
 export type MasterKeySource =
-  | { readonly from: 'value'; readonly value: string }
-  | { readonly from: 'file'; readonly path: string }
-  | { readonly from: 'default'; readonly path: string }
+  | ({ readonly from: 'value'; readonly value: string } & PreviousKey)
+  | ({ readonly from: 'file' | 'default'; readonly path: string } & PreviousKey)
   | { readonly from: 'nowhere' }
   | { readonly from: 'operator' };
+
+interface PreviousKey {
+  readonly previousPath?: string | undefined;
+}
 
 /** Reads 32 bytes written as base64url, base64 or hex. */
 export function parseMasterKey(raw: string): Uint8Array | undefined {
@@ -38,10 +39,9 @@ export function parseMasterKey(raw: string): Uint8Array | undefined {
 }
 
 /**
- * Loads the configured master keys. Creates a key file only next to a SQLite database that never had a key:
- * `hasKeyCheck` is true where the database stores a key check, so that a lost file is reported and not replaced.
- * `createdPath` names a file that was created. A file contains one key, or one per line while the master key
- * is being changed. Throws Refusal.
+ * Loads the configured master keys, the current one first. Creates a key file only next to a SQLite database that never had
+ * a key: `hasKeyCheck` is true where the database stores a key check, so that a lost file is reported and not replaced.
+ * `createdPath` names a file that was created. Throws Refusal.
  */
 export function obtainMasterKeys(
   source: MasterKeySource,
@@ -58,29 +58,33 @@ export function obtainMasterKeys(
     case 'default': {
       const isThere = existsSync(source.path);
       if (!isThere && hasKeyCheck) throw keyFileMissing(source.path);
-      const createdPath = !isThere && createKeyFile(source.path, clock);
-      const keys = readKeyFile(source.path);
+      const isCreated = !isThere && createKeyFile(source.path, clock);
+      const keys = readMasterKeys(source);
       removeDrafts(source.path);
-      return createdPath ? { keys, createdPath: source.path } : { keys };
+      return isCreated ? { keys, createdPath: source.path } : { keys };
     }
   }
 }
 
-/** The configured master keys, which must exist. Changes no file. Throws Refusal. */
+/** The configured master keys, which must exist, the current one first. Changes no file. Throws Refusal. */
 export function readMasterKeys(source: MasterKeySource): readonly Uint8Array[] {
   switch (source.from) {
     case 'value':
-      return [parseKeyOrRefuse(source.value, 'AUTHREALM_MASTER_KEY')];
+      return [parseKeyOrRefuse(source.value, 'AUTHREALM_MASTER_KEY'), ...previousKeys(source)];
     case 'default':
       if (!existsSync(source.path)) throw keyFileMissing(source.path);
-      return readKeyFile(source.path);
+      return [readKeyFile(source.path), ...previousKeys(source)];
     case 'file':
-      return readKeyFile(source.path);
+      return [readKeyFile(source.path), ...previousKeys(source)];
     case 'operator':
       throw keyNotConfigured();
     case 'nowhere':
       throw new Refusal('the master key of an in-memory database ends with its process');
   }
+}
+
+function previousKeys({ previousPath }: PreviousKey): readonly Uint8Array[] {
+  return previousPath === undefined ? [] : [readKeyFile(previousPath)];
 }
 
 /** Creates a file with a new key. Throws Refusal if the file exists: a key is never overwritten. */
@@ -125,12 +129,8 @@ function removeDrafts(path: string): void {
   }
 }
 
-/** The keys of a file, one per line. */
-function readKeyFile(path: string): readonly Uint8Array[] {
-  const lines = contentOf(path)
-    .split('\n')
-    .filter((line) => line.trim() !== '');
-  return (lines.length === 0 ? [''] : lines).map((line) => parseKeyOrRefuse(line, path));
+function readKeyFile(path: string): Uint8Array {
+  return parseKeyOrRefuse(contentOf(path), path);
 }
 
 function contentOf(path: string): string {
@@ -139,61 +139,6 @@ function contentOf(path: string): string {
   } catch (error) {
     throw new Refusal(`the master key file ${path} cannot be read: ${fileErrorText(error)}`);
   }
-}
-
-/** Reads the key file again in a running process. Creates nothing. */
-export function rereadMasterKeys(source: MasterKeySource): readonly Uint8Array[] {
-  return source.from === 'file' || source.from === 'default' ? readKeyFile(source.path) : [];
-}
-
-/** The next master key: the one in this file, which is created if missing. */
-export function obtainNextKey(
-  path: string,
-  clock: Clock,
-): { readonly key: Uint8Array; readonly isCreated: boolean } {
-  const isCreated = !existsSync(path) && createKeyFile(path, clock);
-  const [key, ...more] = readKeyFile(path);
-  if (!key || more.length > 0) throw new Refusal(`${path} must contain exactly one key, the new one`);
-  return { key, isCreated };
-}
-
-/**
- * The file that keeps a key removed from the key file. It is never overwritten, and only an operator deletes
- * it.
- */
-export function oldKeyFile(path: string, keyId: string): string {
-  return `${path}.old-${keyId}`;
-}
-
-/**
- * Replaces the content of a key file atomically, keeping owner and mode. Each removed key is saved to a file
- * of its own, because older backups need it.
- */
-export function replaceKeyFile(named: string, keys: readonly Uint8Array[], clock: Clock): void {
-  const path = realpathSync(named);
-  const before = readKeyFile(path);
-  const retained = new Set(keys.map(keyLine));
-  const removed = before.filter((key) => !retained.has(keyLine(key)));
-  if (removed.length === 0 && before.length === retained.size) return;
-  const draft = `${path}.next-${clock.mintId()}`;
-  try {
-    for (const key of removed)
-      createFile(oldKeyFile(path, openKeyring(key, clock).keyId), keyLine(key), clock);
-    const { uid, gid, mode } = statSync(path);
-    writeDurably(draft, [...retained].join(''));
-    chownSync(draft, uid, gid);
-    chmodSync(draft, mode & 0o777);
-    renameSync(draft, path);
-    syncPath(dirname(path));
-  } catch (error) {
-    rmSync(draft, { force: true });
-    throw new Refusal(`the master key file ${named} cannot be replaced: ${(error as Error).message}`);
-  }
-}
-
-/** A key as a line of a key file. */
-function keyLine(key: Uint8Array): string {
-  return `${Buffer.from(key).toString('base64url')}\n`;
 }
 
 function keyFileMissing(path: string): Refusal {
@@ -205,13 +150,9 @@ function keyFileMissing(path: string): Refusal {
 
 /** Creates the file atomically; returns false when another process created it first. */
 function createKeyFile(path: string, clock: Clock): boolean {
-  return createFile(path, keyLine(clock.randomBytes(MASTER_KEY_BYTES)), clock);
-}
-
-function createFile(path: string, content: string, clock: Clock): boolean {
   const draft = `${path}.${clock.mintId()}`;
   try {
-    writeDurably(draft, content);
+    writeDurably(draft, `${Buffer.from(clock.randomBytes(MASTER_KEY_BYTES)).toString('base64url')}\n`);
     linkSync(draft, path);
     syncPath(dirname(path));
     return true;

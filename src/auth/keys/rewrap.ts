@@ -2,15 +2,13 @@ import { type AuditContext, createAuditEntry } from '../../domain/audit_entry.ts
 import { Refusal } from '../../domain/fault.ts';
 import { ciphertextKeyId } from '../../domain/text/ciphertext.ts';
 import type { AuthStore, ResealedValue, SealedStore, SealedValue } from '../port.ts';
-import { type Keyring, keyCheckOf, openKeyring, opensKeyCheck, purposeOf } from './keyring.ts';
+import { type Keyring, keyCheckOf, openKeyring, purposeOf } from './keyring.ts';
 import { openLiveKeyring } from './live_keyring.ts';
 
-/** A change of the master key: from the configured keys to the next one. */
+/** A change of the master key. */
 export interface MasterKeyChange {
-  readonly currentKeys: readonly Uint8Array[];
-  readonly nextKey: Uint8Array;
-  /** Saves these keys durably to the key file; does nothing where the key is given by value. */
-  readonly saveKeys: (keys: readonly Uint8Array[]) => void;
+  /** The new key first; they open every key check and every sealed value of the database. */
+  readonly keys: readonly Uint8Array[];
   readonly store: SealedStore & Pick<AuthStore, 'keyChecks'>;
   readonly clock: AuditContext;
 }
@@ -24,39 +22,26 @@ export interface MasterKeyChanged {
 
 /** Values per commit; other writers get their turn in between. */
 const BATCH = 500;
-/** Other processes may seal with the old key until they have read the next one. */
+/** Other processes may seal with the old key until they have read the next key check. */
 const ROUNDS_MAX = 100;
 
 /**
- * Changes the master key while services run. It may be interrupted anywhere and run again, because at every
- * moment each key that a stored value names has a key check and is in the key file. Steps: add the next key
- * to the key file, add its key check, seal every value again, remove the old key checks with the last of
- * them, and leave only the next key in the file. Throws Refusal with the next step.
+ * Changes the master key while services run that have both keys. It may be interrupted anywhere and run again, because at
+ * every moment each key that a stored value names has a key check. Steps: add the key check of the new key, seal every value
+ * again, remove the old key checks with the last of them. Throws Refusal with the next step.
  */
-export async function changeMasterKey(change: MasterKeyChange): Promise<MasterKeyChanged> {
-  const { currentKeys, nextKey, saveKeys: keep, store, clock } = change;
-  const target = openKeyring(nextKey, clock);
-  const keys = [nextKey, ...currentKeys];
-  const keyring = openLiveKeyring(keys, () => [], clock);
-  const keyChecks = await store.keyChecks();
-  const unopened = keyChecks.find((keyCheck) => !opensKeyCheck(keyring, keyCheck));
-  if (unopened) throw keyMissing(unopened.keyId);
-  const ended = keyChecks.map(({ keyId }) => keyId).filter((keyId) => keyId !== target.keyId);
-  if (ended.length > 0) keep(keys);
-  if (!(await store.addKeyCheck(keyCheckOf(target), clock.now()))) {
-    keep(currentKeys);
+export async function changeMasterKey({ keys, store, clock }: MasterKeyChange): Promise<MasterKeyChanged> {
+  const [next] = keys;
+  if (!next) throw new Error('a change of the master key needs the new key');
+  const target = openKeyring(next, clock);
+  const keyring = openLiveKeyring(keys, clock);
+  const keyIds = (await store.keyChecks()).map(({ keyId }) => keyId);
+  const ended = keyIds.filter((keyId) => keyId !== target.keyId);
+  if (ended.length === 0) return { keyId: target.keyId, ended, resealed: 0 };
+  if (!(await store.addKeyCheck(keyCheckOf(target), clock.now())))
     throw new Refusal('the master key is already being changed to another key: complete that change first');
-  }
   const resealed = await resealAll(store, { keyring, target, clock });
-  keep([nextKey]);
   return { keyId: target.keyId, ended, resealed };
-}
-
-function keyMissing(keyId: string): Refusal {
-  return new Refusal(
-    `the database requires master key ${keyId}, which was not given: set AUTHREALM_MASTER_KEY_FILE to its file, ` +
-      'or add it to the key file on its own line',
-  );
 }
 
 /**
@@ -78,7 +63,8 @@ async function resealAll(
     if (await store.retireOtherKeys(target.keyId, auditEntry)) return resealed;
   }
   throw new Refusal(
-    'other processes still encrypt with the old master key: run this command again after they have exited',
+    'other processes still encrypt with the old master key: restart them with --master-key-file and --previous-master-key-file, ' +
+      'then run this command again',
   );
 }
 
