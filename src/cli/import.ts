@@ -11,8 +11,8 @@ import { fileErrorText } from '../platform/file_error.ts';
 import { receiveSignal } from '../platform/signals.ts';
 import { printLine, printNotice, standardStreams } from '../platform/standard_streams.ts';
 import { VERSION } from '../platform/version.ts';
-import { inspect, type OpenDatabase, openDatabase } from '../service/open_database.ts';
-import { fileOf, openEngine, type SqliteAddress } from '../store/open.ts';
+import { type OpenDatabase, openDatabase } from '../service/open_database.ts';
+import { openEngine, type SqliteAddress } from '../store/open.ts';
 import { openDryRunStore } from '../transfer/dry_run.ts';
 import {
   type ImportCounts,
@@ -63,7 +63,6 @@ export function addImport(program: Command, context: CliContext): void {
       const source = { file, options, signal: stopSignal() };
       const report = await (options.dryRun ? runDryRun : runImport)(settings, source);
       printSummary(report, options);
-      if (!options.dryRun && report.counts.imported >= LIMITS.importCommitLines) await adviseOnFile(settings);
       if (report.resumeLine !== undefined && !options.dryRun) {
         const flags = toArguments(absoluteFlags(context.flagsOf(command), settings, DATABASE_SETTINGS));
         const path = file === STANDARD_INPUT ? file : resolve(file);
@@ -210,18 +209,6 @@ function printSummary({ counts, ignored }: ImportResult, { dryRun }: ImportOptio
   if (names.length > 0) printLine(`ignored: ${names.join(', ')}`);
   const what = dryRun ? 'dry run, nothing was changed; the import would have ' : '';
   printLine(`${what}imported ${imported}, unchanged ${unchanged}, replaced ${replaced}, refused ${refused}`);
-}
-
-/** Advises to compact the file where that makes lookups faster. */
-async function adviseOnFile(settings: Settings): Promise<void> {
-  if (fileOf(settings.database) === undefined) return;
-  const database = await inspect(settings);
-  try {
-    const { facts, notes = [] } = await database.mapping();
-    if (notes.length > 0) for (const line of [...facts, ...notes]) printLine(line);
-  } finally {
-    await database.close();
-  }
 }
 
 /** The options that a resumed import needs again. */

@@ -96,8 +96,6 @@ export type Rows<T> = Iterable<T> | AsyncIterable<T>;
 export interface EngineState {
   readonly facts: readonly string[];
   readonly findings: readonly string[];
-  /** Advice where nothing is wrong. */
-  readonly notes?: readonly string[];
 }
 
 /**
@@ -108,8 +106,6 @@ export interface Inspection {
   readonly engine: () => MaybePromise<string>;
   /** For a database server: whether acknowledged writes survive a crash, and whether a connection pooler is in use. */
   readonly server: () => MaybePromise<EngineState>;
-  /** For a database file: whether it is mapped into memory as far as lookups read it. */
-  readonly mapping: () => MaybePromise<EngineState>;
   readonly migrations: () => MaybePromise<MigrationState>;
   /** Tables, columns, constraints and indexes that differ from the migrated schema. */
   readonly schema: () => Rows<{ readonly type: string; readonly name: string; readonly is: string }>;
@@ -132,8 +128,7 @@ type RecordCheck = (inspection: Inspection, reporter: CheckReporter) => Promise<
 
 /** What a constraint prevents or `audit verify` finds is not checked: docs/decisions/0023-doctor.md. */
 const CHECKS: readonly (readonly [name: string, check: RecordCheck])[] = [
-  ['server', (inspection, reporter) => reportState(inspection.server(), reporter)],
-  ['mapping', (inspection, reporter) => reportState(inspection.mapping(), reporter)],
+  ['server', checkServer],
   ['migrations', checkMigrations],
   ['schema', checkSchema],
   ['integrity', checkIntegrity],
@@ -141,11 +136,10 @@ const CHECKS: readonly (readonly [name: string, check: RecordCheck])[] = [
   ['proxies', checkProxies],
 ];
 
-async function reportState(state: MaybePromise<EngineState>, reporter: CheckReporter): Promise<void> {
-  const { facts, findings, notes = [] } = await state;
+async function checkServer(inspection: Inspection, reporter: CheckReporter): Promise<void> {
+  const { facts, findings } = await inspection.server();
   for (const fact of facts) reporter.fact(fact);
   for (const says of findings) reporter.find({ says });
-  for (const says of notes) reporter.note({ says });
 }
 
 async function checkMigrations(inspection: Inspection, reporter: CheckReporter): Promise<void> {

@@ -73,7 +73,7 @@ describe('a compaction', () => {
     const path = copyDatabase(stored);
     expect(trees(path).slice(0, 2)).toEqual(['sqlite_schema', 'migration']);
     expect((await runOnFile(path, 'compact')).code).toBe(EXIT.done);
-    expect(trees(path).slice(0, 8)).toEqual([
+    expect(trees(path).slice(0, 7)).toEqual([
       'sqlite_schema',
       'oidc_profile_info',
       'sqlite_autoindex_oidc_profile_info_1',
@@ -81,7 +81,6 @@ describe('a compaction', () => {
       'sqlite_autoindex_password_profile_info_1',
       'oidc_profile_info_subject_crc',
       'password_profile_info_username_crc',
-      'realm',
     ]);
     const doctor = await runOnFile(path, 'doctor');
     expect([doctor.code, doctor.stdout]).toEqual([EXIT.done, expect.stringMatching(/^healthy\n/)]);

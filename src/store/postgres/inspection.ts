@@ -65,7 +65,6 @@ function inspectionOver(
     ...queries,
     engine: () => versionOf(rows),
     server: () => serverState(rows, address),
-    mapping: () => ({ facts: [], findings: [] }),
     migrations: async () => ({ applied: await Array.fromAsync(queries.applied()), known }),
     schema: () => postgresSchemaDifferences(rows, queries.applied, known),
     integrity: () => integrityErrors(rows),

@@ -1,6 +1,5 @@
 import { constants, Database } from 'bun:sqlite';
 import { dirname } from 'node:path';
-import type { EngineState } from '../../doctor/inspection.ts';
 import { membersOf } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
 import { syncPath } from '../../platform/fsync.ts';
@@ -13,20 +12,15 @@ interface SchemaObject {
   readonly name: string;
   /** The table or view itself, or that of an index or trigger. */
   readonly table: string;
-  /** Null for the index of a key, which comes with its table. */
-  readonly sql: string | null;
+  readonly sql: string;
   /** The first column of an index. */
   readonly first_column: string | null;
 }
 
-function schemaObjects(db: Database, schema: string): readonly SchemaObject[] {
-  return queryOnce<SchemaObject>(
-    db,
-    `select type, name, tbl_name as "table", sql,
-       (select name from pragma_index_info(o.name, '${schema}') where seqno = 0) as first_column
-     from ${schema}.sqlite_schema as o where sql is null or name not like 'sqlite_%' order by rowid`,
-  );
-}
+/** The objects of the attached source. The index of a key has no SQL, because it comes with its table. */
+const SELECT_OBJECTS = `select type, name, tbl_name as "table", sql,
+    (select name from pragma_index_info(o.name, 'source') where seqno = 0) as first_column
+  from source.sqlite_schema as o where sql is not null and name not like 'sqlite_%' order by rowid`;
 
 /** The tables that lookups read, with the hash columns that reverse lookups search. */
 const LOOKUP_TABLES: ReadonlyMap<string, readonly string[]> = new Map(
@@ -36,22 +30,16 @@ const LOOKUP_TABLES: ReadonlyMap<string, readonly string[]> = new Map(
   }).filter(([, columns]) => columns.length > 0),
 );
 
-const RECORD_TABLES: ReadonlySet<string> = new Set(RESOURCES.map(({ table }) => table));
-
-/** Whether lookups read the pages of an object: a table, the index of its key, or that of a hash column. */
-function isReadByLookups({ table, sql, type, first_column }: SchemaObject): boolean {
+/** Whether lookups read the pages of an object: a table, with the index of its key, or the index of a hash column. */
+function isReadByLookups({ table, type, first_column }: SchemaObject): boolean {
   const hashColumns = LOOKUP_TABLES.get(table);
-  if (!hashColumns) return false;
-  return type === 'table' || sql === null || hashColumns.includes(first_column ?? '');
+  return hashColumns !== undefined && (type === 'table' || hashColumns.includes(first_column ?? ''));
 }
 
 /** The order of objects in a compact file: an index comes after its table, and no trigger sees the rows being copied. */
 function groupOf(object: SchemaObject): number {
-  if (object.type === 'view' || object.type === 'trigger') return 6;
-  const isIndex = object.type === 'index';
-  if (isReadByLookups(object)) return isIndex ? 1 : 0;
-  if (RECORD_TABLES.has(object.table)) return isIndex ? 3 : 2;
-  return isIndex ? 5 : 4;
+  if (object.type === 'view' || object.type === 'trigger') return 4;
+  return (isReadByLookups(object) ? 0 : 2) + (object.type === 'index' ? 1 : 0);
 }
 
 const CACHE_KIB = 65_536;
@@ -80,7 +68,8 @@ export function writeCompact(source: string, path: string): void {
     // Checked when the copy is verified. With them the engine would decode every row.
     db.run('pragma foreign_keys = off');
     db.run('begin');
-    for (const object of inCompactOrder(schemaObjects(db, 'source'))) create(db, object);
+    const objects = queryOnce<SchemaObject>(db, SELECT_OBJECTS);
+    for (const object of objects.toSorted((one, other) => groupOf(one) - groupOf(other))) create(db, object);
     db.run('commit');
     db.run('detach source');
     db.run('pragma journal_mode = wal');
@@ -90,13 +79,9 @@ export function writeCompact(source: string, path: string): void {
   syncPath(path);
 }
 
-function inCompactOrder(objects: readonly SchemaObject[]): readonly SchemaObject[] {
-  return objects.filter(({ sql }) => sql !== null).toSorted((one, other) => groupOf(one) - groupOf(other));
-}
-
 /** Creates an object, and copies the rows of a table. The pages of each follow those of the one before. */
 function create(db: Database, { type, name, sql }: SchemaObject): void {
-  db.run(sql as string);
+  db.run(sql);
   if (type !== 'table') return;
   const columns = queryOnce<{ name: string; hidden: number }>(
     db,
@@ -111,44 +96,6 @@ function create(db: Database, { type, name, sql }: SchemaObject): void {
       ? `insert into main."${name}" select * from source."${name}"`
       : `insert into main."${name}" (${list}) select ${list} from source."${name}"`,
   );
-}
-
-/** A compaction is advised if it maps more than this share of pages in addition. */
-const GAIN_MIN = 0.05;
-
-/**
- * Reports how much of a database file a connection maps into memory, and how much of what lookups read. If the file is larger
- * than the mapping, that takes a read of every page that lookups read.
- */
-export function mappingState(db: Database): EngineState {
-  const fileBytes = numberOf(db, 'page_count') * numberOf(db, 'page_size');
-  const mappedBytes = Math.min(fileBytes, numberOf(db, 'mmap_size'));
-  if (mappedBytes === fileBytes) return { facts: ['the whole file is mapped into memory'], findings: [] };
-  const measure = db.prepare<{ bytes: number; mapped: number }, [number, string]>(MEASURE);
-  const trees = schemaObjects(db, 'main')
-    .filter(isReadByLookups)
-    .map(({ name }) => measure.get(mappedBytes, name) ?? { bytes: 0, mapped: 0 });
-  measure.finalize();
-  const read = trees.reduce((sum, { bytes }) => sum + bytes, 0);
-  const mapped = trees.reduce((sum, tree) => sum + tree.mapped, 0);
-  const facts = [
-    `the first ${mappedBytes} of ${fileBytes} bytes are mapped into memory, with ${percent(mapped, read)} % of the pages that lookups read`,
-  ];
-  const mappable = Math.min(read, mappedBytes);
-  const notes =
-    mappable - mapped > GAIN_MIN * mappable
-      ? [
-          `"authrealm compact" can raise that to ${percent(mappable, read)} %: a lookup costs a system call for each page that is not mapped`,
-        ]
-      : [];
-  return { facts, findings: [], notes };
-}
-
-const MEASURE =
-  'select sum(pgsize) as bytes, sum(iif(pageno * pgsize <= ?, pgsize, 0)) as mapped from dbstat where name = ?';
-
-function percent(part: number, whole: number): number {
-  return whole === 0 ? 100 : Math.floor((100 * part) / whole);
 }
 
 function numberOf(db: Database, pragma: string): number {

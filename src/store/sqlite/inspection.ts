@@ -14,7 +14,6 @@ import type { SqlValue } from '../transaction_work.ts';
 import { MAPPED_BYTES_MAX, needsRollback, queryOnce } from './connection.ts';
 import { fileSize, trackDatabaseFiles } from './database_files.ts';
 import { SQLITE, sqliteStatements } from './dialect.ts';
-import { mappingState } from './file_layout.ts';
 import { foreignDatabase } from './migrate.ts';
 import { UNSHARED } from './shared_read_transaction.ts';
 import { openSqliteTransactions } from './transactions.ts';
@@ -52,7 +51,6 @@ export function inspectSqlite(path: string, known: readonly Migration[]): Engine
     engine: () =>
       versionOf(rows) + (isImmutable ? ', read as an immutable file because its folder is not writable' : ''),
     server: () => ({ facts: [], findings: [] }),
-    mapping: () => mappingState(db),
     migrations: async () => ({ applied: await Array.fromAsync(queries.applied()), known }),
     schema: () => sqliteSchemaDifferences(db, known),
     integrity: () => integrityErrors(rows),
