@@ -173,7 +173,6 @@ function since(takenAt: string | undefined): string {
 
 /** The erasures of a checkpoint file. */
 interface ErasureList {
-  /** The last erasure of each user. */
   readonly erasures: readonly Erasure[];
   /** The numbers of the accepted lines without a valid signature. */
   readonly unsigned: readonly number[];
@@ -197,7 +196,7 @@ export async function readErasures(
   chunks: AsyncIterable<Uint8Array>,
   { name, keys, takesUnsigned }: LedgerOptions,
 ): Promise<ErasureList> {
-  const found = new Map<string, Erasure>();
+  const erasures: Erasure[] = [];
   const unsigned: number[] = [];
   const decoder = new TextDecoder();
   const take = ({ number, bytes }: SourceLine): void => {
@@ -205,17 +204,10 @@ export async function readErasures(
     if (!line || line.kind === 'malformed') throw malformedLine(name, number);
     if (!line.isSigned && !takesUnsigned) throw unsignedLine(name, number);
     if (!line.isSigned) unsigned.push(number);
-    if (line.kind === 'erasure') keepLast(found, line);
+    if (line.kind === 'erasure') erasures.push({ realm: line.realm, user: line.user, at: line.at });
   };
   for await (const lines of splitLines(chunks)) for (const line of lines) take(line);
-  return { erasures: [...found.values()], unsigned };
-}
-
-/** Adds an erasure unless a later erasure of the same user is present. */
-function keepLast(found: Map<string, Erasure>, { realm, user, at }: Erasure): void {
-  const place = `${realm} ${user}`;
-  const known = found.get(place);
-  if (!known || known.at < at) found.set(place, { realm, user, at });
+  return { erasures, unsigned };
 }
 
 function malformedLine(name: string, number: number): Refusal {

@@ -161,7 +161,7 @@ describe('a compaction on a full disk', () => {
       if (step === 'write') fillDisk(folder, 10 * PAGE_BYTES);
     };
     const { ino } = statSync(path);
-    await expect(compact(path, program, fill)).rejects.toThrow(/disk is full: free space/);
+    await expect(compact(path, program, fill)).rejects.toThrow(/disk is full/);
     expect([statSync(path).ino, filesNextTo(path)]).toEqual([ino, ['ballast']]);
     expect(contentOf(path)).toEqual(contentOf(stored));
   });

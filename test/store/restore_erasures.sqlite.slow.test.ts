@@ -52,7 +52,8 @@ describe('a user erased after the backup', () => {
     const keys = await logKeysOf(path);
     const checkpoint = checkpointLine([], { at, retentionDays: 90 }, keys);
     const lines = erased.map(({ realm, user }) => erasureLine({ realm, user, at }, keys));
-    writeFileSync(ledger, `${[checkpoint, ...lines, checkpoint].join('\n')}\n`);
+    // As after a repeated erasure.
+    writeFileSync(ledger, `${[checkpoint, ...lines, ...lines, checkpoint].join('\n')}\n`);
     const { code, stdout } = await runOnFile(
       path,
       'restore',

@@ -2,7 +2,6 @@ import { realpathSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { Refusal } from '../../domain/fault.ts';
 import type { Program } from '../migrations.ts';
-import { toRefusal } from '../refusals.ts';
 import { writeCompact } from '../sqlite/file_layout.ts';
 import { lockDatabase, replaceDatabase } from './replacement.ts';
 import { withTemporaryFolder } from './temporary_folder.ts';
@@ -36,7 +35,7 @@ export async function compact(
       const before = verifyLockedDatabase(path, `the database ${path}`, version);
       const compacted = join(folder, 'compact.db');
       onStep('write');
-      writeCompactCopy(path, compacted);
+      writeCompact(path, compacted);
       onStep('verify copy');
       const label = `${path} was not changed, because the new file failed verification`;
       const summary = verifyDatabaseFile(compacted, label, version);
@@ -48,13 +47,5 @@ export async function compact(
     });
   } finally {
     lock.release();
-  }
-}
-
-function writeCompactCopy(from: string, to: string): void {
-  try {
-    writeCompact(from, to);
-  } catch (error) {
-    throw toRefusal(error);
   }
 }
