@@ -13,8 +13,16 @@ import {
 import { dirname, join } from 'node:path';
 import { EXIT } from '../../src/platform/exit.ts';
 import { lockDatabase, replaceDatabase } from '../../src/store/backups/replacement.ts';
-import { contentOf, copyBackupFixture, createBackupFixture, runOnFile } from '../support/backup_fixtures.ts';
+import {
+  contentOf,
+  copyBackupFixture,
+  createBackupFixture,
+  recordsIn,
+  restoreInProcess,
+  runOnFile,
+} from '../support/backup_fixtures.ts';
 import { AUTHREALM, startCommand } from '../support/processes.ts';
+import type { Fixture } from '../support/service.ts';
 
 setDefaultTimeout(300_000);
 const fixture = await createBackupFixture(30);
@@ -70,6 +78,32 @@ describe('a killed restore', () => {
     expect((await runOnFile(database, 'restore', backup, '--replace', '--yes')).code).toBe(EXIT.done);
     expect(contentOf(database)).toEqual(restored);
   });
+
+  test.each(['keys', 'erasures', 'open', 'close', 'rewrite'])(
+    'a restore killed before the step "%s" leaves the old database, and erases when it is repeated',
+    async (step) => {
+      const { database, backup } = copyBackupFixture(fixture);
+      const [erased] = fixture.before as [Fixture];
+      const old = contentOf(database);
+      const script = join(import.meta.dir, '../support/kill_during_restore.ts');
+      const words = [script, database, backup, step, erased.realm, erased.user];
+      const child = Bun.spawn([process.execPath, ...words], { stdio: ['ignore', 'ignore', 'inherit'] });
+      await child.exited;
+      expect([child.signalCode, contentOf(database)]).toEqual(['SIGKILL', old]);
+      const erasure = { realm: erased.realm, user: erased.user, at: Date.now() };
+      const { erased: applied } = await restoreInProcess({
+        database,
+        backup,
+        erasuresBy: async () => [erasure],
+      });
+      expect(applied).toEqual({ applied: 1, users: 1 });
+      expect(recordsIn(database).has(erased.user)).toBe(false);
+      const names = readdirSync(dirname(database)).map((name) => name.replace(/[0-9a-f-]{36}|-\d.*$/, ''));
+      expect(names.toSorted()).toEqual(
+        ['stored.db', 'stored.db..partial', 'stored.db.key', 'stored.db.replaced'].toSorted(),
+      );
+    },
+  );
 });
 
 /** Whether a process has a file open. */

@@ -1,0 +1,45 @@
+import { openLogKeys } from '../../src/audit/log_keys.ts';
+import type { Uuid } from '../../src/domain/id.ts';
+import { systemClock } from '../../src/platform/clock.ts';
+import { restore } from '../../src/store/backups/restoration.ts';
+import { openWithKeyOf, program } from './backup_fixtures.ts';
+
+/**
+ * A process that restores a backup, erases a user, and is killed before a step:
+ * `kill_during_restore.ts DATABASE BACKUP STEP REALM USER`.
+ */
+const [database = '', backup = '', step, realm, user] = process.argv.slice(2);
+
+function reach(name: string): void {
+  if (name === step) process.kill(process.pid, 'SIGKILL');
+}
+
+await restore(
+  {
+    backup,
+    database,
+    replaces: true,
+    hasManifest: true,
+    async keysOf() {
+      reach('keys');
+      return openLogKeys(Buffer.alloc(32), systemClock);
+    },
+    async erasuresBy() {
+      reach('erasures');
+      return [{ realm: realm as Uuid, user: user as Uuid, at: systemClock.now() }];
+    },
+    async openOtherFile(path) {
+      reach('open');
+      const engine = await openWithKeyOf(database)(path);
+      return {
+        records: engine.records,
+        async close() {
+          reach('close');
+          await engine.close();
+          reach('rewrite');
+        },
+      };
+    },
+  },
+  program,
+);
