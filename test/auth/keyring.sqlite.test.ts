@@ -61,15 +61,6 @@ describe('the key file next to a database', () => {
     db.engine.close();
   });
 
-  test('a start removes the key file drafts of killed starts, and nothing else', async () => {
-    const { database, keyFile } = await createDatabase();
-    const others = [`${keyFile}.old-0123456789abcdef`, `${keyFile}.mine`];
-    const draft = `${keyFile}.${systemClock.mintId()}`;
-    for (const file of [draft, ...others]) writeFileSync(file, 'x');
-    (await open(database)).engine.close();
-    expect([draft, ...others].map((file) => existsSync(file))).toEqual([false, true, true]);
-  });
-
   test('a missing key file is reported and not replaced', async () => {
     const { database, keyFile } = await createDatabase();
     rmSync(keyFile);

@@ -138,16 +138,6 @@ describe('the key file next to a database', () => {
     const path = join(freshFolder(), 'none', 'a.key');
     expect(refusalOf(() => obtain(path, false))).toContain('cannot be created');
   });
-
-  test('drafts of the key file are removed, other files are not', () => {
-    const path = fileOf(key());
-    const id = systemClock.mintId();
-    const folder = dirname(path);
-    const others = ['b.key', `b.key.${id}`, 'a.key.old-0123456789abcdef', 'a.key.mine'];
-    for (const name of [`a.key.${id}`, ...others]) writeFileSync(join(folder, name), 'x');
-    obtain(path, true);
-    expect(readdirSync(folder).sort()).toEqual(['a.key', ...others].sort());
-  });
 });
 
 test('createNewKeyFile creates a key file and never overwrites one', () => {

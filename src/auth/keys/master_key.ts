@@ -4,14 +4,13 @@ import {
   fsyncSync,
   linkSync,
   openSync,
-  readdirSync,
   readFileSync,
   rmSync,
   writeSync,
 } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
+import { dirname } from 'node:path';
 import { Refusal } from '../../domain/fault.ts';
-import { type Clock, parseUuid } from '../../domain/id.ts';
+import type { Clock } from '../../domain/id.ts';
 import { fileErrorText, newFileErrorText } from '../../platform/file_error.ts';
 import { syncPath } from '../../platform/fsync.ts';
 import { MASTER_KEY_BYTES } from './keyring.ts';
@@ -60,7 +59,6 @@ export function obtainMasterKeys(
       if (!isThere && hasKeyCheck) throw keyFileMissing(source.path);
       const isCreated = !isThere && createKeyFile(source.path, clock);
       const keys = readMasterKeys(source);
-      removeDrafts(source.path);
       return isCreated ? { keys, createdPath: source.path } : { keys };
     }
   }
@@ -115,18 +113,6 @@ function parseKeyOrRefuse(raw: string, where: string): Uint8Array {
       `${where} is not a valid master key: expected 32 bytes as base64url or hex, as "authrealm keys make" writes them`,
     );
   return key;
-}
-
-/** Removes drafts left by processes killed while they created the key file; their keys are unused. */
-function removeDrafts(path: string): void {
-  try {
-    for (const name of readdirSync(dirname(path))) {
-      const id = name.startsWith(`${basename(path)}.`) ? name.slice(basename(path).length + 1) : '';
-      if (parseUuid(id)) rmSync(join(dirname(path), name), { force: true });
-    }
-  } catch {
-    // In a read-only directory they stay; `doctor` reports them.
-  }
 }
 
 function readKeyFile(path: string): Uint8Array {
