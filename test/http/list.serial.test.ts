@@ -18,10 +18,10 @@ import {
   PASSWORD_HASH,
   realmMembers,
   type Service,
-  startReader,
   startService,
   userMembers,
 } from '../support/service.ts';
+import { startReader } from '../support/started_reader.ts';
 
 interface Body {
   readonly data: readonly (Record<string, unknown> & { readonly id: Uuid })[];

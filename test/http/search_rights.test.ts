@@ -2,7 +2,8 @@ import { expect, test } from 'bun:test';
 import { changeClient } from '../../src/auth/clients/clients.ts';
 import type { Store } from '../../src/directory/store.ts';
 import type { Engine } from '../../src/store/open.ts';
-import { createFixture, startReader, startService } from '../support/service.ts';
+import { createFixture, startService } from '../support/service.ts';
+import { startReader } from '../support/started_reader.ts';
 
 /** A search runs with the rights that its client had when the request arrived. */
 

@@ -18,7 +18,8 @@ import {
   type RecordBody,
   userPath,
 } from '../../support/resource_cases.ts';
-import { comparableResponse, errorsOf, startReader, startService } from '../../support/service.ts';
+import { comparableResponse, errorsOf, startService } from '../../support/service.ts';
+import { startReader } from '../../support/started_reader.ts';
 
 /** The records that a DELETE removes, and the changes it stores (docs/wire.md#deletes). */
 
