@@ -11,5 +11,12 @@ test('every row of SECURITY.md names tests that exist', () => {
   const rows = read('test/repository/security.tsv').trim().split('\n');
   const tested = rows.map((row) => row.split('\t'));
   expect([...new Set(tested.map(([attack]) => attack))]).toEqual(attacks);
-  for (const [, path = ''] of tested) expect([path, existsSync(join(ROOT, path))]).toEqual([path, true]);
+  for (const [, path = '', title = ''] of tested)
+    expect([path, title, hasTest(path, title)]).toEqual([path, title, true]);
 });
+
+/** Whether a file has a test with this title, written as the source has it: `%s` and `${name}` stand for values. */
+function hasTest(path: string, title: string): boolean {
+  const text = existsSync(join(ROOT, path)) ? read(path) : '';
+  return title !== '' && ["'", '"', '`'].some((quote) => text.includes(quote + title + quote));
+}
