@@ -3,6 +3,7 @@ import { type Command, Option } from 'commander';
 import {
   DATABASE_SETTINGS,
   type Flags,
+  hasSecrets,
   originsOf,
   readSettings,
   SETTINGS,
@@ -58,7 +59,7 @@ export function openSettings(environment: Environment): CliSettings {
   function readSources(command: Command): SettingSources {
     const flags = flagsOf(command);
     const path = flags.config ?? environment[SETTINGS.config.env] ?? existingFile(DEFAULT_SETTINGS_FILE);
-    const sources = { flags, environment, file: path === undefined ? {} : readSettingsFile(path) };
+    const sources = { flags, environment, path, file: path === undefined ? {} : readSettingsFile(path) };
     // The processes of a service repeat what it has reported.
     const isUsed = command.name() !== 'worker' && originsOf(sources).some(({ from }) => from === 'file');
     if (isUsed) printNotice(`authrealm: using settings from ${path}`);
@@ -81,8 +82,12 @@ export function openSettings(environment: Environment): CliSettings {
     originsOf: (command) => originsOf(sourcesOf(command)),
     settingsOf: (command) => settingsOf(command, false),
     listeningSettingsOf(command) {
-      const settings = settingsOf(command, true);
-      return { ...settings, linkCommand: linkCommand(sourcesOf(command), settings) };
+      const [sources, settings] = [sourcesOf(command), settingsOf(command, true)];
+      return {
+        ...settings,
+        linkCommand: linkCommand(sources, settings),
+        secretSettingsFile: hasSecrets(sources.file) ? sources.path : undefined,
+      };
     },
     programPath: programPath(environment),
   };

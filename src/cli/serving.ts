@@ -65,9 +65,12 @@ export async function serveUntilSignal(settings: Settings, flags: Flags): Promis
 /** Secrets and databases that other users may read. */
 function reportOpenFiles(settings: Settings, log: Log): void {
   for (const path of privateFiles(settings)) {
-    const mode = existsSync(path) ? statSync(path).mode & 0o777 : 0;
-    if ((mode & 0o077) !== 0)
-      log.write({ event: 'file_mode', path, mode: mode.toString(8).padStart(4, '0') });
+    if (!existsSync(path)) continue;
+    const { mode, uid } = statSync(path);
+    // The settings file of the Debian package belongs to root, and the service reads it through its group.
+    const others = uid === process.getuid?.() ? 0o077 : 0o007;
+    if ((mode & others) !== 0)
+      log.write({ event: 'file_mode', path, mode: (mode & 0o777).toString(8).padStart(4, '0') });
   }
 }
 

@@ -82,6 +82,8 @@ export interface SettingSources {
   readonly flags: Flags;
   readonly environment: Environment;
   readonly file: Environment;
+  /** That of the file. */
+  readonly path?: string | undefined;
 }
 
 /** Every row of the table, in its order. */
@@ -96,6 +98,12 @@ export function originsOf({ flags, environment, file }: SettingSources): readonl
     const [from, value = ''] = given.find(([, each]) => each !== undefined) ?? ['not given'];
     return { env: row.env, value: row.secret && value !== '' ? '***' : (row.redact?.(value) ?? value), from };
   });
+}
+
+/** Whether a settings file has a value that is not displayed as it is. */
+export function hasSecrets(file: Environment): boolean {
+  const origins = originsOf({ flags: {}, environment: {}, file });
+  return origins.some(({ env, value, from }) => from === 'file' && value !== file[env]);
 }
 
 function sourceOf(row: Setting<unknown>, flag: string | undefined): string {
@@ -180,12 +188,12 @@ export function namedFiles(settings: Settings): readonly NamedFile[] {
   });
 }
 
-/** The files that no other user should read: the database, its master key, and those that settings name. */
+/** The files that no other user should read: the database, its master key, and those that settings name or are in. */
 export function privateFiles(settings: Settings): readonly string[] {
   const key = masterKeySource(settings);
   const named = namedFiles(settings).flatMap(({ path, kind }) => (kind === 'public' ? [] : [path]));
-  const paths = [fileOf(settings.database), 'path' in key ? key.path : undefined, ...named];
-  return [...new Set(paths.filter((path) => path !== undefined))];
+  const own = [fileOf(settings.database), 'path' in key ? key.path : undefined, settings.secretSettingsFile];
+  return [...new Set([...own, ...named].filter((path) => path !== undefined))];
 }
 
 /** Reads certificate and key from their files. */

@@ -311,4 +311,6 @@ export type Settings = { readonly [N in SettingName]: ValueOf<(typeof SETTINGS)[
   readonly createsDatabase: boolean;
   /** The command of the sign-in page; where it is undefined, it needs no options. */
   readonly linkCommand?: string;
+  /** The settings file, if it has a secret or a URL with a password. */
+  readonly secretSettingsFile?: string | undefined;
 };

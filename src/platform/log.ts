@@ -85,7 +85,7 @@ export type LogRecord =
   | { readonly event: 'forged_row'; readonly table: string; readonly id: string }
   /** The schema of the database was migrated, from one version to another; SQLite: after a copy, which `copy` names. */
   | { readonly event: 'migrated'; readonly from: number; readonly to: number; readonly copy?: string }
-  /** Other users may read or write a database, a key or another file with secrets: run `chmod 600`. */
+  /** Other users may read or write a database, a key, or a settings or other file with secrets: run `chmod 600`. */
   | { readonly event: 'file_mode'; readonly path: string; readonly mode: string }
   /**
    * The process (`EMFILE`) or the machine (`ENFILE`) has no file descriptor left, so that new connections wait. Logged once a minute

@@ -1,5 +1,5 @@
-import { expect, test } from 'bun:test';
-import { chmodSync } from 'node:fs';
+import { describe, expect, test } from 'bun:test';
+import { chmodSync, chownSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { LogRecord } from '../../src/platform/log.ts';
 import { createNextProgram } from '../support/next_program.ts';
@@ -9,8 +9,13 @@ import { freshFolder } from '../support/service.ts';
 /** What a start logs before it serves. */
 
 /** The records that a start logs before `started`. */
-async function startRecords(database: string, program = AUTHREALM): Promise<readonly LogRecord[]> {
-  const service = startCommand([program, 'serve', '--port', '0', '--database', `sqlite:${database}`]);
+async function startRecords(
+  database: string,
+  program = AUTHREALM,
+  flags: readonly string[] = [],
+): Promise<readonly LogRecord[]> {
+  const words = ['serve', '--port', '0', '--database', `sqlite:${database}`, ...flags];
+  const service = startCommand([program, ...words]);
   await urlOf(service);
   expect(await service.stop()).toBe(0);
   const lines = service
@@ -43,4 +48,34 @@ test('a start warns of a database and a key that other users may read', async ()
     { level: 40, event: 'file_mode', path, mode: '0644' },
     { level: 40, event: 'file_mode', path: `${path}.key`, mode: '0640' },
   ]);
+});
+
+describe('a settings file', () => {
+  const folder = freshFolder();
+  const config = join(folder, 'authrealm.conf');
+  const SECRET = `AUTHREALM_MASTER_KEY=${Buffer.alloc(32, 7).toString('hex')}\n`;
+
+  /** The modes that a start warns of. */
+  async function warnedOf(database: string, text: string, mode: number, owner = process.getuid?.() ?? 0) {
+    writeFileSync(config, text);
+    chmodSync(config, mode);
+    chownSync(config, owner, process.getgid?.() ?? 0);
+    const records = await startRecords(join(folder, database), AUTHREALM, ['--config', config]);
+    return records.flatMap((record) => (record.event === 'file_mode' ? [record.path, record.mode] : []));
+  }
+
+  test('a start warns of a settings file with a secret that other users may read, and of none without one', async () => {
+    expect(await warnedOf('one.db', SECRET, 0o600)).toEqual([]);
+    expect(await warnedOf('one.db', SECRET, 0o640)).toEqual([config, '0640']);
+    expect(await warnedOf('another.db', 'AUTHREALM_HOST=127.0.0.1\n', 0o644)).toEqual([]);
+  });
+
+  test.skipIf(process.getuid?.() !== 0)(
+    'a start does not warn of a settings file of another user that it reads through its group',
+    async () => {
+      const nobody = 65_534;
+      expect(await warnedOf('one.db', SECRET, 0o640, nobody)).toEqual([]);
+      expect(await warnedOf('one.db', SECRET, 0o644, nobody)).toEqual([config, '0644']);
+    },
+  );
 });
