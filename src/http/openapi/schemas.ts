@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { LIMITS } from '../../domain/limits.ts';
 import { type Member, membersOf, type Resource, shownMembers } from '../../domain/resource.ts';
 import { includableBelow } from '../../domain/resources.ts';
+import { wholeNumber } from '../../domain/rule.ts';
 import { type InputVerb, type WritableMember, writableMembers } from '../../domain/writable_members.ts';
 
 type Shape = Record<string, z.ZodType>;
@@ -325,7 +326,10 @@ export const searchSchema = z
   .object({
     filter: z.string().min(1).max(LIMITS.filterBytesMax),
     page: z
-      .object({ limit: limit.optional(), offset: count.max(LIMITS.pageOffsetMax).optional() })
+      .object({
+        limit: wholeNumber(1, LIMITS.pageRecordsMax).optional(),
+        offset: wholeNumber(0, LIMITS.pageOffsetMax).optional(),
+      })
       .optional(),
   })
   .meta({ id: 'search' });

@@ -18,10 +18,10 @@ import { locateScope, shedLoad } from '../pipeline/pipeline.ts';
 import { itemPresenterOf } from '../pipeline/present.ts';
 import { NEWEST_FIRST, onlyFilter, readQuery } from '../pipeline/query.ts';
 import type { Reply } from '../server/reply.ts';
+import { readDocument } from './admin/reading.ts';
 import { permitIncludedInPage } from './included.ts';
 import { authorizeRead, type ListDeps, listResponder, pageOf, pageReply } from './lists.ts';
 import { pageAnswer, parametersOfPage, recordOperation, schemaOf } from './record_operation.ts';
-import { readSearch, type SearchRequest } from './search_body.ts';
 
 /**
  * A reverse lookup: a collection of the whole realm that requires a filter. A filter that names none of the sets of its
@@ -88,16 +88,15 @@ export function search(resource: Resource, path: string): Operation<ListDeps> {
 
 function lookupByBody(resource: Resource, deps: ListDeps): Stage {
   const reverseLookup = lookupRulesOf(resource);
-  const answer = lookupResponder(resource, deps, ({ filter: text, limit, offset = 0 }: SearchRequest) => {
+  const answer = lookupResponder(resource, deps, ({ filter: text, limit, offset }: SearchRequest) => {
     const filter = inBody(() => readFilter(text, reverseLookup));
     const page = { kind: 'offset', offset, limit: limit ?? lengthFor(filter, deps) } as const;
     return { filter, page, carried: undefined };
   });
   return (call) => {
-    const request = readSearch(call.body ?? '');
-    const { filter, limit, offset = 0 } = request;
-    const lookupKey =
-      filter === undefined || offset > 0 ? undefined : parseLookupFilter(filter, reverseLookup);
+    const request = readSearch(call);
+    const { filter, limit, offset } = request;
+    const lookupKey = offset > 0 ? undefined : parseLookupFilter(filter, reverseLookup);
     return answer(call, request, lookupKey, limit ?? deps.pageLength);
   };
 }
@@ -164,13 +163,20 @@ function searchOperation(
 function listByBody(resource: Resource, deps: ListDeps): Stage {
   const list = listResponder(resource, { line: ancestry(resource), includesParent: false }, deps);
   return (call) => {
-    const { filter: text, limit, offset = 0 } = readSearch(call.body ?? '');
-    if (text === undefined) throw new Fault('invalid', [{ field: 'filter', rule: 'is missing' }]);
+    const { filter: text, limit, offset } = readSearch(call);
     const filter = inBody(() => parseFilter(text, resource.filterables ?? {}));
     const page = { kind: 'offset', offset, limit: limit ?? deps.pageLength } as const;
     return list(call, { filter, page, sort: NEWEST_FIRST }, undefined);
   };
 }
+
+/** Reads the body of a search. Throws Fault `malformed` or `invalid`. */
+function readSearch({ body = '' }: Call) {
+  const { filter, page: { limit, offset = 0 } = {} } = readDocument(searchSchema, body);
+  return { filter, limit, offset };
+}
+
+type SearchRequest = ReturnType<typeof readSearch>;
 
 /** A reverse lookup as a list. `carried` is the filter and sort part of its links. */
 interface LookupListRequest extends Pick<ListRequest, 'filter' | 'page'> {

@@ -6,15 +6,16 @@ import type { Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Principal } from '../../domain/principal.ts';
 import type { LookupRules, Resource } from '../../domain/resource.ts';
-import { identifier, violatedRule, wholeNumber } from '../../domain/rule.ts';
+import { identifier, wholeNumber } from '../../domain/rule.ts';
 import { isLongWord } from '../../domain/text/words.ts';
 import { filterExample } from '../openapi/examples.ts';
 import { allRealmsSchema } from '../openapi/schemas.ts';
-import { parseJson, readBody } from '../pipeline/body.ts';
+import { readBody } from '../pipeline/body.ts';
 import type { Stage } from '../pipeline/call.ts';
 import { searchAllRealmsPattern } from '../pipeline/links.ts';
 import type { Operation } from '../pipeline/operation.ts';
 import { itemPresenterOf } from '../pipeline/present.ts';
+import { readDocument } from './admin/reading.ts';
 import { authorizeRead, type ListDeps, pageReply } from './lists.ts';
 import { pageAnswer, recordOperation, schemaOf } from './record_operation.ts';
 import { inBody } from './reverse_lookup.ts';
@@ -94,7 +95,7 @@ function searchStage(
 ): Stage {
   const present = itemPresenterOf(resource, { ...context, includesParent: true });
   return async (call) => {
-    const { filter: text, realms: requested, page = {} } = readAllRealmsRequest(call.body ?? '');
+    const { filter: text, realms: requested, page = {} } = readDocument(searchRequestSchema, call.body ?? '');
     const filter = inBody(() => readFilter(text, rules));
     const limit = page.limit ?? pageLength;
     const { realms } = call.principal as Principal;
@@ -136,16 +137,8 @@ async function pageOfRealms(
   limit: number,
 ): Promise<RealmsPage> {
   const [after, afterId] = [after_realm, after_id] as (Uuid | undefined)[];
-  const {
-    items: found,
-    through = null,
-    total,
-  } = await searchAfter({
-    after,
-    afterId,
-    limit: limit + 1,
-    isCounted,
-  });
+  const searched = await searchAfter({ after, afterId, limit: limit + 1, isCounted });
+  const { items: found, through = null, total } = searched;
   const items = found.slice(0, limit);
   const [last, further] = [items.at(-1)?.key[0] ?? null, found[limit]?.key[0]];
   if (last === null || further === undefined) return { items, next: through, cut: null, total };
@@ -155,18 +148,6 @@ async function pageOfRealms(
 }
 
 const NO_LINKS = '"links":{"current":null,"first":null,"last":null,"next":null,"prev":null}';
-
-/** Throws Fault `malformed` if the body is not JSON, `invalid` if it is not a search. */
-function readAllRealmsRequest(body: string): AllRealmsRequest {
-  const value = parseJson(body);
-  const parsed = searchRequestSchema.safeParse(value);
-  if (parsed.success) return parsed.data;
-  const fieldErrors = parsed.error.issues.map((issue) => ({
-    field: issue.path.length === 0 ? 'body' : issue.path.join('.'),
-    rule: violatedRule(issue),
-  }));
-  throw new Fault('invalid', fieldErrors);
-}
 
 /** Reads a filter that names one of the sets, each member with one value or prefix. Throws Fault `invalid_query`. */
 function readFilter(text: string, { filterables, by }: LookupRules): ParsedFilter {

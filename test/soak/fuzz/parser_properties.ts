@@ -5,7 +5,8 @@ import type { Revision } from '../../../src/domain/id.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { RESOURCES } from '../../../src/domain/resources.ts';
 import { isVisibleAscii } from '../../../src/domain/text/visible_ascii.ts';
-import { readSearch } from '../../../src/http/operations/search_body.ts';
+import { searchSchema } from '../../../src/http/openapi/schemas.ts';
+import { readDocument } from '../../../src/http/operations/admin/reading.ts';
 import { parseJson } from '../../../src/http/pipeline/body.ts';
 import { ifMatchRevisions, revisionReader } from '../../../src/http/pipeline/precondition.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
@@ -194,7 +195,7 @@ export const PROPERTIES: readonly Property[] = [
     assert(Bun.deepEquals(read, isAllowed ? plain : undefined), 'the parsed value differs');
   }),
   property('a search is parsed or rejected', jsonText, (text) => {
-    parseOrRefuse(() => readSearch(text), 'malformed', 'invalid');
+    parseOrRefuse(() => readDocument(searchSchema, text), 'malformed', 'invalid');
   }),
   property('an import line is parsed or rejected', fc.oneof(line, line, jsonText), (text) => {
     parseOrRefuse(() => readLine(bytesOf(text)), 'invalid');

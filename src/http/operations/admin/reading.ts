@@ -1,21 +1,30 @@
 import { z } from 'zod';
 import { Fault, type FieldError } from '../../../domain/fault.ts';
 import { violatedRule } from '../../../domain/rule.ts';
-import { dataOf } from '../../pipeline/body.ts';
+import { dataOf, documentOf } from '../../pipeline/body.ts';
 
 /** Reads the `data` of a body. Throws Fault `invalid` with all field errors. */
 export function readData<S extends z.ZodObject>(schema: S, body: string): z.output<S> {
   return checkData(schema, dataOf(body));
 }
 
-/** Throws Fault `invalid` with all field errors. */
-export function checkData<S extends z.ZodObject>(schema: S, data: object): z.output<S> {
+/** Reads a body without `data`. Throws Fault `invalid` with all field errors. */
+export function readDocument<S extends z.ZodObject>(schema: S, body: string): z.output<S> {
+  return checkData(schema, documentOf(body), []);
+}
+
+/** Throws Fault `invalid` with all field errors. `within` is the place of the data in the body. */
+export function checkData<S extends z.ZodObject>(
+  schema: S,
+  data: object,
+  within: readonly string[] = ['data'],
+): z.output<S> {
   const parsed = schema.safeParse(data);
   if (parsed.success) return parsed.data;
   const fieldErrors = parsed.error.issues.map((issue): FieldError => {
     const isMissing = issue.code === 'invalid_type' && valueAt(data, issue.path) === undefined;
     return {
-      field: ['data', ...issue.path].join('.'),
+      field: [...within, ...issue.path].join('.'),
       rule: isMissing || isMissingChoice(issue, data) ? 'is missing' : violatedRule(issue),
     };
   });
