@@ -51,7 +51,7 @@ function includedSchema(resource: Resource, items: ReadonlyMap<Resource, z.ZodTy
     .optional()
     .meta({
       description:
-        'The records below it, if the request asks for them or has some: by resource, newest first.',
+        'The records below it, if the request asks for them or has some: by resource, newest first in a realm.',
     });
 }
 
@@ -187,7 +187,7 @@ function includingPage(
   resource: Resource,
   { items, foundItems }: PageItems,
   rest: Shape,
-  name: 'page' | 'searched',
+  name: string,
 ): z.ZodType {
   const below = includableBelow(resource).map((child) => foundItems.get(child) as z.ZodObject);
   const id = `${resource.type}.${name}`;
@@ -315,10 +315,10 @@ const allRealmsMeta = z
   .meta({ id: 'PageEverywhere' });
 
 /** The matches in all realms, with the realm to continue after. */
-export function allRealmsSchema(resource: Resource, item: z.ZodType): z.ZodType {
-  return z
-    .strictObject({ data: dataOf(item), meta: allRealmsMeta, links: foundLinks })
-    .meta({ id: `${resource.type}.everywhere` });
+export function allRealmsSchema(resource: Resource, foundItems: PageItems['foundItems']): z.ZodType {
+  const items = foundItems.get(resource) as z.ZodType;
+  const rest = { meta: allRealmsMeta, links: foundLinks };
+  return includingPage(resource, { items, foundItems }, rest, 'everywhere');
 }
 
 /** The body of a search. */

@@ -1,13 +1,13 @@
 import type {
   IncludedRecords,
-  ListPage,
+  KeyedRecord,
   MaybePromise,
   RecordWithIncluded,
   Store,
 } from '../../directory/store.ts';
 import { Fault } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { ancestry, type Key, type KeyPrefix, type Resource } from '../../domain/resource.ts';
+import { ancestry, type Key, type Resource } from '../../domain/resource.ts';
 import { includableBelow } from '../../domain/resources.ts';
 import { parseJson } from '../pipeline/body.ts';
 import { type Call, type CallHandler, runStages, type Stage } from '../pipeline/call.ts';
@@ -107,26 +107,32 @@ export function openPageIncluding(
     ]),
   );
 
-  async function itemsOf(child: Resource, { items }: ListPage): Promise<readonly string[]> {
-    const [first] = items;
-    if (first === undefined) return [];
-    const values = items.map(({ record }) => record.id);
-    const parents = {
-      kind: 'one_of',
-      member: resource.foreignKey ?? '',
-      compared: 'identifier',
-      values,
-    } as const;
-    const page = { kind: 'after', after: undefined, limit: LIMITS.includedInPageMax } as const;
-    const listing = { filter: [[parents]], sort: NEWEST_FIRST, page };
-    const found = await deps.store.list(child, first.key.slice(0, 1) as unknown as KeyPrefix, listing);
-    if (found?.hasMore) throw new Fault('invalid_query', [{ field: 'include', rule: TOO_MANY_INCLUDED }]);
-    return (found?.items ?? []).map(({ record, key }) => presenters.get(child)?.(record, key) ?? '');
+  /** The records of a child resource, realm by realm: IDs of users are unique in a realm only. */
+  async function itemsOf(child: Resource, parents: readonly KeyedRecord[]): Promise<readonly string[]> {
+    const items: string[] = [];
+    for (const [realm, own] of Map.groupBy(parents, ({ key }) => key[0])) {
+      const values = own.map(({ record }) => record.id);
+      const ofParents = { ...PARENTS, member: resource.foreignKey ?? '', values };
+      const page = { kind: 'after', after: undefined, limit: LIMITS.includedInPageMax } as const;
+      const listing = { filter: [[ofParents]], sort: NEWEST_FIRST, page };
+      const found = await deps.store.list(child, [realm], listing);
+      for (const { record, key } of found?.items ?? [])
+        items.push(presenters.get(child)?.(record, key) ?? '');
+      if (found?.hasMore || items.length > LIMITS.includedInPageMax)
+        throw new Fault('invalid_query', [{ field: 'include', rule: TOO_MANY_INCLUDED }]);
+    }
+    return items;
   }
 
-  return async (children: readonly Resource[], page: ListPage): Promise<string> =>
-    (await Promise.all(children.map((child) => itemsOf(child, page)))).flat().join();
+  /** Undefined if the URL of the request names none to include. */
+  return ({ request }: Call, parents: readonly KeyedRecord[]): Promise<string> | undefined => {
+    const children = childrenNamed(resource, request.url);
+    if (children.length === 0) return undefined;
+    return Promise.all(children.map((child) => itemsOf(child, parents))).then((all) => all.flat().join());
+  };
 }
+
+const PARENTS = { kind: 'one_of', compared: 'identifier' } as const;
 
 const TOO_MANY_INCLUDED = `finds more than ${LIMITS.includedInPageMax} records of one kind below this page: ask for a smaller page`;
 

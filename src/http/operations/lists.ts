@@ -14,7 +14,7 @@ import { locateScope, permit, RECORD_CACHING, type RecordDeps } from '../pipelin
 import { itemPresenterOf } from '../pipeline/present.ts';
 import { type ListQuery, readQuery } from '../pipeline/query.ts';
 import { faultReply, JSON_TYPE, REQUEST_ID, type Reply } from '../server/reply.ts';
-import { childrenNamed, openPageIncluding, permitIncludedInPage } from './included.ts';
+import { openPageIncluding, permitIncludedInPage } from './included.ts';
 import { pageAnswer, parametersOfPage, recordOperation, schemaOf } from './record_operation.ts';
 
 /** The dependencies of lists. */
@@ -133,11 +133,8 @@ export function listResponder(
         ? undefined
         : { url: urlOf(call.scope as KeyPrefix), carried };
     const content = { listed, page: listing.page, sort: listing.sort, address };
-    const children = childrenNamed(resource, call.request.url);
-    if (children.length === 0) return pageReply(call, listBody(items, content));
-    return readIncluded(children, listed).then((included) =>
-      pageReply(call, listBody(items, { ...content, included })),
-    );
+    const write = (included?: string) => pageReply(call, listBody(items, { ...content, included }));
+    return readIncluded(call, listed.items)?.then(write) ?? write();
   }
 
   return (call: Call, listing: ListRequest, carried: string | undefined): MaybePromise<Reply> => {

@@ -16,8 +16,9 @@ import { searchAllRealmsPattern } from '../pipeline/links.ts';
 import type { Operation } from '../pipeline/operation.ts';
 import { itemPresenterOf } from '../pipeline/present.ts';
 import { readDocument } from './admin/reading.ts';
+import { openPageIncluding, permitIncludedInPage } from './included.ts';
 import { authorizeRead, type ListDeps, pageReply } from './lists.ts';
-import { pageAnswer, recordOperation, schemaOf } from './record_operation.ts';
+import { pageAnswer, parametersOfPage, recordOperation } from './record_operation.ts';
 import { inBody } from './reverse_lookup.ts';
 
 /** The body of a search across all realms. */
@@ -72,28 +73,30 @@ export function searchAllRealms(resource: Resource, rules: LookupRules): Operati
     method: 'POST',
     path: searchAllRealmsPattern(resource),
     right: 'read',
-    stages: (deps) => [...authorizeRead(resource, deps), readBody, searchStage(resource, rules, deps)],
+    stages: (deps) => [
+      ...authorizeRead(resource, deps),
+      ...permitIncludedInPage(resource),
+      readBody,
+      searchStage(resource, rules, deps),
+    ],
     document: ({ foundItems, examples }) => ({
       summary: `Find ${resource.name} records in every realm that the token may read.`,
       isExtension: true,
       description: `${resource.summary} The filter is one of: ${filterForms(rules)}.`,
+      ...parametersOfPage(resource),
       body: {
         schema: searchRequestSchema,
         example: { filter: filterExample(resource, rules.by[0] ?? []), page: { limit: 25 } },
       },
-      success: pageAnswer(allRealmsSchema(resource, schemaOf(foundItems, resource)), {
-        found: examples.allRealms(resource),
-      }),
+      success: pageAnswer(allRealmsSchema(resource, foundItems), { found: examples.allRealms(resource) }),
     }),
   });
 }
 
-function searchStage(
-  resource: Resource,
-  rules: LookupRules,
-  { store, pageLength, ...context }: ListDeps,
-): Stage {
-  const present = itemPresenterOf(resource, { ...context, includesParent: true });
+function searchStage(resource: Resource, rules: LookupRules, deps: ListDeps): Stage {
+  const { store, pageLength } = deps;
+  const present = itemPresenterOf(resource, { ...deps, includesParent: true });
+  const readIncluded = openPageIncluding(resource, deps);
   return async (call) => {
     const { filter: text, realms: requested, page = {} } = readDocument(searchRequestSchema, call.body ?? '');
     const filter = inBody(() => readFilter(text, rules));
@@ -104,10 +107,12 @@ function searchStage(
       store.searchRealms(resource, { filter, only, ...position });
     const found = await pageOfRealms(searchAfter, page, limit);
     const items = found.items.map(({ record, key }) => present(record, key)).join(',');
+    const below = await readIncluded(call, found.items);
+    const included = below === undefined ? '' : `"included":[${below}],`;
     const { next, cut, total } = found;
     const results = total === undefined ? {} : { results: { total } };
     const meta = JSON.stringify({ page: { limit }, realms: { next, cut }, ...results });
-    return pageReply(call, `{"data":[${items}],"meta":${meta},${NO_LINKS}}`);
+    return pageReply(call, `{"data":[${items}],${included}"meta":${meta},${NO_LINKS}}`);
   };
 }
 

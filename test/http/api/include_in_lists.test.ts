@@ -1,9 +1,17 @@
 import { expect, test } from 'bun:test';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import { oidcProfileInfo, user } from '../../../src/domain/resources.ts';
+import { oidcProfileInfo, realm as realmResource, user } from '../../../src/domain/resources.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
 import { commitWrites, insert, oidcLink, WRITTEN } from '../../store/contract/store_fixtures.ts';
-import { createFixture, errorsOf, insertRecord, startService, userMembers } from '../../support/service.ts';
+import {
+  createFixture,
+  errorsOf,
+  type Fixture,
+  insertRecord,
+  realmMembers,
+  startService,
+  userMembers,
+} from '../../support/service.ts';
 
 /** `include` in lists of users (docs/wire.md#included-records). */
 
@@ -78,11 +86,32 @@ test('a search of users with include has the links of the users that it finds', 
   ]);
 });
 
+test('a search of all realms with include has the links of the users that it finds, and not of those with the same ID', async () => {
+  const home = systemClock.mintId();
+  await insertRecord(service.db, realmResource, [home], realmMembers);
+  await insertRecord(service.db, user, [home, first.user], userMembers);
+  const twin = await createFixture(service.db, { realm: home, user: first.user });
+  const search = async (limit: number) => {
+    const body = { filter: `eq(id,${first.user})`, page: { limit } };
+    const answer = await service.post(`/v2/user-authentication-info/search?${BOTH}`, token, body);
+    return usersOf((await answer.json()) as Page);
+  };
+  const [one, other] = first.realm < twin.realm ? [first, twin] : [twin, first];
+  const linksOf = (of: readonly Fixture[], kind: 'oidcLink' | 'passwordLink') =>
+    of.map((each) => [each[kind], each.user]);
+  expect(await search(1)).toEqual([...linksOf([one], 'oidcLink'), ...linksOf([one], 'passwordLink')]);
+  expect(await search(2)).toEqual([
+    ...linksOf([one, other], 'oidcLink'),
+    ...linksOf([one, other], 'passwordLink'),
+  ]);
+});
+
 test('a list with include needs the read scope of each kind', async () => {
   const oidcOnly = await service.token('users:read oidc-profile-infos:read');
   const statusOf = async (query: string) => (await service.get(`${path}?${query}`, oidcOnly)).status;
   expect([await statusOf('include=oidc_profile_infos'), await statusOf(BOTH)]).toEqual([200, 403]);
-  expect((await service.post(`${path}/search?${BOTH}`, oidcOnly, { filter: 'eq(name,x)' })).status).toBe(403);
+  for (const search of [`${path}/search`, '/v2/user-authentication-info/search'])
+    expect((await service.post(`${search}?${BOTH}`, oidcOnly, { filter: 'eq(name,x)' })).status).toBe(403);
 });
 
 test('a page with include whose users have too many records of one kind is 400, and a smaller one is answered', async () => {
