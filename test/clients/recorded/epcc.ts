@@ -1,5 +1,5 @@
 import { expect } from 'bun:test';
-import { get, OIDC, OIDC_LINKS, PASSWORD_LINKS, PASSWORDS, REALM, REALMS, USERS } from './paths.ts';
+import { get, grant, OIDC, OIDC_LINKS, PASSWORD_LINKS, PASSWORDS, REALM, REALMS, USERS } from './paths.ts';
 import type { RecordedClient, RecordedRequest, RecordedUse } from './recording.ts';
 
 /**
@@ -32,15 +32,6 @@ const refused = (send: string, data: object, status: number): RecordedRequest =>
   reads: { errors: [{ status: String(status), title: expect.any(String) }] },
 });
 const page = (limit: number, offset: number) => `page%5Blimit%5D=${limit}&page%5Boffset%5D=${offset}`;
-
-const grant = (form: Readonly<Record<string, string>>): RecordedRequest => ({
-  send: 'POST /oauth/access_token',
-  form,
-  headers: { 'Content-Type': 'application/x-www-form-urlencoded' },
-  status: 200,
-  reads: { identifier: form.grant_type as string, expires: expect.any(Number), token_type: 'Bearer' },
-  saves: { token: 'access_token' },
-});
 
 const signIn = (password: string, status: number): RecordedRequest => ({
   send: 'POST /v2/account-members/tokens',

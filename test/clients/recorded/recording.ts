@@ -35,14 +35,34 @@ export interface RecordedClient {
 
 type Values = Record<string, string>;
 
+/** Sends a request as the client does: from this process, or from a page in a browser. */
+export type Send = (url: string, init: RecordedInit) => Promise<Response>;
+
+/** Plain data. */
+interface RecordedInit {
+  readonly method: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly redirect: 'manual';
+  readonly body?: string;
+}
+
 /**
  * Sends the requests of a use in order, and fails at the first answer that the client could not use. The values are those
  * of an installation: `origin`, `clientId`, `secret`, and what earlier uses saved.
  */
-export async function replay(client: RecordedClient, use: RecordedUse, values: Values): Promise<void> {
+export async function replay(
+  client: RecordedClient,
+  use: RecordedUse,
+  values: Values,
+  send: Send = fetchWithRetry,
+): Promise<void> {
   for (const request of use.requests) {
     const filled = fill(request, values);
-    const answer = await sendRecorded(filled, { ...client.headers, ...authorization(values) }, values);
+    const [method = '', path = ''] = filled.send.split(' ');
+    const headers = { ...client.headers, ...authorization(values), ...filled.headers };
+    // A client that follows a redirect loses the body of a POST.
+    const init = { method, headers, redirect: 'manual', ...bodyOf(filled) } as const;
+    const answer = await send(values.origin + path, init);
     const text = await answer.text();
     const body = text.startsWith('{') ? (JSON.parse(text) as object) : undefined;
     const what = `${client.name}: ${use.title}: ${request.send}`;
@@ -51,7 +71,7 @@ export async function replay(client: RecordedClient, use: RecordedUse, values: V
       request.status,
       expect.any(String),
     ]);
-    for (const [name, path] of Object.entries(request.saves ?? {})) values[name] = valueAt(body, path);
+    for (const [name, place] of Object.entries(request.saves ?? {})) values[name] = valueAt(body, place);
     // The runtime writes matchers into what it compares, so that the values are saved before.
     if (filled.reads) expect([what, body]).toMatchObject([what, filled.reads]);
     if (request.text !== undefined) expect([what, text]).toEqual([what, request.text]);
@@ -62,20 +82,9 @@ function authorization({ token }: Values): Readonly<Record<string, string>> {
   return token === undefined ? {} : { Authorization: `Bearer ${token}` };
 }
 
-function sendRecorded(
-  { send, data, form, headers = {} }: RecordedRequest,
-  common: Readonly<Record<string, string>>,
-  { origin = '' }: Values,
-): Promise<Response> {
-  const [method = '', path = ''] = send.split(' ');
-  const body = form ? new URLSearchParams(form).toString() : data && JSON.stringify({ data });
-  return fetchWithRetry(origin + path, {
-    method,
-    headers: { ...common, ...headers },
-    // A client that follows a redirect loses the body of a POST.
-    redirect: 'manual',
-    ...(body === undefined ? {} : { body }),
-  });
+function bodyOf({ data, form }: RecordedRequest): Pick<RecordedInit, 'body'> {
+  if (form) return { body: new URLSearchParams(form).toString() };
+  return data === undefined ? {} : { body: JSON.stringify({ data }) };
 }
 
 /** Replaces the names in every text. Matchers and numbers stay as they are. */
