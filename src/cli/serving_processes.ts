@@ -7,9 +7,8 @@ import { systemClock } from '../platform/clock.ts';
 import { watchDescriptors } from '../platform/descriptors.ts';
 import type { Log } from '../platform/log.ts';
 import { serverSettings } from '../service/service.ts';
-import { openBackOff, RESTART_MS_MAX } from '../workers/back_off.ts';
 import { workerCommand } from '../workers/command.ts';
-import { startWorkerProcess, type WorkerProcess } from '../workers/worker_process.ts';
+import { RESTART_MS, startWorkerProcess, type WorkerProcess } from '../workers/worker_process.ts';
 import { toArguments } from './context.ts';
 import { type MetricsSource, openMetricsAggregation } from './metrics_aggregation.ts';
 
@@ -26,7 +25,7 @@ export interface ServingProcesses extends Pick<Server, 'url' | 'stop'> {
   metrics(): Promise<Snapshot>;
 }
 
-/** Starts the processes that share the port; the first one chooses it. A process that exits is replaced. */
+/** Starts the processes that share the port; the first one chooses it. A process that exits is replaced after RESTART_MS. */
 export async function startServingProcesses(
   settings: Settings,
   flags: Flags,
@@ -35,7 +34,7 @@ export async function startServingProcesses(
   const aggregation = openMetricsAggregation(systemClock.now(), settings.metricsPort !== undefined);
   const descriptors = watchDescriptors(log);
   const running = new Set<WorkerProcess>();
-  const backOff = openBackOff(replace, true);
+  let replacing: ReturnType<typeof setTimeout> | undefined;
   let isStopping = false;
   let isServing = false;
   let { port } = settings;
@@ -47,7 +46,6 @@ export async function startServingProcesses(
   /** Resolves with the URL once the process listens. */
   function start(): Promise<string> {
     const ready = Promise.withResolvers<string>();
-    const startedAt = systemClock.monotonic();
     let isReady = false;
     const command = workerCommand('worker', ...toArguments({ ...flags, port: String(port) }));
     const child = startWorkerProcess(
@@ -64,8 +62,7 @@ export async function startServingProcesses(
           ready.reject(new Refusal('a worker exited before it was ready; see its output above'));
           if (isStopping || !(isServing || isReady)) return;
           log.write({ event: 'process_exited', pid: child.pid, code });
-          if (systemClock.monotonic() - startedAt > RESTART_MS_MAX) backOff.reset();
-          backOff.begin();
+          replaceLater();
         },
       },
     );
@@ -75,18 +72,23 @@ export async function startServingProcesses(
     return ready.promise;
   }
 
+  function replaceLater(): void {
+    clearTimeout(replacing);
+    replacing = setTimeout(replace, RESTART_MS);
+  }
+
   function replace(): void {
     try {
       // Its exit is handled above.
       while (isServing && !isStopping && running.size < settings.processes) start().catch(() => undefined);
     } catch {
-      backOff.begin();
+      replaceLater();
     }
   }
 
   async function stop(): Promise<void> {
     isStopping = true;
-    backOff.stop();
+    clearTimeout(replacing);
     descriptors.stop();
     aggregation.stop();
     const kill = (signal: 'SIGTERM' | 'SIGKILL') => [...running].map((child) => child.kill(signal));

@@ -1,6 +1,6 @@
 /** Between starts of workers that fail, so that a worker that cannot start takes no processor. */
 const RESTART_MS_MIN = 200;
-export const RESTART_MS_MAX = 5_000;
+const RESTART_MS_MAX = 5_000;
 
 /** The pause after a failure: it doubles until it is reset. */
 export interface BackOff {
@@ -11,8 +11,8 @@ export interface BackOff {
   stop(): void;
 }
 
-/** `resume` is called at the end of each pause. `keepsAlive`: a pause keeps this process alive. */
-export function openBackOff(resume: () => void, keepsAlive: boolean): BackOff {
+/** `resume` is called at the end of each pause, which keeps no process alive. */
+export function openBackOff(resume: () => void): BackOff {
   let nextMs = RESTART_MS_MIN;
   let timer: ReturnType<typeof setTimeout> | undefined;
   const end = () => {
@@ -23,8 +23,7 @@ export function openBackOff(resume: () => void, keepsAlive: boolean): BackOff {
     isWaiting: () => timer !== undefined,
     begin() {
       if (timer) return;
-      timer = setTimeout(end, nextMs);
-      if (!keepsAlive) timer.unref();
+      timer = setTimeout(end, nextMs).unref();
       nextMs = Math.min(nextMs * 2, RESTART_MS_MAX);
     },
     reset() {

@@ -75,7 +75,7 @@ export function openPool(settings: PoolSettings): Pool {
   const { workersMax, waitingMax, waitMsMax } = settings;
   const workers = new Set<Worker>();
   const waiting: Task[] = [];
-  const backOff = openBackOff(dispatch, false);
+  const backOff = openBackOff(dispatch);
   const deadlines = openDeadlines(settings, isWaitingForStart, cancel);
   let isClosed = false;
 

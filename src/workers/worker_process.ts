@@ -1,6 +1,9 @@
 import { constants } from 'node:os';
 import { type Channel, type Handle, type Message, openChannel } from './protocol.ts';
 
+/** Pause before a process that exited is started again, so that one that cannot start takes little of a processor. */
+export const RESTART_MS = 1_000;
+
 /** One process of this program, started by this one. */
 export interface WorkerProcess extends Pick<Channel, 'request'> {
   readonly pid: number;
