@@ -1,6 +1,6 @@
 import { FAULTS, Fault, OVERLOAD_CAUSES } from '../../src/domain/fault.ts';
 
-/** A machine may be busy for a minute, and the time that a hash is expected to take falls only with further hashes. */
+/** A machine may be busy for a minute. */
 const TRIES_MAX = 60;
 
 type Answer = Pick<Response, 'status' | 'headers'>;
