@@ -23,7 +23,7 @@ interface HashRequest extends PasswordCost {
  * Between the lowest priority, at which a hash is late while the processors are busy, and one that takes from lookups what they need
  * (docs/decisions/0014-worker-processes.md).
  */
-export const HASHER_NICENESS = 5;
+const NICENESS = 5;
 
 /** One worker makes the hashes, one after the other. It exits after `idleMsMax` without one. */
 export function openHasher(
@@ -32,7 +32,7 @@ export function openHasher(
 ): Hasher {
   const { request, figures, close } = openPool({
     command: workerCommand('hasher'),
-    niceness: HASHER_NICENESS,
+    niceness: NICENESS,
     workersMax: 1,
     idleMsMax,
     waitingMax: LIMITS.hashesWaitingMax,

@@ -4,7 +4,7 @@ import type { CountRequest } from '../store/lists/count_below.ts';
 import type { ReaderListRequest } from '../store/lists/lists.ts';
 import type { ReaderSearchRequest } from '../store/lists/realm_search.ts';
 import type { WorkerKind } from './command.ts';
-import { lowerPriority, serveParent } from './parent.ts';
+import { serveParent } from './parent.ts';
 
 /**
  * The kinds of workers, by the first word of their command line. Each imports what it needs and nothing else: the modules of
@@ -13,21 +13,18 @@ import { lowerPriority, serveParent } from './parent.ts';
 const KINDS: Readonly<Record<WorkerKind, (path: string) => Promise<void>>> = {
   /** Hashes passwords. */
   async hasher() {
-    const { hashOf, HASHER_NICENESS } = await import('./hasher.ts');
-    lowerPriority(HASHER_NICENESS);
+    const { hashOf } = await import('./hasher.ts');
     await serveParent(hashOf);
   },
   /** Checks passwords. */
   async checker() {
-    const { timedCheck, CHECKER_NICENESS } = await import('./checker.ts');
-    lowerPriority(CHECKER_NICENESS);
+    const { timedCheck } = await import('./checker.ts');
     await serveParent(timedCheck);
   },
   /** Reads lists and counts in the file of a database. */
   async reader(path: string) {
     const { openReader } = await import('../store/sqlite/reader.ts');
     const reader = await openReader(path);
-    lowerPriority();
     await serveParent((message) => {
       const request = message as ReaderListRequest | ReaderSearchRequest | CountRequest;
       if ('search' in request) return reader.search(request);

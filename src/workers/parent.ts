@@ -1,4 +1,3 @@
-import { constants, setPriority } from 'node:os';
 import { ignoreSignals } from '../platform/signals.ts';
 import { type Channel, type Handle, type Message, openChannel } from './protocol.ts';
 
@@ -40,11 +39,4 @@ export async function serveParent(handle: Handle): Promise<void> {
   parent.ready();
   await parent.gone;
   parent.disconnect();
-}
-
-/** Needed where the system has no `nice` to start a worker with. One that forbids it gets its responses all the same. */
-export function lowerPriority(niceness: number = constants.priority.PRIORITY_LOW): void {
-  try {
-    setPriority(niceness);
-  } catch {}
 }

@@ -1,4 +1,4 @@
-import { constants } from 'node:os';
+import { constants, getPriority, setPriority } from 'node:os';
 import { type Channel, type Handle, type Message, openChannel } from './protocol.ts';
 
 /** Pause before a process that exited is started again, so that one that cannot start takes little of a processor. */
@@ -15,9 +15,9 @@ export interface WorkerProcess extends Pick<Channel, 'request'> {
 export interface WorkerProcessSettings {
   /** The command line, with the program by an absolute path. Every user of the machine can read it. */
   readonly command: readonly string[];
-  /** Does not keep this process alive, and runs at a lower priority. */
+  /** Does not keep this process alive. */
   readonly isBackground?: boolean;
-  /** The priority of a background process; default: the lowest. */
+  /** Added to that of this process; default: 0. */
   readonly niceness?: number;
   /** Default: the environment of the worker is empty. */
   readonly hasEnvironment?: boolean;
@@ -30,24 +30,12 @@ export interface WorkerProcessEvents {
   onExit?(code: number): void;
 }
 
-/**
- * Sets the priority before the worker starts, for its start and each thread of the runtime; `nice` becomes the program, so
- * process and connection are the worker's. Undefined where the system has none.
- */
-const NICE = Bun.which('nice', { PATH: '/usr/bin:/bin' });
-
 /** Throws where the program cannot be run. */
 export function startWorkerProcess(
-  {
-    command,
-    isBackground = false,
-    niceness = constants.priority.PRIORITY_LOW,
-    hasEnvironment = false,
-  }: WorkerProcessSettings,
+  { command, isBackground = false, niceness = 0, hasEnvironment = false }: WorkerProcessSettings,
   { onReady, handle = () => undefined, onExit }: WorkerProcessEvents,
 ): WorkerProcess {
-  const prefix = isBackground && NICE ? [NICE, '-n', String(niceness)] : [];
-  const child = Bun.spawn([...prefix, ...command], {
+  const child = Bun.spawn([...command], {
     ...(hasEnvironment ? {} : { env: {} }),
     stdio: ['ignore', 'ignore', 'inherit'],
     serialization: 'advanced',
@@ -57,6 +45,7 @@ export function startWorkerProcess(
     },
     onExit: (_, code) => onExit?.(code ?? -1),
   });
+  lowerPriority(child.pid, niceness);
   const channel = openChannel((message) => child.send(message), handle);
   if (isBackground) child.unref();
   return {
@@ -68,4 +57,13 @@ export function startWorkerProcess(
       child.kill(signal);
     },
   };
+}
+
+/** Before the program starts threads, which inherit the priority. A worker that cannot be slowed down does its work all the same. */
+function lowerPriority(pid: number, niceness: number): void {
+  try {
+    if (niceness > 0) setPriority(pid, Math.min(getPriority() + niceness, constants.priority.PRIORITY_LOW));
+  } catch {
+    // It has exited, or the system forbids it.
+  }
 }

@@ -133,19 +133,6 @@ describe('a pool worker', () => {
     expect(bare.pid).not.toBe(process.pid);
   });
 
-  test('every thread of a pool worker has the lowest priority from its start', async () => {
-    const file = join(freshFolder(), 'nice');
-    const pool = open({ command: ['/bin/sh', '-c', `nice > ${file}; ${EXEC_WORKER}`] });
-    const { pid } = await pool.request<State>(STATE);
-    expect(readFileSync(file, 'utf8').trim()).toBe('19');
-    const threads = [...new Bun.Glob('*/stat').scanSync(`/proc/${pid}/task`)];
-    expect(threads.length).toBeGreaterThan(1);
-    // The 19th value; the second is a name in parentheses (proc(5)).
-    const niceness = (stat: string) => stat.replace(/^.*\) /, '').split(' ')[16];
-    for (const stat of threads)
-      expect(niceness(readFileSync(`/proc/${pid}/task/${stat}`, 'utf8'))).toBe('19');
-  });
-
   test('an idle pool worker exits, and the next request starts another one', async () => {
     const pool = open({ idleMsMax: 300, startMsMax: 20_000 });
     const first = await pool.request<State>(STATE);
