@@ -18,8 +18,8 @@ const KINDS: Readonly<Record<WorkerKind, (path: string) => Promise<void>>> = {
   },
   /** Checks passwords. */
   async checker() {
-    const { timedCheck } = await import('./checker.ts');
-    await serveParent(timedCheck);
+    const { openRestingCheck } = await import('./checker.ts');
+    await serveParent(openRestingCheck());
   },
   /** Reads lists and counts in the file of a database. */
   async reader(path: string) {
