@@ -1,7 +1,7 @@
-import { isWorkerKind, runWorker } from './workers/kinds.ts';
+import { isTaskName, runWorker } from './workers/tasks.ts';
 
 const [word = '', path = ''] = process.argv.slice(2);
-if (isWorkerKind(word)) process.exitCode = await runWorker(word, path);
+if (isTaskName(word)) process.exitCode = await runWorker(word, path);
 else {
   const { runCli } = await import('./cli/cli.ts');
   process.exitCode = await runCli(process.argv.slice(2), process.env);

@@ -46,11 +46,11 @@ const REST_MS_MAX = 100;
  */
 export function openRestingCheck(sleep: (ms: number) => void = Bun.sleepSync) {
   let restsUntil = 0;
-  return (request: unknown): PasswordCheck => {
+  return (request: CheckRequest): PasswordCheck => {
     sleep(Math.max(0, restsUntil - performance.now()));
     const startedAt = performance.now();
     const usageBefore = process.cpuUsage();
-    const result = checkResult(request as CheckRequest);
+    const result = checkResult(request);
     const { user, system } = process.cpuUsage(usageBefore);
     const endedAt = performance.now();
     restsUntil = endedAt + restMs(endedAt - startedAt - (user + system) / 1_000);

@@ -2,16 +2,14 @@ import { LIMITS } from '../domain/limits.ts';
 import { normalisedPassword, type PasswordCost } from '../domain/password.ts';
 import type { MadeHash } from '../domain/password_hash.ts';
 import { workerCommand } from './command.ts';
-import { openPool, type PoolFigures } from './pool.ts';
+import { openPool, type Pool } from './pool.ts';
 
-export interface Hasher {
+export interface Hasher extends Pick<Pool, 'figures' | 'close'> {
   /**
    * Hashes a password that `password()` accepted. Rejects with Fault `overloaded` where `hashesWaitingMax` wait, or after
    * `hashMsMax`.
    */
   hash(password: string): Promise<MadeHash>;
-  figures(): PoolFigures;
-  close(): Promise<void>;
 }
 
 /** The cost is part of the request: a worker reads no settings. */
@@ -49,8 +47,7 @@ export function openHasher(
 }
 
 /** In the worker, on the thread whose priority was lowered; a pool of the runtime might have started before. */
-export function hashOf(request: unknown): string {
-  const { password, memoryKib, passes } = request as HashRequest;
+export function hashOf({ password, memoryKib, passes }: HashRequest): string {
   return Bun.password.hashSync(normalisedPassword(password), {
     algorithm: 'argon2id',
     memoryCost: memoryKib,

@@ -3,46 +3,39 @@ import { EXIT, printRefusal } from '../platform/exit.ts';
 import type { CountRequest } from '../store/lists/count_below.ts';
 import type { ReaderListRequest } from '../store/lists/lists.ts';
 import type { ReaderSearchRequest } from '../store/lists/realm_search.ts';
-import type { WorkerKind } from './command.ts';
+import type { TaskName } from './command.ts';
 import { serveParent } from './parent.ts';
+import type { Handle } from './protocol.ts';
 
 /**
- * The kinds of workers, by the first word of their command line. Each imports what it needs and nothing else: the modules of
- * the command line take twice as long to load, and a worker may load them at the lowest priority.
+ * What a worker does, by the first word of its command line. Each imports what it needs and nothing else: the modules of the command
+ * line take twice as long to load, and a worker may load them at the lowest priority.
  */
-const KINDS: Readonly<Record<WorkerKind, (path: string) => Promise<void>>> = {
+const TASKS: Readonly<Record<TaskName, (path: string) => Promise<(request: never) => unknown>>> = {
   /** Hashes passwords. */
-  async hasher() {
-    const { hashOf } = await import('./hasher.ts');
-    await serveParent(hashOf);
-  },
+  hasher: async () => (await import('./hasher.ts')).hashOf,
   /** Checks passwords. */
-  async checker() {
-    const { openRestingCheck } = await import('./checker.ts');
-    await serveParent(openRestingCheck());
-  },
+  checker: async () => (await import('./checker.ts')).openRestingCheck(),
   /** Reads lists and counts in the file of a database. */
-  async reader(path: string) {
+  async reader(path) {
     const { openReader } = await import('../store/sqlite/reader.ts');
     const reader = await openReader(path);
-    await serveParent((message) => {
-      const request = message as ReaderListRequest | ReaderSearchRequest | CountRequest;
+    return (request: ReaderListRequest | ReaderSearchRequest | CountRequest) => {
       if ('search' in request) return reader.search(request);
       return 'listing' in request ? reader.answer(request) : reader.count(request);
-    });
-    reader.close();
+    };
   },
 };
 
-export function isWorkerKind(word: string): word is WorkerKind {
-  return Object.hasOwn(KINDS, word);
+export function isTaskName(word: string): word is TaskName {
+  return Object.hasOwn(TASKS, word);
 }
 
 /** Works until the parent is gone, and returns the exit code; a Refusal is printed on standard error. */
-export async function runWorker(kind: WorkerKind, path: string): Promise<number> {
+export async function runWorker(task: TaskName, path: string): Promise<number> {
   try {
     if (!process.send) throw new Refusal('this command is started by the program itself', { isUsage: true });
-    await KINDS[kind](path);
+    await serveParent((await TASKS[task](path)) as Handle);
     return EXIT.done;
   } catch (error) {
     const { toRefusal } = await import('../store/refusals.ts');
