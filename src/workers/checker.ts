@@ -12,12 +12,6 @@ export interface CheckRequest {
   readonly isNormalised: boolean;
 }
 
-export interface Checker {
-  /** Rejects with Fault `overloaded` where `hashesWaitingMax` wait, or after `hashMsMax`. */
-  check(request: CheckRequest): Promise<PasswordCheck>;
-  close(): Promise<void>;
-}
-
 /**
  * Lower than that of the hasher: anybody may send passwords to check, and lookups on the same processor should keep most of it
  * (docs/decisions/0024-sign-in-by-password.md#hashes).
@@ -25,7 +19,7 @@ export interface Checker {
 export const CHECKER_NICENESS = 10;
 
 /** One worker checks passwords, one after the other, so that a queue of them delays no write that hashes one. */
-export function openChecker(): Checker {
+export function openChecker() {
   const { request, close } = openPool({
     command: workerCommand('checker'),
     niceness: CHECKER_NICENESS,
@@ -33,7 +27,11 @@ export function openChecker(): Checker {
     waitingMax: LIMITS.hashesWaitingMax,
     waitMsMax: LIMITS.hashMsMax,
   });
-  return { check: (checked) => request<PasswordCheck>(checked), close };
+  return {
+    /** Rejects with Fault `overloaded` where `hashesWaitingMax` wait, or after `hashMsMax`. */
+    check: (checked: CheckRequest) => request<PasswordCheck>(checked),
+    close,
+  };
 }
 
 /** Rest after a check, as a multiple of the time that it waited for a processor, at most REST_MS_MAX. */
@@ -59,8 +57,7 @@ export function openRestingCheck(sleep: (ms: number) => void = Bun.sleepSync) {
 }
 
 /** `waitedMs`: less than 0 where other threads of the worker ran as well. */
-export const restMs = (waitedMs: number): number =>
-  Math.min(Math.max(0, waitedMs) * REST_RATIO, REST_MS_MAX);
+export const restMs = (waitedMs: number): number => Math.min(Math.max(0, waitedMs) * REST_RATIO, REST_MS_MAX);
 
 /** Bcrypt reads no more of a password. */
 const BCRYPT_BYTES = 72;

@@ -2,15 +2,7 @@ import { LIMITS } from '../domain/limits.ts';
 import { normalisedPassword, type PasswordCost } from '../domain/password.ts';
 import type { MadeHash } from '../domain/password_hash.ts';
 import { workerCommand } from './command.ts';
-import { openPool, type Pool } from './pool.ts';
-
-export interface Hasher extends Pick<Pool, 'figures' | 'close'> {
-  /**
-   * Hashes a password that `password()` accepted. Rejects with Fault `overloaded` where `hashesWaitingMax` wait, or after
-   * `hashMsMax`.
-   */
-  hash(password: string): Promise<MadeHash>;
-}
+import { openPool } from './pool.ts';
 
 /** The cost is part of the request: a worker reads no settings. */
 interface HashRequest extends PasswordCost {
@@ -24,10 +16,7 @@ interface HashRequest extends PasswordCost {
 const NICENESS = 5;
 
 /** One worker makes the hashes, one after the other. It exits after `idleMsMax` without one. */
-export function openHasher(
-  { memoryKib, passes }: PasswordCost,
-  idleMsMax: number = LIMITS.workerIdleMsMax,
-): Hasher {
+export function openHasher(cost: PasswordCost, idleMsMax: number = LIMITS.workerIdleMsMax) {
   const { request, figures, close } = openPool({
     command: workerCommand('hasher'),
     niceness: NICENESS,
@@ -37,7 +26,12 @@ export function openHasher(
     waitMsMax: LIMITS.hashMsMax,
   });
   return {
-    async hash(password) {
+    /**
+     * Hashes a password that `password()` accepted. Rejects with Fault `overloaded` where `hashesWaitingMax` wait, or after
+     * `hashMsMax`.
+     */
+    async hash(password: string): Promise<MadeHash> {
+      const { memoryKib, passes } = cost;
       const hash = await request<string>({ password, memoryKib, passes } satisfies HashRequest);
       return { hash, isNormalised: true };
     },
@@ -45,6 +39,8 @@ export function openHasher(
     close,
   };
 }
+
+export type Hasher = ReturnType<typeof openHasher>;
 
 /** In the worker, on the thread whose priority was lowered; a pool of the runtime might have started before. */
 export function hashOf({ password, memoryKib, passes }: HashRequest): string {

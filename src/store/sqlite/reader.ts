@@ -1,27 +1,18 @@
 import { Database } from 'bun:sqlite';
-import type { RealmSearchPage } from '../../directory/store.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { resourceNamed } from '../../domain/resources.ts';
 import { type CountRequest, openCountBelow } from '../lists/count_below.ts';
-import type { ReaderListRequest, ReaderListResponse } from '../lists/lists.ts';
 import type { ReaderSearchRequest } from '../lists/realm_search.ts';
 import { MAPPED_BYTES_MAX, retryWhileBusy } from './connection.ts';
 import { openSqliteLists, openSqliteSearches } from './lists.ts';
 import { openSharedReadTransaction } from './shared_read_transaction.ts';
 import { openSqliteReading } from './transactions.ts';
 
-/** Runs reads that would block the serving process for too long. */
-export interface Reader {
-  answer(request: ReaderListRequest): Promise<ReaderListResponse>;
-  /** Searches all realms. */
-  search(request: ReaderSearchRequest): Promise<RealmSearchPage>;
-  /** Counts the records that a delete would remove together with a record. */
-  count(request: CountRequest): Promise<number>;
-  close(): void;
-}
-
-/** Opens a database read-only. Another process must have migrated it, and must have it open. */
-export async function openReader(path: string): Promise<Reader> {
+/**
+ * Opens a database read-only, for reads that would block the serving process for too long. Another process must have migrated it, and
+ * must have it open.
+ */
+export async function openReader(path: string) {
   const db = await retryWhileBusy(() => connectToRead(path), LIMITS.migrationWaitMsMax);
   const sharedReads = openSharedReadTransaction(db);
   const lists = openSqliteLists(db, sharedReads);
@@ -30,9 +21,12 @@ export async function openReader(path: string): Promise<Reader> {
   const count = openCountBelow(reading);
   return {
     answer: lists.serve,
-    search: async ({ resource, search: wanted }) => search(resourceNamed(resource), wanted),
-    count: async ({ resource, key }) => count(resourceNamed(resource), key),
-    close() {
+    /** Searches all realms. */
+    search: async ({ resource, search: wanted }: ReaderSearchRequest) =>
+      search(resourceNamed(resource), wanted),
+    /** Counts the records that a delete would remove together with a record. */
+    count: async ({ resource, key }: CountRequest) => count(resourceNamed(resource), key),
+    close(): void {
       sharedReads.close();
       db.close(false);
     },
