@@ -233,7 +233,7 @@ export const SETTINGS = {
     env: 'AUTHREALM_LOG_SIGN_INS',
     flag: 'log-sign-ins',
     doc: 'write an audit entry for each user that signs in by password, before the request is answered',
-    details: 'At most 60 an hour of a username in each process; the last has the number of the others.',
+    details: 'Further ones of a username within a minute share an entry, with their number.',
   }),
   noConsole: toggle({
     env: 'AUTHREALM_NO_CONSOLE',

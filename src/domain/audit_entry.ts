@@ -16,18 +16,17 @@ export const AUDIT_ACTIONS = {
   'console-link.created': 'a sign-in link to the console was created',
   'session.begun': 'a console session was started',
   'session.ended': 'a console session was ended by signing out or by a command',
-  'access.refused': 'requests were denied access; with their number and the reason',
+  'access.refused': 'requests were denied access; with the reason',
   'proxy.unreadable': 'a trusted proxy sent no readable client address',
   'webhook.created': 'a webhook target was created',
   'webhook.changed': 'a webhook target was changed',
   'webhook.rotated': 'the secret of a webhook target was rotated',
   'webhook.deleted': 'a webhook target was deleted',
   'webhook.redelivered': 'dead letters of a webhook target were sent again',
-  'sign-in.throttled': 'passwords were not checked because a budget was exhausted; with their number',
+  'sign-in.throttled': 'passwords were not checked because a budget was exhausted',
   'sign-in.throttle-lifted':
     'an administrator had passwords of a user checked again after too many wrong ones',
-  'sign-in.succeeded':
-    'a user signed in by password; only with --log-sign-ins, beyond 59 an hour their number',
+  'sign-in.succeeded': 'a user signed in by password; only with --log-sign-ins',
   'password.rehashed':
     'a password was rehashed after a sign-in, because its hash was imported or weaker than the settings',
   'user.erased': 'a user was erased',

@@ -175,23 +175,20 @@ export const LIMITS = Object.freeze({
   idTokenBytesMax: 65_536,
   /** Codes of one provider that a process exchanges at once for console sign-ins. One more is rejected with 503. */
   providerCodesAtOnceMax: 16,
-  /** Interval at which a process saves when clients were last used. */
-  clientUseSaveMs: 60_000,
-  /** Audit entries of token grants that wait in memory while the database accepts no writes. Further ones are only counted. */
-  grantsWaitingMax: 1_000,
-  /** Interval at which writing them is retried. */
-  grantRetryMs: 1_000,
-  /** Interval at which further grants of the same client are written to the audit log, as one entry with their number. */
-  grantLogMs: 60_000,
-  /** Interval at which counts of refused access are written to the audit log. */
-  refusalLogMs: 60_000,
-  /** Addresses in an audit entry that counts grants or refusals from several. Further ones are left out. */
+  /**
+   * Interval at which a process writes further grants, sign-ins and refusals of the same caller to the audit log, as one entry with their
+   * number, entries that could not be written before, and when clients were last used.
+   */
+  counterLogMs: 60_000,
+  /** Addresses in an audit entry that counts events from several. Further ones are left out. */
   addressesLoggedMax: 16,
   /**
    * Counters of refused access in a process during that interval, by client or address and reason, and of throttled
    * sign-ins by realm. Further ones are counted together.
    */
   refusalsCountedMax: 1_000,
+  /** The same for token grants by client, and for sign-ins by username. */
+  eventsCountedMax: 100_000,
   /**
    * Time that the answer to an erasure waits until the values are removed from the database files; then these are `pending`,
    * and the removal continues. Less than `answerMsMax`.

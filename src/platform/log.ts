@@ -104,8 +104,8 @@ export type LogRecord =
    */
   | { readonly event: 'overloaded'; readonly cause: string; readonly count: number }
   /**
-   * The database accepts no writes, and audit entries of token grants wait. `pending` is 0 when they were written, except those
-   * that were `dropped`.
+   * The database accepts no writes, and audit entries of token grants, sign-ins and refusals wait in memory. `pending` is the number
+   * of entries at its beginning, and 0 when all are written; `dropped` ones are lost, because the process stops.
    */
   | { readonly event: 'audit_entries_pending'; readonly pending: number; readonly dropped: number }
   /**

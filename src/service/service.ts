@@ -144,14 +144,9 @@ export async function serve(
   const startedAt = clock.now();
   // A process that cannot open connections for lookups does not start.
   const [installation] = await Promise.all([engine.access.storeId(), engine.records.ready()]);
-  const { granted, listener, throttled, onUnreadableProxy, ...usage } = openUsageTracking(engine, log, clock);
-  const { signIn, hashPassword, ...passwords } = openSignIn({
-    ...authDeps,
-    throttled,
-    loopBudget,
-    log,
-    clock,
-  });
+  const { granted, ...usage } = openUsageTracking(engine, log, clock);
+  const signInDeps = { ...authDeps, ...usage, loopBudget, log, clock };
+  const { signIn, hashPassword, ...passwords } = openSignIn(signInDeps);
   const { store, ...readers } = openStoreWithReaders(settings, engine);
   const { discoverIssuer, discoveries } = openProviderDiscovery(outboundRules(settings, log), clock);
   const directoryDeps = { ...sealerOf(keyring), hashPassword, discoverIssuer, get: store.get };
@@ -180,7 +175,7 @@ export async function serve(
     });
     return [...routes, ...consolePages(settings, baseUrl, extraRoute)];
   };
-  const observers = { limits, meter: metrics.meter, listener, onUnreadableProxy };
+  const observers = { ...usage, limits, meter: metrics.meter };
   const server = await startServer(serverSettings(settings), log, makeRoutes, observers);
   const descriptors = watchDescriptors(log);
   const expiry = startExpiry([store.sweepIdempotency, engine.access.deleteExpiredSignIns], clock);

@@ -1,5 +1,4 @@
 import type { LogKeys } from '../audit/log_keys.ts';
-import { openSignInLog } from '../audit/sign_in_log.ts';
 import { openAccountTokens } from '../auth/sign_in/account_token.ts';
 import { openSignInBudgets } from '../auth/sign_in/budgets.ts';
 import { type CheckedPassword, openRehash } from '../auth/sign_in/credentials.ts';
@@ -29,17 +28,19 @@ interface SignInServiceDeps {
   readonly logKeys: LogKeys;
   /** Counts throttled requests in the log. */
   readonly throttled: SignInDeps['signIn']['throttled'];
+  /** Logs sign-ins. */
+  readonly signedIn: NonNullable<SignInDeps['signIn']['logSuccess']>;
   readonly log: Log;
   readonly clock: Clock;
   readonly loopBudget: Pick<LoopBudget, 'turn'>;
 }
 
-/** Interval at which budgets that are full again are deleted, and numbers of sign-ins logged. */
+/** Interval at which budgets that are full again are deleted. */
 const SWEEP_EVERY_MS = 60_000;
 
 /** Hashes and checks passwords, and makes account tokens. */
 export function openSignIn(deps: SignInServiceDeps) {
-  const { settings, engine, logKeys, throttled, log, clock } = deps;
+  const { settings, engine, logKeys, throttled, signedIn, log, clock } = deps;
   const { credentials } = engine;
   const cost = passwordCost(settings);
   const hasher = openHasher(cost);
@@ -70,8 +71,7 @@ export function openSignIn(deps: SignInServiceDeps) {
     await deps.loopBudget.turn();
     return engine.budgets.deleteFull(now);
   };
-  const signInLog = openSignInLog(engine.log, clock);
-  const sweeping = startExpiry([sweep, () => signInLog.writeNumbers()], clock, SWEEP_EVERY_MS);
+  const sweeping = startExpiry([sweep], clock, SWEEP_EVERY_MS);
   return {
     hashPassword: hasher.hash,
     figures: { hasher: hasher.figures, checks: queue.figures },
@@ -83,16 +83,12 @@ export function openSignIn(deps: SignInServiceDeps) {
     ): SignInDeps['signIn'] {
       const accountTokens = openAccountTokens({ cache, jwts, credentials, clock }, names);
       const append = (auditEntry: AuditEntry) => engine.log.append([auditEntry]);
-      const logSuccess = settings.logSignIns ? signInLog.add : undefined;
+      const logSuccess = settings.logSignIns ? signedIn : undefined;
       return { check, accountTokens, budgets, count: counts.record, throttled, logSuccess, log: append };
     },
     async stop() {
       await Promise.all(rehashing);
       await Promise.all([hasher.close(), checker.close(), sweeping.stop()]);
-      await signInLog.writeNumbers('all').catch((error: unknown) => {
-        // The numbers are lost if the database cannot be reached at the stop.
-        if (!(error instanceof Fault)) throw error;
-      });
     },
   };
 }

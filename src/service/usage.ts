@@ -1,38 +1,42 @@
+import { type CounterLog, openCounterLog } from '../audit/counter_log.ts';
 import { openRefusedAccessLog } from '../audit/refused_access_log.ts';
-import { openTokenGrantLog } from '../audit/token_grant_log.ts';
-import { openClientUsage } from '../auth/tokens/client_usage.ts';
 import { type AuditEntry, createAuditEntry } from '../domain/audit_entry.ts';
-import { Fault } from '../domain/fault.ts';
 import type { Clock } from '../domain/id.ts';
 import type { IpAddress } from '../domain/ip_address.ts';
 import { LIMITS } from '../domain/limits.ts';
+import { isClientId } from '../domain/principal.ts';
 import { openCallListener } from '../http/server/listener.ts';
 import type { Log } from '../platform/log.ts';
 import type { Engine } from '../store/open.ts';
 import { backgroundFault } from './background_fault.ts';
 
-/** Records the use of clients, grants of tokens, refused requests, and proxies that do not name the client. */
-export function openUsageTracking({ access, log: entries }: Engine, log: Log, clock: Clock) {
-  const uses = openClientUsage(access, clock);
-  const refusals = openRefusedAccessLog(entries, clock);
-  const grants = openTokenGrantLog(entries, clock, {
-    onPending: ({ waiting, dropped }) =>
-      log.write({ event: 'audit_entries_pending', pending: waiting, dropped }),
-    onError: (error) => log.write(backgroundFault('token grants', error)),
+/** Records the use of clients, grants of tokens, sign-ins, refused requests, and proxies that do not name the client. */
+export function openUsageTracking({ access, log: { append } }: Engine, log: Log, clock: Clock) {
+  const { recordClientUsage } = access;
+  const onError = (error: unknown) => log.write(backgroundFault('counter log', error));
+  const counters = openCounterLog({ append, recordClientUsage }, clock, {
+    onPending: (entries) => log.write({ event: 'audit_entries_pending', ...entries }),
+    onError,
   });
-  const proxies = openProxyReports(entries, log, clock);
+  /** For what is answered the same without an entry. */
+  const addQuietly: CounterLog['add'] = (...event) => counters.add(...event)?.catch(onError);
+  const refusals = openRefusedAccessLog({ add: addQuietly }, clock.now);
+
+  function use(clientId: string): void {
+    if (isClientId(clientId)) counters.use(clientId);
+  }
+
   return {
-    onUnreadableProxy: proxies.report,
-    granted(auditEntry: AuditEntry): Promise<void> {
-      const { object, detail } = auditEntry;
-      if (object !== undefined && detail.grant === undefined) uses.record(object);
-      return grants.append(auditEntry);
+    onUnreadableProxy: proxyReporter(addQuietly, log, clock),
+    async granted(entry: AuditEntry): Promise<void> {
+      const { object: clientId = '', detail } = entry;
+      if (detail.grant === undefined) use(clientId);
+      await counters.add(`${clientId} ${detail.grant}`, entry);
     },
+    signedIn: (entry: AuditEntry) => counters.add(`${entry.realm} ${entry.object}`, entry),
     throttled: refusals.countThrottled,
-    listener: openCallListener({ used: uses.record, refused: refusals.count }),
-    async stop() {
-      await Promise.all([uses.stop(), refusals.stop(), grants.stop(), proxies.written()]);
-    },
+    listener: openCallListener({ used: use, refused: refusals.count }),
+    stop: counters.stop,
   };
 }
 
@@ -40,21 +44,13 @@ export function openUsageTracking({ access, log: entries }: Engine, log: Log, cl
  * Reports proxies without a readable client address, at most one of them a minute: in the log of the process, which has no
  * addresses, and in the audit log, from which `doctor` names the proxy.
  */
-function openProxyReports(entries: Engine['log'], log: Log, { now, monotonic }: Clock) {
+function proxyReporter(add: CounterLog['add'], log: Log, { now, monotonic }: Clock) {
   let reportedAt = Number.NEGATIVE_INFINITY;
-  let writing: Promise<void> = Promise.resolve();
-  return {
-    report(proxy: IpAddress): void {
-      if (monotonic() - reportedAt < LIMITS.refusalLogMs) return;
-      reportedAt = monotonic();
-      log.write({ event: 'client_address_unknown' });
-      const caller = { actor: 'authrealm', address: proxy, requestId: undefined };
-      const entry = createAuditEntry('proxy.unreadable', { detail: {} }, { now, caller });
-      writing = entries.append([entry]).catch((error: unknown) => {
-        // The next report names the proxy again.
-        if (!(error instanceof Fault)) throw error;
-      });
-    },
-    written: () => writing,
+  return (proxy: IpAddress): void => {
+    if (monotonic() - reportedAt < LIMITS.counterLogMs) return;
+    reportedAt = monotonic();
+    log.write({ event: 'client_address_unknown' });
+    const caller = { actor: 'authrealm', address: proxy, requestId: undefined };
+    void add(proxy, createAuditEntry('proxy.unreadable', { detail: {} }, { now, caller }));
   };
 }

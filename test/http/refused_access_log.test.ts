@@ -1,14 +1,13 @@
 import { expect, test } from 'bun:test';
+import { openCounterLog } from '../../src/audit/counter_log.ts';
 import { openRefusedAccessLog } from '../../src/audit/refused_access_log.ts';
-import { openClientUsage } from '../../src/auth/tokens/client_usage.ts';
 import { presetId } from '../../src/directory/presets.ts';
 import type { AuditEntry } from '../../src/domain/audit_entry.ts';
-import { Fault } from '../../src/domain/fault.ts';
 import type { Uuid } from '../../src/domain/id.ts';
 import { type IpAddress, parseIpAddress } from '../../src/domain/ip_address.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { createFixture, oidcPath, passwordPath, startService } from '../support/service.ts';
+import { createFixture, oidcPath, passwordPath, type Service, startService } from '../support/service.ts';
 import { createStorefront } from '../support/settings_realms.ts';
 
 const OTHER = '01900000-0000-7000-8000-000000000000' as Uuid;
@@ -20,7 +19,13 @@ interface Row {
   readonly detail: string;
 }
 
-test('denied access is counted by client or address and reason, and logged at the latest when the service stops', async () => {
+function refusalsOf({ database }: Service): Promise<readonly Row[]> {
+  return database.query<Row>(
+    `select actor, object, address, detail from act where action = 'access.refused' order by seq`,
+  );
+}
+
+test('denied access is counted by client or address and reason: the first is logged at once, the rest at the latest when the service stops', async () => {
   const service = await startService({ badTokenRate: 'off' });
   const fixture = await createFixture(service.db);
   const path = oidcPath(fixture);
@@ -34,6 +39,7 @@ test('denied access is counted by client or address and reason, and logged at th
   };
 
   await service.get(path);
+  expect(await refusalsOf(service)).toHaveLength(1);
   for (let count = 0; count < 3; count += 1) await service.get(path, 'a.b.c');
   for (let count = 0; count < 2; count += 1) await service.get(passwordPath(fixture), token);
   for (let count = 0; count < 4; count += 1) await service.get(path, token);
@@ -56,15 +62,14 @@ test('denied access is counted by client or address and reason, and logged at th
   await service.requestToken({ ...form, grant_type: 'password' });
   await service.stop();
 
-  const rows = await service.database.query<Row>(
-    `select actor, object, address, detail from act where action = 'access.refused' order by seq`,
-  );
-  const counts = rows.map(({ actor, object, address, detail }) => {
-    const { reason, count, since } = JSON.parse(detail);
-    expect(new Date(since).toISOString()).toBe(since);
-    return [actor, object, address, reason, count];
-  });
-  expect(counts.sort()).toEqual(
+  const rows = await refusalsOf(service);
+  const counts = new Map<string, number>();
+  for (const { actor, object, address, detail } of rows) {
+    const { reason, count = 1 } = JSON.parse(detail);
+    const key = JSON.stringify([actor, object, address, reason]);
+    counts.set(key, (counts.get(key) ?? 0) + count);
+  }
+  expect([...counts].map(([key, count]) => [...JSON.parse(key), count]).sort()).toEqual(
     [
       ['nobody', null, '127.0.0.1', 'no token', 1],
       ['nobody', null, '127.0.0.1', 'bad token', 3],
@@ -83,161 +88,69 @@ test('denied access is counted by client or address and reason, and logged at th
   expect(uses.map((use) => use.client_id)).toEqual([clientId]);
 });
 
-function openStore() {
-  const written: (readonly AuditEntry[])[] = [];
+/** Refusals that are written to a list. */
+function openRefusals() {
+  const written: AuditEntry[] = [];
   const store = {
-    isFailing: false,
-    written,
-    async append(auditEntries: readonly AuditEntry[]) {
-      if (store.isFailing) throw new Fault('unavailable');
-      written.push(auditEntries);
-    },
+    append: async (entries: readonly AuditEntry[]) => void written.push(...entries),
+    recordClientUsage: async () => undefined,
   };
-  return store;
+  const log = openCounterLog(store, systemClock);
+  return { written, stop: log.stop, ...openRefusedAccessLog(log, () => 0) };
 }
 
 const address = (raw: string) => parseIpAddress(raw) as IpAddress;
 const unauthenticated = (raw: string) => ({ clientId: undefined, address: address(raw) });
 
 test('denied access from one IPv6 /64 is one counter', async () => {
-  const store = openStore();
-  const refusals = openRefusedAccessLog(store, { ...systemClock, now: () => 0 });
-  for (let host = 1; host <= 20; host += 1) {
-    refusals.count(unauthenticated(`2001:db8:1:2::${host.toString(16)}`), 'bad token');
-  }
-  await refusals.stop();
-  expect(store.written.flat()).toMatchObject([
-    { actor: 'nobody', address: '2001:db8:1:2::/64', detail: { reason: 'bad token', count: 20 } },
+  const { written, count, stop } = openRefusals();
+  for (let host = 1; host <= 20; host += 1)
+    count(unauthenticated(`2001:db8:1:2::${host.toString(16)}`), 'bad token');
+  await stop();
+  expect(written).toMatchObject([
+    { actor: 'nobody', address: '2001:db8:1:2::/64', detail: { reason: 'bad token' } },
+    { actor: 'nobody', address: '2001:db8:1:2::/64', detail: { reason: 'bad token', count: 19 } },
   ]);
 });
 
 test('wrong credentials are one counter for each existing client and one for all unknown ones, from any address', async () => {
-  const store = openStore();
-  const refusals = openRefusedAccessLog(store, { ...systemClock, now: () => 0 });
+  const { written, count, stop } = openRefusals();
   for (let at = 0; at < 1_000; at += 1) {
     const caller = unauthenticated(`10.0.${at >> 8}.${at & 255}`);
-    refusals.count(caller, 'bad credentials');
-    refusals.count({ ...caller, target: `shop ${at % 2}` }, 'bad credentials');
+    count(caller, 'bad credentials');
+    count({ ...caller, target: `shop ${at % 2}` }, 'bad credentials');
   }
-  await refusals.stop();
-  const logged = store.written.flat();
-  expect(logged).toMatchObject([
-    { actor: 'nobody', address: undefined, detail: { count: 1_000 } },
-    { actor: 'nobody', object: 'shop 0', address: undefined, detail: { count: 500 } },
-    { actor: 'nobody', object: 'shop 1', address: undefined, detail: { count: 500 } },
+  await stop();
+  expect(written.map(({ object, detail }) => [object, detail.count])).toEqual([
+    [undefined, undefined],
+    ['shop 0', undefined],
+    ['shop 1', undefined],
+    [undefined, 999],
+    ['shop 0', 499],
+    ['shop 1', 499],
   ]);
-  expect(logged[0]?.detail.addresses).toHaveLength(LIMITS.addressesLoggedMax);
+  expect(written[3]?.detail.addresses).toHaveLength(LIMITS.addressesLoggedMax);
 });
 
 test('denied access beyond refusalsCountedMax counters is counted as others, by reason', async () => {
-  const store = openStore();
-  const refusals = openRefusedAccessLog(store, { ...systemClock, now: () => 0 });
-  for (let at = 0; at < LIMITS.refusalsCountedMax + 300; at += 1) {
-    refusals.count(unauthenticated(`10.0.${at >> 8}.${at & 255}`), at % 2 === 0 ? 'bad token' : 'no token');
-  }
-  await refusals.stop();
-  const auditEntries = store.written.flat();
-  expect(auditEntries).toHaveLength(LIMITS.refusalsCountedMax + 2);
-  expect(auditEntries.slice(-2)).toMatchObject([
-    { actor: 'others', address: undefined, detail: { reason: 'bad token', count: 150 } },
-    { actor: 'others', address: undefined, detail: { reason: 'no token', count: 150 } },
+  const { written, count, stop } = openRefusals();
+  for (let at = 0; at < LIMITS.refusalsCountedMax + 300; at += 1)
+    count(unauthenticated(`10.0.${at >> 8}.${at & 255}`), at % 2 === 0 ? 'bad token' : 'no token');
+  await stop();
+  expect(written).toHaveLength(LIMITS.refusalsCountedMax + 4);
+  expect(written.slice(-2)).toMatchObject([
+    { actor: 'others', address: undefined, detail: { reason: 'bad token', count: 149 } },
+    { actor: 'others', address: undefined, detail: { reason: 'no token', count: 149 } },
   ]);
 });
 
 test('throttled sign-ins of realms beyond refusalsCountedMax counters are counted together', async () => {
-  const store = openStore();
-  const refusals = openRefusedAccessLog(store, { ...systemClock, now: () => 0 });
+  const { written, countThrottled, stop } = openRefusals();
   for (let at = 0; at < LIMITS.refusalsCountedMax + 300; at += 1)
-    refusals.countThrottled(systemClock.mintId(), address('192.0.2.1'));
-  await refusals.stop();
-  const auditEntries = store.written.flat();
-  expect(auditEntries).toHaveLength(LIMITS.refusalsCountedMax + 1);
-  expect(auditEntries.every(({ action }) => action === 'sign-in.throttled')).toBe(true);
-  expect(auditEntries.at(-1)).toMatchObject({ actor: 'others', detail: { count: 300 } });
-  expect(auditEntries.at(-1)?.realm).toBeUndefined();
-});
-
-test('counters of denied access stay bounded while the log cannot be written, and no count is lost', async () => {
-  const store = openStore();
-  const sizes: number[] = [];
-  let rounds = 0;
-  const countRound = () => {
-    for (let at = 0; at < LIMITS.refusalsCountedMax; at += 1) {
-      refusals.count(unauthenticated(`10.${rounds}.${at >> 8}.${at & 255}`), 'bad token');
-    }
-    rounds += 1;
-  };
-  // Further access is denied during a failing write.
-  const append = async (auditEntries: readonly AuditEntry[]) => {
-    sizes.push(auditEntries.length);
-    if (store.isFailing) countRound();
-    await store.append(auditEntries);
-  };
-  const refusals = openRefusedAccessLog({ append: append }, { ...systemClock, now: () => 0 }, 5);
-  store.isFailing = true;
-  countRound();
-  while (sizes.length < 4) await Bun.sleep(1);
-  store.isFailing = false;
-  await refusals.stop();
-  expect(Math.max(...sizes)).toBe(LIMITS.refusalsCountedMax + 1);
-  const counted = store.written.flat().map(({ actor, detail }) => ({ actor, ...detail })) as unknown as {
-    readonly actor: string;
-    readonly count: number;
-  }[];
-  expect(counted).toHaveLength(LIMITS.refusalsCountedMax + 1);
-  expect(counted.find(({ actor }) => actor === 'others')?.count).toBe(
-    (rounds - 1) * LIMITS.refusalsCountedMax,
-  );
-  expect(counted.filter(({ count }) => count === 1)).toHaveLength(LIMITS.refusalsCountedMax);
-});
-
-test('denied access is one entry per interval; counts that cannot be written are added to the next', async () => {
-  const store = openStore();
-  const intervalMs = 30;
-  const refusals = openRefusedAccessLog(store, { ...systemClock, now: () => 0 }, intervalMs);
-  const count = () => refusals.count(unauthenticated('192.0.2.1'), 'bad token');
-  store.isFailing = true;
-  for (let round = 0; round < 5; round += 1) count();
-  await Bun.sleep(3 * intervalMs);
-  expect(store.written).toEqual([]);
-  store.isFailing = false;
-  for (let round = 0; round < 5; round += 1) count();
-  while (store.written.length === 0) await Bun.sleep(5);
-  expect(store.written.flat()).toMatchObject([{ detail: { count: 10 } }]);
-  await Bun.sleep(3 * intervalMs);
-  await refusals.stop();
-  expect(store.written).toHaveLength(1);
-});
-
-test('client usage is stored once per interval, retried after a failure, and only for own clients', async () => {
-  const stored: (readonly string[])[] = [];
-  let isFailing = true;
-  const store = {
-    async recordClientUsage(clientIds: readonly string[]) {
-      if (isFailing) throw new Fault('unavailable');
-      stored.push(clientIds);
-    },
-  };
-  const intervalMs = 20;
-  const uses = openClientUsage(store, { now: () => 0 }, intervalMs);
-  for (const clientId of ['shop', 'pos', 'shop', 'provider:abc']) uses.record(clientId);
-  await Bun.sleep(3 * intervalMs);
-  isFailing = false;
-  while (stored.length === 0) await Bun.sleep(5);
-  expect(stored.map((each) => [...each].sort())).toEqual([['pos', 'shop']]);
-  uses.record('shop');
-  while (stored.length === 1) await Bun.sleep(5);
-  expect(stored[1]).toEqual(['shop']);
-  uses.record('pos');
-  await uses.stop();
-  expect(stored[2]).toEqual(['pos']);
-  await uses.stop();
-  expect(stored).toHaveLength(3);
-});
-
-test('an unexpected error while storing client usage is rethrown', async () => {
-  const bug = new Error('a bug');
-  const uses = openClientUsage({ recordClientUsage: () => Promise.reject(bug) }, { now: () => 0 });
-  uses.record('shop');
-  expect(await uses.stop().catch((error) => error)).toBe(bug);
+    countThrottled(systemClock.mintId(), address('192.0.2.1'));
+  await stop();
+  expect(written).toHaveLength(LIMITS.refusalsCountedMax + 2);
+  expect(written.every(({ action }) => action === 'sign-in.throttled')).toBe(true);
+  expect(written.at(-1)).toMatchObject({ actor: 'others', detail: { count: 299 } });
+  expect(written.at(-1)?.realm).toBeUndefined();
 });

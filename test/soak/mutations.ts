@@ -82,7 +82,6 @@ const SUITES: Readonly<Record<string, readonly string[]>> = {
     'console_links',
   ],
   'src/auth/tokens/introspection.ts': ['revocation'],
-  'src/auth/tokens/client_usage.ts': ['refused_access_log', 'token_grant', 'external_tokens'],
   'src/auth/tokens/verified_tokens.ts': ['verified_token_cache', ...TOKEN_SUITES, 'external_tokens'],
   'src/domain/managed.ts': ['forged_rows', ...CLIENT_SUITES],
   'src/domain/principal.ts': ['principal', ...TOKEN_SUITES, 'issuers_file', 'bootstrap', 'admin/clients'],

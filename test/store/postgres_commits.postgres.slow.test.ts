@@ -1,8 +1,7 @@
 import { afterAll, expect, test } from 'bun:test';
 import { SQL } from 'bun';
 import type { LogFinding } from '../../src/audit/chain_verifier.ts';
-import { openRefusedAccessLog } from '../../src/audit/refused_access_log.ts';
-import { openTokenGrantLog } from '../../src/audit/token_grant_log.ts';
+import { openCounterLog } from '../../src/audit/counter_log.ts';
 import { verifyLogs } from '../../src/audit/verify.ts';
 import { draftDescribed } from '../../src/directory/draft.ts';
 import { createAuditEntry } from '../../src/domain/audit_entry.ts';
@@ -60,46 +59,36 @@ test.each([
 );
 
 test.each([
-  ['unanswered', 'grants'],
-  ['unheard', 'grants'],
-  ['silent', 'grants'],
-  ['unanswered', 'refusals'],
-  ['unheard', 'refusals'],
+  ['unanswered', 'first'],
+  ['unheard', 'first'],
+  ['silent', 'first'],
+  ['unanswered', 'further'],
+  ['unheard', 'further'],
 ] as const)(
-  'a commit of audit entries with the network fault "%s" is retried, and logs each entry once: %s',
-  async (fate, kind) => {
+  'a commit of counted audit entries with the network fault "%s" is retried, and logs each entry once: the %s event of a key',
+  async (fate, event) => {
     const { database, db } = faulty.service;
-    const { log } = db.engine;
-    const count = async () => {
-      const entries = await database.query<{ actor: string; detail: string }>(
-        'select actor, detail from act',
-      );
-      return entries.filter(({ actor, detail }) => (actor + detail).includes(marker)).length;
-    };
+    const { log, access } = db.engine;
     const marker = systemClock.mintId();
+    const pendings: number[] = [];
+    const counters = openCounterLog(
+      { append: log.append, recordClientUsage: access.recordClientUsage },
+      systemClock,
+      { intervalMs: 20, onPending: ({ pending }) => pendings.push(pending) },
+    );
+    const add = () =>
+      counters.add(marker, createAuditEntry('token.granted', { detail: { marker } }, systemClock));
+    if (event === 'further') await add();
     const intercepted = proxy.faultNext(COMMIT, fate);
-    if (kind === 'grants') {
-      const waitingCounts: number[] = [];
-      const grantLog = openTokenGrantLog(log, systemClock, {
-        onPending: ({ waiting }) => waitingCounts.push(waiting),
-      });
-      const id = systemClock.mintId();
-      await grantLog.append(createAuditEntry('token.granted', { id, detail: { marker } }, systemClock));
-      await intercepted;
-      expect(waitingCounts).toEqual([1]);
-      await faulty.measureRecovery();
-      while (waitingCounts.length < 2) await Bun.sleep(20);
-      await grantLog.stop();
-    } else {
-      const refusals = openRefusedAccessLog(log, systemClock, 20);
-      refusals.count({ clientId: marker, address: undefined }, 'no token');
-      await intercepted;
-      await faulty.measureRecovery();
-      refusals.count({ clientId: `later ${marker}`, address: undefined }, 'no token');
-      while ((await count()) < 2) await Bun.sleep(20);
-      await refusals.stop();
-    }
-    expect(await count()).toBe(kind === 'grants' ? 1 : 2);
+    await add();
+    await intercepted;
+    while (pendings.length === 0) await Bun.sleep(20);
+    expect(pendings).toEqual([1]);
+    await faulty.measureRecovery();
+    while (pendings.length < 2) await Bun.sleep(20);
+    await counters.stop();
+    const entries = await database.query<{ detail: string }>('select detail from act');
+    expect(entries.filter(({ detail }) => detail.includes(marker))).toHaveLength(event === 'first' ? 1 : 2);
     const findings: string[] = [];
     const { engine, logKeys } = db;
     const onFinding = (found: LogFinding) => findings.push(found.message);

@@ -35,14 +35,14 @@ export async function createStorefront(
   realm: Uuid,
   ratePerAddress: Rate = { requests: 60, seconds: 60 },
   storefronts: readonly string[] = [],
-): Promise<{ readonly clientId: string }> {
+): Promise<{ readonly clientId: string; readonly secret: string }> {
   const rights = {
     ...{ scopes: new Set(['settings:read']), realms: '*' as const, ratePerAddress },
     ...{ implicitScopes: IMPLICIT_SCOPES, implicitRealms: new Set([realm]) },
     storefronts: storefronts.map((cidr) => parseNetwork(cidr) as Network),
   };
-  const { client } = await createClient(db.engine.access, 'storefront', rights, clock);
+  const { client, secret } = await createClient(db.engine.access, 'storefront', rights, clock);
   // Then the service reads its clients again.
   clock.advance(1_000);
-  return { clientId: client.clientId };
+  return { clientId: client.clientId, secret };
 }

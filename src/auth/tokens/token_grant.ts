@@ -32,7 +32,7 @@ export function checkGrantType(grantType: string | undefined): OAuthError | unde
 /** A token is returned only after `note` has logged its grant. */
 export function openTokenGrants(
   tokens: Pick<Tokens, 'mint'>,
-  clock: Pick<Clock, 'now' | 'mintId'>,
+  { now }: Pick<Clock, 'now'>,
   note: (granted: AuditEntry) => Promise<void>,
 ): GrantToken {
   return async (client, scope, from) => {
@@ -40,7 +40,7 @@ export function openTokenGrants(
     if (!scopes) return oauthError('invalid_scope', 'scope asks for more than the client holds');
     const minted = await tokens.mint(client, scopes);
     const caller = { ...from, actor: client.clientId };
-    await note(tokenGrantEntry(client, scopes, minted, { ...clock, caller }));
+    await note(tokenGrantEntry(client, scopes, minted, { now, caller }));
     return { kind: 'granted', minted, scopes };
   };
 }
@@ -49,7 +49,7 @@ function tokenGrantEntry(
   { clientId, realms, implicit }: Principal,
   scopes: Scopes,
   { jti, expires }: MintedToken,
-  auditContext: Pick<AuditContext, 'now' | 'mintId' | 'caller'>,
+  auditContext: Pick<AuditContext, 'now' | 'caller'>,
 ): AuditEntry {
   const detail = {
     scope: [...scopes].join(' '),
@@ -58,11 +58,7 @@ function tokenGrantEntry(
     jti,
     expires_at: new Date(expires * 1_000).toISOString(),
   };
-  return createAuditEntry(
-    'token.granted',
-    { id: auditContext.mintId(), object: clientId, detail },
-    auditContext,
-  );
+  return createAuditEntry('token.granted', { object: clientId, detail }, auditContext);
 }
 
 /** The requested scopes, or by default all that the client holds; undefined if more was requested. */

@@ -25,9 +25,9 @@ export interface SignInDeps extends SettingsDeps {
     readonly log: (auditEntry: AuditEntry) => Promise<void>;
     readonly count: (mechanism: PasswordMechanism, outcome: CheckedOutcome, milliseconds: number) => void;
     /** Counts a request that was throttled, for the log of its realm. */
-    readonly throttled: (realmId: Uuid, address: IpAddress | undefined) => void;
+    readonly throttled: (realmId: Uuid, address: IpAddress | undefined) => Promise<void> | undefined;
     /** Logs a sign-in before it is answered; undefined if they are not logged. */
-    readonly logSuccess: ((auditEntry: AuditEntry) => Promise<void>) | undefined;
+    readonly logSuccess: ((auditEntry: AuditEntry) => Promise<void> | undefined) | undefined;
   };
 }
 
@@ -91,7 +91,7 @@ export async function checkPassword(
   }
   count(outcome.kind);
   if (outcome.kind === 'throttled') {
-    signIn.throttled(given.realmId, address);
+    await signIn.throttled(given.realmId, address);
     return faultReply('rate_limited', { 'Retry-After': String(outcome.retryAfterS) });
   }
   if (outcome.kind === 'right') await signIn.logSuccess?.(successEntry(call, outcome.credential, clock));
@@ -101,10 +101,10 @@ export async function checkPassword(
 function successEntry(
   { principal, requestId }: Call,
   { realmId, userId, infoId }: { readonly realmId: Uuid; readonly userId: Uuid; readonly infoId: Uuid },
-  { now, mintId }: Clock,
+  { now }: Clock,
 ): AuditEntry {
   const { clientId: actor } = principal as Principal;
   const caller = { actor, address: undefined, requestId };
-  const fields = { id: mintId(), realm: realmId, user: userId, object: infoId, detail: {} };
+  const fields = { realm: realmId, user: userId, object: infoId, detail: {} };
   return createAuditEntry('sign-in.succeeded', fields, { now, caller });
 }

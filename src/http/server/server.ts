@@ -216,11 +216,13 @@ function requestHandlers(
     }
   }
 
-  function finish(reply: Reply, call: Call, endpoint: Endpoint, start: number): Response {
+  function finish(reply: Reply, call: Call, endpoint: Endpoint, start: number) {
     if (reply === OVERLOADED) recordShed('QUEUE_FULL');
     if (isTimed) record(call, endpoint, reply, start);
-    hooks.listener?.(call);
-    return write(call, reply, endpoint.route);
+    const logged = hooks.listener?.(call);
+    return logged === undefined
+      ? write(call, reply, endpoint.route)
+      : logged.then(() => write(call, reply, endpoint.route));
   }
 
   function settle(outcome: Promise<Reply>, call: Call, endpoint: Endpoint, start: number) {

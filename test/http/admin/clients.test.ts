@@ -277,6 +277,7 @@ describe('disabled and deleted clients', () => {
       'client.created',
       'token.granted',
       'client.disabled',
+      'access.refused',
       'client.enabled',
     ]);
   });

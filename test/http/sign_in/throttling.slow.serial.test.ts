@@ -117,8 +117,9 @@ describe('wrong passwords', () => {
   });
 });
 
-test('right passwords of one name are all answered, and logged in at most 60 entries an hour with their number', async () => {
+test('right passwords of one name are all answered, and logged in an entry a minute with their number', async () => {
   const own = await startService({ logSignIns: 'true' });
+  const startedAt = performance.now();
   try {
     const { accounts: realmId } = await createSettingsRealms(own.db);
     const john = await createPassword(own.db, realmId);
@@ -131,6 +132,8 @@ test('right passwords of one name are all answered, and logged in at most 60 ent
   const entries = await own.database.query<{ detail: string }>(
     `select detail from act where action = 'sign-in.succeeded'`,
   );
+  const minutes = Math.floor((performance.now() - startedAt) / 60_000);
   const numbers = entries.map(({ detail }) => JSON.parse(detail).count ?? 1);
-  expect([numbers.length, numbers.reduce((sum, count) => sum + count, 0)]).toEqual([60, 70]);
+  expect(numbers.reduce((sum, count) => sum + count, 0)).toBe(70);
+  expect(numbers.length).toBeLessThanOrEqual(2 + minutes);
 });
