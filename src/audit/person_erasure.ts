@@ -12,7 +12,7 @@ import type { Eraser, Erasure } from './port.ts';
 import type { LogReading, ReadableEntry } from './reading.ts';
 
 export interface ErasureDeps {
-  readonly records: Pick<Store, 'get' | 'list' | 'purge'> & Eraser;
+  readonly records: Pick<Store, 'get' | 'list' | 'removePage'> & Eraser;
   readonly reading: LogReading;
   /** Writes the erasure to the checkpoint file. Rejects if that fails. */
   readonly report: (erasure: Erasure) => Promise<void>;
@@ -53,10 +53,10 @@ export async function eraseUser(
     auditContext,
   );
   const erase = () => records.erase({ key, origin, mintRevision, auditEntry });
-  const purge = () => records.purge({ resource: user, key, origin, mintRevision, isErasure: true });
+  const removePage = () => records.removePage({ resource: user, key, origin, mintRevision, isErasure: true });
   let { kind } = await erase();
   while (kind === 'too_many') {
-    await purge();
+    await removePage();
     ({ kind } = await erase());
   }
   if (kind === 'unknown') return undefined;

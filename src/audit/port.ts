@@ -60,7 +60,7 @@ export interface EraseRequest {
 /**
  * - `erased`: the user and the records below it are deleted, their data in the log cannot be decrypted any more, and the
  *   erasure is in the log and in the list of erasures.
- * - `too_many`: the user has more records than one commit may delete: purge it first.
+ * - `too_many`: the user has more records than one commit may delete: remove pages of them first.
  * - `unknown`: no record and no log entry has this user.
  */
 export type EraseResult = { readonly kind: 'erased' | 'too_many' | 'unknown' };

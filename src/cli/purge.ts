@@ -47,8 +47,8 @@ async function purge(store: Store, resource: Resource, key: Key): Promise<number
   let records = 0;
   for (;;) {
     const origin = { actor: 'purge', requestId: undefined, address: undefined, at: systemClock.now() };
-    const step = await store.purge({ resource, key, origin, mintRevision });
-    if (step.kind !== 'purged') {
+    const step = await store.removePage({ resource, key, origin, mintRevision });
+    if (step.kind !== 'removed') {
       // A concurrent purge may have removed the rest.
       if (records > 0) return records;
       throw new Refusal(REFUSALS[step.kind]);

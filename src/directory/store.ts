@@ -71,7 +71,7 @@ export type Write = Insert | PatchWrite | Replacement;
 /**
  * The result of one write.
  * - `written`: it is in the transaction.
- * - `not_found`: there is no such record, parent or realm, or it is being purged.
+ * - `not_found`: there is no such record, parent or realm.
  * - `revision_mismatch`: the stored record has another revision than `expectedRevision`.
  * - `unique`: another record has these values (`id`, or a set of the description's `unique`).
  * - `foreign_key`: this member names a record that the realm does not have.
@@ -151,9 +151,9 @@ export interface RemovalWrite extends Removal {
   readonly op: 'remove';
 }
 
-/** `records`: how many this step deleted. `isDone`: the record itself was among them. */
-export type PurgeResult =
-  | { readonly kind: 'purged'; readonly records: number; readonly isDone: boolean }
+/** `records`: how many were deleted. `isDone`: the record itself was among them. */
+export type PageRemovalResult =
+  | { readonly kind: 'removed'; readonly records: number; readonly isDone: boolean }
   | { readonly kind: 'not_found' | 'protected' };
 
 /** The order of a list; the ID breaks ties in the same direction (docs/wire.md#order). */
@@ -290,18 +290,18 @@ export interface Store {
    */
   commit(writes: readonly (Write | RemovalWrite)[], answer?: IdempotencyRecord): Promise<CommitResult>;
 
-  /** The idempotency record of a request, unless it has expired at `now`, or its realm or user is being purged. */
+  /** The idempotency record of a request, unless it has expired at `now`. */
   loadIdempotencyRecord(key: IdempotencyRecordKey, now: number): MaybePromise<IdempotencyRecord | undefined>;
 
   /** Deletes idempotency records that have expired at `now`, at most LIMITS.cascadeRecordsMax. Returns how many. */
   sweepIdempotency(now: number): Promise<number>;
 
   /**
-   * Deletes at most LIMITS.cascadeRecordsMax dependents of a record, or finally the record itself, in one commit. From the
-   * first step on the record is not found, and no write below it or with a reference to it succeeds. Repeat until it is
-   * done; any process may make the next call. Other writes run between two steps.
+   * Deletes at most LIMITS.cascadeRecordsMax dependents of a record in one commit, children before parents; if they are all that
+   * is left, also the record itself. Otherwise what is left can be read and written, and any process may delete the next page:
+   * other writes run between two pages.
    */
-  purge(removal: Omit<Removal, 'expectedRevision'>): Promise<PurgeResult>;
+  removePage(removal: Omit<Removal, 'expectedRevision'>): Promise<PageRemovalResult>;
 
   /** Counts the dependents of a record. Rejects with Fault `overloaded` if too many counts wait. */
   countBelow(resource: Resource, key: Key): MaybePromise<number>;

@@ -63,14 +63,6 @@ export function isHealthy({ total, unchecked }: CheckReport): boolean {
   return total === 0 && unchecked === undefined;
 }
 
-/** A record whose purge was started and not completed. */
-export interface UnfinishedPurge {
-  readonly table: string;
-  readonly realm: string;
-  readonly id: string;
-  readonly resource: string;
-}
-
 export interface MigrationState {
   readonly applied: readonly { readonly version: number; readonly name: string; readonly program: string }[];
   readonly known: readonly { readonly version: number; readonly name: string }[];
@@ -111,7 +103,6 @@ export interface Inspection {
   readonly schema: () => Rows<{ readonly type: string; readonly name: string; readonly is: string }>;
   /** Results of the engine's own integrity check of pages, indexes and references. */
   readonly integrity: () => Rows<string>;
-  readonly unfinishedPurges: () => Rows<UnfinishedPurge>;
   /** Realms that a client is limited to and that do not exist. */
   readonly unknownRealms: () => Rows<ClientRealm>;
   /** Trusted proxies that sent no readable client address. */
@@ -132,7 +123,6 @@ const CHECKS: readonly (readonly [name: string, check: RecordCheck])[] = [
   ['migrations', checkMigrations],
   ['schema', checkSchema],
   ['integrity', checkIntegrity],
-  ['purges', checkPurges],
   ['proxies', checkProxies],
 ];
 
@@ -166,13 +156,6 @@ async function checkSchema(inspection: Inspection, reporter: CheckReporter): Pro
 
 async function checkIntegrity(inspection: Inspection, reporter: CheckReporter): Promise<void> {
   for await (const says of inspection.integrity()) reporter.find({ says });
-}
-
-async function checkPurges(inspection: Inspection, reporter: CheckReporter): Promise<void> {
-  for await (const { table, realm, id, resource } of inspection.unfinishedPurges()) {
-    const says = `a purge was started but not completed: run "authrealm purge" for this ${resource}`;
-    reporter.find({ says, table, realm, ids: [id] });
-  }
 }
 
 /** Notes: a command on the host of the proxy has its address as well. */

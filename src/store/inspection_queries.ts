@@ -1,21 +1,12 @@
-import type {
-  Inspection,
-  MigrationState,
-  Rows,
-  UnfinishedPurge,
-  UnreadableProxy,
-} from '../doctor/inspection.ts';
-import { RESOURCES, realm } from '../domain/resources.ts';
+import type { Inspection, MigrationState, Rows, UnreadableProxy } from '../doctor/inspection.ts';
+import { realm } from '../domain/resources.ts';
 import type { Long, SqlValue } from './transaction_work.ts';
 
 /** The rows of a query with `?` placeholders, one by one, in one snapshot. */
 type QueryRows = <T>(text: string, ...values: readonly SqlValue[]) => Rows<T>;
 
 /** The queries of `doctor` that are the same for all engines. */
-export type InspectionQueries = Pick<
-  Inspection,
-  'unfinishedPurges' | 'unknownRealms' | 'unreadableProxies'
-> & {
+export type InspectionQueries = Pick<Inspection, 'unknownRealms' | 'unreadableProxies'> & {
   /** The applied migrations, in order. */
   readonly applied: () => Rows<MigrationState['applied'][number]>;
 };
@@ -23,7 +14,6 @@ export type InspectionQueries = Pick<
 export function inspectionQueries(rows: QueryRows): InspectionQueries {
   return {
     applied: () => rows(APPLIED),
-    unfinishedPurges: () => unfinishedPurges(rows),
     unknownRealms: () => rows(UNKNOWN_REALMS),
     async *unreadableProxies() {
       for await (const { address, at } of rows<UnreadableProxy & { readonly at: Long }>(PROXIES))
@@ -33,16 +23,6 @@ export function inspectionQueries(rows: QueryRows): InspectionQueries {
 }
 
 const APPLIED = 'select version, name, program_version as program from migration order by version';
-
-async function* unfinishedPurges(rows: QueryRows) {
-  for (const { table, name } of RESOURCES) {
-    yield* rows<UnfinishedPurge>(
-      `select '${table}' as "table", realm_id as realm, id, '${name}' as resource
-       from purge where resource = ? order by realm_id, id`,
-      name,
-    );
-  }
-}
 
 const UNKNOWN_REALMS = `
   select client_id as "clientId", realm_id as realm from client_realm

@@ -116,7 +116,6 @@ describe('erase user', () => {
     const { code, stderr } = await runErase(database, fixture.realm, fixture.user);
     expect([code, stderr]).toEqual([0, '']);
     expect(await database.query('select 1 from password_profile_info')).toEqual([]);
-    expect(await database.query('select 1 from purge')).toEqual([]);
     expect(await verifyCleanRecords(database)).toEqual({ covered: 3, notCovered: 0 });
   });
 

@@ -212,7 +212,7 @@ describe('files', () => {
 
 describe('damaged or incomplete installations', () => {
   const checked = (found: DoctorRun) =>
-    ['integrity', 'purges'].filter((name) => found.report(name).unchecked === undefined).length;
+    ['integrity', 'proxies'].filter((name) => found.report(name).unchecked === undefined).length;
 
   test('doctor without the key file runs the checks that need no key', async () => {
     const { path } = await createHealthyFile();

@@ -20,14 +20,6 @@ const FAULTS: readonly Fault[] = [
     inject: (db) => db.run('drop index password_profile_info_username'),
   },
   {
-    name: 'an unfinished purge',
-    check: 'purges',
-    says: /a purge was started but not completed: run "authrealm purge" for this user-authentication-info/,
-    inject: (db, { realm, user }) =>
-      db.run(`insert into purge values (?, ?, 'user-authentication-info', 1)`, [realm, user]),
-    id: ({ user }) => user,
-  },
-  {
     name: 'a row that violates a foreign key',
     check: 'integrity',
     says: /^1 rows of webhook_realm reference a row of webhook that does not exist$/,

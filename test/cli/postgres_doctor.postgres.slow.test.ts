@@ -131,14 +131,6 @@ interface Fault {
 
 const FAULTS: readonly Fault[] = [
   {
-    name: 'an unfinished purge',
-    check: 'purges',
-    says: /a purge was started but not completed: run "authrealm purge" for this user-authentication-info/,
-    inject: ({ realm, user }) =>
-      `insert into purge values ('${realm}', '${user}', 'user-authentication-info', 1)`,
-    id: ({ user }) => user,
-  },
-  {
     name: 'an index that is no longer unique',
     check: 'schema',
     says: /index oidc_profile_info_identity is not as this program creates it/,
@@ -208,8 +200,8 @@ const FAULTS: readonly Fault[] = [
   {
     name: 'an unlogged table',
     check: 'server',
-    says: /^purge: unlogged tables, which a crash empties/,
-    inject: () => 'alter table purge set unlogged',
+    says: /^erasure: unlogged tables, which a crash empties/,
+    inject: () => 'alter table erasure set unlogged',
   },
 ];
 
@@ -231,10 +223,10 @@ describe('faults in a PostgreSQL database', () => {
 
 test('a missing privilege prevents only the checks of doctor that need it', async () => {
   const { url, words } = await healthy();
-  await runAsSuperuser(url, `revoke select on purge from app_${roleCount}`);
+  await runAsSuperuser(url, `revoke select on act from app_${roleCount}`);
   const found = await runDoctor(words);
-  expect(found.unhealthy).toEqual(['purges']);
-  expect(found.report('purges').unchecked).toBe('permission denied for table purge');
+  expect(found.unhealthy).toEqual(['proxies']);
+  expect(found.report('proxies').unchecked).toBe('permission denied for table act');
 });
 
 test('doctor finds a password file that other users may read', async () => {

@@ -39,7 +39,7 @@ describe('queries of doctor', () => {
   test('a query runs in a read-only snapshot with a statement timeout, and reports its cancellation', async () => {
     const url = await withSchema(await (await sharedServer()).freshDatabase());
     const [holder, watcher] = [new SQL(url, { max: 1 }), new SQL(url, { max: 1 })];
-    await holder.unsafe('begin; lock table purge').simple();
+    await holder.unsafe('begin; lock table act').simple();
     const report = runDoctor(['--database', url]);
     const cancelling = setInterval(
       () =>
@@ -49,7 +49,7 @@ describe('queries of doctor', () => {
           .execute(),
       50,
     );
-    expect((await report).report('purges').unchecked).toContain('57014');
+    expect((await report).report('proxies').unchecked).toContain('57014');
     clearInterval(cancelling);
     await Promise.all([holder.close(), watcher.close()]);
     expect(BEGIN_INSPECTION).toEqual([

@@ -75,7 +75,6 @@ test('a dump taken while the service writes restores one moment', async () => {
     ({ id }) => id,
   );
   expect([ids.includes(before.user), ids.includes(after.user)]).toEqual([true, false]);
-  // The fixtures contain an unfinished purge, which doctor finds in both.
   expect((await runDoctorOn(restored)).unhealthy).toEqual((await runDoctorOn(source)).unhealthy);
   // The database is not empty any more: a second restore is refused.
   await (await startCopyService(restored)).stop();

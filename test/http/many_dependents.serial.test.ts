@@ -1,20 +1,17 @@
 import { describe, expect, test } from 'bun:test';
-import type { Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { realm, user } from '../../src/domain/resources.ts';
+import { user } from '../../src/domain/resources.ts';
 import {
   commitWrites,
-  mintId,
   oidcLink,
   type RealmFixture,
-  removalOf,
   WRITTEN,
 } from '../store/contract/store_fixtures.ts';
 import { testInProcess } from '../support/program_service.ts';
 import { FULL_SCOPE, OFFLINE } from '../support/resource_cases.ts';
 import { createFixture, errorsOf, type Service, startService } from '../support/service.ts';
 
-/** Responses about records with more dependents than a commit may delete, before and during their purge. */
+/** Responses about records with more dependents than a commit may delete. */
 
 const REALMS = '/v2/authentication-realms';
 const LINKS = 3 * LIMITS.cascadeRecordsMax;
@@ -56,65 +53,6 @@ describe('a DELETE with too many dependents', () => {
         `data.id: ${LINKS + 5} records would go with this one, more than 1000: authrealm purge removes them`,
       ]),
     );
-  });
-});
-
-describe('during a purge', async () => {
-  const service = await startService(OFFLINE);
-  const token = await service.token(FULL_SCOPE);
-
-  const jane = { data: { type: user.type, name: 'Jane Doe', email: 'jane@example.com' } };
-
-  /** Creates a user and a link with idempotency keys, and more links than one step of a purge deletes. */
-  async function createWithKeys() {
-    const { records } = service.db.engine;
-    const ids = await createUserWithLinks(service);
-    const keys = { 'Idempotency-Key': mintId() };
-    const users = `${REALMS}/${ids.realm}/user-authentication-info`;
-    const made = await service.post(users, token, jane, keys);
-    const id = ((await made.json()) as { data: { id: Uuid } }).data.id;
-    const links = `${users}/${id}/user-authentication-oidc-profile-info`;
-    const link = {
-      data: {
-        type: 'user_authentication_oidc_profile_info',
-        subject: `${id}`,
-        issuer: 'https://login.example.com/',
-        oidc_profile_id: ids.oidc,
-      },
-    };
-    const again = async () => {
-      const [asUser, asLink] = [
-        await service.post(users, token, jane, keys),
-        await service.post(links, token, link, keys),
-      ];
-      return { asUser, asLink, statuses: [asUser.status, asLink.status] };
-    };
-    const more = Array.from({ length: LIMITS.cascadeRecordsMax }, (_, at) =>
-      oidcLink({ ...ids, user: id }, `of-${id}-${at}`),
-    );
-    expect(await commitWrites(records, ...more)).toEqual(WRITTEN);
-    expect((await again()).statuses).toEqual([201, 201]);
-    return { ids, id, again, records };
-  }
-
-  test('a repeated request in a realm that is being purged is 404, not the stored response', async () => {
-    const { ids, again, records } = await createWithKeys();
-    expect(await records.purge(removalOf(realm, [ids.realm]))).toMatchObject({ isDone: false });
-    const { asUser, asLink, statuses } = await again();
-    expect(statuses).toEqual([404, 404]);
-    for (const answer of [asUser, asLink]) expect(await answer.text()).not.toContain('jane@');
-    // The new 404 responses are stored and replayed.
-    expect((await again()).statuses).toEqual([404, 404]);
-  });
-
-  test('a repeated request for a user that is being purged creates another user', async () => {
-    const { ids, id, again, records } = await createWithKeys();
-    expect(await records.purge(removalOf(user, [ids.realm, id]))).toMatchObject({ isDone: false });
-    const { asUser, statuses } = await again();
-    expect(statuses).toEqual([201, 404]);
-    const other = ((await asUser.json()) as { data: { id: Uuid } }).data.id;
-    expect(other).not.toBe(id);
-    expect(await records.get(user, [ids.realm, other])).toBeDefined();
   });
 });
 

@@ -84,7 +84,7 @@ function planOf(text: string, isByWord: boolean, statement: ListStatement): stri
   const { text: where } = clauseOf(filter, table.columnOf, SQLITE);
   const sort = { by: 'created_at', isDescending: true } as const;
   const plan = planList(table, { depth: 1, filter, hasOnly: false, isByWord, sort, where }, SQLITE.lists);
-  const steps = db.query<{ detail: string }, []>(`explain query plan ${plan.text(statement, false)}`).all();
+  const steps = db.query<{ detail: string }, []>(`explain query plan ${plan.text(statement)}`).all();
   db.close();
   return steps.map(({ detail }) => detail).join();
 }

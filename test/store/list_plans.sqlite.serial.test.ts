@@ -80,9 +80,9 @@ function planOf({ resource, depth, filter: text, sort = NEWEST, only }: ListCase
   const filter = narrowed ?? filterOf(resource, text);
   const { text: where } = clauseOf(filter, table.columnOf, SQLITE);
   const plan = planList(table, { depth, filter, hasOnly: only === true, sort, where }, SQLITE.lists);
-  const steps = (reading: ListStatement, mayBePurging = false): readonly string[] =>
+  const steps = (reading: ListStatement): readonly string[] =>
     db
-      .query<{ detail: string }, []>(`explain query plan ${plan.text(reading, mayBePurging)}`)
+      .query<{ detail: string }, []>(`explain query plan ${plan.text(reading)}`)
       .all()
       .map(({ detail }) => detail);
   return { plan, steps };
@@ -157,11 +157,11 @@ const title = ({ resource, depth, filter = 'all', sort = NEWEST, only }: ListCas
   }`;
 
 const SORTING = /TEMP B-TREE/;
-/** A search by value or in index order, a list of parameters, or the few purge markers. */
+/** A search by value or in index order, or a list of parameters. */
 const INDEXED =
   /^(?:SEARCH \w+ USING |SCAN json_each |LIST SUBQUERY|(?:CORRELATED )?SCALAR SUBQUERY|CO-ROUTINE|SCAN (?:\(subquery|probed$))/;
 
-/** The steps that read the table, without those that read purge markers. */
+/** The steps that read the table. */
 const touching = (steps: readonly string[], table: string) =>
   steps.filter((step) => step.includes(` ${table} `));
 
@@ -171,7 +171,7 @@ describe('a list that is read on the event loop uses an index', () => {
       const { plan, steps } = planOf(given);
       expect(plan.isWalkable).toBe(true);
       const readings = ['walk offset', 'walk after', 'probe'] as const;
-      for (const used of readings.flatMap((reading) => [steps(reading), steps(reading, true)])) {
+      for (const used of readings.map(steps)) {
         expect(used.join()).not.toMatch(SORTING);
         const [first, ...more] = touching(used, given.resource.table);
         expect(more).toEqual([]);

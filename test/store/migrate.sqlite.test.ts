@@ -4,7 +4,7 @@ import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from '
 import { dirname, join } from 'node:path';
 import { Refusal } from '../../src/domain/fault.ts';
 import { keyColumns, membersOf, type Resource } from '../../src/domain/resource.ts';
-import { oidcProfileInfo, passwordProfileInfo, RESOURCES, user } from '../../src/domain/resources.ts';
+import { passwordProfileInfo, RESOURCES, user } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { COUNTED_RESOURCES, countColumn } from '../../src/store/audit/record_counts.ts';
 import { type Migration, servesFromOf } from '../../src/store/migrations.ts';
@@ -324,21 +324,11 @@ describe('the schema follows the resource descriptions', () => {
       const statements = sqliteStatements(resource);
       const key = keyColumns(resource).map(() => ISSUER);
       const selectAt = atRowId(statements.select);
-      const isLink = resource === oidcProfileInfo || resource === passwordProfileInfo;
-      // A record with dependents may be in a purge, which takes one more search; a link has no dependents.
-      const purgeSteps = isLink
-        ? []
-        : [
-            expect.stringMatching(/^CORRELATED SCALAR SUBQUERY/),
-            'SEARCH purge USING PRIMARY KEY (realm_id=? AND id=? AND resource=?)',
-          ];
       expect(planOf(selectAt, ...key, 0)).toEqual([
         `SEARCH ${resource.table} USING INTEGER PRIMARY KEY (rowid=?)`,
-        ...purgeSteps,
       ]);
       expect(planOf(statements.select, ...key)).toEqual([
         expect.stringMatching(/^SEARCH \w+ USING INDEX sqlite_autoindex_\w+_1 \(realm_id=\?/),
-        ...purgeSteps,
       ]);
     });
 

@@ -34,8 +34,8 @@ import { idempotencyContract } from './contract/idempotency.contract.ts';
 import { includingContract } from './contract/including.contract.ts';
 import { listContract } from './contract/list.contract.ts';
 import { loadContract } from './contract/load.contract.ts';
+import { pageRemovalContract } from './contract/page_removal.contract.ts';
 import { patchContract } from './contract/patch.contract.ts';
-import { purgeContract } from './contract/purge.contract.ts';
 import { removeContract } from './contract/remove.contract.ts';
 import { scannerContract } from './contract/scanner.contract.ts';
 import { similarIdsContract } from './contract/similar_ids.contract.ts';
@@ -52,7 +52,6 @@ const page = readFileSync(fileURLToPath(new URL('../../docs/scale.md', import.me
 
 /** Statements that do not; docs/scale.md has a row with the reason for each. */
 const WITHOUT_REALM: Readonly<Record<string, RegExp>> = {
-  'whether anything is being purged': /^select case when exists \(select 1 from purge\) then/,
   'expired idempotency records': /^select realm_id, client_id, key from idempotency where expires_at <= /,
   'full budgets of wrong passwords':
     /^select realm_id, name, kind, source from sign_in_budget where full_at <= /,
@@ -64,13 +63,13 @@ const WITHOUT_REALM: Readonly<Record<string, RegExp>> = {
   'searches of all realms':
     /^select .* from (oidc|password)_profile_info where ((realm_id > \$\d+|realm_id = any\(.*\)) and )*(subject|username_key) = \$\d+ |^select .* from user_info where realm_id = any\(\S+\) and \w+_key = /,
   'searches of all realms by words, and their totals':
-    /^select .* from (user_info|password_profile_info) where ((realm_id > \$\d+|\(realm_id, id\) > \(\$\d+, \$\d+\)|realm_id = any\(\S+\)) and )*(true and|array_to_tsvector)|^select (count\(\*\) as n from \(select 1 from (user|password)_|sum\()|^select count.* as n from purge/,
+    /^select .* from (user_info|password_profile_info) where ((realm_id > \$\d+|\(realm_id, id\) > \(\$\d+, \$\d+\)|realm_id = any\(\S+\)) and )*(true order by|array_to_tsvector)|^select (count\(\*\) as n from \(select 1 from (user|password)_|sum\()/,
   'the feed heads of realms': /^select k\.realm_id, e\.seq, /,
   'changes not yet sent to a webhook target':
     /^select realm_id, moved, seq as head from realm_clock where (\(moved|realm_id = any)|^insert into webhook_progress .* select w\.webhook_id/,
   'erasures not yet reported': /^select .* from erasure where told_at is null and /,
   'exports, counts and walks over all realms':
-    /^select count\(\*\) as n from \w+$|^select 1 from realm limit 1$|^select .* where \(?realm_id(, (id|user_id)\))? > (?!\$1 and .*(subject|username_key) = |.*(true and|array_to_tsvector))/,
+    /^select count\(\*\) as n from \w+$|^select 1 from realm limit 1$|^select .* where \(?realm_id(, (id|user_id)\))? > (?!\$1 and .*(subject|username_key) = |.*(true order by|array_to_tsvector))/,
 };
 
 const server: Promise<PostgresServer> = startServer({
@@ -116,7 +115,7 @@ async function open() {
 }
 
 const CONTRACTS = [
-  ...[storeContract, patchContract, removeContract, purgeContract, idempotencyContract, findContract],
+  ...[storeContract, patchContract, removeContract, pageRemovalContract, idempotencyContract, findContract],
   ...[includingContract, listContract, loadContract, scannerContract, similarIdsContract, wordsContract],
 ];
 for (const contract of CONTRACTS) contract('postgres, with statement log', open);
@@ -256,11 +255,14 @@ describe('the check of one statement', () => {
     [`${OF_REALM} where u.realm_id > $1`, ['user_info']],
     [`${OF_REALM} where u.realm_id = any($1::uuid[])`, ['user_info']],
     [`${OF_REALM} join realm r on r.realm_id = u.realm_id where u.id = $1`, ['realm', 'user_info']],
-    [`${OF_REALM} where u.realm_id = $1 and exists (select 1 from purge p where p.id = u.id)`, ['purge']],
+    [
+      `${OF_REALM} where u.realm_id = $1 and exists (select 1 from erasure e where e.user_id = u.id)`,
+      ['erasure'],
+    ],
     ['select 1 from client where client_id = $1', []],
     ['update realm set name = $1 where realm_id = $2', []],
     ['update realm set name = $1', ['realm']],
-    ['delete from purge where id = $1', ['purge']],
+    ['delete from erasure where user_id = $1', ['erasure']],
     ['insert into realm_clock (seq, realm_id) values ($1, $2)', []],
     ['insert into realm_clock (realm_id, seq) values ($1, $2), ($3, $4)', []],
     ['insert into realm_clock (seq, realm_id) values ($1, $2), ($3, $4)', ['realm_clock']],
@@ -309,7 +311,7 @@ describe('the statements of the PostgreSQL engine', () => {
       .map((text) => [text, planRealms.get(text)] as const);
     expect(lookups.filter(([, found]) => found === undefined || found.unscoped.length > 0)).toEqual([]);
     const tables = new Set(lookups.flatMap(([, found]) => found?.scanned ?? []));
-    expect([...tables].sort()).toEqual([...RESOURCES.map(({ table }) => table), 'purge'].sort());
+    expect([...tables].sort()).toEqual(RESOURCES.map(({ table }) => table).sort());
   });
 
   test('docs/scale.md lists every statement that names no realm', () => {

@@ -1,7 +1,6 @@
 import { expect, test } from 'bun:test';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Uuid } from '../../src/domain/id.ts';
 import { realm } from '../../src/domain/resources.ts';
 import { freshDatabase } from '../support/database.ts';
 import { populationLines, REALM } from '../support/population.ts';
@@ -9,10 +8,10 @@ import { AUTHREALM, runCommand, startCommand } from '../support/processes.ts';
 import { freshFolder, realmMembers } from '../support/service.ts';
 import { anotherUser, commitWritten, insert, mintId } from './contract/store_fixtures.ts';
 
-/** Each user has three records; a step removes a thousand. */
+/** Each user has three records; a page has a thousand. */
 const USERS = 10_000;
 
-test('a waiting write of another process is committed between two steps of a purge', async () => {
+test('a waiting write of another process is committed between two pages of a purge', async () => {
   const folder = freshFolder();
   const file = join(folder, 'lines.ndjson');
   writeFileSync(file, [...populationLines(USERS)].join('\n'));
@@ -27,17 +26,18 @@ test('a waiting write of another process is committed between two steps of a pur
     return (await connection.ask<{ seq: number }>(clock, REALM))[0]?.seq ?? 0;
   };
 
+  const imported = await lastSequence();
   const { process: purge } = startCommand([AUTHREALM, 'purge', '--yes', 'realm', REALM, ...database.args]);
-  while (await records.get(realm, [REALM as Uuid])) await Bun.sleep(1);
-  /** The number of purge steps during each write. */
-  const steps: number[] = [];
+  while ((await lastSequence()) === imported) await Bun.sleep(1);
+  /** The number of pages during each write. */
+  const pages: number[] = [];
   while (purge.exitCode === null) {
     const before = await lastSequence();
     await commitWritten(records, anotherUser(other));
-    steps.push(((await lastSequence()) - before) / 1_000);
+    pages.push(((await lastSequence()) - before) / 1_000);
   }
   expect(purge.exitCode).toBe(0);
-  const waits = steps.filter((passed) => passed >= 1);
+  const waits = pages.filter((passed) => passed >= 1);
   expect(waits.length).toBeGreaterThan(USERS / 1_000);
   // A busy machine can make a writer miss its turn.
   expect(waits.filter((passed) => passed >= 2).length).toBeLessThan(waits.length / 2);

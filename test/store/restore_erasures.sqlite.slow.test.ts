@@ -178,7 +178,7 @@ describe('a user erased after the backup', () => {
       program.clock,
     );
     const content = contentOf(path);
-    for (const table of ['user_info', 'oidc_profile_info', 'password_profile_info', 'idempotency', 'purge'])
+    for (const table of ['user_info', 'oidc_profile_info', 'password_profile_info', 'idempotency'])
       expect([table, content[table]]).toEqual([table, []]);
   });
 

@@ -1,11 +1,10 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { realm } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { COPIED_TABLES } from '../../src/store/copying/tables.ts';
 import { isCitusEngine, sharedCluster } from './citus_cluster.ts';
 import { postgresAt, sqliteAt, type TestDatabase } from './database.ts';
-import { type Json, manyUserLines, runImport } from './import_fixtures.ts';
+import type { Json } from './import_fixtures.ts';
 import { sharedServer } from './postgres_server.ts';
 import { AUTHREALM, runCommand } from './processes.ts';
 import {
@@ -132,8 +131,6 @@ export interface CopyFixture {
     readonly body: object;
     readonly headers: Record<string, string>;
   };
-  /** A realm whose purge has begun. */
-  readonly purged: string;
   /** Settings that name realms, one with a prefix, and a client whose ID alone reads them. */
   readonly settings: {
     readonly paths: readonly string[];
@@ -142,9 +139,7 @@ export interface CopyFixture {
   };
 }
 
-const USERS_PURGED = 400;
-
-/** Fills a database through the service: all resources, secrets, an idempotency record, clients, an unfinished purge. */
+/** Fills a database through the service: all resources, secrets, an idempotency record, clients. */
 export async function createCopyFixture(service: Service): Promise<CopyFixture> {
   const token = await service.token(FULL_SCOPE);
   const home = await createParents(service, token, { client_secret: `Ünï "\\/ 🗝 ${uniqueWord('secret')}` });
@@ -161,7 +156,7 @@ export async function createCopyFixture(service: Service): Promise<CopyFixture> 
   await service.post(repeated.path, token, body, headers);
   await service.token('oidc-profile-infos:read', new Set([home.realm as never]));
   const settings = await createSettings(service);
-  return { home, token, paths, repeated, settings, purged: await beginPurge(service) };
+  return { home, token, paths, repeated, settings };
 }
 
 async function createSettings(service: Service): Promise<CopyFixture['settings']> {
@@ -207,17 +202,6 @@ export async function fillRemainingTables(database: TestDatabase): Promise<void>
   for (const [table, values, ...given] of rows) {
     await database.tamper(`insert into ${table} values (${values})`, ...given);
   }
-}
-
-async function beginPurge({ db }: Service): Promise<string> {
-  const lines = manyUserLines(USERS_PURGED);
-  await runImport(db, lines, { pieceBytes: 65_536 });
-  const id = lines.find(({ type }) => type === realm.type)?.id as never;
-  const { now, mintRevision } = systemClock;
-  const origin = { actor: 'test', requestId: undefined, address: undefined, at: now() };
-  const step = await db.engine.records.purge({ resource: realm, key: [id], origin, mintRevision });
-  if (step.kind !== 'purged' || step.isDone) throw new Error('the purge has not begun, or is done');
-  return id;
 }
 
 /** The responses to all requests of a fixture. */

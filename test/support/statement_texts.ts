@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { ancestry, membersOf, type Resource } from '../../src/domain/resource.ts';
-import { passwordProfileInfo, RESOURCES } from '../../src/domain/resources.ts';
+import { passwordProfileInfo, RESOURCES, realm } from '../../src/domain/resources.ts';
 import { ERASING_TEXTS } from '../../src/store/audit/erase.ts';
 import { feedTexts } from '../../src/store/audit/feed.ts';
 import { logTexts } from '../../src/store/audit/log.ts';
@@ -121,13 +121,14 @@ function listTexts(resource: Resource, indexes: IndexCatalog): readonly string[]
   const line = ancestry(resource);
   const table = listTable(resource, postgresStatements(resource), indexes.of(resource.table), POSTGRES);
   const scopes = line.map((_, depth) => line.slice(0, depth)).slice(resource.parent ? 1 : 0);
-  return scopes.flatMap((scope) => [
-    scopePresenceText(scope, 'null'),
-    ...(scope.length === 1 ? [scopePresenceText(scope, storedTotal(resource))] : []),
-    ...plansOf(table, scope.length).flatMap((plan) =>
-      READINGS.flatMap((reading) => [plan.text(reading, false), plan.text(reading, true)]),
-    ),
-  ]);
+  return scopes.flatMap((scope) => {
+    const last = scope.at(-1);
+    return [
+      ...(last ? [scopePresenceText(last, 'null')] : []),
+      ...(last === realm ? [scopePresenceText(realm, storedTotal(resource))] : []),
+      ...plansOf(table, scope.length).flatMap((plan) => READINGS.map((reading) => plan.text(reading))),
+    ];
+  });
 }
 
 function plansOf(table: ReturnType<typeof listTable>, depth: number): readonly ListPlan[] {

@@ -1,11 +1,9 @@
 import type { EraseRequest, EraseResult, Eraser } from '../../audit/port.ts';
 import { changeOf } from '../../domain/change.ts';
 import type { Uuid } from '../../domain/id.ts';
-import type { Resource } from '../../domain/resource.ts';
 import { user } from '../../domain/resources.ts';
 import type { LogIds } from '../dialect.ts';
 import type { Removals } from '../records/removal.ts';
-import type { Statements } from '../records/statements.ts';
 import { execute, first, type Work, type WorkResult } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
 
@@ -17,12 +15,7 @@ const INSERT = `insert into erasure (realm_id, user_id, at) values (?, ?, ?)
   on conflict (realm_id, user_id) do update set at = excluded.at, told_at = null`;
 
 /** Erases users: their records, the keys of their log entries, and the values in them. */
-export function openErasing(
-  of: (resource: Resource) => Statements,
-  removals: Removals,
-  { write }: Transactions,
-  { encode }: LogIds,
-): Eraser {
+export function openErasing(removals: Removals, { write }: Transactions, { encode }: LogIds): Eraser {
   /** Whether any row shows that this user existed. */
   function* isKnown(realm: Uuid, id: Uuid): Work<boolean> {
     for (const text of [SELECT_SALT, ENTRY]) if (yield* first(text, encode(realm), encode(id))) return true;
@@ -34,9 +27,6 @@ export function openErasing(
     const [realm, id] = key;
     const { value, entries = [] } = yield* removals.remove({ ...request, resource: user, isErasure: true });
     if (value.kind === 'too_many') return refused('too_many');
-    // A user that is being purged counts as absent, but may still have a row.
-    if (value.kind === 'not_found' && (yield* first(of(user).selectForRemoval, ...key)))
-      return refused('too_many');
     if (value.kind === 'not_found' && !(yield* isKnown(realm, id))) return refused('unknown');
     yield* execute(DELETE_SALT, encode(realm), encode(id));
     yield* execute(INSERT, realm, id, origin.at);

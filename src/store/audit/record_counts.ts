@@ -19,11 +19,10 @@ export function countColumn({ table }: Resource): string {
   return `${table}_count`;
 }
 
-/** SQL for the number of records of a resource in the realm `?1`, without those that are being purged. Null if it is not counted. */
+/** SQL for the number of records of a resource in the realm `?1`. Null if it is not counted. */
 export function storedTotal(resource: Resource): string {
   if (!COUNTED_RESOURCES.includes(resource)) return 'null';
-  const purging = `select count(*) from purge where realm_id = ?1 and resource = '${resource.name}'`;
-  return `(select ${countColumn(resource)} - (${purging}) from realm_clock where realm_id = ?1)`;
+  return `(select ${countColumn(resource)} from realm_clock where realm_id = ?1)`;
 }
 
 /** What an event adds to the count of its resource. */

@@ -59,7 +59,7 @@ async function eraseAgain(
   const auditEntry = createAuditEntry('user.erased', { realm, user: id, object: id, detail: {} }, clock);
   const existed = (await records.get(user, key)) !== undefined;
   while ((await records.erase({ key, origin, mintRevision, auditEntry })).kind === 'too_many')
-    await records.purge({ resource: user, key, origin, mintRevision, isErasure: true });
+    await records.removePage({ resource: user, key, origin, mintRevision, isErasure: true });
   return existed;
 }
 

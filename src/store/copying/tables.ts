@@ -37,7 +37,6 @@ export const COPIED_TABLES: readonly CopiedTable[] = [
   ),
   table('client_realm', ['client_id', 'realm_id'], ['mac']),
   ...RESOURCES.map(tableOf),
-  table('purge', ['realm_id', 'id', 'resource'], ['since']),
   table(
     'idempotency',
     ['realm_id', 'client_id', 'key'],

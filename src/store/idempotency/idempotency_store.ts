@@ -2,9 +2,7 @@ import type { IdempotencyRecord, IdempotencyRecordKey } from '../../directory/st
 import { NIL_UUID, type Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Key, Resource } from '../../domain/resource.ts';
-import { realm, user } from '../../domain/resources.ts';
 import type { Dialect } from '../dialect.ts';
-import { selectPurgeMark } from '../records/purge_mark.ts';
 import {
   all,
   execute,
@@ -19,7 +17,7 @@ import {
 
 /** Stores the answers to requests with an `Idempotency-Key`. */
 export interface IdempotencyStore {
-  /** The record of a request, unless it has expired at `now`, or its realm or user is being purged. */
+  /** The record of a request, unless it has expired at `now`. */
   load(key: IdempotencyRecordKey, now: number): Work<IdempotencyRecord | undefined>;
   /**
    * Stores a record; returns false if `load` would return one. Also deletes the oldest of a client that has too many in
@@ -42,7 +40,6 @@ const COLUMNS =
 
 const SELECT_RECORD = `select ${COLUMNS} from idempotency
   where realm_id = ? and client_id = ? and key = ? and expires_at > ?`;
-const MARK = selectPurgeMark('?', '?', '?');
 const CLEAR = 'delete from idempotency where realm_id = ? and client_id = ? and key = ?';
 const INSERT = `insert into idempotency (${COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 /** Ordinals increase as long as a client has a record in the realm. */
@@ -86,27 +83,13 @@ export function openIdempotencyStore(dialect: Pick<Dialect, 'rowLocks'>): Idempo
     return foreignKey ? owned[foreignKey] : [];
   }
 
-  /** The row of a record, unless it has expired or what it is about is being purged. */
-  function* present(
-    { realm: at, clientId, key }: IdempotencyRecordKey,
-    now: number,
-    find: typeof first,
-  ): Work<IdempotencyRow | undefined> {
-    const row = yield* find<IdempotencyRow>(SELECT_RECORD, at, clientId, key, now);
-    if (!row) return undefined;
-    for (const [resource, realmId, id] of purgeableBy(row)) {
-      if (yield* first(MARK, realmId, id, resource.name)) return undefined;
-    }
-    return row;
-  }
-
   return {
-    *load(key, now) {
-      const row = yield* present(key, now, first);
+    *load({ realm, clientId, key }, now) {
+      const row = yield* first<IdempotencyRow>(SELECT_RECORD, realm, clientId, key, now);
       return row && recordOf(row);
     },
     *save({ realm: where, clientId, key, body, status, recordId, user: owner, sealed, at, expiresAt }) {
-      if (yield* present({ realm: where, clientId, key }, at, firstUnexpected)) return false;
+      if (yield* firstUnexpected(SELECT_RECORD, where, clientId, key, at)) return false;
       const last = yield* first<{ readonly ordinal: Long }>(LAST_ORDINAL, where, clientId);
       const ordinal = Number(last?.ordinal ?? 0) + 1;
       const values = [body, status, recordId ?? null, owner ?? null, sealed, at, expiresAt];
@@ -135,15 +118,6 @@ export function openIdempotencyStore(dialect: Pick<Dialect, 'rowLocks'>): Idempo
       return sum;
     },
   };
-}
-
-/** The realm and users whose purge deletes this row. The row of a realm's creation names the realm only in `record_id`. */
-function purgeableBy({ realm_id, user_id, record_id }: IdempotencyRow): readonly [Resource, Uuid, Uuid][] {
-  const users = [user_id, record_id].filter((id) => id !== null);
-  return [
-    realm_id === NIL_UUID && record_id !== null ? [realm, record_id, record_id] : [realm, realm_id, realm_id],
-    ...users.map((id): [Resource, Uuid, Uuid] => [user, realm_id, id]),
-  ];
 }
 
 /** Counts records, and selects their primary keys, up to a limit. Parameters: realm, ID, limit. */

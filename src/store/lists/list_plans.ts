@@ -1,9 +1,8 @@
 import type { Sort } from '../../directory/store.ts';
 import type { FilterCondition, ParsedFilter } from '../../domain/filter/filter.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { ancestry, keyColumns, type Resource } from '../../domain/resource.ts';
+import { keyColumns, type Resource } from '../../domain/resource.ts';
 import type { Dialect, ListDialect } from '../dialect.ts';
-import { unlessPurged } from '../records/purge_mark.ts';
 import type { Statements } from '../records/statements.ts';
 import { type ColumnOf, columnsOf, parameterCount } from './filters.ts';
 
@@ -17,20 +16,17 @@ export interface Index {
 /** A table whose records are listed. */
 export interface ListTable {
   readonly table: string;
-  /** The resources from the realm down to this one. */
-  readonly ancestry: readonly Resource[];
   /** The key columns; the last one is the ID. */
   readonly keys: readonly string[];
   readonly columnOf: ColumnOf;
   /** Selects the key and the visible members. */
   readonly select: string;
-  readonly unlessPurged: string;
   readonly indexes: readonly Index[];
 }
 
 export function listTable(
   resource: Resource,
-  { visible, unlessPurged }: Pick<Statements, 'visible' | 'unlessPurged'>,
+  { visible }: Pick<Statements, 'visible'>,
   indexes: readonly Index[],
   dialect: Pick<Dialect, 'words'>,
 ): ListTable {
@@ -38,11 +34,9 @@ export function listTable(
   const columns = [...keys.slice(0, -1), ...visible];
   return {
     table: resource.table,
-    ancestry: ancestry(resource),
     keys,
     columnOf: columnsOf(resource, dialect),
     select: `select ${columns.join(', ')} from ${resource.table}`,
-    unlessPurged,
     indexes,
   };
 }
@@ -80,11 +74,8 @@ export interface ListPlan {
   readonly isServed: boolean;
   /** An index has exactly these records in order: `walk` touches those of the page and those that the offset skips. */
   readonly isWalkable: boolean;
-  /**
-   * The statement; `mayBePurging` excludes records that are being purged, and `gather` always excludes them. Each text is
-   * built once.
-   */
-  text(statement: ListStatement, mayBePurging: boolean): string;
+  /** The statement. Each text is built once. */
+  text(statement: ListStatement): string;
   /** The statements built so far. */
   builtTexts(): Iterable<string>;
 }
@@ -98,12 +89,12 @@ export function planList(table: ListTable, shape: ListShape, dialect: ListDialec
   const walking = table.indexes.find((index) => isWalkableBy(index, wanted, shape.sort, id));
   const served = walking ?? findIndex(table, wanted);
   const by = (index: Index | undefined) => (index ? dialect.indexHint(index.name) : '');
-  const all = conditionsOf(table, { ...shape, isByWord: shape.isByWord === true && !served }, dialect);
+  const conditions = conditionsOf(table, { ...shape, isByWord: shape.isByWord === true && !served }, dialect);
   const { order, after } = orderOf(shape.sort, id);
 
   const most = LIMITS.listRecordsInlineMax + 1;
 
-  function page(way: PageWay, isAfter: boolean, conditions: string): string {
+  function page(way: PageWay, isAfter: boolean): string {
     const where = (way === 'narrow' ? dialect.isInRowIds : undefined) ?? conditions;
     const source = `${select}${way === 'walk' ? by(walking) : ''} where ${where}`;
     return isAfter
@@ -111,14 +102,11 @@ export function planList(table: ListTable, shape: ListShape, dialect: ListDialec
       : `${source} order by ${order} limit ? offset ?`;
   }
 
-  function build(statement: ListStatement, mayBePurging: boolean): string {
-    const conditions = mayBePurging ? all + table.unlessPurged : all;
+  function build(statement: ListStatement): string {
     const source = `from ${table.table}${by(served ?? scanIndex(table, shape))} where ${conditions}`;
     switch (statement) {
-      case 'gather': {
-        const present = all + table.unlessPurged + scopeUnlessPurged(table.ancestry.slice(0, shape.depth));
-        return `${select}${by(served)} where ${present} limit ${GATHERED_MAX + 1}`;
-      }
+      case 'gather':
+        return `${select}${by(served)} where ${conditions} limit ${GATHERED_MAX + 1}`;
       case 'probe':
         return `select count(*) as n from (select 1 ${source} limit ${most}) as probed`;
       case 'few':
@@ -127,26 +115,24 @@ export function planList(table: ListTable, shape: ListShape, dialect: ListDialec
         return `select count(*) as n ${source}`;
       default: {
         const [way, position] = statement.split(' ') as [PageWay, string];
-        return page(way, position === 'after', conditions);
+        return page(way, position === 'after');
       }
     }
   }
 
-  const usual = new Map<ListStatement, string>();
-  const whilePurging = new Map<ListStatement, string>();
+  const texts = new Map<ListStatement, string>();
   return {
     isServed: served !== undefined,
     isWalkable: walking !== undefined,
-    text(statement, mayBePurging) {
-      const texts = mayBePurging ? whilePurging : usual;
+    text(statement) {
       let text = texts.get(statement);
       if (text === undefined) {
-        text = build(statement, mayBePurging);
+        text = build(statement);
         texts.set(statement, text);
       }
       return text;
     },
-    builtTexts: () => [...usual.values(), ...whilePurging.values()],
+    builtTexts: () => texts.values(),
   };
 }
 
@@ -166,11 +152,6 @@ function conditionsOf(
     ...(where === '' ? [] : [where]),
   ];
   return conditions.length === 0 ? 'true' : conditions.join(' and ');
-}
-
-/** Excludes scopes that are being purged. The values of the scope are the first ones of a statement. */
-function scopeUnlessPurged(ancestors: readonly Resource[]): string {
-  return ancestors.map((resource, depth) => unlessPurged(resource, '?1', `?${depth + 1}`)).join('');
 }
 
 /** The ID breaks ties in the direction of the sort key (docs/wire.md#order). */
@@ -277,15 +258,8 @@ function scanIndex({ indexes, keys, columnOf }: ListTable, { depth, filter }: Li
   return isHelpful ? undefined : scoped.find((index) => index.columns[depth] === keys.at(-1));
 }
 
-/**
- * Selects a row if the record of this scope exists and neither it nor a parent is being purged; `purging`: whether any
- * record of the realm is, or of any realm for a list of all; `total`: the result of this expression. Values: the scope.
- */
-export function scopePresenceText(ancestors: readonly Resource[], total: string): string {
-  const scope = ancestors.at(-1);
-  const purgingIn = (marks: string) =>
-    `select case when exists (${marks}) then 1 else 0 end as purging, ${total} as total`;
-  if (!scope) return purgingIn('select 1 from purge');
+/** Selects a row if the record of this scope exists; `total`: the result of this expression. Values: the scope. */
+export function scopePresenceText(scope: Resource, total: string): string {
   const where = keyColumns(scope).map((column, depth) => `${column} = ?${depth + 1}`);
-  return `${purgingIn('select 1 from purge where purge.realm_id = ?1')} from ${scope.table} where ${where.join(' and ')}${scopeUnlessPurged(ancestors)}`;
+  return `select ${total} as total from ${scope.table} where ${where.join(' and ')}`;
 }

@@ -40,14 +40,13 @@ export interface PlannedList {
   readonly values: readonly SqlValue[];
   readonly decode: (row: Row) => KeyedRecord;
   /**
-   * Selects whether any record is being purged, and the total if it is stored; no row if the scope does not exist.
-   * Parameters: the scope.
+   * Selects the total if it is stored; no row if the scope does not exist. Parameters: the scope. Undefined for a list without
+   * a scope.
    */
-  readonly presence: string;
+  readonly presence: string | undefined;
 }
 
 interface PresenceRow {
-  readonly purging: number;
   readonly total: Long | null;
 }
 
@@ -61,27 +60,25 @@ export function* readList(planned: PlannedList, budget: ReadBudget): Work<ListOu
   const { isServed, isWalkable } = planned.plan;
   const gathered = isServed && !isWalkable ? yield* readAll(planned) : undefined;
   if (gathered && gathered.length > 0) return pageOf(gathered, planned);
-  const present = yield* first<PresenceRow>(planned.presence, ...planned.request.scope);
+  const present = yield* readPresence(planned);
   if (present === undefined) return undefined;
   if (gathered) return pageOf(gathered, planned);
-  const mayBePurging = present.purging === 1;
   const { total } = present;
   const knownTotal = total === null ? budget.knownTotal : () => Number(total);
-  return yield* (isWalkable ? walk : pick)(planned, mayBePurging, { ...budget, knownTotal });
+  return yield* (isWalkable ? walk : pick)(planned, { ...budget, knownTotal });
 }
 
-function read(
-  { plan }: PlannedList,
-  statement: ListStatement,
-  values: readonly SqlValue[],
-  mayBePurging: boolean,
-) {
-  return all<Row>(plan.text(statement, mayBePurging), ...values);
+function* readPresence({ presence, request }: PlannedList): Work<PresenceRow | undefined> {
+  return presence === undefined ? { total: null } : yield* first<PresenceRow>(presence, ...request.scope);
+}
+
+function read({ plan }: PlannedList, statement: ListStatement, values: readonly SqlValue[]) {
+  return all<Row>(plan.text(statement), ...values);
 }
 
 /** All records of the list, unordered; undefined if they do not fit a page. */
 function* readAll(planned: PlannedList): Work<KeyedRecord[] | undefined> {
-  const rows = yield* read(planned, 'gather', planned.values, true);
+  const rows = yield* read(planned, 'gather', planned.values);
   return rows.length > GATHERED_MAX ? undefined : rows.map(planned.decode);
 }
 
@@ -114,43 +111,40 @@ function compare(left: PagePosition, right: PagePosition, { isDescending }: Sort
 }
 
 /** Reads a page along the index of its order. Skipped rows cost as well, so another process reads deep pages. */
-function* walk(planned: PlannedList, mayBePurging: boolean, budget: ReadBudget): Work<ListOutcome> {
+function* walk(planned: PlannedList, budget: ReadBudget): Work<ListOutcome> {
   const { page } = planned.request.listing;
   const isDeep = page.kind === 'offset' && page.offset + page.limit >= LIMITS.listRecordsInlineMax;
-  if (isDeep && budget.isBounded && (yield* probe(planned, mayBePurging)) === undefined)
-    return 'page elsewhere';
-  const listed = yield* readPage('walk', planned, mayBePurging);
+  if (isDeep && budget.isBounded && (yield* probe(planned)) === undefined) return 'page elsewhere';
+  const listed = yield* readPage('walk', planned);
   return yield* withTotal(listed, planned, budget, function* (isExact) {
-    const few = yield* probe(planned, mayBePurging);
+    const few = yield* probe(planned);
     if (few !== undefined) return few;
-    return isExact ? yield* count(planned, mayBePurging) : undefined;
+    return isExact ? yield* count(planned) : undefined;
   });
 }
 
 /** Reads a page of records without an index in their order: few are found and sorted here, many by another process. */
-function* pick(planned: PlannedList, mayBePurging: boolean, budget: ReadBudget): Work<ListOutcome> {
+function* pick(planned: PlannedList, budget: ReadBudget): Work<ListOutcome> {
   if (budget.isBounded && !planned.plan.isServed) return 'page elsewhere';
-  const [found] = yield* read(planned, 'few', planned.values, mayBePurging);
+  const [found] = yield* read(planned, 'few', planned.values);
   const few = fewOf(found);
   if (few === undefined && budget.isBounded) return 'page elsewhere';
-  const listed = yield* few === undefined
-    ? readPage('free', planned, mayBePurging)
-    : readNarrow(planned, found?.slots, mayBePurging);
+  const listed = yield* few === undefined ? readPage('free', planned) : readNarrow(planned, found?.slots);
   return yield* withTotal(listed, planned, budget, function* () {
-    return few ?? (yield* count(planned, mayBePurging));
+    return few ?? (yield* count(planned));
   });
 }
 
-/** A page of few records. Their row IDs exclude records that are being purged. */
-function readNarrow(planned: PlannedList, slots: unknown, mayBePurging: boolean): Work<ListPage> {
+/** A page of few records. */
+function readNarrow(planned: PlannedList, slots: unknown): Work<ListPage> {
   return slots === undefined
-    ? readPage('narrow', planned, mayBePurging)
-    : readPage('narrow', { ...planned, values: [slots as string] }, false);
+    ? readPage('narrow', planned)
+    : readPage('narrow', { ...planned, values: [slots as string] });
 }
 
 /** Their number; undefined if there are more than LIMITS.listRecordsInlineMax. */
-function* probe(planned: PlannedList, mayBePurging: boolean): Work<number | undefined> {
-  return fewOf((yield* read(planned, 'probe', planned.values, mayBePurging))[0]);
+function* probe(planned: PlannedList): Work<number | undefined> {
+  return fewOf((yield* read(planned, 'probe', planned.values))[0]);
 }
 
 function fewOf(row: Row | undefined): number | undefined {
@@ -158,32 +152,18 @@ function fewOf(row: Row | undefined): number | undefined {
   return found > LIMITS.listRecordsInlineMax ? undefined : found;
 }
 
-function* count(planned: PlannedList, mayBePurging: boolean): Work<number> {
-  return Number((yield* read(planned, 'count', planned.values, mayBePurging))[0]?.n);
+function* count(planned: PlannedList): Work<number> {
+  return Number((yield* read(planned, 'count', planned.values))[0]?.n);
 }
 
-function* readPage(
-  way: 'walk' | 'narrow' | 'free',
-  planned: PlannedList,
-  mayBePurging: boolean,
-): Work<ListPage> {
+function* readPage(way: 'walk' | 'narrow' | 'free', planned: PlannedList): Work<ListPage> {
   const { values, decode } = planned;
   const { page, sort } = planned.request.listing;
   const more = page.limit + 1;
   const rows =
     page.kind === 'after' && page.after
-      ? yield* read(
-          planned,
-          `${way} after`,
-          [...values, ...positionValues(page.after, sort), more],
-          mayBePurging,
-        )
-      : yield* read(
-          planned,
-          `${way} offset`,
-          [...values, more, page.kind === 'offset' ? page.offset : 0],
-          mayBePurging,
-        );
+      ? yield* read(planned, `${way} after`, [...values, ...positionValues(page.after, sort), more])
+      : yield* read(planned, `${way} offset`, [...values, more, page.kind === 'offset' ? page.offset : 0]);
   const hasMore = rows.length > page.limit;
   return { items: rows.slice(0, page.limit).map(decode), hasMore, total: undefined };
 }

@@ -1,7 +1,7 @@
 import type { KeyedRecord, ListPage, ListRequest, MaybePromise, Store } from '../../directory/store.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { ancestry, type KeyPrefix, type Resource } from '../../domain/resource.ts';
-import { resourceNamed } from '../../domain/resources.ts';
+import { realm, resourceNamed } from '../../domain/resources.ts';
 import { storedTotal } from '../audit/record_counts.ts';
 import type { Dialect } from '../dialect.ts';
 import type { Statements } from '../records/statements.ts';
@@ -131,7 +131,7 @@ function totalKey({ resource, scope, listing: { only, filter } }: ScopedListRequ
 interface Table {
   readonly list: ListTable;
   readonly decode: (row: Record<string, unknown>) => KeyedRecord;
-  /** The presence queries by the length of a scope. */
+  /** The presence queries of scopes, by their length less one. */
   readonly presences: readonly string[];
   /** The presence query of a list of the whole collection of a realm, whose total is stored. */
   readonly realmPresence: string;
@@ -158,12 +158,12 @@ export function openListReading({
   function tableOf(resource: Resource): Table {
     let table = tables.get(resource);
     if (!table) {
-      const ancestors = ancestry(resource);
+      const scopes = ancestry(resource).slice(0, -1);
       table = {
         list: listTable(resource, of(resource), indexesOf(resource.table), dialect),
         decode: of(resource).decodeKeyed,
-        presences: ancestors.map((_, depth) => scopePresenceText(ancestors.slice(0, depth), 'null')),
-        realmPresence: scopePresenceText(ancestors.slice(0, 1), storedTotal(resource)),
+        presences: scopes.map((scope) => scopePresenceText(scope, 'null')),
+        realmPresence: scopePresenceText(realm, storedTotal(resource)),
       };
       tables.set(resource, table);
     }
@@ -200,7 +200,7 @@ export function openListReading({
       ? [...scope, dialect.lists.among(only), ...filtered]
       : [...scope, ...filtered];
     const isCounted = depth === 1 && filter.length === 0 && !hasOnly && listing.page.kind === 'offset';
-    const presence = isCounted ? realmPresence : (presences[depth] as string);
+    const presence = isCounted ? realmPresence : presences[depth - 1];
     return yield* readList({ request: { resource, scope, listing }, plan, values, decode, presence }, budget);
   };
 }

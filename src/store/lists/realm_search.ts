@@ -2,12 +2,10 @@ import type { MaybePromise, RealmSearch, RealmSearchPage, Store } from '../../di
 import type { ParsedFilter } from '../../domain/filter/filter.ts';
 import type { Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { ancestry, type Key, keyColumns, membersOf, type Resource } from '../../domain/resource.ts';
-import { realm } from '../../domain/resources.ts';
+import { type Key, keyColumns, membersOf, type Resource } from '../../domain/resource.ts';
 import { COUNTED_RESOURCES, countColumn } from '../audit/record_counts.ts';
 import type { Dialect } from '../dialect.ts';
 import { hashColumn } from '../records/derived_columns.ts';
-import { unlessPurged } from '../records/purge_mark.ts';
 import type { Statements } from '../records/statements.ts';
 import { textHash } from '../records/text_hash.ts';
 import { all, first, type SqlValue, type Work } from '../transaction_work.ts';
@@ -36,11 +34,10 @@ type SearchDialect = Pick<Dialect, 'lists' | 'position' | 'words' | 'hasHashColu
 /** The statements of searches. */
 function openSearchReading(of: (resource: Resource) => Statements, dialect: SearchDialect) {
   function partsOf(resource: Resource, filter: ParsedFilter, words = dialect.words) {
-    const { visible, decodeKeyed, unlessPurged: unlessOwnPurge } = of(resource);
+    const { visible, decodeKeyed } = of(resource);
     const columns = [...keyColumns(resource).slice(0, -1), ...visible].join(', ');
     const { text, values } = clauseOf(filter, columnsOf(resource, dialect), { ...dialect, words });
-    const present = unlessOwnPurge + unlessAncestorPurged(resource);
-    return { columns, matches: text || 'true', values, decodeKeyed, present };
+    return { columns, matches: text || 'true', values, decodeKeyed };
   }
 
   /** Rows in the order of their realms. `condition` precedes the filter. */
@@ -50,8 +47,8 @@ function openSearchReading(of: (resource: Resource) => Statements, dialect: Sear
     condition: Clause,
     words = dialect.words,
   ): Work<RealmSearchPage['items']> {
-    const { columns, matches, values, decodeKeyed, present } = partsOf(resource, filter, words);
-    const text = `select ${columns} from ${resource.table} where ${condition.text}${matches}${present}
+    const { columns, matches, values, decodeKeyed } = partsOf(resource, filter, words);
+    const text = `select ${columns} from ${resource.table} where ${condition.text}${matches}
       order by realm_id, ${keyColumns(resource).at(-1)} limit ?`;
     return (yield* all<Row>(text, ...condition.values, ...values, limit)).map(decodeKeyed);
   }
@@ -84,8 +81,8 @@ function openSearchReading(of: (resource: Resource) => Statements, dialect: Sear
     const condition = boundsOf(resource, { filter, only, after: undefined, limit: 0 }, dialect, hashed);
     if (filter.length === 0 && COUNTED_RESOURCES.includes(resource))
       return yield* countAll(resource, condition);
-    const { matches, values, present } = partsOf(resource, filter);
-    const source = `from ${resource.table} where ${condition.text}${matches}${present}`;
+    const { matches, values } = partsOf(resource, filter);
+    const source = `from ${resource.table} where ${condition.text}${matches}`;
     const text = `select count(*) as n from (select 1 ${source} limit ${LIMITS.searchCountMax + 1}) as matching`;
     const found = yield* numberOf(text, [...condition.values, ...values]);
     return found > LIMITS.searchCountMax ? undefined : found;
@@ -107,10 +104,10 @@ export function openRealmSearches(
     { column, hash }: HashedValue,
   ): Work<RealmSearchPage | undefined> {
     const { table } = resource;
-    const { columns, matches, values, decodeKeyed, present } = partsOf(resource, filter);
+    const { columns, matches, values, decodeKeyed } = partsOf(resource, filter);
     // Sorted here: SQLite compiles a statement with ORDER BY again for other values.
     const text = `select ${columns}, ${matches} as is_match from ${table}${indexHint(`${table}_${column}`)}
-      where ${column} = ?${present} limit ?`;
+      where ${column} = ? limit ?`;
     const rows = yield* all<Row>(text, ...values, hash, LIMITS.listRecordsInlineMax + 1);
     if (rows.length > LIMITS.listRecordsInlineMax) return undefined;
     const items = rows
@@ -205,19 +202,12 @@ function boundsOf(
   };
 }
 
-/** Excludes the records below one that is being purged. */
-function unlessAncestorPurged(resource: Resource): string {
-  const columns = keyColumns(resource).map((column) => `${resource.table}.${column}`);
-  const ancestors = ancestry(resource).slice(0, -1);
-  return ancestors.map((each, depth) => unlessPurged(each, `${columns[0]}`, `${columns[depth]}`)).join('');
-}
-
 /** The sum of the stored totals. */
 function* countAll(resource: Resource, { text: realms, values }: Clause): Work<number> {
-  const inPresentRealm = (rows: string) => unlessPurged(realm, `${rows}.realm_id`, `${rows}.realm_id`);
-  const stored = `select sum(${countColumn(resource)}) as n from realm_clock where ${realms}true${inPresentRealm('realm_clock')}`;
-  const purging = `select count(*) as n from purge as own where ${realms}resource = '${resource.name}'${inPresentRealm('own')}`;
-  return (yield* numberOf(stored, values)) - (yield* numberOf(purging, values));
+  return yield* numberOf(
+    `select sum(${countColumn(resource)}) as n from realm_clock where ${realms}true`,
+    values,
+  );
 }
 
 /** After all records of a realm, or after one of them; `isInOne`: in that realm only. */

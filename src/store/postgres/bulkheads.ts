@@ -90,7 +90,7 @@ export function openBulkheads(shared: RealmStores, nodes: RealmNodes, open: () =
         loads.map(({ write }) => write.key[0]),
         (own) => own.records.load(loads, stopAtFirst),
       ),
-    purge: (removal) => within([removal.key[0]], (own) => own.records.purge(removal)),
+    removePage: (removal) => within([removal.key[0]], (own) => own.records.removePage(removal)),
     erase: (request) => within([request.key[0]], (own) => own.records.erase(request)),
     overloaded: {
       write: isOverloaded('write'),

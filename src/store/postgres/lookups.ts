@@ -90,7 +90,7 @@ interface LookupStatements {
 /** The statements of lookups that include records of child resources. Each names the realm of every table that it reads. */
 function lookupStatements(resource: Resource, children: readonly Resource[]): LookupStatements {
   const { table } = resource;
-  const { visible, unlessPurged } = postgresStatements(resource);
+  const { visible } = postgresStatements(resource);
   const [realm, ...below] = keyColumns(resource);
   const columns = [
     ...visible,
@@ -98,14 +98,14 @@ function lookupStatements(resource: Resource, children: readonly Resource[]): Lo
   ];
   const selected = columns.join(', ');
   const ownKey = below.map((column, at) => `${table}.${column} = $${at + 2}`);
-  const one = `select ${selected} from ${table} where ${[`${realm} = $1`, ...ownKey].join(' and ')}${unlessPurged}`;
+  const one = `select ${selected} from ${table} where ${[`${realm} = $1`, ...ownKey].join(' and ')}`;
   if (below.length === 0) return { one, many: undefined };
   const arrays = below.map((_, at) => `$${at + 2}::uuid[]`).join(', ');
   const names = below.map((column) => `key_${column}`);
   const keyMatches = below.map((column) => `${table}.${column} = k.key_${column}`);
   const many = `select ${selected}, k.query_number::integer as query_number
     from unnest(${arrays}) with ordinality as k (${names.join(', ')}, query_number)
-    join ${table} on ${[`${table}.${realm} = $1`, ...keyMatches].join(' and ')}${unlessPurged}`;
+    join ${table} on ${[`${table}.${realm} = $1`, ...keyMatches].join(' and ')}`;
   return { one, many };
 }
 

@@ -34,7 +34,6 @@ export const INSTANCE_TABLES: readonly string[] = [...REFERENCE_TABLES, ...SINGL
  */
 export const REALM_TABLES: readonly string[] = [
   ...RESOURCES.map(({ table }) => table),
-  'purge',
   'idempotency',
   'user_salt',
   'erasure',

@@ -7,13 +7,11 @@ import type {
   Write,
   WriteResult,
 } from '../../directory/store.ts';
-import type { Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { AnyRecord, Resource } from '../../domain/resource.ts';
 import { type ChangeEntry, entryOf } from '../audit/entry.ts';
 import type { IdempotencyStore } from '../idempotency/idempotency_store.ts';
 import type { Work, WorkResult } from '../transaction_work.ts';
-import type { Purges } from './purges.ts';
 import type { Removals } from './removal.ts';
 import { insertAll, isTouch, type PendingWrite, WRITTEN } from './row_write.ts';
 import type { Statements } from './statements.ts';
@@ -21,7 +19,6 @@ import { assertKeyIsKnown, checkSealKey, openWriteSteps } from './write_steps.ts
 
 interface CommitDeps {
   readonly of: (resource: Resource) => Statements;
-  readonly purges: Purges;
   readonly removals: Pick<Removals, 'remove'>;
   readonly idempotency: IdempotencyStore;
 }
@@ -37,18 +34,11 @@ export interface Applier {
 }
 
 /** The work of commits and of bulk loads. */
-export function openCommits({ of, purges, removals, idempotency }: CommitDeps) {
-  const { runWrite, runLoad } = openWriteSteps(of, purges);
-
-  /** Whether a record of the realm is being purged, asked once for each realm. */
-  function* isPurgingIn(realm: Uuid, known: Map<Uuid, boolean>): Work<boolean> {
-    const found = known.get(realm) ?? (yield* purges.areRunning(realm));
-    known.set(realm, found);
-    return found;
-  }
+export function openCommits({ of, removals, idempotency }: CommitDeps) {
+  const { runWrite, runLoad } = openWriteSteps(of);
 
   function* write(each: Write, done: CommittedWrites): Work<CommitRefusal | undefined> {
-    const pending = { write: each, isPurging: yield* isPurgingIn(each.key[0], done.arePurging) };
+    const pending: PendingWrite = { write: each };
     return (yield* runWrite(pending)) ?? addWritten(pending, done);
   }
 
@@ -72,7 +62,7 @@ export function openCommits({ of, purges, removals, idempotency }: CommitDeps) {
       // Saved before the writes: a repetition of a request would violate the unique indexes that the first one filled.
       if (!(yield* idempotency.save(answer))) return { value: ALREADY_ANSWERED, keep: false };
     }
-    const done: CommittedWrites = { entries: [], patched: [], arePurging: new Map(), removed: 0, rows: 0 };
+    const done: CommittedWrites = { entries: [], patched: [], removed: 0, rows: 0 };
     for (const [index, each] of writes.entries()) {
       const refused = yield* each.op === 'remove' ? remove(each, done) : write(each, done);
       if (refused) return { value: refusedAt(index, refused), keep: false, rows: done.rows };
@@ -81,20 +71,15 @@ export function openCommits({ of, purges, removals, idempotency }: CommitDeps) {
     return { value: patched.length === 0 ? WRITTEN : { ...WRITTEN, patched }, keep: true, entries, rows };
   }
 
-  function applier(): Applier {
-    const arePurging = new Map<Uuid, boolean>();
-    return {
-      *apply(each) {
-        const isPurging = yield* isPurgingIn(each.key[0], arePurging);
-        return (yield* runLoad({ write: each, isPurging, isLoad: true })) ?? WRITTEN;
-      },
-      *applyAll(inserts) {
-        for (const { key } of inserts) if (yield* isPurgingIn(key[0], arePurging)) return 0;
-        for (const insert of inserts) yield* checkSealKey({ write: insert });
-        return yield* insertAll(inserts, of);
-      },
-    };
-  }
+  const applier: Applier = {
+    *apply(each) {
+      return (yield* runLoad({ write: each, isLoad: true })) ?? WRITTEN;
+    },
+    *applyAll(inserts) {
+      for (const insert of inserts) yield* checkSealKey({ write: insert });
+      return yield* insertAll(inserts, of);
+    },
+  };
 
   return { applier, commit };
 }
@@ -103,7 +88,6 @@ export function openCommits({ of, purges, removals, idempotency }: CommitDeps) {
 interface CommittedWrites {
   readonly entries: ChangeEntry[];
   readonly patched: AnyRecord[];
-  readonly arePurging: Map<Uuid, boolean>;
   /** Log entries of removals. */
   removed: number;
   /** Rows of removals besides those of their entries. */

@@ -8,7 +8,7 @@ import type { Statements } from './statements.ts';
 
 interface LoadingDeps {
   readonly of: (resource: Resource) => Statements;
-  readonly applier: () => Applier;
+  readonly applier: Applier;
   readonly insertsPerBatch: number;
 }
 
@@ -21,12 +21,12 @@ interface Loaded {
 /** Creates the work of a bulk load: each record independently, in one transaction. */
 export function openLoading({ of, applier, insertsPerBatch }: LoadingDeps) {
   /** Writes one record, unless it exists. If it probably exists, reading it first avoids a failing insert. */
-  function* loadOne(load: Load, by: Applier, isLikelyStored: boolean): Work<Loaded> {
-    const known = isLikelyStored ? yield* compare(load, by) : undefined;
+  function* loadOne(load: Load, isLikelyStored: boolean): Work<Loaded> {
+    const known = isLikelyStored ? yield* compare(load) : undefined;
     if (known) return known;
-    const result = yield* by.apply(load.write);
+    const result = yield* applier.apply(load.write);
     // The ID can also belong to a record below another user: then there is nothing to compare.
-    const existing = result === ID_TAKEN ? yield* compare(load, by) : undefined;
+    const existing = result === ID_TAKEN ? yield* compare(load) : undefined;
     return existing ?? { outcome: result };
   }
 
@@ -36,13 +36,13 @@ export function openLoading({ of, applier, insertsPerBatch }: LoadingDeps) {
     return row && decode(row);
   }
 
-  function* compare({ write, compare: compareWith }: Load, { apply }: Applier): Work<Loaded | undefined> {
+  function* compare({ write, compare: compareWith }: Load): Work<Loaded | undefined> {
     const stored = yield* getStored(write.resource, write.key);
     if (!stored) return undefined;
     const { comparison, change, record = write.record } = compareWith(stored);
     if (comparison === 'same') return { outcome: { kind: 'same' } };
     if (comparison === 'refuse') return { outcome: { kind: 'differs', members: change.members } };
-    const replaced = yield* apply({ ...write, record, op: 'replace' });
+    const replaced = yield* applier.apply({ ...write, record, op: 'replace' });
     if (replaced.kind !== 'written') return { outcome: replaced };
     const versions = { before: stored, after: record, members: change.members };
     return { outcome: { kind: 'replaced' }, entry: entryOf(change, write.resource, versions) };
@@ -50,16 +50,16 @@ export function openLoading({ of, applier, insertsPerBatch }: LoadingDeps) {
 
   /** The outcomes of the next loads: several inserted together, or one. */
   function* loadNext(loads: readonly Load[], progress: LoadProgress): Work<readonly Loaded[]> {
-    const { at, by } = progress;
+    const { at } = progress;
     if (!progress.isLikelyStored && at >= progress.tried) {
       const together = loads.slice(at, at + insertsPerBatch);
-      const count = yield* insertTogether(together, by);
+      const count = yield* insertTogether(together, applier);
       // The refused record is loaded alone; if the engine kept none of the others, so are they.
       if (count < together.length) progress.tried = count > 0 ? at + count + 1 : at + together.length;
       if (count > 0) return together.slice(0, count).map(inserted);
     }
     const load = loads[at] as Load;
-    const loaded = yield* loadOne(load, by, progress.isLikelyStored);
+    const loaded = yield* loadOne(load, progress.isLikelyStored);
     // A file that is imported again usually has further records that exist.
     progress.isLikelyStored = loaded.outcome.kind === 'same';
     return [loaded.outcome.kind === 'written' ? inserted(load) : loaded];
@@ -68,7 +68,7 @@ export function openLoading({ of, applier, insertsPerBatch }: LoadingDeps) {
   function* load(loads: readonly Load[], stopAtFirst: boolean): Work<WorkResult<LoadOutcome[]>> {
     const value: LoadOutcome[] = [];
     const entries: ChangeEntry[] = [];
-    const progress: LoadProgress = { by: applier(), at: 0, tried: 0, isLikelyStored: false };
+    const progress: LoadProgress = { at: 0, tried: 0, isLikelyStored: false };
     while (progress.at < loads.length) {
       for (const { outcome, entry } of yield* loadNext(loads, progress)) {
         value.push(outcome);
@@ -91,7 +91,6 @@ function atOneTime(entries: readonly ChangeEntry[]): readonly ChangeEntry[] {
 
 /** The progress of a load. */
 interface LoadProgress {
-  readonly by: Applier;
   at: number;
   /** After a failed insert of several, records up to here are loaded one by one. */
   tried: number;

@@ -12,7 +12,6 @@ import type { Transactions } from '../transactions.ts';
 import { openCommits } from './commit.ts';
 import { openLoading } from './loading.ts';
 import { withPasswordMacs } from './password_macs.ts';
-import { openPurges } from './purges.ts';
 import { openRemovals } from './removal.ts';
 import type { Statements } from './statements.ts';
 
@@ -39,14 +38,13 @@ export function openRecords(
   const { read, write, yieldToWriters } = transactions;
   const { logIds } = dialect;
   const of = withPasswordMacs(plainStatements, macs);
-  const purges = openPurges(of, dialect.lists);
   const idempotency = openIdempotencyStore(dialect);
-  const removals = openRemovals({ of, purges, idempotency, among: dialect.lists.among });
-  const { commit, applier } = openCommits({ of, purges, removals, idempotency });
+  const removals = openRemovals({ of, idempotency, among: dialect.lists.among });
+  const { commit, applier } = openCommits({ of, removals, idempotency });
   const { getStored, load } = openLoading({ of, applier, insertsPerBatch: dialect.insertsPerBatch });
 
   return {
-    ...openErasing(of, removals, transactions, logIds),
+    ...openErasing(removals, transactions, logIds),
     commit(writes, answer) {
       const realms = new Set(answer && [answer.realm]);
       for (const { key } of writes) realms.add(key[0]);
@@ -61,10 +59,10 @@ export function openRecords(
       if (deleted >= LIMITS.cascadeRecordsMax) await yieldToWriters();
       return deleted;
     },
-    async purge(removal) {
-      const purged = await write([removal.key[0]], () => removals.purge(removal));
-      if (purged.kind === 'purged' && !purged.isDone) await yieldToWriters();
-      return purged;
+    async removePage(removal) {
+      const page = await write([removal.key[0]], () => removals.removePage(removal));
+      if (page.kind === 'removed' && !page.isDone) await yieldToWriters();
+      return page;
     },
     load(loads, stopAtFirst) {
       const realms = new Set(loads.map((each) => each.write.key[0]));

@@ -1,4 +1,4 @@
-import type { PurgeResult, Removal, RemovalRefusal } from '../../directory/store.ts';
+import type { PageRemovalResult, Removal, RemovalRefusal } from '../../directory/store.ts';
 import { changeOf } from '../../domain/change.ts';
 import type { Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -10,20 +10,17 @@ import type { ListDialect } from '../dialect.ts';
 import type { IdempotencyStore } from '../idempotency/idempotency_store.ts';
 import { all, execute, first, type Work, type WorkResult } from '../transaction_work.ts';
 import { cascadeOf } from './cascade.ts';
-import type { Purges } from './purges.ts';
 import { runPatch } from './row_write.ts';
 import type { Statements } from './statements.ts';
 
-/** Deletes records: in one commit, or in steps. */
+/** Deletes records: in one commit, or in pages. */
 export interface Removals {
   remove(removal: Removal): Work<WorkResult<{ readonly kind: 'removed' } | RemovalRefusal>>;
-  /** One of several steps. */
-  purge(removal: Omit<Removal, 'expectedRevision'>): Work<WorkResult<PurgeResult>>;
+  removePage(removal: Omit<Removal, 'expectedRevision'>): Work<WorkResult<PageRemovalResult>>;
 }
 
 interface RemovalDeps {
   readonly of: (resource: Resource) => Statements;
-  readonly purges: Purges;
   readonly idempotency: IdempotencyStore;
   readonly among: ListDialect['among'];
 }
@@ -98,7 +95,6 @@ function* touchParents(
   for (const { resource, key } of parents.values()) {
     const patch = { members: {}, revision: mintRevision(), at: origin.at };
     const touched = yield* runPatch({ op: 'patch', resource, key, patch }, of(resource));
-    // A parent that is being purged counts as absent.
     if (touched)
       entries.push({ change: changeOf(resource, 'updated', { key, revision: patch.revision }, origin) });
   }
@@ -119,18 +115,15 @@ function* deleteOwned(
   return idempotencyRows + (yield* deleteBudgets(key[0], ROWS_MAX - idempotencyRows));
 }
 
-export function openRemovals({ of, purges, idempotency, among }: RemovalDeps): Removals {
+export function openRemovals({ of, idempotency, among }: RemovalDeps): Removals {
   /** Deletes the rows in their order, and updates the users that lost one and stay. Returns the log entries. */
   function* removeRows(
     targets: readonly RemovalTarget[],
     by: Omit<Removal, 'expectedRevision'>,
   ): Work<ChangeEntry[]> {
     const entries: ChangeEntry[] = [];
-    const arePurgesRunning = yield* purges.areRunning(by.key[0]);
-    for (const [resource, realm, ids] of groupsOf(targets)) {
+    for (const [resource, realm, ids] of groupsOf(targets))
       yield* execute(of(resource).removeAmong, realm, among(ids));
-      if (arePurgesRunning) yield* purges.end(resource, realm, among(ids));
-    }
     for (const { resource, key, record } of targets) {
       if (!resource.parent) yield* revokeRealmRights(key[0]);
       const change = changeOf(resource, 'deleted', { key, revision: record.revision }, by.origin);
@@ -145,8 +138,6 @@ export function openRemovals({ of, purges, idempotency, among }: RemovalDeps): R
       const { resource, key, expectedRevision } = removal;
       const stored = yield* first<RemovalRow>(of(resource).selectForRemoval, ...key);
       if (!stored) return refused('not_found');
-      if ((yield* purges.areRunning(key[0])) && (yield* purges.isAbsent(resource, key)))
-        return refused('not_found');
       if (stored.is_protected === 1) return refused('protected');
       const below = yield* targetsOf(removal, ROWS_MAX + 1, of);
       const rows = yield* idempotency.countOwned(resource, key, ROWS_MAX + 1);
@@ -158,20 +149,18 @@ export function openRemovals({ of, purges, idempotency, among }: RemovalDeps): R
       return { value: { kind: 'removed' }, keep: true, entries, rows };
     },
 
-    *purge(removal) {
-      const { resource, key, origin } = removal;
+    *removePage(removal) {
+      const { resource, key } = removal;
       const stored = yield* first<RemovalRow>(of(resource).selectForRemoval, ...key);
       if (!stored) return refused('not_found');
       if (stored.is_protected === 1) return refused('protected');
-      yield* purges.begin(resource, key, origin.at);
       const targets = yield* targetsOf(removal, ROWS_MAX, of);
-      // Deleted last; from the first step on no idempotency record is returned.
       const deleted = targets.length < ROWS_MAX ? yield* deleteOwned(removal, idempotency) : 0;
       const isDone = targets.length < ROWS_MAX && deleted < ROWS_MAX;
       const rowsToRemove = isDone ? [...targets, targetOf(removal, stored, of)] : targets;
       const entries = yield* removeRows(rowsToRemove, removal);
       return {
-        value: { kind: 'purged', records: rowsToRemove.length, isDone },
+        value: { kind: 'removed', records: rowsToRemove.length, isDone },
         keep: true,
         entries,
         rows: deleted,

@@ -31,8 +31,6 @@ type Of = (resource: Resource) => Statements;
 /** A write in its transaction; the steps of the commit add to it. */
 export interface PendingWrite {
   readonly write: Write;
-  /** Whether any record of the realm is being removed by several commits. */
-  readonly isPurging: boolean;
   /** A bulk load often finds records that exist. */
   readonly isLoad?: boolean;
   /** The record before and after the write, for the log. */

@@ -13,7 +13,6 @@ import {
 } from '../../domain/resource.ts';
 import type { Dialect } from '../dialect.ts';
 import type { SqlValue, Work } from '../transaction_work.ts';
-import { hasDependents } from './cascade.ts';
 import {
   authenticatingColumns,
   type Column,
@@ -26,7 +25,6 @@ import {
   WORDS,
   wordMembers,
 } from './derived_columns.ts';
-import { unlessPurged } from './purge_mark.ts';
 
 type Row = Record<string, unknown>;
 
@@ -48,8 +46,6 @@ export interface Statements {
   readonly selectStored: string;
   /** The select expressions of the ID and the visible members; `decode` reads such rows. */
   readonly visible: readonly string[];
-  /** A condition that excludes rows that are being purged, to append to another condition. */
-  readonly unlessPurged: string;
   /** The columns of the table that an insert writes. */
   readonly columns: readonly string[];
   /** Parameters: `insertValues`. */
@@ -58,7 +54,7 @@ export interface Statements {
   readonly replace: string;
   /** Deletes records of one realm. Parameters: the realm, the IDs. */
   readonly removeAmong: string;
-  /** Parameters: the key. Selects the visible members and `is_protected`, also while the record is being purged. */
+  /** Parameters: the key. Selects the visible members and `is_protected`. */
   readonly selectForRemoval: string;
   /** Parameters: realm, ID. Selects a row if the realm has this record, below any user. */
   readonly selectInRealm: string;
@@ -130,14 +126,12 @@ function statementsFor(resource: Resource, all: readonly Resource[], dialect: St
   const names = (of: readonly Column[]) => of.map((column) => column.name).join(', ');
   const visible = [id, ...stored.filter((column) => column.isVisible).map(({ name }) => name)];
   const decoders = stored.filter((column) => column.decode || column.name !== column.member);
-  const present = presence(resource, all);
   const { table } = resource;
 
   return Object.freeze({
-    select: `select ${visible.join(', ')} from ${table} where ${where}${present}`,
-    selectStored: `select ${id}, ${names(stored)} from ${table} where ${where}${present}`,
+    select: `select ${visible.join(', ')} from ${table} where ${where}`,
+    selectStored: `select ${id}, ${names(stored)} from ${table} where ${where}`,
     visible,
-    unlessPurged: present,
     columns: written,
     insert: insertion.text,
     replace: `update ${table} set ${assignments.join(', ')} where ${where}`,
@@ -158,7 +152,7 @@ function statementsFor(resource: Resource, all: readonly Resource[], dialect: St
     decode: decoders.length === 0 ? (row: Row) => row as AnyRecord : (row: Row) => decodeRow(row, decoders),
     decodeKeyed: (row: Row) => decodeKeyed(row, decoders),
     patchStatements: patchStatementsFor(resource, columns, {
-      where: where + present,
+      where,
       visible: visible.join(', '),
       greatest: dialect.greatest,
     }),
@@ -184,13 +178,6 @@ type StatementDialect = Pick<
 
 function referenceOf(member: string, target: Resource): Reference {
   return { member, target, exists: `select 1 from ${target.table} where realm_id = ? and id = ?` };
-}
-
-/** Only a record with dependents can be purged; others are removed at once and need no check. */
-function presence(resource: Resource, all: readonly Resource[]): string {
-  if (!hasDependents(resource, all)) return '';
-  const { table } = resource;
-  return unlessPurged(resource, `${table}.realm_id`, `${table}.${keyColumns(resource).at(-1)}`);
 }
 
 /** The parts that all patch statements of a resource share. */

@@ -6,7 +6,6 @@ import { ciphertextKeyId } from '../../domain/text/ciphertext.ts';
 import { ANY_CHECK, IS_KEY_KNOWN } from '../auth/access.ts';
 import { sealedMembers } from '../idempotency/sealed_columns.ts';
 import { first, firstUnexpected, type SqlValue, type Work } from '../transaction_work.ts';
-import type { Purges } from './purges.ts';
 import { isTouch, type PendingWrite, writeRow, writtenValue } from './row_write.ts';
 import type { Statements } from './statements.ts';
 
@@ -31,7 +30,7 @@ interface GuardQuery {
 /** The members of each resource that are stored encrypted. */
 const SEALED_MEMBERS = new Map(RESOURCES.map((resource) => [resource, sealedMembers(resource)]));
 
-export function openWriteSteps(of: Of, { checkNotPurged }: Pick<Purges, 'checkNotPurged'>): WriteSteps {
+export function openWriteSteps(of: Of): WriteSteps {
   const guardQueries = guardQueriesOf(of);
 
   /** Reads the record before the write, for the audit log. An insert has none, and a touch logs none. */
@@ -59,15 +58,8 @@ export function openWriteSteps(of: Of, { checkNotPurged }: Pick<Purges, 'checkNo
   }
 
   return {
-    runWrite: inOrder([
-      readBefore,
-      compareGuardsWithBefore,
-      checkSealKey,
-      checkNotPurged,
-      storeRow,
-      checkGuards,
-    ]),
-    runLoad: inOrder([checkSealKey, checkNotPurged, storeRow]),
+    runWrite: inOrder([readBefore, compareGuardsWithBefore, checkSealKey, storeRow, checkGuards]),
+    runLoad: inOrder([checkSealKey, storeRow]),
   };
 }
 

@@ -53,8 +53,8 @@ describe('the rows of budgets', () => {
       expect(await removeRecord(records, removalOf(realm, [id]))).toEqual({ kind: 'removed' });
     let steps = 0;
     for (let isDone = false; !isDone; steps += 1) {
-      const step = await records.purge(removalOf(realm, [purged]));
-      isDone = step.kind !== 'purged' || step.isDone;
+      const step = await records.removePage(removalOf(realm, [purged]));
+      isDone = step.kind !== 'removed' || step.isDone;
     }
     expect(steps).toBe(2);
     const left = [few, many, purged, other].map(async (realmId) => (await kindsOf(realmId)).length);

@@ -13,8 +13,8 @@ import { includingContract } from './including.contract.ts';
 import { listContract } from './list.contract.ts';
 import { loadContract } from './load.contract.ts';
 import { longTextsContract } from './long_texts.contract.ts';
+import { pageRemovalContract } from './page_removal.contract.ts';
 import { patchContract } from './patch.contract.ts';
-import { purgeContract } from './purge.contract.ts';
 import { removeContract } from './remove.contract.ts';
 import { type OpenScanner, scannerContract } from './scanner.contract.ts';
 import { similarIdsContract } from './similar_ids.contract.ts';
@@ -26,7 +26,7 @@ const CONTRACTS = [
   storeContract,
   patchContract,
   removeContract,
-  purgeContract,
+  pageRemovalContract,
   idempotencyContract,
   findContract,
   includingContract,

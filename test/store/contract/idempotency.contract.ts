@@ -227,7 +227,7 @@ export function idempotencyContract(name: string, open: () => Promise<OpenStore>
 
     const REALM_REMOVALS = [
       ['is removed', (key: readonly [Uuid]) => removeRecord(store, removalOf(realm, key))],
-      ['is purged', (key: readonly [Uuid]) => store.purge(removalOf(realm, key))],
+      ['is removed by pages', (key: readonly [Uuid]) => store.removePage(removalOf(realm, key))],
     ] as const;
     test.each(REALM_REMOVALS)(
       'the idempotency records of a realm and of its creation are deleted when it %s',
@@ -254,7 +254,7 @@ export function idempotencyContract(name: string, open: () => Promise<OpenStore>
       ['a user', user],
       ['a realm', realm],
     ] as const)(
-      'removing %s with more idempotency records than one commit takes is too_many; a purge removes it',
+      'removing %s with more idempotency records than one commit takes is too_many; pages remove it',
       async (_, kind) => {
         const here = await createRealmFixture(store);
         const ofUser = { realm: here.realm, user: here.user, clientId: `many-${kind.name}` };
@@ -262,8 +262,8 @@ export function idempotencyContract(name: string, open: () => Promise<OpenStore>
         const removal = removalOf(kind, kind === realm ? [here.realm] : [here.realm, here.user]);
         expect(await removeRecord(store, removal)).toEqual({ kind: 'too_many' });
         expect(await store.loadIdempotencyRecord(all[0] as IdempotencyRecord, now)).toBeDefined();
-        await store.purge(removal);
-        expect(await store.purge(removal)).toMatchObject({ isDone: true });
+        await store.removePage(removal);
+        expect(await store.removePage(removal)).toMatchObject({ isDone: true });
         await expectNoneOf(all);
       },
     );
@@ -278,49 +278,12 @@ export function idempotencyContract(name: string, open: () => Promise<OpenStore>
       await expectNoneOf(all);
     });
 
-    test('from the first step of a purge on, no idempotency record of its user or realm is loaded', async () => {
-      const here = await createRealmFixture(store);
-      const links = Array.from({ length: LIMITS.cascadeRecordsMax }, (_, index) =>
-        oidcLink(here, `${index}`),
-      );
-      expect(await commitWrites(store, ...links)).toEqual(WRITTEN);
-      const ofUser = [
-        newRecord({ realm: here.realm, user: here.user }),
-        newRecord({ realm: here.realm, recordId: here.user }),
-      ];
-      const ofRealm = [
-        newRecord({ realm: here.realm }),
-        newRecord({ realm: NIL_UUID, recordId: here.realm }),
-      ];
-      const elsewhere = [newRecord({ user: here.user }), newRecord({ realm: NIL_UUID, recordId: here.user })];
-      for (const each of [...ofUser, ...ofRealm, ...elsewhere]) await save(each);
-      const areLoaded = (all: readonly IdempotencyRecord[]) =>
-        Promise.all(all.map(async (each) => (await store.loadIdempotencyRecord(each, now)) !== undefined));
-      expect(await store.purge(removalOf(user, [here.realm, here.user]))).toMatchObject({ isDone: false });
-      expect([await areLoaded(ofUser), await areLoaded(ofRealm)]).toEqual([
-        [false, false],
-        [true, true],
-      ]);
-      // A repeated request is refused because its user is missing, not because of its idempotency record.
-      const link = oidcLink(here, 'again');
-      expect(await store.commit([link], ofUser[0])).toEqual(NOT_FOUND);
-      expect(await save({ ...(ofUser[0] as IdempotencyRecord), status: 404 })).toEqual(WRITTEN);
-      const more = anotherUser(here);
-      const others = Array.from({ length: LIMITS.cascadeRecordsMax }, (_, index) =>
-        oidcLink({ ...here, user: more.key[1] as Uuid }, `more-${index}`),
-      );
-      expect(await commitWrites(store, more, ...others)).toEqual(WRITTEN);
-      expect(await store.purge(removalOf(realm, [here.realm]))).toMatchObject({ isDone: false });
-      expect(await areLoaded([...ofUser, ...ofRealm])).toEqual([false, false, false, false]);
-      expect(await areLoaded(elsewhere)).toEqual([true, true]);
-    });
-
-    test('a step of a purge deletes no more idempotency records than records', async () => {
+    test('a page of a removal deletes no more idempotency records than records', async () => {
       const here = await createRealmFixture(store);
       const all = await saveMany(LIMITS.cascadeRecordsMax + 1, { realm: here.realm, clientId: 'many' });
-      const step = () => store.purge(removalOf(realm, [here.realm]));
-      expect(await step()).toEqual({ kind: 'purged', records: 3, isDone: false });
-      expect(await step()).toEqual({ kind: 'purged', records: 1, isDone: true });
+      const page = () => store.removePage(removalOf(realm, [here.realm]));
+      expect(await page()).toEqual({ kind: 'removed', records: 3, isDone: false });
+      expect(await page()).toEqual({ kind: 'removed', records: 1, isDone: true });
       await expectNoneOf(all);
     });
   });

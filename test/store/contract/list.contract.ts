@@ -2,7 +2,6 @@ import { beforeAll, describe, expect, test } from 'bun:test';
 import type { ListPage, ListRequest, PagePosition, Sort } from '../../../src/directory/store.ts';
 import { type ParsedFilter, parseFilter } from '../../../src/domain/filter/filter.ts';
 import type { Uuid } from '../../../src/domain/id.ts';
-import { LIMITS } from '../../../src/domain/limits.ts';
 import { type AnyRecord, type KeyPrefix, keyColumns, type Resource } from '../../../src/domain/resource.ts';
 import {
   oidcProfileInfo,
@@ -318,31 +317,6 @@ export function listContract(name: string, open: () => Promise<OpenStore>): void
       const unknownUsername = filtered('eq(username,unknown)', passwordProfileInfo);
       expect(await list(passwordProfileInfo, [mintId()], { filter: unknownUsername })).toBeUndefined();
       expect((await list(passwordProfileInfo, [fixture.realm], { filter: unknownUsername }))?.total).toBe(0);
-    });
-
-    test('from the first step of a purge on, no list returns the record or the records below it', async () => {
-      const here = await createRealmFixture(store);
-      const links = Array.from({ length: LIMITS.cascadeRecordsMax + 1 }, (_, n) => oidcLink(here, `p-${n}`));
-      expect(await commitWrites(store, ...links)).toEqual(WRITTEN);
-      const step = await store.purge(removalOf(user, [here.realm, here.user]));
-      expect(step).toMatchObject({ kind: 'purged', isDone: false });
-      expect((await list(user, [here.realm]))?.total).toBe(0);
-      expect((await list(user, [here.realm], { filter: filtered('eq(name,Jane Doe)') }))?.total).toBe(0);
-      expect((await list(user, [here.realm], { filter: filtered('ilike(name,*Jane*)') }))?.total).toBe(0);
-      expect(await list(oidcProfileInfo, [here.realm, here.user])).toBeUndefined();
-      const large = await createRealmFixture(store);
-      const more = Array.from({ length: LIMITS.cascadeRecordsMax + 1 }, () =>
-        insert(user, [large.realm, mintId()], userMembers),
-      );
-      expect(await commitWrites(store, ...more)).toEqual(WRITTEN);
-      const before = (await list(realm, []))?.total as number;
-      await store.purge(removalOf(realm, [large.realm]));
-      expect(await list(user, [large.realm])).toBeUndefined();
-      const filter = filtered(`in(id,${links[0]?.record.id})`, oidcProfileInfo);
-      expect(await list(oidcProfileInfo, [large.realm], { filter })).toBeUndefined();
-      expect(await list(oidcProfileInfo, [large.realm, large.user])).toBeUndefined();
-      expect(idsOf(await list(realm, []))).not.toContain(large.realm);
-      expect((await list(realm, []))?.total).toBeLessThan(before);
     });
 
     test('the total of a list counts every record, also on deep pages', async () => {

@@ -270,7 +270,7 @@ export function removeContract(name: string, open: () => Promise<OpenStore>): vo
         const inside = insert(user, [id, mintId()], anotherUser(fixture).record);
         await commitWrites(store, inside);
         expect(await remove(realm, [id])).toEqual({ kind: 'protected' });
-        expect(await store.purge(removalOf(realm, [id]))).toEqual({ kind: 'protected' });
+        expect(await store.removePage(removalOf(realm, [id]))).toEqual({ kind: 'protected' });
         expect(await store.get(realm, [id])).toBeDefined();
         expect(await store.get(user, inside.key)).toBeDefined();
         expect(await eventsOf(store, id)).toEqual([`${realm.name}.created`, 'info.created']);

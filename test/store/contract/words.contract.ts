@@ -2,9 +2,8 @@ import { describe, expect, test } from 'bun:test';
 import type { RealmSearch, RealmSearchPage } from '../../../src/directory/store.ts';
 import { parseFilter } from '../../../src/domain/filter/filter.ts';
 import type { Uuid } from '../../../src/domain/id.ts';
-import { LIMITS } from '../../../src/domain/limits.ts';
 import type { Key, Resource } from '../../../src/domain/resource.ts';
-import { passwordProfileInfo, realm, user } from '../../../src/domain/resources.ts';
+import { passwordProfileInfo, user } from '../../../src/domain/resources.ts';
 import { foldedKey } from '../../../src/domain/text/folded_key.ts';
 import { WORD_CHARACTERS_MAX, WORD_SEPARATORS, wordsOf } from '../../../src/domain/text/words.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
@@ -171,34 +170,6 @@ export function wordsContract(name: string, open: () => Promise<OpenStore>): voi
       await removeRecord(store, removalOf(user, [fixture.realm, id]));
       expect([await found(word), await found(word, passwordProfileInfo)]).toEqual([[], []]);
     });
-
-    test('match finds and counts nothing below a user or a realm that is being purged', async () => {
-      const word = unique();
-      const homes = [await createRealmFixture(store), await createRealmFixture(store)] as const;
-      const only = homes.map(({ realm: home }) => home);
-      for (const home of homes) {
-        const links = Array.from({ length: LIMITS.cascadeRecordsMax + 5 }, (_, at) =>
-          usernameLink(home, `${word}-${at}@example.com`),
-        );
-        await createUser({ family_name: word }, home.realm);
-        await commitWrites(store, ...links, usernameLink(home, `kept-${word}@example.com`));
-      }
-      const counted = async (resource: Resource, text?: string) => {
-        const { items, total } = await search(resource, text, { only, isCounted: true, limit: 5000 });
-        return [items.length, total];
-      };
-      const [ofUser, ofRealm] = homes;
-      const links = LIMITS.cascadeRecordsMax + 6;
-      expect(await counted(passwordProfileInfo, word)).toEqual([2 * links, 2 * links]);
-      const unfinished = { kind: 'purged', isDone: false };
-      expect(await store.purge(removalOf(user, [ofUser.realm, ofUser.user]))).toMatchObject(unfinished);
-      expect(await counted(passwordProfileInfo, word)).toEqual([links, links]);
-      expect(await counted(user)).toEqual([3, 3]);
-      expect(await store.purge(removalOf(realm, [ofRealm.realm]))).toMatchObject(unfinished);
-      expect(await counted(passwordProfileInfo, word)).toEqual([0, 0]);
-      expect(await counted(user, word)).toEqual([1, 1]);
-      expect(await counted(user)).toEqual([1, 1]);
-    }, 300_000);
 
     test('match finds a password link by the beginnings of the words of its username', async () => {
       const word = unique();

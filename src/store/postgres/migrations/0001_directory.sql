@@ -199,16 +199,6 @@ create index user_info_words on user_info using gin (array_to_tsvector(string_to
 create index password_profile_info_words on password_profile_info using gin (array_to_tsvector(string_to_array(words, ' ')))
   with (gin_pending_list_limit = 256);
 
--- Records that are being removed by many commits: absent for everybody, and nothing lands below them.
-
-create table purge (
-  realm_id uuid not null,
-  id uuid not null,
-  resource text collate "C" not null,
-  since bigint not null,
-  primary key (realm_id, id, resource)
-);
-
 -- Answers that are kept for a repetition of their request. They hold what a caller was told, so they are encrypted, and
 -- go with the user they tell about. `ordinal` counts what a client had remembered in a realm, so that its oldest is found.
 

@@ -239,16 +239,6 @@ create trigger password_profile_info_word_update after update of words on passwo
   where value <> '' on conflict do nothing;
 end;
 
--- Records that are being removed by many commits: absent for everybody, and nothing lands below them.
-
-create table purge (
-  realm_id text not null,
-  id text not null,
-  resource text not null,
-  since integer not null,
-  primary key (realm_id, id, resource)
-) strict, without rowid;
-
 -- Answers that are kept for a repetition of their request. They hold what a caller was told, so they are encrypted, and
 -- go with the user they tell about. `ordinal` counts what a client had remembered in a realm, so that its oldest is found.
 
