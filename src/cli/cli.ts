@@ -29,7 +29,6 @@ const COMMANDS: readonly CommandModule[] = [
   { names: ['backup'], load: async () => (await import('./backup.ts')).addBackup },
   { names: ['restore'], load: async () => (await import('./restore.ts')).addRestore },
   { names: ['compact'], load: async () => (await import('./compact.ts')).addCompact },
-  { names: ['purge'], load: async () => (await import('./purge.ts')).addPurge },
   { names: ['demo'], load: async () => (await import('./demo.ts')).addDemo },
   { names: ['doctor'], load: async () => (await import('./doctor.ts')).addDoctor },
   { names: ['ready'], load: async () => (await import('./ready.ts')).addReady },
@@ -38,9 +37,10 @@ const COMMANDS: readonly CommandModule[] = [
   { names: ['subject-access'], load: async () => (await import('./subject_access.ts')).addSubjectAccess },
   { names: ['check'], load: async () => (await import('./check.ts')).addCheck },
   {
-    names: ['get', 'list', 'find', 'create', 'update', 'delete'],
+    names: ['get', 'list', 'find', 'create', 'update'],
     load: async () => (await import('./records.ts')).addRecordCommands,
   },
+  { names: ['delete'], load: async () => (await import('./deletion.ts')).addDelete },
 ];
 
 /** Runs a command line, by default on the standard streams of the process, and returns its exit code. */

@@ -39,7 +39,6 @@ export const EXAMPLES: Readonly<Record<string, string>> = {
   backup: 'authrealm backup --into /var/backups/authrealm --keep 14',
   restore: 'authrealm restore ./authrealm.backup --database ./authrealm.db --dry-run',
   compact: 'authrealm compact --database ./authrealm.db',
-  purge: 'authrealm purge realm "$REALM" --dry-run',
   doctor: 'authrealm doctor --database ./authrealm.db',
   ready: 'authrealm ready --port 8080',
   'audit verify': 'authrealm audit verify --records',

@@ -5,7 +5,6 @@ import type {
   IncludingCollection,
   ResourceRecord,
   SortKey,
-  WriteOptions,
 } from '../client/client.ts';
 import { rawFilter } from '../client/client.ts';
 import { Refusal } from '../domain/fault.ts';
@@ -22,14 +21,13 @@ import {
   readMembers,
   readObjects,
 } from './arguments.ts';
-import { addConfirmation, assertConfirmed, type ConfirmationOptions } from './confirmation.ts';
 import { addConnection, type ConnectionOptions, connectBy } from './connection.ts';
 import type { CliContext } from './context.ts';
 import { commandLineName, identifiersIn, parseResourceName, resourceNames } from './identifiers.ts';
 import { standardOutput } from './output.ts';
 import { namesAndValues, openTable, printable, printableJson } from './table.ts';
 
-interface RecordOptions extends ConnectionOptions, ConfirmationOptions {
+interface RecordOptions extends ConnectionOptions {
   readonly json?: true;
   readonly include?: string;
   readonly included?: string;
@@ -53,7 +51,7 @@ interface Call {
 
 type AnyEntry = ResourceRecord<Resource> & { readonly etag?: string };
 
-/** `get`, `list`, `find`, `create`, `update`, `delete`: the records of a running service, through its HTTP API. */
+/** `get`, `list`, `find`, `create`, `update`: the records of a running service, through its HTTP API. */
 export function addRecordCommands(program: Command, context: CliContext): void {
   const add: AddCommand = (verb, description, argument, work) =>
     addConnection(
@@ -140,13 +138,6 @@ function addWriteCommands(add: AddCommand): void {
     .option('--json', JSON_HELP)
     .option('--body <FILE>', 'file with a JSON object of members; - for standard input')
     .option('--if-match <ETAG>', 'only if the record still has this ETag', visible);
-  const removal = add(
-    'delete',
-    'delete a record and everything below it',
-    'the IDs in its path, realm first',
-    remove,
-  ).option('--if-match <ETAG>', 'only if the record still has this ETag', visible);
-  addConfirmation(removal, 'show the record that would be deleted with everything below it');
 }
 
 const SORT_KEYS = ['created_at', '-created_at', 'id', '-id'] as const satisfies readonly SortKey[];
@@ -155,10 +146,10 @@ const JSON_HELP = 'write JSON, one record per line';
 const MEMBERS_HELP =
   'members as name=value; name=@FILE reads the value from a file, name=@- from standard input';
 
-const RESOURCE_HELP = `one of ${resourceNames().join(', ')}`;
+export const RESOURCE_HELP = `one of ${resourceNames().join(', ')}`;
 
 /** The collection of the client library for a resource. */
-function collectionOf(resource: Resource): CollectionName {
+export function collectionOf(resource: Resource): CollectionName {
   const found = Object.entries(DESCRIPTIONS).find(([, described]) => described === resource);
   if (!found) throw new Error(`the client library has no ${resource.name}`);
   return found[0] as CollectionName;
@@ -260,19 +251,7 @@ async function update({ resource, records, words, options }: Call): Promise<void
   const key = identifiersIn(resource, words.slice(0, depth), depth);
   const memberInput = { words: words.slice(depth), body: options.body };
   const members = await readMembers(resource, 'update', memberInput, openInputReader());
-  await show(resource, await records.update(key, members, condition(options)), options);
-}
-
-async function remove({ resource, records, words, options }: Call): Promise<void> {
-  const key = identifiersIn(resource, words, keyColumns(resource).length);
-  if (options.dryRun) return show(resource, await records.get(key), options);
-  const id = key.at(-1) as string;
-  await assertConfirmed(options, `deletes ${commandLineName(resource)} ${id} and everything below it`, id);
-  await records.delete(key, condition(options));
-}
-
-function condition({ ifMatch }: RecordOptions): WriteOptions {
-  return { ifMatch };
+  await show(resource, await records.update(key, members, { ifMatch: options.ifMatch }), options);
 }
 
 async function* upTo<T>(limit: number, items: AsyncIterable<T>): AsyncIterable<T> {
@@ -294,7 +273,12 @@ function entryOf(
   return { ...Object.fromEntries(names.slice(depth)), ...record };
 }
 
-async function show(resource: Resource, record: AnyEntry, { json }: RecordOptions): Promise<void> {
+/** Shows a record: one line for each member and link, or JSON. */
+export async function show(
+  resource: Resource,
+  record: AnyEntry,
+  { json }: Pick<RecordOptions, 'json'>,
+): Promise<void> {
   const { links, ...entry } = entryOf(resource, record, 0);
   const addresses = Object.entries(links as object).map(([name, url]) => [`links.${name}`, url] as const);
   const text = json
@@ -353,7 +337,8 @@ function count(raw: string): number {
   return value;
 }
 
-function visible(raw: string): string {
+/** Text of an option that becomes a header. Throws InvalidArgumentError. */
+export function visible(raw: string): string {
   if (!isVisibleAscii(raw)) throw new InvalidArgumentError(`Expected ${VISIBLE_ASCII_RULE}.`);
   return raw;
 }

@@ -118,7 +118,7 @@ async function tooManyRule({ write: { resource, key }, item }: PlacedWrite, stor
   if (item !== undefined)
     return `more than ${most} records would be deleted by this batch: delete fewer at a time`;
   const count = await tryCountBelow(store, resource, key);
-  const way = `authrealm purge removes them${listingOf(resource)}`;
+  const way = `authrealm delete --in-pages removes them${listingOf(resource)}`;
   // The count can be below the limit: records are deleted meanwhile, and idempotency records count as well.
   return count !== undefined && count > most
     ? `${count} records would go with this one, more than ${most}: ${way}`

@@ -136,7 +136,7 @@ const ROWS = {
   /**
    * The request is well-formed, but not possible: a value must be unique or an e-mail address, a profile does not exist, a redirect URI
    * is neither https nor loopback, an issuer cannot be read or differs, an ID is not the one in the path, a record is preset, or more
-   * than 1,000 records would be deleted with it (use `authrealm purge`).
+   * than 1,000 records would be deleted with it (use `authrealm delete --in-pages`).
    */
   conflict: {
     status: 422,

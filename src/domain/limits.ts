@@ -212,8 +212,12 @@ export const LIMITS = Object.freeze({
   importDeferredBytesMax: 67_108_864,
   /** Attempts at a commit of an import, a second apart, each for at most `storeWaitMsMax`. Then the import fails. */
   importCommitAttemptsMax: 10,
-  /** Records deleted with their parent in one commit. With more, a DELETE is answered 422; `authrealm purge` deletes as many per commit. */
+  /** Records deleted with their parent in one commit. With more, a DELETE is answered 422; `authrealm delete --in-pages` deletes as many per commit. */
   cascadeRecordsMax: 1_000,
+  /** Rounds of that command: each deletes as many records as there were at its beginning, while clients create others. */
+  deletionRoundsMax: 10,
+  /** Time after which another such command takes over the lease of one that was killed. */
+  deletionLeaseMs: 10_000,
   /** Consecutive log entries that share the stored user, actor, request, address and time. */
   logRunEntriesMax: 16,
   /**

@@ -86,10 +86,10 @@ const jane = { type: 'user_authentication_info', name: 'Jane', email: 'jane@exam
 const DELETIONS: [how: string, deleteRealm: (realm: string) => Promise<void>][] = [
   ['a DELETE', async (realm) => expect((await call('DELETE', `/${realm}`, token)).status).toBe(204)],
   [
-    'a purge by another process',
+    'a deletion in pages by another process',
     async (realm) => {
-      const purge = [AUTHREALM, 'purge', '--yes', 'realm', realm, ...database.args];
-      expect((await runCommand(purge)).code).toBe(0);
+      const deletion = [AUTHREALM, 'delete', '--in-pages', '--yes', 'realm', realm, ...database.args];
+      expect((await runCommand(deletion)).code).toBe(0);
     },
   ],
 ];

@@ -25,7 +25,7 @@ const countRows = async () => {
 };
 
 const COMMANDS: readonly [string, () => Promise<readonly string[]>][] = [
-  ['purge', async () => ['purge', 'realm', fixture.realm]],
+  ['delete --in-pages', async () => ['delete', '--in-pages', 'realm', fixture.realm]],
   ['erase user', async () => ['erase', 'user', fixture.realm, fixture.user]],
   ['client delete', async () => ['client', 'delete', (await service.client('users:read')).clientId]],
   ['restore --replace', async () => ['restore', backup, '--replace']],

@@ -38,7 +38,7 @@ const ARGUMENTS: Readonly<Record<string, readonly string[]>> = {
   'webhook redeliver': [ID, '--all'],
   import: [LINES],
   backup: ['--to', 'backup.db'],
-  purge: ['realm', ID, '--yes'],
+  delete: ['realm', ID, '--in-pages', '--yes'],
   'erase user': [ID, ID, '--yes'],
   'subject-access': [ID, ID],
 };

@@ -70,18 +70,23 @@ const MISTAKES: readonly Mistake[] = [
   ],
   ['backup --database good.db', 2, 'a backup needs a target: pass either --to FILE or --into FOLDER'],
   [
-    `purge relm ${ID} --yes`,
+    `delete relm ${ID} --in-pages --yes`,
     2,
     'the resource must be one of realm, oidc-profile, password-profile, user-info, oidc-profile-info, password-profile-info',
   ],
-  ['purge realm shop --yes', 2, `expected REALM_ID after "realm": ${IDS}`],
+  [
+    `delete realm ${ID} --database good.db --yes`,
+    2,
+    'the service deletes the record: pass settings of the database only with --in-pages',
+  ],
+  ['delete realm shop --in-pages --yes', 2, `expected REALM_ID after "realm": ${IDS}`],
   [
     `erase user ${ID} jane --yes`,
     2,
     'REALM and USER must be IDs, each 8-4-4-4-12 in hex: "authrealm export" writes them as realm_id and id',
   ],
   [
-    `purge realm ${ID} --database good.db`,
+    `delete realm ${ID} --in-pages --database good.db`,
     2,
     `this deletes realm ${ID} and everything below it: pass --yes to confirm`,
   ],

@@ -8,7 +8,8 @@ import { createFixture, errorsOf, type Service, startService } from '../support/
 /** The dependents of a DELETE that is rejected for their number are counted in a worker process. */
 
 /** A count that a busy machine does not finish in time. */
-const UNCOUNTED = 'data.id: more than 1000 records would go with this one: authrealm purge removes them';
+const UNCOUNTED =
+  'data.id: more than 1000 records would go with this one: authrealm delete --in-pages removes them';
 
 const REALMS = '/v2/authentication-realms';
 const LINKS = 3 * LIMITS.cascadeRecordsMax;
@@ -41,7 +42,7 @@ test('a DELETE with too many dependents is 422 with their number, counted in ano
     detail = await detailOf(answer);
   }
   expect(detail).toBe(
-    `data.id: ${LINKS + 5} records would go with this one, more than 1000: authrealm purge removes them`,
+    `data.id: ${LINKS + 5} records would go with this one, more than 1000: authrealm delete --in-pages removes them`,
   );
 });
 

@@ -1,12 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { user } from '../../src/domain/resources.ts';
-import {
-  commitWrites,
-  oidcLink,
-  type RealmFixture,
-  WRITTEN,
-} from '../store/contract/store_fixtures.ts';
+import { commitWrites, oidcLink, type RealmFixture, WRITTEN } from '../store/contract/store_fixtures.ts';
 import { testInProcess } from '../support/program_service.ts';
 import { FULL_SCOPE, OFFLINE } from '../support/resource_cases.ts';
 import { createFixture, errorsOf, type Service, startService } from '../support/service.ts';
@@ -36,7 +31,8 @@ describe('a DELETE with too many dependents', () => {
     const ids = await createUserWithLinks(service);
     let answers: readonly Response[];
     let details: readonly (string | undefined)[];
-    const late = 'data.id: more than 1000 records would go with this one: authrealm purge removes them';
+    const late =
+      'data.id: more than 1000 records would go with this one: authrealm delete --in-pages removes them';
     let tries = 0;
     // A count that a busy machine finishes too late leaves out the number.
     do {
@@ -50,7 +46,7 @@ describe('a DELETE with too many dependents', () => {
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([422]));
     expect(new Set(details)).toEqual(
       new Set([
-        `data.id: ${LINKS + 5} records would go with this one, more than 1000: authrealm purge removes them`,
+        `data.id: ${LINKS + 5} records would go with this one, more than 1000: authrealm delete --in-pages removes them`,
       ]),
     );
   });

@@ -125,7 +125,7 @@ test('init --preset-realms creates a missing preset realm again, with its ID', a
 });
 
 describe('preset realms', () => {
-  test('preset realms reject DELETE and purge', async () => {
+  test('preset realms reject DELETE, also in pages', async () => {
     const database = await freshDatabase();
     const served = await startServiceProcess({ database, scope: FULL_SCOPE });
     expect((await init(database, '--preset-realms')).code).toBe(0);
@@ -141,8 +141,8 @@ describe('preset realms', () => {
         headers,
       });
       expect([removed.status, await removed.text()]).toEqual([422, expect.stringContaining('is kept')]);
-      const purged = await run(database, 'purge', '--yes', 'realm', id);
-      expect([purged.code, purged.stderr]).toEqual([
+      const inPages = await run(database, 'delete', '--in-pages', '--yes', 'realm', id);
+      expect([inPages.code, inPages.stderr]).toEqual([
         1,
         'authrealm: this record is protected and cannot be deleted\n',
       ]);
@@ -163,8 +163,8 @@ describe('preset realms', () => {
       (await realmsOf(of)).map(({ id, origin, preset }) => ({ id, origin, preset }));
     expect(await presetsOf(other)).toEqual(await presetsOf(database));
     const [{ id } = { id: '' }] = await realmsOf(other);
-    const purged = await run(other, 'purge', '--yes', 'realm', id);
-    expect([purged.code, purged.stderr]).toEqual([1, expect.stringContaining('is protected')]);
+    const inPages = await run(other, 'delete', '--in-pages', '--yes', 'realm', id);
+    expect([inPages.code, inPages.stderr]).toEqual([1, expect.stringContaining('is protected')]);
     expect(await realmsOf(other)).toHaveLength(PRESETS.length);
     expect(existsSync(other.masterKeyFile)).toBe(true);
   });

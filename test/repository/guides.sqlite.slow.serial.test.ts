@@ -122,8 +122,8 @@ describe('test-suite.md', () => {
       'Fixtures',
       'Merchant Organization',
     ]);
-    expect(outputOf('authrealm purge')).toContain('deleted 4 records');
-    expect(outputOf('authrealm purge')).toContain('imported 4, unchanged 0');
+    expect(outputOf('authrealm delete --in-pages')).toContain('deleted 4 records');
+    expect(outputOf('authrealm delete --in-pages')).toContain('imported 4, unchanged 0');
     expect(JSON.parse(outputOf('sqlite::memory:'))).toMatchObject({ status: 'ok' });
   }, 300_000);
 

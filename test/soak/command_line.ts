@@ -8,7 +8,7 @@ const PAUSE_MS = 500;
 /** Runs commands on a database concurrently with the service. Rejects when a command keeps failing. */
 export interface CommandLine {
   importRecords(records: readonly Data[]): Promise<void>;
-  purgeRealm(id: string): Promise<void>;
+  deleteRealm(id: string): Promise<void>;
 }
 
 export function openCommandLine({ args: on }: TestDatabase): CommandLine {
@@ -24,8 +24,8 @@ export function openCommandLine({ args: on }: TestDatabase): CommandLine {
   return {
     importRecords: (records) =>
       run(['import', '-'], records.map((record) => JSON.stringify(record)).join('\n')),
-    // A failed attempt may have completed the purge.
-    purgeRealm: (id) =>
-      run(['purge', '--yes', 'realm', id], '', (stderr) => stderr.includes('no such record')),
+    // A failed attempt may have completed it.
+    deleteRealm: (id) =>
+      run(['delete', '--in-pages', '--yes', 'realm', id], '', (stderr) => stderr.includes('no such record')),
   };
 }

@@ -27,7 +27,7 @@ export interface RandomWriter {
   writeOnce(): Promise<void>;
   /** Imports more users into the own realm than one DELETE of the realm may cascade to. */
   exceedCascadeLimit(): Promise<void>;
-  /** Deletes the own realm, by the purge command where it has too many records, and creates another one. */
+  /** Deletes the own realm, by the command where it has too many records, and creates another one. */
   replaceRealm(): Promise<void>;
   /** Reads every record of the own realm and compares it with the model. */
   verify(): Promise<void>;
@@ -221,12 +221,12 @@ async function remove(state: WriterState, record: ModelRecord): Promise<void> {
   const expected = allowed.find((status) => status === answer?.status) ?? allowed.at(-1) ?? 204;
   if (answer && !hasStatus(state, `a removal of a ${record.kind.name}`, answer, expected)) return;
   const exceedsCascadeLimit = expected === 422 && record.kind === REALMS;
-  if (exceedsCascadeLimit) await state.commandLine.purgeRealm(record.id);
+  if (exceedsCascadeLimit) await state.commandLine.deleteRealm(record.id);
   const isGone =
     answer && !exceedsCascadeLimit
       ? expected === 204
       : (await state.client.get(pathOf(record))).status === 404;
-  if (exceedsCascadeLimit && !isGone) state.complain('a realm exists after its purge');
+  if (exceedsCascadeLimit && !isGone) state.complain('a realm exists after its deletion in pages');
   if (!isGone) return;
   state.model.remove(record);
   if (record.kind === REALMS) await createOwnRealm(state);

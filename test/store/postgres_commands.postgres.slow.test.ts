@@ -189,8 +189,10 @@ describe('an installation on PostgreSQL', () => {
     }, 300_000);
   }
 
-  test('purge removes the realm and everything in it', async () => {
-    expect(await outputOf('purge', '--yes', 'realm', realm, ...all())).toContain('deleted 102 records');
+  test('delete --in-pages removes the realm and everything in it', async () => {
+    expect(await outputOf('delete', '--in-pages', '--yes', 'realm', realm, ...all())).toContain(
+      'deleted 102 records',
+    );
     expect(await outputOf('export', ...all())).toBe('');
   });
 

@@ -63,7 +63,7 @@ const WITHOUT_REALM: Readonly<Record<string, RegExp>> = {
   'searches of all realms':
     /^select .* from (oidc|password)_profile_info where ((realm_id > \$\d+|realm_id = any\(.*\)) and )*(subject|username_key) = \$\d+ |^select .* from user_info where realm_id = any\(\S+\) and \w+_key = /,
   'searches of all realms by words, and their totals':
-    /^select .* from (user_info|password_profile_info) where ((realm_id > \$\d+|\(realm_id, id\) > \(\$\d+, \$\d+\)|realm_id = any\(\S+\)) and )*(true order by|array_to_tsvector)|^select (count\(\*\) as n from \(select 1 from (user|password)_|sum\()/,
+    /^select .* from (user_info|password_profile_info) where ((realm_id > \$\d+|\(realm_id, id\) > \(\$\d+, \$\d+\)|realm_id = any\(\S+\)) and )*(true and|array_to_tsvector)|^select (count\(\*\) as n from \(select 1 from (user|password)_|sum\()/,
   'the feed heads of realms': /^select k\.realm_id, e\.seq, /,
   'changes not yet sent to a webhook target':
     /^select realm_id, moved, seq as head from realm_clock where (\(moved|realm_id = any)|^insert into webhook_progress .* select w\.webhook_id/,

@@ -86,10 +86,10 @@ async function create(
   return (made.body as unknown as { data: { id: string } }).data.id;
 }
 
-test('the removal and the purge of a realm remove its records of the added resource', async () => {
+test('the removal of a realm, also in pages, removes its records of the added resource', async () => {
   for (const remove of [
     (realm: string) => send('delete-authentication-realm', { id: realm }),
-    (realm: string) => outputOf(['purge', '--yes', 'realm', realm, ...base.database.args]),
+    (realm: string) => outputOf(['delete', '--in-pages', '--yes', 'realm', realm, ...base.database.args]),
   ]) {
     const realm_id = await create('authentication-realm', { name: 'Store' });
     const password_profile_id = await create('password-profile', { name: 'P' }, { realm_id });
@@ -200,13 +200,8 @@ describe('commands of the added resource', () => {
     const { DESCRIPTIONS } = await program.module<typeof Resources>('src/domain/resources.ts');
     const names = Object.values(DESCRIPTIONS).map(({ table }) => table.replaceAll('_', '-'));
     expect(names).toHaveLength(7);
-    for (const command of ['get', 'purge']) {
-      const { code, stderr } = await run([
-        command,
-        'phone',
-        ids.realm,
-        ...(command === 'purge' ? base.database.args : []),
-      ]);
+    for (const command of ['get', 'delete']) {
+      const { code, stderr } = await run([command, 'phone', ids.realm]);
       expect([code, stderr]).toEqual([2, `authrealm: the resource must be one of ${names.join(', ')}\n`]);
     }
   });

@@ -50,6 +50,7 @@ export const IMPORT_RULES: Readonly<Record<string, ImportRule>> = {
       'domain',
       'events',
       'http',
+      'jobs',
       'metrics',
       'platform',
       'service',

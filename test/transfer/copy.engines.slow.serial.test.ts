@@ -17,7 +17,6 @@ import {
 } from '../support/copy_fixtures.ts';
 import type { TestDatabase } from '../support/database.ts';
 import { runDoctorOn } from '../support/doctor_report.ts';
-import { AUTHREALM, runCommand } from '../support/processes.ts';
 
 /** `authrealm copy` between both engines: the target equals the source. */
 

@@ -234,7 +234,8 @@ test('a DELETE of a realm with 1,001 records below is 422 and changes nothing; w
   const answer = await service.del(path, token);
   expect(answer.status).toBe(422);
   expect((await errorsOf(answer))[0]).toMatchObject({
-    detail: 'data.id: 1001 records would go with this one, more than 1000: authrealm purge removes them',
+    detail:
+      'data.id: 1001 records would go with this one, more than 1000: authrealm delete --in-pages removes them',
     source: { pointer: '/data/id' },
   });
   expect(await comparableResponse(await service.get(path, token))).toBe(state);

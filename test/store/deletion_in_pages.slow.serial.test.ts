@@ -3,6 +3,8 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { RESOURCES, realm, user } from '../../src/domain/resources.ts';
+import { openLeases } from '../../src/jobs/leases.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { freshDatabase } from '../support/database.ts';
 import { realmLines } from '../support/import_fixtures.ts';
 import { populationLines } from '../support/population.ts';
@@ -13,7 +15,7 @@ import { FULL_SCOPE } from '../support/resource_cases.ts';
 import { checkedResponse, freshFolder } from '../support/service.ts';
 import { startServiceProcess } from '../support/service_process.ts';
 
-/** `authrealm purge` while a service runs: killed in every page, and completed. */
+/** `authrealm delete --in-pages` while a service runs: killed in every page, and completed. */
 
 const USERS = 2_000;
 const PAGE = LIMITS.cascadeRecordsMax;
@@ -34,7 +36,8 @@ afterAll(async () => {
   expect(await service.running.stop()).toBe(0);
 });
 
-const purge = (...args: string[]) => runCommand([AUTHREALM, 'purge', '--yes', ...args, ...database.args]);
+const deleteInPages = (...args: string[]) =>
+  runCommand([AUTHREALM, 'delete', '--in-pages', '--yes', ...args, ...database.args]);
 
 async function call(method: string, below: string, data?: object): Promise<Response> {
   const answer = await fetch(`${service.url}/v2/authentication-realms${below}`, {
@@ -62,19 +65,19 @@ describe('a realm with more records than the limit of a removal', () => {
     expect(count).toBeGreaterThan(2 * USERS);
     expect([refused.status, errors[0]?.detail]).toEqual([
       422,
-      `data.id: ${count} records would go with this one, more than 1000: authrealm purge removes them`,
+      `data.id: ${count} records would go with this one, more than 1000: authrealm delete --in-pages removes them`,
     ]);
     expect((await call('GET', `/${largeRealm}`)).status).toBe(200);
     expect((await call('POST', `/${largeRealm}/user-authentication-info`, jane)).status).toBe(201);
   });
 
-  test('a realm whose purge is killed in each of its pages is left without a fault, and served as it is', async () => {
+  test('a deletion that is killed in each of its pages leaves no fault, and what is left is served as it is', async () => {
     const seed = freshSeed();
     console.log(`seed ${seed}`);
     const chance = seededRandom(seed);
     let kills = 0;
     for (let left = await recordsOf(largeRealm); left > 2 * PAGE; kills += 1) {
-      await killPurgeAfter(left, chance() * MS_OF_A_PAGE);
+      await killDeletionAfter(left, chance() * MS_OF_A_PAGE);
       const remaining = await recordsOf(largeRealm);
       expect([remaining > 1, (left - remaining) % PAGE]).toEqual([true, 0]);
       expect(await database.findInconsistencies()).toEqual([]);
@@ -83,28 +86,30 @@ describe('a realm with more records than the limit of a removal', () => {
     }
     expect(kills).toBeGreaterThan(2);
     const remaining = await recordsOf(largeRealm);
-    expect(await purge('realm', largeRealm)).toEqual({
+    expect(await deleteInPages('realm', largeRealm)).toEqual({
       stdout: `deleted ${remaining} records\n`,
-      stderr: expect.stringMatching(/^(\d+ records, \d+\/s\n)*$/),
+      stderr: expect.stringContaining(
+        `authrealm: deleting ${remaining} records in commits of ${PAGE}; what is left can be read and written`,
+      ),
       code: 0,
     });
     expect(await recordsOf(largeRealm)).toBe(0);
     await expectAbsent();
     expect(await database.findInconsistencies()).toEqual([]);
-    const again = await purge('realm', largeRealm);
+    const again = await deleteInPages('realm', largeRealm);
     expect([again.code, again.stderr]).toEqual([
       1,
       expect.stringMatching(/^authrealm: no such record: .+\n$/),
     ]);
   }, 300_000);
 
-  /** Runs a purge and kills it so many milliseconds after it has deleted a page of the `before` records. */
-  async function killPurgeAfter(before: number, ms: number): Promise<void> {
+  /** Runs a deletion and kills it so many milliseconds after it has deleted a page of the `before` records. */
+  async function killDeletionAfter(before: number, ms: number): Promise<void> {
     const { process: child } = startCommand([
-      ...[AUTHREALM, 'purge', '--yes', 'realm', largeRealm, ...database.args],
+      ...[AUTHREALM, 'delete', '--in-pages', '--yes', 'realm', largeRealm, ...database.args],
     ]);
     const { ask, close } = database.connect();
-    while ((await recordsOf(largeRealm, ask)) === before && child.exitCode === null) await Bun.sleep(1);
+    while ((await recordsOf(largeRealm, ask)) === before && child.exitCode === null) await Bun.sleep(5);
     await Bun.sleep(ms);
     child.kill('SIGKILL');
     await child.exited;
@@ -139,10 +144,26 @@ describe('a realm with more records than the limit of a removal', () => {
   }
 });
 
-describe('a purge of a single record', () => {
-  test('a purge removes the record and its dependents, and nothing else', async () => {
+test('a deletion in pages is refused while another one renews its lease', async () => {
+  const { leases, close } = await database.open();
+  const other = openLeases(leases, LIMITS.deletionLeaseMs, systemClock);
+  await other.keep(['deletion']);
+  const refused = deleteInPages('user-info', small.ids.realm, small.ids.user);
+  const renewing = setInterval(() => other.keep(['deletion']), LIMITS.deletionLeaseMs / 5);
+  expect(await refused).toMatchObject({
+    code: 1,
+    stdout: '',
+    stderr: expect.stringContaining('another command deletes in pages'),
+  });
+  clearInterval(renewing);
+  await other.release();
+  await close();
+}, 60_000);
+
+describe('a deletion in pages of a single record', () => {
+  test('a deletion in pages removes the record and its dependents, and nothing else', async () => {
     const { ids } = small;
-    const removed = async (...args: string[]) => (await purge(...args)).stdout;
+    const removed = async (...args: string[]) => (await deleteInPages(...args)).stdout;
     expect(await removed('user-authentication-oidc-profile-info', ids.realm, ids.user, ids.link)).toBe(
       'deleted 1 record\n',
     );
@@ -164,23 +185,30 @@ describe('a purge of a single record', () => {
     [['user-info', UUID], 2, 'expected REALM_ID ID after "user-info": an ID is 8-4-4-4-12 in hex, '],
     [['user-info', UUID, 'jane'], 2, 'expected REALM_ID ID after "user-info": an ID is 8-4-4-4-12 in hex, '],
     [['realm', UUID], 1, 'no such record'],
+    [
+      ['realm', UUID, '--if-match', '"1"'],
+      2,
+      '--in-pages deletes in the database itself: pass no --if-match',
+    ],
+    [['realm', UUID, '--url', 'http://localhost'], 2, 'and no URL or client'],
     [['user-info', UUID, small.ids.user], 1, 'no such record'],
     [['oidc-profile', small.ids.realm, small.ids.user], 1, 'no such record'],
   ];
 
-  test.each(WRONG)('purge %j is refused and removes nothing', async (args, code, reason) => {
+  test.each(WRONG)('delete --in-pages %j is refused and removes nothing', async (args, code, reason) => {
     const before = await recordsOf(small.ids.realm);
-    const result = await purge(...args);
+    const result = await deleteInPages(...args);
     expect([result.code, result.stdout, result.stderr]).toEqual([code, '', expect.stringContaining(reason)]);
     expect(result.stderr).not.toMatch(/\bat \w+.*\.ts:/);
     expect(await recordsOf(small.ids.realm)).toBe(before);
   });
 
-  test('purge creates no database', async () => {
+  test('delete --in-pages creates no database', async () => {
     const missing = join(freshFolder(), 'missing.db');
     const result = await runCommand([
       AUTHREALM,
-      'purge',
+      'delete',
+      '--in-pages',
       '--yes',
       'realm',
       UUID,
@@ -194,7 +222,8 @@ describe('a purge of a single record', () => {
     expect(existsSync(missing)).toBe(false);
     const memory = await runCommand([
       AUTHREALM,
-      'purge',
+      'delete',
+      '--in-pages',
       '--yes',
       'realm',
       UUID,

@@ -11,7 +11,7 @@ import { anotherUser, commitWritten, insert, mintId } from './contract/store_fix
 /** Each user has three records; a page has a thousand. */
 const USERS = 10_000;
 
-test('a waiting write of another process is committed between two pages of a purge', async () => {
+test('a waiting write of another process is committed between two pages of a deletion', async () => {
   const folder = freshFolder();
   const file = join(folder, 'lines.ndjson');
   writeFileSync(file, [...populationLines(USERS)].join('\n'));
@@ -27,16 +27,18 @@ test('a waiting write of another process is committed between two pages of a pur
   };
 
   const imported = await lastSequence();
-  const { process: purge } = startCommand([AUTHREALM, 'purge', '--yes', 'realm', REALM, ...database.args]);
+  const { process: deletion } = startCommand([
+    ...[AUTHREALM, 'delete', '--in-pages', '--yes', 'realm', REALM, ...database.args],
+  ]);
   while ((await lastSequence()) === imported) await Bun.sleep(1);
   /** The number of pages during each write. */
   const pages: number[] = [];
-  while (purge.exitCode === null) {
+  while (deletion.exitCode === null) {
     const before = await lastSequence();
     await commitWritten(records, anotherUser(other));
     pages.push(((await lastSequence()) - before) / 1_000);
   }
-  expect(purge.exitCode).toBe(0);
+  expect(deletion.exitCode).toBe(0);
   const waits = pages.filter((passed) => passed >= 1);
   expect(waits.length).toBeGreaterThan(USERS / 1_000);
   // A busy machine can make a writer miss its turn.

@@ -1,0 +1,177 @@
+import type { Command } from 'commander';
+import type { Collection } from '../client/client.ts';
+import { DATABASE_SETTINGS } from '../config/parse.ts';
+import type { Store } from '../directory/store.ts';
+import { COMMAND_LINE } from '../domain/audit_entry.ts';
+import { Refusal } from '../domain/fault.ts';
+import { LIMITS } from '../domain/limits.ts';
+import { type Key, keyColumns, type Resource } from '../domain/resource.ts';
+import { type Leases, openLeases } from '../jobs/leases.ts';
+import { systemClock } from '../platform/clock.ts';
+import { printLine, printNotice, standardStreams } from '../platform/standard_streams.ts';
+import { openDatabase } from '../service/open_database.ts';
+import { addConfirmation, assertConfirmed, type ConfirmationOptions } from './confirmation.ts';
+import { addConnection, type ConnectionOptions, connectBy } from './connection.ts';
+import { addSettings, type CliContext, type Environment } from './context.ts';
+import { commandLineName, identifiersIn, parseResourceName } from './identifiers.ts';
+import { openProgress } from './progress.ts';
+import { collectionOf, RESOURCE_HELP, show, visible } from './records.ts';
+
+interface DeletionOptions extends ConnectionOptions, ConfirmationOptions {
+  readonly ifMatch?: string;
+  readonly inPages?: true;
+}
+
+/** A record to delete. */
+interface Deletion {
+  readonly resource: Resource;
+  readonly key: Key;
+  readonly options: DeletionOptions;
+}
+
+/** `delete`: through the HTTP API of a running service; with `--in-pages` in the database itself, however many records are below. */
+export function addDelete(program: Command, context: CliContext): void {
+  const command = addConnection(
+    program
+      .command('delete')
+      .argument('<resource>', RESOURCE_HELP)
+      .argument('<id...>', 'the IDs in its path, realm first'),
+  )
+    .description('delete a record and everything below it')
+    .option('--if-match <ETAG>', 'only if the record still has this ETag', visible)
+    .option(
+      '--in-pages',
+      `delete in the database itself, in commits of ${PAGE} records; what is left can be read and written until the command ends`,
+    );
+  addSettings(
+    command,
+    DATABASE_SETTINGS.filter((name) => name !== 'config'),
+  );
+  addConfirmation(command, 'show what would be deleted').action(
+    async (word: string, ids: readonly string[], options: DeletionOptions, by: Command) => {
+      const settings = context.settingsOf(by);
+      const resource = parseResourceName(word);
+      const key = identifiersIn(resource, ids, keyColumns(resource).length) as unknown as Key;
+      assertConsistent(options, Object.keys(context.flagsOf(by)));
+      const deletion = { resource, key, options };
+      if (!options.inPages) return await deleteByService(deletion, context.environmentOf(by));
+      const { engine } = await openDatabase(settings, systemClock);
+      try {
+        if (options.dryRun) return await showPages(engine.records, deletion);
+        await confirm(word, deletion);
+        const leases = openLeases(engine.leases, LIMITS.deletionLeaseMs, systemClock);
+        const records = await deleteInPages(engine.records, deletion, leases);
+        printLine(records === 1 ? 'deleted 1 record' : `deleted ${records} records`);
+      } finally {
+        await engine.close();
+      }
+    },
+  );
+}
+
+/** Throws a Refusal for an option that the command would ignore. `settings`: the names of those passed as options. */
+function assertConsistent(options: DeletionOptions, settings: readonly string[]): void {
+  const { url, clientId, clientSecretFile, allowPlainHttp, ifMatch } = options;
+  if (options.inPages) {
+    if ([url, clientId, clientSecretFile, allowPlainHttp, ifMatch].some((value) => value !== undefined)) {
+      const message = '--in-pages deletes in the database itself: pass no --if-match, and no URL or client';
+      throw new Refusal(message, { isUsage: true });
+    }
+  } else if (settings.some((name) => name !== 'config')) {
+    const message = 'the service deletes the record: pass settings of the database only with --in-pages';
+    throw new Refusal(message, { isUsage: true });
+  }
+}
+
+async function confirm(word: string, { key, options }: Deletion): Promise<void> {
+  const id = key.at(-1) as string;
+  await assertConfirmed(options, `deletes ${word} ${id} and everything below it`, id);
+}
+
+async function deleteByService(deletion: Deletion, environment: Environment): Promise<void> {
+  const { resource, key, options } = deletion;
+  const { directory, refusalOf } = connectBy(options, environment);
+  const records = directory[collectionOf(resource)] as unknown as Collection<Resource>;
+  try {
+    if (options.dryRun) return await show(resource, await records.get(key), {});
+    await confirm(commandLineName(resource), deletion);
+    await records.delete(key, { ifMatch: options.ifMatch });
+  } catch (error) {
+    throw refusalOf(error);
+  }
+}
+
+async function showPages(store: Store, { resource, key }: Deletion): Promise<void> {
+  if (!(await store.get(resource, key))) throw new Refusal(REFUSALS.not_found);
+  const records = 1 + (await store.countBelow(resource, key));
+  printLine(records === 1 ? 'would delete 1 record' : `would delete ${records} records`);
+}
+
+/**
+ * Deletes page by page, and the record with the last page. Clients may create records meanwhile: after as many records as there
+ * were it begins another round, and gives up after the last one. Returns the number of deleted records.
+ */
+export async function deleteInPages(
+  store: Pick<Store, 'countBelow' | 'removePage'>,
+  target: Pick<Deletion, 'resource' | 'key'>,
+  leases: Leases,
+): Promise<number> {
+  const showProgress = openProgress(systemClock, standardStreams().stderr);
+  let records = 0;
+  try {
+    await hold(leases);
+    for (let round = 1; round <= LIMITS.deletionRoundsMax; round += 1) {
+      const left = 1 + (await store.countBelow(target.resource, target.key));
+      if (round === 1 && left > PAGE) printNotice(noticeOf(left));
+      for (const end = records + left; records < end; ) {
+        await hold(leases);
+        const page = await removePage(store, target, records > 0);
+        records += page.records;
+        showProgress(records);
+        if (page.isDone) return records;
+      }
+    }
+  } finally {
+    await leases.release();
+  }
+  throw new Refusal(
+    `${records} records are deleted, but others were created meanwhile: stop the clients that write below this record, then run the command again`,
+  );
+}
+
+/** Deletes the next page. After another page, a missing record means that a concurrent DELETE has removed the rest. */
+async function removePage(
+  store: Pick<Store, 'removePage'>,
+  target: Pick<Deletion, 'resource' | 'key'>,
+  hasBegun: boolean,
+): Promise<{ readonly records: number; readonly isDone: boolean }> {
+  const origin = { ...COMMAND_LINE, at: systemClock.now() };
+  const page = await store.removePage({ ...target, origin, mintRevision: systemClock.mintRevision });
+  if (page.kind === 'removed') return page;
+  if (page.kind === 'not_found' && hasBegun) return { records: 0, isDone: true };
+  throw new Refusal(REFUSALS[page.kind]);
+}
+
+/** Acquires or renews the lease. Waits for that of a command that was killed; throws a Refusal if that of another one is renewed. */
+async function hold(leases: Leases): Promise<void> {
+  const begun = systemClock.monotonic();
+  for (;;) {
+    await leases.keep([LEASE]);
+    if (leases.holds(LEASE)) return;
+    if (systemClock.monotonic() - begun > leases.termMs + 2 * POLL_MS)
+      throw new Refusal('another command deletes in pages: wait until it has ended, then run this one again');
+    await Bun.sleep(POLL_MS);
+  }
+}
+
+const LEASE = 'deletion';
+const POLL_MS = 500;
+const PAGE = LIMITS.cascadeRecordsMax;
+
+const noticeOf = (left: number) =>
+  `authrealm: deleting ${left} records in commits of ${PAGE}; what is left can be read and written until the last one`;
+
+const REFUSALS = {
+  not_found: 'no such record: check the IDs with "authrealm list" or "authrealm export"',
+  protected: 'this record is protected and cannot be deleted',
+};

@@ -1,0 +1,44 @@
+import { expect, test } from 'bun:test';
+import { deleteInPages } from '../../src/cli/deletion.ts';
+import type { Store } from '../../src/directory/store.ts';
+import { LIMITS } from '../../src/domain/limits.ts';
+import { user } from '../../src/domain/resources.ts';
+import { openLeases } from '../../src/jobs/leases.ts';
+import { systemClock } from '../../src/platform/clock.ts';
+import {
+  commitWrites,
+  createRealmFixture,
+  mintId,
+  oidcLink,
+  WRITTEN,
+} from '../store/contract/store_fixtures.ts';
+import { freshDatabase } from '../support/database.ts';
+
+/** More links than a page deletes. */
+const LINKS = LIMITS.cascadeRecordsMax + 1;
+
+test('a deletion in pages gives up after ten rounds while links are created as fast, and succeeds once they are not', async () => {
+  const { records, leases, close } = await (await freshDatabase()).open();
+  const here = await createRealmFixture(records);
+  const target = { resource: user, key: [here.realm, here.user] } as const;
+  const lease = openLeases(leases, LIMITS.deletionLeaseMs, systemClock);
+  let pages = 0;
+  const busy: Pick<Store, 'countBelow' | 'removePage'> = {
+    countBelow: records.countBelow,
+    async removePage(removal) {
+      pages += 1;
+      const links = Array.from({ length: LINKS }, () => oidcLink(here, mintId()));
+      expect(await commitWrites(records, ...links)).toEqual(WRITTEN);
+      return records.removePage(removal);
+    },
+  };
+  const deleted = LIMITS.deletionRoundsMax * LIMITS.cascadeRecordsMax;
+  await expect(deleteInPages(busy, target, lease)).rejects.toThrow(
+    `${deleted} records are deleted, but others were created meanwhile: stop the clients that write below this record`,
+  );
+  expect(pages).toBe(LIMITS.deletionRoundsMax);
+  expect(await leases.list()).toEqual([]);
+  expect(await deleteInPages(records, target, lease)).toBe(1 + LIMITS.deletionRoundsMax);
+  expect(await records.get(user, target.key)).toBeUndefined();
+  await close();
+});
