@@ -64,7 +64,7 @@ function managedCollection<Input, Created = Input>(
   secret: string,
 ): Collection<Input, Created> {
   const pathOf = (id: string, action?: string) => managedPath(collection, id, action);
-  // The service ignores `Idempotency-Key` here: a stored response would contain the secret.
+  // The service ignores `Idempotency-Key` here: a repetition could not return the secret.
   const issue = async (path: string, data: unknown): Promise<WithSecret> => {
     const { body } = await callApi<{ data: Managed & Readonly<Record<string, unknown>> }>({
       ...{ method: 'POST', path, body: { data }, scope: ADMIN },

@@ -30,7 +30,7 @@ export interface FinishedErasure {
 }
 
 /**
- * Erases a user: records, idempotency records, and the key of the personal values in the log. When this resolves they
+ * Erases a user: records, and the key of the personal values in the log. When this resolves they
  * cannot be read through the database any more; the engine then removes their bytes from its files. Undefined if no such
  * user is known. Call it again if it was interrupted.
  */

@@ -17,8 +17,8 @@ export type SubjectAccessItem =
   | { readonly kind: 'log'; readonly entry: ReadableEntry };
 
 /**
- * All data about one user: its record, those below it, and its log entries. Password hashes and idempotency
- * records are left out. The request is logged before anything is returned.
+ * All data about one user: its record, those below it, and its log entries. Password hashes are
+ * left out. The request is logged before anything is returned.
  */
 export async function* subjectAccess(
   { records, log, reading }: SubjectAccessDeps,

@@ -119,7 +119,7 @@ async function tooManyRule({ write: { resource, key }, item }: PlacedWrite, stor
     return `more than ${most} records would be deleted by this batch: delete fewer at a time`;
   const count = await tryCountBelow(store, resource, key);
   const way = `authrealm delete --in-pages removes them${listingOf(resource)}`;
-  // The count can be below the limit: records are deleted meanwhile, and idempotency records count as well.
+  // The count can be below the limit, because records are deleted meanwhile.
   return count !== undefined && count > most
     ? `${count} records would go with this one, more than ${most}: ${way}`
     : `more than ${most} records would go with this one: ${way}`;

@@ -1,4 +1,5 @@
 import type { Change, ChangeOrigin, SequencedChange } from '../domain/change.ts';
+import type { FaultCode } from '../domain/fault.ts';
 import type { ParsedFilter } from '../domain/filter/filter.ts';
 import type { Revision, Uuid } from '../domain/id.ts';
 import type {
@@ -103,7 +104,7 @@ export type CommitRefusal = WriteRefusal | RemovalRefusal;
  * If several apply to a removal, the first of `not_found`, `protected`, `too_many` and `revision_mismatch`: a precondition
  * decides last (RFC 9110, 13.2.1).
  * - `protected`: the description protects this record from removal (`protectedBy`).
- * - `too_many`: more than LIMITS.cascadeRecordsMax records would be removed with it, or more idempotency records.
+ * - `too_many`: more than LIMITS.cascadeRecordsMax records would be removed with it.
  */
 export type RemovalRefusal = {
   readonly kind: 'not_found' | 'revision_mismatch' | 'protected' | 'too_many';
@@ -118,16 +119,14 @@ export interface IdempotencyRecordKey {
   readonly key: string;
 }
 
-/** The stored answer to a request with an `Idempotency-Key`. */
+/** The outcome of a request with an `Idempotency-Key`. It has no value of the request, and of its records only the IDs. */
 export interface IdempotencyRecord extends IdempotencyRecordKey {
   /** A digest of the body, under the keyring. */
   readonly body: string;
-  readonly status: number;
-  readonly recordId: Uuid | undefined;
-  /** The user that the answer is about: the record is deleted with the user. */
-  readonly user: Uuid | undefined;
-  /** The answer, encrypted. */
-  readonly sealed: Uint8Array;
+  /** The records that it created, in the order of the request. */
+  readonly created: readonly Uuid[];
+  /** The code of its refusal. */
+  readonly fault: FaultCode | undefined;
   /** Milliseconds since the epoch. */
   readonly at: number;
   readonly expiresAt: number;

@@ -77,7 +77,7 @@ function changedMembers(written: readonly string[]): readonly string[] {
 const userKeyIndexes = new Map<Resource, number>();
 
 /** The index of the user in a key; -1 if there is none. Cached for each resource. */
-export function userKeyIndex(resource: Resource): number {
+function userKeyIndex(resource: Resource): number {
   const known = userKeyIndexes.get(resource);
   if (known !== undefined) return known;
   const index = ancestry(resource).findIndex((ancestor) => ancestor.foreignKey === 'user_id');

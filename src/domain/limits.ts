@@ -269,9 +269,9 @@ export const LIMITS = Object.freeze({
   fieldErrorsMax: 20,
   /** `Idempotency-Key`. A longer one is answered 400. */
   idempotencyKeyCharactersMax: 255,
-  /** Time for which an answer can be repeated by its `Idempotency-Key`. */
+  /** Time for which a request can be repeated by its `Idempotency-Key`. */
   idempotencyMsMax: 86_400_000,
-  /** Answers remembered for a client in a realm. The oldest is dropped for another. */
+  /** Idempotency records of a client in a realm. The oldest is dropped for another. */
   idempotencyKeysPerClientMax: 10_000,
   /**
    * Time to fetch a discovery document or key set, including name resolution; then it is unreachable. Less than

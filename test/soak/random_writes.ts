@@ -172,7 +172,6 @@ async function create(state: WriterState, kind: Kind): Promise<void> {
   const data = { ...kind.fresh(home), ...drawName(state, kind) };
   const expected = state.model.createStatuses(kind, home, data);
   const answer = await state.client.untilAnswered({ method: 'POST', path: kind.collection(home), data });
-  state.model.countIdempotencyRecord();
   const isCreated =
     hasStatus(state, `a create of a ${kind.name}`, answer, ...expected) && answer.status === 201;
   if (isCreated) addToModel(state, kind, home, answer);
@@ -216,9 +215,8 @@ async function resolveUnknown(state: WriterState, before: ModelRecord, after: Mo
 }
 
 async function remove(state: WriterState, record: ModelRecord): Promise<void> {
-  const allowed = state.model.deleteStatuses(record);
+  const expected = state.model.deleteStatus(record);
   const answer = await state.client.sendOnce({ method: 'DELETE', path: pathOf(record) });
-  const expected = allowed.find((status) => status === answer?.status) ?? allowed.at(-1) ?? 204;
   if (answer && !hasStatus(state, `a removal of a ${record.kind.name}`, answer, expected)) return;
   const exceedsCascadeLimit = expected === 422 && record.kind === REALMS;
   if (exceedsCascadeLimit) await state.commandLine.deleteRealm(record.id);

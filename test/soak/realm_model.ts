@@ -16,10 +16,8 @@ export interface RealmModel {
   /** The documented statuses of each write. */
   createStatuses(kind: Kind, home: ParentIds, data: Data): readonly (201 | 404 | 422)[];
   updateStatus(record: ModelRecord, changes: Data): 200 | 422;
-  deleteStatuses(record: ModelRecord): readonly (204 | 422)[];
+  deleteStatus(record: ModelRecord): 204 | 422;
   put(record: ModelRecord): void;
-  /** The realm stores an idempotency record: these count against the cascade limit as other records do. */
-  countIdempotencyRecord(): void;
   /** Removes a record and those it cascades to. */
   remove(record: ModelRecord): void;
 }
@@ -45,7 +43,6 @@ const UNIQUE: ReadonlyMap<Kind, readonly string[]> = new Map([
 
 export function openRealmModel(): RealmModel {
   const records = new Map<string, ModelRecord>();
-  let idempotencyRecords = 0;
 
   function isDuplicate(kind: Kind, data: Data, own: string | undefined): boolean {
     const members = UNIQUE.get(kind);
@@ -90,17 +87,9 @@ export function openRealmModel(): RealmModel {
         ? 422
         : 200;
     },
-    deleteStatuses(record) {
-      const most = LIMITS.cascadeRecordsMax;
-      if (cascadeOf(record).length > most) return [422];
-      // Idempotency records also go with their users and when they expire, so this is an upper bound: either status is valid.
-      return record.kind === REALMS && idempotencyRecords > most ? [204, 422] : [204];
-    },
+    deleteStatus: (record) => (cascadeOf(record).length > LIMITS.cascadeRecordsMax ? 422 : 204),
     put(record) {
       records.set(record.id, record);
-    },
-    countIdempotencyRecord() {
-      idempotencyRecords += 1;
     },
     remove(record) {
       for (const { id } of cascadeOf(record)) records.delete(id);

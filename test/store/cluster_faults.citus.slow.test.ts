@@ -180,7 +180,7 @@ describe('a connection between nodes that fails in the middle of a commit', () =
       expect(await count(`realm where name = '${key}'`)).toBe(1);
       expect(await count(`realm where realm_id = '${id}'`)).toBe(1);
       expect(await count(`log_entry where realm_id = '${id}'`)).toBe(1);
-      expect(await count(`idempotency where record_id = '${id}'`)).toBe(1);
+      expect(await count(`idempotency where created = '${id}'`)).toBe(1);
     },
   );
 });

@@ -55,15 +55,13 @@ const WITHOUT_REALM: Readonly<Record<string, RegExp>> = {
   'expired idempotency records': /^select realm_id, client_id, key from idempotency where expires_at <= /,
   'full budgets of wrong passwords':
     /^select realm_id, name, kind, source from sign_in_budget where full_at <= /,
-  'idempotency records under another master key':
-    /^select realm_id, client_id, key from idempotency where encode\(/,
   'secrets under another master key': /^select .* length\(client_secret_sealed\) > 0 and encode\(/,
   'lists of realms':
     /^select .* from realm where (true|realm_id = any\()|^select realm_id from realm order by/,
   'searches of all realms':
     /^select .* from (oidc|password)_profile_info where ((realm_id > \$\d+|realm_id = any\(.*\)) and )*(subject|username_key) = \$\d+ |^select .* from user_info where realm_id = any\(\S+\) and \w+_key = /,
   'searches of all realms by words, and their totals':
-    /^select .* from (user_info|password_profile_info) where ((realm_id > \$\d+|\(realm_id, id\) > \(\$\d+, \$\d+\)|realm_id = any\(\S+\)) and )*(true and|array_to_tsvector)|^select (count\(\*\) as n from \(select 1 from (user|password)_|sum\()/,
+    /^select .* from (user_info|password_profile_info) where ((realm_id > \$\d+|\(realm_id, id\) > \(\$\d+, \$\d+\)|realm_id = any\(\S+\)) and )*(true order by|array_to_tsvector)|^select (count\(\*\) as n from \(select 1 from (user|password)_|sum\()/,
   'the feed heads of realms': /^select k\.realm_id, e\.seq, /,
   'changes not yet sent to a webhook target':
     /^select realm_id, moved, seq as head from realm_clock where (\(moved|realm_id = any)|^insert into webhook_progress .* select w\.webhook_id/,

@@ -9,7 +9,6 @@ export type Purpose =
   | 'signing-key'
   | 'oidc-client-secret'
   | 'key-check'
-  | 'remembered-answer'
   | 'instance-secret'
   | 'webhook-secret';
 

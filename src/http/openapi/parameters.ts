@@ -56,8 +56,8 @@ export const REQUEST_HEADERS = {
     {
       id: 'idempotency-key',
       description:
-        'A unique key for this request. Repeating the request with it within 24 hours returns the first response and creates ' +
-        'nothing. With another body it is 422; while the first request is in progress, 409.',
+        'A unique key for this request. Repeating the request with it within 24 hours creates nothing, and returns the record as it ' +
+        'is then, or the code of the refusal. With another body it is 422; while the first request is in progress, 409.',
       example: 'b1946ac92492d234',
       isExtension: true,
     },

@@ -18,7 +18,7 @@ import { ifMatchRevisions, requiredRevision, revisionReader } from '../pipeline/
 import { etags } from '../pipeline/present.ts';
 import { JSON_TYPE, type Reply } from '../server/reply.ts';
 import { BATCH_METHODS, BATCH_RESOURCES, type BatchItem, readBatchItems } from './batch_items.ts';
-import { openBatchResponses, outlineOf } from './batch_responses.ts';
+import { openBatchResponses } from './batch_responses.ts';
 import { includedIn, tryParse } from './included.ts';
 import { captureAddress, requestContext, type WriteDeps } from './record_writes.ts';
 
@@ -72,7 +72,7 @@ function realmOf({ scope }: Call): Uuid {
 function batchStage(deps: WriteDeps): Stage {
   const { store, directory, withIdempotency, baseUrl } = deps;
   const revisionOf = revisionReader(etags(baseUrl));
-  const complete = openBatchResponses(deps);
+  const respond = openBatchResponses(deps);
 
   async function requestOf({
     resource,
@@ -99,17 +99,27 @@ function batchStage(deps: WriteDeps): Stage {
     return items;
   }
 
-  return async (call) => {
-    const reply = await withIdempotency(call, { collection: NAME, userIndex: -1 }, async (storable) => {
-      const items = await readRequests(call);
-      const prepared = await directory.prepare(await Promise.all(items.map(requestOf)), requestContext(call));
-      const outline: Reply = { status: 200, headers: HEADERS_OF_ANSWER, body: outlineOf(items, prepared) };
-      return (await directory.commit(prepared, storable?.(outline, undefined))) ? outline : undefined;
+  const replyWith = async (items: readonly BatchItem[], created: readonly Uuid[]): Promise<Reply> => ({
+    status: 200,
+    headers: HEADERS_OF_ANSWER,
+    body: await respond(items, created),
+  });
+
+  return (call) =>
+    withIdempotency(call, {
+      collection: NAME,
+      async execute(recordOf) {
+        const items = await readRequests(call);
+        const prepared = await directory.prepare(
+          await Promise.all(items.map(requestOf)),
+          requestContext(call),
+        );
+        const created = prepared.flatMap(({ record }) => record?.id ?? []);
+        if (!(await directory.commit(prepared, recordOf?.(created)))) return undefined;
+        return await afterCommit(replyWith(items, created));
+      },
+      repeat: async (created) => await replyWith(await readRequests(call), created),
     });
-    return reply.status === 200
-      ? { ...reply, body: await afterCommit(complete(reply.body as string)) }
-      : reply;
-  };
 }
 
 const HEADERS_OF_ANSWER = Object.freeze({ 'Content-Type': JSON_TYPE, 'Cache-Control': RECORD_CACHING });

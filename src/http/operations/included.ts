@@ -6,8 +6,9 @@ import type {
   Store,
 } from '../../directory/store.ts';
 import { Fault } from '../../domain/fault.ts';
+import type { JsonObject } from '../../domain/json_object.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { ancestry, type Key, type Resource } from '../../domain/resource.ts';
+import { type AnyRecord, ancestry, type Key, type Resource } from '../../domain/resource.ts';
 import { includableBelow } from '../../domain/resources.ts';
 import { parseJson } from '../pipeline/body.ts';
 import { type Call, type CallHandler, runStages, type Stage } from '../pipeline/call.ts';
@@ -164,6 +165,25 @@ export function includedIn(resource: Resource, body: unknown): readonly Resource
   if (!Array.isArray(included)) return [];
   const types = new Set(included.map((entry) => (Object(entry) as { readonly type?: unknown }).type));
   return includableBelow(resource).filter(({ type }) => types.has(type));
+}
+
+/** A record, with records below it if its request had `included`. */
+export interface CreatedRecord {
+  readonly record: AnyRecord;
+  readonly included?: RecordWithIncluded['included'] | undefined;
+}
+
+/** Reads a record that a request created, as it is now; with the kinds of records below it that the body had in `included`. */
+export async function readCreated(
+  store: Pick<Store, 'get' | 'getIncluding'>,
+  resource: Resource,
+  key: Key,
+  body: JsonObject,
+): Promise<CreatedRecord | undefined> {
+  if (body.included !== undefined && includableBelow(resource).length > 0)
+    return await store.getIncluding(resource, key, includedIn(resource, body));
+  const record = await store.get(resource, key);
+  return record && { record };
 }
 
 /** The value of a JSON text; undefined for any other. */

@@ -1,12 +1,11 @@
 import { z } from 'zod';
 import type { Directory } from '../../directory/directory.ts';
 import type { PreparedRequest } from '../../directory/preparation.ts';
-import type { KeyedRecord, RecordWithIncluded, Store } from '../../directory/store.ts';
+import type { KeyedRecord, Store } from '../../directory/store.ts';
 import type { WriteContext } from '../../directory/write_request.ts';
-import { userKeyIndex } from '../../domain/change.ts';
 import { Fault } from '../../domain/fault.ts';
 import type { Principal } from '../../domain/principal.ts';
-import { type AnyRecord, type Key, type KeyPrefix, membersOf, type Resource } from '../../domain/resource.ts';
+import { type Key, type KeyPrefix, membersOf, type Resource } from '../../domain/resource.ts';
 import { includableBelow, RESOURCES } from '../../domain/resources.ts';
 import { UNPROCESSABLE } from '../../domain/text/text.ts';
 import { readTraceContext } from '../../domain/trace_context.ts';
@@ -31,7 +30,7 @@ import {
 import { ifMatchRevisions, requiredRevision, revisionReader } from '../pipeline/precondition.ts';
 import { etags, matchesEtag, presenterOf } from '../pipeline/present.ts';
 import { JSON_TYPE, type Reply } from '../server/reply.ts';
-import { openIncludedPresenter, permitIncluded } from './included.ts';
+import { type CreatedRecord, openIncludedPresenter, permitIncluded, readCreated } from './included.ts';
 import {
   includingAnswer,
   recordAnswer,
@@ -100,26 +99,33 @@ export function create(resource: Resource): Operation<WriteDeps> {
 }
 
 function createStage(resource: Resource, deps: WriteDeps): Stage {
-  const { directory, withIdempotency } = deps;
-  const path = { collection: resource.collection, userIndex: userKeyIndex(resource) };
+  const { store, directory, withIdempotency } = deps;
+  const { collection } = resource;
   const replyTo = recordReplies(resource, deps);
   // A proxy may let only versioned paths through, so Location is always versioned.
   const locationOf = selfLinks({ ...resource, selfPrefix: '/v2' }, deps.baseUrl);
-  return (call) =>
-    withIdempotency(call, path, async (storable) => {
-      const body = documentOf(call.body ?? '');
-      const request = {
-        verb: 'create',
-        resource,
-        scope: call.scope as KeyPrefix,
-        body,
-      } as const;
-      const prepared = await directory.prepare([request], requestContext(call));
-      const { key, record, included } = prepared[0] as PreparedRequest & KeyedRecord;
-      const reply = replyTo(201, key, { record, included }, { Location: locationOf(key) });
-      const isCreated = await directory.commit(prepared, storable?.(reply, { key, record }));
-      return isCreated ? reply : undefined;
+  const replyCreated = (key: Key, created: CreatedRecord) =>
+    replyTo(201, key, created, { Location: locationOf(key) });
+  return (call) => {
+    const scope = call.scope as KeyPrefix;
+    return withIdempotency(call, {
+      collection,
+      async execute(recordOf) {
+        const body = documentOf(call.body ?? '');
+        const request = { verb: 'create', resource, scope, body } as const;
+        const prepared = await directory.prepare([request], requestContext(call));
+        const { key, record, included } = prepared[0] as PreparedRequest & KeyedRecord;
+        const isCreated = await directory.commit(prepared, recordOf?.([record.id]));
+        return isCreated ? replyCreated(key, { record, included }) : undefined;
+      },
+      async repeat(created) {
+        const key = [...scope, ...created] as unknown as Key;
+        const found = await readCreated(store, resource, key, documentOf(call.body ?? ''));
+        if (!found) throw new Fault('not_found');
+        return replyCreated(key, found);
+      },
     });
+  };
 }
 
 /** A PUT: like a POST, with the full key of the record, and `If-Match` (412). */
@@ -258,12 +264,6 @@ function preconditionReader(resource: Resource, { store, baseUrl }: WriteDeps) {
   };
 }
 
-/** A record of a response; with `included` if its request had one. */
-interface Responded {
-  readonly record: AnyRecord;
-  readonly included?: RecordWithIncluded['included'] | undefined;
-}
-
 /** Makes responses with one record: the body that GET would return, with `include` if records below it are new. */
 function recordReplies(resource: Resource, deps: RecordDeps) {
   const { baseUrl, installation } = deps;
@@ -273,7 +273,7 @@ function recordReplies(resource: Resource, deps: RecordDeps) {
   return (
     status: number,
     key: Key,
-    { record, included }: Responded,
+    { record, included }: CreatedRecord,
     more: Readonly<Record<string, string>> = {},
   ): Reply => ({
     status,

@@ -22,8 +22,8 @@ export interface RestoredDatabase {
 }
 
 /**
- * Applies erasures that a database has not recorded: it removes the user with all records below it, every idempotency
- * record about it, and the personal data in its log. A recorded erasure was applied already, and a user created later
+ * Applies erasures that a database has not recorded: it removes the user with all records below it, and
+ * the personal data in its log. A recorded erasure was applied already, and a user created later
  * with the same ID is another person. Recorded erasures after `knownUntil` are ignored, because they are unsigned and a
  * forged one would keep a user from being erased. No other process may have the database open. Returns how many
  * erasures were new, and how many users they removed.

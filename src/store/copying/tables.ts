@@ -40,7 +40,7 @@ export const COPIED_TABLES: readonly CopiedTable[] = [
   table(
     'idempotency',
     ['realm_id', 'client_id', 'key'],
-    ['ordinal', 'body', 'status', 'record_id', 'user_id', 'answer_sealed', 'at', 'expires_at'],
+    ['ordinal', 'body', 'created', 'fault', 'at', 'expires_at'],
   ),
   table('instance_secret', ['name'], ['sealed', 'created_at']),
   table('user_salt', ['realm_id', 'user_id'], ['salt'], ['realm_id', 'user_id']),

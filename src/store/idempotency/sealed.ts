@@ -1,12 +1,10 @@
 import type { KeyCheck, SealedStore, SealedValue, SecretLocation } from '../../auth/port.ts';
 import type { AuditEntry } from '../../domain/audit_entry.ts';
-import { LIMITS } from '../../domain/limits.ts';
 import { INSERT_CHECK, IS_KEY_KNOWN } from '../auth/access.ts';
 import { TOUCH_ACCESS } from '../auth/revoked_tokens.ts';
 import type { Dialect } from '../dialect.ts';
 import { all, execute, first, type Long, type Work, type WorkResult } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
-import { deleteFound } from './idempotency_store.ts';
 import { SEALED_COLUMNS, type SealedColumn } from './sealed_columns.ts';
 
 /** Not a key ID, and so in no ciphertext, however short. */
@@ -41,14 +39,8 @@ const CHECKS = 'select key_id, created_at from keyring';
 const RETIRE = 'delete from keyring where key_id <> ?';
 
 /** Sealed values and the key checks of the keyring. */
-export function openSealedStore(
-  { read, write, yieldToWriters }: Transactions,
-  dialect: Dialect,
-): SealedStore {
+export function openSealedStore({ read, write }: Transactions, dialect: Dialect): SealedStore {
   const columns = SEALED_COLUMNS.map((column) => textsOf(column, dialect));
-  const otherRecords = `select realm_id, client_id, key from idempotency
-    where ${dialect.hexAfterFirst('answer_sealed')} <> ? limit ?`;
-
   function* valuesAfter(
     notBy: string,
     after: SecretLocation | undefined,
@@ -70,23 +62,16 @@ export function openSealedStore(
     return found;
   }
 
-  /** One commit that retires other keys. */
-  function* retireStep(
-    keyId: string,
-    auditEntry: AuditEntry,
-  ): Work<WorkResult<'refused' | 'continue' | 'retired'>> {
-    if (!(yield* first(IS_KEY_KNOWN, keyId))) return { value: 'refused', keep: false };
+  function* retireOthers(keyId: string, auditEntry: AuditEntry): Work<WorkResult<boolean>> {
+    if (!(yield* first(IS_KEY_KNOWN, keyId))) return { value: false, keep: false };
     // Keeps other writers from storing values of other keys, so that the check below sees all of them.
     if (dialect.lockClocks) yield* execute(dialect.lockClocks);
     for (const { hasOther } of columns) {
-      if (yield* first(hasOther, keyId)) return { value: 'refused', keep: false };
+      if (yield* first(hasOther, keyId)) return { value: false, keep: false };
     }
-    // These records cannot be found any more: their keys are digests under the retired key.
-    const rows = yield* deleteFound(otherRecords, keyId, LIMITS.cascadeRecordsMax);
-    if (rows >= LIMITS.cascadeRecordsMax) return { value: 'continue', keep: true, rows };
     yield* execute(RETIRE, keyId);
     yield* execute(TOUCH_ACCESS);
-    return { value: 'retired', keep: true, rows, auditEntries: [auditEntry] };
+    return { value: true, keep: true, auditEntries: [auditEntry] };
   }
 
   return {
@@ -103,13 +88,7 @@ export function openSealedStore(
         return { value: undefined, keep: true };
       }),
     addKeyCheck: (check, at) => write('instance', () => addCheck(check, at)),
-    async retireOtherKeys(keyId, auditEntry) {
-      for (;;) {
-        const step = await write('instance', () => retireStep(keyId, auditEntry));
-        if (step !== 'continue') return step === 'retired';
-        await yieldToWriters();
-      }
-    },
+    retireOtherKeys: (keyId, auditEntry) => write('instance', () => retireOthers(keyId, auditEntry)),
   };
 }
 

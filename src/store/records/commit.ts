@@ -15,7 +15,7 @@ import type { Work, WorkResult } from '../transaction_work.ts';
 import type { Removals } from './removal.ts';
 import { insertAll, isTouch, type PendingWrite, WRITTEN } from './row_write.ts';
 import type { Statements } from './statements.ts';
-import { assertKeyIsKnown, checkSealKey, openWriteSteps } from './write_steps.ts';
+import { checkSealKey, openWriteSteps } from './write_steps.ts';
 
 interface CommitDeps {
   readonly of: (resource: Resource) => Statements;
@@ -57,11 +57,8 @@ export function openCommits({ of, removals, idempotency }: CommitDeps) {
     writes: readonly (Write | RemovalWrite)[],
     answer: IdempotencyRecord | undefined,
   ): Work<WorkResult<CommitResult>> {
-    if (answer) {
-      yield* assertKeyIsKnown(answer.sealed);
-      // Saved before the writes: a repetition of a request would violate the unique indexes that the first one filled.
-      if (!(yield* idempotency.save(answer))) return { value: ALREADY_ANSWERED, keep: false };
-    }
+    // Saved before the writes: a repetition of a request would violate the unique indexes that the first one filled.
+    if (answer && !(yield* idempotency.save(answer))) return { value: ALREADY_ANSWERED, keep: false };
     const done: CommittedWrites = { entries: [], patched: [], removed: 0, rows: 0 };
     for (const [index, each] of writes.entries()) {
       const refused = yield* each.op === 'remove' ? remove(each, done) : write(each, done);

@@ -39,7 +39,7 @@ export function openRecords(
   const { logIds } = dialect;
   const of = withPasswordMacs(plainStatements, macs);
   const idempotency = openIdempotencyStore(dialect);
-  const removals = openRemovals({ of, idempotency, among: dialect.lists.among });
+  const removals = openRemovals(of, dialect.lists);
   const { commit, applier } = openCommits({ of, removals, idempotency });
   const { getStored, load } = openLoading({ of, applier, insertsPerBatch: dialect.insertsPerBatch });
 

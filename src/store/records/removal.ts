@@ -7,7 +7,6 @@ import { type ChangeEntry, entryOf } from '../audit/entry.ts';
 import { deleteBudgets } from '../auth/budgets.ts';
 import { TOUCH_ACCESS } from '../auth/revoked_tokens.ts';
 import type { ListDialect } from '../dialect.ts';
-import type { IdempotencyStore } from '../idempotency/idempotency_store.ts';
 import { all, execute, first, type Work, type WorkResult } from '../transaction_work.ts';
 import { cascadeOf } from './cascade.ts';
 import { runPatch } from './row_write.ts';
@@ -19,11 +18,7 @@ export interface Removals {
   removePage(removal: Omit<Removal, 'expectedRevision'>): Work<WorkResult<PageRemovalResult>>;
 }
 
-interface RemovalDeps {
-  readonly of: (resource: Resource) => Statements;
-  readonly idempotency: IdempotencyStore;
-  readonly among: ListDialect['among'];
-}
+type Of = (resource: Resource) => Statements;
 
 /** A record to delete. */
 interface RemovalTarget {
@@ -49,7 +44,7 @@ function* revokeRealmRights(realm: Uuid): Work<void> {
 function* targetsOf(
   { resource: removed, key }: Pick<Removal, 'resource' | 'key'>,
   limit: number,
-  of: RemovalDeps['of'],
+  of: Of,
 ): Work<readonly RemovalTarget[]> {
   const found: RemovalTarget[] = [];
   for (const { resource, select, touchedParent } of cascadeOf(removed)) {
@@ -66,7 +61,7 @@ function* targetsOf(
 function targetOf(
   { resource, key }: Pick<Removal, 'resource' | 'key'>,
   { is_protected: _, ...row }: RemovalRow,
-  of: RemovalDeps['of'],
+  of: Of,
 ): RemovalTarget {
   const record = of(resource).decode(row);
   return { resource, key, record, touchedParent: resource.parent?.parent && resource.parent };
@@ -84,7 +79,7 @@ function groupsOf(targets: readonly RemovalTarget[]): readonly [Resource, Uuid, 
 function* touchParents(
   targets: readonly RemovalTarget[],
   { origin, mintRevision }: Omit<Removal, 'expectedRevision'>,
-  of: RemovalDeps['of'],
+  of: Of,
 ): Work<ChangeEntry[]> {
   const parents = new Map<string, { readonly resource: Resource; readonly key: Key }>();
   for (const { key, touchedParent } of targets) {
@@ -102,20 +97,14 @@ function* touchParents(
 }
 
 /**
- * Deletes at most ROWS_MAX rows that go with a record and have no log entry: idempotency records and, of a realm, sign-in budgets.
- * Returns how many. Only the former can be too many for one commit: anybody can make budgets, and the sweep deletes those that are
- * left once they are full.
+ * Deletes at most ROWS_MAX sign-in budgets of a realm with it. There may be more, because anybody can make budgets; the sweep deletes
+ * those that are left once they are full.
  */
-function* deleteOwned(
-  { resource, key }: Pick<Removal, 'resource' | 'key'>,
-  idempotency: RemovalDeps['idempotency'],
-): Work<number> {
-  const idempotencyRows = yield* idempotency.deleteOwned(resource, key, ROWS_MAX);
-  if (resource.parent) return idempotencyRows;
-  return idempotencyRows + (yield* deleteBudgets(key[0], ROWS_MAX - idempotencyRows));
+function* deleteOwned({ resource, key }: Pick<Removal, 'resource' | 'key'>): Work<number> {
+  return resource.parent ? 0 : yield* deleteBudgets(key[0], ROWS_MAX);
 }
 
-export function openRemovals({ of, idempotency, among }: RemovalDeps): Removals {
+export function openRemovals(of: Of, { among }: Pick<ListDialect, 'among'>): Removals {
   /** Deletes the rows in their order, and updates the users that lost one and stay. Returns the log entries. */
   function* removeRows(
     targets: readonly RemovalTarget[],
@@ -140,12 +129,11 @@ export function openRemovals({ of, idempotency, among }: RemovalDeps): Removals 
       if (!stored) return refused('not_found');
       if (stored.is_protected === 1) return refused('protected');
       const below = yield* targetsOf(removal, ROWS_MAX + 1, of);
-      const rows = yield* idempotency.countOwned(resource, key, ROWS_MAX + 1);
-      if (below.length > ROWS_MAX || rows > ROWS_MAX) return { ...refused('too_many'), rows: ROWS_MAX };
+      if (below.length > ROWS_MAX) return { ...refused('too_many'), rows: ROWS_MAX };
       if (expectedRevision !== undefined && expectedRevision !== stored.revision)
-        return { ...refused('revision_mismatch'), rows: below.length + rows };
+        return { ...refused('revision_mismatch'), rows: below.length };
       const entries = yield* removeRows([...below, targetOf(removal, stored, of)], removal);
-      yield* deleteOwned(removal, idempotency);
+      const rows = yield* deleteOwned(removal);
       return { value: { kind: 'removed' }, keep: true, entries, rows };
     },
 
@@ -155,21 +143,17 @@ export function openRemovals({ of, idempotency, among }: RemovalDeps): Removals 
       if (!stored) return refused('not_found');
       if (stored.is_protected === 1) return refused('protected');
       const targets = yield* targetsOf(removal, ROWS_MAX, of);
-      const deleted = targets.length < ROWS_MAX ? yield* deleteOwned(removal, idempotency) : 0;
-      const isDone = targets.length < ROWS_MAX && deleted < ROWS_MAX;
+      const isDone = targets.length < ROWS_MAX;
+      const rows = isDone ? yield* deleteOwned(removal) : 0;
       const rowsToRemove = isDone ? [...targets, targetOf(removal, stored, of)] : targets;
       const entries = yield* removeRows(rowsToRemove, removal);
-      return {
-        value: { kind: 'removed', records: rowsToRemove.length, isDone },
-        keep: true,
-        entries,
-        rows: deleted,
-      };
+      const value = { kind: 'removed', records: rowsToRemove.length, isDone } as const;
+      return { value, keep: true, entries, rows };
     },
   };
 }
 
-/** Maximum records, and maximum rows that go with them, in one commit. */
+/** Maximum records, and maximum budgets that go with them, in one commit. */
 const ROWS_MAX = LIMITS.cascadeRecordsMax;
 
 function refused<K extends string>(kind: K): WorkResult<{ readonly kind: K }> {

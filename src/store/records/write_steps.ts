@@ -84,7 +84,7 @@ export function* checkSealKey({ write }: Pick<PendingWrite, 'write'>): Work<unde
  * Rejects a secret that was sealed by a key without a key check: a process that missed the end of a master key change
  * would store a secret that cannot be decrypted. That end waits for the clocks of all realms, and this write holds one.
  */
-export function* assertKeyIsKnown(sealed: unknown): Work<void> {
+function* assertKeyIsKnown(sealed: unknown): Work<void> {
   if (!(sealed instanceof Uint8Array) || (yield* first(IS_KEY_KNOWN, ciphertextKeyId(sealed)))) return;
   // A database without any key check has never had a master key.
   if (yield* first(ANY_CHECK)) {

@@ -1,13 +1,11 @@
 import { describe, expect, test } from 'bun:test';
-import type { IdempotencyRecord } from '../../../src/directory/store.ts';
-import { NIL_UUID, type Uuid } from '../../../src/domain/id.ts';
+import type { IdempotencyRecord, Removal } from '../../../src/directory/store.ts';
+import { NIL_UUID } from '../../../src/domain/id.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { oidcProfileInfo, realm, user } from '../../../src/domain/resources.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
 import { doWithRetry } from '../../support/retry.ts';
 import {
-  anotherUser,
-  commitWrites,
   createRealmFixture,
   mintId,
   NOT_FOUND,
@@ -38,10 +36,8 @@ export function idempotencyContract(name: string, open: () => Promise<OpenStore>
       clientId: 'client',
       key: mintId(),
       body: 'digest',
-      status: 201,
-      recordId: mintId(),
-      user: undefined,
-      sealed: new Uint8Array([1, 2, 3, 4]),
+      created: [mintId()],
+      fault: undefined,
       at: now,
       expiresAt: now + LIMITS.idempotencyMsMax,
       ...more,
@@ -83,9 +79,8 @@ export function idempotencyContract(name: string, open: () => Promise<OpenStore>
       await save(first);
       const numbers = Array.from({ length: count - 1 }, (_, index) => index + 1);
       const copied = await opened.execute(`insert into idempotency
-        (realm_id, client_id, key, ordinal, body, status, record_id, user_id, answer_sealed, at, expires_at)
-        select realm_id, client_id, key || '-' || column1, ordinal + column1, body, status, record_id, user_id,
-          answer_sealed, at, expires_at
+        (realm_id, client_id, key, ordinal, body, created, fault, at, expires_at)
+        select realm_id, client_id, key || '-' || column1, ordinal + column1, body, created, fault, at, expires_at
         from idempotency, (values ${numbers.map((number) => `(${number})`).join()}) as numbers
         where ${whereOf(first)}`);
       expect(copied).toBe(count - 1);
@@ -104,8 +99,8 @@ export function idempotencyContract(name: string, open: () => Promise<OpenStore>
 
     test('an idempotency record is returned unchanged until it expires', async () => {
       for (const record of [
-        newRecord({ user: fixture.user }),
-        newRecord({ recordId: undefined, status: 422 }),
+        newRecord({ created: [mintId(), mintId(), mintId()] }),
+        newRecord({ created: [], fault: 'conflict' }),
       ]) {
         expect(await save(record)).toEqual(WRITTEN);
         expect(await store.loadIdempotencyRecord(record, now)).toEqual(record);
@@ -146,7 +141,7 @@ export function idempotencyContract(name: string, open: () => Promise<OpenStore>
       const link = oidcLink(fixture, 'once');
       await store.commit([link], record);
       const [again, another] = [oidcLink(fixture, 'once'), oidcLink(fixture, 'another')];
-      const changed = { ...record, body: 'other', sealed: new Uint8Array([9]) };
+      const changed = { ...record, body: 'other' };
       expect(await store.commit([again], changed)).toEqual(ALREADY_ANSWERED);
       expect(await store.commit([another], changed)).toEqual(ALREADY_ANSWERED);
       expect(await store.get(oidcProfileInfo, another.key)).toBeUndefined();
@@ -204,87 +199,24 @@ export function idempotencyContract(name: string, open: () => Promise<OpenStore>
       for (const each of others) expect(await isStored(each)).toBe(true);
     }, 300_000);
 
-    test('removing a user deletes the idempotency records about it, and no others', async () => {
-      const here = await createRealmFixture(store);
-      const owner = anotherUser(here);
-      await commitWrites(store, owner);
-      const id = owner.key[1] as Uuid;
-      const deleted = [
-        newRecord({ realm: here.realm, user: id }),
-        newRecord({ realm: here.realm, user: id, recordId: id }),
-        newRecord({ realm: here.realm, recordId: id }),
-      ];
-      const unrelated = [
-        newRecord({ realm: here.realm, user: here.user }),
-        newRecord({ realm: here.realm }),
-        newRecord({ realm: fixture.realm, user: id }),
-      ];
-      for (const each of [...deleted, ...unrelated]) await save(each);
-      expect(await removeRecord(store, removalOf(user, owner.key))).toEqual({ kind: 'removed' });
-      for (const each of deleted) expect(await store.loadIdempotencyRecord(each, now)).toBeUndefined();
-      for (const each of unrelated) expect(await store.loadIdempotencyRecord(each, now)).toEqual(each);
-    });
-
-    const REALM_REMOVALS = [
-      ['is removed', (key: readonly [Uuid]) => removeRecord(store, removalOf(realm, key))],
-      ['is removed by pages', (key: readonly [Uuid]) => store.removePage(removalOf(realm, key))],
-    ] as const;
-    test.each(REALM_REMOVALS)(
-      'the idempotency records of a realm and of its creation are deleted when it %s',
-      async (_, removeRealm) => {
-        const [here, there] = [await createRealmFixture(store), await createRealmFixture(store)];
-        const [inside, made] = [
-          newRecord({ realm: here.realm, user: here.user }),
-          newRecord({ realm: NIL_UUID, recordId: here.realm }),
-        ];
-        const unrelated = [
-          newRecord({ realm: there.realm }),
-          newRecord({ realm: NIL_UUID, recordId: there.realm }),
-        ];
-        for (const each of [inside, made, ...unrelated]) await save(each);
-        await removeRealm([here.realm]);
-        expect(await store.get(realm, [here.realm])).toBeUndefined();
-        for (const each of [inside, made])
-          expect(await store.loadIdempotencyRecord(each, now)).toBeUndefined();
-        for (const each of unrelated) expect(await store.loadIdempotencyRecord(each, now)).toEqual(each);
-      },
-    );
-
     test.each([
-      ['a user', user],
-      ['a realm', realm],
+      ['removed', removeRecord],
+      ['removed by pages', (_: unknown, removal: Removal) => store.removePage(removal)],
     ] as const)(
-      'removing %s with more idempotency records than one commit takes is too_many; pages remove it',
-      async (_, kind) => {
+      'an idempotency record outlives the realm and its records when they are %s',
+      async (_, remove) => {
         const here = await createRealmFixture(store);
-        const ofUser = { realm: here.realm, user: here.user, clientId: `many-${kind.name}` };
-        const all = await saveMany(LIMITS.cascadeRecordsMax + 1, ofUser);
-        const removal = removalOf(kind, kind === realm ? [here.realm] : [here.realm, here.user]);
-        expect(await removeRecord(store, removal)).toEqual({ kind: 'too_many' });
-        expect(await store.loadIdempotencyRecord(all[0] as IdempotencyRecord, now)).toBeDefined();
-        await store.removePage(removal);
-        expect(await store.removePage(removal)).toMatchObject({ isDone: true });
-        await expectNoneOf(all);
+        const all = [
+          newRecord({ realm: here.realm, created: [here.user] }),
+          newRecord({ realm: here.realm }),
+          newRecord({ realm: NIL_UUID, created: [here.realm] }),
+        ];
+        for (const each of all) await save(each);
+        await remove(store, removalOf(user, [here.realm, here.user]));
+        await remove(store, removalOf(realm, [here.realm]));
+        expect(await store.get(realm, [here.realm])).toBeUndefined();
+        for (const each of all) expect(await store.loadIdempotencyRecord(each, now)).toEqual(each);
       },
     );
-
-    test('as many idempotency records as fit in one commit do not prevent a removal', async () => {
-      const here = await createRealmFixture(store);
-      const ofUser = { realm: here.realm, user: here.user, clientId: 'just enough' };
-      const all = await saveMany(LIMITS.cascadeRecordsMax, ofUser);
-      expect(await removeRecord(store, removalOf(user, [here.realm, here.user]))).toEqual({
-        kind: 'removed',
-      });
-      await expectNoneOf(all);
-    });
-
-    test('a page of a removal deletes no more idempotency records than records', async () => {
-      const here = await createRealmFixture(store);
-      const all = await saveMany(LIMITS.cascadeRecordsMax + 1, { realm: here.realm, clientId: 'many' });
-      const page = () => store.removePage(removalOf(realm, [here.realm]));
-      expect(await page()).toEqual({ kind: 'removed', records: 3, isDone: false });
-      expect(await page()).toEqual({ kind: 'removed', records: 1, isDone: true });
-      await expectNoneOf(all);
-    });
   });
 }

@@ -199,8 +199,8 @@ create index user_info_words on user_info using gin (array_to_tsvector(string_to
 create index password_profile_info_words on password_profile_info using gin (array_to_tsvector(string_to_array(words, ' ')))
   with (gin_pending_list_limit = 256);
 
--- Answers that are kept for a repetition of their request. They hold what a caller was told, so they are encrypted, and
--- go with the user they tell about. `ordinal` counts what a client had remembered in a realm, so that its oldest is found.
+-- Outcomes that are kept for a repetition of their request: the IDs of the records that it created, separated by commas, or the code of
+-- its refusal. `ordinal` counts what a client had remembered in a realm, so that its oldest is found.
 
 create table idempotency (
   realm_id uuid not null,
@@ -208,10 +208,8 @@ create table idempotency (
   key text collate "C" not null,
   ordinal bigint not null,
   body text collate "C" not null,
-  status integer not null,
-  record_id uuid,
-  user_id uuid,
-  answer_sealed bytea not null,
+  created text collate "C" not null,
+  fault text collate "C",
   at bigint not null,
   expires_at bigint not null,
   primary key (realm_id, client_id, key)
@@ -219,8 +217,6 @@ create table idempotency (
 
 create index idempotency_ordinal on idempotency (realm_id, client_id, ordinal);
 create index idempotency_expiry on idempotency (expires_at);
-create index idempotency_of_user on idempotency (realm_id, user_id) where user_id is not null;
-create index idempotency_of_record on idempotency (realm_id, record_id) where record_id is not null;
 
 -- The clock of each realm, without a foreign key, because it outlives the realm. Who writes in a realm claims its clock first, so that
 -- order of `seq` is order of commit.

@@ -239,8 +239,8 @@ create trigger password_profile_info_word_update after update of words on passwo
   where value <> '' on conflict do nothing;
 end;
 
--- Answers that are kept for a repetition of their request. They hold what a caller was told, so they are encrypted, and
--- go with the user they tell about. `ordinal` counts what a client had remembered in a realm, so that its oldest is found.
+-- Outcomes that are kept for a repetition of their request: the IDs of the records that it created, separated by commas, or the code of
+-- its refusal. `ordinal` counts what a client had remembered in a realm, so that its oldest is found.
 
 create table idempotency (
   realm_id text not null,
@@ -248,10 +248,8 @@ create table idempotency (
   key text not null,
   ordinal integer not null,
   body text not null,
-  status integer not null,
-  record_id text,
-  user_id text,
-  answer_sealed blob not null,
+  created text not null,
+  fault text,
   at integer not null,
   expires_at integer not null,
   primary key (realm_id, client_id, key)
@@ -259,8 +257,6 @@ create table idempotency (
 
 create index idempotency_ordinal on idempotency (realm_id, client_id, ordinal);
 create index idempotency_expiry on idempotency (expires_at);
-create index idempotency_of_user on idempotency (realm_id, user_id) where user_id is not null;
-create index idempotency_of_record on idempotency (realm_id, record_id) where record_id is not null;
 
 -- The clock of each realm, without a foreign key, because it outlives the realm. `seq` is taken from it by the last statements of a
 -- transaction, so that order of `seq` is order of commit.
