@@ -104,7 +104,7 @@ describe('a damaged or foreign backup', () => {
       expect(await restoreRefusal({ database, backup })).toMatch(/is damaged or another file/);
       const message = await restoreRefusal({ database, backup, hasManifest: false });
       expect(message).toMatch(
-        length === 0 ? /not a SQLite database/ : /its own header says .* it is truncated/,
+        length === 0 ? /it is empty/ : /it is damaged: |its pages have .* it is truncated/,
       );
     }
   });
@@ -198,8 +198,8 @@ describe('a damaged or foreign backup', () => {
   }
 
   test.each([
-    ['a text file', 'no database at all', /not a SQLite database/],
-    ['an empty file', '', /not a SQLite database/],
+    ['a text file', 'no database at all', /it is damaged: file is not a database/],
+    ['an empty file', '', /it is empty/],
   ])('a backup that is %s is refused', async (_name, text, sentence) => {
     const { database, backup } = copyBackupFixture(fixture);
     writeFileSync(backup, text);

@@ -5,7 +5,7 @@ import type { Program } from '../migrations.ts';
 import { writeCompact } from '../sqlite/file_layout.ts';
 import { lockDatabase, replaceDatabase } from './replacement.ts';
 import { withTemporaryFolder } from './temporary_folder.ts';
-import { type DatabaseSummary, verifyDatabaseFile, verifyLockedDatabase } from './verification.ts';
+import { type DatabaseSummary, verifyDatabaseFile } from './verification.ts';
 
 export type CompactionStep = 'verify' | 'write' | 'verify copy';
 
@@ -32,7 +32,7 @@ export async function compact(
   try {
     return await withTemporaryFolder(path, clock, async (folder) => {
       onStep('verify');
-      const before = verifyLockedDatabase(path, `the database ${path}`, version);
+      const before = verifyDatabaseFile(path, `the database ${path}`, version);
       const compacted = join(folder, 'compact.db');
       onStep('write');
       writeCompact(path, compacted);

@@ -1,5 +1,15 @@
 import { Database, SQLiteError } from 'bun:sqlite';
-import { chmodSync, chownSync, existsSync, linkSync, renameSync, statSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  closeSync,
+  existsSync,
+  linkSync,
+  openSync,
+  readSync,
+  renameSync,
+  statSync,
+} from 'node:fs';
 import { dirname } from 'node:path';
 import type { Erasure } from '../../domain/erasure.ts';
 import { Refusal } from '../../domain/fault.ts';
@@ -7,7 +17,6 @@ import { syncPath } from '../../platform/fsync.ts';
 import { isBusy, queryOnce } from '../sqlite/connection.ts';
 import { sqliteSchemaVersion } from '../sqlite/migrate.ts';
 import { selectErasures } from './erasures.ts';
-import { headerOf } from './verification.ts';
 
 /** A database that no other process can open until the lock is released. */
 interface DatabaseLock {
@@ -25,7 +34,7 @@ const LOCK_WAIT_MS = 5_000;
  */
 export function lockDatabase(path: string): DatabaseLock {
   // The engine would remove a log that it cannot read.
-  if (statSync(path).size > 0 && !headerOf(path)) throw cannotLock(path);
+  if (statSync(path).size > 0 && !hasSqliteHeader(path)) throw cannotLock(path);
   const db = new Database(path, { readwrite: true, strict: true });
   try {
     db.run(`pragma busy_timeout = ${LOCK_WAIT_MS}`);
@@ -38,6 +47,19 @@ export function lockDatabase(path: string): DatabaseLock {
     if (isBusy(error)) throw databaseInUse(path);
     throw error instanceof SQLiteError ? cannotLock(path) : error;
   }
+}
+
+const MAGIC = 'SQLite format 3\0';
+
+function hasSqliteHeader(path: string): boolean {
+  const header = Buffer.alloc(MAGIC.length);
+  const file = openSync(path, 'r');
+  try {
+    readSync(file, header, 0, MAGIC.length, 0);
+  } finally {
+    closeSync(file);
+  }
+  return header.toString('latin1') === MAGIC;
 }
 
 /**

@@ -1,5 +1,5 @@
 import { constants, Database, SQLiteError } from 'bun:sqlite';
-import { closeSync, openSync, readSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { Refusal } from '../../domain/fault.ts';
 import { assertServableSchema } from '../migrations.ts';
 import { toRefusal } from '../refusals.ts';
@@ -16,27 +16,12 @@ export interface DatabaseSummary {
 }
 
 /**
- * Verifies a database file that is not in use: that it is complete and undamaged, and has a schema that this program
- * can serve or migrate. Throws Refusal with a message that begins with `label`.
+ * Verifies a database file that no other process writes: that it is complete and undamaged, and has a schema that this
+ * program can serve or migrate. This process may have it locked. Throws Refusal with a message that begins with `label`.
  */
 export function verifyDatabaseFile(path: string, label: string, programVersion: string): DatabaseSummary {
-  return withLabel(path, label, () => {
-    assertLength(path);
-    return verifyContent(path, programVersion);
-  });
-}
-
-/**
- * Verifies a database that this process has locked. It does not read the file by itself: closing a second descriptor would
- * drop the lock.
- */
-export function verifyLockedDatabase(path: string, label: string, programVersion: string): DatabaseSummary {
-  return withLabel(path, label, () => verifyContent(path, programVersion));
-}
-
-function withLabel<T>(path: string, label: string, work: () => T): T {
   try {
-    return work();
+    return verifyContent(path, programVersion);
   } catch (error) {
     const refusal = toRefusal(error, path);
     if (!(refusal instanceof Refusal)) throw error;
@@ -48,6 +33,7 @@ function verifyContent(path: string, programVersion: string): DatabaseSummary {
   const db = openImmutable(path);
   try {
     const schema = assertKnownSchema(db, programVersion);
+    assertLength(db, path);
     assertIntegrity(db);
     for (const { type, name, is } of sqliteSchemaDifferences(db, sqliteMigrations()))
       throw new Refusal(`the ${type} ${name} is ${is}`);
@@ -68,36 +54,15 @@ function openImmutable(path: string): Database {
   return new Database(uri, constants.SQLITE_OPEN_READONLY | constants.SQLITE_OPEN_URI);
 }
 
-const MAGIC = 'SQLite format 3\0';
-const DATABASE_HEADER_BYTES = 100;
-/** Offsets of the page size and the number of pages in the header (sqlite.org/fileformat2.html, 1.3). */
-const PAGE_BYTES_AT = 16;
-const PAGES_AT = 28;
-
-/** The header of a SQLite database; undefined for other files. */
-export function headerOf(path: string): Buffer | undefined {
-  const header = Buffer.alloc(DATABASE_HEADER_BYTES);
-  const file = openSync(path, 'r');
-  try {
-    readSync(file, header, 0, DATABASE_HEADER_BYTES, 0);
-  } finally {
-    closeSync(file);
-  }
-  return header.toString('latin1', 0, MAGIC.length) === MAGIC ? header : undefined;
-}
-
-/** Compares the length with the header, because the engine does not detect every truncated file. */
-function assertLength(path: string): void {
+/** Compares the length with the number of pages: the engine reads what the last page lacks as zeros. */
+function assertLength(db: Database, path: string): void {
   const { size } = statSync(path);
-  const header = headerOf(path);
-  if (!header) throw new Refusal('it is not a SQLite database');
-  const pageBytes = header.readUInt16BE(PAGE_BYTES_AT);
-  // The largest page size, 65,536, does not fit the field, and is stored as 1.
-  const expected = (pageBytes === 1 ? 65_536 : pageBytes) * header.readUInt32BE(PAGES_AT);
-  if (size !== expected)
-    throw new Refusal(
-      `it has ${size} bytes, but its own header says ${expected}: it is truncated or damaged`,
-    );
+  const [pages] = queryOnce<{ bytes: number }>(
+    db,
+    'select page_count * page_size as bytes from pragma_page_count, pragma_page_size',
+  );
+  if (size !== pages?.bytes)
+    throw new Refusal(`it has ${size} bytes, but its pages have ${pages?.bytes}: it is truncated or damaged`);
 }
 
 function assertKnownSchema(db: Database, programVersion: string): number {
