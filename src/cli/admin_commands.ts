@@ -64,7 +64,6 @@ export function openAdminCommands(program: Command, context: CliContext, kind: K
         accessStore: engine.access,
         webhooks: { store: engine.webhooks, keyring, brokenUrlRule: urlRule(settings) },
         clock: systemClock,
-        pageLength: LIMITS.pageRecordsMax,
       };
       return (await operation?.perform({ ...request, params }, deps)) as Body;
     } catch (error) {

@@ -11,7 +11,7 @@ export const SETTING_GROUPS: Readonly<Record<string, readonly SettingName[]>> = 
     ...(['tokenLifetime', 'passwordMemory', 'passwordPasses'] as const),
     ...(['bootstrapClientFile', 'issuersFile', 'strictIssuers'] as const),
   ],
-  'Lists and settings': ['pageLength', 'accountRealm'],
+  Realms: ['accountRealm'],
   Console: ['noConsole', 'consoleClientCredentials', 'consoleSessionHours'],
   'Outgoing requests': ['offline', 'allowPrivate'],
   'Audit log and retention': ['logSignIns', 'retentionDays', 'checkpointFile'],

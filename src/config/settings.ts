@@ -169,15 +169,6 @@ export const SETTINGS = {
     parse: integer(1, 10),
     expects: 'a number from 1 to 10',
   }),
-  pageLength: defaulted<number>({
-    env: 'AUTHREALM_PAGE_LENGTH',
-    flag: 'page-length',
-    value: 'N',
-    defaultValue: '25',
-    doc: 'default number of records in a page of a list',
-    parse: integer(1, LIMITS.pageRecordsMax),
-    expects: `a number from 1 to ${LIMITS.pageRecordsMax}`,
-  }),
   accountRealm: optional<Uuid>({
     env: 'AUTHREALM_ACCOUNT_REALM',
     flag: 'account-realm',

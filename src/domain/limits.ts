@@ -239,6 +239,8 @@ export const LIMITS = Object.freeze({
   listStatementsCachedMax: 200,
   /** Largest `page[limit]`. A larger value, or one below 1, is answered 400. */
   pageRecordsMax: 100,
+  /** Records on a page without `page[limit]`. */
+  pageRecordsDefault: 25,
   /** Records of each kind that `include` adds to a record. If there are more, the answer links to the rest of the list. */
   includedRecordsMax: 100,
   /** Records of each kind that `include` adds to a page of a list. If there are more, 400: a smaller page has fewer. */

@@ -171,7 +171,7 @@ export async function serve(
       ...{ store, access, tokens, grant: openTokenGrants(tokens, clock, granted), limits, loopBudget, clock },
       ...{ ...authentication, ...writeDeps, ...changeDelivery, ...administration, isDraining },
       signIn: signIn({ access, jwts }, { issuer: baseUrl, installation }),
-      ...{ installation, settingsRealms, pageLength: settings.pageLength, baseUrl, version: VERSION },
+      ...{ installation, settingsRealms, baseUrl, version: VERSION },
     });
     return [...routes, ...consolePages(settings, baseUrl, extraRoute)];
   };

@@ -32,7 +32,6 @@ test('settings have their defaults without flags and variables', () => {
     tokenLifetime: 3600,
     passwordMemory: 19_456,
     passwordPasses: 2,
-    pageLength: 25,
     offline: false,
     allowPrivate: [],
     retentionDays: 90,

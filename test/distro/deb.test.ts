@@ -26,7 +26,7 @@ const DATA = '/var/lib/authrealm';
 const CONFIG = '/etc/authrealm/authrealm.conf';
 const UNIT = '/lib/systemd/system/authrealm.service';
 const EXAMPLE = '/usr/share/doc/authrealm/examples/postgresql.conf';
-const SETTING = 'AUTHREALM_PAGE_LENGTH=7\n';
+const SETTING = 'AUTHREALM_RETENTION_DAYS=7\n';
 const inside = (path: string): string => join(root, path);
 
 const binary = await sharedBinary('linux-x64-glibc');

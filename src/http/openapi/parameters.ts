@@ -75,9 +75,8 @@ export function headersNamed(names: readonly RequestHeader[]): z.ZodObject {
 export const PAGE_PARAMETERS: Shape = {
   'page[limit]': parameter(z.int().min(1).max(LIMITS.pageRecordsMax), {
     id: 'page-limit',
-    description:
-      'The maximum number of records on a page; the default is 25 unless the service is configured otherwise.',
-    example: 25,
+    description: `The maximum number of records on a page; the default is ${LIMITS.pageRecordsDefault}.`,
+    example: LIMITS.pageRecordsDefault,
   }),
   'page[offset]': parameter(z.int().min(0).max(LIMITS.pageOffsetMax), {
     id: 'page-offset',

@@ -4,6 +4,7 @@ import type { Store } from '../../directory/store.ts';
 import { accountSettingsOf } from '../../domain/account_settings.ts';
 import { parseFilter } from '../../domain/filter/filter.ts';
 import { parseUuid, type Uuid } from '../../domain/id.ts';
+import { LIMITS } from '../../domain/limits.ts';
 import type { Principal } from '../../domain/principal.ts';
 import { type AnyRecord, shownMembers } from '../../domain/resource.ts';
 import { user } from '../../domain/resources.ts';
@@ -190,13 +191,13 @@ const listOperation = (form: UserForm) =>
     name: `list-${form.collection.slice('/v2/'.length)}`,
     path: form.collection,
     answer:
-      ({ store, baseUrl, pageLength }) =>
+      ({ store, baseUrl }) =>
       async (call, visible) => {
         const { accountRealm, own } = visible;
         const { carried, sort, ...query } = readQuery(call.request.url, RULES);
         const parsed = query.filter === undefined ? NO_FILTER : parseFilter(query.filter, user.filterables);
         const filter = own === undefined ? parsed : [...parsed, [isUser(own)]];
-        const page = pageOf({ carried, sort, ...query }, pageLength);
+        const page = pageOf({ carried, sort, ...query });
         const listed =
           form.isAccount && !hasAccounts(visible)
             ? { items: [], hasMore: false, total: 0 }
@@ -323,9 +324,9 @@ const LIST_MEMBERSHIPS = formOperation({
   name: 'list-account-memberships',
   path: `${ACCOUNT.collection}/:${ACCOUNT.parameter}/account-memberships`,
   answer:
-    ({ store, baseUrl, pageLength }) =>
+    ({ store, baseUrl }) =>
     async (call, visible) => {
-      const { limit = pageLength, offset } = readQuery(call.request.url, {
+      const { limit = LIMITS.pageRecordsDefault, offset } = readQuery(call.request.url, {
         hasFilter: false,
         hasSort: false,
       });

@@ -128,7 +128,7 @@ const UPDATE_SETTINGS: Operation<SettingsDeps> = {
   access: { scope: `${SETTINGS_SCOPE}:write` },
   stages: updateStages,
   document: ({ baseUrl }) => {
-    const example = settingsBody({ baseUrl, installation: INSTALLATION, pageLength: 25 }, EXAMPLE_REALM);
+    const example = settingsBody({ baseUrl, installation: INSTALLATION }, EXAMPLE_REALM);
     return {
       summary: 'Change the settings of account members.',
       tag: SETTINGS_TAG,

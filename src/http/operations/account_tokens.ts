@@ -3,6 +3,7 @@ import type { AccountSignIn } from '../../auth/sign_in/account_token.ts';
 import type { PresetOrigin } from '../../directory/presets.ts';
 import { accountSettingsOf } from '../../domain/account_settings.ts';
 import { parseUuid, type Uuid } from '../../domain/id.ts';
+import { LIMITS } from '../../domain/limits.ts';
 import type { AnyRecord } from '../../domain/resource.ts';
 import { passwordProfile, user } from '../../domain/resources.ts';
 import { exampleIdOf } from '../openapi/examples.ts';
@@ -123,7 +124,7 @@ async function renew({ request }: Call, { realm, page }: TokenScope, deps: SignI
 async function tokensReply(
   signedIn: AccountSignIn,
   { realm, page: { limit, offset = 0 } }: TokenScope & { readonly realm: AnyRecord },
-  { store, signIn: { accountTokens }, baseUrl, pageLength }: SignInDeps,
+  { store, signIn: { accountTokens }, baseUrl }: SignInDeps,
 ): Promise<Reply | undefined> {
   const member = await store.get(user, [realm.id, signedIn.userId]);
   if (!member) return undefined;
@@ -131,7 +132,7 @@ async function tokensReply(
   const total = settings.auto_create_account_for_account_members ? 1 : 0;
   const lifetime = settings.account_management_authentication_token_timeout_secs;
   const data = offset < total ? [itemOf(member, await accountTokens.mint(signedIn, lifetime))] : [];
-  const page = { kind: 'offset', offset, limit: limit ?? pageLength } as const;
+  const page = { kind: 'offset', offset, limit: limit ?? LIMITS.pageRecordsDefault } as const;
   const body = answerBody({ memberId: member.id, data, total, page, baseUrl });
   const headers = { 'Content-Type': JSON_TYPE, 'Cache-Control': 'no-store' };
   return { status: 201, headers, body: JSON.stringify(body) };

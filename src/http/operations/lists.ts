@@ -1,5 +1,6 @@
 import type { ListPage, ListRequest, MaybePromise, PageRequest, Store } from '../../directory/store.ts';
 import { type ParsedFilter, parseFilter } from '../../domain/filter/filter.ts';
+import { LIMITS } from '../../domain/limits.ts';
 import type { Principal } from '../../domain/principal.ts';
 import { ancestry, type KeyPrefix, type Resource } from '../../domain/resource.ts';
 import { includableBelow } from '../../domain/resources.ts';
@@ -20,8 +21,6 @@ import { pageAnswer, parametersOfPage, recordOperation, schemaOf } from './recor
 /** The dependencies of lists. */
 export interface ListDeps extends RecordDeps {
   readonly store: Pick<Store, 'get' | 'getIncluding' | 'list' | 'find' | 'searchRealms' | 'overloaded'>;
-  /** The default page length. */
-  readonly pageLength: number;
 }
 
 const NOT_FOUND = faultReply('not_found');
@@ -71,7 +70,7 @@ function listStage(resource: Resource, deps: ListDeps): Stage {
     const listing = {
       filter,
       sort: query.sort,
-      page: pageOf(query, deps.pageLength),
+      page: pageOf(query),
       ...realmsOfCaller(call),
     };
     return answer(call, listing, query.carried);
@@ -88,8 +87,11 @@ function realmsOfCaller({ principal, scope }: Call): Pick<ListRequest, 'only'> {
   return realms === '*' || scope?.length !== 0 ? {} : { only: [...realms] };
 }
 
-/** The requested page; `length` is the default page length. */
-export function pageOf({ limit, offset, after }: ListQuery, length: number): PageRequest {
+/** The requested page; `length` is its length without `page[limit]`. */
+export function pageOf(
+  { limit, offset, after }: ListQuery,
+  length: number = LIMITS.pageRecordsDefault,
+): PageRequest {
   if (after === undefined) return { kind: 'offset', offset: offset ?? 0, limit: limit ?? length };
   return { kind: 'after', after: after === 'start' ? undefined : after, limit: limit ?? length };
 }

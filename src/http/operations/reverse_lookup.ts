@@ -58,13 +58,13 @@ function lookupByQuery(resource: Resource, deps: ListDeps): Stage {
   const answer = lookupResponder(resource, deps, (url: string) => {
     const query = readQuery(url, { hasFilter: true, hasSort: false });
     const filter = readFilter(query.filter, reverseLookup);
-    return { filter, page: pageOf(query, lengthFor(filter, deps)), carried: query.carried };
+    return { filter, page: pageOf(query, lengthFor(filter)), carried: query.carried };
   });
   return (call) => {
     const { url } = call.request;
     const filter = onlyFilter(url);
     const lookupKey = filter === undefined ? undefined : parseLookupFilter(filter, reverseLookup);
-    return answer(call, url, lookupKey, deps.pageLength);
+    return answer(call, url, lookupKey, LIMITS.pageRecordsDefault);
   };
 }
 
@@ -90,14 +90,14 @@ function lookupByBody(resource: Resource, deps: ListDeps): Stage {
   const reverseLookup = lookupRulesOf(resource);
   const answer = lookupResponder(resource, deps, ({ filter: text, limit, offset }: SearchRequest) => {
     const filter = inBody(() => readFilter(text, reverseLookup));
-    const page = { kind: 'offset', offset, limit: limit ?? lengthFor(filter, deps) } as const;
+    const page = { kind: 'offset', offset, limit: limit ?? lengthFor(filter) } as const;
     return { filter, page, carried: undefined };
   });
   return (call) => {
     const request = readSearch(call);
     const { filter, limit, offset } = request;
     const lookupKey = offset > 0 ? undefined : parseLookupFilter(filter, reverseLookup);
-    return answer(call, request, lookupKey, limit ?? deps.pageLength);
+    return answer(call, request, lookupKey, limit ?? LIMITS.pageRecordsDefault);
   };
 }
 
@@ -165,7 +165,7 @@ function listByBody(resource: Resource, deps: ListDeps): Stage {
   return (call) => {
     const { filter: text, limit, offset } = readSearch(call);
     const filter = inBody(() => parseFilter(text, resource.filterables ?? {}));
-    const page = { kind: 'offset', offset, limit: limit ?? deps.pageLength } as const;
+    const page = { kind: 'offset', offset, limit: limit ?? LIMITS.pageRecordsDefault } as const;
     return list(call, { filter, page, sort: NEWEST_FIRST }, undefined);
   };
 }
@@ -278,9 +278,11 @@ function findParameters(resource: Resource): z.ZodObject {
 }
 
 /** The default page length: a lookup of many IDs returns all of them on one page. */
-function lengthFor([group]: ParsedFilter, { pageLength }: ListDeps): number {
+function lengthFor([group]: ParsedFilter): number {
   const condition = group?.[0];
-  return condition?.kind === 'one_of' && condition.values.length > 1 ? LIMITS.pageRecordsMax : pageLength;
+  return condition?.kind === 'one_of' && condition.values.length > 1
+    ? LIMITS.pageRecordsMax
+    : LIMITS.pageRecordsDefault;
 }
 
 /** Reports a rejected filter as a member of the body, and not as a parameter. */

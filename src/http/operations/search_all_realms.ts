@@ -94,13 +94,13 @@ export function searchAllRealms(resource: Resource, rules: LookupRules): Operati
 }
 
 function searchStage(resource: Resource, rules: LookupRules, deps: ListDeps): Stage {
-  const { store, pageLength } = deps;
+  const { store } = deps;
   const present = itemPresenterOf(resource, { ...deps, includesParent: true });
   const readIncluded = openPageIncluding(resource, deps);
   return async (call) => {
     const { filter: text, realms: requested, page = {} } = readDocument(searchRequestSchema, call.body ?? '');
     const filter = inBody(() => readFilter(text, rules));
-    const limit = page.limit ?? pageLength;
+    const limit = page.limit ?? LIMITS.pageRecordsDefault;
     const { realms } = call.principal as Principal;
     const only = realmsOf(realms, requested);
     const searchAfter = (position: SearchPosition) =>

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { PresetOrigin } from '../../directory/presets.ts';
 import type { SettingsRealms } from '../../directory/settings_realms.ts';
+import { LIMITS } from '../../domain/limits.ts';
 import { mayAccessRealm, type Principal } from '../../domain/principal.ts';
 import type { AnyRecord, RecordOf } from '../../domain/resource.ts';
 import { realm } from '../../domain/resources.ts';
@@ -17,15 +18,13 @@ import { faultReply, JSON_TYPE, type Reply } from '../server/reply.ts';
 /** The dependencies of settings. */
 export interface SettingsDeps extends RecordDeps {
   readonly settingsRealms: SettingsRealms;
-  /** The default page length. */
-  readonly pageLength: number;
 }
 
 /** `settings:read` permits reading settings, `settings:write` changing them. */
 export const SETTINGS_SCOPE = 'settings';
 export const SETTINGS_TAG = 'settings';
 
-export type SettingsContext = Pick<SettingsDeps, 'baseUrl' | 'installation' | 'pageLength'>;
+export type SettingsContext = Pick<SettingsDeps, 'baseUrl' | 'installation'>;
 
 /** A read of settings, described once. */
 export interface SettingsDescription {
@@ -73,10 +72,7 @@ export function settingsOperation(described: SettingsDescription): Operation<Set
         status: 200,
         description: 'The settings.',
         headers: { 'Cache-Control': HEADERS.cacheControl },
-        content: jsonContent(
-          schema(),
-          content.body({ baseUrl, installation: INSTALLATION, pageLength: 25 }, EXAMPLE_REALM),
-        ),
+        content: jsonContent(schema(), content.body({ baseUrl, installation: INSTALLATION }, EXAMPLE_REALM)),
       },
       faults: content.origin || parameter ? ['not_found'] : [],
       headers: ['X-Request-Id'],
@@ -182,8 +178,8 @@ const GENERAL_SETTINGS: SettingsDescription = {
       })
       .meta({ id: 'settings' }),
   content: {
-    body: ({ baseUrl, installation, pageLength }) => ({
-      data: { id: installation, type: 'settings', page_length: pageLength },
+    body: ({ baseUrl, installation }) => ({
+      data: { id: installation, type: 'settings', page_length: LIMITS.pageRecordsDefault },
       links: { self: `${baseUrl}/v2/settings` },
     }),
   },

@@ -144,7 +144,7 @@ export const DELIVERY_OPERATIONS = [
     faults: ['not_found'],
     async handle(request, deps) {
       const { webhookId } = await webhookAt(request, deps);
-      const wanted = pageRangeOf(request.query, deps.pageLength);
+      const wanted = pageRangeOf(request.query);
       const rows = await deps.webhooks.store.deliveries(webhookId, wanted.after, wanted.limit);
       const url = request.url(webhookPath(webhookId, '/deliveries'));
       return { body: pageBody(rows.map(describeDelivery), wanted, url) };
@@ -182,7 +182,7 @@ export const DELIVERY_OPERATIONS = [
     faults: ['not_found'],
     async handle(request, deps) {
       const { webhookId } = await webhookAt(request, deps);
-      const wanted = pageRangeOf(request.query, deps.pageLength);
+      const wanted = pageRangeOf(request.query);
       const after = deadLetterPosition(wanted.after ?? '');
       const rows = await deps.webhooks.store.deadLetters(webhookId, after, wanted.limit);
       const url = request.url(webhookPath(webhookId, '/dead-letters'));

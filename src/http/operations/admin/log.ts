@@ -132,8 +132,8 @@ export const LOG_OPERATIONS = [
         begins_after: 0,
       }),
     },
-    async handle({ query, url }, { logStore, pageLength }) {
-      const wanted = pageRangeOf(query, pageLength);
+    async handle({ query, url }, { logStore }) {
+      const wanted = pageRangeOf(query);
       const heads = await logStore.heads(parseUuid(wanted.after ?? ''), wanted.limit);
       const items = heads.map(({ log, seq, chain }) => ({
         id: log,
@@ -158,8 +158,8 @@ export const LOG_OPERATIONS = [
       schema: pageSchema(entry, 'log_entry.page'),
       example: page('/log', ENTRY),
     },
-    async handle({ query, url }, { logReading, pageLength }) {
-      const wanted = pageRangeOf(query, pageLength);
+    async handle({ query, url }, { logReading }) {
+      const wanted = pageRangeOf(query);
       const entries = await logReading.entries(NIL_UUID, Number(wanted.after ?? 0), wanted.limit);
       return { body: pageBody(entries.map(present), wanted, url('/log')) };
     },
@@ -208,7 +208,7 @@ export const LOG_OPERATIONS = [
     faults: ['not_found'],
     async handle({ params, query, url }, deps) {
       const log = await existingLog(params.realm_id ?? '', deps);
-      const wanted = pageRangeOf(query, deps.pageLength);
+      const wanted = pageRangeOf(query);
       const user = query.user_id === undefined ? undefined : parseUuid(query.user_id);
       const after = Number(wanted.after ?? 0);
       const entries = await (user

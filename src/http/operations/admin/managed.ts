@@ -25,7 +25,7 @@ import {
 } from './page.ts';
 
 /** The dependencies of the operations. */
-export interface ManagedDeps extends Pick<AdminDeps, 'accessStore' | 'webhooks' | 'clock' | 'pageLength'> {
+export interface ManagedDeps extends Pick<AdminDeps, 'accessStore' | 'webhooks' | 'clock'> {
   /** Looks up realms; undefined if they are not checked. */
   readonly store: AdminDeps['store'] | undefined;
 }
@@ -232,7 +232,7 @@ function readAndCreateOperations({ kind, path, named, params, shown, issued, pag
       query: z.object(pageParameters({ pattern: kind.idPattern, example: example.id })),
       success: { ...page, status: 200, description: `The ${texts.noun}s, without secrets.` },
       async handle(request: AdminRequest<PageQuery, unknown>, deps) {
-        const wanted = pageRangeOf(request.query, deps.pageLength);
+        const wanted = pageRangeOf(request.query);
         const items = (await kind.page(wanted, deps)).map(({ thing, listed }) => {
           const links = { self: handle.locationOf(thing, request) };
           return { ...handle.describe(thing, deps), ...listed, links };

@@ -57,8 +57,6 @@ export interface AdminDeps {
   subjectAccess(person: Person, auditContext: AuditContext): AsyncIterable<SubjectAccessItem>;
   readonly clock: Clock;
   readonly baseUrl: string;
-  /** The default page length. */
-  readonly pageLength: number;
 }
 
 /** The dependencies of the administration API. */

@@ -41,9 +41,11 @@ export interface PageRange {
   readonly after: string | undefined;
 }
 
-/** `length` is the default page length. */
-export function pageRangeOf(query: PageQuery, length: number): PageRange {
-  return { limit: (query['page[limit]'] ?? length) + 1, after: query['page[after]'] || undefined };
+export function pageRangeOf(query: PageQuery): PageRange {
+  return {
+    limit: (query['page[limit]'] ?? LIMITS.pageRecordsDefault) + 1,
+    after: query['page[after]'] || undefined,
+  };
 }
 
 /** A page of items that are in memory, ordered by ID. */

@@ -132,7 +132,7 @@ export const SIGNING_KEY_OPERATIONS = [
       },
     },
     async handle({ query, url }, deps) {
-      const wanted = pageRangeOf(query, deps.pageLength);
+      const wanted = pageRangeOf(query);
       const { keys, inUse } = await deps.accessStore.signingKeysAfter(wanted.after ?? '', wanted.limit);
       const describe = describerOf(inUse, deps.clock.now());
       const items = keys.map((key) => ({
