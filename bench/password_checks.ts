@@ -1,4 +1,4 @@
-import { SETTINGS } from '../src/config/settings.ts';
+import { PASSWORD_COSTS, type PasswordCost } from '../src/domain/password.ts';
 import { DEVICE, END_USER_ADDRESS } from '../src/http/operations/password_request.ts';
 import { hashOf } from '../src/workers/hasher.ts';
 import { REALM, userAt } from '../test/support/population.ts';
@@ -12,10 +12,7 @@ const PASSWORD = 'correct horse battery staple';
 const WRONG_PASSWORD = 'wrong horse battery staple';
 
 /** The cost of new hashes by default. */
-const COST = {
-  memoryKib: Number(SETTINGS.passwordMemory.defaultValue),
-  passes: Number(SETTINGS.passwordPasses.defaultValue),
-};
+const COST = PASSWORD_COSTS.get('standard') as PasswordCost;
 const bcrypt = (cost: number) => Bun.password.hashSync(PASSWORD, { algorithm: 'bcrypt', cost });
 
 const HASHES = {

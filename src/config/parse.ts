@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { Refusal } from '../domain/fault.ts';
 import { isLoopbackHost } from '../domain/loopback.ts';
-import { costRule, type PasswordCost } from '../domain/password.ts';
 import { readTarget, TARGET_RULE, type TargetRules } from '../outbound/target.ts';
 import { fileErrorText } from '../platform/file_error.ts';
 import { fileOf } from '../store/open.ts';
@@ -132,15 +131,7 @@ function contradictionsOf(settings: Partial<Settings>): string[] {
     if (rate === undefined || rate === 'off' || rate.requests >= (settings.processes ?? 1)) continue;
     found.push(`--${SETTINGS[name].flag} must allow at least one request for each of the processes`);
   }
-  const { passwordMemory: memoryKib, passwordPasses: passes } = settings;
-  const costMistake = memoryKib && passes ? costRule({ memoryKib, passes }) : undefined;
-  if (costMistake !== undefined) found.push(`--password-memory and --password-passes ${costMistake}`);
   return found;
-}
-
-/** The cost of a new password hash. */
-export function passwordCost({ passwordMemory, passwordPasses }: Settings): PasswordCost {
-  return { memoryKib: passwordMemory, passes: passwordPasses };
 }
 
 /** Returns the rule that a URL breaks if no request may be sent to it, whatever its name resolves to. */

@@ -8,8 +8,11 @@ export const SETTING_GROUPS: Readonly<Record<string, readonly SettingName[]>> = 
   'Reverse proxy': ['trustedProxies', 'forwardedHeader'],
   'Rate limits': ['clientRate', 'addressRate', 'badTokenRate', 'grantRate'],
   'Clients, tokens and passwords': [
-    ...(['tokenLifetime', 'passwordMemory', 'passwordPasses'] as const),
-    ...(['bootstrapClientFile', 'issuersFile', 'strictIssuers'] as const),
+    'tokenLifetime',
+    'passwordCost',
+    'bootstrapClientFile',
+    'issuersFile',
+    'strictIssuers',
   ],
   Realms: ['accountRealm'],
   Console: ['noConsole', 'consoleClientCredentials', 'consoleSessionHours'],

@@ -1,6 +1,7 @@
 import { parseUuid, type Uuid } from '../domain/id.ts';
 import { type Network, parseNetwork } from '../domain/ip_address.ts';
 import { LIMITS } from '../domain/limits.ts';
+import { PASSWORD_COSTS, type PasswordCost } from '../domain/password.ts';
 import { parseRate, type Rate } from '../domain/token_buckets.ts';
 import { type PrivateTarget, parsePrivateTarget } from '../outbound/target.ts';
 import type { RequestLogging } from '../platform/log.ts';
@@ -150,24 +151,15 @@ export const SETTINGS = {
     parse: integer(60, LIMITS.tokenLifetimeSecondsMax),
     expects: `a number from 60 to ${LIMITS.tokenLifetimeSecondsMax}`,
   }),
-  passwordMemory: defaulted<number>({
-    env: 'AUTHREALM_PASSWORD_MEMORY',
-    flag: 'password-memory',
-    value: 'KIB',
-    defaultValue: '19456',
-    doc: 'memory to hash a password (argon2id), in KiB',
-    details: 'See [passwords](../guides/lists-and-writes.md#passwords) for the accepted combinations.',
-    parse: integer(1, 262_144),
-    expects: 'a number of KiB up to 262144',
-  }),
-  passwordPasses: defaulted<number>({
-    env: 'AUTHREALM_PASSWORD_PASSES',
-    flag: 'password-passes',
-    value: 'N',
-    defaultValue: '2',
-    doc: 'passes over that memory to hash a password (argon2id)',
-    parse: integer(1, 10),
-    expects: 'a number from 1 to 10',
+  passwordCost: defaulted<PasswordCost>({
+    env: 'AUTHREALM_PASSWORD_COST',
+    flag: 'password-cost',
+    value: [...PASSWORD_COSTS.keys()].join('|'),
+    defaultValue: 'standard',
+    doc: 'cost of a new password hash (argon2id)',
+    details: 'See [passwords](../guides/lists-and-writes.md#passwords) for the memory and the time of each.',
+    parse: (raw) => PASSWORD_COSTS.get(raw),
+    expects: `one of ${[...PASSWORD_COSTS.keys()].join(', ')}`,
   }),
   accountRealm: optional<Uuid>({
     env: 'AUTHREALM_ACCOUNT_REALM',

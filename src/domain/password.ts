@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import { LIMITS } from './limits.ts';
-import { KIB_HASHED_MAX } from './password_hash.ts';
 
 /**
  * A password in a request (docs/wire.md#passwords). Every character is allowed except a lone surrogate, which has no
@@ -37,26 +36,12 @@ export interface PasswordCost {
 }
 
 /**
- * The settings that the OWASP Password Storage Cheat Sheet lists as equally strong. With less memory than the last one,
- * no number of passes is enough.
+ * The costs that can be chosen, by name. None is weaker than the OWASP Password Storage Cheat Sheet asks for, and each hash can be
+ * imported and checked (`isCheckable`).
  */
-const PASSES_MIN: readonly PasswordCost[] = [
-  { memoryKib: 47_104, passes: 1 },
-  { memoryKib: 19_456, passes: 2 },
-  { memoryKib: 12_288, passes: 3 },
-  { memoryKib: 9_216, passes: 4 },
-  { memoryKib: 7_168, passes: 5 },
-];
-
-/** The rule that this cost breaks, to print after the names of the two settings; undefined if none. */
-export function costRule({ memoryKib, passes }: PasswordCost): string | undefined {
-  const needed = PASSES_MIN.find((row) => memoryKib >= row.memoryKib);
-  if (!needed) return `must name at least ${PASSES_MIN.at(-1)?.memoryKib} KiB`;
-  if (passes < needed.passes)
-    return `must name at least ${needed.passes} passes with so little memory (OWASP)`;
-  if (memoryKib * passes <= KIB_HASHED_MAX) return undefined;
-  return (
-    `must be at most ${KIB_HASHED_MAX} KiB, memory times passes: ` +
-    `a hash that takes longer than ${LIMITS.hashMsMax} ms is given up`
-  );
-}
+export const PASSWORD_COSTS: ReadonlyMap<string, PasswordCost> = new Map([
+  ['low-memory', { memoryKib: 7_168, passes: 5 }],
+  ['standard', { memoryKib: 19_456, passes: 2 }],
+  ['high', { memoryKib: 65_536, passes: 3 }],
+  ['highest', { memoryKib: 262_144, passes: 2 }],
+]);

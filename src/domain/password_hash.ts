@@ -10,7 +10,7 @@ export interface MadeHash {
 }
 
 /** Memory times passes of the costliest hash: about half a second of CPU time, of the two seconds that a hash may take. */
-export const KIB_HASHED_MAX = 524_288;
+const KIB_HASHED_MAX = 524_288;
 /** A check needs this memory once. */
 const ARGON2_MEMORY_KIB_MAX = 262_144;
 const ARGON2_LANES_MAX = 8;

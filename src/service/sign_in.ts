@@ -8,7 +8,7 @@ import { openPasswordCheck } from '../auth/sign_in/password_check.ts';
 import { openSignInQueue } from '../auth/sign_in/queue.ts';
 import type { AuthCache } from '../auth/tokens/auth_cache.ts';
 import type { OwnJwts } from '../auth/tokens/own_jwts.ts';
-import { passwordCost, type Settings } from '../config/parse.ts';
+import type { Settings } from '../config/parse.ts';
 import type { AuditEntry } from '../domain/audit_entry.ts';
 import { Fault } from '../domain/fault.ts';
 import type { Clock } from '../domain/id.ts';
@@ -42,7 +42,7 @@ const SWEEP_EVERY_MS = 60_000;
 export function openSignIn(deps: SignInServiceDeps) {
   const { settings, engine, logKeys, throttled, signedIn, log, clock } = deps;
   const { credentials } = engine;
-  const cost = passwordCost(settings);
+  const cost = settings.passwordCost;
   const hasher = openHasher(cost);
   const checker = openChecker();
   const budgets = openSignInBudgets(engine.budgets, logKeys, clock);

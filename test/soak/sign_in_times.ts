@@ -4,7 +4,6 @@ import { parseArgs } from 'node:util';
 import { median } from '../../bench/load.ts';
 import { createClient } from '../../src/auth/clients/clients.ts';
 import { openDecoys } from '../../src/auth/sign_in/decoys.ts';
-import { passwordCost } from '../../src/config/parse.ts';
 import type { PasswordCost } from '../../src/domain/password.ts';
 import { foldedKey } from '../../src/domain/text/folded_key.ts';
 import { systemClock } from '../../src/platform/clock.ts';
@@ -179,7 +178,7 @@ async function prepare(database: TestDatabase): Promise<Prepared> {
     const fixture = await createPassword(db, accounts, { hash: undefined });
     const usernames = drawUsernames(2 * KINDS.length * namesOfKind);
     const known = await createNames(db, fixture, usernames.splice(0, KINDS.length * namesOfKind));
-    const unknown = await kindsOfDecoys(db, fixture, usernames, passwordCost(settings));
+    const unknown = await kindsOfDecoys(db, fixture, usernames, settings.passwordCost);
     return {
       client: { client_id: client.clientId, client_secret: secret },
       fixture,

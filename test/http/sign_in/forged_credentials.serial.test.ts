@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test';
 import { passwordProfile, passwordProfileInfo, user } from '../../../src/domain/resources.ts';
 import { foldedKey } from '../../../src/domain/text/folded_key.ts';
+import { hashOf } from '../../../src/workers/hasher.ts';
 import { isCitusEngine } from '../../support/citus_cluster.ts';
 import { runImport } from '../../support/import_fixtures.ts';
 import { createFixture, insertRecord, startService, userMembers } from '../../support/service.ts';
@@ -152,8 +153,7 @@ const WRITES: Readonly<Record<string, (own: PasswordFixture) => Promise<string>>
 
 test.each(Object.entries(WRITES))('a link keeps its password and version after %s', async (_, write) => {
   // Not weaker than the settings: a rehash after the first sign-in would let the import set an older hash.
-  const cost = { memoryCost: service.settings.passwordMemory, timeCost: service.settings.passwordPasses };
-  const hash = Bun.password.hashSync(PASSWORD, { algorithm: 'argon2id', ...cost });
+  const hash = hashOf({ password: PASSWORD, ...service.settings.passwordCost });
   const own = await createPassword(db, accounts, { password: PASSWORD, hash, isNormalised: true });
   const [stolen, version] = [await accountTokenOf(service, await token(), own), await versionOf(own)];
   const username = await write(own);
