@@ -5,7 +5,7 @@ import type { SettingName } from './settings.ts';
 export const SETTING_GROUPS: Readonly<Record<string, readonly SettingName[]>> = {
   Database: DATABASE_SETTINGS,
   Listener: ['host', 'port', 'baseUrl', 'processes', 'drainDelay', 'tlsCert', 'tlsKey', 'corsOrigins'],
-  'Reverse proxy': ['trustedProxies', 'forwardedHeader'],
+  'Reverse proxy': ['trustedProxies'],
   'Rate limits': ['clientRate', 'addressRate', 'badTokenRate', 'grantRate'],
   'Clients, tokens and passwords': [
     'tokenLifetime',

@@ -86,16 +86,6 @@ export const SETTINGS = {
     parse: parseNetwork,
     expects: 'networks such as 10.0.0.0/8 or 2001:db8::/32, or addresses, but not all addresses',
   }),
-  forwardedHeader: defaulted<'x-forwarded-for' | 'forwarded'>({
-    env: 'AUTHREALM_FORWARDED_HEADER',
-    flag: 'forwarded-header',
-    value: 'HEADER',
-    defaultValue: 'x-forwarded-for',
-    doc: 'header in which trusted proxies send the client address: x-forwarded-for or forwarded',
-    details: 'The other header is ignored.',
-    parse: choiceOf('x-forwarded-for', 'forwarded'),
-    expects: 'x-forwarded-for or forwarded',
-  }),
   clientRate: optional<Rate>({
     env: 'AUTHREALM_CLIENT_RATE',
     flag: 'client-rate',

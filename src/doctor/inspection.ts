@@ -161,7 +161,7 @@ async function checkIntegrity(inspection: Inspection, reporter: CheckReporter): 
 /** Notes: a command on the host of the proxy has its address as well. */
 async function checkProxies(inspection: Inspection, reporter: CheckReporter): Promise<void> {
   for await (const { address, at } of inspection.unreadableProxies()) {
-    const says = `requests from the trusted proxy ${address} had no readable client address, last at ${new Date(at).toISOString()}: its clients share the limits of one address until it sends the header that --forwarded-header names`;
+    const says = `requests from the trusted proxy ${address} had no readable client address, last at ${new Date(at).toISOString()}: its clients share the limits of one address until it sends X-Forwarded-For`;
     reporter.note({ says });
   }
 }

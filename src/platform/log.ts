@@ -94,8 +94,8 @@ export type LogRecord =
    */
   | { readonly event: 'out_of_descriptors'; readonly cause: string }
   /**
-   * A request from a `--trusted-proxy` had no readable client address in the header that `--forwarded-header` names: all clients of
-   * that proxy share its address, and the limits of an address. Logged once a minute by each process; `doctor` names the proxy.
+   * A request from a `--trusted-proxy` had no readable client address in `X-Forwarded-For`: all clients of that proxy share
+   * its address, and the limits of an address. Logged once a minute by each process; `doctor` names the proxy.
    */
   | { readonly event: 'client_address_unknown' }
   /**

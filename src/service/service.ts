@@ -107,7 +107,7 @@ export interface Service extends Server {
 
 /** Serves metrics on a separate listener, if the settings have a port for it. */
 export async function serveMetrics(
-  { metricsHost: host, metricsPort: port, trustedProxies, forwardedHeader }: Settings,
+  { metricsHost: host, metricsPort: port, trustedProxies }: Settings,
   log: Log,
   snapshot: () => Promise<Snapshot>,
   loopBudget?: LoopBudget,
@@ -115,7 +115,7 @@ export async function serveMetrics(
   if (port === undefined) return undefined;
   const fixed = { tls: undefined, isShared: false, corsOrigins: [], requestLogging: 'off' } as const;
   const flagPrefix = 'metrics-' as const;
-  const listenerSettings = { host, port, trustedProxies, forwardedHeader, flagPrefix, ...fixed };
+  const listenerSettings = { host, port, trustedProxies, flagPrefix, ...fixed };
   return startServer(listenerSettings, log, async () => metricsRoutes(snapshot, loopBudget));
 }
 

@@ -122,7 +122,6 @@ describe('paths', async () => {
     tls: undefined,
     isShared: false,
     trustedProxies: [],
-    forwardedHeader: 'x-forwarded-for' as const,
     corsOrigins: [],
   };
   const log = { write: () => undefined };

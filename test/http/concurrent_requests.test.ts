@@ -18,7 +18,6 @@ test('requests beyond requestsAtOnceMax are 503 at once, health checks excepted;
       tls: undefined,
       isShared: false,
       trustedProxies: [],
-      forwardedHeader: 'x-forwarded-for',
       corsOrigins: [],
       requestLogging: 'off',
     },

@@ -17,7 +17,6 @@ const CSP =
 
 const SETTINGS: ServerSettings = {
   ...{ host: '127.0.0.1', port: 0, tls: undefined, isShared: false, trustedProxies: [] },
-  forwardedHeader: 'x-forwarded-for',
   requestLogging: 'off',
   corsOrigins: [SHOP],
 };

@@ -6,7 +6,7 @@ import type { Log, RequestLogging } from '../../platform/log.ts';
 import { withTimeout } from '../../platform/timeout.ts';
 import { isBodyComplete, isClosedAfterTask } from '../pipeline/body.ts';
 import { type Call, type CallHandler, openCall } from '../pipeline/call.ts';
-import { type ForwardedHeader, openCallerAddress } from './caller_address.ts';
+import { openCallerAddress } from './caller_address.ts';
 import { openCors } from './cors.ts';
 import type { CallListener } from './listener.ts';
 import { type CountCall, type RateLimits, UNLIMITED } from './rate_limits.ts';
@@ -24,7 +24,6 @@ export interface ServerSettings {
   readonly isShared: boolean;
   /** Proxies whose forwarded addresses are trusted. */
   readonly trustedProxies: readonly Network[];
-  readonly forwardedHeader: ForwardedHeader;
   readonly corsOrigins: readonly string[];
   readonly requestLogging: RequestLogging;
   /** What the flags of this host and port begin with, for messages. */
@@ -85,11 +84,7 @@ export async function startServer(
     respond(faultReply('unavailable'), { request, requestId: 'early', rateHeaders: undefined });
   const server = listen(settings, notReady);
   const url = urlOf(settings.host, server.port ?? settings.port, settings.tls !== undefined);
-  const callerAddress = openCallerAddress(
-    settings.trustedProxies,
-    settings.forwardedHeader,
-    onUnreadableProxy,
-  );
+  const callerAddress = openCallerAddress(settings.trustedProxies, onUnreadableProxy);
   let hasDrainBegun = false;
   const isDraining = () => hasDrainBegun;
   const hooks: CallHooks = {

@@ -10,7 +10,6 @@ const SETTINGS: ServerSettings = {
   tls: undefined,
   isShared: false,
   trustedProxies: [],
-  forwardedHeader: 'x-forwarded-for' as const,
   corsOrigins: [],
   requestLogging: 'off',
 };
