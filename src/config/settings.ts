@@ -219,15 +219,6 @@ export const SETTINGS = {
     doc: 'let people sign in to the console with client credentials, which it keeps in memory only',
     details: 'See [the console](../console.md#client-credentials).',
   }),
-  consoleSessionHours: defaulted<number>({
-    env: 'AUTHREALM_CONSOLE_SESSION_HOURS',
-    flag: 'console-session-hours',
-    value: 'HOURS',
-    defaultValue: '8',
-    doc: 'longest console session, in hours, while its page is used; at most one hour with the scope admin',
-    parse: integer(1, LIMITS.consoleSessionHoursMax),
-    expects: `a number of hours from 1 to ${LIMITS.consoleSessionHoursMax}`,
-  }),
   requestLogging: defaulted<RequestLogging>({
     env: 'AUTHREALM_LOG_REQUESTS',
     flag: 'log-requests',

@@ -139,8 +139,8 @@ export const LIMITS = Object.freeze({
   consoleLinkMsMax: 60_000,
   /** Lifetime of the token of a console session that began with a link or an OpenID provider; the session ends if it is not renewed. */
   consoleTokenSeconds: 900,
-  /** Largest `--console-session-hours`. */
-  consoleSessionHoursMax: 12,
+  /** Longest console session, while its page is used. */
+  consoleSessionMsMax: 28_800_000,
   /** Longest console session with the scope `admin`. */
   consoleAdminSessionMsMax: 3_600_000,
   /** Signing keys in the key set. One more is rejected with 422, so that the set stays short. */

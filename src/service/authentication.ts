@@ -99,7 +99,6 @@ export function openAuthentication(deps: AuthenticationDeps, baseUrl: string, lo
           sessions: openConsoleSessions({
             ...tokenDeps,
             providers,
-            sessionMsMax: settings.consoleSessionHours * 3_600_000,
             sealPerson: (person) => sealPerson(deps.logKeys, person),
             onForgedRow: openForgedRowLog(log),
           }),

@@ -29,7 +29,7 @@ const HOUR_MS = 3_600_000;
 
 type Renewal = Omit<ConsoleSession, 'label'>;
 
-const service = await startService({ badTokenRate: 'off', consoleSessionHours: '2' });
+const service = await startService({ badTokenRate: 'off' });
 const fixture = await createFixture(service.db);
 
 const renew = (token: string, at: Service = service) =>
@@ -47,11 +47,11 @@ const sidOf = (token: string) => String(decodeJwt(token).sid);
 test('a renewed token has the session, rights and actor of the one before it, which remains valid', async () => {
   const first = await signIn(service, { scope: SCOPE, realms: new Set([fixture.realm]) });
   expect(first.expires_in).toBe(900);
-  expect(first.session_expires_in).toBeWithin(7_190, 7_201);
+  expect(first.session_expires_in).toBeWithin(28_790, 28_801);
   service.clock.advance(600_000);
   const { access_token: token, session_expires_in: left, ...data } = await renewed(first.access_token);
   expect(data).toEqual({ expires_in: 900, scope: SCOPE, realms: [fixture.realm], actor: first.actor });
-  expect(left).toBeWithin(6_590, 6_601);
+  expect(left).toBeWithin(28_190, 28_201);
   expect(sidOf(token)).toBe(sidOf(first.access_token));
   expect(decodeJwt(token).jti).not.toBe(decodeJwt(first.access_token).jti);
   expect([await statusOf(first.access_token), await statusOf(token)]).toEqual([200, 200]);
@@ -72,7 +72,7 @@ test('a session that is not used for 15 minutes is not renewed', async () => {
 });
 
 test.each([
-  ['users:read', 2 * HOUR_MS],
+  ['users:read', 8 * HOUR_MS],
   ['users:read admin', HOUR_MS],
 ])(
   'a session with the scope %s ends %i ms after it began, however often it is renewed',
@@ -94,24 +94,6 @@ test.each([
     expect((await renew(token)).status).toBe(401);
   },
 );
-
-test('a session that began before --console-session-hours was lowered ends by the new value', async () => {
-  const before = await startService({ badTokenRate: 'off', consoleSessionHours: '2' });
-  const flags = { ...before.database.flags, badTokenRate: 'off', baseUrl: before.url };
-  const lowered = await startService({ ...flags, consoleSessionHours: '1' });
-  const renewAt = (token: string) =>
-    lowered.withoutRetry.put('/console/token', token, undefined as never, sameOrigin(before));
-  const { access_token: token } = await signIn(before, { scope: SCOPE });
-  for (const each of [before, lowered]) each.clock.advance(600_000);
-  const { data } = (await (await renewAt(token)).json()) as { data: Renewal };
-  expect(data.session_expires_in).toBeWithin(2_990, 3_001);
-  let { access_token: longer } = await signIn(before, { scope: SCOPE });
-  for (let elapsed = 0; elapsed < HOUR_MS; elapsed += 600_000) {
-    for (const each of [before, lowered]) each.clock.advance(600_000);
-    longer = (await renewed(longer, before)).access_token;
-  }
-  expect((await renewAt(longer)).status).toBe(401);
-});
 
 test('a session renewed more often than --grant-rate allows is 429, and another one is renewed', async () => {
   const limited = await startService({ badTokenRate: 'off', grantRate: '2/3600' });

@@ -37,7 +37,6 @@ test('settings have their defaults without flags and variables', () => {
     logSignIns: false,
     noConsole: false,
     consoleClientCredentials: false,
-    consoleSessionHours: 8,
     metricsHost: '127.0.0.1',
     requestLogging: 'off',
   } as never);

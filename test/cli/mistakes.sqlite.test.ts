@@ -42,13 +42,6 @@ const MISTAKES: readonly Mistake[] = [
   ['serve --prot 8080', 2, `unknown option '--prot' (Did you mean --port?)${SEE('serve')}`],
   ['serve --port', 2, `option '--port <PORT>' argument missing${SEE('serve')}`],
   ['serve --port http', 2, '--port must be a number from 0 to 65535'],
-  ...['0', '13', '8h'].map(
-    (hours): Mistake => [
-      `serve --console-session-hours ${hours}`,
-      2,
-      '--console-session-hours must be a number of hours from 1 to 12',
-    ],
-  ),
   ['serve --metrics-port 99999', 2, '--metrics-port must be a number from 0 to 65535'],
   [
     'doctor --database mysql://u@h/d',

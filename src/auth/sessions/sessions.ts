@@ -78,8 +78,6 @@ interface SessionDeps {
   readonly tokens: Pick<Tokens, 'mint'>;
   readonly store: SessionStore;
   readonly providers: ReadonlyMap<string, ConsoleProvider>;
-  /** The longest session, in milliseconds. */
-  readonly sessionMsMax: number;
   /** Encrypts the personal values of an audit entry. */
   readonly sealPerson: (values: object) => string;
   /** Called with the table and key of a row that was not written by the service. */
@@ -91,7 +89,6 @@ export function openConsoleSessions({
   tokens,
   store,
   providers,
-  sessionMsMax,
   sealPerson,
   onForgedRow,
   clock,
@@ -99,7 +96,7 @@ export function openConsoleSessions({
   /** A session that begins now. */
   function begin(rights: Pick<StoredSession, 'actor' | 'scopes' | 'realms' | 'rules'>): StoredSession {
     const now = clock.now();
-    const times = { begunAt: now, renewedAt: now, endsAt: now + msMaxOf(rights.scopes, sessionMsMax) };
+    const times = { begunAt: now, renewedAt: now, endsAt: now + msMaxOf(rights.scopes) };
     return { ...rights, sessionId: clock.mintId(), ...times };
   }
 
@@ -151,9 +148,9 @@ export function openConsoleSessions({
     },
     async renew(sessionId) {
       const now = clock.now();
-      const session = await store.renewConsoleSession(sessionId, now, (stored) => {
-        return renewedSession(stored, { providers, sessionMsMax, now });
-      });
+      const session = await store.renewConsoleSession(sessionId, now, (stored) =>
+        renewedSession(stored, providers, now),
+      );
       if (session === 'forged') {
         onForgedRow('console_session', sessionId);
         return undefined;
@@ -180,18 +177,13 @@ export async function endSession(
   await store.endConsoleSession({ sessionId, actor, expiresAt }, auditEntry);
 }
 
-/** The session with the rights that it still has; undefined without any, or if it has ended by the setting of now. */
+/** The session with the rights that it still has; undefined without any. */
 function renewedSession(
   session: StoredSession,
-  {
-    providers,
-    sessionMsMax,
-    now,
-  }: Pick<SessionDeps, 'providers' | 'sessionMsMax'> & { readonly now: number },
+  providers: SessionDeps['providers'],
+  now: number,
 ): StoredSession | undefined {
-  const endsAt = Math.min(session.endsAt, session.begunAt + msMaxOf(session.scopes, sessionMsMax));
-  if (endsAt <= now) return undefined;
-  const at = { ...session, renewedAt: now, endsAt };
+  const at = { ...session, renewedAt: now };
   if (session.actor.startsWith(LINK_ACTOR_PREFIX)) return at;
   const [issuer = ''] = session.actor.split(':', 1);
   const current = providers.get(issuer)?.rightsOf(session.rules);
@@ -202,9 +194,9 @@ function renewedSession(
 }
 
 /** The longest session with these scopes. */
-function msMaxOf(scopes: Scopes, sessionMsMax: number): number {
+function msMaxOf(scopes: Scopes): number {
   const isAdmin = intersectScopes(scopes, INSTALLATION_SCOPES).size > 0;
-  return isAdmin ? Math.min(sessionMsMax, LIMITS.consoleAdminSessionMsMax) : sessionMsMax;
+  return isAdmin ? LIMITS.consoleAdminSessionMsMax : LIMITS.consoleSessionMsMax;
 }
 
 function hasNoRealms(realms: Realms): boolean {
