@@ -59,8 +59,6 @@ interface ApiRequest {
   /** Below the base of the service, without a slash at its start. */
   readonly path: string;
   readonly body?: object;
-  /** Form fields instead of a JSON body, for the token endpoint. */
-  readonly form?: Readonly<Record<string, string>>;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal | undefined;
   /** The required scope: a 403 removes it from the session. */
@@ -114,16 +112,12 @@ function isReadOnly({ method = 'GET', scope }: ApiRequest): boolean {
   return method === 'GET' || scope === undefined || scope.endsWith(':read');
 }
 
-function isSignIn({ path, form }: ApiRequest): boolean {
-  return form !== undefined || path.startsWith('console/');
-}
-
 /** Like callApi, but returns the response for streaming and has no timeout of its own. */
 export async function fetchApi(request: ApiRequest): Promise<Response> {
-  const { method = 'GET', path, body, form, signal } = request;
+  const { method = 'GET', path, body, signal } = request;
   const { open, ended } = session.get();
-  // The page of the ended session waits for the next sign-in.
-  if (ended && !open && !isSignIn(request)) throw endedProblem();
+  // While the page of an ended session waits for the next sign-in, only requests of the sign-in are sent.
+  if (ended && !open && !path.startsWith('console/')) throw endedProblem();
   const token = open?.token;
   const headers = {
     Accept: 'application/json',
@@ -135,7 +129,6 @@ export async function fetchApi(request: ApiRequest): Promise<Response> {
     method,
     headers,
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    ...(form === undefined ? {} : { body: new URLSearchParams(form) }),
     ...(signal ? { signal } : {}),
     ...{ cache: 'no-store', credentials: 'omit', redirect: 'error' },
   };

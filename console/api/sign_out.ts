@@ -7,9 +7,8 @@ export function signOut(): void {
   closeSession('You have signed out.');
 }
 
-/** Revokes the token of the session if it is a console token. */
+/** Revokes the token of the session. */
 export async function revokeToken(): Promise<void> {
-  const method = session.get().open?.method;
-  if (method === undefined || method === 'client_credentials') return;
+  if (session.get().open === undefined) return;
   await callApi({ method: 'DELETE', path: 'console/token' }).catch(() => undefined);
 }

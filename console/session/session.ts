@@ -17,7 +17,7 @@ interface Session {
   readonly endsAt: number;
 }
 
-type SignInMethod = 'link' | 'provider' | 'client_credentials';
+type SignInMethod = 'link' | 'provider';
 
 export interface SessionState {
   readonly open: Session | undefined;
@@ -38,13 +38,13 @@ export interface SessionGrant {
   readonly access_token: string;
   /** Seconds. */
   readonly expires_in: number;
-  /** Seconds until the session ends; absent for client credentials, whose token is not renewed. */
-  readonly session_expires_in?: number;
+  /** Seconds until the session ends, however often its token is renewed. */
+  readonly session_expires_in: number;
   readonly scope: string;
   readonly realms: '*' | readonly string[];
   readonly label: string;
-  /** The name in the audit log; absent for client credentials. */
-  readonly actor?: string;
+  /** The name in the audit log. */
+  readonly actor: string;
 }
 
 export const session = observable<SessionState>({
@@ -57,9 +57,9 @@ export const session = observable<SessionState>({
 
 let alarm: ReturnType<typeof setTimeout> | undefined;
 
-/** Client credential sessions stay in memory; the others survive a reload. */
+/** A session survives a reload. */
 export function openSession(method: SignInMethod, grant: SessionGrant): void {
-  if (method !== 'client_credentials') saveSession({ method, grant });
+  saveSession({ method, grant });
   startSession(method, grant, 0);
 }
 
@@ -137,13 +137,13 @@ function isContinuedBy(previous: Session, { method, label, user, scopes, realms 
 
 /** The session of a grant of this age. Sets the alarm for its end. */
 function sessionOf(method: SignInMethod, grant: SessionGrant, ageMs: number): Session {
-  const { access_token: token, expires_in, session_expires_in = expires_in, scope, realms, label } = grant;
+  const { access_token: token, expires_in, session_expires_in, scope, realms, label, actor } = grant;
   const grantedAt = performance.now() - ageMs;
   clearTimeout(alarm);
   alarm = setTimeout(() => endSession('Your session has expired.'), expires_in * 1_000 - ageMs);
   return {
     ...{ token, method, scopes: new Set(scope.split(' ')), realms, label },
-    user: `${method} ${grant.actor ?? label}`,
+    user: `${method} ${actor}`,
     expiresAt: grantedAt + expires_in * 1_000,
     endsAt: grantedAt + session_expires_in * 1_000,
   };

@@ -80,7 +80,6 @@ export interface SignInMethods {
   /** The command that prints a sign-in link. */
   readonly link: string;
   readonly providers: readonly { readonly name: string }[];
-  readonly client_credentials: boolean;
 }
 
 /** Messages for the one refusal that the service gives without a reason. */
@@ -274,25 +273,6 @@ async function authorizationRequest(
   };
   for (const [parameter, value] of Object.entries(parameters)) target.searchParams.set(parameter, value);
   return { target: target.href, pending };
-}
-
-/** Uses the token endpoint like any client; the token stays in memory. */
-export async function signInAsClient(clientId: string, secret: string): Promise<void> {
-  const { body } = await callApi<Omit<SessionGrant, 'realms' | 'label'>>({
-    method: 'POST',
-    path: 'oauth/access_token',
-    form: { grant_type: 'client_credentials', client_id: clientId, client_secret: secret },
-  });
-  openSession('client_credentials', { ...body, realms: realmsIn(body.access_token), label: clientId });
-}
-
-/** The realms claim of an access token; without one, the realms of the client apply. */
-function realmsIn(token: string): '*' | readonly string[] {
-  const [, payload = ''] = token.split('.');
-  const { realms = ['*'] } = JSON.parse(atob(payload.replaceAll('-', '+').replaceAll('_', '/'))) as {
-    realms?: readonly string[];
-  };
-  return realms.includes('*') ? '*' : realms;
 }
 
 const RANDOM_BYTES = 32;

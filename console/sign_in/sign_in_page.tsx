@@ -1,22 +1,15 @@
 import type { ComponentChildren } from 'preact';
-import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { type Problem, toProblem } from '../api/problem.ts';
 import { useFetch } from '../api/use_fetch.ts';
 import { Brand } from '../layout/shell.tsx';
 import { ThemeSwitch } from '../layout/theme.tsx';
 import { Announcer } from '../parts/announcer.tsx';
 import { CopyButton } from '../parts/copy.tsx';
-import { Icon } from '../parts/icon.tsx';
 import { Loaded, ProblemNote } from '../parts/notices.tsx';
 import { UntrustedText } from '../parts/untrusted_text.tsx';
 import { closeSession, type SessionState } from '../session/session.ts';
-import {
-  goToProvider,
-  type SignInMethods as Methods,
-  readSignInMethods,
-  signInAsClient,
-  WrongAddress,
-} from './sign_in.ts';
+import { goToProvider, type SignInMethods as Methods, readSignInMethods, WrongAddress } from './sign_in.ts';
 
 type SignInState = Pick<SessionState, 'message' | 'retry'>;
 
@@ -100,11 +93,10 @@ function SignInMethods({
         </button>
       )}
       <Loaded fetched={methods}>
-        {({ link, providers, client_credentials }) => (
+        {({ link, providers }) => (
           <>
             {providers.length > 0 && <Providers providers={providers} />}
-            {client_credentials && <ClientForm />}
-            <LinkInstructions command={link} isAlone={providers.length === 0 && !client_credentials} />
+            <LinkInstructions command={link} isAlone={providers.length === 0} />
           </>
         )}
       </Loaded>
@@ -163,59 +155,5 @@ function LinkInstructions({ command, isAlone }: { readonly command: string; read
       <summary>With a link from the command line</summary>
       {words}
     </details>
-  );
-}
-
-function ClientForm() {
-  const [id, setId] = useState('');
-  const [secret, setSecret] = useState('');
-  const [problem, setProblem] = useState<string>();
-  const [isBusy, setBusy] = useState(false);
-  const fields = useId();
-  const submit = (event: Event) => {
-    event.preventDefault();
-    setBusy(true);
-    setProblem(undefined);
-    signInAsClient(id.trim(), secret)
-      .catch((error: unknown) => {
-        const { kind, message } = toProblem(error);
-        setProblem(kind === 'ended' ? 'Wrong client ID or secret.' : message);
-      })
-      .finally(() => setBusy(false));
-  };
-  return (
-    <form class="form" onSubmit={submit}>
-      <div class="field">
-        <label for={`${fields}-id`}>Client ID</label>
-        <input
-          id={`${fields}-id`}
-          value={id}
-          required
-          autocomplete="username"
-          spellcheck={false}
-          onInput={({ currentTarget }) => setId(currentTarget.value)}
-        />
-      </div>
-      <div class="field">
-        <label for={`${fields}-secret`}>Client secret</label>
-        <input
-          id={`${fields}-secret`}
-          type="password"
-          value={secret}
-          required
-          autocomplete="current-password"
-          onInput={({ currentTarget }) => setSecret(currentTarget.value)}
-        />
-        <p class="hint">Stored only in the memory of this page: a reload signs you out.</p>
-      </div>
-      {problem !== undefined && (
-        <p class="note note-danger" role="alert">
-          <Icon name="warning" /> {problem}
-        </p>
-      )}
-      <button type="submit" class="button button-main button-wide" disabled={isBusy}>
-        Sign in
-      </button>
-    </form>
   );
 }

@@ -15,7 +15,7 @@ export const SETTING_GROUPS: Readonly<Record<string, readonly SettingName[]>> = 
     'strictIssuers',
   ],
   Realms: ['accountRealm'],
-  Console: ['noConsole', 'consoleClientCredentials'],
+  Console: ['noConsole'],
   'Outgoing requests': ['offline', 'allowPrivate'],
   'Audit log and retention': ['logSignIns', 'retentionDays', 'checkpointFile'],
   'Logs and metrics': ['requestLogging', 'metricsPort', 'metricsHost'],

@@ -213,12 +213,6 @@ export const SETTINGS = {
     flag: 'no-console',
     doc: 'do not serve the console at /console and the rendered OpenAPI document at /docs',
   }),
-  consoleClientCredentials: toggle({
-    env: 'AUTHREALM_CONSOLE_CLIENT_CREDENTIALS',
-    flag: 'console-client-credentials',
-    doc: 'let people sign in to the console with client credentials, which it keeps in memory only',
-    details: 'See [the console](../console.md#client-credentials).',
-  }),
   requestLogging: defaulted<RequestLogging>({
     env: 'AUTHREALM_LOG_REQUESTS',
     flag: 'log-requests',

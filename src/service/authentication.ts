@@ -95,7 +95,6 @@ export function openAuthentication(deps: AuthenticationDeps, baseUrl: string, lo
       ? undefined
       : {
           linkCommand: `${settings.linkCommand ?? 'authrealm console link --scope support'} --base-url ${baseUrl}`,
-          clientCredentials: settings.consoleClientCredentials,
           sessions: openConsoleSessions({
             ...tokenDeps,
             providers,

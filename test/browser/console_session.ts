@@ -36,9 +36,11 @@ export async function openSignedIn(
   const grant = {
     access_token: token ?? (await service.token(scope, realms ? new Set(realms.map(uuid)) : '*')),
     expires_in: 900,
+    session_expires_in: 900,
     scope: [...(parseScopes(scope) ?? [])].join(' '),
     realms: realms ?? '*',
     label: 'Anna at the desk',
+    actor: 'Anna at the desk',
   };
   await window.page.addInitScript(storeSessionOnce(grant));
   await window.goto(fragment);

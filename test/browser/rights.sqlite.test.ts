@@ -2,13 +2,13 @@ import { describe, expect, test } from 'bun:test';
 import type { Page } from 'playwright-core';
 import { parseUuid, type Uuid } from '../../src/domain/id.ts';
 import { expectNoErrors, openSignedIn, READ_SCOPE, WRITE_SCOPE } from './console_session.ts';
-import { BROWSER_TEST_MS, type ConsoleWindow, openWindow } from './console_window.ts';
+import { BROWSER_TEST_MS, type ConsoleWindow } from './console_window.ts';
 import { openShop } from './open_console.ts';
 import { type PageName, pagePaths, waitForPage } from './page_paths.ts';
 
 /** The console offers only the writes that a session may perform, and the API rejects the others. */
 
-const { service, shop } = await openShop({ consoleClientCredentials: 'true' });
+const { service, shop } = await openShop();
 
 /** Buttons that write or open a form. */
 const WRITES = /^(New|Edit|Add|Remove|Delete|Erase|Create|Save)\b/;
@@ -160,12 +160,10 @@ test('a session without access to links, profiles and changes sees the user and 
 
 test('a scope lost during an edit is reported, and its controls disappear', async () => {
   const { clientId, secret } = await service.client(WRITE_SCOPE);
-  const window = await openWindow(service.url);
+  const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
+  const granted = (await (await service.requestToken(form)).json()) as { access_token: string };
+  const window = await openSignedIn(service, pagePaths(shop).user, { token: granted.access_token });
   const { page } = window;
-  await window.goto(pagePaths(shop).user);
-  await page.getByLabel('Client ID').fill(clientId);
-  await page.getByLabel('Client secret').fill(secret);
-  await page.getByRole('button', { name: 'Sign in', exact: true }).click();
   await page.getByRole('button', { name: 'Edit', exact: true }).click();
   await page.getByLabel('Given name').fill('Janet');
   const admin = await service.token('admin');

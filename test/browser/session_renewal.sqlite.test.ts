@@ -8,7 +8,7 @@ import { pagePaths } from './page_paths.ts';
 
 /** The renewal of sessions by the page, and what stays of the page when a session ends. */
 
-const { service, shop } = await openShop({ consoleClientCredentials: 'true' });
+const { service, shop } = await openShop();
 
 const tokenOf = async ({ page }: ConsoleWindow) =>
   JSON.parse((await page.evaluate(`sessionStorage['authrealm.session']`)) as string).grant
@@ -146,29 +146,21 @@ test.each([
   await expectNoErrors(window);
 });
 
-test('a session by client credentials that expires in a form continues with the same client', async () => {
+test('a session that expires in a form is continued by the same user, who signs in over it', async () => {
   const window = await openWindow(service.url);
   const { page } = window;
   await page.clock.install();
-  const { clientId, secret } = await service.client(WRITE_SCOPE);
-  const signIn = async () => {
-    await page.getByLabel('Client ID').fill(clientId);
-    await page.getByLabel('Client secret').fill(secret);
-    await page.getByRole('button', { name: 'Sign in', exact: true }).click();
-  };
-  await window.goto('');
-  await signIn();
-  await page.locator('[data-left]').waitFor({ state: 'attached' });
-  await typeInForm(window, 'of a client');
-  // A dialog that is not modal yet leaves the focus, and so the typed secret, to the form below it.
+  await signInByLink(window, service);
+  await typeInForm(window, 'of Anna');
+  // A dialog that is not modal yet leaves the focus, and so what is typed, to the form below it.
   await page.evaluate(`new MutationObserver(() => {
     globalThis.wasModal ??= document.querySelector('.sign-in-over')?.matches(':modal');
   }).observe(document.body, { childList: true, subtree: true })`);
-  await page.clock.fastForward(3_601_000);
+  await page.clock.fastForward(901_000);
   await signInOver(window).getByText('Your session has expired.').waitFor();
   expect(await page.evaluate('wasModal')).toBe(true);
-  await signIn();
+  await followLink(window, 'Anna at the desk');
   await signInOver(window).waitFor({ state: 'detached' });
-  expect(await page.getByLabel('Family name').inputValue()).toBe('of a client');
+  expect(await page.getByLabel('Family name').inputValue()).toBe('of Anna');
   await expectNoErrors(window);
 });

@@ -4,11 +4,10 @@ import { startFaultyProxy } from '../support/faulty_proxy.ts';
 import { expectNoErrors, openMenu, READ_SCOPE, signInByLink } from './console_session.ts';
 import { type ConsoleWindow, openWindow, VIEWS } from './console_window.ts';
 import { openShop } from './open_console.ts';
-import { pagePaths } from './page_paths.ts';
 
-/** Sign-in by a link and by client credentials. */
+/** Sign-in by a link. */
 
-const { service, shop } = await openShop({ consoleClientCredentials: 'true' });
+const { service } = await openShop();
 
 const storage = ({ page }: ConsoleWindow) =>
   page.evaluate('JSON.stringify([{ ...sessionStorage }, { ...localStorage }])') as Promise<string>;
@@ -25,12 +24,6 @@ async function expectSignIn({ page }: ConsoleWindow, words: RegExp): Promise<voi
 
 const tokenOf = async (window: ConsoleWindow): Promise<string> =>
   JSON.parse(JSON.parse(await storage(window))[0]['authrealm.session']).grant.access_token;
-
-async function fill({ page }: ConsoleWindow, id: string, secret: string): Promise<void> {
-  await page.getByLabel('Client ID').fill(id);
-  await page.getByLabel('Client secret').fill(secret);
-  await page.getByRole('button', { name: 'Sign in', exact: true }).click();
-}
 
 describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
   test('a sign-in link opens a session that survives a reload, and its code leaves the address', async () => {
@@ -66,20 +59,6 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     service.clock.advance(1_000);
     expect((await service.get('/v2/authentication-realms', token)).status).toBe(401);
     await expectNoErrors(window);
-  });
-
-  test('client credentials sign in at the requested page, and stay in memory only', async () => {
-    const { clientId, secret } = await service.client(READ_SCOPE);
-    const window = await openWindow(service.url, view);
-    await window.goto(pagePaths(shop).user);
-    await window.page.getByRole('heading', { name: 'Sign in to the console' }).waitFor();
-    await expectNoErrors(window);
-    await fill(window, clientId, secret);
-    await window.page.getByRole('heading', { name: 'Jane Doe' }).waitFor();
-    expect(await storage(window)).toBe('[{},{}]');
-    await expectNoErrors(window);
-    await window.page.reload();
-    await window.page.getByRole('heading', { name: 'Sign in to the console' }).waitFor();
   });
 });
 
@@ -323,17 +302,4 @@ test('an unchecked sign-in code can still be retried after an invalid one', asyn
   await page.getByText('kept', { exact: true }).waitFor();
   await window.expectError(/ERR_FAILED|status of 400/);
   await expectNoErrors(window);
-});
-
-describe('client credentials', () => {
-  test('wrong client credentials are reported without being shown', async () => {
-    const { clientId } = await service.client(READ_SCOPE);
-    const window = await openWindow(service.url);
-    await window.goto('');
-    await fill(window, clientId, 'no secret of anybody');
-    await window.page.getByText('Wrong client ID or secret.').waitFor();
-    expect(await window.page.textContent('body')).not.toContain('no secret of anybody');
-    await window.expectError(/status of 401/);
-    await expectNoErrors(window);
-  });
 });

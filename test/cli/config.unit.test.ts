@@ -36,7 +36,6 @@ test('settings have their defaults without flags and variables', () => {
     strictIssuers: false,
     logSignIns: false,
     noConsole: false,
-    consoleClientCredentials: false,
     metricsHost: '127.0.0.1',
     requestLogging: 'off',
   } as never);

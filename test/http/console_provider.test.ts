@@ -144,7 +144,7 @@ async function exchangeCode(authorization: AuthorizationResult, more: object = {
 test('the sign-in methods of the console include the provider', async () => {
   const answer = await service.get('/sso/console/ways');
   expect(await answer.json()).toEqual({
-    data: { link: expect.any(String), providers: [{ name: 'staff' }], client_credentials: false },
+    data: { link: expect.any(String), providers: [{ name: 'staff' }] },
   });
 });
 

@@ -60,7 +60,6 @@ export const methodsSchema = () =>
         providers: z
           .array(z.strictObject({ name: z.string() }))
           .meta({ description: 'The OpenID providers.' }),
-        client_credentials: z.boolean().meta({ description: 'Whether client credentials are accepted.' }),
       }),
     })
     .meta({ id: 'ConsoleWays' });
@@ -113,7 +112,6 @@ export const METHODS_EXAMPLE = {
   data: {
     link: 'authrealm console link --scope support --base-url https://idp.example',
     providers: [{ name: 'staff' }],
-    client_credentials: false,
   },
 };
 

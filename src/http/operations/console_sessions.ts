@@ -32,8 +32,6 @@ export const CONSOLE_TAG = 'console';
 export interface ConsoleSignIn {
   readonly sessions: ConsoleSessions;
   readonly linkCommand: string;
-  /** Whether the sign-in page accepts client credentials. */
-  readonly clientCredentials: boolean;
 }
 
 /** The dependencies of the sign-in operations. */
@@ -191,12 +189,9 @@ export const CONSOLE_OPERATIONS: readonly Operation<SessionDeps>[] = [
   endSession,
 ];
 
-function signInMethods({ sessions, linkCommand, clientCredentials }: ConsoleSignIn): Stage {
+function signInMethods({ sessions, linkCommand }: ConsoleSignIn): Stage {
   const providers = sessions.providers.map((name) => ({ name }));
-  const reply = documentReply(
-    { data: { link: linkCommand, providers, client_credentials: clientCredentials } },
-    'no-store',
-  );
+  const reply = documentReply({ data: { link: linkCommand, providers } }, 'no-store');
   return () => reply;
 }
 
