@@ -83,7 +83,7 @@ async function openSources(folder: string): Promise<Readonly<Record<CitusSource,
   for (const [at, name] of CITUS_SOURCES.entries()) {
     const { url, usage } = databases[name];
     const port = PORT + at;
-    const serve = [AUTHREALM, 'serve', '--port', String(port), '--migrate', 'off', ...flagsOf(url)];
+    const serve = [AUTHREALM, 'serve', '--port', String(port), ...flagsOf(url)];
     const service = await startServer(serve, port, { isPinned: false });
     const token = await fetchToken(AUTHREALM, flagsOf(databases[name].url), service.url);
     sources.push([name, { service, token, database: usage }]);

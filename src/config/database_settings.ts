@@ -84,13 +84,12 @@ export const DATABASE_ROWS = {
   migrate: defaulted<MigrateMode>({
     env: 'AUTHREALM_MIGRATE',
     flag: 'migrate',
-    value: 'auto|check|off',
+    value: 'auto|check',
     defaultValue: 'auto',
-    doc: 'what to do with an older schema: migrate it (SQLite: after a copy), refuse to start, or ignore it',
-    details:
-      '`off` also refuses a database that does not exist yet. The default is `check` for all commands except `serve` and `init`.',
-    parse: choiceOf('auto', 'check', 'off'),
-    expects: 'auto, check or off',
+    doc: 'what to do with an older schema: migrate it (SQLite: after a copy), or refuse to start',
+    details: 'The default is `check` for all commands except `serve` and `init`.',
+    parse: choiceOf('auto', 'check'),
+    expects: 'auto or check',
   }),
 } as const;
 

@@ -114,7 +114,7 @@ async function assertKeysOfFile(settings: Settings, clock: Clock): Promise<void>
 
 /** Opens a database that the parent process has opened before. */
 export async function reopenDatabase(settings: Settings, clock: Clock): Promise<OpenDatabase> {
-  const engine = await reopenEngine(settings.database, { version: VERSION, clock });
+  const engine = await reopenEngine(settings.database);
   try {
     const { keys } = obtainMasterKeys(masterKeySource(settings), true, clock);
     const keyring = openLiveKeyring(keys, clock);

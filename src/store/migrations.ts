@@ -14,11 +14,8 @@ export interface Migration {
   readonly sql: string;
 }
 
-/**
- * What to do with a schema that is older than the program: migrate it, refuse to start, or ignore it. If there is no schema
- * yet, only `off` refuses.
- */
-export type MigrateMode = 'auto' | 'check' | 'off';
+/** What to do with a schema that is older than the program: migrate it, or refuse to start. */
+export type MigrateMode = 'auto' | 'check';
 
 /** The program that opens a database. */
 export interface Program {
@@ -87,21 +84,12 @@ export function assertServableSchema(
   { version, missingDatabase }: Pick<Program, 'version' | 'missingDatabase'>,
 ): number | undefined {
   if (!found) {
-    assertMayCreate(mode, missingDatabase);
+    if (missingDatabase) throw missingDatabase;
     return undefined;
   }
   if (found.serves_from > newest) throw tooNew(found, newest, version);
   if (mode === 'check' && found.version < newest) throw tooOld(found.version, newest);
   return found.version;
-}
-
-/** Throws Refusal unless a missing or empty database is to be created. */
-export function assertMayCreate(mode: MigrateMode, missingDatabase: Refusal | undefined): void {
-  if (missingDatabase) throw missingDatabase;
-  if (mode === 'off')
-    throw new Refusal(
-      'there is no database yet, and --migrate off does not create one: start once with --migrate auto',
-    );
 }
 
 function tooOld(found: number, newest: number): Refusal {

@@ -124,11 +124,11 @@ export async function inspectEngine(address: DatabaseAddress): Promise<EngineIns
 }
 
 /** Opens a database that the parent process has opened before. */
-export async function reopenEngine(address: DatabaseAddress, program: Program): Promise<Engine> {
+export async function reopenEngine(address: DatabaseAddress): Promise<Engine> {
   try {
     return await (address.engine === 'sqlite'
       ? (await sqlite()).reopenSqlite(address.path)
-      : (await postgres()).openPostgres(address, 'off', program));
+      : (await postgres()).reopenPostgres(address));
   } catch (error) {
     throw toRefusal(error, addressName(address));
   }

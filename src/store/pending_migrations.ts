@@ -1,4 +1,4 @@
-import { assertMayCreate, type Migration, migrationsOf, type Program } from './migrations.ts';
+import { type Migration, migrationsOf, type Program } from './migrations.ts';
 import { addressName, type DatabaseAddress } from './open.ts';
 import type { PostgresAddress } from './postgres/address.ts';
 import { assertPostgresSchema } from './postgres/migrate.ts';
@@ -37,7 +37,7 @@ export async function pendingMigrations(
 
 function appliedToFile(path: string, newest: number, program: Program): number | undefined {
   if (fileSize(path) === 0) {
-    assertMayCreate('auto', program.missingDatabase);
+    if (program.missingDatabase) throw program.missingDatabase;
     return undefined;
   }
   const db = connectSqlite(path);

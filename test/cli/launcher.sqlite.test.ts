@@ -11,7 +11,7 @@ import { startServiceProcess } from '../support/service_process.ts';
 
 /** What the launcher passes to Bun: no configuration of the working directory, which another user may control. */
 
-const DATABASE = ['--database', 'sqlite:none.db', '--migrate', 'off'];
+const DATABASE = ['--database', 'sqlite:none.db'];
 
 const { executed, inFolder } = createHostileFolder();
 

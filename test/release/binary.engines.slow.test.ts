@@ -27,7 +27,7 @@ import { sharedBinary } from '../support/shared_artefacts.ts';
 /** The compiled single file for this platform: it needs nothing but itself. */
 
 const TARGET = 'linux-x64-glibc';
-const DATABASE = ['--database', 'sqlite:none.db', '--migrate', 'off'];
+const DATABASE = ['--database', 'sqlite:none.db'];
 const OTHER_USER = 65_534;
 
 const binary = await sharedBinary(TARGET);

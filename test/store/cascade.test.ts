@@ -10,7 +10,6 @@ import {
   realm,
   user,
 } from '../../src/domain/resources.ts';
-import { systemClock } from '../../src/platform/clock.ts';
 import { type Engine, reopenEngine } from '../../src/store/open.ts';
 import { dependentsOf } from '../../src/store/records/cascade.ts';
 import { freshDatabase } from '../support/database.ts';
@@ -82,7 +81,7 @@ describe('dependents are derived from the resource descriptions', () => {
 describe('cascades with two engines open on one database', async () => {
   const database = await freshDatabase();
   const first = await database.open();
-  const second = await reopenEngine(database.address, { version: 'test', clock: systemClock });
+  const second = await reopenEngine(database.address);
   afterAll(async () => {
     await first.close();
     await second.close();

@@ -2,7 +2,7 @@ import { afterAll, describe, expect, test } from 'bun:test';
 import { SQL } from 'bun';
 import { Refusal } from '../../src/domain/fault.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { openEngine, parseDatabase } from '../../src/store/open.ts';
+import { openEngine, parseDatabase, reopenEngine } from '../../src/store/open.ts';
 import { startProxiedCluster, urlThroughNodes } from '../support/citus_cluster.ts';
 import type { PostgresServer } from '../support/postgres_server.ts';
 import type { TcpProxy } from '../support/tcp_proxy.ts';
@@ -17,14 +17,16 @@ afterAll(() => {
   for (const proxy of cluster?.proxies ?? []) proxy.stop();
 });
 
-type Mode = Parameters<typeof openEngine>[1];
+type Open = typeof reopenEngine;
+
+const migrate: Open = (address) => openEngine(address, 'auto', { version: 'test', clock: systemClock });
 
 /** The message of a refusal to open the database, or undefined if it opens. */
-async function refusal(url: string, mode: Mode = 'auto'): Promise<string | undefined> {
+async function refusal(url: string, open = migrate): Promise<string | undefined> {
   const address = parseDatabase(url);
   if (!address) throw new Error(`${url} is not a database URL`);
   try {
-    await (await openEngine(address, mode, { version: 'test', clock: systemClock })).close();
+    await (await open(address)).close();
     return undefined;
   } catch (error) {
     expect(error).toBeInstanceOf(Refusal);
@@ -84,16 +86,16 @@ describe('a start on a cluster', () => {
     expect(await refusal(urlThroughNodes(url, [worker]))).toBeUndefined();
   });
 
-  test('a start with a table that is not distributed is refused on every node, until migrate distributes it', async () => {
+  test('a table that is not distributed is refused on every node, until a migration distributes it', async () => {
     const url = await cluster.freshDatabase();
     await cluster.run(url, `select undistribute_table('idempotency')`);
     const advice =
       'these tables are not distributed with Citus: idempotency. Run authrealm migrate as their owner, connected to the ' +
       'coordinator';
-    expect(await refusal(url, 'off')).toBe(advice);
-    expect(await refusal(urlThroughNodes(url, [worker]), 'off')).toBe(advice);
+    expect(await refusal(url, reopenEngine)).toBe(advice);
+    expect(await refusal(urlThroughNodes(url, [worker]), reopenEngine)).toBe(advice);
     expect(await refusal(url)).toBeUndefined();
-    expect(await refusal(urlThroughNodes(url, [worker]), 'off')).toBeUndefined();
+    expect(await refusal(urlThroughNodes(url, [worker]), reopenEngine)).toBeUndefined();
   });
 
   test('a start does not wait for a worker that answers nothing', async () => {
@@ -114,8 +116,7 @@ describe('a router with other settings', () => {
     await cluster.run(url, `alter database ${name} set ${setting}`, worker);
     const address = parseDatabase(urlThroughNodes(url, [worker, coordinator], '?load_balance_hosts=random'));
     if (!address) throw new Error(`${url} is not a database URL`);
-    const program = { version: 'test', clock: systemClock };
-    const engines = await Promise.all(Array.from({ length: 8 }, () => openEngine(address, 'off', program)));
+    const engines = await Promise.all(Array.from({ length: 8 }, () => reopenEngine(address)));
     // Each lookup of clients needs a connection to the node that routes.
     for (const { access } of engines) await access.clientsAfter('', 1);
     const clients = await cluster.run(

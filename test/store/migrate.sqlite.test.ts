@@ -99,12 +99,10 @@ describe('migrations', () => {
     expect(existsSync(`${path}.schema-0`)).toBe(false);
   });
 
-  test('--migrate check refuses an older file and names --migrate auto; --migrate off leaves it', async () => {
+  test('--migrate check refuses an older file and names --migrate auto', async () => {
     const path = await createDatabase();
     const db = connectSqlite(path);
-    const run = (mode: 'check' | 'off') => migrateSqlite(db, mode, [...known, next], program);
-    expect(run('check')).rejects.toThrow(/--migrate auto/);
-    await run('off');
+    await expect(migrateSqlite(db, 'check', [...known, next], program)).rejects.toThrow(/--migrate auto/);
     db.close();
     expect(tables(path)).not.toContain('later');
   });
@@ -168,7 +166,7 @@ describe('migrations', () => {
     create table migration (version integer, name text, applied_at integer, program_version text, serves_from integer) strict;
     insert into migration values (900, 'far', 0, '9.0.0', 900)`;
   const older = newer.replaceAll('900', '0');
-  const untouched: [string, string, 'auto' | 'check' | 'off', RegExp][] = [
+  const untouched: [string, string, 'auto' | 'check', RegExp][] = [
     ["another program's file", foreignSchema, 'auto', /belongs to another program/],
     [
       "another program's file with a migration table",
@@ -177,7 +175,6 @@ describe('migrations', () => {
       /another program/,
     ],
     ['a newer schema', newer, 'auto', /install authrealm 9\.0\.0 or newer/],
-    ['a newer schema with --migrate off', newer, 'off', /install authrealm 9\.0\.0 or newer/],
     [
       'an older schema with --migrate check',
       older,
@@ -194,17 +191,6 @@ describe('migrations', () => {
     await expect(openEngine({ engine: 'sqlite', path }, mode, program)).rejects.toThrow(sentence);
     expect(readFileSync(path).equals(before)).toBe(true);
     expect(readdirSync(dirname(path))).toEqual(['other.db']);
-  });
-
-  test('--migrate off creates no database and no file', async () => {
-    const path = join(freshFolder(), 'none.db');
-    const open = () => openEngine({ engine: 'sqlite', path }, 'off', program);
-    await expect(open()).rejects.toThrow(/start once with --migrate auto/);
-    expect(readdirSync(dirname(path))).toEqual([]);
-    writeFileSync(path, '');
-    await expect(open()).rejects.toThrow(/start once with --migrate auto/);
-    expect(readdirSync(dirname(path))).toEqual(['none.db']);
-    expect(statSync(path).size).toBe(0);
   });
 
   test('--migrate check creates a missing database', async () => {

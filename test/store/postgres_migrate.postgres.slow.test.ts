@@ -5,10 +5,12 @@ import { SQL } from 'bun';
 import { NIL_UUID } from '../../src/domain/id.ts';
 import { oidcProfileInfo, realm } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
+import { reopenEngine } from '../../src/store/open.ts';
 import { INSTANCE_TABLES, REALM_TABLES } from '../../src/store/postgres/tables.ts';
 import { freshFolder } from '../support/folder.ts';
 import { SCHEMA_TABLE, schemaTable } from '../support/postgres_schema_table.ts';
 import {
+  addressOf,
   futureMigration,
   knownMigrations,
   migratedDatabase,
@@ -43,7 +45,7 @@ describe('the schema', () => {
   test('a schema newer than the program is refused with the release to install', async () => {
     const url = await migratedDatabase();
     await superuserClient(url).unsafe(`insert into migration values (900, 'later', 1, '9.9.9', 900)`);
-    for (const mode of ['auto', 'check', 'off'] as const) {
+    for (const mode of ['auto', 'check'] as const) {
       expect(await rejectionMessage(openPostgres(url, mode))).toMatch(
         /has schema 900.*install authrealm 9\.9\.9 or newer/,
       );
@@ -55,7 +57,7 @@ describe('the schema', () => {
     const sql = `-- serves: ${knownMigrations.length}\n${futureMigration.sql}`;
     await migrateTo(url, [...knownMigrations, { ...futureMigration, sql }]);
     const before = await tableNames(url);
-    for (const mode of ['auto', 'check', 'off'] as const) {
+    for (const mode of ['auto', 'check'] as const) {
       for (const ownerUrl of [undefined, url]) await (await openPostgres(url, mode, ownerUrl)).close();
     }
     expect([await migrationVersions(url), await tableNames(url)]).toEqual([NEXT, before]);
@@ -70,7 +72,7 @@ describe('the schema', () => {
     );
   });
 
-  test('an older schema is migrated by auto, refused by check and left by off', async () => {
+  test('an older schema is migrated by auto and refused by check', async () => {
     const url = await migratedDatabase();
     const renumber = (version: number) =>
       superuserClient(url).unsafe(`update migration set version = ${version}, serves_from = ${version}`);
@@ -78,19 +80,14 @@ describe('the schema', () => {
     expect(await rejectionMessage(openPostgres(url, 'check'))).toStartWith(
       'the database has schema 0, but this program needs 1',
     );
-    await (await openPostgres(url, 'off')).close();
     expect(await migrationVersions(url)).toEqual([0]);
     await renumber(1);
     await migrateTo(url, [...knownMigrations, futureMigration]);
     expect([await migrationVersions(url), (await tableNames(url)).includes('later')]).toEqual([NEXT, true]);
   });
 
-  test('a missing schema is created by auto and check, and not by off', async () => {
+  test('a missing schema is created by check as well', async () => {
     const url = await (await sharedServer()).freshDatabase();
-    expect(await rejectionMessage(openPostgres(url, 'off'))).toMatch(
-      /no database yet, and --migrate off does not create one/,
-    );
-    expect(await tableNames(url)).toEqual([]);
     await (await openPostgres(url, 'check')).close();
     expect(await migrationVersions(url)).toEqual(NOW);
   });
@@ -189,7 +186,7 @@ describe('concurrent migrations', () => {
     const reader = new SQL(url, { max: 1 });
     await reader.unsafe('begin; select 1 from realm').simple();
     const migrating = migrateTo(url, [...knownMigrations, futureMigration]);
-    const engine = await openPostgres(url, 'off');
+    const engine = await reopenEngine(addressOf(url));
     let slowest = 0;
     for (let round = 0; round < 12; round += 1) {
       const before = performance.now();

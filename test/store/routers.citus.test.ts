@@ -1,7 +1,6 @@
 import { afterAll, describe, expect, test } from 'bun:test';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { systemClock } from '../../src/platform/clock.ts';
-import { type Engine, openEngine, parseDatabase } from '../../src/store/open.ts';
+import { type Engine, parseDatabase, reopenEngine } from '../../src/store/open.ts';
 import { startCluster, urlThroughNodes } from '../support/citus_cluster.ts';
 import { sendUntilDone, startClusterService } from '../support/cluster_service.ts';
 import { freshMasterKey, postgresAt, type TestDatabase } from '../support/database.ts';
@@ -41,7 +40,7 @@ test('processes with load_balance_hosts=random prefer different nodes', async ()
   while (!(await areAllUsed())) {
     // If each process chose at random, one such run in ten billion would use more.
     expect(engines.length).toBeLessThan(60);
-    const engine = await openEngine(address, 'off', { version: 'test', clock: systemClock });
+    const engine = await reopenEngine(address);
     engines.push(engine);
     await engine.records.ready();
   }

@@ -107,12 +107,9 @@ export async function distributeTables(sql: SQL, own: SqlClient): Promise<void> 
   if (local.has(FIRST_SINGLE)) await sql.unsafe(GATHER);
 }
 
-/**
- * Throws Refusal where a table is not distributed: each node would have rows of its own, or no such table. `isComplete`: the
- * schema has every table of this program.
- */
-export async function assertDistributed(sql: SqlClient, isComplete: boolean): Promise<void> {
-  const local = await tablesOf(sql, isComplete ? SELECT_UNDISTRIBUTED : SELECT_LOCAL_TABLES);
+/** Throws Refusal where a table is not distributed: each node would have rows of its own, or no such table. */
+export async function assertDistributed(sql: SqlClient): Promise<void> {
+  const local = await tablesOf(sql, SELECT_UNDISTRIBUTED);
   if (local.length === 0) return;
   throw new Refusal(
     `these tables are not distributed with Citus: ${local.join(', ')}. Run authrealm migrate as their owner, connected to ` +

@@ -20,7 +20,7 @@ import { type ConnectionPool, openConnectionPool } from './pool.ts';
 import { assertNoSharedStatementNames } from './pooler.ts';
 import { openPrimary, type Primary } from './primary.ts';
 import { openPostgresRecords } from './records.ts';
-import { type PreparedSchema, prepareSchema } from './schema_setup.ts';
+import { type PreparedSchema, prepareSchema, readSchema } from './schema_setup.ts';
 import { CITUS_WRITE, POSTGRES_WRITE } from './scope_locks.ts';
 import { openPostgresSession } from './session.ts';
 import { openPostgresReading, openPostgresTransactions } from './transactions.ts';
@@ -38,11 +38,27 @@ export async function openPostgres(
 ): Promise<Engine> {
   const primary = await openPrimary(address);
   await assertNoSharedStatementNames(address, '--database', primary);
-  if (owner && mode !== 'off') {
+  if (owner) {
     const primaryOfOwner = await withOwnerSettings(openPrimary(owner));
     await assertNoSharedStatementNames(owner, '--migrate-database', primaryOfOwner);
   }
   const schema = await prepareSchema(openClient(address, 1, primary.current()), mode, program, owner);
+  return openPrepared(address, schema, primary);
+}
+
+/** Opens a database that another process has created and migrated. */
+export async function reopenPostgres(address: PostgresAddress): Promise<Engine> {
+  const primary = await openPrimary(address);
+  const serving = openClient(address, 1, primary.current());
+  const schema = await readSchema(serving).finally(() => serving.close());
+  return openPrepared(address, schema, primary);
+}
+
+async function openPrepared(
+  address: PostgresAddress,
+  schema: PreparedSchema,
+  primary: Primary,
+): Promise<Engine> {
   // The nodes of a cluster are known once its tables exist.
   const isFinal = !schema.isDistributed && !address.isBalanced;
   return engineOver(address, schema, isFinal ? primary : await openPrimary(balanced(address)));

@@ -34,25 +34,28 @@ export async function prepareSchema(
   owner: PostgresAddress | undefined,
 ): Promise<PreparedSchema> {
   const migrations = postgresMigrations();
-  let version = migrations.at(-1)?.version;
   try {
-    if (owner && mode !== 'off') await migrateAsOwner(owner, serving, mode, { migrations, program });
+    if (owner) await migrateAsOwner(owner, serving, mode, { migrations, program });
     else {
-      const found = await assertPostgresSchema(serving, mode, migrations, program);
-      if (mode === 'off') version = found;
-      if (mode !== 'off') await migratePostgres(serving, migrations, program);
+      await assertPostgresSchema(serving, mode, migrations, program);
+      await migratePostgres(serving, migrations, program);
     }
-    const client = clientWithTimeout(serving, LIMITS.storeWaitMsMax);
-    await assertTableRights(client, await currentRoleSchema(client));
-    const isDistributed = await isCitus(client);
-    if (isDistributed) {
-      await assertDistributed(client, version === migrations.at(-1)?.version);
-      await assertNodesHaveCitus(client);
-    }
-    return { indexes: await readIndexes(client), isDistributed };
+    return await readSchema(serving);
   } finally {
     await serving.close();
   }
+}
+
+/** Reads a migrated schema. Throws Refusal where the role cannot serve it. */
+export async function readSchema(serving: SQL): Promise<PreparedSchema> {
+  const client = clientWithTimeout(serving, LIMITS.storeWaitMsMax);
+  await assertTableRights(client, await currentRoleSchema(client));
+  const isDistributed = await isCitus(client);
+  if (isDistributed) {
+    await assertDistributed(client);
+    await assertNodesHaveCitus(client);
+  }
+  return { indexes: await readIndexes(client), isDistributed };
 }
 
 interface Release {

@@ -29,7 +29,7 @@ export async function migrateSqlite(
     () => assertSqliteSchema(db, mode, newest, program),
     LIMITS.migrationWaitMsMax,
   );
-  if (mode === 'off' || (found !== undefined && found >= newest)) return;
+  if (found !== undefined && found >= newest) return;
   let copy: string | undefined;
   if (found !== undefined) {
     // A process that migrated first has kept its own copy. A migrated file must not be kept under the old schema

@@ -12,13 +12,7 @@ import { openCredentialStore } from '../auth/credentials.ts';
 import type { EmbeddedEngine } from '../engine.ts';
 import { openSealedStore } from '../idempotency/sealed.ts';
 import { openLeaseStore } from '../leases.ts';
-import {
-  assertMayCreate,
-  type MigrateMode,
-  type Migration,
-  migrationsOf,
-  type Program,
-} from '../migrations.ts';
+import { type MigrateMode, type Migration, migrationsOf, type Program } from '../migrations.ts';
 import { openWebhookStore } from '../webhooks/webhooks.ts';
 import { connectSqlite, keepTemporaryDataInMemory, retryWhileBusy, sqliteFault } from './connection.ts';
 import {
@@ -53,7 +47,7 @@ export async function openSqlite(path: string, mode: MigrateMode, program: Progr
   if (path !== ':memory:') {
     assertNoOrphanedLog(path);
     // Before the connection, which creates the file.
-    if (fileSize(path) === 0) assertMayCreate(mode, program.missingDatabase);
+    if (fileSize(path) === 0 && program.missingDatabase) throw program.missingDatabase;
     if (existsSync(path)) assertFileWritable(path);
   }
   return openPrepared(path, async (db) => {
