@@ -16,7 +16,7 @@ import { type BenchServer, LOAD_CORE, pinned, startServer } from './server.ts';
 
 const AUTHREALM = join(import.meta.dir, '../bin/authrealm');
 const PORT = 18_100;
-const METRICS_PORT = 18_101;
+const METRICS = '127.0.0.1:18101';
 const LOOKUP_PATHS = 20_000;
 /** How long the callers run before lookups are measured. */
 const LEAD_MS = 300;
@@ -136,7 +136,7 @@ async function measure(flags: readonly string[], folder: string): Promise<MixedR
   await importLines(AUTHREALM, flags, directory.lines(), users * 3);
   // The realms that settings and the merchant mapping name.
   await runAuthrealm(AUTHREALM, ['init', '--preset-realms', ...flags]);
-  const ports = ['--offline', '--port', String(PORT), '--metrics-port', String(METRICS_PORT)];
+  const ports = ['--offline', '--port', String(PORT), '--metrics', METRICS];
   const serve = [AUTHREALM, 'serve', ...ports, '--grant-rate', 'off', '--account-realm', REALM, ...flags];
   const service = await startServer(serve, PORT, { isPinned });
   const token = await fetchToken(AUTHREALM, flags, service.url);
@@ -148,7 +148,7 @@ async function measure(flags: readonly string[], folder: string): Promise<MixedR
   };
   const repeated = await repeatedRequests({
     url: service.url,
-    metricsUrl: `http://127.0.0.1:${METRICS_PORT}`,
+    metricsUrl: `http://${METRICS}`,
     directory,
     credentials: (scope) =>
       createBenchClient(AUTHREALM, flags, {

@@ -21,7 +21,7 @@ const PORT = 18_140;
 const CREATES_PER_SECOND = 200;
 const SAMPLE_MS = 50;
 /** Rates above any load: every request is checked and none is rejected. */
-const METRICS = '--metrics-port 0 --client-rate 1000000/1 --address-rate 1000000/1'.split(' ');
+const METRICS = '--metrics 127.0.0.1:0 --client-rate 1000000/1 --address-rate 1000000/1'.split(' ');
 
 const { values: options } = parseArgs({
   options: {

@@ -43,7 +43,7 @@ try {
   const flags = ['--database', `sqlite:${file}`];
   await fillByImport(AUTHREALM, flags, users);
   const serve = [AUTHREALM, 'serve', '--base-url', 'http://127.0.0.1', ...flags];
-  const metricsFlags = ['--metrics-port', '0', '--client-rate', RATE, '--address-rate', RATE];
+  const metricsFlags = ['--metrics', '127.0.0.1:0', '--client-rate', RATE, '--address-rate', RATE];
   const withoutMetrics = await startServer([...serve, '--port', String(PORT)], PORT);
   const withMetrics = await startServer([...serve, '--port', String(PORT + 1), ...metricsFlags], PORT + 1);
   const token = await fetchToken(AUTHREALM, flags, withoutMetrics.url);

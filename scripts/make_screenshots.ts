@@ -21,7 +21,7 @@ const { values: options } = parseArgs({ options: { pages: { type: 'string' } } }
 const README_IMAGE = fileURLToPath(new URL('../docs/console.png', import.meta.url));
 const IMAGE_BYTES_MAX = 300_000;
 
-const service = await startService({ offline: 'true', metricsPort: '0' });
+const service = await startService({ offline: 'true', metrics: '127.0.0.1:0' });
 try {
   const shop = await createShop(service);
   if (options.pages === undefined) await makeReadmeImage(shop);

@@ -146,7 +146,7 @@ function metricsPage(): string {
   return page(
     'Metrics',
     'src/metrics/declarations.ts',
-    `With \`--metrics-port\`, \`GET /metrics\` on a separate listener returns these metrics in the Prometheus text format: see
+    `With \`--metrics\`, \`GET /metrics\` on a separate listener returns these metrics in the Prometheus text format: see
 [metrics](../guides/monitoring.md#metrics). \`method\` and \`route\` are the method and the path pattern of an operation. \`webhook\` is the
 identifier of a target; there are at most ${LIMITS.webhooksMax}. The last column says how the values of several serving processes are combined.`,
     table(['Name', 'Kind', 'Labels', 'Meaning', 'Processes'], rows),

@@ -27,7 +27,7 @@ export async function runDemo(port: string, isOnce: boolean): Promise<void> {
   const folder = createTemporaryFolder();
   try {
     // The console shows metrics.
-    const flags = { database: `sqlite:${join(folder, 'demo.db')}`, port, metricsPort: '0' };
+    const flags = { database: `sqlite:${join(folder, 'demo.db')}`, port, metrics: '127.0.0.1:0' };
     await serveUntil(isOnce ? undefined : stopped, readSettings(flags, {}));
   } finally {
     rmSync(folder, { recursive: true, force: true });

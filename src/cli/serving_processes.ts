@@ -31,7 +31,7 @@ export async function startServingProcesses(
   flags: Flags,
   log: Log,
 ): Promise<ServingProcesses> {
-  const aggregation = openMetricsAggregation(systemClock.now(), settings.metricsPort !== undefined);
+  const aggregation = openMetricsAggregation(systemClock.now(), settings.metrics !== undefined);
   const descriptors = watchDescriptors(log);
   const running = new Set<WorkerProcess>();
   let replacing: ReturnType<typeof setTimeout> | undefined;

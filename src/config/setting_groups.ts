@@ -18,7 +18,7 @@ export const SETTING_GROUPS: Readonly<Record<string, readonly SettingName[]>> = 
   Console: ['noConsole'],
   'Outgoing requests': ['offline', 'allowPrivate'],
   'Audit log and retention': ['logSignIns', 'retentionDays', 'checkpointFile'],
-  'Logs and metrics': ['requestLogging', 'metricsPort', 'metricsHost'],
+  'Logs and metrics': ['requestLogging', 'metrics'],
 };
 
 /** The heading of a setting. */

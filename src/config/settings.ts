@@ -7,7 +7,16 @@ import { type PrivateTarget, parsePrivateTarget } from '../outbound/target.ts';
 import type { RequestLogging } from '../platform/log.ts';
 import { DATABASE_ROWS } from './database_settings.ts';
 import { type Defaulted, defaulted, file, list, optional, type Setting, toggle } from './setting.ts';
-import { choiceOf, integer, isNotEmpty, parseBaseUrl, parseOrigin, parseRateOrOff } from './values.ts';
+import {
+  choiceOf,
+  integer,
+  isNotEmpty,
+  type ListenAddress,
+  parseBaseUrl,
+  parseListenAddress,
+  parseOrigin,
+  parseRateOrOff,
+} from './values.ts';
 
 const RATE = 'a number of requests and a number of seconds, such as 600/60';
 
@@ -223,24 +232,15 @@ export const SETTINGS = {
     parse: choiceOf('off', 'sampled', 'full'),
     expects: 'off, sampled or full',
   }),
-  metricsPort: optional<number>({
-    env: 'AUTHREALM_METRICS_PORT',
-    flag: 'metrics-port',
-    value: 'PORT',
-    doc: 'port to serve Prometheus metrics on; 0 chooses a free port; default: no metrics',
-    details: 'Without it requests are not counted. See [metrics](../guides/monitoring.md#metrics).',
-    parse: integer(0, 65_535),
-    expects: 'a number from 0 to 65535',
-  }),
-  metricsHost: defaulted<string>({
-    env: 'AUTHREALM_METRICS_HOST',
-    flag: 'metrics-host',
-    value: 'HOST',
-    defaultValue: '127.0.0.1',
-    doc: 'address to serve metrics on, without a token',
-    details: 'The listener has no TLS.',
-    parse: isNotEmpty,
-    expects: 'an address',
+  metrics: optional<ListenAddress>({
+    env: 'AUTHREALM_METRICS',
+    flag: 'metrics',
+    value: 'HOST:PORT',
+    doc: 'address to serve Prometheus metrics on, without a token; port 0 chooses a free one; default: none',
+    details:
+      'The listener has no TLS. Without it requests are not counted. See [metrics](../guides/monitoring.md#metrics).',
+    parse: parseListenAddress,
+    expects: 'an address and a port, such as 127.0.0.1:9464 or [::1]:9464',
   }),
   checkpointFile: file({
     env: 'AUTHREALM_CHECKPOINT_FILE',

@@ -44,6 +44,23 @@ export function parseRateOrOff(raw: string): Rate | 'off' | undefined {
 /** Any text but the empty one. */
 export const isNotEmpty = (raw: string): string | undefined => (raw === '' ? undefined : raw);
 
+/** Where a listener is. */
+export interface ListenAddress {
+  readonly host: string;
+  /** 0 chooses a free port. */
+  readonly port: number;
+}
+
+const parsePort = integer(0, 65_535);
+
+/** HOST:PORT, an IPv6 address in brackets. */
+export function parseListenAddress(raw: string): ListenAddress | undefined {
+  const [, bracketed, plain, digits = ''] = /^(?:\[([\da-f:.]+)\]|([^\s:[\]]+)):(\d+)$/i.exec(raw) ?? [];
+  const host = bracketed ?? plain;
+  const port = parsePort(digits);
+  return host === undefined || port === undefined ? undefined : { host, port };
+}
+
 /** Segments that routers and proxies do not decode or normalise. */
 const PLAIN_PATH = /^(\/[A-Za-z0-9._~-]+)*$/;
 

@@ -105,17 +105,16 @@ export interface Service extends Server {
   };
 }
 
-/** Serves metrics on a separate listener, if the settings have a port for it. */
+/** Serves metrics on a separate listener, if the settings have an address for it. */
 export async function serveMetrics(
-  { metricsHost: host, metricsPort: port, trustedProxies }: Settings,
+  { metrics: address, trustedProxies }: Settings,
   log: Log,
   snapshot: () => Promise<Snapshot>,
   loopBudget?: LoopBudget,
 ): Promise<Pick<Server, 'url' | 'stop'> | undefined> {
-  if (port === undefined) return undefined;
+  if (address === undefined) return undefined;
   const fixed = { tls: undefined, isShared: false, corsOrigins: [], requestLogging: 'off' } as const;
-  const flagPrefix = 'metrics-' as const;
-  const listenerSettings = { host, port, trustedProxies, flagPrefix, ...fixed };
+  const listenerSettings = { ...address, trustedProxies, flag: '--metrics', ...fixed } as const;
   return startServer(listenerSettings, log, async () => metricsRoutes(snapshot, loopBudget));
 }
 
@@ -138,7 +137,7 @@ export async function serve(
   clock: Clock,
 ): Promise<Service> {
   const authDeps = { settings, issuers: readIssuers(settings), engine, keyring, logKeys };
-  const metrics = openMetrics({ countsRequests: settings.metricsPort !== undefined, ...METRICS_LIMITS });
+  const metrics = openMetrics({ countsRequests: settings.metrics !== undefined, ...METRICS_LIMITS });
   const allMetrics = served.allMetrics ?? metrics.snapshot;
   const loopBudget = openLoopBudget({ workMs: () => engine.figures().workMs });
   const startedAt = clock.now();

@@ -9,7 +9,7 @@ setDefaultTimeout(BROWSER_TEST_MS);
 /** The Health page. */
 
 const ADMIN = `${READ_SCOPE} admin`;
-const FLAGS = { offline: 'true', metricsPort: '0', allowPrivate: 'localhost 127.0.0.0/8' } as const;
+const FLAGS = { offline: 'true', metrics: '127.0.0.1:0', allowPrivate: 'localhost 127.0.0.0/8' } as const;
 
 const service = await startService(FLAGS);
 const fixture = await createFixture(service.db);

@@ -20,7 +20,7 @@ setDefaultTimeout(BROWSER_TEST_MS);
 const EXAMPLE = fileURLToPath(new URL('../../examples/login_page/server.mjs', import.meta.url));
 
 // With metrics, which count late checks.
-const service = await startService({ metricsPort: '0' });
+const service = await startService({ metrics: '127.0.0.1:0' });
 const REALM = systemClock.mintId();
 await insertRecord(service.db, realm, [REALM], realmMembers);
 const { profile } = await createPassword(service.db, REALM);

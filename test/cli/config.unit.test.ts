@@ -36,7 +36,6 @@ test('settings have their defaults without flags and variables', () => {
     strictIssuers: false,
     logSignIns: false,
     noConsole: false,
-    metricsHost: '127.0.0.1',
     requestLogging: 'off',
   } as never);
 });
@@ -110,6 +109,9 @@ describe('values', () => {
     ['strictIssuers', 'maybe'],
     ['offline', 'constructor'],
     ['host', ''],
+    ...(['9464', '127.0.0.1', ':9464', '::1:9464', '[]:9464', '127.0.0.1:65536', 'a b:1'] as const).map(
+      (address): [keyof typeof SETTINGS, string] => ['metrics', address],
+    ),
   ];
   for (const [name, value] of refused) {
     test(`the setting ${name} rejects "${value}"`, () => {
@@ -117,6 +119,13 @@ describe('values', () => {
       expect(complaints({}, environment)).toHaveLength(1);
     });
   }
+
+  test('metrics are served on a host and a port, which brackets separate from an IPv6 address', () => {
+    const addressOf = (metrics: string) => readSettings({ metrics }, {}).metrics;
+    expect(addressOf('127.0.0.1:9464')).toEqual({ host: '127.0.0.1', port: 9464 });
+    expect(addressOf('metrics.internal:0')).toEqual({ host: 'metrics.internal', port: 0 });
+    expect(addressOf('[::1]:9464')).toEqual({ host: '::1', port: 9464 });
+  });
 
   test('a base URL loses its trailing slash and keeps its path prefix', () => {
     expect(readSettings({ baseUrl: 'https://id.example/' }, {}).baseUrl).toBe('https://id.example');

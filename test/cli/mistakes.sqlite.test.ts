@@ -42,7 +42,11 @@ const MISTAKES: readonly Mistake[] = [
   ['serve --prot 8080', 2, `unknown option '--prot' (Did you mean --port?)${SEE('serve')}`],
   ['serve --port', 2, `option '--port <PORT>' argument missing${SEE('serve')}`],
   ['serve --port http', 2, '--port must be a number from 0 to 65535'],
-  ['serve --metrics-port 99999', 2, '--metrics-port must be a number from 0 to 65535'],
+  [
+    'serve --metrics 9464',
+    2,
+    '--metrics must be an address and a port, such as 127.0.0.1:9464 or [::1]:9464',
+  ],
   [
     'doctor --database mysql://u@h/d',
     2,

@@ -12,7 +12,7 @@ test.each([
   const args = ['--database', `sqlite:${join(freshFolder(), 'a.db')}`];
   expect((await runCommand([AUTHREALM, 'init', ...args])).code).toBe(0);
   // The listener of metrics is in the same process, which logs once for both.
-  const ports = ['--port', '0', '--metrics-port', '0', '--processes', processes];
+  const ports = ['--port', '0', '--metrics', '127.0.0.1:0', '--processes', processes];
   const child = Bun.spawn(['prlimit', '--nofile=100:100', AUTHREALM, 'serve', ...ports, ...args], {
     stdout: 'pipe',
     stderr: 'pipe',

@@ -114,7 +114,7 @@ describe('queries of alert rules and dashboard', async () => {
   const database = await freshDatabase();
   const checkpoints = join(freshFolder(), 'checkpoints');
   const flags = [
-    ...['--metrics-port', '0', '--processes', '2', '--allow-private', 'localhost 127.0.0.0/8'],
+    ...['--metrics', '127.0.0.1:0', '--processes', '2', '--allow-private', 'localhost 127.0.0.0/8'],
     ...['--checkpoint-file', checkpoints],
   ];
   // No server listens there, and every change is still to be delivered.

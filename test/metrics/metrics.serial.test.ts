@@ -33,7 +33,7 @@ async function startScraped(...flags: readonly string[]): Promise<ScrapedService
   const served = await startServiceProcess({
     database,
     scope: SCOPE,
-    flags: ['--metrics-port', '0', ...flags],
+    flags: ['--metrics', '127.0.0.1:0', ...flags],
   });
   const metricsUrl = (await served.running.line(/^metrics on /)).slice('metrics on '.length);
   return {
@@ -246,7 +246,7 @@ describe('metrics of several processes', async () => {
   }, 300_000);
 });
 
-test('without --metrics-port requests are not counted, and other metrics can be read', async () => {
+test('without --metrics requests are not counted, and other metrics can be read', async () => {
   const service = await startService();
   expect((await service.get('/healthz')).status).toBe(200);
   const names = (await service.server.metrics.readAll()).map(({ name }) => name);
@@ -258,10 +258,11 @@ test('a service whose metrics port is taken does not start', async () => {
   const listener = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } });
   const { args } = await freshDatabase();
   for (const processes of ['1', '2']) {
-    const flags = ['--port', '0', '--metrics-port', String(listener.port), '--processes', processes];
+    const flags = ['--port', '0', '--metrics', `127.0.0.1:${listener.port}`, '--processes', processes];
     const { code, stderr } = await runCommand([AUTHREALM, 'serve', ...flags, ...args]);
     expect(code).toBe(1);
     expect(stderr).toContain(`cannot listen on 127.0.0.1 port ${listener.port}`);
+    expect(stderr).toContain('pass another port with --metrics');
   }
   listener.stop(true);
 }, 300_000);

@@ -16,8 +16,8 @@ test('a serving process that cannot start is restarted until it can', async () =
     '0',
     '--processes',
     '2',
-    '--metrics-port',
-    '0',
+    '--metrics',
+    '127.0.0.1:0',
     ...args,
   ]);
   const metrics = (await running.line(/^metrics on /)).slice('metrics on '.length);

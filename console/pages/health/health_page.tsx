@@ -27,8 +27,8 @@ export function HealthPage() {
               <p class="note note-warn">
                 <Icon name="warning" />
                 <span>
-                  This service does not record request metrics. Start it with <code>--metrics-port</code> to
-                  see requests and errors here.
+                  This service does not record request metrics. Start it with <code>--metrics</code> to see
+                  requests and errors here.
                 </span>
               </p>
             )}

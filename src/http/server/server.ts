@@ -26,8 +26,8 @@ export interface ServerSettings {
   readonly trustedProxies: readonly Network[];
   readonly corsOrigins: readonly string[];
   readonly requestLogging: RequestLogging;
-  /** What the flags of this host and port begin with, for messages. */
-  readonly flagPrefix?: 'metrics-';
+  /** The flag that names both host and port, for messages. */
+  readonly flag?: '--metrics';
 }
 
 export interface Server {
@@ -157,9 +157,9 @@ function listen(settings: ServerSettings, fetch: NativeHandler): Bun.Server<unde
 }
 
 /** Why an address cannot be bound, and what to do about it. */
-function listenErrorText(error: unknown, { flagPrefix }: ServerSettings): string {
+function listenErrorText(error: unknown, settings: ServerSettings): string {
   const { code, message } = error as NodeJS.ErrnoException;
-  const flag = (name: 'host' | 'port') => `--${flagPrefix ?? ''}${name}`;
+  const flag = (name: 'host' | 'port') => settings.flag ?? `--${name}`;
   if (code === 'EADDRINUSE')
     return `it is in use. Stop the process that listens there, or pass another port with ${flag('port')}`;
   if (code === 'EACCES')

@@ -22,7 +22,7 @@ export const METRICS_OPERATIONS = [
     method: 'GET',
     path: '/metrics',
     summary: 'Get the current metrics of all processes of the service together.',
-    description: 'Request metrics need `--metrics-port`.',
+    description: 'Request metrics need `--metrics`.',
     success: {
       status: 200,
       description: 'The metric families, as on the Prometheus endpoint.',
