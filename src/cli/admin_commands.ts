@@ -33,7 +33,7 @@ interface Kind {
   /** For messages. */
   readonly noun: string;
   readonly description: string;
-  readonly texts: Readonly<Record<'list' | 'disable' | 'enable' | 'delete' | 'rotate' | 'overlap', string>>;
+  readonly texts: Readonly<Record<'list' | 'delete' | 'rotate' | 'overlap', string>>;
 }
 
 interface Options {
@@ -102,10 +102,8 @@ export function openAdminCommands(program: Command, context: CliContext, kind: K
       });
   }
 
-  /** `disable`, `enable`, `delete` and `rotate`. */
+  /** `delete` and `rotate`. */
   function addChanges(): void {
-    for (const verb of ['disable', 'enable'] as const)
-      named(verb, texts[verb]).option('--json', 'write JSON').action(showResultOf(verb));
     addConfirmation(named('delete', texts.delete), `show what would be deleted`).action(
       async (id: string, options: ConfirmationOptions, by: Command) => {
         if (options.dryRun) return showResultOf('get')(id, {}, by);

@@ -9,11 +9,15 @@ import {
   SCOPE_WORDS,
   type Scopes,
 } from '../domain/principal.ts';
-import { givenMembers, openAdminCommands, realmsOption } from './admin_commands.ts';
+import { givenMembers, mutuallyExclusive, openAdminCommands, realmsOption } from './admin_commands.ts';
 import type { CliContext } from './context.ts';
 import { realmIds } from './identifiers.ts';
 
+/** The operations that put a client into these states. */
+const VERBS = { enabled: 'enable', disabled: 'disable' } as const;
+
 interface ClientOptions {
+  readonly state?: keyof typeof VERBS;
   readonly name?: string;
   readonly scope?: Scopes;
   readonly realm?: readonly Uuid[];
@@ -34,8 +38,6 @@ export function addClientCommands(program: Command, context: CliContext): void {
     description: 'manage OAuth clients',
     texts: {
       list: 'list clients, without their secrets',
-      disable: 'disable a client: it and its tokens are rejected within a second',
-      enable: 'enable a disabled client',
       delete: 'delete a client permanently; its tokens are rejected within a second',
       rotate: 'issue a new client secret and show it once',
       overlap: 'how long the previous secret is still accepted (default: 24)',
@@ -54,13 +56,20 @@ export function addClientCommands(program: Command, context: CliContext): void {
   client.addList();
   addRights(
     client
-      .named('update', 'change the name or rights; takes effect within a second')
+      .named('update', 'change the state, or the name and rights; takes effect within a second')
       .option('--json', 'write JSON')
+      .addOption(new Option('--state <STATE>', STATE_HELP).choices(Object.keys(VERBS)))
       .option('--name <NAME>', 'display name', clientName)
       .option('--scope <SCOPES>', SCOPE_HELP, scopes)
       .option('--realm <ID>', REALM_HELP, realmIds)
       .option('--all-realms', 'allow all realms'),
-  ).action(client.showing('update', (options: ClientOptions) => givenMembers(membersOf(options))));
+  ).action((id: string, { state, ...options }: ClientOptions, by: Command) => {
+    const members = membersOf(options);
+    if (state === undefined) return client.showing('update', () => givenMembers(members))(id, options, by);
+    if (Object.values(members).some((value) => value !== undefined))
+      throw mutuallyExclusive('--state', 'other changes');
+    return client.showing(VERBS[state])(id, options, by);
+  });
   client.addChanges();
 }
 
@@ -84,6 +93,7 @@ function membersOf({ name, scope, implicit, ...options }: ClientOptions) {
 }
 
 export const SCOPE_HELP = `scopes, separated by spaces: ${SCOPE_WORDS.join(', ')}`;
+const STATE_HELP = 'a disabled client and its tokens are rejected; not with other changes';
 const REALM_HELP = 'limit the client to this realm; separate several by spaces or repeat the option';
 
 const IMPLICIT_HELP = `scopes that the client ID alone gives (grant_type=implicit), at most ${[...IMPLICIT_SCOPES].join(', ')}; "" for none`;

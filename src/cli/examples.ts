@@ -10,8 +10,6 @@ export const EXAMPLES: Readonly<Record<string, string>> = {
     'authrealm client create --name shop --scope "users:read profile-infos:read" --realm "$REALM"',
   'client list': 'authrealm client list --json',
   'client update': 'authrealm client update "$CLIENT" --scope "users:read users:write"',
-  'client disable': 'authrealm client disable "$CLIENT"',
-  'client enable': 'authrealm client enable "$CLIENT"',
   'client delete': 'authrealm client delete "$CLIENT" --dry-run',
   'client rotate': 'authrealm client rotate "$CLIENT" --overlap 48',
   'console link': 'authrealm console link --scope support --label "Jane Doe"',

@@ -41,8 +41,6 @@ function openWebhooks(program: Command, context: CliContext) {
     description: 'manage webhook targets',
     texts: {
       list: 'list webhook targets, without their secrets',
-      disable: 'pause deliveries to a target; they resume where they stopped when it is enabled',
-      enable: 'resume deliveries to a disabled target',
       delete: 'delete a target, its delivery log and its dead letters',
       rotate: 'issue a new webhook secret and show it once',
       overlap: 'how long messages are also signed with the previous secret (default: 24)',
@@ -62,6 +60,12 @@ export function addWebhookCommands(program: Command, context: CliContext): void 
     .option('--json', 'write JSON')
     .action(webhook.showing('get'));
   addUpdate(webhook);
+  const states = {
+    disable: 'pause deliveries to a target; they resume where they stopped when it is enabled',
+    enable: 'resume deliveries to a disabled target',
+  };
+  for (const [verb, text] of Object.entries(states))
+    webhook.named(verb, text).option('--json', 'write JSON').action(webhook.showing(verb));
   webhook.addChanges();
   addDeliveries(webhook);
   addRedeliver(webhook);

@@ -35,7 +35,7 @@ describe('client', async () => {
   };
   const realm = '01234567-89ab-cdef-0123-456789abcdef';
 
-  test('client create, update, rotate, disable, enable and list print the client', async () => {
+  test('client create, update, rotate and list print the client', async () => {
     const made = await asJson(
       'create',
       '--name',
@@ -53,8 +53,8 @@ describe('client', async () => {
     expect(updated).not.toHaveProperty('client_secret');
     const rotated = await asJson('rotate', made.client_id, '--overlap', '1.5');
     expect(rotated.client_secret).not.toBe(made.client_secret);
-    expect((await asJson('disable', made.client_id)).state).toBe('disabled');
-    expect((await asJson('enable', made.client_id)).state).toBe('enabled');
+    expect((await asJson('update', made.client_id, '--state', 'disabled')).state).toBe('disabled');
+    expect((await asJson('update', made.client_id, '--state', 'enabled')).state).toBe('enabled');
     const listed = await client('list', '--json');
     expect(JSON.parse(listed.stdout)).toHaveLength(1);
     expect(listed.stdout).not.toContain('ars_');

@@ -42,7 +42,7 @@ describe('client', async () => {
       1,
       /reaches every realm/,
     ],
-    ['an unknown client', ['disable', 'nobody'], 1, /no client /],
+    ['an unknown client', ['update', 'nobody', '--state', 'disabled'], 1, /no client /],
     [
       'a name with a control character',
       ['create', '--name', 'a\u001b[2Jb', '--scope', 'admin'],

@@ -20,8 +20,6 @@ const CREATING = ['serve', 'worker', 'init', 'restore'];
 const ARGUMENTS: Readonly<Record<string, readonly string[]>> = {
   'client create': ['--name', 'n', '--scope', 'users:read'],
   'client update': [ID, '--name', 'n'],
-  'client disable': [ID],
-  'client enable': [ID],
   'client delete': [ID, '--yes'],
   'client rotate': [ID],
   'console link': ['--scope', 'users:read'],

@@ -120,7 +120,7 @@ const MISTAKES: readonly Mistake[] = [
     'secret is not a valid master key: expected 32 bytes as base64url or hex, as "authrealm keys make" writes them',
   ],
   [
-    'client disable nobody --database good.db',
+    'client update nobody --state disabled --database good.db',
     1,
     'no client nobody: list the clients with "authrealm client list"',
   ],
@@ -128,6 +128,11 @@ const MISTAKES: readonly Mistake[] = [
     'init --database good.db',
     1,
     'this database already has clients: create another client with "authrealm client create"',
+  ],
+  [
+    'client update nobody --state disabled --name shop --database good.db',
+    2,
+    '--state and other changes are mutually exclusive',
   ],
   ['import none --database good.db', 1, `none cannot be read: ${NONE}`],
   ['import folder.db --database good.db', 1, 'folder.db is a directory: pass a file of JSON lines'],

@@ -22,7 +22,7 @@ const { client } = await createClient(db.engine.access, NAME, rights, clock);
 test.each([
   ['client list', ['client', 'list']],
   ['client list --json', ['client', 'list', '--json']],
-  ['client disable', ['client', 'disable', client.clientId]],
+  ['client update', ['client', 'update', client.clientId, '--state', 'disabled']],
   ['client delete', ['client', 'delete', client.clientId, '--yes']],
   ['audit export', ['audit', 'export', '-']],
   ['subject-access', ['subject-access', realm, person]],
