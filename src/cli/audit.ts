@@ -15,18 +15,11 @@ import { systemClock } from '../platform/clock.ts';
 import { EXIT } from '../platform/exit.ts';
 import { fileErrorText } from '../platform/file_error.ts';
 import { printLine, printNotice } from '../platform/standard_streams.ts';
-import {
-  type InspectedStores,
-  inspectLog,
-  type OpenDatabase,
-  openDatabase,
-} from '../service/open_database.ts';
+import { type InspectedStores, inspectLog, openDatabase } from '../service/open_database.ts';
 import { type SourceLine, splitLines } from '../transfer/line_reader.ts';
 import { addDatabaseSettings, addSettings, type CliContext } from './context.ts';
-import { newFile, type Output, standardOutput } from './output.ts';
+import { newFile } from './output.ts';
 import { printableJson } from './table.ts';
-
-const STANDARD_OUTPUT = '-';
 
 /** `audit`: verifies and exports the audit log. */
 export function addAuditCommands(program: Command, context: CliContext): void {
@@ -42,45 +35,25 @@ export function addAuditCommands(program: Command, context: CliContext): void {
       '--records',
       'also compare every record with the log, and check the MACs of clients, keys, targets and passwords',
     )
+    .option(
+      '--export <FILE>',
+      'before that, write every entry to this new file as JSON lines, with personal data decrypted',
+    )
     .option('--json', 'write JSON')
     .action(async (options: VerifyOptions, command: Command) => {
-      const report = await verify(context.settingsOf(command), options);
+      const settings = context.settingsOf(command);
+      if (options.export !== undefined) await exportLogs(settings, options.export);
+      const report = await verify(settings, options);
       if (options.json) printLine(JSON.stringify(jsonOf(report), null, 2));
       else printReport(report);
       context.setExitCode(isClean(report) ? EXIT.done : EXIT.failed);
-    });
-
-  addDatabaseSettings(audit.command('key'))
-    .description('print the public key that verifies signed checkpoints outside the database')
-    .action(async (_options, command: Command) => {
-      const { database, logKeys } = await inspectLog(context.settingsOf(command), systemClock);
-      printLine(`whpk_${logKeys.publicKey}`);
-      await database.close();
-    });
-
-  addDatabaseSettings(
-    audit
-      .command('export')
-      .argument('[file]', `file to create, or ${STANDARD_OUTPUT} for standard output`, STANDARD_OUTPUT),
-  )
-    .description('write every entry of every audit log as JSON lines, with personal data decrypted')
-    .action(async (file: string, _options, command: Command) => {
-      const db = await openDatabase(context.settingsOf(command), systemClock);
-      const output = file === STANDARD_OUTPUT ? standardOutput() : newFile(file, systemClock);
-      try {
-        const entries = await exportLogs(db, output);
-        output.finish();
-        printNotice(`exported ${entries} entries${file === STANDARD_OUTPUT ? '' : ` to ${file}`}`);
-      } finally {
-        output.abandon();
-        await db.engine.close();
-      }
     });
 }
 
 interface VerifyOptions {
   readonly checkpoints?: string;
   readonly records?: true;
+  readonly export?: string;
   readonly json?: true;
 }
 
@@ -103,6 +76,7 @@ async function verify(settings: Settings, options: VerifyOptions): Promise<Verif
     const isProven = (await access.keyChecks()).length > 0;
     const records = options.records && (await compareRecords(stores, logKeys));
     return {
+      publicKey: logKeys.publicKey,
       isProven,
       records,
       path,
@@ -168,6 +142,8 @@ function isBeforeBackup({ at }: Checkpoint, { takenAt }: Restoration): boolean {
 }
 
 interface VerifyReport {
+  /** Verifies the signatures of checkpoints, also outside of this program. */
+  readonly publicKey: string;
   /** Whether the database has the proof of its master key. */
   readonly isProven: boolean;
   readonly records: RecordReport | undefined;
@@ -192,7 +168,7 @@ function printReport(report: VerifyReport): void {
   for (const line of unsigned) printLine(`${path} line ${line}: not signed by this installation`);
   printRecords(report.records);
   const { logs, entries } = verified;
-  printLine(`${entries} entries of ${logs} logs, ${checkpointCount} checkpoints`);
+  printLine(`${entries} entries of ${logs} logs, ${checkpointCount} checkpoints signed by ${keyOf(report)}`);
   if (restored) printLine(restorationOf(restored));
   if (checkpointCount === 0) printLine(NOT_VERIFIABLE);
   printLine(isClean(report) ? 'clean' : `not clean: ${countOf(report)} findings`);
@@ -215,6 +191,11 @@ function restorationOf({ at, takenAt }: Restoration): string {
   return `${which} was restored at ${new Date(at).toISOString()}: checkpoints ${comparedRange} are not compared`;
 }
 
+/** The public key in the form of Standard Webhooks. */
+function keyOf({ publicKey }: VerifyReport): string {
+  return `whpk_${publicKey}`;
+}
+
 function isClean(report: VerifyReport): boolean {
   return countOf(report) === 0;
 }
@@ -235,6 +216,7 @@ function jsonOf(report: VerifyReport) {
     ...verified,
     checkpoints: checkpointCount,
     checkpoint_file: path ?? null,
+    public_key: keyOf(report),
     has_key_proof: report.isProven,
     records: report.records ?? null,
     unsigned_lines: unsigned,
@@ -245,20 +227,28 @@ function jsonOf(report: VerifyReport) {
   };
 }
 
-/** Writes every entry that exists now. The export itself is logged before the first entry is written. */
-async function exportLogs({ engine, logKeys }: OpenDatabase, output: Output): Promise<number> {
-  const reading = openLogReading(engine.log, logKeys);
-  await engine.log.append([createAuditEntry('log.exported', { detail: {} }, systemClock)]);
+/** Writes every entry that exists now to a new file. The export itself is logged before the first entry is written. */
+async function exportLogs(settings: Settings, file: string): Promise<void> {
+  const { engine, logKeys } = await openDatabase(settings, systemClock);
+  const output = newFile(file, systemClock);
   let count = 0;
-  for await (const { log, seq: end } of headsOf(engine.log)) {
-    for (let after = 0; ; ) {
-      const page = await reading.entries(log, after, LIMITS.exportPageRecords);
-      const entries = page.filter(({ seq }) => seq <= end);
-      if (entries.length === 0) break;
-      await output.write(entries.map((entry) => `${printableJson(entry)}\n`).join(''));
-      count += entries.length;
-      after = entries.at(-1)?.seq ?? after;
+  try {
+    const reading = openLogReading(engine.log, logKeys);
+    await engine.log.append([createAuditEntry('log.exported', { detail: {} }, systemClock)]);
+    for await (const { log, seq: end } of headsOf(engine.log)) {
+      for (let after = 0; ; ) {
+        const page = await reading.entries(log, after, LIMITS.exportPageRecords);
+        const entries = page.filter(({ seq }) => seq <= end);
+        if (entries.length === 0) break;
+        await output.write(entries.map((entry) => `${printableJson(entry)}\n`).join(''));
+        count += entries.length;
+        after = entries.at(-1)?.seq ?? after;
+      }
     }
+    output.finish();
+  } finally {
+    output.abandon();
+    await engine.close();
   }
-  return count;
+  printNotice(`exported ${count} entries to ${file}`);
 }

@@ -40,8 +40,6 @@ export const EXAMPLES: Readonly<Record<string, string>> = {
   doctor: 'authrealm doctor --database ./authrealm.db',
   ready: 'authrealm ready --port 8080',
   'audit verify': 'authrealm audit verify --records',
-  'audit key': 'authrealm audit key',
-  'audit export': 'authrealm audit export log.jsonl',
   'erase user': 'authrealm erase user "$REALM" "$USER" --dry-run',
   'subject-access': 'authrealm subject-access "$REALM" "$USER" --to jane.jsonl',
   check: 'authrealm check "$REALM" "$PROFILE" jane --end-user-address 192.0.2.1',

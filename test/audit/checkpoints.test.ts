@@ -22,6 +22,7 @@ describe('a checkpoint file', () => {
     const path = join(freshFolder(), 'points');
     const service = await startService({ checkpointFile: path });
     const { realm } = await createFixture(service.db);
+    const { publicKey } = service.db.logKeys;
     await service.stop();
     const lines = readFileSync(path, 'utf8').trim().split('\n');
     const logs = lines.flatMap((line) => JSON.parse(line).logs.map(({ log }: Checkpoint) => log));
@@ -32,7 +33,7 @@ describe('a checkpoint file', () => {
     const verified = await runAuthrealm(['audit', 'verify', '--json', ...words]);
     expect([verified.code, JSON.parse(verified.stdout)]).toMatchObject([
       0,
-      { clean: true, checkpoints: logs.length, not_seen: null },
+      { clean: true, checkpoints: logs.length, not_seen: null, public_key: `whpk_${publicKey}` },
     ]);
     writeFileSync(path, readFileSync(path, 'utf8').replace('"entries":', '"entries":1'));
     const forged = await runAuthrealm(['audit', 'verify', ...words]);

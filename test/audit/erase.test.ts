@@ -1,4 +1,6 @@
 import { afterAll, describe, expect, test } from 'bun:test';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { openSignInBudgets } from '../../src/auth/sign_in/budgets.ts';
 import { COMMAND_LINE } from '../../src/domain/audit_entry.ts';
 import { changeOf } from '../../src/domain/change.ts';
@@ -11,6 +13,7 @@ import { systemClock } from '../../src/platform/clock.ts';
 import type { OpenDatabase } from '../../src/service/open_database.ts';
 import { freshDatabase } from '../support/database.ts';
 import { createErasureFixture, runErase, withDatabase } from '../support/erasure_fixtures.ts';
+import { freshFolder } from '../support/folder.ts';
 import { ofUser } from '../support/log_rows.ts';
 import { AUTHREALM, killCommands, runCommand } from '../support/processes.ts';
 import { verifyCleanRecords } from '../support/record_verification.ts';
@@ -74,8 +77,11 @@ describe('erase user', () => {
       'user-authentication-info.deleted',
     ]);
     expect(await verifyCleanRecords(database)).toEqual({ covered: 6, notCovered: 0 });
-    const exported = await runCommand([AUTHREALM, 'audit', 'export', ...database.args]);
-    const entries = exported.stdout.split('\n').filter((line) => line.includes(id));
+    const file = join(freshFolder(), 'log.ndjson');
+    await runCommand([AUTHREALM, 'audit', 'verify', '--export', file, ...database.args]);
+    const entries = readFileSync(file, 'utf8')
+      .split('\n')
+      .filter((line) => line.includes(id));
     expect(entries.filter((line) => line.includes('"personal"')).length).toBeGreaterThan(3);
     for (const line of entries) expect(JSON.parse(line).personal ?? 'erased').toBe('erased');
     expect(entries.some((line) => JSON.parse(line).what === 'user.erased')).toBe(true);

@@ -30,7 +30,6 @@ setDefaultTimeout(300_000);
 const CHECKERS: readonly (readonly string[])[] = [
   ['audit', 'verify'],
   ['audit', 'verify', '--records'],
-  ['audit', 'key'],
   ['doctor'],
 ];
 

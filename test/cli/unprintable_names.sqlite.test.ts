@@ -1,7 +1,10 @@
 import { expect, test } from 'bun:test';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { createClient } from '../../src/auth/clients/clients.ts';
 import { passwordProfile, user } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
+import { freshFolder } from '../support/folder.ts';
 import { runAuthrealm } from '../support/processes.ts';
 import { createFixture, insertRecord, startService, userMembers } from '../support/service.ts';
 
@@ -24,11 +27,18 @@ test.each([
   ['client list --json', ['client', 'list', '--json']],
   ['client update', ['client', 'update', client.clientId, '--state', 'disabled']],
   ['client delete', ['client', 'delete', client.clientId, '--yes']],
-  ['audit export', ['audit', 'export', '-']],
   ['subject-access', ['subject-access', realm, person]],
   ['doctor', ['doctor']],
 ])('%s prints names with control characters escaped', async (_, words) => {
   const { stdout, stderr } = await runAuthrealm([...words, ...database.args]);
   expect(stdout + stderr).not.toMatch(UNPRINTABLE);
   expect((stdout + stderr).length).toBeGreaterThan(10);
+});
+
+test('audit verify --export writes names with control characters escaped', async () => {
+  const file = join(freshFolder(), 'log.ndjson');
+  await runAuthrealm(['audit', 'verify', '--export', file, ...database.args]);
+  const entries = readFileSync(file, 'utf8');
+  expect(entries).not.toMatch(UNPRINTABLE);
+  expect(entries).toContain('u001b');
 });

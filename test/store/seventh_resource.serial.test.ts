@@ -1,4 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { freshFolder } from '../support/folder.ts';
 import { mintId } from '../support/import_fixtures.ts';
 import { type Json, type JsonObject, openSchemaValidator } from '../support/json_schema.ts';
 import type { OperationResponse } from '../support/openapi_client.ts';
@@ -63,8 +66,9 @@ interface LogLine {
 
 /** The log entries of a record, as the program exports them. */
 async function entriesOf(id: string) {
-  const { stdout } = await runCommand([program.authrealm, 'audit', 'export', ...base.database.args]);
-  const lines = stdout
+  const file = join(freshFolder(), 'log.ndjson');
+  await runCommand([program.authrealm, 'audit', 'verify', '--export', file, ...base.database.args]);
+  const lines = readFileSync(file, 'utf8')
     .trim()
     .split('\n')
     .map((line) => JSON.parse(line) as LogLine);
