@@ -35,7 +35,6 @@ const COMMANDS: readonly CommandModule[] = [
   { names: ['audit'], load: async () => (await import('./audit.ts')).addAuditCommands },
   { names: ['erase'], load: async () => (await import('./erase.ts')).addErase },
   { names: ['subject-access'], load: async () => (await import('./subject_access.ts')).addSubjectAccess },
-  { names: ['check'], load: async () => (await import('./check.ts')).addCheck },
   {
     names: ['get', 'list', 'find', 'create', 'update'],
     load: async () => (await import('./records.ts')).addRecordCommands,

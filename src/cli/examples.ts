@@ -42,7 +42,6 @@ export const EXAMPLES: Readonly<Record<string, string>> = {
   'audit verify': 'authrealm audit verify --records',
   'erase user': 'authrealm erase user "$REALM" "$USER" --dry-run',
   'subject-access': 'authrealm subject-access "$REALM" "$USER" --to jane.jsonl',
-  check: 'authrealm check "$REALM" "$PROFILE" jane --end-user-address 192.0.2.1',
   get: 'authrealm get user-info "$REALM" "$USER" --include oidc-profile-info,password-profile-info',
   list: `authrealm list user-info "$REALM" --filter 'ilike(email,*@example.com)' --sort -created_at`,
   find: 'authrealm find password-profile-info "$REALM" username=jane@example.com',

@@ -11,8 +11,6 @@ export const EXIT = Object.freeze({
   usage: 2,
   /** The import finished, but rejected some lines. */
   linesRefused: 3,
-  /** `check`: the password is wrong. */
-  wrongPassword: 4,
 });
 
 /** Prints a refusal to standard error and returns the exit code. */

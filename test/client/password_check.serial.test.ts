@@ -1,15 +1,11 @@
 import { expect, test } from 'bun:test';
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { type AuthrealmError, connect } from '../../src/client/client.ts';
 import { realm } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { freshFolder } from '../support/folder.ts';
-import { AUTHREALM, runCommand } from '../support/processes.ts';
 import { insertRecord, realmMembers, startService } from '../support/service.ts';
 import { createPassword, createSignInClient } from '../support/sign_in.ts';
 
-/** `checkPassword` of the client library, and the command `check`: docs/client.md. */
+/** `checkPassword` of the client library: docs/client.md. */
 
 const service = await startService();
 const realmId = systemClock.mintId();
@@ -57,40 +53,4 @@ test('checkPassword sends a device token, and a throttled request once', async (
   expect(requests).toHaveLength(before + 1);
   const device = right.verified ? right.device : '';
   expect(await check(password, device)).toMatchObject({ verified: true });
-});
-
-test('authrealm check reads the password from standard input, and exits with 1 if it is wrong', async () => {
-  const environment = {
-    AUTHREALM_URL: service.url,
-    AUTHREALM_CLIENT_ID: credentials.clientId,
-    AUTHREALM_CLIENT_SECRET: credentials.secret,
-  };
-  const run = (input: string, ...more: string[]) =>
-    runCommand(
-      [
-        AUTHREALM,
-        'check',
-        jane.realm,
-        jane.profile,
-        jane.username,
-        '--end-user-address',
-        '192.0.2.8',
-        ...more,
-      ],
-      environment,
-      input,
-    );
-  const right = await run(`${jane.password}\n`, '--json');
-  expect([right.code, JSON.parse(right.stdout)]).toEqual([
-    0,
-    { verified: true, userId: jane.user, infoId: jane.info, device: expect.any(String) },
-  ]);
-  const wrong = await run('wrong horse\n');
-  expect([wrong.code, wrong.stdout, wrong.stderr]).toEqual([4, 'wrong\n', '']);
-  const file = join(freshFolder(), 'device');
-  writeFileSync(file, `${JSON.parse(right.stdout).device}\n`);
-  // More than the budget; a busy machine may refuse some.
-  for (let tries = 0, code = 4; code === 4 && tries < 20; tries += 1) ({ code } = await run('wrong horse\n'));
-  expect((await run(`${jane.password}\n`)).code).toBe(1);
-  expect((await run(`${jane.password}\n`, '--device-file', file)).code).toBe(0);
 });
