@@ -1,10 +1,9 @@
 import type { Check, CheckReporter, ClientRealm, Rows } from '../doctor/inspection.ts';
-import { describeForgedRow } from '../domain/forged_row.ts';
 import type { Clock } from '../domain/id.ts';
 import { ciphertextKeyId } from '../domain/text/ciphertext.ts';
 import { type Keyring, opensKeyCheck, opensValue } from './keys/keyring.ts';
 import { keySetAt } from './keys/signing.ts';
-import type { AuthStore, Client, ForgedRows, SealedStore, SealedValue, SigningKey } from './port.ts';
+import type { AuthStore, Client, SealedStore, SealedValue, SigningKey } from './port.ts';
 
 /** Dependencies of the checks; each is evaluated when a check needs it, and may throw then. */
 export interface AuthInspectionDeps {
@@ -12,8 +11,6 @@ export interface AuthInspectionDeps {
     readonly access: Pick<AuthStore, 'state' | 'signingKeys' | 'keyChecks'>;
     readonly sealed: Pick<SealedStore, 'values'>;
   };
-  /** With the keys of the log. Throws Refusal without them. */
-  readonly forgedRows: () => Promise<ForgedRows>;
   /** Throws Refusal if no master key is available. */
   readonly keyring: () => Keyring;
   readonly unknownRealms: () => Rows<ClientRealm>;
@@ -29,7 +26,6 @@ export function authChecks(deps: AuthInspectionDeps): readonly Check[] {
     { name: 'sealed values', run: (reporter) => checkSealed(deps, reporter) },
     { name: 'signing keys', run: (reporter) => checkSigningKeys(deps, reporter) },
     { name: 'clients', run: (reporter) => checkClients(deps, reporter) },
-    { name: 'forged rows', run: (reporter) => checkForgedRows(deps, reporter) },
   ];
 }
 
@@ -97,12 +93,6 @@ async function checkSigningKeys(
       ids: [signer.kid],
     });
   }
-}
-
-async function checkForgedRows({ forgedRows }: AuthInspectionDeps, reporter: CheckReporter): Promise<void> {
-  const rows = await forgedRows();
-  for await (const { table, realm, id } of rows())
-    reporter.find({ says: describeForgedRow(table), table, ids: [id], ...(realm ? { realm } : {}) });
 }
 
 function stateOf(key: SigningKey, signer: SigningKey | undefined, accepted: ReadonlyMap<string, SigningKey>) {

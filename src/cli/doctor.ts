@@ -26,7 +26,7 @@ import { systemClock } from '../platform/clock.ts';
 import { EXIT } from '../platform/exit.ts';
 import { printLine, standardStreams } from '../platform/standard_streams.ts';
 import { VERSION } from '../platform/version.ts';
-import { givenKeyring, inspect, logKeysOf } from '../service/open_database.ts';
+import { givenKeyring, inspect } from '../service/open_database.ts';
 import { fileOf } from '../store/open.ts';
 import { addSettings, type CliContext } from './context.ts';
 
@@ -93,13 +93,6 @@ function checksOf(settings: Settings, database: Database): readonly Check[] {
   const access = authChecks({
     store: () => database.accessOf(),
     keyring: () => givenKeyring(settings, systemClock),
-    async forgedRows() {
-      const stores = database.accessOf();
-      const keys = await logKeysOf(settings, { accessOf: () => stores }, systemClock);
-      if (!keys) return async function* () {};
-      stores.useKeys(keys);
-      return stores.forgedRows;
-    },
     unknownRealms: () => database.unknownRealms(),
     clock: systemClock,
   });

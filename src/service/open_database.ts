@@ -155,7 +155,7 @@ export type InspectedStores = ReturnType<InspectedDatabase['accessOf']>;
 type InspectedDatabase = Awaited<ReturnType<typeof inspect>>;
 
 /** The keys of the log of an inspected database; undefined if it has none. Throws Refusal for another master key. */
-export async function logKeysOf(
+async function logKeysOf(
   settings: Settings,
   database: Pick<InspectedDatabase, 'accessOf'>,
   clock: Clock,

@@ -8,7 +8,7 @@ import { createAuditEntry } from '../../src/domain/audit_entry.ts';
 import type { Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { inspect } from '../../src/service/open_database.ts';
-import { createFixture, type Service, startService } from '../support/service.ts';
+import { type Service, startService } from '../support/service.ts';
 
 /** The checks of `doctor` for keys and clients, in each state. */
 
@@ -23,11 +23,8 @@ async function reports(): Promise<ReadonlyMap<string, CheckReport>> {
   const { db, clock, settings } = service;
   const database = await inspect(settings);
   try {
-    const stores = database.accessOf();
-    stores.useKeys(db.logKeys);
     const checks = authChecks({
-      store: () => stores,
-      forgedRows: async () => stores.forgedRows,
+      store: () => database.accessOf(),
       keyring: () => db.keyring,
       unknownRealms: () => database.unknownRealms(),
       clock,
@@ -53,7 +50,6 @@ test('doctor reports the facts of sound keys and clients and finds nothing', asy
     ['sealed values', true],
     ['signing keys', true],
     ['clients', true],
-    ['forged rows', true],
   ]);
   const stored = await service.db.engine.sealed.values(undefined, undefined, 500);
   expect(checks.map(({ facts }) => facts)).toEqual([
@@ -61,7 +57,6 @@ test('doctor reports the facts of sound keys and clients and finds nothing', asy
     [`${stored.length} of them`],
     [expect.stringMatching(/^[0-9a-f-]{36} signs$/)],
     ['3, of them 1 disabled'],
-    [],
   ]);
 });
 
@@ -168,31 +163,4 @@ test('doctor finds a client limited to a realm that does not exist', async () =>
       ids: [clientId],
     },
   ]);
-});
-
-test('doctor names rows that were changed without the service', async () => {
-  const { realm, passwordLink } = await createFixture(service.db);
-  const { clientId } = await service.client('users:read');
-  const edits = [
-    `insert into client_realm (client_id, realm_id) values ('${clientId}', '${realm}')`,
-    `update client set scopes = 'admin'`,
-    `update signing_key set public_jwk = '{}'`,
-    `update password_profile_info set password_hash = '$argon2id$v=19$m=8,t=1,p=1$c2FsdHNhbHQ$aGFzaGhhc2g'`,
-    `insert into console_link (digest, label, scopes, realms, expires_at) values ('x', 'x', 'admin', '*', 99999999999999)`,
-    `insert into console_session (session_id, actor, scopes, realms, rules, begun_at, renewed_at, ends_at)
-     values ('x', 'console:x', 'admin', '*', '', 1, 99999999999999, 99999999999999)`,
-  ];
-  expect((await reportOf('forged rows')).findings).toEqual([]);
-  for (const edit of edits) await service.database.tamper(edit);
-  const { findings } = await reportOf('forged rows');
-  const advice = findings.map(({ table, says }) => `${table}: ${says.split('honoured: ')[1]}`);
-  expect([...new Set(advice)].sort()).toEqual([
-    'client: delete it and create it again',
-    'client_realm: set the realms of the client again',
-    'console_link: delete the row',
-    'console_session: end it with "authrealm console sessions end"',
-    'password_profile_info: set its password again',
-    'signing_key: withdraw it',
-  ]);
-  expect(findings).toContainEqual(expect.objectContaining({ realm, ids: [passwordLink] }));
 });
