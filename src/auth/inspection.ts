@@ -1,4 +1,4 @@
-import type { Check, CheckReporter, ClientRealm, Rows } from '../doctor/inspection.ts';
+import type { Check, CheckReporter } from '../doctor/inspection.ts';
 import type { Clock } from '../domain/id.ts';
 import { ciphertextKeyId } from '../domain/text/ciphertext.ts';
 import { type Keyring, opensKeyCheck, opensValue } from './keys/keyring.ts';
@@ -13,7 +13,6 @@ export interface AuthInspectionDeps {
   };
   /** Throws Refusal if no master key is available. */
   readonly keyring: () => Keyring;
-  readonly unknownRealms: () => Rows<ClientRealm>;
   readonly clock: Pick<Clock, 'now'>;
 }
 
@@ -106,23 +105,12 @@ const UNADDRESSED =
   'signs in end users without their addresses, so that passwords are guessed from any number of them: prefer ' +
   '--end-user-address header';
 
-async function checkClients(
-  { store, unknownRealms }: AuthInspectionDeps,
-  reporter: CheckReporter,
-): Promise<void> {
+async function checkClients({ store }: AuthInspectionDeps, reporter: CheckReporter): Promise<void> {
   const clients: readonly Client[] = (await store().access.state(undefined))?.clients ?? [];
   const disabled = clients.filter(({ disabledAt }) => disabledAt !== undefined).length;
   reporter.fact(`${clients.length}, of them ${disabled} disabled`);
   for (const { clientId, scopes, endUserAddress } of clients) {
     if (scopes.has('sign-in') && endUserAddress === 'none')
       reporter.note({ says: UNADDRESSED, ids: [clientId] });
-  }
-  for await (const { clientId, realm } of unknownRealms()) {
-    reporter.find({
-      says: 'is limited to a realm that does not exist',
-      table: 'client_realm',
-      realm,
-      ids: [clientId],
-    });
   }
 }

@@ -93,7 +93,6 @@ function checksOf(settings: Settings, database: Database): readonly Check[] {
   const access = authChecks({
     store: () => database.accessOf(),
     keyring: () => givenKeyring(settings, systemClock),
-    unknownRealms: () => database.unknownRealms(),
     clock: systemClock,
   });
   return [...access, ...recordChecks(database)];

@@ -68,12 +68,6 @@ export interface MigrationState {
   readonly known: readonly { readonly version: number; readonly name: string }[];
 }
 
-/** A realm that a client is limited to. */
-export interface ClientRealm {
-  readonly clientId: string;
-  readonly realm: string;
-}
-
 /** A trusted proxy that sent requests without a readable client address. */
 export interface UnreadableProxy {
   readonly address: string;
@@ -103,8 +97,6 @@ export interface Inspection {
   readonly schema: () => Rows<{ readonly type: string; readonly name: string; readonly is: string }>;
   /** Results of the engine's own integrity check of pages, indexes and references. */
   readonly integrity: () => Rows<string>;
-  /** Realms that a client is limited to and that do not exist. */
-  readonly unknownRealms: () => Rows<ClientRealm>;
   /** Trusted proxies that sent no readable client address. */
   readonly unreadableProxies: () => Rows<UnreadableProxy>;
   readonly close: () => MaybePromise<void>;

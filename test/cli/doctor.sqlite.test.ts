@@ -122,13 +122,11 @@ test('doctor finds an index that lacks a row', async () => {
 });
 
 test('doctor shows at most twenty findings of a check and counts all', async () => {
-  const { path, first } = await createHealthyFile();
+  const { path } = await createHealthyFile();
   tamperFile(path, (db) => {
-    db.run(`with recursive n(i) as (select 1 union all select i + 1 from n where i < 50)
-      insert into client_realm (client_id, realm_id) select client_id, printf('%08d', i) || substr('${UNKNOWN_ID}', 9) from n, client_realm
-      where realm_id = '${first.realm}'`);
+    for (let count = 0; count < 50; count += 1) db.run(`create table stray_${count} (a)`);
   });
-  const { findings, total } = (await runDoctorOnFile(path)).report('clients');
+  const { findings, total } = (await runDoctorOnFile(path)).report('schema');
   expect([findings.length, total]).toEqual([20, 50]);
 });
 

@@ -5,14 +5,11 @@ import { keyCheckOf, openKeyring } from '../../src/auth/keys/keyring.ts';
 import { mintSigningKey, rotateSigningKey, withdrawSigningKey } from '../../src/auth/keys/signing.ts';
 import { type CheckFinding, type CheckReport, isHealthy, runCheck } from '../../src/doctor/inspection.ts';
 import { createAuditEntry } from '../../src/domain/audit_entry.ts';
-import type { Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { inspect } from '../../src/service/open_database.ts';
 import { type Service, startService } from '../support/service.ts';
 
 /** The checks of `doctor` for keys and clients, in each state. */
-
-const REALM = '0193c1d4-5a2e-7c11-9d0e-6b1f4a7e2c90' as Uuid;
 
 let service: Service;
 beforeEach(async () => {
@@ -26,7 +23,6 @@ async function reports(): Promise<ReadonlyMap<string, CheckReport>> {
     const checks = authChecks({
       store: () => database.accessOf(),
       keyring: () => db.keyring,
-      unknownRealms: () => database.unknownRealms(),
       clock,
     });
     const byName = new Map<string, CheckReport>();
@@ -150,17 +146,5 @@ test('doctor finds a signing key without its private key, and the absence of an 
     ['no signing key is active: the next start creates one'],
     [`${kid} withdrawn`],
     undefined,
-  ]);
-});
-
-test('doctor finds a client limited to a realm that does not exist', async () => {
-  const { clientId } = await service.client('users:read', new Set([REALM]));
-  expect((await reportOf('clients')).findings).toEqual([
-    {
-      says: 'is limited to a realm that does not exist',
-      table: 'client_realm',
-      realm: REALM,
-      ids: [clientId],
-    },
   ]);
 });

@@ -64,12 +64,6 @@ const FAULTS: readonly Fault[] = [
     inject: (db) => db.run('update signing_key set withdrawn_at = 1'),
   },
   {
-    name: 'a client limited to a realm that does not exist',
-    check: 'clients',
-    says: /is limited to a realm that does not exist/,
-    inject: (db) => db.run('update client_realm set realm_id = ?', [UNKNOWN_ID]),
-  },
-  {
     name: 'an index that is no longer unique',
     check: 'schema',
     says: /index oidc_profile_info_identity is not as this program creates it/,

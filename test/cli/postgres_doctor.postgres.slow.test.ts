@@ -6,7 +6,7 @@ import { createNewKeyFile } from '../../src/auth/keys/master_key.ts';
 import { type Flags, readSettings } from '../../src/config/parse.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { openDatabase } from '../../src/service/open_database.ts';
-import { createHealthyFixture, type DoctorRun, runDoctor, UNKNOWN_ID } from '../support/doctor_report.ts';
+import { createHealthyFixture, type DoctorRun, runDoctor } from '../support/doctor_report.ts';
 import { freshFolder } from '../support/folder.ts';
 import { startServer } from '../support/postgres_server.ts';
 import { AUTHREALM, startCommand } from '../support/processes.ts';
@@ -178,12 +178,6 @@ const FAULTS: readonly Fault[] = [
     check: 'signing keys',
     says: /no signing key is active/,
     inject: () => 'update signing_key set withdrawn_at = 1',
-  },
-  {
-    name: 'a client limited to a realm that does not exist',
-    check: 'clients',
-    says: /is limited to a realm that does not exist/,
-    inject: () => `update client_realm set realm_id = '${UNKNOWN_ID}'`,
   },
   {
     name: 'a newer schema',
