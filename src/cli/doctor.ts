@@ -72,7 +72,6 @@ async function* runChecks(
 ): AsyncGenerator<CheckReport> {
   yield runCheck({ name: 'settings', run: (reporter) => reportSettings(origins, reporter) });
   yield runCheck({ name: 'files', run: (reporter) => checkFiles(settings, reporter) });
-  yield runCheck({ name: 'leftovers', run: (reporter) => checkLeftovers(settings, reporter) });
   let opened: Database | undefined;
   yield runCheck({
     name: 'program',
@@ -139,41 +138,15 @@ function reportFile(file: string, isSecret: boolean, reporter: CheckReporter): v
   });
 }
 
+/** The database, and what this program has next to it. */
 function databaseFiles(path: string | undefined): readonly string[] {
-  if (path === undefined) return [];
-  return siblingFiles(path)
-    .filter((name) =>
-      /^(-wal|-shm|\.key|\.schema-[\d.]+|\.rescued|\.replaced-[^-]+)?$/.test(rest(name, path)),
-    )
+  if (path === undefined || !existsSync(dirname(path))) return [];
+  const own = basename(path);
+  const ending = /^(-wal|-shm|\.key|\.schema-[\d.]+|\.rescued|\.replaced-[^-]+)?$/;
+  return readdirSync(dirname(path))
+    .filter((name) => name.startsWith(own) && ending.test(name.slice(own.length)))
+    .sort()
     .map((name) => join(dirname(path), name));
-}
-
-/** Names of files next to the database whose names begin with its own. */
-function siblingFiles(path: string): readonly string[] {
-  const folder = dirname(path);
-  return existsSync(folder)
-    ? readdirSync(folder)
-        .sort()
-        .filter((name) => name.startsWith(basename(path)))
-    : [];
-}
-
-function rest(name: string, path: string): string {
-  return name.slice(basename(path).length);
-}
-
-/** Unfinished key files and copies. */
-const LEFTOVER = /\.partial(-journal)?$|\.key\.[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-
-/** Temporary files that killed commands left next to the database. */
-function checkLeftovers(settings: Settings, reporter: CheckReporter): void {
-  const path = fileOf(settings.database);
-  if (path === undefined) return;
-  for (const name of siblingFiles(path).filter((sibling) => LEFTOVER.test(sibling))) {
-    reporter.find({
-      says: `${join(dirname(path), name)} is left over from a killed command: remove it unless a command is running now`,
-    });
-  }
 }
 
 /** What prevents several checks, such as a missing master key, is printed once. */

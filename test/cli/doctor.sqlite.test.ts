@@ -23,7 +23,6 @@ import {
   type DoctorRun,
   runDoctorOnFile,
   tamperFile,
-  UNKNOWN_ID,
 } from '../support/doctor_report.ts';
 import {
   AUTHREALM,
@@ -197,14 +196,6 @@ describe('files', () => {
       1,
       [expect.stringMatching(says)],
     ]);
-  });
-
-  test('doctor finds files that killed commands left', async () => {
-    const { path } = await createHealthyFile();
-    const leftovers = [`${path}.schema-1.partial`, `${path}.key.${UNKNOWN_ID}`];
-    for (const file of leftovers) writeFileSync(file, '');
-    const found = await runDoctorOnFile(path);
-    expect([found.code, found.report('leftovers').total]).toEqual([1, 2]);
   });
 });
 

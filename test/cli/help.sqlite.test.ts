@@ -125,7 +125,7 @@ test('doctor says once that a database does not exist, and runs no check of one'
   const database = join(freshFolder(), 'none.db');
   const { stdout, code } = await runAuthrealm(['doctor', '--database', database]);
   expect([code, stdout.match(/there is no database/g)]).toEqual([1, ['there is no database']]);
-  expect(stdout).toMatch(/^not healthy: 1 of 4 checks .*: program\n/);
+  expect(stdout).toMatch(/^not healthy: 1 of 3 checks .*: program\n/);
 });
 
 test('demo --once prints no command for a service that is gone', async () => {

@@ -61,11 +61,7 @@ describe('a killed compaction', () => {
     } while (!(await killCompaction(path, step)));
     expect(contentOf(path)).toEqual(contentOf(stored));
     expect(statSync(path).ino).toBe(ino);
-    const left = filesNextTo(path);
-    const doctor = await runOnFile(path, 'doctor', '--json');
-    const { checks } = JSON.parse(doctor.stdout) as { checks: { check: string; total: number }[] };
-    const unhealthy = checks.filter(({ total }) => total > 0).map(({ check, total }) => [check, total]);
-    expect(unhealthy).toEqual(left.length === 0 ? [] : [['leftovers', left.length]]);
+    expect((await runOnFile(path, 'doctor')).code).toBe(EXIT.done);
     await removeLeftovers(path);
     expect((await runOnFile(path, 'compact')).code).toBe(EXIT.done);
     expect((await runOnFile(path, 'doctor')).code).toBe(EXIT.done);
