@@ -24,6 +24,7 @@ import {
 import { UNICODE_VERSION } from '../domain/text/folding.ts';
 import { systemClock } from '../platform/clock.ts';
 import { EXIT } from '../platform/exit.ts';
+import { readFileMode } from '../platform/file_mode.ts';
 import { printLine, standardStreams } from '../platform/standard_streams.ts';
 import { VERSION } from '../platform/version.ts';
 import { givenKeyring, inspect } from '../service/open_database.ts';
@@ -103,9 +104,6 @@ function reportSettings(origins: readonly SettingOrigin[], reporter: CheckReport
     if (from !== 'default' && from !== 'not given') reporter.fact(`${env} = ${value} (${from})`);
 }
 
-const OTHERS_MAY_READ = 0o044;
-const OTHERS_MAY_WRITE = 0o022;
-
 /** Sizes and modes of the database files and of the files that settings name, and whether the certificate can be used. */
 function checkFiles(settings: Settings, reporter: CheckReporter): void {
   for (const file of databaseFiles(fileOf(settings.database))) reportFile(file, true, reporter);
@@ -125,17 +123,11 @@ function checkFiles(settings: Settings, reporter: CheckReporter): void {
 const isFileMissing = (path: string | undefined) => path === undefined || !existsSync(path);
 
 function reportFile(file: string, isSecret: boolean, reporter: CheckReporter): void {
-  const { size, mode } = statSync(file);
-  const octalMode = (mode & 0o777).toString(8).padStart(4, '0');
-  reporter.fact(`${file}: ${size} bytes, mode ${octalMode}`);
-  const verbs = [isSecret && mode & OTHERS_MAY_READ && 'read', mode & OTHERS_MAY_WRITE && 'write'].filter(
-    Boolean,
-  );
-  if (verbs.length === 0) return;
-  const right = isSecret ? '600' : 'go-w';
-  reporter.find({
-    says: `${file} has mode ${octalMode}, so other users can ${verbs.join(' and ')} it: run chmod ${right}`,
-  });
+  const { octal, isOpen } = readFileMode(file, isSecret);
+  reporter.fact(`${file}: ${statSync(file).size} bytes, mode ${octal}`);
+  if (!isOpen) return;
+  const [may, right] = isSecret ? ['read or write', '600'] : ['write', 'go-w'];
+  reporter.find({ says: `${file} has mode ${octal}, so other users can ${may} it: run chmod ${right}` });
 }
 
 /** The database, and what this program has next to it. */

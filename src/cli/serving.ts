@@ -1,4 +1,4 @@
-import { existsSync, statSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { parseBootstrapClient } from '../auth/clients/bootstrap.ts';
 import { type ClientSpec, ensureClient } from '../auth/clients/clients.ts';
 import { type Flags, privateFiles, readSettingFile, type Settings } from '../config/parse.ts';
@@ -6,6 +6,7 @@ import { Fault } from '../domain/fault.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Snapshot } from '../metrics/family.ts';
 import { systemClock } from '../platform/clock.ts';
+import { readFileMode } from '../platform/file_mode.ts';
 import { type Log, openLog } from '../platform/log.ts';
 import { receiveStopSignal } from '../platform/signals.ts';
 import { printLine } from '../platform/standard_streams.ts';
@@ -66,11 +67,8 @@ export async function serveUntilSignal(settings: Settings, flags: Flags): Promis
 function reportOpenFiles(settings: Settings, log: Log): void {
   for (const path of privateFiles(settings)) {
     if (!existsSync(path)) continue;
-    const { mode, uid } = statSync(path);
-    // The settings file of the Debian package belongs to root, and the service reads it through its group.
-    const others = uid === process.getuid?.() ? 0o077 : 0o007;
-    if ((mode & others) !== 0)
-      log.write({ event: 'file_mode', path, mode: (mode & 0o777).toString(8).padStart(4, '0') });
+    const { octal: mode, isOpen } = readFileMode(path, true);
+    if (isOpen) log.write({ event: 'file_mode', path, mode });
   }
 }
 

@@ -156,8 +156,8 @@ describe('files', () => {
     expect([found.code, messages.sort()]).toEqual([
       1,
       [
-        `${path} has mode 0644, so other users can read it: run chmod 600`,
-        `${path}.key has mode 0640, so other users can read it: run chmod 600`,
+        `${path} has mode 0644, so other users can read or write it: run chmod 600`,
+        `${path}.key has mode 0640, so other users can read or write it: run chmod 600`,
       ],
     ]);
   });

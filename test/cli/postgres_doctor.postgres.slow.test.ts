@@ -227,7 +227,7 @@ test('doctor finds a password file that other users may read', async () => {
   const { words, flags } = await healthy();
   chmodSync(flags.databasePasswordFile ?? '', 0o644);
   expect(findings(await runDoctor(words), 'files')).toEqual([
-    `${flags.databasePasswordFile} has mode 0644, so other users can read it: run chmod 600`,
+    `${flags.databasePasswordFile} has mode 0644, so other users can read or write it: run chmod 600`,
   ]);
 });
 
