@@ -71,11 +71,9 @@ export function openRateLimits(settings: RateSettings, { monotonic }: Clock): Ra
     const take = takeOf(openTokenBuckets(share, monotonic));
     policies.push(`"${name}";q=${share.requests};w=${share.seconds}`);
     policy = policies.join(', ');
-    const item = rateLimitWriter(name);
-    const headersOf = headerJoiner(() => policy);
     return (call, clientId = '') => {
       const state = take(call, clientId);
-      call.rateHeaders = headersOf(call.rateHeaders, item(state));
+      call.rateHeaders = withItem(call.rateHeaders, policy, name, state);
       return state.isExhausted ? rateLimited(state) : undefined;
     };
   }
@@ -162,39 +160,19 @@ function siteOfCall(call: Call): string {
 }
 
 /**
- * Writes a `RateLimit` item (draft-ietf-httpapi-ratelimit-headers): the remaining requests, and the
+ * Appends a `RateLimit` item (draft-ietf-httpapi-ratelimit-headers) to those of earlier limits: the remaining requests, and the
  * seconds until there is one more.
  */
-function rateLimitWriter(name: string): (state: BucketState) => string {
-  let [left, seconds, item] = [-1, -1, ''];
-  return ({ remaining, msToNext }) => {
-    const nextLeft = roundedDown(remaining);
-    const nextSeconds = Math.ceil(msToNext / 1000);
-    if (nextLeft !== left || nextSeconds !== seconds) {
-      [left, seconds] = [nextLeft, nextSeconds];
-      item = `"${name}";r=${left};t=${seconds}`;
-    }
-    return item;
-  };
-}
-
-/** Rounds down by at most a 64th, and not below 128: changing the text costs more than counting. */
-function roundedDown(count: number): number {
-  const step = 2 ** Math.max(0, 25 - Math.clz32(count));
-  return count - (count % step);
-}
-
-/** Makes the headers that append an item to earlier ones; caches the last result. */
-function headerJoiner(policyOf: () => string) {
-  let last:
-    | { readonly before: RateHeaders | undefined; readonly item: string; readonly headers: RateHeaders }
-    | undefined;
-  return (before: RateHeaders | undefined, item: string): RateHeaders => {
-    if (last === undefined || last.before !== before || last.item !== item) {
-      const RateLimit = before === undefined ? item : `${before.RateLimit}, ${item}`;
-      last = { before, item, headers: { 'RateLimit-Policy': policyOf(), RateLimit } };
-    }
-    return last.headers;
+function withItem(
+  before: RateHeaders | undefined,
+  policy: string,
+  name: string,
+  { remaining, msToNext }: BucketState,
+): RateHeaders {
+  const item = `"${name}";r=${remaining};t=${Math.ceil(msToNext / 1000)}`;
+  return {
+    'RateLimit-Policy': policy,
+    RateLimit: before === undefined ? item : `${before.RateLimit}, ${item}`,
   };
 }
 
