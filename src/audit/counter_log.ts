@@ -77,6 +77,8 @@ export function openCounterLog(
       }
       unwritten = [...unwritten, auditEntry];
       setFailing(true);
+      // An interval may have ended during the write.
+      schedule();
     }
   }
 

@@ -11,6 +11,8 @@ type Options = Parameters<typeof openCounterLog>[2];
 function openFixture(options: Options = {}) {
   const state = {
     error: undefined as unknown,
+    /** What a write waits for. */
+    wait: undefined as Promise<void> | undefined,
     appends: [] as (readonly AuditEntry[])[],
     uses: [] as string[][],
   };
@@ -18,6 +20,7 @@ function openFixture(options: Options = {}) {
   const store = {
     async append(entries: readonly AuditEntry[]) {
       state.appends.push(entries);
+      if (state.wait) await state.wait;
       if (state.error) throw state.error;
       written.push(...entries);
     },
@@ -133,6 +136,21 @@ describe('a counter log whose store accepts no writes', () => {
     await log.stop();
     expect(reports.slice(1)).toEqual([{ pending: 0, dropped: 0 }]);
     expect(numbers()).toHaveLength(3);
+  });
+
+  test('an entry whose write fails after the end of an interval is written at the end of the next one', async () => {
+    const { state, add, log, numbers } = openFixture({ intervalMs: 5 });
+    const failure = Promise.withResolvers<never>();
+    state.wait = failure.promise;
+    const added = add('shop');
+    await Bun.sleep(20);
+    state.wait = undefined;
+    failure.reject(unavailable);
+    await added;
+    while (numbers().length === 0) await Bun.sleep(1);
+    expect(numbers()).toEqual(['shop 1']);
+    await log.stop();
+    expect(numbers()).toHaveLength(1);
   });
 
   test('entries whose write has an unknown outcome are written again with the same IDs, before newer ones', async () => {
