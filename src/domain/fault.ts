@@ -45,7 +45,7 @@ interface FaultRow {
  * request. `npm run reference` writes the page of errors from it: the comment of a row is its text there.
  */
 const ROWS = {
-  /** The body is empty, not JSON, not UTF-8, or nested deeper than 64 levels. Of a member that occurs twice the last counts. */
+  /** The body is empty, not JSON or not UTF-8. Of a member that occurs twice the last counts. */
   malformed: {
     status: 400,
     detail: 'The request body could not be read',

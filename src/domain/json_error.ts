@@ -19,23 +19,33 @@ export function jsonErrorPlace(text: string): string | undefined {
     at += 1;
     return skip(BLANKS);
   };
-  const list = (item: () => boolean, end: string): boolean => {
-    if (take(end)) return true;
-    do {
-      if (!item()) return false;
-    } while (take(','));
-    return take(end);
-  };
   const string = (): boolean => {
     if (text[at] !== '"') return false;
     at += 1;
     while (skip(CHARACTERS));
     return take('"');
   };
+  const name = (): boolean => string() && take(':');
+  /** The ends of the objects and lists that are open: a text may have more levels than the stack has room for. */
+  const ends: string[] = [];
+  const beginNext = (): boolean => ends.at(-1) !== '}' || name();
+  /** After a value: the ends that follow, and what is before the next value. */
+  const finish = (): boolean => {
+    while (ends.length > 0 && !take(',')) if (!take(ends.pop() ?? '')) return false;
+    return ends.length === 0 || beginNext();
+  };
+  /** A value, or the start of an object or list that is not empty. */
+  const begin = (): boolean => {
+    const end = take('{') ? '}' : take('[') ? ']' : undefined;
+    if (end === undefined) return (text[at] === '"' ? string() : skip(SCALAR)) && finish();
+    if (take(end)) return finish();
+    ends.push(end);
+    return beginNext();
+  };
   const value = (): boolean => {
-    if (take('{')) return list(() => string() && take(':') && value(), '}');
-    if (take('[')) return list(value, ']');
-    return text[at] === '"' ? string() : skip(SCALAR);
+    do if (!begin()) return false;
+    while (ends.length > 0);
+    return true;
   };
   skip(BLANKS);
   if (value() && at === text.length) return undefined;

@@ -265,8 +265,6 @@ export const LIMITS = Object.freeze({
   searchRealmsMax: 1_000,
   /** Matches of a search that are counted. The total of more is left out. */
   searchCountMax: 10_000,
-  /** Levels of nesting of a JSON body. A deeper one is answered 400. */
-  bodyDepthMax: 64,
   /** Errors in one answer. Further ones are left out. */
   fieldErrorsMax: 20,
   /** `Idempotency-Key`. A longer one is answered 400. */

@@ -113,3 +113,10 @@ test('the place of an error is found at the end of the longest body', () => {
     expect(jsonErrorPlace(`"${filling}\0`)).toBe(`line 1, column ${length + 2}`);
   }
 });
+
+test('the place of an error is found in the body with the most levels', () => {
+  for (const opening of ['[', '{"":']) {
+    const text = opening.repeat(LIMITS.bodyBytesMax / opening.length);
+    expect(jsonErrorPlace(text)).toBe(`line 1, column ${text.length + 1}`);
+  }
+});

@@ -349,7 +349,6 @@ describe('search with the filter in the body', () => {
   const INVALID: readonly (readonly [string, string | object, string])[] = [
     ['an empty body', '', ''],
     ['invalid JSON', '{', ''],
-    ['a body nested too deep', '['.repeat(65), ''],
     ['an array', [], ''],
     ['null', 'null', ''],
     ['a number', '5', ''],

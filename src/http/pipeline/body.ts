@@ -28,8 +28,6 @@ export function dataOf(body: string): JsonObject {
 
 /** Of duplicate members the last one counts, as in JSON.parse. Throws Fault `malformed`. */
 export function parseJson(text: string): unknown {
-  if (depthOf(text) > LIMITS.bodyDepthMax)
-    throw malformed(`is nested deeper than ${LIMITS.bodyDepthMax} levels`);
   try {
     return JSON.parse(text);
   } catch {
@@ -45,29 +43,6 @@ function objectOf(value: unknown, field: string): JsonObject {
   if (isJsonObject(value)) return value;
   throw new Fault('invalid', [{ field, rule: value === undefined ? 'is missing' : 'must be a JSON object' }]);
 }
-
-/** The nesting depth of brackets outside of strings, for any text. A single pass. */
-function depthOf(text: string): number {
-  let depth = 0;
-  let deepest = 0;
-  let isString = false;
-  for (let at = 0; at < text.length; at += 1) {
-    const code = text.charCodeAt(at);
-    if (code === QUOTE) isString = !isString;
-    else if (isString) at += code === BACKSLASH ? 1 : 0;
-    else if (code === BRACKET || code === BRACE) {
-      depth += 1;
-      deepest = Math.max(deepest, depth);
-    } else if (code === BRACKET + 2 || code === BRACE + 2) depth -= 1;
-  }
-  return deepest;
-}
-
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
-/** The code of a closing bracket is that of the opening one plus two. */
-const BRACKET = 0x5b;
-const BRACE = 0x7b;
 
 /**
  * Reads a body as text, with limits of size and time. At most LIMITS.bodyBytesMax are held in memory. Throws Fault
