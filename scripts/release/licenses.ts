@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { VERSION } from '../../src/platform/version.ts';
 import { ROOT, runBuild } from './build.ts';
@@ -12,11 +12,14 @@ export const LICENSES_PATH = 'usr/share/doc/authrealm/copyright';
 /** Packages of the runtime: npm has no license text of them. */
 const RUNTIME = /^(bun$|@oven\/bun-)/;
 
+/** License texts that packages lack and their repositories have, by the names of the packages. */
+const FROM_REPOSITORIES = join(ROOT, 'scripts/release/licenses');
+
 /** Throws if a package has no license text. */
 export function licenseTexts(): string {
   const parts = releasedPackages()
     .filter(({ name }) => !RUNTIME.test(name))
-    .map(({ path, name, version }) => `\n---- ${name} ${version} ----\n\n${licenseOf(path)}\n`);
+    .map(({ path, name, version }) => `\n---- ${name} ${version} ----\n\n${licenseOf(path, name)}\n`);
   return `authrealm ${VERSION} is licensed under the Apache License, Version 2.0, whose text is below. Its files contain the Bun
 runtime, whose licenses are listed at https://bun.com/docs/project/license, and packages, whose licenses follow that text.
 
@@ -24,8 +27,10 @@ ${readFileSync(join(ROOT, 'LICENSE'), 'utf8').trim()}
 ${parts.join('')}`;
 }
 
-function licenseOf(path: string): string {
+function licenseOf(path: string, name: string): string {
   const files = readdirSync(join(ROOT, path)).filter((file) => /^licen[cs]e/i.test(file));
+  const added = join(FROM_REPOSITORIES, `${name}.txt`);
+  if (files.length === 0 && existsSync(added)) return readFileSync(added, 'utf8').trim();
   if (files.length === 0) throw new Error(`${path} has no license text: a release must not contain it`);
   return files.map((file) => readFileSync(join(ROOT, path, file), 'utf8').trim()).join('\n\n');
 }

@@ -3,7 +3,6 @@ import { createHmac, randomBytes } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Webhook } from 'standardwebhooks';
-import { signaturesOf } from '../../src/events/webhooks/sender.ts';
 import { findPort } from '../support/daemons.ts';
 import { runCommand } from '../support/processes.ts';
 import { freshFolder } from '../support/service.ts';
@@ -22,23 +21,25 @@ const key = randomBytes(32);
 const secret = `whsec_${key.toString('base64')}`;
 const body = Buffer.from('{"ü":1}');
 
+/** A signature as the service makes it. */
+function signature(by: Uint8Array, timestamp: number): string {
+  const signer = new Webhook(`whsec_${Buffer.from(by).toString('base64')}`);
+  return signer.sign('msg_1', new Date(timestamp * 1_000), body.toString());
+}
+
 function headersAt(timestamp: number, keys: readonly Uint8Array[] = [key]) {
   return {
     'webhook-id': 'msg_1',
     'webhook-timestamp': String(timestamp),
-    'webhook-signature': signaturesOf(keys, { id: 'msg_1', timestamp, body }),
+    'webhook-signature': keys.map((each) => signature(each, timestamp)).join(' '),
   };
 }
 
 const now = () => Math.floor(Date.now() / 1000);
 
-test('the verification code of the guide accepts our signature, also next to another one, and that of the library', () => {
+test('the verification code of the guide accepts a signature, also next to another one', () => {
   expect(isGenuine(secret, headersAt(now()), body)).toBe(true);
   expect(isGenuine(secret, headersAt(now(), [randomBytes(32), key]), body)).toBe(true);
-  const at = new Date();
-  const signature = new Webhook(secret).sign('msg_1', at, body.toString());
-  const headers = { ...headersAt(Math.floor(at.getTime() / 1000)), 'webhook-signature': signature };
-  expect(isGenuine(secret, headers, body)).toBe(true);
 });
 
 test('the verification code of the guide rejects altered, expired and wrongly signed messages', () => {

@@ -69,6 +69,7 @@ export const EXTERNAL_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   'bun:sqlite': ['store'],
   commander: ['cli'],
   jose: ['auth'],
+  standardwebhooks: ['events'],
   zod: ['auth', 'directory', 'domain', 'http', 'store', 'transfer'],
   'zod-openapi': ['http'],
   'node:async_hooks': ['platform'],

@@ -8,7 +8,7 @@ import type { Webhook } from './port.ts';
 export interface WebhookMessage {
   readonly id: string;
   readonly type: string;
-  readonly body: Uint8Array;
+  readonly body: string;
   readonly firstSeq: number;
   readonly lastSeq: number;
 }
@@ -72,7 +72,7 @@ export async function writeMessage(
   return {
     id: `msg_${createHash('sha256').update(identity.join(' ')).digest('base64url').slice(0, 32)}`,
     type: isSingle ? SINGLE_TYPE : BATCH_TYPE,
-    body: Buffer.from(text ?? ''),
+    body: text ?? '',
     firstSeq: first.seq,
     lastSeq: last.seq,
   };

@@ -11,11 +11,6 @@ export function mintWebhookSecret({ randomBytes }: Pick<Clock, 'randomBytes'>): 
   return PREFIX + Buffer.from(randomBytes(BYTES)).toString('base64');
 }
 
-/** The key bytes of a secret. */
-export function signingKey(secret: string): Uint8Array {
-  return Buffer.from(secret.slice(PREFIX.length), 'base64');
-}
-
 type Column = 'secret_sealed' | 'previous_sealed';
 
 function secretLocation(column: Column, webhookId: string): SecretLocation {

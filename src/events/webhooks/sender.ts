@@ -1,10 +1,10 @@
-import { createHmac } from 'node:crypto';
+import { Webhook as Signer } from 'standardwebhooks';
 import type { Keyring } from '../../auth/keys/keyring.ts';
 import type { Clock, Uuid } from '../../domain/id.ts';
 import type { GuardedPost, PostResult } from '../../outbound/guarded_post.ts';
 import type { WebhookMessage } from './message.ts';
 import type { Delivery, Webhook } from './port.ts';
-import { openWebhookSecret, signingKey } from './secret.ts';
+import { openWebhookSecret } from './secret.ts';
 
 /** Signs and sends a message, and returns its delivery. Rejects only if the secret cannot be decrypted. */
 export type MessageSender = (
@@ -20,24 +20,26 @@ interface SenderDeps {
 }
 
 export function openSender({ keyring, post, clock }: SenderDeps): MessageSender {
-  function keysOf({ webhookId, secretSealed, previous }: Webhook, now: number): readonly Uint8Array[] {
+  /** During a rotation the previous secret signs as well, so that the receiver may use either. */
+  function secretsOf({ webhookId, secretSealed, previous }: Webhook, now: number): readonly string[] {
     const secret = openWebhookSecret(keyring, 'secret_sealed', webhookId, secretSealed);
-    if (!previous || previous.expiresAt <= now) return [signingKey(secret)];
-    const previousSecret = openWebhookSecret(keyring, 'previous_sealed', webhookId, previous.sealed);
-    return [signingKey(secret), signingKey(previousSecret)];
+    if (!previous || previous.expiresAt <= now) return [secret];
+    return [secret, openWebhookSecret(keyring, 'previous_sealed', webhookId, previous.sealed)];
   }
 
   return async (webhook, { id, type, body, firstSeq, lastSeq }, { realm, attempt, signal }) => {
     const at = clock.now();
-    const timestamp = Math.floor(at / 1000);
+    const signatures = secretsOf(webhook, at).map((secret) =>
+      new Signer(secret).sign(id, new Date(at), body),
+    );
     const headers = {
       'Content-Type': type,
       'webhook-id': id,
-      'webhook-timestamp': String(timestamp),
-      'webhook-signature': signaturesOf(keysOf(webhook, at), { id, timestamp, body }),
+      'webhook-timestamp': String(Math.floor(at / 1000)),
+      'webhook-signature': signatures.join(' '),
     };
     const startedAt = clock.monotonic();
-    const posted = await post(webhook.url, { headers, body }, signal);
+    const posted = await post(webhook.url, { headers, body: Buffer.from(body) }, signal);
     return {
       deliveryId: clock.mintId(),
       webhookId: webhook.webhookId,
@@ -56,19 +58,4 @@ export function openSender({ keyring, post, clock }: SenderDeps): MessageSender 
 function resultOf(posted: PostResult): Pick<Delivery, 'outcome' | 'status'> {
   if (posted.kind === 'unreachable') return { outcome: 'unreachable', status: undefined };
   return { outcome: posted.isSuccess ? 'delivered' : 'refused', status: posted.status };
-}
-
-/**
- * The `webhook-signature` header (Standard Webhooks, "Signature scheme"): one signature for each key, so that the receiver
- * may use either key during a rotation.
- */
-export function signaturesOf(
-  keys: readonly Uint8Array[],
-  { id, timestamp, body }: { readonly id: string; readonly timestamp: number; readonly body: Uint8Array },
-): string {
-  return keys
-    .map(
-      (key) => `v1,${createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body).digest('base64')}`,
-    )
-    .join(' ');
 }
