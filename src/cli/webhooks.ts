@@ -26,6 +26,7 @@ interface WebhookOptions {
   readonly withData?: boolean;
   readonly eventsMax?: number;
   readonly skipClient?: string;
+  readonly disabled?: boolean;
   readonly from?: 'present' | 'oldest';
   readonly json?: true;
   readonly limit?: number;
@@ -55,17 +56,7 @@ export function addWebhookCommands(program: Command, context: CliContext): void 
   const webhook = openWebhooks(program, context);
   addCreate(webhook);
   webhook.addList();
-  webhook
-    .named('show', 'show a webhook target, without its secret')
-    .option('--json', 'write JSON')
-    .action(webhook.showing('get'));
   addUpdate(webhook);
-  const states = {
-    disable: 'pause deliveries to a target; they resume where they stopped when it is enabled',
-    enable: 'resume deliveries to a disabled target',
-  };
-  for (const [verb, text] of Object.entries(states))
-    webhook.named(verb, text).option('--json', 'write JSON').action(webhook.showing(verb));
   webhook.addChanges();
   addDeliveries(webhook);
   addRedeliver(webhook);
@@ -93,13 +84,19 @@ function addCreate({ command, addCreate }: Webhooks): void {
         'present',
       ),
     ({ name, url, event, realm, withData, eventsMax, skipClient, from }) => ({
-      ...{ name, url, events: event ?? '*', realms: realm ?? '*', from },
-      ...{ with_data: withData, events_max: eventsMax, skipped_client: skipClient },
+      name,
+      url,
+      events: event ?? '*',
+      realms: realm ?? '*',
+      from,
+      with_data: withData,
+      events_max: eventsMax,
+      skipped_client: skipClient,
     }),
   );
 }
 
-function addUpdate({ named, showing }: Webhooks): void {
+function addUpdate({ named, perform, showing }: Webhooks): void {
   addSettings(named('update', 'change a target; takes effect within seconds'), ['allowPrivate'])
     .option('--json', 'write JSON')
     .option('--name <NAME>', 'display name')
@@ -118,16 +115,33 @@ function addUpdate({ named, showing }: Webhooks): void {
       '--skip-client <ID>',
       'do not deliver changes made by this client; an empty value removes the exclusion',
     )
-    .action(showing('update', changesOf));
+    .option(
+      '--disabled <true|false>',
+      'true pauses deliveries, and false resumes them where they stopped',
+      boolean,
+    )
+    .action(async (id: string, options: WebhookOptions, by: Command) => {
+      const members = changesOf(options);
+      const isEmpty = Object.values(members).every((value) => value === undefined);
+      if (options.disabled === undefined)
+        return showing('update', () => givenMembers(members))(id, options, by);
+      if (!isEmpty) await perform(by, 'update-webhook', { id, data: givenMembers(members) });
+      return showing(options.disabled ? 'disable' : 'enable')(id, options, by);
+    });
 }
 
-function changesOf({ name, url, event, allEvents, skipClient, ...options }: WebhookOptions): object {
+/** The members that the options change; undefined members are unchanged. */
+function changesOf({ name, url, event, allEvents, skipClient, ...options }: WebhookOptions) {
   if (event && allEvents) throw mutuallyExclusive('--event', '--all-events');
-  return givenMembers({
-    ...{ name, url, events: allEvents ? '*' : event, realms: realmsOption(options) },
-    ...{ with_data: options.withData, events_max: options.eventsMax },
+  return {
+    name,
+    url,
+    events: allEvents ? '*' : event,
+    realms: realmsOption(options),
+    with_data: options.withData,
+    events_max: options.eventsMax,
     skipped_client: skipClient === '' ? null : skipClient,
-  });
+  };
 }
 
 function addDeliveries({ named, perform }: Webhooks): void {
