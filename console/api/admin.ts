@@ -203,9 +203,8 @@ export interface Delivery extends ChangeRange {
 
 /** A message that is no longer retried. */
 export interface DeadLetter extends ChangeRange {
-  readonly state: 'dead' | 'waiting' | 'redelivered';
+  readonly state: 'dead' | 'waiting';
   readonly attempts: number;
-  readonly redelivered_at: string | null;
 }
 
 const WEBHOOKS = 'webhooks';
@@ -225,13 +224,13 @@ export function deadLetterPages(id: string): ReadPage<DeadLetter> {
   return adminPages(`${WEBHOOKS}/${encodeURIComponent(id)}/dead-letters`);
 }
 
-/** Redelivers a dead letter, or all with `*`; returns how many. */
+/** Sends a dead letter again, or with `*` all and the failed messages; returns how many. */
 export async function redeliver(id: string, letter: string): Promise<number> {
-  const { body } = await callApi<{ data: { dead_letters: number } }>({
+  const { body } = await callApi<{ data: { dead_letters: number; retries: number } }>({
     method: 'POST',
     path: managedPath(WEBHOOKS, id, 'redeliver'),
-    body: { data: { dead_letter: letter } },
+    body: { data: { message: letter } },
     scope: ADMIN,
   });
-  return body.data.dead_letters;
+  return body.data.dead_letters + body.data.retries;
 }

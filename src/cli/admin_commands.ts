@@ -11,7 +11,16 @@ import { addConfirmation, assertConfirmed, type ConfirmationOptions } from './co
 import { addDatabaseSettings, type CliContext } from './context.ts';
 
 /** The properties of a client, webhook target or delivery, in the order in which they are printed. */
-export type Properties = Readonly<Record<string, string | number | boolean | null | readonly string[]>>;
+export type Properties = Readonly<
+  Record<string, string | number | boolean | null | readonly string[] | Attempt>
+>;
+
+/** One attempt to deliver a message, as a property of its target. */
+interface Attempt {
+  readonly outcome: string;
+  readonly status: number | null;
+  readonly at: string;
+}
 
 /** A client or a webhook target as the admin operations return it; optional members belong to one of the two. */
 interface Item {
@@ -195,6 +204,13 @@ function printProperties(description: Properties, asJson: true | undefined): voi
   }
   const width = Math.max(14, ...Object.keys(description).map(({ length }) => length));
   for (const [name, value] of Object.entries(description))
-    printLine(`${name.padEnd(width)} ${value ?? 'none'}`);
+    printLine(`${name.padEnd(width)} ${textOf(value)}`);
   printLine('');
+}
+
+function textOf(value: Properties[string]): string {
+  if (value === null) return 'none';
+  if (typeof value !== 'object' || !('outcome' in value)) return String(value);
+  const { outcome, status, at } = value;
+  return status === null ? `${outcome} at ${at}` : `${outcome} ${status} at ${at}`;
 }

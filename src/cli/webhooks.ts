@@ -41,7 +41,7 @@ function openWebhooks(program: Command, context: CliContext) {
     noun: 'webhook target',
     description: 'manage webhook targets',
     texts: {
-      list: 'list webhook targets, without their secrets',
+      list: 'list webhook targets without their secrets, with last delivery, last error and how far behind they are',
       delete: 'delete a target, its delivery log and its dead letters',
       rotate: 'issue a new webhook secret and show it once',
       overlap: 'how long messages are also signed with the previous secret (default: 24)',
@@ -165,31 +165,31 @@ function describeEntry({ id, type, ...members }: DeliveryEntry): Properties {
 }
 
 function addRedeliver({ named, perform }: Webhooks): void {
-  named('redeliver', 'deliver dead letters again')
-    .option('--all', 'all dead letters of the target')
-    .option('--realm <ID>', 'realm of the dead letter', realmIds)
-    .option('--first-seq <N>', 'sequence number of the first event in the dead letter', positiveInteger)
+  named('redeliver', 'deliver dead letters again, and failed messages without waiting for their next attempt')
+    .option('--all', 'all dead letters and failed messages of the target')
+    .option('--realm <ID>', 'realm of the message', realmIds)
+    .option('--first-seq <N>', 'sequence number of the first event in the message', positiveInteger)
     .action(async (id: string, options: WebhookOptions, by: Command) => {
-      const data = { dead_letter: deadLetterId(options) };
-      const redelivery = await perform<{ data: { dead_letters: number } }>(by, 'redeliver-webhook', {
-        id,
-        data,
-      });
-      printLine(
-        `${redelivery.data.dead_letters} dead letters are queued; a running service delivers them within seconds`,
+      const data = { message: messageId(options) };
+      const { data: redelivery } = await perform<{ data: { dead_letters: number; retries: number } }>(
+        by,
+        'redeliver-webhook',
+        { id, data },
       );
+      const queued = `${redelivery.dead_letters} dead letters and ${redelivery.retries} failed messages are queued`;
+      printLine(`${queued}; a running service delivers them within seconds`);
     });
 }
 
 const EVENT_HELP = `deliver only these events: ${EVENT_NAMES.join(', ')}`;
 const REALM_HELP = 'deliver only events of this realm; separate several by spaces or repeat the option';
 
-/** The ID of the dead letter that the options name; `*` for all. */
-function deadLetterId({ all, realm, firstSeq }: WebhookOptions): string {
+/** The message that the options name; `*` for all. */
+function messageId({ all, realm, firstSeq }: WebhookOptions): string {
   const [one] = realm ?? [];
   if (all && !realm && firstSeq === undefined) return '*';
   if (!all && one && firstSeq !== undefined) return `${one}.${firstSeq}`;
-  throw new Refusal('choose dead letters: pass --all, or --realm and --first-seq', { isUsage: true });
+  throw new Refusal('choose messages: pass --all, or --realm and --first-seq', { isUsage: true });
 }
 
 function words(raw: string, before: readonly string[] = []): readonly string[] {

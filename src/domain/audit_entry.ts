@@ -22,7 +22,7 @@ export const AUDIT_ACTIONS = {
   'webhook.changed': 'a webhook target was changed',
   'webhook.rotated': 'the secret of a webhook target was rotated',
   'webhook.deleted': 'a webhook target was deleted',
-  'webhook.redelivered': 'dead letters of a webhook target were sent again',
+  'webhook.redelivered': 'dead letters and failed messages of a webhook target were sent again',
   'sign-in.throttled': 'passwords were not checked because a budget was exhausted',
   'sign-in.throttle-lifted':
     'an administrator had passwords of a user checked again after too many wrong ones',

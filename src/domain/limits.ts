@@ -360,14 +360,9 @@ export const LIMITS = Object.freeze({
   webhookScanMsMax: 50,
   /** Interval at which the progress of a target is compared with all realms, even if they seem unchanged. */
   webhookSweepMs: 600_000,
-  /** Interval at which delivery progress is saved. After a crash, unsaved messages are delivered again. */
-  webhookSaveMs: 300,
   /** Time after which another process takes over the deliveries of a silent one. */
   webhookLeaseMs: 10_000,
-  /**
-   * Pause before a failed message is sent again. It doubles with each attempt, plus or minus a quarter. An unavailable target is
-   * tried again after the same pauses, plus a quarter.
-   */
+  /** Pause before a failed message is sent again. It doubles with each attempt, plus or minus a quarter. */
   webhookBackoffMsMin: 1_000,
   /** Longest such pause. */
   webhookBackoffMsMax: 300_000,
@@ -375,8 +370,6 @@ export const LIMITS = Object.freeze({
   webhookAttemptsMax: 296,
   /** Largest count of lagging realms and of dead letters of a target in metrics. */
   webhookLagCountedMax: 1_000,
-  /** Age up to which metrics repeat what they read of the lag of targets. */
-  webhookLagAgeMsMax: 1_000,
   /** Newest entries kept in the delivery log of a target. */
   deliveriesKeptMax: 10_000,
   /** Largest `--retention-days`. */

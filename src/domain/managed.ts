@@ -25,6 +25,11 @@ interface ManagedChange<T> {
 
 const FORGED = 'it was changed in the database without the service, and can only be deleted';
 
+/** Throws Fault `conflict` for a forged row. */
+export function assertGenuine({ isForged }: Pick<Managed, 'isForged'>): void {
+  if (isForged) throw new Fault('conflict', [{ field: 'data', rule: FORGED }]);
+}
+
 /**
  * Applies a patch; returns undefined if `find` finds nothing. Throws Fault `conflict` for a forged row: its write would sign it. The
  * changes of one object run one after the other: of concurrent ones, each commit would make all others begin again.
@@ -54,7 +59,7 @@ async function changeNow<T extends Managed>(
   for (;;) {
     const found = await find();
     if (!found) return undefined;
-    if (found.isForged) throw new Fault('conflict', [{ field: 'data', rule: FORGED }]);
+    assertGenuine(found);
     const patch = typeof edit === 'function' ? edit(found) : edit;
     if (!patch) return found;
     const updatedAt = Math.max(found.updatedAt, now());

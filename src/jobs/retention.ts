@@ -4,7 +4,7 @@ import { daysBefore } from '../domain/days.ts';
 import { Fault } from '../domain/fault.ts';
 import { type Clock, NIL_UUID, type Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
-import type { WebhookStore } from '../events/webhooks/port.ts';
+import type { WebhookStore } from '../store/webhooks/webhooks.ts';
 import type { Leases } from './leases.ts';
 
 const LEASE = 'retention';

@@ -8,10 +8,10 @@ import type { Clock } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Resource } from '../domain/resource.ts';
 import { type EventDeps, openEventWriter, type WriteEvents } from '../events/feed/write_events.ts';
-import { type Dispatcher, startDispatcher } from '../events/webhooks/dispatcher.ts';
-import { DELIVERY_OUTCOMES } from '../events/webhooks/port.ts';
+import { isDelivered, startDispatcher } from '../events/webhooks/dispatcher.ts';
 import { openSender } from '../events/webhooks/sender.ts';
 import { changeWebhook } from '../events/webhooks/targets.ts';
+import { DELIVERY_OUTCOMES } from '../events/webhooks/webhook.ts';
 import { openChangeStreams } from '../http/operations/change_streams.ts';
 import type { FeedDeps } from '../http/operations/changes.ts';
 import type { LoopBudget } from '../http/pipeline/loop_budget.ts';
@@ -25,6 +25,7 @@ import type { Engine } from '../store/open.ts';
 import { backgroundFault } from './background_fault.ts';
 import { openForgedWebhookLog } from './forged_row_log.ts';
 import { outboundRules } from './outbound.ts';
+import type { FeedMetricSources } from './service_metrics.ts';
 
 interface ChangeDeliveryDeps {
   readonly settings: Settings;
@@ -41,14 +42,7 @@ interface ChangeDeliveryDeps {
 
 /** The change feed, change streams and webhook deliveries. `stop` closes streams and ends deliveries and retention. */
 export interface ChangeDelivery extends Pick<FeedDeps, 'feed' | 'writeEvents' | 'followChanges'> {
-  /** The sources of the metrics. */
-  readonly metricSources: {
-    /** The number of open streams. */
-    readonly streams: () => number;
-    readonly lag: Dispatcher['lag'];
-    readonly counts: DeliveryCounts;
-    readonly now: Clock['now'];
-  };
+  readonly metricSources: FeedMetricSources;
   stop(): Promise<void>;
 }
 
@@ -58,11 +52,24 @@ export function startChangeDelivery(deps: ChangeDeliveryDeps): ChangeDelivery {
   const { feed } = engine;
   const writeEvents = eventsOf(deps);
   const streams = openChangeStreams({
-    ...{ store, feed, tokens, writeEvents, loopBudget, clock },
+    store,
+    feed,
+    tokens,
+    writeEvents,
+    loopBudget,
+    clock,
     onError: errorLoggerOf(deps, 'changes'),
   });
   const counts = openDeliveryCounts(DELIVERY_OUTCOMES);
   const dispatcher = startWebhooks(deps, writeEvents, counts);
+  /** The lag of enabled targets, if this process delivers to them. */
+  async function lag() {
+    if (!dispatcher.isActive()) return [];
+    const webhooks = (await engine.webhooks.list()).filter(isDelivered);
+    return Promise.all(
+      webhooks.map(async (each) => [each.webhookId, await engine.webhooks.lag(each)] as const),
+    );
+  }
   const retention = startRetention({
     log: engine.log,
     webhooks: engine.webhooks,
@@ -78,25 +85,11 @@ export function startChangeDelivery(deps: ChangeDeliveryDeps): ChangeDelivery {
     feed,
     writeEvents,
     followChanges: streams.follow,
-    metricSources: { streams: streams.count, lag: sharedLag(dispatcher, clock), counts, now: clock.now },
+    metricSources: { streams: streams.count, lag, counts, now: clock.now },
     async stop() {
       // Streams are requests that do not end by themselves.
       await Promise.all([streams.stop(), dispatcher.stop(), retention.stop()]);
     },
-  };
-}
-
-/** The lag of all targets, read again after LIMITS.webhookLagAgeMsMax: it counts the realms and dead letters of each target. */
-function sharedLag({ lag }: Dispatcher, { monotonic }: Clock): Dispatcher['lag'] {
-  let read: ReturnType<Dispatcher['lag']> | undefined;
-  let readAt = 0;
-  return () => {
-    const now = monotonic();
-    if (read === undefined || now - readAt > LIMITS.webhookLagAgeMsMax) {
-      readAt = now;
-      read = lag();
-    }
-    return read;
   };
 }
 
@@ -108,11 +101,7 @@ function errorLoggerOf({ log }: Pick<ChangeDeliveryDeps, 'log'>, route: string):
   };
 }
 
-function startWebhooks(
-  deps: ChangeDeliveryDeps,
-  writeEvents: WriteEvents,
-  counts: DeliveryCounts,
-): Dispatcher {
+function startWebhooks(deps: ChangeDeliveryDeps, writeEvents: WriteEvents, counts: DeliveryCounts) {
   const { settings, engine, keyring, log, clock } = deps;
   const { webhooks: store } = engine;
   const logForged = openForgedWebhookLog(log);

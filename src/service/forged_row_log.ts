@@ -1,5 +1,5 @@
 import type { AuthState } from '../auth/port.ts';
-import type { Webhook } from '../events/webhooks/port.ts';
+import type { Webhook } from '../events/webhooks/webhook.ts';
 import type { Log } from '../platform/log.ts';
 
 /** Logs each forged client, realm of a client and signing key once. */

@@ -1,5 +1,5 @@
 import { openTokenGrants } from '../auth/tokens/token_grant.ts';
-import { checkpointFileOf, readTls, type Settings, urlRule } from '../config/parse.ts';
+import { readTls, type Settings } from '../config/parse.ts';
 import { openDirectory } from '../directory/directory.ts';
 import type { DirectoryDeps } from '../directory/finishing.ts';
 import { openSettingsRealms } from '../directory/settings_realms.ts';
@@ -154,9 +154,8 @@ export async function serve(
   const settingsRealms = openSettingsRealms({ store, directory, clock }, { ...settings, installation });
   const writeDeps = { directory, withIdempotency: openIdempotency({ store, keyring, clock }) };
   const administration = openAdministration({
-    ...{ engine, keyring, logKeys, loopBudget, metrics: allMetrics },
-    checkpointFile: checkpointFileOf(settings),
-    brokenUrlRule: urlRule(settings),
+    ...{ engine, keyring, logKeys, loopBudget, settings, log, clock },
+    metrics: allMetrics,
   });
   const limits = openRateLimits(rateSettings(settings), clock);
   let changeDelivery: ChangeDelivery | undefined;

@@ -5,6 +5,7 @@ import type { DeliveryCounts } from '../metrics/delivery_counts.ts';
 import { counter, gauge, type Labels, type Sample } from '../metrics/family.ts';
 import { type Collector, startTimeGauge } from '../metrics/metrics.ts';
 import type { Engine } from '../store/engine.ts';
+import type { DeliveryLag } from '../store/webhooks/progress.ts';
 import type { PoolFigures } from '../workers/pool.ts';
 
 /** Sources of the metrics of a serving process. */
@@ -76,30 +77,24 @@ export function checkpointMetrics(ageMs: () => number | undefined): Collector {
 
 const seconds = (ms: number | undefined) => (ms === undefined ? undefined : ms / 1_000);
 
-/** What has not been delivered to a webhook target. */
-interface Undelivered {
-  /** The time of the oldest change. */
-  readonly since: number | undefined;
-  readonly realms: number;
-  readonly deadLetters: number;
-}
-
-interface FeedMetricSources {
+/** The sources of the metrics of change streams and webhook targets. */
+export interface FeedMetricSources {
   /** The number of open change streams. */
   readonly streams: () => number;
-  readonly lag: () => Promise<readonly (readonly [webhookId: string, undelivered: Undelivered])[]>;
+  /** The lag of the targets that this process delivers to. */
+  readonly lag: () => Promise<readonly (readonly [webhookId: string, lag: DeliveryLag])[]>;
   readonly counts: DeliveryCounts;
   readonly now: () => number;
 }
 
-/** Metrics of change streams and of each webhook target. One process delivers to a target and reports its metrics. */
+/** Metrics of change streams and of each webhook target. One process delivers, and reports the lag. */
 export function feedMetrics({ streams, lag, counts, now }: FeedMetricSources): readonly Collector[] {
   return [
     () => [gauge(METRICS.changeStreams, streams())],
     async () => {
       const targets = await lag();
-      const ofTargets = (figure: (undelivered: Undelivered) => number) =>
-        targets.flatMap(([webhook, undelivered]) => sample({ webhook }, figure(undelivered)));
+      const ofTargets = (figure: (lag: DeliveryLag) => number) =>
+        targets.flatMap(([webhook, behind]) => sample({ webhook }, figure(behind)));
       return [
         gauge(
           METRICS.webhookLag,

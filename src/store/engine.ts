@@ -8,8 +8,8 @@ import type { LeaseStore } from '../directory/leases.ts';
 import type { Loader, MaybePromise, Scanner, Store } from '../directory/store.ts';
 import type { Inspection } from '../doctor/inspection.ts';
 import type { FeedStore } from '../events/feed/port.ts';
-import type { WebhookStore } from '../events/webhooks/port.ts';
 import type { ReaderClient } from './lists/lists.ts';
+import type { WebhookStore } from './webhooks/webhooks.ts';
 
 /** An open database, with one port for each module that uses it. */
 export interface Engine {

@@ -14,6 +14,7 @@ import {
   userMembers,
 } from '../support/service.ts';
 import { addTarget, insertDeadLetter } from '../support/webhook_receivers.ts';
+import { holdLease } from '../support/webhook_service.ts';
 
 /** Removal of expired changes, entries, deliveries and dead letters. */
 
@@ -48,8 +49,7 @@ test('retention removes expired changes, entries, deliveries and dead letters, b
     realms: new Set([systemClock.mintId()]),
   });
   const { webhookId } = webhook;
-  const lease = { name: 'test', holder: 'test' };
-  await engine.leases.replace({ ...lease, until: 1 }, undefined);
+  const lease = await holdLease(service);
   const base = { webhookId, realm, firstSeq: 1, lastSeq: 1, at: systemClock.now() };
   const delivery = {
     ...base,
@@ -58,11 +58,10 @@ test('retention removes expired changes, entries, deliveries and dead letters, b
     attempt: 1,
     outcome: 'refused' as const,
   };
-  await engine.webhooks.saveResults(lease, {
+  await engine.webhooks.saveResult(lease, {
     webhookId,
-    progress: [],
-    deliveries: [{ ...delivery, status: 500, durationMs: 1 }],
-    deadLetters: [{ ...base, attempts: 3, redeliveredAt: undefined }],
+    delivery: { ...delivery, status: 500, durationMs: 1 },
+    deadLetter: { ...base, attempts: 3 },
   });
   const left = async () => ({
     changes: (await engine.records.changes(realm, 0, 10_000)).length,

@@ -22,8 +22,9 @@ const FAULTS: readonly Fault[] = [
   {
     name: 'a row that violates a foreign key',
     check: 'integrity',
-    says: /^1 rows of webhook_realm reference a row of webhook that does not exist$/,
-    inject: (db, { realm }) => db.run('insert into webhook_realm values (?, ?)', [UNKNOWN_ID, realm]),
+    says: /^1 rows of webhook_progress reference a row of webhook that does not exist$/,
+    inject: (db, { realm }) =>
+      db.run('insert into webhook_progress values (?, ?, 0, 0, 0, 0, 0)', [UNKNOWN_ID, realm]),
   },
   {
     name: 'a value that was sealed for another row',

@@ -1,47 +1,48 @@
 import { beforeEach, expect, test } from 'bun:test';
 import type { Uuid } from '../../src/domain/id.ts';
-import { backoffMs, openTargetBackoff, type TargetBackoff } from '../../src/events/webhooks/backoff.ts';
-import type { Delivery } from '../../src/events/webhooks/port.ts';
+import { type Availability, backoffMs, openAvailability } from '../../src/events/webhooks/backoff.ts';
+import type { Delivery } from '../../src/events/webhooks/webhook.ts';
 
 const [ONE, OTHER] = ['one', 'other'] as [Uuid, Uuid];
 
 let now: number;
-let backoff: TargetBackoff;
+let availability: Availability;
 
 beforeEach(() => {
   now = 0;
-  backoff = openTargetBackoff(() => now);
+  availability = openAvailability(() => now);
 });
 
-function unreachable(realm: Uuid): void {
-  backoff.record({ realm, outcome: 'unreachable', status: undefined });
+function fail(realm: Uuid, attempt = 1): void {
+  availability.record({ realm, outcome: 'unreachable', status: undefined, attempt });
 }
 
-/** Lets the realm fail as soon as the target may be tried, and returns the lengths of the backoffs. */
-function backoffsOf(realm: Uuid, count: number): readonly number[] {
-  return Array.from({ length: count }, () => {
-    unreachable(realm);
-    const start = now;
-    while (backoff.isActive()) now += 125;
-    return now - start;
-  });
+/** How long the target is suspended from now on. */
+function suspendedMs(): number {
+  const start = now;
+  while (availability.isSuspended()) now += 125;
+  return now - start;
 }
 
-test('messages of two realms without a response begin a backoff of their target, which doubles up to its bound', () => {
-  unreachable(ONE);
-  expect(backoffsOf(OTHER, 11)).toEqual(Array.from({ length: 11 }, (_, at) => backoffMs(at + 1, 1)));
+test('messages of two realms without a response suspend their target as long as the one that failed most often waits', () => {
+  fail(ONE, 3);
+  fail(OTHER, 2);
+  expect(suspendedMs()).toBe(backoffMs(3, 1));
+  fail(OTHER, 20);
+  expect(suspendedMs()).toBe(backoffMs(20, 1));
 });
 
-test('a single realm whose messages get no response begins no backoff of its target', () => {
-  expect(backoffsOf(ONE, 5)).toEqual([0, 0, 0, 0, 0]);
+test('a single realm whose messages get no response does not suspend its target', () => {
+  for (let count = 1; count < 5; count += 1) fail(ONE, count);
+  expect(suspendedMs()).toBe(0);
 });
 
-test('messages that fail during the backoff of a target do not extend it', () => {
-  unreachable(ONE);
-  unreachable(OTHER);
-  for (now = 250; now < backoffMs(1, 1); now += 250) unreachable(ONE);
-  expect(backoff.isActive()).toBeFalse();
-  expect(backoffsOf(ONE, 1)).toEqual([backoffMs(2, 1)]);
+test('messages that fail while their target is suspended do not extend it', () => {
+  fail(ONE);
+  fail(OTHER);
+  now = 1_000;
+  fail(OTHER, 2);
+  expect(suspendedMs()).toBe(backoffMs(1, 1) - 1_000);
 });
 
 const RESPONSES: readonly (readonly [string, Pick<Delivery, 'outcome' | 'status'>, boolean])[] = [
@@ -54,22 +55,27 @@ const RESPONSES: readonly (readonly [string, Pick<Delivery, 'outcome' | 'status'
 ];
 
 test.each(RESPONSES)(
-  'after %s a target is backed off only if the status is 429, 502, 503 or 504',
-  (_, response, isActive) => {
-    unreachable(ONE);
-    backoff.record({ realm: OTHER, ...response });
-    expect(backoff.isActive()).toBe(isActive);
-    unreachable(ONE);
-    backoff.record({ realm: OTHER, ...response });
-    expect(backoff.isActive()).toBe(isActive);
+  'after %s a target is suspended only if the status is 429, 502, 503 or 504',
+  (_, response, isSuspended) => {
+    for (let count = 0; count < 2; count += 1) {
+      fail(ONE);
+      availability.record({ realm: OTHER, attempt: 1, ...response });
+      expect(availability.isSuspended()).toBe(isSuspended);
+    }
   },
 );
 
-test('after a response the backoff of a target begins again at its least', () => {
-  unreachable(ONE);
-  backoffsOf(OTHER, 3);
-  backoff.record({ realm: ONE, outcome: 'delivered', status: 204 });
-  expect(backoff.isActive()).toBeFalse();
-  unreachable(ONE);
-  expect(backoffsOf(OTHER, 1)).toEqual([backoffMs(1, 1)]);
+test('a response ends the suspension of a target, and a change of the target as well', () => {
+  for (const end of [
+    () => availability.record({ realm: ONE, outcome: 'delivered', status: 204, attempt: 1 }),
+    () => availability.restore(),
+  ]) {
+    fail(ONE);
+    fail(OTHER);
+    expect(availability.isSuspended()).toBeTrue();
+    end();
+    expect(availability.isSuspended()).toBeFalse();
+    fail(OTHER);
+    expect(availability.isSuspended()).toBeFalse();
+  }
 });

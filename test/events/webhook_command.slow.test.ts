@@ -40,7 +40,16 @@ test('a webhook target is created, listed, changed, disabled, enabled, rotated a
     events_max: 1,
   });
   expect(created).toMatchObject({ with_data: false, skipped_client: null, state: 'enabled' });
-  expect(await json<ShownTarget[]>('list')).toEqual([created]);
+  expect(await json<ShownTarget[]>('list')).toEqual([
+    {
+      ...created,
+      last_delivery: null,
+      last_error: null,
+      behind_since: null,
+      failing_realms: 0,
+      dead_letters: 0,
+    },
+  ]);
 
   const events = 'user-authentication-info.created user-authentication-info.deleted';
   const words = ['--event', events, '--realm', REALM, '--events-max', '50', '--with-data', 'true'];
@@ -69,7 +78,7 @@ test('a webhook target is created, listed, changed, disabled, enabled, rotated a
   expect(rotated.secret).not.toBe(secret);
   expect(await json<unknown[]>('deliveries', id)).toEqual([]);
   expect(await json<unknown[]>('deliveries', id, '--dead')).toEqual([]);
-  expect((await run('redeliver', id, '--all')).stdout).toStartWith('0 dead letters are queued');
+  expect((await run('redeliver', id, '--all')).stdout).toStartWith('0 dead letters and 0 failed messages');
   expect((await run('delete', '--yes', id)).code).toBe(0);
   expect(await json<ShownTarget[]>('list')).toEqual([]);
   const entries = await database.query<{ action: string }>(
@@ -100,7 +109,7 @@ test.each([
   [['create', '--name', 'a', '--url', URL_OF_TARGET, '--from', 'now'], /present or oldest/],
   [['update', 'none'], /nothing to change/],
   [['update', 'none', '--event', 'x', '--all-events'], /mutually exclusive/],
-  [['redeliver', 'none'], /choose dead letters/],
+  [['redeliver', 'none'], /choose messages/],
 ])('webhook %j is rejected with the reason', async (words, reason) => {
   const { code, stderr } = await run(...words);
   expect([code === 1 || code === 2, reason.test(stderr), stderr]).toEqual([true, true, stderr]);

@@ -1,20 +1,13 @@
-import { afterEach, beforeEach, expect, setDefaultTimeout, test } from 'bun:test';
+import { expect, setDefaultTimeout, test } from 'bun:test';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { changeWebhook, deleteWebhook, requestRedelivery } from '../../src/events/webhooks/targets.ts';
 import type { Labels } from '../../src/metrics/family.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { ofRealm } from '../support/log_rows.ts';
-import { createFixture, type Fixture, startService } from '../support/service.ts';
+import { createFixture, type Service, startService } from '../support/service.ts';
 import { sqlLiteral } from '../support/tampered_logs.ts';
-import {
-  addTarget,
-  deleteTargets,
-  endRecentWrites,
-  insertDeadLetter,
-  startReceiver,
-  type WebhookReceiver,
-  webhookDeps,
-} from '../support/webhook_receivers.ts';
+import { addTarget, endRecentWrites, insertDeadLetter, webhookDeps } from '../support/webhook_receivers.ts';
+import { CHANGES, LOOPBACK_TARGETS, startWebhookService } from '../support/webhook_service.ts';
 
 /** Metrics of webhook targets and change streams, in one process. */
 
@@ -23,44 +16,32 @@ delete process.env.AUTHREALM_TEST_POSTGRES;
 
 setDefaultTimeout(300_000);
 
-let receiver: WebhookReceiver;
-let fixture: Fixture;
+const hooks = await startWebhookService();
+const { service } = hooks;
 
-let service = await startService({ offline: 'true', allowPrivate: 'localhost 127.0.0.0/8' });
-
-beforeEach(async () => {
-  receiver = startReceiver();
-  fixture = await createFixture(service.db);
-});
-
-afterEach(() => deleteTargets(service));
-
-const CHANGES = 6;
-
-const createTarget = async () => {
-  const realms = new Set([fixture.realm]);
-  return (await addTarget(service, receiver.url, { realms, from: 'oldest', eventsMax: 100 })).webhook
-    .webhookId;
-};
-
-const familyOf = async (name: string) =>
-  (await service.server.metrics.readAll()).find((family) => family.name === name);
+const familyOf = async (name: string, { server }: Pick<Service, 'server'> = service) =>
+  (await server.metrics.readAll()).find((family) => family.name === name);
 
 /** Undefined where the family has no such sample. */
-async function sampleOf(name: string, labels: Labels): Promise<number | undefined> {
-  const family = await familyOf(name);
+async function sampleOf(name: string, labels: Labels, of = service): Promise<number | undefined> {
+  const family = await familyOf(name, of);
   const samples = family && 'samples' in family ? family.samples : [];
   return samples.find((sample) => Bun.deepEquals(sample.labels, labels))?.value;
 }
 
 /** Resolves once the value of a sample matches. */
-async function until(name: string, labels: Labels, matches: (value: number | undefined) => boolean) {
-  while (!matches(await sampleOf(name, labels))) await Bun.sleep(50);
+async function until(
+  name: string,
+  labels: Labels,
+  matches: (value: number | undefined) => boolean,
+  of = service,
+) {
+  while (!matches(await sampleOf(name, labels, of))) await Bun.sleep(50);
 }
 
 test('deliveries are counted with their duration, and a target that received all has no lag', async () => {
-  const webhook = await createTarget();
-  await receiver.until(() => receiver.sequences(fixture.realm).length === CHANGES);
+  const webhook = await hooks.addReceiver({ from: 'oldest', eventsMax: 100 });
+  await hooks.receiver.until(() => hooks.receiver.sequences(hooks.fixture.realm).length === CHANGES);
   const ofOutcome = (outcome: string) => sampleOf('authrealm_webhook_deliveries_total', { webhook, outcome });
   await until('authrealm_webhook_deliveries_total', { webhook, outcome: 'delivered' }, (n) => n === 1);
   expect(await Promise.all(['refused', 'unreachable', 'expired'].map(ofOutcome))).toEqual([0, 0, 0]);
@@ -81,44 +62,45 @@ test('deliveries are counted with their duration, and a target that received all
 });
 
 test('a target that rejects messages lags by the age of its oldest change until it accepts it', async () => {
-  receiver.respond(() => new Response(null, { status: 503 }));
-  const webhook = await createTarget();
+  hooks.receiver.respond(() => new Response(null, { status: 503 }));
+  const webhook = await hooks.addReceiver({ from: 'oldest', eventsMax: 100 });
   await until('authrealm_webhook_lagging_realms', { webhook }, (realms) => realms === 1);
   expect(
     await sampleOf('authrealm_webhook_deliveries_total', { webhook, outcome: 'refused' }),
   ).toBeGreaterThan(0);
   service.clock.advance(100_000);
   await until('authrealm_webhook_lag_seconds', { webhook }, (seconds = 0) => seconds > 100 && seconds < 200);
-  receiver.respond(() => new Response());
+  hooks.receiver.respond(() => new Response());
   await until('authrealm_webhook_lag_seconds', { webhook }, (seconds) => seconds === 0);
   expect(await sampleOf('authrealm_webhook_lagging_realms', { webhook })).toBe(0);
 });
 
 test('a target that has not answered yet lags, and a disabled target reports no lag', async () => {
-  receiver.respond(() => Bun.sleep(60_000).then(() => new Response()));
-  const webhook = await createTarget();
-  await receiver.until(() => receiver.received.length === 1);
+  hooks.receiver.respond(() => Bun.sleep(60_000).then(() => new Response()));
+  const webhook = await hooks.addReceiver({ from: 'oldest', eventsMax: 100 });
+  await hooks.receiver.until(() => hooks.receiver.received.length === 1);
   service.clock.advance(100_000);
-  expect(await sampleOf('authrealm_webhook_lag_seconds', { webhook })).toBeGreaterThan(100);
+  // The moved clock has ended the lease, which the service then takes again.
+  await until('authrealm_webhook_lag_seconds', { webhook }, (seconds) => (seconds ?? 0) > 100);
   // A disabled target receives nothing and has no lag.
   await changeWebhook(webhookDeps(service), webhook, { disabledAt: systemClock.now() }, systemClock);
   await until('authrealm_webhook_lag_seconds', { webhook }, (seconds) => seconds === undefined);
 });
 
 test('a realm that waits for a slot counts into the lag by the age of its own changes', async () => {
-  receiver.respond(() => Bun.sleep(60_000).then(() => new Response()));
+  hooks.receiver.respond(() => Bun.sleep(60_000).then(() => new Response()));
   const others = await Promise.all([1, 2, 3].map(() => createFixture(service.db)));
   // Created last, so that it is read last.
   const late = await createFixture(service.db);
   const { database } = service;
   const where = ofRealm(database.address.engine);
   await database.tamper(`update log_entry set at = at - 5000000 where ${where}`, late.realm);
-  const realms = new Set([fixture, late, ...others].map(({ realm }) => realm));
+  const realms = new Set([hooks.fixture, late, ...others].map(({ realm }) => realm));
   const options = { realms, from: 'oldest', eventsMax: 100 } as const;
   await endRecentWrites(service.database);
-  const { webhook } = await addTarget(service, receiver.url, options);
-  await receiver.until(() => receiver.received.length === 4);
-  const realmIds = receiver.received.flatMap(({ events }) => events.map(({ data }) => data.realm_id));
+  const { webhook } = await addTarget(service, hooks.receiver.url, options);
+  await hooks.receiver.until(() => hooks.receiver.received.length === 4);
+  const realmIds = hooks.receiver.received.flatMap(({ events }) => events.map(({ data }) => data.realm_id));
   expect(realmIds).not.toContain(late.realm);
   const labels = { webhook: webhook.webhookId };
   const ahead = (service.clock.now() - systemClock.now()) / 1_000;
@@ -126,15 +108,16 @@ test('a realm that waits for a slot counts into the lag by the age of its own ch
 });
 
 test('changes that an internal error keeps from being sent count into the lag until they are sent', async () => {
-  const shared = service;
-  service = await startService({ offline: 'true', allowPrivate: 'localhost 127.0.0.0/8' });
-  fixture = await createFixture(service.db);
-  const webhook = await createTarget();
-  await receiver.until(() => receiver.sequences(fixture.realm).length === CHANGES);
-  const stored = (await service.db.engine.webhooks.list()).find(({ webhookId }) => webhookId === webhook);
+  // It stops with the error, so it is a service of its own.
+  const other = await startService(LOOPBACK_TARGETS);
+  const { realm } = await createFixture(other.db);
+  const options = { realms: new Set([realm]), from: 'oldest', eventsMax: 100 } as const;
+  const { webhookId: webhook } = (await addTarget(other, hooks.receiver.url, options)).webhook;
+  await hooks.receiver.until(() => hooks.receiver.sequences(realm).length === CHANGES);
+  const stored = (await other.db.engine.webhooks.list()).find(({ webhookId }) => webhookId === webhook);
   const setSecret = (secret: Uint8Array) => {
-    const literal = sqlLiteral(service.database, secret);
-    return service.database.tamper(
+    const literal = sqlLiteral(other.database, secret);
+    return other.database.tamper(
       `update webhook set secret_sealed = ${literal} where webhook_id = ?`,
       webhook,
     );
@@ -145,21 +128,20 @@ test('changes that an internal error keeps from being sent count into the lag un
   await setSecret(damaged);
   // Then the service has read it.
   await Bun.sleep(6 * LIMITS.webhookPollMs);
-  await createFixture(service.db, { realm: fixture.realm });
+  await createFixture(other.db, { realm });
   // Longer than it takes to detect.
-  await until('authrealm_webhook_lag_seconds', { webhook }, (seconds) => (seconds ?? 0) > 2);
+  await until('authrealm_webhook_lag_seconds', { webhook }, (seconds) => (seconds ?? 0) > 2, other);
   await setSecret(sealed);
-  await until('authrealm_webhook_lag_seconds', { webhook }, (seconds) => seconds === 0);
-  expect(receiver.sequences(fixture.realm).length).toBeGreaterThan(CHANGES);
+  await until('authrealm_webhook_lag_seconds', { webhook }, (seconds) => seconds === 0, other);
+  expect(hooks.receiver.sequences(realm).length).toBeGreaterThan(CHANGES);
   // The stop reports the error.
-  expect(await service.stop().catch(String)).toContain('keyring.ts');
-  service = shared;
+  expect(await other.stop().catch(String)).toContain('keyring.ts');
 });
 
 test('dead letters are counted until they are redelivered', async () => {
-  const webhook = await createTarget();
-  await receiver.until(() => receiver.sequences(fixture.realm).length === CHANGES);
-  await insertDeadLetter(service, webhook, fixture.realm);
+  const webhook = await hooks.addReceiver({ from: 'oldest', eventsMax: 100 });
+  await hooks.receiver.until(() => hooks.receiver.sequences(hooks.fixture.realm).length === CHANGES);
+  await insertDeadLetter(service, webhook, hooks.fixture.realm);
   expect(await sampleOf('authrealm_webhook_dead_letters', { webhook })).toBe(1);
   await requestRedelivery(service.db.engine.webhooks, webhook, undefined, systemClock);
   await until('authrealm_webhook_dead_letters', { webhook }, (deadLetters) => deadLetters === 0);
@@ -168,7 +150,7 @@ test('dead letters are counted until they are redelivered', async () => {
 test('change streams are counted while they are open', async () => {
   const token = await service.token('changes:read');
   const ending = new AbortController();
-  const url = `${service.url}/v2/authentication-realms/${fixture.realm}/changes`;
+  const url = `${service.url}/v2/authentication-realms/${hooks.fixture.realm}/changes`;
   const headers = { Authorization: `Bearer ${token}`, Accept: 'text/event-stream' };
   const answer = await fetch(url, { headers, signal: ending.signal });
   expect(answer.status).toBe(200);

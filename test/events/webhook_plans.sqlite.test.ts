@@ -12,7 +12,9 @@ const FULL_SCANS =
   /^select webhook_id(, realm_id, first_seq)? from (webhook|dead_letter)( where at < \?| order)/;
 
 test.each(
-  [...webhookProgressTexts(SQLITE), ...deliveryTexts(SQLITE)].filter((text) => !FULL_SCANS.test(text)),
+  [...Object.values(webhookProgressTexts(SQLITE)), ...Object.values(deliveryTexts(SQLITE))].filter(
+    (text) => !FULL_SCANS.test(text),
+  ),
 )('a webhook query costs the same with many realms and deliveries as with few: %s', (text) => {
   const db = new Database(':memory:');
   for (const { sql } of sqliteMigrations()) db.run(sql);
@@ -21,6 +23,6 @@ test.each(
   expect(steps.filter((step) => TABLE.test(step) && !step.startsWith('SEARCH '))).toEqual([]);
   expect(steps.filter((step) => step.includes('TEMP B-TREE'))).toEqual([]);
   if (text.includes('behind_since > 0')) expect(steps.join()).toContain('webhook_progress_behind');
-  if (text.includes('attempts = 0 order')) expect(steps.join()).toContain('dead_letter_waiting');
+  if (text.includes('attempts = 0\n')) expect(steps.join()).toContain('dead_letter_waiting');
   db.close();
 });

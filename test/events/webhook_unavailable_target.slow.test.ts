@@ -1,40 +1,34 @@
 import { beforeEach, expect, test } from 'bun:test';
+import type { Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { changeWebhook, requestRedelivery } from '../../src/events/webhooks/targets.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { createFixture, type Fixture, type Service, startService } from '../support/service.ts';
-import {
-  addTarget,
-  insertDeadLetter,
-  sequenceRange,
-  startReceiver,
-  type WebhookReceiver,
-  webhookDeps,
-} from '../support/webhook_receivers.ts';
+import { createFixture, type Fixture } from '../support/service.ts';
+import { addTarget, insertDeadLetter, sequenceRange, webhookDeps } from '../support/webhook_receivers.ts';
+import { CHANGES, startWebhookService } from '../support/webhook_service.ts';
 
 /** A target that refuses connections, or answers 503. */
 
-const REALMS = 30;
-/** Changes in the realm of a fixture. */
-const CHANGES = 6;
-/** The first two backoffs are 1.25 and 2.5 s long: two rounds of attempts begin within this time. */
+const REALMS = 60;
+/** The first three attempts of a message are within this time: 1.25 and 2.5 s apart at most. */
 const OBSERVED_MS = 3_000;
-/** The second realm that fails begins the backoff; until then the first one has made room for one more. */
-const ATTEMPTS_MAX = 2 * LIMITS.webhookRealmsAtOnceMax + 1;
+/** The second realm that fails suspends the target, and four more realms are tried after 1.25 s; each is tried three times. */
+const ATTEMPTS_MAX = REALMS / 2;
 const REFUSING_URL = 'http://127.0.0.1:9/';
 
-let service: Service;
-let receiver: WebhookReceiver;
+const hooks = await startWebhookService();
+const { service } = hooks;
+
 let fixtures: readonly Fixture[];
+let realms: ReadonlySet<Uuid>;
 
 beforeEach(async () => {
-  service = await startService({ offline: 'true', allowPrivate: 'localhost 127.0.0.0/8' });
-  receiver = startReceiver();
   fixtures = await Promise.all(Array.from({ length: REALMS }, () => createFixture(service.db)));
+  realms = new Set(fixtures.map(({ realm }) => realm));
 });
 
 async function attemptsOf(webhookId: string): Promise<readonly number[]> {
-  const deliveries = await service.db.engine.webhooks.deliveries(webhookId, undefined, 1_000);
+  const deliveries = await hooks.deliveries(webhookId);
   return deliveries.map(({ at }) => at).toSorted();
 }
 
@@ -48,33 +42,41 @@ async function observeAttempts(webhookId: string): Promise<number> {
 }
 
 test('an unreachable target is tried at growing intervals, not once for each realm, until it is changed', async () => {
-  const { webhook } = await addTarget(service, REFUSING_URL, { from: 'oldest', eventsMax: 100 });
+  const { webhook } = await addTarget(service, REFUSING_URL, { realms, from: 'oldest', eventsMax: 100 });
   const { webhookId } = webhook;
   expect(await observeAttempts(webhookId)).toBeLessThanOrEqual(ATTEMPTS_MAX);
-  await changeWebhook(webhookDeps(service), webhookId, { url: receiver.url }, systemClock);
-  await receiver.until(() => receiver.accepted.length === REALMS);
-  for (const { realm } of fixtures) expect(receiver.sequences(realm)).toEqual(sequenceRange(CHANGES));
+  await changeWebhook(webhookDeps(service), webhookId, { url: hooks.receiver.url }, systemClock);
+  await hooks.receiver.until(() => hooks.receiver.accepted.length === REALMS);
+  for (const { realm } of fixtures) expect(hooks.receiver.sequences(realm)).toEqual(sequenceRange(CHANGES));
 }, 300_000);
 
 test('a target that answers 503 is tried at growing intervals, not once for each realm', async () => {
-  receiver.respond(() => new Response(null, { status: 503 }));
-  const { webhook } = await addTarget(service, receiver.url, { from: 'oldest', eventsMax: 100 });
+  hooks.receiver.respond(() => new Response(null, { status: 503 }));
+  const { webhook } = await addTarget(service, hooks.receiver.url, {
+    realms,
+    from: 'oldest',
+    eventsMax: 100,
+  });
   expect(await observeAttempts(webhook.webhookId)).toBeLessThanOrEqual(ATTEMPTS_MAX);
 }, 300_000);
 
 test('a dead letter is redelivered during the backoff of its target, which then receives everything', async () => {
   let isAvailable = false;
-  receiver.respond(({ events }) => {
+  hooks.receiver.respond(({ events }) => {
     // Only the redelivery has a single event.
     isAvailable ||= events.length === 1;
     return new Response(null, { status: isAvailable ? 204 : 503 });
   });
-  const { webhook } = await addTarget(service, receiver.url, { from: 'oldest', eventsMax: 100 });
+  const { webhook } = await addTarget(service, hooks.receiver.url, {
+    realms,
+    from: 'oldest',
+    eventsMax: 100,
+  });
   const { webhookId } = webhook;
-  // The fourth backoff is 10 s long, and the redelivery does not wait for its end.
-  await receiver.until(() => receiver.received.length > ATTEMPTS_MAX + LIMITS.webhookRealmsAtOnceMax);
+  // Then the retries pause for 8 s, and the redelivery does not wait for them.
+  await hooks.receiver.until(() => hooks.receiver.received.length >= 4 * LIMITS.webhookRealmsAtOnceMax);
   await insertDeadLetter(service, webhookId, fixtures[0]?.realm as string);
   await requestRedelivery(service.db.engine.webhooks, webhookId, undefined, systemClock);
-  await receiver.until(() => receiver.accepted.length > 0, 8_000);
-  await receiver.until(() => receiver.accepted.length === REALMS + 1);
+  await hooks.receiver.until(() => hooks.receiver.accepted.length > 0, 6_000);
+  await hooks.receiver.until(() => hooks.receiver.accepted.length === REALMS + 1);
 }, 300_000);

@@ -1,47 +1,33 @@
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import type { Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { changeWebhook, deleteWebhook, rotateWebhook } from '../../src/events/webhooks/targets.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { createFixture, type Fixture, oidcPath, startService } from '../support/service.ts';
+import { createFixture, oidcPath } from '../support/service.ts';
 import {
   addTarget,
-  deleteTargets,
   type ReceivedMessage,
   sequenceRange,
   startReceiver,
   verifySignature,
-  type WebhookReceiver,
   webhookDeps,
 } from '../support/webhook_receivers.ts';
+import { CHANGES, FURTHER_CHANGES, holdLease, startWebhookService } from '../support/webhook_service.ts';
 
 /** Webhook deliveries of a real service over real sockets. */
 
-let receiver: WebhookReceiver;
-let fixture: Fixture;
-
-const service = await startService({ offline: 'true', allowPrivate: 'localhost 127.0.0.0/8' });
-
-beforeEach(async () => {
-  receiver = startReceiver();
-  fixture = await createFixture(service.db);
-});
-
-afterEach(() => deleteTargets(service));
-
-/** Changes of a fixture in a new realm, and in an existing realm. */
-const CHANGES = 6;
-const MORE = 5;
+const hooks = await startWebhookService();
+const { service } = hooks;
 
 describe('a message', () => {
   test('a webhook message with one event is a single CloudEvent with signature and timestamp', async () => {
-    const { secret } = await addTarget(service, receiver.url, {
+    const { secret } = await addTarget(service, hooks.receiver.url, {
       from: 'oldest',
-      realms: new Set([fixture.realm]),
+      realms: new Set([hooks.fixture.realm]),
     });
-    await receiver.until(() => receiver.accepted.length === CHANGES);
-    expect(receiver.sequences(fixture.realm)).toEqual(sequenceRange(CHANGES));
-    const [first] = receiver.accepted;
+    await hooks.receiver.until(() => hooks.receiver.accepted.length === CHANGES);
+    expect(hooks.receiver.sequences(hooks.fixture.realm)).toEqual(sequenceRange(CHANGES));
+    const [first] = hooks.receiver.accepted;
     if (!first) throw new Error('no message received');
     expect(first.headers['content-type']).toBe('application/cloudevents+json');
     expect(first.headers['user-agent']).toBe('authrealm');
@@ -49,8 +35,8 @@ describe('a message', () => {
       Date.now() / 1000 - 10,
       Date.now() / 1000 + 10,
     );
-    expect(new Set(receiver.accepted.map(({ headers }) => headers['webhook-id'])).size).toBe(CHANGES);
-    for (const message of receiver.accepted) verifySignature(secret, message);
+    expect(new Set(hooks.receiver.accepted.map(({ headers }) => headers['webhook-id'])).size).toBe(CHANGES);
+    for (const message of hooks.receiver.accepted) verifySignature(secret, message);
     expect(() => verifySignature(secret, { ...first, body: `${first.body} ` })).toThrow();
     expect(() =>
       verifySignature(secret, { ...first, headers: { ...first.headers, 'webhook-id': 'msg_x' } }),
@@ -61,17 +47,17 @@ describe('a message', () => {
     });
     // The same event as in the feed.
     const token = await service.token('changes:read');
-    const feed = await service.get(`/v2/authentication-realms/${fixture.realm}/changes`, token);
+    const feed = await service.get(`/v2/authentication-realms/${hooks.fixture.realm}/changes`, token);
     const { data } = (await feed.json()) as { data: unknown[] };
-    expect(receiver.accepted.map(({ body }) => JSON.parse(body))).toEqual(data);
+    expect(hooks.receiver.accepted.map(({ body }) => JSON.parse(body))).toEqual(data);
   });
 
   test('a webhook message with more events is a signed batch, at most as large as its target accepts', async () => {
-    const options = { from: 'oldest', realms: new Set([fixture.realm]), eventsMax: 4 } as const;
-    const { secret } = await addTarget(service, receiver.url, options);
-    await receiver.until(() => receiver.accepted.length === 2);
-    expect(receiver.accepted.map(({ events }) => events.length)).toEqual([4, 2]);
-    for (const message of receiver.accepted) {
+    const options = { from: 'oldest', realms: new Set([hooks.fixture.realm]), eventsMax: 4 } as const;
+    const { secret } = await addTarget(service, hooks.receiver.url, options);
+    await hooks.receiver.until(() => hooks.receiver.accepted.length === 2);
+    expect(hooks.receiver.accepted.map(({ events }) => events.length)).toEqual([4, 2]);
+    for (const message of hooks.receiver.accepted) {
       expect(message.headers['content-type']).toBe('application/cloudevents-batch+json');
       expect(JSON.parse(message.body)).toBeArray();
       verifySignature(secret, message);
@@ -79,33 +65,35 @@ describe('a message', () => {
   });
 
   test('a webhook message holds records only for a target created with data', async () => {
-    const realms = new Set([fixture.realm]);
-    await addTarget(service, receiver.url, { from: 'oldest', realms, withData: true, eventsMax: 100 });
-    await receiver.until(() => receiver.accepted.length === 1);
+    const realms = new Set([hooks.fixture.realm]);
+    await addTarget(service, hooks.receiver.url, { from: 'oldest', realms, withData: true, eventsMax: 100 });
+    await hooks.receiver.until(() => hooks.receiver.accepted.length === 1);
     const token = await service.token('oidc-profile-infos:read');
-    const link = await (await service.get(oidcPath(fixture), token)).json();
-    const events = receiver.accepted[0]?.events ?? [];
-    expect(events.find(({ data }) => data.record_id === fixture.oidcLink)?.data.record).toEqual(link);
+    const link = await (await service.get(oidcPath(hooks.fixture), token)).json();
+    const events = hooks.receiver.accepted[0]?.events ?? [];
+    expect(events.find(({ data }) => data.record_id === hooks.fixture.oidcLink)?.data.record).toEqual(link);
     expect(JSON.stringify(events)).not.toContain('argon2');
 
     const other = startReceiver();
     await addTarget(service, other.url, { from: 'oldest', realms, eventsMax: 100 });
     await other.until(() => other.accepted.length === 1);
     for (const { data } of other.accepted[0]?.events ?? []) expect(data).not.toHaveProperty('record');
-    expect(other.accepted[0]?.body).not.toContain(fixture.subject);
+    expect(other.accepted[0]?.body).not.toContain(hooks.fixture.subject);
   });
 });
 
 describe('the events of a target', () => {
   test('a new webhook target receives only later events, also of realms created later', async () => {
-    await addTarget(service, receiver.url);
+    await addTarget(service, hooks.receiver.url);
     await Bun.sleep(2 * LIMITS.webhookPollMs);
-    expect(receiver.received).toEqual([]);
+    expect(hooks.receiver.received).toEqual([]);
     const later = await createFixture(service.db);
-    await createFixture(service.db, { realm: fixture.realm });
-    await receiver.until(() => receiver.accepted.length === CHANGES + MORE);
-    expect(receiver.sequences(later.realm)).toEqual(sequenceRange(CHANGES));
-    expect(receiver.sequences(fixture.realm)).toEqual(sequenceRange(CHANGES + MORE, CHANGES + 1));
+    await createFixture(service.db, { realm: hooks.fixture.realm });
+    await hooks.receiver.until(() => hooks.receiver.accepted.length === CHANGES + FURTHER_CHANGES);
+    expect(hooks.receiver.sequences(later.realm)).toEqual(sequenceRange(CHANGES));
+    expect(hooks.receiver.sequences(hooks.fixture.realm)).toEqual(
+      sequenceRange(CHANGES + FURTHER_CHANGES, CHANGES + 1),
+    );
   });
 
   test('a webhook target receives its event types of its realms alone, without those of the skipped client', async () => {
@@ -120,73 +108,79 @@ describe('the events of a target', () => {
     };
     const other = await service.token('users:write users:read');
     const unlistedRealm = await createFixture(service.db);
-    await addTarget(service, receiver.url, {
-      realms: new Set([fixture.realm]),
+    await addTarget(service, hooks.receiver.url, {
+      realms: new Set([hooks.fixture.realm]),
       events: ['user-authentication-info.created', 'user-authentication-info.updated'],
       skippedClient: writer.clientId,
     });
     const data = { type: 'user_authentication_info', name: 'Jane Doe', email: 'jane@example.com' };
     const users = (realm: string) => `/v2/authentication-realms/${realm}/user-authentication-info`;
     for (const [realm, by] of [
-      [fixture.realm, skippedToken],
+      [hooks.fixture.realm, skippedToken],
       [unlistedRealm.realm, other],
-      [fixture.realm, other],
+      [hooks.fixture.realm, other],
     ] as const) {
       expect((await service.post(users(realm), by, { data })).status).toBe(201);
     }
-    const gone = `${users(fixture.realm)}/${fixture.user}`;
+    const gone = `${users(hooks.fixture.realm)}/${hooks.fixture.user}`;
     expect((await service.del(gone, other)).status).toBe(204);
-    expect((await service.post(users(fixture.realm), other, { data })).status).toBe(201);
-    await receiver.until(() => receiver.accepted.length === 2);
+    expect((await service.post(users(hooks.fixture.realm), other, { data })).status).toBe(201);
+    await hooks.receiver.until(() => hooks.receiver.accepted.length === 2);
     await Bun.sleep(2 * LIMITS.webhookPollMs);
-    const receivedEvents = receiver.accepted.flatMap(({ events }) => events);
+    const receivedEvents = hooks.receiver.accepted.flatMap(({ events }) => events);
     expect(receivedEvents.map(({ type }) => type)).toEqual(Array(2).fill('user-authentication-info.created'));
     expect(receivedEvents.map(({ data }) => [data.realm_id, data.client_id === writer.clientId])).toEqual(
-      Array(2).fill([fixture.realm, false]),
+      Array(2).fill([hooks.fixture.realm, false]),
     );
   });
 
   test('a realm removed from a webhook target stops within seconds, and restarts at the present when added again', async () => {
     const deps = webhookDeps(service);
     const other = await createFixture(service.db);
-    const { webhook } = await addTarget(service, receiver.url, { realms: new Set([fixture.realm]) });
+    const { webhook } = await addTarget(service, hooks.receiver.url, {
+      realms: new Set([hooks.fixture.realm]),
+    });
     const setRealms = (realms: readonly Uuid[]) =>
       changeWebhook(deps, webhook.webhookId, { realms: new Set(realms) }, systemClock);
     await setRealms([other.realm]);
     await Bun.sleep(2 * LIMITS.webhookPollMs);
-    await createFixture(service.db, { realm: fixture.realm });
+    await createFixture(service.db, { realm: hooks.fixture.realm });
     await Bun.sleep(2 * LIMITS.webhookPollMs);
-    expect(receiver.received).toEqual([]);
-    await setRealms([fixture.realm, other.realm]);
-    await createFixture(service.db, { realm: fixture.realm });
-    await receiver.until(() => receiver.accepted.length === MORE);
-    expect(receiver.sequences(fixture.realm)).toEqual(sequenceRange(CHANGES + 2 * MORE, CHANGES + MORE + 1));
+    expect(hooks.receiver.received).toEqual([]);
+    await setRealms([hooks.fixture.realm, other.realm]);
+    await createFixture(service.db, { realm: hooks.fixture.realm });
+    await hooks.receiver.until(() => hooks.receiver.accepted.length === FURTHER_CHANGES);
+    expect(hooks.receiver.sequences(hooks.fixture.realm)).toEqual(
+      sequenceRange(CHANGES + 2 * FURTHER_CHANGES, CHANGES + FURTHER_CHANGES + 1),
+    );
   });
 });
 
 describe('a target', () => {
   test('a disabled webhook target receives nothing, and what it missed once it is enabled', async () => {
     const deps = webhookDeps(service);
-    const { webhook } = await addTarget(service, receiver.url);
+    const { webhook } = await addTarget(service, hooks.receiver.url);
     const setDisabledAt = (disabledAt: number | undefined) =>
       changeWebhook(deps, webhook.webhookId, { disabledAt }, systemClock);
     await setDisabledAt(systemClock.now());
     await Bun.sleep(2 * LIMITS.webhookPollMs);
-    await createFixture(service.db, { realm: fixture.realm });
+    await createFixture(service.db, { realm: hooks.fixture.realm });
     await Bun.sleep(2 * LIMITS.webhookPollMs);
-    expect(receiver.received).toEqual([]);
+    expect(hooks.receiver.received).toEqual([]);
     await setDisabledAt(undefined);
-    await receiver.until(() => receiver.accepted.length === MORE);
-    expect(receiver.sequences(fixture.realm)).toEqual(sequenceRange(CHANGES + MORE, CHANGES + 1));
+    await hooks.receiver.until(() => hooks.receiver.accepted.length === FURTHER_CHANGES);
+    expect(hooks.receiver.sequences(hooks.fixture.realm)).toEqual(
+      sequenceRange(CHANGES + FURTHER_CHANGES, CHANGES + 1),
+    );
   });
 
   /** Makes changes until a message is signed with this secret: the dispatcher reads its targets at its next poll. */
   async function nextMessageSignedWith(secret: string): Promise<ReceivedMessage> {
     for (;;) {
-      const count = receiver.accepted.length;
+      const count = hooks.receiver.accepted.length;
       await createFixture(service.db);
-      await receiver.until(() => receiver.accepted.length > count);
-      const message = receiver.accepted.at(-1) as ReceivedMessage;
+      await hooks.receiver.until(() => hooks.receiver.accepted.length > count);
+      const message = hooks.receiver.accepted.at(-1) as ReceivedMessage;
       if (isSignedWith(secret, message)) return message;
     }
   }
@@ -202,7 +196,7 @@ describe('a target', () => {
 
   test('messages to a rotated webhook target are signed with both secrets until the overlap ends', async () => {
     const deps = webhookDeps(service);
-    const issued = await addTarget(service, receiver.url, { eventsMax: 100 });
+    const issued = await addTarget(service, hooks.receiver.url, { eventsMax: 100 });
     const { webhookId } = issued.webhook;
     const rotated = await rotateWebhook(deps, webhookId, 60_000, service.clock);
     if (!rotated) throw new Error('the target was not rotated');
@@ -218,21 +212,21 @@ describe('a target', () => {
   });
 
   test('a new webhook target is in the audit log, and its secret is encrypted in the database', async () => {
-    const { secret, webhook } = await addTarget(service, receiver.url);
+    const { secret, webhook } = await addTarget(service, hooks.receiver.url);
     const entries = await service.database.query<{ action: string; detail: string }>(
       'select action, detail from act where object = ? order by seq',
       webhook.webhookId,
     );
     expect(entries.map(({ action }) => action)).toEqual(['webhook.created']);
     const { host, with_data } = JSON.parse(entries[0]?.detail ?? '{}').after;
-    expect([host, with_data]).toEqual([new URL(receiver.url).host, false]);
+    expect([host, with_data]).toEqual([new URL(hooks.receiver.url).host, false]);
     expect(entries[0]?.detail).not.toContain('to=us');
     expect(await service.database.findPlaintext([secret, secret.slice(6)])).toEqual([]);
   });
 
   test('the number of webhook targets is bounded', async () => {
     const rejectedFields = () =>
-      addTarget(service, receiver.url, {}).then(
+      addTarget(service, hooks.receiver.url, {}).then(
         () => [],
         (error) => error.fieldErrors.map(({ field }: { field: string }) => field),
       );
@@ -244,27 +238,21 @@ describe('a target', () => {
 });
 
 test('a deleted webhook target leaves no progress, also while other processes save delivery results', async () => {
-  const { webhooks, leases } = service.db.engine;
-  const lease = { name: 'test', holder: 'test' };
-  await leases.replace({ ...lease, until: 1 }, undefined);
+  const { webhooks } = service.db.engine;
+  const lease = await holdLease(service);
   const realms = Array.from({ length: 30 }, () => systemClock.mintId());
   for (let round = 0; round < 40; round += 1) {
     const { webhook } = await addTarget(service, 'http://127.0.0.1:9/', {
       realms: new Set(realms.slice(0, 1)),
     });
     const { webhookId } = webhook;
-    const progress = realms.map((realm) => ({
-      realm,
-      seq: 1,
-      attempts: 0,
-      nextAt: 0,
-      failedSeq: 0,
-      behindSince: 0,
+    const results = realms.map((realm) => ({
+      webhookId,
+      progress: { realm, seq: 1, attempts: 0, nextAt: 0, failedSeq: 0, behindSince: 0 },
     }));
-    const results = { webhookId, progress, deliveries: [], deadLetters: [] };
     const [isGone] = await Promise.all([
       deleteWebhook(webhooks, webhookId, systemClock),
-      ...Array.from({ length: 4 }, () => webhooks.saveResults(lease, results)),
+      ...results.map((result) => webhooks.saveResult(lease, result)),
     ]);
     expect(isGone).toBe(true);
     expect(

@@ -64,7 +64,7 @@ const WITHOUT_REALM: Readonly<Record<string, RegExp>> = {
     /^select .* from (user_info|password_profile_info) where ((realm_id > \$\d+|\(realm_id, id\) > \(\$\d+, \$\d+\)|realm_id = any\(\S+\)) and )*(true order by|array_to_tsvector)|^select (count\(\*\) as n from \(select 1 from (user|password)_|sum\()/,
   'the feed heads of realms': /^select k\.realm_id, e\.seq, /,
   'changes not yet sent to a webhook target':
-    /^select realm_id, moved, seq as head from realm_clock where (\(moved|realm_id = any)|^insert into webhook_progress .* select w\.webhook_id/,
+    /^select realm_id, moved, seq as head from realm_clock where (\(?moved|realm_id = any)|^insert into webhook_progress .* from realm_clock k/,
   'erasures not yet reported': /^select .* from erasure where told_at is null and /,
   'exports, counts and walks over all realms':
     /^select count\(\*\) as n from \w+$|^select 1 from realm limit 1$|^select .* where \(?realm_id(, (id|user_id)\))? > (?!\$1 and .*(subject|username_key) = |.*(true order by|array_to_tsvector))/,

@@ -190,14 +190,13 @@ export async function fillRemainingTables(database: TestDatabase): Promise<void>
     ],
     [
       'webhook',
-      `?, 'shop', ?, 'user', 0, 1, 10, null, ${sealed}, null, null, null, 1, 2, 'r', null`,
+      `?, 'shop', ?, 'user', '${realm}', 1, 10, null, ${sealed}, null, null, null, 1, 2, 'r', null`,
       webhook,
       'https://a.example/',
     ],
-    ['webhook_realm', '?, ?', webhook, realm],
     ['webhook_progress', '?, ?, 7, 0, 8, 9, 10', webhook, realm],
     ['delivery', `?, 'd', 'm', ?, 1, 7, 1, 'failed', 500, 12, 9`, webhook, realm],
-    ['dead_letter', '?, ?, 1, 7, 3, 9, null', webhook, realm],
+    ['dead_letter', '?, ?, 1, 7, 3, 9', webhook, realm],
   ];
   for (const [table, values, ...given] of rows) {
     await database.tamper(`insert into ${table} values (${values})`, ...given);

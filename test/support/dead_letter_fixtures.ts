@@ -1,8 +1,9 @@
 import type { Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
-import type { DeadLetter, Delivery } from '../../src/events/webhooks/port.ts';
+import type { DeliveryResult } from '../../src/events/webhooks/webhook.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import type { Service } from './service.ts';
+import { holdLease } from './webhook_service.ts';
 
 /**
  * Stores dead letters for the first changes of a realm, each with its last failed delivery, as a day of failed attempts does.
@@ -14,28 +15,26 @@ export async function createDeadLetters(
   count: number,
   realm: Uuid = systemClock.mintId(),
 ): Promise<void> {
-  const { webhooks, leases } = db.engine;
-  const lease = { name: `test ${webhookId}`, holder: 'test' };
-  await leases.replace({ ...lease, until: 1 }, undefined);
-  const ranges = Array.from({ length: count }, (_, at) => ({ realm, firstSeq: at + 1, lastSeq: at + 1 }));
-  const deadLetters = ranges.map((range): DeadLetter => {
-    const attempts = LIMITS.webhookAttemptsMax;
-    return { webhookId, ...range, attempts, at: systemClock.now(), redeliveredAt: undefined };
-  });
-  const deliveries = ranges.map(
-    (range): Delivery => ({
-      deliveryId: systemClock.mintId(),
-      messageId: `msg_${range.firstSeq}`,
+  const lease = await holdLease({ db });
+  const attempts = LIMITS.webhookAttemptsMax;
+  for (let seq = 1; seq <= count; seq += 1) {
+    const range = { webhookId, realm, firstSeq: seq, lastSeq: seq };
+    const result: DeliveryResult = {
       webhookId,
-      ...range,
-      attempt: LIMITS.webhookAttemptsMax,
-      outcome: 'refused',
-      status: 503,
-      durationMs: 1,
-      at: systemClock.now(),
-    }),
-  );
-  if (!(await webhooks.saveResults(lease, { webhookId, progress: [], deliveries, deadLetters }))) {
-    throw new Error(`there is no webhook target ${webhookId}`);
+      deadLetter: { ...range, attempts, at: systemClock.now() },
+      delivery: {
+        ...range,
+        deliveryId: systemClock.mintId(),
+        messageId: `msg_${seq}`,
+        attempt: attempts,
+        outcome: 'refused',
+        status: 503,
+        durationMs: 1,
+        at: systemClock.now(),
+      },
+    };
+    if (!(await db.engine.webhooks.saveResult(lease, result))) {
+      throw new Error(`there is no webhook target ${webhookId}`);
+    }
   }
 }

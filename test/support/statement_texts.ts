@@ -69,9 +69,9 @@ export function derivedTexts(indexes: IndexCatalog): ReadonlySet<string> {
     ],
     ...[
       ...feedTexts(POSTGRES),
-      ...webhookTexts(POSTGRES),
-      ...deliveryTexts(POSTGRES),
-      ...webhookProgressTexts(POSTGRES),
+      ...Object.values(webhookTexts(POSTGRES)),
+      ...Object.values(deliveryTexts(POSTGRES)),
+      ...Object.values(webhookProgressTexts(POSTGRES)),
     ],
     ...SCOPE_LOCK_TEXTS,
     ...ACCESS_TEXTS,

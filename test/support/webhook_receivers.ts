@@ -125,15 +125,13 @@ export function addTarget(
 ): Promise<IssuedWebhook> {
   const { from = 'present', ...others } = options;
   const allOptions: WebhookOptions = {
-    ...{
-      name: 'test',
-      url,
-      events: '*',
-      realms: '*',
-      withData: false,
-      eventsMax: 1,
-      skippedClient: undefined,
-    },
+    name: 'test',
+    url,
+    events: '*',
+    realms: '*',
+    withData: false,
+    eventsMax: 1,
+    skippedClient: undefined,
     ...others,
   };
   return createWebhook(webhookDeps(service), allOptions, from, systemClock);

@@ -129,7 +129,6 @@ function DeliveryRow({ delivery }: { readonly delivery: Delivery }) {
 const STATES: Readonly<Record<DeadLetter['state'], readonly [badge: string, words: string]>> = {
   dead: ['badge badge-danger', 'given up'],
   waiting: ['badge badge-warn', 'redelivering'],
-  redelivered: ['badge badge-good', 'redelivered'],
 };
 
 interface DeadLetterRowProps {
@@ -138,7 +137,7 @@ interface DeadLetterRowProps {
 }
 
 function DeadLetterRow({ deadLetter, send }: DeadLetterRowProps) {
-  const { id, state, attempts, at, redelivered_at: received, first_seq: first } = deadLetter;
+  const { id, state, attempts, at, first_seq: first } = deadLetter;
   const [badge, words] = STATES[state];
   return (
     <div class="row delivery-row">
@@ -162,7 +161,7 @@ function DeadLetterRow({ deadLetter, send }: DeadLetterRowProps) {
         </button>
       )}
       <span class="row-side faint small">
-        <Timestamp at={received ?? at} />
+        <Timestamp at={at} />
       </span>
     </div>
   );

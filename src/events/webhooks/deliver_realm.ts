@@ -1,52 +1,60 @@
 import type { SequencedChange } from '../../domain/change.ts';
+import type { Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { backoffMs } from './backoff.ts';
 import { type DeliveryBatch, deliveryBatches } from './message.ts';
-import type { Delivery, RealmCursor } from './port.ts';
 import { type DeliveryTarget, isNonEmpty, type NonEmpty, sendMessage } from './send_message.ts';
+import type { DeadLetter, Delivery, RealmProgress } from './webhook.ts';
 
 /** Pages that a realm sends before other realms have their turn. */
 const PAGES_PER_TURN = 10;
 
 /**
- * Sends the changes of a realm in their order and advances its cursor, until there are no more changes, a message fails, or
+ * Sends the changes of a realm in their order and stores its progress, until there are no more changes, a message fails, or
  * its turn ends. Returns whether it has more to send now.
  */
-export async function deliverRealm(target: DeliveryTarget, cursor: RealmCursor): Promise<boolean> {
-  target.sending.delete(cursor.realm);
+export async function deliverRealm(target: DeliveryTarget, realm: Uuid): Promise<boolean> {
+  const { deps, webhookId, webhook } = target;
+  let progress: RealmProgress | undefined = await deps.store.progress(webhookId, realm);
+  if (progress.nextAt > deps.clock.now()) return false;
   for (let page = 0; page < PAGES_PER_TURN; page += 1) {
-    const rows = await target.deps.changes(cursor.realm, cursor.seq, LIMITS.webhookEventsMax);
-    reportGap(target, cursor.seq, rows[0]);
-    for (const batch of deliveryBatches(rows, target.webhook())) {
-      if (!(await deliverBatch(target, cursor, batch))) return false;
+    const rows = await deps.changes(realm, progress.seq, LIMITS.webhookEventsMax);
+    progress = await skipGap(target, progress, rows[0]);
+    for (const batch of deliveryBatches(rows, webhook())) {
+      progress = progress && (await deliverBatch(target, progress, batch));
     }
-    if (rows.length < LIMITS.webhookEventsMax) return false;
+    if (!progress || rows.length < LIMITS.webhookEventsMax) return false;
   }
   return true;
 }
 
-/** Returns whether the realm may continue after the batch. */
+/** Returns the progress after the batch; undefined if the realm may not continue. */
 async function deliverBatch(
   target: DeliveryTarget,
-  cursor: RealmCursor,
+  before: RealmProgress,
   { changes, upTo }: DeliveryBatch,
-): Promise<boolean> {
+): Promise<RealmProgress | undefined> {
+  let progress = before;
   let left = changes;
   while (isNonEmpty(left)) {
+    const delivery = await sendMessage(target, upToFailed(left, progress.failedSeq), progress.attempts + 1);
+    if (!delivery) return undefined;
     const [{ at }] = left;
-    target.sending.set(cursor.realm, at);
-    const delivery = await sendMessage(target, upToFailed(left, cursor.failedSeq), cursor.attempts + 1);
-    target.sending.delete(cursor.realm);
-    if (!delivery) return false;
-    if (delivery.outcome !== 'delivered' && !isGivenUp(target, delivery)) {
-      retryLater(target, cursor, delivery, at);
-      return false;
-    }
-    advance(target, cursor, delivery.lastSeq);
     left = left.filter(({ seq }) => seq > delivery.lastSeq);
+    const isLast = isLastAttempt(delivery);
+    progress = isLast
+      ? progressAt(progress.realm, left.length > 0 ? delivery.lastSeq : upTo)
+      : retryOf(target, progress, delivery, at);
+    const deadLetter = isLast ? deadLetterOf(target, delivery) : undefined;
+    if (!(await target.save({ delivery, progress, deadLetter })) || !isLast) return undefined;
   }
-  if (upTo > cursor.seq) advance(target, cursor, upTo);
-  return true;
+  if (upTo <= progress.seq) return progress;
+  progress = progressAt(progress.realm, upTo);
+  return (await target.save({ progress })) ? progress : undefined;
+}
+
+function isLastAttempt({ outcome, attempt }: Delivery): boolean {
+  return outcome === 'delivered' || attempt >= LIMITS.webhookAttemptsMax;
 }
 
 /** A failed message is sent again unchanged, with the same ID, even if there are newer changes. */
@@ -55,42 +63,42 @@ function upToFailed(changes: NonEmpty<SequencedChange>, failedSeq: number): NonE
   return isNonEmpty(failed) ? failed : changes;
 }
 
-function advance({ log }: DeliveryTarget, cursor: RealmCursor, seq: number): void {
-  Object.assign(cursor, { seq, attempts: 0, nextAt: 0, failedSeq: 0 });
-  const { realm } = cursor;
-  log.addProgress({ realm, seq, attempts: 0, nextAt: 0, failedSeq: 0, behindSince: 0 });
+function progressAt(realm: Uuid, seq: number): RealmProgress {
+  return { realm, seq, attempts: 0, nextAt: 0, failedSeq: 0, behindSince: 0 };
 }
 
-function retryLater(
-  { deps, log }: DeliveryTarget,
-  cursor: RealmCursor,
+function retryOf(
+  { deps }: DeliveryTarget,
+  { realm, seq }: RealmProgress,
   { attempt: attempts, lastSeq: failedSeq }: Delivery,
   behindSince: number,
-): void {
+): RealmProgress {
   const nextAt = deps.clock.now() + backoffMs(attempts, Math.random());
-  Object.assign(cursor, { attempts, nextAt, failedSeq });
-  const { realm, seq } = cursor;
-  log.addProgress({ realm, seq, attempts, nextAt, failedSeq, behindSince });
+  return { realm, seq, attempts, nextAt, failedSeq, behindSince };
 }
 
-/** After `webhookAttemptsMax` attempts a message becomes a dead letter, so that later changes are delivered. */
-function isGivenUp({ deps, log, webhookId }: DeliveryTarget, delivery: Delivery): boolean {
-  const { realm, firstSeq, lastSeq, attempt: attempts } = delivery;
-  if (attempts < LIMITS.webhookAttemptsMax) return false;
-  const at = deps.clock.now();
-  log.addDeadLetter({ webhookId, realm, firstSeq, lastSeq, attempts, at, redeliveredAt: undefined });
-  deps.onDeadLetter(webhookId);
-  return true;
+/** After its last attempt a message that was not received becomes a dead letter, so that later changes are delivered. */
+function deadLetterOf(target: DeliveryTarget, delivery: Delivery): DeadLetter | undefined {
+  return delivery.outcome === 'delivered' ? undefined : lostMessage(target, delivery, delivery.attempt);
+}
+
+function lostMessage(
+  { deps, webhookId }: DeliveryTarget,
+  { realm, firstSeq, lastSeq }: Pick<Delivery, 'realm' | 'firstSeq' | 'lastSeq'>,
+  attempts: number,
+): DeadLetter {
+  return { webhookId, realm, firstSeq, lastSeq, attempts, at: deps.clock.now() };
 }
 
 /** Records a dead letter for changes that retention removed before they were delivered, so that the loss is visible. */
-function reportGap(
-  { deps, log, webhookId }: DeliveryTarget,
-  seq: number,
+async function skipGap(
+  target: DeliveryTarget,
+  before: RealmProgress,
   next: SequencedChange | undefined,
-): void {
-  if (!next || next.seq === seq + 1) return;
-  const lost = { webhookId, realm: next.realm, firstSeq: seq + 1, lastSeq: next.seq - 1, attempts: 1 };
-  log.addDeadLetter({ ...lost, at: deps.clock.now(), redeliveredAt: undefined });
-  deps.onDeadLetter(webhookId);
+): Promise<RealmProgress | undefined> {
+  if (!next || next.seq === before.seq + 1) return before;
+  const { realm } = before;
+  const lost = { realm, firstSeq: before.seq + 1, lastSeq: next.seq - 1 };
+  const progress = progressAt(realm, lost.lastSeq);
+  return (await target.save({ progress, deadLetter: lostMessage(target, lost, 1) })) ? progress : undefined;
 }

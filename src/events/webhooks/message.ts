@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
 import type { SequencedChange } from '../../domain/change.ts';
+import type { Clock } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { MayRead, WriteEvents } from '../feed/write_events.ts';
-import type { Webhook } from './port.ts';
+import type { Webhook } from './webhook.ts';
 
 /** One message to a target: events of one realm, in its order. */
 export interface WebhookMessage {
@@ -75,6 +76,25 @@ export async function writeMessage(
     body: text ?? '',
     firstSeq: first.seq,
     lastSeq: last.seq,
+  };
+}
+
+/** A message with a single event that is no change, by which an administrator tests a target. */
+export function testMessage(
+  { eventsMax }: Pick<Webhook, 'eventsMax'>,
+  source: string,
+  { now, mintId }: Pick<Clock, 'now' | 'mintId'>,
+): WebhookMessage {
+  const id = mintId();
+  const time = new Date(now()).toISOString();
+  const content = { datacontenttype: 'application/json', data: {} };
+  const event = { specversion: '1.0', id, source, type: 'webhook.test', time, ...content };
+  return {
+    id: `msg_${id}`,
+    type: eventsMax === 1 ? SINGLE_TYPE : BATCH_TYPE,
+    body: JSON.stringify(eventsMax === 1 ? event : [event]),
+    firstSeq: 0,
+    lastSeq: 0,
   };
 }
 

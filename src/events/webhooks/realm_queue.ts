@@ -1,172 +1,119 @@
 import { type Clock, NIL_UUID, type Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { ClockPosition, ProgressStore, RealmCursor, Webhook } from './port.ts';
-
-/**
- * Realms of one target that wait for a free slot, first in, first out. A realm is added when its clock has advanced, or when
- * a failed message is due. A sweep over all realms finds the rest: undelivered changes from before the process started or
- * the target was changed.
- */
-export interface RealmQueue {
-  /** Reads realms until there are as many as slots, none are left, or the time is up. Not to be called concurrently. */
-  fill(): Promise<void>;
-  /** Takes the first realm if it passes the test. */
-  takeIf(matches: (cursor: RealmCursor) => boolean): RealmCursor | undefined;
-  first(): RealmCursor | undefined;
-  /** Returns a realm whose progress is stored. `hasMore`: it certainly has undelivered changes. */
-  release(cursor: RealmCursor, hasMore: boolean): void;
-}
+import type { ClockPosition, DueRealms } from '../../store/webhooks/progress.ts';
+import type { WebhookStore } from '../../store/webhooks/webhooks.ts';
+import type { Webhook } from './webhook.ts';
 
 interface QueueDeps {
-  readonly store: Pick<ProgressStore, 'clockBounds' | 'movedRealms' | 'realmsAfter' | 'dueRealms'>;
+  readonly store: Pick<WebhookStore, 'dueRealms'>;
   readonly clock: Pick<Clock, 'now' | 'monotonic'>;
+  /** The target as it is now. */
+  readonly webhook: () => Webhook;
+  /** The realms that have a slot: they wait until they are free. */
+  readonly running: Pick<ReadonlySet<string>, 'has'>;
 }
 
-/** Adds realms that have undelivered changes. */
-type Add = (cursors: readonly RealmCursor[]) => void;
+/** A scan over the clocks of realms in the order in which they advanced, in pages. */
+interface ClockScan {
+  readonly after: ClockPosition;
+  /** The bounds at its start: this scan ends at `ends`, and the next one starts at `begins`. */
+  readonly bounds?: Pick<DueRealms, 'begins' | 'ends'>;
+}
 
-const PAGE = LIMITS.webhookScanRealms;
+const scanFrom = (moved: number): ClockScan => ({ after: { moved, realm: NIL_UUID } });
+/** Finds no clock, and ends where the next scan begins. */
+const LATEST = scanFrom(Number.MAX_SAFE_INTEGER);
 
-export function openRealmQueue({ store, clock }: QueueDeps, webhook: () => Webhook): RealmQueue {
-  const { webhookId } = webhook();
-  let revision = webhook().revision;
-  const { waiting, taken, add, release } = openWaiting(webhook);
-  /** A failed message waits until it is due. */
-  const addFresh: Add = (cursors) => add(cursors.filter(({ nextAt }) => nextAt === 0));
-  const moved = openMovedReader(store, webhookId, addFresh);
-  const sweep = openSweep({ store, clock }, webhookId, addFresh);
+export type RealmQueue = ReturnType<typeof openRealmQueue>;
+
+/**
+ * Realms of one target that wait for a free slot, first in, first out. One scan follows the clocks that advance. A sweep reads all clocks: at the start, after a change of the target, and every
+ * LIMITS.webhookSweepMs, because the clock of a realm may have another place than its time (docs/scale.md#every-node-routes).
+ */
+export function openRealmQueue({ store, clock, webhook, running }: QueueDeps) {
+  /** Whether each realm waits for a retry. */
+  const waiting = new Map<Uuid, boolean>();
+  let { revision } = webhook();
+  let recent: ClockScan = LATEST;
+  let sweep: ClockScan | undefined = scanFrom(0);
+  let sweepDueAt = 0;
 
   /** A changed target may have new realms. */
   function restartIfChanged(): void {
     if (webhook().revision === revision) return;
     revision = webhook().revision;
     waiting.clear();
-    moved.restart();
-    sweep.restart();
+    recent = LATEST;
+    sweep = scanFrom(0);
   }
 
-  async function addDue(): Promise<void> {
-    const due = await store.dueRealms(webhookId, clock.now(), PAGE + taken.size);
-    add(due.filter(({ realm }) => !taken.has(realm)));
+  async function read(after: ClockPosition | undefined): Promise<DueRealms> {
+    const due = await store.dueRealms(webhook(), clock.now(), after);
+    for (const realm of due.retries) waiting.set(realm, true);
+    for (const realm of due.moved) if (!waiting.has(realm)) waiting.set(realm, false);
+    return due;
+  }
+
+  /** Reads a page of a scan. Returns where it continues; at its end, where the next one begins. */
+  async function readPage({ after, bounds }: ClockScan): Promise<{ scan: ClockScan; isOver: boolean }> {
+    const { last, ...page } = await read(after);
+    const { begins, ends } = bounds ?? page;
+    // A scan ends even if writes continue: the next one reads later clocks.
+    const isOver = last === undefined || last.moved >= ends;
+    return { scan: isOver ? scanFrom(begins) : { after: last, bounds: { begins, ends } }, isOver };
+  }
+
+  async function readSweep(): Promise<boolean> {
+    if (sweep === undefined && clock.monotonic() >= sweepDueAt) sweep = scanFrom(0);
+    if (sweep === undefined) return true;
+    const { scan, isOver } = await readPage(sweep);
+    sweep = isOver ? undefined : scan;
+    if (isOver) sweepDueAt = clock.monotonic() + LIMITS.webhookSweepMs;
+    return isOver;
+  }
+
+  async function readRecent(): Promise<boolean> {
+    const { scan, isOver } = await readPage(recent);
+    recent = scan;
+    return isOver;
   }
 
   return {
-    async fill() {
+    /**
+     * Adds realms whose failed message is due, and with `withNew` realms whose clock has advanced: until there are as many as
+     * slots, none are left, or the time is up. Not to be called concurrently.
+     */
+    async fill(withNew: boolean): Promise<void> {
       restartIfChanged();
       const until = clock.monotonic() + LIMITS.webhookScanMsMax;
-      const isEnough = () => waiting.size >= LIMITS.webhookRealmsAtOnceMax;
-      if (isEnough()) return;
-      // Before the sweep, so that no clock advances unnoticed between the two.
-      await moved.begin();
-      await addDue();
+      const isEnough = () =>
+        waiting.keys().reduce((count, realm) => count + (running.has(realm) ? 0 : 1), 0) >=
+        LIMITS.webhookRealmsAtOnceMax;
+      if (!withNew || isEnough()) return void (await read(undefined));
       for (;;) {
-        const isMovedRead = await moved.readPage();
-        const isSwept = await sweep.readPage();
-        if ((isMovedRead && isSwept) || isEnough() || clock.monotonic() >= until) return;
+        // First, so that no clock advances unnoticed between the two.
+        const isRecentRead = await readRecent();
+        const isSwept = await readSweep();
+        if ((isSwept && isRecentRead) || isEnough() || clock.monotonic() >= until) return;
         await new Promise((resolve) => setImmediate(resolve));
       }
     },
-    takeIf(matches) {
-      const [cursor] = waiting.values();
-      if (!cursor || !matches(cursor)) return undefined;
-      waiting.delete(cursor.realm);
-      taken.set(cursor.realm, cursor.head);
-      return cursor;
-    },
-    first: () => waiting.values().next().value,
-    release,
-  };
-}
-
-function openWaiting(webhook: () => Webhook) {
-  const waiting = new Map<Uuid, RealmCursor>();
-  /** The heads of realms that were taken and not released: their stored progress is outdated. */
-  const taken = new Map<Uuid, number>();
-  /** Taken realms whose clock has advanced since. */
-  const movedAgain = new Set<Uuid>();
-  const isListed = (realm: Uuid): boolean => {
-    const { realms } = webhook();
-    return realms === '*' || realms.has(realm);
-  };
-  return {
-    waiting,
-    taken,
-    add(cursors: readonly RealmCursor[]): void {
-      for (const cursor of cursors) {
-        const { realm, head, seq } = cursor;
-        if (head <= seq || !isListed(realm)) continue;
-        const takenHead = taken.get(realm);
-        if (takenHead === undefined) waiting.set(realm, cursor);
-        else if (head > takenHead) movedAgain.add(realm);
+    /** Takes the first realm that has no slot, without `withNew` the first that retries. */
+    take(withNew: boolean): Uuid | undefined {
+      for (const [realm, isRetry] of waiting) {
+        if (running.has(realm) || !(withNew || isRetry)) continue;
+        waiting.delete(realm);
+        return realm;
       }
+      return undefined;
     },
-    release(cursor: RealmCursor, hasMore: boolean): void {
-      taken.delete(cursor.realm);
-      const isPending = movedAgain.delete(cursor.realm) || hasMore;
-      // A realm that was removed from the target meanwhile would block the queue.
-      if (isPending && cursor.nextAt === 0 && isListed(cursor.realm)) waiting.set(cursor.realm, cursor);
-    },
-  };
-}
-
-/** Returns whether nothing is left to read for now. */
-type ReadPage = () => Promise<boolean>;
-
-/** One scan over the clocks that advanced, in pages. */
-interface ClockScan {
-  after: ClockPosition;
-  /** The bounds at its start: this scan ends at `ends`, and the next one starts at `begins`. */
-  bounds?: { readonly begins: number; readonly ends: number };
-}
-
-const scanFrom = (moved: number): ClockScan => ({ after: { moved, realm: NIL_UUID } });
-
-/** Reads recent writes. While a transaction is open, later clocks are read repeatedly. */
-function openMovedReader(store: QueueDeps['store'], webhookId: string, add: Add) {
-  let scan: ClockScan | undefined;
-  const begin = async (): Promise<ClockScan> => {
-    scan ??= scanFrom((await store.clockBounds()).begins);
-    return scan;
-  };
-  const readPage: ReadPage = async () => {
-    const current = await begin();
-    // Before the rows: the next scan reads clocks that become visible between the two.
-    const bounds = await store.clockBounds();
-    current.bounds ??= bounds;
-    const rows = await store.movedRealms(webhookId, current.after, bounds.ends, PAGE);
-    add(rows);
-    const last = rows[PAGE - 1];
-    // A scan ends even if writes continue: the next one reads later clocks.
-    if (last && last.moved < current.bounds.ends) current.after = last;
-    else scan = scanFrom(current.bounds.begins);
-    return last === undefined;
-  };
-  return {
-    begin,
-    readPage,
-    restart() {
-      scan = undefined;
+    /** Adds a realm that certainly has undelivered changes, unless it was removed from the target. */
+    add(realm: Uuid): void {
+      if (isListed(webhook(), realm)) waiting.set(realm, false);
     },
   };
 }
 
-/** All realms, at the start and every LIMITS.webhookSweepMs. */
-function openSweep({ store, clock }: QueueDeps, webhookId: string, add: Add) {
-  let after: Uuid | undefined = NIL_UUID;
-  let dueAt = 0;
-  const readPage: ReadPage = async () => {
-    if (after === undefined && clock.monotonic() >= dueAt) after = NIL_UUID;
-    if (after === undefined) return true;
-    const rows = await store.realmsAfter(webhookId, after, PAGE);
-    add(rows);
-    after = rows[PAGE - 1]?.realm;
-    if (after === undefined) dueAt = clock.monotonic() + LIMITS.webhookSweepMs;
-    return after === undefined;
-  };
-  return {
-    readPage,
-    restart() {
-      after = NIL_UUID;
-    },
-  };
+export function isListed({ realms }: Pick<Webhook, 'realms'>, realm: Uuid): boolean {
+  return realms === '*' || realms.has(realm);
 }

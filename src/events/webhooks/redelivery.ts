@@ -1,8 +1,8 @@
 import type { SequencedChange } from '../../domain/change.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { deliveryBatches } from './message.ts';
-import type { DeadLetter, Delivery } from './port.ts';
 import { type DeliveryTarget, isNonEmpty, sendMessage } from './send_message.ts';
+import type { DeadLetter, Delivery } from './webhook.ts';
 
 /** Undefined if this process aborted the delivery: it is repeated later. */
 type IsReceived = boolean | undefined;
@@ -11,9 +11,7 @@ type IsReceived = boolean | undefined;
 export async function redeliverDeadLetter(target: DeliveryTarget, deadLetter: DeadLetter): Promise<void> {
   const isReceived = await sendAll(target, deadLetter);
   if (isReceived === undefined) return;
-  const redeliveredAt = isReceived ? target.deps.clock.now() : undefined;
-  target.log.addDeadLetter({ ...deadLetter, attempts: 1, redeliveredAt });
-  await target.log.stored();
+  await target.save(isReceived ? { received: deadLetter } : { deadLetter: { ...deadLetter, attempts: 1 } });
 }
 
 async function sendAll(target: DeliveryTarget, deadLetter: DeadLetter): Promise<IsReceived> {
@@ -21,7 +19,7 @@ async function sendAll(target: DeliveryTarget, deadLetter: DeadLetter): Promise<
   let seq = firstSeq - 1;
   while (seq < lastSeq) {
     const rows = await target.deps.changes(realm, seq, Math.min(lastSeq - seq, LIMITS.webhookEventsMax));
-    if (rows[0]?.seq !== seq + 1) return reportExpired(target, deadLetter);
+    if (rows[0]?.seq !== seq + 1) return saveExpired(target, deadLetter);
     for (const { changes, upTo } of deliveryBatches(rows, target.webhook())) {
       const isReceived = await sendBatch(target, changes);
       if (!isReceived) return isReceived;
@@ -35,7 +33,7 @@ async function sendBatch(target: DeliveryTarget, changes: readonly SequencedChan
   let left = changes;
   while (isNonEmpty(left)) {
     const delivery = await sendMessage(target, left, 1);
-    if (!delivery) return undefined;
+    if (!delivery || !(await target.save({ delivery }))) return undefined;
     if (delivery.outcome !== 'delivered') return false;
     left = left.filter(({ seq }) => seq > delivery.lastSeq);
   }
@@ -43,19 +41,22 @@ async function sendBatch(target: DeliveryTarget, changes: readonly SequencedChan
 }
 
 /** Logs that retention has removed the changes. */
-function reportExpired({ deps, log, webhookId }: DeliveryTarget, deadLetter: DeadLetter): false {
-  const { realm, firstSeq, lastSeq } = deadLetter;
-  const { now, mintId } = deps.clock;
-  const of = { webhookId, realm, firstSeq, lastSeq, messageId: '', status: undefined };
+async function saveExpired(target: DeliveryTarget, deadLetter: DeadLetter): Promise<IsReceived> {
+  const { webhookId, realm, firstSeq, lastSeq } = deadLetter;
+  const { now, mintId } = target.deps.clock;
   const delivery: Delivery = {
-    ...of,
     deliveryId: mintId(),
+    webhookId,
+    messageId: '',
+    realm,
+    firstSeq,
+    lastSeq,
     attempt: 1,
     outcome: 'expired',
+    status: undefined,
     durationMs: 0,
     at: now(),
   };
-  log.addDelivery(delivery);
-  deps.onDelivery(delivery);
-  return false;
+  target.deps.onDelivery(delivery);
+  return (await target.save({ delivery })) ? false : undefined;
 }

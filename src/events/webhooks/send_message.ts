@@ -1,12 +1,12 @@
 import type { Store } from '../../directory/store.ts';
 import type { SequencedChange } from '../../domain/change.ts';
 import type { Clock, Uuid } from '../../domain/id.ts';
+import type { WebhookStore } from '../../store/webhooks/webhooks.ts';
 import type { WriteEvents } from '../feed/write_events.ts';
-import type { TargetBackoff } from './backoff.ts';
-import type { DeliveryLog } from './delivery_log.ts';
+import type { Availability } from './backoff.ts';
 import { writeMessage } from './message.ts';
-import type { Delivery, Webhook, WebhookStore } from './port.ts';
 import type { MessageSender } from './sender.ts';
+import type { Delivery, DeliveryResult, Webhook } from './webhook.ts';
 
 export interface DeliveryDeps {
   readonly store: WebhookStore;
@@ -21,20 +21,21 @@ export interface DeliveryDeps {
   readonly onError: (error: unknown) => void;
 }
 
+export type UnsavedResult = Omit<DeliveryResult, 'webhookId'>;
+
 /** A target that this process delivers to. */
 export interface DeliveryTarget {
   readonly deps: DeliveryDeps;
   readonly webhookId: string;
-  readonly log: DeliveryLog;
-  readonly backoff: TargetBackoff;
-  /** Realms with a message in flight, or one that this process failed to send, with the time of its first change. */
-  readonly sending: Map<Uuid, number>;
+  readonly availability: Availability;
   /** Aborted when nothing more may be sent. */
   readonly signal: AbortSignal;
   /** The target as it is now. */
   webhook(): Webhook;
   /** Whether this process may still send changes of this realm. */
   maySend(realm: Uuid): boolean;
+  /** Stores the result of a message. False if this process may no longer deliver: the message is then sent again. */
+  save(result: UnsavedResult): Promise<boolean>;
 }
 
 export type NonEmpty<T> = readonly [T, ...T[]];
@@ -42,9 +43,6 @@ export type NonEmpty<T> = readonly [T, ...T[]];
 export function isNonEmpty<T>(list: readonly T[]): list is NonEmpty<T> {
   return list.length > 0;
 }
-
-/** Maximum deliveries without stored results, while the database is unavailable. */
-const UNSTORED_DELIVERIES_MAX = 1_000;
 
 /** The status of a receiver that is permanently gone. */
 const GONE = 410;
@@ -54,12 +52,11 @@ const GONE = 410;
  * it. A target that answers 410 is disabled.
  */
 export async function sendMessage(
-  { deps, log, backoff, signal, webhook, maySend }: DeliveryTarget,
+  { deps, availability, signal, webhook, maySend }: DeliveryTarget,
   changes: NonEmpty<SequencedChange>,
   attempt: number,
 ): Promise<Delivery | undefined> {
   const [{ realm }] = changes;
-  if (log.size() > UNSTORED_DELIVERIES_MAX) await log.stored();
   if (!maySend(realm)) return undefined;
   const receiver = webhook();
   const message = await writeMessage(changes, receiver, deps.writeEvents);
@@ -67,8 +64,7 @@ export async function sendMessage(
   // This process aborted the request; the receiver did not fail.
   if (delivery.outcome === 'unreachable' && signal.aborted) return undefined;
   // The result of a message sent before a change of the target does not count.
-  if (receiver.revision === webhook().revision) backoff.record(delivery);
-  log.addDelivery(delivery);
+  if (receiver.revision === webhook().revision) availability.record(delivery);
   deps.onDelivery(delivery);
   if (delivery.status === GONE) await deps.disable(receiver);
   return delivery;

@@ -3,8 +3,8 @@ import type { Keyring } from '../../auth/keys/keyring.ts';
 import type { Clock, Uuid } from '../../domain/id.ts';
 import type { GuardedPost, PostResult } from '../../outbound/guarded_post.ts';
 import type { WebhookMessage } from './message.ts';
-import type { Delivery, Webhook } from './port.ts';
 import { openWebhookSecret } from './secret.ts';
+import type { Delivery, Webhook } from './webhook.ts';
 
 /** Signs and sends a message, and returns its delivery. Rejects only if the secret cannot be decrypted. */
 export type MessageSender = (

@@ -1,149 +1,151 @@
+import { Fault } from '../../domain/fault.ts';
 import type { Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { openTargetBackoff } from './backoff.ts';
+import type { WebhookStore } from '../../store/webhooks/webhooks.ts';
+import { openAvailability } from './backoff.ts';
 import { deliverRealm } from './deliver_realm.ts';
-import { openDeliveryLog } from './delivery_log.ts';
-import type { DeliveryLag, RealmCursor, Webhook } from './port.ts';
-import { openRealmQueue } from './realm_queue.ts';
+import { isListed, openRealmQueue } from './realm_queue.ts';
 import { redeliverDeadLetter } from './redelivery.ts';
-import type { DeliveryDeps, DeliveryTarget } from './send_message.ts';
-
-/** Delivers to one target: each realm in its order, several realms at once. */
-export interface Subscription {
-  /** Starts due deliveries. `webhook` is the current state of the target, which is not disabled. */
-  poll(webhook: Webhook): Promise<void>;
-  /** Whether another process delivers to this target by now. */
-  isOver(): boolean;
-  lag(): Promise<DeliveryLag>;
-  /** Ends after `graceMs` at the latest; messages in flight are then aborted, and the next process sends them again. */
-  stop(graceMs: number): Promise<void>;
-}
+import type { DeliveryDeps, DeliveryTarget, UnsavedResult } from './send_message.ts';
+import type { Webhook } from './webhook.ts';
 
 interface LeaseTerm {
-  readonly lease: { readonly name: string; readonly holder: string };
+  readonly lease: Parameters<WebhookStore['saveResult']>[0];
   readonly isHeld: () => boolean;
 }
 
 /** The slot of dead letters, which are redelivered one after the other. */
 const DEAD_LETTER = 'dead letter';
-
-export function openSubscription(deps: DeliveryDeps, first: Webhook, term: LeaseTerm): Subscription {
-  const { store, clock, onError } = deps;
-  const { webhookId } = first;
-  const log = openDeliveryLog(store, webhookId, term.lease);
-  const ending = new AbortController();
-  const slots = openSlots(clock.monotonic, onError);
-  /** Realms whose progress is stored; they return to the queue when it is not reading. */
-  const finished: { readonly cursor: RealmCursor; readonly hasMore: boolean }[] = [];
-  let webhook = first;
-  let isStopping = false;
-  const target: DeliveryTarget = {
-    deps,
-    webhookId,
-    log,
-    backoff: openTargetBackoff(clock.monotonic),
-    sending: new Map(),
-    signal: ending.signal,
-    webhook: () => webhook,
-    maySend: (realm) => !isStopping && term.isHeld() && !log.isClosed() && isListed(webhook, realm),
-  };
-  const queue = openRealmQueue(deps, target.webhook);
-  async function deliver(cursor: RealmCursor): Promise<void> {
-    let hasMore = true;
-    try {
-      hasMore = await deliverRealm(target, cursor);
-    } finally {
-      log
-        .stored()
-        .catch(onError)
-        .finally(() => {
-          finished.push({ cursor, hasMore });
-          poll();
-        });
-    }
-  }
-
-  async function beginDeadLetter(): Promise<void> {
-    if (slots.isFull() || slots.has(DEAD_LETTER)) return;
-    const [deadLetter] = await store.pendingDeadLetters(webhookId, 1);
-    if (!deadLetter || !target.maySend(deadLetter.realm)) return;
-    slots.run(DEAD_LETTER, redeliverDeadLetter(target, deadLetter), poll);
-  }
-
-  async function pollOnce(): Promise<void> {
-    if (isStopping) return;
-    for (const { cursor, hasMore } of finished.splice(0)) queue.release(cursor, hasMore);
-    await beginDeadLetter();
-    await queue.fill();
-    while (!slots.isFull() && !target.backoff.isActive()) {
-      const cursor = queue.takeIf(({ realm }) => target.maySend(realm));
-      if (!cursor) return;
-      slots.run(cursor.realm, deliver(cursor), poll);
-    }
-  }
-
-  const poll = openSerialRunner(pollOnce, slots.pause);
-  return {
-    poll(current) {
-      if (current.revision !== webhook.revision) target.backoff.end();
-      webhook = current;
-      return poll();
-    },
-    isOver: () => log.isClosed(),
-    lag: () => lagOf(target, queue.first()),
-    async stop(graceMs) {
-      isStopping = true;
-      await Promise.race([slots.idle(), Bun.sleep(graceMs)]);
-      ending.abort();
-      await slots.idle().then(poll);
-      await Promise.race([log.stored().catch(onError), Bun.sleep(graceMs + 2 * LIMITS.webhookSaveMs)]);
-      log.close();
-    },
-  };
-}
-
-function isListed({ realms }: Webhook, realm: Uuid): boolean {
-  return realms === '*' || realms.has(realm);
-}
-
-/** `next`: the first realm that waits for a slot. */
-async function lagOf(
-  { deps, webhookId, sending, webhook }: DeliveryTarget,
-  next: RealmCursor | undefined,
-): Promise<DeliveryLag> {
-  const failed = await deps.store.lag(webhookId);
-  const waiting = next ? await deps.changes(next.realm, next.seq, 1) : [];
-  const begun = [...sending].filter(([realm]) => isListed(webhook(), realm)).map(([, at]) => at);
-  const times = [failed.since ?? [], waiting.map(({ at }) => at), begun].flat();
-  return { ...failed, since: times.length > 0 ? Math.min(...times) : undefined };
-}
-
+/** Stored deliveries after which the table of deliveries is trimmed. */
+const DELIVERIES_PER_TRIM = 500;
 /** Pause after an error of this process, which would otherwise repeat at once. */
 const PAUSE_AFTER_ERROR_MS = 5_000;
 
-/** Runs deliveries concurrently, up to `webhookRealmsAtOnceMax`. */
-function openSlots(monotonic: () => number, onError: (error: unknown) => void) {
+export type Subscription = ReturnType<typeof openSubscription>;
+
+/** Delivers to one target: each realm in its order, several realms at once. */
+export function openSubscription(deps: DeliveryDeps, first: Webhook, term: LeaseTerm) {
+  const { store, clock, onError } = deps;
+  const { webhookId } = first;
+  const ending = new AbortController();
+  const availability = openAvailability(clock.monotonic);
+  const results = openResults(deps, webhookId, term.lease, ending.signal);
   const running = new Map<string, Promise<void>>();
+  let webhook = first;
+  let isStopping = false;
   let pausedUntil = 0;
+  const isActive = () => !isStopping && !results.isOver() && term.isHeld();
+  const target: DeliveryTarget = {
+    deps,
+    webhookId,
+    availability,
+    signal: ending.signal,
+    webhook: () => webhook,
+    maySend: (realm) => isActive() && isListed(webhook, realm),
+    save: results.save,
+  };
+  const queue = openRealmQueue({ store, clock, running, webhook: target.webhook });
+
   const pause = (error: unknown): void => {
-    pausedUntil = monotonic() + PAUSE_AFTER_ERROR_MS;
+    pausedUntil = clock.monotonic() + PAUSE_AFTER_ERROR_MS;
     onError(error);
   };
+
+  function run(name: string, work: Promise<void>): void {
+    const done = work.catch(pause).then(() => {
+      running.delete(name);
+      // Not at once, so that work that ends without waiting leaves the event loop to others.
+      setImmediate(poll);
+    });
+    running.set(name, done);
+  }
+
+  /** A realm that was not sent to its end, because of an error or the end of its turn, waits again. */
+  async function deliver(realm: Uuid): Promise<void> {
+    const hasMore = await deliverRealm(target, realm).catch((error) => {
+      pause(error);
+      return true;
+    });
+    if (hasMore) queue.add(realm);
+  }
+
+  async function beginDeadLetter(): Promise<void> {
+    if (running.has(DEAD_LETTER)) return;
+    const [deadLetter] = await store.pendingDeadLetters(webhookId, 1);
+    if (deadLetter && target.maySend(deadLetter.realm)) {
+      run(DEAD_LETTER, redeliverDeadLetter(target, deadLetter));
+    }
+  }
+
+  const hasFreeSlot = () => running.size < LIMITS.webhookRealmsAtOnceMax;
+
+  async function pollOnce(): Promise<void> {
+    if (!isActive() || !hasFreeSlot() || clock.monotonic() < pausedUntil) return;
+    await beginDeadLetter();
+    const isAvailable = !availability.isSuspended();
+    await queue.fill(isAvailable);
+    while (hasFreeSlot()) {
+      const realm = queue.take(isAvailable);
+      if (realm === undefined) return;
+      run(realm, deliver(realm));
+    }
+  }
+
+  const poll = openSerialRunner(pollOnce, pause);
   return {
-    pause,
-    /** Whether no delivery may start now. */
-    isFull: () => running.size >= LIMITS.webhookRealmsAtOnceMax || monotonic() < pausedUntil,
-    has: (name: string) => running.has(name),
-    /** Runs work, and then `next` unless the work failed. */
-    run(name: string, work: Promise<void>, next: () => unknown): void {
-      const release = () => running.delete(name);
-      running.set(
-        name,
-        work.finally(release).then(() => void next(), pause),
-      );
+    /** Starts due deliveries. `current` is the state of the target, which is not disabled. */
+    poll(current: Webhook): Promise<void> {
+      if (current.revision !== webhook.revision) availability.restore();
+      webhook = current;
+      return poll();
     },
-    async idle(): Promise<void> {
-      while (running.size > 0) await Promise.all(running.values());
+    /** Whether another process delivers by now. */
+    isOver: results.isOver,
+    /** Ends after `graceMs` at the latest; messages in flight are then aborted, and the next process sends them again. */
+    async stop(graceMs: number): Promise<void> {
+      isStopping = true;
+      await Promise.race([untilIdle(running), Bun.sleep(graceMs)]);
+      ending.abort();
+      await untilIdle(running).then(poll);
+    },
+  };
+}
+
+async function untilIdle(running: ReadonlyMap<string, Promise<void>>): Promise<void> {
+  while (running.size > 0) await Promise.all(running.values());
+}
+
+/** Stores the results of messages, each in a commit. */
+function openResults(deps: DeliveryDeps, webhookId: string, lease: LeaseTerm['lease'], signal: AbortSignal) {
+  const { store } = deps;
+  let isOver = false;
+  let untrimmed = 0;
+
+  async function afterSave({ delivery, progress, deadLetter }: UnsavedResult): Promise<void> {
+    // A dead letter without progress is an older one whose redelivery failed.
+    if (deadLetter && progress) deps.onDeadLetter(webhookId);
+    if (!delivery) return;
+    untrimmed += 1;
+    if (untrimmed < DELIVERIES_PER_TRIM) return;
+    untrimmed = 0;
+    await store.trim(0).catch(deps.onError);
+  }
+
+  return {
+    isOver: () => isOver,
+    async save(result: UnsavedResult): Promise<boolean> {
+      while (!isOver) {
+        try {
+          isOver = !(await store.saveResult(lease, { webhookId, ...result }));
+          if (!isOver) await afterSave(result);
+          return !isOver;
+        } catch (error) {
+          // The database is unavailable: a message that is sent again is received twice, so the result waits for it.
+          if (!(error instanceof Fault) || signal.aborted) throw error;
+          await Bun.sleep(LIMITS.webhookPollMs);
+        }
+      }
+      return false;
     },
   };
 }

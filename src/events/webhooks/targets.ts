@@ -12,8 +12,10 @@ import { changeManaged, deleteManaged, type Edit } from '../../domain/managed.ts
 import type { Realms } from '../../domain/principal.ts';
 import { RESOURCES } from '../../domain/resources.ts';
 import { text } from '../../domain/text/text.ts';
-import type { DeadLetterKey, Webhook, WebhookStore } from './port.ts';
+
+import type { WebhookStore } from '../../store/webhooks/webhooks.ts';
 import { mintWebhookSecret, openWebhookSecret, sealWebhookSecret } from './secret.ts';
+import type { DeadLetterKey, Webhook } from './webhook.ts';
 
 export const WEBHOOK_NAME = text(255);
 /** The ID of a client, or the actor of an external token. */
@@ -168,13 +170,13 @@ export function deleteWebhook(
   });
 }
 
-/** Queues dead letters for redelivery, which begins within seconds. Returns how many. */
+/** Sends a dead letter or a failed message again, or all of them; begins within seconds. */
 export function requestRedelivery(
   store: WebhookStore,
   webhookId: string,
   which: DeadLetterKey | undefined,
   auditContext: AuditContext,
-): Promise<number> {
+): ReturnType<WebhookStore['requestRedelivery']> {
   const subject: { readonly realm?: Uuid } = which ? { realm: which.realm } : {};
   const detail = which ? { first_seq: which.firstSeq } : {};
   return store.requestRedelivery(

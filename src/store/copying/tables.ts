@@ -58,12 +58,11 @@ export const COPIED_TABLES: readonly CopiedTable[] = [
     'webhook',
     ['webhook_id'],
     [
-      ...['name', 'url', 'events', 'all_realms', 'with_data', 'events_max', 'skipped_client'],
+      ...['name', 'url', 'events', 'realms', 'with_data', 'events_max', 'skipped_client'],
       ...['secret_sealed', 'previous_sealed', 'previous_expires_at', 'disabled_at'],
       ...['created_at', 'updated_at', 'revision', 'mac'],
     ],
   ),
-  table('webhook_realm', ['webhook_id', 'realm_id'], []),
   table(
     'webhook_progress',
     ['webhook_id', 'realm_id'],
@@ -77,11 +76,7 @@ export const COPIED_TABLES: readonly CopiedTable[] = [
       ...['duration_ms', 'at'],
     ],
   ),
-  table(
-    'dead_letter',
-    ['webhook_id', 'realm_id', 'first_seq'],
-    ['last_seq', 'attempts', 'at', 'redelivered_at'],
-  ),
+  table('dead_letter', ['webhook_id', 'realm_id', 'first_seq'], ['last_seq', 'attempts', 'at']),
   // The last log entry of each realm, and of the installation under the nil UUID.
   table(
     'realm_clock',

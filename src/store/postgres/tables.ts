@@ -11,7 +11,6 @@ export const REFERENCE_TABLES: readonly string[] = [
   'instance_secret',
   'revoked_token',
   'webhook',
-  'webhook_realm',
 ];
 
 /** Tables of the installation that change often: one node of a cluster has all of them. */

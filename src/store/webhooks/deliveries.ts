@@ -1,245 +1,207 @@
+import type { Lease } from '../../directory/leases.ts';
+import type { AuditEntry } from '../../domain/audit_entry.ts';
 import type { Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type {
   DeadLetter,
+  DeadLetterKey,
   Delivery,
-  DeliveryOutcome,
-  DeliveryResults,
-  ProgressStore,
+  DeliveryResult,
   RealmProgress,
-  WebhookStore,
-} from '../../events/webhooks/port.ts';
-import type { Dialect, ListDialect } from '../dialect.ts';
+} from '../../events/webhooks/webhook.ts';
+import type { Dialect } from '../dialect.ts';
 import { IS_HELD } from '../leases.ts';
+import { rowMapping } from '../row_mapping.ts';
 import {
   all,
   execute,
   executeAll,
   first,
   type Long,
-  type SqlValue,
   type Statement,
   type Work,
   type WorkResult,
 } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
 
-const DELIVERY = `select delivery_id, webhook_id, message_id, realm_id, first_seq, last_seq, attempt, outcome, status,
-  duration_ms, at from delivery where webhook_id = ?`;
-const NEWEST = `${DELIVERY} order by delivery_id desc limit ?`;
-const NEWEST_BEFORE = `${DELIVERY} and delivery_id < ? order by delivery_id desc limit ?`;
-const DEAD_LETTER_COLUMNS = 'webhook_id, realm_id, first_seq, last_seq, attempts, at, redelivered_at';
-const DEAD_LETTER = `select ${DEAD_LETTER_COLUMNS} from dead_letter where webhook_id = ?`;
-const DEAD_LETTERS = `${DEAD_LETTER} order by realm_id, first_seq limit ?`;
-const DEAD_LETTERS_AFTER = `${DEAD_LETTER} and (realm_id, first_seq) > (?, ?) order by realm_id, first_seq limit ?`;
-const pendingBy = ({ indexHint: by }: ListDialect): string => `select ${DEAD_LETTER_COLUMNS}
-  from dead_letter${by('dead_letter_waiting')} where webhook_id = ? and attempts = 0 order by realm_id, first_seq limit ?`;
-const REQUEUE = `update dead_letter set attempts = 0, redelivered_at = null
-  where webhook_id = ? and realm_id = ? and first_seq = ?`;
-const REQUEUE_ALL = `update dead_letter set attempts = 0
-  where webhook_id = ? and redelivered_at is null and attempts > 0`;
+const DELIVERY = rowMapping<Delivery>('delivery', {
+  columns: {
+    webhookId: 'webhook_id',
+    deliveryId: 'delivery_id',
+    messageId: 'message_id',
+    realm: 'realm_id',
+    firstSeq: 'first_seq',
+    lastSeq: 'last_seq',
+    attempt: 'attempt',
+    outcome: 'outcome',
+    status: 'status',
+    durationMs: 'duration_ms',
+    at: 'at',
+  },
+  longs: ['firstSeq', 'lastSeq', 'at'],
+});
 
-const SAVE_PROGRESS = `insert into webhook_progress (webhook_id, realm_id, seq, attempts, next_at, failed_seq, behind_since)
-  values (?, ?, ?, ?, ?, ?, ?)
-  on conflict (webhook_id, realm_id) do update set seq = excluded.seq, attempts = excluded.attempts,
-  next_at = excluded.next_at, failed_seq = excluded.failed_seq, behind_since = excluded.behind_since`;
-const SAVE_DELIVERY = `insert into delivery (webhook_id, delivery_id, message_id, realm_id, first_seq, last_seq, attempt,
-  outcome, status, duration_ms, at) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
-const SAVE_DEAD_LETTER = `insert into dead_letter (webhook_id, realm_id, first_seq, last_seq, attempts, at, redelivered_at)
-  values (?, ?, ?, ?, ?, ?, ?) on conflict (webhook_id, realm_id, first_seq)
-  do update set last_seq = excluded.last_seq, attempts = excluded.attempts, redelivered_at = excluded.redelivered_at`;
-const TARGET = 'select all_realms from webhook where webhook_id = ?';
-const LISTED = 'select realm_id from webhook_realm where webhook_id = ?';
-const TOO_MANY =
-  'select delivery_id from delivery where webhook_id = ? order by delivery_id desc limit 1 offset ?';
-const OLDEST = 'select delivery_id, at from delivery where webhook_id = ? order by delivery_id limit ?';
-const REMOVE_UP_TO = 'delete from delivery where webhook_id = ? and delivery_id <= ?';
-const TARGETS = 'select webhook_id from webhook order by webhook_id';
-const OLD_DEAD_LETTERS = 'select webhook_id, realm_id, first_seq from dead_letter where at < ? limit ?';
-const REMOVE_DEAD_LETTER = 'delete from dead_letter where webhook_id = ? and realm_id = ? and first_seq = ?';
+const DEAD_LETTER = rowMapping<DeadLetter>('dead_letter', {
+  columns: {
+    webhookId: 'webhook_id',
+    realm: 'realm_id',
+    firstSeq: 'first_seq',
+    lastSeq: 'last_seq',
+    attempts: 'attempts',
+    at: 'at',
+  },
+  longs: ['firstSeq', 'lastSeq', 'at'],
+});
 
-type OfOtherFiles = 'list' | 'find' | 'insert' | 'update' | 'rotate' | 'remove' | keyof ProgressStore;
+export const PROGRESS = rowMapping<RealmProgress & { readonly webhookId: string }>('webhook_progress', {
+  columns: {
+    webhookId: 'webhook_id',
+    realm: 'realm_id',
+    seq: 'seq',
+    attempts: 'attempts',
+    nextAt: 'next_at',
+    failedSeq: 'failed_seq',
+    behindSince: 'behind_since',
+  },
+  longs: ['seq', 'nextAt', 'failedSeq', 'behindSince'],
+});
+
+const NEWEST = `select ${DELIVERY.columns} from delivery where webhook_id = ?`;
+const DEAD = `select ${DEAD_LETTER.columns} from dead_letter`;
+const REQUEUE = 'update dead_letter set attempts = 0 where webhook_id = ?';
+const RETRY = 'update webhook_progress set next_at = 1 where webhook_id = ? and next_at > 0';
+
+/** Every statement about deliveries and dead letters. */
+export const deliveryTexts = ({ rowLocks, lists: { indexHint: by } }: Dialect) => ({
+  isHeld: `${IS_HELD}${rowLocks.shared}`,
+  target: `select realms from webhook where webhook_id = ?${rowLocks.shared}`,
+  saveProgress: `${PROGRESS.insert} on conflict (webhook_id, realm_id) do update set ${PROGRESS.replacement}`,
+  /** A result whose commit had an unknown outcome is stored again. */
+  saveDelivery: `${DELIVERY.insert} on conflict do nothing`,
+  saveDeadLetter: `${DEAD_LETTER.insert} on conflict (webhook_id, realm_id, first_seq) do update
+    set last_seq = excluded.last_seq, attempts = excluded.attempts`,
+  newest: `${NEWEST} order by delivery_id desc limit ?`,
+  newestBefore: `${NEWEST} and delivery_id < ? order by delivery_id desc limit ?`,
+  newestFailed: `select ${DELIVERY.columns} from delivery${by('delivery_failed')}
+    where webhook_id = ? and outcome <> 'delivered' order by delivery_id desc limit 1`,
+  deadLetters: `${DEAD} where webhook_id = ? order by realm_id, first_seq limit ?`,
+  deadLettersAfter: `${DEAD} where webhook_id = ? and (realm_id, first_seq) > (?, ?)
+    order by realm_id, first_seq limit ?`,
+  pending: `${DEAD}${by('dead_letter_waiting')} where webhook_id = ? and attempts = 0
+    order by realm_id, first_seq limit ?`,
+  requeue: `${REQUEUE} and realm_id = ? and first_seq = ?`,
+  requeueAll: REQUEUE,
+  retry: `${RETRY} and realm_id = ? and seq < ? and failed_seq >= ?`,
+  retryAll: RETRY,
+  targets: 'select webhook_id from webhook order by webhook_id',
+  oldest: 'select delivery_id, at from delivery where webhook_id = ? order by delivery_id limit ?',
+  tooMany: 'select delivery_id from delivery where webhook_id = ? order by delivery_id desc limit 1 offset ?',
+  removeUpTo: 'delete from delivery where webhook_id = ? and delivery_id <= ?',
+  oldDeadLetters: 'select webhook_id, realm_id, first_seq from dead_letter where at < ? limit ?',
+  removeDeadLetter: 'delete from dead_letter where webhook_id = ? and realm_id = ? and first_seq = ?',
+});
+
+type Texts = ReturnType<typeof deliveryTexts>;
 
 /** Deliveries and dead letters. */
-export function openDeliveries(
-  { read, write }: Transactions,
-  { rowLocks, lists }: Dialect,
-): Omit<WebhookStore, OfOtherFiles> {
-  const isHeld = `${IS_HELD}${rowLocks.shared}`;
-  const pending = pendingBy(lists);
-  const selectTarget = `${TARGET}${rowLocks.shared}`;
-
-  /** Drops the progress in realms that were removed from the target meanwhile. */
-  function* ofListedRealms(
-    webhookId: string,
-    progress: readonly RealmProgress[],
-  ): Work<readonly RealmProgress[]> {
-    const rows = yield* all<{ readonly realm_id: Uuid }>(LISTED, webhookId);
-    const realms = new Set(rows.map(({ realm_id }) => realm_id));
-    return progress.filter(({ realm }) => realms.has(realm));
-  }
-
-  function* saveResults(
-    lease: { name: string; holder: string },
-    results: DeliveryResults,
-  ): Work<WorkResult<boolean>> {
-    if (!(yield* first(isHeld, lease.name, lease.holder))) return { value: false, keep: false };
-    const { webhookId } = results;
-    const target = yield* first<{ readonly all_realms: number }>(selectTarget, webhookId);
-    if (!target) return { value: false, keep: false };
-    const progress =
-      target.all_realms === 1 ? results.progress : yield* ofListedRealms(webhookId, results.progress);
-    yield* executeAll(statementsOf({ ...results, progress }));
-    return { value: true, keep: true };
-  }
+export function openDeliveries({ read, write }: Transactions, dialect: Dialect) {
+  const sql = deliveryTexts(dialect);
 
   return {
-    deliveries: (webhookId, before, limit) =>
+    /** The newest deliveries, or those before a delivery ID. */
+    deliveries: (webhookId: string, before: string | undefined, limit: number) =>
       read(function* () {
         const rows =
           before === undefined
-            ? yield* all<DeliveryRow>(NEWEST, webhookId, limit)
-            : yield* all<DeliveryRow>(NEWEST_BEFORE, webhookId, before, limit);
-        return rows.map(deliveryOf);
+            ? yield* all(sql.newest, webhookId, limit)
+            : yield* all(sql.newestBefore, webhookId, before, limit);
+        return rows.map(DELIVERY.read);
       }),
-    deadLetters: (webhookId, after, limit) =>
+    /** The newest delivery, and the newest that failed. */
+    newestDeliveries: (webhookId: string) =>
+      read(function* () {
+        const newest = yield* first(sql.newest, webhookId, 1);
+        const failed = yield* first(sql.newestFailed, webhookId);
+        return { newest: newest && DELIVERY.read(newest), failed: failed && DELIVERY.read(failed) };
+      }),
+    /** Dead letters after a key. */
+    deadLetters: (webhookId: string, after: DeadLetterKey | undefined, limit: number) =>
       read(function* () {
         const rows = after
-          ? yield* all<DeadLetterRow>(DEAD_LETTERS_AFTER, webhookId, after.realm, after.firstSeq, limit)
-          : yield* all<DeadLetterRow>(DEAD_LETTERS, webhookId, limit);
-        return rows.map(deadLetterOf);
+          ? yield* all(sql.deadLettersAfter, webhookId, after.realm, after.firstSeq, limit)
+          : yield* all(sql.deadLetters, webhookId, limit);
+        return rows.map(DEAD_LETTER.read);
       }),
-    requestRedelivery: (webhookId, which, auditEntry) =>
+    /**
+     * Queues a dead letter for redelivery, or makes the retry of a failed message due; with undefined all of them that were not
+     * received. Returns how many.
+     */
+    requestRedelivery: (webhookId: string, which: DeadLetterKey | undefined, auditEntry: AuditEntry) =>
       write('instance', function* () {
-        const value = which
-          ? yield* execute(REQUEUE, webhookId, which.realm, which.firstSeq)
-          : yield* execute(REQUEUE_ALL, webhookId);
-        return { value, keep: value > 0, auditEntries: [auditEntry] };
+        const deadLetters = which
+          ? yield* execute(sql.requeue, webhookId, which.realm, which.firstSeq)
+          : yield* execute(sql.requeueAll, webhookId);
+        const retries = which
+          ? yield* execute(sql.retry, webhookId, which.realm, which.firstSeq, which.firstSeq)
+          : yield* execute(sql.retryAll, webhookId);
+        const keep = deadLetters + retries > 0;
+        return { value: { deadLetters, retries }, keep, auditEntries: [auditEntry] };
       }),
-    pendingDeadLetters: (webhookId, limit) =>
+    /** Dead letters that wait for redelivery, oldest first. */
+    pendingDeadLetters: (webhookId: string, limit: number) =>
       read(function* () {
-        return (yield* all<DeadLetterRow>(pending, webhookId, limit)).map(deadLetterOf);
+        return (yield* all(sql.pending, webhookId, limit)).map(DEAD_LETTER.read);
       }),
-    saveResults: (lease, results) => write([], () => saveResults(lease, results)),
-    trim: (before) => write([], () => trim(before)),
+    /** Stores the result of a message. Returns false, and stores nothing, if the lease has another holder. */
+    saveResult: (lease: Pick<Lease, 'name' | 'holder'>, result: DeliveryResult) =>
+      write([], () => saveResult(sql, lease, result)),
+    /** Deletes a bounded number of deliveries and dead letters from before a time. Returns how many. */
+    trim: (before: number) => write([], () => trim(sql, before)),
   };
 }
 
-function statementsOf({
-  webhookId,
-  progress,
-  deliveries,
-  deadLetters,
-}: DeliveryResults): readonly Statement[] {
-  return [
-    ...progress.map((each) => ({ text: SAVE_PROGRESS, values: progressColumns(webhookId, each) })),
-    ...deliveries.map((each) => ({ text: SAVE_DELIVERY, values: deliveryColumns(each) })),
-    ...deadLetters.map((each) => ({ text: SAVE_DEAD_LETTER, values: deadLetterColumns(each) })),
-  ];
+function* saveResult(
+  sql: Texts,
+  lease: Pick<Lease, 'name' | 'holder'>,
+  { webhookId, progress, delivery, deadLetter, received }: DeliveryResult,
+): Work<WorkResult<boolean>> {
+  if (!(yield* first(sql.isHeld, lease.name, lease.holder))) return { value: false, keep: false };
+  const target = yield* first<{ readonly realms: string }>(sql.target, webhookId);
+  if (!target) return { value: false, keep: false };
+  const statements: Statement[] = [];
+  // Not in a realm that was removed from the target meanwhile.
+  if (progress && (target.realms === '*' || target.realms.includes(progress.realm))) {
+    statements.push({ text: sql.saveProgress, values: PROGRESS.values({ webhookId, ...progress }) });
+  }
+  if (delivery) statements.push({ text: sql.saveDelivery, values: DELIVERY.values(delivery) });
+  if (deadLetter) statements.push({ text: sql.saveDeadLetter, values: DEAD_LETTER.values(deadLetter) });
+  if (received) {
+    statements.push({ text: sql.removeDeadLetter, values: [webhookId, received.realm, received.firstSeq] });
+  }
+  yield* executeAll(statements);
+  return { value: true, keep: true };
 }
 
 /** Deletes deliveries that are too old or beyond the newest ones of their target, and old dead letters. */
-function* trim(before: number): Work<WorkResult<number>> {
+function* trim(sql: Texts, before: number): Work<WorkResult<number>> {
   const most = LIMITS.cascadeRecordsMax;
   let rows = 0;
-  for (const { webhook_id } of yield* all<{ webhook_id: string }>(TARGETS)) {
-    const oldest = yield* all<{ delivery_id: string; at: Long }>(OLDEST, webhook_id, most);
-    const beyond = yield* first<{ delivery_id: string }>(TOO_MANY, webhook_id, LIMITS.deliveriesKeptMax);
+  for (const { webhook_id } of yield* all<{ webhook_id: string }>(sql.targets)) {
+    const oldest = yield* all<{ delivery_id: string; at: Long }>(sql.oldest, webhook_id, most);
+    const beyond = yield* first<{ delivery_id: string }>(sql.tooMany, webhook_id, LIMITS.deliveriesKeptMax);
     const isExpired = ({ delivery_id, at }: { delivery_id: string; at: Long }) =>
       Number(at) < before || delivery_id <= (beyond?.delivery_id ?? '');
     const last = oldest.findLast(isExpired);
-    if (last) rows += yield* execute(REMOVE_UP_TO, webhook_id, last.delivery_id);
+    if (last) rows += yield* execute(sql.removeUpTo, webhook_id, last.delivery_id);
     if (rows >= most) return { value: rows, keep: true, rows };
   }
-  const deadLetters = yield* all<DeadLetterRow>(OLD_DEAD_LETTERS, before, most);
+  const deadLetters = yield* all<{ webhook_id: string; realm_id: Uuid; first_seq: Long }>(
+    sql.oldDeadLetters,
+    before,
+    most,
+  );
   for (const { webhook_id, realm_id, first_seq } of deadLetters) {
-    rows += yield* execute(REMOVE_DEAD_LETTER, webhook_id, realm_id, first_seq);
+    rows += yield* execute(sql.removeDeadLetter, webhook_id, realm_id, first_seq);
   }
   return { value: rows, keep: rows > 0, rows };
 }
-
-interface DeliveryRow {
-  readonly delivery_id: string;
-  readonly webhook_id: string;
-  readonly message_id: string;
-  readonly realm_id: Uuid;
-  readonly first_seq: Long;
-  readonly last_seq: Long;
-  readonly attempt: number;
-  readonly outcome: DeliveryOutcome;
-  readonly status: number | null;
-  readonly duration_ms: number;
-  readonly at: Long;
-}
-
-function deliveryOf(row: DeliveryRow): Delivery {
-  return {
-    deliveryId: row.delivery_id,
-    webhookId: row.webhook_id,
-    messageId: row.message_id,
-    realm: row.realm_id,
-    firstSeq: Number(row.first_seq),
-    lastSeq: Number(row.last_seq),
-    attempt: row.attempt,
-    outcome: row.outcome,
-    status: row.status ?? undefined,
-    durationMs: row.duration_ms,
-    at: Number(row.at),
-  };
-}
-
-function deliveryColumns(delivery: Delivery): readonly SqlValue[] {
-  const { webhookId, deliveryId, messageId, realm, firstSeq, lastSeq, attempt, outcome, status } = delivery;
-  return [
-    ...[webhookId, deliveryId, messageId, realm, firstSeq, lastSeq, attempt, outcome, status ?? null],
-    ...[delivery.durationMs, delivery.at],
-  ];
-}
-
-interface DeadLetterRow {
-  readonly webhook_id: string;
-  readonly realm_id: Uuid;
-  readonly first_seq: Long;
-  readonly last_seq: Long;
-  readonly attempts: number;
-  readonly at: Long;
-  readonly redelivered_at: Long | null;
-}
-
-function deadLetterOf(row: DeadLetterRow): DeadLetter {
-  return {
-    webhookId: row.webhook_id,
-    realm: row.realm_id,
-    firstSeq: Number(row.first_seq),
-    lastSeq: Number(row.last_seq),
-    attempts: row.attempts,
-    at: Number(row.at),
-    redeliveredAt: row.redelivered_at === null ? undefined : Number(row.redelivered_at),
-  };
-}
-
-function deadLetterColumns(deadLetter: DeadLetter): readonly SqlValue[] {
-  const { webhookId, realm, firstSeq, lastSeq, attempts, at, redeliveredAt } = deadLetter;
-  return [webhookId, realm, firstSeq, lastSeq, attempts, at, redeliveredAt ?? null];
-}
-
-function progressColumns(webhookId: string, progress: RealmProgress): readonly SqlValue[] {
-  const { realm, seq, attempts, nextAt, failedSeq, behindSince } = progress;
-  return [webhookId, realm, seq, attempts, nextAt, failedSeq, behindSince];
-}
-
-/** Every statement about deliveries. */
-export const deliveryTexts = ({ lists, rowLocks }: Dialect): readonly string[] => [
-  ...[NEWEST, NEWEST_BEFORE, DEAD_LETTERS, DEAD_LETTERS_AFTER, pendingBy(lists), REQUEUE, REQUEUE_ALL],
-  ...[
-    SAVE_PROGRESS,
-    SAVE_DELIVERY,
-    SAVE_DEAD_LETTER,
-    TOO_MANY,
-    OLDEST,
-    REMOVE_UP_TO,
-    TARGETS,
-    OLD_DEAD_LETTERS,
-  ],
-  ...[REMOVE_DEAD_LETTER, `${TARGET}${rowLocks.shared}`, LISTED],
-];

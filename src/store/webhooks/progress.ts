@@ -1,90 +1,40 @@
 import { NIL_UUID, type Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { ProgressStore, RealmCursor } from '../../events/webhooks/port.ts';
-import type { Dialect, ListDialect } from '../dialect.ts';
+import type { RealmProgress, Webhook } from '../../events/webhooks/webhook.ts';
+import type { Dialect } from '../dialect.ts';
 import { all, first, type Long, type Work } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
+import { PROGRESS } from './deliveries.ts';
 
-/** Clocks and progress are read by separate statements: they are on different nodes of a cluster. */
 const CLOCK = 'select realm_id, moved, seq as head from realm_clock';
-const MOVED = `${CLOCK} where (moved, realm_id) > (?, ?) and moved < ? and realm_id <> ?
-  order by moved, realm_id limit ?`;
-const AFTER = `${CLOCK} where realm_id > ? order by realm_id limit ?`;
-const amongRealms = ({ isAmong }: ListDialect): string => `${CLOCK} where ${isAmong('realm_id')}`;
-const PROGRESS =
-  'select realm_id, seq, attempts, next_at, failed_seq from webhook_progress where webhook_id = ?';
-const progressAmong = ({ isAmong }: ListDialect): string => `${PROGRESS} and ${isAmong('realm_id')}`;
-const DUE = `${PROGRESS} and next_at > 0 and next_at <= ? order by next_at limit ?`;
-const OLDEST_LAG = `select behind_since from webhook_progress where webhook_id = ? and behind_since > 0
-  order by behind_since limit 1`;
-const LAGGING_REALMS = `select count(*) as n from (select 1 from webhook_progress
-  where webhook_id = ? and behind_since > 0 limit ?) as counted`;
-const deadLettersBy = ({ indexHint: by }: ListDialect): string => `select count(*) as n from (select 1
-  from dead_letter${by('dead_letter_left')} where webhook_id = ? and redelivered_at is null limit ?) as counted`;
+const REACHED = `select ${PROGRESS.columns} from webhook_progress where webhook_id = ?`;
 
-/** The progress of targets in realms. Except for sweeps, indexes find only realms with undelivered changes. */
-export function openProgressStore(
-  { read }: Pick<Transactions, 'read'>,
-  { clockOrder, lists }: Dialect,
-): ProgressStore {
-  const countDeadLetters = deadLettersBy(lists);
-  const selectProgress = progressAmong(lists);
-  const selectClocks = amongRealms(lists);
+/** Every statement about progress. Clocks and progress are read separately: they are on different nodes of a cluster. */
+export const webhookProgressTexts = ({ clockOrder, lists: { isAmong } }: Dialect) => ({
+  bounds: clockOrder.bounds,
+  moved: `${CLOCK} where (moved, realm_id) > (?, ?) and moved < ? and realm_id <> ?
+    order by moved, realm_id limit ?`,
+  latest: `${CLOCK} where moved >= 0 and realm_id <> ? order by moved desc, realm_id desc limit ?`,
+  clocksAmong: `${CLOCK} where ${isAmong('realm_id')}`,
+  progress: `${REACHED} and realm_id = ?`,
+  progressAmong: `${REACHED} and ${isAmong('realm_id')}`,
+  retries: `select realm_id from webhook_progress where webhook_id = ? and next_at > 0 and next_at <= ?
+    order by next_at limit ?`,
+  oldestLag: `select behind_since from webhook_progress where webhook_id = ? and behind_since > 0
+    order by behind_since limit 1`,
+  laggingRealms: `select count(*) as n from (select 1 from webhook_progress
+    where webhook_id = ? and behind_since > 0 limit ?) as counted`,
+  deadLetters:
+    'select count(*) as n from (select 1 from dead_letter where webhook_id = ? limit ?) as counted',
+  /** The entries of a run share the time that its last one holds. */
+  changedAt:
+    'select at from log_entry where realm_id = ? and seq > ? and at is not null order by seq limit 1',
+});
 
-  /** The cursors of a target in the realms of these clocks, in their order. */
-  function* cursorsOf(webhookId: string, clocks: readonly ClockRow[]): Work<readonly RealmCursor[]> {
-    if (clocks.length === 0) return [];
-    const realms = lists.among(clocks.map(({ realm_id }) => realm_id));
-    const progress = byRealm(yield* all<ProgressRow>(selectProgress, webhookId, realms));
-    return clocks.map((clock) => cursorOf(clock, progress.get(clock.realm_id)));
-  }
-
-  return {
-    clockBounds: () =>
-      read(function* () {
-        const { begins, ends } = (yield* first<BoundsRow>(clockOrder.bounds)) as BoundsRow;
-        return { begins: Number(begins), ends: Number(ends) };
-      }),
-    movedRealms: (webhookId, { moved, realm }, end, limit) =>
-      read(function* () {
-        const clocks = yield* all<ClockRow>(MOVED, moved, realm, end, NIL_UUID, limit);
-        const cursors = yield* cursorsOf(webhookId, clocks);
-        return cursors.map((cursor, at) => ({ ...cursor, moved: Number(clocks[at]?.moved) }));
-      }),
-    realmsAfter: (webhookId, after, limit) =>
-      read(function* () {
-        return yield* cursorsOf(webhookId, yield* all<ClockRow>(AFTER, after, limit));
-      }),
-    dueRealms: (webhookId, now, limit) =>
-      read(function* () {
-        const due = yield* all<ProgressRow>(DUE, webhookId, now, limit);
-        if (due.length === 0) return [];
-        const realms = lists.among(due.map(({ realm_id }) => realm_id));
-        const clocks = byRealm(yield* all<ClockRow>(selectClocks, realms));
-        return due.flatMap((progress) => {
-          const clock = clocks.get(progress.realm_id);
-          return clock ? [cursorOf(clock, progress)] : [];
-        });
-      }),
-    lag: (webhookId) =>
-      read(function* () {
-        const since = (yield* first<{ readonly behind_since: Long }>(OLDEST_LAG, webhookId))?.behind_since;
-        const most = LIMITS.webhookLagCountedMax;
-        const realms = yield* first<{ readonly n: Long }>(LAGGING_REALMS, webhookId, most);
-        const deadLetterCount = yield* first<{ readonly n: Long }>(countDeadLetters, webhookId, most);
-        return {
-          since: since === undefined ? undefined : Number(since),
-          realms: Number(realms?.n),
-          deadLetters: Number(deadLetterCount?.n),
-        };
-      }),
-  };
-}
-
-interface BoundsRow {
-  readonly begins: Long;
-  readonly ends: Long;
-}
+/** Read at once: more than there are slots, because their messages may be in flight. */
+const RETRIES_MAX = 2 * LIMITS.webhookRealmsAtOnceMax;
+/** Realms whose oldest undelivered change is looked up for the lag. */
+const LAG_REALMS_MAX = 8;
 
 interface ClockRow {
   readonly realm_id: Uuid;
@@ -92,32 +42,116 @@ interface ClockRow {
   readonly head: Long;
 }
 
-interface ProgressRow {
-  readonly realm_id: Uuid;
-  readonly seq: Long;
-  readonly attempts: number;
-  readonly next_at: Long;
-  readonly failed_seq: Long;
+type Target = Pick<Webhook, 'webhookId' | 'realms'>;
+
+/** A position in the order in which the clocks of realms advanced; several realms may share a number. */
+export interface ClockPosition {
+  readonly moved: number;
+  readonly realm: Uuid;
 }
 
-function byRealm<Row extends { readonly realm_id: Uuid }>(rows: readonly Row[]): ReadonlyMap<Uuid, Row> {
-  return new Map(rows.map((row) => [row.realm_id, row]));
+/** Realms of a target that have undelivered changes, as one page of clocks shows them. */
+export interface DueRealms {
+  /** Realms with a failed message whose next attempt is due, the earliest first. */
+  readonly retries: readonly Uuid[];
+  /** Realms whose clock advanced, in this order. Those that wait for a retry are not among them. */
+  readonly moved: readonly Uuid[];
+  /** The last clock of the page if there may be more after it. */
+  readonly last: ClockPosition | undefined;
+  /** No clock that becomes visible later gets a number below it. */
+  readonly begins: number;
+  /** Greater than the numbers of all visible clocks. */
+  readonly ends: number;
 }
 
-/** A target without progress in a realm has been sent nothing of it. */
-function cursorOf({ realm_id, head }: ClockRow, progress: ProgressRow | undefined): RealmCursor {
+/** How far behind a target is. Counts end at LIMITS.webhookLagCountedMax. */
+export interface DeliveryLag {
+  /** The time of the oldest change that is still to be delivered; undefined if there is none. */
+  readonly since: number | undefined;
+  /** Realms with a failed message that is retried. */
+  readonly realms: number;
+  readonly deadLetters: number;
+}
+
+/** The progress of targets in realms. Except for sweeps, indexes find only realms with undelivered changes. */
+export function openProgressStore({ read }: Pick<Transactions, 'read'>, dialect: Dialect) {
+  const { lists, logIds } = dialect;
+  const sql = webhookProgressTexts(dialect);
+
+  /** The realms of these clocks that have changes after the progress of a target, and wait for no retry. */
+  function* undelivered(
+    { webhookId, realms }: Target,
+    clocks: readonly ClockRow[],
+  ): Work<readonly RealmProgress[]> {
+    const listed = clocks.filter(({ realm_id }) => realms === '*' || realms.has(realm_id));
+    if (listed.length === 0) return [];
+    const among = lists.among(listed.map(({ realm_id }) => realm_id));
+    const rows = (yield* all(sql.progressAmong, webhookId, among)).map(PROGRESS.read);
+    const progress = new Map(rows.map((row) => [row.realm, row]));
+    return listed.flatMap(({ realm_id: realm, head }) => {
+      const reached = progress.get(realm) ?? noProgress(realm);
+      return Number(head) > reached.seq && reached.nextAt === 0 ? [reached] : [];
+    });
+  }
+
+  /** The times of the oldest changes in realms that have not failed, of those that advanced lately. */
+  function* waitingSince(target: Target): Work<readonly number[]> {
+    const most = LIMITS.webhookScanRealms;
+    const clocks =
+      target.realms === '*'
+        ? yield* all<ClockRow>(sql.latest, NIL_UUID, most)
+        : yield* all<ClockRow>(sql.clocksAmong, lists.among([...target.realms].slice(0, most)));
+    const byAge = clocks.toSorted((left, right) => Number(left.moved) - Number(right.moved));
+    const times: number[] = [];
+    for (const { realm, seq } of (yield* undelivered(target, byAge)).slice(0, LAG_REALMS_MAX)) {
+      const change = yield* first<{ readonly at: Long }>(sql.changedAt, logIds.encode(realm), seq);
+      if (change) times.push(Number(change.at));
+    }
+    return times;
+  }
+
+  function* count(text: string, webhookId: string): Work<number> {
+    const row = yield* first<{ readonly n: Long }>(text, webhookId, LIMITS.webhookLagCountedMax);
+    return Number(row?.n);
+  }
+
   return {
-    realm: realm_id,
-    head: Number(head),
-    seq: Number(progress?.seq ?? 0),
-    failedSeq: Number(progress?.failed_seq ?? 0),
-    attempts: progress?.attempts ?? 0,
-    nextAt: Number(progress?.next_at ?? 0),
+    /** The realms to deliver to, from the page of clocks after a position; without one only realms whose retry is due. */
+    dueRealms: (target: Target, now: number, after: ClockPosition | undefined) =>
+      read(function* (): Work<DueRealms> {
+        const due = yield* all<{ readonly realm_id: Uuid }>(sql.retries, target.webhookId, now, RETRIES_MAX);
+        const retries = due.map(({ realm_id }) => realm_id);
+        if (!after) return { retries, moved: [], last: undefined, begins: 0, ends: 0 };
+        // Before the rows: the next scan reads clocks that become visible between the two.
+        const bounds = yield* first<{ readonly begins: Long; readonly ends: Long }>(sql.bounds);
+        const [begins, ends] = [Number(bounds?.begins), Number(bounds?.ends)];
+        const limit = LIMITS.webhookScanRealms;
+        const clocks = yield* all<ClockRow>(sql.moved, after.moved, after.realm, ends, NIL_UUID, limit);
+        const moved = (yield* undelivered(target, clocks)).map(({ realm }) => realm);
+        const full = clocks[limit - 1];
+        const last = full && { moved: Number(full.moved), realm: full.realm_id };
+        return { retries, moved, last, begins, ends };
+      }),
+    /** The progress of a target in a realm. A target without any has been sent nothing of it. */
+    progress: (webhookId: string, realm: Uuid) =>
+      read(function* () {
+        const row = yield* first(sql.progress, webhookId, realm);
+        return row ? PROGRESS.read(row) : noProgress(realm);
+      }),
+    lag: (target: Target) =>
+      read(function* (): Work<DeliveryLag> {
+        const { webhookId } = target;
+        const failed = yield* first<{ readonly behind_since: Long }>(sql.oldestLag, webhookId);
+        const times = [...(failed ? [Number(failed.behind_since)] : []), ...(yield* waitingSince(target))];
+        return {
+          since: times.length > 0 ? Math.min(...times) : undefined,
+          realms: yield* count(sql.laggingRealms, webhookId),
+          deadLetters: yield* count(sql.deadLetters, webhookId),
+        };
+      }),
   };
 }
 
-/** Every statement about progress. */
-export const webhookProgressTexts = ({ clockOrder, lists }: Dialect): readonly string[] => [
-  ...[MOVED, AFTER, amongRealms(lists), progressAmong(lists), DUE, clockOrder.bounds],
-  ...[OLDEST_LAG, LAGGING_REALMS, deadLettersBy(lists)],
-];
+function noProgress(realm: Uuid): RealmProgress {
+  return { realm, seq: 0, attempts: 0, nextAt: 0, failedSeq: 0, behindSince: 0 };
+}

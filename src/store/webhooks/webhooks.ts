@@ -1,8 +1,9 @@
+import type { AuditEntry } from '../../domain/audit_entry.ts';
 import { Fault } from '../../domain/fault.ts';
 import { NIL_UUID, type Revision, type Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { ciphertextKeyId } from '../../domain/text/ciphertext.ts';
-import type { Webhook, WebhookStore } from '../../events/webhooks/port.ts';
+import type { Webhook } from '../../events/webhooks/webhook.ts';
 import { IS_KEY_KNOWN } from '../auth/access.ts';
 import type { RowMacs } from '../auth/row_macs.ts';
 import type { Dialect, LogIds } from '../dialect.ts';
@@ -11,136 +12,151 @@ import type { Transactions } from '../transactions.ts';
 import { openDeliveries } from './deliveries.ts';
 import { openProgressStore } from './progress.ts';
 
-const SELECT = `select webhook_id, name, url, events, all_realms, with_data, events_max, skipped_client, secret_sealed,
-  previous_sealed, previous_expires_at, disabled_at, created_at, updated_at, revision, mac from webhook`;
-const LIST = `${SELECT} order by created_at, webhook_id`;
-const ONE = `${SELECT} where webhook_id = ?`;
-const REALMS = 'select webhook_id, realm_id from webhook_realm';
-const REALMS_OF_ONE = `${REALMS} where webhook_id = ?`;
-const COUNT = 'select count(*) as n from webhook';
-const INSERT = `insert into webhook (name, url, events, all_realms, with_data, events_max, skipped_client, disabled_at,
-  created_at, updated_at, revision, secret_sealed, previous_sealed, previous_expires_at, mac, webhook_id)
-  values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
-const UPDATE = `update webhook set name = ?, url = ?, events = ?, all_realms = ?, with_data = ?, events_max = ?,
-  skipped_client = ?, disabled_at = ?, created_at = ?, updated_at = ?, revision = ?,
-  mac = ? where webhook_id = ? and revision = ?`;
-const ROTATE = `update webhook set secret_sealed = ?, previous_sealed = ?, previous_expires_at = ?, updated_at = ?,
-  revision = ?, mac = ? where webhook_id = ? and revision = ? and secret_sealed = ?`;
-const REMOVE = 'delete from webhook where webhook_id = ? and revision = ?';
-const CLEAR_REALMS = 'delete from webhook_realm where webhook_id = ?';
-const INSERT_REALM = 'insert into webhook_realm (webhook_id, realm_id) values (?, ?)';
-const INTO_PROGRESS =
-  'insert into webhook_progress (webhook_id, realm_id, seq, attempts, next_at, failed_seq)';
-const ANY_REALM = 'join realm_clock k on k.realm_id <> ?';
-const LISTED_REALM = `join realm_clock k on k.realm_id in
-  (select r.realm_id from webhook_realm r where r.webhook_id = w.webhook_id)`;
-/** Starts after the newest change, unless the target has progress. */
-const BEGIN = `${INTO_PROGRESS} select w.webhook_id, k.realm_id, k.seq, 0, 0, 0 from webhook w`;
-const BEGIN_TEXTS = {
-  all: `${BEGIN} ${ANY_REALM} where w.webhook_id = ? on conflict do nothing`,
-  listed: `${BEGIN} ${LISTED_REALM} where w.webhook_id = ? on conflict do nothing`,
-};
-/** Starts before the oldest stored change. */
-const beginOldestTexts = ({ encoded }: LogIds): typeof BEGIN_TEXTS => {
-  const ofRealm = `e.realm_id = ${encoded('k.realm_id')}`;
-  const begin = `${INTO_PROGRESS} select w.webhook_id, k.realm_id,
-    coalesce((select e.seq from log_entry e where ${ofRealm} order by e.seq limit 1), k.seq + 1) - 1, 0, 0, 0
-    from webhook w`;
-  return {
-    all: `${begin} ${ANY_REALM} where w.webhook_id = ? on conflict do nothing`,
-    listed: `${begin} ${LISTED_REALM} where w.webhook_id = ? on conflict do nothing`,
-  };
-};
-/** Starts before the first change, in realms of the target without progress: those created after it. */
-const CONTINUE = `${INTO_PROGRESS} select w.webhook_id, k.realm_id, 0, 0, 0, 0 from webhook w`;
-const CONTINUE_ALL = `${CONTINUE} ${ANY_REALM} where w.webhook_id = ? and w.all_realms = 1 on conflict do nothing`;
-const CONTINUE_LISTED = `${CONTINUE} ${LISTED_REALM} where w.webhook_id = ? and w.all_realms = 0 on conflict do nothing`;
-/** A realm that is added again later starts from the present. */
-const DELETE_UNLISTED = `delete from webhook_progress where webhook_id = ?
-  and realm_id not in (select realm_id from webhook_realm where webhook_id = ?)`;
-const IS_UNCHANGED = 'select 1 from webhook where webhook_id = ? and revision = ?';
-const OF_TARGET = ['webhook_realm', 'webhook_progress', 'delivery', 'dead_letter'].map(
-  (table) => `delete from ${table} where webhook_id = ?`,
-);
+const PLAIN = [
+  'name',
+  'url',
+  'events',
+  'realms',
+  'with_data',
+  'events_max',
+  'skipped_client',
+  'disabled_at',
+  'created_at',
+  'updated_at',
+  'revision',
+] as const;
+const SECRETS = ['secret_sealed', 'previous_sealed', 'previous_expires_at'] as const;
+const COLUMNS = [...PLAIN, ...SECRETS, 'mac', 'webhook_id'] as const;
+const assigned = (names: readonly string[]): string => names.map((name) => `${name} = ?`).join(', ');
 
-/** Webhook targets and their deliveries. */
-export function openWebhookStore(transactions: Transactions, dialect: Dialect, macs: RowMacs): WebhookStore {
+const LIST = `select ${COLUMNS.join(', ')} from webhook order by created_at, webhook_id`;
+
+/** Gives a target progress after a position in the clocks that match, where it has none. */
+const progressAfter = (position: string, matches: string): string =>
+  `insert into webhook_progress (webhook_id, realm_id, seq, attempts, next_at, failed_seq)
+    select ?, k.realm_id, ${position}, 0, 0, 0 from realm_clock k where ${matches} on conflict do nothing`;
+const ANY = 'k.realm_id <> ?';
+const PRESENT = 'k.seq';
+const oldest = ({ encoded }: LogIds): string => `coalesce((select e.seq from log_entry e
+  where e.realm_id = ${encoded('k.realm_id')} order by e.seq limit 1), k.seq + 1) - 1`;
+const FIRST = '0';
+
+/** Every statement about targets. */
+export const webhookTexts = ({
+  logIds,
+  rowLocks,
+  lists: { isAmong },
+}: Pick<Dialect, 'logIds' | 'rowLocks' | 'lists'>) => ({
+  list: LIST,
+  one: `select ${COLUMNS.join(', ')} from webhook where webhook_id = ?`,
+  count: 'select count(*) as n from webhook',
+  insert: `insert into webhook (${COLUMNS.join(', ')}) values (${COLUMNS.map(() => '?').join(', ')})`,
+  update: `update webhook set ${assigned([...PLAIN, 'mac'])} where webhook_id = ? and revision = ?`,
+  rotate: `update webhook set ${assigned([...SECRETS, 'updated_at', 'revision', 'mac'])}
+    where webhook_id = ? and revision = ? and secret_sealed = ?`,
+  remove: 'delete from webhook where webhook_id = ? and revision = ?',
+  presentInAll: progressAfter(PRESENT, ANY),
+  presentAmong: progressAfter(PRESENT, isAmong('k.realm_id')),
+  oldestInAll: progressAfter(oldest(logIds), ANY),
+  oldestAmong: progressAfter(oldest(logIds), isAmong('k.realm_id')),
+  firstInAll: progressAfter(FIRST, ANY),
+  firstAmong: progressAfter(FIRST, isAmong('k.realm_id')),
+  /** A realm that is added again later starts from the present. */
+  removeUnlisted: `delete from webhook_progress where webhook_id = ? and not (${isAmong('realm_id')})`,
+  isUnchanged: `select 1 from webhook where webhook_id = ? and revision = ?${rowLocks.exclusive}`,
+  removeProgress: 'delete from webhook_progress where webhook_id = ?',
+  removeDeliveries: 'delete from delivery where webhook_id = ?',
+  removeDeadLetters: 'delete from dead_letter where webhook_id = ?',
+});
+
+/** Webhook targets and their deliveries. Every change of a target is committed with its audit entry. */
+export function openWebhookStore(transactions: Transactions, dialect: Dialect, macs: RowMacs) {
   const { read, write } = transactions;
-  const selectUnchanged = `${IS_UNCHANGED}${dialect.rowLocks.exclusive}`;
-  const oldestTexts = beginOldestTexts(dialect.logIds);
+  const { among } = dialect.lists;
+  const sql = webhookTexts(dialect);
+
+  function* begin(
+    { webhookId, realms }: Pick<Webhook, 'webhookId' | 'realms'>,
+    from: 'present' | 'oldest' | 'first',
+  ): Work<void> {
+    if (realms === '*') yield* execute(sql[`${from}InAll`], webhookId, NIL_UUID);
+    else yield* execute(sql[`${from}Among`], webhookId, among([...realms]));
+  }
 
   return {
     ...openDeliveries(transactions, dialect),
     ...openProgressStore(transactions, dialect),
+    /** All targets, oldest first. */
     list: () => read(() => readWebhooks(macs)),
-    find: (webhookId) => read(() => readWebhook(webhookId, macs)),
-    insert: (webhook, from, auditEntry) =>
+    find: (webhookId: string) =>
+      read(function* () {
+        const row = yield* first<WebhookRow>(sql.one, webhookId);
+        return row && webhookOf(row, macs);
+      }),
+    /**
+     * Adds a target. It receives changes from now on, or with `oldest` all stored changes. Returns false if there are
+     * LIMITS.webhooksMax already.
+     */
+    insert: (webhook: Webhook, from: 'present' | 'oldest', auditEntry: AuditEntry) =>
       write('instance', function* () {
-        const { n } = (yield* first<{ readonly n: Long }>(COUNT)) as { readonly n: Long };
+        const { n } = (yield* first<{ readonly n: Long }>(sql.count)) as { readonly n: Long };
         if (Number(n) >= LIMITS.webhooksMax) return { value: false, keep: false };
         yield* assertKnownKey(webhook);
-        yield* execute(
-          INSERT,
-          ...plainColumns(webhook),
-          ...secretColumns(webhook),
-          macOf(webhook, macs),
-          webhook.webhookId,
-        );
-        yield* replaceRealms(webhook);
-        yield* begin(webhook, from === 'present' ? BEGIN_TEXTS : oldestTexts);
+        const mac = macOf(webhook, macs);
+        const { webhookId } = webhook;
+        yield* execute(sql.insert, ...plainColumns(webhook), ...secretColumns(webhook), mac, webhookId);
+        yield* begin(webhook, from);
         return { value: true, keep: true, auditEntries: [auditEntry] };
       }),
-    update: (webhook, found, auditEntry) =>
+    /**
+     * Replaces all but the secrets of a target; returns false unless its stored revision is that of `found`. In newly added realms
+     * it receives changes from now on.
+     */
+    update: (webhook: Webhook, found: Pick<Webhook, 'revision' | 'realms'>, auditEntry: AuditEntry) =>
       write('instance', function* () {
-        // The progress of a target has a row for each of its realms.
-        const hasOtherRealms = listedRealms(webhook) !== listedRealms(found);
-        if (hasOtherRealms) yield* addMissingProgress(webhook);
-        const count = yield* execute(
-          UPDATE,
-          ...plainColumns(webhook),
-          macOf(webhook, macs),
-          webhook.webhookId,
-          found.revision,
-        );
-        if (count !== 1) return { value: false, keep: false };
-        if (hasOtherRealms) yield* moveToRealms(webhook);
+        const { webhookId, realms } = webhook;
+        const hasOtherRealms = realmsText(webhook) !== realmsText(found);
+        // It continues in the realms that it had, so its progress gets a row for each of them.
+        if (hasOtherRealms) yield* begin({ ...webhook, realms: found.realms }, 'first');
+        const values = [...plainColumns(webhook), macOf(webhook, macs), webhookId, found.revision];
+        if ((yield* execute(sql.update, ...values)) !== 1) return { value: false, keep: false };
+        if (hasOtherRealms) {
+          yield* begin(webhook, 'present');
+          if (realms !== '*') yield* execute(sql.removeUnlisted, webhookId, among([...realms]));
+        }
         return { value: true, keep: true, auditEntries: [auditEntry] };
       }),
-    rotate: (webhook, { revision, secretSealed }, auditEntry) =>
+    /** Replaces the secrets as well; returns false unless revision and secret are as expected. */
+    rotate: (
+      webhook: Webhook,
+      { revision, secretSealed }: Pick<Webhook, 'revision' | 'secretSealed'>,
+      auditEntry: AuditEntry,
+    ) =>
       write('instance', function* () {
         yield* assertKnownKey(webhook);
-        const count = yield* execute(
-          ROTATE,
-          ...secretColumns(webhook),
-          ...[webhook.updatedAt, webhook.revision, macOf(webhook, macs)],
-          ...[webhook.webhookId, revision, secretSealed],
-        );
+        const { webhookId, updatedAt } = webhook;
+        const values = [...secretColumns(webhook), updatedAt, webhook.revision, macOf(webhook, macs)];
+        const count = yield* execute(sql.rotate, ...values, webhookId, revision, secretSealed);
         return { value: count === 1, keep: count === 1, auditEntries: [auditEntry] };
       }),
-    remove: (webhookId, expected, auditEntry) =>
+    /** Deletes a target with its deliveries and progress; returns false unless its revision is `expected`. */
+    remove: (webhookId: string, expected: Revision, auditEntry: AuditEntry) =>
       write('instance', function* () {
         // First, so that no delivery results are stored meanwhile.
-        if (!(yield* first(selectUnchanged, webhookId, expected))) return { value: false, keep: false };
-        for (const text of OF_TARGET) yield* execute(text, webhookId);
-        const count = yield* execute(REMOVE, webhookId, expected);
+        if (!(yield* first(sql.isUnchanged, webhookId, expected))) return { value: false, keep: false };
+        for (const text of [sql.removeProgress, sql.removeDeliveries, sql.removeDeadLetters]) {
+          yield* execute(text, webhookId);
+        }
+        const count = yield* execute(sql.remove, webhookId, expected);
         return { value: count === 1, keep: count === 1, auditEntries: [auditEntry] };
       }),
   };
 }
 
-interface RealmRow {
-  readonly webhook_id: string;
-  readonly realm_id: Uuid;
-}
+export type WebhookStore = ReturnType<typeof openWebhookStore>;
 
 export function* readWebhooks(macs: RowMacs): Work<readonly Webhook[]> {
-  const realms = Map.groupBy(yield* all<RealmRow>(REALMS), ({ webhook_id }) => webhook_id);
-  return (yield* all<WebhookRow>(LIST)).map((row) => webhookOf(row, realms.get(row.webhook_id) ?? [], macs));
-}
-
-function* readWebhook(webhookId: string, macs: RowMacs): Work<Webhook | undefined> {
-  const row = yield* first<WebhookRow>(ONE, webhookId);
-  return row && webhookOf(row, yield* all<RealmRow>(REALMS_OF_ONE, webhookId), macs);
+  return (yield* all<WebhookRow>(LIST)).map((row) => webhookOf(row, macs));
 }
 
 /** Secrets are stored only while their key has a key check: otherwise the master key was changed. */
@@ -151,36 +167,12 @@ function* assertKnownKey({ secretSealed, previous }: Webhook): Work<void> {
   }
 }
 
-function* replaceRealms({ webhookId, realms }: Webhook): Work<void> {
-  yield* execute(CLEAR_REALMS, webhookId);
-  if (realms === '*') return;
-  for (const realm of realms) yield* execute(INSERT_REALM, webhookId, realm);
-}
-
-/** Before its realms change, gives a target progress in all of its present realms, so that it continues there. */
-function* addMissingProgress({ webhookId }: Webhook): Work<void> {
-  yield* execute(CONTINUE_ALL, NIL_UUID, webhookId);
-  yield* execute(CONTINUE_LISTED, webhookId);
-}
-
-/** Gives a target other realms: in new ones it starts from the present. */
-function* moveToRealms(webhook: Webhook): Work<void> {
-  yield* replaceRealms(webhook);
-  yield* begin(webhook, BEGIN_TEXTS);
-  if (webhook.realms !== '*') yield* execute(DELETE_UNLISTED, webhook.webhookId, webhook.webhookId);
-}
-
-function* begin({ webhookId, realms }: Webhook, texts: typeof BEGIN_TEXTS): Work<void> {
-  if (realms === '*') yield* execute(texts.all, NIL_UUID, webhookId);
-  else yield* execute(texts.listed, webhookId);
-}
-
 interface WebhookRow {
   readonly webhook_id: string;
   readonly name: string;
   readonly url: string;
   readonly events: string;
-  readonly all_realms: number;
+  readonly realms: string;
   readonly with_data: number;
   readonly events_max: number;
   readonly skipped_client: string | null;
@@ -195,11 +187,19 @@ interface WebhookRow {
 }
 
 function plainColumns(webhook: Webhook): readonly SqlValue[] {
-  const { name, url, events, realms, withData, eventsMax, skippedClient } = webhook;
+  const { events } = webhook;
   return [
-    ...[name, url, events === '*' ? events : events.join(' '), realms === '*' ? 1 : 0, withData ? 1 : 0],
-    ...[eventsMax, skippedClient ?? null, webhook.disabledAt ?? null],
-    ...[webhook.createdAt, webhook.updatedAt, webhook.revision],
+    webhook.name,
+    webhook.url,
+    events === '*' ? events : events.join(' '),
+    realmsText(webhook),
+    webhook.withData ? 1 : 0,
+    webhook.eventsMax,
+    webhook.skippedClient ?? null,
+    webhook.disabledAt ?? null,
+    webhook.createdAt,
+    webhook.updatedAt,
+    webhook.revision,
   ];
 }
 
@@ -209,12 +209,11 @@ function secretColumns({ secretSealed, previous }: Webhook): readonly SqlValue[]
 
 /** What the code of a target covers. Its secrets authenticate themselves. */
 function signedValues(webhook: Webhook): readonly SqlValue[] {
-  const listed = webhook.realms === '*' ? '' : listedRealms(webhook);
-  return [...plainColumns(webhook), listed, webhook.previous?.expiresAt ?? null, webhook.webhookId];
+  return [...plainColumns(webhook), webhook.previous?.expiresAt ?? null, webhook.webhookId];
 }
 
 /** The realms of a target in a fixed order; `*` for all. */
-function listedRealms({ realms }: Pick<Webhook, 'realms'>): string {
+function realmsText({ realms }: Pick<Webhook, 'realms'>): string {
   return realms === '*' ? realms : [...realms].sort().join(' ');
 }
 
@@ -222,14 +221,14 @@ function macOf(webhook: Webhook, macs: RowMacs): Uint8Array | null {
   return macs.of('webhook', ...signedValues(webhook));
 }
 
-function webhookOf(row: WebhookRow, realms: readonly RealmRow[], macs: RowMacs): Webhook {
+function webhookOf(row: WebhookRow, macs: RowMacs): Webhook {
   const { previous_sealed, previous_expires_at } = row;
   const webhook: Webhook = {
     webhookId: row.webhook_id,
     name: row.name,
     url: row.url,
     events: row.events === '*' ? row.events : row.events.split(' '),
-    realms: row.all_realms === 1 ? '*' : new Set(realms.map(({ realm_id }) => realm_id)),
+    realms: row.realms === '*' ? row.realms : new Set(row.realms.split(' ') as Uuid[]),
     withData: row.with_data === 1,
     eventsMax: row.events_max,
     skippedClient: row.skipped_client ?? undefined,
@@ -246,23 +245,3 @@ function webhookOf(row: WebhookRow, realms: readonly RealmRow[], macs: RowMacs):
   const isForged = !macs.isValid(row.mac, 'webhook', ...signedValues(webhook));
   return Object.freeze(isForged ? { ...webhook, isForged } : webhook);
 }
-
-/** Every statement about targets. */
-export const webhookTexts = ({ logIds }: Pick<Dialect, 'logIds'>): readonly string[] => [
-  ...[
-    LIST,
-    ONE,
-    REALMS,
-    REALMS_OF_ONE,
-    COUNT,
-    INSERT,
-    UPDATE,
-    ROTATE,
-    IS_UNCHANGED,
-    REMOVE,
-    CLEAR_REALMS,
-    INSERT_REALM,
-  ],
-  ...[...Object.values(BEGIN_TEXTS), ...Object.values(beginOldestTexts(logIds)), CONTINUE_ALL],
-  ...[CONTINUE_LISTED, DELETE_UNLISTED, ...OF_TARGET],
-];

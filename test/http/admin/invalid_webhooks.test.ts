@@ -123,10 +123,10 @@ describe('invalid webhook requests name every invalid field', () => {
     [400, `${OTHER}.0`],
     [400, 42],
     [422, `${OTHER}.1`],
-  ])('redeliver-webhook is %p for the dead letter %p', async (status, letter) => {
+  ])('redeliver-webhook is %p for the message %p', async (status, letter) => {
     const { path } = await createTarget();
-    const refused = await api.request('POST', `${path}/redeliver`, { data: { dead_letter: letter } });
-    expect([refused.status, pointersOf(refused)]).toEqual([status, ['dead_letter']]);
+    const refused = await api.request('POST', `${path}/redeliver`, { data: { message: letter } });
+    expect([refused.status, pointersOf(refused)]).toEqual([status, ['message']]);
   });
 
   test.each([
@@ -160,7 +160,9 @@ describe('invalid webhook requests name every invalid field', () => {
       ['POST', '/enable', undefined],
       ['GET', '/deliveries', undefined],
       ['GET', '/dead-letters', undefined],
-      ['POST', '/redeliver', { dead_letter: '*' }],
+      ['POST', '/redeliver', { message: '*' }],
+      ['GET', '/status', undefined],
+      ['POST', '/test', undefined],
     ] as const) {
       const unknown = await api.request(method, `/webhooks/${OTHER}${below}`, { data });
       const refused = await api.request(method, path + below, { data, token });

@@ -12,6 +12,7 @@ import type { FaultCode } from '../../../domain/fault.ts';
 import type { Clock, Revision } from '../../../domain/id.ts';
 import type { Principal } from '../../../domain/principal.ts';
 import type { WebhookDeps } from '../../../events/webhooks/targets.ts';
+import type { Delivery, Webhook } from '../../../events/webhooks/webhook.ts';
 import type { Snapshot } from '../../../metrics/family.ts';
 import { HEADERS, header } from '../../openapi/responses.ts';
 import { authenticate } from '../../pipeline/bearer.ts';
@@ -35,6 +36,8 @@ export interface AdminDeps {
   readonly logStore: Pick<LogStore, 'heads' | 'head' | 'erasure'>;
   readonly logReading: LogReading;
   readonly webhooks: WebhookDeps;
+  /** Sends a test event to a target once. `source`: the URL of the target in this API. */
+  sendTest(webhook: Webhook, source: string): Promise<Delivery>;
   /** The metrics of all processes of the service. */
   metrics(): Promise<Snapshot>;
   /**

@@ -1,6 +1,6 @@
 import type { Operation } from '../../pipeline/operation.ts';
 import { CLIENT_OPERATIONS } from './clients.ts';
-import { DELIVERY_OPERATIONS } from './deliveries.ts';
+import { DELIVERY_OPERATIONS, TEST_WEBHOOK_OPERATION } from './deliveries.ts';
 import { LOG_OPERATIONS } from './log.ts';
 import { METRICS_OPERATIONS } from './metrics.ts';
 import type { AdminApiDeps } from './operation.ts';
@@ -17,6 +17,7 @@ export const ADMIN_OPERATIONS: readonly Operation<AdminApiDeps>[] = [
   ...SIGNING_KEY_OPERATIONS,
   ...WEBHOOK_OPERATIONS,
   ...DELIVERY_OPERATIONS,
+  TEST_WEBHOOK_OPERATION,
   ...LOG_OPERATIONS,
   ...PERSON_OPERATIONS,
   ...METRICS_OPERATIONS,

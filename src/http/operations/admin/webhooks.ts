@@ -4,7 +4,6 @@ import { LIMITS } from '../../../domain/limits.ts';
 import { assertFound } from '../../../domain/managed.ts';
 import { wholeNumber } from '../../../domain/rule.ts';
 import { httpUrl } from '../../../domain/text/text.ts';
-import type { Webhook } from '../../../events/webhooks/port.ts';
 import {
   changeWebhook,
   createWebhook,
@@ -16,11 +15,13 @@ import {
   type WebhookOptions,
   type WebhookPatch,
 } from '../../../events/webhooks/targets.ts';
+import type { Webhook } from '../../../events/webhooks/webhook.ts';
 import { link } from '../../openapi/schemas.ts';
 import { type ManagedDeps, type ManagedKind, managedOperations } from './managed.ts';
 import type { AdminDeps, AdminRequest } from './operation.ts';
 import { pageSlice } from './page.ts';
 import { absentRealmErrors, REALMS_INPUT, REALMS_OUTPUT, readRealms, showRealms } from './realms.ts';
+import { describeStatus, STATUS, STATUS_EXAMPLE } from './webhook_status.ts';
 
 export const WEBHOOK_ID = '019c1318-a400-7000-8000-000000000096';
 /** The segment of a path that names a target. */
@@ -130,13 +131,13 @@ const WEBHOOKS: ManagedKind<Webhook, typeof created, typeof change> = {
     events_max: eventsMax,
     skipped_client: z.string().nullable().meta(skippedClient),
   },
-  listed: {},
+  listed: STATUS,
   secret: {
     member: 'secret',
     description: 'The secret that signs messages. Returned only here.',
     example: 'whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD',
   },
-  example: { id: WEBHOOK_ID, members: TARGET_EXAMPLE, listed: {} },
+  example: { id: WEBHOOK_ID, members: TARGET_EXAMPLE, listed: STATUS_EXAMPLE },
   texts: {
     noun: 'target',
     fullNoun: 'webhook target',
@@ -152,14 +153,18 @@ const WEBHOOKS: ManagedKind<Webhook, typeof created, typeof change> = {
   rotatesConditionally: false,
   idOf: ({ webhookId }) => webhookId,
   membersOf: ({ name, url, events, realms, withData, eventsMax, skippedClient }) => ({
-    ...{ name, url, events, realms: showRealms(realms), with_data: withData, events_max: eventsMax },
+    name,
+    url,
+    events,
+    realms: showRealms(realms),
+    with_data: withData,
+    events_max: eventsMax,
     skipped_client: skippedClient ?? null,
   }),
-  page: async (wanted, { webhooks }) =>
-    pageSlice(await webhooks.store.list(), ({ webhookId }) => webhookId, wanted).map((thing) => ({
-      thing,
-      listed: {},
-    })),
+  async page(wanted, deps) {
+    const page = pageSlice(await deps.webhooks.store.list(), ({ webhookId }) => webhookId, wanted);
+    return Promise.all(page.map(async (thing) => ({ thing, listed: await describeStatus(thing, deps) })));
+  },
   find: (id, { webhooks }) => webhooks.store.find(id),
   async create({ from = 'present', ...data }, deps, auditContext) {
     await assertReachable(data, deps);

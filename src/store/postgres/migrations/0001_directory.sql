@@ -360,7 +360,7 @@ create table webhook (
   name text collate "C" not null,
   url text collate "C" not null,
   events text collate "C" not null,
-  all_realms integer not null,
+  realms text collate "C" not null,
   with_data integer not null,
   events_max integer not null,
   skipped_client text collate "C",
@@ -372,12 +372,6 @@ create table webhook (
   updated_at bigint not null,
   revision text collate "C" not null,
   mac bytea
-);
-
-create table webhook_realm (
-  webhook_id text collate "C" not null references webhook (webhook_id),
-  realm_id uuid not null,
-  primary key (webhook_id, realm_id)
 );
 
 create table webhook_progress (
@@ -409,6 +403,8 @@ create table delivery (
   primary key (webhook_id, delivery_id)
 );
 
+create index delivery_failed on delivery (webhook_id, delivery_id) where outcome <> 'delivered';
+
 create table dead_letter (
   webhook_id text collate "C" not null,
   realm_id uuid not null,
@@ -416,12 +412,10 @@ create table dead_letter (
   last_seq bigint not null,
   attempts integer not null,
   at bigint not null,
-  redelivered_at bigint,
   primary key (webhook_id, realm_id, first_seq)
 );
 
 create index dead_letter_waiting on dead_letter (webhook_id, realm_id, first_seq) where attempts = 0;
-create index dead_letter_left on dead_letter (webhook_id) where redelivered_at is null;
 
 -- What one process at a time does for all of them.
 

@@ -398,7 +398,7 @@ create table webhook (
   name text not null,
   url text not null,
   events text not null,
-  all_realms integer not null,
+  realms text not null,
   with_data integer not null,
   events_max integer not null,
   skipped_client text,
@@ -411,12 +411,6 @@ create table webhook (
   revision text not null,
   mac blob
 ) strict;
-
-create table webhook_realm (
-  webhook_id text not null references webhook (webhook_id),
-  realm_id text not null,
-  primary key (webhook_id, realm_id)
-) strict, without rowid;
 
 create table webhook_progress (
   webhook_id text not null references webhook (webhook_id),
@@ -447,6 +441,8 @@ create table delivery (
   primary key (webhook_id, delivery_id)
 ) strict, without rowid;
 
+create index delivery_failed on delivery (webhook_id, delivery_id) where outcome <> 'delivered';
+
 create table dead_letter (
   webhook_id text not null,
   realm_id text not null,
@@ -454,12 +450,10 @@ create table dead_letter (
   last_seq integer not null,
   attempts integer not null,
   at integer not null,
-  redelivered_at integer,
   primary key (webhook_id, realm_id, first_seq)
 ) strict, without rowid;
 
 create index dead_letter_waiting on dead_letter (webhook_id, realm_id, first_seq) where attempts = 0;
-create index dead_letter_left on dead_letter (webhook_id) where redelivered_at is null;
 
 -- What one process at a time does for all of them.
 
