@@ -1,7 +1,7 @@
 import { Fault } from '../domain/fault.ts';
 import { type Clock, parseUuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
-import type { Leases } from '../jobs/leases.ts';
+import type { JobLease } from '../jobs/leases.ts';
 import { checkpointLine, erasureLine, type LogPosition, logPositionOf } from './checkpoint.ts';
 import type { LogKeys } from './log_keys.ts';
 import type { Erasure, LogHead, LogStore } from './port.ts';
@@ -12,12 +12,11 @@ export interface CheckpointDeps {
   readonly keys: Pick<LogKeys, 'sign'>;
   /** Appends lines to the checkpoint file. Throws if they could not be stored. */
   readonly append: (lines: readonly string[]) => void;
-  readonly leases: Leases;
+  /** Of the file; the same for all processes that share it. */
+  readonly lease: JobLease;
   readonly clock: Pick<Clock, 'now'>;
   /** The retention of entries, in days. */
   readonly retentionDays: number;
-  /** Identifies the file; the same for all processes that share it. */
-  readonly name: string;
   /** Called in each round in which lines could not be written; `completeAt`: when the file last had everything. */
   onError(error: NodeJS.ErrnoException, completeAt: number): void;
 }
@@ -34,19 +33,18 @@ export interface Checkpoints {
  * writes erasures when it starts. Keeps no process alive.
  */
 export function startCheckpoints(deps: CheckpointDeps, everyMs: number = LIMITS.checkpointMs): Checkpoints {
-  const { leases, clock } = deps;
-  const lease = `checkpoints ${deps.name}`;
+  const { lease, clock } = deps;
   const tags: WrittenTags = new Map();
   let completeAt = clock.now();
   let isFirst = true;
 
   async function round(): Promise<void> {
     try {
-      await leases.keep([lease]);
+      await lease.keep();
       // A process killed during an erasure may still hold the lease. Writing an erasure twice is harmless.
-      if (isFirst || leases.holds(lease)) await writeErasures(deps, clock.now());
+      if (isFirst || lease.isHeld()) await writeErasures(deps, clock.now());
       isFirst = false;
-      if (leases.holds(lease)) await writeCheckpoints(deps, tags);
+      if (lease.isHeld()) await writeCheckpoints(deps, tags);
       completeAt = clock.now();
     } catch (error) {
       // Requests report an unavailable database; the next round catches up.
@@ -60,11 +58,11 @@ export function startCheckpoints(deps: CheckpointDeps, everyMs: number = LIMITS.
   }, everyMs);
   timer.unref();
   return {
-    ageMs: () => (leases.holds(lease) ? clock.now() - completeAt : undefined),
+    ageMs: () => (lease.isHeld() ? clock.now() - completeAt : undefined),
     async stop() {
       clearInterval(timer);
       await running.then(round);
-      await leases.release().catch(() => undefined);
+      await lease.release().catch(() => undefined);
     },
   };
 }

@@ -6,7 +6,7 @@ import { COMMAND_LINE } from '../domain/audit_entry.ts';
 import { Refusal } from '../domain/fault.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { type Key, keyColumns, type Resource } from '../domain/resource.ts';
-import { type Leases, openLeases } from '../jobs/leases.ts';
+import { type JobLease, openLease } from '../jobs/leases.ts';
 import { systemClock } from '../platform/clock.ts';
 import { printLine, printNotice, standardStreams } from '../platform/standard_streams.ts';
 import { openDatabase } from '../service/open_database.ts';
@@ -59,8 +59,8 @@ export function addDelete(program: Command, context: CliContext): void {
       try {
         if (options.dryRun) return await showPages(engine.records, deletion);
         await confirm(word, deletion);
-        const leases = openLeases(engine.leases, LIMITS.deletionLeaseMs, systemClock);
-        const records = await deleteInPages(engine.records, deletion, leases);
+        const lease = openLease(engine.leases, DELETION_LEASE, LIMITS.deletionLeaseMs, systemClock);
+        const records = await deleteInPages(engine.records, deletion, lease);
         printLine(records === 1 ? 'deleted 1 record' : `deleted ${records} records`);
       } finally {
         await engine.close();
@@ -114,17 +114,17 @@ async function showPages(store: Store, { resource, key }: Deletion): Promise<voi
 export async function deleteInPages(
   store: Pick<Store, 'countBelow' | 'removePage'>,
   target: Pick<Deletion, 'resource' | 'key'>,
-  leases: Leases,
+  lease: JobLease,
 ): Promise<number> {
   const showProgress = openProgress(systemClock, standardStreams().stderr);
   let records = 0;
   try {
-    await hold(leases);
+    await hold(lease);
     for (let round = 1; round <= LIMITS.deletionRoundsMax; round += 1) {
       const left = 1 + (await store.countBelow(target.resource, target.key));
       if (round === 1 && left > PAGE) printNotice(noticeOf(left));
       for (const end = records + left; records < end; ) {
-        await hold(leases);
+        await hold(lease);
         const page = await removePage(store, target, records > 0);
         records += page.records;
         showProgress(records);
@@ -132,7 +132,7 @@ export async function deleteInPages(
       }
     }
   } finally {
-    await leases.release();
+    await lease.release();
   }
   throw new Refusal(
     `${records} records are deleted, but others were created meanwhile: stop the clients that write below this record, then run the command again`,
@@ -153,18 +153,19 @@ async function removePage(
 }
 
 /** Acquires or renews the lease. Waits for that of a command that was killed; throws a Refusal if that of another one is renewed. */
-async function hold(leases: Leases): Promise<void> {
+async function hold(lease: JobLease): Promise<void> {
   const begun = systemClock.monotonic();
   for (;;) {
-    await leases.keep([LEASE]);
-    if (leases.holds(LEASE)) return;
-    if (systemClock.monotonic() - begun > leases.termMs + 2 * POLL_MS)
+    await lease.keep();
+    if (lease.isHeld()) return;
+    if (systemClock.monotonic() - begun > lease.termMs + 2 * POLL_MS)
       throw new Refusal('another command deletes in pages: wait until it has ended, then run this one again');
     await Bun.sleep(POLL_MS);
   }
 }
 
-const LEASE = 'deletion';
+/** The lease of the one command that deletes in pages. */
+export const DELETION_LEASE = 'deletion';
 const POLL_MS = 500;
 const PAGE = LIMITS.cascadeRecordsMax;
 

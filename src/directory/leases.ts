@@ -15,6 +15,6 @@ export interface LeaseStore {
   list(): MaybePromise<readonly Lease[]>;
   /** Writes a lease if the stored one is still `expected` (undefined: none). Returns whether it did. */
   replace(lease: Lease, expected: Lease | undefined): Promise<boolean>;
-  /** Extends those that this holder still has, in one commit. Returns their names. */
-  renew(holder: string, names: readonly string[], until: number): Promise<readonly string[]>;
+  /** Extends a lease that this holder still has. Returns whether it does. */
+  renew(holder: string, name: string, until: number): Promise<boolean>;
 }

@@ -1,87 +1,59 @@
 import type { Lease, LeaseStore } from '../directory/leases.ts';
 import type { Clock } from '../domain/id.ts';
 
-/** The leases of a process: jobs that one process at a time does for all of them. */
-export interface Leases {
-  readonly holder: string;
-  readonly termMs: number;
-  /** Whether this process holds a lease, so that no other process does. */
-  holds(name: string): boolean;
-  /**
-   * Renews the leases of these names, acquires those that are free or expired, and releases all others. Must be called at least
-   * every third of a term.
-   */
-  keep(names: readonly string[]): Promise<void>;
-  release(): Promise<void>;
-}
+export type JobLease = ReturnType<typeof openLease>;
 
 /**
- * Leases that need no synchronised clocks (docs/decisions/0020-feed-and-webhooks.md): a process takes over a lease after it has
- * seen no renewal for a whole term, by its own monotonic clock. The holder gives up a term after it began its last
- * renewal, which is earlier.
+ * The lease of a job that one process at a time does for all of them. It needs no synchronised clocks
+ * (docs/decisions/0020-feed-and-webhooks.md): a process takes over a lease after it has seen no renewal for a whole term, by
+ * its own monotonic clock. The holder gives up a term after it began its last renewal, which is earlier.
  */
-export function openLeases(
+export function openLease(
   store: LeaseStore,
+  name: string,
   termMs: number,
   { mintId, monotonic, now }: Pick<Clock, 'mintId' | 'monotonic' | 'now'>,
-): Leases {
+) {
   const holder = mintId();
-  /** When the last successful renewal of each own lease began. */
-  const held = new Map<string, number>();
-  /** The leases of other processes, and since when each has not been renewed. */
-  const watched = new Map<string, { readonly lease: Lease; readonly since: number }>();
+  /** When the last successful renewal began. */
+  let renewedAt: number | undefined;
+  /** The lease of another process, and since when it has not been renewed. */
+  let watched: { readonly lease: Lease; readonly since: number } | undefined;
 
-  const holds = (name: string): boolean =>
-    monotonic() - (held.get(name) ?? Number.NEGATIVE_INFINITY) < termMs;
-
-  async function renew(names: readonly string[]): Promise<void> {
-    const mine = names.filter((name) => held.has(name));
-    if (mine.length === 0) return;
-    const renewedAt = monotonic();
-    const renewed = new Set(await store.renew(holder, mine, now() + termMs));
-    for (const name of mine) {
-      if (renewed.has(name)) held.set(name, renewedAt);
-      else held.delete(name);
-    }
-  }
-
-  /** Whether a lease may be acquired: it is free, or was not renewed for a term. */
-  function isExpired(name: string, lease: Lease | undefined): boolean {
+  /** Whether the lease may be acquired: it is free, or was not renewed for a term. */
+  function isExpired(lease: Lease | undefined): boolean {
     if (!lease) return true;
-    const before = watched.get(name);
-    if (!before || before.lease.holder !== lease.holder || before.lease.until !== lease.until) {
-      watched.set(name, { lease, since: monotonic() });
-      return false;
+    if (watched?.lease.holder === lease.holder && watched.lease.until === lease.until) {
+      return monotonic() - watched.since >= termMs;
     }
-    return monotonic() - before.since >= termMs;
-  }
-
-  async function releaseLeases(names: readonly string[]): Promise<void> {
-    for (const name of names) held.delete(name);
-    for (const name of names) await store.release(name, holder);
+    watched = { lease, since: monotonic() };
+    return false;
   }
 
   return {
+    name,
     holder,
     termMs,
-    holds,
-    async keep(names) {
-      await releaseLeases([...held.keys()].filter((name) => !names.includes(name)));
-      for (const name of watched.keys()) if (!names.includes(name)) watched.delete(name);
-      // A lease that is lost by this renewal is acquired again by the next call at the earliest: the caller sees the loss.
-      const missing = names.filter((name) => !held.has(name));
-      await renew(names);
-      if (missing.length === 0) return;
-      const stored = new Map((await store.list()).map((lease) => [lease.name, lease]));
-      for (const name of missing) {
-        const current = stored.get(name);
-        if (!isExpired(name, current)) continue;
-        const begun = monotonic();
-        if (!(await store.replace({ name, holder, until: now() + termMs }, current))) continue;
-        held.set(name, begun);
-        watched.delete(name);
+    /** Whether this process holds the lease, so that no other process does. */
+    isHeld: () => renewedAt !== undefined && monotonic() - renewedAt < termMs,
+    /** Renews the lease, or acquires one that is free or expired. Must be called at least every third of a term. */
+    async keep(): Promise<void> {
+      const begun = monotonic();
+      const until = now() + termMs;
+      if (renewedAt !== undefined) {
+        // A lost lease is acquired again by the next call at the earliest: the caller sees the loss.
+        renewedAt = (await store.renew(holder, name, until)) ? begun : undefined;
+        return;
       }
+      const current = (await store.list()).find((lease) => lease.name === name);
+      if (!isExpired(current) || !(await store.replace({ name, holder, until }, current))) return;
+      renewedAt = begun;
+      watched = undefined;
     },
-    release: () => releaseLeases([...held.keys()]),
+    async release(): Promise<void> {
+      if (renewedAt === undefined) return;
+      renewedAt = undefined;
+      await store.release(name, holder);
+    },
   };
 }

@@ -5,9 +5,10 @@ import { Fault } from '../domain/fault.ts';
 import { type Clock, NIL_UUID, type Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { WebhookStore } from '../store/webhooks/webhooks.ts';
-import type { Leases } from './leases.ts';
+import type { JobLease } from './leases.ts';
 
-const LEASE = 'retention';
+/** The name of the lease, and the actor of what it logs. */
+export const RETENTION = 'retention';
 
 interface RetentionDeps {
   readonly log: Pick<LogStore, 'heads' | 'trim' | 'append'>;
@@ -47,7 +48,7 @@ export async function removeOld(deps: RetentionDeps): Promise<void> {
     if (entries === 0) return;
     const realm = which === NIL_UUID ? {} : { realm: which };
     const detail = { entries, before: new Date(before).toISOString() };
-    const caller = { actor: LEASE, address: undefined, requestId: undefined };
+    const caller = { actor: RETENTION, address: undefined, requestId: undefined };
     await log.append([createAuditEntry('log.trimmed', { ...realm, detail }, { now: clock.now, caller })]);
     await pause();
   }
@@ -78,45 +79,43 @@ export async function removeOld(deps: RetentionDeps): Promise<void> {
 }
 
 interface RetentionSchedule extends Omit<RetentionDeps, 'mayContinue' | 'pause'> {
-  readonly leases: Leases;
+  readonly lease: JobLease;
   readonly onError: (error: unknown) => void;
 }
 
 /** Runs `removeOld` every hour, one process at a time, until it is stopped. Does not keep the process alive. */
 export function startRetention(
-  { leases, onError, ...deps }: RetentionSchedule,
+  { lease, onError, ...deps }: RetentionSchedule,
   everyMs: number = LIMITS.retentionIntervalMs,
 ): { stop(): Promise<void> } {
   const stopping = Promise.withResolvers<void>();
   let isStopped = false;
   let removing: Promise<void> = Promise.resolve();
 
-  const keep = () => leases.keep([LEASE]);
-
   /** Acquires the lease. That of a process that was killed expires a term later. */
   async function begin(): Promise<void> {
-    await keep();
-    if (leases.holds(LEASE)) return;
+    await lease.keep();
+    if (lease.isHeld()) return;
     const term = Promise.withResolvers<void>();
-    setTimeout(term.resolve, leases.termMs + LIMITS.retentionPauseMs).unref();
+    setTimeout(term.resolve, lease.termMs + LIMITS.retentionPauseMs).unref();
     await Promise.race([term.promise, stopping.promise]);
-    if (!isStopped) await keep();
+    if (!isStopped) await lease.keep();
   }
 
   async function removeOnce(): Promise<void> {
     try {
       await begin();
-      const mayContinue = () => !isStopped && leases.holds(LEASE);
+      const mayContinue = () => !isStopped && lease.isHeld();
       const pause = async () => {
         await Bun.sleep(LIMITS.retentionPauseMs);
-        await keep();
+        await lease.keep();
       };
       if (mayContinue()) await removeOld({ ...deps, mayContinue, pause });
     } catch (error) {
       // The rest is deleted at the next run.
       onError(error);
     } finally {
-      await leases.release().catch(onError);
+      await lease.release().catch(onError);
     }
   }
 

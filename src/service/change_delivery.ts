@@ -16,8 +16,8 @@ import { openChangeStreams } from '../http/operations/change_streams.ts';
 import type { FeedDeps } from '../http/operations/changes.ts';
 import type { LoopBudget } from '../http/pipeline/loop_budget.ts';
 import { type Presenter, presenterOf } from '../http/pipeline/present.ts';
-import { openLeases } from '../jobs/leases.ts';
-import { startRetention } from '../jobs/retention.ts';
+import { openLease } from '../jobs/leases.ts';
+import { RETENTION, startRetention } from '../jobs/retention.ts';
 import { type DeliveryCounts, openDeliveryCounts } from '../metrics/delivery_counts.ts';
 import { openGuardedPost } from '../outbound/guarded_post.ts';
 import type { Log } from '../platform/log.ts';
@@ -75,7 +75,7 @@ export function startChangeDelivery(deps: ChangeDeliveryDeps): ChangeDelivery {
     webhooks: engine.webhooks,
     clock,
     days: deps.settings.retentionDays,
-    leases: openLeases(engine.leases, LIMITS.webhookLeaseMs, clock),
+    lease: openLease(engine.leases, RETENTION, LIMITS.webhookLeaseMs, clock),
     onTampered: (log, error) => {
       deps.log.write({ event: 'retention_failed', log, cause: errorTrace(error).cause });
     },
@@ -113,7 +113,7 @@ function startWebhooks(deps: ChangeDeliveryDeps, writeEvents: WriteEvents, count
     writeEvents,
     send: openSender({ keyring, post, clock }),
     clock,
-    leases: openLeases(engine.leases, LIMITS.webhookLeaseMs, clock),
+    lease: openLease(engine.leases, 'webhooks', LIMITS.webhookLeaseMs, clock),
     async disable({ webhookId }) {
       await changeWebhook({ store }, webhookId, { disabledAt: clock.now() }, { ...clock, caller });
       log.write({ event: 'webhook_disabled', webhook_id: webhookId });

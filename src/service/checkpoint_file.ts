@@ -3,7 +3,7 @@ import { type Checkpoints, startCheckpoints } from '../audit/checkpoints.ts';
 import { checkpointFileOf, type Settings } from '../config/parse.ts';
 import type { Clock } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { openLeases } from '../jobs/leases.ts';
+import { openLease } from '../jobs/leases.ts';
 import { appendLines } from '../platform/fsync.ts';
 import type { Log } from '../platform/log.ts';
 import type { OpenDatabase } from './open_database.ts';
@@ -24,13 +24,12 @@ export function startCheckpointFile(
   if (file === undefined) return NO_CHECKPOINTS;
   return startCheckpoints({
     store: engine.log,
-    leases: openLeases(engine.leases, TERM_MS, clock),
+    // The same for processes that share the file.
+    lease: openLease(engine.leases, `checkpoints ${hostname()} ${file}`, TERM_MS, clock),
     keys: logKeys,
     append: (lines) => appendLines(file, lines),
     retentionDays: settings.retentionDays,
     clock,
-    // The same for processes that share the file.
-    name: `${hostname()} ${file}`,
     onError: ({ code = 'unknown' }, since) =>
       log.write({ event: 'checkpoint_failed', cause: code, since: new Date(since).toISOString() }),
   });

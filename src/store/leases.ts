@@ -40,13 +40,10 @@ export function openLeaseStore({ read, write }: Transactions): LeaseStore {
         const value = yield* replace(lease, expected);
         return { value, keep: value };
       }),
-    renew: (holder, names, until) =>
+    renew: (holder, name, until) =>
       write([], function* () {
-        const renewed: string[] = [];
-        for (const name of [...names].sort()) {
-          if ((yield* execute(RENEW, until, name, holder)) === 1) renewed.push(name);
-        }
-        return { value: renewed, keep: renewed.length > 0 };
+        const value = (yield* execute(RENEW, until, name, holder)) === 1;
+        return { value, keep: value };
       }),
   };
 }

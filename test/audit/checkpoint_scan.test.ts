@@ -3,7 +3,7 @@ import { readLine } from '../../src/audit/checkpoint.ts';
 import { type Checkpoints, startCheckpoints } from '../../src/audit/checkpoints.ts';
 import type { LogStore } from '../../src/audit/port.ts';
 import { NIL_UUID, type Uuid } from '../../src/domain/id.ts';
-import { openLeases } from '../../src/jobs/leases.ts';
+import { openLease } from '../../src/jobs/leases.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { type OpenDatabase, openDatabase } from '../../src/service/open_database.ts';
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
@@ -39,12 +39,11 @@ beforeEach(async () => {
   checkpoints = startCheckpoints(
     {
       store: countScans(db.engine.log),
-      leases: openLeases(db.engine.leases, 10_000, systemClock),
+      lease: openLease(db.engine.leases, 'checkpoints file', 10_000, systemClock),
       keys: db.logKeys,
       append: receive,
       clock: systemClock,
       retentionDays: 90,
-      name: 'scans',
       onError: () => undefined,
     },
     EVERY_MS,

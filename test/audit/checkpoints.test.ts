@@ -7,7 +7,7 @@ import { startCheckpoints } from '../../src/audit/checkpoints.ts';
 import type { LogHead } from '../../src/audit/port.ts';
 import { NIL_UUID } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { openLeases } from '../../src/jobs/leases.ts';
+import { openLease } from '../../src/jobs/leases.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { appendLines } from '../../src/platform/fsync.ts';
 import { openDatabase } from '../../src/service/open_database.ts';
@@ -60,12 +60,11 @@ describe('checkpoints', () => {
       startCheckpoints(
         {
           store: db.engine.log,
-          leases: openLeases(db.engine.leases, 10_000, systemClock),
+          lease: openLease(db.engine.leases, 'checkpoints file', 10_000, systemClock),
           keys: db.logKeys,
           append: (lines) => void written[index]?.push(...lines),
           clock: systemClock,
           retentionDays: 90,
-          name: 'shared',
           onError: (error) => {
             throw error;
           },
@@ -106,7 +105,7 @@ describe('checkpoints', () => {
     const checkpoints = startCheckpoints(
       {
         store: db.engine.log,
-        leases: openLeases(db.engine.leases, 10_000, systemClock),
+        lease: openLease(db.engine.leases, 'checkpoints file', 10_000, systemClock),
         keys: db.logKeys,
         append(lines) {
           if (isBroken) throw Object.assign(new Error('no room'), { code: 'ENOSPC' });
@@ -114,7 +113,6 @@ describe('checkpoints', () => {
         },
         clock: systemClock,
         retentionDays: 90,
-        name: 'broken',
         onError: ({ code = '' }) => errorCodes.push(code),
       },
       20,
@@ -143,12 +141,11 @@ describe('checkpoints', () => {
         unreportedErasures: engine.log.unreportedErasures,
         markErasuresReported: engine.log.markErasuresReported,
       },
-      leases: openLeases(engine.leases, 10_000, systemClock),
+      lease: openLease(engine.leases, 'checkpoints file', 10_000, systemClock),
       keys: logKeys,
       append: (lines) => void batches.push(lines),
       clock: systemClock,
       retentionDays: 90,
-      name: 'many',
       onError: (error) => {
         throw error;
       },

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test';
 import { NIL_UUID, type Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { user } from '../../src/domain/resources.ts';
-import { openLeases } from '../../src/jobs/leases.ts';
+import { openLease } from '../../src/jobs/leases.ts';
 import { removeOld, startRetention } from '../../src/jobs/retention.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import {
@@ -98,17 +98,17 @@ test('one process at a time runs retention, again and again, until it is stopped
   const { engine } = service.db;
   const { realm } = await createFixture(service.db);
   const errors: unknown[] = [];
-  const leases = () => openLeases(engine.leases, 3_000, systemClock);
-  const other = leases();
-  await other.keep(['retention']);
+  const lease = () => openLease(engine.leases, 'retention', 3_000, systemClock);
+  const other = lease();
+  await other.keep();
   service.clock.advance(91 * DAY_MS);
-  const deps = { ...retentionDeps(service, 90), leases: leases() };
+  const deps = { ...retentionDeps(service, 90), lease: lease() };
   const retention = startRetention({ ...deps, onError: (error) => errors.push(error) }, 50);
   const count = async () => (await engine.records.changes(realm, 0, 100)).length;
   // Longer than a term.
   for (let times = 0; times < 40; times += 1) {
     await Bun.sleep(100);
-    await other.keep(['retention']);
+    await other.keep();
   }
   expect(await count()).toBe(6);
   await other.release();
@@ -121,9 +121,9 @@ test('a retention lease that a killed process left is acquired a term later, not
   const service = await startService({ offline: 'true' });
   const { leases: store } = service.db.engine;
   const { realm } = await createFixture(service.db);
-  await openLeases(store, 300, systemClock).keep(['retention']);
+  await openLease(store, 'retention', 300, systemClock).keep();
   service.clock.advance(91 * DAY_MS);
-  const deps = { ...retentionDeps(service, 90), leases: openLeases(store, 300, systemClock) };
+  const deps = { ...retentionDeps(service, 90), lease: openLease(store, 'retention', 300, systemClock) };
   const everyMs = 4_000;
   const begun = performance.now();
   const retention = startRetention(
@@ -159,7 +159,7 @@ test('retention reports a tampered log and continues with the others', async () 
   const retention = startRetention(
     {
       ...retentionDeps(service, 90),
-      leases: openLeases(store, LIMITS.webhookLeaseMs, systemClock),
+      lease: openLease(store, 'retention', LIMITS.webhookLeaseMs, systemClock),
       onTampered: (log) => reported.push(log),
       onError: (error) => errors.push(error),
     },
@@ -182,7 +182,7 @@ test('retention releases its lease after an error', async () => {
   const retention = startRetention(
     {
       ...{ ...retentionDeps(service, 90), log: broken },
-      leases: openLeases(engine.leases, LIMITS.webhookLeaseMs, systemClock),
+      lease: openLease(engine.leases, 'retention', LIMITS.webhookLeaseMs, systemClock),
       onError: (error) => errors.push(error),
     },
     50,

@@ -1,9 +1,9 @@
 import { expect, test } from 'bun:test';
-import { deleteInPages } from '../../src/cli/deletion.ts';
+import { DELETION_LEASE, deleteInPages } from '../../src/cli/deletion.ts';
 import type { Store } from '../../src/directory/store.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { user } from '../../src/domain/resources.ts';
-import { openLeases } from '../../src/jobs/leases.ts';
+import { openLease } from '../../src/jobs/leases.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import {
   commitWrites,
@@ -21,7 +21,7 @@ test('a deletion in pages gives up after ten rounds while links are created as f
   const { records, leases, close } = await (await freshDatabase()).open();
   const here = await createRealmFixture(records);
   const target = { resource: user, key: [here.realm, here.user] } as const;
-  const lease = openLeases(leases, LIMITS.deletionLeaseMs, systemClock);
+  const lease = openLease(leases, DELETION_LEASE, LIMITS.deletionLeaseMs, systemClock);
   let pages = 0;
   const busy: Pick<Store, 'countBelow' | 'removePage'> = {
     countBelow: records.countBelow,

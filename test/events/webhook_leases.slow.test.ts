@@ -1,7 +1,7 @@
 import { afterAll, afterEach, describe, expect, test } from 'bun:test';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { changeWebhook } from '../../src/events/webhooks/targets.ts';
-import { openLeases } from '../../src/jobs/leases.ts';
+import { openLease } from '../../src/jobs/leases.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { openDatabase } from '../../src/service/open_database.ts';
 import { freshDatabase } from '../support/database.ts';
@@ -43,45 +43,44 @@ describe('a lease', () => {
     const [oneClock, otherClock] = [movableClock(), movableClock()];
     // Clocks of two machines that are a day apart.
     otherClock.advance(86_400_000);
-    const [one, other] = [oneClock, otherClock].map((clock) => openLeases(engine.leases, TERM_MS, clock));
+    const [one, other] = [oneClock, otherClock].map((clock) => openLease(engine.leases, 'a', TERM_MS, clock));
     if (!one || !other) throw new Error('no leases');
     return { engine, oneClock, otherClock, one, other };
   };
 
   test('a lease belongs to one process until it is released', async () => {
     const { engine, one, other } = await twoHolders();
-    await Promise.all([one.keep(['a', 'b']), other.keep(['a', 'b'])]);
-    for (const name of ['a', 'b'])
-      expect([one.holds(name), other.holds(name)].filter(Boolean)).toHaveLength(1);
+    await Promise.all([one.keep(), other.keep()]);
+    expect([one.isHeld(), other.isHeld()].filter(Boolean)).toHaveLength(1);
     await Promise.all([one.release(), other.release()]);
-    await other.keep(['a']);
-    expect([one.holds('a'), other.holds('a')]).toEqual([false, true]);
-    await other.keep([]);
-    await one.keep(['a']);
-    expect([one.holds('a'), other.holds('a')]).toEqual([true, false]);
+    await other.keep();
+    expect([one.isHeld(), other.isHeld()]).toEqual([false, true]);
+    await other.release();
+    await one.keep();
+    expect([one.isHeld(), other.isHeld()]).toEqual([true, false]);
     await engine.close();
   });
 
   test('a lease expires after a term without renewal, whatever the clocks say, and its holder learns it', async () => {
     const { engine, oneClock, otherClock, one, other } = await twoHolders();
-    await one.keep(['a']);
-    await other.keep(['a']);
+    await one.keep();
+    await other.keep();
     otherClock.advance(TERM_MS - 10_000);
-    await other.keep(['a']);
-    expect(other.holds('a')).toBe(false);
+    await other.keep();
+    expect(other.isHeld()).toBe(false);
     oneClock.advance(30_000);
-    await one.keep(['a']);
+    await one.keep();
     otherClock.advance(11_000);
-    await other.keep(['a']);
-    expect([one.holds('a'), other.holds('a')]).toEqual([true, false]);
+    await other.keep();
+    expect([one.isHeld(), other.isHeld()]).toEqual([true, false]);
     oneClock.advance(TERM_MS + 1);
-    expect(one.holds('a')).toBe(false);
+    expect(one.isHeld()).toBe(false);
     otherClock.advance(TERM_MS);
-    await other.keep(['a']);
-    expect(other.holds('a')).toBe(true);
+    await other.keep();
+    expect(other.isHeld()).toBe(true);
     // The first holder renews again, and learns that the lease is lost.
-    await one.keep(['a']);
-    expect(one.holds('a')).toBe(false);
+    await one.keep();
+    expect(one.isHeld()).toBe(false);
     await engine.close();
   });
 });

@@ -63,7 +63,7 @@ async function deliver(saveResult = db.engine.webhooks.saveResult): Promise<void
     onDeadLetter: () => undefined,
     onError: (error) => errors.push(error),
   };
-  subscription = openSubscription(deps, webhook, { lease, isHeld: () => true });
+  subscription = openSubscription(deps, webhook, { ...lease, isHeld: () => true });
   await subscription.poll(webhook);
 }
 

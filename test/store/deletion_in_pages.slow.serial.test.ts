@@ -1,9 +1,10 @@
 import { afterAll, describe, expect, test } from 'bun:test';
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { DELETION_LEASE } from '../../src/cli/deletion.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { RESOURCES, realm, user } from '../../src/domain/resources.ts';
-import { openLeases } from '../../src/jobs/leases.ts';
+import { openLease } from '../../src/jobs/leases.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { freshDatabase } from '../support/database.ts';
 import { realmLines } from '../support/import_fixtures.ts';
@@ -146,10 +147,10 @@ describe('a realm with more records than the limit of a removal', () => {
 
 test('a deletion in pages is refused while another one renews its lease', async () => {
   const { leases, close } = await database.open();
-  const other = openLeases(leases, LIMITS.deletionLeaseMs, systemClock);
-  await other.keep(['deletion']);
+  const other = openLease(leases, DELETION_LEASE, LIMITS.deletionLeaseMs, systemClock);
+  await other.keep();
   const refused = deleteInPages('user-info', small.ids.realm, small.ids.user);
-  const renewing = setInterval(() => other.keep(['deletion']), LIMITS.deletionLeaseMs / 5);
+  const renewing = setInterval(() => other.keep(), LIMITS.deletionLeaseMs / 5);
   expect(await refused).toMatchObject({
     code: 1,
     stdout: '',

@@ -1,11 +1,11 @@
 import { LIMITS } from '../../domain/limits.ts';
-import type { Leases } from '../../jobs/leases.ts';
+import type { JobLease } from '../../jobs/leases.ts';
 import type { DeliveryDeps } from './send_message.ts';
 import { openSubscription, type Subscription } from './subscription.ts';
 import type { Webhook } from './webhook.ts';
 
 export interface DispatcherDeps extends DeliveryDeps {
-  readonly leases: Leases;
+  readonly lease: JobLease;
   /** Called with all targets, disabled ones too. */
   readonly onList: (webhooks: readonly Webhook[]) => void;
 }
@@ -15,12 +15,9 @@ const RENEWALS_PER_TERM = 4;
 /** Time for messages in flight to finish when the process stops. */
 const GRACE_MS = 2_000;
 
-const LEASE = 'webhooks';
-
 /** Delivers to webhook targets until it is stopped. Of all processes of a database, only the one that holds the lease delivers. */
 export function startDispatcher(deps: DispatcherDeps) {
-  const { leases, onError } = deps;
-  const term = { lease: { name: LEASE, holder: leases.holder }, isHeld: () => leases.holds(LEASE) };
+  const { lease, onError } = deps;
   const subscriptions = new Map<string, Subscription>();
   /** Subscriptions that are stopping. */
   const ending = new Map<string, Promise<void>>();
@@ -34,7 +31,7 @@ export function startDispatcher(deps: DispatcherDeps) {
     if (isNeeded === isLeaseKept && !(isNeeded && isDue)) return;
     renewedAt = performance.now();
     isLeaseKept = isNeeded;
-    await leases.keep(isNeeded ? [LEASE] : []);
+    await (isNeeded ? lease.keep() : lease.release());
   }
 
   /** Other targets do not wait until the subscription has ended. */
@@ -54,18 +51,18 @@ export function startDispatcher(deps: DispatcherDeps) {
     const wanted = new Set(webhooks.map(({ webhookId }) => webhookId));
     // First, so that no message is sent to a disabled or deleted target.
     for (const [webhookId, subscription] of subscriptions) {
-      const isOurs = term.isHeld() && !subscription.isOver();
+      const isOurs = lease.isHeld() && !subscription.isOver();
       // A disabled target may still receive messages in flight; a target of another process may not.
       if (!isOurs || !wanted.has(webhookId)) end(webhookId, subscription, isOurs ? GRACE_MS : 0);
     }
     await keepLease(webhooks.length + ending.size > 0);
-    if (!term.isHeld()) return;
+    if (!lease.isHeld()) return;
     const ours = webhooks.filter(({ webhookId }) => !ending.has(webhookId));
     await Promise.all(ours.map((webhook) => subscriptionOf(webhook).poll(webhook)));
   }
 
   function subscriptionOf(webhook: Webhook): Subscription {
-    const subscription = subscriptions.get(webhook.webhookId) ?? openSubscription(deps, webhook, term);
+    const subscription = subscriptions.get(webhook.webhookId) ?? openSubscription(deps, webhook, lease);
     subscriptions.set(webhook.webhookId, subscription);
     return subscription;
   }
@@ -81,14 +78,14 @@ export function startDispatcher(deps: DispatcherDeps) {
   let polling = poll();
   return {
     /** Whether this process delivers. */
-    isActive: term.isHeld,
+    isActive: lease.isHeld,
     async stop(): Promise<void> {
       isStopping = true;
       clearTimeout(timer);
       await polling;
       for (const [webhookId, subscription] of subscriptions) end(webhookId, subscription, GRACE_MS);
       await Promise.all(ending.values());
-      await leases.release().catch(onError);
+      await lease.release().catch(onError);
     },
   };
 }

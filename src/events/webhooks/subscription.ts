@@ -1,7 +1,7 @@
+import type { Lease } from '../../directory/leases.ts';
 import { Fault } from '../../domain/fault.ts';
 import type { Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { WebhookStore } from '../../store/webhooks/webhooks.ts';
 import { openAvailability } from './backoff.ts';
 import { deliverRealm } from './deliver_realm.ts';
 import { isListed, openRealmQueue } from './realm_queue.ts';
@@ -9,10 +9,7 @@ import { redeliverDeadLetter } from './redelivery.ts';
 import type { DeliveryDeps, DeliveryTarget, UnsavedResult } from './send_message.ts';
 import type { Webhook } from './webhook.ts';
 
-interface LeaseTerm {
-  readonly lease: Parameters<WebhookStore['saveResult']>[0];
-  readonly isHeld: () => boolean;
-}
+type DeliveryLease = Pick<Lease, 'name' | 'holder'> & { isHeld(): boolean };
 
 /** The slot of dead letters, which are redelivered one after the other. */
 const DEAD_LETTER = 'dead letter';
@@ -24,17 +21,17 @@ const PAUSE_AFTER_ERROR_MS = 5_000;
 export type Subscription = ReturnType<typeof openSubscription>;
 
 /** Delivers to one target: each realm in its order, several realms at once. */
-export function openSubscription(deps: DeliveryDeps, first: Webhook, term: LeaseTerm) {
+export function openSubscription(deps: DeliveryDeps, first: Webhook, lease: DeliveryLease) {
   const { store, clock, onError } = deps;
   const { webhookId } = first;
   const ending = new AbortController();
   const availability = openAvailability(clock.monotonic);
-  const results = openResults(deps, webhookId, term.lease, ending.signal);
+  const results = openResults(deps, webhookId, lease, ending.signal);
   const running = new Map<string, Promise<void>>();
   let webhook = first;
   let isStopping = false;
   let pausedUntil = 0;
-  const isActive = () => !isStopping && !results.isOver() && term.isHeld();
+  const isActive = () => !isStopping && !results.isOver() && lease.isHeld();
   const target: DeliveryTarget = {
     deps,
     webhookId,
@@ -116,7 +113,7 @@ async function untilIdle(running: ReadonlyMap<string, Promise<void>>): Promise<v
 }
 
 /** Stores the results of messages, each in a commit. */
-function openResults(deps: DeliveryDeps, webhookId: string, lease: LeaseTerm['lease'], signal: AbortSignal) {
+function openResults(deps: DeliveryDeps, webhookId: string, lease: DeliveryLease, signal: AbortSignal) {
   const { store } = deps;
   let isOver = false;
   let untrimmed = 0;
