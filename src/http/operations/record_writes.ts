@@ -41,7 +41,7 @@ import {
 
 /** The dependencies of the write operations. */
 export interface WriteDeps extends RecordDeps {
-  readonly store: Pick<Store, 'get' | 'getIncluding' | 'overloaded'>;
+  readonly store: Pick<Store, 'get' | 'getIncluding' | 'changes' | 'overloaded'>;
   readonly directory: Directory;
   readonly withIdempotency: WithIdempotency;
 }
@@ -121,8 +121,10 @@ function createStage(resource: Resource, deps: WriteDeps): Stage {
       async repeat(created) {
         const key = [...scope, ...created] as unknown as Key;
         const found = await readCreated(store, resource, key, documentOf(call.body ?? ''));
-        if (!found) throw new Fault('not_found');
-        return replyCreated(key, found);
+        if (found) return replyCreated(key, found);
+        // A cluster commits a realm and its idempotency record on two nodes: without a log the realm is not visible yet.
+        const isUnknown = !resource.parent && (await store.changes(key[0], 0, 1)).length === 0;
+        throw new Fault(isUnknown ? 'unknown_outcome' : 'not_found');
       },
     });
   };
