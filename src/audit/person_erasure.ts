@@ -12,7 +12,7 @@ import type { Eraser, Erasure } from './port.ts';
 import type { LogReading, ReadableEntry } from './reading.ts';
 
 export interface ErasureDeps {
-  readonly records: Pick<Store, 'get' | 'list' | 'removePage'> & Eraser;
+  readonly records: Pick<Store, 'get' | 'list'> & Eraser;
   readonly reading: LogReading;
   /** Writes the erasure to the checkpoint file. Rejects if that fails. */
   readonly report: (erasure: Erasure) => Promise<void>;
@@ -52,14 +52,7 @@ export async function eraseUser(
     { ...person, object: person.user, detail: {} },
     auditContext,
   );
-  const erase = () => records.erase({ key, origin, mintRevision, auditEntry });
-  const removePage = () => records.removePage({ resource: user, key, origin, mintRevision, isErasure: true });
-  let { kind } = await erase();
-  while (kind === 'too_many') {
-    await removePage();
-    ({ kind } = await erase());
-  }
-  if (kind === 'unknown') return undefined;
+  if (!(await records.erase({ key, origin, mintRevision, auditEntry }))) return undefined;
   const erasure = { ...person, at };
   const reportError = report(erasure).then(
     () => undefined,

@@ -57,17 +57,14 @@ export interface EraseRequest {
   readonly auditEntry: AuditEntry;
 }
 
-/**
- * - `erased`: the user and the records below it are deleted, their data in the log cannot be decrypted any more, and the
- *   erasure is in the log and in the list of erasures.
- * - `too_many`: the user has more records than one commit may delete: remove pages of them first.
- * - `unknown`: no record and no log entry has this user.
- */
-export type EraseResult = { readonly kind: 'erased' | 'too_many' | 'unknown' };
-
 /** Erases users; a separate port, because nothing else destroys logged values. */
 export interface Eraser {
-  erase(request: EraseRequest): Promise<EraseResult>;
+  /**
+   * Deletes the user and the records below it, in several commits if they are many. With the last one their data in the log cannot
+   * be decrypted any more, and the erasure is in the log and in the list of erasures. Returns false if no record and no log entry
+   * has this user.
+   */
+  erase(request: EraseRequest): Promise<boolean>;
 }
 
 /**

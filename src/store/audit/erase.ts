@@ -1,4 +1,4 @@
-import type { EraseRequest, EraseResult, Eraser } from '../../audit/port.ts';
+import type { EraseRequest, Eraser } from '../../audit/port.ts';
 import { changeOf } from '../../domain/change.ts';
 import type { Uuid } from '../../domain/id.ts';
 import { user } from '../../domain/resources.ts';
@@ -15,35 +15,45 @@ const INSERT = `insert into erasure (realm_id, user_id, at) values (?, ?, ?)
   on conflict (realm_id, user_id) do update set at = excluded.at, told_at = null`;
 
 /** Erases users: their records, the keys of their log entries, and the values in them. */
-export function openErasing(removals: Removals, { write }: Transactions, { encode }: LogIds): Eraser {
+export function openErasing(
+  removals: Removals,
+  { write, yieldToWriters }: Transactions,
+  { encode }: LogIds,
+): Eraser {
   /** Whether any row shows that this user existed. */
   function* isKnown(realm: Uuid, id: Uuid): Work<boolean> {
     for (const text of [SELECT_SALT, ENTRY]) if (yield* first(text, encode(realm), encode(id))) return true;
     return (yield* first(ERASURE, realm, id)) !== undefined;
   }
 
-  function* erase(request: EraseRequest): Work<WorkResult<EraseResult>> {
+  /** One commit. Undefined after one that removed only a page of the user's records. */
+  function* eraseNext(request: EraseRequest): Work<WorkResult<boolean | undefined>> {
     const { key, origin, mintRevision, auditEntry } = request;
     const [realm, id] = key;
-    const { value, entries = [] } = yield* removals.remove({ ...request, resource: user, isErasure: true });
-    if (value.kind === 'too_many') return refused('too_many');
-    if (value.kind === 'not_found' && !(yield* isKnown(realm, id))) return refused('unknown');
+    const removal = { ...request, resource: user, isErasure: true } as const;
+    const { value, entries = [] } = yield* removals.remove(removal);
+    if (value.kind === 'too_many') return { ...(yield* removals.removePage(removal)), value: undefined };
+    if (value.kind === 'not_found' && !(yield* isKnown(realm, id))) return { value: false, keep: false };
     yield* execute(DELETE_SALT, encode(realm), encode(id));
     yield* execute(INSERT, realm, id, origin.at);
     const change = changeOf(user, 'erased', { key, revision: mintRevision() }, origin);
     return {
-      value: { kind: 'erased' },
+      value: true,
       keep: true,
       entries: [...entries, { change }],
       auditEntries: [auditEntry],
     };
   }
 
-  return { erase: (request) => write([request.key[0]], () => erase(request)) };
-}
-
-function refused(kind: EraseResult['kind']): WorkResult<EraseResult> {
-  return { value: { kind }, keep: false };
+  return {
+    async erase(request) {
+      for (;;) {
+        const isErased = await write([request.key[0]], () => eraseNext(request));
+        if (isErased !== undefined) return isErased;
+        await yieldToWriters();
+      }
+    },
+  };
 }
 
 /** Every statement about erasures. */

@@ -58,8 +58,7 @@ async function eraseAgain(
   const origin = { ...COMMAND_LINE, at: clock.now() };
   const auditEntry = createAuditEntry('user.erased', { realm, user: id, object: id, detail: {} }, clock);
   const existed = (await records.get(user, key)) !== undefined;
-  while ((await records.erase({ key, origin, mintRevision, auditEntry })).kind === 'too_many')
-    await records.removePage({ resource: user, key, origin, mintRevision, isErasure: true });
+  await records.erase({ key, origin, mintRevision, auditEntry });
   return existed;
 }
 
