@@ -5,7 +5,7 @@ import type { Revision, Uuid } from '../../domain/id.ts';
 import { type AnyRecord, ancestry, type Key, membersOf, type Resource } from '../../domain/resource.ts';
 import { includableBelow, RESOURCES } from '../../domain/resources.ts';
 import { type InputVerb, type WritableMember, writableMembers } from '../../domain/writable_members.ts';
-import { openIncludedPresenter } from '../operations/included.ts';
+import { openIncludedPresenter } from '../pipeline/included_presenter.ts';
 import { collectionLinks, selfLinks } from '../pipeline/links.ts';
 import { listBody } from '../pipeline/paging.ts';
 import { etags, itemPresenterOf, presenterOf } from '../pipeline/present.ts';

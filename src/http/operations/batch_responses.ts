@@ -1,11 +1,12 @@
 import type { Store } from '../../directory/store.ts';
 import type { Uuid } from '../../domain/id.ts';
 import type { Key, Resource } from '../../domain/resource.ts';
+import { openIncludedPresenter } from '../pipeline/included_presenter.ts';
 import { selfLinks } from '../pipeline/links.ts';
 import type { RecordDeps } from '../pipeline/pipeline.ts';
 import { etags, presenterOf } from '../pipeline/present.ts';
 import { BATCH_RESOURCES, type BatchItem } from './batch_items.ts';
-import { type CreatedRecord, openIncludedPresenter, readCreated } from './included.ts';
+import { type CreatedRecord, readCreated } from './included.ts';
 
 type ResponseDeps = Pick<RecordDeps, 'baseUrl' | 'installation'> & {
   readonly store: Pick<Store, 'get' | 'getIncluding'>;

@@ -1,21 +1,14 @@
-import type {
-  IncludedRecords,
-  KeyedRecord,
-  MaybePromise,
-  RecordWithIncluded,
-  Store,
-} from '../../directory/store.ts';
+import type { KeyedRecord, MaybePromise, RecordWithIncluded, Store } from '../../directory/store.ts';
 import { Fault } from '../../domain/fault.ts';
 import type { JsonObject } from '../../domain/json_object.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { type AnyRecord, ancestry, type Key, type Resource } from '../../domain/resource.ts';
+import type { AnyRecord, Key, Resource } from '../../domain/resource.ts';
 import { includableBelow } from '../../domain/resources.ts';
 import { parseJson } from '../pipeline/body.ts';
 import { type Call, type CallHandler, runStages, type Stage } from '../pipeline/call.ts';
-import { collectionLinks } from '../pipeline/links.ts';
-import { linkAfter } from '../pipeline/paging.ts';
+import { openIncludedPresenter } from '../pipeline/included_presenter.ts';
 import { locate, permit, RECORD_CACHING, type RecordDeps } from '../pipeline/pipeline.ts';
-import { etags, includingPresenterOf, itemPresenterOf } from '../pipeline/present.ts';
+import { etags, itemPresenterOf } from '../pipeline/present.ts';
 import { NEWEST_FIRST, readInclude } from '../pipeline/query.ts';
 import { faultReply, JSON_TYPE, REQUEST_ID, type Reply } from '../server/reply.ts';
 
@@ -194,39 +187,4 @@ export function tryParse(text: string): unknown {
     if (error instanceof Fault) return undefined;
     throw error;
   }
-}
-
-/** Serializes a record with records below it. */
-export function openIncludedPresenter(
-  resource: Resource,
-  { baseUrl, installation }: Omit<IncludedDeps, 'store'>,
-): (key: Key, found: RecordWithIncluded) => string {
-  const presentRecord = includingPresenterOf(resource, baseUrl, installation);
-  const children = new Map(
-    includableBelow(resource).map((child) => [
-      child,
-      {
-        presentItem: itemPresenterOf(child, { baseUrl, installation, includesParent: false }),
-        urlOf: collectionLinks(ancestry(child), baseUrl),
-      },
-    ]),
-  );
-  return (key, { record, included }) => {
-    const items: string[] = [];
-    const more: Record<string, string> = {};
-    for (const { resource: child, records, hasMore } of included) {
-      const known = children.get(child);
-      if (!known) throw new Error(`${child.name} cannot be included`);
-      for (const each of records) items.push(known.presentItem(each, [...key, each.id]));
-      if (hasMore) more[child.includedAs ?? ''] = restOf(known.urlOf(key), records);
-    }
-    return presentRecord(record, key, { included: items.join(), more });
-  };
-}
-
-/** The URL of the list page that continues after the included records. */
-function restOf(url: string, records: IncludedRecords['records']): string {
-  const last = records.at(-1);
-  const position = last && { at: last.created_at, id: last.id };
-  return linkAfter(url, LIMITS.includedRecordsMax, position, NEWEST_FIRST);
 }

@@ -16,6 +16,7 @@ import { authenticate, insufficientScope } from '../pipeline/bearer.ts';
 import { documentOf, readBody } from '../pipeline/body.ts';
 import type { Call, Stage } from '../pipeline/call.ts';
 import type { WithIdempotency } from '../pipeline/idempotency.ts';
+import { openIncludedPresenter } from '../pipeline/included_presenter.ts';
 import { collectionPattern, selfLinks } from '../pipeline/links.ts';
 import type { Operation } from '../pipeline/operation.ts';
 import {
@@ -30,7 +31,7 @@ import {
 import { ifMatchRevisions, requiredRevision, revisionReader } from '../pipeline/precondition.ts';
 import { etags, matchesEtag, presenterOf } from '../pipeline/present.ts';
 import { JSON_TYPE, type Reply } from '../server/reply.ts';
-import { type CreatedRecord, openIncludedPresenter, permitIncluded, readCreated } from './included.ts';
+import { type CreatedRecord, permitIncluded, readCreated } from './included.ts';
 import {
   includingAnswer,
   recordAnswer,

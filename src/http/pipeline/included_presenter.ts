@@ -1,0 +1,43 @@
+import type { IncludedRecords, RecordWithIncluded } from '../../directory/store.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import { ancestry, type Key, type Resource } from '../../domain/resource.ts';
+import { includableBelow } from '../../domain/resources.ts';
+import { collectionLinks } from './links.ts';
+import { linkAfter } from './paging.ts';
+import { includingPresenterOf, itemPresenterOf } from './present.ts';
+import { NEWEST_FIRST } from './query.ts';
+
+/** Serializes a record with records below it. */
+export function openIncludedPresenter(
+  resource: Resource,
+  { baseUrl, installation }: { readonly baseUrl: string; readonly installation: string },
+): (key: Key, found: RecordWithIncluded) => string {
+  const presentRecord = includingPresenterOf(resource, baseUrl, installation);
+  const children = new Map(
+    includableBelow(resource).map((child) => [
+      child,
+      {
+        presentItem: itemPresenterOf(child, { baseUrl, installation, includesParent: false }),
+        urlOf: collectionLinks(ancestry(child), baseUrl),
+      },
+    ]),
+  );
+  return (key, { record, included }) => {
+    const items: string[] = [];
+    const more: Record<string, string> = {};
+    for (const { resource: child, records, hasMore } of included) {
+      const known = children.get(child);
+      if (!known) throw new Error(`${child.name} cannot be included`);
+      for (const each of records) items.push(known.presentItem(each, [...key, each.id]));
+      if (hasMore) more[child.includedAs ?? ''] = restOf(known.urlOf(key), records);
+    }
+    return presentRecord(record, key, { included: items.join(), more });
+  };
+}
+
+/** The URL of the list page that continues after the included records. */
+function restOf(url: string, records: IncludedRecords['records']): string {
+  const last = records.at(-1);
+  const position = last && { at: last.created_at, id: last.id };
+  return linkAfter(url, LIMITS.includedRecordsMax, position, NEWEST_FIRST);
+}
