@@ -1,6 +1,22 @@
 import type { Uuid } from '../domain/id.ts';
 import type { LogKeys } from './log_keys.ts';
-import type { Anchor, ChainLink, EntryValue } from './port.ts';
+
+/** A value of a stored entry. */
+export type EntryValue = string | number | Uint8Array | null;
+
+/**
+ * The position of a chain: the last tagged sequence number, its tag, and the number of entries ever tagged.
+ */
+export interface ChainLink {
+  readonly seq: number;
+  readonly tag: Uint8Array;
+  readonly entries: number;
+}
+
+/** The authenticated start of a chain: it cannot be moved without the keys. */
+export interface Anchor extends ChainLink {
+  readonly mac: Uint8Array;
+}
 
 /** The columns of an entry without its tag, in the order in which they are stored and tagged. */
 export type EntryColumns = readonly EntryValue[];

@@ -1,6 +1,7 @@
+import type { Erasure } from '../domain/erasure.ts';
 import { parseUuid, type Uuid } from '../domain/id.ts';
+import type { LogHead } from '../store/audit/log_reading.ts';
 import type { LogKeys } from './log_keys.ts';
-import type { Erasure, LogHead } from './port.ts';
 
 /** The position and tag of a log. */
 export interface LogPosition {

@@ -1,10 +1,11 @@
+import type { Erasure } from '../domain/erasure.ts';
 import { Fault } from '../domain/fault.ts';
 import { type Clock, parseUuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { JobLease } from '../jobs/leases.ts';
+import type { LogHead, LogStore } from '../store/audit/log_reading.ts';
 import { checkpointLine, erasureLine, type LogPosition, logPositionOf } from './checkpoint.ts';
 import type { LogKeys } from './log_keys.ts';
-import type { Erasure, LogHead, LogStore } from './port.ts';
 import { headsOf } from './verify.ts';
 
 export interface CheckpointDeps {

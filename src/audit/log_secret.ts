@@ -1,9 +1,10 @@
 import type { Keyring } from '../auth/keys/keyring.ts';
-import type { AuthStore, SecretLocation } from '../auth/port.ts';
 import { Refusal } from '../domain/fault.ts';
 import { type Clock, NIL_UUID } from '../domain/id.ts';
+import type { LogStore } from '../store/audit/log_reading.ts';
+import type { AuthStore } from '../store/auth/access.ts';
+import type { SecretLocation } from '../store/auth/sealed_store.ts';
 import { LOG_SECRET_BYTES, type LogKeys, openLogKeys } from './log_keys.ts';
-import type { LogStore } from './port.ts';
 
 const NAME = 'log';
 const PLACE: SecretLocation = { table: 'instance_secret', column: 'sealed', realm: NIL_UUID, id: NAME };

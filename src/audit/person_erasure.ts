@@ -1,14 +1,15 @@
-import type { SignInName } from '../auth/sign_in/budgets.ts';
+import type { SignInName } from '../auth/sign_in/credentials.ts';
 import type { Store } from '../directory/store.ts';
 import { type AuditContext, COMMAND_LINE, createAuditEntry } from '../domain/audit_entry.ts';
+import type { Erasure } from '../domain/erasure.ts';
 import type { Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { type AnyRecord, isVisible, membersOf, type Resource } from '../domain/resource.ts';
 import { passwordProfileInfo, RESOURCES, user } from '../domain/resources.ts';
 import { foldedKey } from '../domain/text/folded_key.ts';
+import type { Eraser } from '../store/audit/erase.ts';
 import type { Person } from './log_keys.ts';
 import type { BeforeAndAfter } from './packed_detail.ts';
-import type { Eraser, Erasure } from './port.ts';
 import type { LogReading, ReadableEntry } from './reading.ts';
 
 export interface ErasureDeps {

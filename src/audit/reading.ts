@@ -1,9 +1,10 @@
 import { eventResource } from '../domain/event.ts';
 import { NIL_UUID, type Uuid } from '../domain/id.ts';
+import type { StoredEntry } from '../store/audit/entry_row.ts';
+import type { LogStore } from '../store/audit/log_reading.ts';
 import type { LogKeys, Person } from './log_keys.ts';
 import { openPerson, PERSON_MEMBER } from './log_keys.ts';
 import { type BeforeAndAfter, unpackDetail } from './packed_detail.ts';
-import type { LogStore, StoredEntry } from './port.ts';
 
 /** An entry as an operator reads it. Members that do not apply are absent. */
 export interface ReadableEntry {

@@ -1,8 +1,8 @@
 import type { Store } from '../directory/store.ts';
 import { type AuditContext, createAuditEntry } from '../domain/audit_entry.ts';
+import type { LogStore } from '../store/audit/log_reading.ts';
 import type { Person } from './log_keys.ts';
 import { exportedRecord, userEntries, userRecords } from './person_erasure.ts';
-import type { LogStore } from './port.ts';
 import type { LogReading, ReadableEntry } from './reading.ts';
 
 export interface SubjectAccessDeps {

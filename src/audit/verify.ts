@@ -1,5 +1,7 @@
 import { NIL_UUID, type Uuid } from '../domain/id.ts';
 import { user as users } from '../domain/resources.ts';
+import type { StoredEntry } from '../store/audit/entry_row.ts';
+import type { LogHead, LogReader, LogStore } from '../store/audit/log_reading.ts';
 import { isChainStart } from './chain.ts';
 import {
   type LogFinding,
@@ -10,7 +12,6 @@ import {
 } from './chain_verifier.ts';
 import type { Checkpoint } from './checkpoint.ts';
 import type { LogKeys, Person } from './log_keys.ts';
-import type { LogHead, LogReader, LogStore, StoredEntry } from './port.ts';
 
 /** The result of a verification. */
 export interface VerificationResult {

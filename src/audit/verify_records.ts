@@ -1,15 +1,16 @@
-import type { ForgedRows } from '../auth/port.ts';
 import type { KeyedRecord, MaybePromise } from '../directory/store.ts';
 import { eventResource } from '../domain/event.ts';
 import { describeForgedRow } from '../domain/forged_row.ts';
 import { NIL_UUID, type Uuid } from '../domain/id.ts';
 import { isVisible, type Key, membersOf, type Resource } from '../domain/resource.ts';
 import { RESOURCES, realm as realmResource } from '../domain/resources.ts';
+import type { StoredEntry } from '../store/audit/entry_row.ts';
+import type { LogHead, LogReader } from '../store/audit/log_reading.ts';
+import type { ForgedRows } from '../store/auth/forged_rows.ts';
 import { isChainStart } from './chain.ts';
 import type { LogFinding } from './chain_verifier.ts';
 import type { LogKeys, Person } from './log_keys.ts';
 import { unpackDetail } from './packed_detail.ts';
-import type { LogHead, LogReader, StoredEntry } from './port.ts';
 import { headsOf } from './verify.ts';
 
 export interface ReadRecord extends KeyedRecord {

@@ -1,9 +1,11 @@
 import type { Check, CheckReporter } from '../doctor/inspection.ts';
 import type { Clock } from '../domain/id.ts';
 import { ciphertextKeyId } from '../domain/text/ciphertext.ts';
+import type { AuthStore, SigningKey } from '../store/auth/access.ts';
+import type { Client } from '../store/auth/clients.ts';
+import type { SealedStore, SealedValue } from '../store/auth/sealed_store.ts';
 import { type Keyring, opensKeyCheck, opensValue } from './keys/keyring.ts';
 import { keySetAt } from './keys/signing.ts';
-import type { AuthStore, Client, SealedStore, SealedValue, SigningKey } from './port.ts';
 
 /** Dependencies of the checks; each is evaluated when a check needs it, and may throw then. */
 export interface AuthInspectionDeps {

@@ -1,8 +1,9 @@
 import type { Command } from 'commander';
 import { AuthrealmError, connect, type DirectoryClient } from '../client/client.ts';
+import type { Environment } from '../config/parse.ts';
 import { readSettingFile } from '../config/parse.ts';
 import { Refusal } from '../domain/fault.ts';
-import { addSettings, CONNECTION_VARIABLES, type Environment } from './context.ts';
+import { addSettings, CONNECTION_VARIABLES } from './context.ts';
 import { printable } from './table.ts';
 
 const URL_FALLBACK = 'http://127.0.0.1:8080';

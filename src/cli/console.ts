@@ -1,5 +1,4 @@
 import { type Command, InvalidArgumentError } from 'commander';
-import type { AuthStore, StoredSession } from '../auth/port.ts';
 import { createConsoleLink, LINK_LABEL } from '../auth/sessions/console_links.ts';
 import { endSession } from '../auth/sessions/sessions.ts';
 import type { Settings } from '../config/parse.ts';
@@ -12,6 +11,8 @@ import { urlOf } from '../http/server/url.ts';
 import { systemClock } from '../platform/clock.ts';
 import { printLine } from '../platform/standard_streams.ts';
 import { openDatabase } from '../service/open_database.ts';
+import type { AuthStore } from '../store/auth/access.ts';
+import type { StoredSession } from '../store/auth/console_sessions.ts';
 import { type Properties, printAll } from './admin_commands.ts';
 import { SCOPE_HELP, scopes } from './clients.ts';
 import { addDatabaseSettings, addSettings, type CliContext } from './context.ts';

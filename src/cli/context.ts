@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { type Command, Option } from 'commander';
 import {
   DATABASE_SETTINGS,
+  type Environment,
   type Flags,
   hasSecrets,
   originsOf,
@@ -17,8 +18,6 @@ import { groupOf } from '../config/setting_groups.ts';
 import { DEFAULT_SETTINGS_FILE, readSettingsFile } from '../config/settings_file.ts';
 import { printNotice } from '../platform/standard_streams.ts';
 import { commandLine, pathIn, programPath } from './invocation.ts';
-
-export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** The variables of a service's URL and its client; the secret has no option, because other users can read command lines. */
 export const CONNECTION_VARIABLES = {

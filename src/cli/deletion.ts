@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import type { Collection } from '../client/client.ts';
-import { DATABASE_SETTINGS } from '../config/parse.ts';
+import { DATABASE_SETTINGS, type Environment } from '../config/parse.ts';
 import type { Store } from '../directory/store.ts';
 import { COMMAND_LINE } from '../domain/audit_entry.ts';
 import { Refusal } from '../domain/fault.ts';
@@ -12,7 +12,7 @@ import { printLine, printNotice, standardStreams } from '../platform/standard_st
 import { openDatabase } from '../service/open_database.ts';
 import { addConfirmation, assertConfirmed, type ConfirmationOptions } from './confirmation.ts';
 import { addConnection, type ConnectionOptions, connectBy } from './connection.ts';
-import { addSettings, type CliContext, type Environment } from './context.ts';
+import { addSettings, type CliContext } from './context.ts';
 import { commandLineName, identifiersIn, parseResourceName } from './identifiers.ts';
 import { openProgress } from './progress.ts';
 import { collectionOf, RESOURCE_HELP, show, visible } from './records.ts';

@@ -2,7 +2,6 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createClient, type IssuedClient } from '../auth/clients/clients.ts';
-import type { AuthStore } from '../auth/port.ts';
 import { createConsoleLink } from '../auth/sessions/console_links.ts';
 import { readSettings, type Settings } from '../config/parse.ts';
 import { Refusal } from '../domain/fault.ts';
@@ -18,6 +17,7 @@ import { receiveStopSignal } from '../platform/signals.ts';
 import { printLine } from '../platform/standard_streams.ts';
 import { type OpenDatabase, openDatabase } from '../service/open_database.ts';
 import { serve } from '../service/service.ts';
+import type { AuthStore } from '../store/auth/access.ts';
 import { createDemoRecords, type DemoRecords } from './demo_records.ts';
 
 /** Serves two small realms from a new temporary database and performs two lookups; then exits, or serves until a signal. */

@@ -1,9 +1,8 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { isAbsolute, resolve } from 'node:path';
-import { type Flags, SETTINGS, type SettingName, type Settings } from '../config/parse.ts';
+import { type Environment, type Flags, SETTINGS, type SettingName, type Settings } from '../config/parse.ts';
 import { IS_SINGLE_FILE, programFile } from '../platform/program_files.ts';
 import { fileOf } from '../store/open.ts';
-import type { Environment } from './context.ts';
 
 /** Printed commands of this program: they work as pasted, from any folder. */
 

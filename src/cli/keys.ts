@@ -2,11 +2,11 @@ import type { Command } from 'commander';
 import { createNewKeyFile } from '../auth/keys/master_key.ts';
 import type { MasterKeyChanged } from '../auth/keys/rewrap.ts';
 import { type KeySet, keySetAt, rotateSigningKey, withdrawSigningKey } from '../auth/keys/signing.ts';
-import type { SigningKey } from '../auth/port.ts';
 import { Refusal } from '../domain/fault.ts';
 import { systemClock } from '../platform/clock.ts';
 import { printLine } from '../platform/standard_streams.ts';
 import { openDatabase, rewrap } from '../service/open_database.ts';
+import type { SigningKey } from '../store/auth/access.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
 
 /** `keys`: the keys that sign access tokens, and the master key that encrypts them. */

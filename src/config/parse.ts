@@ -26,7 +26,8 @@ export { SETTINGS, type SettingName, type Settings } from './settings.ts';
 /** Values from the command line, by setting. */
 export type Flags = Partial<Record<SettingName, string>>;
 
-type Environment = Readonly<Record<string, string | undefined>>;
+/** Variables by name. */
+export type Environment = Readonly<Record<string, string | undefined>>;
 
 interface ReadOptions {
   /** Variables that commands read in addition to the settings. */

@@ -7,3 +7,9 @@ export interface Erasure {
   /** Milliseconds since the epoch. */
   readonly at: number;
 }
+
+/**
+ * What is left of erased data in the files of the database. `clean`: nothing. `archived`: data files and archived logs of a
+ * server hold it, which only its operator can remove.
+ */
+export type ErasedBytes = 'clean' | 'archived';

@@ -1,5 +1,5 @@
-import type { Lease, LeaseStore } from '../directory/leases.ts';
 import type { Clock } from '../domain/id.ts';
+import type { Lease, LeaseStore } from '../store/leases.ts';
 
 export type JobLease = ReturnType<typeof openLease>;
 

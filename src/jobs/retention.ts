@@ -1,9 +1,9 @@
-import type { LogStore } from '../audit/port.ts';
 import { createAuditEntry } from '../domain/audit_entry.ts';
 import { daysBefore } from '../domain/days.ts';
 import { Fault } from '../domain/fault.ts';
 import { type Clock, NIL_UUID, type Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
+import type { LogStore } from '../store/audit/log_reading.ts';
 import type { WebhookStore } from '../store/webhooks/webhooks.ts';
 import type { JobLease } from './leases.ts';
 

@@ -1,6 +1,6 @@
-import type { AuthState } from '../auth/port.ts';
 import type { Webhook } from '../events/webhooks/webhook.ts';
 import type { Log } from '../platform/log.ts';
+import type { AuthState } from '../store/auth/access.ts';
 
 /** Logs each forged client, realm of a client and signing key once. */
 export function openForgedAccessLog(log: Pick<Log, 'write'>) {

@@ -1,13 +1,17 @@
 import type { LogKeys } from '../audit/log_keys.ts';
-import type { ErasedBytes, Eraser, LogReader, LogStore } from '../audit/port.ts';
 import type { ReadRecords } from '../audit/verify_records.ts';
-import type { AuthStore, ForgedRows, SealedStore } from '../auth/port.ts';
-import type { CredentialStore } from '../auth/sign_in/credentials.ts';
-import type { BudgetStore } from '../auth/sign_in/port.ts';
-import type { LeaseStore } from '../directory/leases.ts';
 import type { Loader, MaybePromise, Scanner, Store } from '../directory/store.ts';
 import type { Inspection } from '../doctor/inspection.ts';
-import type { FeedStore } from '../events/feed/port.ts';
+import type { ErasedBytes } from '../domain/erasure.ts';
+import type { Eraser } from './audit/erase.ts';
+import type { FeedStore } from './audit/feed.ts';
+import type { LogReader, LogStore } from './audit/log_reading.ts';
+import type { AuthStore } from './auth/access.ts';
+import type { BudgetStore } from './auth/budgets.ts';
+import type { CredentialStore } from './auth/credentials.ts';
+import type { ForgedRows } from './auth/forged_rows.ts';
+import type { SealedStore } from './auth/sealed_store.ts';
+import type { LeaseStore } from './leases.ts';
 import type { ReaderClient } from './lists/lists.ts';
 import type { WebhookStore } from './webhooks/webhooks.ts';
 

@@ -1,6 +1,14 @@
-import type { Lease, LeaseStore } from '../directory/leases.ts';
 import { all, execute, type Long, type Work } from './transaction_work.ts';
 import type { Transactions } from './transactions.ts';
+
+/** The right of one process at a time, on any machine, to do a job for all. */
+export interface Lease {
+  readonly name: string;
+  /** A unique ID of the process that has it. */
+  readonly holder: string;
+  /** The expiry, renewed by the holder and by its clock, in milliseconds since the epoch. */
+  readonly until: number;
+}
 
 const RELEASE = 'delete from lease where name = ? and holder = ?';
 const ALL = 'select name, holder, until from lease order by name';
@@ -17,7 +25,7 @@ interface LeaseRow {
 }
 
 /** Leases as rows: the process that writes the row has the lease. */
-export function openLeaseStore({ read, write }: Transactions): LeaseStore {
+export function openLeaseStore({ read, write }: Transactions) {
   function* replace({ name, holder, until }: Lease, expected: Lease | undefined): Work<boolean> {
     const count = expected
       ? yield* execute(REPLACE, holder, until, name, expected.holder, expected.until)
@@ -26,7 +34,7 @@ export function openLeaseStore({ read, write }: Transactions): LeaseStore {
   }
 
   return {
-    release: (name, holder) =>
+    release: (name: string, holder: string) =>
       write([], function* () {
         return { value: undefined, keep: (yield* execute(RELEASE, name, holder)) === 1 };
       }),
@@ -35,18 +43,22 @@ export function openLeaseStore({ read, write }: Transactions): LeaseStore {
         const rows = yield* all<LeaseRow>(ALL);
         return rows.map(({ name, holder, until }): Lease => ({ name, holder, until: Number(until) }));
       }),
-    replace: (lease, expected) =>
+    /** Writes a lease if the stored one is still `expected` (undefined: none). Returns whether it did. */
+    replace: (lease: Lease, expected: Lease | undefined) =>
       write([], function* () {
         const value = yield* replace(lease, expected);
         return { value, keep: value };
       }),
-    renew: (holder, name, until) =>
+    /** Extends a lease that this holder still has. Returns whether it does. */
+    renew: (holder: string, name: string, until: number) =>
       write([], function* () {
         const value = (yield* execute(RENEW, until, name, holder)) === 1;
         return { value, keep: value };
       }),
   };
 }
+
+export type LeaseStore = ReturnType<typeof openLeaseStore>;
 
 /** Every statement about leases. */
 export const LEASE_TEXTS: readonly string[] = [RELEASE, ALL, INSERT, REPLACE, RENEW, IS_HELD];

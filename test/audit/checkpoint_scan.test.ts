@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from 'bun:test';
 import { readLine } from '../../src/audit/checkpoint.ts';
 import { type Checkpoints, startCheckpoints } from '../../src/audit/checkpoints.ts';
-import type { LogStore } from '../../src/audit/port.ts';
 import { NIL_UUID, type Uuid } from '../../src/domain/id.ts';
 import { openLease } from '../../src/jobs/leases.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { type OpenDatabase, openDatabase } from '../../src/service/open_database.ts';
+import type { LogStore } from '../../src/store/audit/log_reading.ts';
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
 import { createFixture } from '../support/service.ts';
 import { sqlLiteral } from '../support/tampered_logs.ts';

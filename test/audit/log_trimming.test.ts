@@ -1,7 +1,7 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test';
+import type { Anchor } from '../../src/audit/chain.ts';
 import { resumeChain, sealAnchor, startChain } from '../../src/audit/chain.ts';
 import { type Checkpoint, checkpointLine, readLine } from '../../src/audit/checkpoint.ts';
-import type { Anchor } from '../../src/audit/port.ts';
 import { headsOf, verifyLogs } from '../../src/audit/verify.ts';
 import { changeOf } from '../../src/domain/change.ts';
 import { NIL_UUID, type Uuid } from '../../src/domain/id.ts';

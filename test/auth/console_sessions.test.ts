@@ -1,11 +1,11 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { decodeJwt } from 'jose';
 import { rotateSigningKey, withdrawSigningKey } from '../../src/auth/keys/signing.ts';
-import type { StoredSession } from '../../src/auth/port.ts';
 import { endSession } from '../../src/auth/sessions/sessions.ts';
 import type { Flags } from '../../src/config/parse.ts';
 import { NIL_UUID } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
+import type { StoredSession } from '../../src/store/auth/console_sessions.ts';
 import { type ConsoleSession, postConsoleToken, sameOrigin, signIn } from '../support/console_sign_in.ts';
 import {
   createKeyPair,

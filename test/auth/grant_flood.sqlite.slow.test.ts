@@ -3,11 +3,11 @@ import { statSync } from 'node:fs';
 import { openCounterLog } from '../../src/audit/counter_log.ts';
 import { openRefusedAccessLog } from '../../src/audit/refused_access_log.ts';
 import { createClient } from '../../src/auth/clients/clients.ts';
-import type { Client } from '../../src/auth/port.ts';
 import { openTokenGrants } from '../../src/auth/tokens/token_grant.ts';
 import { parseIpAddress } from '../../src/domain/ip_address.ts';
 import { parseScopes } from '../../src/domain/principal.ts';
 import { openRateLimits } from '../../src/http/server/rate_limits.ts';
+import type { Client } from '../../src/store/auth/clients.ts';
 import { databaseFile, type Service, startService } from '../support/service.ts';
 
 /** Requests of a flood in a minute. */

@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from 'bun:test';
-import type { LogStore } from '../../src/audit/port.ts';
 import { Fault } from '../../src/domain/fault.ts';
+import type { LogStore } from '../../src/store/audit/log_reading.ts';
 import type { Engine } from '../../src/store/open.ts';
 import { createFixture, oidcPath, type Service, startService } from '../support/service.ts';
 import { createStorefront } from '../support/settings_realms.ts';

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import type { CryptoKey } from 'jose';
 import { openImportedKeys } from '../../src/auth/keys/imported_keys.ts';
-import type { SigningKey } from '../../src/auth/port.ts';
+import type { SigningKey } from '../../src/store/auth/access.ts';
 
 /** The cache of imported signing keys. */
 

@@ -1,11 +1,12 @@
 import { afterAll, expect, test } from 'bun:test';
 import bcrypt from 'bcryptjs';
-import { type Credential, openRehash } from '../../src/auth/sign_in/credentials.ts';
+import { openRehash } from '../../src/auth/sign_in/credentials.ts';
 import { NIL_UUID, type Uuid } from '../../src/domain/id.ts';
 import type { PasswordCost } from '../../src/domain/password.ts';
 import { passwordProfileInfo } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { openDatabase } from '../../src/service/open_database.ts';
+import type { Credential } from '../../src/store/auth/credentials.ts';
 import { openChecker } from '../../src/workers/checker.ts';
 import { openHasher } from '../../src/workers/hasher.ts';
 import { freshDatabase } from '../support/database.ts';

@@ -1,9 +1,9 @@
 import { afterAll, expect, setDefaultTimeout, test } from 'bun:test';
 import bcrypt from 'bcryptjs';
-import type { Credential } from '../../src/auth/sign_in/credentials.ts';
 import { NIL_UUID } from '../../src/domain/id.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { openDatabase } from '../../src/service/open_database.ts';
+import type { Credential } from '../../src/store/auth/credentials.ts';
 import { freshDatabase, textsInFiles } from '../support/database.ts';
 import { freshFolder } from '../support/folder.ts';
 import { movableClock } from '../support/movable_clock.ts';

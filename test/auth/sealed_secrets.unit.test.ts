@@ -7,10 +7,10 @@ import {
   opensKeyCheck,
 } from '../../src/auth/keys/keyring.ts';
 import { openLiveKeyring } from '../../src/auth/keys/live_keyring.ts';
-import type { SecretLocation } from '../../src/auth/port.ts';
 import { Refusal } from '../../src/domain/fault.ts';
 import { ciphertextKeyId } from '../../src/domain/text/ciphertext.ts';
 import { systemClock } from '../../src/platform/clock.ts';
+import type { SecretLocation } from '../../src/store/auth/sealed_store.ts';
 
 const master = systemClock.randomBytes(32);
 const keyring = openKeyring(master, systemClock);

@@ -6,8 +6,8 @@ import {
   SigningKeyRefusal,
   withdrawSigningKey,
 } from '../../src/auth/keys/signing.ts';
-import type { SigningKey } from '../../src/auth/port.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
+import type { SigningKey } from '../../src/store/auth/access.ts';
 import { startService } from '../support/service.ts';
 
 describe('withdrawing a signing key', () => {

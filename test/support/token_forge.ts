@@ -1,7 +1,7 @@
 import { importPrivateKey } from '../../src/auth/keys/signing.ts';
-import type { SigningKey } from '../../src/auth/port.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import type { OpenDatabase } from '../../src/service/open_database.ts';
+import type { SigningKey } from '../../src/store/auth/access.ts';
 import type { Service } from './service.ts';
 
 export type Json = Readonly<Record<string, unknown>>;

@@ -1,7 +1,7 @@
 import type { GrantFaultCode } from '../../domain/fault.ts';
 import type { Clock } from '../../domain/id.ts';
 import type { Principal } from '../../domain/principal.ts';
-import type { Client } from '../port.ts';
+import type { Client } from '../../store/auth/clients.ts';
 import type { AuthCache } from '../tokens/auth_cache.ts';
 import { isSecretOf, principalByIdAlone, principalBySecret } from './clients.ts';
 

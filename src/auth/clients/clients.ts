@@ -18,7 +18,8 @@ import {
 } from '../../domain/managed.ts';
 import { areGrantable, IMPLICIT_SCOPES, intersectRealms, type Principal } from '../../domain/principal.ts';
 import { text } from '../../domain/text/text.ts';
-import type { AuthStore, Client, ClientRights } from '../port.ts';
+import type { AuthStore } from '../../store/auth/access.ts';
+import type { Client, ClientRights } from '../../store/auth/clients.ts';
 
 const SECRET_BYTES = 32;
 const SECRET_PREFIX = 'ars_';

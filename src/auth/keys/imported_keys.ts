@@ -1,5 +1,5 @@
 import type { CryptoKey } from 'jose';
-import type { SigningKey } from '../port.ts';
+import type { SigningKey } from '../../store/auth/access.ts';
 
 export type LoadKey = (key: SigningKey) => Promise<CryptoKey>;
 

@@ -2,7 +2,8 @@ import { createCipheriv, createDecipheriv, createHmac, hkdfSync, timingSafeEqual
 import { Refusal } from '../../domain/fault.ts';
 import { type Clock, NIL_UUID } from '../../domain/id.ts';
 import { CIPHERTEXT_HEADER_BYTES, ciphertextKeyId } from '../../domain/text/ciphertext.ts';
-import type { KeyCheck, SealedStore, SealedValue, SecretLocation } from '../port.ts';
+import type { KeyCheck } from '../../store/auth/access.ts';
+import type { SealedStore, SealedValue, SecretLocation } from '../../store/auth/sealed_store.ts';
 
 /** The purpose of a ciphertext. Each purpose has its own key, derived from the master key. */
 export type Purpose =

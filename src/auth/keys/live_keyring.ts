@@ -1,6 +1,7 @@
 import type { Clock } from '../../domain/id.ts';
 import { ciphertextKeyId } from '../../domain/text/ciphertext.ts';
-import type { AuthStore, SealedStore } from '../port.ts';
+import type { AuthStore } from '../../store/auth/access.ts';
+import type { SealedStore } from '../../store/auth/sealed_store.ts';
 import { assertOpensAll, assertOpensSealed, type Keyring, keyCheckOf, openKeyring } from './keyring.ts';
 
 /**

@@ -1,7 +1,8 @@
 import { type AuditContext, createAuditEntry } from '../../domain/audit_entry.ts';
 import { Refusal } from '../../domain/fault.ts';
 import { ciphertextKeyId } from '../../domain/text/ciphertext.ts';
-import type { AuthStore, ResealedValue, SealedStore, SealedValue } from '../port.ts';
+import type { AuthStore } from '../../store/auth/access.ts';
+import type { ResealedValue, SealedStore, SealedValue } from '../../store/auth/sealed_store.ts';
 import { type Keyring, keyCheckOf, openKeyring, purposeOf } from './keyring.ts';
 import { openLiveKeyring } from './live_keyring.ts';
 

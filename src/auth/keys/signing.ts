@@ -8,7 +8,8 @@ import {
 import { Fault, Refusal } from '../../domain/fault.ts';
 import { type Clock, NIL_UUID } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { AuthStore, SecretLocation, SigningKey, SigningKeyInsertion } from '../port.ts';
+import type { AuthStore, SigningKey, SigningKeyInsertion } from '../../store/auth/access.ts';
+import type { SecretLocation } from '../../store/auth/sealed_store.ts';
 import type { Keyring } from './keyring.ts';
 
 /** The one algorithm of access tokens: Ed25519 by its fully specified name (RFC 9864). */

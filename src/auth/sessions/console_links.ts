@@ -3,8 +3,8 @@ import { type AuditContext, createAuditEntry } from '../../domain/audit_entry.ts
 import { Refusal } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { displayedText } from '../../domain/text/folding.ts';
+import type { AuthStore } from '../../store/auth/access.ts';
 import { brokenRightsRule } from '../clients/clients.ts';
-import type { AuthStore } from '../port.ts';
 import type { Rights } from '../tokens/claim_rights.ts';
 
 /** 128 bits. */

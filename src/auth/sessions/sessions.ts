@@ -13,7 +13,8 @@ import {
   type Realms,
   type Scopes,
 } from '../../domain/principal.ts';
-import type { AuthStore, StoredSession } from '../port.ts';
+import type { AuthStore } from '../../store/auth/access.ts';
+import type { StoredSession } from '../../store/auth/console_sessions.ts';
 import type { RequestOrigin } from '../tokens/introspection.ts';
 import type { IssuedToken, Tokens } from '../tokens/token.ts';
 import { digestLinkCode, LINK_CODE } from './console_links.ts';

@@ -2,9 +2,9 @@ import { z } from 'zod';
 import type { Clock, Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { identifier } from '../../domain/rule.ts';
+import type { CredentialStore } from '../../store/auth/credentials.ts';
 import type { AuthCache } from '../tokens/auth_cache.ts';
 import type { JwtKind, OwnJwts } from '../tokens/own_jwts.ts';
-import type { CredentialStore } from './credentials.ts';
 
 /** Who signed in, by which password and when: what a renewal keeps. */
 export interface AccountSignIn {

@@ -1,16 +1,10 @@
+import type { LogKeys } from '../../audit/log_keys.ts';
 import type { Clock, Uuid } from '../../domain/id.ts';
 import { clientSubnet, type IpAddress, wideSubnet } from '../../domain/ip_address.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import type { BudgetKey, BudgetStore, BudgetTake } from '../../store/auth/budgets.ts';
+import type { SignInName } from './credentials.ts';
 import type { DeviceToken } from './device_token.ts';
-import type { BudgetKey, BudgetStore, BudgetTake, SignInKeys } from './port.ts';
-
-/** A username in a password profile, whether or not a user has it. */
-export interface SignInName {
-  readonly realmId: Uuid;
-  readonly profileId: Uuid;
-  /** The folded username (`foldedKey`). */
-  readonly usernameKey: string;
-}
 
 /** A request for a password check. */
 export interface SignInAttempt extends SignInName {
@@ -87,7 +81,7 @@ interface Bucket {
 type Digest = (...parts: readonly string[]) => string;
 
 const digestsOf =
-  (keys: SignInKeys): Digest =>
+  (keys: Pick<LogKeys, 'signInMac'>): Digest =>
   (...parts) =>
     Buffer.from(keys.signInMac(JSON.stringify(['budget', ...parts])))
       .toString('base64url')
@@ -99,14 +93,14 @@ const nameDigest = (digest: Digest, { realmId, profileId, usernameKey }: SignInN
 /** Deletes the buckets of a name. */
 export function removeBuckets(
   store: Pick<BudgetStore, 'removeName'>,
-  keys: SignInKeys,
+  keys: Pick<LogKeys, 'signInMac'>,
   name: SignInName,
 ): Promise<void> {
   return store.removeName(name.realmId, nameDigest(digestsOf(keys), name));
 }
 
 /** The buckets of an attempt with a device, and of one without. */
-function openBuckets(keys: SignInKeys) {
+function openBuckets(keys: Pick<LogKeys, 'signInMac'>) {
   const digest = digestsOf(keys);
   return {
     ofDevice(name: SignInName, { id }: DeviceToken): readonly Bucket[] {
@@ -160,7 +154,7 @@ const emptying = ({ key, budget }: Bucket, now: number): BudgetTake => {
 
 export function openSignInBudgets(
   store: BudgetStore,
-  keys: SignInKeys,
+  keys: Pick<LogKeys, 'signInMac'>,
   { now, monotonic }: Pick<Clock, 'now' | 'monotonic'>,
 ): SignInBudgets {
   const buckets = openBuckets(keys);

@@ -1,45 +1,15 @@
-import type { MaybePromise } from '../../directory/store.ts';
-import { type AuditEntry, createAuditEntry } from '../../domain/audit_entry.ts';
+import { createAuditEntry } from '../../domain/audit_entry.ts';
 import type { Clock, Uuid } from '../../domain/id.ts';
 import type { PasswordCost } from '../../domain/password.ts';
-import { type HashKind, isWeaker, type MadeHash, type PasswordCheck } from '../../domain/password_hash.ts';
+import { isWeaker, type MadeHash, type PasswordCheck } from '../../domain/password_hash.ts';
+import type { Credential, CredentialStore } from '../../store/auth/credentials.ts';
 
-/** What a password check needs of a password profile info. */
-export interface Credential {
+/** A username in a password profile, whether or not a user has it. */
+export interface SignInName {
   readonly realmId: Uuid;
   readonly profileId: Uuid;
-  readonly userId: Uuid;
-  /** The password profile info. */
-  readonly infoId: Uuid;
-  /**
-   * Undefined for none, for one that costs more than a check may, and for one that another program changed. Verified when it is read,
-   * so that a refusal in the queue takes as long for a name that exists as for one that does not.
-   */
-  readonly hash: string | undefined;
-  /** Made from the text after NFKC; false for an imported hash. */
-  readonly isNormalised: boolean;
-  /** Another one after each write of the password; a new hash of the same password keeps it. */
-  readonly version: string;
-}
-
-/** What a decoy imitates of a credential. */
-export interface StoredHash extends Pick<Credential, 'isNormalised'> {
-  /** Undefined without a hash. */
-  readonly kind: HashKind | undefined;
-}
-
-/** Stores credentials. */
-export interface CredentialStore {
-  /** The credential of a username in a profile, by its folded key. */
-  find(realmId: Uuid, profileId: Uuid, usernameKey: string): MaybePromise<Credential | undefined>;
-  get(realmId: Uuid, userId: Uuid, infoId: Uuid): MaybePromise<Credential | undefined>;
-  /**
-   * Replaces the hash of a credential, with an audit entry, if it is still the stored one. Returns whether it was. Nobody sees
-   * a change: the record keeps its time, revision and version.
-   */
-  rehash(credential: Credential, made: MadeHash, auditEntry: AuditEntry): Promise<boolean>;
-  /** The hashes of the first usernames of a profile, at most `LIMITS.listRecordsInlineMax`. */
-  firstHashes(realmId: Uuid, profileId: Uuid): MaybePromise<readonly StoredHash[]>;
+  /** The folded username (`foldedKey`). */
+  readonly usernameKey: string;
 }
 
 /** Whether a new hash of a checked password would be better. What is behind the cut may be a typing error, and is not hashed. */

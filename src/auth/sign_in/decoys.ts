@@ -1,10 +1,10 @@
+import type { LogKeys } from '../../audit/log_keys.ts';
 import type { MaybePromise } from '../../directory/store.ts';
 import type { Clock } from '../../domain/id.ts';
 import type { PasswordCost } from '../../domain/password.ts';
 import { decoyHash, type HashKind, isCheckable, newHashKind } from '../../domain/password_hash.ts';
-import type { SignInName } from './budgets.ts';
-import type { CredentialStore, StoredHash } from './credentials.ts';
-import type { SignInKeys } from './port.ts';
+import type { CredentialStore, StoredHash } from '../../store/auth/credentials.ts';
+import type { SignInName } from './credentials.ts';
 
 /** A hash that no password has, and how it would have been made. */
 export interface Decoy {
@@ -23,7 +23,7 @@ export interface Decoys {
 
 interface DecoyDeps {
   readonly credentials: Pick<CredentialStore, 'firstHashes'>;
-  readonly keys: SignInKeys;
+  readonly keys: Pick<LogKeys, 'signInMac'>;
   /** The cost of new hashes: the kind of a profile without hashes. */
   readonly cost: PasswordCost;
   readonly clock: Pick<Clock, 'monotonic'>;

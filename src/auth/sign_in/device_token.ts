@@ -1,7 +1,7 @@
 import { timingSafeEqual } from 'node:crypto';
+import type { LogKeys } from '../../audit/log_keys.ts';
 import type { Clock } from '../../domain/id.ts';
-import type { SignInName } from './budgets.ts';
-import type { SignInKeys } from './port.ts';
+import type { SignInName } from './credentials.ts';
 
 /** A genuine device token: the device has signed in with this name before. */
 export interface DeviceToken {
@@ -32,7 +32,7 @@ const TOKEN = /^([\w-]{0,32})([\w-]{69}[AQgw])$/;
  * stored for it.
  */
 export function openDeviceTokens(
-  keys: SignInKeys,
+  keys: Pick<LogKeys, 'signInMac'>,
   { now, randomBytes }: Pick<Clock, 'now' | 'randomBytes'>,
 ): DeviceTokens {
   function macOf({ realmId, profileId, usernameKey }: SignInName, version: string, signed: Uint8Array) {

@@ -1,8 +1,9 @@
 import type { MaybePromise } from '../../directory/store.ts';
 import type { Clock } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import type { AuthState, AuthStore } from '../../store/auth/access.ts';
+import type { Client } from '../../store/auth/clients.ts';
 import { type KeySet, keySetAt } from '../keys/signing.ts';
-import type { AuthState, AuthStore, Client } from '../port.ts';
 
 /** Clients, signing keys and revoked tokens, at most one second old. */
 export interface AuthView {

@@ -1,8 +1,8 @@
 import { type Caller, createAuditEntry } from '../../domain/audit_entry.ts';
 import { overloaded } from '../../domain/fault.ts';
 import type { Clock } from '../../domain/id.ts';
+import type { AuthStore } from '../../store/auth/access.ts';
 import { type OAuthError, oauthError } from '../clients/client_credentials.ts';
-import type { AuthStore } from '../port.ts';
 import type { IssuedToken, Tokens } from './token.ts';
 
 /** Where a request came from, for the audit log. */

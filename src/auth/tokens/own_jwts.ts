@@ -2,10 +2,10 @@ import { decodeProtectedHeader, type JWTPayload, jwtVerify, SignJWT } from 'jose
 import { Fault } from '../../domain/fault.ts';
 import type { Clock } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import type { SigningKey } from '../../store/auth/access.ts';
 import { openImportedKeys } from '../keys/imported_keys.ts';
 import type { Keyring } from '../keys/keyring.ts';
 import { ALGORITHM, importPrivateKey, importPublicKey, type KeySet } from '../keys/signing.ts';
-import type { SigningKey } from '../port.ts';
 import { REFUSED_HEADERS } from './verified_tokens.ts';
 
 /** A kind of JWT that this service issues. Its `typ` keeps it from being taken for another kind (RFC 8725, 3.11). */

@@ -11,8 +11,8 @@ import {
   SCOPES,
   type Scopes,
 } from '../../domain/principal.ts';
+import type { Client } from '../../store/auth/clients.ts';
 import { principalByIdAlone, principalBySecret } from '../clients/clients.ts';
-import type { Client } from '../port.ts';
 import type { AuthCache, AuthView } from './auth_cache.ts';
 import type { ExternalTokens } from './external_tokens.ts';
 import type { JwtKind, OwnJwts } from './own_jwts.ts';

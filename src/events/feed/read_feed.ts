@@ -1,8 +1,8 @@
 import type { Store } from '../../directory/store.ts';
 import type { SequencedChange } from '../../domain/change.ts';
 import type { Uuid } from '../../domain/id.ts';
+import type { FeedStore } from '../../store/audit/feed.ts';
 import { type FeedCursor, feedCursor, matchesCursor, parseFeedCursor } from './cursor.ts';
-import type { FeedStore } from './port.ts';
 
 /** A position in the feed of a realm: its start, or a cursor. */
 export type FeedPosition = 'oldest' | FeedCursor;

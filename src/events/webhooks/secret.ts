@@ -1,6 +1,6 @@
 import type { Keyring } from '../../auth/keys/keyring.ts';
-import type { SecretLocation } from '../../auth/port.ts';
 import { type Clock, NIL_UUID } from '../../domain/id.ts';
+import type { SecretLocation } from '../../store/auth/sealed_store.ts';
 
 /** The prefix of a symmetric secret (Standard Webhooks, "Signature scheme"). */
 const PREFIX = 'whsec_';

@@ -1,7 +1,7 @@
-import type { Lease } from '../../directory/leases.ts';
 import { Fault } from '../../domain/fault.ts';
 import type { Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import type { Lease } from '../../store/leases.ts';
 import { openAvailability } from './backoff.ts';
 import { deliverRealm } from './deliver_realm.ts';
 import { isListed, openRealmQueue } from './realm_queue.ts';

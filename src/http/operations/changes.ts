@@ -5,7 +5,6 @@ import { LIMITS } from '../../domain/limits.ts';
 import type { Principal } from '../../domain/principal.ts';
 import type { Resource } from '../../domain/resource.ts';
 import { type FeedCursor, feedCursor, parseFeedCursor } from '../../events/feed/cursor.ts';
-import type { FeedStore, RealmHead } from '../../events/feed/port.ts';
 import {
   type FeedPosition,
   parseFeedPosition,
@@ -14,6 +13,7 @@ import {
   readUserFeedBefore,
 } from '../../events/feed/read_feed.ts';
 import type { WriteEvents } from '../../events/feed/write_events.ts';
+import type { FeedStore, RealmHead } from '../../store/audit/feed.ts';
 import type { Call, CallHandler } from '../pipeline/call.ts';
 import { asksFor } from '../pipeline/negotiation.ts';
 import { RECORD_CACHING, type RecordDeps } from '../pipeline/pipeline.ts';

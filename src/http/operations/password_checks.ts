@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import type { Credential } from '../../auth/sign_in/credentials.ts';
 import type { Uuid } from '../../domain/id.ts';
 import type { Key } from '../../domain/resource.ts';
 import { passwordProfile, passwordProfileInfo, user } from '../../domain/resources.ts';
+import type { Credential } from '../../store/auth/credentials.ts';
 import { exampleIdOf } from '../openapi/examples.ts';
 import { pathParameters } from '../openapi/parameters.ts';
 import { HEADERS, namedExamples } from '../openapi/responses.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { SignInName } from '../../auth/sign_in/budgets.ts';
+import type { SignInName } from '../../auth/sign_in/credentials.ts';
 import { createAuditEntry } from '../../domain/audit_entry.ts';
 import type { Uuid } from '../../domain/id.ts';
 import type { Principal } from '../../domain/principal.ts';

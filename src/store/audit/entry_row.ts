@@ -1,11 +1,26 @@
+import type { EntryValue } from '../../audit/chain.ts';
 import { unpackDetail } from '../../audit/packed_detail.ts';
-import type { StoredEntry } from '../../audit/port.ts';
 import { type Change, type SequencedChange, TOUCHED } from '../../domain/change.ts';
 import { eventNumber, eventNumbered, eventResource } from '../../domain/event.ts';
 import { type Revision, type Uuid, uuidText } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Dialect, LogIds } from '../dialect.ts';
 import { first, type Long, type SqlValue, type Statement, type Work } from '../transaction_work.ts';
+
+/**
+ * A stored entry: its columns by name, in the order that its tag covers. In a realm log: `realm_id`, `seq`,
+ * `event`, `user_id`, `record_id`, `revision`, `members`, `actor`, `request_id`, `at`, `address`, `detail`,
+ * `personal`; in the installation log: `seq`, `id`, `action`, `actor`, `object`, `realm_id`, `user_id`,
+ * `address`, `request_id`, `detail`, `at`.
+ */
+export interface StoredEntry {
+  readonly seq: number;
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+  readonly columns: Readonly<Record<string, EntryValue>>;
+  /** Null if it was removed. */
+  readonly tag: Uint8Array | null;
+}
 
 /**
  * The columns of an entry that the feed reports, besides its realm. `e` is the row of the entry, and `h` the row that holds

@@ -1,11 +1,20 @@
-import type { EraseRequest, Eraser } from '../../audit/port.ts';
-import { changeOf } from '../../domain/change.ts';
-import type { Uuid } from '../../domain/id.ts';
+import type { AuditEntry } from '../../domain/audit_entry.ts';
+import { type ChangeOrigin, changeOf } from '../../domain/change.ts';
+import type { Revision, Uuid } from '../../domain/id.ts';
 import { user } from '../../domain/resources.ts';
 import type { LogIds } from '../dialect.ts';
 import type { Removals } from '../records/removal.ts';
 import { execute, first, type Work, type WorkResult } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
+
+/** A request to erase a user. */
+export interface EraseRequest {
+  readonly key: readonly [realm: Uuid, user: Uuid];
+  readonly origin: ChangeOrigin;
+  /** Generates the revisions of records that change. */
+  readonly mintRevision: () => Revision;
+  readonly auditEntry: AuditEntry;
+}
 
 const SELECT_SALT = 'select 1 from user_salt where realm_id = ? and user_id = ?';
 const DELETE_SALT = 'delete from user_salt where realm_id = ? and user_id = ?';
@@ -15,11 +24,7 @@ const INSERT = `insert into erasure (realm_id, user_id, at) values (?, ?, ?)
   on conflict (realm_id, user_id) do update set at = excluded.at, told_at = null`;
 
 /** Erases users: their records, the keys of their log entries, and the values in them. */
-export function openErasing(
-  removals: Removals,
-  { write, yieldToWriters }: Transactions,
-  { encode }: LogIds,
-): Eraser {
+export function openErasing(removals: Removals, { write, yieldToWriters }: Transactions, { encode }: LogIds) {
   /** Whether any row shows that this user existed. */
   function* isKnown(realm: Uuid, id: Uuid): Work<boolean> {
     for (const text of [SELECT_SALT, ENTRY]) if (yield* first(text, encode(realm), encode(id))) return true;
@@ -46,7 +51,12 @@ export function openErasing(
   }
 
   return {
-    async erase(request) {
+    /**
+     * Deletes the user and the records below it, in several commits if they are many. With the last one their data in the log cannot
+     * be decrypted any more, and the erasure is in the log and in the list of erasures. Returns false if no record and no log entry
+     * has this user.
+     */
+    async erase(request: EraseRequest): Promise<boolean> {
       for (;;) {
         const isErased = await write([request.key[0]], () => eraseNext(request));
         if (isErased !== undefined) return isErased;
@@ -55,6 +65,8 @@ export function openErasing(
     },
   };
 }
+
+export type Eraser = ReturnType<typeof openErasing>;
 
 /** Every statement about erasures. */
 export const ERASING_TEXTS: readonly string[] = [SELECT_SALT, DELETE_SALT, ENTRY, ERASURE, INSERT];

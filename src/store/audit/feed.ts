@@ -1,10 +1,19 @@
+import type { SequencedChange } from '../../domain/change.ts';
 import { NIL_UUID, type Revision, type Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { FeedStore, RealmHead } from '../../events/feed/port.ts';
 import type { Dialect } from '../dialect.ts';
 import { all, type Long, type Work } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
 import { type ChangeRow, changeIn, inOrder, userEntriesText } from './entry_row.ts';
+
+/** The newest change of a realm. */
+export interface RealmHead {
+  readonly realm: Uuid;
+  readonly seq: number;
+  readonly revision: Revision;
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+}
 
 /** A clock that was created but never advanced has no change. The nil UUID has audit entries and no changes. */
 const select = ({ logIds }: FeedDialect) => `select k.realm_id, e.seq, e.revision, e.at from realm_clock k
@@ -25,8 +34,8 @@ interface HeadRow {
 
 type FeedDialect = Pick<Dialect, 'lists' | 'logIds'>;
 
-/** The heads of realms, and the changes of users. */
-export function openFeedStore({ read }: Pick<Transactions, 'read'>, dialect: FeedDialect): FeedStore {
+/** Reads the heads of realms, and the changes of users, for the feed. */
+export function openFeedStore({ read }: Pick<Transactions, 'read'>, dialect: FeedDialect) {
   const heads = headsText(dialect);
   const someHeads = someHeadsText(dialect);
   const userChanges = userEntriesText('before', 'change', dialect);
@@ -46,9 +55,19 @@ export function openFeedStore({ read }: Pick<Transactions, 'read'>, dialect: Fee
     return found;
   };
   return {
-    heads: (after, limit, only) => read(() => headsOf(after ?? NIL_UUID, limit, only)),
-    userChanges: ({ realm, id }, before, limit) =>
-      read(function* () {
+    /**
+     * The heads of realms after `after` in the order of their IDs, at most `limit`; with `only`, of these realms. A deleted
+     * realm still has one.
+     */
+    heads: (after: Uuid | undefined, limit: number, only?: readonly Uuid[]) =>
+      read(() => headsOf(after ?? NIL_UUID, limit, only)),
+    /** The changes of a user and its links before a sequence number, newest first, at most `limit`. */
+    userChanges: (
+      { realm, id }: { readonly realm: Uuid; readonly id: Uuid },
+      before: number,
+      limit: number,
+    ) =>
+      read(function* (): Work<readonly SequencedChange[]> {
         const { encode } = logIds;
         // A run that ends at or after `before` may begin before it.
         const [end, runs] = [before + LIMITS.logRunEntriesMax, limit + LIMITS.logRunEntriesMax];
@@ -65,6 +84,8 @@ export function openFeedStore({ read }: Pick<Transactions, 'read'>, dialect: Fee
 function headOf({ realm_id, seq, revision, at }: HeadRow): RealmHead {
   return { realm: realm_id, seq: Number(seq), revision: revision.toHex() as Revision, at: Number(at) };
 }
+
+export type FeedStore = ReturnType<typeof openFeedStore>;
 
 /** Every statement about heads and the changes of a user. */
 export const feedTexts = (dialect: FeedDialect): readonly string[] => [

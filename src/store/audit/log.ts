@@ -1,6 +1,6 @@
+import type { EntryValue } from '../../audit/chain.ts';
 import { type Chain, type EntryColumns, resumeChain, startChain } from '../../audit/chain.ts';
 import type { LogKeys } from '../../audit/log_keys.ts';
-import type { EntryValue } from '../../audit/port.ts';
 import type { AuditEntry } from '../../domain/audit_entry.ts';
 import { NIL_UUID, type Uuid } from '../../domain/id.ts';
 import { user } from '../../domain/resources.ts';

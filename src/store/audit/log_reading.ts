@@ -1,7 +1,14 @@
-import { isAnchorValid, resumeChain, sealAnchor } from '../../audit/chain.ts';
-import type { LogKeys } from '../../audit/log_keys.ts';
-import type { ChainLink, EntryValue, LogHead, LogStore, StoredEntry } from '../../audit/port.ts';
+import {
+  type Anchor,
+  type ChainLink,
+  type EntryValue,
+  isAnchorValid,
+  resumeChain,
+  sealAnchor,
+} from '../../audit/chain.ts';
+import type { LogKeys, Person } from '../../audit/log_keys.ts';
 import type { AuditEntry } from '../../domain/audit_entry.ts';
+import type { Erasure } from '../../domain/erasure.ts';
 import { Fault } from '../../domain/fault.ts';
 import { NIL_UUID, type Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -16,9 +23,26 @@ import {
   type WorkResult,
 } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
-import { ENTRY_COLUMNS, type EntryRow, entriesIn, entryIn, inOrder, userEntriesText } from './entry_row.ts';
+import {
+  ENTRY_COLUMNS,
+  type EntryRow,
+  entriesIn,
+  entryIn,
+  inOrder,
+  type StoredEntry,
+  userEntriesText,
+} from './entry_row.ts';
 import { AUDIT_COLUMNS, type AuditLog, namedColumns } from './log.ts';
 import { findUserSalts } from './user_keys.ts';
+
+/** The head of the log of a realm, or of the installation (nil UUID). */
+export interface LogHead {
+  readonly log: Uuid;
+  /** The last assigned sequence number. */
+  readonly seq: number;
+  /** Undefined for a log without tagged entries. */
+  readonly chain: { readonly end: ChainLink; readonly anchor: Anchor } | undefined;
+}
 
 const HEAD = `realm_id, seq, tag, entries, anchor_seq, anchor_tag, anchor_entries, anchor_mac
   from realm_clock`;
@@ -54,19 +78,25 @@ interface ErasureRow {
   readonly at: Long;
 }
 
-/** Reads the logs of the installation and of every realm, and trims them. */
-export function openLogStore({ read, write }: Transactions, log: AuditLog, dialect: Dialect): LogStore {
+/** Stores the audit logs: one per realm, and one of the installation. */
+export function openLogStore({ read, write }: Transactions, log: AuditLog, dialect: Dialect) {
   const { logIds } = dialect;
   let keys: LogKeys | undefined;
   /** Audit entries whose commit may or may not have happened. */
   const doubtful = new WeakSet<AuditEntry>();
 
   return {
-    useKeys(newKeys) {
+    /** From now on entries are tagged with these keys and contain values before and after. */
+    useKeys(newKeys: LogKeys) {
       keys = newKeys;
       log.useKeys(newKeys);
     },
-    async append(auditEntries) {
+    /**
+     * Appends entries to the installation log. Resolves when the commit is on disk. Rejects with Fault
+     * `unknown_outcome` if that is unknown: the same entries may be appended again, and those with an ID are
+     * written once.
+     */
+    async append(auditEntries: readonly AuditEntry[]): Promise<void> {
       try {
         await write([NIL_UUID], () => missingEntries(auditEntries, doubtful));
       } catch (error) {
@@ -76,33 +106,42 @@ export function openLogStore({ read, write }: Transactions, log: AuditLog, diale
         throw error;
       }
     },
-    heads: (after, limit) =>
+    /** The heads of logs after `after`, ordered by realm, at most `limit`; the installation log is first. */
+    heads: (after: Uuid | undefined, limit: number) =>
       read(function* () {
         // The nil UUID is the first UUID, so `realm_id > ?` cannot select it: the first page reads it separately.
         const first = after === undefined ? yield* headOf(NIL_UUID) : undefined;
         const rest = yield* all<HeadRow>(HEADS, after ?? NIL_UUID, limit - (first ? 1 : 0));
         return [...(first ? [first] : []), ...rest.map(headFrom)];
       }),
-    head: (logId) => read(() => headOf(logId)),
+    head: (logId: Uuid) => read(() => headOf(logId)),
     ...openEntryReading(read, dialect),
-    userKeys: (realm, users) => read(() => findUserSalts(realm, users, logIds)),
-    trim: (logId, before) =>
+    /** The stored values from which the encryption keys of these users are derived; erased users are absent. */
+    userKeys: (realm: Uuid, users: readonly Uuid[]) => read(() => findUserSalts(realm, users, logIds)),
+    /**
+     * Removes the oldest tagged entries older than `before`, at most LIMITS.cascadeRecordsMax and never the
+     * newest of them, and moves the anchor. Returns the number of removed entries. Rejects if one of them is not what was tagged.
+     */
+    trim: (logId: Uuid, before: number) =>
       write([logId], function* () {
         const head = yield* headOf(logId);
         return keys && head ? yield* trimLog({ keys, logIds }, head, before) : { value: 0, keep: false };
       }),
-    erasure: ({ realm, user }) =>
-      read(function* () {
+    /** The erasure of a user; undefined if it was not erased. */
+    erasure: ({ realm, user }: Person) =>
+      read(function* (): Work<Erasure | undefined> {
         const row = yield* first<{ readonly at: Long }>(ERASURE, realm, user);
         return row && { realm, user, at: Number(row.at) };
       }),
-    unreportedErasures: (after, limit) =>
-      read(function* () {
+    /** The erasures after that of `after`, ordered by realm and user, that are not marked as reported. */
+    unreportedErasures: (after: Person | undefined, limit: number) =>
+      read(function* (): Work<readonly Erasure[]> {
         const position = [after?.realm ?? NIL_UUID, after?.user ?? NIL_UUID];
         const rows = yield* all<ErasureRow>(UNREPORTED, ...position, limit);
         return rows.map(({ realm_id, user_id, at }) => ({ realm: realm_id, user: user_id, at: Number(at) }));
       }),
-    markErasuresReported: (erasures, at) =>
+    /** Marks erasures as reported. */
+    markErasuresReported: (erasures: readonly Erasure[], at: number) =>
       write('instance', function* () {
         yield* executeAll(
           erasures.map((erasure) => ({
@@ -115,22 +154,26 @@ export function openLogStore({ read, write }: Transactions, log: AuditLog, diale
   };
 }
 
+export type LogStore = ReturnType<typeof openLogStore>;
+
+/** What a verification reads. */
+export type LogReader = Pick<LogStore, 'heads' | 'head' | 'entries' | 'entriesOf' | 'userKeys'>;
+
 /** Reads the entries of logs. */
-function openEntryReading(
-  read: Transactions['read'],
-  dialect: Dialect,
-): Pick<LogStore, 'entries' | 'entriesOf'> {
+function openEntryReading(read: Transactions['read'], dialect: Dialect) {
   const { logIds } = dialect;
   const userEntries = userEntriesText('after', 'entry', dialect);
   return {
-    entries: (logId, after, limit) =>
-      read(function* () {
+    /** The entries of a log after a sequence number, oldest first, at most `limit`. */
+    entries: (logId: Uuid, after: number, limit: number) =>
+      read(function* (): Work<readonly StoredEntry[]> {
         if (logId === NIL_UUID) return (yield* all<ActRow>(ACTS, after, limit)).map(entryFrom);
         const rows = yield* all<EntryRow>(ENTRIES, logIds.encode(logId), after, limit);
         return yield* entriesIn(logId, rows, logIds);
       }),
-    entriesOf: ({ realm, user }, log, after, limit) =>
-      read(function* () {
+    /** The entries that concern a user, in the log of its realm or in the installation log. */
+    entriesOf: ({ realm, user }: Person, log: 'realm' | 'installation', after: number, limit: number) =>
+      read(function* (): Work<readonly StoredEntry[]> {
         if (log === 'installation')
           return (yield* all<ActRow>(ACTS_OF, realm, user, after, limit)).map(entryFrom);
         const key = [logIds.encode(realm), logIds.encode(user)];

@@ -1,20 +1,12 @@
-import type {
-  AuthState,
-  AuthStore,
-  KeyCheck,
-  SigningKey,
-  SigningKeyCondition,
-  SigningKeyInsertion,
-  SigningKeyPage,
-} from '../../auth/port.ts';
 import type { AuditEntry } from '../../domain/audit_entry.ts';
-import { NIL_UUID } from '../../domain/id.ts';
+import { NIL_UUID, type Revision } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { ciphertextKeyId } from '../../domain/text/ciphertext.ts';
 import { all, execute, executeAll, first, type Long, type SqlValue, type Work } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
 import {
   CLIENT_TEXTS,
+  type Client,
   insertClient,
   readAllClients,
   readClient,
@@ -23,9 +15,57 @@ import {
   updateClient,
 } from './clients.ts';
 import { deleteAllSessions } from './console_sessions.ts';
-import { ALL_REVOKED, revokeToken, TOUCH_ACCESS } from './revoked_tokens.ts';
+import { ALL_REVOKED, type RevokedToken, revokeToken, TOUCH_ACCESS } from './revoked_tokens.ts';
 import type { RowMacs } from './row_macs.ts';
 import { openSignIns } from './sign_ins.ts';
+
+/** A key pair that signs access tokens. */
+export interface SigningKey {
+  readonly kid: string;
+  readonly publicJwk: string;
+  /** The private key, sealed by the keyring; empty once it was deleted because the key never signs again. */
+  readonly privateSealed: Uint8Array;
+  readonly createdAt: number;
+  /** It signs from this instant on, when every cached key set contains it. */
+  readonly signsFrom: number;
+  /** Set when it was withdrawn: nothing it signed is accepted any more. */
+  readonly withdrawnAt: number | undefined;
+  /** Its row was not written by the service: it neither signs nor verifies. */
+  readonly isForged?: boolean;
+}
+
+/** Whether a key is inserted only as the first one, or as a successor. */
+export type SigningKeyCondition = 'first' | { readonly supersededBefore: number };
+
+/** `unproven`: sealed by a master key that has no key check any more. `not needed`: a first key exists. */
+export type SigningKeyInsertion = 'added' | 'not needed' | 'too many' | 'unproven';
+
+/**
+ * A page of signing keys, and all keys in use at the same moment: the state of a key depends on the others.
+ */
+export interface SigningKeyPage {
+  readonly keys: readonly SigningKey[];
+  readonly inUse: readonly SigningKey[];
+}
+
+/** All stored data that authentication and authorization depend on, as of one moment. */
+export interface AuthState {
+  /** Increases with every write to clients, signing keys, revoked tokens or key checks. */
+  readonly version: number;
+  readonly clients: readonly Client[];
+  /** Keys that were not withdrawn. */
+  readonly signingKeys: readonly SigningKey[];
+  /** The identifiers (`jti`) of revoked tokens, and those (`sid`) of ended sessions. */
+  readonly revoked: ReadonlySet<string>;
+  /** The master keys with a stored key check, newest last: one, or two while the key is being changed. */
+  readonly keyIds: readonly string[];
+}
+
+/** A key check value, by which a master key is recognised; never the key itself. */
+export interface KeyCheck {
+  readonly keyId: string;
+  readonly sealed: Uint8Array;
+}
 
 const INSTANCE = 'select store_id, access_version from instance';
 const ANY_KEYS =
@@ -60,38 +100,49 @@ export const INSERT_CHECK = 'insert into keyring (key_id, sealed, created_at) va
 const DELETED_KEY = new Uint8Array();
 
 /**
- * Clients, signing keys and key checks. `read` reads those: it must not wait for tables that change often, such as the use
- * of clients.
+ * Stores clients, signing keys, revoked tokens, console links and sessions, key checks and sealed secrets of the
+ * installation. The audit entry of a write is in the same commit. `read` must not wait for tables that change often, such as
+ * the use of clients.
  */
-export function openAuthStore(
-  { read: readAny, write }: Transactions,
-  macs: RowMacs,
-  read = readAny,
-): AuthStore {
+export function openAuthStore({ read: readAny, write }: Transactions, macs: RowMacs, read = readAny) {
   /** Runs work that returns whether it changed anything. */
   const change = (work: () => Work<boolean>, auditEntry?: AuditEntry) =>
     changing(write, work, Boolean, auditEntry);
 
   return {
-    state: (known) => read(() => readAccessTable(known, macs)),
-    client: (clientId) => read(() => readClient(clientId, macs)),
-    clientsAfter: (after, limit) => read(() => readClientsAfter(after, limit, macs)),
-    insertClient: (client, auditEntry) => change(() => insertClient(client, macs), auditEntry),
-    updateClient: (client, expected, auditEntry) =>
+    /** The whole state in one snapshot, or undefined while its version is still `known`. */
+    state: (known: number | undefined) => read(() => readAccessTable(known, macs)),
+    client: (clientId: string) => read(() => readClient(clientId, macs)),
+    /** Clients ordered by identifier, after `after`, at most `limit`. */
+    clientsAfter: (after: string, limit: number) => read(() => readClientsAfter(after, limit, macs)),
+    /** Adds a client; false when its identifier is taken. */
+    insertClient: (client: Client, auditEntry: AuditEntry) =>
+      change(() => insertClient(client, macs), auditEntry),
+    /** Replaces a client; false unless the stored revision is `expected`. */
+    updateClient: (client: Client, expected: Revision, auditEntry: AuditEntry) =>
       change(() => updateClient(client, expected, macs), auditEntry),
-    removeClient: (clientId, expected, auditEntry) =>
+    /** Removes a client; false unless it exists with the revision `expected`. Its audit entries stay. */
+    removeClient: (clientId: string, expected: Revision, auditEntry: AuditEntry) =>
       change(() => removeClient(clientId, expected), auditEntry),
     ...openUses({ read: readAny, write }),
     ...openSignIns({ read: readAny, write }, macs),
     ...openKeys({ read, write }, macs),
-    withdrawSigningKey: (kid, replacement, auditEntry) =>
+    /**
+     * Withdraws a signing key, deletes its private key, adds its replacement and deletes all console sessions in one
+     * commit; false if it is not in use.
+     */
+    withdrawSigningKey: (kid: string, replacement: SigningKey | undefined, auditEntry: AuditEntry) =>
       change(function* () {
         if ((yield* execute(WITHDRAW_KEY, auditEntry.at, DELETED_KEY, kid)) !== 1) return false;
         // With the key, a token of any session could be forged and renewed: its new token is signed by another key.
         yield* deleteAllSessions();
         return !replacement || (yield* addKey(replacement, macs));
       }, auditEntry),
-    revokeToken: (token, auditEntry) =>
+    /**
+     * Revokes a token until it expires, and deletes revocations that have expired. Returns false at the limit
+     * of revoked tokens per client. Revoking a token again writes nothing.
+     */
+    revokeToken: (token: RevokedToken, auditEntry: AuditEntry) =>
       write('instance', function* () {
         const revoked = yield* revokeToken(token, auditEntry.at);
         if (revoked === 'new') yield* execute(TOUCH_ACCESS);
@@ -101,7 +152,8 @@ export function openAuthStore(
           ...(revoked === 'new' ? { auditEntries: [auditEntry] } : {}),
         };
       }),
-    deletePrivateKeys: async (kids) => {
+    /** Deletes the private keys of signing keys that never sign again. */
+    async deletePrivateKeys(kids: readonly string[]): Promise<void> {
       await change(function* () {
         let deleted = 0;
         for (const kid of kids) deleted += yield* execute(DELETE_PRIVATE_KEY, DELETED_KEY, kid, DELETED_KEY);
@@ -113,30 +165,36 @@ export function openAuthStore(
         const rows = yield* all<KeyCheckRow>(CHECKS);
         return rows.map((row): KeyCheck => ({ keyId: row.key_id, sealed: row.sealed }));
       }),
-    insertKeyCheck: async (check, at) => {
+    /** Adds the first key check; a no-op if there is one. */
+    async insertKeyCheck(check: KeyCheck, at: number): Promise<void> {
       await change(function* () {
         if (yield* first(ANY_CHECK)) return false;
         return (yield* execute(INSERT_CHECK, check.keyId, check.sealed, at)) === 1;
       });
     },
-    secret: (name) =>
+    /** A sealed secret of the installation; undefined if there is none of that name. */
+    secret: (name: string) =>
       read(function* () {
         return (yield* first<{ readonly sealed: Uint8Array }>(SECRET, name))?.sealed;
       }),
-    insertLogSecret: (name, sealed, at) =>
-      write('instance', function* () {
+    /** Adds the secret of the log. A no-op if the log has a secret. Resolves to `log exists` if it was removed from a log. */
+    insertLogSecret: (name: string, sealed: Uint8Array, at: number) =>
+      write<'log exists' | 'done'>('instance', function* () {
         if (yield* first(SECRET, name)) return { value: 'done', keep: false };
         if (yield* first(ANY_ACT)) return { value: 'log exists', keep: false };
         if (!(yield* first(IS_KEY_KNOWN, ciphertextKeyId(sealed)))) return { value: 'done', keep: false };
         yield* execute(INSERT_SECRET, name, sealed, at);
         return { value: 'done', keep: true };
       }),
+    /** The identifier of this installation, generated with its database (docs/wire.md#realms). */
     storeId: () =>
       read(function* () {
         return (yield* first<InstanceRow>(INSTANCE))?.store_id ?? '';
       }),
   };
 }
+
+export type AuthStore = ReturnType<typeof openAuthStore>;
 
 /** Runs work; if its outcome is a change, commits it with the new version of the access table and the audit entry. */
 function changing<T>(
@@ -153,18 +211,20 @@ function changing<T>(
   });
 }
 
-type Keys = 'signingKeys' | 'signingKeysInUse' | 'signingKey' | 'signingKeysAfter' | 'insertSigningKey';
-
-function openKeys(
-  { read, write }: Pick<Transactions, 'read' | 'write'>,
-  macs: RowMacs,
-): Pick<AuthStore, Keys> {
+function openKeys({ read, write }: Pick<Transactions, 'read' | 'write'>, macs: RowMacs) {
   return {
+    /** Every signing key, withdrawn ones included. */
     signingKeys: () => read(() => keysOf(macs, KEYS)),
     signingKeysInUse: () => read(() => keysOf(macs, KEYS_IN_USE)),
-    signingKey: (kid) => read(() => readKeys(macs, KEY, kid)),
-    signingKeysAfter: (after, limit) => read(() => readKeys(macs, KEYS_AFTER, after, limit)),
-    insertSigningKey: (key, condition, auditEntry) =>
+    /** The key with this identifier, if it exists. */
+    signingKey: (kid: string) => read(() => readKeys(macs, KEY, kid)),
+    /** Signing keys ordered by identifier, after `after`, at most `limit`. */
+    signingKeysAfter: (after: string, limit: number) => read(() => readKeys(macs, KEYS_AFTER, after, limit)),
+    /**
+     * Adds a signing key: as the first one if none is in use, else if fewer than `signingKeysMax` count. All
+     * keys that sign from `supersededBefore` (milliseconds since the epoch) or earlier count as one.
+     */
+    insertSigningKey: (key: SigningKey, condition: SigningKeyCondition, auditEntry: AuditEntry) =>
       changing(
         write,
         () => insertKey(key, condition, macs),
@@ -174,19 +234,18 @@ function openKeys(
   };
 }
 
-function openUses({
-  read,
-  write,
-}: Pick<Transactions, 'read' | 'write'>): Pick<AuthStore, 'clientUsage' | 'recordClientUsage'> {
+function openUses({ read, write }: Pick<Transactions, 'read' | 'write'>) {
   return {
+    /** When each client last requested or used a token, to the minute; clients that never did are absent. */
     clientUsage: () =>
       read(function* () {
         const rows = yield* all<{ readonly client_id: string; readonly at: Long }>(USES);
         return new Map(rows.map(({ client_id, at }) => [client_id, Number(at)]));
       }),
-    recordClientUsage: (clientIds, at) =>
+    /** Records that these clients were active at `at`; never moves an instant back. The version of the state stays. */
+    recordClientUsage: (clientIds: readonly string[], at: number) =>
       // In one order, so that two processes do not wait for each other.
-      write([], function* () {
+      write<void>([], function* () {
         yield* executeAll([...clientIds].sort().map((id) => ({ text: SAVE_USE, values: [at, id] })));
         return { value: undefined, keep: true, rows: clientIds.length };
       }),

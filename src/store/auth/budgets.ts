@@ -1,9 +1,25 @@
-import type { BudgetKey, BudgetStore } from '../../auth/sign_in/port.ts';
 import type { Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Dialect } from '../dialect.ts';
 import { all, execute, executeAll, type Long, type Work } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
+
+/** A token bucket of a realm. It names no user and no address: `name` and `source` are keyed digests, or empty. */
+export interface BudgetKey {
+  readonly name: string;
+  readonly kind: number;
+  readonly source: string;
+}
+
+/** Tokens taken from a bucket. Instants are milliseconds since the epoch. */
+export interface BudgetTake extends BudgetKey {
+  /** When the bucket would be full after this, if it is full now. */
+  readonly fullAt: number;
+  /** By how much later it is full otherwise. */
+  readonly refillMs: number;
+  /** The latest instant at which it can be full: a later one was stored by a clock that was set back since. */
+  readonly fullAtMax: number;
+}
 
 const IS_KEY = 'realm_id = ? and name = ? and kind = ? and source = ?';
 const OR_KEY = '(name = ? and kind = ? and source = ?)';
@@ -43,15 +59,19 @@ interface BudgetRow extends BudgetKey {
 
 const valuesOf = ({ name, kind, source }: BudgetKey) => [name, kind, source] as const;
 
-/** Writes have the scope of their realm, so those of one realm never wait for each other's rows. */
+/**
+ * Stores the token buckets that limit password checks (docs/decisions/0024-sign-in-by-password.md#budgets). Writes have the
+ * scope of their realm, so those of one realm never wait for each other's rows.
+ */
 export function openBudgetStore(
   { read, write }: Pick<Transactions, 'read' | 'write'>,
   dialect: Pick<Dialect, 'greatest'>,
-): BudgetStore {
+) {
   const take = takeText(dialect);
 
   return {
-    fullAt: (realmId, keys) =>
+    /** When each of these buckets is full again; 0 for one without a row, which is full. */
+    fullAt: (realmId: Uuid, keys: readonly BudgetKey[]) =>
       read(function* () {
         const text = SELECT_FULL_AT[keys.length - 1] ?? '';
         const rows = yield* all<BudgetRow>(text, realmId, ...keys.flatMap(valuesOf));
@@ -60,7 +80,8 @@ export function openBudgetStore(
           return Number(row?.full_at ?? 0);
         });
       }),
-    take: (realmId, takes) =>
+    /** Takes from several buckets in one commit. Concurrent takes of all processes add up. */
+    take: (realmId: Uuid, takes: readonly BudgetTake[]) =>
       write([realmId], function* () {
         yield* executeAll(
           takes.map((each) => ({
@@ -70,11 +91,13 @@ export function openBudgetStore(
         );
         return { value: undefined, keep: true, rows: takes.length };
       }),
-    removeName: (realmId, name) =>
+    /** Deletes all buckets of a name: they are full again. */
+    removeName: (realmId: Uuid, name: string) =>
       write([realmId], function* () {
         return { value: undefined, keep: (yield* execute(REMOVE_NAME, realmId, name)) > 0 };
       }),
-    async deleteFull(now) {
+    /** Deletes the rows of full buckets, at most `LIMITS.cascadeRecordsMax`. Returns how many. */
+    async deleteFull(now: number): Promise<number> {
       const found = await read(() => all<KeyRow>(SELECT_FULL, now, LIMITS.cascadeRecordsMax));
       const ofRealms = Map.groupBy(found, ({ realm_id }) => realm_id);
       for (const [realmId, rows] of ofRealms) {
@@ -89,6 +112,8 @@ export function openBudgetStore(
     },
   };
 }
+
+export type BudgetStore = ReturnType<typeof openBudgetStore>;
 
 /** Every statement about budgets. */
 export const budgetTexts = (dialect: Pick<Dialect, 'greatest'>): readonly string[] => [

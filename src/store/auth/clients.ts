@@ -1,9 +1,36 @@
-import type { Client } from '../../auth/port.ts';
 import type { Revision, Uuid } from '../../domain/id.ts';
-import { describeImplicit, parseImplicit } from '../../domain/implicit_rights.ts';
-import type { EndUserAddress } from '../../domain/principal.ts';
+import { describeImplicit, type ImplicitRights, parseImplicit } from '../../domain/implicit_rights.ts';
+import type { EndUserAddress, Realms, Scopes } from '../../domain/principal.ts';
 import { all, execute, first, type Long, type SqlValue, type Work } from '../transaction_work.ts';
 import type { RowMacs } from './row_macs.ts';
+
+/** What a client may do: by its secret, and by its ID alone. */
+export interface ClientRights extends ImplicitRights {
+  readonly scopes: Scopes;
+  readonly realms: Realms;
+  /** Required for `sign-in`. */
+  readonly endUserAddress?: EndUserAddress | undefined;
+}
+
+/**
+ * An API client, which may request tokens. Instants are milliseconds since the epoch; secrets are SHA-256
+ * digests.
+ */
+export interface Client extends ClientRights {
+  readonly clientId: string;
+  readonly name: string;
+  readonly disabledAt: number | undefined;
+  readonly secretDigest: Uint8Array;
+  /** The digest before the last rotation, and until when it is accepted. */
+  readonly previous: { readonly digest: Uint8Array; readonly expiresAt: number } | undefined;
+  readonly createdAt: number;
+  readonly updatedAt: number;
+  readonly revision: Revision;
+  /** Its row was not written by the service: it is not honoured, and can only be deleted. */
+  readonly isForged?: boolean;
+  /** Rows with rights to further realms were not written by the service, and are not among `realms`. */
+  readonly hasForgedRealms?: boolean;
+}
 
 const CLIENTS = `select client_id, name, scopes, all_realms, disabled_at, secret_digest, previous_digest,
   previous_expires_at, created_at, updated_at, revision, implicit, end_user_address, mac from client`;

@@ -1,8 +1,17 @@
-import type { ConsoleLink } from '../../auth/port.ts';
 import type { Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import type { Realms, Scopes } from '../../domain/principal.ts';
 import { all, execute, first, type Long, type Work } from '../transaction_work.ts';
 import type { RowMacs } from './row_macs.ts';
+
+/** The rights that a console link grants to the person who follows it. */
+export interface ConsoleLink {
+  /** The label given by its creator. */
+  readonly label: string;
+  readonly scopes: Scopes;
+  readonly realms: Realms;
+  readonly expiresAt: number;
+}
 
 const DELETE_EXPIRED = 'delete from console_link where expires_at <= ?';
 const INSERT =

@@ -1,8 +1,33 @@
-import type { StoredSession } from '../../auth/port.ts';
+import type { AuditEntry } from '../../domain/audit_entry.ts';
 import type { Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import type { Realms, Scopes } from '../../domain/principal.ts';
 import { all, execute, first, type Long, type SqlValue, type Work } from '../transaction_work.ts';
 import type { RowMacs } from './row_macs.ts';
+
+/** A session of the console that was begun by a link or a provider. Instants are milliseconds since the epoch. */
+export interface StoredSession {
+  readonly sessionId: Uuid;
+  /** The actor in audit entries. */
+  readonly actor: string;
+  readonly scopes: Scopes;
+  readonly realms: Realms;
+  /** Keyed digests of the rights of the issuer that the claims of a person met; empty for a link. */
+  readonly rules: readonly string[];
+  readonly begunAt: number;
+  /** When its current token was issued. */
+  readonly renewedAt: number;
+  /** It is not renewed beyond this instant. */
+  readonly endsAt: number;
+  /** Its row was not written by the service: it is not honoured, and can only be ended. */
+  readonly isForged?: boolean;
+}
+
+/** A session that begins, with its audit entry. */
+export interface BegunSession {
+  readonly session: StoredSession;
+  readonly auditEntry: AuditEntry;
+}
 
 const COLUMNS = 'session_id, actor, scopes, realms, rules, begun_at, renewed_at, ends_at, mac';
 const INSERT = `insert into console_session (${COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, ?, ?)`;

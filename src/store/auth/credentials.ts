@@ -1,13 +1,37 @@
-import type { Credential, CredentialStore, StoredHash } from '../../auth/sign_in/credentials.ts';
+import type { AuditEntry } from '../../domain/audit_entry.ts';
 import type { Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { type HashKind, isCheckable } from '../../domain/password_hash.ts';
+import { type HashKind, isCheckable, type MadeHash } from '../../domain/password_hash.ts';
 import { passwordProfileInfo } from '../../domain/resources.ts';
 import type { Dialect } from '../dialect.ts';
 import { type CoveredRow, openPasswordMacs } from '../records/password_macs.ts';
 import { all, execute, first, type Work } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
 import type { RowMacs } from './row_macs.ts';
+
+/** What a password check needs of a password profile info. */
+export interface Credential {
+  readonly realmId: Uuid;
+  readonly profileId: Uuid;
+  readonly userId: Uuid;
+  /** The password profile info. */
+  readonly infoId: Uuid;
+  /**
+   * Undefined for none, for one that costs more than a check may, and for one that another program changed. Verified when it is read,
+   * so that a refusal in the queue takes as long for a name that exists as for one that does not.
+   */
+  readonly hash: string | undefined;
+  /** Made from the text after NFKC; false for an imported hash. */
+  readonly isNormalised: boolean;
+  /** Another one after each write of the password; a new hash of the same password keeps it. */
+  readonly version: string;
+}
+
+/** What a decoy imitates of a credential. */
+export interface StoredHash extends Pick<Credential, 'isNormalised'> {
+  /** Undefined without a hash. */
+  readonly kind: HashKind | undefined;
+}
 
 const { table } = passwordProfileInfo;
 const HASH = 'password_hash';
@@ -45,7 +69,7 @@ export function openCredentialStore(
   { read, write }: Pick<Transactions, 'read' | 'write'>,
   dialect: Pick<Dialect, 'position'>,
   rowMacs: RowMacs,
-): CredentialStore {
+) {
   const hashesText = firstHashes(dialect);
   const macs = openPasswordMacs(rowMacs);
 
@@ -70,9 +94,15 @@ export function openCredentialStore(
   }
 
   return {
-    find: (realmId, profileId, usernameKey) => read(() => credential(FIND, realmId, profileId, usernameKey)),
-    get: (realmId, userId, infoId) => read(() => credential(GET, realmId, userId, infoId)),
-    rehash: ({ realmId, userId, infoId, hash }, made, auditEntry) =>
+    /** The credential of a username in a profile, by its folded key. */
+    find: (realmId: Uuid, profileId: Uuid, usernameKey: string) =>
+      read(() => credential(FIND, realmId, profileId, usernameKey)),
+    get: (realmId: Uuid, userId: Uuid, infoId: Uuid) => read(() => credential(GET, realmId, userId, infoId)),
+    /**
+     * Replaces the hash of a credential, with an audit entry, if it is still the stored one. Returns whether it was. Nobody sees
+     * a change: the record keeps its time, revision and version.
+     */
+    rehash: ({ realmId, userId, infoId, hash }: Credential, made: MadeHash, auditEntry: AuditEntry) =>
       write([realmId], function* () {
         const row = yield* first<CredentialRow>(GET, realmId, userId, infoId);
         const isCurrent = row !== undefined && hash !== undefined && decode(row).hash === hash;
@@ -81,8 +111,9 @@ export function openCredentialStore(
         yield* execute(REHASH, made.hash, mac, realmId, userId, infoId);
         return { value: true, keep: true, auditEntries: [auditEntry] };
       }),
-    firstHashes: (realmId, profileId) =>
-      read(function* () {
+    /** The hashes of the first usernames of a profile, at most `LIMITS.listRecordsInlineMax`. */
+    firstHashes: (realmId: Uuid, profileId: Uuid) =>
+      read(function* (): Work<readonly StoredHash[]> {
         const rows = yield* all<HashRow>(hashesText, realmId, profileId, LIMITS.listRecordsInlineMax);
         return rows.map(
           ({ kind, password_normalised }): StoredHash => ({
@@ -93,6 +124,8 @@ export function openCredentialStore(
       }),
   };
 }
+
+export type CredentialStore = ReturnType<typeof openCredentialStore>;
 
 /** Every statement about credentials. */
 export const credentialTexts = (dialect: Pick<Dialect, 'position'>): readonly string[] => [

@@ -1,4 +1,3 @@
-import type { AuthStore, ForgedRow, ForgedRows } from '../../auth/port.ts';
 import { NIL_UUID } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { passwordProfileInfo } from '../../domain/resources.ts';
@@ -6,21 +5,32 @@ import { openPasswordMacs } from '../records/password_macs.ts';
 import { all } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
 import { readWebhooks } from '../webhooks/webhooks.ts';
+import type { AuthStore } from './access.ts';
 import { readForgedLinks } from './console_links.ts';
 import { readForgedSessions } from './console_sessions.ts';
 import { CREDENTIAL_COLUMNS, type CredentialRow } from './credentials.ts';
 import type { RowMacs } from './row_macs.ts';
 
+/** A row whose MAC is wrong, or that has none. */
+export interface ForgedRow {
+  readonly table: string;
+  readonly realm?: string;
+  readonly id: string;
+}
+
 const { table } = passwordProfileInfo;
 const PASSWORDS = `select ${CREDENTIAL_COLUMNS} from ${table}
   where (realm_id, id) > (?1, ?2) order by realm_id, id limit ?3`;
 
-/** Reads every row that should have a MAC, and yields those whose MAC is wrong or missing. */
+/**
+ * Returns a function that yields every forged row of clients, their realms, signing keys, webhook targets, console links,
+ * console sessions and password hashes.
+ */
 export function openForgedRows(
   { read }: Pick<Transactions, 'read'>,
   macs: RowMacs,
   access: Pick<AuthStore, 'state' | 'signingKeys'>,
-): ForgedRows {
+) {
   const passwordMacs = openPasswordMacs(macs);
 
   async function* forgedPasswords(): AsyncGenerator<ForgedRow> {
@@ -44,7 +54,7 @@ export function openForgedRows(
     }
   }
 
-  return async function* () {
+  return async function* (): AsyncGenerator<ForgedRow> {
     yield* forgedClients();
     for (const { kid, isForged } of await access.signingKeys())
       if (isForged) yield { table: 'signing_key', id: kid };
@@ -55,3 +65,5 @@ export function openForgedRows(
     yield* forgedPasswords();
   };
 }
+
+export type ForgedRows = ReturnType<typeof openForgedRows>;

@@ -1,6 +1,19 @@
-import type { EndedSession, RevokedToken } from '../../auth/port.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { execute, first, type Long, type Work } from '../transaction_work.ts';
+
+/** A token that was revoked before it expired, by its identifier. */
+export interface RevokedToken {
+  readonly jti: string;
+  readonly clientId: string;
+  readonly expiresAt: number;
+}
+
+/** A session of the console that ends, and when the last of its tokens expires. */
+export interface EndedSession {
+  readonly sessionId: string;
+  readonly actor: string;
+  readonly expiresAt: number;
+}
 
 /** Increments the version of the access table. */
 export const TOUCH_ACCESS = 'update instance set access_version = access_version + 1';

@@ -1,4 +1,4 @@
-import type { RowKeys } from '../../auth/port.ts';
+import type { LogKeys } from '../../audit/log_keys.ts';
 import type { SqlValue } from '../transaction_work.ts';
 
 /**
@@ -6,7 +6,7 @@ import type { SqlValue } from '../transaction_work.ts';
  * honoured (docs/decisions/0009-clients-and-keys.md). It has no keys while a database is only copied or migrated.
  */
 export interface RowMacs {
-  useKeys(keys: RowKeys): void;
+  useKeys(keys: Pick<LogKeys, 'rowMac'>): void;
   /** The MAC of a row with these values; null without keys. */
   of(table: string, ...values: readonly SqlValue[]): Uint8Array | null;
   /** Whether `mac` is the MAC of these values. True without keys. */
@@ -14,8 +14,8 @@ export interface RowMacs {
 }
 
 export function openRowMacs(): RowMacs {
-  let keys: RowKeys | undefined;
-  const macOf = (given: RowKeys, table: string, values: readonly SqlValue[]) =>
+  let keys: Pick<LogKeys, 'rowMac'> | undefined;
+  const macOf = (given: Pick<LogKeys, 'rowMac'>, table: string, values: readonly SqlValue[]) =>
     given.rowMac(JSON.stringify([table, ...values.map(textOf)]));
   return {
     useKeys(given) {

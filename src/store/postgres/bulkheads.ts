@@ -1,9 +1,9 @@
-import type { Eraser } from '../../audit/port.ts';
-import type { CredentialStore } from '../../auth/sign_in/credentials.ts';
-import type { BudgetStore } from '../../auth/sign_in/port.ts';
 import type { Loader, MaybePromise, OverloadChecks, Scanner, Store } from '../../directory/store.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { FeedStore } from '../../events/feed/port.ts';
+import type { Eraser } from '../audit/erase.ts';
+import type { FeedStore } from '../audit/feed.ts';
+import type { BudgetStore } from '../auth/budgets.ts';
+import type { CredentialStore } from '../auth/credentials.ts';
 import { postgresFault } from './connection.ts';
 import type { ConnectionPool } from './pool.ts';
 

@@ -1,8 +1,8 @@
-import type { Eraser } from '../../audit/port.ts';
 import type { Loader, Store } from '../../directory/store.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Resource } from '../../domain/resource.ts';
 import { CHANGE_COLUMNS, type ChangeRow, changesIn } from '../audit/entry_row.ts';
+import type { Eraser } from '../audit/erase.ts';
 import { openErasing } from '../audit/erase.ts';
 import type { RowMacs } from '../auth/row_macs.ts';
 import type { Dialect } from '../dialect.ts';

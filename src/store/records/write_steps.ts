@@ -4,7 +4,7 @@ import { keyColumns, membersOf, type Resource, referencedResource } from '../../
 import { RESOURCES } from '../../domain/resources.ts';
 import { ciphertextKeyId } from '../../domain/text/ciphertext.ts';
 import { ANY_CHECK, IS_KEY_KNOWN } from '../auth/access.ts';
-import { sealedMembers } from '../idempotency/sealed_columns.ts';
+import { sealedMembers } from '../auth/sealed_columns.ts';
 import { first, firstUnexpected, type SqlValue, type Work } from '../transaction_work.ts';
 import { isTouch, type PendingWrite, writeRow, writtenValue } from './row_write.ts';
 import type { Statements } from './statements.ts';

@@ -1,9 +1,9 @@
 import type { Database } from 'bun:sqlite';
-import type { Eraser } from '../../audit/port.ts';
 import type { IncludedRecords, Loader, RecordWithIncluded, Scanner, Store } from '../../directory/store.ts';
 import type { Uuid } from '../../domain/id.ts';
 import { type AnyRecord, type Key, keyColumns, type RecordOf, type Resource } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
+import type { Eraser } from '../audit/erase.ts';
 import type { RowMacs } from '../auth/row_macs.ts';
 import { openCountBelow } from '../lists/count_below.ts';
 import { newestBelowText, newestOf } from '../lists/newest_below.ts';

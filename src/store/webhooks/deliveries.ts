@@ -1,4 +1,3 @@
-import type { Lease } from '../../directory/leases.ts';
 import type { AuditEntry } from '../../domain/audit_entry.ts';
 import type { Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -10,6 +9,7 @@ import type {
   RealmProgress,
 } from '../../events/webhooks/webhook.ts';
 import type { Dialect } from '../dialect.ts';
+import type { Lease } from '../leases.ts';
 import { IS_HELD } from '../leases.ts';
 import { rowMapping } from '../row_mapping.ts';
 import {

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
-import type { StoredHash } from '../../../src/auth/sign_in/credentials.ts';
 import { openDecoys } from '../../../src/auth/sign_in/decoys.ts';
 import { decoyHash, newHashKind } from '../../../src/domain/password_hash.ts';
+import type { StoredHash } from '../../../src/store/auth/credentials.ts';
 import { freshAttempts, KEYS, manualClock } from './sign_in_fixtures.ts';
 
 /** Hashes for names that nobody has: docs/decisions/0024-sign-in-by-password.md#time. */

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test';
 import { openLogKeys } from '../../../src/audit/log_keys.ts';
-import type { SignInName } from '../../../src/auth/sign_in/budgets.ts';
+import type { SignInName } from '../../../src/auth/sign_in/credentials.ts';
 import { openDeviceTokens } from '../../../src/auth/sign_in/device_token.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
 

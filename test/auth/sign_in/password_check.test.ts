@@ -1,5 +1,4 @@
 import { afterAll, expect, test } from 'bun:test';
-import type { Credential } from '../../../src/auth/sign_in/credentials.ts';
 import { openDecoys } from '../../../src/auth/sign_in/decoys.ts';
 import { openDeviceTokens } from '../../../src/auth/sign_in/device_token.ts';
 import {
@@ -12,6 +11,7 @@ import { overloaded } from '../../../src/domain/fault.ts';
 import type { Uuid } from '../../../src/domain/id.ts';
 import { decoyHash, newHashKind } from '../../../src/domain/password_hash.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
+import type { Credential } from '../../../src/store/auth/credentials.ts';
 import { freshDatabase } from '../../support/database.ts';
 import { freshAttempts, KEYS, manualClock, openProcess } from './sign_in_fixtures.ts';
 

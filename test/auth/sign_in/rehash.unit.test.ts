@@ -1,7 +1,8 @@
 import { expect, test } from 'bun:test';
-import { type Credential, openRehash } from '../../../src/auth/sign_in/credentials.ts';
+import { openRehash } from '../../../src/auth/sign_in/credentials.ts';
 import { decoyHash, type MadeHash } from '../../../src/domain/password_hash.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
+import type { Credential } from '../../../src/store/auth/credentials.ts';
 
 test('one password is hashed again at a time, and the next sign-in tries again after a skipped or failed one', async () => {
   const hashing: PromiseWithResolvers<MadeHash>[] = [];

@@ -5,9 +5,9 @@ import {
   type SignInBudgets,
 } from '../../../src/auth/sign_in/budgets.ts';
 import type { DeviceToken } from '../../../src/auth/sign_in/device_token.ts';
-import type { BudgetStore } from '../../../src/auth/sign_in/port.ts';
 import { parseIpAddress } from '../../../src/domain/ip_address.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
+import type { BudgetStore } from '../../../src/store/auth/budgets.ts';
 
 export const KEYS = openLogKeys(new Uint8Array(32).fill(1), systemClock);
 

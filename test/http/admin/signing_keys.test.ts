@@ -5,10 +5,10 @@ import {
   rotateSigningKey,
   withdrawSigningKey,
 } from '../../../src/auth/keys/signing.ts';
-import type { SigningKeyInsertion } from '../../../src/auth/port.ts';
 import { createAuditEntry } from '../../../src/domain/audit_entry.ts';
 import { FAULTS, Fault } from '../../../src/domain/fault.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
+import type { SigningKeyInsertion } from '../../../src/store/auth/access.ts';
 import { runAuthrealm } from '../../support/processes.ts';
 import { testInProcess } from '../../support/program_service.ts';
 import { createFixture, oidcPath } from '../../support/service.ts';

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'bun:test';
-import type { Credential, CredentialStore } from '../../../src/auth/sign_in/credentials.ts';
 import { createAuditEntry } from '../../../src/domain/audit_entry.ts';
 import type { Uuid } from '../../../src/domain/id.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { passwordProfile, passwordProfileInfo } from '../../../src/domain/resources.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
+import type { Credential, CredentialStore } from '../../../src/store/auth/credentials.ts';
 import { PASSWORD_HASH } from '../../support/service.ts';
 import {
   anotherUser,

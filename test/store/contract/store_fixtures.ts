@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, expect } from 'bun:test';
-import type { Eraser } from '../../../src/audit/port.ts';
 import type { CommitRefusal, Loader, Removal, Store, Write } from '../../../src/directory/store.ts';
 import { type Change, changeOf } from '../../../src/domain/change.ts';
 import type { Uuid } from '../../../src/domain/id.ts';
@@ -13,6 +12,7 @@ import {
   user,
 } from '../../../src/domain/resources.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
+import type { Eraser } from '../../../src/store/audit/erase.ts';
 import { buildRecord, ISSUER, PASSWORD_HASH, realmMembers, userMembers } from '../../support/service.ts';
 
 export interface OpenStore {

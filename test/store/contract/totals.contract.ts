@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'bun:test';
-import type { EraseRequest } from '../../../src/audit/port.ts';
 import type { Load, PageRequest, Write } from '../../../src/directory/store.ts';
 import type { Uuid } from '../../../src/domain/id.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import type { Key, KeyPrefix, Resource } from '../../../src/domain/resource.ts';
 import { RESOURCES, realm, user } from '../../../src/domain/resources.ts';
+import type { EraseRequest } from '../../../src/store/audit/erase.ts';
 import { freshSeed, seededRandom } from '../../support/random.ts';
 import { realmMembers, userMembers } from '../../support/service.ts';
 import {

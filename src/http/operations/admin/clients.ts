@@ -7,7 +7,6 @@ import {
   deleteClient,
   rotateSecret,
 } from '../../../auth/clients/clients.ts';
-import type { Client, ClientRights } from '../../../auth/port.ts';
 import { Fault } from '../../../domain/fault.ts';
 import { describeImplicit, parseImplicit } from '../../../domain/implicit_rights.ts';
 import { parseNetwork } from '../../../domain/ip_address.ts';
@@ -20,6 +19,7 @@ import {
   SCOPES,
 } from '../../../domain/principal.ts';
 import { RATE_PATTERN } from '../../../domain/token_buckets.ts';
+import type { Client, ClientRights } from '../../../store/auth/clients.ts';
 import { link, timestampSchema } from '../../openapi/schemas.ts';
 import { type ManagedDeps, type ManagedKind, managedOperation, managedOperations } from './managed.ts';
 import type { AdminRequest } from './operation.ts';

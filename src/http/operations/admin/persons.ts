@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Erasure } from '../../../audit/port.ts';
+import type { Erasure } from '../../../domain/erasure.ts';
 import { Fault } from '../../../domain/fault.ts';
 import { parseUuid, type Uuid } from '../../../domain/id.ts';
 import { LIMITS } from '../../../domain/limits.ts';

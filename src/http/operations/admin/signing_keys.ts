@@ -6,10 +6,10 @@ import {
   SigningKeyRefusal,
   withdrawSigningKey,
 } from '../../../auth/keys/signing.ts';
-import type { SigningKey } from '../../../auth/port.ts';
 import { Fault } from '../../../domain/fault.ts';
 import { parseUuid } from '../../../domain/id.ts';
 import { LIMITS } from '../../../domain/limits.ts';
+import type { SigningKey } from '../../../store/auth/access.ts';
 import { link, timestampSchema } from '../../openapi/schemas.ts';
 import { type AdminAnswer, type AdminDeps, type AdminRequest, adminOperation } from './operation.ts';
 import { linksExample, pageBody, pageParameters, pageRangeOf, pageSchema } from './page.ts';

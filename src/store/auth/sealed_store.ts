@@ -1,11 +1,32 @@
-import type { KeyCheck, SealedStore, SealedValue, SecretLocation } from '../../auth/port.ts';
 import type { AuditEntry } from '../../domain/audit_entry.ts';
-import { INSERT_CHECK, IS_KEY_KNOWN } from '../auth/access.ts';
-import { TOUCH_ACCESS } from '../auth/revoked_tokens.ts';
 import type { Dialect } from '../dialect.ts';
 import { all, execute, first, type Long, type Work, type WorkResult } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
+import type { KeyCheck } from './access.ts';
+import { INSERT_CHECK, IS_KEY_KNOWN } from './access.ts';
+import { TOUCH_ACCESS } from './revoked_tokens.ts';
 import { SEALED_COLUMNS, type SealedColumn } from './sealed_columns.ts';
+
+/** The location that a ciphertext is bound to: it decrypts nowhere else. */
+export interface SecretLocation {
+  readonly table: string;
+  readonly column: string;
+  /** The nil UUID where the row belongs to no realm. */
+  readonly realm: string;
+  readonly id: string;
+}
+
+/** A stored secret: its location, and its ciphertext, which names the key that sealed it. */
+export interface SealedValue {
+  readonly location: SecretLocation;
+  readonly sealed: Uint8Array;
+}
+
+/** A ciphertext that replaces another one of the same secret. */
+export interface ResealedValue extends SealedValue {
+  /** The ciphertext it replaces; it must still be stored. */
+  readonly seen: Uint8Array;
+}
 
 /** Not a key ID, and so in no ciphertext, however short. */
 const NO_KEY = '-';
@@ -38,14 +59,14 @@ function textsOf({ table, column, realm, id }: SealedColumn, { hexAfterFirst }: 
 const CHECKS = 'select key_id, created_at from keyring';
 const RETIRE = 'delete from keyring where key_id <> ?';
 
-/** Sealed values and the key checks of the keyring. */
-export function openSealedStore({ read, write }: Transactions, dialect: Dialect): SealedStore {
+/** All sealed values and the checks of the keys that sealed them, as a change of the master key needs them. */
+export function openSealedStore({ read, write }: Transactions, dialect: Dialect) {
   const columns = SEALED_COLUMNS.map((column) => textsOf(column, dialect));
   function* valuesAfter(
     notBy: string,
     after: SecretLocation | undefined,
     limit: number,
-  ): Work<SealedValue[]> {
+  ): Work<readonly SealedValue[]> {
     const found: SealedValue[] = [];
     const start = columns.findIndex(({ table, column }) => table === after?.table && column === after.column);
     for (const [index, { table, column, select, selectAfter }] of columns.entries()) {
@@ -75,8 +96,11 @@ export function openSealedStore({ read, write }: Transactions, dialect: Dialect)
   }
 
   return {
-    values: (notBy, after, limit) => read(() => valuesAfter(notBy ?? NO_KEY, after, limit)),
-    replace: (values) =>
+    /** Sealed values in a stable order, after `after`, at most `limit`; with `notBy`, only those of other keys. */
+    values: (notBy: string | undefined, after: SecretLocation | undefined, limit: number) =>
+      read(() => valuesAfter(notBy ?? NO_KEY, after, limit)),
+    /** Replaces the values that are still `seen`, in one commit. Records and their revisions do not change. */
+    replace: (values: readonly ResealedValue[]) =>
       write('instance', function* () {
         for (const { location, seen, sealed } of values) {
           const texts = columns.find(
@@ -87,10 +111,15 @@ export function openSealedStore({ read, write }: Transactions, dialect: Dialect)
         yield* execute(TOUCH_ACCESS);
         return { value: undefined, keep: true };
       }),
-    addKeyCheck: (check, at) => write('instance', () => addCheck(check, at)),
-    retireOtherKeys: (keyId, auditEntry) => write('instance', () => retireOthers(keyId, auditEntry)),
+    /** Adds the check of a second key. Returns false if there are two: one change at a time. */
+    addKeyCheck: (check: KeyCheck, at: number) => write('instance', () => addCheck(check, at)),
+    /** Removes the checks of all other keys, in the commit that finds no value sealed by them. Returns false if there is one. */
+    retireOtherKeys: (keyId: string, auditEntry: AuditEntry) =>
+      write('instance', () => retireOthers(keyId, auditEntry)),
   };
 }
+
+export type SealedStore = ReturnType<typeof openSealedStore>;
 
 /** Adds a key check, if there is at most one of another key. `created_at` keeps the order of their creation. */
 function* addCheck({ keyId, sealed }: KeyCheck, at: number): Work<WorkResult<boolean>> {
