@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { EXTERNAL_IMPORTS, IMPORT_RULES, type ImportRule } from '../support/import_rules.ts';
+import { EXTERNAL_IMPORTS, IMPORT_RULES } from '../support/import_rules.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -72,7 +72,7 @@ function importsOf(text: string): readonly Import[] {
   return [...staticImports, ...dynamicImports.map(([, from = '']) => ({ from, isType: false }))];
 }
 
-describe('the imports of each file of src follow the import rules', () => {
+describe('the values that each file of src imports follow the import rules', () => {
   for (const { path, text } of src) {
     test(path, () => {
       const module = moduleOf(path);
@@ -84,37 +84,24 @@ describe('the imports of each file of src follow the import rules', () => {
           continue;
         }
         const target = moduleOf(join(dirname(path), from));
-        const isAllowed =
-          target === module ||
-          rules?.any.includes(target) ||
-          (isType && rules?.types?.includes(target) === true);
+        const isAllowed = isType || target === module || rules?.includes(target) === true;
         expect([from, isAllowed]).toEqual([from, true]);
       }
     });
   }
 });
 
-/** What the files of each module import from other modules. */
-function rulesForExistingImports(): Readonly<Record<string, ImportRule>> {
-  const used = Object.groupBy(
-    src.flatMap(({ path, text }) =>
-      importsOf(text)
-        .filter(({ from }) => from.startsWith('.'))
-        .map(({ from, isType }) => ({
-          module: moduleOf(path),
-          target: moduleOf(join(dirname(path), from)),
-          isType,
-        }))
-        .filter(({ module, target }) => module !== target),
-    ),
-    ({ module }) => module,
+/** The modules from which the files of each module import values. */
+function rulesForExistingImports(): Readonly<Record<string, readonly string[]>> {
+  const used = src.flatMap(({ path, text }) =>
+    importsOf(text)
+      .filter(({ from, isType }) => from.startsWith('.') && !isType)
+      .map(({ from }) => ({ module: moduleOf(path), target: moduleOf(join(dirname(path), from)) })),
   );
   return Object.fromEntries(
-    Object.keys(IMPORT_RULES).map((module) => {
-      const imports = used[module] ?? [];
-      const any = new Set(imports.filter(({ isType }) => !isType).map(({ target }) => target));
-      const types = new Set(imports.map(({ target }) => target)).difference(any);
-      return [module, { any: [...any].sort(), ...(types.size > 0 ? { types: [...types].sort() } : {}) }];
+    Object.keys(IMPORT_RULES).map((name) => {
+      const targets = used.filter(({ module, target }) => module === name && target !== name);
+      return [name, [...new Set(targets.map(({ target }) => target))].sort()];
     }),
   );
 }
@@ -123,12 +110,12 @@ test('the import rules permit only imports that exist', () => {
   expect(IMPORT_RULES).toEqual(rulesForExistingImports());
 });
 
-test('src has no import cycle, type imports aside', () => {
+test('src has no import cycle, type imports included', () => {
   const imports = new Map(
     src.map(({ path, text }) => [
       path,
       importsOf(text)
-        .filter(({ from, isType }) => from.startsWith('.') && !isType)
+        .filter(({ from }) => from.startsWith('.'))
         .map(({ from }) => join(dirname(path), from)),
     ]),
   );
