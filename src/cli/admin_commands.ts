@@ -1,4 +1,4 @@
-import { type Command, InvalidArgumentError } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import { urlRule } from '../config/parse.ts';
 import { Fault, Refusal } from '../domain/fault.ts';
 import type { Uuid } from '../domain/id.ts';
@@ -49,6 +49,13 @@ interface Options {
   readonly json?: true;
   /** Seconds. */
   readonly overlap?: number;
+}
+
+/** The operations that put a client or a target into these states. */
+const VERBS = { enabled: 'enable', disabled: 'disable' } as const;
+
+interface UpdateOptions extends Options {
+  readonly state?: keyof typeof VERBS;
 }
 
 /** The commands for clients or webhook targets. They run the admin operations of the HTTP API in this process. */
@@ -111,6 +118,27 @@ export function openAdminCommands(program: Command, context: CliContext, kind: K
       });
   }
 
+  /** Changes the state alone, or what other options give a value. */
+  function addUpdate<O extends UpdateOptions>(
+    update: Command,
+    stateHelp: string,
+    membersOf: (options: O) => Readonly<Record<string, unknown>>,
+  ): void {
+    update
+      .option('--json', 'write JSON')
+      .addOption(
+        new Option('--state <STATE>', `${stateHelp}; not with other changes`).choices(Object.keys(VERBS)),
+      )
+      .action((id: string, options: O, by: Command) => {
+        const members = membersOf(options);
+        const { state } = options;
+        if (state === undefined) return showResultOf('update', () => givenMembers(members))(id, options, by);
+        if (Object.values(members).some((value) => value !== undefined))
+          throw mutuallyExclusive('--state', 'other changes');
+        return showResultOf(VERBS[state])(id, options, by);
+      });
+  }
+
   /** `delete` and `rotate`. */
   function addChanges(): void {
     addConfirmation(named('delete', texts.delete), `show what would be deleted`).action(
@@ -128,7 +156,7 @@ export function openAdminCommands(program: Command, context: CliContext, kind: K
         showResultOf('rotate', ({ overlap }) => (overlap === undefined ? {} : { overlap_seconds: overlap })),
       );
   }
-  return { command, named, perform, showing: showResultOf, addCreate, addList, addChanges };
+  return { command, named, perform, addCreate, addList, addUpdate, addChanges };
 }
 
 type Request = LocalRequest & { readonly id?: string };
@@ -174,7 +202,7 @@ export function realmsOption({ realm, allRealms }: RealmOptions): '*' | readonly
 }
 
 /** The members that have a value. Throws Refusal if none has. */
-export function givenMembers(members: Readonly<Record<string, unknown>>): object {
+function givenMembers(members: Readonly<Record<string, unknown>>): object {
   const changes = Object.entries(members).filter(([, value]) => value !== undefined);
   if (changes.length === 0)
     throw new Refusal('nothing to change: pass at least one option', { isUsage: true });

@@ -9,15 +9,11 @@ import {
   SCOPE_WORDS,
   type Scopes,
 } from '../domain/principal.ts';
-import { givenMembers, mutuallyExclusive, openAdminCommands, realmsOption } from './admin_commands.ts';
+import { openAdminCommands, realmsOption } from './admin_commands.ts';
 import type { CliContext } from './context.ts';
 import { realmIds } from './identifiers.ts';
 
-/** The operations that put a client into these states. */
-const VERBS = { enabled: 'enable', disabled: 'disable' } as const;
-
 interface ClientOptions {
-  readonly state?: keyof typeof VERBS;
   readonly name?: string;
   readonly scope?: Scopes;
   readonly realm?: readonly Uuid[];
@@ -54,22 +50,18 @@ export function addClientCommands(program: Command, context: CliContext): void {
     (options) => ({ ...membersOf(options), realms: options.realm ?? '*' }),
   );
   client.addList();
-  addRights(
-    client
-      .named('update', 'change the state, or the name and rights; takes effect within a second')
-      .option('--json', 'write JSON')
-      .addOption(new Option('--state <STATE>', STATE_HELP).choices(Object.keys(VERBS)))
-      .option('--name <NAME>', 'display name', clientName)
-      .option('--scope <SCOPES>', SCOPE_HELP, scopes)
-      .option('--realm <ID>', REALM_HELP, realmIds)
-      .option('--all-realms', 'allow all realms'),
-  ).action((id: string, { state, ...options }: ClientOptions, by: Command) => {
-    const members = membersOf(options);
-    if (state === undefined) return client.showing('update', () => givenMembers(members))(id, options, by);
-    if (Object.values(members).some((value) => value !== undefined))
-      throw mutuallyExclusive('--state', 'other changes');
-    return client.showing(VERBS[state])(id, options, by);
-  });
+  client.addUpdate<ClientOptions>(
+    addRights(
+      client
+        .named('update', 'change the state, or the name and rights; takes effect within a second')
+        .option('--name <NAME>', 'display name', clientName)
+        .option('--scope <SCOPES>', SCOPE_HELP, scopes)
+        .option('--realm <ID>', REALM_HELP, realmIds)
+        .option('--all-realms', 'allow all realms'),
+    ),
+    'a disabled client and its tokens are rejected',
+    membersOf,
+  );
   client.addChanges();
 }
 
@@ -93,7 +85,6 @@ function membersOf({ name, scope, implicit, ...options }: ClientOptions) {
 }
 
 export const SCOPE_HELP = `scopes, separated by spaces: ${SCOPE_WORDS.join(', ')}`;
-const STATE_HELP = 'a disabled client and its tokens are rejected; not with other changes';
 const REALM_HELP = 'limit the client to this realm; separate several by spaces or repeat the option';
 
 const IMPLICIT_HELP = `scopes that the client ID alone gives (grant_type=implicit), at most ${[...IMPLICIT_SCOPES].join(', ')}; "" for none`;

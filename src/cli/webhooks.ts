@@ -5,7 +5,6 @@ import { LIMITS } from '../domain/limits.ts';
 import { EVENT_NAMES } from '../events/webhooks/targets.ts';
 import { printLine } from '../platform/standard_streams.ts';
 import {
-  givenMembers,
   mutuallyExclusive,
   openAdminCommands,
   type Properties,
@@ -26,7 +25,6 @@ interface WebhookOptions {
   readonly withData?: boolean;
   readonly eventsMax?: number;
   readonly skipClient?: string;
-  readonly disabled?: boolean;
   readonly from?: 'present' | 'oldest';
   readonly json?: true;
   readonly limit?: number;
@@ -96,38 +94,28 @@ function addCreate({ command, addCreate }: Webhooks): void {
   );
 }
 
-function addUpdate({ named, perform, showing }: Webhooks): void {
-  addSettings(named('update', 'change a target; takes effect within seconds'), ['allowPrivate'])
-    .option('--json', 'write JSON')
-    .option('--name <NAME>', 'display name')
-    .option('--url <URL>', 'URL that receives the events: https, port 443')
-    .option('--event <NAMES>', EVENT_HELP, words)
-    .option('--all-events', 'deliver all events')
-    .option('--realm <ID>', REALM_HELP, realmIds)
-    .option('--all-realms', 'deliver events of all realms')
-    .option('--with-data <true|false>', 'include the current state of the record in events', boolean)
-    .option(
-      '--events-max <N>',
-      `maximum number of events per message, 1 to ${LIMITS.webhookEventsMax}`,
-      positiveInteger,
-    )
-    .option(
-      '--skip-client <ID>',
-      'do not deliver changes made by this client; an empty value removes the exclusion',
-    )
-    .option(
-      '--disabled <true|false>',
-      'true pauses deliveries, and false resumes them where they stopped',
-      boolean,
-    )
-    .action(async (id: string, options: WebhookOptions, by: Command) => {
-      const members = changesOf(options);
-      const isEmpty = Object.values(members).every((value) => value === undefined);
-      if (options.disabled === undefined)
-        return showing('update', () => givenMembers(members))(id, options, by);
-      if (!isEmpty) await perform(by, 'update-webhook', { id, data: givenMembers(members) });
-      return showing(options.disabled ? 'disable' : 'enable')(id, options, by);
-    });
+function addUpdate({ named, addUpdate }: Webhooks): void {
+  addUpdate<WebhookOptions>(
+    addSettings(named('update', 'change a target; takes effect within seconds'), ['allowPrivate'])
+      .option('--name <NAME>', 'display name')
+      .option('--url <URL>', 'URL that receives the events: https, port 443')
+      .option('--event <NAMES>', EVENT_HELP, words)
+      .option('--all-events', 'deliver all events')
+      .option('--realm <ID>', REALM_HELP, realmIds)
+      .option('--all-realms', 'deliver events of all realms')
+      .option('--with-data <true|false>', 'include the current state of the record in events', boolean)
+      .option(
+        '--events-max <N>',
+        `maximum number of events per message, 1 to ${LIMITS.webhookEventsMax}`,
+        positiveInteger,
+      )
+      .option(
+        '--skip-client <ID>',
+        'do not deliver changes made by this client; an empty value removes the exclusion',
+      ),
+    'deliveries to a disabled target pause, and resume where they stopped once it is enabled',
+    changesOf,
+  );
 }
 
 /** The members that the options change; undefined members are unchanged. */
