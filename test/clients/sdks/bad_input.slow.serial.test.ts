@@ -175,7 +175,8 @@ describe('a base URL with a path', () => {
 
 describe('the ID of a client alone that asks for more than it gives', () => {
   test('the JavaScript SDK gets 403 for users and for every write, and 404 for another realm', async () => {
-    const sdk = openJsSdk(service.url, await createStorefront(service, realms.accounts));
+    const { clientId } = await createStorefront(service, realms.accounts);
+    const sdk = openJsSdk(service.url, { clientId });
     const profile = { data: { type: 'password_profile', name: 'Passwords', username_format: 'any' } };
     const prefix = { type: 'merchant-realm-mappings', prefix: 'shop' } as const;
     for (const [status, call] of [

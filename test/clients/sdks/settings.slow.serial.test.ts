@@ -32,7 +32,8 @@ test('the SDK reads the settings and the mapping, and changes its prefix', async
 });
 
 test('the SDK without a secret gets a token by implicit, and reads the settings and profiles of its realm', async () => {
-  const sdk = openJsSdk(service.url, await createStorefront(service, realms.accounts));
+  const { clientId } = await createStorefront(service, realms.accounts);
+  const sdk = openJsSdk(service.url, { clientId });
   const settings: unknown = await sdk.AccountAuthenticationSettings.Get();
   expect(settings).toMatchObject({ data: { meta: { client_id: 'account-management' } } });
   expect((await sdk.PasswordProfile.All(realms.accounts)).data).toEqual([]);
