@@ -1,7 +1,7 @@
 import { eventNumber } from '../../src/domain/event.ts';
 import { RESOURCES } from '../../src/domain/resources.ts';
 import { POSTGRES } from '../../src/store/postgres/dialect.ts';
-import { SQLITE, uuidTextOf } from '../../src/store/sqlite/dialect.ts';
+import { SQLITE } from '../../src/store/sqlite/dialect.ts';
 
 /** The log as SQL reads it, independent of how it is stored. */
 
@@ -52,4 +52,16 @@ const COPIED = 'event, record_id, revision, members, user_id, at, actor, request
 export function appendUntagged(engine: EngineName): string {
   return `insert into log_entry (realm_id, seq, ${COPIED})
     select realm_id, seq + 1, ${COPIED} from log_entry where ${ofRealm(engine)} order by seq desc limit 1`;
+}
+
+/** SQL for the text of an ID that is stored as bytes. */
+function uuidTextOf(column: string): string {
+  const digits = [
+    [1, 8],
+    [9, 4],
+    [13, 4],
+    [17, 4],
+    [21, 12],
+  ].map(([from, count]) => `substr(hex(${column}), ${from}, ${count})`);
+  return `lower(${digits.join(" || '-' || ")})`;
 }

@@ -93,7 +93,7 @@ export async function assertSameSchema(sql: SqlClient, owner: RoleSchema): Promi
  * An expression that identifies a database, the same for every role: an instant as text would depend on the time zone
  * of the role.
  */
-export const DATABASE_IDENTITY = `(select extract(epoch from pg_postmaster_start_time())::text || ' ' || oid::text
+const DATABASE_IDENTITY = `(select extract(epoch from pg_postmaster_start_time())::text || ' ' || oid::text
   from pg_database where datname = current_database())`;
 
 const SELECT_IDENTITY = `select ${DATABASE_IDENTITY} as identity, to_regclass('pg_dist_node') is not null as has_nodes`;

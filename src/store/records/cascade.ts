@@ -52,13 +52,6 @@ export function dependentsOf(removed: Resource, all: readonly Resource[]): reado
     .toReversed();
 }
 
-/** Whether `dependentsOf` returns any, which costs less to know. */
-export function hasDependents(removed: Resource, all: readonly Resource[]): boolean {
-  return all.some(
-    (other) => other !== removed && referencingColumns(other, all).some(({ target }) => target === removed),
-  );
-}
-
 /** The key columns and the columns of visible members. */
 function columnsOf(resource: Resource): readonly string[] {
   const members = membersOf(resource).filter(isVisible);

@@ -77,15 +77,3 @@ function prefixRange(word: string): string {
 }
 
 export const sqliteStatements = statementsOver(RESOURCES, SQLITE);
-
-/** SQL for the text of an ID that is stored as bytes. */
-export function uuidTextOf(column: string): string {
-  const digits = [
-    [1, 8],
-    [9, 4],
-    [13, 4],
-    [17, 4],
-    [21, 12],
-  ].map(([from, count]) => `substr(hex(${column}), ${from}, ${count})`);
-  return `lower(${digits.join(" || '-' || ")})`;
-}
