@@ -5,8 +5,8 @@ import {
   deleteWebhook,
   type IssuedWebhook,
   type WebhookDeps,
-  type WebhookOptions,
 } from '../../src/events/webhooks/targets.ts';
+import type { WebhookOptions } from '../../src/events/webhooks/webhook.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import type { ClockOrder } from '../../src/store/dialect.ts';
 import { CITUS, POSTGRES } from '../../src/store/postgres/dialect.ts';

@@ -1,6 +1,5 @@
 import { afterEach, beforeEach } from 'bun:test';
-import type { WebhookOptions } from '../../src/events/webhooks/targets.ts';
-import type { DeadLetter, Delivery } from '../../src/events/webhooks/webhook.ts';
+import type { DeadLetter, Delivery, WebhookOptions } from '../../src/events/webhooks/webhook.ts';
 import { createFixture, type Fixture, type Service, startService } from './service.ts';
 import { addTarget, deleteTargets, startReceiver, type WebhookReceiver } from './webhook_receivers.ts';
 

@@ -27,8 +27,9 @@ const LATEST = scanFrom(Number.MAX_SAFE_INTEGER);
 export type RealmQueue = ReturnType<typeof openRealmQueue>;
 
 /**
- * Realms of one target that wait for a free slot, first in, first out. One scan follows the clocks that advance. A sweep reads all clocks: at the start, after a change of the target, and every
- * LIMITS.webhookSweepMs, because the clock of a realm may have another place than its time (docs/scale.md#every-node-routes).
+ * Realms of one target that wait for a free slot, first in, first out. One scan follows the clocks that advance. A sweep reads
+ * all clocks: at the start, after a change of the target, and every LIMITS.webhookSweepMs, because the clock of a realm may have
+ * another place than its time (docs/scale.md#every-node-routes).
  */
 export function openRealmQueue({ store, clock, webhook, running }: QueueDeps) {
   /** Whether each realm waits for a retry. */

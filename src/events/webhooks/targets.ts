@@ -9,13 +9,11 @@ import { Fault } from '../../domain/fault.ts';
 import type { Revision, Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { changeManaged, deleteManaged, type Edit } from '../../domain/managed.ts';
-import type { Realms } from '../../domain/principal.ts';
 import { RESOURCES } from '../../domain/resources.ts';
 import { text } from '../../domain/text/text.ts';
-
 import type { WebhookStore } from '../../store/webhooks/webhooks.ts';
 import { mintWebhookSecret, openWebhookSecret, sealWebhookSecret } from './secret.ts';
-import type { DeadLetterKey, Webhook } from './webhook.ts';
+import type { DeadLetterKey, Webhook, WebhookOptions } from './webhook.ts';
 
 export const WEBHOOK_NAME = text(255);
 /** The ID of a client, or the actor of an external token. */
@@ -25,17 +23,6 @@ export const SKIPPED_CLIENT = text(255);
 export const EVENT_NAMES: readonly string[] = RESOURCES.flatMap(({ name }) =>
   ['created', 'updated', 'deleted'].map((verb) => `${name}.${verb}`),
 );
-
-/** The writable options of a target. */
-export interface WebhookOptions {
-  readonly name: string;
-  readonly url: string;
-  readonly events: '*' | readonly string[];
-  readonly realms: Realms;
-  readonly withData: boolean;
-  readonly eventsMax: number;
-  readonly skippedClient: string | undefined;
-}
 
 /** A target with its new secret, which is returned only once. */
 export interface IssuedWebhook {

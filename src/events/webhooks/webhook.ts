@@ -1,9 +1,8 @@
 import type { Revision, Uuid } from '../../domain/id.ts';
 import type { Realms } from '../../domain/principal.ts';
 
-/** A webhook target. Timestamps are milliseconds since the epoch. */
-export interface Webhook {
-  readonly webhookId: string;
+/** The writable options of a target. */
+export interface WebhookOptions {
   readonly name: string;
   readonly url: string;
   /** The names of the events that it receives; `*` for all. */
@@ -15,6 +14,11 @@ export interface Webhook {
   readonly eventsMax: number;
   /** Changes by this client are not sent. */
   readonly skippedClient: string | undefined;
+}
+
+/** A webhook target. Timestamps are milliseconds since the epoch. */
+export interface Webhook extends WebhookOptions {
+  readonly webhookId: string;
   readonly disabledAt: number | undefined;
   /** The signing secret, sealed by the keyring. */
   readonly secretSealed: Uint8Array;

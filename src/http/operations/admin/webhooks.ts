@@ -12,10 +12,9 @@ import {
   rotateWebhook,
   SKIPPED_CLIENT,
   WEBHOOK_NAME,
-  type WebhookOptions,
   type WebhookPatch,
 } from '../../../events/webhooks/targets.ts';
-import type { Webhook } from '../../../events/webhooks/webhook.ts';
+import type { Webhook, WebhookOptions } from '../../../events/webhooks/webhook.ts';
 import { link } from '../../openapi/schemas.ts';
 import { type ManagedDeps, type ManagedKind, managedOperations } from './managed.ts';
 import type { AdminDeps, AdminRequest } from './operation.ts';
