@@ -1,12 +1,12 @@
 import type { Store } from '../../directory/store.ts';
 import type { Uuid } from '../../domain/id.ts';
 import type { Key, Resource } from '../../domain/resource.ts';
-import { openIncludedPresenter } from '../pipeline/included_presenter.ts';
+import { openIncludedPresenter, type ShownRecord } from '../pipeline/included_presenter.ts';
 import { selfLinks } from '../pipeline/links.ts';
 import type { RecordDeps } from '../pipeline/pipeline.ts';
-import { etags, presenterOf } from '../pipeline/present.ts';
+import { etags } from '../pipeline/present.ts';
 import { BATCH_RESOURCES, type BatchItem } from './batch_items.ts';
-import { type CreatedRecord, readCreated } from './included.ts';
+import { readCreated } from './included.ts';
 
 type ResponseDeps = Pick<RecordDeps, 'baseUrl' | 'installation'> & {
   readonly store: Pick<Store, 'get' | 'getIncluding'>;
@@ -41,16 +41,13 @@ export function openBatchResponses(
 
 /** Makes the members of a response after its status. */
 function presenterFor(resource: Resource, deps: ResponseDeps) {
-  const { baseUrl, installation } = deps;
+  const { baseUrl } = deps;
   const etagOf = etags(baseUrl);
   const locationOf = selfLinks({ ...resource, selfPrefix: '/v2' }, baseUrl);
-  const present = presenterOf(resource, baseUrl, installation);
-  const presentIncluding = openIncludedPresenter(resource, deps);
-  return (status: 200 | 201, key: Key, found: CreatedRecord | undefined): string => {
+  const present = openIncludedPresenter(resource, deps);
+  return (status: 200 | 201, key: Key, found: ShownRecord | undefined): string => {
     const location = status === 201 ? `,"location":"${locationOf(key)}"` : '';
     if (!found) return location;
-    const { record, included } = found;
-    const body = included ? presentIncluding(key, { record, included }) : present(record, key);
-    return `${location},"etag":${JSON.stringify(etagOf(record))},"body":${body}`;
+    return `${location},"etag":${JSON.stringify(etagOf(found.record))},"body":${present(key, found)}`;
   };
 }

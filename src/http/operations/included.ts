@@ -2,11 +2,11 @@ import type { KeyedRecord, MaybePromise, RecordWithIncluded, Store } from '../..
 import { Fault } from '../../domain/fault.ts';
 import type { JsonObject } from '../../domain/json_object.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { AnyRecord, Key, Resource } from '../../domain/resource.ts';
+import type { Key, Resource } from '../../domain/resource.ts';
 import { includableBelow } from '../../domain/resources.ts';
 import { parseJson } from '../pipeline/body.ts';
 import { type Call, type CallHandler, runStages, type Stage } from '../pipeline/call.ts';
-import { openIncludedPresenter } from '../pipeline/included_presenter.ts';
+import { openIncludedPresenter, type ShownRecord } from '../pipeline/included_presenter.ts';
 import { locate, permit, RECORD_CACHING, type RecordDeps } from '../pipeline/pipeline.ts';
 import { etags, itemPresenterOf } from '../pipeline/present.ts';
 import { NEWEST_FIRST, readInclude } from '../pipeline/query.ts';
@@ -160,19 +160,13 @@ export function includedIn(resource: Resource, body: unknown): readonly Resource
   return includableBelow(resource).filter(({ type }) => types.has(type));
 }
 
-/** A record, with records below it if its request had `included`. */
-export interface CreatedRecord {
-  readonly record: AnyRecord;
-  readonly included?: RecordWithIncluded['included'] | undefined;
-}
-
 /** Reads a record that a request created, as it is now; with the kinds of records below it that the body had in `included`. */
 export async function readCreated(
   store: Pick<Store, 'get' | 'getIncluding'>,
   resource: Resource,
   key: Key,
   body: JsonObject,
-): Promise<CreatedRecord | undefined> {
+): Promise<ShownRecord | undefined> {
   if (body.included !== undefined && includableBelow(resource).length > 0)
     return await store.getIncluding(resource, key, includedIn(resource, body));
   const record = await store.get(resource, key);

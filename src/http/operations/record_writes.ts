@@ -16,7 +16,7 @@ import { authenticate, insufficientScope } from '../pipeline/bearer.ts';
 import { documentOf, readBody } from '../pipeline/body.ts';
 import type { Call, Stage } from '../pipeline/call.ts';
 import type { WithIdempotency } from '../pipeline/idempotency.ts';
-import { openIncludedPresenter } from '../pipeline/included_presenter.ts';
+import { openIncludedPresenter, type ShownRecord } from '../pipeline/included_presenter.ts';
 import { collectionPattern, selfLinks } from '../pipeline/links.ts';
 import type { Operation } from '../pipeline/operation.ts';
 import {
@@ -29,9 +29,9 @@ import {
   shedLoad,
 } from '../pipeline/pipeline.ts';
 import { ifMatchRevisions, requiredRevision, revisionReader } from '../pipeline/precondition.ts';
-import { etags, matchesEtag, presenterOf } from '../pipeline/present.ts';
+import { etags, matchesEtag } from '../pipeline/present.ts';
 import { JSON_TYPE, type Reply } from '../server/reply.ts';
-import { type CreatedRecord, permitIncluded, readCreated } from './included.ts';
+import { permitIncluded, readCreated } from './included.ts';
 import {
   includingAnswer,
   recordAnswer,
@@ -105,7 +105,7 @@ function createStage(resource: Resource, deps: WriteDeps): Stage {
   const replyTo = recordReplies(resource, deps);
   // A proxy may let only versioned paths through, so Location is always versioned.
   const locationOf = selfLinks({ ...resource, selfPrefix: '/v2' }, deps.baseUrl);
-  const replyCreated = (key: Key, created: CreatedRecord) =>
+  const replyCreated = (key: Key, created: ShownRecord) =>
     replyTo(201, key, created, { Location: locationOf(key) });
   return (call) => {
     const scope = call.scope as KeyPrefix;
@@ -269,19 +269,22 @@ function preconditionReader(resource: Resource, { store, baseUrl }: WriteDeps) {
 
 /** Makes responses with one record: the body that GET would return, with `include` if records below it are new. */
 function recordReplies(resource: Resource, deps: RecordDeps) {
-  const { baseUrl, installation } = deps;
-  const present = presenterOf(resource, baseUrl, installation);
-  const presentIncluding = openIncludedPresenter(resource, deps);
-  const etagOf = etags(baseUrl);
+  const present = openIncludedPresenter(resource, deps);
+  const etagOf = etags(deps.baseUrl);
   return (
     status: number,
     key: Key,
-    { record, included }: CreatedRecord,
+    shown: ShownRecord,
     more: Readonly<Record<string, string>> = {},
   ): Reply => ({
     status,
-    headers: { 'Content-Type': JSON_TYPE, ETag: etagOf(record), 'Cache-Control': RECORD_CACHING, ...more },
-    body: included ? presentIncluding(key, { record, included }) : present(record, key),
+    headers: {
+      'Content-Type': JSON_TYPE,
+      ETag: etagOf(shown.record),
+      'Cache-Control': RECORD_CACHING,
+      ...more,
+    },
+    body: present(key, shown),
   });
 }
 

@@ -1,18 +1,25 @@
 import type { IncludedRecords, RecordWithIncluded } from '../../directory/store.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { ancestry, type Key, type Resource } from '../../domain/resource.ts';
+import { type AnyRecord, ancestry, type Key, type Resource } from '../../domain/resource.ts';
 import { includableBelow } from '../../domain/resources.ts';
 import { collectionLinks } from './links.ts';
 import { linkAfter } from './paging.ts';
-import { includingPresenterOf, itemPresenterOf } from './present.ts';
+import { includingPresenterOf, itemPresenterOf, presenterOf } from './present.ts';
 import { NEWEST_FIRST } from './query.ts';
 
-/** Serializes a record with records below it. */
+/** A record, with records below it if its request named them. */
+export interface ShownRecord {
+  readonly record: AnyRecord;
+  readonly included?: RecordWithIncluded['included'] | undefined;
+}
+
+/** Serializes a record, with the records below it that it comes with. */
 export function openIncludedPresenter(
   resource: Resource,
   { baseUrl, installation }: { readonly baseUrl: string; readonly installation: string },
-): (key: Key, found: RecordWithIncluded) => string {
-  const presentRecord = includingPresenterOf(resource, baseUrl, installation);
+): (key: Key, shown: ShownRecord) => string {
+  const presentAlone = presenterOf(resource, baseUrl, installation);
+  const presentIncluding = includingPresenterOf(resource, baseUrl, installation);
   const children = new Map(
     includableBelow(resource).map((child) => [
       child,
@@ -23,6 +30,7 @@ export function openIncludedPresenter(
     ]),
   );
   return (key, { record, included }) => {
+    if (!included) return presentAlone(record, key);
     const items: string[] = [];
     const more: Record<string, string> = {};
     for (const { resource: child, records, hasMore } of included) {
@@ -31,7 +39,7 @@ export function openIncludedPresenter(
       for (const each of records) items.push(known.presentItem(each, [...key, each.id]));
       if (hasMore) more[child.includedAs ?? ''] = restOf(known.urlOf(key), records);
     }
-    return presentRecord(record, key, { included: items.join(), more });
+    return presentIncluding(record, key, { included: items.join(), more });
   };
 }
 
