@@ -10,8 +10,8 @@ import { readBody } from '../pipeline/body.ts';
 import type { Call, Stage } from '../pipeline/call.ts';
 import type { Operation } from '../pipeline/operation.ts';
 import { permit, shedLoad } from '../pipeline/pipeline.ts';
+import { readData } from '../pipeline/reading.ts';
 import { faultReply } from '../server/reply.ts';
-import { readData } from './admin/reading.ts';
 import { captureAddress, requestContext } from './record_writes.ts';
 import {
   accessibleRealm,

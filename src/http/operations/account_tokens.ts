@@ -18,8 +18,8 @@ import { listBody } from '../pipeline/paging.ts';
 import { permit, shedLoad } from '../pipeline/pipeline.ts';
 import { isoTimestamp } from '../pipeline/present.ts';
 import { NEWEST_FIRST, readQuery } from '../pipeline/query.ts';
+import { checkData } from '../pipeline/reading.ts';
 import { faultReply, JSON_TYPE, type Reply } from '../server/reply.ts';
-import { checkData } from './admin/reading.ts';
 import {
   checkPassword,
   DEVICE,

@@ -7,10 +7,10 @@ import { authenticate, BAD_TOKEN, bearerToken } from '../pipeline/bearer.ts';
 import { readBody } from '../pipeline/body.ts';
 import type { Call, Stage } from '../pipeline/call.ts';
 import type { Operation, OperationDeps } from '../pipeline/operation.ts';
+import { readData } from '../pipeline/reading.ts';
 import { requireOwnOrigin } from '../server/own_origin.ts';
 import type { RateLimits } from '../server/rate_limits.ts';
 import { documentReply, faultReply, type Reply } from '../server/reply.ts';
-import { readData } from './admin/reading.ts';
 import {
   exchangeSchema,
   METHODS_EXAMPLE,

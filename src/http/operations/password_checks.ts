@@ -13,8 +13,8 @@ import type { Stage } from '../pipeline/call.ts';
 import { itemPattern, paramNames } from '../pipeline/links.ts';
 import type { Operation } from '../pipeline/operation.ts';
 import { locate, permit, permitIf, read, shedLoad } from '../pipeline/pipeline.ts';
+import { readData } from '../pipeline/reading.ts';
 import { JSON_TYPE, type Reply } from '../server/reply.ts';
-import { readData } from './admin/reading.ts';
 import { checkPassword, readEndUserAddress, SIGN_IN_SCOPE, type SignInDeps } from './password_request.ts';
 import { DEVICE_EXAMPLE, signInParameters } from './password_schemas.ts';
 

@@ -15,7 +15,7 @@ import type { Stage } from '../pipeline/call.ts';
 import { searchAllRealmsPattern } from '../pipeline/links.ts';
 import type { Operation } from '../pipeline/operation.ts';
 import { itemPresenterOf } from '../pipeline/present.ts';
-import { readDocument } from './admin/reading.ts';
+import { readDocument } from '../pipeline/reading.ts';
 import { openPageIncluding, permitIncludedInPage } from './included.ts';
 import { authorizeRead, type ListDeps, pageReply } from './lists.ts';
 import { pageAnswer, parametersOfPage, recordOperation } from './record_operation.ts';

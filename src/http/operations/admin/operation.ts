@@ -23,11 +23,11 @@ import type { Documentation, DocumentContext, Operation, OperationDeps } from '.
 import { permit } from '../../pipeline/pipeline.ts';
 import { ifMatchRevisions, requiredRevision, revisionReader } from '../../pipeline/precondition.ts';
 import { etags } from '../../pipeline/present.ts';
+import { checkData, readData, readParameters } from '../../pipeline/reading.ts';
 import type { RateLimits } from '../../server/rate_limits.ts';
 import { JSON_TYPE, type Reply } from '../../server/reply.ts';
 import type { Method } from '../../server/router.ts';
 import { captureAddress } from '../record_writes.ts';
-import { checkData, readData, readParameters } from './reading.ts';
 
 /** The dependencies of administrative operations. */
 export interface AdminDeps {

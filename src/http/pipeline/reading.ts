@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { Fault, type FieldError } from '../../../domain/fault.ts';
-import { violatedRule } from '../../../domain/rule.ts';
-import { dataOf, documentOf } from '../../pipeline/body.ts';
+import { Fault, type FieldError } from '../../domain/fault.ts';
+import { violatedRule } from '../../domain/rule.ts';
+import { dataOf, documentOf } from './body.ts';
 
 /** Reads the `data` of a body. Throws Fault `invalid` with all field errors. */
 export function readData<S extends z.ZodObject>(schema: S, body: string): z.output<S> {
