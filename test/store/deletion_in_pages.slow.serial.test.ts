@@ -205,32 +205,15 @@ describe('a deletion in pages of a single record', () => {
   });
 
   test('delete --in-pages creates no database', async () => {
+    const words = [AUTHREALM, 'delete', '--in-pages', '--yes', 'realm', UUID];
+    const deleteFrom = (url: string) => runCommand([...words, '--database', url]);
     const missing = join(freshFolder(), 'missing.db');
-    const result = await runCommand([
-      AUTHREALM,
-      'delete',
-      '--in-pages',
-      '--yes',
-      'realm',
-      UUID,
-      '--database',
-      `sqlite:${missing}`,
-    ]);
+    const result = await deleteFrom(`sqlite:${missing}`);
     expect([result.code, result.stderr]).toEqual([
       1,
       expect.stringContaining(`authrealm: the database ${missing} is missing or empty: pass `),
     ]);
     expect(existsSync(missing)).toBe(false);
-    const memory = await runCommand([
-      AUTHREALM,
-      'delete',
-      '--in-pages',
-      '--yes',
-      'realm',
-      UUID,
-      '--database',
-      'sqlite::memory:',
-    ]);
-    expect(memory.code).toBe(1);
+    expect((await deleteFrom('sqlite::memory:')).code).toBe(1);
   });
 });

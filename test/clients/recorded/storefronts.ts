@@ -97,6 +97,15 @@ const SELF_SIGNUP: RecordedRequest = {
   reads: { errors: [{ source: { pointer: '/data/authentication_mechanism' } }] },
 };
 
+/** A wrong password, the right one, and the account before and after a switch to it. */
+const SIGN_IN = [
+  signIn('{username}', 'wrong horse', WRONG),
+  signIn('{username}', '{password}'),
+  ...ACCOUNT_PAGES,
+  RENEWAL,
+  ...ACCOUNT_PAGES,
+];
+
 export const SERVER_STOREFRONT: RecordedClient = {
   name: 'a storefront on a server',
   version: 'with the secret of its key',
@@ -111,13 +120,7 @@ export const SERVER_STOREFRONT: RecordedClient = {
     },
     {
       title: 'a shopper signs in, sees the account, and switches to it again',
-      requests: [
-        signIn('{username}', 'wrong horse', WRONG),
-        signIn('{username}', '{password}'),
-        ...ACCOUNT_PAGES,
-        RENEWAL,
-        ...ACCOUNT_PAGES,
-      ],
+      requests: SIGN_IN,
     },
     {
       title: 'a shopper changes the name and the password, which ends the earlier sign-in',
@@ -179,14 +182,7 @@ export const BROWSER_STOREFRONT: RecordedClient = {
     },
     {
       title: 'a shopper signs in, sees the account, and switches to it again',
-      requests: [
-        signIn('{username}', 'wrong horse', WRONG),
-        signIn('{username}', '{password}'),
-        ...ACCOUNT_PAGES,
-        RENEWAL,
-        ...ACCOUNT_PAGES,
-        get('/v2/account-members/{member}', { headers: SIGNED_IN, status: 404 }),
-      ],
+      requests: [...SIGN_IN, get('/v2/account-members/{member}', { headers: SIGNED_IN, status: 404 })],
     },
     {
       title: 'a page that is loaded again gets another token, and keeps the shopper signed in',
