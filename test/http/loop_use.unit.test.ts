@@ -26,6 +26,11 @@ const LOOP_USES = {
   ],
 };
 
+test('lookups by ID admit their calls themselves, and no other operations', () => {
+  const found = OPERATIONS.filter(({ admitsItself }) => admitsItself).map(({ name }) => name);
+  expect(found.sort()).toEqual(LOOP_USES.lookup.filter((name) => name.startsWith('get-')).toSorted());
+});
+
 test.each(Object.entries(LOOP_USES))(
   'the operations of the loop use "%s" are those listed, and no others',
   (use, names) => {

@@ -17,6 +17,7 @@ import {
   isPrefixUnaryExpression,
   isPropertyAccessExpression,
   isPropertyAssignment,
+  isReturnStatement,
   isStringLiteral,
   isVariableDeclaration,
 } from 'typescript/unstable/ast/is';
@@ -179,22 +180,25 @@ function ofCalls(node: Node, text: string): readonly Replacement[] {
   return isPredicate ? [replace(first, '() => true'), replace(first, '() => false')] : [];
 }
 
-/** Stages of an operation, and elements of a constant list of strings, are removed one by one. */
+/** Stages, and elements of a constant list of strings, are removed one by one. */
 function ofLists(node: Node, text: string): readonly Replacement[] {
   if (!isArrayLiteralExpression(node)) return [];
   const { parent, elements } = node;
-  const isStageFunction =
-    isArrowFunction(parent) &&
-    isPropertyAssignment(parent.parent) &&
-    parent.parent.name.getText() === 'stages';
+  // The stages of a lookup, and those that admit all other calls.
+  const isRun = isCallExpression(parent) && parent.expression.getText() === 'runStages';
+  const isEntry = isReturnStatement(parent) && functionName(parent) === 'entryStages';
   const isStages =
     elements.some(isAuthentication) ||
-    (elements.length > 0 && elements.every((each) => isCallExpression(each) || isStage(each)));
+    (elements.length > 0 && elements.every((each) => isCallExpression(each)));
   const isLiteralList = elements.every((each) => isStringLiteral(each)) && isConstant(node);
-  return isStageFunction || isStages || isLiteralList ? elements.map((each) => drop(each, text)) : [];
+  return isRun || isEntry || isStages || isLiteralList ? elements.map((each) => drop(each, text)) : [];
 }
 
-const isStage = (node: Node): boolean => isIdentifier(node) && node.text === 'readBody';
+/** The name of the function declaration that a statement is directly in. */
+function functionName(statement: Node): string | undefined {
+  const above = statement.parent.parent;
+  return isFunctionDeclaration(above) ? above.name?.getText() : undefined;
+}
 
 /** The stage that every operation for callers with a token has. */
 const isAuthentication = (node: Node): boolean =>

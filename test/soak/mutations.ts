@@ -88,11 +88,11 @@ const SUITES: Readonly<Record<string, readonly string[]>> = {
   'src/domain/token_buckets.ts': ['token_buckets', 'rate_limits'],
   'src/events/feed/cursor.ts': FEED_SUITES,
   'src/events/feed/write_events.ts': FEED_SUITES,
-  'src/http/operations/account_members.ts': [
-    ...['account_members', 'renewal', 'overload_before_authentication'],
-  ],
+  'src/http/operations/account_members.ts': ['account_members', 'renewal', 'overload_before_authentication'],
   'src/http/operations/account_settings.ts': [
-    ...['account_settings', 'http/settings', 'overload_before_authentication'],
+    'account_settings',
+    'http/settings',
+    'overload_before_authentication',
   ],
   'src/http/operations/account_tokens.ts': [...SIGN_IN_SUITES, 'overload_before_authentication'],
   'src/http/operations/admin/clients.ts': ['admin/clients', 'end_user_address', 'implicit_grant', 'matrix'],
@@ -144,6 +144,10 @@ const SUITES: Readonly<Record<string, readonly string[]>> = {
   'src/http/operations/sign_in_throttle.ts': ['throttle_lifted', 'overload_before_authentication'],
   'src/http/server/own_origin.ts': ['console_links', 'matrix'],
   'src/http/pipeline/loop_budget.ts': ['loop_budget', 'loop_turns', 'loop_use'],
+  'src/http/pipeline/admission.ts': [
+    ...['http/admission', ...PIPELINE_SUITES, 'api/include_in_lists'],
+    ...['console_sessions', 'password_checks', 'rate_limits'],
+  ],
   'src/http/pipeline/pipeline.ts': PIPELINE_SUITES,
   'src/http/server/rate_limits.ts': ['rate_limits', 'implicit_grant', 'bad_tokens', 'grants_logged'],
   'src/http/operations/resources.ts': ['matrix', 'reverse_lookup', 'openapi'],

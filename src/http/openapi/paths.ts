@@ -6,7 +6,7 @@ import type {
   ZodOpenApiResponsesObject,
 } from 'zod-openapi';
 import type { FaultCode } from '../../domain/fault.ts';
-import type { Documentation, DocumentContext, Operation } from '../pipeline/operation.ts';
+import type { Access, Documentation, DocumentContext, Operation } from '../pipeline/operation.ts';
 import { JSON_TYPE } from '../server/reply.ts';
 import { headersNamed } from './parameters.ts';
 import { ALWAYS, EXTENSION, namedExamples } from './responses.ts';
@@ -25,9 +25,13 @@ export function pathsOf(
 }
 
 function operationObject(operation: Operation<never>, context: DocumentContext): ZodOpenApiOperationObject {
-  const { name, access } = operation;
+  const { name, access, includes = [] } = operation;
   const documentation = operation.document(context);
-  const { summary, description, tag, isExtension, furtherScopes, body } = documentation;
+  const { summary, description, tag, isExtension, body } = documentation;
+  const furtherScopes = [
+    ...includes.map(({ scope }) => `${scope}:read`),
+    ...(documentation.furtherScopes ?? []),
+  ];
   const requestParams = requestParameters(documentation);
   return {
     ...(isExtension ? EXTENSION : {}),
@@ -37,14 +41,19 @@ function operationObject(operation: Operation<never>, context: DocumentContext):
     ...(description === undefined ? {} : { description }),
     tags: [tag],
     security: securityOf(access),
-    ...(furtherScopes ? { 'x-authrealm-further-scopes': furtherScopes } : {}),
-    ...(body ? { requestBody: requestBody(body) } : {}),
+    ...(furtherScopes.length > 0 ? { 'x-authrealm-further-scopes': furtherScopes } : {}),
+    ...(body ? { requestBody: requestBody(operation, body) } : {}),
     responses: responsesOf(operation, documentation, context),
   };
 }
 
-function securityOf(access: Operation<never>['access']): Record<string, string[]>[] {
-  if (access === 'open') return [];
+/** Whether its callers need no token. */
+function isAnonymous(access: Access): access is 'open' | 'credentials' {
+  return access === 'open' || access === 'credentials';
+}
+
+function securityOf(access: Access): Record<string, string[]>[] {
+  if (isAnonymous(access)) return [];
   if (access === 'session') return [{ session: [] }];
   const scopes = 'scope' in access ? [access.scope] : access.anyScope;
   return scopes.map((scope) => ({ client_credentials: [scope] }));
@@ -59,8 +68,11 @@ function requestParameters({ path, query, headers = [], ownHeaders }: Documentat
   };
 }
 
-function requestBody({ schema, example, further, form }: NonNullable<Documentation['body']>) {
-  const type = form ? 'application/x-www-form-urlencoded' : JSON_TYPE;
+function requestBody(
+  { body }: Operation<never>,
+  { schema, example, further }: NonNullable<Documentation['body']>,
+) {
+  const type = body === 'form' ? 'application/x-www-form-urlencoded' : JSON_TYPE;
   const examples = further ? { examples: namedExamples({ plain: example, ...further }) } : { example };
   return {
     required: true,
@@ -106,17 +118,17 @@ const BODY_FAULTS = {
 
 /** Every fault of an operation: those implied by its description, and those that it lists. */
 function faultsOf(
-  { access, isUncounted }: Operation<never>,
-  { body, query, headers = [], isFixed, faults = [] }: Documentation,
+  { access, body, isUncounted }: Operation<never>,
+  { query, headers = [], isFixed, faults = [] }: Documentation,
 ): readonly FaultCode[] {
   const when = (condition: boolean, ...codes: readonly FaultCode[]) => (condition ? codes : []);
   const isRepeatable = headers.includes('Idempotency-Key');
   return [
-    ...when(access !== 'open', 'unauthenticated', 'insufficient_scope'),
+    ...when(!isAnonymous(access), 'unauthenticated', 'insufficient_scope'),
     ...when(!isUncounted, 'rate_limited', 'overloaded'),
     ...when(!isFixed, 'internal'),
     'unavailable',
-    ...(body ? BODY_FAULTS[body.form ? 'form' : 'json'] : []),
+    ...(body ? BODY_FAULTS[body] : []),
     ...when(query !== undefined || isRepeatable, 'invalid_query'),
     ...when(headers.includes('If-Match'), 'precondition_failed'),
     ...faults,

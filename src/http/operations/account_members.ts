@@ -12,11 +12,9 @@ import { exampleIdOf } from '../openapi/examples.ts';
 import { listParameters, PAGE_PARAMETERS } from '../openapi/parameters.ts';
 import { header, jsonContent } from '../openapi/responses.ts';
 import { idSchema, link, outputMember, pageSchema, timestampSchema } from '../openapi/schemas.ts';
-import { authenticate } from '../pipeline/bearer.ts';
 import type { Call } from '../pipeline/call.ts';
 import type { Documentation, Operation } from '../pipeline/operation.ts';
 import { listBody } from '../pipeline/paging.ts';
-import { permitAny, shedLoad } from '../pipeline/pipeline.ts';
 import { isoTimestamp } from '../pipeline/present.ts';
 import { NEWEST_FIRST, readQuery } from '../pipeline/query.ts';
 import { faultReply, type Reply } from '../server/reply.ts';
@@ -145,26 +143,21 @@ interface FormDescription extends Pick<Operation<AccountMemberDeps>, 'name' | 'p
 }
 
 function formOperation({ name, path, answer, document }: FormDescription): Operation<AccountMemberDeps> {
-  const scopes = [SCOPE, SIGN_IN_SCOPE] as const;
   return {
     name,
     method: 'GET',
     path,
-    access: { anyScope: scopes },
-    stages: (deps) => {
+    access: { anyScope: [SCOPE, SIGN_IN_SCOPE] },
+    work: 'get',
+    handle: (deps) => {
       const respond = answer(deps);
-      return [
-        ...shedLoad(deps.store.overloaded.get),
-        authenticate(deps.tokens, deps.limits),
-        permitAny(scopes),
-        async (call) => {
-          const visible = await visibleTo(call, deps);
-          if ('status' in visible) return visible;
-          const reply = await respond(call, visible);
-          // A cache does not know that the answer depends on the account token.
-          return visible.own === undefined ? reply : { ...reply, headers: { ...reply.headers, ...NO_STORE } };
-        },
-      ];
+      return async (call) => {
+        const visible = await visibleTo(call, deps);
+        if ('status' in visible) return visible;
+        const reply = await respond(call, visible);
+        // A cache does not know that the answer depends on the account token.
+        return visible.own === undefined ? reply : { ...reply, headers: { ...reply.headers, ...NO_STORE } };
+      };
     },
     document: ({ baseUrl, examples }) => {
       const { faults = [], ...documented } = document(examples.stored(user), baseUrl);

@@ -5,14 +5,11 @@ import type { AnyRecord } from '../../domain/resource.ts';
 import { INSTALLATION } from '../openapi/examples.ts';
 import { HEADERS, jsonContent } from '../openapi/responses.ts';
 import { idSchema, lazyComponent, link } from '../openapi/schemas.ts';
-import { authenticate } from '../pipeline/bearer.ts';
-import { readBody } from '../pipeline/body.ts';
-import type { Call, Stage } from '../pipeline/call.ts';
+import type { CallHandler } from '../pipeline/call.ts';
 import type { Operation } from '../pipeline/operation.ts';
-import { permit, shedLoad } from '../pipeline/pipeline.ts';
 import { readData } from '../pipeline/reading.ts';
 import { faultReply } from '../server/reply.ts';
-import { captureAddress, requestContext } from './record_writes.ts';
+import { requestContext } from './record_writes.ts';
 import {
   accessibleRealm,
   EXAMPLE_REALM,
@@ -75,25 +72,15 @@ const GET_SETTINGS = settingsOperation({
   content: { origin: TYPE, body: settingsBody },
 });
 
-function updateStages(deps: SettingsDeps): readonly Stage[] {
+function updateHandler(deps: SettingsDeps): CallHandler {
   const { find, setAccountSettings } = deps.settingsRealms;
-  return [
-    ...shedLoad(deps.store.overloaded.write),
-    authenticate(deps.tokens, deps.limits),
-    permit(`${SETTINGS_SCOPE}:write`),
-    captureAddress,
-    async (call) => {
-      call.record = accessibleRealm(call, await find(TYPE));
-      return call.record ? undefined : NOT_FOUND;
-    },
-    readBody,
-    async (call: Call) => {
-      const named = call.record as AnyRecord;
-      const changes = changesOf(call.body ?? '');
-      const changed = await setAccountSettings(named, changes, requestContext(call));
-      return settingsReply(settingsBody(deps, changed));
-    },
-  ];
+  return async (call) => {
+    const named = accessibleRealm(call, await find(TYPE));
+    if (!named) return NOT_FOUND;
+    const changes = changesOf(call.body ?? '');
+    const changed = await setAccountSettings(named, changes, requestContext(call));
+    return settingsReply(settingsBody(deps, changed));
+  };
 }
 
 const SETTINGS_CHANGE = z.object({
@@ -126,7 +113,9 @@ const UPDATE_SETTINGS: Operation<SettingsDeps> = {
   method: 'PUT',
   path: PATH,
   access: { scope: `${SETTINGS_SCOPE}:write` },
-  stages: updateStages,
+  work: 'write',
+  body: 'json',
+  handle: updateHandler,
   document: ({ baseUrl }) => {
     const example = settingsBody({ baseUrl, installation: INSTALLATION }, EXAMPLE_REALM);
     return {

@@ -10,12 +10,11 @@ import { exampleIdOf } from '../openapi/examples.ts';
 import { PAGE_PARAMETERS } from '../openapi/parameters.ts';
 import { HEADERS, jsonContent } from '../openapi/responses.ts';
 import { idSchema, lazyComponent, link, timestampSchema } from '../openapi/schemas.ts';
-import { authenticate, NOT_SENT, NOT_VALID } from '../pipeline/bearer.ts';
-import { dataOf, readBody } from '../pipeline/body.ts';
-import type { Call, Stage } from '../pipeline/call.ts';
+import { NOT_SENT, NOT_VALID } from '../pipeline/bearer.ts';
+import { dataOf } from '../pipeline/body.ts';
+import type { Call, CallHandler } from '../pipeline/call.ts';
 import type { Operation } from '../pipeline/operation.ts';
 import { listBody } from '../pipeline/paging.ts';
-import { permit, shedLoad } from '../pipeline/pipeline.ts';
 import { isoTimestamp } from '../pipeline/present.ts';
 import { NEWEST_FIRST, readQuery } from '../pipeline/query.ts';
 import { checkData } from '../pipeline/reading.ts';
@@ -68,21 +67,15 @@ function readRequest(body: string): z.output<typeof byPassword> | z.output<typeo
 
 const RULES = { hasFilter: false, hasSort: false };
 
-function stagesOf(deps: SignInDeps): readonly Stage[] {
-  return [
-    ...shedLoad(deps.store.overloaded.get),
-    authenticate(deps.tokens, deps.limits),
-    permit(SIGN_IN_SCOPE),
-    readEndUserAddress,
-    readBody,
-    async (call) => {
-      const page = readQuery(call.request.url, RULES);
-      const request = readRequest(call.body ?? '');
-      const realm = accessibleRealm(call, await deps.settingsRealms.find(ORIGIN));
-      if (request.authentication_mechanism !== 'password') return renew(call, { realm, page }, deps);
-      return signIn(call, request, { realm, page }, deps);
-    },
-  ];
+function answer(deps: SignInDeps): CallHandler {
+  return async (call) => {
+    readEndUserAddress(call);
+    const page = readQuery(call.request.url, RULES);
+    const request = readRequest(call.body ?? '');
+    const realm = accessibleRealm(call, await deps.settingsRealms.find(ORIGIN));
+    if (request.authentication_mechanism !== 'password') return renew(call, { realm, page }, deps);
+    return signIn(call, request, { realm, page }, deps);
+  };
 }
 
 interface TokenScope {
@@ -212,7 +205,9 @@ export const CREATE_ACCOUNT_TOKENS: Operation<SignInDeps> = {
   method: 'POST',
   path: PATH,
   access: { scope: SIGN_IN_SCOPE },
-  stages: stagesOf,
+  work: 'get',
+  body: 'json',
+  handle: answer,
   document: ({ baseUrl }) => ({
     summary: 'Sign in an account member by password, or renew an account token.',
     tag: 'account-members',

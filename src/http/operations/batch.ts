@@ -8,19 +8,18 @@ import { realm, user } from '../../domain/resources.ts';
 import { exampleIdOf, requestExample } from '../openapi/examples.ts';
 import { pathParameters } from '../openapi/parameters.ts';
 import { EXTENSION, HEADERS, jsonContent } from '../openapi/responses.ts';
-import { authenticate } from '../pipeline/bearer.ts';
-import { documentOf, readBody } from '../pipeline/body.ts';
-import type { Call, Stage } from '../pipeline/call.ts';
+import { documentOf } from '../pipeline/body.ts';
+import type { Call, CallHandler } from '../pipeline/call.ts';
 import { collectionPattern } from '../pipeline/links.ts';
 import type { Documentation, DocumentContext, Operation } from '../pipeline/operation.ts';
-import { locateScope, permit, permitAny, RECORD_CACHING, shedLoad } from '../pipeline/pipeline.ts';
+import { RECORD_CACHING, refuseWithout } from '../pipeline/pipeline.ts';
 import { ifMatchRevisions, requiredRevision, revisionReader } from '../pipeline/precondition.ts';
 import { etags } from '../pipeline/present.ts';
 import { JSON_TYPE, type Reply } from '../server/reply.ts';
 import { BATCH_METHODS, BATCH_RESOURCES, type BatchItem, readBatchItems } from './batch_items.ts';
 import { openBatchResponses } from './batch_responses.ts';
 import { includedIn, tryParse } from './included.ts';
-import { captureAddress, requestContext, type WriteDeps } from './record_writes.ts';
+import { requestContext, type WriteDeps } from './record_writes.ts';
 
 /** The scopes of the requests of batches: a token needs at least one of them for any batch. */
 const SCOPES: readonly string[] = [...new Set(BATCH_RESOURCES.map(({ scope }) => `${scope}:write`))];
@@ -37,39 +36,28 @@ export const WRITE_BATCH: Operation<WriteDeps> = {
   method: 'POST',
   path: `${collectionPattern(realm)}/:realm_id/${NAME}`,
   access: { anyScope: SCOPES },
-  stages: (deps) => [
-    ...shedLoad(deps.store.overloaded.write),
-    authenticate(deps.tokens, deps.limits),
-    permitAny(SCOPES),
-    captureAddress,
-    locateScope(user),
-    readBody,
-    permitEach,
-    batchStage(deps),
-  ],
+  work: 'write',
+  locates: 'scope',
+  body: 'json',
+  handle: batchHandler,
   document: documentBatch,
 };
 
-const permits = new Map(BATCH_RESOURCES.map(({ scope }) => [scope, permit(`${scope}:write`)]));
-
-/** Checks the scope of each request, and of the records that it creates by `included`. */
-const permitEach: Stage = (call) => {
+/** The scopes of each request, and of the records that it creates by `included`. */
+function scopesIn(call: Call): readonly string[] {
   const { requests } = Object(tryParse(call.body ?? '')) as { readonly requests?: unknown };
-  for (const { method, resource, body } of readBatchItems(requests, realmOf(call)).items) {
+  const { items } = readBatchItems(requests, realmOf(call));
+  return items.flatMap(({ method, resource, body }) => {
     const below = method === 'POST' ? includedIn(resource, body) : [];
-    for (const { scope } of [resource, ...below]) {
-      const refused = permits.get(scope)?.(call);
-      if (refused !== undefined) return refused;
-    }
-  }
-  return undefined;
-};
+    return [resource, ...below].map(({ scope }) => `${scope}:write`);
+  });
+}
 
 function realmOf({ scope }: Call): Uuid {
   return scope?.[0] as Uuid;
 }
 
-function batchStage(deps: WriteDeps): Stage {
+function batchHandler(deps: WriteDeps): CallHandler {
   const { store, directory, withIdempotency, baseUrl } = deps;
   const revisionOf = revisionReader(etags(baseUrl));
   const respond = openBatchResponses(deps);
@@ -106,6 +94,7 @@ function batchStage(deps: WriteDeps): Stage {
   });
 
   return (call) =>
+    refuseWithout(call, scopesIn(call)) ??
     withIdempotency(call, {
       collection: NAME,
       async execute(recordOf) {

@@ -4,7 +4,7 @@ import { isJsonObject, type JsonObject } from '../../domain/json_object.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Resource } from '../../domain/resource.ts';
 import { includableBelow, RESOURCES } from '../../domain/resources.ts';
-import { collectionPattern, itemPatterns, paramNames, scopeParamNames } from '../pipeline/links.ts';
+import { collectionPattern, itemPatterns, parameterNames } from '../pipeline/links.ts';
 import { openRouter } from '../server/router.ts';
 
 /** A valid request of a batch. */
@@ -43,12 +43,14 @@ interface Route extends Pick<Target, 'resource' | 'isCollection'> {
   readonly names: readonly string[];
 }
 
-const ROUTES: readonly Route[] = BATCH_RESOURCES.flatMap((resource) => [
-  { pattern: collectionPattern(resource), resource, isCollection: true, names: scopeParamNames(resource) },
-  ...itemPatterns(resource).map((pattern) => ({
-    ...{ pattern, resource, isCollection: false, names: paramNames(resource) },
+const ROUTES: readonly Route[] = BATCH_RESOURCES.flatMap((resource) =>
+  [collectionPattern(resource), ...itemPatterns(resource)].map((pattern, index) => ({
+    pattern,
+    resource,
+    isCollection: index === 0,
+    names: parameterNames(pattern),
   })),
-]);
+);
 
 const match = openRouter(ROUTES.map(({ pattern }) => ({ pattern, answers: {} })));
 

@@ -16,13 +16,13 @@ import type { WriteEvents } from '../../events/feed/write_events.ts';
 import type { FeedStore, RealmHead } from '../../store/audit/feed.ts';
 import type { Call, CallHandler } from '../pipeline/call.ts';
 import { asksFor } from '../pipeline/negotiation.ts';
-import { RECORD_CACHING, type RecordDeps } from '../pipeline/pipeline.ts';
+import { type OperationDeps, RECORD_CACHING } from '../pipeline/pipeline.ts';
 import { isoTimestamp } from '../pipeline/present.ts';
 import { expiredCursorReply, faultReply, JSON_TYPE, REQUEST_ID, type Reply } from '../server/reply.ts';
 
 /** The dependencies of the feed. */
-export interface FeedDeps extends Pick<RecordDeps, 'tokens' | 'limits' | 'baseUrl' | 'loopBudget'> {
-  readonly store: Pick<Store, 'changes'>;
+export interface FeedDeps extends OperationDeps {
+  readonly store: Pick<Store, 'changes' | 'overloaded'>;
   readonly feed: FeedStore;
   readonly writeEvents: WriteEvents;
   readonly followChanges: FollowChanges;

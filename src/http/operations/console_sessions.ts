@@ -1,15 +1,12 @@
 import { z } from 'zod';
 import type { ConsoleSessions, SessionGrant } from '../../auth/sessions/sessions.ts';
-import type { Tokens } from '../../auth/tokens/token.ts';
 import { Fault } from '../../domain/fault.ts';
 import { EXTENSION, fixedHeader, HEADERS, jsonContent } from '../openapi/responses.ts';
-import { authenticate, BAD_TOKEN, bearerToken } from '../pipeline/bearer.ts';
-import { readBody } from '../pipeline/body.ts';
-import type { Call, Stage } from '../pipeline/call.ts';
-import type { Operation, OperationDeps } from '../pipeline/operation.ts';
+import { BAD_TOKEN, bearerToken } from '../pipeline/bearer.ts';
+import type { Call, CallHandler } from '../pipeline/call.ts';
+import type { Operation } from '../pipeline/operation.ts';
+import type { OperationDeps } from '../pipeline/pipeline.ts';
 import { readData } from '../pipeline/reading.ts';
-import { requireOwnOrigin } from '../server/own_origin.ts';
-import type { RateLimits } from '../server/rate_limits.ts';
 import { documentReply, faultReply, type Reply } from '../server/reply.ts';
 import {
   exchangeSchema,
@@ -24,7 +21,6 @@ import {
   sessionSchema,
 } from './console_schemas.ts';
 import { NO_STORE } from './oauth_form.ts';
-import { captureAddress } from './record_writes.ts';
 
 export const CONSOLE_TAG = 'console';
 
@@ -36,9 +32,6 @@ export interface ConsoleSignIn {
 
 /** The dependencies of the sign-in operations. */
 export interface SessionDeps extends OperationDeps {
-  readonly tokens: Tokens;
-  readonly limits: RateLimits;
-  readonly baseUrl: string;
   readonly console: ConsoleSignIn;
 }
 
@@ -58,7 +51,7 @@ const listSignInMethods: Operation<SessionDeps> = {
   path: '/console/ways',
   access: 'open',
   isOwn: true,
-  stages: ({ console }) => [signInMethods(console)],
+  handle: signInMethods,
   document: () => ({
     summary: 'List the ways to sign in to the console.',
     tag: CONSOLE_TAG,
@@ -79,11 +72,8 @@ const beginProviderSignIn: Operation<SessionDeps> = {
   path: '/console/provider',
   access: 'open',
   isOwn: true,
-  stages: ({ baseUrl, console }) => [
-    requireOwnOrigin(baseUrl),
-    readBody,
-    providerSignInStage(console.sessions),
-  ],
+  body: 'json',
+  handle: beginSignIn,
   document: ({ baseUrl }) => ({
     summary: 'Get the authorization request parameters for signing in to the console through a provider.',
     tag: CONSOLE_TAG,
@@ -104,14 +94,10 @@ const beginSession: Operation<SessionDeps> = {
   name: 'begin-console-session',
   method: 'POST',
   path: '/console/token',
-  access: 'open',
+  access: 'credentials',
   isOwn: true,
-  stages: ({ baseUrl, limits, console }) => [
-    requireOwnOrigin(baseUrl),
-    limitBadCredentials(limits),
-    readBody,
-    exchangeStage(console.sessions, limits),
-  ],
+  body: 'json',
+  handle: exchange,
   document: ({ baseUrl }) => ({
     summary: 'Sign in to the console with the code of a link or of a provider.',
     tag: CONSOLE_TAG,
@@ -134,11 +120,7 @@ const renewSession: Operation<SessionDeps> = {
   path: '/console/token',
   access: 'session',
   isOwn: true,
-  stages: ({ baseUrl, tokens, limits, console }) => [
-    requireOwnOrigin(baseUrl),
-    authenticate(tokens, limits),
-    renewStage(tokens, console.sessions, limits),
-  ],
+  handle: renew,
   document: ({ baseUrl }) => ({
     summary: 'Renew the token of a console session. The token of the request remains valid until it expires.',
     tag: CONSOLE_TAG,
@@ -160,12 +142,7 @@ const endSession: Operation<SessionDeps> = {
   path: '/console/token',
   access: 'session',
   isOwn: true,
-  stages: ({ baseUrl, tokens, limits, console }) => [
-    requireOwnOrigin(baseUrl),
-    captureAddress,
-    authenticate(tokens, limits),
-    endStage(tokens, console.sessions),
-  ],
+  handle: end,
   document: ({ baseUrl }) => ({
     summary: 'Sign out of the console. The token is rejected within a second.',
     tag: CONSOLE_TAG,
@@ -189,22 +166,14 @@ export const CONSOLE_OPERATIONS: readonly Operation<SessionDeps>[] = [
   endSession,
 ];
 
-function signInMethods({ sessions, linkCommand }: ConsoleSignIn): Stage {
+function signInMethods({ console }: SessionDeps): CallHandler {
+  const { sessions, linkCommand } = console;
   const providers = sessions.providers.map((name) => ({ name }));
   const reply = documentReply({ data: { link: linkCommand, providers } }, 'no-store');
   return () => reply;
 }
 
-/** Rejects an address that has sent too many wrong codes, before its code is checked. */
-function limitBadCredentials({ badCredentials }: RateLimits): Stage {
-  return (call) => {
-    // Read the address now: a caller that disconnects early is logged as well.
-    call.address();
-    return badCredentials?.admit(call);
-  };
-}
-
-function providerSignInStage(sessions: ConsoleSessions): Stage {
+function beginSignIn({ console: { sessions } }: SessionDeps): CallHandler {
   return async (call) => {
     const { name } = readData(providerSignInSchema, call.body ?? '');
     const departure = await sessions.authorizationRequest(name);
@@ -213,14 +182,17 @@ function providerSignInStage(sessions: ConsoleSessions): Stage {
       throw new Fault('invalid', [{ field: 'data.name', rule: 'is no provider of the console' }]);
     const { authorizationEndpoint, clientId, issuer, scope, redirectUri } = departure;
     const data = {
-      ...{ authorization_endpoint: authorizationEndpoint, client_id: clientId, issuer, scope },
+      authorization_endpoint: authorizationEndpoint,
+      client_id: clientId,
+      issuer,
+      scope,
       redirect_uri: redirectUri,
     };
     return { status: 200, headers: NO_STORE, body: JSON.stringify({ data }) };
   };
 }
 
-function exchangeStage(sessions: ConsoleSessions, { badCredentials }: RateLimits): Stage {
+function exchange({ console: { sessions }, limits: { badCredentials } }: SessionDeps): CallHandler {
   return async (call) => {
     const session = await exchangeCode(sessions, readData(exchangeSchema, call.body ?? ''), call);
     if (typeof session === 'object') return sessionReply(session);
@@ -242,7 +214,7 @@ function exchangeCode(sessions: ConsoleSessions, input: z.output<typeof exchange
   return sessions.signInByProvider(name, { code, codeVerifier, nonce, iss }, from);
 }
 
-function renewStage(tokens: Tokens, sessions: ConsoleSessions, { grants }: RateLimits): Stage {
+function renew({ tokens, console: { sessions }, limits: { grants } }: SessionDeps): CallHandler {
   return async (call) => {
     const token = await tokens.inspect(bearerToken(call.authorization ?? '') ?? '');
     if (token?.sessionId === undefined) return NO_SESSION;
@@ -258,7 +230,7 @@ function renewStage(tokens: Tokens, sessions: ConsoleSessions, { grants }: RateL
   };
 }
 
-function endStage(tokens: Tokens, sessions: ConsoleSessions): Stage {
+function end({ tokens, console: { sessions } }: SessionDeps): CallHandler {
   return async (call) => {
     const token = await tokens.inspect(bearerToken(call.authorization ?? '') ?? '');
     return token && (await sessions.signOut(token, { address: call.address(), requestId: call.requestId }))

@@ -1,19 +1,15 @@
 import { HEADERS } from '../openapi/responses.ts';
-import { authenticate } from '../pipeline/bearer.ts';
 import type { Operation } from '../pipeline/operation.ts';
-import { locateBy, permit } from '../pipeline/pipeline.ts';
 import { changes, FEED_SCOPE, type FeedDeps, heads } from './changes.ts';
 import { changesContent, changesParameters, headsContent, headsQuery } from './feed_schemas.ts';
-
-/** The stages that admit a reader of the feed. */
-const authorizeFeed = ({ tokens, limits }: FeedDeps) => [authenticate(tokens, limits), permit(FEED_SCOPE)];
 
 const listChanges: Operation<FeedDeps> = {
   name: 'list-changes',
   method: 'GET',
   path: '/v2/authentication-realms/:realm_id/changes',
   access: { scope: FEED_SCOPE },
-  stages: (deps) => [...authorizeFeed(deps), locateBy(['realm_id']), changes(deps)],
+  locates: 'key',
+  handle: changes,
   document: ({ baseUrl, examples }) => ({
     summary:
       'List the changes of a realm in order, from the start or after a cursor; `Accept: text/event-stream` streams new ones.',
@@ -36,7 +32,7 @@ const listChangeHeads: Operation<FeedDeps> = {
   method: 'GET',
   path: '/v2/changes',
   access: { scope: FEED_SCOPE },
-  stages: (deps) => [...authorizeFeed(deps), heads(deps)],
+  handle: heads,
   document: ({ baseUrl }) => ({
     summary: 'Get the cursor after the newest change of each realm that the token may read.',
     tag: 'changes',

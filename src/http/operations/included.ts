@@ -5,11 +5,11 @@ import { LIMITS } from '../../domain/limits.ts';
 import type { Key, Resource } from '../../domain/resource.ts';
 import { includableBelow } from '../../domain/resources.ts';
 import { parseJson } from '../pipeline/body.ts';
-import { type Call, type CallHandler, runStages, type Stage } from '../pipeline/call.ts';
+import type { Call, Stage } from '../pipeline/call.ts';
 import { openIncludedPresenter, type ShownRecord } from '../pipeline/included_presenter.ts';
-import { locate, permit, RECORD_CACHING, type RecordDeps } from '../pipeline/pipeline.ts';
+import { locate, RECORD_CACHING, type RecordDeps, refuseWithout } from '../pipeline/pipeline.ts';
 import { etags, itemPresenterOf } from '../pipeline/present.ts';
-import { NEWEST_FIRST, readInclude } from '../pipeline/query.ts';
+import { childrenNamed, NEWEST_FIRST } from '../pipeline/query.ts';
 import { faultReply, JSON_TYPE, REQUEST_ID, type Reply } from '../server/reply.ts';
 
 interface IncludedDeps extends Pick<RecordDeps, 'baseUrl' | 'installation'> {
@@ -20,70 +20,31 @@ const NOT_FOUND = faultReply('not_found');
 
 /**
  * Answers a lookup with `include` (docs/wire.md#included-records); a lookup without it passes, after one look at its URL.
- * The stages for each set of resources: their scopes (403), path (404), record (404), the body. No precondition: the
- * revision of the record does not change where an import adds a record below it.
+ * In order: the scopes of the included resources (403), path (404), record (404), the body. No precondition: the revision of
+ * the record does not change where an import adds a record below it.
  */
 export function includingStages(resource: Resource, deps: IncludedDeps): readonly Stage[] {
-  if (includableBelow(resource).length === 0) return [];
-  const respond = openRespond(resource, deps);
-  const handlers = new Map<string, CallHandler>();
-
-  function handlerFor(children: readonly Resource[]): CallHandler {
-    const name = children.map(({ includedAs }) => includedAs).join();
-    let handler = handlers.get(name);
-    if (!handler) {
-      const scopes = children.map(({ scope }) => permit(`${scope}:read`));
-      handler = runStages([...scopes, locate(resource), (call) => respond(call, children)]);
-      handlers.set(name, handler);
-    }
-    return handler;
-  }
-
-  return [
-    (call) => {
-      const children = childrenNamed(resource, call.request.url);
-      return children.length === 0 ? undefined : handlerFor(children)(call);
-    },
-  ];
-}
-
-/** The resources below `resource` that the `include` of a URL names. */
-export function childrenNamed(resource: Resource, url: string): readonly Resource[] {
-  const includable = url.includes('?') ? includableBelow(resource) : [];
+  const includable = includableBelow(resource);
   if (includable.length === 0) return [];
-  const names = readInclude(url);
-  return includable.filter(({ includedAs = '' }) => names.includes(includedAs));
-}
-
-/** Checks the scopes of the records below that a request reads or writes (403). */
-function permitBelow(
-  resource: Resource,
-  right: 'read' | 'write',
-  childrenOf: (call: Call) => readonly Resource[],
-): readonly Stage[] {
-  const permits = new Map(
-    includableBelow(resource).map((child) => [child, permit(`${child.scope}:${right}`)]),
-  );
-  if (permits.size === 0) return [];
+  const respond = openRespond(resource, deps);
+  const checkKey = locate(resource);
   return [
     (call) => {
-      for (const child of childrenOf(call)) {
-        const refused = permits.get(child)?.(call);
-        if (refused !== undefined) return refused;
-      }
-      return undefined;
+      const children = childrenNamed(includable, call.request.url);
+      if (children.length === 0) return undefined;
+      const scopes = children.map(({ scope }) => `${scope}:read`);
+      return refuseWithout(call, scopes) ?? checkKey(call) ?? respond(call, children);
     },
   ];
 }
 
-/** Checks the read scopes of the records that a page is to include. */
-export function permitIncludedInPage(resource: Resource): readonly Stage[] {
-  return permitBelow(resource, 'read', ({ request }) => childrenNamed(resource, request.url));
-}
-
-/** Checks the write scopes of the records in `included` of a create, whose body was read. */
-export function permitIncluded(resource: Resource): readonly Stage[] {
-  return permitBelow(resource, 'write', ({ body = '' }) => includedIn(resource, tryParse(body)));
+/** Refuses the create of a record whose `included` has records that the caller may not write (403). */
+export function refuseIncluded(resource: Resource, call: Call): Reply | undefined {
+  const children = includedIn(resource, tryParse(call.body ?? ''));
+  return refuseWithout(
+    call,
+    children.map(({ scope }) => `${scope}:write`),
+  );
 }
 
 /**
@@ -118,11 +79,10 @@ export function openPageIncluding(
     return items;
   }
 
-  /** Undefined if the URL of the request names none to include. */
-  return ({ request }: Call, parents: readonly KeyedRecord[]): Promise<string> | undefined => {
-    const children = childrenNamed(resource, request.url);
-    if (children.length === 0) return undefined;
-    return Promise.all(children.map((child) => itemsOf(child, parents))).then((all) => all.flat().join());
+  /** Undefined if the request asks for none. */
+  return ({ included }: Call, parents: readonly KeyedRecord[]): Promise<string> | undefined => {
+    if (included.length === 0) return undefined;
+    return Promise.all(included.map((child) => itemsOf(child, parents))).then((all) => all.flat().join());
   };
 }
 

@@ -6,16 +6,15 @@ import { ancestry, type KeyPrefix, type Resource } from '../../domain/resource.t
 import { includableBelow } from '../../domain/resources.ts';
 import { listParameters } from '../openapi/parameters.ts';
 import { listSchema } from '../openapi/schemas.ts';
-import { authenticate } from '../pipeline/bearer.ts';
-import type { Call, Stage } from '../pipeline/call.ts';
+import type { Call, CallHandler } from '../pipeline/call.ts';
 import { collectionLinks, collectionPattern } from '../pipeline/links.ts';
 import type { Operation } from '../pipeline/operation.ts';
 import { type ListAddress, listBody } from '../pipeline/paging.ts';
-import { locateScope, permit, RECORD_CACHING, type RecordDeps } from '../pipeline/pipeline.ts';
+import { RECORD_CACHING, type RecordDeps } from '../pipeline/pipeline.ts';
 import { itemPresenterOf } from '../pipeline/present.ts';
 import { type ListQuery, readQuery } from '../pipeline/query.ts';
 import { faultReply, JSON_TYPE, REQUEST_ID, type Reply } from '../server/reply.ts';
-import { openPageIncluding, permitIncludedInPage } from './included.ts';
+import { openPageIncluding } from './included.ts';
 import { pageAnswer, parametersOfPage, recordOperation, schemaOf } from './record_operation.ts';
 
 /** The dependencies of lists. */
@@ -36,15 +35,12 @@ export function list(resource: Resource): Operation<ListDeps> {
     method: 'GET',
     path: collectionPattern(resource),
     right: 'read',
-    stages: (deps) => [
-      ...authorizeRead(resource, deps),
-      ...permitIncludedInPage(resource),
-      locateScope(resource),
-      listStage(resource, deps),
-    ],
+    includes: includableBelow(resource),
+    locates: 'scope',
+    handle: (deps) => listHandler(resource, deps),
     document: ({ items, foundItems, examples }) => ({
       summary: `List ${resource.name} records, newest first.`,
-      ...parametersOfPage(resource, listParameters(resource)),
+      query: parametersOfPage(resource, listParameters(resource)),
       success: pageAnswer(listSchema(resource, { items: schemaOf(items, resource), foundItems }), {
         counted: examples.page(resource, 'offset'),
         followed: examples.page(resource, 'after'),
@@ -57,7 +53,7 @@ export function list(resource: Resource): Operation<ListDeps> {
   });
 }
 
-function listStage(resource: Resource, deps: ListDeps): Stage {
+function listHandler(resource: Resource, deps: ListDeps): CallHandler {
   const { filterables } = resource;
   const isFilterable = filterables !== undefined;
   const hasInclude = includableBelow(resource).length > 0;
@@ -75,11 +71,6 @@ function listStage(resource: Resource, deps: ListDeps): Stage {
     };
     return answer(call, listing, query.carried);
   };
-}
-
-/** The stages that admit a reader of a collection. */
-export function authorizeRead(resource: Resource, { tokens, limits }: ListDeps): readonly Stage[] {
-  return [authenticate(tokens, limits), permit(`${resource.scope}:read`)];
 }
 
 function realmsOfCaller({ principal, scope }: Call): Pick<ListRequest, 'only'> {

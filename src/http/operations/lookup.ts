@@ -2,7 +2,7 @@ import type { AnyRecord, Key, Resource } from '../../domain/resource.ts';
 import { includableBelow } from '../../domain/resources.ts';
 import { includeParameter } from '../openapi/parameters.ts';
 import { authenticate } from '../pipeline/bearer.ts';
-import type { Stage } from '../pipeline/call.ts';
+import { runStages, type Stage } from '../pipeline/call.ts';
 import type { Operation } from '../pipeline/operation.ts';
 import { locate, permit, RECORD_CACHING, type RecordDeps, read, shedLoad } from '../pipeline/pipeline.ts';
 import { etags, matchesEtag, type Presenter, presenterOf } from '../pipeline/present.ts';
@@ -15,34 +15,34 @@ import { includingAnswer, recordOperation } from './record_operation.ts';
  * (404, before the store is read), the record by its full key (404), preconditions (304), the body.
  */
 export function lookup(resource: Resource, path: string): Operation<RecordDeps> {
+  const includes = includableBelow(resource);
   return recordOperation(resource, {
     name: `get-${resource.name}`,
     method: 'GET',
     path,
     right: 'read',
+    includes,
     loopUse: 'lookup',
-    stages: ({ store, tokens, limits, baseUrl, installation }) => [
-      ...shedLoad(store.overloaded.get),
-      authenticate(tokens, limits),
-      permit(`${resource.scope}:read`),
-      ...includingStages(resource, { store, baseUrl, installation }),
-      locate(resource),
-      read(resource, store),
-      compare(etags(baseUrl)),
-      present(presenterOf(resource, baseUrl, installation)),
-    ],
-    document: (context) => {
-      const children = includableBelow(resource);
-      return {
-        summary: `Get one ${resource.name} record by its identifier.`,
-        ...(children.length > 0
-          ? { query: includeParameter(children), furtherScopes: children.map(({ scope }) => `${scope}:read`) }
-          : {}),
-        headers: ['If-None-Match'],
-        success: { status: 200, description: 'The record.', ...includingAnswer(resource, context) },
-        faults: ['not_found'],
-      };
-    },
+    admitsItself: true,
+    handle: ({ store, tokens, limits, loopBudget, baseUrl, installation }) =>
+      runStages([
+        loopBudget.countLookup,
+        ...shedLoad(store.overloaded.get),
+        authenticate(tokens, limits),
+        permit(`${resource.scope}:read`),
+        ...includingStages(resource, { store, baseUrl, installation }),
+        locate(resource),
+        read(resource, store),
+        compare(etags(baseUrl)),
+        present(presenterOf(resource, baseUrl, installation)),
+      ]),
+    document: (context) => ({
+      summary: `Get one ${resource.name} record by its identifier.`,
+      ...(includes.length > 0 ? { query: includeParameter(includes) } : {}),
+      headers: ['If-None-Match'],
+      success: { status: 200, description: 'The record.', ...includingAnswer(resource, context) },
+      faults: ['not_found'],
+    }),
   });
 }
 

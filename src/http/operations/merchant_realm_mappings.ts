@@ -10,13 +10,11 @@ import { violatedRule } from '../../domain/rule.ts';
 import { exampleIdOf, INSTALLATION } from '../openapi/examples.ts';
 import { HEADERS, jsonContent } from '../openapi/responses.ts';
 import { idSchema, lazyComponent, link } from '../openapi/schemas.ts';
-import { authenticate } from '../pipeline/bearer.ts';
-import { dataOf, readBody } from '../pipeline/body.ts';
-import type { Call, Stage } from '../pipeline/call.ts';
+import { dataOf } from '../pipeline/body.ts';
+import type { CallHandler } from '../pipeline/call.ts';
 import type { Documentation, Operation } from '../pipeline/operation.ts';
-import { permit, shedLoad } from '../pipeline/pipeline.ts';
-import { faultReply, type Reply } from '../server/reply.ts';
-import { captureAddress, requestContext } from './record_writes.ts';
+import { faultReply } from '../server/reply.ts';
+import { requestContext } from './record_writes.ts';
 import {
   accessibleRealm,
   EXAMPLE_REALM,
@@ -60,7 +58,8 @@ const mappingSchema = lazyComponent(() =>
     .meta({ id: TYPE, description: 'The realm of merchants, and the prefix of their login addresses.' }),
 );
 
-interface MappingDescription extends Pick<Operation<SettingsDeps>, 'name' | 'path' | 'stages'> {
+interface MappingDescription
+  extends Pick<Operation<SettingsDeps>, 'name' | 'path' | 'work' | 'body' | 'handle'> {
   readonly method: 'GET' | 'PUT';
   readonly right: 'read' | 'write';
   readonly document: Pick<Documentation, 'summary' | 'body' | 'faults'>;
@@ -93,37 +92,23 @@ function mappingId() {
   return idSchema.meta({ param: { description: 'The ID of the mapping.', example: exampleIdOf(realm) } });
 }
 
-function readStages(deps: SettingsDeps): readonly Stage[] {
-  return [
-    ...shedLoad(deps.store.overloaded.get),
-    authenticate(deps.tokens, deps.limits),
-    permit(`${SETTINGS_SCOPE}:read`),
-    async (call) => {
-      const named = accessibleRealm(call, await deps.settingsRealms.find(ORIGIN));
-      const { mapping_id: id } = call.params;
-      if (!named || (id !== undefined && parseUuid(id) !== named.id)) return NOT_FOUND;
-      return settingsReply(mappingBody(named, deps));
-    },
-  ];
+function readHandler(deps: SettingsDeps): CallHandler {
+  return async (call) => {
+    const named = accessibleRealm(call, await deps.settingsRealms.find(ORIGIN));
+    const { mapping_id: id } = call.params;
+    if (!named || (id !== undefined && parseUuid(id) !== named.id)) return NOT_FOUND;
+    return settingsReply(mappingBody(named, deps));
+  };
 }
 
-function updateStages(deps: SettingsDeps): readonly Stage[] {
+function updateHandler(deps: SettingsDeps): CallHandler {
   const { merchants, setPrefix } = deps.settingsRealms;
-  return [
-    ...shedLoad(deps.store.overloaded.write),
-    authenticate(deps.tokens, deps.limits),
-    permit(`${SETTINGS_SCOPE}:write`),
-    captureAddress,
-    (call): Reply | undefined => {
-      const isMapping = parseUuid(call.params.mapping_id ?? '') === merchants;
-      return accessibleRealm(call, isMapping ? { id: merchants } : undefined) ? undefined : NOT_FOUND;
-    },
-    readBody,
-    async (call: Call) => {
-      const prefix = prefixOf(dataOf(call.body ?? ''));
-      return settingsReply(mappingBody(await setPrefix(prefix, requestContext(call)), deps));
-    },
-  ];
+  return async (call) => {
+    const isMapping = parseUuid(call.params.mapping_id ?? '') === merchants;
+    if (!accessibleRealm(call, isMapping ? { id: merchants } : undefined)) return NOT_FOUND;
+    const prefix = prefixOf(dataOf(call.body ?? ''));
+    return settingsReply(mappingBody(await setPrefix(prefix, requestContext(call)), deps));
+  };
 }
 
 const PREFIX = mappingPrefix();
@@ -153,7 +138,8 @@ export const MAPPING_OPERATIONS: readonly Operation<SettingsDeps>[] = [
     method: 'GET',
     path: COLLECTION,
     right: 'read',
-    stages: readStages,
+    work: 'get',
+    handle: readHandler,
     document: { summary: 'Get the one merchant realm mapping.' },
   }),
   mappingOperation({
@@ -161,7 +147,8 @@ export const MAPPING_OPERATIONS: readonly Operation<SettingsDeps>[] = [
     method: 'GET',
     path: ITEM,
     right: 'read',
-    stages: readStages,
+    work: 'get',
+    handle: readHandler,
     document: { summary: 'Get a merchant realm mapping.' },
   }),
   mappingOperation({
@@ -169,7 +156,9 @@ export const MAPPING_OPERATIONS: readonly Operation<SettingsDeps>[] = [
     method: 'PUT',
     path: ITEM,
     right: 'write',
-    stages: updateStages,
+    work: 'write',
+    body: 'json',
+    handle: updateHandler,
     document: {
       summary: 'Change the prefix of a merchant realm mapping.',
       body: {

@@ -110,14 +110,15 @@ function formOperation(described: FormDescription): Operation<OAuthDeps> {
     name,
     method: 'POST',
     path,
-    access: 'open',
+    access: 'credentials',
+    body: 'form',
     loopUse: 'own turn',
-    stages: (deps) => [endpoint(deps)],
+    handle: endpoint,
     document: ({ baseUrl }) => ({
       summary,
       tag: 'service',
       ...(isExtension ? { isExtension } : {}),
-      body: { ...form(), form: true },
+      body: form(),
       success: {
         status: 200,
         description,

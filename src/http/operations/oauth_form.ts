@@ -3,8 +3,7 @@ import { Fault, GRANT_FAULTS, type GrantFaultCode } from '../../domain/fault.ts'
 import type { Principal } from '../../domain/principal.ts';
 import { readText } from '../pipeline/body.ts';
 import type { Call, CallHandler } from '../pipeline/call.ts';
-import type { OperationDeps } from '../pipeline/operation.ts';
-import type { RateLimits } from '../server/rate_limits.ts';
+import type { OperationDeps } from '../pipeline/pipeline.ts';
 import { errorEntry, JSON_TYPE, type Reply } from '../server/reply.ts';
 
 /** The form that a caller sent. */
@@ -27,7 +26,6 @@ interface FormRules<P extends string> {
 export interface FormDeps extends OperationDeps {
   readonly authenticateClient: AuthenticateClient;
   readonly identifyClient: AuthenticateClient;
-  readonly limits: RateLimits;
 }
 
 /** A request of a client that was authenticated, or that only its ID names. */
@@ -55,10 +53,6 @@ export function formEndpoint<P extends string>(
   answer: (request: FormRequest<P>) => Promise<Reply | OAuthError>,
 ): CallHandler {
   return async (call) => {
-    // Read the address now: a caller that disconnects early is logged as well.
-    call.address();
-    const refused = limits.badCredentials?.admit(call);
-    if (refused) return refused;
     const form = await readForm(call.request, parameters);
     if ('kind' in form) return refusalReply(form);
     await loopBudget.admit(call);

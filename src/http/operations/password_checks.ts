@@ -7,14 +7,11 @@ import { exampleIdOf } from '../openapi/examples.ts';
 import { pathParameters } from '../openapi/parameters.ts';
 import { HEADERS, namedExamples } from '../openapi/responses.ts';
 import { idSchema, lazyComponent } from '../openapi/schemas.ts';
-import { authenticate, insufficientScope } from '../pipeline/bearer.ts';
-import { readBody } from '../pipeline/body.ts';
-import type { Stage } from '../pipeline/call.ts';
+import type { CallHandler } from '../pipeline/call.ts';
 import { itemPattern, paramNames } from '../pipeline/links.ts';
 import type { Operation } from '../pipeline/operation.ts';
-import { locate, permit, permitIf, read, shedLoad } from '../pipeline/pipeline.ts';
 import { readData } from '../pipeline/reading.ts';
-import { JSON_TYPE, type Reply } from '../server/reply.ts';
+import { faultReply, JSON_TYPE, type Reply } from '../server/reply.ts';
 import { checkPassword, readEndUserAddress, SIGN_IN_SCOPE, type SignInDeps } from './password_request.ts';
 import { DEVICE_EXAMPLE, signInParameters } from './password_schemas.ts';
 
@@ -24,32 +21,20 @@ const TYPE = 'password_check';
 const filled = () => z.string().min(1, 'must not be empty');
 const request = z.object({ type: z.literal(TYPE), username: filled(), password: filled() });
 
-/** By its ID alone a client signs in with the token call only: docs/guides/clients-and-tokens.md#storefronts. */
-const requireSecret = permitIf(
-  ({ implicit }) => !implicit,
-  insufficientScope(SIGN_IN_SCOPE, 'needs the secret of the client'),
-);
-
-function stagesOf(deps: SignInDeps): readonly Stage[] {
-  return [
-    ...shedLoad(deps.store.overloaded.get),
-    authenticate(deps.tokens, deps.limits),
-    permit(SIGN_IN_SCOPE),
-    requireSecret,
-    locate(passwordProfile),
-    readEndUserAddress,
-    readBody,
-    read(passwordProfile, deps.store),
-    async (call) => {
-      const { username, password } = readData(request, call.body ?? '');
-      const [realmId, profileId] = call.key as Key;
-      const given = { realmId, profileId: profileId as Uuid, username, password };
-      const checked = await checkPassword(call, TYPE, given, deps);
-      if ('status' in checked) return checked;
-      return checked.kind === 'wrong' ? UNVERIFIED : verifiedReply(checked.credential, checked.deviceToken);
-    },
-  ];
+function answer(deps: SignInDeps): CallHandler {
+  return async (call) => {
+    readEndUserAddress(call);
+    if (!(await deps.store.get(passwordProfile, call.key as Key))) return NOT_FOUND;
+    const { username, password } = readData(request, call.body ?? '');
+    const [realmId, profileId] = call.key as Key;
+    const given = { realmId, profileId: profileId as Uuid, username, password };
+    const checked = await checkPassword(call, TYPE, given, deps);
+    if ('status' in checked) return checked;
+    return checked.kind === 'wrong' ? UNVERIFIED : verifiedReply(checked.credential, checked.deviceToken);
+  };
 }
+
+const NOT_FOUND = faultReply('not_found');
 
 const jsonReply = (body: object): Reply => ({
   status: 200,
@@ -107,8 +92,12 @@ export const CHECK_PASSWORD: Operation<SignInDeps> = {
   name: 'check-password',
   method: 'POST',
   path: `/v2${itemPattern(passwordProfile)}/check`,
-  access: { scope: SIGN_IN_SCOPE },
-  stages: stagesOf,
+  // By its ID alone a client signs in with the token call only: docs/guides/clients-and-tokens.md#storefronts.
+  access: { scope: SIGN_IN_SCOPE, needs: 'the secret of the client' },
+  work: 'get',
+  locates: 'key',
+  body: 'json',
+  handle: answer,
   document: () => ({
     summary: 'Check the password of a username.',
     description: 'Not with a token by the ID of a client alone.',

@@ -8,7 +8,7 @@ import type { Clock, Uuid } from '../../domain/id.ts';
 import { type IpAddress, isInAny, parseNodeAddress } from '../../domain/ip_address.ts';
 import type { Principal } from '../../domain/principal.ts';
 import type { PasswordMechanism } from '../../metrics/password_check_counts.ts';
-import type { Call, Stage } from '../pipeline/call.ts';
+import type { Call } from '../pipeline/call.ts';
 import { faultReply, type Reply } from '../server/reply.ts';
 import type { SettingsDeps } from './settings.ts';
 
@@ -43,10 +43,9 @@ export const DEVICE = 'Authrealm-Device';
  * Reads the address of the end user. By the ID of a client alone it is that of the connection, from servers of its storefront unknown;
  * otherwise that in the header, with `--end-user-address none` unknown. Throws Fault `invalid_query`.
  */
-export const readEndUserAddress: Stage = (call) => {
+export function readEndUserAddress(call: Call): void {
   call.endUserAddress = endUserAddress(call);
-  return undefined;
-};
+}
 
 function endUserAddress(call: Call): IpAddress | undefined {
   const { implicit, endUserAddress: rule } = call.principal as Principal;

@@ -3,31 +3,30 @@ import type { Resource } from '../../domain/resource.ts';
 import { includableBelow } from '../../domain/resources.ts';
 import { includeInPageParameter, pathParameters } from '../openapi/parameters.ts';
 import { HEADERS, jsonContent, namedExamples } from '../openapi/responses.ts';
-import type { Documentation, DocumentContext, Operation } from '../pipeline/operation.ts';
+import { parameterNames } from '../pipeline/links.ts';
+import type { Documentation, DocumentContext, FurtherNeed, Operation } from '../pipeline/operation.ts';
 import { JSON_TYPE } from '../server/reply.ts';
 
 /** An operation on the records of one resource; without what all such operations share. */
-interface RecordDescription<Deps>
-  extends Pick<Operation<Deps>, 'name' | 'method' | 'path' | 'stages' | 'loopUse'> {
+interface RecordDescription<Deps> extends Omit<Operation<Deps>, 'access' | 'document'> {
   readonly right: 'read' | 'write';
+  readonly needs?: FurtherNeed | undefined;
   /** The description is that of the resource by default. */
   readonly document: (context: DocumentContext) => Omit<Documentation, 'tag' | 'path'>;
 }
 
 export function recordOperation<Deps>(
   resource: Resource,
-  { name, method, path, stages, loopUse, right, document }: RecordDescription<Deps>,
+  { right, needs, document, ...operation }: RecordDescription<Deps>,
 ): Operation<Deps> {
+  const { name, path } = operation;
   // The path of a self link is an addition where it is not below /v2.
   const isSelfLink = !path.startsWith('/v2/');
-  const names = [...path.matchAll(/:(\w+)/g)].map(([, each]) => each ?? '');
+  const names = parameterNames(path);
   return {
+    ...operation,
     name: isSelfLink ? `${name}-by-self-link` : name,
-    method,
-    path,
-    access: { scope: `${resource.scope}:${right}` },
-    stages,
-    ...(loopUse ? { loopUse } : {}),
+    access: { scope: `${resource.scope}:${right}`, ...(needs ? { needs } : {}) },
     document(context) {
       const documentation = document(context);
       return {
@@ -83,17 +82,10 @@ export function pageAnswer(schema: z.ZodType, examples: Readonly<Record<string, 
   };
 }
 
-/** The parameters of a page that may include records, and the scopes that it may need. */
-export function parametersOfPage(
-  resource: Resource,
-  query: z.ZodObject = z.object({}),
-): Pick<Documentation, 'query' | 'furtherScopes'> {
+/** The parameters of a page that may include records. */
+export function parametersOfPage(resource: Resource, query: z.ZodObject = z.object({})): z.ZodObject {
   const children = includableBelow(resource);
-  if (children.length === 0) return { query };
-  return {
-    query: query.extend(includeInPageParameter(children).shape),
-    furtherScopes: children.map(({ scope }) => `${scope}:read`),
-  };
+  return children.length === 0 ? query : query.extend(includeInPageParameter(children).shape);
 }
 
 /** The one component of a resource. */

@@ -12,26 +12,17 @@ import { readTraceContext } from '../../domain/trace_context.ts';
 import { includingRequestExample, requestExample } from '../openapi/examples.ts';
 import { header } from '../openapi/responses.ts';
 import { requestSchema } from '../openapi/schemas.ts';
-import { authenticate, insufficientScope } from '../pipeline/bearer.ts';
-import { documentOf, readBody } from '../pipeline/body.ts';
-import type { Call, Stage } from '../pipeline/call.ts';
+import { documentOf } from '../pipeline/body.ts';
+import type { Call, CallHandler } from '../pipeline/call.ts';
 import type { WithIdempotency } from '../pipeline/idempotency.ts';
 import { openIncludedPresenter, type ShownRecord } from '../pipeline/included_presenter.ts';
 import { collectionPattern, selfLinks } from '../pipeline/links.ts';
-import type { Operation } from '../pipeline/operation.ts';
-import {
-  locate,
-  locateScope,
-  permit,
-  permitIf,
-  RECORD_CACHING,
-  type RecordDeps,
-  shedLoad,
-} from '../pipeline/pipeline.ts';
+import type { FurtherNeed, Operation } from '../pipeline/operation.ts';
+import { RECORD_CACHING, type RecordDeps } from '../pipeline/pipeline.ts';
 import { ifMatchRevisions, requiredRevision, revisionReader } from '../pipeline/precondition.ts';
 import { etags, matchesEtag } from '../pipeline/present.ts';
 import { JSON_TYPE, type Reply } from '../server/reply.ts';
-import { permitIncluded, readCreated } from './included.ts';
+import { readCreated, refuseIncluded } from './included.ts';
 import {
   includingAnswer,
   recordAnswer,
@@ -59,13 +50,11 @@ export function create(resource: Resource): Operation<WriteDeps> {
     method: 'POST',
     path: collectionPattern(resource),
     right: 'write',
-    stages: (deps) => [
-      ...authorizeWrite(resource, deps),
-      locateScope(resource),
-      readBody,
-      ...permitIncluded(resource),
-      createStage(resource, deps),
-    ],
+    needs: needsOf(resource),
+    work: 'write',
+    locates: 'scope',
+    body: 'json',
+    handle: (deps) => createHandler(resource, deps),
     document: (context) => {
       const { headers, content } = includingAnswer(resource, context);
       const { location } = context.examples;
@@ -99,7 +88,7 @@ export function create(resource: Resource): Operation<WriteDeps> {
   });
 }
 
-function createStage(resource: Resource, deps: WriteDeps): Stage {
+function createHandler(resource: Resource, deps: WriteDeps): CallHandler {
   const { store, directory, withIdempotency } = deps;
   const { collection } = resource;
   const replyTo = recordReplies(resource, deps);
@@ -107,7 +96,7 @@ function createStage(resource: Resource, deps: WriteDeps): Stage {
   const locationOf = selfLinks({ ...resource, selfPrefix: '/v2' }, deps.baseUrl);
   const replyCreated = (key: Key, created: ShownRecord) =>
     replyTo(201, key, created, { Location: locationOf(key) });
-  return (call) => {
+  const answer: CallHandler = (call) => {
     const scope = call.scope as KeyPrefix;
     return withIdempotency(call, {
       collection,
@@ -129,6 +118,8 @@ function createStage(resource: Resource, deps: WriteDeps): Stage {
       },
     });
   };
+  const mayInclude = includableBelow(resource).length > 0;
+  return mayInclude ? (call) => refuseIncluded(resource, call) ?? answer(call) : answer;
 }
 
 /** A PUT: like a POST, with the full key of the record, and `If-Match` (412). */
@@ -138,15 +129,10 @@ export function update(resource: Resource, path: string): Operation<WriteDeps> {
     method: 'PUT',
     path,
     right: 'write',
-    stages: (deps) => [
-      ...shedLoad(deps.store.overloaded.write),
-      authenticate(deps.tokens, deps.limits),
-      permit(`${resource.scope}:write`),
-      captureAddress,
-      locate(resource),
-      readBody,
-      updateStage(resource, deps),
-    ],
+    work: 'write',
+    locates: 'key',
+    body: 'json',
+    handle: (deps) => updateHandler(resource, deps),
     document: (context) => ({
       summary: `Change one ${resource.name} record. Members absent from the body are unchanged.`,
       headers: ['If-Match'],
@@ -168,7 +154,7 @@ export function update(resource: Resource, path: string): Operation<WriteDeps> {
   });
 }
 
-function updateStage(resource: Resource, deps: WriteDeps): Stage {
+function updateHandler(resource: Resource, deps: WriteDeps): CallHandler {
   const { directory } = deps;
   const replyTo = recordReplies(resource, deps);
   const seenBy = preconditionReader(resource, deps);
@@ -191,7 +177,10 @@ export function remove(resource: Resource, path: string): Operation<WriteDeps> {
     method: 'DELETE',
     path,
     right: 'write',
-    stages: (deps) => [...authorizeWrite(resource, deps), locate(resource), removeStage(resource, deps)],
+    needs: needsOf(resource),
+    work: 'write',
+    locates: 'key',
+    handle: (deps) => removeHandler(resource, deps),
     document: () => ({
       summary: `Delete one ${resource.name} record, the records below it and those that refer to it.`,
       ...writeDescription(resource),
@@ -202,7 +191,7 @@ export function remove(resource: Resource, path: string): Operation<WriteDeps> {
   });
 }
 
-function removeStage(resource: Resource, deps: WriteDeps): Stage {
+function removeHandler(resource: Resource, deps: WriteDeps): CallHandler {
   const { directory } = deps;
   const seenBy = preconditionReader(resource, deps);
   return async (call) => {
@@ -218,27 +207,10 @@ function removeStage(resource: Resource, deps: WriteDeps): Stage {
   };
 }
 
-/** The stages that admit a create or delete. Top-level records require a client with access to all realms. */
-function authorizeWrite(resource: Resource, { store, tokens, limits }: RecordDeps): readonly Stage[] {
-  return [
-    ...shedLoad(store.overloaded.write),
-    authenticate(tokens, limits),
-    permit(`${resource.scope}:write`),
-    captureAddress,
-    ...(resource.parent ? [] : [requireAllRealms(resource)]),
-  ];
+/** Top-level records are created and deleted by clients with access to all realms. */
+function needsOf({ parent }: Resource): FurtherNeed | undefined {
+  return parent ? undefined : 'access to all realms';
 }
-
-function requireAllRealms({ scope }: Resource): Stage {
-  const refusal = insufficientScope(`${scope}:write`, 'needs access to all realms');
-  return permitIf(({ realms }) => realms === '*', refusal);
-}
-
-/** Reads the address while the connection is open, so that a caller that disconnects early is logged as well. */
-export const captureAddress: Stage = (call) => {
-  call.address();
-  return undefined;
-};
 
 export function requestContext(call: Call): WriteContext {
   const { principal, requestId, request } = call;

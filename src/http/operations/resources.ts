@@ -45,7 +45,7 @@ function unimplementedOperations(resource: Resource): readonly Operation<Resourc
       method: 'GET',
       path: path.replace(/\{(\w+)\}/g, ':$1'),
       access: 'open',
-      stages: () => [() => faultReply('not_implemented')],
+      handle: () => () => faultReply('not_implemented'),
       document: () => ({
         summary: `Where the link ${name} of an ${resource.name} record points to; not implemented.`,
         tag: resource.name,

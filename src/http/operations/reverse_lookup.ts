@@ -6,21 +6,19 @@ import { parseLookupFilter } from '../../domain/filter/lookup_filter.ts';
 import type { Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { ancestry, type LookupKey, type LookupRules, type Resource } from '../../domain/resource.ts';
+import { includableBelow } from '../../domain/resources.ts';
 import { filterExample } from '../openapi/examples.ts';
 import { FILTER_PARAMETER, PAGE_PARAMETERS } from '../openapi/parameters.ts';
 import { foundSchema, searchedSchema, searchSchema } from '../openapi/schemas.ts';
-import { readBody } from '../pipeline/body.ts';
-import type { Call, Stage } from '../pipeline/call.ts';
+import type { Call, CallHandler } from '../pipeline/call.ts';
 import { reverseLookupPattern } from '../pipeline/links.ts';
 import type { Operation } from '../pipeline/operation.ts';
 import { singleItemBody } from '../pipeline/paging.ts';
-import { locateScope, shedLoad } from '../pipeline/pipeline.ts';
 import { itemPresenterOf } from '../pipeline/present.ts';
 import { NEWEST_FIRST, onlyFilter, readQuery } from '../pipeline/query.ts';
 import { readDocument } from '../pipeline/reading.ts';
 import type { Reply } from '../server/reply.ts';
-import { permitIncludedInPage } from './included.ts';
-import { authorizeRead, type ListDeps, listResponder, pageOf, pageReply } from './lists.ts';
+import { type ListDeps, listResponder, pageOf, pageReply } from './lists.ts';
 import { pageAnswer, parametersOfPage, recordOperation, schemaOf } from './record_operation.ts';
 
 /**
@@ -33,13 +31,10 @@ export function find(resource: Resource): Operation<ListDeps> {
     method: 'GET',
     path: reverseLookupPattern(resource),
     right: 'read',
+    work: 'find',
+    locates: 'scope',
     loopUse: 'lookup',
-    stages: (deps) => [
-      ...shedLoad(deps.store.overloaded.find),
-      ...authorizeRead(resource, deps),
-      locateRealm(resource),
-      lookupByQuery(resource, deps),
-    ],
+    handle: (deps) => lookupByQuery(resource, deps),
     document: ({ foundItems, examples }) => ({
       summary: `Find ${resource.name} records of a whole realm by their identity.`,
       isExtension: true,
@@ -53,7 +48,7 @@ export function find(resource: Resource): Operation<ListDeps> {
   });
 }
 
-function lookupByQuery(resource: Resource, deps: ListDeps): Stage {
+function lookupByQuery(resource: Resource, deps: ListDeps): CallHandler {
   const reverseLookup = lookupRulesOf(resource);
   const answer = lookupResponder(resource, deps, (url: string) => {
     const query = readQuery(url, { hasFilter: true, hasSort: false });
@@ -74,19 +69,14 @@ function lookupByQuery(resource: Resource, deps: ListDeps): Stage {
  */
 export function search(resource: Resource, path: string): Operation<ListDeps> {
   return searchOperation(resource, path, {
+    work: 'find',
     loopUse: 'lookup',
     filters: `The filter is one of: ${lookupForms(lookupRulesOf(resource))}`,
-    stages: (deps) => [
-      ...shedLoad(deps.store.overloaded.find),
-      ...authorizeRead(resource, deps),
-      locateRealm(resource),
-      readBody,
-      lookupByBody(resource, deps),
-    ],
+    handle: (deps) => lookupByBody(resource, deps),
   });
 }
 
-function lookupByBody(resource: Resource, deps: ListDeps): Stage {
+function lookupByBody(resource: Resource, deps: ListDeps): CallHandler {
   const reverseLookup = lookupRulesOf(resource);
   const answer = lookupResponder(resource, deps, ({ filter: text, limit, offset }: SearchRequest) => {
     const filter = inBody(() => readFilter(text, reverseLookup));
@@ -107,14 +97,9 @@ function lookupByBody(resource: Resource, deps: ListDeps): Stage {
  */
 export function searchList(resource: Resource, path: string): Operation<ListDeps> {
   return searchOperation(resource, path, {
+    includes: includableBelow(resource),
     filters: 'The filter is that of the list.',
-    stages: (deps) => [
-      ...authorizeRead(resource, deps),
-      ...permitIncludedInPage(resource),
-      locateScope(resource),
-      readBody,
-      listByBody(resource, deps),
-    ],
+    handle: (deps) => listByBody(resource, deps),
   });
 }
 
@@ -124,22 +109,22 @@ function searchOperation(
   path: string,
   {
     filters,
-    stages,
-    loopUse,
-  }: Pick<Operation<ListDeps>, 'stages' | 'loopUse'> & { readonly filters: string },
+    ...operation
+  }: Pick<Operation<ListDeps>, 'work' | 'includes' | 'loopUse' | 'handle'> & { readonly filters: string },
 ): Operation<ListDeps> {
   return recordOperation(resource, {
     name: `search-${resource.name}`,
     method: 'POST',
     path,
     right: 'read',
-    ...(loopUse ? { loopUse } : {}),
-    stages,
+    locates: 'scope',
+    body: 'json',
+    ...operation,
     document: ({ items, foundItems, examples }) => ({
       summary: `Find ${resource.name} records with the filter in the body, which keeps it out of URL logs.`,
       isExtension: true,
       description: `${resource.summary} ${filters}`,
-      ...parametersOfPage(resource),
+      query: parametersOfPage(resource),
       body: {
         schema: searchSchema,
         example: {
@@ -160,7 +145,7 @@ function searchOperation(
   });
 }
 
-function listByBody(resource: Resource, deps: ListDeps): Stage {
+function listByBody(resource: Resource, deps: ListDeps): CallHandler {
   const list = listResponder(resource, { line: ancestry(resource), includesParent: false }, deps);
   return (call) => {
     const { filter: text, limit, offset } = readSearch(call);
@@ -224,12 +209,6 @@ function lookupResponder<Input>(
 /** The resources above a collection of the whole realm, and its own. */
 function realmPath(resource: Resource): readonly Resource[] {
   return [...ancestry(resource).slice(0, 1), resource];
-}
-
-/** A collection of the whole realm has the same scope as the resources directly below the realm. */
-function locateRealm(resource: Resource): Stage {
-  const [, below] = ancestry(resource);
-  return locateScope(below ?? resource);
 }
 
 function lookupRulesOf({ reverseLookup, name }: Resource): LookupRules {

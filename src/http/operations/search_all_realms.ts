@@ -6,18 +6,18 @@ import type { Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Principal } from '../../domain/principal.ts';
 import type { LookupRules, Resource } from '../../domain/resource.ts';
+import { includableBelow } from '../../domain/resources.ts';
 import { identifier, wholeNumber } from '../../domain/rule.ts';
 import { isLongWord } from '../../domain/text/words.ts';
 import { filterExample } from '../openapi/examples.ts';
 import { allRealmsSchema } from '../openapi/schemas.ts';
-import { readBody } from '../pipeline/body.ts';
-import type { Stage } from '../pipeline/call.ts';
+import type { CallHandler } from '../pipeline/call.ts';
 import { searchAllRealmsPattern } from '../pipeline/links.ts';
 import type { Operation } from '../pipeline/operation.ts';
 import { itemPresenterOf } from '../pipeline/present.ts';
 import { readDocument } from '../pipeline/reading.ts';
-import { openPageIncluding, permitIncludedInPage } from './included.ts';
-import { authorizeRead, type ListDeps, pageReply } from './lists.ts';
+import { openPageIncluding } from './included.ts';
+import { type ListDeps, pageReply } from './lists.ts';
 import { pageAnswer, parametersOfPage, recordOperation } from './record_operation.ts';
 import { inBody } from './reverse_lookup.ts';
 
@@ -73,17 +73,14 @@ export function searchAllRealms(resource: Resource, rules: LookupRules): Operati
     method: 'POST',
     path: searchAllRealmsPattern(resource),
     right: 'read',
-    stages: (deps) => [
-      ...authorizeRead(resource, deps),
-      ...permitIncludedInPage(resource),
-      readBody,
-      searchStage(resource, rules, deps),
-    ],
+    includes: includableBelow(resource),
+    body: 'json',
+    handle: (deps) => searchHandler(resource, rules, deps),
     document: ({ foundItems, examples }) => ({
       summary: `Find ${resource.name} records in every realm that the token may read.`,
       isExtension: true,
       description: `${resource.summary} The filter is one of: ${filterForms(rules)}.`,
-      ...parametersOfPage(resource),
+      query: parametersOfPage(resource),
       body: {
         schema: searchRequestSchema,
         example: { filter: filterExample(resource, rules.by[0] ?? []), page: { limit: 25 } },
@@ -93,7 +90,7 @@ export function searchAllRealms(resource: Resource, rules: LookupRules): Operati
   });
 }
 
-function searchStage(resource: Resource, rules: LookupRules, deps: ListDeps): Stage {
+function searchHandler(resource: Resource, rules: LookupRules, deps: ListDeps): CallHandler {
   const { store } = deps;
   const present = itemPresenterOf(resource, { ...deps, includesParent: true });
   const readIncluded = openPageIncluding(resource, deps);

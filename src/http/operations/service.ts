@@ -9,14 +9,15 @@ import { fixedHeader, HEADERS, jsonContent } from '../openapi/responses.ts';
 import { link } from '../openapi/schemas.ts';
 import type { CallHandler } from '../pipeline/call.ts';
 import { negotiate, type Representations, representationsOf } from '../pipeline/negotiation.ts';
-import type { Documentation, Operation, OperationDeps } from '../pipeline/operation.ts';
+import type { Documentation, Operation } from '../pipeline/operation.ts';
+import type { OperationDeps } from '../pipeline/pipeline.ts';
 import { documentReply, JSON_TYPE, type Reply } from '../server/reply.ts';
 import { READY, type ReadinessDeps, readiness, unreadyResponse } from './readiness.ts';
 
 /** The dependencies of the operations about the service itself. */
 export interface ServiceDeps extends ReadinessDeps, OperationDeps {
+  readonly store: ReadinessDeps['store'] & OperationDeps['store'];
   readonly access: AuthCache;
-  readonly baseUrl: string;
   /** Makes the OpenAPI document. */
   readonly describe: () => Promise<object>;
 }
@@ -46,7 +47,7 @@ function serviceOperation<Deps>(described: ServiceDescription<Deps>): Operation<
     access: 'open',
     ...(isUncounted ? { isUncounted } : {}),
     ...(loopUse ? { loopUse } : {}),
-    stages: (deps) => [answer(deps, caching)],
+    handle: (deps) => answer(deps, caching),
     document: ({ baseUrl, etag }) => ({
       summary,
       tag: 'service',

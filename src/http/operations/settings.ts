@@ -8,11 +8,10 @@ import { realm } from '../../domain/resources.ts';
 import { exampleIdOf, INSTALLATION } from '../openapi/examples.ts';
 import { HEADERS, jsonContent } from '../openapi/responses.ts';
 import { idSchema, link } from '../openapi/schemas.ts';
-import { authenticate } from '../pipeline/bearer.ts';
-import type { Call, Stage } from '../pipeline/call.ts';
+import type { Call, CallHandler } from '../pipeline/call.ts';
 import { selfLinks } from '../pipeline/links.ts';
 import type { Operation } from '../pipeline/operation.ts';
-import { permit, RECORD_CACHING, type RecordDeps, shedLoad } from '../pipeline/pipeline.ts';
+import { RECORD_CACHING, type RecordDeps } from '../pipeline/pipeline.ts';
 import { faultReply, JSON_TYPE, type Reply } from '../server/reply.ts';
 
 /** The dependencies of settings. */
@@ -58,12 +57,8 @@ export function settingsOperation(described: SettingsDescription): Operation<Set
     method: 'GET',
     path,
     access: { scope: `${SETTINGS_SCOPE}:read` },
-    stages: (deps) => [
-      ...shedLoad(deps.store.overloaded.get),
-      authenticate(deps.tokens, deps.limits),
-      permit(`${SETTINGS_SCOPE}:read`),
-      settingsStage(described, deps),
-    ],
+    work: 'get',
+    handle: (deps) => settingsHandler(described, deps),
     document: ({ baseUrl }) => ({
       summary,
       tag: SETTINGS_TAG,
@@ -80,7 +75,7 @@ export function settingsOperation(described: SettingsDescription): Operation<Set
   };
 }
 
-function settingsStage(described: SettingsDescription, deps: SettingsDeps): Stage {
+function settingsHandler(described: SettingsDescription, deps: SettingsDeps): CallHandler {
   const { installationParameter: parameter, content } = described;
   return async (call) => {
     if (parameter && call.params[parameter]?.toLowerCase() !== deps.installation) return NOT_FOUND;

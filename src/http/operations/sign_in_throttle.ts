@@ -4,38 +4,34 @@ import { createAuditEntry } from '../../domain/audit_entry.ts';
 import type { Uuid } from '../../domain/id.ts';
 import type { Principal } from '../../domain/principal.ts';
 import { ancestry, type Key } from '../../domain/resource.ts';
-import { passwordProfileInfo, realm, user } from '../../domain/resources.ts';
+import { passwordProfileInfo, user } from '../../domain/resources.ts';
 import { foldedKey } from '../../domain/text/folded_key.ts';
 import { exampleIdOf } from '../openapi/examples.ts';
 import { pathParameters } from '../openapi/parameters.ts';
 import { HEADERS } from '../openapi/responses.ts';
 import { lazyComponent, link, timestampSchema } from '../openapi/schemas.ts';
-import { authenticate } from '../pipeline/bearer.ts';
-import type { Call, Stage } from '../pipeline/call.ts';
+import type { Call } from '../pipeline/call.ts';
 import { collectionLinks, itemPattern, paramNames } from '../pipeline/links.ts';
 import type { Operation } from '../pipeline/operation.ts';
-import { locate, permit, read, shedLoad } from '../pipeline/pipeline.ts';
-import { JSON_TYPE, type Reply } from '../server/reply.ts';
+import { faultReply, JSON_TYPE, type Reply } from '../server/reply.ts';
 import type { SignInDeps } from './password_request.ts';
 
 /** Whether attempts to sign in to a password link are throttled (docs/decisions/0024-sign-in-by-password.md#budgets). */
 const TYPE = 'sign_in_throttle';
 const PATH = `/v2${itemPattern(passwordProfileInfo)}/sign-in-throttle`;
-const SCOPE = `${user.scope}:write`;
 
-const stages = (deps: SignInDeps, answer: Stage): readonly Stage[] => [
-  ...shedLoad(deps.store.overloaded.get),
-  authenticate(deps.tokens, deps.limits),
-  permit(SCOPE),
-  locate(passwordProfileInfo),
-  read(passwordProfileInfo, deps.store),
-  answer,
-];
+/** How the calls of both operations are admitted. */
+const ADMISSION = { access: { scope: `${user.scope}:write` }, work: 'get', locates: 'key' } as const;
 
-function nameOf({ key, record }: Call): SignInName {
+const NOT_FOUND = faultReply('not_found');
+
+/** The name that signs in with the link of a call; undefined if there is no such link. */
+async function nameOf({ key }: Call, { store }: SignInDeps): Promise<SignInName | undefined> {
   const [realmId] = key as Key;
-  const profileId = record?.password_profile_id as Uuid;
-  return { realmId, profileId, usernameKey: foldedKey(String(record?.username)) };
+  const record = await store.get(passwordProfileInfo, key as Key);
+  if (!record) return undefined;
+  const profileId = record.password_profile_id as Uuid;
+  return { realmId, profileId, usernameKey: foldedKey(String(record.username)) };
 }
 
 function selfOf(baseUrl: string): (key: Key) => string {
@@ -78,14 +74,16 @@ export const SIGN_IN_THROTTLE_OPERATIONS: readonly Operation<SignInDeps>[] = [
     name: 'get-sign-in-throttle',
     method: 'GET',
     path: PATH,
-    access: { scope: SCOPE },
-    stages(deps) {
+    ...ADMISSION,
+    handle(deps) {
       const linkOf = selfOf(deps.baseUrl);
-      return stages(deps, async (call) => {
-        const until = await deps.signIn.budgets.throttledUntil(nameOf(call));
+      return async (call) => {
+        const name = await nameOf(call, deps);
+        if (!name) return NOT_FOUND;
+        const until = await deps.signIn.budgets.throttledUntil(name);
         const headers = { 'Content-Type': JSON_TYPE, 'Cache-Control': 'no-store' };
         return { status: 200, headers, body: JSON.stringify(bodyOf(until, linkOf(call.key as Key))) };
-      });
+      };
     },
     document: ({ baseUrl }) => ({
       ...shared,
@@ -99,11 +97,7 @@ export const SIGN_IN_THROTTLE_OPERATIONS: readonly Operation<SignInDeps>[] = [
             schema: schema(),
             example: bodyOf(
               Date.parse('2026-01-31T09:00:00.000Z'),
-              selfOf(baseUrl)([
-                exampleIdOf(realm),
-                exampleIdOf(user),
-                exampleIdOf(passwordProfileInfo),
-              ] as never),
+              selfOf(baseUrl)(ancestry(passwordProfileInfo).map(exampleIdOf) as never),
             ),
           },
         },
@@ -114,18 +108,19 @@ export const SIGN_IN_THROTTLE_OPERATIONS: readonly Operation<SignInDeps>[] = [
     name: 'lift-sign-in-throttle',
     method: 'POST',
     path: `${PATH}/lift`,
-    access: { scope: SCOPE },
-    stages: (deps) =>
-      stages(deps, async (call) => {
-        const [realmId, userId, object] = call.key as readonly [Uuid, Uuid, Uuid];
-        const { clientId: actor } = call.principal as Principal;
-        const caller = { actor, address: call.address(), requestId: call.requestId };
-        const fields = { id: deps.clock.mintId(), realm: realmId, user: userId, object, detail: {} };
-        const { now } = deps.clock;
-        await deps.signIn.log(createAuditEntry('sign-in.throttle-lifted', fields, { now, caller }));
-        await deps.signIn.budgets.refill(nameOf(call));
-        return LIFTED;
-      }),
+    ...ADMISSION,
+    handle: (deps) => async (call) => {
+      const name = await nameOf(call, deps);
+      if (!name) return NOT_FOUND;
+      const [realmId, userId, object] = call.key as readonly [Uuid, Uuid, Uuid];
+      const { clientId: actor } = call.principal as Principal;
+      const caller = { actor, address: call.address(), requestId: call.requestId };
+      const fields = { id: deps.clock.mintId(), realm: realmId, user: userId, object, detail: {} };
+      const { now } = deps.clock;
+      await deps.signIn.log(createAuditEntry('sign-in.throttle-lifted', fields, { now, caller }));
+      await deps.signIn.budgets.refill(name);
+      return LIFTED;
+    },
     document: () => ({
       ...shared,
       summary: 'Have attempts to sign in to a password link checked again.',

@@ -2,7 +2,7 @@ import type { MaybePromise } from '../../directory/store.ts';
 import type { IpAddress } from '../../domain/ip_address.ts';
 import type { Principal } from '../../domain/principal.ts';
 import type { RefusedAccess } from '../../domain/refused_access.ts';
-import type { AnyRecord, Key, KeyPrefix } from '../../domain/resource.ts';
+import type { AnyRecord, Key, KeyPrefix, Resource } from '../../domain/resource.ts';
 import type { Reply } from '../server/reply.ts';
 
 /** One request in progress. A stage sets fields, and reads only fields that earlier stages have set. */
@@ -22,6 +22,8 @@ export interface Call {
   key: Key | undefined;
   /** The parents of a collection. */
   scope: KeyPrefix | undefined;
+  /** The resources whose records the answer includes, as the parameter `include` asks. */
+  included: readonly Resource[];
   /** The text of the body. */
   body: string | undefined;
   record: AnyRecord | undefined;
@@ -38,6 +40,8 @@ export interface Call {
 
 /** The header fields of draft-ietf-httpapi-ratelimit-headers. */
 export type RateHeaders = Readonly<Record<'RateLimit' | 'RateLimit-Policy', string>>;
+
+const NONE: readonly Resource[] = Object.freeze([]);
 
 /** A new call. It has all fields from the start, so that its object shape never changes. */
 export function openCall(
@@ -61,6 +65,7 @@ export function openCall(
     principal: undefined,
     key: undefined,
     scope: undefined,
+    included: NONE,
     body: undefined,
     record: undefined,
     etag: undefined,

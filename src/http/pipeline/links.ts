@@ -12,9 +12,9 @@ export function paramNames(resource: Resource): readonly string[] {
   return ancestry(resource).map((ancestor) => paramName(ancestor, resource));
 }
 
-/** The names of a collection's parameters: those of the records above. */
-export function scopeParamNames(resource: Resource): readonly string[] {
-  return paramNames(resource).slice(0, -1);
+/** The names of the parameters in a path, in their order. */
+export function parameterNames(path: string): readonly string[] {
+  return [...path.matchAll(/:(\w+)/g)].map(([, name = '']) => name);
 }
 
 /** The path of a resource's collection. */

@@ -1,18 +1,17 @@
 import type { z } from 'zod';
 import type { ZodOpenApiMediaTypeObject, ZodOpenApiResponsesObject } from 'zod-openapi';
+import type { Store } from '../../directory/store.ts';
 import type { FaultCode } from '../../domain/fault.ts';
 import type { Resource } from '../../domain/resource.ts';
 import type { Examples } from '../openapi/examples.ts';
 import type { RequestHeader } from '../openapi/parameters.ts';
 import type { Faults } from '../openapi/responses.ts';
-import type { Method, Route } from '../server/router.ts';
-import { readBody } from './body.ts';
-import { type CallHandler, runStages, type Stage } from './call.ts';
-import type { LoopBudget } from './loop_budget.ts';
+import type { Method } from '../server/router.ts';
+import type { CallHandler } from './call.ts';
 
 /**
- * An operation of the API, described once: its route, the stages that answer it and its place in the OpenAPI document
- * are one value. `Deps` is what its stages are built from.
+ * An operation of the API, described once: its route, how its calls are admitted (`admission.ts`), the handler that answers them
+ * and its place in the OpenAPI document are one value. `Deps` is what the handler is built from.
  */
 export interface Operation<in Deps> {
   /** Its `operationId`. */
@@ -20,22 +19,45 @@ export interface Operation<in Deps> {
   readonly method: Method;
   /** Static segments and `:name` ones, for example `/v2/authentication-realms/:id`. */
   readonly path: string;
-  /** What the caller needs: a token with this scope or with any of several, a console session, or nothing. */
-  readonly access: { readonly scope: string } | { readonly anyScope: readonly string[] } | 'session' | 'open';
+  readonly access: Access;
+  /** Its kind of work: calls are refused before authentication while such work would wait too long (503). */
+  readonly work?: keyof Store['overloaded'];
+  /** The resources whose records its parameter `include` adds; each needs its read scope (403). */
+  readonly includes?: readonly Resource[];
+  /** What the IDs in its path are, the realm first: the key of a record, or the scope of a collection (404). */
+  readonly locates?: 'key' | 'scope';
+  /** The body that it reads. A form is read by the handler, whose errors are those of OAuth. */
+  readonly body?: 'json' | 'form';
   /** Exempt from rate limits and load shedding: health checks. */
   readonly isUncounted?: true;
   /** Only for pages of this service, never for origins that CORS lists. */
   readonly isOwn?: true;
   /**
-   * How it uses the event loop. By default it waits for a turn before its last stage, or after its body was read. `lookup`: it
-   * never waits. `own turn`: it waits itself, or needs no turn.
+   * How it uses the event loop. By default it waits for a turn before its handler. `lookup`: it never waits. `own turn`: it waits
+   * itself, or needs no turn.
    */
   readonly loopUse?: 'lookup' | 'own turn';
-  /** Built once, for the first call. The last stage answers. */
-  readonly stages: (deps: Deps) => readonly Stage[];
+  /** Its handler admits the call as well. Only lookups by ID, whose list of stages is the model of all others. */
+  readonly admitsItself?: true;
+  /** Makes the function that answers an admitted call; called once, for the first call. */
+  readonly handle: (deps: Deps) => CallHandler;
   /** Evaluated when the OpenAPI document is first requested. */
   readonly document: (context: DocumentContext) => Documentation;
 }
+
+/**
+ * What the caller needs: a token with this scope, or with any of several; a console session; credentials in the body, whose
+ * failures count for its address; or nothing.
+ */
+export type Access =
+  | { readonly scope: string; readonly needs?: FurtherNeed }
+  | { readonly anyScope: readonly string[] }
+  | 'session'
+  | 'credentials'
+  | 'open';
+
+/** What a caller may need besides a scope, in the words of the answer. */
+export type FurtherNeed = 'access to all realms' | 'the secret of the client';
 
 /** What the OpenAPI document says about an operation beyond its route. */
 export interface Documentation {
@@ -44,7 +66,7 @@ export interface Documentation {
   readonly tag: string;
   /** It is not part of the API that authrealm is compatible with (docs/extensions.md). */
   readonly isExtension?: true;
-  /** Scopes that only some of its requests need. */
+  /** Scopes that only some of its requests need, besides those of `includes`. */
   readonly furtherScopes?: readonly string[];
   /** Its path parameters. */
   readonly path?: z.ZodObject;
@@ -69,8 +91,6 @@ interface Body {
   readonly example: unknown;
   /** Another example, by its name. */
   readonly further?: Readonly<Record<string, unknown>> | undefined;
-  /** JSON by default. */
-  readonly form?: true;
 }
 
 interface Success {
@@ -93,64 +113,4 @@ export interface DocumentContext {
   readonly items: ReadonlyMap<Resource, z.ZodType>;
   readonly foundItems: ReadonlyMap<Resource, z.ZodType>;
   readonly updates: ReadonlyMap<Resource, z.ZodType>;
-}
-
-/** What every operation needs. */
-export interface OperationDeps {
-  readonly loopBudget: LoopBudget;
-}
-
-/** The routes of operations, one for each path. */
-export function routesFrom<Deps extends OperationDeps>(
-  operations: readonly Operation<Deps>[],
-  deps: Deps,
-): readonly Route[] {
-  const byPath = Map.groupBy(operations, ({ path }) => path);
-  return [...byPath].map(([pattern, [first, ...others]]) => {
-    const { isUncounted, isOwn } = first as Operation<Deps>;
-    const all = [first as Operation<Deps>, ...others];
-    return {
-      pattern,
-      answers: Object.fromEntries(
-        all.map((each) => [each.method, openHandler(() => admittedStages(each, deps))]),
-      ),
-      ...(isUncounted ? { isUncounted } : {}),
-      ...(isOwn ? { isOwn } : {}),
-    };
-  });
-}
-
-/** Builds the stages for the first call: a start would wait for those of every operation. */
-function openHandler(build: () => readonly Stage[]): CallHandler {
-  let handler: CallHandler | undefined;
-  return (call) => {
-    handler ??= runStages(build());
-    return handler(call);
-  };
-}
-
-/** The stages of an operation, and its wait for the event loop. */
-function admittedStages<Deps extends OperationDeps>(
-  operation: Operation<Deps>,
-  deps: Deps,
-): readonly Stage[] {
-  const stages = operation.stages(deps);
-  const { countLookup, admit } = deps.loopBudget;
-  switch (operation.loopUse) {
-    case 'lookup':
-      return [countLookup, ...stages];
-    case 'own turn':
-      return stages;
-    default:
-      return stages.toSpliced(firstOfWork(stages), 0, admit);
-  }
-}
-
-/**
- * Where the work of an operation begins: after its body, which arrives in a later turn of the event loop, or with its last stage. A
- * caller without a valid token is refused before, and takes no place in the queue.
- */
-function firstOfWork(stages: readonly Stage[]): number {
-  const body = stages.indexOf(readBody);
-  return body < 0 ? stages.length - 1 : body + 1;
 }

@@ -7,18 +7,27 @@ import type { RateLimits } from '../server/rate_limits.ts';
 import { faultReply, OVERLOADED, type Reply } from '../server/reply.ts';
 import { insufficientScope } from './bearer.ts';
 import type { Call, Stage } from './call.ts';
-import { paramNames, scopeParamNames } from './links.ts';
-import type { OperationDeps } from './operation.ts';
+import { paramNames } from './links.ts';
+import type { LoopBudget } from './loop_budget.ts';
+
+/** What calls of all operations are admitted with. */
+export interface OperationDeps {
+  readonly store: Pick<Store, 'overloaded'>;
+  readonly tokens: Tokens;
+  readonly limits: RateLimits;
+  readonly loopBudget: LoopBudget;
+  readonly baseUrl: string;
+}
 
 /** The dependencies of record operations. */
 export interface RecordDeps extends OperationDeps {
   readonly store: Pick<Store, 'get' | 'getIncluding' | 'overloaded'>;
-  readonly tokens: Tokens;
-  readonly limits: RateLimits;
-  readonly baseUrl: string;
   /** The ID of this installation, part of further links (docs/wire.md#oidc-profiles). */
   readonly installation: string;
 }
+
+/** A stage that waits for nothing. */
+type Check = (call: Call) => Reply | undefined;
 
 /** One response for everything that is absent for this caller (docs/wire.md#absence). */
 const NOT_FOUND = faultReply('not_found');
@@ -42,36 +51,26 @@ export function permit(scope: string): Stage {
   return permitIf(({ scopes }) => scopes.has(scope), insufficientScope(scope));
 }
 
-/** The same for an operation that needs any of several scopes. */
-export function permitAny(scopes: readonly string[]): Stage {
-  return permitIf(
-    (caller) => scopes.some((scope) => caller.scopes.has(scope)),
-    insufficientScope(scopes.join(' '), `needs one of the scopes ${scopes.join(', ')}`),
-  );
+/** Refuses a call that lacks one of the scopes which the request itself names. */
+export function refuseWithout(call: Call, scopes: readonly string[]): Reply | undefined {
+  const missing = scopes.find((scope) => !call.principal?.scopes.has(scope));
+  if (missing === undefined) return undefined;
+  call.refused = 'insufficient scope';
+  return insufficientScope(missing);
 }
 
 /** Reads the key from the path. A malformed ID, or a realm outside the principal's list, is 404. */
-export function locate(resource: Resource): Stage {
-  return locateBy(paramNames(resource));
+export function locate(resource: Resource): Check {
+  return locateBy(paramNames(resource), 'key');
 }
 
-/** The same for named parameters, the realm first. */
-export function locateBy(names: readonly string[]): Stage {
+/** The same for named parameters, the realm first: the key of a record, or the scope of a collection. */
+export function locateBy(names: readonly string[], place: 'key' | 'scope'): Check {
   return (call) => {
     const ids = idsOf(call, names);
     if (ids === undefined) return NOT_FOUND;
-    call.key = ids as unknown as Key;
-    return undefined;
-  };
-}
-
-/** The same for the parents of a collection. */
-export function locateScope(resource: Resource): Stage {
-  const names = scopeParamNames(resource);
-  return (call) => {
-    const ids = idsOf(call, names);
-    if (ids === undefined) return NOT_FOUND;
-    call.scope = ids;
+    if (place === 'key') call.key = ids as unknown as Key;
+    else call.scope = ids;
     return undefined;
   };
 }

@@ -1,6 +1,7 @@
 import type { PagePosition, Sort } from '../../directory/store.ts';
 import { Fault, type FieldError } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import type { Resource } from '../../domain/resource.ts';
 import { hasCursors, readPageCursor, SORT_KEYS } from './paging.ts';
 
 /** The list parameters of a URL. */
@@ -101,15 +102,20 @@ function isRead(name: Name, { hasFilter, hasSort, hasInclude = false }: QueryRul
 }
 
 /**
- * Reads `include`: the values of a URL, which may be unknown ones. Throws Fault `invalid_query` if it is given twice or
- * cannot be decoded.
+ * The resources that the `include` of a URL names, of those that it may name; it may have unknown values. Throws
+ * Fault `invalid_query` if it is given twice or cannot be decoded.
  */
-export function readInclude(url: string): readonly string[] {
+export function childrenNamed(includable: readonly Resource[], url: string): readonly Resource[] {
+  const start = url.indexOf('?') + 1;
+  if (start === 0) return NO_CHILDREN;
   const fieldErrors: FieldError[] = [];
-  const parameters = parametersOf(url, url.indexOf('?') + 1, (name) => name === 'include', fieldErrors);
+  const parameters = parametersOf(url, start, (name) => name === 'include', fieldErrors);
   if (fieldErrors.length > 0) throw new Fault('invalid_query', fieldErrors);
-  return parameters.get('include')?.text.split(',') ?? [];
+  const names = parameters.get('include')?.text.split(',') ?? [];
+  return includable.filter(({ includedAs = '' }) => names.includes(includedAs));
 }
+
+const NO_CHILDREN: readonly Resource[] = Object.freeze([]);
 
 /** The parameters that are read, by name. */
 function parametersOf(

@@ -13,9 +13,9 @@ export interface Route {
    */
   readonly label?: string;
   /** Health checks are not rate limited. */
-  readonly isUncounted?: true;
+  readonly isUncounted?: true | undefined;
   /** Only for pages of this service, never for origins that CORS lists. */
-  readonly isOwn?: true;
+  readonly isOwn?: true | undefined;
 }
 
 /** The name of a route in metrics and logs. */

@@ -2,7 +2,7 @@ import type { Store } from '../../directory/store.ts';
 import { type ApiDeps, OPERATIONS } from '../operations/api.ts';
 import { CONSOLE_OPERATIONS, type ConsoleSignIn } from '../operations/console_sessions.ts';
 import { SERVER_METADATA } from '../operations/service.ts';
-import { routesFrom } from '../pipeline/operation.ts';
+import { routesFrom } from '../pipeline/admission.ts';
 import type { Route } from './router.ts';
 
 export interface HttpDeps extends Omit<ApiDeps, 'describe'> {

@@ -106,6 +106,13 @@ test('a search of all realms with include has the links of the users that it fin
   ]);
 });
 
+test('a list of records that have none below them ignores include, even if it is given twice', async () => {
+  const profiles = await service.token('profiles:read');
+  const list = `/v2/authentication-realms/${realm}/oidc-profiles?${BOTH}&${BOTH}`;
+  expect((await service.get(list, profiles)).status).toBe(200);
+  expect((await service.get(`${path}?${BOTH}&${BOTH}`, token)).status).toBe(400);
+});
+
 test('a list with include needs the read scope of each kind', async () => {
   const oidcOnly = await service.token('users:read oidc-profile-infos:read');
   const statusOf = async (query: string) => (await service.get(`${path}?${query}`, oidcOnly)).status;

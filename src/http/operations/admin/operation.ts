@@ -3,7 +3,6 @@ import type { Person } from '../../../audit/log_keys.ts';
 import type { LogReading } from '../../../audit/reading.ts';
 import type { SubjectAccessItem } from '../../../audit/subject_access.ts';
 import type { Keyring } from '../../../auth/keys/keyring.ts';
-import type { Tokens } from '../../../auth/tokens/token.ts';
 import type { MaybePromise, Store } from '../../../directory/store.ts';
 import type { AuditContext } from '../../../domain/audit_entry.ts';
 import type { ErasedBytes, Erasure } from '../../../domain/erasure.ts';
@@ -16,18 +15,14 @@ import type { Snapshot } from '../../../metrics/family.ts';
 import type { LogStore } from '../../../store/audit/log_reading.ts';
 import type { AuthStore } from '../../../store/auth/access.ts';
 import { HEADERS, header } from '../../openapi/responses.ts';
-import { authenticate } from '../../pipeline/bearer.ts';
-import { readBody } from '../../pipeline/body.ts';
-import type { Call, Stage } from '../../pipeline/call.ts';
-import type { Documentation, DocumentContext, Operation, OperationDeps } from '../../pipeline/operation.ts';
-import { permit } from '../../pipeline/pipeline.ts';
+import type { Call, CallHandler } from '../../pipeline/call.ts';
+import type { Documentation, DocumentContext, Operation } from '../../pipeline/operation.ts';
+import type { OperationDeps } from '../../pipeline/pipeline.ts';
 import { ifMatchRevisions, requiredRevision, revisionReader } from '../../pipeline/precondition.ts';
 import { etags } from '../../pipeline/present.ts';
 import { checkData, readData, readParameters } from '../../pipeline/reading.ts';
-import type { RateLimits } from '../../server/rate_limits.ts';
 import { JSON_TYPE, type Reply } from '../../server/reply.ts';
 import type { Method } from '../../server/router.ts';
-import { captureAddress } from '../record_writes.ts';
 
 /** The dependencies of administrative operations. */
 export interface AdminDeps {
@@ -65,8 +60,7 @@ export interface AdminDeps {
 
 /** The dependencies of the administration API. */
 export interface AdminApiDeps extends AdminDeps, OperationDeps {
-  readonly tokens: Tokens;
-  readonly limits: RateLimits;
+  readonly store: AdminDeps['store'] & OperationDeps['store'];
 }
 
 /** Everything below this path is administration. */
@@ -155,10 +149,7 @@ export interface AdminOperation<in Deps> extends Operation<AdminApiDeps> {
   perform(request: LocalRequest, deps: Deps): Promise<object | undefined>;
 }
 
-/**
- * An administrative operation. Its stages: authentication (401), scope (403), body (415, 413, 408), validation of query and
- * body (400), then the handler (404, 412, 422).
- */
+/** An administrative operation: an admitted call, validation of query and body (400), then the handler (404, 412, 422). */
 export function adminOperation<
   Query extends z.ZodObject,
   Data extends z.ZodObject,
@@ -171,17 +162,14 @@ export function adminOperation<
     method,
     path: `${ADMIN_PATH}${path}`,
     access: { scope: ADMIN_SCOPE },
-    stages: (deps: AdminApiDeps) => [
-      authenticate(deps.tokens, deps.limits),
-      permit(ADMIN_SCOPE),
-      captureAddress,
-      ...(data ? [readBody] : []),
-      handleStage(described, deps),
-    ],
+    ...(data ? { body: 'json' as const } : {}),
+    handle: (deps: AdminApiDeps) => handlerOf(described, deps),
     document: (context: DocumentContext) => documentationOf(described, context),
     async perform({ params = {}, query = {}, data: given = {} }: LocalRequest, deps: Deps) {
       const request: AnyRequest = {
-        ...{ params, query, data: data ? checkData(data.schema, given) : {} },
+        params,
+        query,
+        data: data ? checkData(data.schema, given) : {},
         clientId: '',
         auditContext: deps.clock,
         requiredRevision: async () => undefined,
@@ -195,7 +183,7 @@ export function adminOperation<
 type AnyRequest = AdminRequest<Record<string, unknown>, Record<string, unknown>>;
 type AnyDescription = AdminDescription<z.ZodObject, z.ZodObject, unknown>;
 
-function handleStage(described: AnyDescription, deps: AdminApiDeps): Stage {
+function handlerOf(described: AnyDescription, deps: AdminApiDeps): CallHandler {
   const etagOf = etags(deps.baseUrl);
   const requestOf = requestReader(described, deps);
   return async (call) => replyOf(described, await described.handle(requestOf(call), deps), etagOf);
