@@ -1,6 +1,5 @@
-import { type AccountSettings, accountSettingsOf } from '../domain/account_settings.ts';
 import { Fault } from '../domain/fault.ts';
-import type { Clock, Revision, Uuid } from '../domain/id.ts';
+import type { Clock, Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { AnyRecord, RecordOf } from '../domain/resource.ts';
 import { realm } from '../domain/resources.ts';
@@ -14,16 +13,11 @@ import type { WriteContext } from './write_request.ts';
 export interface SettingsRealms {
   /** Undefined if there is none. */
   find(origin: PresetOrigin): Promise<AnyRecord | undefined>;
-  /** The ID of the realm of merchants, whether it exists or not. */
-  readonly merchants: Uuid;
-  /** Changes the prefix of the realm of merchants; returns the realm. Rejects with Fault `not_found`. */
-  setPrefix(prefix: string, by: WriteContext): Promise<AnyRecord>;
-  /** Changes settings of account members, which are stored with their realm; returns the realm. Rejects with Fault `not_found`. */
-  setAccountSettings(
-    accountRealm: AnyRecord,
-    changes: Partial<AccountSettings>,
-    by: WriteContext,
-  ): Promise<AnyRecord>;
+  /**
+   * Changes members of a realm that settings show; returns the realm. `edit` makes them from the realm as it is, once more after a
+   * concurrent change. Rejects with Fault `not_found`.
+   */
+  change(found: AnyRecord, edit: (found: AnyRecord) => object, by: WriteContext): Promise<AnyRecord>;
 }
 
 interface SettingsRealmRules {
@@ -47,71 +41,50 @@ export function openSettingsRealms(
   { store, directory, clock }: SettingsRealmDeps,
   { installation, accountRealm }: SettingsRealmRules,
 ): SettingsRealms {
-  const merchants = presetId(installation, 'merchant-realm-mappings');
-
-  /** The realms of account members on the first pages; undefined where there are more pages. */
-  async function accountRealms(): Promise<readonly AnyRecord[] | undefined> {
+  /** Every realm that names no origin is one of account members, so the first page mostly decides. */
+  async function onlyAccountRealm(): Promise<AnyRecord | undefined> {
     const found: AnyRecord[] = [];
     let after: PagePosition | undefined;
-    for (let pages = 0; pages < REALM_PAGES_MAX && found.length < 2; pages += 1) {
+    for (let pages = 0; pages < REALM_PAGES_MAX; pages += 1) {
       const page = { kind: 'after', after, limit: LIMITS.pageRecordsMax } as const;
       const listed = await store.list(realm, [], { filter: [], sort: OLDEST_FIRST, page });
-      const records = listed?.items.map(({ record }) => record) ?? [];
-      found.push(
-        ...records.filter((record) => (record as RecordOf<typeof realm>).origin?.data.type === ACCOUNTS),
-      );
+      const records = listed?.items.map(({ record }) => record as RecordOf<typeof realm>) ?? [];
+      found.push(...records.filter(({ origin }) => origin?.data.type === ACCOUNTS));
+      if (found.length > 1) return undefined;
       const last = records.at(-1);
-      if (!listed?.hasMore || !last) return found;
+      if (!listed?.hasMore || !last) return found[0];
       after = { at: last.created_at, id: last.id };
     }
     return undefined;
   }
 
-  /** Every realm that names no origin is one of account members, so the first page mostly decides. */
-  async function onlyAccountRealm(): Promise<AnyRecord | undefined> {
-    const found = await accountRealms();
-    return found?.length === 1 ? found[0] : undefined;
-  }
-
-  async function patchRealm(
-    { id, revision }: { readonly id: Uuid; readonly revision?: Revision },
-    members: object,
+  /** Without the condition, the later of two concurrent changes could undo the earlier one. */
+  async function change(
+    found: AnyRecord,
+    edit: (found: AnyRecord) => object,
     by: WriteContext,
   ): Promise<AnyRecord> {
-    const drafted = draftPatch(realm, [id], { ...members }, stampOf(by, clock));
-    const write = revision === undefined ? drafted : { ...drafted, expectedRevision: revision };
-    const placed = { write, item: undefined, at: 'data' };
-    const request = { resource: realm, key: [id] as const, writes: [placed] };
-    const [changed] = (await directory.commit([request])) ?? [];
-    if (!changed) throw new Error('a patch returned no record');
-    return changed;
-  }
-
-  /** The settings are one value: without the condition, the later of two concurrent changes would undo the earlier one. */
-  async function setAccountSettings(
-    accountRealm: AnyRecord,
-    changes: Partial<AccountSettings>,
-    by: WriteContext,
-  ): Promise<AnyRecord> {
-    const settings = { ...accountSettingsOf(accountRealm), ...changes };
+    const { id, revision } = found;
+    const patch = draftPatch(realm, [id], { ...edit(found) }, stampOf(by, clock));
+    const placed = { write: { ...patch, expectedRevision: revision }, item: undefined, at: 'data' };
     try {
-      return await patchRealm(accountRealm, { account_settings: settings }, by);
+      const [changed] = (await directory.commit([{ resource: realm, key: [id], writes: [placed] }])) ?? [];
+      if (!changed) throw new Error('a patch returned no record');
+      return changed;
     } catch (error) {
       if (!(error instanceof Fault && error.code === 'precondition_failed')) throw error;
-      const changed = await store.get(realm, [accountRealm.id]);
-      if (!changed) throw new Fault('not_found');
-      return setAccountSettings(changed, changes, by);
+      const now = await store.get(realm, [id]);
+      if (!now) throw new Fault('not_found');
+      return change(now, edit, by);
     }
   }
 
   return {
-    merchants,
     async find(origin) {
       if (origin !== ACCOUNTS) return store.get(realm, [presetId(installation, origin)]);
       if (accountRealm !== undefined) return store.get(realm, [accountRealm]);
       return (await store.get(realm, [presetId(installation, origin)])) ?? onlyAccountRealm();
     },
-    setPrefix: (prefix, by) => patchRealm({ id: merchants }, { prefix }, by),
-    setAccountSettings,
+    change,
   };
 }

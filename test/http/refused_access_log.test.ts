@@ -1,14 +1,13 @@
 import { expect, test } from 'bun:test';
 import { openCounterLog } from '../../src/audit/counter_log.ts';
 import { openRefusedAccessLog } from '../../src/audit/refused_access_log.ts';
-import { presetId } from '../../src/directory/presets.ts';
 import type { AuditEntry } from '../../src/domain/audit_entry.ts';
 import type { Uuid } from '../../src/domain/id.ts';
 import { type IpAddress, parseIpAddress } from '../../src/domain/ip_address.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { createFixture, oidcPath, passwordPath, type Service, startService } from '../support/service.ts';
-import { createStorefront } from '../support/settings_realms.ts';
+import { createSettingsRealms, createStorefront } from '../support/settings_realms.ts';
 
 const OTHER = '01900000-0000-7000-8000-000000000000' as Uuid;
 
@@ -44,7 +43,7 @@ test('denied access is counted by client or address and reason: the first is log
   for (let count = 0; count < 2; count += 1) await service.get(passwordPath(fixture), token);
   for (let count = 0; count < 4; count += 1) await service.get(path, token);
   await service.get(`/v2/authentication-realms/${fixture.realm}/changes`, token);
-  const merchants = presetId(await service.db.engine.access.storeId(), 'merchant-realm-mappings');
+  const { merchants } = await createSettingsRealms(service.db);
   const mapping = { data: { type: 'merchant-realm-mappings', prefix: 'shop' } };
   await service.put(`/v2/merchant-realm-mappings/${merchants}`, token, mapping);
   for (const wrong of ['x', 'y']) await service.requestToken({ ...form, client_secret: wrong });

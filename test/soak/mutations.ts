@@ -89,11 +89,6 @@ const SUITES: Readonly<Record<string, readonly string[]>> = {
   'src/events/feed/cursor.ts': FEED_SUITES,
   'src/events/feed/write_events.ts': FEED_SUITES,
   'src/http/operations/account_members.ts': ['account_members', 'renewal', 'overload_before_authentication'],
-  'src/http/operations/account_settings.ts': [
-    'account_settings',
-    'http/settings',
-    'overload_before_authentication',
-  ],
   'src/http/operations/account_tokens.ts': [...SIGN_IN_SUITES, 'overload_before_authentication'],
   'src/http/operations/admin/clients.ts': ['admin/clients', 'end_user_address', 'implicit_grant', 'matrix'],
   'src/http/operations/admin/realms.ts': ['admin/clients', 'admin/invalid_webhooks', 'openapi'],
@@ -138,6 +133,7 @@ const SUITES: Readonly<Record<string, readonly string[]>> = {
     'api/deletes',
     'api/idempotency',
   ],
+  'src/http/operations/settings_table.ts': ['http/settings', 'account_settings'],
   'src/http/operations/settings.ts': [
     ...['http/settings', 'account_settings', 'account_members', 'overload_before_authentication'],
   ],

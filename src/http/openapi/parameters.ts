@@ -93,6 +93,12 @@ export const PAGE_PARAMETERS: Shape = {
   }),
 };
 
+/** The page parameters of a list of one item at most. */
+export function offsetParameters(): z.ZodObject {
+  const { 'page[after]': _, ...shape } = PAGE_PARAMETERS;
+  return z.object(shape);
+}
+
 const sort = parameter(z.enum(SORT_KEYS.flatMap((by) => [by, `-${by}` as const])), {
   id: 'sort',
   description: 'The sort key, with `-` for descending order. Newest first by default.',

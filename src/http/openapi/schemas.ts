@@ -132,7 +132,7 @@ const nullableLink = link.nullable();
 const current = count.meta({ description: 'The number of this page, counted from 1.' });
 const total = count.meta({ description: 'The number of pages.' });
 const results = z.strictObject({ total: count.meta({ description: 'The number of records.' }) });
-const countedMeta = z
+export const countedMeta = z
   .strictObject({ page: z.strictObject({ limit, offset: count, current, total }), results })
   .meta({ id: 'PageCounted' });
 /** One object for both kinds of page: generators of typed languages cannot tell such unions apart. */
@@ -140,7 +140,9 @@ const pageMeta = z
   .strictObject({
     page: z.strictObject({
       limit,
-      ...{ offset: count.optional(), current: current.optional(), total: total.optional() },
+      offset: count.optional(),
+      current: current.optional(),
+      total: total.optional(),
     }),
     results: results.optional(),
   })
@@ -157,8 +159,11 @@ export const pageLinks = z
   });
 const foundLinks = z
   .strictObject({
-    ...{ current: nullableLink, first: nullableLink, last: nullableLink },
-    ...{ next: nullableLink, prev: nullableLink },
+    current: nullableLink,
+    first: nullableLink,
+    last: nullableLink,
+    next: nullableLink,
+    prev: nullableLink,
   })
   .meta({
     id: 'FoundLinks',

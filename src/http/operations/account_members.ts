@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { PresetOrigin } from '../../directory/presets.ts';
-import type { Store } from '../../directory/store.ts';
+import type { PageRequest, Store } from '../../directory/store.ts';
 import { accountSettingsOf } from '../../domain/account_settings.ts';
 import { parseFilter } from '../../domain/filter/filter.ts';
 import { parseUuid, type Uuid } from '../../domain/id.ts';
@@ -9,21 +9,23 @@ import type { Principal } from '../../domain/principal.ts';
 import { type AnyRecord, shownMembers } from '../../domain/resource.ts';
 import { user } from '../../domain/resources.ts';
 import { exampleIdOf } from '../openapi/examples.ts';
-import { listParameters, PAGE_PARAMETERS } from '../openapi/parameters.ts';
+import { listParameters, offsetParameters } from '../openapi/parameters.ts';
 import { header, jsonContent } from '../openapi/responses.ts';
 import { idSchema, link, outputMember, pageSchema, timestampSchema } from '../openapi/schemas.ts';
 import type { Call } from '../pipeline/call.ts';
 import type { Documentation, Operation } from '../pipeline/operation.ts';
 import { listBody } from '../pipeline/paging.ts';
+import { RECORD_CACHING } from '../pipeline/pipeline.ts';
 import { isoTimestamp } from '../pipeline/present.ts';
 import { NEWEST_FIRST, readQuery } from '../pipeline/query.ts';
-import { faultReply, type Reply } from '../server/reply.ts';
+import { documentReply, NOT_FOUND_REPLY, type Reply } from '../server/reply.ts';
 import { ACCOUNT_TOKEN, refuseAccountToken } from './account_tokens.ts';
-import { NO_FILTER, pageOf, pageReply } from './lists.ts';
+import { NO_FILTER, pageOf, pageReply, shortListBody } from './lists.ts';
 import { END_USER_ADDRESS, readEndUserAddress, SIGN_IN_SCOPE, type SignInDeps } from './password_request.ts';
 import { accountTokenParameter, endUserAddressParameter } from './password_schemas.ts';
+import { type Projection, projectionSchema, projector } from './projection.ts';
 import { pageAnswer } from './record_operation.ts';
-import { accessibleRealm, type SettingsDeps, settingsReply } from './settings.ts';
+import { accessibleRealm, type SettingsDeps } from './settings.ts';
 
 /** The dependencies of account members. */
 export interface AccountMemberDeps extends SettingsDeps {
@@ -38,7 +40,6 @@ export interface AccountMemberDeps extends SettingsDeps {
 const ORIGIN: PresetOrigin = 'account_authentication_settings';
 const SCOPE = `${user.scope}:read`;
 export const ACCOUNT_MEMBERS_TAG = 'account-members';
-const NOT_FOUND = faultReply('not_found');
 const NO_STORE = { 'Cache-Control': 'no-store' };
 
 /** A form of the users of the account realm. */
@@ -50,8 +51,8 @@ interface UserForm {
   readonly parameter: string;
   /** They exist only with `auto_create_account_for_account_members`. */
   readonly isAccount: boolean;
-  readonly members: (record: AnyRecord) => object;
-  readonly shape: () => z.ZodRawShape;
+  /** The members between `type` and `meta`. */
+  readonly members: Readonly<Record<string, Projection<AnyRecord>>>;
 }
 
 /** The members that an account member has in common with its user. */
@@ -63,9 +64,12 @@ const ACCOUNT_MEMBER: UserForm = {
   collection: '/v2/account-members',
   parameter: 'member_id',
   isAccount: false,
-  members: (record) => Object.fromEntries(MEMBERS.map(({ name }) => [name, record[name] ?? null])),
-  shape: () => Object.fromEntries(MEMBERS.map((member) => [member.name, outputMember(member)])),
+  members: Object.fromEntries(
+    MEMBERS.map((member) => [member.name, [outputMember(member), (record) => record[member.name] ?? null]]),
+  ),
 };
+
+const NAME: Projection<AnyRecord> = [z.string(), ({ name }) => name];
 
 const ACCOUNT: UserForm = {
   type: 'account',
@@ -73,45 +77,29 @@ const ACCOUNT: UserForm = {
   collection: '/v2/accounts',
   parameter: 'account_id',
   isAccount: true,
-  members: ({ name }) => ({
-    ...{ name, legal_name: name },
-    ...{ registration_id: null, external_ref: null, parent_id: null },
-  }),
-  shape: () => ({
-    ...{ name: z.string(), legal_name: z.string() },
-    ...{ registration_id: z.null(), external_ref: z.null(), parent_id: z.null() },
-  }),
+  members: { name: NAME, legal_name: NAME, registration_id: null, external_ref: null, parent_id: null },
 };
 
-const timestampsOf = ({ created_at, updated_at }: AnyRecord) => ({
-  timestamps: { created_at: isoTimestamp(created_at), updated_at: isoTimestamp(updated_at) },
-});
-const timestampsShape = () =>
-  z.strictObject({
-    timestamps: z.strictObject({ created_at: timestampSchema, updated_at: timestampSchema }),
-  });
+const ID: Projection<AnyRecord> = [idSchema, ({ id }) => id];
+const META: Projection<AnyRecord> = {
+  timestamps: {
+    created_at: [timestampSchema, ({ created_at }) => isoTimestamp(created_at)],
+    updated_at: [timestampSchema, ({ updated_at }) => isoTimestamp(updated_at)],
+  },
+};
 
-const dataOf = ({ type, members }: UserForm, record: AnyRecord) => ({
-  id: record.id,
+const dataOf = ({ type, members }: Pick<UserForm, 'type' | 'members'>) => ({
+  id: ID,
   type,
-  ...members(record),
-  meta: timestampsOf(record),
+  ...members,
+  meta: META,
 });
-const linksOf = ({ collection }: UserForm, { id }: AnyRecord, baseUrl: string) => ({
-  self: `${baseUrl}${collection}/${id}`,
+const linksOf = ({ collection }: UserForm, baseUrl: string) => ({
+  self: [link, ({ id }: AnyRecord) => `${baseUrl}${collection}/${id}`] as const,
 });
-const itemOf = (form: UserForm, record: AnyRecord, baseUrl: string) => ({
-  ...dataOf(form, record),
-  links: linksOf(form, record, baseUrl),
-});
-const singleOf = (form: UserForm, record: AnyRecord, baseUrl: string) => ({
-  data: dataOf(form, record),
-  links: linksOf(form, record, baseUrl),
-});
-
-const links = () => z.strictObject({ self: link });
-const schemaOf = ({ type, shape }: UserForm) =>
-  z.strictObject({ id: idSchema, type: z.literal(type), ...shape(), meta: timestampsShape() });
+/** A user by itself, and as an item of a list. */
+const singleOf = (form: UserForm, baseUrl: string) => ({ data: dataOf(form), links: linksOf(form, baseUrl) });
+const itemOf = (form: UserForm, baseUrl: string) => ({ ...dataOf(form), links: linksOf(form, baseUrl) });
 
 /** What a request may read: all users of the account realm, or the one that its account token names. */
 interface Visible {
@@ -125,7 +113,7 @@ async function visibleTo(
   { settingsRealms, signIn }: Pick<AccountMemberDeps, 'settingsRealms' | 'signIn'>,
 ): Promise<Visible | Reply> {
   const accountRealm = accessibleRealm(call, await settingsRealms.find(ORIGIN));
-  if (!accountRealm) return NOT_FOUND;
+  if (!accountRealm) return NOT_FOUND_REPLY;
   const mayReadAll = (call.principal as Principal).scopes.has(SCOPE);
   if (!mayReadAll) readEndUserAddress(call);
   const token = call.request.headers.get(ACCOUNT_TOKEN);
@@ -149,7 +137,7 @@ function formOperation({ name, path, answer, document }: FormDescription): Opera
     path,
     access: { anyScope: [SCOPE, SIGN_IN_SCOPE] },
     work: 'get',
-    handle: (deps) => {
+    handle(deps) {
       const respond = answer(deps);
       return async (call) => {
         const visible = await visibleTo(call, deps);
@@ -178,69 +166,52 @@ function formOperation({ name, path, answer, document }: FormDescription): Opera
 const RULES = { hasFilter: true, hasSort: true };
 const hasAccounts = ({ accountRealm }: Visible) =>
   accountSettingsOf(accountRealm).auto_create_account_for_account_members;
+const isUser = (id: Uuid) =>
+  ({ kind: 'one_of', member: 'id', compared: 'identifier', values: [id] }) as const;
 
 const listOperation = (form: UserForm) =>
   formOperation({
     name: `list-${form.collection.slice('/v2/'.length)}`,
     path: form.collection,
-    answer:
-      ({ store, baseUrl }) =>
-      async (call, visible) => {
+    answer({ store, baseUrl }) {
+      const project = projector(itemOf(form, baseUrl));
+      return async (call, visible) => {
         const { accountRealm, own } = visible;
-        const { carried, sort, ...query } = readQuery(call.request.url, RULES);
+        const query = readQuery(call.request.url, RULES);
         const parsed = query.filter === undefined ? NO_FILTER : parseFilter(query.filter, user.filterables);
         const filter = own === undefined ? parsed : [...parsed, [isUser(own)]];
-        const page = pageOf({ carried, sort, ...query });
+        const { carried, sort } = query;
+        const page = pageOf(query);
         const listed =
           form.isAccount && !hasAccounts(visible)
             ? { items: [], hasMore: false, total: 0 }
             : await store.list(user, [accountRealm.id], { filter, sort, page });
-        if (!listed) return NOT_FOUND;
-        const items = listed.items.map(({ record }) => JSON.stringify(itemOf(form, record, baseUrl))).join();
+        if (!listed) return NOT_FOUND_REPLY;
+        const items = listed.items.map(({ record }) => JSON.stringify(project(record))).join();
         const address = { url: `${baseUrl}${form.collection}`, carried };
         return pageReply(call, listBody(items, { listed, page, sort, address }));
-      },
-    document: (example, baseUrl) => ({
-      summary: `List the users of the account realm as ${form.people}s, newest first; with an account token, the one that it names.`,
-      query: listParameters(user),
-      success: pageAnswer(
-        pageSchema(
-          schemaOf(form)
-            .extend({ links: links() })
-            .meta({ id: `${form.type}.item` }),
-          `${form.type}.page`,
-        ),
-        {
-          counted: pageExample(form, example, { baseUrl, kind: 'offset' }),
-          followed: pageExample(form, example, { baseUrl, kind: 'after' }),
-        },
-      ),
-      faults: ['malformed_filter'],
-    }),
+      };
+    },
+    document(example, baseUrl) {
+      const projection = itemOf(form, baseUrl);
+      const item = projectionSchema(projection).meta({ id: `${form.type}.item` });
+      const pageExample = (page: PageRequest, total: number | undefined): unknown => {
+        const listed = { items: [], hasMore: false, total };
+        const address = { url: `${baseUrl}${form.collection}`, carried: '' };
+        const items = JSON.stringify(projector(projection)(example));
+        return JSON.parse(listBody(items, { listed, page, sort: NEWEST_FIRST, address }));
+      };
+      return {
+        summary: `List the users of the account realm as ${form.people}s, newest first; with an account token, the one that it names.`,
+        query: listParameters(user),
+        success: pageAnswer(pageSchema(item, `${form.type}.page`), {
+          counted: pageExample({ kind: 'offset', offset: 0, limit: 25 }, 1),
+          followed: pageExample({ kind: 'after', after: undefined, limit: 25 }, undefined),
+        }),
+        faults: ['malformed_filter'],
+      };
+    },
   });
-
-const isUser = (id: Uuid) =>
-  ({ kind: 'one_of', member: 'id', compared: 'identifier', values: [id] }) as const;
-
-function pageExample(
-  form: UserForm,
-  record: AnyRecord,
-  { baseUrl, kind }: { readonly baseUrl: string; readonly kind: 'offset' | 'after' },
-): unknown {
-  const isCounted = kind === 'offset';
-  const listed = {
-    items: [{ key: [record.id] as const, record }],
-    hasMore: false,
-    total: isCounted ? 1 : undefined,
-  };
-  const page = isCounted
-    ? ({ kind: 'offset', offset: 0, limit: 25 } as const)
-    : ({ kind: 'after', after: undefined, limit: 25 } as const);
-  const address = { url: `${baseUrl}${form.collection}`, carried: '' };
-  return JSON.parse(
-    listBody(JSON.stringify(itemOf(form, record, baseUrl)), { listed, page, sort: NEWEST_FIRST, address }),
-  );
-}
 
 /** The user of an ID in the path; undefined for none that the request may read in this form. */
 async function userOf(
@@ -270,12 +241,13 @@ const getOperation = (form: UserForm) =>
   formOperation({
     name: `get-${form.type.replace('_', '-')}`,
     path: `${form.collection}/:${form.parameter}`,
-    answer:
-      ({ store, baseUrl }) =>
-      async (call, visible) => {
+    answer({ store, baseUrl }) {
+      const project = projector(singleOf(form, baseUrl));
+      return async (call, visible) => {
         const record = await userOf(form, call, { visible, store });
-        return record ? settingsReply(singleOf(form, record, baseUrl)) : NOT_FOUND;
-      },
+        return record ? documentReply(project(record), RECORD_CACHING) : NOT_FOUND_REPLY;
+      };
+    },
     document: (example, baseUrl) => ({
       summary: `Get a user of the account realm as an ${form.people}; with an account token, only the one that it names.`,
       path: pathOf(form),
@@ -284,32 +256,27 @@ const getOperation = (form: UserForm) =>
         description: `The ${form.people}.`,
         headers: { 'Cache-Control': cacheControl },
         content: jsonContent(
-          z.strictObject({ data: schemaOf(form), links: links() }).meta({ id: form.type }),
-          singleOf(form, example, baseUrl),
+          projectionSchema(singleOf(form, baseUrl)).meta({ id: form.type }),
+          projector(singleOf(form, baseUrl))(example),
         ),
       },
     }),
   });
 
-const MEMBERSHIP_TYPE = 'account_membership';
-
-const membershipOf = (record: AnyRecord) => ({
-  id: record.id,
-  type: MEMBERSHIP_TYPE,
-  relationships: { account_member: { data: { id: record.id, type: ACCOUNT_MEMBER.type } } },
-  meta: timestampsOf(record),
+const MEMBERSHIP = dataOf({
+  type: 'account_membership',
+  members: { relationships: { account_member: { data: { id: ID, type: ACCOUNT_MEMBER.type } } } },
 });
+const projectMembership = projector(MEMBERSHIP);
 
 function membershipsBody(
   record: AnyRecord,
   baseUrl: string,
   { limit, offset = 0 }: { readonly limit: number; readonly offset?: number | undefined },
 ): string {
-  const listed = { items: [], hasMore: false, total: 1 };
-  const page = { kind: 'offset', offset, limit } as const;
-  const address = { url: `${baseUrl}${ACCOUNT.collection}/${record.id}/account-memberships`, carried: '' };
-  const items = offset === 0 ? JSON.stringify(membershipOf(record)) : '';
-  return listBody(items, { listed, page, sort: NEWEST_FIRST, address });
+  const url = `${baseUrl}${ACCOUNT.collection}/${record.id}/account-memberships`;
+  const items = offset === 0 ? [projectMembership(record)] : [];
+  return shortListBody(items, { url, total: 1, limit, offset });
 }
 
 /** The one membership of an account is that of its user, and has the same ID. */
@@ -319,35 +286,19 @@ const LIST_MEMBERSHIPS = formOperation({
   answer:
     ({ store, baseUrl }) =>
     async (call, visible) => {
-      const { limit = LIMITS.pageRecordsDefault, offset } = readQuery(call.request.url, {
-        hasFilter: false,
-        hasSort: false,
-      });
+      const rules = { hasFilter: false, hasSort: false };
+      const { limit = LIMITS.pageRecordsDefault, offset } = readQuery(call.request.url, rules);
       const record = await userOf(ACCOUNT, call, { visible, store });
-      return record ? pageReply(call, membershipsBody(record, baseUrl, { limit, offset })) : NOT_FOUND;
+      return record ? pageReply(call, membershipsBody(record, baseUrl, { limit, offset })) : NOT_FOUND_REPLY;
     },
   document: (example, baseUrl) => ({
     summary: 'List the memberships of an account: the one of its user.',
     path: pathOf(ACCOUNT),
-    query: z.object({
-      'page[limit]': PAGE_PARAMETERS['page[limit]'],
-      'page[offset]': PAGE_PARAMETERS['page[offset]'],
-    } as z.ZodRawShape),
+    query: offsetParameters(),
     success: pageAnswer(
       pageSchema(
-        z
-          .strictObject({
-            id: idSchema,
-            type: z.literal(MEMBERSHIP_TYPE),
-            relationships: z.strictObject({
-              account_member: z.strictObject({
-                data: z.strictObject({ id: idSchema, type: z.literal(ACCOUNT_MEMBER.type) }),
-              }),
-            }),
-            meta: timestampsShape(),
-          })
-          .meta({ id: `${MEMBERSHIP_TYPE}.item` }),
-        `${MEMBERSHIP_TYPE}.page`,
+        projectionSchema(MEMBERSHIP).meta({ id: `${MEMBERSHIP.type}.item` }),
+        `${MEMBERSHIP.type}.page`,
       ),
       { counted: JSON.parse(membershipsBody(example, baseUrl, { limit: 25 })) },
     ),
@@ -355,6 +306,9 @@ const LIST_MEMBERSHIPS = formOperation({
 });
 
 export const ACCOUNT_MEMBER_OPERATIONS: readonly Operation<AccountMemberDeps>[] = [
-  ...[ACCOUNT_MEMBER, ACCOUNT].flatMap((form) => [listOperation(form), getOperation(form)]),
+  listOperation(ACCOUNT_MEMBER),
+  getOperation(ACCOUNT_MEMBER),
+  listOperation(ACCOUNT),
+  getOperation(ACCOUNT),
   LIST_MEMBERSHIPS,
 ];

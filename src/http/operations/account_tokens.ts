@@ -7,18 +7,18 @@ import { LIMITS } from '../../domain/limits.ts';
 import type { AnyRecord } from '../../domain/resource.ts';
 import { passwordProfile, user } from '../../domain/resources.ts';
 import { exampleIdOf } from '../openapi/examples.ts';
-import { PAGE_PARAMETERS } from '../openapi/parameters.ts';
+import { offsetParameters } from '../openapi/parameters.ts';
 import { HEADERS, jsonContent } from '../openapi/responses.ts';
-import { idSchema, lazyComponent, link, timestampSchema } from '../openapi/schemas.ts';
+import { countedMeta, idSchema, lazyComponent, pageLinks, timestampSchema } from '../openapi/schemas.ts';
 import { NOT_SENT, NOT_VALID } from '../pipeline/bearer.ts';
 import { dataOf } from '../pipeline/body.ts';
 import type { Call, CallHandler } from '../pipeline/call.ts';
 import type { Operation } from '../pipeline/operation.ts';
-import { listBody } from '../pipeline/paging.ts';
 import { isoTimestamp } from '../pipeline/present.ts';
-import { NEWEST_FIRST, readQuery } from '../pipeline/query.ts';
+import { readQuery } from '../pipeline/query.ts';
 import { checkData } from '../pipeline/reading.ts';
 import { faultReply, JSON_TYPE, type Reply } from '../server/reply.ts';
+import { shortListBody } from './lists.ts';
 import {
   checkPassword,
   DEVICE,
@@ -27,6 +27,7 @@ import {
   type SignInDeps,
 } from './password_request.ts';
 import { accountTokenParameter, deviceHeader, signInParameters } from './password_schemas.ts';
+import { type Projection, projectionSchema, projector } from './projection.ts';
 import { accessibleRealm } from './settings.ts';
 
 /**
@@ -124,80 +125,56 @@ async function tokensReply(
   const settings = accountSettingsOf(realm);
   const total = settings.auto_create_account_for_account_members ? 1 : 0;
   const lifetime = settings.account_management_authentication_token_timeout_secs;
-  const data = offset < total ? [itemOf(member, await accountTokens.mint(signedIn, lifetime))] : [];
-  const page = { kind: 'offset', offset, limit: limit ?? LIMITS.pageRecordsDefault } as const;
-  const body = answerBody({ memberId: member.id, data, total, page, baseUrl });
+  const items = offset < total ? [itemOf({ member, ...(await accountTokens.mint(signedIn, lifetime)) })] : [];
+  const page = { total, limit: limit ?? LIMITS.pageRecordsDefault, offset };
   const headers = { 'Content-Type': JSON_TYPE, 'Cache-Control': 'no-store' };
-  return { status: 201, headers, body: JSON.stringify(body) };
+  return { status: 201, headers, body: answerBody(member.id, items, page, baseUrl) };
+}
+
+interface MintedToken {
+  readonly member: Pick<AnyRecord, 'id'> & Readonly<Record<string, unknown>>;
+  readonly token: string;
+  readonly expiresAt: number;
 }
 
 /** The account of a member is the member. */
-function itemOf(
-  { id, name }: Pick<AnyRecord, 'id'> & Readonly<Record<string, unknown>>,
-  { token, expiresAt }: { readonly token: string; readonly expiresAt: number },
-) {
-  return { type: TYPE, account_id: id, account_name: name, token, expires: isoTimestamp(expiresAt) };
-}
+const ITEM: Readonly<Record<string, Projection<MintedToken>>> = {
+  type: TYPE,
+  account_id: [idSchema, ({ member }) => member.id],
+  account_name: [z.string(), ({ member }) => member.name],
+  token: [
+    z.string().meta({ description: 'A JWT, verifiable with the key set of the service.' }),
+    ({ token }) => token,
+  ],
+  expires: [timestampSchema, ({ expiresAt }) => isoTimestamp(expiresAt)],
+};
+const itemOf = projector(ITEM);
 
-interface AnswerParts {
-  readonly memberId: Uuid;
-  readonly data: readonly object[];
-  readonly total: number;
-  readonly page: { readonly kind: 'offset'; readonly offset: number; readonly limit: number };
-  readonly baseUrl: string;
+function answerBody(
+  memberId: Uuid,
+  items: readonly object[],
+  page: { readonly total: number; readonly limit: number; readonly offset?: number },
+  baseUrl: string,
+): string {
+  const furtherMeta = `"account_member_id":"${memberId}",`;
+  return shortListBody(items, { ...page, url: baseUrl + PATH, furtherMeta });
 }
-
-function answerBody({ memberId, data, total, page, baseUrl }: AnswerParts): object {
-  const listed = { items: [], hasMore: false, total };
-  const address = { url: baseUrl + PATH, carried: '' };
-  const { meta, links } = JSON.parse(listBody('', { listed, page, sort: NEWEST_FIRST, address })) as {
-    readonly meta: object;
-    readonly links: object;
-  };
-  return { data, meta: { account_member_id: memberId, ...meta }, links };
-}
-
-const pageLink = () => link.nullable();
 
 const answerSchema = lazyComponent(() =>
   z
     .strictObject({
-      data: z.array(
-        z.strictObject({
-          type: z.literal(TYPE),
-          account_id: idSchema,
-          account_name: z.string(),
-          token: z.string().meta({ description: 'A JWT, verifiable with the key set of the service.' }),
-          expires: timestampSchema,
-        }),
-      ),
-      meta: z.strictObject({
-        account_member_id: idSchema,
-        page: z.strictObject({ limit: z.int(), offset: z.int(), current: z.int(), total: z.int() }),
-        results: z.strictObject({ total: z.int() }),
-      }),
-      links: z.strictObject({
-        current: pageLink(),
-        first: pageLink(),
-        last: pageLink(),
-        next: pageLink(),
-        prev: pageLink(),
-      }),
+      data: z.array(projectionSchema(ITEM)),
+      meta: z.strictObject({ account_member_id: idSchema, ...countedMeta.shape }),
+      links: pageLinks,
     })
     .meta({ id: `${TYPE}.page` }),
 );
 
-function exampleAnswer(baseUrl: string): object {
-  const id = exampleIdOf(user) as Uuid;
+function exampleAnswer(baseUrl: string): unknown {
+  const id = exampleIdOf(user);
   const token = 'eyJhbGciOiJFZDI1NTE5In0.e30.c2lnbmF0dXJl';
-  const data = [itemOf({ id, name: 'Jane Doe' }, { token, expiresAt: 1_769_853_600_000 })];
-  return answerBody({
-    memberId: id,
-    data,
-    total: 1,
-    page: { kind: 'offset', offset: 0, limit: 25 },
-    baseUrl,
-  });
+  const item = itemOf({ member: { id, name: 'Jane Doe' }, token, expiresAt: 1_769_853_600_000 });
+  return JSON.parse(answerBody(id, [item], { total: 1, limit: 25 }, baseUrl));
 }
 
 export const CREATE_ACCOUNT_TOKENS: Operation<SignInDeps> = {
@@ -211,10 +188,7 @@ export const CREATE_ACCOUNT_TOKENS: Operation<SignInDeps> = {
   document: ({ baseUrl }) => ({
     summary: 'Sign in an account member by password, or renew an account token.',
     tag: 'account-members',
-    query: z.object({
-      'page[limit]': PAGE_PARAMETERS['page[limit]'],
-      'page[offset]': PAGE_PARAMETERS['page[offset]'],
-    } as z.ZodRawShape),
+    query: offsetParameters(),
     headers: ['X-Request-Id'],
     ownHeaders: { ...signInParameters(), [ACCOUNT_TOKEN]: accountTokenParameter() },
     body: {

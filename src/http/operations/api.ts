@@ -1,20 +1,18 @@
 import { RESOURCES } from '../../domain/resources.ts';
 import type { Operation } from '../pipeline/operation.ts';
 import { ACCOUNT_MEMBER_OPERATIONS, type AccountMemberDeps } from './account_members.ts';
-import { ACCOUNT_SETTINGS_OPERATIONS } from './account_settings.ts';
 import { CREATE_ACCOUNT_TOKENS } from './account_tokens.ts';
 import type { AdminApiDeps } from './admin/operation.ts';
 import { ADMIN_OPERATIONS } from './admin/operations.ts';
 import { WRITE_BATCH } from './batch.ts';
 import type { FeedDeps } from './changes.ts';
 import { FEED_OPERATIONS } from './feed.ts';
-import { MAPPING_OPERATIONS } from './merchant_realm_mappings.ts';
 import { OAUTH_OPERATIONS, type OAuthDeps } from './oauth.ts';
 import { CHECK_PASSWORD } from './password_checks.ts';
 import type { SignInDeps } from './password_request.ts';
 import { operationsOf, type ResourceDeps } from './resources.ts';
 import { SERVICE_OPERATIONS, type ServiceDeps } from './service.ts';
-import { SETTINGS_OPERATIONS } from './settings.ts';
+import { SETTINGS_OPERATIONS } from './settings_table.ts';
 import { SIGN_IN_THROTTLE_OPERATIONS } from './sign_in_throttle.ts';
 
 /** The dependencies of all operations. */
@@ -36,9 +34,7 @@ export const OPERATIONS: readonly Operation<ApiDeps>[] = [
   CHECK_PASSWORD,
   ...SIGN_IN_THROTTLE_OPERATIONS,
   WRITE_BATCH,
-  ...ACCOUNT_SETTINGS_OPERATIONS,
   ...SETTINGS_OPERATIONS,
-  ...MAPPING_OPERATIONS,
   ...ACCOUNT_MEMBER_OPERATIONS,
   CREATE_ACCOUNT_TOKENS,
   ...FEED_OPERATIONS,

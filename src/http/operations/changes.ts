@@ -18,7 +18,7 @@ import type { Call, CallHandler } from '../pipeline/call.ts';
 import { asksFor } from '../pipeline/negotiation.ts';
 import { type OperationDeps, RECORD_CACHING } from '../pipeline/pipeline.ts';
 import { isoTimestamp } from '../pipeline/present.ts';
-import { expiredCursorReply, faultReply, JSON_TYPE, REQUEST_ID, type Reply } from '../server/reply.ts';
+import { expiredCursorReply, JSON_TYPE, NOT_FOUND_REPLY, REQUEST_ID, type Reply } from '../server/reply.ts';
 
 /** The dependencies of the feed. */
 export interface FeedDeps extends OperationDeps {
@@ -33,8 +33,6 @@ export type FollowChanges = (call: Call, realm: Uuid, position: FeedPosition) =>
 
 export const FEED_SCOPE = 'changes:read';
 export const STREAM_TYPE = 'text/event-stream';
-
-const NOT_FOUND = faultReply('not_found');
 
 /** Whether a token may read the records of a resource; events about them then carry their state. */
 export function readableBy({ scopes }: Principal): (resource: Resource) => boolean {
@@ -61,7 +59,7 @@ function changesAfter({ store, writeEvents, followChanges, baseUrl }: FeedDeps) 
     const resumed = isStream ? call.request.headers.get('last-event-id') : '';
     const place = feedPosition(realm, after, resumed || undefined);
     const page = await readFeed(store, realm, place, limit);
-    if (page.kind === 'absent') return NOT_FOUND;
+    if (page.kind === 'absent') return NOT_FOUND_REPLY;
     if (page.kind === 'gone') return expiredCursorReply(page.oldest, 'after');
     if (isStream) return followChanges(call, realm, place);
     const listed = page.entries.map(({ change }) => change);
@@ -85,7 +83,7 @@ function changesBefore(deps: FeedDeps) {
     const place = before === '' ? 'end' : parseFeedCursor(before, realm);
     if (place === undefined) throw invalidCursor('before');
     const page = await readBack(realm, user, place, limit);
-    if (page.kind === 'absent') return NOT_FOUND;
+    if (page.kind === 'absent') return NOT_FOUND_REPLY;
     if (page.kind === 'gone') return expiredCursorReply(page.oldest, 'before');
     const listed = page.entries.map(({ change }) => change);
     const events = await writeEvents(listed, readableBy(call.principal as Principal));

@@ -10,13 +10,11 @@ import { openIncludedPresenter, type ShownRecord } from '../pipeline/included_pr
 import { locate, RECORD_CACHING, type RecordDeps, refuseWithout } from '../pipeline/pipeline.ts';
 import { etags, itemPresenterOf } from '../pipeline/present.ts';
 import { childrenNamed, NEWEST_FIRST } from '../pipeline/query.ts';
-import { faultReply, JSON_TYPE, REQUEST_ID, type Reply } from '../server/reply.ts';
+import { JSON_TYPE, NOT_FOUND_REPLY, REQUEST_ID, type Reply } from '../server/reply.ts';
 
 interface IncludedDeps extends Pick<RecordDeps, 'baseUrl' | 'installation'> {
   readonly store: Pick<Store, 'getIncluding'>;
 }
-
-const NOT_FOUND = faultReply('not_found');
 
 /**
  * Answers a lookup with `include` (docs/wire.md#included-records); a lookup without it passes, after one look at its URL.
@@ -96,7 +94,7 @@ function openRespond(resource: Resource, deps: IncludedDeps) {
   const etagOf = etags(baseUrl);
 
   function reply({ requestId, key }: Call, found: RecordWithIncluded | undefined): Reply {
-    if (!found) return NOT_FOUND;
+    if (!found) return NOT_FOUND_REPLY;
     const headers = {
       'Content-Type': JSON_TYPE,
       ETag: etagOf(found.record),

@@ -9,11 +9,11 @@ import { listSchema } from '../openapi/schemas.ts';
 import type { Call, CallHandler } from '../pipeline/call.ts';
 import { collectionLinks, collectionPattern } from '../pipeline/links.ts';
 import type { Operation } from '../pipeline/operation.ts';
-import { type ListAddress, listBody } from '../pipeline/paging.ts';
+import { type ListAddress, listBody, type PageContent } from '../pipeline/paging.ts';
 import { RECORD_CACHING, type RecordDeps } from '../pipeline/pipeline.ts';
 import { itemPresenterOf } from '../pipeline/present.ts';
-import { type ListQuery, readQuery } from '../pipeline/query.ts';
-import { faultReply, JSON_TYPE, REQUEST_ID, type Reply } from '../server/reply.ts';
+import { type ListQuery, NEWEST_FIRST, readQuery } from '../pipeline/query.ts';
+import { JSON_TYPE, NOT_FOUND_REPLY, REQUEST_ID, type Reply } from '../server/reply.ts';
 import { openPageIncluding } from './included.ts';
 import { pageAnswer, parametersOfPage, recordOperation, schemaOf } from './record_operation.ts';
 
@@ -22,7 +22,6 @@ export interface ListDeps extends RecordDeps {
   readonly store: Pick<Store, 'get' | 'getIncluding' | 'list' | 'find' | 'searchRealms' | 'overloaded'>;
 }
 
-const NOT_FOUND = faultReply('not_found');
 export const NO_FILTER: ParsedFilter = Object.freeze([]);
 
 /**
@@ -117,7 +116,7 @@ export function listResponder(
     listed: ListPage | undefined,
     carried: string | undefined,
   ): MaybePromise<Reply> {
-    if (!listed) return NOT_FOUND;
+    if (!listed) return NOT_FOUND_REPLY;
     let items = '';
     for (const { key, record } of listed.items)
       items += items === '' ? present(record, key) : `,${present(record, key)}`;
@@ -136,6 +135,25 @@ export function listResponder(
       ? listed.then((later) => reply(call, listing, later, carried))
       : reply(call, listing, listed, carried);
   };
+}
+
+/** A counted page of a list that has at most one item. */
+interface ShortPage extends Pick<PageContent, 'furtherMeta'> {
+  readonly url: string;
+  readonly total: number;
+  readonly limit: number;
+  readonly offset?: number | undefined;
+}
+
+/** The body of a list that has at most one item, which is made for a page that contains it. */
+export function shortListBody(
+  items: readonly object[],
+  { url, total, limit, offset = 0, ...more }: ShortPage,
+): string {
+  const listed = { items: [], hasMore: false, total };
+  const page = { kind: 'offset', offset, limit } as const;
+  const content = { listed, page, sort: NEWEST_FIRST, address: { url, carried: '' }, ...more };
+  return listBody(items.map((item) => JSON.stringify(item)).join(), content);
 }
 
 /** The reply with a page. */

@@ -11,7 +11,7 @@ import type { CallHandler } from '../pipeline/call.ts';
 import { itemPattern, paramNames } from '../pipeline/links.ts';
 import type { Operation } from '../pipeline/operation.ts';
 import { readData } from '../pipeline/reading.ts';
-import { faultReply, JSON_TYPE, type Reply } from '../server/reply.ts';
+import { documentReply, JSON_TYPE, NOT_FOUND_REPLY } from '../server/reply.ts';
 import { checkPassword, readEndUserAddress, SIGN_IN_SCOPE, type SignInDeps } from './password_request.ts';
 import { DEVICE_EXAMPLE, signInParameters } from './password_schemas.ts';
 
@@ -24,26 +24,19 @@ const request = z.object({ type: z.literal(TYPE), username: filled(), password: 
 function answer(deps: SignInDeps): CallHandler {
   return async (call) => {
     readEndUserAddress(call);
-    if (!(await deps.store.get(passwordProfile, call.key as Key))) return NOT_FOUND;
+    if (!(await deps.store.get(passwordProfile, call.key as Key))) return NOT_FOUND_REPLY;
     const { username, password } = readData(request, call.body ?? '');
     const [realmId, profileId] = call.key as Key;
     const given = { realmId, profileId: profileId as Uuid, username, password };
     const checked = await checkPassword(call, TYPE, given, deps);
     if ('status' in checked) return checked;
-    return checked.kind === 'wrong' ? UNVERIFIED : verifiedReply(checked.credential, checked.deviceToken);
+    if (checked.kind === 'wrong') return UNVERIFIED;
+    return documentReply(verifiedBody(checked.credential, checked.deviceToken), 'no-store');
   };
 }
 
-const NOT_FOUND = faultReply('not_found');
-
-const jsonReply = (body: object): Reply => ({
-  status: 200,
-  headers: { 'Content-Type': JSON_TYPE, 'Cache-Control': 'no-store' },
-  body: JSON.stringify(body),
-});
-
 const NOT_VERIFIED = { data: { type: TYPE, verified: false } };
-const UNVERIFIED: Reply = Object.freeze(jsonReply(NOT_VERIFIED));
+const UNVERIFIED = documentReply(NOT_VERIFIED, 'no-store');
 
 type CheckedIds = Pick<Credential, 'userId' | 'infoId'>;
 
@@ -61,8 +54,6 @@ function verifiedBody({ userId, infoId }: CheckedIds, device: string) {
     },
   };
 }
-
-const verifiedReply = (checked: CheckedIds, device: string) => jsonReply(verifiedBody(checked, device));
 
 const relation = (type: string) =>
   z.strictObject({ data: z.strictObject({ id: idSchema, type: z.literal(type) }) });

@@ -1,18 +1,22 @@
 import { z } from 'zod';
 import type { PresetOrigin } from '../../directory/presets.ts';
 import type { SettingsRealms } from '../../directory/settings_realms.ts';
-import { LIMITS } from '../../domain/limits.ts';
+import type { FaultCode } from '../../domain/fault.ts';
+import type { JsonObject } from '../../domain/json_object.ts';
 import { mayAccessRealm, type Principal } from '../../domain/principal.ts';
-import type { AnyRecord, RecordOf } from '../../domain/resource.ts';
+import type { AnyRecord } from '../../domain/resource.ts';
 import { realm } from '../../domain/resources.ts';
 import { exampleIdOf, INSTALLATION } from '../openapi/examples.ts';
 import { HEADERS, jsonContent } from '../openapi/responses.ts';
-import { idSchema, link } from '../openapi/schemas.ts';
-import type { Call, CallHandler } from '../pipeline/call.ts';
-import { selfLinks } from '../pipeline/links.ts';
-import type { Operation } from '../pipeline/operation.ts';
+import { idSchema, lazyComponent } from '../openapi/schemas.ts';
+import { dataOf } from '../pipeline/body.ts';
+import type { Call } from '../pipeline/call.ts';
+import { parameterNames } from '../pipeline/links.ts';
+import type { Documentation, Operation } from '../pipeline/operation.ts';
 import { RECORD_CACHING, type RecordDeps } from '../pipeline/pipeline.ts';
-import { faultReply, JSON_TYPE, type Reply } from '../server/reply.ts';
+import { documentReply, NOT_FOUND_REPLY, type Reply } from '../server/reply.ts';
+import { type Projection, projectionSchema, projector } from './projection.ts';
+import { requestContext } from './record_writes.ts';
 
 /** The dependencies of settings. */
 export interface SettingsDeps extends RecordDeps {
@@ -20,210 +24,155 @@ export interface SettingsDeps extends RecordDeps {
 }
 
 /** `settings:read` permits reading settings, `settings:write` changing them. */
-export const SETTINGS_SCOPE = 'settings';
+const SCOPE = 'settings';
 export const SETTINGS_TAG = 'settings';
 
-export type SettingsContext = Pick<SettingsDeps, 'baseUrl' | 'installation'>;
+/** What settings are made from: the service, and the realm or installation that they show. */
+export interface Shown extends Pick<SettingsDeps, 'baseUrl' | 'installation'> {
+  readonly shown: Pick<AnyRecord, 'id'> & Readonly<Record<string, unknown>>;
+}
 
-/** A read of settings, described once. */
-export interface SettingsDescription {
+export type SettingsProjection = Projection<Shown>;
+
+/** Settings: a path, what they show, and how. A PUT changes members of the realm that they show. */
+export interface Settings {
   readonly name: string;
   readonly path: string;
   readonly summary: string;
-  readonly schema: () => z.ZodType;
-  /** A parameter of the path that must be the ID of the installation (404). */
-  readonly installationParameter?: string;
-  readonly content: RealmSettings | OwnSettings;
+  /** `settings` by default. */
+  readonly noun?: string;
+  /**
+   * The installation, or the realm of an origin, which the caller must be permitted to access (404). If the path has a parameter, it
+   * must be the ID of what is shown (404).
+   */
+  readonly source: 'installation' | PresetOrigin;
+  /** Its component in the OpenAPI document. */
+  readonly component: { readonly id: string; readonly description?: string };
+  readonly body: Readonly<Record<string, SettingsProjection>>;
+  /** The same without an ID, because there is only one. */
+  readonly collection?: Pick<Settings, 'name' | 'path' | 'summary'>;
+  readonly change?: SettingsChange;
 }
 
-export interface RealmSettings {
-  /** The realm that the settings name, which the caller must be permitted to access (404). */
-  readonly origin: PresetOrigin;
-  readonly body: (place: SettingsContext, named: AnyRecord) => object;
+interface SettingsChange {
+  readonly name: string;
+  readonly summary: string;
+  readonly data: z.ZodObject;
+  readonly example: object;
+  readonly faults?: readonly FaultCode[];
+  /** Reads the `data` of a body; returns the function that makes the changed members of the realm. Throws a Fault. */
+  readonly read: (data: JsonObject) => (shown: AnyRecord) => object;
 }
 
-/** Settings that name no realm. */
-interface OwnSettings {
-  readonly origin?: undefined;
-  readonly body: (place: SettingsContext) => object;
-}
+/** The GET of settings, and their PUT if they can be changed. */
+export function settingsOperations(settings: Settings): readonly Operation<SettingsDeps>[] {
+  const { source, component, collection, change } = settings;
+  const bodyOf = projector(settings.body);
+  const made = {
+    schema: lazyComponent(() => projectionSchema(settings.body).meta({ ...component })),
+    bodyOf,
+  };
+  const replyWith = ({ baseUrl, installation }: SettingsDeps, shown: AnyRecord): Reply =>
+    documentReply(bodyOf({ baseUrl, installation, shown }), RECORD_CACHING);
 
-const NOT_FOUND = faultReply('not_found');
-
-export function settingsOperation(described: SettingsDescription): Operation<SettingsDeps> {
-  const { name, path, summary, schema, installationParameter: parameter, content } = described;
-  return {
-    name,
+  const read = (at: Pick<Settings, 'name' | 'path' | 'summary'>): Operation<SettingsDeps> => ({
+    name: at.name,
     method: 'GET',
-    path,
-    access: { scope: `${SETTINGS_SCOPE}:read` },
+    path: at.path,
+    access: { scope: `${SCOPE}:read` },
     work: 'get',
-    handle: (deps) => settingsHandler(described, deps),
+    handle: (deps) => async (call) => {
+      const shown = await shownTo(call, at.path, source, deps);
+      return shown ? replyWith(deps, shown) : NOT_FOUND_REPLY;
+    },
+    document: ({ baseUrl }) => documentationOf(settings, at, made, baseUrl),
+  });
+
+  const write = ({
+    name,
+    summary,
+    data,
+    example,
+    faults = [],
+    read,
+  }: SettingsChange): Operation<SettingsDeps> => ({
+    name,
+    method: 'PUT',
+    path: settings.path,
+    access: { scope: `${SCOPE}:write` },
+    work: 'write',
+    body: 'json',
+    handle: (deps) => async (call) => {
+      const shown = await shownTo(call, settings.path, source, deps);
+      if (!shown) return NOT_FOUND_REPLY;
+      const edit = read(dataOf(call.body ?? ''));
+      return replyWith(deps, await deps.settingsRealms.change(shown, edit, requestContext(call)));
+    },
     document: ({ baseUrl }) => ({
-      summary,
-      tag: SETTINGS_TAG,
-      ...(parameter ? { path: z.object({ [parameter]: installationId() }) } : {}),
-      success: {
-        status: 200,
-        description: 'The settings.',
-        headers: { 'Cache-Control': HEADERS.cacheControl },
-        content: jsonContent(schema(), content.body({ baseUrl, installation: INSTALLATION }, EXAMPLE_REALM)),
+      ...documentationOf(settings, { path: settings.path, summary }, made, baseUrl),
+      body: {
+        schema: z.object({ data }).meta({ id: `${component.id}.update` }),
+        example: { data: example },
       },
-      faults: content.origin || parameter ? ['not_found'] : [],
-      headers: ['X-Request-Id'],
+      faults: ['not_found', ...faults, 'unknown_outcome'],
     }),
-  };
+  });
+
+  return [...(collection ? [read(collection)] : []), read(settings), ...(change ? [write(change)] : [])];
 }
 
-function settingsHandler(described: SettingsDescription, deps: SettingsDeps): CallHandler {
-  const { installationParameter: parameter, content } = described;
-  return async (call) => {
-    if (parameter && call.params[parameter]?.toLowerCase() !== deps.installation) return NOT_FOUND;
-    if (!content.origin) return settingsReply(content.body(deps));
-    const named = accessibleRealm(call, await deps.settingsRealms.find(content.origin));
-    return named ? settingsReply(content.body(deps, named)) : NOT_FOUND;
-  };
+/** What settings show to this caller; undefined for nothing. */
+async function shownTo(
+  call: Call,
+  path: string,
+  source: Settings['source'],
+  { installation, settingsRealms }: SettingsDeps,
+): Promise<AnyRecord | undefined> {
+  const isRealm = source !== 'installation';
+  const shown = isRealm ? await settingsRealms.find(source) : ({ id: installation } as AnyRecord);
+  const [parameter] = parameterNames(path);
+  if (parameter !== undefined && call.params[parameter]?.toLowerCase() !== shown?.id) return undefined;
+  return isRealm ? accessibleRealm(call, shown) : shown;
 }
 
 /** The realm, unless the caller may not access it. */
-export function accessibleRealm<R extends Pick<AnyRecord, 'id'>>(
-  call: Call,
-  named: R | undefined,
-): R | undefined {
-  if (!named || mayAccessRealm(call.principal as Principal, named.id)) return named;
+export function accessibleRealm(call: Call, found: AnyRecord | undefined): AnyRecord | undefined {
+  if (!found || mayAccessRealm(call.principal as Principal, found.id)) return found;
   call.refused = 'realm outside the list';
   return undefined;
 }
 
-export function settingsReply(body: object): Reply {
-  const headers = { 'Content-Type': JSON_TYPE, 'Cache-Control': RECORD_CACHING };
-  return { status: 200, headers, body: JSON.stringify(body) };
-}
-
 /** The realm of every example in the OpenAPI document. */
-export const EXAMPLE_REALM = {
-  id: exampleIdOf(realm),
-  duplicate_email_policy: 'allowed',
-} as Partial<RecordOf<typeof realm>> as AnyRecord;
+const EXAMPLE_REALM = { id: exampleIdOf(realm), duplicate_email_policy: 'allowed', prefix: 'shop' };
 
-function installationId() {
-  return idSchema.meta({ param: { description: 'The ID of the installation.', example: INSTALLATION } });
+/** The function that makes the body of settings, and its schema. */
+interface MadeBody {
+  readonly schema: () => z.ZodType;
+  readonly bodyOf: (of: Shown) => object;
 }
 
-const CUSTOMER_TYPE = 'customer-authentication-settings';
-
-const CUSTOMER_SETTINGS: SettingsDescription = {
-  name: 'get-customer-authentication-settings',
-  path: '/v2/settings/customer-authentication',
-  summary: 'Get the realm of customers.',
-  schema: () =>
-    z
-      .strictObject({
-        data: z.strictObject({
-          id: idSchema,
-          type: z.literal(CUSTOMER_TYPE),
-          relationships: z.strictObject({
-            'authentication-realm': relationship('authentication-realm', {
-              duplicate_email_policy: z.enum(['allowed', 'api_only']),
-            }),
-          }),
-          meta: z.strictObject({ client_id: z.literal('customers') }),
-        }),
-      })
-      .meta({ id: CUSTOMER_TYPE }),
-  content: {
-    origin: CUSTOMER_TYPE,
-    body: (place, named) => ({
-      data: {
-        id: place.installation,
-        type: CUSTOMER_TYPE,
-        relationships: {
-          'authentication-realm': {
-            data: {
-              ...realmLink(place, named, 'authentication-realm'),
-              duplicate_email_policy: named.duplicate_email_policy,
-            },
-          },
-        },
-        meta: { client_id: 'customers' },
-      },
-    }),
-  },
-};
-
-/** A relationship with a realm. The two settings spell its type differently (docs/wire.md#settings). */
-export function relationship(type: string, more: z.ZodRawShape = {}) {
-  const data = { id: idSchema, type: z.literal(type), links: z.strictObject({ self: link }), ...more };
-  return z.strictObject({ data: z.strictObject(data) });
+function documentationOf(
+  { noun = 'settings', source }: Settings,
+  { path, summary }: Pick<Settings, 'path' | 'summary'>,
+  { schema, bodyOf }: MadeBody,
+  baseUrl: string,
+): Documentation {
+  const shown = source === 'installation' ? { id: INSTALLATION } : EXAMPLE_REALM;
+  const example = bodyOf({ baseUrl, installation: INSTALLATION, shown });
+  const [parameter] = parameterNames(path);
+  const description = `The ID of the ${source === 'installation' ? source : noun}.`;
+  const id = idSchema.meta({ param: { description, example: shown.id } });
+  return {
+    summary,
+    tag: SETTINGS_TAG,
+    ...(parameter === undefined ? {} : { path: z.object({ [parameter]: id }) }),
+    success: {
+      status: 200,
+      description: `The ${noun}.`,
+      headers: { 'Cache-Control': HEADERS.cacheControl },
+      content: jsonContent(schema(), example),
+    },
+    faults: source === 'installation' && parameter === undefined ? [] : ['not_found'],
+    headers: ['X-Request-Id'],
+  };
 }
-
-export function realmLink({ baseUrl }: SettingsContext, { id }: AnyRecord, type: string) {
-  return { id, type, links: { self: selfLinks(realm, baseUrl)([id]) } };
-}
-
-const GENERAL_SETTINGS: SettingsDescription = {
-  name: 'get-settings',
-  path: '/v2/settings',
-  summary: 'Get the ID of the installation, which stands for that of a store, and the default page length.',
-  schema: () =>
-    z
-      .strictObject({
-        data: z.strictObject({ id: idSchema, type: z.literal('settings'), page_length: z.int() }),
-        links: z.strictObject({ self: link }),
-      })
-      .meta({ id: 'settings' }),
-  content: {
-    body: ({ baseUrl, installation }) => ({
-      data: { id: installation, type: 'settings', page_length: LIMITS.pageRecordsDefault },
-      links: { self: `${baseUrl}/v2/settings` },
-    }),
-  },
-};
-
-const STORES = '/v2/stores';
-const links = () => z.strictObject({ self: link });
-const storeShape = { id: idSchema, type: z.literal('store'), name: z.literal('authrealm') };
-const storeOf = ({ installation }: SettingsContext) => ({
-  id: installation,
-  type: 'store',
-  name: 'authrealm',
-});
-const storeLinks = ({ baseUrl, installation }: SettingsContext) => ({
-  self: `${baseUrl}${STORES}/${installation}`,
-});
-
-const LIST_STORES: SettingsDescription = {
-  name: 'list-stores',
-  path: STORES,
-  summary: 'List the one store: the installation.',
-  schema: () =>
-    z
-      .strictObject({
-        data: z.array(z.strictObject({ ...storeShape, links: links() })),
-        links: links(),
-      })
-      .meta({ id: 'store.page' }),
-  content: {
-    body: (place) => ({
-      data: [{ ...storeOf(place), links: storeLinks(place) }],
-      links: { self: `${place.baseUrl}${STORES}` },
-    }),
-  },
-};
-
-const STORE: SettingsDescription = {
-  name: 'get-store',
-  path: `${STORES}/:store_id`,
-  summary: 'Get the installation as a store.',
-  installationParameter: 'store_id',
-  schema: () => z.strictObject({ data: z.strictObject(storeShape), links: links() }).meta({ id: 'store' }),
-  content: { body: (place) => ({ data: storeOf(place), links: storeLinks(place) }) },
-};
-
-/** What clients read before anything else: which realm is for whom, and the ID of the store. */
-export const SETTINGS_OPERATIONS: readonly Operation<SettingsDeps>[] = [
-  CUSTOMER_SETTINGS,
-  GENERAL_SETTINGS,
-  LIST_STORES,
-  STORE,
-].map(settingsOperation);

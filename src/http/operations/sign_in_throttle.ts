@@ -13,7 +13,7 @@ import { lazyComponent, link, timestampSchema } from '../openapi/schemas.ts';
 import type { Call } from '../pipeline/call.ts';
 import { collectionLinks, itemPattern, paramNames } from '../pipeline/links.ts';
 import type { Operation } from '../pipeline/operation.ts';
-import { faultReply, JSON_TYPE, type Reply } from '../server/reply.ts';
+import { documentReply, JSON_TYPE, NOT_FOUND_REPLY, type Reply } from '../server/reply.ts';
 import type { SignInDeps } from './password_request.ts';
 
 /** Whether attempts to sign in to a password link are throttled (docs/decisions/0024-sign-in-by-password.md#budgets). */
@@ -22,8 +22,6 @@ const PATH = `/v2${itemPattern(passwordProfileInfo)}/sign-in-throttle`;
 
 /** How the calls of both operations are admitted. */
 const ADMISSION = { access: { scope: `${user.scope}:write` }, work: 'get', locates: 'key' } as const;
-
-const NOT_FOUND = faultReply('not_found');
 
 /** The name that signs in with the link of a call; undefined if there is no such link. */
 async function nameOf({ key }: Call, { store }: SignInDeps): Promise<SignInName | undefined> {
@@ -79,10 +77,9 @@ export const SIGN_IN_THROTTLE_OPERATIONS: readonly Operation<SignInDeps>[] = [
       const linkOf = selfOf(deps.baseUrl);
       return async (call) => {
         const name = await nameOf(call, deps);
-        if (!name) return NOT_FOUND;
+        if (!name) return NOT_FOUND_REPLY;
         const until = await deps.signIn.budgets.throttledUntil(name);
-        const headers = { 'Content-Type': JSON_TYPE, 'Cache-Control': 'no-store' };
-        return { status: 200, headers, body: JSON.stringify(bodyOf(until, linkOf(call.key as Key))) };
+        return documentReply(bodyOf(until, linkOf(call.key as Key)), 'no-store');
       };
     },
     document: ({ baseUrl }) => ({
@@ -111,7 +108,7 @@ export const SIGN_IN_THROTTLE_OPERATIONS: readonly Operation<SignInDeps>[] = [
     ...ADMISSION,
     handle: (deps) => async (call) => {
       const name = await nameOf(call, deps);
-      if (!name) return NOT_FOUND;
+      if (!name) return NOT_FOUND_REPLY;
       const [realmId, userId, object] = call.key as readonly [Uuid, Uuid, Uuid];
       const { clientId: actor } = call.principal as Principal;
       const caller = { actor, address: call.address(), requestId: call.requestId };

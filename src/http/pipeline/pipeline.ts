@@ -4,7 +4,7 @@ import { parseUuid, type Uuid } from '../../domain/id.ts';
 import { mayAccessRealm, type Principal } from '../../domain/principal.ts';
 import type { AnyRecord, Key, Resource } from '../../domain/resource.ts';
 import type { RateLimits } from '../server/rate_limits.ts';
-import { faultReply, OVERLOADED, type Reply } from '../server/reply.ts';
+import { NOT_FOUND_REPLY, OVERLOADED, type Reply } from '../server/reply.ts';
 import { insufficientScope } from './bearer.ts';
 import type { Call, Stage } from './call.ts';
 import { paramNames } from './links.ts';
@@ -29,8 +29,6 @@ export interface RecordDeps extends OperationDeps {
 /** A stage that waits for nothing. */
 type Check = (call: Call) => Reply | undefined;
 
-/** One response for everything that is absent for this caller (docs/wire.md#absence). */
-const NOT_FOUND = faultReply('not_found');
 export const RECORD_CACHING = 'private, no-cache';
 
 /** Rejects work that would wait too long, before authentication, which would cost a good part of the work. */
@@ -68,7 +66,7 @@ export function locate(resource: Resource): Check {
 export function locateBy(names: readonly string[], place: 'key' | 'scope'): Check {
   return (call) => {
     const ids = idsOf(call, names);
-    if (ids === undefined) return NOT_FOUND;
+    if (ids === undefined) return NOT_FOUND_REPLY;
     if (place === 'key') call.key = ids as unknown as Key;
     else call.scope = ids;
     return undefined;
@@ -92,7 +90,7 @@ function idsOf(call: Call, names: readonly string[]): Uuid[] | undefined {
 /** Reads the record of the key (404). */
 export function read(resource: Resource, store: Pick<Store, 'get'>): Stage {
   const setRecord = (call: Call, record: AnyRecord | undefined): Reply | undefined => {
-    if (record === undefined) return NOT_FOUND;
+    if (record === undefined) return NOT_FOUND_REPLY;
     call.record = record;
     return undefined;
   };

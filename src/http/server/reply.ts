@@ -73,6 +73,9 @@ export function faultReply(
   return headers ? { ...reply, headers: { ...reply.headers, ...headers } } : reply;
 }
 
+/** One reply for everything that is absent for this caller (docs/wire.md#absence). */
+export const NOT_FOUND_REPLY = faultReply('not_found');
+
 /** The shared reply to shed load, which must be cheap. */
 export const OVERLOADED: Reply = Object.freeze({ ...faultReply('overloaded') });
 
@@ -116,7 +119,7 @@ export function expiredCursorReply(oldest: string, parameter: 'after' | 'before'
   return errorReply(code, [{ ...error, source: { parameter }, meta: { oldest_cursor: oldest } }]);
 }
 
-/** A document that is the same for every caller. */
+/** A JSON document. */
 export function documentReply(document: object, cacheControl: string): Reply {
   const headers = { 'Content-Type': JSON_TYPE, 'Cache-Control': cacheControl };
   return Object.freeze({ status: 200, headers: Object.freeze(headers), body: JSON.stringify(document) });
