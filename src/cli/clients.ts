@@ -77,9 +77,13 @@ function addRights(command: Command): Command {
 
 function membersOf({ name, scope, implicit, ...options }: ClientOptions) {
   return {
-    ...{ name, scopes: scope && [...scope], realms: realmsOption(options) },
-    ...{ implicit_scopes: implicit && [...implicit], implicit_realms: options.implicitRealm },
-    ...{ rate_per_address: options.ratePerAddress, storefronts: options.storefront },
+    name,
+    scopes: scope && [...scope],
+    realms: realmsOption(options),
+    implicit_scopes: implicit && [...implicit],
+    implicit_realms: options.implicitRealm,
+    rate_per_address: options.ratePerAddress,
+    storefronts: options.storefront,
     end_user_address: options.endUserAddress,
   };
 }

@@ -141,7 +141,9 @@ const CLIENTS: ManagedKind<Client, typeof input, typeof change> = {
   rotatesConditionally: true,
   idOf: ({ clientId }) => clientId,
   membersOf: (client) => ({
-    ...{ name: client.name, scopes: [...client.scopes], realms: showRealms(client.realms) },
+    name: client.name,
+    scopes: [...client.scopes],
+    realms: showRealms(client.realms),
     ...describeImplicit(client),
     end_user_address: client.endUserAddress ?? null,
   }),
