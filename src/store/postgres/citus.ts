@@ -4,7 +4,7 @@ import { Refusal } from '../../domain/fault.ts';
 import { NIL_UUID } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { BEGIN_READ, type BeginStatements, setLocal } from './begin_statements.ts';
-import { isCancelled } from './connection.ts';
+import { isCancelled, isRetryableConflict, SCHEMA_CONFLICTS_MAX } from './connection.ts';
 import type { ConnectionPool } from './pool.ts';
 import type { SqlClient } from './sql_client.ts';
 import { distributionColumn, REALM_TABLES, REFERENCE_TABLES, SINGLE_NODE_TABLES } from './tables.ts';
@@ -97,14 +97,27 @@ export async function distributeTables(sql: SQL, own: SqlClient): Promise<void> 
   const local = new Set(await tablesOf(own, SELECT_LOCAL_TABLES));
   for (const { table, call } of DISTRIBUTIONS.filter((each) => local.has(each.table))) {
     const isMissing = `select 1 where exists (${SELECT_LOCAL_TABLES.replace('order by t.place', `and t.name = '${table}'`)})`;
-    // Without a timeout: the table may have many rows.
-    await sql.begin(async (transaction) => {
-      await transaction.unsafe(LOCK);
-      const [found] = await transaction.unsafe(isMissing);
-      if (found) await transaction.unsafe(`select ${call}`);
-    });
+    await repeatOnConflict(() =>
+      // Without a timeout: the table may have many rows.
+      sql.begin(async (transaction) => {
+        await transaction.unsafe(LOCK);
+        const [found] = await transaction.unsafe(isMissing);
+        if (found) await transaction.unsafe(`select ${call}`);
+      }),
+    );
   }
   if (local.has(FIRST_SINGLE)) await sql.unsafe(GATHER);
+}
+
+/** The call locks the tables that its table references, in another order than a writer on a worker: the server rolls one back. */
+async function repeatOnConflict(work: () => Promise<void>): Promise<void> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!isRetryableConflict(error) || attempt === SCHEMA_CONFLICTS_MAX) throw error;
+    }
+  }
 }
 
 /** Throws Refusal where a table is not distributed: each node would have rows of its own, or no such table. */

@@ -38,6 +38,9 @@ export function isRetryableConflict(error: unknown): boolean {
   return state === SERIALIZATION_FAILURE || state === DEADLOCK_DETECTED;
 }
 
+/** How often a change of the schema is repeated after a conflict with writers. */
+export const SCHEMA_CONFLICTS_MAX = 20;
+
 const QUERY_CANCELED = '57014';
 
 /** Whether the server cancelled a statement because it took too long. */

@@ -9,7 +9,7 @@ import {
   servesFromOf,
 } from '../migrations.ts';
 import { distributeTables, isCitus } from './citus.ts';
-import { isRetryableConflict } from './connection.ts';
+import { isRetryableConflict, SCHEMA_CONFLICTS_MAX } from './connection.ts';
 import { INSUFFICIENT_PRIVILEGE, sqlState, UNIQUE_VIOLATION } from './errors.ts';
 import { grantTableRights, hasMissingGrants, quoteIdentifier, type RoleSchema } from './rights.ts';
 import { currentRoleSchema, postgresSchemaVersion } from './schema_state.ts';
@@ -33,7 +33,6 @@ const STATEMENT_WAIT_MS_MAX = LIMITS.migrationWaitMsMax + LIMITS.storeWaitMsMax;
  */
 const TABLE_WAIT_MS_MAX = 200;
 const LOCK_RETRY_PAUSE_MS = 1_000;
-const CONFLICTS_MAX = 20;
 
 const MIGRATION_TABLE = `create table if not exists migration (
   version integer not null primary key, name text not null, applied_at bigint not null, program_version text not null,
@@ -100,7 +99,7 @@ function nextMigrations(migrations: readonly Migration[], applied: number | unde
 
 /** Returns where the migration is to be attempted again unless another process has applied it. Throws otherwise. */
 async function waitForOtherMigration(error: unknown, attempt: number, deadline: number): Promise<void> {
-  if (isConcurrentMigration(error) && attempt <= CONFLICTS_MAX) return;
+  if (isConcurrentMigration(error) && attempt <= SCHEMA_CONFLICTS_MAX) return;
   if (!hasState(error, LOCK_NOT_AVAILABLE)) throw error;
   if (performance.now() > deadline) throw schemaLocked(error);
   await Bun.sleep(LOCK_RETRY_PAUSE_MS);
