@@ -107,8 +107,8 @@ describe('an installation on PostgreSQL', () => {
     expect(await outputOf('client', 'list', ...all())).toContain(id);
     await outputOf('client', 'update', id, '--realm', realm, ...all());
     expect(await outputOf('client', 'rotate', id, ...all())).toContain('ars_');
-    expect(await outputOf('client', 'disable', id, ...all())).toContain('disabled');
-    expect(await outputOf('client', 'enable', id, ...all())).toContain('enabled');
+    expect(await outputOf('client', 'update', id, '--state', 'disabled', ...all())).toContain('disabled');
+    expect(await outputOf('client', 'update', id, '--state', 'enabled', ...all())).toContain('enabled');
   });
 
   test('keys list, rotate, withdraw and rewrap work', async () => {

@@ -143,7 +143,7 @@ describe('a start on an unusable PostgreSQL', () => {
       for (;;) await connect();
     })().catch(() => undefined);
     expect(await refusal(url)).toMatch(
-      /no connection left \(53300\); a process needs up to 10: raise max_connections/,
+      /no connection left \(53300\); a process needs up to 11: raise max_connections/,
     );
     await Promise.all(connections.map((connection) => connection.close()));
     expect(await refusal(url)).toBeUndefined();
