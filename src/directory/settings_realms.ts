@@ -14,7 +14,7 @@ export interface SettingsRealms {
   /** Undefined if there is none. */
   find(origin: PresetOrigin): Promise<AnyRecord | undefined>;
   /**
-   * Changes members of a realm that settings show; returns the realm. `edit` makes them from the realm as it is, once more after a
+   * Changes members of a realm that settings show; returns the realm. `edit` makes them from the realm as it is, again after each
    * concurrent change. Rejects with Fault `not_found`.
    */
   change(found: AnyRecord, edit: (found: AnyRecord) => object, by: WriteContext): Promise<AnyRecord>;

@@ -18,7 +18,7 @@ async function stepsOf(described: Partial<Operation<OperationDeps>>, headers: Re
     return undefined;
   };
   const deps = {
-    store: { overloaded: { write: () => false } },
+    store: {},
     limits: { ...UNLIMITED, badCredentials: { admit: step('credentials'), countFailure: () => undefined } },
     loopBudget: { countLookup: step('lookup'), admit: step('turn'), turn: async () => undefined },
     baseUrl: 'https://idp.example',
@@ -26,7 +26,7 @@ async function stepsOf(described: Partial<Operation<OperationDeps>>, headers: Re
   const [route] = routesFrom(
     [
       {
-        name: 'do-it',
+        name: 'create-thing',
         method: 'POST',
         path: '/it',
         access: 'open',
@@ -40,7 +40,17 @@ async function stepsOf(described: Partial<Operation<OperationDeps>>, headers: Re
     ],
     deps,
   );
-  const request = new Request('https://idp.example/it', { method: 'POST', body: '{}', headers });
+  const body = new ReadableStream(
+    {
+      pull(controller) {
+        steps.push('body');
+        controller.enqueue(new TextEncoder().encode('{}'));
+        controller.close();
+      },
+    },
+    { highWaterMark: 0 },
+  );
+  const request = new Request('https://idp.example/it', { method: 'POST', body, headers });
   const reply = await route?.answers[described.method ?? 'POST']?.(
     openCall(request, {}, 'id', step('address')),
   );
@@ -48,25 +58,25 @@ async function stepsOf(described: Partial<Operation<OperationDeps>>, headers: Re
 }
 
 test('an operation reads the address and the body of a call before it waits for its turn', async () => {
-  expect(await stepsOf({ body: 'json' })).toEqual(['address', 'turn', 'answer {}', 200]);
+  expect(await stepsOf({ body: 'json' })).toEqual(['address', 'body', 'turn', 'answer {}', 200]);
   expect(await stepsOf({})).toEqual(['turn', 'answer', 200]);
 });
 
 test('a lookup is counted and waits for no turn', async () => {
   expect(await stepsOf({ loopUse: 'lookup' })).toEqual(['lookup', 'answer', 200]);
-  expect(await stepsOf({ loopUse: 'lookup', body: 'json' })).toEqual(['lookup', 'answer {}', 200]);
+  expect(await stepsOf({ loopUse: 'lookup', body: 'json' })).toEqual(['lookup', 'body', 'answer {}', 200]);
 });
 
 test('a form is left to its handler, as is the turn of an operation that takes its own', async () => {
   expect(await stepsOf({ body: 'form', loopUse: 'own turn' })).toEqual(['address', 'answer', 200]);
 });
 
-test('failed attempts of an address are looked at before a body with credentials is read', async () => {
+test('failed attempts of an address are checked before a body with credentials is read', async () => {
   const steps = await stepsOf({ access: 'credentials', body: 'json' });
-  expect(steps).toEqual(['credentials', 'address', 'turn', 'answer {}', 200]);
+  expect(steps).toEqual(['credentials', 'address', 'body', 'turn', 'answer {}', 200]);
 });
 
-test('an operation for pages of the service refuses other origins, but for a GET', async () => {
+test('an operation for pages of the service refuses other origins, except for a GET', async () => {
   expect(await stepsOf({ isOwn: true })).toEqual(['address', 403]);
   expect(await stepsOf({ isOwn: true }, { Origin: 'https://idp.example' })).toEqual(['turn', 'answer', 200]);
   expect(await stepsOf({ isOwn: true, method: 'GET' })).toEqual(['turn', 'answer', 200]);

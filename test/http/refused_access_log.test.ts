@@ -43,8 +43,10 @@ test('denied access is counted by client or address and reason: the first is log
   for (let count = 0; count < 2; count += 1) await service.get(passwordPath(fixture), token);
   for (let count = 0; count < 4; count += 1) await service.get(path, token);
   await service.get(`/v2/authentication-realms/${fixture.realm}/changes`, token);
-  const { merchants } = await createSettingsRealms(service.db);
   const mapping = { data: { type: 'merchant-realm-mappings', prefix: 'shop' } };
+  // There is no realm of merchants yet, so that no access to one is denied.
+  await service.put(`/v2/merchant-realm-mappings/${OTHER}`, token, mapping);
+  const { merchants } = await createSettingsRealms(service.db);
   await service.put(`/v2/merchant-realm-mappings/${merchants}`, token, mapping);
   for (const wrong of ['x', 'y']) await service.requestToken({ ...form, client_secret: wrong });
   for (const unknown of ['nobody', 'someone']) await service.requestToken({ ...form, client_id: unknown });

@@ -156,7 +156,7 @@ function answerBody(
   page: { readonly total: number; readonly limit: number; readonly offset?: number },
   baseUrl: string,
 ): string {
-  const furtherMeta = `"account_member_id":"${memberId}",`;
+  const furtherMeta = { account_member_id: memberId };
   return shortListBody(items, { ...page, url: baseUrl + PATH, furtherMeta });
 }
 

@@ -37,7 +37,7 @@ export function includingStages(resource: Resource, deps: IncludedDeps): readonl
 }
 
 /** Refuses the create of a record whose `included` has records that the caller may not write (403). */
-export function refuseIncluded(resource: Resource, call: Call): Reply | undefined {
+export function requireWriteOfIncluded(resource: Resource, call: Call): Reply | undefined {
   const children = includedIn(resource, tryParse(call.body ?? ''));
   return refuseWithout(
     call,

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 
 /**
- * A JSON object that is made from something, described once: a constant, the schema of a value with the function that makes it, or
- * an object of these. Its schema in the OpenAPI document and the function that makes it come from here.
+ * The description of a JSON object: a constant, the schema of a value with the function that makes it, or an object of these. Its
+ * schema in the OpenAPI document and the function that makes it come from here.
  */
 export type Projection<From> =
   | string

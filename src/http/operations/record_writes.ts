@@ -22,7 +22,7 @@ import { RECORD_CACHING, type RecordDeps } from '../pipeline/pipeline.ts';
 import { ifMatchRevisions, requiredRevision, revisionReader } from '../pipeline/precondition.ts';
 import { etags, matchesEtag } from '../pipeline/present.ts';
 import { JSON_TYPE, type Reply } from '../server/reply.ts';
-import { readCreated, refuseIncluded } from './included.ts';
+import { readCreated, requireWriteOfIncluded } from './included.ts';
 import {
   includingAnswer,
   recordAnswer,
@@ -119,7 +119,7 @@ function createHandler(resource: Resource, deps: WriteDeps): CallHandler {
     });
   };
   const mayInclude = includableBelow(resource).length > 0;
-  return mayInclude ? (call) => refuseIncluded(resource, call) ?? answer(call) : answer;
+  return mayInclude ? (call) => requireWriteOfIncluded(resource, call) ?? answer(call) : answer;
 }
 
 /** A PUT: like a POST, with the full key of the record, and `If-Match` (412). */

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { PresetOrigin } from '../../directory/presets.ts';
 import type { SettingsRealms } from '../../directory/settings_realms.ts';
 import type { FaultCode } from '../../domain/fault.ts';
+import type { Uuid } from '../../domain/id.ts';
 import type { JsonObject } from '../../domain/json_object.ts';
 import { mayAccessRealm, type Principal } from '../../domain/principal.ts';
 import type { AnyRecord } from '../../domain/resource.ts';
@@ -27,32 +28,41 @@ export interface SettingsDeps extends RecordDeps {
 const SCOPE = 'settings';
 export const SETTINGS_TAG = 'settings';
 
-/** What settings are made from: the service, and the realm or installation that they show. */
+/** The source of settings: the service, and the realm or the installation that they show. */
 export interface Shown extends Pick<SettingsDeps, 'baseUrl' | 'installation'> {
-  readonly shown: Pick<AnyRecord, 'id'> & Readonly<Record<string, unknown>>;
+  readonly record: Pick<AnyRecord, 'id'> & Readonly<Record<string, unknown>>;
 }
 
 export type SettingsProjection = Projection<Shown>;
 
-/** Settings: a path, what they show, and how. A PUT changes members of the realm that they show. */
-export interface Settings {
+/** Settings: a path, their source, and their body. */
+interface SettingsBase {
   readonly name: string;
   readonly path: string;
   readonly summary: string;
   /** `settings` by default. */
   readonly noun?: string;
-  /**
-   * The installation, or the realm of an origin, which the caller must be permitted to access (404). If the path has a parameter, it
-   * must be the ID of what is shown (404).
-   */
-  readonly source: 'installation' | PresetOrigin;
   /** Its component in the OpenAPI document. */
   readonly component: { readonly id: string; readonly description?: string };
   readonly body: Readonly<Record<string, SettingsProjection>>;
   /** The same without an ID, because there is only one. */
-  readonly collection?: Pick<Settings, 'name' | 'path' | 'summary'>;
+  readonly collection?: Pick<SettingsBase, 'name' | 'path' | 'summary'>;
+}
+
+interface InstallationSettings extends SettingsBase {
+  readonly source: 'installation';
+  readonly change?: undefined;
+}
+
+interface RealmSettings extends SettingsBase {
+  /** They show the realm of this origin, which the caller must be permitted to access (404). */
+  readonly source: PresetOrigin;
+  /** A PUT changes members of the realm. */
   readonly change?: SettingsChange;
 }
+
+/** A path may have one parameter: the ID of the realm or installation (404). */
+export type Settings = InstallationSettings | RealmSettings;
 
 interface SettingsChange {
   readonly name: string;
@@ -61,78 +71,92 @@ interface SettingsChange {
   readonly example: object;
   readonly faults?: readonly FaultCode[];
   /** Reads the `data` of a body; returns the function that makes the changed members of the realm. Throws a Fault. */
-  readonly read: (data: JsonObject) => (shown: AnyRecord) => object;
+  readonly read: (data: JsonObject) => (record: AnyRecord) => object;
 }
 
 /** The GET of settings, and their PUT if they can be changed. */
 export function settingsOperations(settings: Settings): readonly Operation<SettingsDeps>[] {
-  const { source, component, collection, change } = settings;
+  const { component, collection } = settings;
   const bodyOf = projector(settings.body);
   const made = {
     schema: lazyComponent(() => projectionSchema(settings.body).meta({ ...component })),
     bodyOf,
   };
-  const replyWith = ({ baseUrl, installation }: SettingsDeps, shown: AnyRecord): Reply =>
-    documentReply(bodyOf({ baseUrl, installation, shown }), RECORD_CACHING);
+  const replyWith = ({ baseUrl, installation }: SettingsDeps, record: Shown['record']): Reply =>
+    documentReply(bodyOf({ baseUrl, installation, record }), RECORD_CACHING);
 
-  const read = (at: Pick<Settings, 'name' | 'path' | 'summary'>): Operation<SettingsDeps> => ({
+  const getOperation = (at: Pick<Settings, 'name' | 'path' | 'summary'>): Operation<SettingsDeps> => ({
     name: at.name,
     method: 'GET',
     path: at.path,
     access: { scope: `${SCOPE}:read` },
     work: 'get',
     handle: (deps) => async (call) => {
-      const shown = await shownTo(call, at.path, source, deps);
-      return shown ? replyWith(deps, shown) : NOT_FOUND_REPLY;
+      const record = await recordFor(call, at.path, settings, deps);
+      return record ? replyWith(deps, record) : NOT_FOUND_REPLY;
     },
     document: ({ baseUrl }) => documentationOf(settings, at, made, baseUrl),
   });
 
-  const write = ({
-    name,
-    summary,
-    data,
-    example,
-    faults = [],
-    read,
-  }: SettingsChange): Operation<SettingsDeps> => ({
-    name,
+  const putOperation = (
+    { path, source }: RealmSettings,
+    change: SettingsChange,
+  ): Operation<SettingsDeps> => ({
+    name: change.name,
     method: 'PUT',
-    path: settings.path,
+    path,
     access: { scope: `${SCOPE}:write` },
     work: 'write',
     body: 'json',
     handle: (deps) => async (call) => {
-      const shown = await shownTo(call, settings.path, source, deps);
-      if (!shown) return NOT_FOUND_REPLY;
-      const edit = read(dataOf(call.body ?? ''));
-      return replyWith(deps, await deps.settingsRealms.change(shown, edit, requestContext(call)));
+      const record = await realmFor(call, path, source, deps);
+      if (!record) return NOT_FOUND_REPLY;
+      const edit = change.read(dataOf(call.body ?? ''));
+      return replyWith(deps, await deps.settingsRealms.change(record, edit, requestContext(call)));
     },
     document: ({ baseUrl }) => ({
-      ...documentationOf(settings, { path: settings.path, summary }, made, baseUrl),
+      ...documentationOf(settings, { path, summary: change.summary }, made, baseUrl),
       body: {
-        schema: z.object({ data }).meta({ id: `${component.id}.update` }),
-        example: { data: example },
+        schema: z.object({ data: change.data }).meta({ id: `${component.id}.update` }),
+        example: { data: change.example },
       },
-      faults: ['not_found', ...faults, 'unknown_outcome'],
+      faults: ['not_found', ...(change.faults ?? []), 'unknown_outcome'],
     }),
   });
 
-  return [...(collection ? [read(collection)] : []), read(settings), ...(change ? [write(change)] : [])];
+  return [
+    ...(collection ? [getOperation(collection)] : []),
+    getOperation(settings),
+    ...(settings.change ? [putOperation(settings, settings.change)] : []),
+  ];
 }
 
-/** What settings show to this caller; undefined for nothing. */
-async function shownTo(
+/** The record that settings show to this caller; undefined if there is none, or if the path names another one. */
+async function recordFor(
   call: Call,
   path: string,
-  source: Settings['source'],
-  { installation, settingsRealms }: SettingsDeps,
+  { source }: Settings,
+  deps: SettingsDeps,
+): Promise<Shown['record'] | undefined> {
+  if (source !== 'installation') return realmFor(call, path, source, deps);
+  const record = { id: deps.installation as Uuid };
+  return isNamed(call, path, record.id) ? record : undefined;
+}
+
+async function realmFor(
+  call: Call,
+  path: string,
+  origin: PresetOrigin,
+  { settingsRealms }: SettingsDeps,
 ): Promise<AnyRecord | undefined> {
-  const isRealm = source !== 'installation';
-  const shown = isRealm ? await settingsRealms.find(source) : ({ id: installation } as AnyRecord);
+  const record = await settingsRealms.find(origin);
+  return isNamed(call, path, record?.id) ? accessibleRealm(call, record) : undefined;
+}
+
+/** Whether the path has no parameter, or this ID in it. */
+function isNamed({ params }: Call, path: string, id: string | undefined): boolean {
   const [parameter] = parameterNames(path);
-  if (parameter !== undefined && call.params[parameter]?.toLowerCase() !== shown?.id) return undefined;
-  return isRealm ? accessibleRealm(call, shown) : shown;
+  return parameter === undefined || params[parameter]?.toLowerCase() === id;
 }
 
 /** The realm, unless the caller may not access it. */
@@ -157,11 +181,11 @@ function documentationOf(
   { schema, bodyOf }: MadeBody,
   baseUrl: string,
 ): Documentation {
-  const shown = source === 'installation' ? { id: INSTALLATION } : EXAMPLE_REALM;
-  const example = bodyOf({ baseUrl, installation: INSTALLATION, shown });
+  const record = source === 'installation' ? { id: INSTALLATION } : EXAMPLE_REALM;
+  const example = bodyOf({ baseUrl, installation: INSTALLATION, record });
   const [parameter] = parameterNames(path);
   const description = `The ID of the ${source === 'installation' ? source : noun}.`;
-  const id = idSchema.meta({ param: { description, example: shown.id } });
+  const id = idSchema.meta({ param: { description, example: record.id } });
   return {
     summary,
     tag: SETTINGS_TAG,

@@ -12,7 +12,7 @@ import { projectionSchema, projector } from './projection.ts';
 import { type Settings, type SettingsProjection, type Shown, settingsOperations } from './settings.ts';
 
 const INSTALLATION_ID: SettingsProjection = [idSchema, ({ installation }) => installation];
-const SHOWN_ID: SettingsProjection = [idSchema, ({ shown }) => shown.id];
+const RECORD_ID: SettingsProjection = [idSchema, ({ record }) => record.id];
 
 /** `links`, with the URL of a path. */
 const selfAt = (pathOf: (of: Shown) => string): SettingsProjection => ({
@@ -21,9 +21,9 @@ const selfAt = (pathOf: (of: Shown) => string): SettingsProjection => ({
 
 /** The realm, as a relationship. The two settings spell its type differently (docs/wire.md#settings). */
 const realmAs = (type: string) => ({
-  id: SHOWN_ID,
+  id: RECORD_ID,
   type,
-  links: { self: [link, ({ baseUrl, shown }: Shown) => selfLinks(realm, baseUrl)([shown.id])] } as const,
+  links: { self: [link, ({ baseUrl, record }: Shown) => selfLinks(realm, baseUrl)([record.id])] } as const,
 });
 
 const ACCOUNT_TYPE = 'account_authentication_settings';
@@ -46,7 +46,7 @@ const accountChange = z.object({
 /** The settings as they are stored with the realm, or their defaults. */
 const stored = (name: keyof AccountSettings): SettingsProjection => [
   changeable[name],
-  ({ shown }) => accountSettingsOf(shown)[name],
+  ({ record }) => accountSettingsOf(record)[name],
 ];
 const fixed = (name: Fixed): SettingsProjection => [fixedShape[name], () => FIXED[name]];
 
@@ -85,7 +85,7 @@ const ACCOUNT_SETTINGS: Settings = {
         ...changes
       } = checkData(accountChange, data);
       assertFixed({ enable_self_signup, account_member_self_management });
-      return (shown) => ({ account_settings: { ...accountSettingsOf(shown), ...changes } });
+      return (record) => ({ account_settings: { ...accountSettingsOf(record), ...changes } });
     },
   },
 };
@@ -119,7 +119,7 @@ const CUSTOMER_SETTINGS: Settings = {
             ...realmAs('authentication-realm'),
             duplicate_email_policy: [
               z.enum(['allowed', 'api_only']),
-              ({ shown }) => shown.duplicate_email_policy,
+              ({ record }) => record.duplicate_email_policy,
             ],
           },
         },
@@ -192,13 +192,13 @@ const MAPPING: Settings = {
   },
   body: {
     data: {
-      id: SHOWN_ID,
+      id: RECORD_ID,
       type: MAPPING_TYPE,
-      prefix: [mappingPrefix().nullable(), ({ shown }) => shown.prefix ?? null],
-      realm_id: SHOWN_ID,
+      prefix: [mappingPrefix().nullable(), ({ record }) => record.prefix ?? null],
+      realm_id: RECORD_ID,
       store_id: INSTALLATION_ID,
     },
-    links: selfAt(({ shown }) => `${MAPPINGS}/${shown.id}`),
+    links: selfAt(({ record }) => `${MAPPINGS}/${record.id}`),
   },
   collection: {
     name: 'find-merchant-realm-mapping',

@@ -52,7 +52,7 @@ function entryStages<Deps>(operation: Operation<Deps>, deps: OperationDeps): rea
     ...(isOwn && method !== 'GET' ? [requireOwnOrigin(baseUrl)] : []),
     ...(work ? shedLoad(store.overloaded[work]) : []),
     ...authorize(access, deps),
-    ...(includes.length > 0 ? [permitIncluded(includes)] : []),
+    ...(includes.length > 0 ? [requireReadOfIncluded(includes)] : []),
     ...(locates ? [locateBy(parameterNames(path), locates)] : []),
     ...(body && !isLookup ? [captureAddress] : []),
     ...(body === 'json' ? [readBody] : []),
@@ -87,7 +87,7 @@ const FURTHER_NEEDS: Readonly<Record<FurtherNeed, (caller: Principal) => boolean
 };
 
 /** Reads which records the answer includes, and checks their read scopes. */
-function permitIncluded(includable: readonly Resource[]): Stage {
+function requireReadOfIncluded(includable: readonly Resource[]): Stage {
   return (call) => {
     call.included = childrenNamed(includable, call.request.url);
     return refuseWithout(
@@ -97,7 +97,10 @@ function permitIncluded(includable: readonly Resource[]): Stage {
   };
 }
 
-/** Reads the address while the connection is open, so that a caller that disconnects before its body arrived is logged as well. */
+/**
+ * Reads the address while the connection is open, so that a caller that disconnects before its body arrived is logged as well.
+ * Without a body, `loopBudget.admit` reads it. Lookups log none.
+ */
 const captureAddress: Stage = (call) => {
   call.address();
   return undefined;

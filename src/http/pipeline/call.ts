@@ -22,7 +22,7 @@ export interface Call {
   key: Key | undefined;
   /** The parents of a collection. */
   scope: KeyPrefix | undefined;
-  /** The resources whose records the answer includes, as the parameter `include` asks. */
+  /** The resources whose records a list or search includes, as the parameter `include` asks. */
   included: readonly Resource[];
   /** The text of the body. */
   body: string | undefined;

@@ -24,20 +24,23 @@ export interface Operation<in Deps> {
   readonly work?: keyof Store['overloaded'];
   /** The resources whose records its parameter `include` adds; each needs its read scope (403). */
   readonly includes?: readonly Resource[];
-  /** What the IDs in its path are, the realm first: the key of a record, or the scope of a collection (404). */
+  /** The IDs in its path, the realm first, are the key of a record or the scope of a collection (404). */
   readonly locates?: 'key' | 'scope';
   /** The body that it reads. A form is read by the handler, whose errors are those of OAuth. */
   readonly body?: 'json' | 'form';
   /** Exempt from rate limits and load shedding: health checks. */
   readonly isUncounted?: true;
-  /** Only for pages of this service, never for origins that CORS lists. */
+  /** Only for pages of this service, never for origins that CORS lists: a call from another origin is refused, except a GET (403). */
   readonly isOwn?: true;
   /**
    * How it uses the event loop. By default it waits for a turn before its handler. `lookup`: it never waits. `own turn`: it waits
    * itself, or needs no turn.
    */
   readonly loopUse?: 'lookup' | 'own turn';
-  /** Its handler admits the call as well. Only lookups by ID, whose list of stages is the model of all others. */
+  /**
+   * Its handler admits the call as well, and the fields above only document it. Only lookups by ID, whose list of stages is the model
+   * of all others.
+   */
   readonly admitsItself?: true;
   /** Makes the function that answers an admitted call; called once, for the first call. */
   readonly handle: (deps: Deps) => CallHandler;
@@ -46,8 +49,8 @@ export interface Operation<in Deps> {
 }
 
 /**
- * What the caller needs: a token with this scope, or with any of several; a console session; credentials in the body, whose
- * failures count for its address; or nothing.
+ * The caller needs a token with this scope, or with any of several; a console session; client credentials or a sign-in code, refused
+ * while its address has too many failures, which the handler counts; or nothing.
  */
 export type Access =
   | { readonly scope: string; readonly needs?: FurtherNeed }
@@ -56,7 +59,7 @@ export type Access =
   | 'credentials'
   | 'open';
 
-/** What a caller may need besides a scope, in the words of the answer. */
+/** A need besides a scope, in the words of the answer. */
 export type FurtherNeed = 'access to all realms' | 'the secret of the client';
 
 /** What the OpenAPI document says about an operation beyond its route. */

@@ -31,8 +31,8 @@ export interface PageContent {
   readonly address: ListAddress | undefined;
   /** The serialized records below the items, joined by commas; undefined for a list without. */
   readonly included?: string | undefined;
-  /** A member of `meta` before those of the page, as JSON text with a comma after it. */
-  readonly furtherMeta?: string;
+  /** Members of `meta` before those of the page. */
+  readonly furtherMeta?: Readonly<Record<string, string>>;
 }
 
 /**
@@ -65,13 +65,14 @@ function bodyEnd(of: MetaContent, links: PageLinks): string {
 }
 
 /** `current` counts from 1, and is 1 for an empty list (docs/wire.md#lists). */
-function metaOf({ listed: { total }, page, furtherMeta = '' }: MetaContent): string {
-  if (page.kind === 'after' || total === undefined) return `{${furtherMeta}"page":{"limit":${page.limit}}}`;
+function metaOf({ listed: { total }, page, furtherMeta }: MetaContent): string {
+  const further = furtherMeta ? `${JSON.stringify(furtherMeta).slice(1, -1)},` : '';
+  if (page.kind === 'after' || total === undefined) return `{${further}"page":{"limit":${page.limit}}}`;
   const { limit, offset } = page;
   const current = total === 0 ? 1 : Math.floor(offset / limit) + 1;
   const pages = Math.ceil(total / limit);
   const numbers = `"limit":${limit},"offset":${offset},"current":${current},"total":${pages}`;
-  return `{${furtherMeta}"page":{${numbers}},"results":{"total":${total}}}`;
+  return `{${further}"page":{${numbers}},"results":{"total":${total}}}`;
 }
 
 function linksBody({ current, first, last, next, prev }: PageLinks): string {

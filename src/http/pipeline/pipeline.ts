@@ -10,7 +10,7 @@ import type { Call, Stage } from './call.ts';
 import { paramNames } from './links.ts';
 import type { LoopBudget } from './loop_budget.ts';
 
-/** What calls of all operations are admitted with. */
+/** The dependencies of every operation, with which its calls are admitted. */
 export interface OperationDeps {
   readonly store: Pick<Store, 'overloaded'>;
   readonly tokens: Tokens;

@@ -84,6 +84,18 @@ function refusal(scope: string): string {
   return `${CHALLENGE}, error="insufficient_scope", scope="${scope}"`;
 }
 
+test('a wrong media type is 415 before the realm of settings and the address of an end user are checked', async () => {
+  const outside = await service.token('settings:write sign-in', new Set([systemClock.mintId()]));
+  const headers = { Authorization: `Bearer ${outside}`, 'Content-Type': 'text/plain' };
+  for (const [method, path] of [
+    ['PUT', '/v2/settings/account-authentication'],
+    ['POST', '/v2/account-members/tokens'],
+  ] as const) {
+    const answer = await fetch(service.url + path, { method, headers, body: '{}' });
+    expect([path, answer.status]).toEqual([path, 415]);
+  }
+});
+
 test('GET of a token endpoint is 405, with POST in Allow', async () => {
   for (const path of ['/oauth/access_token', '/oauth/token', '/oauth//token/']) {
     const answer = await service.get(path);
