@@ -113,7 +113,12 @@ const SUITES: Readonly<Record<string, readonly string[]>> = {
     'matrix',
   ],
   'src/http/operations/batch_items.ts': ['api/batch'],
-  'src/http/operations/included.ts': ['api/include', 'matrix'],
+  'src/http/operations/included.ts': [
+    'api/include',
+    'api/include_in_lists',
+    'api/create_with_links',
+    'matrix',
+  ],
   'src/http/operations/lists.ts': ['matrix', 'paging', 'reverse_lookup', 'list'],
   'src/http/operations/oauth.ts': ['token_grant', 'revocation', 'rate_limits'],
   'src/http/operations/oauth_form.ts': [
