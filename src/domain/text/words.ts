@@ -11,8 +11,14 @@ const ASCII = /^[\x20-\x7e]*$/;
 const ACCENTS = /[[\p{Mn}&&[\p{sc=Inherited}\p{sc=Hebrew}]]--[\u3099\u309a]]/gv;
 /** The usual spelling of Latin letters that have no accent to lose. A folded key has no `ı` and no `ß`. */
 const SPELLINGS: Readonly<Record<string, string>> = {
-  ...{ ł: 'l', ø: 'o', đ: 'd', ħ: 'h', ð: 'd' },
-  ...{ æ: 'ae', œ: 'oe', þ: 'th' },
+  ł: 'l',
+  ø: 'o',
+  đ: 'd',
+  ħ: 'h',
+  ð: 'd',
+  æ: 'ae',
+  œ: 'oe',
+  þ: 'th',
 };
 const SPELLED = new RegExp(`[${Object.keys(SPELLINGS).join('')}]`, 'g');
 

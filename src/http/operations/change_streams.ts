@@ -77,7 +77,11 @@ export function openChangeStreams(deps: StreamDeps): ChangeStreams {
         throw overloaded('CONCURRENCY_LIMIT');
       const token = bearerToken(call.authorization ?? '') ?? '';
       const stream = openChangeStream({
-        ...{ realm, token, principal, place, monotonic },
+        realm,
+        token,
+        principal,
+        place,
+        monotonic,
         onRoom: poll,
         onEnd: () => removeStream(stream),
       });

@@ -77,8 +77,13 @@ function introspectionOf(token: IssuedToken | undefined): object {
     scope: [...scopes].join(' '),
     client_id: clientId,
     token_type: 'Bearer',
-    ...{ exp: expires, iat: issuedAt, nbf: notBefore },
-    ...{ sub: clientId, aud: issuer, iss: issuer, jti },
+    exp: expires,
+    iat: issuedAt,
+    nbf: notBefore,
+    sub: clientId,
+    aud: issuer,
+    iss: issuer,
+    jti,
   };
 }
 
@@ -245,8 +250,13 @@ function inspectionExample(issuer: string): object {
     scope: TOKEN.scope,
     client_id: client,
     token_type: 'Bearer',
-    ...{ exp: TOKEN.expires, iat: TOKEN.expires - 3600, nbf: TOKEN.expires - 3600 },
-    ...{ sub: client, aud: issuer, iss: issuer, jti: '019c1318-a400-7000-8000-000000000097' },
+    exp: TOKEN.expires,
+    iat: TOKEN.expires - 3600,
+    nbf: TOKEN.expires - 3600,
+    sub: client,
+    aud: issuer,
+    iss: issuer,
+    jti: '019c1318-a400-7000-8000-000000000097',
   };
 }
 

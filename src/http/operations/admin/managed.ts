@@ -125,7 +125,11 @@ function documentationOf({ type, texts, members, listed, secret, example }: Mana
     z.strictObject({ data: z.strictObject(shape), links }).meta({ id });
   const item = z.strictObject({ ...shown, ...listed, links }).meta({ id: `${type}.item` });
   const data = {
-    ...{ id: example.id, type, ...example.members, is_disabled: false, previous_secret_expires_at: null },
+    id: example.id,
+    type,
+    ...example.members,
+    is_disabled: false,
+    previous_secret_expires_at: null,
     meta: { created_at: AT, updated_at: AT },
   };
   const path = `/${type}s`;
@@ -182,7 +186,12 @@ function handlersOf(kind: ManagedKind) {
   const seenBy = (request: Request, deps: ManagedDeps) =>
     request.requiredRevision(async () => (await find(request, deps)).revision);
   return {
-    ...{ idIn, find, locationOf, describe, present, seenBy },
+    idIn,
+    find,
+    locationOf,
+    describe,
+    present,
+    seenBy,
     presentIssued: ({ thing, secret }: Issued<Thing>, request: Request, deps: ManagedDeps) =>
       present(thing, request, deps, { [kind.secret.member]: secret }),
     async edit(request: Request, deps: ManagedDeps, edit: (found: Thing) => Partial<Thing> | undefined) {
