@@ -20,9 +20,9 @@ import {
 } from '../../../domain/principal.ts';
 import { RATE_PATTERN } from '../../../domain/token_buckets.ts';
 import type { Client, ClientRights } from '../../../store/auth/clients.ts';
-import { link, timestampSchema } from '../../openapi/schemas.ts';
+import { timestampSchema } from '../../openapi/schemas.ts';
 import { type ManagedDeps, type ManagedKind, managedOperation, managedOperations } from './managed.ts';
-import type { AdminRequest } from './operation.ts';
+import { type AdminRequest, singleAnswer } from './operation.ts';
 import { absentRealmErrors, REALMS_INPUT, REALMS_OUTPUT, readRealms, showRealms } from './realms.ts';
 
 const CLIENT_ID = '019c1318-a400-7000-8000-000000000098';
@@ -176,13 +176,6 @@ const CLIENTS: ManagedKind<Client, typeof input, typeof change> = {
   assertNotCaller,
 };
 
-const use = z
-  .strictObject({
-    data: z.strictObject({ id: z.string(), type: z.literal('client_use'), last_used_at: lastUse }),
-    links: z.strictObject({ self: link }),
-  })
-  .meta({ id: 'client_use' });
-
 export const CLIENT_OPERATIONS = [
   ...managedOperations(CLIENTS),
   managedOperation({
@@ -194,11 +187,12 @@ export const CLIENT_OPERATIONS = [
     success: {
       status: 200,
       description: 'The time, to the minute.',
-      schema: use,
-      example: {
-        data: { id: CLIENT_ID, type: 'client_use', last_used_at: AT },
-        links: { self: `https://idp.example/admin/v1/clients/${CLIENT_ID}/use` },
-      },
+      ...singleAnswer(
+        'client_use',
+        { id: z.string(), type: z.literal('client_use'), last_used_at: lastUse },
+        { id: CLIENT_ID, type: 'client_use', last_used_at: AT },
+        `/clients/${CLIENT_ID}/use`,
+      ),
     },
     faults: ['not_found'],
     async handle({ params: { client_id: id = '' }, url }, { accessStore }) {

@@ -2,12 +2,12 @@ import { z } from 'zod';
 import { Fault } from '../../../domain/fault.ts';
 import { parseUuid } from '../../../domain/id.ts';
 import { assertGenuine } from '../../../domain/managed.ts';
-import { requestRedelivery, type WebhookDeps } from '../../../events/webhooks/targets.ts';
+import { requestRedelivery } from '../../../events/webhooks/targets.ts';
 import type { DeadLetter, DeadLetterKey } from '../../../events/webhooks/webhook.ts';
 import { link, timestampSchema } from '../../openapi/schemas.ts';
-import { managedOperation } from './managed.ts';
-import { ADMIN_PATH, adminOperation } from './operation.ts';
-import { linksExample, type PageRange, pageBody, pageParameters, pageRangeOf, pageSchema } from './page.ts';
+import { type ManagedDeps, managedOperation } from './managed.ts';
+import { ADMIN_PATH, adminOperation, singleAnswer } from './operation.ts';
+import { listOperation } from './page.ts';
 import {
   CHANGE_RANGE,
   DELIVERY_EXAMPLE,
@@ -36,10 +36,12 @@ const deadLetter = z
   })
   .meta({ id: 'webhook_dead_letter' });
 
+const TARGET_ID = z.string().meta({ description: 'The ID of the target.' });
+
 const redelivery = z
   .strictObject({
     data: z.strictObject({
-      id: z.string().meta({ description: 'The ID of the target.' }),
+      id: TARGET_ID,
       type: z.literal('redelivery'),
       dead_letters: z.int().min(0).meta({ description: 'The number of dead letters that are sent again.' }),
       retries: z
@@ -50,18 +52,6 @@ const redelivery = z
     links: z.strictObject({ dead_letters: link, deliveries: link }),
   })
   .meta({ id: 'webhook_redelivery' });
-
-const one = (type: string, members: z.ZodRawShape) =>
-  z
-    .strictObject({
-      data: z.strictObject({
-        id: z.string().meta({ description: 'The ID of the target.' }),
-        type: z.literal(type),
-        ...members,
-      }),
-      links: z.strictObject({ self: link }),
-    })
-    .meta({ id: type });
 
 const DEAD_LETTER_EXAMPLE = {
   id: `${DELIVERY_EXAMPLE.realm_id}.42`,
@@ -98,74 +88,47 @@ function deadLetterPosition(id: string): DeadLetterKey | undefined {
 
 const ALL = '*';
 
-interface TargetList {
-  readonly name: string;
-  readonly path: string;
-  readonly summary: string;
-  readonly description: string;
-  readonly idPattern: RegExp;
-  readonly schema: z.ZodType;
-  readonly example: { readonly id: string };
-  read(
-    webhookId: string,
-    wanted: PageRange,
-    store: WebhookDeps['store'],
-  ): Promise<readonly { readonly id: string }[]>;
-}
-
-/** A list of what belongs to a target. */
-function listOfTarget({ name, path, summary, description, idPattern, schema, example, read }: TargetList) {
-  return managedOperation({
-    name,
-    method: 'GET',
-    path: `/webhooks/:webhook_id/${path}`,
-    summary,
-    params: NAMED_WEBHOOK,
-    query: z.object(pageParameters({ pattern: idPattern, example: example.id })),
-    success: {
-      status: 200,
-      description,
-      schema,
-      example: {
-        data: [example],
-        meta: { page: { limit: 25 } },
-        links: linksExample(`/webhooks/${WEBHOOK_ID}/${path}`),
-      },
-    },
-    faults: ['not_found'],
-    async handle(request, deps) {
-      const { webhookId } = await webhookAt(request, deps);
-      const wanted = pageRangeOf(request.query);
-      const items = await read(webhookId, wanted, deps.webhooks.store);
-      return { body: pageBody(items, wanted, request.url(webhookPath(webhookId, `/${path}`))) };
-    },
-  });
-}
-
 /** Deliveries and dead letters of webhook targets. */
 export const DELIVERY_OPERATIONS = [
-  listOfTarget({
+  listOperation<ManagedDeps>({
     name: 'list-deliveries',
-    path: 'deliveries',
+    path: '/webhooks/:webhook_id/deliveries',
     summary: 'List the recent delivery attempts of a target, newest first.',
-    description: 'The attempts. Of a response, only the status is stored.',
+    params: NAMED_WEBHOOK,
     idPattern: /^[0-9a-f-]{36}$/,
-    schema: pageSchema(deliverySchema, 'webhook_delivery.page'),
-    example: DELIVERY_EXAMPLE,
-    read: async (webhookId, { after, limit }, store) =>
-      (await store.deliveries(webhookId, after, limit)).map(describeDelivery),
+    page: {
+      id: 'webhook_delivery.page',
+      description: 'The attempts. Of a response, only the status is stored.',
+      item: deliverySchema,
+      example: DELIVERY_EXAMPLE,
+    },
+    faults: ['not_found'],
+    async read({ after, limit }, request, deps) {
+      const { webhookId } = await webhookAt(request, deps);
+      const deliveries = await deps.webhooks.store.deliveries(webhookId, after, limit);
+      return { items: deliveries.map(describeDelivery) };
+    },
   }),
-  listOfTarget({
+  listOperation<ManagedDeps>({
     name: 'list-dead-letters',
-    path: 'dead-letters',
+    path: '/webhooks/:webhook_id/dead-letters',
     summary:
       'List the dead letters of a target: messages that are no longer retried, ordered by realm and position.',
-    description: 'The dead letters. One that is received after all is removed.',
+    params: NAMED_WEBHOOK,
     idPattern: DEAD_LETTER_ID,
-    schema: pageSchema(deadLetter, 'webhook_dead_letter.page'),
-    example: DEAD_LETTER_EXAMPLE,
-    read: async (webhookId, { after = '', limit }, store) =>
-      (await store.deadLetters(webhookId, deadLetterPosition(after), limit)).map(describeDeadLetter),
+    page: {
+      id: 'webhook_dead_letter.page',
+      description: 'The dead letters. One that is received after all is removed.',
+      item: deadLetter,
+      example: DEAD_LETTER_EXAMPLE,
+    },
+    faults: ['not_found'],
+    async read({ after = '', limit }, request, deps) {
+      const { webhookId } = await webhookAt(request, deps);
+      const { store } = deps.webhooks;
+      const deadLetters = await store.deadLetters(webhookId, deadLetterPosition(after), limit);
+      return { items: deadLetters.map(describeDeadLetter) };
+    },
   }),
   managedOperation({
     name: 'redeliver-webhook',
@@ -227,11 +190,12 @@ export const DELIVERY_OPERATIONS = [
     success: {
       status: 200,
       description: 'The status, as in the list of targets.',
-      schema: one('webhook_status', STATUS),
-      example: {
-        data: { id: WEBHOOK_ID, type: 'webhook_status', ...STATUS_EXAMPLE },
-        links: { self: `https://idp.example${ADMIN_PATH}/webhooks/${WEBHOOK_ID}/status` },
-      },
+      ...singleAnswer(
+        'webhook_status',
+        { id: TARGET_ID, type: z.literal('webhook_status'), ...STATUS },
+        { id: WEBHOOK_ID, type: 'webhook_status', ...STATUS_EXAMPLE },
+        webhookPath(WEBHOOK_ID, '/status'),
+      ),
     },
     faults: ['not_found'],
     async handle(request, deps) {
@@ -254,11 +218,12 @@ export const TEST_WEBHOOK_OPERATION = adminOperation({
   success: {
     status: 200,
     description: 'The outcome, also of a target that did not accept it.',
-    schema: one('webhook_test', OUTCOME),
-    example: {
-      data: { id: WEBHOOK_ID, type: 'webhook_test', outcome: 'delivered', status: 204, duration_ms: 12 },
-      links: { self: `https://idp.example${ADMIN_PATH}/webhooks/${WEBHOOK_ID}/test` },
-    },
+    ...singleAnswer(
+      'webhook_test',
+      { id: TARGET_ID, type: z.literal('webhook_test'), ...OUTCOME },
+      { id: WEBHOOK_ID, type: 'webhook_test', outcome: 'delivered', status: 204, duration_ms: 12 },
+      webhookPath(WEBHOOK_ID, '/test'),
+    ),
   },
   faults: ['not_found'],
   async handle(request, deps) {

@@ -3,8 +3,8 @@ import type { ReadableEntry } from '../../../audit/reading.ts';
 import { Fault } from '../../../domain/fault.ts';
 import { NIL_UUID, parseUuid, type Uuid } from '../../../domain/id.ts';
 import { idSchema, timestampSchema } from '../../openapi/schemas.ts';
-import { type AdminDeps, adminOperation } from './operation.ts';
-import { linksExample, pageBody, pageParameters, pageRangeOf, pageSchema } from './page.ts';
+import type { AdminDeps } from './operation.ts';
+import { listOperation } from './page.ts';
 
 const REALM_ID = '019c1318-a400-7000-8000-000000000001';
 const USER_ID = '019c1318-a400-7000-8000-000000000004';
@@ -79,11 +79,7 @@ const ENTRY = {
   tag: TAG,
 };
 
-const entryPageParameters = pageParameters({ pattern: /^\d{1,15}$/, example: '1' });
-
-function page(path: string, item: object) {
-  return { data: [item], meta: { page: { limit: 25 } }, links: linksExample(path) };
-}
+const ENTRY_ID = /^\d{1,15}$/;
 
 function present({ log: _, seq, ...stored }: ReadableEntry) {
   return {
@@ -113,28 +109,19 @@ async function existingLog(raw: string, { logStore }: AdminDeps): Promise<Uuid> 
 
 /** The audit log: an entry for each action and each change, chained by tags. */
 export const LOG_OPERATIONS = [
-  adminOperation({
+  listOperation({
     name: 'list-log-heads',
-    method: 'GET',
     path: '/log/heads',
     summary: 'List the head of each audit log: that of the installation, then those of the realms.',
-    query: z.object(pageParameters({ pattern: /^[0-9a-f-]{36}$/, example: REALM_ID })),
-    success: {
-      status: 200,
+    idPattern: /^[0-9a-f-]{36}$/,
+    page: {
+      id: 'log_head.page',
       description: 'The heads, ordered by ID.',
-      schema: pageSchema(head, 'log_head.page'),
-      example: page('/log/heads', {
-        id: NIL_UUID,
-        type: 'log_head',
-        entries: 1,
-        seq: 1,
-        tag: TAG,
-        begins_after: 0,
-      }),
+      item: head,
+      example: { id: NIL_UUID, type: 'log_head', entries: 1, seq: 1, tag: TAG, begins_after: 0 },
     },
-    async handle({ query, url }, { logStore }) {
-      const wanted = pageRangeOf(query);
-      const heads = await logStore.heads(parseUuid(wanted.after ?? ''), wanted.limit);
+    async read({ after = '', limit }, _, { logStore }) {
+      const heads = await logStore.heads(parseUuid(after), limit);
       const items = heads.map(({ log, seq, chain }) => ({
         id: log,
         type: 'log_head',
@@ -143,30 +130,22 @@ export const LOG_OPERATIONS = [
         tag: chain ? Buffer.from(chain.end.tag).toString('hex') : null,
         begins_after: chain?.anchor.seq ?? 0,
       }));
-      return { body: pageBody(items, wanted, url('/log/heads')) };
+      return { items };
     },
   }),
-  adminOperation({
+  listOperation({
     name: 'list-log',
-    method: 'GET',
     path: '/log',
     summary: 'List the audit log of the installation, oldest entry first.',
-    query: z.object(entryPageParameters),
-    success: {
-      status: 200,
-      description: 'The entries.',
-      schema: pageSchema(entry, 'log_entry.page'),
-      example: page('/log', ENTRY),
-    },
-    async handle({ query, url }, { logReading }) {
-      const wanted = pageRangeOf(query);
-      const entries = await logReading.entries(NIL_UUID, Number(wanted.after ?? 0), wanted.limit);
-      return { body: pageBody(entries.map(present), wanted, url('/log')) };
+    idPattern: ENTRY_ID,
+    page: { id: 'log_entry.page', description: 'The entries.', item: entry, example: ENTRY },
+    async read({ after = 0, limit }, _, { logReading }) {
+      const entries = await logReading.entries(NIL_UUID, Number(after), limit);
+      return { items: entries.map(present) };
     },
   }),
-  adminOperation({
+  listOperation({
     name: 'list-realm-log',
-    method: 'GET',
     path: '/realms/:realm_id/log',
     summary: 'List the audit log of a realm, oldest entry first.',
     description: 'The log remains after the realm is deleted.',
@@ -177,8 +156,8 @@ export const LOG_OPERATIONS = [
         readBy: 'get-authentication-realm',
       },
     },
-    query: z.object({
-      ...entryPageParameters,
+    idPattern: ENTRY_ID,
+    query: {
       user_id: z
         .string()
         .refine((raw) => parseUuid(raw) !== undefined, { error: 'must be the identifier of a user' })
@@ -189,12 +168,12 @@ export const LOG_OPERATIONS = [
             example: USER_ID,
           },
         }),
-    }),
-    success: {
-      status: 200,
+    },
+    page: {
+      id: 'log_entry.realm_page',
       description: 'The entries, with the personal values that can still be read.',
-      schema: pageSchema(entry, 'log_entry.realm_page'),
-      example: page(`/realms/${REALM_ID}/log`, {
+      item: entry,
+      example: {
         ...ENTRY,
         what: 'user-authentication-info.created',
         realm_id: REALM_ID,
@@ -203,19 +182,17 @@ export const LOG_OPERATIONS = [
         members: ['name', 'email'],
         detail: null,
         personal: { after: { name: 'Jane Doe', email: 'jane@example.com' } },
-      }),
+      },
     },
     faults: ['not_found'],
-    async handle({ params, query, url }, deps) {
+    async read({ after = 0, limit }, { params, query }, deps) {
       const log = await existingLog(params.realm_id ?? '', deps);
-      const wanted = pageRangeOf(query);
-      const user = query.user_id === undefined ? undefined : parseUuid(query.user_id);
-      const after = Number(wanted.after ?? 0);
+      const user = parseUuid(query.user_id ?? '');
       const entries = await (user
-        ? deps.logReading.entriesOf({ realm: log, user }, 'realm', after, wanted.limit)
-        : deps.logReading.entries(log, after, wanted.limit));
+        ? deps.logReading.entriesOf({ realm: log, user }, 'realm', Number(after), limit)
+        : deps.logReading.entries(log, Number(after), limit));
       const carried = user ? `&user_id=${user}` : '';
-      return { body: pageBody(entries.map(present), wanted, url(`/realms/${log}/log`), carried) };
+      return { items: entries.map(present), path: `/realms/${log}/log`, carried };
     },
   }),
 ] as const;

@@ -7,22 +7,14 @@ import { assertFound, assertRevision, type Edit, type Managed } from '../../../d
 import { wholeNumber } from '../../../domain/rule.ts';
 import { link, timestampSchema } from '../../openapi/schemas.ts';
 import {
-  ADMIN_PATH,
   type AdminAnswer,
   type AdminDeps,
   type AdminDescription,
   type AdminRequest,
   adminOperation,
+  singleAnswer,
 } from './operation.ts';
-import {
-  linksExample,
-  type PageQuery,
-  type PageRange,
-  pageBody,
-  pageParameters,
-  pageRangeOf,
-  pageSchema,
-} from './page.ts';
+import { listOperation, type PageRange } from './page.ts';
 
 /** The dependencies of the operations. */
 export interface ManagedDeps extends Pick<AdminDeps, 'accessStore' | 'webhooks' | 'clock'> {
@@ -120,10 +112,6 @@ function documentationOf({ type, texts, members, listed, secret, example }: Mana
   };
   const once = { description: secret.description, 'x-authrealm-shown-once': true };
   const issued = { ...shown, [secret.member]: z.string().meta(once) };
-  const links = z.strictObject({ self: link });
-  const one = (shape: z.ZodRawShape, id: string) =>
-    z.strictObject({ data: z.strictObject(shape), links }).meta({ id });
-  const item = z.strictObject({ ...shown, ...listed, links }).meta({ id: `${type}.item` });
   const data = {
     id: example.id,
     type,
@@ -133,21 +121,25 @@ function documentationOf({ type, texts, members, listed, secret, example }: Mana
     meta: { created_at: AT, updated_at: AT },
   };
   const path = `/${type}s`;
-  const self = { self: `https://idp.example${ADMIN_PATH}${path}/${example.id}` };
-  const answer = (schema: z.ZodType, more: object = {}) =>
-    ({ schema, example: { data: { ...data, ...more }, links: self }, hasEtag: true }) as const;
-  const pages = {
-    data: [{ ...data, ...example.listed, links: self }],
-    meta: { page: { limit: 25 } },
-    links: linksExample(path),
-  };
+  const self = `${path}/${example.id}`;
+  const shownAnswer = singleAnswer(`${type}.record`, shown, data, self);
+  const secretExample = { ...data, [secret.member]: secret.example };
   return {
     path,
     named: `${path}/:${type}_id`,
     params: { [`${type}_id`]: { description: `The identifier of the ${texts.noun}.`, example: example.id } },
-    shown: answer(one(shown, `${type}.record`)),
-    issued: answer(one(issued, `${type}.issued`), { [secret.member]: secret.example }),
-    page: { schema: pageSchema(item, `${type}.page`), example: pages },
+    shown: { ...shownAnswer, hasEtag: true as const },
+    issued: {
+      ...singleAnswer(`${type}.issued`, issued, secretExample, self),
+      hasEtag: true as const,
+    },
+    page: {
+      id: `${type}.page`,
+      item: z
+        .strictObject({ ...shown, ...listed, links: z.strictObject({ self: link }) })
+        .meta({ id: `${type}.item` }),
+      example: { ...data, ...example.listed, links: shownAnswer.example.links },
+    },
   };
 }
 
@@ -233,20 +225,18 @@ type Parts = { readonly kind: ManagedKind } & ReturnType<typeof documentationOf>
 function readAndCreateOperations({ kind, path, named, params, shown, issued, page, ...handle }: Parts) {
   const { type, example, texts } = kind;
   return [
-    managedOperation({
+    listOperation<ManagedDeps>({
       name: `list-${type}s`,
-      method: 'GET',
       path,
       summary: `List the ${texts.fullNoun}s, ordered by ID.`,
-      query: z.object(pageParameters({ pattern: kind.idPattern, example: example.id })),
-      success: { ...page, status: 200, description: `The ${texts.noun}s, without secrets.` },
-      async handle(request: AdminRequest<PageQuery, unknown>, deps) {
-        const wanted = pageRangeOf(request.query);
-        const items = (await kind.page(wanted, deps)).map(({ thing, listed }) => {
+      idPattern: kind.idPattern,
+      page: { ...page, description: `The ${texts.noun}s, without secrets.` },
+      async read(range, request, deps) {
+        const items = (await kind.page(range, deps)).map(({ thing, listed }) => {
           const links = { self: handle.locationOf(thing, request) };
           return { ...handle.describe(thing, deps), ...listed, links };
         });
-        return { body: pageBody(items, wanted, request.url(path)) };
+        return { items };
       },
     }),
     managedOperation({

@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { link } from '../../openapi/schemas.ts';
-import { adminOperation } from './operation.ts';
+import { adminOperation, singleAnswer } from './operation.ts';
 
 const labels = z.looseObject({});
 const family = z
@@ -15,6 +14,14 @@ const family = z
     description: 'A histogram has `bounds` and `distributions`, each with counts and a sum.',
   });
 
+const FAMILY_EXAMPLE = {
+  name: 'authrealm_requests_in_flight',
+  help: 'Requests in progress.',
+  kind: 'gauge',
+  across: 'sum',
+  samples: [{ labels: {}, value: 1 }],
+};
+
 /** The metrics of all processes of the service, for callers without Prometheus. */
 export const METRICS_OPERATIONS = [
   adminOperation({
@@ -26,27 +33,12 @@ export const METRICS_OPERATIONS = [
     success: {
       status: 200,
       description: 'The metric families, as on the Prometheus endpoint.',
-      schema: z
-        .strictObject({
-          data: z.strictObject({ type: z.literal('metrics'), families: z.array(family) }),
-          links: z.strictObject({ self: link }),
-        })
-        .meta({ id: 'metrics' }),
-      example: {
-        data: {
-          type: 'metrics',
-          families: [
-            {
-              name: 'authrealm_requests_in_flight',
-              help: 'Requests in progress.',
-              kind: 'gauge',
-              across: 'sum',
-              samples: [{ labels: {}, value: 1 }],
-            },
-          ],
-        },
-        links: { self: 'https://idp.example/admin/v1/metrics' },
-      },
+      ...singleAnswer(
+        'metrics',
+        { type: z.literal('metrics'), families: z.array(family) },
+        { type: 'metrics', families: [FAMILY_EXAMPLE] },
+        '/metrics',
+      ),
     },
     async handle({ url }, { metrics }) {
       return {

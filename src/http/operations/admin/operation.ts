@@ -15,6 +15,7 @@ import type { Snapshot } from '../../../metrics/family.ts';
 import type { LogStore } from '../../../store/audit/log_reading.ts';
 import type { AuthStore } from '../../../store/auth/access.ts';
 import { HEADERS, header } from '../../openapi/responses.ts';
+import { link } from '../../openapi/schemas.ts';
 import type { Call, CallHandler } from '../../pipeline/call.ts';
 import type { Documentation, DocumentContext, Operation } from '../../pipeline/operation.ts';
 import type { OperationDeps } from '../../pipeline/pipeline.ts';
@@ -134,6 +135,16 @@ export interface AdminDescription<Query extends z.ZodObject, Data extends z.ZodO
     request: AdminRequest<z.output<Query>, z.output<Data>>,
     deps: Deps,
   ): MaybePromise<AdminAnswer | undefined>;
+}
+
+/** The schema and the example of an answer with one thing, whose URL is that of the path. */
+export function singleAnswer(id: string, data: z.ZodRawShape, example: object, path: string) {
+  return {
+    schema: z
+      .strictObject({ data: z.strictObject(data), links: z.strictObject({ self: link }) })
+      .meta({ id }),
+    example: { data: example, links: { self: `https://idp.example${ADMIN_PATH}${path}` } },
+  };
 }
 
 /** A request from this process, its query and data not checked yet. */

@@ -1,23 +1,107 @@
 import { z } from 'zod';
+import type { MaybePromise } from '../../../directory/store.ts';
 import { LIMITS } from '../../../domain/limits.ts';
 import { PAGE_PARAMETERS } from '../../openapi/parameters.ts';
 import { followedMeta, pageLinks } from '../../openapi/schemas.ts';
-import { ADMIN_PATH } from './operation.ts';
+import {
+  ADMIN_PATH,
+  type AdminDeps,
+  type AdminDescription,
+  type AdminRequest,
+  adminOperation,
+} from './operation.ts';
 
-/** The form of the IDs that a page can start after. */
-export interface IdRule {
-  readonly pattern: RegExp;
-  readonly example: string;
+/** The part of a list that is read. */
+export interface PageRange {
+  /** One more than the page length: the extra item shows that there is another page. */
+  readonly limit: number;
+  /** The ID that it starts after. */
+  readonly after: string | undefined;
 }
 
-/** The page parameters of a query. */
-export interface PageQuery {
+/** An item, with a text as its `id`. */
+type Item = Readonly<Record<string, unknown>>;
+
+interface FoundItems {
+  readonly items: readonly Item[];
+  /** The path in links, below ADMIN_PATH; default: that of the request. */
+  readonly path?: string;
+  /** Appended to links: `&user_id=…`. */
+  readonly carried?: string;
+}
+
+/** A list whose pages follow an ID and are not counted. */
+interface AdminList<Deps, More extends z.ZodRawShape>
+  extends Pick<
+    AdminDescription<z.ZodObject, z.ZodObject, Deps>,
+    'name' | 'path' | 'summary' | 'description' | 'params' | 'faults'
+  > {
+  /** The form of the IDs of its items. */
+  readonly idPattern: RegExp;
+  /** Parameters besides those of a page. */
+  readonly query?: More;
+  /** `id`: its component in the OpenAPI document. */
+  readonly page: {
+    readonly id: string;
+    readonly description: string;
+    readonly item: z.ZodType;
+    readonly example: Item;
+  };
+  read(
+    range: PageRange,
+    request: AdminRequest<z.output<z.ZodObject<More>>, unknown>,
+    deps: Deps,
+  ): MaybePromise<FoundItems>;
+}
+
+interface PageQuery {
   readonly 'page[limit]'?: number | undefined;
   readonly 'page[after]'?: string | undefined;
 }
 
-/** The parameters of a list. Pages follow an ID and are not counted. */
-export function pageParameters({ pattern, example }: IdRule) {
+/** The operation of a list. */
+export function listOperation<
+  Deps extends Pick<AdminDeps, 'clock'> = AdminDeps,
+  More extends z.ZodRawShape = z.ZodRawShape,
+>({ idPattern, query, page, read, ...described }: AdminList<Deps, More>) {
+  const { path, params = {} } = described;
+  const examplePath = filledPath(path, (name) => params[name]?.example);
+  return adminOperation<z.ZodObject, z.ZodObject, Deps>({
+    ...described,
+    method: 'GET',
+    query: z.object({ ...pageParameters(idPattern, String(page.example.id)), ...query }),
+    success: {
+      status: 200,
+      description: page.description,
+      schema: z
+        .strictObject({
+          data: z.array(page.item).max(LIMITS.pageRecordsMax),
+          meta: followedMeta,
+          links: pageLinks,
+        })
+        .meta({ id: page.id }),
+      example: pageBody([page.example], { limit: 26, after: undefined }, EXAMPLE_URL + examplePath),
+    },
+    async handle(request, deps) {
+      const given = request.query as PageQuery;
+      const range = {
+        limit: (given['page[limit]'] ?? LIMITS.pageRecordsDefault) + 1,
+        after: given['page[after]'] || undefined,
+      };
+      const found = await read(range, request as never, deps);
+      const url = request.url(found.path ?? filledPath(path, (name) => request.params[name]));
+      return { body: pageBody(found.items, range, url, found.carried) };
+    },
+  });
+}
+
+const EXAMPLE_URL = `https://idp.example${ADMIN_PATH}`;
+
+function filledPath(path: string, textOf: (name: string) => string | undefined): string {
+  return path.replace(/:(\w+)/g, (_, name: string) => encodeURIComponent(textOf(name) ?? ''));
+}
+
+function pageParameters(pattern: RegExp, example: string) {
   const after = z
     .string()
     .refine((text) => text === '' || pattern.test(text), {
@@ -30,22 +114,7 @@ export function pageParameters({ pattern, example }: IdRule) {
         example,
       },
     });
-  return { 'page[limit]': PAGE_PARAMETERS['page[limit]'] as z.ZodOptional<z.ZodInt>, 'page[after]': after };
-}
-
-/** The part of a list that is read. */
-export interface PageRange {
-  /** One more than the page length: the extra item shows that there is another page. */
-  readonly limit: number;
-  /** The ID that it starts after. */
-  readonly after: string | undefined;
-}
-
-export function pageRangeOf(query: PageQuery): PageRange {
-  return {
-    limit: (query['page[limit]'] ?? LIMITS.pageRecordsDefault) + 1,
-    after: query['page[after]'] || undefined,
-  };
+  return { 'page[limit]': PAGE_PARAMETERS['page[limit]'] as z.ZodType, 'page[after]': after };
 }
 
 /** A page of items that are in memory, ordered by ID. */
@@ -58,34 +127,16 @@ export function pageSlice<T>(
   return sorted.filter((item) => after === undefined || idOf(item) > after).slice(0, limit);
 }
 
-/** The body of a page. `carried` is appended to its links: `&user_id=…`. */
-export function pageBody(
-  found: readonly { readonly id: string }[],
-  { limit, after }: PageRange,
-  url: string,
-  carried = '',
-): object {
+function pageBody(found: readonly Item[], { limit, after }: PageRange, url: string, carried = ''): object {
   const length = limit - 1;
   const data = found.slice(0, length);
   const at = (id: string) =>
     `${url}?page%5Blimit%5D=${length}&page%5Bafter%5D=${encodeURIComponent(id)}${carried}`;
   const last = data.at(-1);
-  const next = found.length > length && last ? at(last.id) : null;
+  const next = found.length > length && last ? at(String(last.id)) : null;
   return {
     data,
     meta: { page: { limit: length } },
     links: { current: at(after ?? ''), first: at(''), last: null, next, prev: null },
   };
-}
-
-/** The example links of a single page. */
-export function linksExample(path: string): object {
-  const first = `https://idp.example${ADMIN_PATH}${path}?page%5Blimit%5D=25&page%5Bafter%5D=`;
-  return { current: first, first, last: null, next: null, prev: null };
-}
-
-/** The schema of a page. */
-export function pageSchema(item: z.ZodType, id: string): z.ZodType {
-  const data = z.array(item).max(LIMITS.pageRecordsMax);
-  return z.strictObject({ data, meta: followedMeta, links: pageLinks }).meta({ id });
 }

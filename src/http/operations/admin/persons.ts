@@ -4,8 +4,8 @@ import { Fault } from '../../../domain/fault.ts';
 import { parseUuid, type Uuid } from '../../../domain/id.ts';
 import { LIMITS } from '../../../domain/limits.ts';
 import { withTimeout } from '../../../platform/timeout.ts';
-import { idSchema, link, timestampSchema } from '../../openapi/schemas.ts';
-import { adminOperation } from './operation.ts';
+import { idSchema, timestampSchema } from '../../openapi/schemas.ts';
+import { adminOperation, singleAnswer } from './operation.ts';
 
 const REALM_ID = '019c1318-a400-7000-8000-000000000001';
 const USER_ID = '019c1318-a400-7000-8000-000000000004';
@@ -43,14 +43,8 @@ const shown = {
   realm_id: idSchema,
   erased_at: timestampSchema,
 };
-const links = z.strictObject({ self: link });
-const erasure = z.strictObject({ data: z.strictObject(shown), links }).meta({ id: 'erasure' });
-const erased = z
-  .strictObject({ data: z.strictObject({ ...shown, files }), links })
-  .meta({ id: 'erasure.new' });
 const PATH = `/erasures/${REALM_ID}/${USER_ID}`;
 const EXAMPLE = { id: USER_ID, type: 'erasure', realm_id: REALM_ID, erased_at: AT };
-const SELF = { self: `https://idp.example/admin/v1${PATH}` };
 
 function erasureData({ realm, user, at }: Erasure) {
   return { id: user, type: 'erasure', realm_id: realm, erased_at: new Date(at).toISOString() };
@@ -73,8 +67,7 @@ export const PERSON_OPERATIONS = [
     success: {
       status: 201,
       description: 'The data is erased and unreadable. Repeating the request erases again.',
-      schema: erased,
-      example: { data: { ...EXAMPLE, files: 'clean' }, links: SELF },
+      ...singleAnswer('erasure.new', { ...shown, files }, { ...EXAMPLE, files: 'clean' }, PATH),
       location: PATH,
     },
     faults: ['conflict', 'unknown_outcome'],
@@ -103,8 +96,7 @@ export const PERSON_OPERATIONS = [
     success: {
       status: 200,
       description: 'The erasure and its time.',
-      schema: erasure,
-      example: { data: EXAMPLE, links: SELF },
+      ...singleAnswer('erasure', shown, EXAMPLE, PATH),
     },
     faults: ['not_found'],
     async handle({ params, url }, { logStore }) {

@@ -11,8 +11,14 @@ import { parseUuid } from '../../../domain/id.ts';
 import { LIMITS } from '../../../domain/limits.ts';
 import type { SigningKey } from '../../../store/auth/access.ts';
 import { link, timestampSchema } from '../../openapi/schemas.ts';
-import { type AdminAnswer, type AdminDeps, type AdminRequest, adminOperation } from './operation.ts';
-import { linksExample, pageBody, pageParameters, pageRangeOf, pageSchema } from './page.ts';
+import {
+  type AdminAnswer,
+  type AdminDeps,
+  type AdminRequest,
+  adminOperation,
+  singleAnswer,
+} from './operation.ts';
+import { listOperation } from './page.ts';
 
 const KID = '019c1318-a400-7000-8000-000000000099';
 const NAMED = { kid: { description: 'The ID of the key, the `kid` of its tokens.', example: KID } };
@@ -32,10 +38,6 @@ const shown = {
   withdrawn_at: timestampSchema.nullable(),
   meta: z.strictObject({ created_at: timestampSchema }),
 };
-const links = z.strictObject({ self: link });
-const one = z.strictObject({ data: z.strictObject(shown), links }).meta({ id: 'signing_key' });
-const item = z.strictObject({ ...shown, links }).meta({ id: 'signing_key.item' });
-
 const EXAMPLE = {
   id: KID,
   type: 'signing_key',
@@ -44,8 +46,7 @@ const EXAMPLE = {
   withdrawn_at: null,
   meta: { created_at: '2026-01-31T09:00:00.000Z' },
 };
-const SELF = { self: `https://idp.example/admin/v1/signing-keys/${KID}` };
-const SHOWN = { schema: one, example: { data: EXAMPLE, links: SELF } };
+const SHOWN = singleAnswer('signing_key', shown, EXAMPLE, `/signing-keys/${KID}`);
 
 /** Describes keys with their state among those in use. */
 function describerOf(inUse: readonly SigningKey[], now: number) {
@@ -115,31 +116,27 @@ async function rotateKey(
 
 /** The keys that sign access tokens. Only the command line changes the master key that seals them. */
 export const SIGNING_KEY_OPERATIONS = [
-  adminOperation({
+  listOperation({
     name: 'list-signing-keys',
-    method: 'GET',
     path: '/signing-keys',
     summary: 'List the keys that sign access tokens, with their state.',
-    query: z.object(pageParameters({ pattern: /^[0-9a-f-]{36}$/, example: KID })),
-    success: {
-      status: 200,
+    idPattern: /^[0-9a-f-]{36}$/,
+    page: {
+      id: 'signing_key.page',
       description: 'The keys, without their private parts.',
-      schema: pageSchema(item, 'signing_key.page'),
-      example: {
-        data: [{ ...EXAMPLE, links: SELF }],
-        meta: { page: { limit: 25 } },
-        links: linksExample('/signing-keys'),
-      },
+      item: z
+        .strictObject({ ...shown, links: z.strictObject({ self: link }) })
+        .meta({ id: 'signing_key.item' }),
+      example: { ...EXAMPLE, links: SHOWN.example.links },
     },
-    async handle({ query, url }, deps) {
-      const wanted = pageRangeOf(query);
-      const { keys, inUse } = await deps.accessStore.signingKeysAfter(wanted.after ?? '', wanted.limit);
+    async read({ after = '', limit }, { url }, deps) {
+      const { keys, inUse } = await deps.accessStore.signingKeysAfter(after, limit);
       const describe = describerOf(inUse, deps.clock.now());
       const items = keys.map((key) => ({
         ...describe(key),
         links: { self: url(`/signing-keys/${key.kid}`) },
       }));
-      return { body: pageBody(items, wanted, url('/signing-keys')) };
+      return { items };
     },
   }),
   adminOperation({
