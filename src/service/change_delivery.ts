@@ -18,7 +18,7 @@ import type { LoopBudget } from '../http/pipeline/loop_budget.ts';
 import { type Presenter, presenterOf } from '../http/pipeline/present.ts';
 import { openLease } from '../jobs/leases.ts';
 import { RETENTION, startRetention } from '../jobs/retention.ts';
-import { type DeliveryCounts, openDeliveryCounts } from '../metrics/delivery_counts.ts';
+import { type OutcomeCounts, openDeliveryCounts } from '../metrics/outcome_counts.ts';
 import { openGuardedPost } from '../outbound/guarded_post.ts';
 import type { Log } from '../platform/log.ts';
 import type { Engine } from '../store/open.ts';
@@ -101,7 +101,7 @@ function errorLoggerOf({ log }: Pick<ChangeDeliveryDeps, 'log'>, route: string):
   };
 }
 
-function startWebhooks(deps: ChangeDeliveryDeps, writeEvents: WriteEvents, counts: DeliveryCounts) {
+function startWebhooks(deps: ChangeDeliveryDeps, writeEvents: WriteEvents, counts: OutcomeCounts) {
   const { settings, engine, keyring, log, clock } = deps;
   const { webhooks: store } = engine;
   const logForged = openForgedWebhookLog(log);
@@ -120,9 +120,9 @@ function startWebhooks(deps: ChangeDeliveryDeps, writeEvents: WriteEvents, count
     },
     onList(all) {
       logForged(all);
-      counts.retain(all);
+      counts.retain(all.map(({ webhookId }) => webhookId));
     },
-    onDelivery: counts.record,
+    onDelivery: ({ webhookId, outcome, durationMs }) => counts.record(webhookId, outcome, durationMs),
     onDeadLetter: (webhookId) => log.write({ event: 'webhook_dead_letter', webhook_id: webhookId }),
     onError: errorLoggerOf(deps, 'webhooks'),
   });

@@ -1,9 +1,9 @@
 import { SIGN_IN_PLACES_MAX } from '../auth/sign_in/queue.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { METRICS } from '../metrics/declarations.ts';
-import type { DeliveryCounts } from '../metrics/delivery_counts.ts';
 import { counter, gauge, type Labels, type Sample } from '../metrics/family.ts';
 import { type Collector, startTimeGauge } from '../metrics/metrics.ts';
+import type { OutcomeCounts } from '../metrics/outcome_counts.ts';
 import type { Engine } from '../store/engine.ts';
 import type { DeliveryLag } from '../store/webhooks/progress.ts';
 import type { PoolFigures } from '../workers/pool.ts';
@@ -83,7 +83,7 @@ export interface FeedMetricSources {
   readonly streams: () => number;
   /** The lag of the targets that this process delivers to. */
   readonly lag: () => Promise<readonly (readonly [webhookId: string, lag: DeliveryLag])[]>;
-  readonly counts: DeliveryCounts;
+  readonly counts: OutcomeCounts;
   readonly now: () => number;
 }
 

@@ -15,7 +15,7 @@ import type { Clock } from '../domain/id.ts';
 import type { SignInDeps } from '../http/operations/password_request.ts';
 import type { LoopBudget } from '../http/pipeline/loop_budget.ts';
 import { startExpiry } from '../jobs/expiry.ts';
-import { openPasswordCheckCounts } from '../metrics/password_check_counts.ts';
+import { openPasswordCheckCounts } from '../metrics/outcome_counts.ts';
 import type { Log } from '../platform/log.ts';
 import type { Engine } from '../store/open.ts';
 import { openChecker } from '../workers/checker.ts';

@@ -7,7 +7,7 @@ import { Fault } from '../../domain/fault.ts';
 import type { Clock, Uuid } from '../../domain/id.ts';
 import { type IpAddress, isInAny, parseNodeAddress } from '../../domain/ip_address.ts';
 import type { Principal } from '../../domain/principal.ts';
-import type { PasswordMechanism } from '../../metrics/password_check_counts.ts';
+import type { PasswordMechanism } from '../../metrics/outcome_counts.ts';
 import type { Call } from '../pipeline/call.ts';
 import { faultReply, type Reply } from '../server/reply.ts';
 import type { SettingsDeps } from './settings.ts';
