@@ -19,11 +19,9 @@ interface ParameterNotes {
   readonly isExtension?: boolean;
 }
 
-function parameter(
-  schema: z.ZodType,
-  { id, description, example, isExtension: isOurs = false }: ParameterNotes,
-): z.ZodType {
-  return schema.optional().meta({ param: { id, description, example, ...(isOurs ? EXTENSION : {}) } });
+/** An optional parameter or request header. */
+export function parameter(schema: z.ZodType, { isExtension = false, ...notes }: ParameterNotes): z.ZodType {
+  return schema.optional().meta({ param: { ...notes, ...(isExtension ? EXTENSION : {}) } });
 }
 
 /** Request headers by name. */

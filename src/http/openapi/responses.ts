@@ -18,7 +18,7 @@ export function header(description: string, example: string, id?: string) {
 }
 
 /** A header that may be absent. */
-function optionalHeader(description: string, example: string, id: string) {
+export function optionalHeader(description: string, example: string, id: string) {
   return z
     .string()
     .optional()
