@@ -7,12 +7,6 @@ import { type FeedCursor, feedCursor, matchesCursor, parseFeedCursor } from './c
 /** A position in the feed of a realm: its start, or a cursor. */
 export type FeedPosition = 'oldest' | FeedCursor;
 
-/** A change and the cursor after it. */
-export interface FeedEntry {
-  readonly change: SequencedChange;
-  readonly cursor: string;
-}
-
 /**
  * The result of reading the feed.
  * - `page`: changes in the order of the realm, and whether there are more.
@@ -23,7 +17,7 @@ export interface FeedEntry {
 export type FeedPage =
   | {
       readonly kind: 'page';
-      readonly entries: readonly FeedEntry[];
+      readonly changes: readonly SequencedChange[];
       readonly hasMore: boolean;
       /** Only for an empty page that was read from the end: the cursor after the newest change. */
       readonly cursor?: string;
@@ -49,9 +43,8 @@ export async function readFeed(
   const rows = await store.changes(realm, from, limit + (isAfter ? 2 : 1));
   if (position !== 'oldest' && !matchesCursor(position, rows[0])) return gonePage(store, realm);
   if (rows.length === 0) return { kind: 'absent' };
-  const changes = isAfter ? rows.slice(1) : rows;
-  const entries = changes.slice(0, limit).map((change) => ({ change, cursor: feedCursor('after', change) }));
-  return { kind: 'page', entries, hasMore: changes.length > limit };
+  const found = isAfter ? rows.slice(1) : rows;
+  return { kind: 'page', changes: found.slice(0, limit), hasMore: found.length > limit };
 }
 
 /**
@@ -75,8 +68,7 @@ export async function readFeedBefore(
   // Only the change of a cursor needs its revision compared.
   if (position !== 'end' && !matchesCursor(position, rows.at(-1))) return gonePage(store, realm);
   const before = rows.filter(({ seq }) => seq <= last);
-  const entries = before.slice(-limit).map((change) => ({ change, cursor: feedCursor('after', change) }));
-  return { kind: 'page', entries, hasMore: before.length > entries.length };
+  return { kind: 'page', changes: before.slice(-limit), hasMore: before.length > limit };
 }
 
 /** Like `readFeedBefore`, for one user and its links. An empty page if none of their changes is stored. */
@@ -96,14 +88,10 @@ export async function readUserFeedBefore(
   if (rows.length === 0 && position === 'end') {
     const [head] = await feed.heads(undefined, 1, [realm]);
     return head
-      ? { kind: 'page', entries: [], hasMore: false, cursor: feedCursor('after', head) }
+      ? { kind: 'page', changes: [], hasMore: false, cursor: feedCursor('after', head) }
       : { kind: 'absent' };
   }
-  const entries = rows
-    .slice(0, limit)
-    .map((change) => ({ change, cursor: feedCursor('after', change) }))
-    .toReversed();
-  return { kind: 'page', entries, hasMore: rows.length > limit };
+  return { kind: 'page', changes: rows.slice(0, limit).toReversed(), hasMore: rows.length > limit };
 }
 
 async function gonePage(store: Pick<Store, 'changes'>, realm: Uuid): Promise<FeedPage> {

@@ -4,7 +4,7 @@ import { Fault, overloaded } from '../../domain/fault.ts';
 import type { Clock, Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { mayAccessRealm, type Principal } from '../../domain/principal.ts';
-import { parseFeedCursor } from '../../events/feed/cursor.ts';
+import { feedCursor, parseFeedCursor } from '../../events/feed/cursor.ts';
 import { type FeedPage, type FeedPosition, readFeed } from '../../events/feed/read_feed.ts';
 import type { WriteEvents } from '../../events/feed/write_events.ts';
 import type { FeedStore } from '../../store/audit/feed.ts';
@@ -180,11 +180,11 @@ async function sendPage(
   pages.set(name, reading);
   const page = await reading;
   if (page.kind !== 'page') return stream.end('cursor');
-  const changes = page.entries.map(({ change }) => change);
-  const events = await writeEvents(changes, readableBy(stream.principal));
+  const events = await writeEvents(page.changes, readableBy(stream.principal));
   stream.hasMore = true;
-  for (const [index, { cursor }] of page.entries.entries()) {
+  for (const [index, change] of page.changes.entries()) {
     if (!stream.hasRoom()) return;
+    const cursor = feedCursor('after', change);
     stream.send(cursor, events[index] as string);
     stream.place = parseFeedCursor(cursor, realm) as FeedPosition;
   }

@@ -62,10 +62,10 @@ function changesAfter({ store, writeEvents, followChanges, baseUrl }: FeedDeps) 
     if (page.kind === 'absent') return NOT_FOUND_REPLY;
     if (page.kind === 'gone') return expiredCursorReply(page.oldest, 'after');
     if (isStream) return followChanges(call, realm, place);
-    const listed = page.entries.map(({ change }) => change);
-    const events = await writeEvents(listed, readableBy(call.principal as Principal));
+    const events = await writeEvents(page.changes, readableBy(call.principal as Principal));
+    const last = page.changes.at(-1);
     // An empty page means that a cursor was given, because every realm has a change.
-    const cursor = page.entries.at(-1)?.cursor ?? (after as string);
+    const cursor = last ? feedCursor('after', last) : (after as string);
     const next = page.hasMore ? `${urlAt(baseUrl, realm, cursor)}&limit=${limit}` : null;
     return feedReply(call, events, { cursor, has_more: page.hasMore }, next);
   };
@@ -85,13 +85,15 @@ function changesBefore(deps: FeedDeps) {
     const page = await readBack(realm, user, place, limit);
     if (page.kind === 'absent') return NOT_FOUND_REPLY;
     if (page.kind === 'gone') return expiredCursorReply(page.oldest, 'before');
-    const listed = page.entries.map(({ change }) => change);
-    const events = await writeEvents(listed, readableBy(call.principal as Principal));
-    const [first] = listed;
-    const cursor = page.entries.at(-1)?.cursor ?? page.cursor ?? before;
-    const at = first && feedCursor('before', first);
+    const events = await writeEvents(page.changes, readableBy(call.principal as Principal));
+    const [first] = page.changes;
+    const last = page.changes.at(-1);
+    const cursor = last ? feedCursor('after', last) : (page.cursor ?? before);
     const carried = `&limit=${limit}${user ? `&user_id=${user}` : ''}`;
-    const next = page.hasMore ? `${urlAt(baseUrl, realm, `${at}`, 'before')}${carried}` : null;
+    const next =
+      first && page.hasMore
+        ? `${urlAt(baseUrl, realm, feedCursor('before', first), 'before')}${carried}`
+        : null;
     return feedReply(call, events, { cursor, has_more: page.hasMore }, next);
   };
 }
