@@ -74,13 +74,7 @@ function changedMembers(written: readonly string[]): readonly string[] {
   return written.length === 0 ? TOUCHED : written;
 }
 
-const userKeyIndexes = new Map<Resource, number>();
-
-/** The index of the user in a key; -1 if there is none. Cached for each resource. */
+/** The index of the user in a key; -1 if there is none. */
 function userKeyIndex(resource: Resource): number {
-  const known = userKeyIndexes.get(resource);
-  if (known !== undefined) return known;
-  const index = ancestry(resource).findIndex((ancestor) => ancestor.foreignKey === 'user_id');
-  userKeyIndexes.set(resource, index);
-  return index;
+  return ancestry(resource).findIndex((ancestor) => ancestor.foreignKey === 'user_id');
 }
