@@ -7,17 +7,10 @@ import type { Keyring } from '../auth/keys/keyring.ts';
 import { removeBuckets } from '../auth/sign_in/budgets.ts';
 import { checkpointFileOf, type Settings, urlRule } from '../config/parse.ts';
 import { Fault } from '../domain/fault.ts';
-import { type Clock, NIL_UUID } from '../domain/id.ts';
-import { LIMITS } from '../domain/limits.ts';
-import { testMessage } from '../events/webhooks/message.ts';
-import { openSender } from '../events/webhooks/sender.ts';
 import type { AdminDeps } from '../http/operations/admin/operation.ts';
 import type { LoopBudget } from '../http/pipeline/loop_budget.ts';
-import { openGuardedPost } from '../outbound/guarded_post.ts';
 import { appendLines } from '../platform/fsync.ts';
-import type { Log } from '../platform/log.ts';
 import type { Engine } from '../store/open.ts';
-import { outboundRules } from './outbound.ts';
 
 /** Dependencies of administration over HTTP. */
 interface AdministrationDeps {
@@ -26,40 +19,24 @@ interface AdministrationDeps {
   readonly logKeys: LogKeys;
   readonly metrics: AdminDeps['metrics'];
   readonly settings: Settings;
-  readonly log: Log;
-  readonly clock: Clock;
   readonly loopBudget: Pick<LoopBudget, 'turn'>;
 }
 
 type AdministrationOperations = Pick<
   AdminDeps,
-  | 'accessStore'
-  | 'keyring'
-  | 'webhooks'
-  | 'sendTest'
-  | 'logStore'
-  | 'logReading'
-  | 'metrics'
-  | 'erase'
-  | 'subjectAccess'
+  'accessStore' | 'keyring' | 'webhooks' | 'logStore' | 'logReading' | 'metrics' | 'erase' | 'subjectAccess'
 >;
 
 /** The operations of administration over HTTP: clients, keys, webhooks, the audit log, and the data of a person. */
 export function openAdministration(deps: AdministrationDeps): AdministrationOperations {
-  const { engine, keyring, logKeys, metrics, loopBudget, settings, log, clock } = deps;
+  const { engine, keyring, logKeys, metrics, loopBudget, settings } = deps;
   const checkpointFile = checkpointFileOf(settings);
-  const post = openGuardedPost(outboundRules(settings, log));
-  const send = openSender({ keyring, post, clock });
   const reading = openLogReading(engine.log, logKeys);
   const auditDeps = { records: engine.records, log: engine.log, reading: inTurns(reading, loopBudget) };
   return {
     accessStore: engine.access,
     keyring,
     webhooks: { store: engine.webhooks, keyring, brokenUrlRule: urlRule(settings) },
-    sendTest(webhook, source) {
-      const signal = AbortSignal.timeout(LIMITS.webhookMsMax);
-      return send(webhook, testMessage(webhook, source, clock), { realm: NIL_UUID, attempt: 1, signal });
-    },
     logStore: engine.log,
     logReading: reading,
     metrics,

@@ -4,14 +4,16 @@ import type { Settings } from '../config/parse.ts';
 import type { Store } from '../directory/store.ts';
 import { errorTrace } from '../domain/error_trace.ts';
 import { Fault } from '../domain/fault.ts';
-import type { Clock } from '../domain/id.ts';
+import { type Clock, NIL_UUID } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Resource } from '../domain/resource.ts';
 import { type EventDeps, openEventWriter, type WriteEvents } from '../events/feed/write_events.ts';
 import { isDelivered, startDispatcher } from '../events/webhooks/dispatcher.ts';
+import { testMessage } from '../events/webhooks/message.ts';
 import { openSender } from '../events/webhooks/sender.ts';
 import { changeWebhook } from '../events/webhooks/targets.ts';
 import { DELIVERY_OUTCOMES } from '../events/webhooks/webhook.ts';
+import type { AdminDeps } from '../http/operations/admin/operation.ts';
 import { openChangeStreams } from '../http/operations/change_streams.ts';
 import type { FeedDeps } from '../http/operations/changes.ts';
 import type { LoopBudget } from '../http/pipeline/loop_budget.ts';
@@ -41,7 +43,9 @@ interface ChangeDeliveryDeps {
 }
 
 /** The change feed, change streams and webhook deliveries. `stop` closes streams and ends deliveries and retention. */
-export interface ChangeDelivery extends Pick<FeedDeps, 'feed' | 'writeEvents' | 'followChanges'> {
+export interface ChangeDelivery
+  extends Pick<FeedDeps, 'feed' | 'writeEvents' | 'followChanges'>,
+    Pick<AdminDeps, 'sendTest'> {
   readonly metricSources: FeedMetricSources;
   stop(): Promise<void>;
 }
@@ -85,6 +89,7 @@ export function startChangeDelivery(deps: ChangeDeliveryDeps): ChangeDelivery {
     feed,
     writeEvents,
     followChanges: streams.follow,
+    sendTest: dispatcher.sendTest,
     metricSources: { streams: streams.count, lag, counts, now: clock.now },
     async stop() {
       // Streams are requests that do not end by themselves.
@@ -107,11 +112,12 @@ function startWebhooks(deps: ChangeDeliveryDeps, writeEvents: WriteEvents, count
   const logForged = openForgedWebhookLog(log);
   const post = openGuardedPost(outboundRules(settings, log));
   const caller = { actor: 'webhooks', address: undefined, requestId: undefined };
-  return startDispatcher({
+  const send = openSender({ keyring, post, clock });
+  const dispatcher = startDispatcher({
     store,
     changes: engine.records.changes,
     writeEvents,
-    send: openSender({ keyring, post, clock }),
+    send,
     clock,
     lease: openLease(engine.leases, 'webhooks', LIMITS.webhookLeaseMs, clock),
     async disable({ webhookId }) {
@@ -126,6 +132,11 @@ function startWebhooks(deps: ChangeDeliveryDeps, writeEvents: WriteEvents, count
     onDeadLetter: (webhookId) => log.write({ event: 'webhook_dead_letter', webhook_id: webhookId }),
     onError: errorLoggerOf(deps, 'webhooks'),
   });
+  const sendTest: AdminDeps['sendTest'] = (webhook, source) => {
+    const signal = AbortSignal.timeout(LIMITS.webhookMsMax);
+    return send(webhook, testMessage(webhook, source, clock), { realm: NIL_UUID, attempt: 1, signal });
+  };
+  return { ...dispatcher, sendTest };
 }
 
 /** Writes changes as events, with records in the representation of a GET. */

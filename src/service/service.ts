@@ -154,7 +154,7 @@ export async function serve(
   const settingsRealms = openSettingsRealms({ store, directory, clock }, { ...settings, installation });
   const writeDeps = { directory, withIdempotency: openIdempotency({ store, keyring, clock }) };
   const administration = openAdministration({
-    ...{ engine, keyring, logKeys, loopBudget, settings, log, clock },
+    ...{ engine, keyring, logKeys, loopBudget, settings },
     metrics: allMetrics,
   });
   const limits = openRateLimits(rateSettings(settings), clock);
