@@ -24,7 +24,7 @@ export type ExchangeResult =
 export interface OutboundRequest {
   readonly method: 'GET' | 'POST';
   readonly headers: Readonly<Record<string, string>>;
-  readonly body?: Uint8Array;
+  readonly body?: Uint8Array | undefined;
   readonly answerBytesMax: number;
   /** The status alone counts if the body is too long, late, cut short or encoded; otherwise such a response is `broken`. */
   readonly isStatusEnough: boolean;

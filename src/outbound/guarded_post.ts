@@ -1,26 +1,22 @@
 import type { JsonObject } from '../domain/json_object.ts';
 import { LIMITS } from '../domain/limits.ts';
+import type { OutboundRequest } from './exchange.ts';
 import { type FetchOptions, type GuardedFetchOptions, jsonIn, openGuardedExchange } from './guarded_fetch.ts';
 
-/** The result of a message: the status of the response, or none, without a reason. `isSuccess`: the status is 2xx. */
-export type PostResult =
-  | { readonly kind: 'answered'; readonly status: number; readonly isSuccess: boolean }
-  | { readonly kind: 'unreachable' };
-
-export interface PostRequest {
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: Uint8Array;
-}
+export type GuardedPost = ReturnType<typeof openGuardedPost>;
 
 /**
  * Posts bytes to an untrusted URL, with the same guard as every outbound request: no redirect is followed, and the
- * response is read up to a bound. Ends within `webhookMsMax` or at `signal`, and never rejects.
+ * response is read up to a bound. Returns its status, or undefined without a response, whatever the reason. Ends within
+ * `webhookMsMax` or at `signal`, and never rejects.
  */
-export type GuardedPost = (url: string, message: PostRequest, signal?: AbortSignal) => Promise<PostResult>;
-
-export function openGuardedPost(options: GuardedFetchOptions = {}): GuardedPost {
+export function openGuardedPost(options: GuardedFetchOptions = {}) {
   const exchange = openGuardedExchange(options);
-  return async (url, { headers, body }, signal) => {
+  return async (
+    url: string,
+    { headers, body }: Pick<OutboundRequest, 'headers' | 'body'>,
+    signal?: AbortSignal,
+  ): Promise<number | undefined> => {
     const exchanged = await exchange(url, {
       msMax: LIMITS.webhookMsMax,
       signal,
@@ -32,27 +28,23 @@ export function openGuardedPost(options: GuardedFetchOptions = {}): GuardedPost 
         isStatusEnough: true,
       },
     });
-    if (exchanged.kind !== 'answered') return { kind: 'unreachable' };
-    const { status } = exchanged;
-    return { kind: 'answered', status, isSuccess: status >= 200 && status < 300 };
+    return exchanged.kind === 'answered' ? exchanged.status : undefined;
   };
 }
 
 /** The result of a form: the status of the response and the JSON object in it, if any; or no response. */
-export type FormResult =
+type FormResult =
   | { readonly kind: 'answered'; readonly status: number; readonly document: JsonObject | undefined }
   | { readonly kind: 'unreachable' };
 
 /** Posts a form and reads the response. Ends within `outboundMsMax`, and never rejects. */
-export type GuardedForm = (
-  url: string,
-  form: Readonly<Record<string, string>>,
-  options: Pick<FetchOptions, 'headers' | 'namedBy'>,
-) => Promise<FormResult>;
-
-export function openGuardedForm(options: GuardedFetchOptions = {}): GuardedForm {
+export function openGuardedForm(options: GuardedFetchOptions = {}) {
   const exchange = openGuardedExchange(options);
-  return async (url, form, { headers, namedBy }) => {
+  return async (
+    url: string,
+    form: Readonly<Record<string, string>>,
+    { headers, namedBy }: Pick<FetchOptions, 'headers' | 'namedBy'>,
+  ): Promise<FormResult> => {
     const exchanged = await exchange(url, {
       msMax: LIMITS.outboundMsMax,
       namedBy,

@@ -1,7 +1,7 @@
 import { Webhook as Signer } from 'standardwebhooks';
 import type { Keyring } from '../../auth/keys/keyring.ts';
 import type { Clock, Uuid } from '../../domain/id.ts';
-import type { GuardedPost, PostResult } from '../../outbound/guarded_post.ts';
+import type { GuardedPost } from '../../outbound/guarded_post.ts';
 import type { WebhookMessage } from './message.ts';
 import { openWebhookSecret } from './secret.ts';
 import type { Delivery, Webhook } from './webhook.ts';
@@ -39,7 +39,7 @@ export function openSender({ keyring, post, clock }: SenderDeps): MessageSender 
       'webhook-signature': signatures.join(' '),
     };
     const startedAt = clock.monotonic();
-    const posted = await post(webhook.url, { headers, body: Buffer.from(body) }, signal);
+    const status = await post(webhook.url, { headers, body: Buffer.from(body) }, signal);
     return {
       deliveryId: clock.mintId(),
       webhookId: webhook.webhookId,
@@ -48,14 +48,14 @@ export function openSender({ keyring, post, clock }: SenderDeps): MessageSender 
       firstSeq,
       lastSeq,
       attempt,
-      ...resultOf(posted),
+      outcome: status === undefined ? 'unreachable' : isSuccess(status) ? 'delivered' : 'refused',
+      status,
       durationMs: Math.round(clock.monotonic() - startedAt),
       at,
     };
   };
 }
 
-function resultOf(posted: PostResult): Pick<Delivery, 'outcome' | 'status'> {
-  if (posted.kind === 'unreachable') return { outcome: 'unreachable', status: undefined };
-  return { outcome: posted.isSuccess ? 'delivered' : 'refused', status: posted.status };
+function isSuccess(status: number): boolean {
+  return status >= 200 && status < 300;
 }
