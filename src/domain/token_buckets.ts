@@ -28,13 +28,7 @@ export interface BucketState {
   readonly msToNext: number;
 }
 
-/** One bucket for each key. */
-export interface TokenBuckets {
-  /** Takes a token. `isExhausted`: there was none. */
-  take(key: string): BucketState;
-  /** Takes no token. */
-  peek(key: string): BucketState;
-}
+export type TokenBuckets = ReturnType<typeof openTokenBuckets>;
 
 /** The share of one of several processes in a rate for all of them; at least one request. */
 export function ratePerProcess({ requests, seconds }: Rate, processes: number): Rate {
@@ -45,10 +39,10 @@ export function ratePerProcess({ requests, seconds }: Rate, processes: number): 
 const EPSILON_MS = 1e-6;
 
 /**
- * Buckets that refill without timers: each one is stored as the time at which it is full again. Above
+ * One bucket for each key, which refills without a timer: it is stored as the time at which it is full again. Above
  * LIMITS.rateBucketsMax the least recently used bucket is dropped, and is full when it is used again.
  */
-export function openTokenBuckets({ requests, seconds }: Rate, now: () => number): TokenBuckets {
+export function openTokenBuckets({ requests, seconds }: Rate, now: () => number) {
   const fullAt = new Map<string, number>();
   let newest: string | undefined;
   const windowMs = seconds * 1000;
@@ -74,7 +68,8 @@ export function openTokenBuckets({ requests, seconds }: Rate, now: () => number)
   }
 
   return {
-    take(key) {
+    /** Takes a token. `isExhausted`: there was none. */
+    take(key: string): BucketState {
       const at = now();
       const missingMs = missing(key, at);
       const after = missingMs + refillMs;
@@ -82,7 +77,8 @@ export function openTokenBuckets({ requests, seconds }: Rate, now: () => number)
       setFullAt(key, at + after);
       return stateOf(after, false);
     },
-    peek(key) {
+    /** Takes no token. */
+    peek(key: string): BucketState {
       const missingMs = missing(key, now());
       return stateOf(missingMs, missingMs + refillMs > windowMs + EPSILON_MS);
     },

@@ -6,25 +6,19 @@ export const LATENCY_SECONDS = Object.freeze([
 ]);
 
 /** Counts values by bucket, in preallocated arrays (docs/decisions/0018-metrics.md). */
-export interface HistogramCounts {
-  add(value: number): void;
-  /** The number of values. */
-  total(): number;
-  read(labels: Labels): Distribution;
-}
-
-export function openHistogramCounts(bounds: readonly number[] = LATENCY_SECONDS): HistogramCounts {
+export function openHistogramCounts(bounds: readonly number[] = LATENCY_SECONDS) {
   const limits = Float64Array.from(bounds);
   const counts = new Float64Array(bounds.length + 1);
   let sum = 0;
   return {
-    add(value) {
+    add(value: number): void {
       let index = 0;
       while (index < limits.length && value > (limits[index] as number)) index += 1;
       counts[index] = (counts[index] as number) + 1;
       sum += value;
     },
+    /** The number of values. */
     total: () => counts.reduce((total, count) => total + count, 0),
-    read: (labels) => ({ labels, counts: [...counts], sum }),
+    read: (labels: Labels): Distribution => ({ labels, counts: [...counts], sum }),
   };
 }

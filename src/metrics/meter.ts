@@ -1,35 +1,20 @@
 import { METRICS } from './declarations.ts';
 import { counter, type Family, histogram, type Labels, type Sample } from './family.ts';
-import { type HistogramCounts, LATENCY_SECONDS, openHistogramCounts } from './histogram.ts';
+import { LATENCY_SECONDS, openHistogramCounts } from './histogram.ts';
 
-/** Counts the requests of one operation: a method and the pattern of a route. */
-export interface OperationMeter {
-  /** `fault`: the code of the answered fault; undefined for a success. */
-  count(status: number, milliseconds: number, fault: string | undefined): void;
-}
-
-/** Counts requests. Its labels hold nothing of a caller: no path, no identifier, no client. */
-export interface Meter {
-  /** Returns the same meter for the same operation. */
-  operation(method: string, route: string): OperationMeter;
-  /** Counts an error that was answered with a status of 500 or above, by its code. */
-  countError(cause: string): void;
-  collect(): readonly Family[];
-}
-
-interface Operation extends OperationMeter {
-  readonly labels: Labels;
-  readonly statuses: Float64Array;
-  readonly faults: ReadonlyMap<string, number>;
-  readonly seconds: HistogramCounts;
-}
+export type Meter = ReturnType<typeof openMeter>;
+type Operation = ReturnType<typeof openOperation>;
+export type OperationMeter = Pick<Operation, 'count'>;
 
 /** Statuses are counted by their first digit. */
 const CLASSES = ['2xx', '3xx', '4xx', '5xx'] as const;
 const FIRST_CLASS = 2;
 
-/** `causesMax`: largest number of causes with a counter of their own; further ones are counted as `other`. */
-export function openMeter(causesMax: number): Meter {
+/**
+ * Counts requests. Its labels hold nothing of a caller: no path, no identifier, no client. `causesMax`: largest number of causes
+ * with a counter of their own; further ones are counted as `other`.
+ */
+export function openMeter(causesMax: number) {
   const operations = new Map<string, Operation>();
   const causes = new Map<string, number>();
 
@@ -51,13 +36,15 @@ export function openMeter(causesMax: number): Meter {
   }
 
   return {
-    operation(method, route) {
+    /** Returns the same meter for the same operation. */
+    operation(method: string, route: string): OperationMeter {
       const name = `${method} ${route}`;
       const operation = operations.get(name) ?? openOperation({ method, route });
       operations.set(name, operation);
       return operation;
     },
-    countError(cause) {
+    /** Counts an error that was answered with a status of 500 or above, by its code. */
+    countError(cause: string): void {
       const name = causes.has(cause) || causes.size < causesMax ? cause : 'other';
       causes.set(name, (causes.get(name) ?? 0) + 1);
     },
@@ -65,7 +52,8 @@ export function openMeter(causesMax: number): Meter {
   };
 }
 
-function openOperation(labels: Labels): Operation {
+/** Counts the requests of one operation: a method and the pattern of a route. */
+function openOperation(labels: Labels) {
   const statuses = new Float64Array(FIRST_CLASS + CLASSES.length);
   const faults = new Map<string, number>();
   const seconds = openHistogramCounts();
@@ -74,7 +62,8 @@ function openOperation(labels: Labels): Operation {
     statuses,
     faults,
     seconds,
-    count(status, milliseconds, fault) {
+    /** `fault`: the code of the answered fault; undefined for a success. */
+    count(status: number, milliseconds: number, fault: string | undefined): void {
       const statusClass = (status / 100) | 0;
       statuses[statusClass] = (statuses[statusClass] as number) + 1;
       seconds.add(milliseconds / 1_000);

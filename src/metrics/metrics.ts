@@ -2,21 +2,12 @@ import { withTimeout } from '../platform/timeout.ts';
 import { EVENT_LOOP_SAMPLE_MS, METRICS } from './declarations.ts';
 import { counter, type Family, type Gauge, gauge, histogram, type Snapshot } from './family.ts';
 import { LATENCY_SECONDS, openHistogramCounts } from './histogram.ts';
-import { type Meter, openMeter } from './meter.ts';
+import { openMeter } from './meter.ts';
 
 /** Called for every snapshot. A collector that throws or is late is left out of it. */
 export type Collector = () => Promise<readonly Family[]> | readonly Family[];
 
-/** The metrics of one process. */
-export interface Metrics {
-  /** Undefined where requests are not counted. */
-  readonly meter: Meter | undefined;
-  add(...collectors: readonly Collector[]): void;
-  snapshot(): Promise<Snapshot>;
-  close(): void;
-}
-
-export interface MetricsSettings {
+interface MetricsSettings {
   /** Count requests and watch the event loop; false leaves the metrics that cost nothing until they are read. */
   readonly countsRequests: boolean;
   /** Time-out of one collector. */
@@ -24,7 +15,8 @@ export interface MetricsSettings {
   readonly causesMax: number;
 }
 
-export function openMetrics({ countsRequests, collectorMsMax, causesMax }: MetricsSettings): Metrics {
+/** The metrics of one process. */
+export function openMetrics({ countsRequests, collectorMsMax, causesMax }: MetricsSettings) {
   const meter = countsRequests ? openMeter(causesMax) : undefined;
   const loop = countsRequests ? watchEventLoop() : undefined;
   const collectors: Collector[] = [processMetrics];
@@ -37,9 +29,10 @@ export function openMetrics({ countsRequests, collectorMsMax, causesMax }: Metri
     return families ?? [];
   };
   return {
+    /** Undefined where requests are not counted. */
     meter,
-    add: (...more) => void collectors.push(...more),
-    snapshot: async () => (await Promise.all(collectors.map(collect))).flat(),
+    add: (...more: readonly Collector[]) => void collectors.push(...more),
+    snapshot: async (): Promise<Snapshot> => (await Promise.all(collectors.map(collect))).flat(),
     close: () => loop?.stop(),
   };
 }
@@ -58,12 +51,7 @@ function processMetrics(): readonly Family[] {
 }
 
 /** Measures how late timers of this process are. */
-interface EventLoopWatch {
-  collect(): readonly Family[];
-  stop(): void;
-}
-
-function watchEventLoop(): EventLoopWatch {
+function watchEventLoop() {
   const delays = openHistogramCounts();
   let due = performance.now() + EVENT_LOOP_SAMPLE_MS;
   const timer = setInterval(() => {
@@ -72,7 +60,7 @@ function watchEventLoop(): EventLoopWatch {
     due = now + EVENT_LOOP_SAMPLE_MS;
   }, EVENT_LOOP_SAMPLE_MS).unref();
   return {
-    collect: () => [histogram(METRICS.eventLoopDelay, LATENCY_SECONDS, [delays.read({})])],
+    collect: (): readonly Family[] => [histogram(METRICS.eventLoopDelay, LATENCY_SECONDS, [delays.read({})])],
     stop: () => clearInterval(timer),
   };
 }

@@ -27,7 +27,7 @@ async function usedShare(hasLookups: boolean, workShare = 0): Promise<number> {
     isDone = true;
   });
   while (!isDone) {
-    if (hasLookups && now() < MEASURED_MS) budget.countLookup(call);
+    if (hasLookups && now() < MEASURED_MS) budget.countLookup();
     await new Promise((resolve) => setImmediate(resolve));
   }
   await completion;
@@ -58,7 +58,7 @@ function usedUp() {
   const clock = { now: 0, workMs: 0 };
   const budget = openLoopBudget({ now: () => clock.now, workMs: () => clock.workMs });
   clock.workMs = LIMITS.loopDebtMsMax * 2;
-  budget.countLookup(call);
+  budget.countLookup();
   return { clock, budget };
 }
 
@@ -74,11 +74,11 @@ test('a request whose turn does not come within turnWaitMsMax is overloaded, oth
   const admitted = Promise.resolve(budget.admit(call)).catch(({ code }) => code);
   clock.now += LIMITS.turnWaitMsMax - 1;
   clock.workMs += LIMITS.turnWaitMsMax;
-  budget.countLookup(call);
+  budget.countLookup();
   await Bun.sleep(LIMITS.lookupPauseMs * 4);
   expect([hasTurn, Bun.peek(admitted)]).toEqual([false, admitted]);
   clock.now += 1;
-  budget.countLookup(call);
+  budget.countLookup();
   expect(await admitted).toBe('overloaded');
   clock.now += LIMITS.turnWaitMsMax;
   await turn;

@@ -33,7 +33,7 @@ async function turnsPerPoll(
   turnMs: number,
 ): Promise<readonly number[]> {
   const { clock, budget, polls } = createBudget();
-  if (isWithLookup) budget.countLookup(call);
+  if (isWithLookup) budget.countLookup();
   const perPoll: number[] = [];
   let done = 0;
   for (let turn = 0; turn < turns; turn += 1) {
@@ -73,11 +73,11 @@ test('a budget for whose turn nothing waits uses no time of the loop', async () 
 async function indebted() {
   const created = createBudget();
   const { clock, budget, polls } = created;
-  budget.countLookup(call);
+  budget.countLookup();
   await budget.turn();
   await tasks(20);
   clock.workMs = 2 * LIMITS.loopDebtMsMax;
-  budget.countLookup(call);
+  budget.countLookup();
   const state = { turnAtPoll: 0 };
   void budget.turn().then(() => {
     state.turnAtPoll = polls();
@@ -102,7 +102,7 @@ test('the limit does not end while less than lookupPauseMs passed since the last
 
 test('the limit does not end before the third poll without a lookup, however long the process did not run', async () => {
   const { clock, budget, state, polls, afterPolls } = await indebted();
-  budget.countLookup(call);
+  budget.countLookup();
   await afterPolls(1);
   const before = polls();
   clock.now = 2 * LIMITS.lookupPauseMs;
@@ -116,7 +116,7 @@ test('while the share is used, a turn runs exactly turnPauseMsMax after the last
     clock.now = to;
     clock.workMs += LIMITS.turnPauseMsMax;
     for (let poll = 0; poll < 3; poll += 1) {
-      budget.countLookup(call);
+      budget.countLookup();
       await afterPolls(1);
     }
   };
@@ -129,7 +129,7 @@ test('while the share is used, a turn runs exactly turnPauseMsMax after the last
 test('requests that waited too long leave their places to others', async () => {
   const { clock, budget } = createBudget();
   clock.workMs = 2 * LIMITS.loopDebtMsMax;
-  budget.countLookup(call);
+  budget.countLookup();
   const admitAll = () =>
     Array.from({ length: LIMITS.turnsWaitingMax }, () =>
       Promise.resolve(budget.admit(call)).catch(({ code }) => code),
@@ -137,7 +137,7 @@ test('requests that waited too long leave their places to others', async () => {
   const first = admitAll();
   clock.now += LIMITS.turnWaitMsMax;
   clock.workMs += LIMITS.turnWaitMsMax;
-  budget.countLookup(call);
+  budget.countLookup();
   const outcomes = await Promise.all(first);
   expect(outcomes.filter((outcome) => outcome === 'overloaded').length).toBeGreaterThan(
     LIMITS.turnsWaitingMax - 10,

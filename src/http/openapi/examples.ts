@@ -103,22 +103,10 @@ export function filterExample(resource: Resource, members: readonly string[]): s
   return members.map((member) => `eq(${member},${record[member]})`).join(':');
 }
 
-/** Example responses, made by the code that makes responses. */
-export interface Examples {
-  readonly etag: string;
-  /** The example record as it is stored. */
-  stored(resource: Resource): AnyRecord;
-  location(resource: Resource): string;
-  record(resource: Resource): unknown;
-  /** A record with one record of each resource below it. */
-  including(resource: Resource): unknown;
-  /** A page of one record. */
-  page(resource: Resource, kind: PageRequest['kind']): unknown;
-  found(resource: Resource, kind: PageRequest['kind'] | 'search'): unknown;
-  allRealms(resource: Resource): unknown;
-}
+export type Examples = ReturnType<typeof openExamples>;
 
-export function openExamples(baseUrl: string): Examples {
+/** Example responses, made by the code that makes responses. */
+export function openExamples(baseUrl: string) {
   const read = (text: string): unknown => JSON.parse(text);
 
   function pageOf(
@@ -141,11 +129,13 @@ export function openExamples(baseUrl: string): Examples {
   const urlOf = (line: readonly Resource[]) => collectionLinks(line, baseUrl)(line.map(exampleIdOf));
   return {
     etag: etags(baseUrl)({ revision: REVISION }),
+    /** The example record as it is stored. */
     stored: recordOf,
-    location: (resource) => selfLinks({ ...resource, selfPrefix: '/v2' }, baseUrl)(keyOf(resource)),
-    record: (resource) =>
+    location: (resource: Resource) => selfLinks({ ...resource, selfPrefix: '/v2' }, baseUrl)(keyOf(resource)),
+    record: (resource: Resource) =>
       read(presenterOf(resource, baseUrl, INSTALLATION)(recordOf(resource), keyOf(resource))),
-    including(resource) {
+    /** A record with one record of each resource below it. */
+    including(resource: Resource) {
       const included = includableBelow(resource).map((child) => ({
         resource: child,
         records: [recordOf(child)],
@@ -154,14 +144,16 @@ export function openExamples(baseUrl: string): Examples {
       const present = openIncludedPresenter(resource, { baseUrl, installation: INSTALLATION });
       return read(present(keyOf(resource), { record: recordOf(resource), included }));
     },
-    page: (resource, kind) => pageOf(resource, kind, urlOf(ancestry(resource))),
-    found(resource, kind) {
+    /** A page of one record. */
+    page: (resource: Resource, kind: PageRequest['kind']) =>
+      pageOf(resource, kind, urlOf(ancestry(resource))),
+    found(resource: Resource, kind: PageRequest['kind'] | 'search') {
       const url = urlOf([...ancestry(resource).slice(0, 1), resource]);
       return kind === 'after'
         ? pageOf(resource, kind, url, true)
         : pageOf(resource, 'offset', undefined, resource.reverseLookup !== undefined);
     },
-    allRealms(resource) {
+    allRealms(resource: Resource) {
       const { data, links } = pageOf(resource, 'offset', undefined, true) as { data: object; links: object };
       return { data, meta: { page: { limit: 25 }, realms: { next: null, cut: null } }, links };
     },

@@ -11,16 +11,8 @@ import type { FeedStore } from '../../store/audit/feed.ts';
 import { bearerToken } from '../pipeline/bearer.ts';
 import type { Call } from '../pipeline/call.ts';
 import type { LoopBudget } from '../pipeline/loop_budget.ts';
-import { REQUEST_ID } from '../server/reply.ts';
-import { FEED_SCOPE, type FollowChanges, readableBy, STREAM_TYPE } from './changes.ts';
-
-/** All streams of a process. */
-export interface ChangeStreams {
-  readonly follow: FollowChanges;
-  count(): number;
-  /** Ends all streams, and accepts no more. */
-  stop(): Promise<void>;
-}
+import { REQUEST_ID, type Reply } from '../server/reply.ts';
+import { FEED_SCOPE, readableBy, STREAM_TYPE } from './changes.ts';
 
 interface StreamDeps {
   readonly store: Pick<Store, 'changes'>;
@@ -35,8 +27,8 @@ interface StreamDeps {
 /** The maximum number of changes that one poll sends to a stream. */
 const PAGE = LIMITS.pageRecordsMax;
 
-/** Streams that share one poller: each poll reads the heads of their realms once. */
-export function openChangeStreams(deps: StreamDeps): ChangeStreams {
+/** All streams of a process. They share one poller: each poll reads the heads of their realms once. */
+export function openChangeStreams(deps: StreamDeps) {
   const { monotonic } = deps.clock;
   const streams = new Set<ChangeStream>();
   let isStopped = false;
@@ -69,7 +61,7 @@ export function openChangeStreams(deps: StreamDeps): ChangeStreams {
   }
 
   return {
-    follow(call, realm, place) {
+    follow(call: Call, realm: Uuid, place: FeedPosition): Reply {
       const principal = call.principal as Principal;
       const own = [...streams].filter((stream) => stream.principal.clientId === principal.clientId);
       if (isStopped) throw new Fault('unavailable');
@@ -92,7 +84,8 @@ export function openChangeStreams(deps: StreamDeps): ChangeStreams {
       return { status: 200, headers: headersOf(call), body: stream.body };
     },
     count: () => streams.size,
-    async stop() {
+    /** Ends all streams, and accepts no more. */
+    async stop(): Promise<void> {
       isStopped = true;
       for (const stream of [...streams]) stream.end('shutdown');
       await polling;
@@ -213,30 +206,13 @@ function headersOf({ requestId }: Call): Readonly<Record<string, string>> {
  */
 type StreamEnd = 'token' | 'rights' | 'cursor' | 'slow' | 'fault' | 'shutdown';
 
-/** One reader that follows the changes of a realm. */
-interface ChangeStream {
+type ChangeStream = ReturnType<typeof openChangeStream>;
+
+interface StreamOptions {
   readonly realm: Uuid;
   readonly token: string;
-  readonly body: ReadableStream<Uint8Array>;
-  principal: Principal;
-  place: FeedPosition;
-  /** Whether there are changes that did not fit into the buffer or the page. */
-  hasMore: boolean;
-  /** When the token was last accepted. */
-  checkedAt: number;
-  /** Whether the reader is still there. */
-  isOpen(): boolean;
-  /** Whether its buffer has room. */
-  hasRoom(): boolean;
-  /** Whether its buffer has been full for too long. */
-  isStalled(): boolean;
-  send(cursor: string, event: string): void;
-  /** Sends a comment if nothing was sent for a while. */
-  keepAlive(): void;
-  end(reason: StreamEnd): void;
-}
-
-interface StreamOptions extends Pick<ChangeStream, 'realm' | 'token' | 'principal' | 'place'> {
+  readonly principal: Principal;
+  readonly place: FeedPosition;
   readonly monotonic: () => number;
   /** Called when the buffer has room again and changes are pending. */
   readonly onRoom: () => void;
@@ -247,8 +223,8 @@ interface StreamOptions extends Pick<ChangeStream, 'realm' | 'token' | 'principa
 const encoder = new TextEncoder();
 const ALIVE = ': alive\n\n';
 
-/** Opens a stream with a buffer of LIMITS.streamBytesMax. */
-function openChangeStream({ monotonic, onRoom, onEnd, ...opening }: StreamOptions): ChangeStream {
+/** Opens a stream with a buffer of LIMITS.streamBytesMax, for one reader that follows the changes of a realm. */
+function openChangeStream({ monotonic, onRoom, onEnd, ...opening }: StreamOptions) {
   const { body, sink } = openSink({
     cancel: () => close(),
     pull() {
@@ -277,22 +253,28 @@ function openChangeStream({ monotonic, onRoom, onEnd, ...opening }: StreamOption
     }
   }
 
-  const stream: ChangeStream = {
+  const stream = {
     ...opening,
     body,
+    /** Whether there are changes that did not fit into the buffer or the page. */
     hasMore: false,
+    /** When the token was last accepted. */
     checkedAt: monotonic(),
+    /** Whether the reader is still there. */
     isOpen: () => isOpen,
+    /** Whether its buffer has room. */
     hasRoom,
-    isStalled() {
+    /** Whether its buffer has been full for too long. */
+    isStalled(): boolean {
       if (hasRoom()) roomAt = monotonic();
       return isOpen && monotonic() - roomAt >= LIMITS.streamStallMsMax;
     },
-    send: (cursor, event) => write(`id: ${cursor}\ndata: ${event}\n\n`),
-    keepAlive() {
+    send: (cursor: string, event: string) => write(`id: ${cursor}\ndata: ${event}\n\n`),
+    /** Sends a comment if nothing was sent for a while. */
+    keepAlive(): void {
       if (hasRoom() && monotonic() - sentAt >= LIMITS.streamKeepAliveMs) write(ALIVE);
     },
-    end(reason) {
+    end(reason: StreamEnd): void {
       if (!isOpen) return;
       // Drops the buffer of a stalled reader.
       if (reason === 'slow') sink.error();

@@ -1,19 +1,8 @@
 import { overloaded } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { Stage } from './call.ts';
+import type { Call } from './call.ts';
 
-/**
- * Shares the event loop between lookups, which never wait, and all other work, which waits for its turn
- * (docs/decisions/0017-overload-and-rates.md).
- */
-export interface LoopBudget {
-  /** Counts a lookup. */
-  readonly countLookup: Stage;
-  /** Waits for a turn. Rejects with Fault `overloaded` if too many requests wait, or after LIMITS.turnWaitMsMax. */
-  readonly admit: Stage;
-  /** Waits for a turn for as long as it takes: for work that has no request, or whose request was admitted. */
-  turn(): Promise<void>;
-}
+export type LoopBudget = ReturnType<typeof openLoopBudget>;
 
 interface LoopBudgetDeps {
   /** Milliseconds of the event loop, so far, for work that is done outside of turns, such as commits. */
@@ -35,10 +24,11 @@ const QUIET_POLLS = 3;
 const RUNTIME_MS = 0.04;
 
 /**
- * A turn runs as a task of its own. The event loop runs all promise reactions of a task before the next task, so the time
+ * Shares the event loop between lookups, which never wait, and all other work, which waits for its turn
+ * (docs/decisions/0017-overload-and-rates.md). A turn runs as a task of its own. The event loop runs all promise reactions of a task before the next task, so the time
  * between two tasks is what the turn used until it waits for a socket, a file or a worker.
  */
-export function openLoopBudget(deps: LoopBudgetDeps): LoopBudget {
+export function openLoopBudget(deps: LoopBudgetDeps) {
   const { now = () => performance.now() } = deps;
   const share = openLoopShare({ ...deps, now });
   let waiting: Waiting[] = [];
@@ -96,14 +86,17 @@ export function openLoopBudget(deps: LoopBudgetDeps): LoopBudget {
   }
 
   return {
+    /** Counts a lookup. */
     countLookup: share.countLookup,
-    admit(call) {
+    /** Waits for a turn. Rejects with Fault `overloaded` if too many requests wait, or after LIMITS.turnWaitMsMax. */
+    admit(call: Pick<Call, 'address'>): Promise<undefined> {
       // Read while the connection is open, so that a caller that disconnects early is logged as well.
       call.address();
       if (waiting.length >= LIMITS.turnsWaitingMax) throw overloaded('QUEUE_FULL');
       return enter(LIMITS.turnWaitMsMax);
     },
-    turn: () => enter(Number.POSITIVE_INFINITY),
+    /** Waits for a turn for as long as it takes: for work that has no request, or whose request was admitted. */
+    turn: (): Promise<void> => enter(Number.POSITIVE_INFINITY),
   };
 }
 

@@ -7,18 +7,16 @@ import {
 } from '../../domain/ip_address.ts';
 import { LIMITS } from '../../domain/limits.ts';
 
-/** The address of the caller; undefined if the connection is closed or has none. */
-export type CallerAddress = (headers: Headers, peer: string | undefined) => IpAddress | undefined;
-
 /**
  * The address of the caller: the peer of the connection, or if that is a trusted proxy, the rightmost address of X-Forwarded-For
  * that is not a trusted proxy. Addresses further left are not trustworthy. A missing or unreadable header leaves the peer address,
- * and is reported. `Forwarded` is ignored: proxies pass it on as the caller wrote it.
+ * and is reported. `Forwarded` is ignored: proxies pass it on as the caller wrote it. Undefined if the connection is closed or has
+ * no address.
  */
 export function openCallerAddress(
   trusted: readonly Network[],
   onUnreadable: (proxy: IpAddress) => void = () => undefined,
-): CallerAddress {
+) {
   const isTrusted = (address: IpAddress) => isInAny(address, trusted);
 
   /** Undefined if a relevant entry is not an address, or there are too many. */
@@ -32,7 +30,7 @@ export function openCallerAddress(
     return undefined;
   }
 
-  return (headers, peer) => {
+  return (headers: Headers, peer: string | undefined): IpAddress | undefined => {
     const address = peer === undefined ? undefined : parseIpAddress(withoutZone(peer));
     if (trusted.length === 0 || address === undefined || !isTrusted(address)) return address;
     const value = headers.get('x-forwarded-for');

@@ -10,29 +10,23 @@ const EXPOSED_HEADERS =
 const PREFLIGHT_SECONDS = '600';
 
 /** The CORS headers of responses; empty if no origin is listed. */
-export interface Cors {
-  /** For a response to this origin: exact match only, never `*`. */
-  headersFor(origin: string | null): Readonly<Record<string, string>>;
-  /** In addition, for the response to a preflight; undefined if the request is not one, or its origin is not listed. */
-  preflight(request: Request, allowed: readonly Method[]): Readonly<Record<string, string>> | undefined;
-}
-
-export function openCors(origins: readonly string[]): Cors {
+export function openCors(origins: readonly string[]) {
   const listed = new Set(origins);
   const none = Object.freeze({});
   const varied = Object.freeze({ Vary: 'Origin' });
-  const headersFor = (origin: string | null) => {
-    if (listed.size === 0) return none;
-    if (origin === null || !listed.has(origin)) return varied;
-    return {
-      ...varied,
-      'Access-Control-Allow-Origin': origin,
-      'Access-Control-Expose-Headers': EXPOSED_HEADERS,
-    };
-  };
   return {
-    headersFor,
-    preflight(request, allowed) {
+    /** For a response to this origin: exact match only, never `*`. */
+    headersFor(origin: string | null): Readonly<Record<string, string>> {
+      if (listed.size === 0) return none;
+      if (origin === null || !listed.has(origin)) return varied;
+      return {
+        ...varied,
+        'Access-Control-Allow-Origin': origin,
+        'Access-Control-Expose-Headers': EXPOSED_HEADERS,
+      };
+    },
+    /** In addition, for the response to a preflight; undefined if the request is not one, or its origin is not listed. */
+    preflight(request: Request, allowed: readonly Method[]): Readonly<Record<string, string>> | undefined {
       const origin = request.headers.get('origin');
       if (request.method !== 'OPTIONS' || origin === null || !listed.has(origin)) return undefined;
       if (!request.headers.has('access-control-request-method')) return undefined;

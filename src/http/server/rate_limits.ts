@@ -33,20 +33,12 @@ export interface RateLimits {
   /** Counts a request by its caller: by the ID of a client alone at the rate of each address, others by their ID. */
   readonly caller: (call: Call, of: Pick<Principal, 'clientId' | 'implicit'>) => Reply | undefined;
   /** Undefined without a limit. */
-  readonly badCredentials: BadCredentialLimit | undefined;
+  readonly badCredentials: ReturnType<typeof badCredentialLimit> | undefined;
   /**
    * Counts a token request of an authenticated client, or a renewal of a console session; undefined without a limit. Other
    * answers do not report this limit in headers, because it does not concern them.
    */
   readonly grants: ((clientOrSessionId: string) => Reply | undefined) | undefined;
-}
-
-/** Limits failed authentication attempts by address (docs/decisions/0017-overload-and-rates.md). */
-export interface BadCredentialLimit {
-  /** Called before a token or secret is checked. Returns 429 if the limit is exceeded. */
-  readonly admit: CountCall;
-  /** Must be called if it was rejected. */
-  countFailure(call: Call): void;
 }
 
 export const UNLIMITED: RateLimits = {
@@ -74,7 +66,7 @@ export function openRateLimits(settings: RateSettings, { monotonic }: Clock): Ra
     return (call, clientId = '') => {
       const state = take(call, clientId);
       call.rateHeaders = withItem(call.rateHeaders, policy, name, state);
-      return state.isExhausted ? rateLimited(state) : undefined;
+      return refusalOf(state);
     };
   }
 
@@ -120,23 +112,20 @@ function byAddress({ take }: TokenBuckets): (call: Call) => BucketState {
   };
 }
 
-function badCredentialLimit(buckets: TokenBuckets): BadCredentialLimit {
+/** Limits failed authentication attempts by address (docs/decisions/0017-overload-and-rates.md). */
+function badCredentialLimit({ peek, take }: TokenBuckets) {
   return {
-    admit(call) {
-      const state = buckets.peek(siteOfCall(call));
-      return state.isExhausted ? rateLimited(state) : undefined;
-    },
-    countFailure(call) {
-      buckets.take(siteOfCall(call));
+    /** Called before a token or secret is checked. Returns 429 if the limit is exceeded. */
+    admit: (call: Call): Reply | undefined => refusalOf(peek(siteOfCall(call))),
+    /** Must be called if it was rejected. */
+    countFailure(call: Call): void {
+      take(siteOfCall(call));
     },
   };
 }
 
 function grantLimit({ take }: TokenBuckets): (clientId: string) => Reply | undefined {
-  return (clientId) => {
-    const state = take(clientId);
-    return state.isExhausted ? rateLimited(state) : undefined;
-  };
+  return (clientId) => refusalOf(take(clientId));
 }
 
 /** Buckets by client and address, for each rate that clients have. */
@@ -148,8 +137,7 @@ function idAloneLimit(open: (rate: Rate) => TokenBuckets) {
     const name = rateText(ratePerAddress);
     const buckets = known.get(name) ?? open(ratePerAddress);
     known.set(name, buckets);
-    const state = buckets.take(`${clientId} ${siteOfCall(call)}`);
-    return state.isExhausted ? rateLimited(state) : undefined;
+    return refusalOf(buckets.take(`${clientId} ${siteOfCall(call)}`));
   };
 }
 
@@ -176,6 +164,7 @@ function withItem(
   };
 }
 
-function rateLimited({ msToNext }: BucketState): Reply {
+function refusalOf({ isExhausted, msToNext }: BucketState): Reply | undefined {
+  if (!isExhausted) return undefined;
   return faultReply('rate_limited', { 'Retry-After': String(Math.max(1, Math.ceil(msToNext / 1000))) });
 }

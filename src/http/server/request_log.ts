@@ -14,28 +14,18 @@ export interface Endpoint {
   readonly meter: OperationMeter | undefined;
 }
 
-/** Logs and counts requests, and turns errors into replies. */
-export interface RequestLog {
-  /** `method` is undefined if the path does not have it. */
-  endpointOf(route: Route, method: string | undefined, answer: CallHandler): Endpoint;
-  /** Whether `record` needs the start time of requests; otherwise it need not be called. */
-  readonly isTimed: boolean;
-  /** Turns a thrown error into the HTTP error response; logs it if the status is 500 or above. */
-  failureReply(error: unknown, call: Call, endpoint: Endpoint): Reply;
-  record(call: Call, endpoint: Endpoint, reply: Reply, start: number): void;
-  /** Counts load that was shed without a fault. */
-  recordShed(cause: string): void;
-}
+export type RequestLog = ReturnType<typeof openRequestLog>;
 
 /** The metric label of a method that the path does not have. */
 const OTHER_METHOD = 'other';
 const SAMPLED_ONE_IN = 100;
 
+/** Logs and counts requests, and turns errors into replies. */
 export function openRequestLog(
   requestLogging: RequestLogging,
   log: Pick<Log, 'write'>,
   meter: Meter | undefined,
-): RequestLog {
+) {
   const logShed = (cause: string) => log.write({ event: 'overloaded', cause, count: 1 });
 
   function recordFault(fault: Fault, { request, requestId }: Call, { route }: Endpoint): void {
@@ -77,24 +67,28 @@ export function openRequestLog(
   }
 
   return {
-    endpointOf: (route, method = OTHER_METHOD, answer) => ({
+    /** `method` is undefined if the path does not have it. */
+    endpointOf: (route: Route, method: string | undefined, answer: CallHandler): Endpoint => ({
       route,
       answer,
-      meter: meter?.operation(method, labelOf(route)),
+      meter: meter?.operation(method ?? OTHER_METHOD, labelOf(route)),
     }),
+    /** Whether `record` needs the start time of requests; otherwise it need not be called. */
     isTimed: requestLogging !== 'off' || meter !== undefined,
-    failureReply(error, call, endpoint) {
+    /** Turns a thrown error into the HTTP error response; logs it if the status is 500 or above. */
+    failureReply(error: unknown, call: Call, endpoint: Endpoint): Reply {
       const fault = error instanceof Fault ? error : new Fault('internal', [], error);
       const reply = replyOf(fault);
       if (reply.status >= 500) recordFault(fault, call, endpoint);
       return reply;
     },
-    record(call, endpoint, reply, start) {
+    record(call: Call, endpoint: Endpoint, reply: Reply, start: number): void {
       const milliseconds = performance.now() - start;
       endpoint.meter?.count(reply.status, milliseconds, reply.fault);
       if (requestLogging !== 'off') logRequest(call, endpoint, reply, milliseconds);
     },
-    recordShed(cause) {
+    /** Counts load that was shed without a fault. */
+    recordShed(cause: string): void {
       meter?.countError(cause);
       logShed(cause);
     },
