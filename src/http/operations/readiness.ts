@@ -15,14 +15,6 @@ const DEPENDENCIES = ['database', 'access_table'] as const;
 /** The states of a dependency. */
 const STATES = ['ok', 'in trouble'] as const;
 
-type Dependency = (typeof DEPENDENCIES)[number];
-
-/** The result of a probe: what it returned, or why the dependency does not work. */
-interface ProbeResult<T> {
-  readonly value?: T;
-  readonly failure?: Fault;
-}
-
 export interface ReadinessDeps {
   readonly store: Pick<Store, 'ready'>;
   readonly access: AuthCache;
@@ -38,32 +30,23 @@ export function readiness({ store, access, isDraining }: ReadinessDeps, caching:
   const ready = documentReply(READY.example(), caching);
   return async () => {
     if (isDraining()) return faultReply('not_ready');
-    const [database, accessTable] = await Promise.all([
-      probe(() => store.ready()),
-      probe(() => access.fresh()),
-    ]);
-    const results: Readonly<Record<Dependency, ProbeResult<unknown>>> = {
-      database,
-      access_table: accessTable,
-    };
-    const failure = database.failure ?? accessTable.failure;
-    if (!failure) {
-      const nodes = database.value;
-      return nodes ? documentReply({ ...READY.example(), nodes }, caching) : ready;
-    }
+    const results = await Promise.all([probe(() => store.ready()), probe(() => access.fresh())]);
+    const failure = results.find((result) => result instanceof Fault);
+    const [nodes] = results;
+    if (!failure) return nodes ? documentReply({ ...READY.example(), nodes }, caching) : ready;
     const fieldErrors = DEPENDENCIES.map(
-      (field): FieldError => ({ field, rule: results[field].failure ? 'in trouble' : 'ok' }),
+      (field, index): FieldError => ({ field, rule: results[index] instanceof Fault ? 'in trouble' : 'ok' }),
     );
     throw new Fault('not_ready', fieldErrors, failure.cause ?? failure);
   };
 }
 
-/** Runs a probe, which throws or rejects with a Fault of status 503 where the dependency does not work. */
-async function probe<T>(work: () => MaybePromise<T>): Promise<ProbeResult<T>> {
+/** Returns the Fault of status 503 that the work throws or rejects with where the dependency does not work. */
+async function probe<T>(work: () => MaybePromise<T>): Promise<T | Fault> {
   try {
-    return { value: await work() };
+    return await work();
   } catch (error) {
-    if (error instanceof Fault && FAULTS[error.code].status === 503) return { failure: error };
+    if (error instanceof Fault && FAULTS[error.code].status === 503) return error;
     throw error;
   }
 }
