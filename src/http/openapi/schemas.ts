@@ -132,18 +132,12 @@ const nullableLink = link.nullable();
 const current = count.meta({ description: 'The number of this page, counted from 1.' });
 const total = count.meta({ description: 'The number of pages.' });
 const results = z.strictObject({ total: count.meta({ description: 'The number of records.' }) });
-export const countedMeta = z
-  .strictObject({ page: z.strictObject({ limit, offset: count, current, total }), results })
-  .meta({ id: 'PageCounted' });
+const countedPage = z.strictObject({ limit, offset: count, current, total });
+export const countedMeta = z.strictObject({ page: countedPage, results }).meta({ id: 'PageCounted' });
 /** One object for both kinds of page: generators of typed languages cannot tell such unions apart. */
 const pageMeta = z
   .strictObject({
-    page: z.strictObject({
-      limit,
-      offset: count.optional(),
-      current: current.optional(),
-      total: total.optional(),
-    }),
+    page: countedPage.partial({ offset: true, current: true, total: true }),
     results: results.optional(),
   })
   .meta({
@@ -151,24 +145,15 @@ const pageMeta = z
     description: 'A page that follows a record (`page[after]`) has only `page.limit`.',
   });
 export const followedMeta = z.strictObject({ page: z.strictObject({ limit }) }).meta({ id: 'PageFollowed' });
-export const pageLinks = z
-  .strictObject({ current: link, first: link, last: nullableLink, next: nullableLink, prev: nullableLink })
-  .meta({
-    id: 'PageLinks',
-    description: 'Null if there is no such page. A page that follows a record has at most `next`.',
-  });
-const foundLinks = z
-  .strictObject({
-    current: nullableLink,
-    first: nullableLink,
-    last: nullableLink,
-    next: nullableLink,
-    prev: nullableLink,
-  })
-  .meta({
-    id: 'FoundLinks',
-    description: 'All null if the page is complete, or the filter was in the request body and has no URL.',
-  });
+const farLinks = { last: nullableLink, next: nullableLink, prev: nullableLink };
+export const pageLinks = z.strictObject({ current: link, first: link, ...farLinks }).meta({
+  id: 'PageLinks',
+  description: 'Null if there is no such page. A page that follows a record has at most `next`.',
+});
+const foundLinks = z.strictObject({ current: nullableLink, first: nullableLink, ...farLinks }).meta({
+  id: 'FoundLinks',
+  description: 'All null if the page is complete, or the filter was in the request body and has no URL.',
+});
 
 /** How the records of a page are serialized. */
 interface PageItems {
