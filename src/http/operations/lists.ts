@@ -28,7 +28,7 @@ export const NO_FILTER: ParsedFilter = Object.freeze([]);
  * A list of a collection: authentication (401), scope (403), path (404), query (400), the page (404 if the parent does not
  * exist), the body. A client with a realm list sees only its realms.
  */
-export function list(resource: Resource): Operation<ListDeps> {
+export function listCollection(resource: Resource): Operation<ListDeps> {
   return recordOperation(resource, {
     name: `list-${resource.name}`,
     method: 'GET',

@@ -3,7 +3,7 @@ import { linkParameters } from '../openapi/parameters.ts';
 import { itemPatterns, searchPattern } from '../pipeline/links.ts';
 import type { Operation } from '../pipeline/operation.ts';
 import { faultReply } from '../server/reply.ts';
-import { type ListDeps, list } from './lists.ts';
+import { type ListDeps, listCollection } from './lists.ts';
 import { lookup } from './lookup.ts';
 import { create, remove, update, type WriteDeps } from './record_writes.ts';
 import { find, search, searchList } from './reverse_lookup.ts';
@@ -15,7 +15,7 @@ export type ResourceDeps = WriteDeps & ListDeps;
 /** Every operation of a resource: the five verbs, its reverse lookup if it has one, and searches. */
 export function operationsOf(resource: Resource): readonly Operation<ResourceDeps>[] {
   return [
-    list(resource),
+    listCollection(resource),
     create(resource),
     ...itemPatterns(resource).flatMap((path) => [
       lookup(resource, path),

@@ -62,7 +62,7 @@ interface RealmSettings extends SettingsBase {
 }
 
 /** A path may have one parameter: the ID of the realm or installation (404). */
-export type Settings = InstallationSettings | RealmSettings;
+export type SettingsRow = InstallationSettings | RealmSettings;
 
 interface SettingsChange {
   readonly name: string;
@@ -75,7 +75,7 @@ interface SettingsChange {
 }
 
 /** The GET of settings, and their PUT if they can be changed. */
-export function settingsOperations(settings: Settings): readonly Operation<SettingsDeps>[] {
+export function settingsOperations(settings: SettingsRow): readonly Operation<SettingsDeps>[] {
   const { component, collection } = settings;
   const bodyOf = projector(settings.body);
   const made = {
@@ -85,7 +85,7 @@ export function settingsOperations(settings: Settings): readonly Operation<Setti
   const replyWith = ({ baseUrl, installation }: SettingsDeps, record: Shown['record']): Reply =>
     documentReply(bodyOf({ baseUrl, installation, record }), RECORD_CACHING);
 
-  const getOperation = (at: Pick<Settings, 'name' | 'path' | 'summary'>): Operation<SettingsDeps> => ({
+  const getOperation = (at: Pick<SettingsRow, 'name' | 'path' | 'summary'>): Operation<SettingsDeps> => ({
     name: at.name,
     method: 'GET',
     path: at.path,
@@ -135,7 +135,7 @@ export function settingsOperations(settings: Settings): readonly Operation<Setti
 async function recordFor(
   call: Call,
   path: string,
-  { source }: Settings,
+  { source }: SettingsRow,
   deps: SettingsDeps,
 ): Promise<Shown['record'] | undefined> {
   if (source !== 'installation') return realmFor(call, path, source, deps);
@@ -176,8 +176,8 @@ interface MadeBody {
 }
 
 function documentationOf(
-  { noun = 'settings', source }: Settings,
-  { path, summary }: Pick<Settings, 'path' | 'summary'>,
+  { noun = 'settings', source }: SettingsRow,
+  { path, summary }: Pick<SettingsRow, 'path' | 'summary'>,
   { schema, bodyOf }: MadeBody,
   baseUrl: string,
 ): Documentation {

@@ -9,7 +9,7 @@ import { idSchema, link } from '../openapi/schemas.ts';
 import { selfLinks } from '../pipeline/links.ts';
 import { checkData } from '../pipeline/reading.ts';
 import { projectionSchema, projector } from './projection.ts';
-import { type Settings, type SettingsProjection, type Shown, settingsOperations } from './settings.ts';
+import { type SettingsProjection, type SettingsRow, type Shown, settingsOperations } from './settings.ts';
 
 const INSTALLATION_ID: SettingsProjection = [idSchema, ({ installation }) => installation];
 const RECORD_ID: SettingsProjection = [idSchema, ({ record }) => record.id];
@@ -50,7 +50,7 @@ const stored = (name: keyof AccountSettings): SettingsProjection => [
 ];
 const fixed = (name: Fixed): SettingsProjection => [fixedShape[name], () => FIXED[name]];
 
-const ACCOUNT_SETTINGS: Settings = {
+const ACCOUNT_SETTINGS: SettingsRow = {
   name: 'get-account-authentication-settings',
   path: ACCOUNT_PATH,
   summary: 'Get the settings of account members, and their realm.',
@@ -103,7 +103,7 @@ function assertFixed(wanted: Readonly<Record<Fixed, unknown>>): void {
 
 const CUSTOMER_TYPE = 'customer-authentication-settings';
 
-const CUSTOMER_SETTINGS: Settings = {
+const CUSTOMER_SETTINGS: SettingsRow = {
   name: 'get-customer-authentication-settings',
   path: '/v2/settings/customer-authentication',
   summary: 'Get the realm of customers.',
@@ -129,7 +129,7 @@ const CUSTOMER_SETTINGS: Settings = {
   },
 };
 
-const GENERAL_SETTINGS: Settings = {
+const GENERAL_SETTINGS: SettingsRow = {
   name: 'get-settings',
   path: '/v2/settings',
   summary: 'Get the ID of the installation, which stands for that of a store, and the default page length.',
@@ -151,7 +151,7 @@ const storeLinks = selfAt(({ installation }) => `${STORES}/${installation}`);
 const storeItem = { ...storeMembers, links: storeLinks };
 const projectStore = projector<Shown>(storeItem);
 
-const STORE_LIST: Settings = {
+const STORE_LIST: SettingsRow = {
   name: 'list-stores',
   path: STORES,
   summary: 'List the one store: the installation.',
@@ -163,7 +163,7 @@ const STORE_LIST: Settings = {
   },
 };
 
-const STORE: Settings = {
+const STORE: SettingsRow = {
   name: 'get-store',
   path: `${STORES}/:store_id`,
   summary: 'Get the installation as a store.',
@@ -180,7 +180,7 @@ const prefixChange = z.object({ type: z.literal(MAPPING_TYPE), prefix: mappingPr
  * The mapping between this installation, as a store, and the realm of merchants. There is one, with the ID of that realm, whose
  * record holds its prefix: so it exists as soon as the realm does, and no other mapping can have its prefix.
  */
-const MAPPING: Settings = {
+const MAPPING: SettingsRow = {
   name: 'get-merchant-realm-mapping',
   path: `${MAPPINGS}/:mapping_id`,
   summary: 'Get a merchant realm mapping.',
