@@ -43,7 +43,7 @@ export interface ChangeOrigin {
  * A written record: its key, its revision and, for an update, the names of the written members. An update without them
  * only changes `updated_at`.
  */
-export interface WrittenRecord {
+interface WrittenRecord {
   readonly key: Key;
   readonly revision: Revision;
   readonly members?: readonly string[];

@@ -73,7 +73,7 @@ export function reference(name: string) {
 export type Members = Readonly<Record<string, z.ZodType>>;
 
 /** A password in a request: only its hash is stored. */
-export interface PasswordInput {
+interface PasswordInput {
   readonly schema: z.ZodType<string>;
   /** The member that holds its hash. */
   readonly hash: string;

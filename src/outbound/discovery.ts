@@ -16,7 +16,7 @@ export const DISCOVERY_FAILURES = {
   issuer_differs: 'issuer differs',
 } as const;
 
-export type DiscoveryFailure = keyof typeof DISCOVERY_FAILURES;
+type DiscoveryFailure = keyof typeof DISCOVERY_FAILURES;
 
 export type Discovery =
   | { readonly kind: 'found'; readonly issuer: string }

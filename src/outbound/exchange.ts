@@ -15,10 +15,7 @@ export interface OutboundResponse {
 }
 
 /** `unconnected`: the connection failed, so another address may be tried. `broken`: any other failure. */
-export type ExchangeResult =
-  | OutboundResponse
-  | { readonly kind: 'unconnected' }
-  | { readonly kind: 'broken' };
+type ExchangeResult = OutboundResponse | { readonly kind: 'unconnected' } | { readonly kind: 'broken' };
 
 /** A request, and how much of the response is read. */
 export interface OutboundRequest {
@@ -46,7 +43,7 @@ export type Exchange = (
   overrides?: ExchangeOverrides,
 ) => Promise<ExchangeResult>;
 
-export interface ExchangeOverrides {
+interface ExchangeOverrides {
   readonly connectMs?: number | undefined;
   readonly request?: OutboundRequest | undefined;
 }

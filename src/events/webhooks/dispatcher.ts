@@ -4,7 +4,7 @@ import type { DeliveryDeps } from './send_message.ts';
 import { openSubscription, type Subscription } from './subscription.ts';
 import type { Webhook } from './webhook.ts';
 
-export interface DispatcherDeps extends DeliveryDeps {
+interface DispatcherDeps extends DeliveryDeps {
   readonly lease: JobLease;
   /** Called with all targets, disabled ones too. */
   readonly onList: (webhooks: readonly Webhook[]) => void;

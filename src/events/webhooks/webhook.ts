@@ -36,7 +36,7 @@ export interface Webhook extends WebhookOptions {
  * stored, so that it reveals nothing about the network. `expired`: retention has removed the changes.
  */
 export const DELIVERY_OUTCOMES = ['delivered', 'refused', 'unreachable', 'expired'] as const;
-export type DeliveryOutcome = (typeof DELIVERY_OUTCOMES)[number];
+type DeliveryOutcome = (typeof DELIVERY_OUTCOMES)[number];
 
 /** One attempt to deliver a message. */
 export interface Delivery {

@@ -29,7 +29,7 @@ export interface FeedDeps extends OperationDeps {
 }
 
 /** Replies with a stream of the changes of a realm from a position on (Server-Sent Events). */
-export type FollowChanges = (call: Call, realm: Uuid, position: FeedPosition) => Reply;
+type FollowChanges = (call: Call, realm: Uuid, position: FeedPosition) => Reply;
 
 export const FEED_SCOPE = 'changes:read';
 export const STREAM_TYPE = 'text/event-stream';

@@ -29,7 +29,7 @@ export interface FormDeps extends OperationDeps {
 }
 
 /** A request of a client that was authenticated, or that only its ID names. */
-export interface FormRequest<P extends string> {
+interface FormRequest<P extends string> {
   readonly call: Call;
   readonly client: Principal;
   readonly value: (name: P) => string | undefined;

@@ -13,7 +13,7 @@ import { faultReply, type Reply } from '../server/reply.ts';
 import type { SettingsDeps } from './settings.ts';
 
 /** The outcome of a request to check a password, as metrics count it: `wrong` is never split by whether the username exists. */
-export type CheckedOutcome = 'right' | 'wrong' | 'throttled' | 'overloaded';
+type CheckedOutcome = 'right' | 'wrong' | 'throttled' | 'overloaded';
 
 /** The dependencies of operations that sign in. */
 export interface SignInDeps extends SettingsDeps {
@@ -62,7 +62,7 @@ function endUserAddress(call: Call): IpAddress | undefined {
 }
 
 /** The password of a request, and the profile that it is checked in. */
-export interface GivenPassword {
+interface GivenPassword {
   readonly realmId: Uuid;
   readonly profileId: Uuid;
   readonly username: string;

@@ -9,14 +9,14 @@ import { isVisibleAscii, VISIBLE_ASCII_RULE } from '../../domain/text/visible_as
 import { faultReply, type Reply } from '../server/reply.ts';
 import type { Call } from './call.ts';
 
-export interface IdempotencyDeps {
+interface IdempotencyDeps {
   readonly store: Pick<Store, 'loadIdempotencyRecord' | 'commit'>;
   readonly keyring: Pick<Keyring, 'digest'>;
   readonly clock: Pick<Clock, 'now'>;
 }
 
 /** A request that creates records. */
-export interface RepeatableRequest {
+interface RepeatableRequest {
   /** The path below its scope. */
   readonly collection: string;
   /**

@@ -1,7 +1,7 @@
 import type { Revision } from '../../domain/id.ts';
 
 /** The revision in a strong ETag of this service; undefined for any other. */
-export type RevisionOf = (etag: string) => Revision | undefined;
+type RevisionOf = (etag: string) => Revision | undefined;
 
 const OURS = /^"([0-9a-f]{16})-/;
 

@@ -26,7 +26,7 @@ export function presenterOf(resource: Resource, baseUrl: string, installation: s
 }
 
 /** A record with the serialized records below it. */
-export interface IncludingContent {
+interface IncludingContent {
   /** The items, joined by commas. */
   readonly included: string;
   /** Links to further records below, by name. */
@@ -49,7 +49,7 @@ export function includingPresenterOf(
 }
 
 /** How the items of a list are serialized. */
-export interface ItemContext {
+interface ItemContext {
   readonly baseUrl: string;
   readonly installation: string;
   /** Items of a whole realm name their parent. */

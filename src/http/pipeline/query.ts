@@ -18,7 +18,7 @@ export interface ListQuery {
 }
 
 /** The parameters that a list reads. It ignores all others (docs/wire.md#order). */
-export interface QueryRules {
+interface QueryRules {
   readonly hasFilter: boolean;
   readonly hasSort: boolean;
   readonly hasInclude?: boolean;

@@ -6,7 +6,7 @@ import type { Call } from '../pipeline/call.ts';
 export type CallListener = (call: Call) => Promise<void> | undefined;
 
 /** Receives reports about calls. */
-export interface CallReports {
+interface CallReports {
   /** Reports that a client has used a token by its secret. */
   used(clientId: string): void;
   refused(caller: RefusedCaller, reason: RefusedAccess): Promise<void> | undefined;

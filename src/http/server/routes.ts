@@ -5,7 +5,7 @@ import { SERVER_METADATA } from '../operations/service.ts';
 import { routesFrom } from '../pipeline/admission.ts';
 import type { Route } from './router.ts';
 
-export interface HttpDeps extends Omit<ApiDeps, 'describe'> {
+interface HttpDeps extends Omit<ApiDeps, 'describe'> {
   readonly store: Store;
   readonly version: string;
   /** Undefined if the console is off. */

@@ -155,7 +155,7 @@ export interface LocalRequest {
 }
 
 /** An administrative operation, which the command line performs without HTTP. */
-export interface AdminOperation<in Deps> extends Operation<AdminApiDeps> {
+interface AdminOperation<in Deps> extends Operation<AdminApiDeps> {
   /** Answers the body. Rejects with Fault `invalid` for data that breaks its schema, else as `handle` does. */
   perform(request: LocalRequest, deps: Deps): Promise<object | undefined>;
 }

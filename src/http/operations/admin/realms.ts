@@ -29,7 +29,7 @@ export const REALMS_INPUT = z
   )
   .meta({ id: 'RealmsInput', description: ALL_OR_SOME });
 
-export type RealmsInput = z.output<typeof REALMS_INPUT>;
+type RealmsInput = z.output<typeof REALMS_INPUT>;
 
 /** Realms in a response. */
 export const REALMS_OUTPUT = z
