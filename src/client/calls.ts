@@ -5,7 +5,7 @@ import { BOUNDS } from './bounds.ts';
 import type { CallOptions, Collection, CreateOptions, Revise, WriteOptions } from './collection.ts';
 import { type FlatRecord, readSingle, writeSingle } from './envelope.ts';
 import { isAbsent, isStale } from './error.ts';
-import type { SendRequest, ServiceResponse } from './exchange.ts';
+import { JSON_BODY, type SendRequest, type ServiceResponse } from './exchange.ts';
 import { fetchPage, listRecords } from './lists.ts';
 import { backoffDelay, sleep } from './retries.ts';
 import type { WireFormat } from './wires.ts';
@@ -13,8 +13,6 @@ import type { WireFormat } from './wires.ts';
 type Key = readonly string[];
 type MemberValues = Readonly<Record<string, unknown>>;
 export type RecordWithTag = FlatRecord & { readonly etag: string };
-
-export const JSON_BODY = { 'Content-Type': 'application/json' } as const;
 
 /** The methods of every collection. */
 export function collectionMethods(wire: WireFormat, send: SendRequest): Collection<Resource> {

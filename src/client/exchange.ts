@@ -1,13 +1,6 @@
 import { type AttemptOutcome, type AttemptRequest, attemptRequest, type Fetch } from './attempt.ts';
 import { AuthrealmError, readErrors, summaryOf } from './error.ts';
-import {
-  mayHaveExecuted,
-  monotonicMs,
-  type RetryLimits,
-  retryAfterMs,
-  retryDelay,
-  sleep,
-} from './retries.ts';
+import { mayHaveExecuted, type RetryLimits, retryAfterMs, retryDelay, sleep } from './retries.ts';
 
 /** The service, and the time limits of requests. */
 export interface ServiceConnection extends RetryLimits {
@@ -33,6 +26,9 @@ export interface ServiceRequest extends Omit<AttemptRequest, 'headers'> {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** The header of a JSON body. */
+export const JSON_BODY = { 'Content-Type': 'application/json' } as const;
+
 /** Sends an authenticated request. */
 export type SendRequest = (request: ServiceRequest) => Promise<ServiceResponse>;
 
@@ -52,7 +48,7 @@ export async function sendWithRetries(
   request: ServiceRequest,
   identity?: Identity,
 ): Promise<ServiceResponse> {
-  const startedAt = monotonicMs();
+  const startedAt = performance.now();
   let isUncertain = false;
   let isRenewed = false;
   for (let done = 1; ; done += 1) {

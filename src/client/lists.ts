@@ -4,7 +4,7 @@ import { parseIdentifier, recordPath, searchPath } from './address.ts';
 import type { CallOptions, FindableCollection, ListOptions, PageOptions, RecordPage } from './collection.ts';
 import { type Envelope, type FlatRecord, readMany } from './envelope.ts';
 import { AuthrealmError } from './error.ts';
-import type { SendRequest } from './exchange.ts';
+import { JSON_BODY, type SendRequest } from './exchange.ts';
 import { allOf, eq, type Filter, oneOf } from './filter.ts';
 import type { WireFormat } from './wires.ts';
 
@@ -89,8 +89,6 @@ export function searchMethods(
     },
   };
 }
-
-const JSON_BODY = { 'Content-Type': 'application/json' } as const;
 
 function pageOf({ records, total }: Envelope): RecordPage<Resource> {
   if (total === undefined) throw new AuthrealmError('the list response has no total');

@@ -1,7 +1,6 @@
 import { recordPath } from './address.ts';
-import { JSON_BODY } from './calls.ts';
 import type { CallOptions } from './collection.ts';
-import type { SendRequest } from './exchange.ts';
+import { JSON_BODY, type SendRequest } from './exchange.ts';
 import type { WireFormat } from './wires.ts';
 
 /** A username and the password that somebody typed. */

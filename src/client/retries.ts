@@ -13,9 +13,6 @@ const RETRYABLE: ReadonlySet<number> = new Set([409, 429, 502, 503, 504]);
 /** Those after which the service may have processed the request. */
 const UNKNOWN_OUTCOME: ReadonlySet<number> = new Set([502, 503, 504]);
 
-/** A monotonic clock in milliseconds. */
-export const monotonicMs = (): number => performance.now();
-
 /** Whether a retry may succeed. */
 export function isRetryable(outcome: AttemptOutcome): boolean {
   return outcome.kind === 'lost' || RETRYABLE.has(outcome.status);
@@ -41,7 +38,7 @@ export function retryDelay(
     requested === undefined
       ? backoffDelay(done)
       : Math.min(requested, BOUNDS.retryAfterMsMax) + Math.random() * BOUNDS.pauseMsMin;
-  return monotonicMs() + delay - startedAt >= totalTimeoutMs ? undefined : delay;
+  return performance.now() + delay - startedAt >= totalTimeoutMs ? undefined : delay;
 }
 
 /** Exponential backoff with jitter, so that clients that failed together do not retry together. */

@@ -1,11 +1,10 @@
 import { BOUNDS } from './bounds.ts';
 import { AuthrealmError } from './error.ts';
 import { type Identity, type ServiceConnection, sendWithRetries } from './exchange.ts';
-import { monotonicMs } from './retries.ts';
 
 interface CachedToken {
   readonly token: string;
-  /** By the monotonic clock of this library. */
+  /** By the monotonic clock. */
   readonly usableUntil: number;
 }
 
@@ -38,7 +37,7 @@ export function clientCredentialsIdentity(
   return {
     async headers(signal) {
       const { token } =
-        cached !== undefined && monotonicMs() < cached.usableUntil
+        cached !== undefined && performance.now() < cached.usableUntil
           ? cached
           : await abortable(signal, fetchOnce());
       return bearer(token);
@@ -64,7 +63,7 @@ async function fetchToken(
   connection: ServiceConnection,
   { clientId, clientSecret }: SecretCredentials,
 ): Promise<CachedToken> {
-  const requestedAt = monotonicMs();
+  const requestedAt = performance.now();
   const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: clientSecret };
   const { body } = await sendWithRetries(connection, {
     method: 'POST',
