@@ -23,7 +23,7 @@ function tokenEndpoint({ grant, ...entrance }: OAuthDeps): CallHandler {
     refuse: (value: (name: 'grant_type') => string | undefined) => checkGrantType(value('grant_type')),
     isImplicit: (value: (name: 'grant_type') => string | undefined) => value('grant_type') === 'implicit',
   };
-  return formEndpoint(read, entrance, async ({ call, client, value }) => {
+  return formEndpoint(read, entrance, async (call, client, value) => {
     // By the ID alone only the rate of each address counts: others could spend one of the whole client.
     const limited = client.implicit ? undefined : entrance.limits.grants?.(client.clientId);
     if (limited) {
@@ -54,7 +54,7 @@ const DONE: Reply = Object.freeze({ status: 200, headers: NO_STORE, body: '{}' }
 
 /** Revocation (RFC 7009): a text that is no token of this client is answered like a token that is already revoked. */
 function revocationEndpoint({ desk, ...entrance }: OAuthDeps): CallHandler {
-  return formEndpoint(OF_TOKEN, entrance, async ({ call, client, value }) => {
+  return formEndpoint(OF_TOKEN, entrance, async (call, client, value) => {
     const from = { address: call.address(), requestId: call.requestId };
     const answer = await desk.revoke(client.clientId, value('token'), from);
     return answer.kind === 'refused' ? answer : DONE;
@@ -63,7 +63,7 @@ function revocationEndpoint({ desk, ...entrance }: OAuthDeps): CallHandler {
 
 /** Introspection (RFC 7662): a text that is no token of this client is answered as inactive, without its claims. */
 function introspectionEndpoint({ desk, ...entrance }: OAuthDeps): CallHandler {
-  return formEndpoint(OF_TOKEN, entrance, async ({ client, value }) => {
+  return formEndpoint(OF_TOKEN, entrance, async (_, client, value) => {
     const answer = await desk.introspect(client.clientId, value('token'));
     return answer.kind === 'refused' ? answer : jsonReply(introspectionOf(answer.token));
   });

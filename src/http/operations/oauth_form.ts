@@ -28,13 +28,6 @@ export interface FormDeps extends OperationDeps {
   readonly identifyClient: AuthenticateClient;
 }
 
-/** A request of a client that was authenticated, or that only its ID names. */
-interface FormRequest<P extends string> {
-  readonly call: Call;
-  readonly client: Principal;
-  readonly value: (name: P) => string | undefined;
-}
-
 /** Responses of these endpoints contain secrets. */
 export const NO_STORE = {
   'Content-Type': JSON_TYPE,
@@ -45,12 +38,12 @@ export const NO_STORE = {
 /**
  * An endpoint that reads a form and the credentials of a client (RFC 6749, 2.3.1 and 3.2). The body is read
  * as a form under any media type, because existing clients declare it as JSON (docs/wire.md#tokens). A wrong secret is counted
- * by address, a right one by client, before the request is answered.
+ * by address, a right one by client, before the request is answered. The client was authenticated, or only its ID names it.
  */
 export function formEndpoint<P extends string>(
   { parameters, refuse, isImplicit }: FormRules<P>,
   { authenticateClient, identifyClient, limits, loopBudget }: FormDeps,
-  answer: (request: FormRequest<P>) => Promise<Reply | OAuthError>,
+  answer: (call: Call, client: Principal, value: Form<P>['value']) => Promise<Reply | OAuthError>,
 ): CallHandler {
   return async (call) => {
     const form = await readForm(call.request, parameters);
@@ -69,7 +62,7 @@ export function formEndpoint<P extends string>(
     call.client = authenticatedId(client);
     const limited = limits.caller(call, client);
     if (limited) return limited;
-    const answered = await answer({ call, client, value: form.value });
+    const answered = await answer(call, client, form.value);
     return 'kind' in answered ? refusalReply(answered) : answered;
   };
 }
