@@ -69,7 +69,7 @@ describe.each(['', '/sso/auth'])('under %p', (prefix) => {
     const { headers } = answer;
     expect([headers.get('cache-control'), headers.get('content-type')]).toEqual([
       'no-cache',
-      'text/html; charset=utf-8',
+      'text/html;charset=utf-8',
     ]);
     const again = await request(`${prefix}/console`, { 'If-None-Match': headers.get('etag') ?? '' });
     expect([again.status, await again.text(), again.headers.get('etag')]).toEqual([
@@ -83,7 +83,7 @@ describe.each(['', '/sso/auth'])('under %p', (prefix) => {
   test('an asset is immutable for caches', async () => {
     const { headers } = await request(`${prefix}/console/app-1.js`);
     expect(headers.get('cache-control')).toBe('public, max-age=31536000, immutable');
-    expect(headers.get('content-type')).toBe('text/javascript; charset=utf-8');
+    expect(headers.get('content-type')).toBe('text/javascript;charset=utf-8');
   });
 
   test.each([

@@ -77,7 +77,7 @@ export async function walkByDemo(command: readonly string[]): Promise<void> {
 async function loadConsole({ url }: Pick<ServedProgram, 'url'>): Promise<void> {
   for (const page of ['/console', '/docs']) {
     const answer = await fetch(url + page);
-    expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8']);
+    expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'text/html;charset=utf-8']);
     const names = [...(await answer.text()).matchAll(/(?:src|href)="(console\/[^"]+)"/g)].map(
       ([, name]) => name,
     );

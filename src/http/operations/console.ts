@@ -21,19 +21,6 @@ const FOREVER = 'public, max-age=31536000, immutable';
 /** The pages, by their paths; all other files that were built are assets. */
 const PAGES: Readonly<Record<string, string>> = { '/console': 'index.html', '/docs': 'docs.html' };
 
-const MEDIA_TYPES: Readonly<Record<string, string>> = {
-  html: 'text/html; charset=utf-8',
-  js: 'text/javascript; charset=utf-8',
-  css: 'text/css; charset=utf-8',
-  json: 'application/json',
-  map: 'application/json',
-  svg: 'image/svg+xml',
-  png: 'image/png',
-  webp: 'image/webp',
-  ico: 'image/vnd.microsoft.icon',
-  txt: 'text/plain; charset=utf-8',
-};
-
 type Assets = ReadonlyMap<string, Representations>;
 
 /**
@@ -130,7 +117,7 @@ function namesIn(folder: string): readonly string[] {
 function headersOf(name: string): Readonly<Record<string, string>> {
   const isPage = Object.values(PAGES).includes(name);
   return {
-    'Content-Type': MEDIA_TYPES[name.split('.').at(-1) ?? ''] ?? 'application/octet-stream',
+    'Content-Type': Bun.file(name).type,
     ...PAGE_HEADERS,
     'Cache-Control': isPage ? REVALIDATED : FOREVER,
   };
