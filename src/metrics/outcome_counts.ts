@@ -18,7 +18,10 @@ interface OutcomeMetrics {
 
 export type OutcomeCounts = ReturnType<typeof openOutcomeCounts>;
 
-/** Counts outcomes and measures durations by name, since this process started. Each outcome begins with 0, so that its first is seen as a rise. */
+/**
+ * Counts outcomes and measures durations by name, since this process started. Each outcome begins with 0, so that its first is
+ * seen as a rise.
+ */
 function openOutcomeCounts(metrics: OutcomeMetrics) {
   const { total, duration, label, bounds, outcomes, unmeasured = [], names = [] } = metrics;
   const open = () => ({

@@ -7,7 +7,7 @@ export type GuardedPost = ReturnType<typeof openGuardedPost>;
 
 /**
  * Posts bytes to an untrusted URL, with the same guard as every outbound request: no redirect is followed, and the
- * response is read up to a bound. Returns its status, or undefined without a response, whatever the reason. Ends within
+ * response is read up to a bound. Returns its status, or undefined without a response. Ends within
  * `webhookMsMax` or at `signal`, and never rejects.
  */
 export function openGuardedPost(options: GuardedFetchOptions = {}) {

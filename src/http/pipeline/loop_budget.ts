@@ -25,8 +25,8 @@ const RUNTIME_MS = 0.04;
 
 /**
  * Shares the event loop between lookups, which never wait, and all other work, which waits for its turn
- * (docs/decisions/0017-overload-and-rates.md). A turn runs as a task of its own. The event loop runs all promise reactions of a task before the next task, so the time
- * between two tasks is what the turn used until it waits for a socket, a file or a worker.
+ * (docs/decisions/0017-overload-and-rates.md). A turn runs as a task of its own. The event loop runs all promise reactions of a
+ * task before the next task, so the time between two tasks is what the turn used until it waits for a socket, a file or a worker.
  */
 export function openLoopBudget(deps: LoopBudgetDeps) {
   const { now = () => performance.now() } = deps;

@@ -19,8 +19,7 @@ export interface PageRange {
   readonly after: string | undefined;
 }
 
-/** An item, with a text as its `id`. */
-type Item = Readonly<Record<string, unknown>>;
+type Item = Readonly<Record<string, unknown>> & { readonly id: string };
 
 interface FoundItems {
   readonly items: readonly Item[];
@@ -38,7 +37,7 @@ interface AdminList<Deps, More extends z.ZodRawShape>
   > {
   /** The form of the IDs of its items. */
   readonly idPattern: RegExp;
-  /** Parameters besides those of a page. */
+  /** Parameters in addition to those of a page. */
   readonly query?: More;
   /** `id`: its component in the OpenAPI document. */
   readonly page: {
@@ -69,7 +68,7 @@ export function listOperation<
   return adminOperation<z.ZodObject, z.ZodObject, Deps>({
     ...described,
     method: 'GET',
-    query: z.object({ ...pageParameters(idPattern, String(page.example.id)), ...query }),
+    query: z.object({ ...pageParameters(idPattern, page.example.id), ...query }),
     success: {
       status: 200,
       description: page.description,
@@ -80,7 +79,11 @@ export function listOperation<
           links: pageLinks,
         })
         .meta({ id: page.id }),
-      example: pageBody([page.example], { limit: 26, after: undefined }, EXAMPLE_URL + examplePath),
+      example: pageBody(
+        [page.example],
+        { limit: LIMITS.pageRecordsDefault + 1, after: undefined },
+        EXAMPLE_URL + examplePath,
+      ),
     },
     async handle(request, deps) {
       const given = request.query as PageQuery;
@@ -133,7 +136,7 @@ function pageBody(found: readonly Item[], { limit, after }: PageRange, url: stri
   const at = (id: string) =>
     `${url}?page%5Blimit%5D=${length}&page%5Bafter%5D=${encodeURIComponent(id)}${carried}`;
   const last = data.at(-1);
-  const next = found.length > length && last ? at(String(last.id)) : null;
+  const next = found.length > length && last ? at(last.id) : null;
   return {
     data,
     meta: { page: { limit: length } },
