@@ -80,20 +80,16 @@ function changesBefore(deps: FeedDeps) {
       : readFeedBefore(deps, realm, place, limit);
   return async (call: Call, { before, limit, user }: BackwardQuery): Promise<Reply> => {
     const realm = call.key?.[0] as Uuid;
-    const place = before === '' ? 'end' : parseFeedCursor(before, realm);
-    if (place === undefined) throw invalidCursor('before');
-    const page = await readBack(realm, user, place, limit);
+    const page = await readBack(realm, user, positionBefore(realm, before), limit);
     if (page.kind === 'absent') return NOT_FOUND_REPLY;
     if (page.kind === 'gone') return expiredCursorReply(page.oldest, 'before');
     const events = await writeEvents(page.changes, readableBy(call.principal as Principal));
     const [first] = page.changes;
     const last = page.changes.at(-1);
     const cursor = last ? feedCursor('after', last) : (page.cursor ?? before);
-    const carried = `&limit=${limit}${user ? `&user_id=${user}` : ''}`;
-    const next =
-      first && page.hasMore
-        ? `${urlAt(baseUrl, realm, feedCursor('before', first), 'before')}${carried}`
-        : null;
+    const carried = user ? `&user_id=${user}` : '';
+    const older = first && page.hasMore ? feedCursor('before', first) : undefined;
+    const next = older ? `${urlAt(baseUrl, realm, older, 'before')}&limit=${limit}${carried}` : null;
     return feedReply(call, events, { cursor, has_more: page.hasMore }, next);
   };
 }
@@ -107,6 +103,13 @@ function invalidBefore(): Fault {
 function feedPosition(realm: Uuid, after: string | undefined, resumed: string | undefined): FeedPosition {
   const place = parseFeedPosition(resumed ?? after, realm);
   if (place === undefined) throw invalidCursor(resumed === undefined ? 'after' : 'Last-Event-ID');
+  return place;
+}
+
+/** The position before a cursor; the end of the feed for an empty one. Throws Fault `invalid_query`. */
+function positionBefore(realm: Uuid, before: string): 'end' | FeedCursor {
+  const place = before === '' ? 'end' : parseFeedCursor(before, realm);
+  if (place === undefined) throw invalidCursor('before');
   return place;
 }
 
