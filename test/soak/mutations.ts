@@ -117,6 +117,8 @@ const SUITES: Readonly<Record<string, readonly string[]>> = {
     'api/include',
     'api/include_in_lists',
     'api/create_with_links',
+    'api/write_responses',
+    'api/idempotency',
     'matrix',
   ],
   'src/http/operations/lists.ts': ['matrix', 'paging', 'reverse_lookup', 'list'],

@@ -135,8 +135,7 @@ export async function readCreated(
 export function tryParse(text: string): unknown {
   try {
     return parseJson(text);
-  } catch (error) {
-    if (error instanceof Fault) return undefined;
-    throw error;
+  } catch {
+    return undefined;
   }
 }

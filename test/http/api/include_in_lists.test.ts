@@ -87,10 +87,7 @@ test('a search of users with include has the links of the users that it finds', 
 });
 
 test('a search of all realms with include has the links of the users that it finds, and not of those with the same ID', async () => {
-  const home = systemClock.mintId();
-  await insertRecord(service.db, realmResource, [home], realmMembers);
-  await insertRecord(service.db, user, [home, first.user], userMembers);
-  const twin = await createFixture(service.db, { realm: home, user: first.user });
+  const twin = await createTwin(first);
   const search = async (limit: number) => {
     const body = { filter: `eq(id,${first.user})`, page: { limit } };
     const answer = await service.post(`/v2/user-authentication-info/search?${BOTH}`, token, body);
@@ -121,20 +118,45 @@ test('a list with include needs the read scope of each kind', async () => {
     expect((await service.post(`${search}?${BOTH}`, oidcOnly, { filter: 'eq(name,x)' })).status).toBe(403);
 });
 
-test('a page with include whose users have too many records of one kind is 400, and a smaller one is answered', async () => {
+const TOO_MANY = `include: finds more than ${LIMITS.includedInPageMax} records of one kind below this page: ask for a smaller page`;
+
+/** A realm in which a user of another realm has the same ID, with links of its own. */
+async function createTwin(of: Fixture): Promise<Fixture> {
+  const home = systemClock.mintId();
+  await insertRecord(service.db, realmResource, [home], realmMembers);
+  await insertRecord(service.db, user, [home, of.user], userMembers);
+  return createFixture(service.db, { realm: home, user: of.user });
+}
+
+/** Links to the provider of a fixture. */
+function linksOfUser(of: Fixture, count: number, subject: string) {
+  const ids = { realm: of.realm, user: of.user, oidc: of.oidcProfile, passwords: of.passwordProfile };
+  return Array.from({ length: count }, (_, at) => oidcLink(ids, `${subject}-${at}`));
+}
+
+test('a page with include has up to 1,000 records of one kind; with more it is 400, and a smaller one is answered', async () => {
   const many = await createFixture(service.db);
   const next = { ...many, user: systemClock.mintId() };
-  const owners = { realm: many.realm, oidc: many.oidcProfile, passwords: many.passwordProfile };
-  const links = Array.from({ length: LIMITS.includedInPageMax }, (_, at) =>
-    oidcLink({ ...owners, user: at % 2 === 0 ? many.user : next.user }, `${at}`),
-  );
   const nextUser = insert(user, [many.realm, next.user], userMembers);
-  expect(await commitWrites(service.db.engine.records, nextUser, ...links)).toEqual(WRITTEN);
+  const half = LIMITS.includedInPageMax / 2;
+  // The user of the fixture has one link already.
+  const [last, ...links] = [...linksOfUser(many, half, 'own'), ...linksOfUser(next, half, 'next')];
+  const writes = [nextUser, ...links];
+  expect(await commitWrites(service.db.engine.records, ...writes)).toEqual(WRITTEN);
   const query = `${path.replace(realm, many.realm)}?include=${oidcProfileInfo.includedAs}`;
+  expect((await read(query)).included).toHaveLength(LIMITS.includedInPageMax);
+  expect(await commitWrites(service.db.engine.records, last as (typeof links)[0])).toEqual(WRITTEN);
   const answer = await service.get(query, token);
-  expect([answer.status, (await errorsOf(answer))[0]?.detail]).toEqual([
-    400,
-    `include: finds more than ${LIMITS.includedInPageMax} records of one kind below this page: ask for a smaller page`,
-  ]);
-  expect((await read(`${query}&page[limit]=1`)).included).toHaveLength(LIMITS.includedInPageMax / 2);
+  expect([answer.status, (await errorsOf(answer))[0]?.detail]).toEqual([400, TOO_MANY]);
+  expect((await read(`${query}&page[limit]=1`)).included).toHaveLength(half);
+});
+
+test('a search of all realms with include is 400 for more than 1,000 records of one kind in all realms together', async () => {
+  const here = await createFixture(service.db);
+  const there = await createTwin(here);
+  const writes = [here, there].flatMap((each) => linksOfUser(each, LIMITS.includedInPageMax / 2, 'own'));
+  expect(await commitWrites(service.db.engine.records, ...writes)).toEqual(WRITTEN);
+  const url = `/v2/user-authentication-info/search?include=${oidcProfileInfo.includedAs}`;
+  const answer = await service.post(url, token, { filter: `eq(id,${here.user})` });
+  expect([answer.status, (await errorsOf(answer))[0]?.detail]).toEqual([400, TOO_MANY]);
 });
