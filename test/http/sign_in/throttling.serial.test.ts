@@ -165,12 +165,13 @@ test('throttled requests are logged without a username, the first and the number
 });
 
 test('parallel requests for one name have two places in the queue; the others are 503', async () => {
-  const hash = await Bun.password.hash('of jane', 'argon2id');
+  // Long enough that eight requests arrive during a check, and a small part of the time after which it is late.
+  const hash = await Bun.password.hash('of jane', { algorithm: 'argon2id', memoryCost: 16_384, timeCost: 1 });
   const { withoutRetry } = service;
   let answers: readonly Response[] = [];
   const checked = () => answers.filter(({ status }) => status === 400).length;
-  // Where a busy machine is late with a check, that is 503 as well.
-  for (let tries = 0; tries < 10 && checked() < 2; tries += 1) {
+  // A check that a busy machine finishes too late is 503 as well; one that ends before others arrive gives its place to them.
+  for (let tries = 0; tries < 10 && (checked() < 2 || checked() === answers.length); tries += 1) {
     const jane = await createPassword(db, accounts, { hash });
     answers = await Promise.all(
       Array.from({ length: 8 }, (_, index) =>
