@@ -131,6 +131,11 @@ describe('invalid bootstrap files', () => {
     ],
     ['a rate that is none', { rate_per_address: '60' }, 'rate_per_address must be a rate such as 60/60'],
     ['a storefront of all addresses', { storefronts: ['::/0'] }, 'storefronts.0 is no network'],
+    [
+      'a storefront of 33 networks',
+      { storefronts: Array.from({ length: 33 }, (_, at) => `192.0.2.${at}`) },
+      'storefronts has more than 32 networks',
+    ],
     ['an unknown member', { scopes: 'users:read' }, 'Unrecognized key'],
   ])('a bootstrap file with %s is refused', async (_, change, message) => {
     const refusal = await ensure({ ...BOOT, client_id: 'refused', ...change }).catch((error) => error);

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { Refusal } from '../../domain/fault.ts';
 import { parseUuid } from '../../domain/id.ts';
 import { parseNetwork } from '../../domain/ip_address.ts';
+import { LIMITS } from '../../domain/limits.ts';
 import { END_USER_ADDRESSES, parseScopes } from '../../domain/principal.ts';
 import { parseRate } from '../../domain/token_buckets.ts';
 import { brokenRightsRule, CLIENT_ID_PATTERN, CLIENT_NAME, type ClientSpec } from './clients.ts';
@@ -29,7 +30,10 @@ const bootstrapClient = z.strictObject({
   implicit_scope: scopes.optional(),
   implicit_realms: realms.optional(),
   rate_per_address: parsedBy(parseRate, 'must be a rate such as 60/60').optional(),
-  storefronts: z.array(parsedBy(parseNetwork, 'is no network, or that of all addresses')).optional(),
+  storefronts: z
+    .array(parsedBy(parseNetwork, 'is no network, or that of all addresses'))
+    .max(LIMITS.storefrontsMax, `has more than ${LIMITS.storefrontsMax} networks`)
+    .optional(),
   end_user_address: z.enum(END_USER_ADDRESSES).optional(),
 });
 

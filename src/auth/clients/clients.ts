@@ -8,7 +8,6 @@ import {
 import { Fault, type FieldError, Refusal } from '../../domain/fault.ts';
 import type { Clock, Revision } from '../../domain/id.ts';
 import { describeImplicit } from '../../domain/implicit_rights.ts';
-import { LIMITS } from '../../domain/limits.ts';
 import {
   assertFound,
   assertRevision,
@@ -73,15 +72,9 @@ export function principalByIdAlone(client: Client): Principal | undefined {
 /** The rule that these rights break; undefined for valid rights. */
 export function brokenRightsRule(rights: ClientRights): FieldError | undefined {
   const { scopes, realms, endUserAddress, implicitScopes, implicitRealms = '*', ratePerAddress } = rights;
-  const { storefronts = [] } = rights;
   if (scopes.size === 0) return { field: 'data.scopes', rule: 'a client needs at least one scope' };
   if (!areGrantable(scopes, realms)) return { field: 'data.scopes', rule: ADMIN_REACHES_ALL };
   if (scopes.has('sign-in') && !endUserAddress) return NO_END_USER_ADDRESS;
-  if (storefronts.length > LIMITS.storefrontsMax)
-    return {
-      field: 'data.storefronts',
-      rule: `at most ${LIMITS.storefrontsMax} networks are a storefront's`,
-    };
   if (!implicitScopes?.size) return undefined;
   if (![...implicitScopes].every((scope) => IMPLICIT_SCOPES.has(scope)))
     return {
@@ -166,7 +159,7 @@ function auditState(client: Client) {
     scope: [...scopes].join(' '),
     realms: realms === '*' ? realms : [...realms],
     ...(Bun.deepEquals(implicit, NOT_IMPLICIT) ? {} : implicit),
-    ...(endUserAddress ? { end_user_address: endUserAddress } : {}),
+    end_user_address: endUserAddress,
     is_disabled: disabledAt !== undefined,
   };
 }
