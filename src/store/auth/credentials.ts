@@ -1,11 +1,11 @@
 import type { AuditEntry } from '../../domain/audit_entry.ts';
 import type { Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { type HashKind, isCheckable, type MadeHash } from '../../domain/password_hash.ts';
+import { decoyHash, type HashKind, isCheckable, type MadeHash } from '../../domain/password_hash.ts';
 import { passwordProfileInfo } from '../../domain/resources.ts';
 import type { Dialect } from '../dialect.ts';
 import { type CoveredRow, openPasswordMacs } from '../records/password_macs.ts';
-import { all, execute, first, type Work } from '../transaction_work.ts';
+import { all, execute, first, type Long, type Work } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
 import type { RowMacs } from './row_macs.ts';
 
@@ -27,10 +27,10 @@ export interface Credential {
   readonly version: string;
 }
 
-/** What a decoy imitates of a credential. */
-export interface StoredHash extends Pick<Credential, 'isNormalised'> {
-  /** Undefined without a hash. */
-  readonly kind: HashKind | undefined;
+/** How many passwords of a profile have a kind of hash. */
+export interface HashKindCount extends Pick<Credential, 'isNormalised'> {
+  readonly kind: HashKind;
+  readonly count: number;
 }
 
 const { table } = passwordProfileInfo;
@@ -43,13 +43,15 @@ const GET = `select ${CREDENTIAL_COLUMNS} from ${table} where realm_id = ? and u
 const REHASH = `update ${table} set ${HASH} = ?, password_normalised = 1, password_hash_mac = ?
   where realm_id = ? and user_id = ? and id = ?`;
 
-/** SQL for the kind of a hash. */
-const hashKindOf = ({ position }: Pick<Dialect, 'position'>): string =>
-  `case when substr(${HASH}, 1, 2) = '$2' then substr(${HASH}, 1, 7) else substr(${HASH}, 1, ${position}(${HASH}, ',p=') + 4) end`;
-
-const firstHashes = (dialect: Pick<Dialect, 'position'>): string =>
-  `select ${hashKindOf(dialect)} as kind, password_normalised from ${table}
-   where realm_id = ? and password_profile_id = ? order by realm_id, password_profile_id, username_key limit ?`;
+/** In one order for all processes, because it decides which unknown name gets which kind. */
+const hashKinds = ({ position }: Pick<Dialect, 'position'>): string =>
+  `select kind, normalised, count(*) as count from (
+     select case when substr(${HASH}, 1, 2) = '$2' then substr(${HASH}, 1, 7)
+         else substr(${HASH}, 1, ${position}(${HASH}, ',p=') + 4) end as kind,
+       coalesce(password_normalised, 0) as normalised
+     from ${table} where realm_id = ? and password_profile_id = ?
+     order by realm_id, password_profile_id, username_key limit ?
+   ) as sample where kind is not null group by kind, normalised order by kind, normalised`;
 
 export interface CredentialRow extends CoveredRow {
   readonly realm_id: Uuid;
@@ -61,8 +63,10 @@ export interface CredentialRow extends CoveredRow {
   readonly credential_version: string | null;
 }
 
-interface HashRow extends Pick<CredentialRow, 'password_normalised'> {
-  readonly kind: HashKind | null;
+interface HashKindRow {
+  readonly kind: HashKind;
+  readonly normalised: number;
+  readonly count: Long;
 }
 
 export function openCredentialStore(
@@ -70,7 +74,7 @@ export function openCredentialStore(
   dialect: Pick<Dialect, 'position'>,
   rowMacs: RowMacs,
 ) {
-  const hashesText = firstHashes(dialect);
+  const hashKindsText = hashKinds(dialect);
   const macs = openPasswordMacs(rowMacs);
 
   function decode(row: CredentialRow): Credential {
@@ -111,16 +115,13 @@ export function openCredentialStore(
         yield* execute(REHASH, made.hash, mac, realmId, userId, infoId);
         return { value: true, keep: true, auditEntries: [auditEntry] };
       }),
-    /** The hashes of the first usernames of a profile, at most `LIMITS.listRecordsInlineMax`. */
-    firstHashes: (realmId: Uuid, profileId: Uuid) =>
-      read(function* (): Work<readonly StoredHash[]> {
-        const rows = yield* all<HashRow>(hashesText, realmId, profileId, LIMITS.listRecordsInlineMax);
-        return rows.map(
-          ({ kind, password_normalised }): StoredHash => ({
-            kind: kind ?? undefined,
-            isNormalised: password_normalised === 1,
-          }),
-        );
+    /** The kinds of hashes that checks accept, among the first `LIMITS.listRecordsInlineMax` usernames of a profile. */
+    hashKinds: (realmId: Uuid, profileId: Uuid) =>
+      read(function* (): Work<readonly HashKindCount[]> {
+        const rows = yield* all<HashKindRow>(hashKindsText, realmId, profileId, LIMITS.listRecordsInlineMax);
+        return rows
+          .filter(({ kind }) => isCheckable(decoyHash(kind)))
+          .map((row) => ({ kind: row.kind, isNormalised: row.normalised === 1, count: Number(row.count) }));
       }),
   };
 }
@@ -129,5 +130,5 @@ export type CredentialStore = ReturnType<typeof openCredentialStore>;
 
 /** Every statement about credentials. */
 export const credentialTexts = (dialect: Pick<Dialect, 'position'>): readonly string[] => [
-  ...[FIND, GET, REHASH, firstHashes(dialect)],
+  ...[FIND, GET, REHASH, hashKinds(dialect)],
 ];

@@ -104,7 +104,7 @@ export function openBulkheads(shared: RealmStores, nodes: RealmNodes, open: () =
     get: (realm, user, id) => within([realm], (own) => own.credentials.get(realm, user, id)),
     rehash: (credential, made, auditEntry) =>
       within([credential.realmId], (own) => own.credentials.rehash(credential, made, auditEntry)),
-    firstHashes: (realm, profile) => within([realm], (own) => own.credentials.firstHashes(realm, profile)),
+    hashKinds: (realm, profile) => within([realm], (own) => own.credentials.hashKinds(realm, profile)),
   };
   const feed: FeedStore = {
     heads: (after, limit, only) => within(only ?? [], (own) => own.feed.heads(after, limit, only)),

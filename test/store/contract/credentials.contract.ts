@@ -195,40 +195,79 @@ export function credentialsContract(name: string, open: () => Promise<OpenCreden
       expect((await get(changed))?.hash).toBe(BCRYPT);
     });
 
-    test('the hashes of a profile are read in the order of usernames, and no more than the limit', async () => {
+    /** A realm, and how to create usernames in its profile. */
+    async function createProfile() {
       const at = await createRealmFixture(store);
-      const hashes = () => opened.credentials.firstHashes(at.realm, at.passwords);
-      expect(await hashes()).toEqual([]);
+      return {
+        at,
+        kinds: () => opened.credentials.hashKinds(at.realm, at.passwords),
+        linkOf(username: string, password_hash?: string, password_normalised?: boolean) {
+          const link = usernameLink(at, username);
+          return { ...link, record: { ...link.record, password_hash, password_normalised } };
+        },
+      };
+    }
+
+    test('the kinds of hashes are counted among the first 1,000 usernames of a profile, in an order of their own', async () => {
+      const { at, kinds, linkOf } = await createProfile();
+      expect(await kinds()).toEqual([]);
       const other = insert(passwordProfile, [at.realm, mintId()], {
         ...{ name: 'Other', username_format: 'any', enable_one_time_password_token: false },
       });
-      const linkOf = (username: string, password_hash?: string, password_normalised?: boolean) => {
-        const profile = username === 'other' ? idOf(other) : at.passwords;
-        const link = usernameLink({ ...at, passwords: profile }, username);
-        return { ...link, record: { ...link.record, password_hash, password_normalised } };
-      };
+      const elsewhere = usernameLink({ ...at, passwords: idOf(other) }, 'elsewhere');
       const links = [
         linkOf('d@example.com', BCRYPT),
         linkOf('c@example.com'),
-        linkOf('other', BCRYPT.replace('2b', '2a')),
-        linkOf('b@example.com', PASSWORD_HASH.replace('p=1', 'p=4')),
+        linkOf('b@example.com', OTHER_HASH),
         linkOf('a@example.com', OTHER_HASH, true),
+        linkOf('e@example.com', BCRYPT),
+        { ...elsewhere, record: { ...elsewhere.record, password_hash: BCRYPT } },
       ];
       expect(await store.commit([other, ...links])).toEqual(WRITTEN);
-      const argon2id = '$argon2id$v=19$m=19456,t=2,p=';
-      expect(await hashes()).toEqual([
-        { kind: `${argon2id}1$`, isNormalised: true },
-        { kind: `${argon2id}4$`, isNormalised: false },
-        { kind: undefined, isNormalised: false },
-        { kind: '$2b$10$', isNormalised: false },
+      const argon2id = '$argon2id$v=19$m=19456,t=2,p=1$';
+      expect(await kinds()).toEqual([
+        { kind: '$2b$10$', isNormalised: false, count: 2 },
+        { kind: argon2id, isNormalised: false, count: 1 },
+        { kind: argon2id, isNormalised: true, count: 1 },
       ]);
-      expect(await opened.credentials.firstHashes(at.realm, mintId())).toEqual([]);
+      expect(await opened.credentials.hashKinds(at.realm, mintId())).toEqual([]);
       const loads = Array.from({ length: LIMITS.listRecordsInlineMax }, (_, index) => ({
-        write: linkOf(`many-${index}@example.com`),
+        write: linkOf(`many-${index}@example.com`, OTHER_HASH),
         compare: () => neverCompared(),
       }));
       expect((await store.load(loads, true)).every(({ kind }) => kind === 'written')).toBe(true);
-      expect(await hashes()).toHaveLength(LIMITS.listRecordsInlineMax);
+      // One of the first usernames has no hash.
+      const total = (await kinds()).reduce((sum, { count }) => sum + count, 0);
+      expect(total).toBe(LIMITS.listRecordsInlineMax - 1);
+    });
+
+    test('a hash counts as its kind, and one whose parameters are spelled as no check accepts them as no hash', async () => {
+      const { at, kinds, linkOf } = await createProfile();
+      const [salt, digest] = ['A'.repeat(22), 'A'.repeat(43)];
+      const counted: readonly (readonly [kind: string, rest: string])[] = [
+        ['$2a$04$', '.'.repeat(53)],
+        ['$2y$12$', '.'.repeat(53)],
+        ['$argon2i$v=19$m=256,t=3,p=1$', `${salt}$${digest}`],
+        ['$argon2id$v=19$m=64,t=2,p=8$', `${salt}$${digest}`],
+        ['$argon2id$v=19$m=65536,t=1,p=1$', `${'A'.repeat(11)}$${'A'.repeat(16)}`],
+        ['$argon2id$v=19$m=65536,t=2,p=1$', `${'A'.repeat(86)}$${'A'.repeat(86)}`],
+      ];
+      const uncounted = [
+        'm=256,p=1,t=3',
+        'p=1,m=256,t=3',
+        't=3,m=256,p=1',
+        'm=256,t=3,p=01',
+        'm=256,t=3,p=9',
+      ].map((parameters) => `$argon2id$v=19$${parameters}$${salt}$${digest}`);
+      uncounted.push('$2b$13$'.padEnd(60, '.'), `$argon2id$m=256,t=3,p=1$${salt}$${digest}`);
+      const hashes = [...counted.map((parts) => parts.join('')), ...uncounted];
+      expect(await store.commit(hashes.map((hash, index) => linkOf(`name-${index}`, hash)))).toEqual(WRITTEN);
+      for (const [index, hash] of hashes.entries())
+        expect((await find(`name-${index}`, at.passwords, at.realm))?.hash).toBe(
+          index < counted.length ? hash : undefined,
+        );
+      const found = (await kinds()).map(({ kind, count }) => [kind, count]);
+      expect(found.sort()).toEqual(counted.map(([kind]) => [kind, 1]));
     });
   });
 }
