@@ -1,5 +1,5 @@
 import type { LogKeys } from '../../audit/log_keys.ts';
-import type { Clock, Uuid } from '../../domain/id.ts';
+import type { Clock } from '../../domain/id.ts';
 import { clientSubnet, type IpAddress, wideSubnet } from '../../domain/ip_address.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { BudgetKey, BudgetStore, BudgetTake } from '../../store/auth/budgets.ts';
@@ -19,24 +19,6 @@ export interface SignInAttempt extends SignInName {
 /** An attempt that is not checked, because a budget is exhausted. */
 export interface ThrottledSignIn {
   readonly retryAfterS: number;
-}
-
-/** Limits wrong passwords over all processes (docs/decisions/0024-sign-in-by-password.md#budgets). */
-export interface SignInBudgets {
-  /**
-   * Resolves to the attempt to continue with, which has lost its device if the budget of that is exhausted; or how long to
-   * wait. Takes nothing. Called before the attempt is queued, and again before the password is checked.
-   */
-  admit(attempt: SignInAttempt): Promise<SignInAttempt | ThrottledSignIn>;
-  /**
-   * Must be called after a wrong password, with what `admit` returned last, before another attempt of the same name is checked. If it
-   * rejects, the buckets count as exhausted in this process for a while.
-   */
-  countWrong(attempt: SignInAttempt): Promise<void>;
-  /** Until when attempts at a name without a device are not checked; undefined if they are. */
-  throttledUntil(name: SignInName): Promise<number | undefined>;
-  /** Refills all budgets of a name, in every process within a second. */
-  refill(name: SignInName): Promise<void>;
 }
 
 /** A burst of `size` wrong passwords, and one more after each `refillMs`. */
@@ -60,193 +42,186 @@ const BUDGETS = {
   wideNetwork: { kind: 5, size: 1_000, refillMs: 900 },
 } as const satisfies Record<string, Budget>;
 
-/** An exhausted bucket is remembered for this long, so that a flood of attempts does not read it for each of them. */
+/** A process reads an exhausted bucket once in this time at most, however many attempts arrive. */
 const REMEMBERED_MS_MAX = 1_000;
 
 /**
- * Longest time for which a bucket counts as exhausted where a wrong password could not be stored, in the process that checked it: a
- * database that only reads must not make guesses free, and one failed write should not refuse a user for long.
+ * A process that cannot store a wrong password counts its buckets as exhausted for this time at most: a read-only database must not
+ * make guesses free, and one failed write should not refuse a user for long.
  */
 const UNCOUNTED_MS_MAX = 60_000;
 
 /** 96 bits as base64url. */
 const DIGEST_CHARACTERS = 16;
 
+type BucketKeys = Pick<LogKeys, 'signInMac'>;
+
 /** A bucket of an attempt. */
-interface Bucket {
-  readonly key: BudgetKey;
-  readonly budget: Budget;
+interface Bucket extends Budget, BudgetKey {}
+
+/** Returns the text that a row stores for a username, a device or a network of a profile. */
+function digestOf(
+  keys: BucketKeys,
+  kind: 'name' | 'device' | 'network',
+  { realmId, profileId }: Pick<SignInName, 'realmId' | 'profileId'>,
+  text: string,
+): string {
+  const mac = keys.signInMac(JSON.stringify(['budget', kind, realmId, profileId, text]));
+  return Buffer.from(mac).toString('base64url').slice(0, DIGEST_CHARACTERS);
 }
 
-type Digest = (...parts: readonly string[]) => string;
-
-const digestsOf =
-  (keys: Pick<LogKeys, 'signInMac'>): Digest =>
-  (...parts) =>
-    Buffer.from(keys.signInMac(JSON.stringify(['budget', ...parts])))
-      .toString('base64url')
-      .slice(0, DIGEST_CHARACTERS);
-
-const nameDigest = (digest: Digest, { realmId, profileId, usernameKey }: SignInName): string =>
-  digest('name', realmId, profileId, usernameKey);
+/** Returns the bucket of the device of an attempt; for an attempt without a device those of its name and networks. */
+function bucketsOf(keys: BucketKeys, attempt: Omit<SignInAttempt, 'clientId'>): readonly Bucket[] {
+  const { usernameKey, address, device } = attempt;
+  const name = digestOf(keys, 'name', attempt, usernameKey);
+  if (device) return [{ ...BUDGETS.device, name, source: digestOf(keys, 'device', attempt, device.id) }];
+  const ofName = { ...BUDGETS.name, name, source: '' };
+  if (address === undefined) return [ofName];
+  const source = digestOf(keys, 'network', attempt, clientSubnet(address));
+  const ofNetwork = [
+    ofName,
+    { ...BUDGETS.networkAndName, name, source },
+    { ...BUDGETS.network, name: '', source },
+  ];
+  const wide = wideSubnet(address);
+  if (wide === address) return ofNetwork;
+  return [
+    ...ofNetwork,
+    { ...BUDGETS.wideNetwork, name: '', source: digestOf(keys, 'network', attempt, wide) },
+  ];
+}
 
 /** Deletes the buckets of a name. */
 export function removeBuckets(
   store: Pick<BudgetStore, 'removeName'>,
-  keys: Pick<LogKeys, 'signInMac'>,
+  keys: BucketKeys,
   name: SignInName,
 ): Promise<void> {
-  return store.removeName(name.realmId, nameDigest(digestsOf(keys), name));
-}
-
-/** The buckets of an attempt with a device, and of one without. */
-function openBuckets(keys: Pick<LogKeys, 'signInMac'>) {
-  const digest = digestsOf(keys);
-  return {
-    ofDevice(name: SignInName, { id }: DeviceToken): readonly Bucket[] {
-      const source = digest('device', name.realmId, name.profileId, id);
-      return [bucketOf(BUDGETS.device, { name: nameDigest(digest, name), source })];
-    },
-    ofStranger(attempt: SignInName & Pick<SignInAttempt, 'address'>): readonly Bucket[] {
-      const { realmId, profileId, address } = attempt;
-      const name = nameDigest(digest, attempt);
-      const ofName = bucketOf(BUDGETS.name, { name, source: '' });
-      if (address === undefined) return [ofName];
-      const sourceOf = (network: string) => digest('network', realmId, profileId, network);
-      const source = sourceOf(clientSubnet(address));
-      const wide = wideSubnet(address);
-      return [
-        ofName,
-        bucketOf(BUDGETS.networkAndName, { name, source }),
-        bucketOf(BUDGETS.network, { name: '', source }),
-        ...(wide === address ? [] : [bucketOf(BUDGETS.wideNetwork, { name: '', source: sourceOf(wide) })]),
-      ];
-    },
-  };
-}
-
-function bucketOf(budget: Budget, key: Omit<BudgetKey, 'kind'>): Bucket {
-  return { key: { ...key, kind: budget.kind }, budget };
+  return store.removeName(name.realmId, digestOf(keys, 'name', name, name.usernameKey));
 }
 
 const windowMs = ({ size, refillMs }: Budget): number => size * refillMs;
 
 /**
- * How far ahead a bucket can be full. An empty one is full after its window; processes that took the last token at the same time
- * have left it with less than nothing.
+ * Returns the latest instant at which a bucket can be full. An empty bucket is full after its window. Processes that took its last
+ * token at the same time left it with less than nothing.
  */
-const fullAtMax = ({ budget }: Bucket, now: number): number => now + 2 * windowMs(budget);
+const fullAtMax = (bucket: Bucket, now: number): number => now + 2 * windowMs(bucket);
 
-/** Milliseconds until it has a token; 0 or less if it has one. */
-const waitMsOf = ({ budget }: Bucket, fullAt: number, now: number): number =>
-  fullAt + budget.refillMs - windowMs(budget) - now;
+/** Returns the milliseconds until a bucket has a token; 0 or less if it has one. */
+const waitMsOf = (bucket: Bucket, fullAt: number, now: number): number =>
+  fullAt + bucket.refillMs - windowMs(bucket) - now;
 
-const takeOf = (bucket: Bucket, now: number): BudgetTake => {
-  const { refillMs } = bucket.budget;
-  return { ...bucket.key, fullAt: now + refillMs, refillMs, fullAtMax: fullAtMax(bucket, now) };
-};
+const takeOf = (bucket: Bucket, now: number): BudgetTake => ({
+  ...bucket,
+  fullAt: now + bucket.refillMs,
+  fullAtMax: fullAtMax(bucket, now),
+});
 
-/** Empties a bucket that was filled by a clock that has been set back since: with that time it would stay exhausted for long. */
-const emptying = ({ key, budget }: Bucket, now: number): BudgetTake => {
-  const fullAt = now + windowMs(budget);
-  return { ...key, fullAt, refillMs: 0, fullAtMax: fullAt };
-};
+/** Empties a bucket that was taken from before the clock was set back: by its stored instant it would stay exhausted for too long. */
+function emptying(bucket: Bucket, now: number): BudgetTake {
+  const fullAt = now + windowMs(bucket);
+  return { ...bucket, fullAt, refillMs: 0, fullAtMax: fullAt };
+}
 
+export type SignInBudgets = ReturnType<typeof openSignInBudgets>;
+
+/** Limits wrong passwords over all processes (docs/decisions/0024-sign-in-by-password.md#budgets). */
 export function openSignInBudgets(
   store: BudgetStore,
-  keys: Pick<LogKeys, 'signInMac'>,
+  keys: BucketKeys,
   { now, monotonic }: Pick<Clock, 'now' | 'monotonic'>,
-): SignInBudgets {
-  const buckets = openBuckets(keys);
+) {
   const exhausted = openExhausted(monotonic);
 
-  /** Milliseconds until each of these buckets has a token; 0 if all have one. */
-  async function waitMs(realmId: Uuid, wanted: readonly Bucket[]): Promise<number> {
-    const remembered = exhausted.waitMs(realmId, wanted);
+  /** Resolves to the milliseconds until all buckets of an attempt have a token; 0 if they have one. */
+  async function waitMs(attempt: Omit<SignInAttempt, 'clientId'>): Promise<number> {
+    const { realmId } = attempt;
+    const wanted = bucketsOf(keys, attempt);
+    const remembered = exhausted.waitMs(wanted);
     if (remembered > 0) return remembered;
-    const fullAt = await store.fullAt(
-      realmId,
-      wanted.map(({ key }) => key),
-    );
+    const fullAt = await store.fullAt(realmId, wanted);
     const time = now();
     const stale = wanted.filter((bucket, at) => (fullAt[at] ?? 0) > fullAtMax(bucket, time));
     if (stale.length > 0) {
       const emptied = stale.map((bucket) => emptying(bucket, time));
       await store.take(realmId, emptied);
-      return Math.max(...stale.map(({ budget }) => budget.refillMs));
+      return Math.max(...stale.map(({ refillMs }) => refillMs));
     }
     const waits = wanted.map((bucket, at) => waitMsOf(bucket, fullAt[at] ?? 0, time));
-    for (const [at, bucket] of wanted.entries()) exhausted.remember(realmId, bucket, waits[at] ?? 0);
+    for (const [at, bucket] of wanted.entries())
+      exhausted.remember(bucket, waits[at] ?? 0, REMEMBERED_MS_MAX);
     return Math.max(0, ...waits);
   }
 
+  /**
+   * Resolves to the attempt, without its device if the budget of the device is exhausted; or to the time after which the caller may
+   * try again. `admit` takes no token. It is called before the attempt is queued, and again before the password is checked.
+   */
+  async function admit(attempt: SignInAttempt): Promise<SignInAttempt | ThrottledSignIn> {
+    const wait = await waitMs(attempt);
+    if (wait === 0) return attempt;
+    if (attempt.device) return admit({ ...attempt, device: undefined });
+    return { retryAfterS: Math.max(1, Math.ceil(wait / 1000)) };
+  }
+
   return {
-    async admit(attempt) {
-      const { realmId, device } = attempt;
-      if (device && (await waitMs(realmId, buckets.ofDevice(attempt, device))) === 0) return attempt;
-      const wait = await waitMs(realmId, buckets.ofStranger(attempt));
-      return wait === 0 ? { ...attempt, device: undefined } : throttled(wait);
-    },
-    async countWrong(attempt) {
-      const { realmId, device } = attempt;
-      const taken = device ? buckets.ofDevice(attempt, device) : buckets.ofStranger(attempt);
+    admit,
+    /**
+     * Takes a token from each bucket of an attempt. It must be called after a wrong password, with the attempt that `admit` returned
+     * last, before another attempt of the same name is checked. If it rejects, this process counts the buckets as exhausted for a while.
+     */
+    async countWrong(attempt: SignInAttempt): Promise<void> {
+      const taken = bucketsOf(keys, attempt);
       const time = now();
       const takes = taken.map((bucket) => takeOf(bucket, time));
       try {
-        await store.take(realmId, takes);
+        await store.take(attempt.realmId, takes);
       } catch (error) {
-        for (const bucket of taken) exhausted.rememberUncounted(realmId, bucket);
+        for (const bucket of taken)
+          exhausted.remember(bucket, Math.min(bucket.refillMs, UNCOUNTED_MS_MAX), UNCOUNTED_MS_MAX);
         throw error;
       }
     },
-    async throttledUntil(name) {
-      const wait = await waitMs(name.realmId, buckets.ofStranger({ ...name, address: undefined }));
+    /** Resolves to the instant until which attempts at a name without a device are refused; undefined if they are checked. */
+    async throttledUntil(name: SignInName): Promise<number | undefined> {
+      const wait = await waitMs({ ...name, address: undefined, device: undefined });
       return wait === 0 ? undefined : now() + wait;
     },
-    async refill(name) {
+    /** Refills all budgets of a name, in every process within a second. */
+    async refill(name: SignInName): Promise<void> {
       await removeBuckets(store, keys, name);
       exhausted.clear();
     },
   };
 }
 
-function throttled(waitMs: number): ThrottledSignIn {
-  return { retryAfterS: Math.max(1, Math.ceil(waitMs / 1000)) };
-}
-
-/** Exhausted buckets, for REMEMBERED_MS_MAX, and those of wrong passwords that are not stored. */
+/** Remembers exhausted buckets in this process. */
 function openExhausted(monotonic: () => number) {
-  /** Until when each bucket is remembered, and until when it is exhausted. */
+  /** `until`: when the process reads the bucket again. `endsAt`: when the bucket has a token. */
   const known = new Map<string, { readonly until: number; readonly endsAt: number }>();
-  const nameOf = (realmId: Uuid, { name, kind, source }: BudgetKey) => `${realmId} ${kind} ${name} ${source}`;
-
-  function set(name: string, wait: number, ms: number): void {
-    const at = monotonic();
-    // A read that began before a wrong password was not stored must not overwrite it.
-    if (at + ms <= (known.get(name)?.until ?? 0)) return;
-    known.delete(name);
-    if (wait <= 0) return;
-    known.set(name, { until: at + ms, endsAt: at + wait });
-    if (known.size > LIMITS.rateBucketsMax) known.delete(known.keys().next().value as string);
-  }
+  const nameOf = ({ kind, name, source }: Bucket) => `${kind} ${name} ${source}`;
 
   return {
-    /** Milliseconds until these buckets have a token, as far as one is remembered. */
-    waitMs(realmId: Uuid, wanted: readonly Bucket[]): number {
+    /** Returns the milliseconds until the remembered ones of these buckets have a token; 0 if none is remembered. */
+    waitMs(wanted: readonly Bucket[]): number {
       const at = monotonic();
-      let wait = 0;
-      for (const { key } of wanted) {
-        const found = known.get(nameOf(realmId, key));
-        if (found && at < found.until) wait = Math.max(wait, found.endsAt - at);
-      }
-      return wait;
+      const waits = wanted.map((bucket) => {
+        const found = known.get(nameOf(bucket));
+        return found && at < found.until ? found.endsAt - at : 0;
+      });
+      return Math.max(...waits);
     },
-    remember(realmId: Uuid, { key }: Bucket, wait: number): void {
-      set(nameOf(realmId, key), wait, Math.min(wait, REMEMBERED_MS_MAX));
-    },
-    rememberUncounted(realmId: Uuid, { key, budget }: Bucket): void {
-      const wait = Math.min(budget.refillMs, UNCOUNTED_MS_MAX);
-      set(nameOf(realmId, key), wait, wait);
+    /** Remembers a bucket that has no token for `wait`, for `msMax` at most. */
+    remember(bucket: Bucket, wait: number, msMax: number): void {
+      const name = nameOf(bucket);
+      const at = monotonic();
+      const until = at + Math.min(wait, msMax);
+      // A read that began before a failed write must not shorten the time that the failed write set.
+      if (wait <= 0 || until <= (known.get(name)?.until ?? 0)) return;
+      known.delete(name);
+      known.set(name, { until, endsAt: at + wait });
+      if (known.size > LIMITS.rateBucketsMax) known.delete(known.keys().next().value as string);
     },
     clear: () => known.clear(),
   };

@@ -21,19 +21,18 @@ export interface BudgetTake extends BudgetKey {
   readonly fullAtMax: number;
 }
 
-const IS_KEY = 'realm_id = ? and name = ? and kind = ? and source = ?';
-const OR_KEY = '(name = ? and kind = ? and source = ?)';
+const IS_KEY = 'name = ? and kind = ? and source = ?';
 /** Selects so many buckets, which is faster than one statement for each on a database server. */
 const selectFullAt = (count: number) =>
   `select name, kind, source, full_at from sign_in_budget
-  where realm_id = ? and (${new Array<string>(count).fill(OR_KEY).join(' or ')})`;
+  where realm_id = ? and (${new Array<string>(count).fill(`(${IS_KEY})`).join(' or ')})`;
 const KEYS_MAX = 4;
 const SELECT_FULL_AT = Array.from({ length: KEYS_MAX }, (_, index) => selectFullAt(index + 1));
 const REMOVE_NAME = 'delete from sign_in_budget where realm_id = ? and name = ?';
 const SELECT_FULL = `select realm_id, name, kind, source from sign_in_budget where full_at <= ?
   order by full_at, realm_id, name, kind, source limit ?`;
 /** Not a bucket from which was taken since. */
-const DELETE_FULL = `delete from sign_in_budget where ${IS_KEY} and full_at <= ?`;
+const DELETE_FULL = `delete from sign_in_budget where realm_id = ? and ${IS_KEY} and full_at <= ?`;
 const REMOVE_OF_REALM = `delete from sign_in_budget where realm_id = ?1 and (name, kind, source) in
   (select name, kind, source from sign_in_budget where realm_id = ?1 limit ?2)`;
 

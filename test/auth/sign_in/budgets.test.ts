@@ -152,8 +152,8 @@ describe('wrong passwords that cannot be stored', () => {
     expect([await one.admit(first), await one.admit(second)]).toEqual([first, { retryAfterS: 60 }]);
   });
 
-  test('are not overlooked by an attempt whose budgets were read before', async () => {
-    const clock = manualClock();
+  test('are not overlooked after an attempt whose budgets were read before', async () => {
+    const { clock, other } = openProcesses();
     const { budgets } = engines[0];
     const read = Promise.withResolvers<void>();
     let reads = 0;
@@ -170,11 +170,15 @@ describe('wrong passwords that cannot be stored', () => {
       clock,
     );
     const jane = freshAttempts()('jane');
+    await checkedOf(other.guess, repeated(jane, 99));
     const early = one.admit(jane);
     await one.guess(jane).catch(() => undefined);
+    await other.guess(jane);
     read.resolve();
-    await early;
-    expect(await one.admit(jane)).toEqual({ retryAfterS: 60 });
+    expect(await early).toEqual({ retryAfterS: 600 });
+    await other.refill(jane);
+    clock.pass(1_000);
+    expect(await one.admit(jane)).toEqual({ retryAfterS: 59 });
   });
 });
 
