@@ -5,8 +5,7 @@ import { erasureLine } from '../audit/checkpoint.ts';
 import type { Person } from '../audit/log_keys.ts';
 import { eraseUser } from '../audit/person_erasure.ts';
 import { openLogReading } from '../audit/reading.ts';
-import { removeBuckets } from '../auth/sign_in/budgets.ts';
-import type { SignInName } from '../auth/sign_in/credentials.ts';
+import { openSignInBudgets } from '../auth/sign_in/budgets.ts';
 import { checkpointFileOf, type Settings } from '../config/parse.ts';
 import type { ErasedBytes } from '../domain/erasure.ts';
 import { Refusal } from '../domain/fault.ts';
@@ -74,7 +73,7 @@ async function erasePerson(
   const deps = {
     records: engine.records,
     reading: openLogReading(engine.log, logKeys),
-    removeBuckets: (name: SignInName) => removeBuckets(engine.budgets, logKeys, name),
+    removeBuckets: openSignInBudgets(engine.budgets, logKeys, systemClock).refill,
     report: async (erasure: Parameters<typeof erasureLine>[0]) => {
       const line = erasureLine(erasure, logKeys);
       if (checkpointFile !== undefined) appendLines(checkpointFile, [line]);

@@ -4,7 +4,7 @@ import { eraseUser } from '../audit/person_erasure.ts';
 import { type LogReading, openLogReading } from '../audit/reading.ts';
 import { subjectAccess } from '../audit/subject_access.ts';
 import type { Keyring } from '../auth/keys/keyring.ts';
-import { removeBuckets } from '../auth/sign_in/budgets.ts';
+import type { SignInBudgets } from '../auth/sign_in/budgets.ts';
 import { checkpointFileOf, type Settings, urlRule } from '../config/parse.ts';
 import { Fault } from '../domain/fault.ts';
 import type { AdminDeps } from '../http/operations/admin/operation.ts';
@@ -17,6 +17,7 @@ interface AdministrationDeps {
   readonly engine: Engine;
   readonly keyring: Keyring;
   readonly logKeys: LogKeys;
+  readonly budgets: Pick<SignInBudgets, 'refill'>;
   readonly metrics: AdminDeps['metrics'];
   readonly settings: Settings;
   readonly loopBudget: Pick<LoopBudget, 'turn'>;
@@ -29,7 +30,7 @@ type AdministrationOperations = Pick<
 
 /** The operations of administration over HTTP: clients, keys, webhooks, the audit log, and the data of a person. */
 export function openAdministration(deps: AdministrationDeps): AdministrationOperations {
-  const { engine, keyring, logKeys, metrics, loopBudget, settings } = deps;
+  const { engine, keyring, logKeys, budgets, metrics, loopBudget, settings } = deps;
   const checkpointFile = checkpointFileOf(settings);
   const reading = openLogReading(engine.log, logKeys);
   const auditDeps = { records: engine.records, log: engine.log, reading: inTurns(reading, loopBudget) };
@@ -45,7 +46,7 @@ export function openAdministration(deps: AdministrationDeps): AdministrationOper
       const erased = await eraseUser(
         {
           ...auditDeps,
-          removeBuckets: (name) => removeBuckets(engine.budgets, logKeys, name),
+          removeBuckets: budgets.refill,
           async report(erasure) {
             if (checkpointFile === undefined) return;
             appendLines(checkpointFile, [erasureLine(erasure, logKeys)]);

@@ -145,7 +145,7 @@ export async function serve(
   const [installation] = await Promise.all([engine.access.storeId(), engine.records.ready()]);
   const { granted, ...usage } = openUsageTracking(engine, log, clock);
   const signInDeps = { ...authDeps, ...usage, loopBudget, log, clock };
-  const { signIn, hashPassword, ...passwords } = openSignIn(signInDeps);
+  const { signIn, hashPassword, budgets, ...passwords } = openSignIn(signInDeps);
   const { store, ...readers } = openStoreWithReaders(settings, engine);
   const { discoverIssuer, discoveries } = openProviderDiscovery(outboundRules(settings, log), clock);
   const directoryDeps = { ...sealerOf(keyring), hashPassword, discoverIssuer, get: store.get };
@@ -154,7 +154,7 @@ export async function serve(
   const settingsRealms = openSettingsRealms({ store, directory, clock }, { ...settings, installation });
   const writeDeps = { directory, withIdempotency: openIdempotency({ store, keyring, clock }) };
   const administration = openAdministration({
-    ...{ engine, keyring, logKeys, loopBudget, settings },
+    ...{ engine, keyring, logKeys, budgets, loopBudget, settings },
     metrics: allMetrics,
   });
   const limits = openRateLimits(rateSettings(settings), clock);

@@ -74,6 +74,7 @@ export function openSignIn(deps: SignInServiceDeps) {
   const sweeping = startExpiry([sweep], clock, SWEEP_EVERY_MS);
   return {
     hashPassword: hasher.hash,
+    budgets,
     figures: { hasher: hasher.figures, checks: queue.figures },
     collect: counts.collect,
     /** What the operations need, given the base URL. */

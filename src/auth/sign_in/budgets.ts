@@ -91,15 +91,6 @@ function bucketsOf(keys: BucketKeys, attempt: Omit<SignInAttempt, 'clientId'>): 
   ];
 }
 
-/** Deletes the buckets of a name. */
-export function removeBuckets(
-  store: Pick<BudgetStore, 'removeName'>,
-  keys: BucketKeys,
-  name: SignInName,
-): Promise<void> {
-  return store.removeName(name.realmId, digestOf(keys, 'name', name, name.usernameKey));
-}
-
 const windowMs = ({ size, refillMs }: Budget): number => size * refillMs;
 
 /**
@@ -190,7 +181,7 @@ export function openSignInBudgets(
     },
     /** Refills all budgets of a name, in every process within a second. */
     async refill(name: SignInName): Promise<void> {
-      await removeBuckets(store, keys, name);
+      await store.removeName(name.realmId, digestOf(keys, 'name', name, name.usernameKey));
       exhausted.clear();
     },
   };
