@@ -17,26 +17,6 @@ export interface AccountSignIn {
   readonly authTime: number;
 }
 
-export interface MintedAccountToken {
-  readonly token: string;
-  /** Milliseconds since the epoch. */
-  readonly expiresAt: number;
-}
-
-/**
- * Tokens of account members (docs/wire.md#account-tokens): JWTs by the signing keys of the service, which everybody can verify with
- * its key set, and nobody can use as an access token.
- */
-export interface AccountTokens {
-  /** Rejects with Fault `unavailable` if no key can sign. */
-  mint(signIn: AccountSignIn, lifetimeSeconds: number): Promise<MintedAccountToken>;
-  /**
-   * The sign-in of a token that is valid in this realm; undefined for an invalid or expired token, for a sign-in that is too old, and
-   * after its password was changed or deleted.
-   */
-  verify(token: string, realmId: Uuid): Promise<AccountSignIn | undefined>;
-}
-
 interface AccountTokenSettings {
   /** The base URL. */
   readonly issuer: string;
@@ -64,10 +44,16 @@ interface AccountTokenDeps {
   readonly clock: Pick<Clock, 'now' | 'mintId'>;
 }
 
+export type AccountTokens = ReturnType<typeof openAccountTokens>;
+
+/**
+ * Tokens of account members (docs/wire.md#account-tokens): JWTs by the signing keys of the service, which everybody can verify with
+ * its key set, and nobody can use as an access token.
+ */
 export function openAccountTokens(
   { cache, jwts, credentials, clock: { now, mintId } }: AccountTokenDeps,
   { issuer, installation }: AccountTokenSettings,
-): AccountTokens {
+) {
   const kind: JwtKind = {
     type: 'account-member+jwt',
     issuer,
@@ -76,7 +62,9 @@ export function openAccountTokens(
   };
   const seconds = () => Math.floor(now() / 1000);
   return {
-    async mint({ realmId, userId, infoId, credentialVersion, authTime }, lifetimeSeconds) {
+    /** `expiresAt` is in milliseconds since the epoch. Rejects with Fault `unavailable` if no key can sign. */
+    async mint(signIn: AccountSignIn, lifetimeSeconds: number) {
+      const { realmId, userId, infoId, credentialVersion, authTime } = signIn;
       const { keys } = await cache.fresh();
       const issuedAt = seconds();
       const exp = issuedAt + lifetimeSeconds;
@@ -90,7 +78,11 @@ export function openAccountTokens(
       };
       return { token: await jwts.sign(kind, claims, keys), expiresAt: exp * 1000 };
     },
-    async verify(token, realmId) {
+    /**
+     * The sign-in of a token that is valid in this realm; undefined for an invalid or expired token, for a sign-in that is too old, and
+     * after its password was changed or deleted.
+     */
+    async verify(token: string, realmId: Uuid): Promise<AccountSignIn | undefined> {
       const { keys } = await cache.fresh();
       const verified = await jwts.verify(kind, token, keys);
       const claims = verified && CLAIMS.safeParse(verified.payload).data;

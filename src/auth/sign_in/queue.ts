@@ -15,18 +15,6 @@ const NETWORK_PLACES_MAX = 4;
 /** Time in the queue; then 503. With the longest check it is less than `answerMsMax`. */
 const WAIT_MS_MAX = 2_500;
 
-/**
- * Orders password checks, which take a processor for a tenth of a second each (docs/decisions/0024-sign-in-by-password.md#queue).
- */
-export interface SignInQueue {
-  /**
-   * Runs `check` in its turn: one at a time, attempts with a device and without alternately, otherwise in the order of arrival.
-   * Rejects with Fault `overloaded`, without running it, if there is no place or the wait is too long.
-   */
-  run<T>(attempt: SignInAttempt, check: () => Promise<T>): Promise<T>;
-  figures(): { readonly waiting: number; readonly working: number };
-}
-
 /** An attempt in the queue, with the values by which places are counted. */
 interface Place {
   readonly hasDevice: boolean;
@@ -40,8 +28,13 @@ interface Place {
   readonly giveUp: () => void;
 }
 
-/** The queue of a process, for its one worker: so at most one wrong password is not counted yet. */
-export function openSignInQueue(monotonic: () => number): SignInQueue {
+export type SignInQueue = ReturnType<typeof openSignInQueue>;
+
+/**
+ * Orders the password checks of a process, which take a processor for a tenth of a second each
+ * (docs/decisions/0024-sign-in-by-password.md#queue). One runs at a time, so at most one wrong password is not counted yet.
+ */
+export function openSignInQueue(monotonic: () => number) {
   /** In the order of arrival. */
   let places: readonly Place[] = [];
   /** Whether the last check was one with a device: then one without is next, so that no number of devices keeps the others out. */
@@ -79,6 +72,10 @@ export function openSignInQueue(monotonic: () => number): SignInQueue {
   }
 
   return {
+    /**
+     * Runs `check` in its turn: attempts with a device and without alternately, otherwise in the order of arrival. Rejects with Fault
+     * `overloaded`, without running it, if there is no place or the wait is too long.
+     */
     run<T>(attempt: SignInAttempt, check: () => Promise<T>): Promise<T> {
       const { realmId, profileId, usernameKey, address, clientId, device } = attempt;
       const { promise, resolve, reject } = Promise.withResolvers<T>();
