@@ -71,26 +71,21 @@ const WRONG: PasswordCheckOutcome = Object.freeze({ kind: 'wrong' });
 export function openPasswordCheck(deps: PasswordCheckDeps): CheckPassword {
   const { credentials, devices, budgets, queue, decoys } = deps;
 
-  async function compare({ credential, decoy, password }: Comparison): Promise<PasswordCheck> {
-    const { hash, isNormalised = false } = credential ?? {};
-    if (hash === undefined) {
-      await deps.compare({ ...decoy, password });
-      return { isRight: false, isCut: false };
-    }
-    return deps.compare({ hash, password, isNormalised });
-  }
-
   /** In its turn, after the attempts that were in the queue before: their outcomes may have exhausted a budget. */
-  async function checkInTurn(queued: SignInAttempt, comparison: Comparison): Promise<PasswordCheckOutcome> {
+  async function checkInTurn(
+    queued: SignInAttempt,
+    { credential, decoy, password }: Comparison,
+  ): Promise<PasswordCheckOutcome> {
     const attempt = await budgets.admit(queued);
-    if (isThrottled(attempt)) return { kind: 'throttled', ...attempt };
-    const { credential, password } = comparison;
-    const check = await compare(comparison).catch(async (error) => {
+    if ('retryAfterS' in attempt) return { kind: 'throttled', ...attempt };
+    const { hash, isNormalised = false } = credential ?? {};
+    const compared = hash === undefined ? decoy : { hash, isNormalised };
+    const check = await deps.compare({ ...compared, password }).catch(async (error) => {
       // A wrong password takes longest, so that a check which ends too late tells that it is wrong.
       if (mayHaveBegun(error)) await budgets.countWrong(attempt);
       throw error;
     });
-    if (!credential || !check.isRight) {
+    if (!credential || hash === undefined || !check.isRight) {
       await budgets.countWrong(attempt);
       return WRONG;
     }
@@ -104,13 +99,13 @@ export function openPasswordCheck(deps: PasswordCheckDeps): CheckPassword {
   /** What the queue needs of an attempt; or that a budget refuses it, before its credential is read: a refusal takes no longer for a known name. */
   async function prepare({ username, password, deviceToken, ...request }: PasswordCheckRequest) {
     const name = { ...request, usernameKey: foldedKey(username) };
-    const device = deviceToken === undefined ? undefined : devices.verify(deviceToken, name);
+    const device = devices.verify(deviceToken ?? '', name);
     let admitted = await budgets.admit({ ...name, device });
-    if (isThrottled(admitted)) return admitted;
+    if ('retryAfterS' in admitted) return admitted;
     const credential = await credentials.find(name.realmId, name.profileId, name.usernameKey);
     if (admitted.device && admitted.device.version !== credential?.version) {
       admitted = await budgets.admit({ ...admitted, device: undefined });
-      if (isThrottled(admitted)) return admitted;
+      if ('retryAfterS' in admitted) return admitted;
     }
     // Also for a credential with a hash: the first request of a profile waits for it.
     const decoy = await decoys.find(admitted);
@@ -142,10 +137,6 @@ const BEFORE_CHECK: ReadonlySet<unknown> = new Set<OverloadCause>([
 function mayHaveBegun(error: unknown): boolean {
   const { code } = ((error as Error).cause ?? {}) as { readonly code?: unknown };
   return !BEFORE_CHECK.has(code);
-}
-
-function isThrottled(admitted: SignInAttempt | ThrottledSignIn): admitted is ThrottledSignIn {
-  return 'retryAfterS' in admitted;
 }
 
 /** Whether a record may have this username and this password. If not, they are wrong without a check. */
