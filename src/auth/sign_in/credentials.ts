@@ -44,18 +44,12 @@ export interface CheckedPassword {
 export function openRehash({ credentials, hashPassword, cost, clock }: RehashDeps) {
   let isHashing = false;
 
-  async function hashAlone(password: string): Promise<MadeHash> {
-    isHashing = true;
-    try {
-      return await hashPassword(password);
-    } finally {
-      isHashing = false;
-    }
-  }
-
   return async ({ credential, password, check }: CheckedPassword): Promise<boolean> => {
     if (isHashing || !needsRehash(credential, check, cost)) return false;
-    const made = await hashAlone(password);
+    isHashing = true;
+    const made = await hashPassword(password).finally(() => {
+      isHashing = false;
+    });
     const { realmId: realm, userId: user, infoId: object } = credential;
     const caller = { actor: 'authrealm', address: undefined, requestId: undefined };
     const fields = { object, realm, user, detail: {} };
