@@ -1,6 +1,10 @@
 import type { AccountTokens } from '../../auth/sign_in/account_token.ts';
 import type { SignInBudgets } from '../../auth/sign_in/budgets.ts';
-import type { CheckPassword, PasswordCheckOutcome } from '../../auth/sign_in/password_check.ts';
+import type {
+  CheckPassword,
+  PasswordCheckOutcome,
+  PasswordCheckRequest,
+} from '../../auth/sign_in/password_check.ts';
 import type { AuditEntry } from '../../domain/audit_entry.ts';
 import { createAuditEntry } from '../../domain/audit_entry.ts';
 import { Fault } from '../../domain/fault.ts';
@@ -13,7 +17,7 @@ import { faultReply, type Reply } from '../server/reply.ts';
 import type { SettingsDeps } from './settings.ts';
 
 /** The outcome of a request to check a password, as metrics count it: `wrong` is never split by whether the username exists. */
-type CheckedOutcome = 'right' | 'wrong' | 'throttled' | 'overloaded';
+type CheckedOutcome = PasswordCheckOutcome['kind'] | 'overloaded';
 
 /** The dependencies of operations that sign in. */
 export interface SignInDeps extends SettingsDeps {
@@ -44,12 +48,8 @@ export const DEVICE = 'Authrealm-Device';
  * otherwise that in the header, with `--end-user-address none` unknown. Throws Fault `invalid_query`.
  */
 export function readEndUserAddress(call: Call): void {
-  call.endUserAddress = endUserAddress(call);
-}
-
-function endUserAddress(call: Call): IpAddress | undefined {
   const { implicit, endUserAddress: rule } = call.principal as Principal;
-  if (!implicit && rule === 'none') return undefined;
+  if (!implicit && rule === 'none') return;
   const address = implicit
     ? call.address()
     : parseNodeAddress(call.request.headers.get(END_USER_ADDRESS) ?? '');
@@ -58,22 +58,14 @@ function endUserAddress(call: Call): IpAddress | undefined {
     const rule = 'must be the IP address of the end user';
     throw new Fault('invalid_query', [{ field: END_USER_ADDRESS, rule }]);
   }
-  return implicit && isInAny(address, implicit.storefronts) ? undefined : address;
-}
-
-/** The password of a request, and the profile that it is checked in. */
-interface GivenPassword {
-  readonly realmId: Uuid;
-  readonly profileId: Uuid;
-  readonly username: string;
-  readonly password: string;
+  call.endUserAddress = implicit && isInAny(address, implicit.storefronts) ? undefined : address;
 }
 
 /** Checks the password of a request, after `readEndUserAddress`, with its metrics and log entries; a throttled one is a reply. */
 export async function checkPassword(
   call: Call,
   mechanism: PasswordMechanism,
-  given: GivenPassword,
+  given: Pick<PasswordCheckRequest, 'realmId' | 'profileId' | 'username' | 'password'>,
   { signIn, clock }: SignInDeps,
 ): Promise<Exclude<PasswordCheckOutcome, { readonly kind: 'throttled' }> | Reply> {
   const { clientId } = call.principal as Principal;
