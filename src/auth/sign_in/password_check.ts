@@ -1,11 +1,10 @@
 import { type OverloadCause, overloaded } from '../../domain/fault.ts';
-import type { Uuid } from '../../domain/id.ts';
-import type { IpAddress } from '../../domain/ip_address.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { PasswordCheck } from '../../domain/password_hash.ts';
 import { foldedKey } from '../../domain/text/folded_key.ts';
 import { NEVER_STORED } from '../../domain/text/text.ts';
 import type { Credential, CredentialStore } from '../../store/auth/credentials.ts';
+import type { CheckRequest } from '../../workers/checker.ts';
 import type { SignInAttempt, SignInBudgets, ThrottledSignIn } from './budgets.ts';
 import type { CheckedPassword } from './credentials.ts';
 import type { Decoy, Decoys } from './decoys.ts';
@@ -13,15 +12,9 @@ import type { DeviceTokens } from './device_token.ts';
 import type { SignInQueue } from './queue.ts';
 
 /** A username and a password to check, in a profile that exists. */
-export interface PasswordCheckRequest {
-  readonly realmId: Uuid;
-  readonly profileId: Uuid;
+export interface PasswordCheckRequest extends Omit<SignInAttempt, 'usernameKey' | 'device'> {
   readonly username: string;
   readonly password: string;
-  /** The client that sent the request. */
-  readonly clientId: string;
-  /** That of the end user; undefined if it is unknown. */
-  readonly address: IpAddress | undefined;
   /** As the caller sent it. */
   readonly deviceToken: string | undefined;
 }
@@ -44,11 +37,7 @@ export interface PasswordCheckDeps {
   readonly budgets: Pick<SignInBudgets, 'admit' | 'countWrong'>;
   readonly queue: Pick<SignInQueue, 'run'>;
   readonly decoys: Decoys;
-  readonly compare: (request: {
-    readonly hash: string;
-    readonly password: string;
-    readonly isNormalised: boolean;
-  }) => Promise<PasswordCheck>;
+  readonly compare: (request: CheckRequest) => Promise<PasswordCheck>;
   /** Called with a right password, which is not waited for. */
   readonly rehash: (checked: CheckedPassword) => void;
 }
