@@ -9,7 +9,6 @@ import { openSignInQueue } from '../auth/sign_in/queue.ts';
 import type { AuthCache } from '../auth/tokens/auth_cache.ts';
 import type { OwnJwts } from '../auth/tokens/own_jwts.ts';
 import type { Settings } from '../config/parse.ts';
-import type { AuditEntry } from '../domain/audit_entry.ts';
 import { Fault } from '../domain/fault.ts';
 import type { Clock } from '../domain/id.ts';
 import type { SignInDeps } from '../http/operations/password_request.ts';
@@ -83,7 +82,7 @@ export function openSignIn(deps: SignInServiceDeps) {
       names: { readonly issuer: string; readonly installation: string },
     ): SignInDeps['signIn'] {
       const accountTokens = openAccountTokens({ cache, jwts, credentials, clock }, names);
-      const append = (auditEntry: AuditEntry) => engine.log.append([auditEntry]);
+      const { append } = engine.log;
       const logSuccess = settings.logSignIns ? signedIn : undefined;
       return { check, accountTokens, budgets, count: counts.record, throttled, logSuccess, log: append };
     },

@@ -26,7 +26,7 @@ export interface SignInDeps extends SettingsDeps {
     readonly check: CheckPassword;
     readonly accountTokens: AccountTokens;
     readonly budgets: Pick<SignInBudgets, 'throttledUntil' | 'refill'>;
-    readonly log: (auditEntry: AuditEntry) => Promise<void>;
+    readonly log: (auditEntries: readonly AuditEntry[]) => Promise<void>;
     readonly count: (mechanism: PasswordMechanism, outcome: CheckedOutcome, milliseconds: number) => void;
     /** Counts a request that was throttled, for the log of its realm. */
     readonly throttled: (realmId: Uuid, address: IpAddress | undefined) => Promise<void> | undefined;
