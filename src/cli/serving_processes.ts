@@ -48,24 +48,22 @@ export async function startServingProcesses(
     const ready = Promise.withResolvers<string>();
     let isReady = false;
     const command = workerCommand('worker', ...toArguments({ ...flags, port: String(port) }));
-    const child = startWorkerProcess(
-      { command, hasEnvironment: true },
-      {
-        handle: (request) => answer(request as ServingRequest, source),
-        onReady(detail) {
-          isReady = true;
-          ready.resolve((detail as Listening).url);
-        },
-        onExit(code) {
-          running.delete(child);
-          source.remove();
-          ready.reject(new Refusal('a worker exited before it was ready; see its output above'));
-          if (isStopping || !(isServing || isReady)) return;
-          log.write({ event: 'process_exited', pid: child.pid, code });
-          replaceLater();
-        },
+    const child = startWorkerProcess({
+      command,
+      handle: (request) => answer(request as ServingRequest, source),
+      onReady(detail) {
+        isReady = true;
+        ready.resolve((detail as Listening).url);
       },
-    );
+      onExit(code) {
+        running.delete(child);
+        source.remove();
+        ready.reject(new Refusal('a worker exited before it was ready; see its output above'));
+        if (isStopping || !(isServing || isReady)) return;
+        log.write({ event: 'process_exited', pid: child.pid, code });
+        replaceLater();
+      },
+    });
     const source = aggregation.add(() => child.request<Snapshot>('metrics'));
     running.add(child);
     log.write({ event: 'process_started', pid: child.pid });

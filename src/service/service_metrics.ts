@@ -4,9 +4,8 @@ import { METRICS } from '../metrics/declarations.ts';
 import { counter, gauge, type Labels, type Sample } from '../metrics/family.ts';
 import { type Collector, startTimeGauge } from '../metrics/metrics.ts';
 import type { OutcomeCounts } from '../metrics/outcome_counts.ts';
-import type { Engine } from '../store/engine.ts';
+import type { Engine, QueueFigures } from '../store/engine.ts';
 import type { DeliveryLag } from '../store/webhooks/progress.ts';
-import type { PoolFigures } from '../workers/pool.ts';
 
 /** Sources of the metrics of a serving process. */
 export interface ServiceMetricSources {
@@ -15,10 +14,10 @@ export interface ServiceMetricSources {
   readonly startedAt: number;
   readonly database: Pick<Engine, 'figures' | 'embedded'>;
   /** Of the reader processes; undefined if there are none. */
-  readonly readers: (() => PoolFigures) | undefined;
-  readonly hasher: () => PoolFigures;
+  readonly readers: (() => QueueFigures) | undefined;
+  readonly hasher: () => QueueFigures;
   /** Of the password checks. */
-  readonly checks: () => PoolFigures;
+  readonly checks: () => QueueFigures;
   /** The number of identity providers that are being called. */
   readonly discoveries: () => number;
   readonly pending: () => number;

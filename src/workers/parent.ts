@@ -1,17 +1,8 @@
 import { ignoreSignals } from '../platform/signals.ts';
-import { type Channel, type Handle, type Message, openChannel } from './protocol.ts';
+import { type Handle, type Message, openChannel } from './protocol.ts';
 
-/** The parent of this process, as a worker sees it. */
-export interface Parent extends Pick<Channel, 'request'> {
-  /** Sent once, when the worker can take requests. */
-  ready(detail?: unknown): void;
-  /** Resolves when the parent has exited or closed the connection. */
-  readonly gone: Promise<void>;
-  /** As long as the connection is open and has a listener it keeps this process alive. */
-  disconnect(): void;
-}
-
-export function connectToParent(handle: Handle): Parent {
+/** Connects a worker to its parent, whose requests `handle` answers. */
+export function connectToParent(handle: Handle) {
   const gone = Promise.withResolvers<void>();
   process.once('disconnect', gone.resolve);
   const send = (message: Message) => {
@@ -22,9 +13,12 @@ export function connectToParent(handle: Handle): Parent {
   if (!process.connected) gone.resolve();
   return {
     request,
-    ready: (detail) => send({ kind: 'ready', detail }),
+    /** Sent once, when the worker can take requests. */
+    ready: (detail?: unknown) => send({ kind: 'ready', detail }),
+    /** Resolves when the parent has exited or closed the connection. */
     gone: gone.promise,
-    disconnect() {
+    /** As long as the connection is open and has a listener it keeps this process alive. */
+    disconnect(): void {
       process.off('message', receive);
       process.disconnect?.();
     },

@@ -20,11 +20,6 @@ export interface PoolSettings {
   readonly niceness?: number;
 }
 
-export interface PoolFigures {
-  readonly waiting: number;
-  readonly working: number;
-}
-
 interface Task {
   readonly request: unknown;
   dueAt: number;
@@ -48,7 +43,7 @@ export type Pool = ReturnType<typeof openPool>;
  * nothing of the environment, keep no process alive, and end when they are idle or their parent is gone.
  */
 export function openPool(settings: PoolSettings) {
-  const { workersMax, waitingMax, waitMsMax } = settings;
+  const { command, workersMax, waitingMax, waitMsMax, niceness = constants.priority.PRIORITY_LOW } = settings;
   const { startMsMax = LIMITS.workerStartMsMax, idleMsMax = LIMITS.workerIdleMsMax } = settings;
   const workers = new Set<Worker>();
   const waiting: Task[] = [];
@@ -71,7 +66,14 @@ export function openPool(settings: PoolSettings) {
 
   function start(): void {
     try {
-      const worker = startWorker(settings, { ready, exited });
+      const process = startWorkerProcess({
+        command,
+        niceness,
+        isBackground: true,
+        onReady: () => ready(worker),
+        onExit: () => exited(worker),
+      });
+      const worker: Worker = { process, state: 'starting' };
       workers.add(worker);
       // One that never gets ready ends as well. The idle time of a test is shorter than a start.
       endAfter(worker, Math.max(idleMsMax, startMsMax));
@@ -87,7 +89,7 @@ export function openPool(settings: PoolSettings) {
     endAfter(worker, idleMsMax);
     // Those that waited for nothing but this start have their whole time for the work.
     if (countOf('ready') === 1)
-      for (const task of waiting) setDue(task, Math.min(task.dueAt, performance.now() + waitMsMax), expire);
+      for (const task of waiting) setDue(task, Math.min(task.dueAt, performance.now() + waitMsMax));
     dispatch();
   }
 
@@ -108,6 +110,12 @@ export function openPool(settings: PoolSettings) {
     if (worker.state === 'starting') startsAgainAt = performance.now() + RESTART_MS;
     worker.task?.reject(overloaded('WORKER_EXITED'));
     dispatch();
+  }
+
+  function setDue(task: Task, dueAt: number): void {
+    clearTimeout(task.timer);
+    task.dueAt = dueAt;
+    task.timer = setTimeout(expire, dueAt - performance.now(), task);
   }
 
   /** Takes back a request that is late, and ends its work. */
@@ -131,15 +139,16 @@ export function openPool(settings: PoolSettings) {
     if (isClosed || waiting.length >= waitingMax) return Promise.reject(overloaded('QUEUE_FULL'));
     const { promise, resolve, reject } = Promise.withResolvers<T>();
     const task: Task = { request: message, dueAt: 0, resolve, reject };
-    setDue(task, performance.now() + waitMsMax + (countOf('ready') > 0 ? 0 : startMsMax), expire);
+    setDue(task, performance.now() + waitMsMax + (countOf('ready') > 0 ? 0 : startMsMax));
     waiting.push(task);
     dispatch();
     return promise.finally(() => clearTimeout(task.timer));
   }
 
-  function figures(): PoolFigures {
-    return { waiting: waiting.length, working: [...workers].filter(({ task }) => task).length };
-  }
+  const figures = () => ({
+    waiting: waiting.length,
+    working: [...workers].filter(({ task }) => task).length,
+  });
 
   /** Kills every worker, whatever it does. Open requests reject with `overloaded`. */
   async function close(): Promise<void> {
@@ -151,27 +160,6 @@ export function openPool(settings: PoolSettings) {
   }
 
   return { request, figures, close };
-}
-
-/** Throws where the program cannot be run. */
-function startWorker(
-  { command, niceness = constants.priority.PRIORITY_LOW }: PoolSettings,
-  { ready, exited }: Readonly<Record<'ready' | 'exited', (worker: Worker) => void>>,
-): Worker {
-  const worker: Worker = {
-    process: startWorkerProcess(
-      { command, niceness, isBackground: true },
-      { onReady: () => ready(worker), onExit: () => exited(worker) },
-    ),
-    state: 'starting',
-  };
-  return worker;
-}
-
-function setDue(task: Task, dueAt: number, expire: (task: Task) => void): void {
-  clearTimeout(task.timer);
-  task.dueAt = dueAt;
-  task.timer = setTimeout(expire, dueAt - performance.now(), task);
 }
 
 function endAfter(worker: Worker, ms: number): void {

@@ -1,5 +1,5 @@
 import { type ErrorTrace, errorFromTrace, errorTrace } from '../domain/error_trace.ts';
-import { Fault, type FaultCode, type FieldError, Refusal } from '../domain/fault.ts';
+import { Fault, type FaultCode, type FieldError } from '../domain/fault.ts';
 
 /** Everything that a worker process and its parent send each other. Either of them may send requests. */
 export type Message =
@@ -9,25 +9,20 @@ export type Message =
   | { readonly kind: 'response'; readonly id: number; readonly response: unknown }
   | { readonly kind: 'failure'; readonly id: number; readonly failure: Failure };
 
-/** What was thrown. Only a Refusal is sent with its message: the message of another error may hold a value. */
-type Failure =
-  | { readonly refusal: string; readonly isUsage: boolean }
-  | { readonly fault: FaultCode; readonly fieldErrors: readonly FieldError[]; readonly trace: ErrorTrace };
+/** What was thrown, without messages of errors, which may hold a value. */
+interface Failure {
+  readonly fault: FaultCode;
+  readonly fieldErrors: readonly FieldError[];
+  readonly trace: ErrorTrace;
+}
 
 export type Handle = (request: unknown) => unknown;
 
-/** One end of the connection between a worker and its parent. */
-export interface Channel {
-  /**
-   * Resolves with what `handle` of the other end returns; both values must be cloneable. Rejects with the Fault or
-   * Refusal that it throws, and with Fault `internal` for any other error. Stays pending where the other end is gone.
-   */
-  request<T>(request: unknown): Promise<T>;
-  receive(message: Message): void;
-}
-
-/** `send` is called for each message and may throw where the other end is gone. */
-export function openChannel(send: (message: Message) => void, handle: Handle): Channel {
+/**
+ * One end of the connection between a worker and its parent. `send` is called for each message and may throw where the other
+ * end is gone.
+ */
+export function openChannel(send: (message: Message) => void, handle: Handle) {
   const pending = new Map<number, PromiseWithResolvers<never>>();
   let lastId = 0;
 
@@ -47,15 +42,12 @@ export function openChannel(send: (message: Message) => void, handle: Handle): C
     }
   }
 
-  function settle(message: Extract<Message, { kind: 'response' | 'failure' }>): void {
-    const waiting = pending.get(message.id);
-    pending.delete(message.id);
-    if (message.kind === 'response') waiting?.resolve(message.response as never);
-    else waiting?.reject(errorOfFailure(message.failure));
-  }
-
   return {
-    async request<T>(request: unknown) {
+    /**
+     * Resolves with what `handle` of the other end returns; both values must be cloneable. Rejects with the Fault that it
+     * throws, and with Fault `internal` for any other error. Stays pending where the other end is gone.
+     */
+    async request<T>(request: unknown): Promise<T> {
       lastId += 1;
       const id = lastId;
       const waiting = Promise.withResolvers<T>();
@@ -63,22 +55,23 @@ export function openChannel(send: (message: Message) => void, handle: Handle): C
       pending.set(id, waiting as PromiseWithResolvers<never>);
       return waiting.promise;
     },
-    receive(message) {
+    receive(message: Message): void {
       if (message.kind === 'request') void respond(message.id, message.request);
-      else if (message.kind !== 'ready') settle(message);
+      if (message.kind !== 'response' && message.kind !== 'failure') return;
+      const waiting = pending.get(message.id);
+      pending.delete(message.id);
+      if (message.kind === 'response') waiting?.resolve(message.response as never);
+      else waiting?.reject(errorOf(message.failure));
     },
   };
 }
 
 function failureOf(error: unknown): Failure {
-  if (error instanceof Refusal) return { refusal: error.message, isUsage: error.isUsage };
-  if (error instanceof Fault) {
+  if (error instanceof Fault)
     return { fault: error.code, fieldErrors: error.fieldErrors, trace: errorTrace(error.cause) };
-  }
   return { fault: 'internal', fieldErrors: [], trace: errorTrace(error) };
 }
 
-function errorOfFailure(failure: Failure): Error {
-  if ('refusal' in failure) return new Refusal(failure.refusal, { isUsage: failure.isUsage });
-  return new Fault(failure.fault, failure.fieldErrors, errorFromTrace(failure.trace));
+function errorOf({ fault, fieldErrors, trace }: Failure): Fault {
+  return new Fault(fault, fieldErrors, errorFromTrace(trace));
 }
