@@ -2,8 +2,8 @@ import { describe, expect, test } from 'bun:test';
 import { LIMITS } from '../../src/domain/limits.ts';
 import type { PostgresAddress } from '../../src/store/open.ts';
 import { openRealmNodes } from '../../src/store/postgres/bulkheads.ts';
-import { openClient } from '../../src/store/postgres/client.ts';
 import { openConnectionPool } from '../../src/store/postgres/pool.ts';
+import { openPrimary } from '../../src/store/postgres/primary.ts';
 import { startProxiedCluster } from '../support/citus_cluster.ts';
 import { answerTo, startClusterService, usersPath } from '../support/cluster_service.ts';
 import { type Fixture, oidcPath } from '../support/service.ts';
@@ -96,9 +96,9 @@ describe('realms on other workers', () => {
 
 describe('the node of a realm', () => {
   /** Counts the statements that look up a node. */
-  function openCountedNodes(now: () => number) {
+  async function openCountedNodes(now: () => number) {
     const address = own.service.settings.database as PostgresAddress;
-    const pool = openConnectionPool((host) => openClient(address, 1, host), LIMITS.storeWaitMsMax);
+    const pool = openConnectionPool(address, 1, await openPrimary(address));
     let count = 0;
     const counting: typeof pool = {
       ...pool,
@@ -112,7 +112,7 @@ describe('the node of a realm', () => {
 
   test('a process looks up the node of a realm again after realmNodesAgeMsMax', async () => {
     let at = 0;
-    const { nodes, pool, countLookups } = openCountedNodes(() => at);
+    const { nodes, pool, countLookups } = await openCountedNodes(() => at);
     const [one, other] = [affected[0] as Fixture, unaffected];
     const found = await nodes.find(one.realm);
     expect(await nodes.find(other.realm)).not.toBe(found);
@@ -126,7 +126,7 @@ describe('the node of a realm', () => {
   });
 
   test('a process looks up the nodes of all realms again when it caches realmNodesCachedMax', async () => {
-    const { nodes, pool } = openCountedNodes(() => 0);
+    const { nodes, pool } = await openCountedNodes(() => 0);
     const realms = Array.from({ length: LIMITS.realmNodesCachedMax }, () => crypto.randomUUID());
     for (let start = 0; start < realms.length; start += 500)
       await Promise.all(realms.slice(start, start + 500).map((realm) => nodes.find(realm)));

@@ -10,7 +10,7 @@ import type { Engine, EngineFigures } from '../engine.ts';
 import { openLeaseStore } from '../leases.ts';
 import type { MigrateMode, Program } from '../migrations.ts';
 import { openWebhookStore } from '../webhooks/webhooks.ts';
-import type { Host, PostgresAddress } from './address.ts';
+import type { PostgresAddress } from './address.ts';
 import { withOwnerSettings } from './advice.ts';
 import { openBulkheads, openRealmNodes } from './bulkheads.ts';
 import { openClient } from './client.ts';
@@ -79,8 +79,7 @@ function engineOver(
   const dialect = isDistributed ? CITUS : POSTGRES;
   const pools: ConnectionPool[] = [];
   function openPool(connectionsMax: number, from = address): ConnectionPool {
-    const open = (host: Host | undefined) => openClient(from, connectionsMax, host);
-    const pool = openConnectionPool(open, LIMITS.storeWaitMsMax, primary);
+    const pool = openConnectionPool(from, connectionsMax, primary);
     pools.push(pool);
     return pool;
   }

@@ -1,8 +1,10 @@
 import type { ReservedSQL, SQL } from 'bun';
 import { Fault } from '../../domain/fault.ts';
+import { LIMITS } from '../../domain/limits.ts';
 import { withTimeout } from '../../platform/timeout.ts';
-import type { Host } from './address.ts';
+import type { PostgresAddress } from './address.ts';
 import type { BeginStatements } from './begin_statements.ts';
+import { openClient } from './client.ts';
 import type { Connection, QueryResult } from './connection.ts';
 import { DatabaseError, databaseError, driverError, ERROR_CODES, isRefusedCommit } from './errors.ts';
 import type { ParameterValue } from './parameters.ts';
@@ -19,56 +21,21 @@ export interface TransactionResult<T> {
  */
 export type TransactionWork<T> = (connection: Connection) => Promise<TransactionResult<T>>;
 
-/** Connections to one database. A statement that times out rejects. */
-export interface ConnectionPool {
-  /** Runs one statement outside of a transaction. */
-  query(text: string, values: readonly ParameterValue[]): Promise<QueryResult>;
-  /**
-   * Runs `work` in a transaction that the statements of `begin` start, and ends it. Rejects with Fault
-   * `unknown_outcome` where the outcome of the commit is unknown.
-   */
-  transaction<T>(begin: BeginStatements, work: TransactionWork<T>): Promise<T>;
-  /** Waits for running statements. */
-  close(): Promise<void>;
-}
-
-/** A driver client and the host that it connects to. */
-interface Client {
-  readonly host: Host | undefined;
-  readonly sql: SQL;
-}
-
 type ParameterValues = readonly ParameterValue[];
-type OpenClient = (host: Host | undefined) => SQL;
-
-/** The hosts to connect to; by default one host, whose availability is not watched. */
-type Hosts = Omit<Primary, 'current' | 'close'> & { current(): Host | undefined };
 
 const ignore = () => undefined;
-const UNWATCHED_HOST: Hosts = {
-  current: ignore,
-  reportError: ignore,
-  delayMs: undefined,
-  reportDelay: ignore,
-  onMoved: ignore,
-};
 
-/**
- * Connections to the current primary; `open` creates a client for a host. `waitMsMax` is the timeout of a statement,
- * including its wait for a connection.
- */
-export function openConnectionPool(
-  open: OpenClient,
-  waitMsMax: number,
-  hosts: Hosts = UNWATCHED_HOST,
-): ConnectionPool {
-  let current: Client | undefined;
+export type ConnectionPool = ReturnType<typeof openConnectionPool>;
+
+/** Connections to the current primary. A statement that times out, with its wait for a connection, rejects. */
+export function openConnectionPool(address: PostgresAddress, connectionsMax: number, primary: Primary) {
+  let current: SQL | undefined;
   // Statements on the previous host may never be answered.
-  hosts.onMoved(() => current && giveUp(current));
+  primary.onMoved(() => current && giveUp(current));
 
-  function currentClient(): Client {
-    const host = hosts.current();
-    current ??= { host, sql: open(host) };
+  function currentClient(): SQL {
+    const host = primary.current();
+    current ??= openClient(address, connectionsMax, host);
     return current;
   }
 
@@ -76,33 +43,34 @@ export function openConnectionPool(
    * A statement on a stalled connection never ends, nor do those queued behind it: closing the client rejects all of
    * them.
    */
-  function giveUp(client: Client): void {
+  function giveUp(client: SQL): void {
     if (current === client) current = undefined;
-    client.sql.close({ timeout: 0 }).catch(ignore);
+    client.close({ timeout: 0 }).catch(ignore);
   }
 
-  /** The response of the driver, or the error that `onTimeout` throws. Reports errors to the hosts. */
+  /** The response of the driver, or the error that `onTimeout` throws. Reports errors of the host. */
   async function reportingErrors<T>(response: Promise<T>, onTimeout: () => never): Promise<T> {
-    const delay = hosts.delayMs === undefined ? undefined : setTimeout(hosts.reportDelay, hosts.delayMs);
+    const { delayMs } = primary;
+    const delay = delayMs === undefined ? undefined : setTimeout(primary.reportDelay, delayMs);
     try {
-      return await withTimeout(response, waitMsMax, onTimeout);
+      return await withTimeout(response, LIMITS.storeWaitMsMax, onTimeout);
     } catch (error) {
       const known = driverError(error);
-      if (known) hosts.reportError(known);
+      if (known) primary.reportError(known);
       throw databaseError(error) ? error : (known ?? error);
     } finally {
       clearTimeout(delay);
     }
   }
 
-  function responseInTime<T>(client: Client, response: Promise<T>): Promise<T> {
+  function responseInTime<T>(client: SQL, response: Promise<T>): Promise<T> {
     return reportingErrors(response, () => {
       giveUp(client);
       throw new DatabaseError(ERROR_CODES.timeout);
     });
   }
 
-  async function queryOn(client: Client, via: SQL | ReservedSQL, text: string, values: ParameterValues) {
+  async function queryOn(client: SQL, via: SQL | ReservedSQL, text: string, values: ParameterValues) {
     // The driver prepares a template even if it has no values, and pipelines what it prepares.
     const response = values.length === 0 ? via(templateOf(text)) : via.unsafe(text, [...values]);
     const rows = await responseInTime(client, response);
@@ -110,9 +78,9 @@ export function openConnectionPool(
   }
 
   /** Reserves a connection for one transaction. A timeout means that all are busy, not that the host is down. */
-  async function reserve({ sql }: Client): Promise<ReservedSQL> {
+  async function reserve(client: SQL): Promise<ReservedSQL> {
     const wait = new AbortController();
-    const reserving = sql.reserve({ signal: wait.signal });
+    const reserving = client.reserve({ signal: wait.signal });
     return reportingErrors(reserving, () => {
       reserving.then((reserved) => reserved.release(), ignore);
       wait.abort();
@@ -121,7 +89,7 @@ export function openConnectionPool(
   }
 
   /** Resolves once the server has confirmed the commit. */
-  async function commit(client: Client, reserved: ReservedSQL): Promise<void> {
+  async function commit(client: SQL, reserved: ReservedSQL): Promise<void> {
     try {
       const { command } = await responseInTime(client, reserved`commit`);
       // After a failed statement the server answers COMMIT with ROLLBACK, and reports no error.
@@ -134,11 +102,16 @@ export function openConnectionPool(
   }
 
   return {
-    async query(text, values) {
+    /** Runs one statement outside of a transaction. */
+    async query(text: string, values: ParameterValues): Promise<QueryResult> {
       const client = currentClient();
-      return queryOn(client, client.sql, text, values);
+      return queryOn(client, client, text, values);
     },
-    async transaction(begin, work) {
+    /**
+     * Runs `work` in a transaction that the statements of `begin` start, and ends it. Rejects with Fault
+     * `unknown_outcome` where the outcome of the commit is unknown.
+     */
+    async transaction<T>(begin: BeginStatements, work: TransactionWork<T>): Promise<T> {
       const client = currentClient();
       const reserved = await reserve(client);
       const connection: Connection = { query: (text, values) => queryOn(client, reserved, text, values) };
@@ -158,7 +131,8 @@ export function openConnectionPool(
         reserved.release();
       }
     },
-    close: async () => current?.sql.close({ timeout: waitMsMax / 1_000 }),
+    /** Waits for running statements. */
+    close: async (): Promise<void> => current?.close({ timeout: LIMITS.storeWaitMsMax / 1_000 }),
   };
 }
 

@@ -13,20 +13,7 @@ import {
   TOO_MANY_CONNECTIONS,
 } from './errors.ts';
 
-/** Tracks which host of a database is the primary, also through a failover. */
-export interface Primary {
-  /** The current primary. Throws Fault `unavailable` while none is reachable. */
-  current(): Host;
-  /** Takes every error of a connection. Where it may concern the host, searches for the primary again. */
-  reportError(failure: DatabaseError): void;
-  /** After this time without a response, the host may be down; undefined where only a timeout shows that. */
-  readonly delayMs: number | undefined;
-  /** Checks the host after that time. */
-  reportDelay(): void;
-  /** Calls the listener whenever another host has become the primary. */
-  onMoved(listener: () => void): void;
-  close(): void;
-}
+export type Primary = ReturnType<typeof trackPrimary>;
 
 /**
  * A standby is in recovery. A read-only host is accepted where it is the only one. A server without the Citus extension, or that
@@ -60,7 +47,8 @@ export async function connectToPrimary(address: PostgresAddress): Promise<SQL> {
   return openClient(address, 1, primary.current());
 }
 
-function trackPrimary(address: PostgresAddress, first: Host, isCluster: boolean): Primary {
+/** Tracks which host of a database is the primary, also through a failover. */
+function trackPrimary(address: PostgresAddress, first: Host, isCluster: boolean) {
   let host = first;
   /** Why the primary is unavailable now. */
   let outage: DatabaseError | undefined;
@@ -104,11 +92,13 @@ function trackPrimary(address: PostgresAddress, first: Host, isCluster: boolean)
   }
 
   return {
-    current() {
+    /** The current primary. Throws Fault `unavailable` while none is reachable. */
+    current(): Host {
       if (outage) throw new Fault('unavailable', [], outage);
       return host;
     },
-    reportError(failure) {
+    /** Takes every error of a connection. Where it may concern the host, searches for the primary again. */
+    reportError(failure: DatabaseError): void {
       const state = hostStateAfter(failure);
       // In a cluster, another node may have stalled: this one is used until its check fails.
       if (state === 'stalled' && !isCluster) outage ??= failure;
@@ -116,13 +106,16 @@ function trackPrimary(address: PostgresAddress, first: Host, isCluster: boolean)
       if (state === 'reachable' || (state === 'lost' && address.hosts.length === 1)) return;
       startSearch();
     },
+    /** After this time without a response, the host may be down; undefined where only a timeout shows that. */
     delayMs: isCluster && address.isBalanced ? LIMITS.routerDelayMs : undefined,
-    reportDelay() {
+    /** Checks the host after that time. */
+    reportDelay(): void {
       // A slow node of a cluster delays many statements although the node that routes works.
       if (performance.now() - checkedAt > LIMITS.primarySearchMs) startSearch();
     },
-    onMoved: (listener) => void movedListeners.push(listener),
-    close() {
+    /** Calls the listener whenever another host has become the primary. */
+    onMoved: (listener: () => void) => void movedListeners.push(listener),
+    close(): void {
       isClosed = true;
       clearInterval(search);
       search = undefined;
