@@ -1,28 +1,16 @@
 import { LIMITS } from '../domain/limits.ts';
 
-/** Load shedding for one kind of queued work (docs/decisions/0017-overload-and-rates.md). */
-export interface Admission {
-  /**
-   * Whether new work would wait for longer than LIMITS.workWaitMsMax, estimated from recent throughput; with few jobs
-   * queued, for longer than LIMITS.workOverdueMsMax.
-   */
-  isOverloaded(): boolean;
-  /** One job was queued. */
-  enter(): void;
-  /** `count` jobs are done. */
-  leave(count: number): void;
-  /** `count` jobs were given up. */
-  giveUp(count: number): void;
-}
-
 /** Time constant of the exponential decay of older measurements. */
 const DECAY_MS = 1_000;
 
+export type Admission = ReturnType<typeof openAdmission>;
+
 /**
- * Measures the number of queued jobs, and the throughput while any were queued. It never measures single jobs: the longer
- * the queue, the more jobs share a commit or a statement.
+ * Load shedding for one kind of queued work (docs/decisions/0017-overload-and-rates.md). It measures the number of queued
+ * jobs, and the throughput while any were queued. It never measures single jobs: the longer the queue, the more jobs share a
+ * commit or a statement.
  */
-export function openAdmission(now: () => number = () => performance.now()): Admission {
+export function openAdmission(now: () => number = () => performance.now()) {
   let queued = 0;
   let done = 0;
   let busyMs = 0;
@@ -39,7 +27,11 @@ export function openAdmission(now: () => number = () => performance.now()): Admi
   }
 
   return {
-    isOverloaded() {
+    /**
+     * Whether new work would wait for longer than LIMITS.workWaitMsMax, estimated from recent throughput; with few jobs
+     * queued, for longer than LIMITS.workOverdueMsMax.
+     */
+    isOverloaded(): boolean {
       if (queued < LIMITS.workSampleMin || done === 0) return false;
       // Without the time since the last result: a pause of the engine does not count here.
       if (queued * busyMs > LIMITS.workOverdueMsMax * done) return true;
@@ -47,11 +39,14 @@ export function openAdmission(now: () => number = () => performance.now()): Admi
         queued >= LIMITS.workAdmittedMin && queued * (busyMs + now() - since) > LIMITS.workWaitMsMax * done
       );
     },
-    enter() {
+    /** One job was queued. */
+    enter(): void {
       if (queued === 0) since = now();
       queued += 1;
     },
-    leave: (count) => measure(count, count),
-    giveUp: (count) => measure(count, 0),
+    /** `count` jobs are done. */
+    leave: (count: number) => measure(count, count),
+    /** `count` jobs were given up. */
+    giveUp: (count: number) => measure(count, 0),
   };
 }

@@ -7,14 +7,6 @@ import type { CredentialStore } from '../auth/credentials.ts';
 import { postgresFault } from './connection.ts';
 import type { ConnectionPool } from './pool.ts';
 
-/** The nodes of a cluster that have the rows of realms. */
-export interface RealmNodes {
-  /** The cached node of a realm. */
-  known(realm: string): string | undefined;
-  /** Looks it up. Rejects with Fault `unavailable`. */
-  find(realm: string): Promise<string>;
-}
-
 /** Each node can answer this from its metadata. */
 const SELECT_NODE = `select groupid::text as node from pg_dist_placement
   where shardid = get_shard_id_for_distribution_column('realm_clock', $1::uuid)`;
@@ -23,21 +15,20 @@ const SELECT_NODE = `select groupid::text as node from pg_dist_placement
  * Caches the nodes of realms. The node of a moved realm is looked up again within LIMITS.realmNodesAgeMsMax; until then its
  * requests are queued with those of its previous node.
  */
-export function openRealmNodes(
-  pool: ConnectionPool,
-  now: () => number = () => performance.now(),
-): RealmNodes {
+export function openRealmNodes(pool: ConnectionPool, now: () => number = () => performance.now()) {
   const nodes = new Map<string, string>();
   let since = now();
   return {
-    known(realm) {
+    /** The cached node of a realm. */
+    known(realm: string): string | undefined {
       if (now() - since > LIMITS.realmNodesAgeMsMax || nodes.size >= LIMITS.realmNodesCachedMax) {
         nodes.clear();
         since = now();
       }
       return nodes.get(realm);
     },
-    async find(realm) {
+    /** Looks it up. Rejects with Fault `unavailable`. */
+    async find(realm: string): Promise<string> {
       const { rows } = await pool.query(SELECT_NODE, [realm]).catch((error) => {
         throw postgresFault(error);
       });
@@ -60,8 +51,27 @@ export interface RealmStores {
  * Stores of a cluster with a bulkhead for each node: connections and queues for the realms on it, so that work which waits for a
  * slow node delays no other. Work in several realms, or in all, uses the `shared` ones.
  */
-export function openBulkheads(shared: RealmStores, nodes: RealmNodes, open: () => RealmStores): RealmStores {
-  const { ofNode, within } = openNodeStores(shared, nodes, open);
+export function openBulkheads(
+  shared: RealmStores,
+  nodes: ReturnType<typeof openRealmNodes>,
+  open: () => RealmStores,
+): RealmStores {
+  const opened = new Map<string, RealmStores>();
+
+  function ofNode(node: string): RealmStores {
+    const stores = opened.get(node) ?? open();
+    opened.set(node, stores);
+    return stores;
+  }
+
+  async function within<T>(
+    realms: readonly string[],
+    work: (stores: RealmStores) => MaybePromise<T>,
+  ): Promise<T> {
+    const [realm, ...others] = new Set(realms);
+    if (realm === undefined || others.length > 0) return work(shared);
+    return work(ofNode(nodes.known(realm) ?? (await nodes.find(realm))));
+  }
 
   const isOverloaded = (kind: keyof OverloadChecks) => (realm: string | undefined) => {
     const node = realm === undefined ? undefined : nodes.known(realm.toLowerCase());
@@ -118,25 +128,4 @@ export function openBulkheads(shared: RealmStores, nodes: RealmNodes, open: () =
     removeName: (realm, name) => within([realm], (own) => own.budgets.removeName(realm, name)),
   };
   return { records, credentials, feed, budgets };
-}
-
-function openNodeStores(shared: RealmStores, nodes: RealmNodes, open: () => RealmStores) {
-  const opened = new Map<string, RealmStores>();
-
-  function ofNode(node: string): RealmStores {
-    const stores = opened.get(node) ?? open();
-    opened.set(node, stores);
-    return stores;
-  }
-
-  async function within<T>(
-    realms: readonly string[],
-    work: (stores: RealmStores) => MaybePromise<T>,
-  ): Promise<T> {
-    const [realm, ...others] = new Set(realms);
-    if (realm === undefined || others.length > 0) return work(shared);
-    return work(ofNode(nodes.known(realm) ?? (await nodes.find(realm))));
-  }
-
-  return { ofNode, within };
 }

@@ -7,17 +7,6 @@ import { sqlState } from './errors.ts';
 import type { Primary } from './primary.ts';
 import { clientWithTimeout } from './sql_client.ts';
 
-/** The pooler between the client and the server, if any. */
-export interface PoolerState {
-  /** There is a pooler that assigns a server connection for one transaction. */
-  readonly isPresent: boolean;
-  /**
-   * Prepared statements of several clients share one namespace there, so that a client could run the statement of
-   * another.
-   */
-  readonly sharesStatementNames: boolean;
-}
-
 /** The error and the advice for such a pooler; the name of the setting follows. */
 export const POOLER_ADVICE =
   'the pooler does not separate the prepared statements of its clients, so that a request could run the wrong statement: ' +
@@ -35,7 +24,7 @@ export async function assertNoSharedStatementNames(
 }
 
 /** Detects a pooler. Until then it prepares no statements, because those of other clients could run in their place. */
-export async function detectPooler(address: PostgresAddress, primary: Primary): Promise<PoolerState> {
+export async function detectPooler(address: PostgresAddress, primary: Primary) {
   const open = (isPrepared: boolean) => openClient({ ...address, isPrepared }, 1, primary.current());
   const clients = [open(false), open(false), open(true)] as const;
   const [first, second, preparing] = clients;
@@ -43,7 +32,9 @@ export async function detectPooler(address: PostgresAddress, primary: Primary): 
     await Promise.all([first.connect(), second.connect()]);
     const isPresent = await isTransactionPooling(first, second);
     return {
+      /** There is a pooler that assigns a server connection for one transaction. */
       isPresent,
+      /** Prepared statements of several clients share one namespace there: a client could run the statement of another. */
       sharesStatementNames: isPresent && address.isPrepared && (await hasSharedStatementNames(preparing)),
     };
   } finally {

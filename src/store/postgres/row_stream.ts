@@ -7,21 +7,13 @@ import { clientWithTimeout } from './sql_client.ts';
 
 const BATCH_ROWS = 1_000;
 
-/** Streams rows over its own connection, for work that may take long. */
-export interface RowStream {
-  /**
-   * Yields the rows of a statement with the placeholders `?`, read by a cursor in a transaction that the statements of
-   * `begin` start. The previous stream must have ended.
-   */
-  rows<T>(begin: BeginStatements, text: string, values: readonly SqlValue[]): AsyncGenerator<T>;
-  close(): Promise<void>;
-}
+export type RowStream = ReturnType<typeof openRowStream>;
 
 /** Runs one query of an inspection. */
 export type InspectionQuery = <T>(text: string, ...values: readonly SqlValue[]) => AsyncGenerator<T>;
 
-/** `waitMsMax` is the timeout for a batch of rows. */
-export function openRowStream(sql: SQL, waitMsMax: number): RowStream {
+/** Streams rows over its own connection, for work that may take long. `waitMsMax` is the timeout for a batch of rows. */
+export function openRowStream(sql: SQL, waitMsMax: number) {
   const client = clientWithTimeout(sql, waitMsMax);
 
   async function runStatement(
@@ -36,7 +28,15 @@ export function openRowStream(sql: SQL, waitMsMax: number): RowStream {
   }
 
   return {
-    async *rows<T>(begin: BeginStatements, text: string, values: readonly SqlValue[]) {
+    /**
+     * Yields the rows of a statement with the placeholders `?`, read by a cursor in a transaction that the statements of
+     * `begin` start. The previous stream must have ended.
+     */
+    async *rows<T>(
+      begin: BeginStatements,
+      text: string,
+      values: readonly SqlValue[],
+    ): AsyncGenerator<T, void, undefined> {
       for (const statement of begin) await runStatement(statement);
       try {
         const { text: numbered, order } = numberParameters(text);

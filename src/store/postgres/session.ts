@@ -22,19 +22,13 @@ export type IndexColumns = (index: string) => readonly string[] | undefined;
  */
 export type Perform = <T>(connection: Connection, work: Work<T>, expectations?: Expectations) => Promise<T>;
 
-export interface PostgresSession {
-  readonly perform: Perform;
-  /** Milliseconds of the event loop that work has taken. */
-  workMs(): number;
-  /** Drops cached statements that are no longer used. */
-  forget(texts: Iterable<string>): void;
-}
+export type PostgresSession = ReturnType<typeof openPostgresSession>;
 
 /**
  * Caches every statement. The number of those that follow from the descriptions is limited; callers must forget all
  * others.
  */
-export function openPostgresSession(columnsOf: IndexColumns): PostgresSession {
+export function openPostgresSession(columnsOf: IndexColumns) {
   let workMs = 0;
   const numberedTexts = new Map<string, ReturnType<typeof numberParameters>>();
 
@@ -90,11 +84,13 @@ export function openPostgresSession(columnsOf: IndexColumns): PostgresSession {
   }
 
   return {
-    forget(texts) {
+    /** Drops cached statements that are no longer used. */
+    forget(texts: Iterable<string>): void {
       for (const text of texts) numberedTexts.delete(text);
     },
+    /** Milliseconds of the event loop that work has taken. */
     workMs: () => workMs,
-    async perform(connection, work, expectations) {
+    async perform<T>(connection: Connection, work: Work<T>, expectations?: Expectations): Promise<T> {
       let step = timed(() => work.next());
       while (!step.done) {
         let result: StatementResult;

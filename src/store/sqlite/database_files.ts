@@ -1,21 +1,13 @@
 import { existsSync, realpathSync, statSync } from 'node:fs';
 import { Fault, Refusal } from '../../domain/fault.ts';
 
+export type DatabaseFiles = ReturnType<typeof trackDatabaseFiles>;
+
 /**
  * Detects that the files of an open database were moved, removed or replaced. The engine keeps using its open files
- * then, and its commits would be lost with the process.
+ * then, and its commits would be lost with the process. The connection must have read before, so that all of them exist.
  */
-export interface DatabaseFiles {
-  /** Throws Fault `unavailable` while a file is not at its path. */
-  assertInPlace(): void;
-  /** Whether the database file itself is not at its path. */
-  isMissing(): boolean;
-  /** The bytes of the write-ahead log. */
-  logBytes(): number;
-}
-
-/** Records the files of a connection. It must have read before, so that all of its files exist. */
-export function trackDatabaseFiles(path: string): DatabaseFiles {
+export function trackDatabaseFiles(path: string) {
   if (path === '' || path === ':memory:')
     return { assertInPlace: () => undefined, isMissing: () => false, logBytes: () => 0 };
   const real = realpathSync(path);
@@ -25,10 +17,13 @@ export function trackDatabaseFiles(path: string): DatabaseFiles {
   const opened = files.map(inodeOf);
   const isMoved = (file: string, index: number): boolean => inodeOf(file) !== opened[index];
   return {
-    assertInPlace() {
+    /** Throws Fault `unavailable` while a file is not at its path. */
+    assertInPlace(): void {
       if (files.some(isMoved)) throw new Fault('unavailable', [], new DatabaseFileMoved());
     },
+    /** Whether the database file itself is not at its path. */
     isMissing: () => isMoved(path, 0),
+    /** The bytes of the write-ahead log. */
     logBytes: () => fileSize(log),
   };
 }
