@@ -57,8 +57,8 @@ export function addRestore(program: Command, context: CliContext): void {
           replaces: options.replace === true,
           isDryRun: options.dryRun === true,
           hasManifest: options.manifest,
-          keysOf: (path) => logKeysIn(settings, path, backup),
-          async erasuresBy(keys) {
+          async erasuresFor(copy) {
+            const keys = await logKeysIn(settings, copy, backup);
             if (ledger === undefined) return [];
             const how = { name: ledger, keys, takesUnsigned: options.takeUnsigned === true };
             const read = await readErasures(Bun.file(ledger).stream(), how);

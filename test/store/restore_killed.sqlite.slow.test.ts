@@ -79,7 +79,7 @@ describe('a killed restore', () => {
     expect(contentOf(database)).toEqual(restored);
   });
 
-  test.each(['keys', 'erasures', 'open', 'close', 'rewrite'])(
+  test.each(['erasures', 'open', 'close', 'rewrite'])(
     'a restore killed before the step "%s" leaves the old database, and erases when it is repeated',
     async (step) => {
       const { database, backup } = copyBackupFixture(fixture);
@@ -94,7 +94,7 @@ describe('a killed restore', () => {
       const { erased: applied } = await restoreInProcess({
         database,
         backup,
-        erasuresBy: async () => [erasure],
+        erasuresFor: async () => [erasure],
       });
       expect(applied).toEqual({ applied: 1, users: 1 });
       expect(recordsIn(database).has(erased.user)).toBe(false);

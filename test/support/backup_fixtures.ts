@@ -12,7 +12,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { type LogKeys, openLogKeys } from '../../src/audit/log_keys.ts';
+import type { LogKeys } from '../../src/audit/log_keys.ts';
 import { openOtherFile } from '../../src/cli/restore.ts';
 import { readSettings } from '../../src/config/parse.ts';
 import type { Uuid } from '../../src/domain/id.ts';
@@ -159,8 +159,7 @@ export function restoreInProcess(
   const defaults = {
     replaces: true,
     hasManifest: true,
-    erasuresBy: async () => [],
-    keysOf: async () => openLogKeys(Buffer.alloc(32), systemClock),
+    erasuresFor: async () => [],
   };
   const settled = { ...defaults, openOtherFile: openWithKeyOf(database), ...options };
   return restore(settled, program);

@@ -1,4 +1,3 @@
-import { openLogKeys } from '../../src/audit/log_keys.ts';
 import type { Uuid } from '../../src/domain/id.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { restore } from '../../src/store/backups/restoration.ts';
@@ -20,11 +19,7 @@ await restore(
     database,
     replaces: true,
     hasManifest: true,
-    async keysOf() {
-      reach('keys');
-      return openLogKeys(Buffer.alloc(32), systemClock);
-    },
-    async erasuresBy() {
+    async erasuresFor() {
       reach('erasures');
       return [{ realm: realm as Uuid, user: user as Uuid, at: systemClock.now() }];
     },

@@ -57,7 +57,7 @@ export async function backUp(
     const made = { path, bytes: statSync(path).size, manifest, summary };
     if ('file' in target || target.keepDays === undefined) return { ...made, removed: [] };
     const before = daysBefore(clock.now(), target.keepDays);
-    return { ...made, removed: removeOld(target.folder, database, { before, storeId: summary.storeId }) };
+    return { ...made, removed: removeOld(target.folder, database, before, summary.storeId) };
   });
 }
 
@@ -123,17 +123,12 @@ function stemOf(database: string): string {
   return basename(database, extname(database));
 }
 
-interface Retention {
-  /** Milliseconds since the epoch. */
-  readonly before: number;
-  readonly storeId: string;
-}
-
 /**
- * Removes the backups of a database that were taken before an instant: files in the folder that this program named, and
- * whose manifest has their name and the installation; also what killed backups left. Returns the names of the removed files.
+ * Removes the backups of a database that were taken before an instant, in milliseconds since the epoch: files in the folder
+ * that this program named, and whose manifest has their name and the installation; also what killed backups left. Returns
+ * the names of the removed files.
  */
-function removeOld(folder: string, database: string, { before, storeId }: Retention): string[] {
+function removeOld(folder: string, database: string, before: number, storeId: string): string[] {
   const cutoff = backupName(database, before);
   const isOld = (name: string): boolean =>
     name.length === cutoff.length && name.startsWith(`${stemOf(database)}-`) && name < cutoff;

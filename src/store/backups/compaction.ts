@@ -5,15 +5,11 @@ import type { Program } from '../migrations.ts';
 import { writeCompact } from '../sqlite/file_layout.ts';
 import { lockDatabase, replaceDatabase } from './replacement.ts';
 import { withTemporaryFolder } from './temporary_folder.ts';
-import { type DatabaseSummary, verifyDatabaseFile } from './verification.ts';
+import { verifyDatabaseFile } from './verification.ts';
 
 export type CompactionStep = 'verify' | 'write' | 'verify copy';
 
-export interface CompactionResult {
-  readonly summary: DatabaseSummary;
-  readonly bytesBefore: number;
-  readonly bytesAfter: number;
-}
+export type CompactionResult = Awaited<ReturnType<typeof compact>>;
 
 /**
  * Rewrites a database in place, with what lookups read at its beginning and without free pages. The database is locked
@@ -25,7 +21,7 @@ export async function compact(
   database: string,
   { version, clock }: Program,
   onStep: (step: CompactionStep) => void,
-): Promise<CompactionResult> {
+) {
   const path = realpathSync(database);
   if (!statSync(path).isFile()) throw new Refusal(`${path} is not a file: pass the path of a database file`);
   const lock = lockDatabase(path);

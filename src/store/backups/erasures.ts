@@ -16,7 +16,7 @@ export function selectErasures(db: Database): readonly Erasure[] {
 export type OpenRestored = (path: string) => Promise<Pick<Engine, 'records' | 'close'>>;
 
 /** A database and the time of its last possible record, in milliseconds since the epoch. */
-export interface RestoredDatabase {
+interface RestoredDatabase {
   readonly path: string;
   readonly knownUntil: number;
 }
@@ -39,7 +39,13 @@ export async function applyErasures(
   const { records, close } = await open(path);
   let users = 0;
   try {
-    for (const erasure of missing) if (await eraseAgain(records, erasure, clock)) users += 1;
+    for (const { realm, user: id } of missing) {
+      const key = [realm, id] as const;
+      const origin = { ...COMMAND_LINE, at: clock.now() };
+      const auditEntry = createAuditEntry('user.erased', { realm, user: id, object: id, detail: {} }, clock);
+      if (await records.get(user, key)) users += 1;
+      await records.erase({ key, origin, mintRevision: clock.mintRevision, auditEntry });
+    }
   } finally {
     await close();
   }
@@ -47,30 +53,23 @@ export async function applyErasures(
   return { applied: missing.length, users };
 }
 
-/** Returns whether the user existed. */
-async function eraseAgain(
-  records: Engine['records'],
-  { realm, user: id }: Erasure,
-  clock: Clock,
-): Promise<boolean> {
-  const key = [realm, id] as const;
-  const { mintRevision } = clock;
-  const origin = { ...COMMAND_LINE, at: clock.now() };
-  const auditEntry = createAuditEntry('user.erased', { realm, user: id, object: id, detail: {} }, clock);
-  const existed = (await records.get(user, key)) !== undefined;
-  await records.erase({ key, origin, mintRevision, auditEntry });
-  return existed;
-}
-
+/** The last erasure of each user that the database has not recorded. */
 function missingIn({ path, knownUntil }: RestoredDatabase, erasures: readonly Erasure[]): readonly Erasure[] {
   const db = new Database(path, { readonly: true });
   try {
     const recorded = selectErasures(db).filter(({ at }) => at <= knownUntil + LIMITS.clockLeewayMs);
-    const known = new Map(recorded.map(({ realm, user: id, at }) => [`${realm} ${id}`, at]));
-    return erasures.filter(({ realm, user: id, at }) => (known.get(`${realm} ${id}`) ?? -1) < at);
+    const known = latestByUser(recorded);
+    return [...latestByUser(erasures)]
+      .filter(([name, { at }]) => (known.get(name)?.at ?? -1) < at)
+      .map(([, erasure]) => erasure);
   } finally {
     db.close(false);
   }
+}
+
+function latestByUser(erasures: readonly Erasure[]): ReadonlyMap<string, Erasure> {
+  const sorted = erasures.toSorted((one, other) => one.at - other.at);
+  return new Map(sorted.map((erasure) => [`${erasure.realm} ${erasure.user}`, erasure]));
 }
 
 const UPSERT_ERASURE = `insert into erasure (realm_id, user_id, at) values (?, ?, ?)

@@ -1,13 +1,12 @@
 import { Database } from 'bun:sqlite';
-import { closeSync, existsSync, fsyncSync, openSync, realpathSync, statSync, writeSync } from 'node:fs';
+import { chmodSync, copyFileSync, existsSync, realpathSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import type { LogKeys } from '../../audit/log_keys.ts';
 import type { Erasure } from '../../domain/erasure.ts';
 import { Refusal } from '../../domain/fault.ts';
 import { syncPath } from '../../platform/fsync.ts';
 import type { Program } from '../migrations.ts';
 import { publish, writeCopy } from '../sqlite/file_copy.ts';
-import { instantName } from './backup.ts';
+import { hashFile, instantName } from './backup.ts';
 import { applyErasures, type OpenRestored } from './erasures.ts';
 import { type Manifest, manifestFor } from './manifest.ts';
 import { assertNoCompanions, lockDatabase, replaceDatabase } from './replacement.ts';
@@ -23,10 +22,11 @@ export interface RestoreOptions {
   readonly isDryRun?: boolean;
   /** False for a backup without a manifest. */
   readonly hasManifest: boolean;
-  /** The keys of the audit log of a database. Throws Refusal unless its master keys are given. */
-  readonly keysOf: (path: string) => Promise<LogKeys>;
-  /** The erasures recorded outside of any database. Throws Refusal where these keys did not sign them. */
-  readonly erasuresBy: (keys: LogKeys) => Promise<readonly Erasure[]>;
+  /**
+   * The erasures recorded outside of any database. Throws Refusal unless the master keys of this copy are given, and where
+   * the keys of its log did not sign them.
+   */
+  readonly erasuresFor: (copy: string) => Promise<readonly Erasure[]>;
   readonly openOtherFile: OpenRestored;
 }
 
@@ -45,53 +45,36 @@ export interface RestoreResult {
  * touched. Throws Refusal with advice.
  */
 export async function restore(options: RestoreOptions, program: Program): Promise<RestoreResult> {
-  const { backup, isDryRun } = options;
+  const { backup } = options;
+  const { clock, version } = program;
   const path = existsSync(options.database) ? realpathSync(options.database) : resolve(options.database);
   const manifest = checkBackup(options, path);
+  const takenAt = manifest?.taken_at;
   checkDestination(options, path);
-  return withTemporaryFolder(path, program.clock, async (folder) => {
-    const copy = join(folder, 'restored.db');
+  return withTemporaryFolder(path, clock, async (folder) => {
     // The copy is what gets verified and served, even if the backup changes meanwhile.
-    const sha256 = await copyHashing(backup, copy);
-    if (manifest && manifest.sha256 !== sha256) throw notAsInManifest(backup);
-    const summary = verifyDatabaseFile(copy, `the backup ${backup}`, program.version);
-    const recorded = await options.erasuresBy(await options.keysOf(copy));
-    const takenAt = manifest?.taken_at;
-    if (isDryRun) return { summary, takenAt, erased: { applied: 0, users: 0 }, replacedPath: undefined };
-    return install({ copy, folder, summary, takenAt, recorded }, path, options.openOtherFile, program);
+    const copy = join(folder, 'restored.db');
+    copyFileSync(backup, copy);
+    chmodSync(copy, 0o600);
+    if (manifest && manifest.sha256 !== (await hashFile(copy))) throw notAsInManifest(backup);
+    const summary = verifyDatabaseFile(copy, `the backup ${backup}`, version);
+    const recorded = await options.erasuresFor(copy);
+    if (options.isDryRun)
+      return { summary, takenAt, erased: { applied: 0, users: 0 }, replacedPath: undefined };
+    const lock = existsSync(path) ? lockDatabase(path) : undefined;
+    try {
+      const erasures = [...recorded, ...(lock?.erasures ?? [])];
+      const knownUntil = takenAt === undefined ? clock.now() : Date.parse(takenAt);
+      const erased = await applyErasures({ path: copy, knownUntil }, erasures, options.openOtherFile, clock);
+      const restored = erased.applied === 0 ? { path: copy, summary } : rewrite(copy, folder, program);
+      syncPath(restored.path);
+      const replacedPath = lock && `${path}.replaced-${instantName(clock.now())}`;
+      placeDatabase(path, restored.path, replacedPath);
+      return { summary: restored.summary, takenAt, erased, replacedPath };
+    } finally {
+      lock?.release();
+    }
   });
-}
-
-interface VerifiedCopy {
-  readonly copy: string;
-  readonly folder: string;
-  readonly summary: DatabaseSummary;
-  readonly takenAt: string | undefined;
-  readonly recorded: readonly Erasure[];
-}
-
-/** Applies erasures to a copy of a backup, and puts it in the place of the database. */
-async function install(
-  { copy, folder, summary, takenAt, recorded }: VerifiedCopy,
-  path: string,
-  open: OpenRestored,
-  program: Program,
-): Promise<RestoreResult> {
-  const { clock } = program;
-  const lock = existsSync(path) ? lockDatabase(path) : undefined;
-  try {
-    const erasures = latestErasures([...recorded, ...(lock?.erasures ?? [])]);
-    const knownUntil = takenAt === undefined ? clock.now() : Date.parse(takenAt);
-    const erased = await applyErasures({ path: copy, knownUntil }, erasures, open, clock);
-    const restored = erased.applied === 0 ? { path: copy, summary } : rewrite(copy, folder, program);
-    syncPath(restored.path);
-    const replacedPath = lock && `${path}.replaced-${instantName(clock.now())}`;
-    if (replacedPath !== undefined) replaceDatabase(path, restored.path, replacedPath);
-    else placeDatabase(path, restored.path);
-    return { summary: restored.summary, takenAt, erased, replacedPath };
-  } finally {
-    lock?.release();
-  }
 }
 
 /** Checks the backup before its content is read. */
@@ -136,28 +119,6 @@ function notAsInManifest(backup: string): Refusal {
   );
 }
 
-/** Copies a file to a new one of mode 0600 and syncs it. Returns the SHA-256 of the copy. */
-async function copyHashing(from: string, to: string): Promise<string> {
-  const hasher = new Bun.CryptoHasher('sha256');
-  const file = openSync(to, 'wx', 0o600);
-  try {
-    for await (const chunk of Bun.file(from).stream()) {
-      hasher.update(chunk);
-      for (let at = 0; at < chunk.length; ) at += writeSync(file, chunk, at);
-    }
-    fsyncSync(file);
-  } finally {
-    closeSync(file);
-  }
-  return hasher.digest('hex');
-}
-
-/** The last erasure of each user. */
-function latestErasures(erasures: readonly Erasure[]): readonly Erasure[] {
-  const sorted = erasures.toSorted((one, other) => one.at - other.at);
-  return [...new Map(sorted.map((erasure) => [`${erasure.realm} ${erasure.user}`, erasure])).values()];
-}
-
 /** Rewrites a file to which erasures were applied, so that its pages hold no data of erased users. */
 function rewrite(from: string, folder: string, program: Program): { path: string; summary: DatabaseSummary } {
   const path = join(folder, 'complete.db');
@@ -170,8 +131,12 @@ function rewrite(from: string, folder: string, program: Program): { path: string
   return { path, summary: verifyDatabaseFile(path, 'the restored database', program.version) };
 }
 
-/** Publishes a restored file where no database exists. Throws Refusal where one was created meanwhile. */
-function placeDatabase(path: string, restored: string): void {
+/** Replaces the locked database, or publishes the file where none existed. Throws Refusal where one was created meanwhile. */
+function placeDatabase(path: string, restored: string, replacedPath: string | undefined): void {
+  if (replacedPath !== undefined) {
+    replaceDatabase(path, restored, replacedPath);
+    return;
+  }
   assertNoCompanions(path);
   if (!publish(restored, path))
     throw new Refusal(

@@ -13,7 +13,9 @@ export function keepUpgradeCopy(
   path: string,
   isWanted: (database: Database) => boolean,
 ): string | undefined {
-  return withTemporaryCopy(db, path, (copy) => {
+  const copy = `${path}.${crypto.randomUUID()}.partial`;
+  try {
+    writeCopy(db, copy);
     if (!checkCopy(copy, isWanted)) return undefined;
     let name = path;
     for (let number = 2; !publish(copy, name) && !hasSameBytes(copy, name); number += 1)
@@ -21,15 +23,6 @@ export function keepUpgradeCopy(
     // The directory entry of a copy by another process may not be synced yet.
     syncPath(dirname(path));
     return name;
-  });
-}
-
-/** Gives `work` a copy with a unique temporary name, and removes that name afterwards. */
-function withTemporaryCopy<T>(db: Database, path: string, work: (copy: string) => T): T {
-  const copy = `${path}.${crypto.randomUUID()}.partial`;
-  try {
-    writeCopy(db, copy);
-    return work(copy);
   } finally {
     rmSync(copy, { force: true });
   }
