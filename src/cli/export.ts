@@ -10,7 +10,7 @@ import { systemClock } from '../platform/clock.ts';
 import { receiveSignal } from '../platform/signals.ts';
 import { printNotice, standardStreams } from '../platform/standard_streams.ts';
 import { openDatabase, openEngineFor } from '../service/open_database.ts';
-import { exportRecords } from '../transfer/export.ts';
+import { EXPORT_START, exportRecords } from '../transfer/export.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
 import { realmId } from './identifiers.ts';
 import { newFile, type Output, standardOutput } from './output.ts';
@@ -86,7 +86,7 @@ async function openSource(settings: Settings, { withSecrets }: ExportOptions): P
 }
 
 async function assertRealmExists(snapshot: RecordSnapshot, within: Uuid | undefined): Promise<void> {
-  if (within !== undefined && (await snapshot.count(realm, within)) === 0) {
+  if (within !== undefined && (await snapshot.scan(realm, EXPORT_START, 1, within)).length === 0) {
     throw new Refusal(
       `no realm ${within}: "authrealm export" without --realm writes every realm with its ID`,
     );

@@ -372,8 +372,6 @@ export interface RecordSnapshot {
     limit: number,
     within?: Uuid,
   ): MaybePromise<readonly StoredRecord[]>;
-  /** The number of records of a resource, in one realm or in all. */
-  count(resource: Resource, within?: Uuid): MaybePromise<number>;
   close(): void;
 }
 

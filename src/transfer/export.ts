@@ -20,7 +20,7 @@ export interface ExportOptions {
   onProgress(records: number): void;
 }
 
-const START: ScanPosition = { realm: '', id: '' };
+export const EXPORT_START: ScanPosition = { realm: '', id: '' };
 
 /**
  * Writes every record of a snapshot as a line that `import` reads: parents first, then in the order of their keys, so that
@@ -31,7 +31,7 @@ export async function exportRecords(plan: ExportOptions): Promise<number> {
   let records = 0;
   for (const resource of RESOURCES) {
     const lineOf = lineWriter(resource, plan.open);
-    for (let after: ScanPosition | undefined = START; after !== undefined; ) {
+    for (let after: ScanPosition | undefined = EXPORT_START; after !== undefined; ) {
       if (plan.signal.aborted) return records;
       const page: readonly StoredRecord[] = await plan.snapshot.scan(
         resource,

@@ -7,6 +7,7 @@ import { oidcProfileInfo, realm } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { reopenEngine } from '../../src/store/open.ts';
 import { INSTANCE_TABLES, REALM_TABLES } from '../../src/store/postgres/tables.ts';
+import { EXPORT_START } from '../../src/transfer/export.ts';
 import { freshFolder } from '../support/folder.ts';
 import { SCHEMA_TABLE, schemaTable } from '../support/postgres_schema_table.ts';
 import {
@@ -324,7 +325,7 @@ async function serviceOn(url: string, masterKeyFile: string) {
       const { records } = service.db.engine;
       expect((await records.changes(created.realm, 0, 100)).length).toBeGreaterThan(5);
       const snapshot = await records.openSnapshot();
-      expect(await snapshot.count(oidcProfileInfo, created.realm)).toBe(0);
+      expect(await snapshot.scan(oidcProfileInfo, EXPORT_START, 1, created.realm)).toEqual([]);
       await snapshot.close();
     },
     close: () => service.stop(),

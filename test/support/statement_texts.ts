@@ -91,7 +91,7 @@ function recordTexts(resource: Resource): readonly string[] {
     removeAmong,
     selectInRealm: holder,
   } = statements;
-  const { scan, scanRealm, count, countRealm, references } = statements;
+  const { scan, scanRealm, references } = statements;
   const names = membersOf(resource).map(({ name }) => name);
   const patched = [[], names, ...names.map((name) => [name])].flatMap((set) => {
     const { update, updateIfRevision: updateSeen } = statements.patchStatements(
@@ -101,7 +101,7 @@ function recordTexts(resource: Resource): readonly string[] {
   });
   return [
     ...[select, selectStored, selectHeld, insert, replace, removeAmong, holder],
-    ...[scan, scanRealm, count, countRealm],
+    ...[scan, scanRealm],
     ...references.map(({ exists }) => exists),
     ...patched,
     ...(resource === passwordProfileInfo ? [SELECT_AUTHENTICATED] : []),

@@ -1,6 +1,5 @@
 import type { RecordSnapshot, StoredRecord } from '../../directory/store.ts';
 import { NIL_UUID } from '../../domain/id.ts';
-import type { SqlValue } from '../transaction_work.ts';
 import { BEGIN_READ } from './begin_statements.ts';
 import { type Connection, postgresFault } from './connection.ts';
 import { postgresStatements } from './dialect.ts';
@@ -25,25 +24,16 @@ export function takePostgresSnapshot(pool: ConnectionPool, begin = BEGIN_READ): 
 }
 
 function snapshotOver(connection: Connection, end: () => void): RecordSnapshot {
-  async function all(text: string, values: readonly SqlValue[]) {
-    try {
-      const { text: numbered, order } = numberParameters(text);
-      return (await connection.query(numbered, parameterValues(values, order))).rows;
-    } catch (error) {
-      throw postgresFault(error);
-    }
-  }
-
   return {
     async scan(resource, after, limit, within): Promise<readonly StoredRecord[]> {
       const { scan, scanRealm, decodeKeyed } = postgresStatements(resource);
+      const { text, order } = numberParameters(within ? scanRealm : scan);
       const values = [within ?? (after.realm || NIL_UUID), after.id || NIL_UUID, limit];
-      return (await all(within ? scanRealm : scan, values)).map(decodeKeyed);
-    },
-    async count(resource, within) {
-      const { count, countRealm } = postgresStatements(resource);
-      const [row] = await (within ? all(countRealm, [within]) : all(count, []));
-      return Number(row?.n ?? 0);
+      try {
+        return (await connection.query(text, parameterValues(values, order))).rows.map(decodeKeyed);
+      } catch (error) {
+        throw postgresFault(error);
+      }
     },
     close: end,
   };

@@ -66,9 +66,6 @@ export interface Statements {
   readonly scanComputed: string;
   /** The names of the computed columns of such a row that do not match its members. */
   readonly wrongColumns: (row: Row) => readonly string[];
-  readonly count: string;
-  /** Parameters: realm. */
-  readonly countRealm: string;
   readonly decodeKeyed: (row: Row) => KeyedRecord;
   readonly insertValues: (key: Key, record: AnyRecord) => SqlValue[];
   readonly replaceValues: (record: AnyRecord) => SqlValue[];
@@ -263,8 +260,6 @@ function scansOf(resource: Resource, stored: string, withComputed: string) {
     scan: `${select(stored)} where ${after} order by ${order} limit ?3`,
     scanRealm: `${select(stored)} ${ofRealm}`,
     scanComputed: `${select(withComputed)} ${ofRealm}`,
-    count: `select count(*) as n from ${resource.table}`,
-    countRealm: `select count(*) as n from ${resource.table} where realm_id = ?1`,
   };
 }
 

@@ -9,15 +9,14 @@ import { sqliteStatements } from './dialect.ts';
  */
 export async function takeSqliteSnapshot(db: Database): Promise<RecordSnapshot> {
   try {
-    const connection = await retryWhileBusy(() => openReadTransaction(db));
-    return snapshotOver(connection);
+    return snapshotOver(await retryWhileBusy(() => openReadTransaction(db)));
   } catch (error) {
     throw sqliteFault(error);
   }
 }
 
 /** Opens a read transaction on a new connection. */
-export function openReadTransaction(db: Database): Database {
+function openReadTransaction(db: Database): Database {
   // Only its own connection can read a database in memory, so its snapshot is a copy.
   if (db.filename === '' || db.filename === ':memory:') return Database.deserialize(db.serialize());
   const connection = new Database(db.filename, { readonly: true });
@@ -36,28 +35,15 @@ export function openReadTransaction(db: Database): Database {
 
 function snapshotOver(db: Database): RecordSnapshot {
   return {
-    scan: (resource, after, limit, within) =>
-      withFaults(() => {
-        const { scan, scanRealm, decodeKeyed } = sqliteStatements(resource);
-        const rows = db.query<Record<string, unknown>, [string, string, number]>(within ? scanRealm : scan);
-        return rows.all(within ?? after.realm, after.id, limit).map(decodeKeyed);
-      }),
-    count: (resource, within) =>
-      withFaults(() => {
-        const { count, countRealm } = sqliteStatements(resource);
-        const row = within
-          ? db.query<{ n: number }, [string]>(countRealm).get(within)
-          : db.query<{ n: number }, []>(count).get();
-        return row?.n ?? 0;
-      }),
+    scan(resource, after, limit, within) {
+      const { scan, scanRealm, decodeKeyed } = sqliteStatements(resource);
+      const select = db.query<Record<string, unknown>, [string, string, number]>(within ? scanRealm : scan);
+      try {
+        return select.all(within ?? after.realm, after.id, limit).map(decodeKeyed);
+      } catch (error) {
+        throw sqliteFault(error);
+      }
+    },
     close: () => db.close(false),
   };
-}
-
-function withFaults<T>(work: () => T): T {
-  try {
-    return work();
-  } catch (error) {
-    throw sqliteFault(error);
-  }
 }

@@ -86,16 +86,15 @@ export function scannerContract(name: string, open: () => Promise<OpenScanner>):
       snapshot.close();
     });
 
-    test('scan and count within a realm return no record of another realm', async () => {
+    test('a scan within a realm returns no record of another realm', async () => {
       const snapshot = await store.openSnapshot();
       for (const id of realms) {
         const own = inOrder(users.filter(({ key }) => key[0] === id));
         expect(await scanAll(snapshot, user, 2, id)).toEqual([...own]);
         expect((await scanAll(snapshot, realm, 2, id)).map(({ key }) => key)).toEqual([[id]]);
-        expect([await snapshot.count(user, id), await snapshot.count(realm, id)]).toEqual([5, 1]);
+        expect(own).toHaveLength(5);
       }
       expect(await scanAll(snapshot, user, 2, mintId())).toEqual([]);
-      expect([await snapshot.count(user), await snapshot.count(user, mintId())]).toEqual([15, 0]);
       snapshot.close();
     });
 
@@ -107,7 +106,7 @@ export function scannerContract(name: string, open: () => Promise<OpenScanner>):
       const record = { ...first.record, name: 'renamed', revision: systemClock.mintRevision() };
       await store.commit([{ op: 'replace', resource: user, key: first.key, record }]);
       expect(await scanAll(before, user, 4)).toEqual([...inOrder(users)]);
-      expect(await before.count(user, id)).toBe(5);
+      expect(await scanAll(before, user, 4, id)).toHaveLength(5);
       before.close();
       const after = await store.openSnapshot();
       const now = await scanAll(after, user, 4, id);
