@@ -42,15 +42,11 @@ export async function exportRecords(plan: ExportOptions): Promise<number> {
       if (page.length > 0) await plan.write(page.map(lineOf).join(''));
       records += page.length;
       plan.onProgress(records);
-      after = page.length < LIMITS.exportPageRecords ? undefined : lastPosition(page);
+      const last = page.length < LIMITS.exportPageRecords ? undefined : page.at(-1);
+      after = last && { realm: last.key[0], id: last.record.id };
     }
   }
   return records;
-}
-
-function lastPosition(page: readonly StoredRecord[]): ScanPosition | undefined {
-  const last = page.at(-1);
-  return last && { realm: last.key[0], id: last.record.id };
 }
 
 type LineObject = Record<string, unknown>;

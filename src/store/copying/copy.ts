@@ -113,38 +113,33 @@ const FLAGS: Readonly<Record<CopyEnd, string>> = { source: '--from', target: '--
 
 type SideMethod = (...values: unknown[]) => Promise<unknown>;
 
-/** Opens a side, and adds its name to the errors of all of its methods. */
+/** Opens a side, and adds its name to the errors of that and of all of its methods. */
 async function openNamed<S extends object>(
   which: CopyEnd,
   address: DatabaseAddress,
   open: () => Promise<S>,
 ): Promise<S> {
-  const side = await withName(which, address, open, addressName(address));
+  /** `path`: for errors that name the database themselves. */
+  async function named<T>(work: () => Promise<T>, path?: string): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      const refusal = toRefusal(error, path);
+      if (!(refusal instanceof Refusal)) throw error;
+      // The advice is written for commands with one database.
+      const message = refusal.message
+        .replace(', or in the URL of AUTHREALM_DATABASE', '')
+        .replaceAll('--database', FLAGS[which]);
+      const isNamed = path !== undefined && refusal !== error;
+      const name = isNamed ? which : `${which} ${addressName(address)}`;
+      throw new Refusal(`the ${name}: ${message}`, { cause: error });
+    }
+  }
+
+  const side = await named(open, addressName(address));
   const methods = Object.entries(side).map(([name, method]: [string, SideMethod]) => [
     name,
-    (...values: unknown[]) => withName(which, address, () => method(...values)),
+    (...values: unknown[]) => named(() => method(...values)),
   ]);
   return Object.fromEntries(methods) as S;
-}
-
-/** Adds the name of a side to the errors of its work. `path`: for errors that name the database themselves. */
-async function withName<T>(
-  which: CopyEnd,
-  address: DatabaseAddress,
-  work: () => Promise<T>,
-  path?: string,
-): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    const refusal = toRefusal(error, path);
-    if (!(refusal instanceof Refusal)) throw error;
-    // The advice is written for commands with one database.
-    const message = refusal.message
-      .replace(', or in the URL of AUTHREALM_DATABASE', '')
-      .replaceAll('--database', FLAGS[which]);
-    const isNamed = path !== undefined && refusal !== error;
-    const name = isNamed ? which : `${which} ${addressName(address)}`;
-    throw new Refusal(`the ${name}: ${message}`, { cause: error });
-  }
 }

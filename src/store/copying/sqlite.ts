@@ -111,13 +111,8 @@ function columnTypes(db: Database, table: string): ReadonlyMap<string | undefine
   return new Map(columns.all(table).map(({ name, type }) => [name, type]));
 }
 
-interface Insertion {
-  readonly text: string;
-  readonly valuesOf: (row: TextRow) => SqlValue[];
-}
-
 /** Also fills the columns that only SQLite has, as for any other record. */
-function insertionInto(db: Database, { name, key, columns, resource }: CopiedTable): Insertion {
+function insertionInto(db: Database, { name, key, columns, resource }: CopiedTable) {
   const types = columnTypes(db, name);
   const columnValues = (row: TextRow) => row.map((value, at) => storedValue(value, types.get(columns[at])));
   if (!resource) {
@@ -132,7 +127,7 @@ function insertionInto(db: Database, { name, key, columns, resource }: CopiedTab
   const hashSources = hashed.map((member) => columns.indexOf(comparedColumn(resource, member.name)));
   return {
     text,
-    valuesOf: (row) => [
+    valuesOf: (row: TextRow): SqlValue[] => [
       ...lead(row[id] as Uuid),
       ...columnValues(row),
       ...hashSources.map((at) => textHash(String(row[at]))),

@@ -41,19 +41,8 @@ const SELECT_MISSING_GRANTS = `select not has_schema_privilege($1::text, current
     where ${IS_TABLE_IN_SCHEMA} and pg_has_role(c.relowner, 'usage')
       and not has_table_privilege($1::text, c.oid, r.privilege)) as tables`;
 
-interface MissingGrants {
-  readonly has_no_usage: boolean;
-  readonly has_no_default: boolean;
-  readonly tables: string | null;
-}
-
 export async function hasMissingGrants(sql: SqlClient, role: string): Promise<boolean> {
-  return grantStatements(await missingGrants(sql, role), '', '').length > 0;
-}
-
-async function missingGrants(sql: SqlClient, role: string): Promise<MissingGrants> {
-  const [found] = (await sql.unsafe(SELECT_MISSING_GRANTS, [role])) as [MissingGrants];
-  return found;
+  return (await missingGrants(sql, role, '')).length > 0;
 }
 
 /**
@@ -61,24 +50,20 @@ async function missingGrants(sql: SqlClient, role: string): Promise<MissingGrant
  * grants of the same privileges fail.
  */
 export async function grantTableRights(sql: SqlClient, role: string, schema: string): Promise<void> {
-  const statements = grantStatements(
-    await missingGrants(sql, role),
-    quoteIdentifier(role),
-    quoteIdentifier(schema),
-  );
-  for (const statement of statements) await sql.unsafe(statement);
+  for (const statement of await missingGrants(sql, role, schema)) await sql.unsafe(statement);
 }
 
-function grantStatements(
-  { has_no_usage, has_no_default, tables }: MissingGrants,
-  role: string,
-  schema: string,
-): readonly string[] {
+/** The statements that grant a role what it lacks. */
+async function missingGrants(sql: SqlClient, role: string, schema: string): Promise<readonly string[]> {
+  const [found] = await sql.unsafe<
+    [{ has_no_usage: boolean; has_no_default: boolean; tables: string | null }]
+  >(SELECT_MISSING_GRANTS, [role]);
+  const [grantee, own] = [quoteIdentifier(role), quoteIdentifier(schema)];
   return [
-    ...(has_no_usage ? [`grant usage on schema ${schema} to ${role}`] : []),
-    ...(tables === null ? [] : [`grant ${ALL_RIGHTS} on ${tables} to ${role}`]),
-    ...(has_no_default
-      ? [`alter default privileges in schema ${schema} grant ${ALL_RIGHTS} on tables to ${role}`]
+    ...(found.has_no_usage ? [`grant usage on schema ${own} to ${grantee}`] : []),
+    ...(found.tables === null ? [] : [`grant ${ALL_RIGHTS} on ${found.tables} to ${grantee}`]),
+    ...(found.has_no_default
+      ? [`alter default privileges in schema ${own} grant ${ALL_RIGHTS} on tables to ${grantee}`]
       : []),
   ];
 }

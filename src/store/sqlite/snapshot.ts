@@ -1,7 +1,8 @@
 import { Database } from 'bun:sqlite';
 import type { RecordSnapshot } from '../../directory/store.ts';
-import { MAPPED_BYTES_MAX, retryWhileBusy, sqliteFault } from './connection.ts';
+import { retryWhileBusy, sqliteFault } from './connection.ts';
 import { sqliteStatements } from './dialect.ts';
+import { connectToRead } from './reader.ts';
 
 /**
  * Opens a snapshot of the records: a read transaction on its own connection, concurrent with lookups and commits. Until
@@ -19,10 +20,8 @@ export async function takeSqliteSnapshot(db: Database): Promise<RecordSnapshot> 
 function openReadTransaction(db: Database): Database {
   // Only its own connection can read a database in memory, so its snapshot is a copy.
   if (db.filename === '' || db.filename === ':memory:') return Database.deserialize(db.serialize());
-  const connection = new Database(db.filename, { readonly: true });
+  const connection = connectToRead(db.filename);
   try {
-    connection.run('pragma busy_timeout = 0');
-    connection.run(`pragma mmap_size = ${MAPPED_BYTES_MAX}`);
     connection.run('begin');
     // The first read of the transaction takes its snapshot.
     connection.query('select count(*) from sqlite_schema').get();
