@@ -25,40 +25,29 @@ export async function isCitus(sql: SqlClient): Promise<boolean> {
   );
 }
 
-/** How a table is distributed, and the call that does it. */
-interface Distribution {
-  readonly table: string;
-  readonly call: string;
-}
-
 /** The table whose lock writers take first (scope_locks.ts). Citus locks the tables of a shard in the order of their distribution. */
 const FIRST_REALM_TABLE = 'realm_clock';
-const OTHER_REALM_TABLES = REALM_TABLES.filter((table) => table !== FIRST_REALM_TABLE);
 const [FIRST_SINGLE = '', ...OTHER_SINGLES] = SINGLE_NODE_TABLES;
 
-/** In the order of foreign keys. */
-const DISTRIBUTIONS: readonly Distribution[] = [
-  ...REFERENCE_TABLES.map((table) => ({ table, call: `create_reference_table('${table}')` })),
-  distributedBy(FIRST_REALM_TABLE, 'none'),
-  ...OTHER_REALM_TABLES.map((table) => distributedBy(table, FIRST_REALM_TABLE)),
-  onOneNode(FIRST_SINGLE, 'none'),
-  ...OTHER_SINGLES.map((table) => onOneNode(table, FIRST_SINGLE)),
-];
+/** The call that distributes a table, in the order of foreign keys. */
+const DISTRIBUTIONS: ReadonlyMap<string, string> = new Map([
+  ...REFERENCE_TABLES.map((table) => [table, `create_reference_table('${table}')`] as const),
+  distributed(FIRST_REALM_TABLE, 'none'),
+  ...REALM_TABLES.filter((table) => table !== FIRST_REALM_TABLE).map((table) =>
+    distributed(table, FIRST_REALM_TABLE),
+  ),
+  distributed(FIRST_SINGLE, 'none'),
+  ...OTHER_SINGLES.map((table) => distributed(table, FIRST_SINGLE)),
+]);
 
-function distributedBy(table: string, colocated: string): Distribution {
-  const column = distributionColumn(table);
-  return {
-    table,
-    call: `create_distributed_table('${table}', '${column}', colocate_with => '${colocated}')`,
-  };
-}
-
-function onOneNode(table: string, colocated: string): Distribution {
-  return { table, call: `create_distributed_table('${table}', null, colocate_with => '${colocated}')` };
+/** A table without a distribution column is on one node. */
+function distributed(table: string, colocated: string): readonly [table: string, call: string] {
+  const column = REALM_TABLES.includes(table) ? `'${distributionColumn(table)}'` : 'null';
+  return [table, `create_distributed_table('${table}', ${column}, colocate_with => '${colocated}')`];
 }
 
 /** The catalogue also lists a local table that a reference table refers to, as one that is not replicated. */
-const SELECT_UNDISTRIBUTED = `select t.name from unnest(array[${DISTRIBUTIONS.map(({ table }) => `'${table}'`).join()}])
+const SELECT_UNDISTRIBUTED = `select t.name from unnest(array[${[...DISTRIBUTIONS.keys()].map((table) => `'${table}'`).join()}])
     with ordinality as t (name, place)
   where not exists (select 1 from pg_dist_partition
     where logicalrelid = to_regclass(t.name) and (partmethod = 'h' or repmodel = 't' or (partmethod = 'n' and colocationid > 0)))
@@ -94,19 +83,18 @@ const GATHER = `select citus_move_shard_placement(own.shardid, own.nodename, own
  * transaction of its own; one process does it. `sql` has one connection, to the coordinator.
  */
 export async function distributeTables(sql: SQL, own: SqlClient): Promise<void> {
-  const local = new Set(await tablesOf(own, SELECT_LOCAL_TABLES));
-  for (const { table, call } of DISTRIBUTIONS.filter((each) => local.has(each.table))) {
-    const isMissing = `select 1 where exists (${SELECT_LOCAL_TABLES.replace('order by t.place', `and t.name = '${table}'`)})`;
+  const local = await tablesOf(own, SELECT_LOCAL_TABLES);
+  for (const table of local) {
     await repeatOnConflict(() =>
       // Without a timeout: the table may have many rows.
       sql.begin(async (transaction) => {
         await transaction.unsafe(LOCK);
-        const [found] = await transaction.unsafe(isMissing);
-        if (found) await transaction.unsafe(`select ${call}`);
+        const isLocal = (await tablesOf(transaction, SELECT_LOCAL_TABLES)).includes(table);
+        if (isLocal) await transaction.unsafe(`select ${DISTRIBUTIONS.get(table)}`);
       }),
     );
   }
-  if (local.has(FIRST_SINGLE)) await sql.unsafe(GATHER);
+  if (local.includes(FIRST_SINGLE)) await sql.unsafe(GATHER);
 }
 
 /** The call locks the tables that its table references, in another order than a writer on a worker: the server rolls one back. */
@@ -157,17 +145,11 @@ export async function assertNodesHaveCitus(sql: SqlClient): Promise<void> {
   }
 }
 
-interface NodeVersion {
-  readonly host: string;
-  readonly port: string;
-  readonly version: string;
-}
-
 /** Of the nodes that answer within a time limit: a process can start while a node is down. */
-async function otherVersions(sql: SqlClient): Promise<readonly NodeVersion[]> {
+async function otherVersions(sql: SqlClient) {
   for (const text of BEGIN_CHECK) await sql.unsafe(text);
   try {
-    return await sql.unsafe<readonly NodeVersion[]>(SELECT_OTHER_VERSIONS);
+    return await sql.unsafe<{ host: string; port: string; version: string }[]>(SELECT_OTHER_VERSIONS);
   } catch (error) {
     if (isCancelled(error)) return [];
     throw error;
@@ -204,9 +186,8 @@ export function openNodeCounts(pool: ConnectionPool): () => Promise<NodeCounts |
 
   async function count(): Promise<NodeCounts> {
     const { rows } = await pool.query(SELECT_NODES, []);
-    const nodes = rows as readonly { readonly host: string; readonly port: string }[];
-    const found = await Promise.all(nodes.map(({ host, port }) => isReachable([host, port])));
-    return { reachable: found.filter(Boolean).length, total: nodes.length };
+    const found = await Promise.all(rows.map(({ host, port }) => isReachable([String(host), String(port)])));
+    return { reachable: found.filter(Boolean).length, total: found.length };
   }
 
   return () => {

@@ -14,10 +14,29 @@ type Lookup<T> = (realm: string, key: Key) => Promise<T | undefined>;
 
 /** Lookups by ID. Those of one resource in one realm that include the same child resources share a statement. */
 export function openLookups(pool: ConnectionPool, admission: Admission): Pick<Store, 'get' | 'getIncluding'> {
+  function lookupOf<T>({ one, many }: LookupStatements, decode: (row: Row) => T): Lookup<T> {
+    async function selectOne(key: Key): Promise<T | undefined> {
+      const [row] = (await pool.query(one, key)).rows;
+      return row && decode(row);
+    }
+
+    return openQueryBatches<Key, T | undefined>(admission, async (realm, keys) => {
+      const [key] = keys as readonly [Key];
+      if (keys.length === 1) return [await selectOne(key)];
+      if (many === undefined) {
+        // The key of a realm is the realm alone, so all of them look up the same record.
+        const record = await selectOne(key);
+        return keys.map(() => record);
+      }
+      const { rows } = await pool.query(many, [realm, ...keyColumnArrays(keys)]);
+      return uniqueRowPerQuery(rows, keys.length).map((row) => row && decode(row));
+    });
+  }
+
   const lookups = new Map(
     RESOURCES.map((resource) => {
       const { decode } = postgresStatements(resource);
-      return [resource, lookupOf<AnyRecord>(lookupStatements(resource, []), decode, { pool, admission })];
+      return [resource, lookupOf<AnyRecord>(lookupStatements(resource, []), decode)];
     }),
   );
   const including = new Map<string, Lookup<RecordWithIncluded>>();
@@ -27,7 +46,7 @@ export function openLookups(pool: ConnectionPool, admission: Admission): Pick<St
     let lookup = including.get(name);
     if (!lookup) {
       const statements = lookupStatements(resource, children);
-      lookup = lookupOf(statements, (row) => decodeIncluding(resource, children, row), { pool, admission });
+      lookup = lookupOf(statements, (row) => decodeIncluding(resource, children, row));
       including.set(name, lookup);
     }
     return lookup;
@@ -41,34 +60,6 @@ export function openLookups(pool: ConnectionPool, admission: Admission): Pick<St
     },
     getIncluding: (resource, key, children) => lookupIncluding(resource, children)(key[0], key),
   };
-}
-
-interface LookupDeps {
-  readonly pool: ConnectionPool;
-  readonly admission: Admission;
-}
-
-function lookupOf<T>(
-  { one, many }: LookupStatements,
-  decode: (row: Row) => T,
-  { pool, admission }: LookupDeps,
-): Lookup<T> {
-  async function selectOne(key: Key): Promise<T | undefined> {
-    const [row] = (await pool.query(one, key)).rows;
-    return row && decode(row);
-  }
-
-  return openQueryBatches<Key, T | undefined>(admission, async (realm, keys) => {
-    const [key] = keys as readonly [Key];
-    if (keys.length === 1) return [await selectOne(key)];
-    if (many === undefined) {
-      // The key of a realm is the realm alone, so all of them look up the same record.
-      const record = await selectOne(key);
-      return keys.map(() => record);
-    }
-    const { rows } = await pool.query(many, [realm, ...keyColumnArrays(keys)]);
-    return uniqueRowPerQuery(rows, keys.length).map((row) => row && decode(row));
-  });
 }
 
 /** One array literal for each key column below the realm, with the values of all keys. */

@@ -28,9 +28,9 @@ const SELECT_STATE = `select pg_is_in_recovery() as is_standby, current_setting(
  */
 export async function openPrimary(address: PostgresAddress): Promise<Primary> {
   const found = await Promise.allSettled(address.hosts.map((host) => checkHost(address, host)));
-  const states = found.map((each) => (each.status === 'fulfilled' ? each.value : undefined));
-  const isCluster = states.some((state) => state?.isClusterNode);
-  const first = address.hosts.find((_, at) => states[at] && states[at].isClusterNode === isCluster);
+  const areNodes = found.map((each) => (each.status === 'fulfilled' ? each.value : undefined));
+  const isCluster = areNodes.includes(true);
+  const first = address.hosts.find((_, at) => areNodes[at] === isCluster);
   if (first) return trackPrimary(address, first, isCluster);
   // The error of a host that answers is more helpful than that of an unreachable one.
   const failures = found.flatMap((each) => (each.status === 'rejected' ? [each.reason] : []));
@@ -72,8 +72,7 @@ function trackPrimary(address: PostgresAddress, first: Host, isCluster: boolean)
 
   async function check(candidate: Host, own: Timer): Promise<void> {
     const failure = await checkHost(address, candidate).then(
-      ({ isClusterNode }) =>
-        isCluster && !isClusterNode ? new DatabaseError(ERROR_CODES.noClusterNode) : undefined,
+      (isNode) => (isCluster && !isNode ? new DatabaseError(ERROR_CODES.noClusterNode) : undefined),
       (error) => databaseError(error) ?? new DatabaseError(ERROR_CODES.timeout),
     );
     if (search !== own) return;
@@ -123,13 +122,11 @@ function trackPrimary(address: PostgresAddress, first: Host, isCluster: boolean)
   };
 }
 
-/** The state of a host that accepts writes. */
-interface HostState {
-  readonly isClusterNode: boolean;
-}
-
-/** Rejects with DatabaseError where a host does not accept writes, at the latest after a timeout. */
-async function checkHost(address: PostgresAddress, host: Host): Promise<HostState> {
+/**
+ * Returns whether a host that accepts writes is a node of a cluster. Rejects with DatabaseError where it does not accept them, at
+ * the latest after a timeout.
+ */
+async function checkHost(address: PostgresAddress, host: Host): Promise<boolean> {
   const client = openClient({ ...address, isPrepared: false }, 1, host);
   try {
     return await withTimeout(readState(client, address, host), LIMITS.answerMsMax, () => {
@@ -140,12 +137,12 @@ async function checkHost(address: PostgresAddress, host: Host): Promise<HostStat
   }
 }
 
-async function readState(client: SQL, address: PostgresAddress, host: Host): Promise<HostState> {
+async function readState(client: SQL, address: PostgresAddress, host: Host): Promise<boolean> {
   try {
     const [found] = await client.unsafe(SELECT_STATE);
     const isWritable = !found.is_standby && (!found.is_read_only || address.hosts.length === 1);
     if (!isWritable) throw new DatabaseError(ERROR_CODES.noPrimary);
-    return { isClusterNode: found.is_cluster_node };
+    return found.is_cluster_node;
   } catch (error) {
     const failure = driverError(error);
     throw failure?.code === REFUSED ? await refusalCause(failure, host) : (failure ?? error);
