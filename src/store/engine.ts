@@ -65,10 +65,6 @@ export interface Embedded {
   logBytes(): number;
 }
 
-export interface EmbeddedEngine extends Engine {
-  readonly embedded: Embedded;
-}
-
 /** A read-only view of a database with any schema. */
 export interface EngineInspection extends Inspection {
   /** The read operations of the access ports. They reject if a table does not exist. */

@@ -1,9 +1,9 @@
-import type { EmbeddedEngine, Engine, EngineInspection } from './engine.ts';
+import type { Engine, EngineInspection } from './engine.ts';
 import type { MigrateMode, Program } from './migrations.ts';
 import { type PostgresAddress, parsePostgres } from './postgres/address.ts';
 import { toRefusal } from './refusals.ts';
 
-export type { EmbeddedEngine, Engine } from './engine.ts';
+export type { Engine } from './engine.ts';
 export type { CountRequest } from './lists/count_below.ts';
 export type { ReaderClient, ReaderListRequest } from './lists/lists.ts';
 export type { ReaderSearchRequest } from './lists/realm_search.ts';
@@ -41,17 +41,6 @@ const postgres = () => import('./postgres/open.ts');
  * Opens the database; creates it if it is absent, and migrates its schema if `mode` permits it, on a server with the role
  * of `owner` if there is one. Throws Refusal.
  */
-export function openEngine(
-  address: SqliteAddress,
-  mode: MigrateMode,
-  program: Program,
-): Promise<EmbeddedEngine>;
-export function openEngine(
-  address: DatabaseAddress,
-  mode: MigrateMode,
-  program: Program,
-  owner?: PostgresAddress,
-): Promise<Engine>;
 export async function openEngine(
   address: DatabaseAddress,
   mode: MigrateMode,

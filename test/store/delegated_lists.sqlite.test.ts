@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { systemClock } from '../../src/platform/clock.ts';
+import type { Embedded } from '../../src/store/engine.ts';
 import { openEngine } from '../../src/store/open.ts';
 import { openReader } from '../../src/store/sqlite/reader.ts';
 import { freshFolder } from '../support/folder.ts';
@@ -13,7 +14,7 @@ listContract('sqlite on disk, long lists in a reader', async () => {
   });
   const reader = await openReader(path);
   return {
-    store: { ...engine.records, list: engine.embedded.listDelegating(reader.answer) },
+    store: { ...engine.records, list: (engine.embedded as Embedded).listDelegating(reader.answer) },
     close() {
       reader.close();
       engine.close();

@@ -15,6 +15,7 @@ import {
   user,
 } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
+import type { Embedded } from '../../src/store/engine.ts';
 import { clauseOf } from '../../src/store/lists/filters.ts';
 import { type ListStatement, listTable, planList } from '../../src/store/lists/list_plans.ts';
 import { startAtCursor } from '../../src/store/lists/list_reading.ts';
@@ -260,7 +261,7 @@ describe('delegation of lists to a reader', () => {
   ) => {
     const requests: ReaderListRequest[] = [];
     const reader = await openReader(path);
-    const list = engine.embedded.listDelegating((request) => {
+    const list = (engine.embedded as Embedded).listDelegating((request) => {
       requests.push(request);
       return reader.answer(request);
     });
@@ -319,7 +320,7 @@ describe('totals', () => {
   async function openCountingList(delayMs = 0) {
     const reader = await openReader(path);
     let count = 0;
-    const list = engine.embedded.listDelegating(async (request) => {
+    const list = (engine.embedded as Embedded).listDelegating(async (request) => {
       count += 1;
       await Bun.sleep(delayMs);
       return reader.answer(request);
@@ -358,7 +359,7 @@ describe('totals', () => {
   test('a failed count is not cached', async () => {
     let isBroken = true;
     const reader = await openReader(path);
-    const list = engine.embedded.listDelegating(async (request) => {
+    const list = (engine.embedded as Embedded).listDelegating(async (request) => {
       if (isBroken) throw new Error('reader failed');
       return reader.answer(request);
     });

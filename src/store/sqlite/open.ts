@@ -10,7 +10,7 @@ import { openAuthStore } from '../auth/access.ts';
 import { openBudgetStore } from '../auth/budgets.ts';
 import { openCredentialStore } from '../auth/credentials.ts';
 import { openSealedStore } from '../auth/sealed_store.ts';
-import type { EmbeddedEngine } from '../engine.ts';
+import type { Engine } from '../engine.ts';
 import { openLeaseStore } from '../leases.ts';
 import { type MigrateMode, type Migration, migrationsOf, type Program } from '../migrations.ts';
 import { openWebhookStore } from '../webhooks/webhooks.ts';
@@ -41,7 +41,7 @@ export function sqliteMigrations(): readonly Migration[] {
  * Opens a SQLite database, creates it if it does not exist, and migrates its schema as `mode` says. Throws Refusal
  * where the schema cannot be served, and does not change such a file.
  */
-export async function openSqlite(path: string, mode: MigrateMode, program: Program): Promise<EmbeddedEngine> {
+export async function openSqlite(path: string, mode: MigrateMode, program: Program): Promise<Engine> {
   const migrations = sqliteMigrations();
   const newest = migrations.at(-1)?.version ?? 0;
   if (path !== ':memory:') {
@@ -74,12 +74,12 @@ export function enableWal(db: Database): void {
 }
 
 /** Opens a database that another process has created and migrated. */
-export function reopenSqlite(path: string): Promise<EmbeddedEngine> {
+export function reopenSqlite(path: string): Promise<Engine> {
   return openPrepared(path, async () => undefined);
 }
 
 /** Each step retries while the file is locked: even preparing the first statement can conflict with another start. */
-async function openPrepared(path: string, prepare: (db: Database) => Promise<void>): Promise<EmbeddedEngine> {
+async function openPrepared(path: string, prepare: (db: Database) => Promise<void>): Promise<Engine> {
   // A restore may hold the lock, and replaces the file; recorded before the connection, which creates a missing file.
   const existing = inodeOf(path);
   const db = await retryWhileBusy(() => connectSqlite(path), LIMITS.migrationWaitMsMax);
@@ -96,7 +96,7 @@ async function openPrepared(path: string, prepare: (db: Database) => Promise<voi
   }
 }
 
-function engineOver(db: Database): EmbeddedEngine {
+function engineOver(db: Database): Engine {
   // After the migrations, which sort whole tables for new indexes.
   keepTemporaryDataInMemory(db);
   const sharedReads = openSharedReadTransaction(db);
