@@ -1,4 +1,4 @@
-import { all, execute, type Long, type Work } from './transaction_work.ts';
+import { all, execute, type Long, type SqlValue } from './transaction_work.ts';
 import type { Transactions } from './transactions.ts';
 
 /** The right of one process at a time, on any machine, to do a job for all. */
@@ -26,35 +26,27 @@ interface LeaseRow {
 
 /** Leases as rows: the process that writes the row has the lease. */
 export function openLeaseStore({ read, write }: Transactions) {
-  function* replace({ name, holder, until }: Lease, expected: Lease | undefined): Work<boolean> {
-    const count = expected
-      ? yield* execute(REPLACE, holder, until, name, expected.holder, expected.until)
-      : yield* execute(INSERT, name, holder, until);
-    return count === 1;
-  }
+  /** Returns whether the statement changed the row of a lease. */
+  const change = (text: string, ...values: readonly SqlValue[]) =>
+    write([], function* () {
+      const value = (yield* execute(text, ...values)) === 1;
+      return { value, keep: value };
+    });
 
   return {
-    release: (name: string, holder: string) =>
-      write([], function* () {
-        return { value: undefined, keep: (yield* execute(RELEASE, name, holder)) === 1 };
-      }),
+    release: (name: string, holder: string) => change(RELEASE, name, holder),
     list: () =>
       read(function* () {
         const rows = yield* all<LeaseRow>(ALL);
         return rows.map(({ name, holder, until }): Lease => ({ name, holder, until: Number(until) }));
       }),
     /** Writes a lease if the stored one is still `expected` (undefined: none). Returns whether it did. */
-    replace: (lease: Lease, expected: Lease | undefined) =>
-      write([], function* () {
-        const value = yield* replace(lease, expected);
-        return { value, keep: value };
-      }),
+    replace: ({ name, holder, until }: Lease, expected: Lease | undefined) =>
+      expected
+        ? change(REPLACE, holder, until, name, expected.holder, expected.until)
+        : change(INSERT, name, holder, until),
     /** Extends a lease that this holder still has. Returns whether it does. */
-    renew: (holder: string, name: string, until: number) =>
-      write([], function* () {
-        const value = (yield* execute(RENEW, until, name, holder)) === 1;
-        return { value, keep: value };
-      }),
+    renew: (holder: string, name: string, until: number) => change(RENEW, until, name, holder),
   };
 }
 

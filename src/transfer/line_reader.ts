@@ -18,53 +18,48 @@ const AROUND_BYTES = BYTE_ORDER_MARK.length + 1;
  * that crosses chunks is copied. The text after the last newline is a line too.
  */
 export async function* splitLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<readonly SourceLine[]> {
-  const rest: Rest = { pieces: [], size: 0, number: 1 };
+  /** The start of a line whose end has not arrived; none of a line that is too long already. */
+  let pieces: Uint8Array[] = [];
+  /** The bytes of the line so far, including dropped ones. */
+  let size = 0;
+  let number = 0;
+
+  function append(piece: Uint8Array): void {
+    size += piece.length;
+    if (size > LIMITS.importLineBytesMax + AROUND_BYTES) pieces = [];
+    else pieces.push(piece);
+  }
+
+  function finish(piece: Uint8Array, lines: SourceLine[]): void {
+    append(piece);
+    number += 1;
+    const bytes = pieces.length > 0 ? trimmed(joined(pieces, size), number) : undefined;
+    pieces = [];
+    size = 0;
+    if (bytes?.length === 0) return;
+    const isFit = bytes !== undefined && bytes.length <= LIMITS.importLineBytesMax;
+    lines.push({ number, bytes: isFit ? bytes : undefined });
+  }
+
   for await (const chunk of chunks) {
     const lines: SourceLine[] = [];
     let from = 0;
     for (let at = chunk.indexOf(NEWLINE); at >= 0; at = chunk.indexOf(NEWLINE, from)) {
-      finish(rest, chunk.subarray(from, at), lines);
+      finish(chunk.subarray(from, at), lines);
       from = at + 1;
     }
-    append(rest, chunk.subarray(from));
+    append(chunk.subarray(from));
     yield lines;
   }
   const last: SourceLine[] = [];
-  finish(rest, new Uint8Array(0), last);
+  finish(new Uint8Array(0), last);
   yield last;
 }
 
-/** The start of a line whose end has not arrived. */
-interface Rest {
-  pieces: Uint8Array[];
-  /** The bytes of the line so far, including dropped ones. */
-  size: number;
-  number: number;
-}
-
-/** Keeps the start of a line, unless the line is too long already. */
-function append(rest: Rest, piece: Uint8Array): void {
-  rest.size += piece.length;
-  if (rest.size > LIMITS.importLineBytesMax + AROUND_BYTES) rest.pieces = [];
-  else if (piece.length > 0) rest.pieces.push(piece);
-}
-
-function finish(rest: Rest, piece: Uint8Array, lines: SourceLine[]): void {
-  const isWhole = rest.size === 0;
-  append(rest, piece);
-  const isHeld = rest.size <= LIMITS.importLineBytesMax + AROUND_BYTES;
-  const bytes = isHeld ? trimmed(isWhole ? piece : joined(rest), rest.number) : undefined;
-  if (bytes?.length !== 0) {
-    const isFit = bytes !== undefined && bytes.length <= LIMITS.importLineBytesMax;
-    lines.push({ number: rest.number, bytes: isFit ? bytes : undefined });
-  }
-  rest.pieces = [];
-  rest.size = 0;
-  rest.number += 1;
-}
-
 /** Also runs in browsers, which have no Buffer. */
-function joined({ pieces, size }: Rest): Uint8Array {
+function joined(pieces: readonly Uint8Array[], size: number): Uint8Array {
+  const longest = pieces.find(({ length }) => length === size);
+  if (longest) return longest;
   const whole = new Uint8Array(size);
   let at = 0;
   for (const piece of pieces) {
