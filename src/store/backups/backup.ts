@@ -9,7 +9,7 @@ import { toRefusal } from '../refusals.ts';
 import { publish, writeCopy } from '../sqlite/file_copy.ts';
 import { type Manifest, manifestPath, readManifest } from './manifest.ts';
 import { withTemporaryFolder } from './temporary_folder.ts';
-import { type DatabaseSummary, verifyDatabaseFile } from './verification.ts';
+import { verifyDatabaseFile } from './verification.ts';
 
 /** The destination of a backup. */
 export type BackupTarget =
@@ -17,24 +17,13 @@ export type BackupTarget =
   /** A folder of backups, and the days after which older ones are removed. */
   | { readonly folder: string; readonly keepDays: number | undefined };
 
-export interface BackupResult {
-  readonly path: string;
-  readonly bytes: number;
-  readonly manifest: Manifest;
-  readonly summary: DatabaseSummary;
-  /** The file names of the older backups that were removed. */
-  readonly removed: readonly string[];
-}
+export type BackupResult = Awaited<ReturnType<typeof backUp>>;
 
 /**
  * Creates a backup of a database that may be in use. The backup gets its name once it is complete, verified and synced,
  * and has its manifest. Only then are older backups removed.
  */
-export async function backUp(
-  database: string,
-  target: BackupTarget,
-  { version, clock }: Program,
-): Promise<BackupResult> {
+export async function backUp(database: string, target: BackupTarget, { version, clock }: Program) {
   const takenAt = clock.now();
   const path = 'file' in target ? target.file : join(target.folder, backupName(database, takenAt));
   assertFreeTarget(path);
@@ -54,10 +43,11 @@ export async function backUp(
     writeFileSync(manifestPath(draft), `${JSON.stringify(manifest, null, 2)}\n`, { mode: 0o600 });
     syncPath(manifestPath(draft));
     publishWithManifest(draft, path);
-    const made = { path, bytes: statSync(path).size, manifest, summary };
-    if ('file' in target || target.keepDays === undefined) return { ...made, removed: [] };
-    const before = daysBefore(clock.now(), target.keepDays);
-    return { ...made, removed: removeOld(target.folder, database, before, summary.storeId) };
+    const removed =
+      'file' in target || target.keepDays === undefined
+        ? []
+        : removeOld(target.folder, database, daysBefore(clock.now(), target.keepDays), summary.storeId);
+    return { path, bytes: statSync(path).size, manifest, summary, removed };
   });
 }
 

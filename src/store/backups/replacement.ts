@@ -11,28 +11,20 @@ import {
   statSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
-import type { Erasure } from '../../domain/erasure.ts';
 import { Refusal } from '../../domain/fault.ts';
 import { syncPath } from '../../platform/fsync.ts';
 import { isBusy, queryOnce } from '../sqlite/connection.ts';
 import { sqliteSchemaVersion } from '../sqlite/migrate.ts';
 import { selectErasures } from './erasures.ts';
 
-/** A database that no other process can open until the lock is released. */
-interface DatabaseLock {
-  /** The erasures that the database has recorded. */
-  readonly erasures: readonly Erasure[];
-  release(): void;
-}
-
 const LOCK_WAIT_MS = 5_000;
 
 /**
- * Locks a database against all other processes. It checkpoints and removes the write-ahead log, and locks the file
- * exclusively. Throws Refusal while another process has the database open, and where the file is too damaged to be
- * locked, because its use cannot be determined then.
+ * Locks a database against all other processes until the lock is released. It checkpoints and removes the write-ahead log,
+ * and locks the file exclusively. Throws Refusal while another process has the database open, and where the file is too
+ * damaged to be locked, because its use cannot be determined then.
  */
-export function lockDatabase(path: string): DatabaseLock {
+export function lockDatabase(path: string) {
   // The engine would remove a log that it cannot read.
   if (statSync(path).size > 0 && !hasSqliteHeader(path)) throw cannotLock(path);
   const db = new Database(path, { readwrite: true, strict: true });
@@ -40,8 +32,11 @@ export function lockDatabase(path: string): DatabaseLock {
     db.run(`pragma busy_timeout = ${LOCK_WAIT_MS}`);
     const hasSchema = sqliteSchemaVersion(db) !== undefined;
     lockExclusively(db, path);
-    const erasures = hasSchema ? selectErasures(db) : [];
-    return { erasures, release: () => unlock(db) };
+    return {
+      /** The erasures that the database has recorded. */
+      erasures: hasSchema ? selectErasures(db) : [],
+      release: () => unlock(db),
+    };
   } catch (error) {
     unlock(db);
     if (isBusy(error)) throw databaseInUse(path);

@@ -7,18 +7,7 @@ import { type CopySource, type CopyTarget, PAGE_ROWS, type TextRow } from './sid
 import { openSqliteSource, openSqliteTarget } from './sqlite.ts';
 import { COPIED_TABLES, type CopiedTable } from './tables.ts';
 
-/** The source and the target of a copy. */
-export interface CopyEndpoints {
-  readonly from: DatabaseAddress;
-  readonly to: DatabaseAddress;
-}
-
-/** The number of rows of a table, and the SHA-256 of their values in the order of the key. */
-export interface TableDigest {
-  readonly table: string;
-  readonly rows: number;
-  readonly digest: string;
-}
+type TableDigest = Awaited<ReturnType<typeof digestOf>>;
 
 /** Called at the start of each step; returns a function to call with numbers of rows that are done. */
 export type OnCopyStep = (step: 'copying' | 'comparing' | 'committing') => (rows: number) => void;
@@ -28,7 +17,7 @@ export type OnCopyStep = (step: 'copying' | 'comparing' | 'committing') => (rows
  * Throws Refusal with what to do; the target is empty then.
  */
 export async function copyDatabase(
-  { from, to }: CopyEndpoints,
+  { from, to }: Readonly<Record<'from' | 'to', DatabaseAddress>>,
   program: Program,
   onStep: OnCopyStep,
 ): Promise<readonly TableDigest[]> {
@@ -81,12 +70,12 @@ async function copyAll(
   return copied;
 }
 
-/** Reads a table, and calls `work` with one page after the other. */
+/** Reads a table, and calls `work` with one page after the other. Returns the SHA-256 of the values in the order of the key. */
 async function digestOf(
   side: CopySource,
   table: CopiedTable,
   work: (rows: readonly TextRow[]) => Promise<void>,
-): Promise<TableDigest> {
+) {
   const hasher = new Bun.CryptoHasher('sha256');
   let rows = 0;
   for await (const page of pagesOf(side, table)) {

@@ -67,18 +67,11 @@ export async function openPostgresTarget(address: PostgresAddress, program: Prog
   };
 }
 
-interface CopyTransaction {
-  run(text: string, values?: TextRow): Promise<readonly object[]>;
-  /** Closes the connection, and so rolls back, without waiting for a statement, which never ends on a stalled connection. */
-  close(): Promise<void>;
-}
+type CopyTransaction = Awaited<ReturnType<typeof begin>>;
 
-async function begin(
-  address: PostgresAddress,
-  program: Program,
-  statements: readonly string[],
-): Promise<CopyTransaction> {
+async function begin(address: PostgresAddress, program: Program, statements: readonly string[]) {
   const client = await connectToPrimary(address);
+  /** Rolls back, without waiting for a statement, which never ends on a stalled connection. */
   const close = () => client.close({ timeout: 0 }).catch(() => undefined);
   try {
     const migrations = postgresMigrations();
@@ -86,7 +79,7 @@ async function begin(
     assertNewest(schema, migrations.at(-1)?.version ?? 0);
     // The client would open another connection if this one ends, and run the next statement outside of the transaction.
     const connection = await client.reserve();
-    const run: CopyTransaction['run'] = async (text, values = []) => {
+    const run = async (text: string, values: TextRow = []): Promise<readonly object[]> => {
       try {
         return await withTimeout(connection.unsafe(text, [...values]), STATEMENT_MS_MAX, () => {
           throw new DatabaseError(ERROR_CODES.timeout);

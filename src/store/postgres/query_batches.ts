@@ -5,9 +5,6 @@ import { type QueuedWork, rejectExpired } from './queued_work.ts';
 
 type Row = Record<string, unknown>;
 
-/** Runs queries about one realm in one statement. Resolves with their results, in their order. */
-type QueryTogether<Q, A> = (realm: string, queries: readonly Q[]) => Promise<readonly A[]>;
-
 interface BatchedQuery<Q, A> extends QueuedWork {
   readonly query: Q;
   readonly resolve: (result: A) => void;
@@ -22,11 +19,12 @@ interface RealmQueue<Q, A> {
 
 /**
  * Batches queries of one kind. Those about one realm that arrive in one turn of the event loop share a statement, as do
- * those that arrive while one is running. A single query runs at the end of its turn.
+ * those that arrive while one is running. A single query runs at the end of its turn. `runTogether` runs queries in one
+ * statement, and resolves with their results, in their order.
  */
 export function openQueryBatches<Q, A>(
   admission: Admission,
-  runTogether: QueryTogether<Q, A>,
+  runTogether: (realm: string, queries: readonly Q[]) => Promise<readonly A[]>,
 ): (realm: string, query: Q) => Promise<A> {
   const queues = new Map<string, RealmQueue<Q, A>>();
   const ready = new Set<RealmQueue<Q, A>>();

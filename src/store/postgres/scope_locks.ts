@@ -1,4 +1,3 @@
-import type { Uuid } from '../../domain/id.ts';
 import type { WriteScope } from '../transactions.ts';
 import { BEGIN_CITUS_WRITE, BEGIN_WRITE, type BeginStatements } from './begin_statements.ts';
 import type { Connection } from './connection.ts';
@@ -48,7 +47,7 @@ export async function lockScope(
   { lockClock, createClock }: WriteBeginning,
   expectations: Expectations | undefined,
 ): Promise<void> {
-  const realms = scope === 'instance' ? [] : sorted(scope);
+  const realms = scope === 'instance' ? [] : [...scope].sort();
   const locks =
     scope === 'instance'
       ? [connection.query(LOCK_INSTANCE, [])]
@@ -60,10 +59,6 @@ export async function lockScope(
   const locked = await Promise.all(locks);
   const missing = realms.filter((_, at) => locked[at]?.count === 0);
   await Promise.all(missing.flatMap((realm) => createClock.map((text) => connection.query(text, [realm]))));
-}
-
-function sorted(realms: readonly Uuid[]): readonly Uuid[] {
-  return [...realms].sort();
 }
 
 /** Every statement that takes a scope lock. */

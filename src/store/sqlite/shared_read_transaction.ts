@@ -4,24 +4,12 @@ import { readFileSync, realpathSync } from 'node:fs';
 import { Fault } from '../../domain/fault.ts';
 import { isBusy, retryWhileBusy, rollbackQuietly, sqliteFault } from './connection.ts';
 
-/**
- * Lets the reads of one turn of the event loop share a read transaction, which costs more than a lookup: four system
- * calls for its locks. Each read still sees every commit of any process that finished before it.
- */
-export interface SharedReadTransaction {
-  /** Runs a read on the newest commit, with an argument: a lookup then needs no closure of its own. */
-  read<T, A = undefined>(work: (argument: A) => T, argument?: A): T;
-  /** The number of reads so far; always 0 where nothing is shared. */
-  reads(): number;
-  /** Must be called before the connection begins a transaction of its own. */
-  end(): void;
-  /** Must be called before the connection is closed. Later reads throw Fault `unavailable`. */
-  close(): void;
-}
+export type SharedReadTransaction = ReturnType<typeof shareReads>;
 
 /**
- * Opens the shared read transaction of a connection. Where commits of other processes cannot be detected, it shares
- * nothing.
+ * Lets the reads of one turn of the event loop share a read transaction, which costs more than a lookup: four system
+ * calls for its locks. Each read still sees every commit of any process that finished before it. Where commits of other
+ * processes cannot be detected, it shares nothing.
  */
 export function openSharedReadTransaction(db: Database): SharedReadTransaction {
   const header = logHeader(db);
@@ -36,7 +24,7 @@ export const UNSHARED: SharedReadTransaction = Object.freeze({
   close: () => undefined,
 });
 
-function shareReads(db: Database, header: Uint32Array): SharedReadTransaction {
+function shareReads(db: Database, header: Uint32Array) {
   const begin = db.prepare('begin');
   const commit = db.prepare('commit');
   const seen = new Uint32Array(header.length);
@@ -67,7 +55,8 @@ function shareReads(db: Database, header: Uint32Array): SharedReadTransaction {
   }
 
   return {
-    read<T, A>(work: (argument: A) => T, argument?: A): T {
+    /** Runs a read on the newest commit, with an argument: a lookup then needs no closure of its own. */
+    read<T, A = undefined>(work: (argument: A) => T, argument?: A): T {
       if (isClosed) throw new Fault('unavailable');
       reads += 1;
       if (isOpen && !isCurrent()) end();
@@ -80,9 +69,12 @@ function shareReads(db: Database, header: Uint32Array): SharedReadTransaction {
       }
       return work(argument as A);
     },
+    /** The number of reads so far; always 0 where nothing is shared. */
     reads: () => reads,
+    /** Must be called before the connection begins a transaction of its own. */
     end,
-    close() {
+    /** Must be called before the connection is closed. Later reads throw Fault `unavailable`. */
+    close(): void {
       end();
       isClosed = true;
     },
