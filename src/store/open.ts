@@ -5,7 +5,6 @@ import { toRefusal } from './refusals.ts';
 
 export type { Engine } from './engine.ts';
 export type { CountRequest } from './lists/count_below.ts';
-export type { ReaderClient, ReaderListRequest } from './lists/lists.ts';
 export type { ReaderSearchRequest } from './lists/realm_search.ts';
 export type { MigrateMode, Program } from './migrations.ts';
 export {

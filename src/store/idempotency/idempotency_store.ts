@@ -13,18 +13,7 @@ import {
   type Work,
 } from '../transaction_work.ts';
 
-/** Stores the outcomes of requests with an `Idempotency-Key`. */
-export interface IdempotencyStore {
-  /** The record of a request, unless it has expired at `now`. */
-  load(key: IdempotencyRecordKey, now: number): Work<IdempotencyRecord | undefined>;
-  /**
-   * Stores a record; returns false if `load` would return one. Also deletes the oldest of a client that has too many in
-   * the realm.
-   */
-  save(record: IdempotencyRecord): Work<boolean>;
-  /** Deletes at most `limit` records that have expired at `now`. Returns how many. */
-  deleteExpired(now: number, limit: number): Work<number>;
-}
+export type IdempotencyStore = ReturnType<typeof openIdempotencyStore>;
 
 const SELECT_RECORD = `select body, created, fault, at, expires_at from idempotency
   where realm_id = ? and client_id = ? and key = ? and expires_at > ?`;
@@ -45,14 +34,20 @@ const deleteOldestText = ({ rowLocks }: Pick<Dialect, 'rowLocks'>) =>
   `delete from idempotency where realm_id = ?1 and (client_id, key) in
   (select client_id, key from idempotency where realm_id = ?1 and client_id = ?2 and ordinal <= ?3${rowLocks.skipLocked})`;
 
-export function openIdempotencyStore(dialect: Pick<Dialect, 'rowLocks'>): IdempotencyStore {
+/** Stores the outcomes of requests with an `Idempotency-Key`. */
+export function openIdempotencyStore(dialect: Pick<Dialect, 'rowLocks'>) {
   const deleteOldest = deleteOldestText(dialect);
   return {
-    *load(key, now) {
+    /** The record of a request, unless it has expired at `now`. */
+    *load(key: IdempotencyRecordKey, now: number): Work<IdempotencyRecord | undefined> {
       const row = yield* first<IdempotencyRow>(SELECT_RECORD, key.realm, key.clientId, key.key, now);
       return row && recordOf(key, row);
     },
-    *save({ realm, clientId, key, body, created, fault, at, expiresAt }) {
+    /**
+     * Stores a record; returns false if `load` would return one. Also deletes the oldest of a client that has too many in
+     * the realm.
+     */
+    *save({ realm, clientId, key, body, created, fault, at, expiresAt }: IdempotencyRecord): Work<boolean> {
       if (yield* firstUnexpected(SELECT_RECORD, realm, clientId, key, at)) return false;
       const last = yield* first<{ readonly ordinal: Long }>(LAST_ORDINAL, realm, clientId);
       const ordinal = Number(last?.ordinal ?? 0) + 1;
@@ -65,7 +60,8 @@ export function openIdempotencyStore(dialect: Pick<Dialect, 'rowLocks'>): Idempo
       if (lowest > 0) yield* execute(deleteOldest, realm, clientId, lowest);
       return true;
     },
-    *deleteExpired(now, limit) {
+    /** Deletes at most `limit` records that have expired at `now`. Returns how many. */
+    *deleteExpired(now: number, limit: number): Work<number> {
       const rows = yield* all<Record<'realm_id' | 'client_id' | 'key', string>>(EXPIRED, now, limit);
       yield* executeAll(
         rows.map((row) => ({ text: CLEAR_EXPIRED, values: [row.realm_id, row.client_id, row.key, now] })),
