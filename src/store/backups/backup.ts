@@ -1,4 +1,3 @@
-import { Database } from 'bun:sqlite';
 import { existsSync, lstatSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { basename, dirname, extname, join } from 'node:path';
 import { daysBefore } from '../../domain/days.ts';
@@ -6,7 +5,7 @@ import { Refusal } from '../../domain/fault.ts';
 import { syncPath } from '../../platform/fsync.ts';
 import type { Program } from '../migrations.ts';
 import { toRefusal } from '../refusals.ts';
-import { publish, writeCopy } from '../sqlite/file_copy.ts';
+import { copyDatabaseFile, publish } from '../sqlite/file_copy.ts';
 import { type Manifest, manifestPath, readManifest } from './manifest.ts';
 import { withTemporaryFolder } from './temporary_folder.ts';
 import { verifyDatabaseFile } from './verification.ts';
@@ -29,7 +28,11 @@ export async function backUp(database: string, target: BackupTarget, { version, 
   assertFreeTarget(path);
   return withTemporaryFolder(path, clock, async (folder) => {
     const draft = join(folder, 'draft.db');
-    copyLiveDatabase(database, draft);
+    try {
+      copyDatabaseFile(database, draft);
+    } catch (error) {
+      throw toRefusal(error, database);
+    }
     const label = `the copy of ${database} failed verification and was removed`;
     const summary = verifyDatabaseFile(draft, label, version);
     const manifest: Manifest = {
@@ -57,25 +60,6 @@ function assertFreeTarget(path: string): void {
     throw new Refusal(`folder ${folder} does not exist: create it with mode 0700`);
   for (const name of [path, manifestPath(path)]) {
     if (lstatSync(name, { throwIfNoEntry: false })) throw nameTaken(name);
-  }
-}
-
-/** How long a copy waits for recovery of the write-ahead log. */
-const RECOVERY_WAIT_MS = 5_000;
-
-/** Copies a consistent snapshot in one read transaction, which does not block writers. */
-function copyLiveDatabase(from: string, to: string): void {
-  try {
-    // Where no other process has the database open, a read-only connection would leave -wal and -shm files behind.
-    const db = new Database(from, { readwrite: true });
-    try {
-      db.run(`pragma busy_timeout = ${RECOVERY_WAIT_MS}`);
-      writeCopy(db, to);
-    } finally {
-      db.close(false);
-    }
-  } catch (error) {
-    throw toRefusal(error, from);
   }
 }
 

@@ -1,11 +1,10 @@
-import { Database } from 'bun:sqlite';
 import { chmodSync, copyFileSync, existsSync, realpathSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import type { Erasure } from '../../domain/erasure.ts';
 import { Refusal } from '../../domain/fault.ts';
 import { syncPath } from '../../platform/fsync.ts';
 import type { Program } from '../migrations.ts';
-import { publish, writeCopy } from '../sqlite/file_copy.ts';
+import { copyDatabaseFile, publish } from '../sqlite/file_copy.ts';
 import { hashFile, instantName } from './backup.ts';
 import { applyErasures, type OpenRestored } from './erasures.ts';
 import { type Manifest, manifestFor } from './manifest.ts';
@@ -120,15 +119,10 @@ function notAsInManifest(backup: string): Refusal {
 }
 
 /** Rewrites a file to which erasures were applied, so that its pages hold no data of erased users. */
-function rewrite(from: string, folder: string, program: Program): { path: string; summary: DatabaseSummary } {
+function rewrite(from: string, folder: string, { version }: Program) {
   const path = join(folder, 'complete.db');
-  const db = new Database(from, { readwrite: true });
-  try {
-    writeCopy(db, path);
-  } finally {
-    db.close(false);
-  }
-  return { path, summary: verifyDatabaseFile(path, 'the restored database', program.version) };
+  copyDatabaseFile(from, path);
+  return { path, summary: verifyDatabaseFile(path, 'the restored database', version) };
 }
 
 /** Replaces the locked database, or publishes the file where none existed. Throws Refusal where one was created meanwhile. */

@@ -32,10 +32,14 @@ export function verifyDatabaseFile(path: string, label: string, programVersion: 
 function verifyContent(path: string, programVersion: string): DatabaseSummary {
   const db = openImmutable(path);
   try {
-    const schema = assertKnownSchema(db, programVersion);
+    const migrations = sqliteMigrations();
+    const newest = migrations.at(-1)?.version ?? 0;
+    const found = sqliteSchemaVersion(db);
+    const schema = assertServableSchema(found, 'auto', newest, { version: programVersion });
+    if (schema === undefined) throw new Refusal('it is empty');
     assertLength(db, path);
     assertIntegrity(db);
-    for (const { type, name, is } of sqliteSchemaDifferences(db, sqliteMigrations()))
+    for (const { type, name, is } of sqliteSchemaDifferences(db, migrations))
       throw new Refusal(`the ${type} ${name} is ${is}`);
     const [storeId] = textsOf(db, 'select store_id as text from instance');
     if (storeId === undefined) throw new Refusal('it has no installation ID');
@@ -63,14 +67,6 @@ function assertLength(db: Database, path: string): void {
   );
   if (size !== pages?.bytes)
     throw new Refusal(`it has ${size} bytes, but its pages have ${pages?.bytes}: it is truncated or damaged`);
-}
-
-function assertKnownSchema(db: Database, programVersion: string): number {
-  const known = sqliteMigrations();
-  const found = sqliteSchemaVersion(db);
-  const schema = assertServableSchema(found, 'auto', known.at(-1)?.version ?? 0, { version: programVersion });
-  if (schema === undefined) throw new Refusal('it is empty');
-  return schema;
 }
 
 function assertIntegrity(db: Database): void {

@@ -28,8 +28,23 @@ export function keepUpgradeCopy(
   }
 }
 
+/** How long a copy waits for recovery of the write-ahead log. */
+const RECOVERY_WAIT_MS = 5_000;
+
+/** Copies a database file, which may be in use, as of one read transaction, which does not block writers. */
+export function copyDatabaseFile(from: string, to: string): void {
+  // Where no other process has the database open, a read-only connection would leave -wal and -shm files behind.
+  const db = new Database(from, { readwrite: true });
+  try {
+    db.run(`pragma busy_timeout = ${RECOVERY_WAIT_MS}`);
+    writeCopy(db, to);
+  } finally {
+    db.close(false);
+  }
+}
+
 /** Writes a copy of mode 0600 to a new file, without deleted data, and syncs it. */
-export function writeCopy(db: Database, path: string): void {
+function writeCopy(db: Database, path: string): void {
   createPrivateFile(path);
   db.run('vacuum into ?', [path]);
   syncPath(path);
