@@ -1,7 +1,7 @@
 import { Refusal } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Advice } from '../sqlite/advice.ts';
-import { type DatabaseError, databaseError, ERROR_CODES, isBug } from './errors.ts';
+import { databaseError, ERROR_CODES, isBug } from './errors.ts';
 
 /** The connections that one process opens, most of them when it needs them. */
 const PROCESS_CONNECTIONS_MAX =
@@ -11,6 +11,8 @@ const PROCESS_CONNECTIONS_MAX =
   LIMITS.transactionConnectionsMax +
   LIMITS.listConnectionsMax +
   LIMITS.readersMax;
+
+const PASSWORD_ADVICE = 'pass it with --database-password-file FILE, or in the URL of AUTHREALM_DATABASE';
 
 /** The description and the advice for an error code; the first match applies. */
 const ADVICE: readonly (readonly [codes: RegExp, why: string, advice: string])[] = [
@@ -29,11 +31,11 @@ const ADVICE: readonly (readonly [codes: RegExp, why: string, advice: string])[]
     'the host did not answer with the PostgreSQL protocol',
     'check the host, the port, the server log, and any firewall between the two',
   ],
-  [/^28P01/, 'the server rejected the password', passwordAdvice()],
+  [/^28P01/, 'the server rejected the password', PASSWORD_ADVICE],
   [
     /^ERR_POSTGRES_(AUTHENTICATION|PASSWORD|SASL|INVALID_SERVER)/,
     'the server asks for a password that was not given, or with an unsupported method',
-    passwordAdvice(),
+    PASSWORD_ADVICE,
   ],
   [
     exactly(ERROR_CODES.passwordFile),
@@ -126,18 +128,11 @@ function exactly(code: string): RegExp {
   return new RegExp(`^${code}$`);
 }
 
-function passwordAdvice(): string {
-  return 'pass it with --database-password-file FILE, or in the URL of AUTHREALM_DATABASE';
-}
-
 /** The advice for an error of PostgreSQL or the connection; undefined for other errors and for bugs. */
 export function postgresAdvice(error: unknown): Advice | undefined {
   const failure = databaseError(error);
   if (!failure || isBug(failure)) return undefined;
-  return adviceFor(failure);
-}
-
-function adviceFor({ code }: DatabaseError): Advice {
+  const { code } = failure;
   const [, why = 'the server returned an error', advice] = ADVICE.find(([codes]) => codes.test(code)) ?? [];
   return { why: `${why} (${code})`, advice };
 }

@@ -29,14 +29,6 @@ export function connectSqlite(path: string): Database {
 }
 
 /**
- * Keeps temporary data in memory. A savepoint keeps the former content of each page that it changes; in files, that is more
- * bytes per commit than its own.
- */
-export function keepTemporaryDataInMemory(db: Database): void {
-  db.run('pragma temp_store = memory');
-}
-
-/**
  * Creates an empty file of mode 0600 if it does not exist. It never opens an existing file: closing a second descriptor
  * of a database drops the locks of its process.
  */
