@@ -78,33 +78,21 @@ async function digestOf(
 ) {
   const hasher = new Bun.CryptoHasher('sha256');
   let rows = 0;
-  for await (const page of pagesOf(side, table)) {
+  for (let last: TextRow | undefined; ; ) {
+    const page = await side.read(table, last);
     hasher.update(page.map((row) => `${JSON.stringify(row)}\n`).join(''));
     rows += page.length;
-    await work(page);
-  }
-  return { table: table.name, rows, digest: hasher.digest('hex') };
-}
-
-async function* pagesOf(side: CopySource, table: CopiedTable): AsyncGenerator<readonly TextRow[]> {
-  let last: TextRow | undefined;
-  for (;;) {
-    const page = await side.read(table, last);
-    if (page.length > 0) yield page;
-    if (page.length < PAGE_ROWS) return;
+    if (page.length > 0) await work(page);
+    if (page.length < PAGE_ROWS) return { table: table.name, rows, digest: hasher.digest('hex') };
     last = page.at(-1);
   }
 }
-
-type CopyEnd = 'source' | 'target';
-
-const FLAGS: Readonly<Record<CopyEnd, string>> = { source: '--from', target: '--to' };
 
 type SideMethod = (...values: unknown[]) => Promise<unknown>;
 
 /** Opens a side, and adds its name to the errors of that and of all of its methods. */
 async function openNamed<S extends object>(
-  which: CopyEnd,
+  which: 'source' | 'target',
   address: DatabaseAddress,
   open: () => Promise<S>,
 ): Promise<S> {
@@ -118,7 +106,7 @@ async function openNamed<S extends object>(
       // The advice is written for commands with one database.
       const message = refusal.message
         .replace(', or in the URL of AUTHREALM_DATABASE', '')
-        .replaceAll('--database', FLAGS[which]);
+        .replaceAll('--database', which === 'source' ? '--from' : '--to');
       const isNamed = path !== undefined && refusal !== error;
       const name = isNamed ? which : `${which} ${addressName(address)}`;
       throw new Refusal(`the ${name}: ${message}`, { cause: error });

@@ -68,18 +68,13 @@ function keyColumnArrays(keys: readonly Key[]): readonly string[] {
   return below.map((_, at) => `{${keys.map((key) => key[at + 1]).join()}}`);
 }
 
-interface LookupStatements {
-  /** Selects one key. */
-  readonly one: string;
-  /**
-   * Selects many keys of one realm; `query_number` is the number of the key. Undefined for the realm itself, which has no
-   * other key.
-   */
-  readonly many: string | undefined;
-}
+type LookupStatements = ReturnType<typeof lookupStatements>;
 
-/** The statements of lookups that include records of child resources. Each names the realm of every table that it reads. */
-function lookupStatements(resource: Resource, children: readonly Resource[]): LookupStatements {
+/**
+ * The statements of lookups that include records of child resources: `one` selects one key, and `many` keys of one realm with
+ * `query_number`, the number of the key. The realm itself has no other key. Each names the realm of every table that it reads.
+ */
+function lookupStatements(resource: Resource, children: readonly Resource[]) {
   const { table } = resource;
   const { visible } = postgresStatements(resource);
   const [realm, ...below] = keyColumns(resource);

@@ -16,11 +16,6 @@ export interface TransactionResult<T> {
   readonly shouldCommit: boolean;
 }
 
-/**
- * The work in a transaction. Where it returns without having awaited a statement, and that statement fails, nothing is committed.
- */
-export type TransactionWork<T> = (connection: Connection) => Promise<TransactionResult<T>>;
-
 type ParameterValues = readonly ParameterValue[];
 
 const ignore = () => undefined;
@@ -108,10 +103,14 @@ export function openConnectionPool(address: PostgresAddress, connectionsMax: num
       return queryOn(client, client, text, values);
     },
     /**
-     * Runs `work` in a transaction that the statements of `begin` start, and ends it. Rejects with Fault
-     * `unknown_outcome` where the outcome of the commit is unknown.
+     * Runs `work` in a transaction that the statements of `begin` start, and ends it. Nothing is committed where the work returns
+     * without having awaited a statement that fails. Rejects with Fault `unknown_outcome` where the outcome of the commit is
+     * unknown.
      */
-    async transaction<T>(begin: BeginStatements, work: TransactionWork<T>): Promise<T> {
+    async transaction<T>(
+      begin: BeginStatements,
+      work: (connection: Connection) => Promise<TransactionResult<T>>,
+    ): Promise<T> {
       const client = currentClient();
       const reserved = await reserve(client);
       const connection: Connection = { query: (text, values) => queryOn(client, reserved, text, values) };
