@@ -47,21 +47,16 @@ function distributed(table: string, colocated: string): readonly [table: string,
 }
 
 /** The catalogue also lists a local table that a reference table refers to, as one that is not replicated. */
-const SELECT_UNDISTRIBUTED = `select t.name from unnest(array[${[...DISTRIBUTIONS.keys()].map((table) => `'${table}'`).join()}])
-    with ordinality as t (name, place)
+const SELECT_UNDISTRIBUTED = `select t.name, to_regclass(t.name) is not null as is_created
+  from unnest(array[${[...DISTRIBUTIONS.keys()].map((table) => `'${table}'`).join()}]) with ordinality as t (name, place)
   where not exists (select 1 from pg_dist_partition
     where logicalrelid = to_regclass(t.name) and (partmethod = 'h' or repmodel = 't' or (partmethod = 'n' and colocationid > 0)))
   order by t.place`;
 
-/** Without those that do not exist. */
-const SELECT_LOCAL_TABLES = SELECT_UNDISTRIBUTED.replace(
-  'where',
-  'where to_regclass(t.name) is not null and',
-);
-
-async function tablesOf(sql: SqlClient, select: string): Promise<readonly string[]> {
-  const rows = await sql.unsafe<readonly { readonly name: string }[]>(select);
-  return rows.map(({ name }) => name);
+/** The tables that are not distributed: those that exist, or all. */
+async function undistributed(sql: SqlClient, withMissing = false): Promise<readonly string[]> {
+  const rows = await sql.unsafe<readonly { name: string; is_created: boolean }[]>(SELECT_UNDISTRIBUTED);
+  return rows.filter(({ is_created }) => withMissing || is_created).map(({ name }) => name);
 }
 
 /** Only one process at a time distributes tables. The number is arbitrary. */
@@ -83,13 +78,13 @@ const GATHER = `select citus_move_shard_placement(own.shardid, own.nodename, own
  * transaction of its own; one process does it. `sql` has one connection, to the coordinator.
  */
 export async function distributeTables(sql: SQL, own: SqlClient): Promise<void> {
-  const local = await tablesOf(own, SELECT_LOCAL_TABLES);
+  const local = await undistributed(own);
   for (const table of local) {
     await repeatOnConflict(() =>
       // Without a timeout: the table may have many rows.
       sql.begin(async (transaction) => {
         await transaction.unsafe(LOCK);
-        const isLocal = (await tablesOf(transaction, SELECT_LOCAL_TABLES)).includes(table);
+        const isLocal = (await undistributed(transaction)).includes(table);
         if (isLocal) await transaction.unsafe(`select ${DISTRIBUTIONS.get(table)}`);
       }),
     );
@@ -110,7 +105,7 @@ async function repeatOnConflict(work: () => Promise<void>): Promise<void> {
 
 /** Throws Refusal where a table is not distributed: each node would have rows of its own, or no such table. */
 export async function assertDistributed(sql: SqlClient): Promise<void> {
-  const local = await tablesOf(sql, SELECT_UNDISTRIBUTED);
+  const local = await undistributed(sql, true);
   if (local.length === 0) return;
   throw new Refusal(
     `these tables are not distributed with Citus: ${local.join(', ')}. Run authrealm migrate as their owner, connected to ` +
