@@ -6,7 +6,7 @@ import { LIMITS } from '../domain/limits.ts';
 import type { LocalRequest } from '../http/operations/admin/operation.ts';
 import { systemClock } from '../platform/clock.ts';
 import { printLine } from '../platform/standard_streams.ts';
-import { openDatabase } from '../service/open_database.ts';
+import { withDatabase } from '../service/open_database.ts';
 import { addConfirmation, assertConfirmed, type ConfirmationOptions } from './confirmation.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
 
@@ -70,22 +70,21 @@ export function openAdminCommands(program: Command, context: CliContext, kind: K
   async function perform<Body>(by: Command, name: string, { id, ...request }: Request = {}): Promise<Body> {
     const settings = context.settingsOf(by);
     const params = { [`${type}_id`]: id ?? '' };
-    const { engine, keyring } = await openDatabase(settings, systemClock);
     try {
-      const { LOCAL_OPERATIONS } = await import('../http/operations/admin/operations.ts');
-      const operation = LOCAL_OPERATIONS.find((each) => each.name === name);
-      const deps = {
-        // Undefined, so that the command line may name a realm before it exists.
-        store: undefined,
-        accessStore: engine.access,
-        webhooks: { store: engine.webhooks, keyring, brokenUrlRule: urlRule(settings) },
-        clock: systemClock,
-      };
-      return (await operation?.perform({ ...request, params }, deps)) as Body;
+      return await withDatabase(settings, systemClock, async ({ engine, keyring }) => {
+        const { LOCAL_OPERATIONS } = await import('../http/operations/admin/operations.ts');
+        const operation = LOCAL_OPERATIONS.find((each) => each.name === name);
+        const deps = {
+          // Undefined, so that the command line may name a realm before it exists.
+          store: undefined,
+          accessStore: engine.access,
+          webhooks: { store: engine.webhooks, keyring, brokenUrlRule: urlRule(settings) },
+          clock: systemClock,
+        };
+        return (await operation?.perform({ ...request, params }, deps)) as Body;
+      });
     } catch (error) {
       throw refusalBy(error, `no ${kind.noun} ${id}: list the ${kind.noun}s with "authrealm ${type} list"`);
-    } finally {
-      await engine.close();
     }
   }
 

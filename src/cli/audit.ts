@@ -15,10 +15,11 @@ import { systemClock } from '../platform/clock.ts';
 import { EXIT } from '../platform/exit.ts';
 import { fileErrorText } from '../platform/file_error.ts';
 import { printLine, printNotice } from '../platform/standard_streams.ts';
-import { type InspectedStores, inspectLog, openDatabase } from '../service/open_database.ts';
+import { type InspectedStores, inspectLog, withDatabase } from '../service/open_database.ts';
+import type { Engine } from '../store/open.ts';
 import { type SourceLine, splitLines } from '../transfer/line_reader.ts';
 import { addDatabaseSettings, addSettings, type CliContext } from './context.ts';
-import { newFile } from './output.ts';
+import { type WriteText, writeNewFile } from './output.ts';
 import { printableJson } from './table.ts';
 
 /** `audit`: verifies and exports the audit log. */
@@ -229,26 +230,25 @@ function jsonOf(report: VerifyReport) {
 
 /** Writes every entry that exists now to a new file. The export itself is logged before the first entry is written. */
 async function exportLogs(settings: Settings, file: string): Promise<void> {
-  const { engine, logKeys } = await openDatabase(settings, systemClock);
-  const output = newFile(file, systemClock);
-  let count = 0;
-  try {
-    const reading = openLogReading(engine.log, logKeys);
-    await engine.log.append([createAuditEntry('log.exported', { detail: {} }, systemClock)]);
-    for await (const { log, seq: end } of headsOf(engine.log)) {
-      for (let after = 0; ; ) {
-        const page = await reading.entries(log, after, LIMITS.exportPageRecords);
-        const entries = page.filter(({ seq }) => seq <= end);
-        if (entries.length === 0) break;
-        await output.write(entries.map((entry) => `${printableJson(entry)}\n`).join(''));
-        count += entries.length;
-        after = entries.at(-1)?.seq ?? after;
-      }
-    }
-    output.finish();
-  } finally {
-    output.abandon();
-    await engine.close();
-  }
+  const count = await withDatabase(settings, systemClock, ({ engine, logKeys }) =>
+    writeNewFile(file, systemClock, (write) => writeEntries(engine, logKeys, write)),
+  );
   printNotice(`exported ${count} entries to ${file}`);
+}
+
+async function writeEntries({ log: store }: Engine, keys: LogKeys, write: WriteText): Promise<number> {
+  let count = 0;
+  const reading = openLogReading(store, keys);
+  await store.append([createAuditEntry('log.exported', { detail: {} }, systemClock)]);
+  for await (const { log, seq: end } of headsOf(store)) {
+    for (let after = 0; ; ) {
+      const page = await reading.entries(log, after, LIMITS.exportPageRecords);
+      const entries = page.filter(({ seq }) => seq <= end);
+      if (entries.length === 0) break;
+      await write(entries.map((entry) => `${printableJson(entry)}\n`).join(''));
+      count += entries.length;
+      after = entries.at(-1)?.seq ?? after;
+    }
+  }
+  return count;
 }

@@ -10,8 +10,8 @@ import type { Scopes } from '../domain/principal.ts';
 import { urlOf } from '../http/server/url.ts';
 import { systemClock } from '../platform/clock.ts';
 import { printLine } from '../platform/standard_streams.ts';
-import { openDatabase } from '../service/open_database.ts';
-import type { AuthStore } from '../store/auth/access.ts';
+import { withDatabase } from '../service/open_database.ts';
+
 import type { StoredSession } from '../store/auth/console_sessions.ts';
 import { type Properties, printAll } from './admin_commands.ts';
 import { SCOPE_HELP, scopes } from './clients.ts';
@@ -59,13 +59,16 @@ function addSessionCommands(parent: Command, context: CliContext): void {
       'list the sessions that have not ended: who began them, with which rights, and when they end',
     )
     .option('--json', 'write JSON')
-    .action(async ({ json }: Pick<LinkOptions, 'json'>, command: Command) => {
-      await withSessions(context.settingsOf(command), async (open) => printAll(open.map(describe), json));
-    });
+    .action(({ json }: Pick<LinkOptions, 'json'>, command: Command) =>
+      withDatabase(context.settingsOf(command), systemClock, async ({ engine }) => {
+        printAll((await engine.access.consoleSessions(systemClock.now())).map(describe), json);
+      }),
+    );
   addDatabaseSettings(sessions.command('end').argument('<session-id>', 'ID of the session to end'))
     .description('end a session: its tokens are rejected within a second, and cannot be renewed')
-    .action(async (id: string, _options, command: Command) => {
-      await withSessions(context.settingsOf(command), async (open, access) => {
+    .action((id: string, _options, command: Command) =>
+      withDatabase(context.settingsOf(command), systemClock, async ({ engine: { access } }) => {
+        const open = await access.consoleSessions(systemClock.now());
         const session = open.find(({ sessionId }) => sessionId === id);
         if (!session)
           throw new Refusal(
@@ -73,20 +76,8 @@ function addSessionCommands(parent: Command, context: CliContext): void {
           );
         await endSession(access, session, systemClock);
         printLine(session.isForged ? `${id} has ended` : `${id} of ${session.actor} has ended`);
-      });
-    });
-}
-
-async function withSessions(
-  settings: Settings,
-  use: (open: readonly StoredSession[], access: AuthStore) => Promise<void>,
-): Promise<void> {
-  const { engine } = await openDatabase(settings, systemClock);
-  try {
-    await use(await engine.access.consoleSessions(systemClock.now()), engine.access);
-  } finally {
-    await engine.close();
-  }
+      }),
+    );
 }
 
 function describe(session: StoredSession): Properties {
@@ -105,16 +96,13 @@ function describe(session: StoredSession): Properties {
   };
 }
 
-async function link(settings: Settings, { scope, realm, label: name }: LinkOptions) {
-  const { engine } = await openDatabase(settings, systemClock);
-  try {
+function link(settings: Settings, { scope, realm, label: name }: LinkOptions) {
+  return withDatabase(settings, systemClock, async ({ engine }) => {
     const realms = realm ? new Set(realm) : ('*' as const);
     const made = await createConsoleLink(engine.access, { label: name, scopes: scope, realms }, systemClock);
     const base = settings.baseUrl ?? urlOf(settings.host, settings.port, settings.tlsCert !== undefined);
     return { url: consoleLink(base, made.code), expiresAt: made.expiresAt };
-  } finally {
-    await engine.close();
-  }
+  });
 }
 
 /** The page that exchanges a code. The code is in the fragment, which browsers do not send, so no server logs it. */

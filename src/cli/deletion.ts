@@ -9,7 +9,7 @@ import { type Key, keyColumns, type Resource } from '../domain/resource.ts';
 import { type JobLease, openLease } from '../jobs/leases.ts';
 import { systemClock } from '../platform/clock.ts';
 import { printLine, printNotice, standardStreams } from '../platform/standard_streams.ts';
-import { openDatabase } from '../service/open_database.ts';
+import { withDatabase } from '../service/open_database.ts';
 import { addConfirmation, assertConfirmed, type ConfirmationOptions } from './confirmation.ts';
 import { addConnection, type ConnectionOptions, connectBy } from './connection.ts';
 import { addSettings, type CliContext } from './context.ts';
@@ -55,16 +55,13 @@ export function addDelete(program: Command, context: CliContext): void {
       assertConsistent(options, Object.keys(context.flagsOf(by)));
       const deletion = { resource, key, options };
       if (!options.inPages) return await deleteByService(deletion, context.environmentOf(by));
-      const { engine } = await openDatabase(settings, systemClock);
-      try {
+      await withDatabase(settings, systemClock, async ({ engine }) => {
         if (options.dryRun) return await showPages(engine.records, deletion);
         await confirm(word, deletion);
         const lease = openLease(engine.leases, DELETION_LEASE, LIMITS.deletionLeaseMs, systemClock);
         const records = await deleteInPages(engine.records, deletion, lease);
         printLine(records === 1 ? 'deleted 1 record' : `deleted ${records} records`);
-      } finally {
-        await engine.close();
-      }
+      });
     },
   );
 }

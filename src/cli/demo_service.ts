@@ -15,7 +15,7 @@ import { newFileErrorText } from '../platform/file_error.ts';
 import { openLog } from '../platform/log.ts';
 import { receiveStopSignal } from '../platform/signals.ts';
 import { printLine } from '../platform/standard_streams.ts';
-import { type OpenDatabase, openDatabase } from '../service/open_database.ts';
+import { type OpenDatabase, withDatabase } from '../service/open_database.ts';
 import { serve } from '../service/service.ts';
 import type { AuthStore } from '../store/auth/access.ts';
 import { createDemoRecords, type DemoRecords } from './demo_records.ts';
@@ -43,9 +43,8 @@ function createTemporaryFolder(): string {
   }
 }
 
-async function serveUntil(stopped: Promise<unknown> | undefined, settings: Settings): Promise<void> {
-  const db = await openDatabase(settings, systemClock);
-  try {
+function serveUntil(stopped: Promise<unknown> | undefined, settings: Settings): Promise<void> {
+  return withDatabase(settings, systemClock, async (db) => {
     const extraRoute = demoSignIn(db.engine.access);
     const server = await serve(settings, { ...db, extraRoute }, openLog(), systemClock);
     try {
@@ -53,9 +52,7 @@ async function serveUntil(stopped: Promise<unknown> | undefined, settings: Setti
     } finally {
       await server.stop();
     }
-  } finally {
-    await db.engine.close();
-  }
+  });
 }
 
 async function performLookups(

@@ -14,7 +14,7 @@ import { user } from '../domain/resources.ts';
 import { systemClock } from '../platform/clock.ts';
 import { appendLines } from '../platform/fsync.ts';
 import { printLine } from '../platform/standard_streams.ts';
-import { type OpenDatabase, openDatabase } from '../service/open_database.ts';
+import { type OpenDatabase, withDatabase } from '../service/open_database.ts';
 import { fileOf } from '../store/open.ts';
 import { addConfirmation, assertConfirmed, type ConfirmationOptions } from './confirmation.ts';
 import { addDatabaseSettings, addSettings, type CliContext } from './context.ts';
@@ -32,14 +32,11 @@ export function addErase(program: Command, context: CliContext): void {
     .action(async (realm: string, id: string, options: ConfirmationOptions, command: Command) => {
       const settings = context.settingsOf(command);
       const person = parsePerson(realm, id);
-      const db = await openDatabase(settings, systemClock);
-      try {
+      await withDatabase(settings, systemClock, async (db) => {
         if (options.dryRun) return await showErasure(person, db);
         await assertConfirmed(options, `permanently erases user ${person.user}`, person.user);
         await erasePerson(person, db, settings);
-      } finally {
-        await db.engine.close();
-      }
+      });
     });
 }
 

@@ -13,7 +13,7 @@ import { openDatabase, openEngineFor } from '../service/open_database.ts';
 import { EXPORT_START, exportRecords } from '../transfer/export.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
 import { realmId } from './identifiers.ts';
-import { newFile, type Output, standardOutput } from './output.ts';
+import { type WriteText, writeNewFile, writeOut } from './output.ts';
 import { openProgress } from './progress.ts';
 
 interface ExportOptions {
@@ -96,17 +96,13 @@ async function assertRealmExists(snapshot: RecordSnapshot, within: Uuid | undefi
 type ExportSource = Pick<Source, 'snapshot' | 'open'> & { readonly within: Uuid | undefined };
 
 async function exportInto(file: string, source: ExportSource): Promise<void> {
-  const output = file === STANDARD_OUTPUT ? standardOutput() : newFile(file, systemClock);
-  try {
-    const records = await write(output, source);
-    output.finish();
-    printNotice(`exported ${records} records${file === STANDARD_OUTPUT ? '' : ` to ${file}`}`);
-  } finally {
-    output.abandon();
-  }
+  const writeRecords = (write: WriteText) => writeLines(write, source);
+  const isFile = file !== STANDARD_OUTPUT;
+  const records = await (isFile ? writeNewFile(file, systemClock, writeRecords) : writeRecords(writeOut));
+  printNotice(`exported ${records} records${isFile ? ` to ${file}` : ''}`);
 }
 
-async function write(output: Output, { snapshot, open, within }: ExportSource): Promise<number> {
+async function writeLines(write: WriteText, { snapshot, open, within }: ExportSource): Promise<number> {
   const stop = new AbortController();
   void receiveSignal().then(() => stop.abort());
   const records = await exportRecords({
@@ -114,7 +110,7 @@ async function write(output: Output, { snapshot, open, within }: ExportSource): 
     within,
     open,
     signal: stop.signal,
-    write: (lines) => output.write(lines),
+    write,
     onProgress: openProgress(systemClock, standardStreams().stderr),
   });
   if (stop.signal.aborted) throw new Refusal('the export was interrupted: run it again');

@@ -11,7 +11,7 @@ import { fileErrorText } from '../platform/file_error.ts';
 import { receiveSignal } from '../platform/signals.ts';
 import { printLine, printNotice, standardStreams } from '../platform/standard_streams.ts';
 import { VERSION } from '../platform/version.ts';
-import { type OpenDatabase, openDatabase } from '../service/open_database.ts';
+import { type OpenDatabase, withDatabase } from '../service/open_database.ts';
 import { openEngine, type SqliteAddress } from '../store/open.ts';
 import { openDryRunStore } from '../transfer/dry_run.ts';
 import {
@@ -113,27 +113,24 @@ function unreadable(file: string, cause: unknown): Refusal {
   return new Refusal(`${file} cannot be read: ${fileErrorText(cause)}`, { cause });
 }
 
-async function runImport(settings: Settings, source: Source): Promise<ImportReport> {
-  const db = await openDatabase(settings, systemClock);
-  try {
+function runImport(settings: Settings, source: Source): Promise<ImportReport> {
+  return withDatabase(settings, systemClock, async (db) => {
     const report = await importInto(db, db.engine.records, source);
     await recordImportEnd(db.engine, report.counts, source.signal);
     return report;
-  } finally {
-    await db.engine.close();
-  }
+  });
 }
 
 /** Imports into a database in memory, so that nothing is written and writers of the real one never wait. */
-async function runDryRun(settings: Settings, source: Source): Promise<ImportReport> {
-  const db = await openDatabase({ ...settings, migrate: 'check' }, systemClock);
-  const scratch = await openEngine(IN_MEMORY, 'auto', { version: VERSION, clock: systemClock });
-  try {
-    return await importInto(db, openDryRunStore(db.engine.records, scratch.records), source);
-  } finally {
-    await scratch.close();
-    await db.engine.close();
-  }
+function runDryRun(settings: Settings, source: Source): Promise<ImportReport> {
+  return withDatabase({ ...settings, migrate: 'check' }, systemClock, async (db) => {
+    const scratch = await openEngine(IN_MEMORY, 'auto', { version: VERSION, clock: systemClock });
+    try {
+      return await importInto(db, openDryRunStore(db.engine.records, scratch.records), source);
+    } finally {
+      await scratch.close();
+    }
+  });
 }
 
 interface ImportReport extends ImportResult {

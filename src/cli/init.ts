@@ -12,7 +12,7 @@ import { selfLinks } from '../http/pipeline/links.ts';
 import { urlOf } from '../http/server/url.ts';
 import { systemClock } from '../platform/clock.ts';
 import { printLine } from '../platform/standard_streams.ts';
-import { type OpenDatabase, openDatabase } from '../service/open_database.ts';
+import { type OpenDatabase, withDatabase } from '../service/open_database.ts';
 import { addDatabaseSettings, addSettings, type CliContext, toArguments } from './context.ts';
 import { absoluteFlags, commandLine } from './invocation.ts';
 import { printNewKeyFile } from './key_file.ts';
@@ -43,8 +43,8 @@ export function addInit(program: Command, context: CliContext): void {
     )
     .action(async (options: { presetRealms?: true }, command: Command) => {
       const settings = context.settingsOf(command);
-      const db = await openDatabase(settings, systemClock, true);
-      try {
+      const calls = { program: context.programPath, flags: context.flagsOf(command) };
+      const create = async (db: OpenDatabase) => {
         const account = options.presetRealms && (await createPresetRealms(db));
         const isInUse = (await listClients(db.engine.access)).length > 0;
         if (isInUse && options.presetRealms) return;
@@ -55,10 +55,9 @@ export function addInit(program: Command, context: CliContext): void {
         }
         const result = await createFirstRecords(db, account);
         printNewKeyFile(db);
-        printNextSteps(settings, result, { program: context.programPath, flags: context.flagsOf(command) });
-      } finally {
-        await db.engine.close();
-      }
+        printNextSteps(settings, result, calls);
+      };
+      await withDatabase(settings, systemClock, create, true);
     });
 }
 

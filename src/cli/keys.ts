@@ -5,7 +5,7 @@ import { type KeySet, keySetAt, rotateSigningKey, withdrawSigningKey } from '../
 import { Refusal } from '../domain/fault.ts';
 import { systemClock } from '../platform/clock.ts';
 import { printLine } from '../platform/standard_streams.ts';
-import { openDatabase, rewrap } from '../service/open_database.ts';
+import { rewrap, withDatabase } from '../service/open_database.ts';
 import type { SigningKey } from '../store/auth/access.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
 
@@ -15,37 +15,33 @@ export function addKeyCommands(program: Command, context: CliContext): void {
 
   addDatabaseSettings(keys.command('list'))
     .description('list the signing keys and their state')
-    .action(async (_options, command: Command) => {
-      const { engine } = await openDatabase(context.settingsOf(command), systemClock);
-      const stored = await engine.access.signingKeys();
-      for (const key of stored) printLine(lineOf(key, keySetAt(stored, systemClock.now())));
-      await engine.close();
-    });
+    .action((_options, command: Command) =>
+      withDatabase(context.settingsOf(command), systemClock, async ({ engine }) => {
+        const stored = await engine.access.signingKeys();
+        for (const key of stored) printLine(lineOf(key, keySetAt(stored, systemClock.now())));
+      }),
+    );
 
   addDatabaseSettings(keys.command('rotate'))
     .description('add a signing key; it starts to sign once every cached key set contains it')
-    .action(async (_options, command: Command) => {
-      const { engine, keyring } = await openDatabase(context.settingsOf(command), systemClock);
-      try {
+    .action((_options, command: Command) =>
+      withDatabase(context.settingsOf(command), systemClock, async ({ engine, keyring }) => {
         const { kid, signsFrom } = await rotateSigningKey(engine.access, keyring, systemClock);
         printLine(`${kid} signs from ${new Date(signsFrom).toISOString()}`);
-      } finally {
-        await engine.close();
-      }
-    });
+      }),
+    );
 
   addDatabaseSettings(keys.command('withdraw').argument('<kid>', 'ID of the key to withdraw'))
     .description(
       'reject all tokens that this key signed, within a second, and end all console sessions; replaces the current signing key',
     )
-    .action(async (kid: string, _options, command: Command) => {
-      const { engine, keyring } = await openDatabase(context.settingsOf(command), systemClock);
-      const isDone = await withdrawSigningKey(kid, engine.access, keyring, systemClock);
-      await engine.close();
-      if (!isDone)
-        throw new Refusal(`no signing key ${kid} in use: list the keys with "authrealm keys list"`);
-      printLine(`${kid} is withdrawn`);
-    });
+    .action((kid: string, _options, command: Command) =>
+      withDatabase(context.settingsOf(command), systemClock, async ({ engine, keyring }) => {
+        if (!(await withdrawSigningKey(kid, engine.access, keyring, systemClock)))
+          throw new Refusal(`no signing key ${kid} in use: list the keys with "authrealm keys list"`);
+        printLine(`${kid} is withdrawn`);
+      }),
+    );
 
   keys
     .command('make')

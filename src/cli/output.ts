@@ -6,69 +6,53 @@ import { newFileErrorText } from '../platform/file_error.ts';
 import { syncPath } from '../platform/fsync.ts';
 import { isUnread, STANDARD_OUTPUT, standardStreams, writeAll } from '../platform/standard_streams.ts';
 
-/** Where a command writes its data. Every error of it is a Refusal with the next step. */
-export interface Output {
-  write(text: string): Promise<void>;
-  /** Completes the output: a file gets its name now. */
-  finish(): void;
-  /** Removes an unfinished file. No effect after `finish`. */
-  abandon(): void;
-}
+/** Writes data of a command. Every error of it is a Refusal with the next step. */
+export type WriteText = (text: string) => Promise<void>;
 
 /** The reader of standard output is gone. A broken connection has the same code, but is an error to report. */
 export class OutputUnread extends Error {}
 
-export function standardOutput(): Output {
-  return {
-    async write(text) {
-      const { stdout } = standardStreams();
-      try {
-        if (stdout === process.stdout) await writeAll(STANDARD_OUTPUT, Buffer.from(text));
-        else stdout.write(text);
-      } catch (error) {
-        if (isUnread(error)) throw new OutputUnread();
-        throw new Refusal(errorText('standard output', error), { cause: error });
-      }
-    },
-    finish: () => undefined,
-    abandon: () => undefined,
-  };
+/** Writes to standard output. */
+export async function writeOut(text: string): Promise<void> {
+  const { stdout } = standardStreams();
+  try {
+    if (stdout === process.stdout) await writeAll(STANDARD_OUTPUT, Buffer.from(text));
+    else stdout.write(text);
+  } catch (error) {
+    if (isUnread(error)) throw new OutputUnread();
+    throw new Refusal(errorText('standard output', error), { cause: error });
+  }
 }
 
 /**
- * A new file of mode 0600 that gets its name only when it is complete and synced to disk; until then its content is in a
- * temporary file next to it. Throws Refusal if the name exists: nothing is ever overwritten.
+ * Writes a new file of mode 0600, which gets its name only when `use` has ended and it is synced to disk; until then its content is
+ * in a temporary file next to it. Throws Refusal if the name exists: nothing is ever overwritten.
  */
-export function newFile(path: string, clock: Pick<Clock, 'mintId'>): Output {
+export async function writeNewFile<T>(
+  path: string,
+  clock: Pick<Clock, 'mintId'>,
+  use: (write: WriteText) => Promise<T>,
+): Promise<T> {
   const temporaryPath = `${path}.${clock.mintId()}.partial`;
   const refusalOf = (error: unknown): Refusal => new Refusal(errorText(path, error), { cause: error });
   const file = attempt(() => openSync(temporaryPath, 'wx', 0o600), refusalOf);
-  let isOpen = true;
-  const close = (): void => {
-    if (isOpen) closeSync(file);
-    isOpen = false;
-  };
-  return {
-    async write(text) {
-      try {
-        await writeAll(file, Buffer.from(text));
-      } catch (error) {
+  try {
+    const result = await use((text) =>
+      writeAll(file, Buffer.from(text)).catch((error: unknown) => {
         throw refusalOf(error);
-      }
-    },
-    finish: () =>
-      attempt(() => {
-        fsyncSync(file);
-        close();
-        linkSync(temporaryPath, path);
-        rmSync(temporaryPath);
-        syncPath(dirname(path));
-      }, refusalOf),
-    abandon() {
-      close();
-      rmSync(temporaryPath, { force: true });
-    },
-  };
+      }),
+    );
+    attempt(() => {
+      fsyncSync(file);
+      linkSync(temporaryPath, path);
+      rmSync(temporaryPath);
+      syncPath(dirname(path));
+    }, refusalOf);
+    return result;
+  } finally {
+    closeSync(file);
+    rmSync(temporaryPath, { force: true });
+  }
 }
 
 function attempt<T>(work: () => T, refused: (error: unknown) => Refusal): T {

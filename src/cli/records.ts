@@ -24,7 +24,7 @@ import {
 import { addConnection, type ConnectionOptions, connectBy } from './connection.ts';
 import type { CliContext } from './context.ts';
 import { commandLineName, identifiersIn, parseResourceName, resourceNames } from './identifiers.ts';
-import { standardOutput } from './output.ts';
+import { writeOut } from './output.ts';
 import { namesAndValues, openTable, printable, printableJson } from './table.ts';
 
 interface RecordOptions extends ConnectionOptions {
@@ -225,7 +225,7 @@ async function create({ resource, records, words, options }: Call): Promise<void
 }
 
 async function showId({ id }: { readonly id: string }): Promise<void> {
-  await standardOutput().write(`${printable(id)}\n`);
+  await writeOut(`${printable(id)}\n`);
 }
 
 /** The records of a file that can be created below a record, by the resource that their `type` names. */
@@ -284,7 +284,7 @@ export async function show(
   const text = json
     ? `${printableJson({ ...entry, links })}\n`
     : namesAndValues([...Object.entries(entry), ...addresses]);
-  await standardOutput().write(text);
+  await writeOut(text);
 }
 
 /** Shows a record, then a table of each kind of records below it. */
@@ -301,12 +301,12 @@ async function showIncluding(
       records.map((each) => entryOf(child, each, 0)),
     ]);
     const entry = { ...entryOf(resource, record, 0), included: Object.fromEntries(below) };
-    await standardOutput().write(`${printableJson(entry)}\n`);
+    await writeOut(`${printableJson(entry)}\n`);
     return;
   }
   await show(resource, record, options);
   for (const [child, records] of lists) {
-    await standardOutput().write(`\n${commandLineName(child)}: ${records.length}\n`);
+    await writeOut(`\n${commandLineName(child)}: ${records.length}\n`);
     if (records.length > 0) await showAll(child, records, keyColumns(resource).length, options);
   }
 }
@@ -318,14 +318,13 @@ async function showAll(
   depth: number,
   { json }: RecordOptions,
 ): Promise<void> {
-  const output = standardOutput();
   const members = shownMembers(resource);
   const shown = members
     .filter(({ annotation }) => annotation.within !== 'relationships')
     .map(({ name }) => name);
-  const table = openTable([...keyColumns(resource).slice(depth), ...shown, 'created_at'], output);
+  const table = openTable([...keyColumns(resource).slice(depth), ...shown, 'created_at'], writeOut);
   for await (const record of records) {
-    if (json) await output.write(`${printableJson(entryOf(resource, record, 0))}\n`);
+    if (json) await writeOut(`${printableJson(entryOf(resource, record, 0))}\n`);
     else await table.add(entryOf(resource, record, 0));
   }
   if (!json && (await table.end()) === 0) printNotice('authrealm: no records');

@@ -11,7 +11,7 @@ import { systemClock } from '../platform/clock.ts';
 import { appendLines } from '../platform/fsync.ts';
 import { printLine, printNotice } from '../platform/standard_streams.ts';
 import { VERSION } from '../platform/version.ts';
-import { assertKeysOf, openDatabase } from '../service/open_database.ts';
+import { assertKeysOf, openDatabase, withDatabase } from '../service/open_database.ts';
 import type { RestoreResult } from '../store/backups/restoration.ts';
 import type { Engine } from '../store/open.ts';
 import { type SourceLine, splitLines } from '../transfer/line_reader.ts';
@@ -101,8 +101,7 @@ export async function openOtherFile(settings: Settings, path: string): Promise<E
  * since the backup describe the replaced database.
  */
 async function recordRestore(settings: Settings, { takenAt }: RestoreResult): Promise<void> {
-  const { engine, logKeys } = await openDatabase({ ...settings, migrate: 'auto' }, systemClock);
-  try {
+  await withDatabase({ ...settings, migrate: 'auto' }, systemClock, async ({ engine, logKeys }) => {
     // All links and sessions: they may have been used or ended since the backup.
     await engine.access.deleteExpiredSignIns(Number.MAX_SAFE_INTEGER);
     await engine.log.append([
@@ -118,9 +117,7 @@ async function recordRestore(settings: Settings, { takenAt }: RestoreResult): Pr
         `the restore could not be recorded with the checkpoints (${code}): append this line to them\n${line}`,
       );
     }
-  } finally {
-    await engine.close();
-  }
+  });
 }
 
 function printDryRun(path: string, { summary, takenAt }: RestoreResult): void {

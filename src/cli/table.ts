@@ -1,5 +1,5 @@
 import { escapeUnprintable, UNPRINTABLE } from '../platform/standard_streams.ts';
-import type { Output } from './output.ts';
+import type { WriteText } from './output.ts';
 
 /** The text with unprintable characters escaped. */
 export function printable(text: string): string {
@@ -34,17 +34,11 @@ export function namesAndValues(pairs: readonly (readonly [string, unknown])[]): 
   return pairs.map(([name, value]) => line([name, cell(value)], widths)).join('');
 }
 
-/** Writes rows under a heading as they arrive. */
-export interface TableWriter {
-  add(row: Readonly<Record<string, unknown>>): Promise<void>;
-  /** Writes the remaining rows; resolves with the number of all rows. */
-  end(): Promise<number>;
-}
-
 /** The first rows determine the column widths, so that output starts before the last row arrives. */
 const ROWS_MEASURED = 100;
 
-export function openTable(columns: readonly string[], output: Pick<Output, 'write'>): TableWriter {
+/** Writes rows under a heading as they arrive. */
+export function openTable(columns: readonly string[], write: WriteText) {
   let waiting: (readonly string[])[] = [columns];
   let widths: readonly number[] | undefined;
   let rows = 0;
@@ -55,15 +49,16 @@ export function openTable(columns: readonly string[], output: Pick<Output, 'writ
     const fixed = widths;
     const text = waiting.map((row) => line(row, fixed)).join('');
     waiting = [];
-    await output.write(text);
+    await write(text);
   };
   return {
-    async add(row) {
+    async add(row: Readonly<Record<string, unknown>>): Promise<void> {
       rows += 1;
       waiting.push(columns.map((column) => cell(row[column])));
       if (waiting.length > ROWS_MEASURED) await flush();
     },
-    async end() {
+    /** Writes the remaining rows; resolves with the number of all rows. */
+    async end(): Promise<number> {
       if (rows > 0) await flush();
       return rows;
     },

@@ -62,6 +62,21 @@ export async function openDatabase(
   }
 }
 
+/** Opens the database for one piece of work, and closes it afterwards. */
+export async function withDatabase<T>(
+  settings: Settings,
+  clock: Clock,
+  use: (db: OpenDatabase) => Promise<T>,
+  replacesLost = false,
+): Promise<T> {
+  const db = await openDatabase(settings, clock, replacesLost);
+  try {
+    return await use(db);
+  } finally {
+    await db.engine.close();
+  }
+}
+
 /** Opens a database without its secrets. */
 export function openEngineFor(
   settings: Settings,

@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, test } from 'bun:test';
 import { mkdirSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { newFile } from '../../src/cli/output.ts';
+import { writeNewFile } from '../../src/cli/output.ts';
 import type { Uuid } from '../../src/domain/id.ts';
 import { RESOURCES } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
@@ -226,11 +226,11 @@ describe('an export that cannot write', () => {
   });
 
   test('an export never overwrites a file that is created while it writes', async () => {
-    const output = newFile(at('raced'), systemClock);
-    await output.write('exported');
-    writeFileSync(at('raced'), 'concurrent');
-    expect(() => output.finish()).toThrow(/already exists/);
-    output.abandon();
+    const exported = writeNewFile(at('raced'), systemClock, async (write) => {
+      await write('exported');
+      writeFileSync(at('raced'), 'concurrent');
+    });
+    await expect(exported).rejects.toThrow(/already exists/);
     expect(readFileSync(at('raced'), 'utf8')).toBe('concurrent');
   });
 
