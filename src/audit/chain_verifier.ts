@@ -8,25 +8,16 @@ import { type Chain, isAnchorValid, isChainStart, resumeChain } from './chain.ts
 import type { Checkpoint } from './checkpoint.ts';
 import type { LogKeys } from './log_keys.ts';
 
-/** Verifies the chain of one log, from its start to its end. */
-export interface ChainVerifier {
-  /** Checks the next entries, none of them after `head.seq`. */
-  add(entries: readonly StoredEntry[]): void;
-  /** Checks the end; no entry may be added afterwards. */
-  end(): void;
-  /** The number of entries. */
-  readonly entries: number;
-}
-
 /** Called with each problem and its sequence number. */
 export type ReportFinding = (seq: number | undefined, message: string) => void;
 
+/** Verifies the chain of one log, from its start to its end. */
 export function openChainVerifier(
   head: LogHead,
   evidence: CheckpointEvidence,
   keys: LogKeys,
   report: ReportFinding,
-): ChainVerifier {
+) {
   const compare = openCheckpointComparison(evidence.checkpoints, report);
   const chain = openStoredChain(head, evidence.checkpoints, keys, report);
   const anchor = head.chain?.anchor;
@@ -34,21 +25,20 @@ export function openChainVerifier(
   if (chain) compare(chain);
   let entries = 0;
 
-  function take(entry: StoredEntry): void {
-    if (isTrimmed && entries === 0) checkTrimming(anchor, entry, evidence, report);
-    entries += 1;
-    checkEntry(entry, chain, report);
-    if (chain) compare(chain);
-  }
-
   return {
+    /** The number of entries. */
     get entries() {
       return entries;
     },
-    add(added) {
-      for (const entry of added) take(entry);
+    /** Checks the next entry, which is not after `head.seq`. */
+    add(entry: StoredEntry): void {
+      if (isTrimmed && entries === 0) checkTrimming(anchor, entry, evidence, report);
+      entries += 1;
+      checkEntry(entry, chain, report);
+      if (chain) compare(chain);
     },
-    end() {
+    /** Checks the end; no entry may be added afterwards. */
+    end(): void {
       if (isTrimmed && entries === 0) report(anchor.seq, 'no entry is left, and retention always leaves one');
       if (chain) checkEnd(head, chain, report);
       compare('the end');
@@ -179,7 +169,7 @@ function cutoffAt(time: number, { retentionDays }: Checkpoint): number {
  * enough: if a later checkpoint covers it, everything before was old. Without a later one, no entry may be
  * missing that a recent checkpoint covers.
  */
-export function checkTrimming(
+function checkTrimming(
   anchor: Anchor,
   first: StoredEntry,
   { checkpoints, removableBefore: before }: CheckpointEvidence,

@@ -11,6 +11,7 @@ import type { Eraser } from '../store/audit/erase.ts';
 import type { Person } from './log_keys.ts';
 import type { BeforeAndAfter } from './packed_detail.ts';
 import type { LogReading, ReadableEntry } from './reading.ts';
+import { pagesAfter } from './stored_entries.ts';
 
 export interface ErasureDeps {
   readonly records: Pick<Store, 'get' | 'list'> & Eraser;
@@ -98,14 +99,8 @@ export async function* userEntries(
   person: Person,
   log: 'realm' | 'installation' = 'realm',
 ): AsyncGenerator<ReadableEntry> {
-  let after = 0;
-  for (;;) {
-    const entries = await reading.entriesOf(person, log, after, LIMITS.exportPageRecords);
-    yield* entries;
-    const last = entries.at(-1);
-    if (!last) return;
-    after = last.seq;
-  }
+  const read = (after: number) => reading.entriesOf(person, log, after, LIMITS.exportPageRecords);
+  for await (const entries of pagesAfter(0, read)) yield* entries;
 }
 
 interface OwnedRecord {

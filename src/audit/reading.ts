@@ -5,6 +5,7 @@ import type { LogStore } from '../store/audit/log_reading.ts';
 import type { LogKeys, Person } from './log_keys.ts';
 import { openPerson, PERSON_MEMBER } from './log_keys.ts';
 import { type BeforeAndAfter, unpackDetail } from './packed_detail.ts';
+import { openPersonalValues } from './stored_entries.ts';
 
 /** An entry as an operator reads it. Members that do not apply are absent. */
 export interface ReadableEntry {
@@ -32,78 +33,59 @@ export interface ReadableEntry {
   readonly tag?: string;
 }
 
-export interface LogReading {
-  /** Entries of a log after a sequence number, oldest first. */
-  entries(log: Uuid, after: number, limit: number): Promise<readonly ReadableEntry[]>;
-  /** Entries that concern a user, in the log of its realm or of the installation. */
-  entriesOf(
-    person: Person,
-    log: 'realm' | 'installation',
-    after: number,
-    limit: number,
-  ): Promise<readonly ReadableEntry[]>;
-}
+export type LogReading = ReturnType<typeof openLogReading>;
 
 export function openLogReading(
   store: Pick<LogStore, 'entries' | 'entriesOf' | 'userKeys' | 'erasure'>,
   keys: Pick<LogKeys, 'decrypt'>,
-): LogReading {
+) {
   async function readable(log: Uuid, entries: readonly StoredEntry[]): Promise<readonly ReadableEntry[]> {
-    const users = new Set(
-      entries.flatMap(({ columns }) =>
-        columns.personal && columns.user_id ? [columns.user_id as Uuid] : [],
-      ),
-    );
-    const userKeys = users.size === 0 ? new Map<Uuid, Uint8Array>() : await store.userKeys(log, [...users]);
-    const isErased = new Map<Uuid, boolean>();
+    const open = await openPersonalValues(log, entries, store, keys);
+    const erased = new Map<Uuid, boolean>();
+    /** The user may have been erased and created again, with another key. */
+    const isErased = async (user: Uuid) => {
+      const found = erased.get(user) ?? (await store.erasure({ realm: log, user })) !== undefined;
+      erased.set(user, found);
+      return found;
+    };
     const readableEntries: ReadableEntry[] = [];
     for (const entry of entries) {
-      let personal = personalOf(log, entry, userKeys, keys);
-      if (personal.personal === 'unreadable') {
-        // The user may have been erased and created again, with another key.
-        const user = entry.columns.user_id as Uuid;
-        const erased = isErased.get(user) ?? (await store.erasure({ realm: log, user })) !== undefined;
-        isErased.set(user, erased);
-        if (erased) personal = { personal: 'erased' };
-      }
+      const found = unpacked(entry, open(entry));
+      const user = entry.columns.user_id as Uuid;
+      const personal = found === 'unreadable' && (await isErased(user)) ? 'erased' : found;
       readableEntries.push({
         ...(log === NIL_UUID ? installationEntry(entry, keys) : realmEntry(log, entry)),
-        ...personal,
-        ...tagOf(entry),
+        ...(personal && { personal }),
+        ...(entry.tag ? { tag: Buffer.from(entry.tag).toString('hex') } : {}),
       });
     }
     return readableEntries;
   }
 
   return {
-    entries: async (log, after, limit) => readable(log, await store.entries(log, after, limit)),
-    entriesOf: async (person, log, after, limit) =>
+    /** Entries of a log after a sequence number, oldest first. */
+    entries: async (log: Uuid, after: number, limit: number) =>
+      readable(log, await store.entries(log, after, limit)),
+    /** Entries that concern a user, in the log of its realm or of the installation. */
+    entriesOf: async (person: Person, log: 'realm' | 'installation', after: number, limit: number) =>
       readable(log === 'realm' ? person.realm : NIL_UUID, await store.entriesOf(person, log, after, limit)),
   };
 }
 
-function personalOf(
-  log: Uuid,
+function unpacked(
   { columns }: StoredEntry,
-  userKeys: ReadonlyMap<Uuid, Uint8Array>,
-  keys: Pick<LogKeys, 'decrypt'>,
-): Pick<ReadableEntry, 'personal'> {
-  if (!(columns.personal instanceof Uint8Array)) return {};
-  // Only tampering leaves an entry without the user of its personal values.
-  if (columns.user_id === null) return { personal: 'unreadable' };
-  const user = columns.user_id as Uuid;
-  const userKey = userKeys.get(user);
-  if (!userKey) return { personal: 'erased' };
+  personal: Uint8Array | 'erased' | 'unreadable' | undefined,
+): ReadableEntry['personal'] {
+  if (!(personal instanceof Uint8Array)) return personal;
   try {
-    const plain = keys.decrypt(userKey, { realm: log, user }, columns.personal);
-    return { personal: unpackDetail(eventResource(String(columns.event)), plain) };
+    return unpackDetail(eventResource(String(columns.event)), personal);
   } catch {
-    return { personal: 'unreadable' };
+    return 'unreadable';
   }
 }
 
 function installationEntry({ seq, at, columns }: StoredEntry, keys: Pick<LogKeys, 'decrypt'>): ReadableEntry {
-  const { action, actor, object, realm_id, user_id } = columns;
+  const { action, actor, address, request_id, object, realm_id, user_id } = columns;
   const { [PERSON_MEMBER]: sealed, ...detail } = JSON.parse(String(columns.detail));
   return {
     log: NIL_UUID,
@@ -111,8 +93,7 @@ function installationEntry({ seq, at, columns }: StoredEntry, keys: Pick<LogKeys
     at: new Date(at).toISOString(),
     what: String(action),
     actor: String(actor),
-    ...requestOriginOf(columns),
-    ...presentValues({ realm_id, user_id, object }),
+    ...presentValues({ address, request_id, realm_id, user_id, object }),
     detail,
     ...(typeof sealed === 'string' ? { personal: personIn(sealed, keys) } : {}),
   };
@@ -128,23 +109,17 @@ function personIn(sealed: string, keys: Pick<LogKeys, 'decrypt'>): BeforeAndAfte
 }
 
 function realmEntry(log: Uuid, { seq, at, columns }: StoredEntry): ReadableEntry {
-  const { event, actor, user_id, record_id, members, detail } = columns;
+  const { event, actor, address, request_id, user_id, record_id, members, detail } = columns;
   return {
     log,
     seq,
     at: new Date(at).toISOString(),
     what: String(event),
     actor: String(actor),
-    ...requestOriginOf(columns),
-    realm_id: log,
-    ...presentValues({ user_id, object: record_id }),
+    ...presentValues({ address, request_id, realm_id: log, user_id, object: record_id }),
     ...(members ? { members: String(members).split(' ') } : {}),
     ...(detail ? { detail: JSON.parse(String(detail)) } : {}),
   };
-}
-
-function requestOriginOf({ address, request_id }: StoredEntry['columns']) {
-  return presentValues({ address, request_id });
 }
 
 /** The members that have a value. */
@@ -152,8 +127,4 @@ function presentValues(values: Readonly<Record<string, unknown>>): Record<string
   return Object.fromEntries(
     Object.entries(values).flatMap(([name, value]) => (typeof value === 'string' ? [[name, value]] : [])),
   );
-}
-
-function tagOf({ tag }: StoredEntry): Pick<ReadableEntry, 'tag'> {
-  return tag ? { tag: Buffer.from(tag).toString('hex') } : {};
 }

@@ -11,7 +11,8 @@ import {
   retentionCutoffOf,
 } from './chain_verifier.ts';
 import type { Checkpoint } from './checkpoint.ts';
-import type { LogKeys, Person } from './log_keys.ts';
+import type { LogKeys } from './log_keys.ts';
+import { openPersonalValues, pagesAfter } from './stored_entries.ts';
 
 /** The result of a verification. */
 export interface VerificationResult {
@@ -116,13 +117,10 @@ async function verifyLogOnce(
     report,
   );
   const personalValues = log === NIL_UUID ? undefined : openPersonalValuesCheck(log, store, keys, report);
-  let last = head.chain?.anchor.seq ?? 0;
-  while (last < head.seq) {
-    const page = (await store.entries(log, last, PAGE)).filter(({ seq }) => seq <= head.seq);
-    if (page.length === 0) break;
-    verifier.add(page);
+  const read = (after: number) => store.entries(log, after, PAGE);
+  for await (const page of pagesAfter(head.chain?.anchor.seq ?? 0, read, head.seq)) {
+    for (const entry of page) verifier.add(entry);
     await personalValues?.add(page);
-    last = page.at(-1)?.seq ?? last;
   }
   verifier.end();
   await personalValues?.end();
@@ -142,24 +140,19 @@ async function checkBeyondHead(
   if (now && beyond.seq > now.seq) report(beyond.seq, 'this entry is after the head of the log');
 }
 
+/** The event of an erasure. */
+const ERASED_EVENT = `${users.name}.erased`;
+
 /**
  * Checks the personal values in the log of a realm: values that cannot be decrypted must belong to users
  * erased later.
  */
-export interface PersonalValuesCheck {
-  add(entries: readonly StoredEntry[]): Promise<void>;
-  end(): Promise<void>;
-}
-
-/** The event of an erasure. */
-const ERASED_EVENT = `${users.name}.erased`;
-
-export function openPersonalValuesCheck(
+function openPersonalValuesCheck(
   realm: Uuid,
   store: Pick<LogStore, 'userKeys' | 'entriesOf'>,
   keys: Pick<LogKeys, 'decrypt'>,
   report: ReportFinding,
-): PersonalValuesCheck {
+) {
   /** Sequence numbers of entries that do not decrypt, by user. */
   const unreadable = new Map<Uuid, number[]>();
   const erasedAt = new Map<Uuid, number>();
@@ -168,35 +161,26 @@ export function openPersonalValuesCheck(
   /** The sequence number of the last erasure of a user, also after the verified part. */
   async function erasureOf(user: Uuid): Promise<number> {
     let seq = erasedAt.get(user) ?? 0;
-    for (let after = last; ; ) {
-      const entries = await store.entriesOf({ realm, user }, 'realm', after, PAGE);
+    const read = (after: number) => store.entriesOf({ realm, user }, 'realm', after, PAGE);
+    for await (const entries of pagesAfter(last, read))
       for (const entry of entries) if (entry.columns.event === ERASED_EVENT) seq = entry.seq;
-      const end = entries.at(-1);
-      if (!end) return seq;
-      after = end.seq;
-    }
+    return seq;
   }
 
   return {
-    async add(entries) {
-      // An entry with personal values and no user was tampered with, which its tag shows.
-      const personalEntries = entries.filter(
-        ({ columns }) => columns.personal instanceof Uint8Array && columns.user_id !== null,
-      );
-      const users = new Set(personalEntries.map(({ columns }) => columns.user_id as Uuid));
-      const userKeys = users.size > 0 ? await store.userKeys(realm, [...users]) : new Map<Uuid, Uint8Array>();
-      for (const { seq, columns } of entries) {
-        if (columns.event === ERASED_EVENT) erasedAt.set(columns.user_id as Uuid, seq);
-      }
-      for (const { seq, columns } of personalEntries) {
-        const user = columns.user_id as Uuid;
-        const userKey = userKeys.get(user);
-        if (userKey && opens(keys, userKey, { realm, user }, columns.personal as Uint8Array)) continue;
-        unreadable.set(user, [...(unreadable.get(user) ?? []), seq]);
+    async add(entries: readonly StoredEntry[]): Promise<void> {
+      const open = await openPersonalValues(realm, entries, store, keys);
+      for (const entry of entries) {
+        const { seq, columns } = entry;
+        const user = columns.user_id as Uuid | null;
+        // An entry with personal values and no user was tampered with, which its tag shows.
+        if (user === null) continue;
+        if (columns.event === ERASED_EVENT) erasedAt.set(user, seq);
+        if (typeof open(entry) === 'string') unreadable.set(user, [...(unreadable.get(user) ?? []), seq]);
       }
       last = entries.at(-1)?.seq ?? last;
     },
-    async end() {
+    async end(): Promise<void> {
       for (const [user, seqs] of unreadable) {
         const erased = await erasureOf(user);
         for (const seq of seqs) {
@@ -211,28 +195,6 @@ export function openPersonalValuesCheck(
   };
 }
 
-function opens(
-  keys: Pick<LogKeys, 'decrypt'>,
-  userKey: Uint8Array,
-  person: Person,
-  encrypted: Uint8Array,
-): boolean {
-  try {
-    keys.decrypt(userKey, person, encrypted);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-/** Checks where realm logs start, against the installation log. */
-export interface LogStarts {
-  /** Checks an existing log. */
-  check(head: LogHead, find: ReportFinding): void;
-  /** Logs whose start is recorded and which do not exist. */
-  missing(): readonly LogFinding[];
-}
-
 /** The position named by an entry; NaN if it was edited, which verification reports elsewhere. */
 function startPositionIn(detail: unknown): number {
   try {
@@ -242,30 +204,28 @@ function startPositionIn(detail: unknown): number {
   }
 }
 
-/** Reads the entries that record log starts, as far as retention has not deleted them. */
-export async function readLogStarts(
-  store: Pick<LogStore, 'entries' | 'head'>,
-  keys: Pick<LogKeys, 'anchor'>,
-): Promise<LogStarts> {
+/**
+ * Reads the entries that record where realm logs start, as far as retention has not deleted them, to check the logs against the
+ * installation log.
+ */
+async function readLogStarts(store: Pick<LogStore, 'entries' | 'head'>, keys: Pick<LogKeys, 'anchor'>) {
   const installation = await store.head(NIL_UUID);
   const anchor = installation?.chain?.anchor;
   const isWhole = anchor !== undefined && isChainStart(keys, NIL_UUID, anchor);
   const startsByLog = new Map<Uuid, number[]>();
   const unseen = new Set<Uuid>();
-  for (let after = anchor?.seq ?? 0; ; ) {
-    const entries = await store.entries(NIL_UUID, after, PAGE);
+  const read = (after: number) => store.entries(NIL_UUID, after, PAGE);
+  for await (const entries of pagesAfter(anchor?.seq ?? 0, read)) {
     for (const { columns } of entries) {
       if (columns.action !== 'log.begun') continue;
       const realm = columns.realm_id as Uuid;
       startsByLog.set(realm, [...(startsByLog.get(realm) ?? []), startPositionIn(columns.detail)]);
       unseen.add(realm);
     }
-    const last = entries.at(-1);
-    if (!last) break;
-    after = last.seq;
   }
   return {
-    check({ log, chain }, find) {
+    /** Checks an existing log. */
+    check({ log, chain }: LogHead, find: ReportFinding): void {
       if (log === NIL_UUID) return;
       unseen.delete(log);
       const starts = startsByLog.get(log) ?? [];
@@ -277,7 +237,8 @@ export async function readLogStarts(
         find(chain.anchor.seq, 'the installation log does not record that this log starts here');
       }
     },
-    missing: () =>
+    /** Logs whose start is recorded and which do not exist. */
+    missing: (): readonly LogFinding[] =>
       [...unseen].map((log) => ({
         log,
         seq: startsByLog.get(log)?.[0],

@@ -9,8 +9,9 @@ import type { LogHead, LogReader } from '../store/audit/log_reading.ts';
 import type { ForgedRows } from '../store/auth/forged_rows.ts';
 import { isChainStart } from './chain.ts';
 import type { LogFinding } from './chain_verifier.ts';
-import type { LogKeys, Person } from './log_keys.ts';
+import type { LogKeys } from './log_keys.ts';
 import { unpackDetail } from './packed_detail.ts';
+import { openPersonalValues, pagesAfter } from './stored_entries.ts';
 import { headsOf } from './verify.ts';
 
 export interface ReadRecord extends KeyedRecord {
@@ -160,47 +161,23 @@ async function readLogged(
   keys: LogKeys,
 ): Promise<LoggedRecords> {
   const logged: LoggedRecords = new Map();
-  for (let last = 0; ; ) {
-    const page = (await store.entries(log, last, PAGE)).filter(({ seq }) => seq <= end);
-    const at = page.at(-1);
-    if (!at) return logged;
-    const users = new Set(
-      page.flatMap(({ columns }) => (columns.personal && columns.user_id ? [columns.user_id as Uuid] : [])),
-    );
-    const userKeys = users.size > 0 ? await store.userKeys(log, [...users]) : new Map<Uuid, Uint8Array>();
-    const open: OpenPersonal = (person, sealed) => openWith(userKeys, keys, person, sealed);
-    for (const entry of page) addEntry(logged, entry, { open, chainStart: chain?.anchor.seq ?? end });
-    last = at.seq;
+  const read = (after: number) => store.entries(log, after, PAGE);
+  // Nothing authenticates the entries up to this one.
+  const chainStart = chain?.anchor.seq ?? end;
+  for await (const page of pagesAfter(0, read, end)) {
+    const open = await openPersonalValues(log, page, store, keys);
+    for (const entry of page) addEntry(logged, entry, open(entry), chainStart);
   }
+  return logged;
 }
 
 type Values = Readonly<Record<string, unknown>>;
-type OpenPersonal = (person: Person, sealed: Uint8Array) => Uint8Array | undefined;
-
-function openWith(
-  userKeys: ReadonlyMap<Uuid, Uint8Array>,
-  keys: LogKeys,
-  person: Person,
-  sealed: Uint8Array,
-): Uint8Array | undefined {
-  const userKey = userKeys.get(person.user);
-  try {
-    return userKey && keys.decrypt(userKey, person, sealed);
-  } catch {
-    return undefined;
-  }
-}
-
-interface EntryContext {
-  readonly open: OpenPersonal;
-  /** Nothing authenticates the entries up to this one. */
-  readonly chainStart: number;
-}
 
 function addEntry(
   logged: LoggedRecords,
   { seq, columns }: StoredEntry,
-  { open, chainStart }: EntryContext,
+  personal: Uint8Array | string | undefined,
+  chainStart: number,
 ): void {
   const event = String(columns.event);
   const resource = eventResource(event);
@@ -209,7 +186,7 @@ function addEntry(
   const verb = event.slice(event.lastIndexOf('.') + 1);
   const before = logged.get(key);
   const isNew = verb === 'created';
-  const after = valuesAfter(columns, resource, open);
+  const after = valuesAfter(columns, resource, personal);
   const hasValues = after !== undefined || (verb === 'updated' && isWithoutValues(resource, columns));
   logged.set(key, {
     resource,
@@ -235,16 +212,14 @@ function isWithoutValues(resource: Resource, { members }: StoredEntry['columns']
 
 /** The values after a write; undefined for an entry without any, or whose values cannot be read any more. */
 function valuesAfter(
-  columns: StoredEntry['columns'],
+  { detail }: StoredEntry['columns'],
   resource: Resource,
-  open: OpenPersonal,
+  personal: Uint8Array | string | undefined,
 ): Values | undefined {
-  const { detail, personal, realm_id, user_id } = columns;
+  if (typeof personal === 'string') return undefined;
   try {
     const plain = detail ? (JSON.parse(String(detail)) as { after?: Values }).after : undefined;
-    if (!(personal instanceof Uint8Array)) return plain;
-    const opened = open({ realm: realm_id as Uuid, user: user_id as Uuid }, personal);
-    return opened && { ...plain, ...unpackDetail(resource, opened).after };
+    return personal ? { ...plain, ...unpackDetail(resource, personal).after } : plain;
   } catch {
     return undefined;
   }
@@ -253,11 +228,7 @@ function valuesAfter(
 /** The records that were written after the verification of their realm began. */
 async function changedSince(store: LogReader, { log, seq }: LogHead): Promise<ReadonlySet<string>> {
   const changed = new Set<string>();
-  for (let last = seq; ; ) {
-    const page = await store.entries(log, last, PAGE);
-    const at = page.at(-1);
-    if (!at) return changed;
+  for await (const page of pagesAfter(seq, (after) => store.entries(log, after, PAGE)))
     for (const { columns } of page) changed.add(String(columns.record_id));
-    last = at.seq;
-  }
+  return changed;
 }

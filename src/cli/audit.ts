@@ -3,6 +3,7 @@ import type { LogFinding } from '../audit/chain_verifier.ts';
 import { type Checkpoint, type Restoration, readLine } from '../audit/checkpoint.ts';
 import type { LogKeys } from '../audit/log_keys.ts';
 import { openLogReading } from '../audit/reading.ts';
+import { pagesAfter } from '../audit/stored_entries.ts';
 import { headsOf, type VerificationResult, verifyLogs } from '../audit/verify.ts';
 import { type RecordFinding, type RecordVerificationResult, verifyRecords } from '../audit/verify_records.ts';
 import { PROOF_REMOVED } from '../auth/inspection.ts';
@@ -241,13 +242,10 @@ async function writeEntries({ log: store }: Engine, keys: LogKeys, write: WriteT
   const reading = openLogReading(store, keys);
   await store.append([createAuditEntry('log.exported', { detail: {} }, systemClock)]);
   for await (const { log, seq: end } of headsOf(store)) {
-    for (let after = 0; ; ) {
-      const page = await reading.entries(log, after, LIMITS.exportPageRecords);
-      const entries = page.filter(({ seq }) => seq <= end);
-      if (entries.length === 0) break;
+    const read = (after: number) => reading.entries(log, after, LIMITS.exportPageRecords);
+    for await (const entries of pagesAfter(0, read, end)) {
       await write(entries.map((entry) => `${printableJson(entry)}\n`).join(''));
       count += entries.length;
-      after = entries.at(-1)?.seq ?? after;
     }
   }
   return count;
