@@ -1,5 +1,8 @@
+import { z } from 'zod';
 import type { Erasure } from '../domain/erasure.ts';
 import { parseUuid, type Uuid } from '../domain/id.ts';
+import type { JsonObject } from '../domain/json_object.ts';
+import { parsedBy } from '../domain/text/text.ts';
 import type { LogHead } from '../store/audit/log_reading.ts';
 import type { LogKeys } from './log_keys.ts';
 
@@ -32,20 +35,14 @@ export interface Restoration {
   readonly takenAt: number | undefined;
 }
 
-/** The content of a line. */
-export type CheckpointFileRecord =
-  | { readonly kind: 'checkpoint'; readonly logs: readonly Checkpoint[] }
-  | ({ readonly kind: 'erasure' } & Erasure)
-  | ({ readonly kind: 'restore' } & Restoration)
-  /** Written by a later release. */
-  | { readonly kind: 'other' };
-
 /**
- * A line as read. `malformed`: not a checkpoint line, or truncated. Lines that these keys did not sign are
- * reported and never trusted.
+ * A line as read. `malformed`: not a checkpoint line, or truncated; `other`: written by a later release. Lines that these keys did
+ * not sign are reported and never trusted.
  */
 export type CheckpointFileLine =
-  | (CheckpointFileRecord & { readonly isSigned: boolean })
+  | ((z.output<(typeof RECORDS)[keyof typeof RECORDS]> | { readonly kind: 'other' }) & {
+      readonly isSigned: boolean;
+    })
   | { readonly kind: 'malformed' };
 
 /**
@@ -92,71 +89,50 @@ function signLine(record: object, keys: Pick<LogKeys, 'sign'>): string {
   return `${text.slice(0, -1)},"signature":"${keys.sign(text)}"}`;
 }
 
+const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/;
+
+const instant = parsedBy((raw) => {
+  const at = INSTANT.test(raw) ? Date.parse(raw) : Number.NaN;
+  return Number.isNaN(at) ? undefined : at;
+}, 'must be an instant');
+const id = parsedBy(parseUuid, 'must be an ID');
+const position = z.object({ log: id, position: z.number(), tag: z.string(), entries: z.number() });
+
+/** The lines by their kind, without signature. */
+const RECORDS = {
+  checkpoint: z
+    .object({ at: instant, retention_days: z.number(), logs: z.array(position) })
+    .transform(({ at, retention_days: retentionDays, logs }) => ({
+      kind: 'checkpoint' as const,
+      logs: logs.map((log): Checkpoint => ({ ...log, at, retentionDays })),
+    })),
+  erasure: z
+    .object({ realm_id: id, user_id: id, at: instant })
+    .transform(({ realm_id: realm, user_id: user, at }) => ({ kind: 'erasure' as const, realm, user, at })),
+  restore: z.object({ at: instant, taken_at: instant.nullish() }).transform(({ at, taken_at: takenAt }) => ({
+    kind: 'restore' as const,
+    at,
+    takenAt: takenAt ?? undefined,
+  })),
+};
+
 /** Parses a line and verifies its signature. */
 export function readLine(text: string, keys: Pick<LogKeys, 'isSigned'>): CheckpointFileLine {
-  const { signature, ...rest } = parseObject(text) ?? {};
-  const record = readRecord(rest);
+  const { signature, ...rest } = parseObject(text);
+  const { kind } = rest;
+  if (typeof kind !== 'string') return { kind: 'malformed' };
+  const record = Object.hasOwn(RECORDS, kind)
+    ? RECORDS[kind as keyof typeof RECORDS].safeParse(rest).data
+    : { kind: 'other' as const };
   if (!record) return { kind: 'malformed' };
   const isSigned = typeof signature === 'string' && keys.isSigned(JSON.stringify(rest), signature);
   return { ...record, isSigned };
 }
 
-type Members = Readonly<Record<string, unknown>>;
-
-function readRecord(line: Members): CheckpointFileRecord | undefined {
-  if (typeof line.kind !== 'string') return undefined;
-  if (line.kind === 'checkpoint') return readCheckpoints(line);
-  if (line.kind === 'erasure') return readErasure(line);
-  return line.kind === 'restore' ? readRestoration(line) : { kind: 'other' };
-}
-
-function readRestoration({ at: record, taken_at }: Members): CheckpointFileRecord | undefined {
-  const [at, takenAt] = [readInstant(record), readInstant(taken_at)];
-  const isAbsent = taken_at === null || taken_at === undefined;
-  return at === undefined || (takenAt === undefined && !isAbsent)
-    ? undefined
-    : { kind: 'restore', at, takenAt };
-}
-
-function readCheckpoints(line: Members): CheckpointFileRecord | undefined {
-  const { logs: record, retention_days: retentionDays } = line;
-  const at = readInstant(line.at);
-  if (!Array.isArray(record) || at === undefined || typeof retentionDays !== 'number') return undefined;
-  const logs = record.map((each) => readCheckpoint(each, { at, retentionDays }));
-  const isWhole = logs.every((each) => each !== undefined);
-  return isWhole ? { kind: 'checkpoint', logs } : undefined;
-}
-
-function readCheckpoint(record: unknown, context: CheckpointContext): Checkpoint | undefined {
-  if (typeof record !== 'object' || record === null) return undefined;
-  const { log: name, position, tag, entries } = record as Members;
-  const log = readUuid(name);
-  if (!log || typeof position !== 'number' || typeof tag !== 'string' || typeof entries !== 'number')
-    return undefined;
-  return { log, position, tag, entries, ...context };
-}
-
-function readErasure({ realm_id, user_id, at }: Members): CheckpointFileRecord | undefined {
-  const [realm, user, instant] = [readUuid(realm_id), readUuid(user_id), readInstant(at)];
-  return realm && user && instant !== undefined ? { kind: 'erasure', realm, user, at: instant } : undefined;
-}
-
-function readUuid(value: unknown): Uuid | undefined {
-  return typeof value === 'string' ? parseUuid(value) : undefined;
-}
-
-const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/;
-
-function readInstant(value: unknown): number | undefined {
-  const instant = typeof value === 'string' && INSTANT.test(value) ? Date.parse(value) : Number.NaN;
-  return Number.isNaN(instant) ? undefined : instant;
-}
-
-function parseObject(text: string): Members | undefined {
+function parseObject(text: string): JsonObject {
   try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === 'object' && value !== null ? (value as Members) : undefined;
+    return { ...JSON.parse(text) };
   } catch {
-    return undefined;
+    return {};
   }
 }

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import type { LogFinding } from '../audit/chain_verifier.ts';
-import { type Checkpoint, type Restoration, readLine } from '../audit/checkpoint.ts';
+import type { Checkpoint, Restoration } from '../audit/checkpoint.ts';
 import type { LogKeys } from '../audit/log_keys.ts';
 import { openLogReading } from '../audit/reading.ts';
 import { pagesAfter } from '../audit/stored_entries.ts';
@@ -18,9 +18,9 @@ import { fileErrorText } from '../platform/file_error.ts';
 import { printLine, printNotice } from '../platform/standard_streams.ts';
 import { type InspectedStores, inspectLog, withDatabase } from '../service/open_database.ts';
 import type { Engine } from '../store/open.ts';
-import { type SourceLine, splitLines } from '../transfer/line_reader.ts';
 import { addDatabaseSettings, addSettings, type CliContext } from './context.ts';
 import { type WriteText, writeNewFile } from './output.ts';
+import { checkpointLines } from './restore.ts';
 import { printableJson } from './table.ts';
 
 /** `audit`: verifies and exports the audit log. */
@@ -111,20 +111,14 @@ async function readCheckpoints(path: string | undefined, logKeys: LogKeys) {
   let checkpoints: Checkpoint[] = [];
   const unsigned: number[] = [];
   let restored: Restoration | undefined;
-  const decoder = new TextDecoder();
-  const readCheckpointLine = ({ number, bytes }: SourceLine): void => {
-    const read = bytes && readLine(decoder.decode(bytes), logKeys);
-    if (!read || read.kind === 'malformed' || !read.isSigned) {
-      unsigned.push(number);
-      return;
+  const lines = path === undefined ? [] : checkpointLines(chunksOf(path), logKeys);
+  for await (const { number, line } of lines) {
+    if (line.kind === 'malformed' || !line.isSigned) unsigned.push(number);
+    else if (line.kind === 'checkpoint') checkpoints.push(...line.logs);
+    else if (line.kind === 'restore') {
+      checkpoints = checkpoints.filter((each) => isBeforeBackup(each, line));
+      restored = line;
     }
-    if (read.kind === 'checkpoint') checkpoints.push(...read.logs);
-    if (read.kind !== 'restore') return;
-    checkpoints = checkpoints.filter((each) => isBeforeBackup(each, read));
-    restored = read;
-  };
-  if (path !== undefined) {
-    for await (const lines of splitLines(chunksOf(path))) for (const line of lines) readCheckpointLine(line);
   }
   return { checkpoints, unsigned, restored };
 }

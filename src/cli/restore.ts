@@ -14,7 +14,7 @@ import { VERSION } from '../platform/version.ts';
 import { assertKeysOf, openDatabase, withDatabase } from '../service/open_database.ts';
 import type { RestoreResult } from '../store/backups/restoration.ts';
 import type { Engine } from '../store/open.ts';
-import { type SourceLine, splitLines } from '../transfer/line_reader.ts';
+import { splitLines } from '../transfer/line_reader.ts';
 import { databaseFileOf, POSTGRES_TOOLS, totalOf } from './backup.ts';
 import { addConfirmation, assertConfirmed, type ConfirmationOptions } from './confirmation.ts';
 import { addDatabaseSettings, addSettings, type CliContext } from './context.ts';
@@ -168,12 +168,15 @@ function since(takenAt: string | undefined): string {
   return takenAt === undefined ? '' : `, as of ${takenAt}`;
 }
 
-/** The erasures of a checkpoint file. */
-interface ErasureList {
-  readonly erasures: readonly Erasure[];
-  /** The numbers of the accepted lines without a valid signature. */
-  readonly unsigned: readonly number[];
+/** The lines of a checkpoint file, numbered from 1. The file may be larger than a string can be. */
+export async function* checkpointLines(chunks: AsyncIterable<Uint8Array>, keys: Pick<LogKeys, 'isSigned'>) {
+  const decoder = new TextDecoder();
+  for await (const lines of splitLines(chunks))
+    for (const { number, bytes } of lines)
+      yield { number, line: bytes ? readLine(decoder.decode(bytes), keys) : MALFORMED };
 }
+
+const MALFORMED = { kind: 'malformed' } as const;
 
 /** How a ledger is read and verified. */
 interface LedgerOptions {
@@ -186,24 +189,22 @@ interface LedgerOptions {
 }
 
 /**
- * Reads the erasures of a ledger. Throws Refusal at the first malformed line, which may be the erasure of a user who must not
- * be restored, and at the first line that the installation of the backup did not sign, which may be forged.
+ * Reads the erasures of a ledger, and the numbers of the accepted lines without a valid signature. Throws Refusal at the first
+ * malformed line, which may be the erasure of a user who must not be restored, and at the first line that the installation of the
+ * backup did not sign, which may be forged.
  */
 export async function readErasures(
   chunks: AsyncIterable<Uint8Array>,
   { name, keys, takesUnsigned }: LedgerOptions,
-): Promise<ErasureList> {
+) {
   const erasures: Erasure[] = [];
   const unsigned: number[] = [];
-  const decoder = new TextDecoder();
-  const take = ({ number, bytes }: SourceLine): void => {
-    const line = bytes && readLine(decoder.decode(bytes), keys);
-    if (!line || line.kind === 'malformed') throw malformedLine(name, number);
+  for await (const { number, line } of checkpointLines(chunks, keys)) {
+    if (line.kind === 'malformed') throw malformedLine(name, number);
     if (!line.isSigned && !takesUnsigned) throw unsignedLine(name, number);
     if (!line.isSigned) unsigned.push(number);
     if (line.kind === 'erasure') erasures.push({ realm: line.realm, user: line.user, at: line.at });
-  };
-  for await (const lines of splitLines(chunks)) for (const line of lines) take(line);
+  }
   return { erasures, unsigned };
 }
 

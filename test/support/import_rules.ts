@@ -63,7 +63,7 @@ export const EXTERNAL_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   commander: ['cli'],
   jose: ['auth'],
   standardwebhooks: ['events'],
-  zod: ['auth', 'directory', 'domain', 'http', 'store', 'transfer'],
+  zod: ['audit', 'auth', 'directory', 'domain', 'http', 'store', 'transfer'],
   'zod-openapi': ['http'],
   'node:async_hooks': ['platform'],
   'node:crypto': ['audit', 'auth', 'doctor', 'events'],

@@ -4,16 +4,9 @@ import { parseUuid } from '../../domain/id.ts';
 import { parseNetwork } from '../../domain/ip_address.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { END_USER_ADDRESSES, parseScopes } from '../../domain/principal.ts';
+import { parsedBy } from '../../domain/text/text.ts';
 import { parseRate } from '../../domain/token_buckets.ts';
 import { brokenRightsRule, CLIENT_ID_PATTERN, CLIENT_NAME, type ClientSpec } from './clients.ts';
-
-/** Parses a text; `message` where `parse` returns undefined. */
-const parsedBy = <T>(parse: (raw: string) => T | undefined, message: string) =>
-  z.string().transform((raw, context): T => {
-    const value = parse(raw);
-    if (value === undefined) context.addIssue({ code: 'custom', message });
-    return value ?? z.NEVER;
-  });
 
 const scopes = parsedBy(parseScopes, 'names a scope that does not exist');
 const realms = z.union(

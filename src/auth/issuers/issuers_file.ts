@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { Refusal } from '../../domain/fault.ts';
-import { parseUuid, type Uuid } from '../../domain/id.ts';
+import { parseUuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import {
   areGrantable,
@@ -9,7 +9,7 @@ import {
   parseScopes,
   type Scopes,
 } from '../../domain/principal.ts';
-import { httpUrl, isSafeUrl, issuerUrl, text } from '../../domain/text/text.ts';
+import { httpUrl, isSafeUrl, issuerUrl, parsedBy, text } from '../../domain/text/text.ts';
 import { ANY_VALUE, type ClaimRight } from '../tokens/claim_rights.ts';
 import { parseJsonWithUniqueKeys } from '../tokens/unique_key_json.ts';
 
@@ -50,19 +50,10 @@ const ASYMMETRIC = [
 const CLAIM_STEPS_MAX = 4;
 const CLAIM = { error: `must be the name of a claim, or a list of 1 to ${CLAIM_STEPS_MAX} names` };
 
-const scopes = z.string().transform((raw, context): Scopes => {
+const someScopes = (raw: string): Scopes | undefined => {
   const parsed = parseScopes(raw);
-  if (parsed && parsed.size > 0) return parsed;
-  context.addIssue({ code: 'custom', message: 'must be existing scopes, separated by spaces' });
-  return z.NEVER;
-});
-
-const realmId = z.string().transform((raw, context): Uuid => {
-  const id = parseUuid(raw);
-  if (id) return id;
-  context.addIssue({ code: 'custom', message: 'must be the ID of a realm' });
-  return z.NEVER;
-});
+  return parsed?.size ? parsed : undefined;
+};
 
 const right = z
   .strictObject({
@@ -74,12 +65,13 @@ const right = z
       CLAIM,
     ),
     value: text(255),
-    scopes,
+    scopes: parsedBy(someScopes, 'must be existing scopes, separated by spaces'),
     realms: z.union(
-      [z.literal('*').transform(() => '*' as const), z.array(realmId).transform((ids) => new Set(ids))],
-      {
-        error: 'must be "*" or a list of the IDs of realms',
-      },
+      [
+        z.literal('*'),
+        z.array(parsedBy(parseUuid, 'must be the ID of a realm')).transform((ids) => new Set(ids)),
+      ],
+      { error: 'must be "*" or a list of the IDs of realms' },
     ),
   })
   .superRefine(({ value, scopes: given, realms }, context) => {

@@ -23,6 +23,15 @@ export function text(max: number) {
   );
 }
 
+/** A text that `parse` accepts, and what it returns; `error` where that is undefined. */
+export function parsedBy<T>(parse: (raw: string) => T | undefined, error: string) {
+  return z.string().transform((raw, context): T => {
+    const value = parse(raw);
+    if (value === undefined) context.addIssue({ code: 'custom', message: error });
+    return value ?? z.NEVER;
+  });
+}
+
 /** Counts code points, and only if the number of UTF-16 units does not decide. */
 function isAtMost(value: string, max: number): boolean {
   return value.length <= max || (value.length <= 2 * max && [...value].length <= max);
