@@ -4,7 +4,7 @@ import { ciphertextKeyId } from '../domain/text/ciphertext.ts';
 import type { AuthStore, SigningKey } from '../store/auth/access.ts';
 import type { Client } from '../store/auth/clients.ts';
 import type { SealedStore, SealedValue } from '../store/auth/sealed_store.ts';
-import { type Keyring, opensKeyCheck, opensValue } from './keys/keyring.ts';
+import { type Keyring, opensKeyCheck, opensValue, sealedPages } from './keys/keyring.ts';
 import { keySetAt } from './keys/signing.ts';
 
 /** Dependencies of the checks; each is evaluated when a check needs it, and may throw then. */
@@ -17,8 +17,6 @@ export interface AuthInspectionDeps {
   readonly keyring: () => Keyring;
   readonly clock: Pick<Clock, 'now'>;
 }
-
-const BATCH = 500;
 
 /** The checks of keys and clients. */
 export function authChecks(deps: AuthInspectionDeps): readonly Check[] {
@@ -58,13 +56,10 @@ async function checkMasterKey(
 }
 
 async function checkSealed({ store, keyring }: AuthInspectionDeps, reporter: CheckReporter): Promise<void> {
-  const { sealed } = store();
   let count = 0;
-  let values = await sealed.values(undefined, undefined, BATCH);
-  while (values.length > 0) {
+  for await (const values of sealedPages(store().sealed)) {
     for (const value of values) if (!opensValue(keyring(), value)) reporter.find(unreadableValue(value));
     count += values.length;
-    values = await sealed.values(undefined, values.at(-1)?.location, BATCH);
   }
   reporter.fact(`${count} of them`);
 }

@@ -3,7 +3,7 @@ import { sealPerson } from '../audit/log_keys.ts';
 import { openClientCredentials, openImplicitClients } from '../auth/clients/client_credentials.ts';
 import type { FetchDocument } from '../auth/issuers/issuer_keys.ts';
 import { type ConsoleClient, type ExternalIssuer, parseIssuers } from '../auth/issuers/issuers_file.ts';
-import type { LiveKeyring } from '../auth/keys/live_keyring.ts';
+import type { Keyring } from '../auth/keys/keyring.ts';
 import { type ConsoleProvider, openConsoleProviders } from '../auth/sessions/console_providers.ts';
 import { CONSOLE_LINK_ISSUER, openConsoleSessions } from '../auth/sessions/sessions.ts';
 import { openAuthCache } from '../auth/tokens/auth_cache.ts';
@@ -56,7 +56,7 @@ function withSecret(client: ConsoleClient, path: string): ConsoleClient {
 
 interface AuthenticationDeps {
   readonly engine: Engine;
-  readonly keyring: LiveKeyring;
+  readonly keyring: Keyring;
   readonly logKeys: LogKeys;
   readonly settings: Settings;
   readonly issuers: readonly ExternalIssuer[];

@@ -1,7 +1,12 @@
 import type { LogKeys } from '../audit/log_keys.ts';
 import { findLogKeys, startAuditLog } from '../audit/log_secret.ts';
-import { assertOpensAll, assertOpensSealed } from '../auth/keys/keyring.ts';
-import { assertKeyringMatches, type LiveKeyring, openLiveKeyring } from '../auth/keys/live_keyring.ts';
+import {
+  assertKeyringMatches,
+  assertOpensAll,
+  assertOpensSealed,
+  type Keyring,
+  openKeyring,
+} from '../auth/keys/keyring.ts';
 import { assertKeyConfigured, obtainMasterKeys, readMasterKeys } from '../auth/keys/master_key.ts';
 import { changeMasterKey, type MasterKeyChanged } from '../auth/keys/rewrap.ts';
 import { ensureSigningKey } from '../auth/keys/signing.ts';
@@ -27,7 +32,7 @@ import {
 /** A database and the keyring that decrypts its secrets. */
 export interface OpenDatabase {
   readonly engine: Engine;
-  readonly keyring: LiveKeyring;
+  readonly keyring: Keyring;
   readonly logKeys: LogKeys;
   /** The key file, if it was created now. */
   readonly createdKeyFile: string | undefined;
@@ -51,7 +56,7 @@ export async function openDatabase(
   try {
     const hasKeyCheck = (await engine.access.keyChecks()).length > 0;
     const { keys, createdPath } = obtainMasterKeys(source, hasKeyCheck, clock);
-    const keyring = openLiveKeyring(keys, clock);
+    const keyring = openKeyring(keys, clock);
     await assertKeyringMatches(keyring, engine.access, engine.sealed, clock);
     const logKeys = await startAuditLog(engine, keyring, clock);
     await ensureSigningKey(engine.access, keyring, clock);
@@ -132,7 +137,7 @@ export async function reopenDatabase(settings: Settings, clock: Clock): Promise<
   const engine = await reopenEngine(settings.database);
   try {
     const { keys } = obtainMasterKeys(masterKeySource(settings), true, clock);
-    const keyring = openLiveKeyring(keys, clock);
+    const keyring = openKeyring(keys, clock);
     keyring.activateNewest((await engine.access.keyChecks()).map(({ keyId }) => keyId));
     const logKeys = await startAuditLog(engine, keyring, clock);
     return { engine, keyring, logKeys, createdKeyFile: undefined };
@@ -143,8 +148,8 @@ export async function reopenDatabase(settings: Settings, clock: Clock): Promise<
 }
 
 /** A keyring of the configured master keys, which must exist. */
-export function givenKeyring(settings: Settings, clock: Clock): LiveKeyring {
-  return openLiveKeyring(readMasterKeys(masterKeySource(settings)), clock);
+export function givenKeyring(settings: Settings, clock: Clock): Keyring {
+  return openKeyring(readMasterKeys(masterKeySource(settings)), clock);
 }
 
 /**
@@ -217,7 +222,7 @@ export async function rewrap(settings: Settings, clock: Clock): Promise<MasterKe
     const keyChecks = await engine.access.keyChecks();
     if (keyChecks.length === 0)
       throw new Refusal('this database has no master key yet: its first start creates one');
-    const keyring = openLiveKeyring(keys, clock);
+    const keyring = openKeyring(keys, clock);
     assertOpensAll(keyring, keyChecks);
     keyring.activateNewest(keyChecks.map(({ keyId }) => keyId));
     await startAuditLog(engine, keyring, clock);

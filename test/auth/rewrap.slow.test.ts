@@ -87,7 +87,7 @@ describe('keys rewrap', () => {
     const fixture = await createFixture(service.db);
     // No process without the new key may meet a value that it seals.
     const { keyId } = service.db.keyring;
-    expect(keyId).toBe(openKeyring(keyIn(database.masterKeyFile), systemClock).keyId);
+    expect(keyId).toBe(openKeyring([keyIn(database.masterKeyFile)], systemClock).keyId);
     const before = await service.token('profile-infos:read');
     const { stdout, stderr, code } = await runCommand([AUTHREALM, 'keys', 'rewrap', ...words]);
     expect([stderr, code]).toEqual(['', 0]);
@@ -256,7 +256,7 @@ describe('an interrupted change', () => {
         await between.engine.close();
         await rewrap(settingsOf(change.both), systemClock);
         const { secrets, keyId } = await decryptAll(settingsOf(change.after));
-        expect([secrets, keyId]).toEqual([1, openKeyring(keyIn(change.next), systemClock).keyId]);
+        expect([secrets, keyId]).toEqual([1, openKeyring([keyIn(change.next)], systemClock).keyId]);
       }
     }, 300_000);
   }

@@ -6,14 +6,13 @@ import {
   openKeyring,
   opensKeyCheck,
 } from '../../src/auth/keys/keyring.ts';
-import { openLiveKeyring } from '../../src/auth/keys/live_keyring.ts';
 import { Refusal } from '../../src/domain/fault.ts';
 import { ciphertextKeyId } from '../../src/domain/text/ciphertext.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import type { SecretLocation } from '../../src/store/auth/sealed_store.ts';
 
 const master = systemClock.randomBytes(32);
-const keyring = openKeyring(master, systemClock);
+const keyring = openKeyring([master], systemClock);
 const location: SecretLocation = {
   table: 'oidc_profile',
   column: 'client_secret_sealed',
@@ -27,8 +26,8 @@ describe('a sealed secret', () => {
 
   test('a sealed secret decrypts only in its location and with its master key', () => {
     expect(keyring.open('oidc-client-secret', location, sealed)).toBe(SECRET);
-    expect(openKeyring(master, systemClock).open('oidc-client-secret', location, sealed)).toBe(SECRET);
-    const stranger = openKeyring(systemClock.randomBytes(32), systemClock);
+    expect(openKeyring([master], systemClock).open('oidc-client-secret', location, sealed)).toBe(SECRET);
+    const stranger = openKeyring([systemClock.randomBytes(32)], systemClock);
     expect(() => stranger.open('oidc-client-secret', location, sealed)).toThrow();
     expect(stranger.keyId).not.toBe(keyring.keyId);
   });
@@ -76,10 +75,10 @@ describe('a sealed secret', () => {
 
 describe('a keyring of several keys', () => {
   const [one, two] = [systemClock.randomBytes(32), systemClock.randomBytes(32)];
-  const ids = [one, two].map((key) => openKeyring(key, systemClock).keyId) as [string, string];
+  const ids = [one, two].map((key) => openKeyring([key], systemClock).keyId) as [string, string];
 
   test('a keyring of several keys decrypts values of each and seals with the newest that has a key check', () => {
-    const keyring = openLiveKeyring([one, two], systemClock);
+    const keyring = openKeyring([one, two], systemClock);
     for (const keyId of ids) {
       keyring.activateNewest([...ids.filter((each) => each !== keyId), keyId]);
       const sealed = keyring.seal('oidc-client-secret', location, SECRET);
@@ -91,8 +90,8 @@ describe('a keyring of several keys', () => {
   });
 
   test('a keyring does not seal with a key that is not configured', () => {
-    const keyring = openLiveKeyring([one], systemClock);
-    const sealed = openKeyring(two, systemClock).seal('oidc-client-secret', location, SECRET);
+    const keyring = openKeyring([one], systemClock);
+    const sealed = openKeyring([two], systemClock).seal('oidc-client-secret', location, SECRET);
     expect(() => keyring.open('oidc-client-secret', location, sealed)).toThrow('names another key');
     keyring.activateNewest(ids);
     expect(keyring.keyId).toBe(ids[0]);
@@ -101,7 +100,7 @@ describe('a keyring of several keys', () => {
 
 describe('the key checks of a database', () => {
   const [one, two, three] = [master, systemClock.randomBytes(32), systemClock.randomBytes(32)].map((key) =>
-    openKeyring(key, systemClock),
+    openKeyring([key], systemClock),
   ) as [Keyring, Keyring, Keyring];
   const complaint = (keyrings: readonly Keyring[]): string => {
     try {
@@ -130,8 +129,8 @@ describe('the key checks of a database', () => {
 });
 
 test('a master key of another length throws, and so does a keyring without a key', () => {
-  expect(() => openKeyring(new Uint8Array(31), systemClock)).toThrow('32 bytes');
-  expect(() => openLiveKeyring([], systemClock)).toThrow('needs a master key');
+  expect(() => openKeyring([new Uint8Array(31)], systemClock)).toThrow('32 bytes');
+  expect(() => openKeyring([], systemClock)).toThrow('needs a master key');
 });
 
 test('each purpose has its own digests', () => {
@@ -139,5 +138,5 @@ test('each purpose has its own digests', () => {
     keyring.digest(purpose, 'a text'),
   );
   expect(new Set(digests).size).toBe(3);
-  expect(openKeyring(master, systemClock).digest('request-body', 'a text')).toBe(digests[1] as string);
+  expect(openKeyring([master], systemClock).digest('request-body', 'a text')).toBe(digests[1] as string);
 });

@@ -58,7 +58,7 @@ test('doctor reports the facts of sound keys and clients and finds nothing', asy
 
 test('doctor reports a database without a master key, and an unfinished change of the master key', async () => {
   const { engine, keyring } = service.db;
-  const next = openKeyring(service.clock.randomBytes(32), service.clock);
+  const next = openKeyring([service.clock.randomBytes(32)], service.clock);
   await engine.sealed.addKeyCheck(keyCheckOf(next), service.clock.now() + 1);
   const changing = await reportOf('master key');
   expect(changing.facts).toEqual([keyring, next].map(({ keyId }) => `the database requires key ${keyId}`));

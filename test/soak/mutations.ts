@@ -64,7 +64,6 @@ const SUITES: Readonly<Record<string, readonly string[]>> = {
   'src/auth/issuers/issuers_file.ts': ['issuers_file', 'issuers_console', 'external_tokens', 'console_entry'],
   'src/auth/issuers/jwk_set.ts': ['issuer_key_sets', ...EXTERNAL_TOKEN_SUITES],
   'src/auth/keys/keyring.ts': KEY_SUITES,
-  'src/auth/keys/live_keyring.ts': KEY_SUITES,
   'src/auth/keys/master_key.ts': ['master_key', ...KEY_SUITES],
   'src/auth/keys/rewrap.ts': ['rewrap'],
   'src/auth/issuers/provider_metadata.ts': CONSOLE_SUITES,

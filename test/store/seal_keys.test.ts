@@ -10,7 +10,7 @@ import { commitWrites, commitWritten, mintId, realmFixtureWrites } from './contr
 
 /** A store refuses secrets that were sealed by a replaced master key. */
 
-const keyringOf = () => openKeyring(systemClock.randomBytes(32), systemClock);
+const keyringOf = () => openKeyring([systemClock.randomBytes(32)], systemClock);
 const now = systemClock.now();
 const first = keyringOf();
 const engine = await (await freshDatabase()).open();

@@ -2,7 +2,7 @@ import { createCipheriv, createDecipheriv, createHmac, hkdfSync, timingSafeEqual
 import { Refusal } from '../../domain/fault.ts';
 import { type Clock, NIL_UUID } from '../../domain/id.ts';
 import { CIPHERTEXT_HEADER_BYTES, ciphertextKeyId } from '../../domain/text/ciphertext.ts';
-import type { KeyCheck } from '../../store/auth/access.ts';
+import type { AuthStore, KeyCheck } from '../../store/auth/access.ts';
 import type { SealedStore, SealedValue, SecretLocation } from '../../store/auth/sealed_store.ts';
 
 /** The purpose of a ciphertext. Each purpose has its own key, derived from the master key. */
@@ -15,21 +15,6 @@ export type Purpose =
 
 /** The purpose of a digest; each has its own key as well. */
 export type DigestPurpose = 'idempotency-key' | 'request-body' | 'external-subject' | 'claim-right';
-
-/**
- * Encrypts every stored secret. A sealed value is version (1 byte), key identifier (8), nonce (12),
- * AES-256-GCM ciphertext, tag (16); its additional authenticated data are the first nine bytes and its
- * location.
- */
-export interface Keyring {
-  /** Identifies the master key without revealing it: 16 hex digits. */
-  readonly keyId: string;
-  seal(purpose: Purpose, location: SecretLocation, plain: string): Uint8Array;
-  /** Throws if the ciphertext belongs to another key or location, or was changed. */
-  open(purpose: Purpose, location: SecretLocation, sealed: Uint8Array): string;
-  /** HMAC-SHA-256 as base64url: recognises a text without storing it. */
-  digest(purpose: DigestPurpose, text: string): string;
-}
 
 /** Purposes by table; secrets in all other tables are members of a record. */
 const PURPOSES: Readonly<Record<string, Purpose>> = {
@@ -48,32 +33,35 @@ const VERSION = 1;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
-function derive(master: Uint8Array, info: string, bytes: number): Buffer {
-  return Buffer.from(hkdfSync('sha256', master, '', `authrealm ${info}`, bytes));
-}
+export type Keyring = ReturnType<typeof openKeyring>;
 
-export function openKeyring(master: Uint8Array, clock: Pick<Clock, 'randomBytes'>): Keyring {
-  if (master.length !== MASTER_KEY_BYTES) throw new Error('a master key has 32 bytes');
-  const keyId = derive(master, 'key identifier', 8);
-  const header = Buffer.concat([Buffer.of(VERSION), keyId]);
-  const keys = new Map<Purpose | DigestPurpose, Buffer>();
-  const keyFor = (purpose: Purpose | DigestPurpose): Buffer => {
-    const known = keys.get(purpose) ?? derive(master, `purpose ${purpose}`, 32);
-    keys.set(purpose, known);
-    return known;
-  };
-  const additional = ({ table, column, realm, id }: SecretLocation): Buffer =>
-    Buffer.concat([header, Buffer.from(JSON.stringify([table, column, realm, id]))]);
-
+/**
+ * Encrypts every stored secret by the configured master keys. A sealed value is version (1 byte), key identifier (8), nonce (12),
+ * AES-256-GCM ciphertext, tag (16); its additional authenticated data are the first nine bytes and its location. Each names its key,
+ * so values sealed by the current and the previous key both decrypt while the master key is being changed.
+ */
+export function openKeyring(masters: readonly Uint8Array[], clock: Pick<Clock, 'randomBytes'>) {
+  const keys = new Map(masters.map(deriveKeys).map((key) => [key.keyId, key]));
+  const [first] = keys.values();
+  if (!first) throw new Error('a keyring needs a master key');
+  let active = first;
   return {
-    keyId: keyId.toString('hex'),
-    seal(purpose, location, plain) {
+    /** Identifies the master key that seals without revealing it: 16 hex digits. */
+    get keyId(): string {
+      return active.keyId;
+    },
+    seal(purpose: Purpose, location: SecretLocation, plain: string): Uint8Array {
+      const { header, keyFor } = active;
       const nonce = clock.randomBytes(NONCE_BYTES);
-      const cipher = createCipheriv('aes-256-gcm', keyFor(purpose), nonce).setAAD(additional(location));
+      const cipher = createCipheriv('aes-256-gcm', keyFor(purpose), nonce).setAAD(
+        additional(header, location),
+      );
       const body = Buffer.concat([cipher.update(plain, 'utf8'), cipher.final()]);
       return Buffer.concat([header, nonce, body, cipher.getAuthTag()]);
     },
-    open(purpose, location, sealed) {
+    /** Throws if the ciphertext belongs to another key or location, or was changed. */
+    open(purpose: Purpose, location: SecretLocation, sealed: Uint8Array): string {
+      const { header, keyFor } = keys.get(ciphertextKeyId(sealed)) ?? active;
       const bytes = Buffer.from(sealed);
       if (
         bytes.length < CIPHERTEXT_HEADER_BYTES + NONCE_BYTES + TAG_BYTES ||
@@ -82,13 +70,45 @@ export function openKeyring(master: Uint8Array, clock: Pick<Clock, 'randomBytes'
         throw new Error('a ciphertext names another key');
       }
       const nonce = bytes.subarray(CIPHERTEXT_HEADER_BYTES, CIPHERTEXT_HEADER_BYTES + NONCE_BYTES);
-      const decipher = createDecipheriv('aes-256-gcm', keyFor(purpose), nonce).setAAD(additional(location));
+      const decipher = createDecipheriv('aes-256-gcm', keyFor(purpose), nonce).setAAD(
+        additional(header, location),
+      );
       decipher.setAuthTag(bytes.subarray(-TAG_BYTES));
       const body = bytes.subarray(CIPHERTEXT_HEADER_BYTES + NONCE_BYTES, -TAG_BYTES);
       return Buffer.concat([decipher.update(body), decipher.final()]).toString('utf8');
     },
-    digest: (purpose, text) => createHmac('sha256', keyFor(purpose)).update(text).digest('base64url'),
+    /** HMAC-SHA-256 as base64url: recognises a text without storing it. */
+    digest: (purpose: DigestPurpose, text: string): string =>
+      createHmac('sha256', active.keyFor(purpose)).update(text).digest('base64url'),
+    /** Seals from now on with the newest of these keys that is configured: those with a stored key check, newest last. */
+    activateNewest(keyIds: readonly string[]): void {
+      active = keyIds.flatMap((keyId) => keys.get(keyId) ?? []).at(-1) ?? active;
+    },
   };
+}
+
+/** The keys of a master key, one for each purpose. */
+function deriveKeys(master: Uint8Array) {
+  if (master.length !== MASTER_KEY_BYTES) throw new Error('a master key has 32 bytes');
+  const id = derive(master, 'key identifier', 8);
+  const keys = new Map<Purpose | DigestPurpose, Buffer>();
+  return {
+    keyId: id.toString('hex'),
+    header: Buffer.concat([Buffer.of(VERSION), id]),
+    keyFor(purpose: Purpose | DigestPurpose): Buffer {
+      const known = keys.get(purpose) ?? derive(master, `purpose ${purpose}`, 32);
+      keys.set(purpose, known);
+      return known;
+    },
+  };
+}
+
+function derive(master: Uint8Array, info: string, bytes: number): Buffer {
+  return Buffer.from(hkdfSync('sha256', master, '', `authrealm ${info}`, bytes));
+}
+
+function additional(header: Buffer, { table, column, realm, id }: SecretLocation): Buffer {
+  return Buffer.concat([header, Buffer.from(JSON.stringify([table, column, realm, id]))]);
 }
 
 const CHECK_PLACE: SecretLocation = { table: 'keyring', column: 'sealed', realm: NIL_UUID, id: 'check' };
@@ -124,17 +144,47 @@ export function assertOpensAll(keyring: Keyring, keyChecks: readonly KeyCheck[])
 
 const SEALED_BATCH = 500;
 
+/** Pages of the sealed values of a database; with `notBy`, only those of other keys. */
+export async function* sealedPages(
+  { values }: Pick<SealedStore, 'values'>,
+  notBy?: string,
+): AsyncGenerator<readonly SealedValue[]> {
+  let page = await values(notBy, undefined, SEALED_BATCH);
+  while (page.length > 0) {
+    yield page;
+    page = await values(notBy, page.at(-1)?.location, SEALED_BATCH);
+  }
+}
+
 /** Throws Refusal unless the configured keys decrypt every sealed value of a database without a key check. */
 export async function assertOpensSealed(
   keyring: Keyring,
-  { values }: Pick<SealedStore, 'values'>,
+  sealed: Pick<SealedStore, 'values'>,
 ): Promise<void> {
-  let page = await values(undefined, undefined, SEALED_BATCH);
-  while (page.length > 0) {
+  for await (const page of sealedPages(sealed)) {
     const unopened = page.find((value) => !opensValue(keyring, value));
     if (unopened) throw foreignKey(keyring, unopened);
-    page = await values(undefined, page.at(-1)?.location, SEALED_BATCH);
   }
+}
+
+/**
+ * Checks that the master key belongs to the database: a key stores its key check where there is none and it decrypts all
+ * that is sealed, which is nothing at first; every later key must decrypt the check. While the master key is being changed
+ * there are two key checks, and both keys are required. Throws Refusal for a wrong key.
+ */
+export async function assertKeyringMatches(
+  keyring: Keyring,
+  store: Pick<AuthStore, 'keyChecks' | 'insertKeyCheck'>,
+  sealed: Pick<SealedStore, 'values'>,
+  { now }: Pick<Clock, 'now'>,
+): Promise<void> {
+  if ((await store.keyChecks()).length === 0) {
+    await assertOpensSealed(keyring, sealed);
+    await store.insertKeyCheck(keyCheckOf(keyring), now());
+  }
+  const keyChecks = await store.keyChecks();
+  assertOpensAll(keyring, keyChecks);
+  keyring.activateNewest(keyChecks.map(({ keyId }) => keyId));
 }
 
 /** Whether the configured keys decrypt a sealed value. */

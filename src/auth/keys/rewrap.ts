@@ -3,8 +3,7 @@ import { Refusal } from '../../domain/fault.ts';
 import { ciphertextKeyId } from '../../domain/text/ciphertext.ts';
 import type { AuthStore } from '../../store/auth/access.ts';
 import type { ResealedValue, SealedStore, SealedValue } from '../../store/auth/sealed_store.ts';
-import { type Keyring, keyCheckOf, openKeyring, purposeOf } from './keyring.ts';
-import { openLiveKeyring } from './live_keyring.ts';
+import { type Keyring, keyCheckOf, openKeyring, purposeOf, sealedPages } from './keyring.ts';
 
 /** A change of the master key. */
 export interface MasterKeyChange {
@@ -21,8 +20,6 @@ export interface MasterKeyChanged {
   readonly resealed: number;
 }
 
-/** Values per commit; other writers get their turn in between. */
-const BATCH = 500;
 /** Other processes may seal with the old key until they have read the next key check. */
 const ROUNDS_MAX = 100;
 
@@ -34,8 +31,8 @@ const ROUNDS_MAX = 100;
 export async function changeMasterKey({ keys, store, clock }: MasterKeyChange): Promise<MasterKeyChanged> {
   const [next] = keys;
   if (!next) throw new Error('a change of the master key needs the new key');
-  const target = openKeyring(next, clock);
-  const keyring = openLiveKeyring(keys, clock);
+  const target = openKeyring([next], clock);
+  const keyring = openKeyring(keys, clock);
   const keyIds = (await store.keyChecks()).map(({ keyId }) => keyId);
   const ended = keyIds.filter((keyId) => keyId !== target.keyId);
   if (ended.length === 0) return { keyId: target.keyId, ended, resealed: 0 };
@@ -72,14 +69,13 @@ async function resealAll(
 async function resealRound(store: SealedStore, keyring: Keyring, target: Keyring): Promise<number> {
   const unreadable: string[] = [];
   let resealed = 0;
-  let values = await store.values(target.keyId, undefined, BATCH);
-  while (values.length > 0) {
+  // A page is a commit; other writers get their turn in between.
+  for await (const values of sealedPages(store, target.keyId)) {
     const opened = values.map((value) => reseal(value, keyring, target));
     const ready = opened.filter((each) => each !== undefined);
     await store.replace(ready);
     resealed += ready.length;
     unreadable.push(...values.filter((_, at) => !opened[at]).map(describeValue));
-    values = await store.values(target.keyId, values.at(-1)?.location, BATCH);
   }
   if (unreadable.length > 0) throw valuesUnreadable(unreadable);
   return resealed;
