@@ -1,13 +1,13 @@
 import type { LogKeys } from '../audit/log_keys.ts';
 import { sealPerson } from '../audit/log_keys.ts';
 import { openClientCredentials, openImplicitClients } from '../auth/clients/client_credentials.ts';
-import type { FetchDocument } from '../auth/issuers/issuer_keys.ts';
+import { openIssuers } from '../auth/issuers/issuer_keys.ts';
 import { type ConsoleClient, type ExternalIssuer, parseIssuers } from '../auth/issuers/issuers_file.ts';
 import type { Keyring } from '../auth/keys/keyring.ts';
-import { type ConsoleProvider, openConsoleProviders } from '../auth/sessions/console_providers.ts';
+import { openConsoleProviders } from '../auth/sessions/console_providers.ts';
 import { CONSOLE_LINK_ISSUER, openConsoleSessions } from '../auth/sessions/sessions.ts';
 import { openAuthCache } from '../auth/tokens/auth_cache.ts';
-import { type ConfiguredIssuer, openExternalTokens, openIssuers } from '../auth/tokens/external_tokens.ts';
+import { openExternalTokens } from '../auth/tokens/external_tokens.ts';
 import { openIntrospectionAndRevocation } from '../auth/tokens/introspection.ts';
 import { openOwnJwts } from '../auth/tokens/own_jwts.ts';
 import { openTokens } from '../auth/tokens/token.ts';
@@ -66,9 +66,9 @@ interface AuthenticationDeps {
 export function openAuthentication(deps: AuthenticationDeps, baseUrl: string, log: Log, clock: Clock) {
   const { settings, issuers, engine, keyring } = deps;
   const fetchDocument = openGuardedFetch(outboundRules(settings, log));
-  const note = (name: string, outcome: string) => log.write({ event: 'issuer_keys', issuer: name, outcome });
-  const configured = openIssuers({ issuers, fetchDocument, clock, note });
-  const external = openExternalTokens(configured, { keyring, clock });
+  const note = (outcome: string, issuer: string) => log.write({ event: 'issuer_keys', issuer, outcome });
+  const configured = openIssuers(issuers, { fetchDocument, clock, note });
+  const external = openExternalTokens(configured, keyring, clock);
   const jwts = openOwnJwts(keyring, clock);
   const logForged = openForgedAccessLog(log);
   const access = openAuthCache(engine.access, clock, (state) => {
@@ -79,7 +79,14 @@ export function openAuthentication(deps: AuthenticationDeps, baseUrl: string, lo
   });
   const providers = settings.noConsole
     ? new Map()
-    : openProviders(deps, configured.values(), { fetchDocument, baseUrl, log, clock });
+    : openConsoleProviders(configured.values(), {
+        fetchDocument,
+        keyring,
+        clock,
+        postForm: openGuardedForm(outboundRules(settings, log)),
+        redirectUri: `${baseUrl}/console`,
+        note: (provider, outcome) => log.write({ event: 'console_provider', provider, outcome }),
+      });
   const sessions = new Set(settings.noConsole ? [] : [CONSOLE_LINK_ISSUER, ...providers.keys()]);
   const signing = { issuer: baseUrl, lifetimeSeconds: settings.tokenLifetime, external, sessions };
   const tokens = openTokens(access, jwts, signing, clock);
@@ -103,26 +110,4 @@ export function openAuthentication(deps: AuthenticationDeps, baseUrl: string, lo
           }),
         },
   };
-}
-
-interface ProviderDeps {
-  readonly fetchDocument: FetchDocument;
-  readonly baseUrl: string;
-  readonly log: Log;
-  readonly clock: Clock;
-}
-
-function openProviders(
-  { settings, keyring }: AuthenticationDeps,
-  known: Iterable<ConfiguredIssuer>,
-  { fetchDocument, baseUrl, log, clock }: ProviderDeps,
-): ReadonlyMap<string, ConsoleProvider> {
-  return openConsoleProviders(known, {
-    fetchDocument,
-    keyring,
-    clock,
-    postForm: openGuardedForm(outboundRules(settings, log)),
-    redirectUri: `${baseUrl}/console`,
-    note: (provider, outcome) => log.write({ event: 'console_provider', provider, outcome }),
-  });
 }

@@ -15,7 +15,7 @@ function opened() {
   let answer: () => Promise<FetchedDocument> = set;
   const outcomes: KeySetOutcome[] = [];
   const keys = openIssuerKeys(
-    { issuer: 'https://issuer.example', jwksUri: 'https://issuer.example/keys' },
+    { name: 'staff', issuer: 'https://issuer.example', jwksUri: 'https://issuer.example/keys' },
     {
       fetchDocument: () => answer(),
       clock: { monotonic: () => now },

@@ -65,7 +65,7 @@ describe('to the millisecond', () => {
     let at = 0;
     let reads = 0;
     const keys = openIssuerKeys(
-      { issuer: 'https://login.example', jwksUri: 'https://login.example/keys' },
+      { name: 'staff', issuer: 'https://login.example', jwksUri: 'https://login.example/keys' },
       {
         clock: { monotonic: () => at },
         note: () => undefined,

@@ -17,22 +17,25 @@ export type FetchDocument = (
 /** The outcome of reading a key set. */
 export type KeySetOutcome = 'read' | KeySetFailure;
 
-/** The cached key set of one issuer. */
-export interface IssuerKeys {
-  /**
-   * The key with this `kid`. For an unknown key the key set is read again, rate limited. `unread` if the key
-   * set cannot be read, so that the existence of the key is unknown.
-   */
-  find(kid: string): MaybePromise<IssuerKey | 'unread' | undefined>;
-  /** Whether the issuer still publishes this key. */
-  holds(key: IssuerKey): boolean;
-}
-
-export interface IssuerKeysOptions {
+interface IssuerKeysDeps {
   readonly fetchDocument: FetchDocument;
   readonly clock: Pick<Clock, 'monotonic'>;
-  /** Called with every outcome that differs from the previous one. */
-  readonly note: (outcome: KeySetOutcome) => void;
+  /** Called with the outcome of reading the keys of the issuer of this name, when it differs from the previous one. */
+  readonly note: (outcome: KeySetOutcome, name: string) => void;
+}
+
+/** A configured issuer and its cached keys. */
+export interface ConfiguredIssuer {
+  readonly issuer: ExternalIssuer;
+  readonly keys: ReturnType<typeof openIssuerKeys>;
+}
+
+/** The configured issuers by their `iss`. */
+export function openIssuers(
+  issuers: readonly ExternalIssuer[],
+  deps: IssuerKeysDeps,
+): ReadonlyMap<string, ConfiguredIssuer> {
+  return new Map(issuers.map((issuer) => [issuer.issuer, { issuer, keys: openIssuerKeys(issuer, deps) }]));
 }
 
 /**
@@ -41,9 +44,9 @@ export interface IssuerKeysOptions {
  * `issuerKeysAgeMsMax`.
  */
 export function openIssuerKeys(
-  issuer: Pick<ExternalIssuer, 'issuer' | 'jwksUri'>,
-  { fetchDocument, clock, note }: IssuerKeysOptions,
-): IssuerKeys {
+  issuer: Pick<ExternalIssuer, 'name' | 'issuer' | 'jwksUri'>,
+  { fetchDocument, clock, note }: IssuerKeysDeps,
+) {
   let keys: ReadonlyMap<string, IssuerKey> = new Map();
   let readAt = Number.NEGATIVE_INFINITY;
   let requestedAt = Number.NEGATIVE_INFINITY;
@@ -68,7 +71,7 @@ export function openIssuerKeys(
       readAt = clock.monotonic();
     }
     const current = typeof found === 'string' ? found : 'read';
-    if (current !== outcome) note(current);
+    if (current !== outcome) note(current, issuer.name);
     outcome = current;
   }
 
@@ -106,13 +109,18 @@ export function openIssuerKeys(
   }
 
   return {
-    find(kid) {
+    /**
+     * The key with this `kid`. For an unknown key the key set is read again, rate limited. `unread` if the key
+     * set cannot be read, so that the existence of the key is unknown.
+     */
+    find(kid: string): MaybePromise<IssuerKey | 'unread' | undefined> {
       const key = cachedKey(kid);
       if (key) return key;
       const refreshing = refresh();
       return refreshing && waiting < LIMITS.issuerWaitersMax ? wait(kid, refreshing) : unknownKey();
     },
-    holds: (key) => cachedKey(key.kid) === key,
+    /** Whether the issuer still publishes this key. */
+    holds: (key: IssuerKey): boolean => cachedKey(key.kid) === key,
   };
 }
 

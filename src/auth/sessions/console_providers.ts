@@ -1,17 +1,16 @@
-import { jwtVerify } from 'jose';
 import { overloaded } from '../../domain/fault.ts';
 import type { Clock } from '../../domain/id.ts';
 import type { JsonObject } from '../../domain/json_object.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { displayedText } from '../../domain/text/folding.ts';
-import type { FetchDocument } from '../issuers/issuer_keys.ts';
+import type { ConfiguredIssuer, FetchDocument } from '../issuers/issuer_keys.ts';
 import { type ConsoleClient, normalizeTyp } from '../issuers/issuers_file.ts';
 import type { FetchFailure } from '../issuers/jwk_set.ts';
 import { openProviderMetadata, type ProviderMetadata } from '../issuers/provider_metadata.ts';
 import type { Keyring } from '../keys/keyring.ts';
 import { type ClaimRight, combineRights, metRights, type Rights } from '../tokens/claim_rights.ts';
-import { checkJwtHeader, checkJwtSubject, parseJwt } from '../tokens/external_jwt.ts';
-import { type ConfiguredIssuer, externalActor } from '../tokens/external_tokens.ts';
+import { verifyExternalJwt } from '../tokens/external_jwt.ts';
+import { externalActor } from '../tokens/external_tokens.ts';
 
 /** Sends a form to a URL in the document of the issuer `namedBy`, in bounded time and size, and never rejects. */
 export type PostForm = (
@@ -135,7 +134,7 @@ function openProvider(known: ConfiguredIssuer, client: ConsoleClient, deps: Prov
     readonly token: string;
     readonly nonce: string;
   }): Promise<SignInResult> {
-    const claims = await verifyIdTokenSafely(known, client, idToken, deps.clock.now());
+    const claims = await verifyIdToken(known, client, idToken, deps.clock.now());
     note(claims === 'refused' ? 'id_token_refused' : 'answered');
     if (typeof claims === 'string') return claims;
     const subject = String(claims.sub);
@@ -223,49 +222,32 @@ function basicCredentials(clientId: string, clientSecret: string): string {
   return `Basic ${Buffer.from(`${encoded(clientId)}:${encoded(clientSecret)}`).toString('base64')}`;
 }
 
-/** As `verifyIdToken`, but `refused` where jose throws. */
-async function verifyIdTokenSafely(
-  ...args: Parameters<typeof verifyIdToken>
-): ReturnType<typeof verifyIdToken> {
-  try {
-    return await verifyIdToken(...args);
-  } catch {
-    return 'refused';
-  }
-}
-
 /**
  * The claims of a valid ID token (OpenID Connect Core 1.0, 3.1.3.7): of this issuer, for this client alone,
- * with the nonce of the request. Throws as jose does.
+ * with the nonce of the request.
  */
 async function verifyIdToken(
-  { issuer, keys }: ConfiguredIssuer,
+  known: ConfiguredIssuer,
   { clientId }: ConsoleClient,
   { token, nonce }: { readonly token: string; readonly nonce: string },
   now: number,
 ): Promise<JsonObject | 'refused' | 'unavailable'> {
-  const parts = token.length > LIMITS.idTokenBytesMax ? undefined : parseJwt(token);
-  if (!parts) return 'refused';
-  const { claims } = parts;
-  // An access token has another `typ`.
-  const header = checkJwtHeader(parts.header, issuer.algorithms, (typ) => typ === undefined || isJwt(typ));
+  if (token.length > LIMITS.idTokenBytesMax) return 'refused';
   const isFor = (audience: unknown) => audience === clientId;
-  const { aud, azp } = claims;
-  // No other audience; jose checks that there is one.
-  const isOurs = [aud].flat().every(isFor);
-  if (!header || checkJwtSubject(claims, now) === undefined) return 'refused';
-  if (!isOurs || (azp !== undefined && !isFor(azp)) || claims.nonce !== nonce) return 'refused';
-  const key = await keys.find(header.kid);
-  if (!key) return 'refused';
-  if (key === 'unread') return 'unavailable';
-  await jwtVerify(token, await key.forAlgorithm(header.algorithm), {
-    issuer: issuer.issuer,
+  const kind = {
     audience: clientId,
-    algorithms: [header.algorithm],
-    clockTolerance: LIMITS.clockLeewayMs / 1000,
-    currentDate: new Date(now),
-  });
-  return claims;
+    // An access token has another `typ`.
+    isType: (typ: unknown) => typ === undefined || isJwt(typ),
+    // No other audience; jose checks that there is one.
+    isMeant: ({ aud, azp, nonce: sent }: JsonObject) =>
+      [aud].flat().every(isFor) && (azp === undefined || isFor(azp)) && sent === nonce,
+  };
+  try {
+    const verified = await verifyExternalJwt(known, token, kind, now);
+    return verified === 'unread' ? 'unavailable' : (verified?.claims ?? 'refused');
+  } catch {
+    return 'refused';
+  }
 }
 
 function isJwt(typ: unknown): boolean {

@@ -1,19 +1,52 @@
+import { type JWTPayload, jwtVerify } from 'jose';
 import type { JsonObject } from '../../domain/json_object.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { text } from '../../domain/text/text.ts';
+import type { ConfiguredIssuer } from '../issuers/issuer_keys.ts';
+import type { IssuerKey } from '../issuers/jwk_set.ts';
 import { parseJsonWithUniqueKeys } from './unique_key_json.ts';
 import { REFUSED_HEADERS } from './verified_tokens.ts';
 
-/** Parses and pre-checks JWTs of external issuers, before their signature is verified. */
+/** What one kind of token of an external issuer must have. */
+interface ExternalJwtKind {
+  readonly audience: string;
+  readonly isType: (typ: unknown) => boolean;
+  readonly isMeant?: (claims: JsonObject) => boolean;
+}
+
+/**
+ * The claims of a token that this issuer signed, and the key that verified it; undefined for an invalid token, `unread` if the
+ * existence of its key is unknown. Throws as jose does.
+ */
+export async function verifyExternalJwt(
+  { issuer, keys }: ConfiguredIssuer,
+  token: string,
+  { audience, isType, isMeant = () => true }: ExternalJwtKind,
+  now: number,
+): Promise<{ readonly claims: JWTPayload; readonly key: IssuerKey } | 'unread' | undefined> {
+  const parts = parseJwt(token);
+  if (!parts) return undefined;
+  const header = checkJwtHeader(parts.header, issuer.algorithms, isType);
+  // Cheap checks come first, before keys are fetched or a signature is verified.
+  if (!header || !hasSubject(parts.claims, now) || !isMeant(parts.claims)) return undefined;
+  const key = await keys.find(header.kid);
+  if (!key || key === 'unread') return key;
+  const { payload } = await jwtVerify(token, await key.forAlgorithm(header.algorithm), {
+    issuer: issuer.issuer,
+    audience,
+    algorithms: [header.algorithm],
+    clockTolerance: LIMITS.clockLeewayMs / 1000,
+    currentDate: new Date(now),
+  });
+  return { claims: payload, key };
+}
 
 const COMPACT = /^([\w-]+)\.([\w-]+)\.([\w-]+)$/;
 
 /**
  * Header and claims of a token in canonical base64url and without duplicate keys; undefined for all others.
  */
-export function parseJwt(
-  token: string,
-): { readonly header: JsonObject; readonly claims: JsonObject } | undefined {
+function parseJwt(token: string): { readonly header: JsonObject; readonly claims: JsonObject } | undefined {
   const [, head = '', body = '', signature = ''] = COMPACT.exec(token) ?? [];
   if ([head, body, signature].some((part) => Buffer.from(part, 'base64url').toString('base64url') !== part)) {
     return undefined;
@@ -28,20 +61,15 @@ function decode(part: string): string {
   return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(Buffer.from(part, 'base64url'));
 }
 
-export interface ExternalJwtHeader {
-  readonly kid: string;
-  readonly algorithm: string;
-}
-
 /**
  * The key and algorithm named by a header; undefined if the algorithm is not allowed, or the token brings its
  * own key.
  */
-export function checkJwtHeader(
+function checkJwtHeader(
   header: JsonObject,
   algorithms: readonly string[],
   isType: (typ: unknown) => boolean,
-): ExternalJwtHeader | undefined {
+): { readonly kid: string; readonly algorithm: string } | undefined {
   const { alg, typ, kid } = header;
   if (REFUSED_HEADERS.some((name) => name in header)) return undefined;
   const algorithm = algorithms.find((each) => each === alg);
@@ -51,13 +79,9 @@ export function checkJwtHeader(
 
 const SUBJECT = text(255);
 
-/**
- * The subject; undefined for a token issued in the future, or with a longer lifetime than our own tokens may
- * have.
- */
-export function checkJwtSubject({ sub, iat, exp }: JsonObject, now: number): string | undefined {
+/** Whether a token names its subject, was issued before now, and has no longer lifetime than our own tokens may have. */
+function hasSubject({ sub, iat, exp }: JsonObject, now: number): boolean {
   if (typeof iat !== 'number' || typeof exp !== 'number' || exp - iat > LIMITS.tokenLifetimeSecondsMax)
-    return undefined;
-  if (iat * 1000 > now + LIMITS.clockLeewayMs) return undefined;
-  return SUBJECT.safeParse(sub).data;
+    return false;
+  return iat * 1000 <= now + LIMITS.clockLeewayMs && SUBJECT.safeParse(sub).success;
 }

@@ -14,7 +14,7 @@ import {
 import type { Client } from '../../store/auth/clients.ts';
 import { principalByIdAlone, principalBySecret } from '../clients/clients.ts';
 import type { AuthCache, AuthView } from './auth_cache.ts';
-import type { ExternalTokens } from './external_tokens.ts';
+import type { VerifyExternalToken } from './external_tokens.ts';
 import type { JwtKind, OwnJwts } from './own_jwts.ts';
 import {
   type IssuedClaims,
@@ -86,7 +86,7 @@ export interface TokenSettings {
    */
   readonly sessions?: ReadonlySet<string>;
   /** Verifies tokens of external issuers; default: none is accepted. */
-  readonly external?: ExternalTokens;
+  readonly external?: VerifyExternalToken;
 }
 
 export function openTokens(cache: AuthCache, jwts: OwnJwts, settings: TokenSettings, clock: Clock): Tokens {
@@ -138,7 +138,7 @@ function openVerify(
   function check(token: string, view: AuthView): Promise<VerificationOutcome> | undefined {
     const claimed = claimedIssuer(token, clock.now());
     if (claimed === issuer) return checkOwn(token, view);
-    return claimed === undefined ? undefined : external?.verify(token, claimed);
+    return claimed === undefined ? undefined : external?.(token, claimed);
   }
 
   /** An expired token may be accepted within the clock leeway, but is not cached. */
