@@ -19,7 +19,7 @@ export function oauthError(code: GrantFaultCode, description: string): OAuthErro
 }
 
 /** Client credentials as sent, not verified. */
-export interface ClientCredentials {
+interface ClientCredentials {
   readonly clientId: string | undefined;
   readonly clientSecret: string | undefined;
 }
@@ -27,46 +27,47 @@ export interface ClientCredentials {
 /** Resolves with what the credentials of a client give it. */
 export type AuthenticateClient = (credentials: ClientCredentials) => Promise<Principal | OAuthError>;
 
-/**
- * Unknown clients, wrong secrets and disabled clients get the same answer in the same time. The access table is read once more
- * before, because a client may have been created or rotated since.
- */
+/** Unknown clients, wrong secrets and disabled clients get the same answer in the same time. */
 export function openClientCredentials(cache: AuthCache, clock: Pick<Clock, 'now'>): AuthenticateClient {
   return async ({ clientId, clientSecret }) => {
     if (clientId === undefined || clientSecret === undefined) {
       return oauthError('invalid_client', 'client_id and client_secret are both needed');
     }
-    const known = (await cache.fresh()).client(clientId);
-    if (isSecretOf(known, clientSecret, clock.now()) && known) return principalBySecret(known);
-    const client = (await cache.recent()).client(clientId);
-    if (!isSecretOf(client, clientSecret, clock.now()) || !client) {
-      const error = oauthError(
-        'invalid_client',
-        'the client is unknown, disabled, or its secret is another one',
-      );
-      return client ? { ...error, clientId } : error;
-    }
-    return principalBySecret(client);
+    const give = (client: Client | undefined) =>
+      isSecretOf(client, clientSecret, clock.now()) && client ? principalBySecret(client) : undefined;
+    return authenticate(cache, clientId, give, UNKNOWN_CLIENT);
   };
 }
 
-/**
- * An ID alone that gives nothing gets the same answer, whether a client has it or not; the access table is read once more before, as
- * for credentials.
- */
+const UNKNOWN_CLIENT = oauthError(
+  'invalid_client',
+  'the client is unknown, disabled, or its secret is another one',
+);
+
+/** An ID alone that gives nothing gets the same answer, whether a client has it or not. */
 export function openImplicitClients(cache: AuthCache): AuthenticateClient {
-  const usable = (client: Client | undefined) =>
+  const give = (client: Client | undefined) =>
     client && client.disabledAt === undefined ? principalByIdAlone(client) : undefined;
-  return async ({ clientId }) => {
-    if (clientId === undefined) return oauthError('invalid_request', 'client_id is missing');
-    const known = usable((await cache.fresh()).client(clientId));
-    if (known) return known;
-    const client = (await cache.recent()).client(clientId);
-    const found = usable(client);
-    if (found) return found;
-    const error = oauthError('unsupported_grant_type', NOT_IMPLICIT);
-    return client ? { ...error, clientId } : error;
-  };
+  return async ({ clientId }) =>
+    clientId === undefined
+      ? oauthError('invalid_request', 'client_id is missing')
+      : authenticate(cache, clientId, give, NOT_IMPLICIT);
 }
 
-const NOT_IMPLICIT = 'grant_type implicit is for clients whose ID alone gives scopes';
+const NOT_IMPLICIT = oauthError(
+  'unsupported_grant_type',
+  'grant_type implicit is for clients whose ID alone gives scopes',
+);
+
+/** The access table is read once more before a refusal, because a client may have been created or changed since. */
+async function authenticate(
+  cache: AuthCache,
+  clientId: string,
+  give: (client: Client | undefined) => Principal | undefined,
+  refusal: OAuthError,
+): Promise<Principal | OAuthError> {
+  const known = give((await cache.fresh()).client(clientId));
+  if (known) return known;
+  const client = (await cache.recent()).client(clientId);
+  return give(client) ?? (client ? { ...refusal, clientId } : refusal);
+}

@@ -1,21 +1,13 @@
 import type { CryptoKey } from 'jose';
 import type { SigningKey } from '../../store/auth/access.ts';
 
-export type LoadKey = (key: SigningKey) => Promise<CryptoKey>;
-
-export interface ImportedKeys {
-  readonly get: LoadKey;
-  /** Drops all other keys from memory. */
-  retainOnly(keys: readonly SigningKey[]): void;
-}
-
 /**
  * Imports one half of each signing key once per process; again only after a failure, or after it was dropped.
  */
-export function openImportedKeys(load: LoadKey): ImportedKeys {
+export function openImportedKeys(load: (key: SigningKey) => Promise<CryptoKey>) {
   const loaded = new Map<string, Promise<CryptoKey>>();
   return {
-    get(key) {
+    get(key: SigningKey): Promise<CryptoKey> {
       const known = loaded.get(key.kid);
       if (known) return known;
       const loading = load(key);
@@ -23,7 +15,8 @@ export function openImportedKeys(load: LoadKey): ImportedKeys {
       loading.catch(() => loaded.delete(key.kid));
       return loading;
     },
-    retainOnly(keys) {
+    /** Drops all other keys from memory. */
+    retainOnly(keys: readonly SigningKey[]): void {
       const kids = new Set(keys.map(({ kid }) => kid));
       for (const kid of loaded.keys()) if (!kids.has(kid)) loaded.delete(kid);
     },

@@ -15,30 +15,14 @@ export interface AuthView {
   readonly serial: number;
 }
 
-export interface AuthCache {
-  /**
-   * The view; it is read from the store first if it is older than the limit. Throws or rejects with Fault
-   * `unavailable` if that fails: an outdated view is never trusted.
-   */
-  fresh(): MaybePromise<AuthView>;
-  /**
-   * A view that is at most `accessTableRecheckMs` old, before a client is refused that may have been created or changed since the
-   * last reading. However many requests are refused, the store is read once in that time.
-   */
-  recent(): MaybePromise<AuthView>;
-}
-
-export interface ObservableAuthCache extends AuthCache {
-  /** How old the view is, in milliseconds; undefined before the first one. */
-  ageMs(): number | undefined;
-}
+export type AuthCache = Omit<ReturnType<typeof openAuthCache>, 'ageMs'>;
 
 /** `onState` is called with every state that differs from the previous one. */
 export function openAuthCache(
   store: AuthStore,
   clock: Clock,
   onState: (state: AuthState) => void = () => undefined,
-): ObservableAuthCache {
+) {
   let version: number | undefined;
   let state: AuthState = { version: 0, clients: [], signingKeys: [], revoked: new Set(), keyIds: [] };
   let clients: ReadonlyMap<string, Client> = new Map();
@@ -88,8 +72,17 @@ export function openAuthCache(
   }
 
   return {
-    ageMs: () => (view ? clock.monotonic() - readAt : undefined),
+    /** How old the view is, in milliseconds; undefined before the first one. */
+    ageMs: (): number | undefined => (view ? clock.monotonic() - readAt : undefined),
+    /**
+     * The view; it is read from the store first if it is older than the limit. Throws or rejects with Fault
+     * `unavailable` if that fails: an outdated view is never trusted.
+     */
     fresh: () => viewOfAge(LIMITS.accessTableAgeMsMax),
+    /**
+     * A view that is at most `accessTableRecheckMs` old, before a client is refused that may have been created or changed since the
+     * last reading. However many requests are refused, the store is read once in that time.
+     */
     recent: () => viewOfAge(LIMITS.accessTableRecheckMs),
   };
 }

@@ -8,35 +8,18 @@ import type { IssuedToken, Tokens } from './token.ts';
 /** Where a request came from, for the audit log. */
 export type RequestOrigin = Pick<Caller, 'address' | 'requestId'>;
 
-/** Introspection and revocation of a client's own tokens; the tokens of other clients count as unknown. */
-export interface IntrospectionAndRevocation {
-  /**
-   * Revokes a token (RFC 7009): every process rejects it within a second. Rejects with Fault `overloaded`.
-   */
-  revoke(
-    clientId: string,
-    token: string | undefined,
-    from: RequestOrigin,
-  ): Promise<OAuthError | { readonly kind: 'done' }>;
-  /** Describes a token (RFC 7662); undefined if it belongs to another client or is no longer accepted. */
-  introspect(
-    clientId: string,
-    token: string | undefined,
-  ): Promise<OAuthError | { readonly kind: 'introspected'; readonly token: IssuedToken | undefined }>;
-}
-
 interface IntrospectionDeps {
   readonly tokens: Pick<Tokens, 'inspect'>;
   readonly store: Pick<AuthStore, 'revokeToken'>;
   readonly clock: Pick<Clock, 'now'>;
 }
 
-export function openIntrospectionAndRevocation({
-  tokens,
-  store,
-  clock,
-}: IntrospectionDeps): IntrospectionAndRevocation {
-  async function ownToken(
+export type IntrospectionAndRevocation = ReturnType<typeof openIntrospectionAndRevocation>;
+
+/** Introspection and revocation of a client's own tokens; the tokens of other clients count as unknown. */
+export function openIntrospectionAndRevocation({ tokens, store, clock }: IntrospectionDeps) {
+  /** Describes a token (RFC 7662); undefined if it belongs to another client or is no longer accepted. */
+  async function introspect(
     clientId: string,
     token: string | undefined,
   ): Promise<OAuthError | { readonly kind: 'introspected'; readonly token: IssuedToken | undefined }> {
@@ -45,24 +28,20 @@ export function openIntrospectionAndRevocation({
     return { kind: 'introspected', token: found?.clientId === clientId ? found : undefined };
   }
 
-  return {
-    introspect: ownToken,
-    async revoke(clientId, token, from) {
-      const answer = await ownToken(clientId, token);
-      if (answer.kind === 'refused') return answer;
-      if (answer.token) {
-        const { jti, expires } = answer.token;
-        const caller = { ...from, actor: clientId };
-        const auditEntry = createAuditEntry(
-          'token.revoked',
-          { object: jti, detail: {} },
-          { now: clock.now, caller },
-        );
-        const isRevoked = await store.revokeToken({ jti, clientId, expiresAt: expires * 1000 }, auditEntry);
-        // The client then knows that the token is still active (RFC 7009, 2.2.1).
-        if (!isRevoked) throw overloaded('REVOCATION_LIMIT');
-      }
-      return { kind: 'done' };
-    },
-  };
+  /** Revokes a token (RFC 7009): every process rejects it within a second. Rejects with Fault `overloaded`. */
+  async function revoke(clientId: string, token: string | undefined, from: RequestOrigin) {
+    const answer = await introspect(clientId, token);
+    if (answer.kind === 'introspected' && answer.token) {
+      const { jti, expires } = answer.token;
+      const caller = { ...from, actor: clientId };
+      const revoked = { object: jti, detail: {} };
+      const auditEntry = createAuditEntry('token.revoked', revoked, { now: clock.now, caller });
+      const isRevoked = await store.revokeToken({ jti, clientId, expiresAt: expires * 1000 }, auditEntry);
+      // The client then knows that the token is still active (RFC 7009, 2.2.1).
+      if (!isRevoked) throw overloaded('REVOCATION_LIMIT');
+    }
+    return answer;
+  }
+
+  return { introspect, revoke };
 }

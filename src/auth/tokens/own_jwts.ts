@@ -16,42 +16,31 @@ export interface JwtKind {
   readonly requiredClaims: readonly string[];
 }
 
-/** A JWT that this service signed, and the key that did. */
-export interface VerifiedJwt {
-  readonly payload: JWTPayload;
-  readonly kid: string;
-}
-
-/** Signs and verifies JWTs by the signing keys of the service. */
-export interface OwnJwts {
-  /** Rejects with Fault `unavailable` if no key can sign. */
-  sign(kind: Pick<JwtKind, 'type'>, claims: JWTPayload, keys: KeySet): Promise<string>;
-  /** Undefined for anything but a JWT of this kind that has not expired. The cheap checks come first. */
-  verify(kind: JwtKind, token: string, keys: KeySet): Promise<VerifiedJwt | undefined>;
-  /**
-   * Loads the private keys in use ahead, so that this process can sign after the master key was changed.
-   * Drops all other keys from memory.
-   */
-  loadSigningKeys(keys: readonly SigningKey[]): void;
-}
-
 /**
  * Three segments, the last an Ed25519 signature in canonical base64url: decoders ignore the unused bits of
  * the last character, and one token would have several spellings.
  */
 const COMPACT = /^[\w-]+\.[\w-]+\.[\w-]{85}[AQgw]$/;
 
-export function openOwnJwts(keyring: Keyring, clock: Pick<Clock, 'now'>): OwnJwts {
+export type OwnJwts = ReturnType<typeof openOwnJwts>;
+
+/** Signs and verifies JWTs by the signing keys of the service. */
+export function openOwnJwts(keyring: Keyring, clock: Pick<Clock, 'now'>) {
   const privateKeys = openImportedKeys((key) => importPrivateKey(key, keyring));
   const publicKeys = openImportedKeys(importPublicKey);
   return {
-    async sign({ type }, claims, { signer }) {
+    /** Rejects with Fault `unavailable` if no key can sign. */
+    async sign({ type }: Pick<JwtKind, 'type'>, claims: JWTPayload, { signer }: KeySet): Promise<string> {
       if (!signer) throw new Fault('unavailable', [], new Error('no signing key'));
       return new SignJWT(claims)
         .setProtectedHeader({ alg: ALGORITHM, typ: type, kid: signer.kid })
         .sign(await privateKeys.get(signer));
     },
-    async verify(kind, token, keys) {
+    /**
+     * The claims of a JWT of this kind that has not expired, and the key that signed it; undefined for anything else. The cheap
+     * checks come first.
+     */
+    async verify(kind: JwtKind, token: string, keys: KeySet) {
       const key = claimedKey(token, kind.type, keys);
       if (!key) return undefined;
       try {
@@ -68,7 +57,11 @@ export function openOwnJwts(keyring: Keyring, clock: Pick<Clock, 'now'>): OwnJwt
         return undefined;
       }
     },
-    loadSigningKeys(keys) {
+    /**
+     * Loads the private keys in use ahead, so that this process can sign after the master key was changed.
+     * Drops all other keys from memory.
+     */
+    loadSigningKeys(keys: readonly SigningKey[]): void {
       const inUse = keys.filter(({ withdrawnAt }) => withdrawnAt === undefined);
       const usable = inUse.filter(({ privateSealed }) => privateSealed.length > 0);
       publicKeys.retainOnly(inUse);

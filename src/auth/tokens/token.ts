@@ -57,25 +57,7 @@ export interface TokenSession {
   readonly lifetimeSeconds: number;
 }
 
-export interface Tokens {
-  /** Issues a token for a client or a console session. */
-  mint(
-    holder: Pick<Principal, 'clientId' | 'realms' | 'implicit'>,
-    scopes: Scopes,
-    session?: TokenSession,
-  ): Promise<MintedToken>;
-  /**
-   * The principal of a token in the cache of verified tokens; undefined for others. Rejects as `verify` does.
-   */
-  verifyCached(token: string): MaybePromise<Principal | undefined>;
-  /**
-   * The principal of a token; undefined for an invalid token, `unchecked` while its issuer cannot be reached.
-   * Rejects with Fault `unavailable`.
-   */
-  verify(token: string): MaybePromise<Principal | 'unchecked' | undefined>;
-  /** The claims of a token that we issued and that `verify` accepts. Rejects as `verify` does. */
-  inspect(token: string): Promise<IssuedToken | undefined>;
-}
+export type Tokens = ReturnType<typeof openTokens>;
 
 export interface TokenSettings {
   /** Issuer and audience: the base URL. */
@@ -89,18 +71,23 @@ export interface TokenSettings {
   readonly external?: VerifyExternalToken;
 }
 
-export function openTokens(cache: AuthCache, jwts: OwnJwts, settings: TokenSettings, clock: Clock): Tokens {
+export function openTokens(cache: AuthCache, jwts: OwnJwts, settings: TokenSettings, clock: Clock) {
   return { mint: openMint(cache, jwts, settings, clock), ...openVerify(cache, jwts, settings, clock) };
 }
 
+/** Issues tokens for clients and console sessions. */
 function openMint(
   cache: AuthCache,
   jwts: OwnJwts,
   { issuer, lifetimeSeconds: defaultLifetime }: TokenSettings,
   clock: Clock,
-): Tokens['mint'] {
+) {
   const kind = accessTokenOf(issuer);
-  return async (holder, scopes, session) => {
+  return async (
+    holder: Pick<Principal, 'clientId' | 'realms' | 'implicit'>,
+    scopes: Scopes,
+    session?: TokenSession,
+  ): Promise<MintedToken> => {
     const { keys } = await cache.fresh();
     const jti = clock.mintId();
     const lifetimeSeconds = session?.lifetimeSeconds ?? defaultLifetime;
@@ -124,7 +111,7 @@ function openVerify(
   jwts: OwnJwts,
   { issuer, external, sessions = NO_SESSIONS }: TokenSettings,
   clock: Clock,
-): Pick<Tokens, 'verifyCached' | 'verify' | 'inspect'> {
+) {
   const cached = openVerifiedTokenCache();
 
   const kind = accessTokenOf(issuer);
@@ -166,6 +153,10 @@ function openVerify(
     return cached.get(token) ? verifyCachedWith(token, view) : verifyUnknown(token, view);
   }
 
+  /**
+   * The principal of a token; undefined for an invalid token, `unchecked` while its issuer cannot be reached.
+   * Rejects with Fault `unavailable`.
+   */
   function verify(token: string): MaybePromise<Principal | 'unchecked' | undefined> {
     const view = cache.fresh();
     return view instanceof Promise ? view.then((later) => verifyWith(token, later)) : verifyWith(token, view);
@@ -173,7 +164,8 @@ function openVerify(
 
   return {
     verify,
-    async inspect(token) {
+    /** The claims of a token that we issued and that `verify` accepts. Rejects as `verify` does. */
+    async inspect(token: string): Promise<IssuedToken | undefined> {
       const entry = cached.get(token) ?? (await checkUnknown(token, await cache.fresh()));
       if (!isVerified(entry)) return undefined;
       const principal = principalOf(entry, await cache.fresh(), clock.now());
@@ -181,7 +173,8 @@ function openVerify(
         ? { ...entry.own, clientId: principal.clientId, scopes: principal.scopes }
         : undefined;
     },
-    verifyCached(token) {
+    /** The principal of a token in the cache of verified tokens; undefined for others. Rejects as `verify` does. */
+    verifyCached(token: string): MaybePromise<Principal | undefined> {
       const view = cache.fresh();
       return view instanceof Promise
         ? view.then((later) => verifyCachedWith(token, later))

@@ -5,17 +5,6 @@ import { type OAuthError, oauthError } from '../clients/client_credentials.ts';
 import type { RequestOrigin } from './introspection.ts';
 import type { MintedToken, Tokens } from './token.ts';
 
-export type TokenGrantResult =
-  | { readonly kind: 'granted'; readonly minted: MintedToken; readonly scopes: Scopes }
-  | OAuthError;
-
-/** Issues a token with the requested scope. */
-export type GrantToken = (
-  client: Principal,
-  scope: string | undefined,
-  from: RequestOrigin,
-) => Promise<TokenGrantResult>;
-
 /**
  * The grant types: client credentials (RFC 6749, 4.4); and what existing clients call `implicit`, a request at the token
  * endpoint with the ID of a client alone (docs/wire.md#tokens).
@@ -29,19 +18,21 @@ export function checkGrantType(grantType: string | undefined): OAuthError | unde
   return oauthError('unsupported_grant_type', `grant_type must be ${GRANT_TYPES.join(' or ')}`);
 }
 
-/** A token is returned only after `note` has logged its grant. */
+export type GrantToken = ReturnType<typeof openTokenGrants>;
+
+/** Issues tokens with the requested scope. A token is returned only after `note` has logged its grant. */
 export function openTokenGrants(
   tokens: Pick<Tokens, 'mint'>,
   { now }: Pick<Clock, 'now'>,
   note: (granted: AuditEntry) => Promise<void>,
-): GrantToken {
-  return async (client, scope, from) => {
+) {
+  return async (client: Principal, scope: string | undefined, from: RequestOrigin) => {
     const scopes = grantedScopes(client.scopes, scope);
     if (!scopes) return oauthError('invalid_scope', 'scope asks for more than the client holds');
     const minted = await tokens.mint(client, scopes);
     const caller = { ...from, actor: client.clientId };
     await note(tokenGrantEntry(client, scopes, minted, { now, caller }));
-    return { kind: 'granted', minted, scopes };
+    return { kind: 'granted' as const, minted, scopes };
   };
 }
 

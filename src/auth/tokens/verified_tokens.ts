@@ -49,12 +49,6 @@ export function principalOf(entry: VerifiedToken, view: AuthView, now: number): 
   return entry.principal;
 }
 
-export interface VerifiedTokenCache {
-  get(token: string): VerifiedToken | undefined;
-  set(token: string, entry: VerifiedToken): void;
-  delete(token: string): void;
-}
-
 /**
  * Caches tokens whose signatures were verified, keyed by SHA-256, so that no tokens are stored. There are two
  * generations: a token that is used moves to the younger one, and when that is full or old the older one is
@@ -62,7 +56,7 @@ export interface VerifiedTokenCache {
  * is also stored in plain form, because a busy client sends it again at once and the digest costs more than all
  * other checks. It ends in an unguessable signature, so the timing of the comparison reveals nothing useful.
  */
-export function openVerifiedTokenCache(): VerifiedTokenCache {
+export function openVerifiedTokenCache() {
   let younger = new Map<string, VerifiedToken>();
   let older: typeof younger = new Map();
   let last: { readonly token: string; readonly entry: VerifiedToken } | undefined;
@@ -93,16 +87,16 @@ export function openVerifiedTokenCache(): VerifiedTokenCache {
   }
 
   return {
-    get(token) {
+    get(token: string): VerifiedToken | undefined {
       if (token === last?.token) return last.entry;
       const entry = find(digestOf(token));
       if (entry) last = { token, entry };
       return entry;
     },
-    set(token, entry) {
+    set(token: string, entry: VerifiedToken): void {
       insert(digestOf(token), entry);
     },
-    delete(token) {
+    delete(token: string): void {
       const digest = digestOf(token);
       younger.delete(digest);
       older.delete(digest);
