@@ -75,7 +75,7 @@ describe('sources of the master key', () => {
     const message = 'this database needs a master key file';
     expect(refusalOf(() => obtainMasterKeys({ from: 'operator' }, false, systemClock))).toContain(message);
     expect(refusalOf(() => assertKeyConfigured({ from: 'operator' }))).toContain(message);
-    expect(refusalOf(() => assertKeyConfigured({ from: 'file' }))).toBe('not refused');
+    expect(refusalOf(() => assertKeyConfigured({ from: 'file', path: 'key' }))).toBe('not refused');
   });
 
   test('a key file has one key', () => {

@@ -17,18 +17,16 @@ export interface ProviderMetadata {
 
 type MetadataResult = ProviderMetadata | FetchFailure | 'metadata_unusable';
 
-interface MetadataDeps {
-  readonly fetchDocument: FetchDocument;
-  readonly clock: Pick<Clock, 'monotonic'>;
-}
-
 /**
  * Reads the discovery document on first use, and again when it is older than `issuerKeysFreshMs`; after a
  * failure at the earliest `issuerKeysPauseMs` later.
  */
 export function openProviderMetadata(
   issuer: string,
-  { fetchDocument, clock }: MetadataDeps,
+  {
+    fetchDocument,
+    clock,
+  }: { readonly fetchDocument: FetchDocument; readonly clock: Pick<Clock, 'monotonic'> },
 ): () => Promise<MetadataResult> {
   const url = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;
   let read: MetadataResult = 'unreachable';

@@ -47,42 +47,24 @@ export function obtainMasterKeys(
   hasKeyCheck: boolean,
   clock: Clock,
 ): { readonly keys: readonly Uint8Array[]; readonly createdPath?: string } {
-  switch (source.from) {
-    case 'value':
-    case 'file':
-    case 'operator':
-      return { keys: readMasterKeys(source) };
-    case 'nowhere':
-      return { keys: [clock.randomBytes(MASTER_KEY_BYTES)] };
-    case 'default': {
-      const isThere = existsSync(source.path);
-      if (!isThere && hasKeyCheck) throw keyFileMissing(source.path);
-      const isCreated = !isThere && createKeyFile(source.path, clock);
-      const keys = readMasterKeys(source);
-      return isCreated ? { keys, createdPath: source.path } : { keys };
-    }
-  }
+  if (source.from === 'nowhere') return { keys: [clock.randomBytes(MASTER_KEY_BYTES)] };
+  const isNew = source.from === 'default' && !hasKeyCheck && !existsSync(source.path);
+  const isCreated = isNew && createKeyFile(source.path, clock);
+  const keys = readMasterKeys(source);
+  return isCreated ? { keys, createdPath: source.path } : { keys };
 }
 
 /** The configured master keys, which must exist, the current one first. Changes no file. Throws Refusal. */
 export function readMasterKeys(source: MasterKeySource): readonly Uint8Array[] {
-  switch (source.from) {
-    case 'value':
-      return [parseKeyOrRefuse(source.value, 'AUTHREALM_MASTER_KEY'), ...previousKeys(source)];
-    case 'default':
-      if (!existsSync(source.path)) throw keyFileMissing(source.path);
-      return [readKeyFile(source.path), ...previousKeys(source)];
-    case 'file':
-      return [readKeyFile(source.path), ...previousKeys(source)];
-    case 'operator':
-      throw keyNotConfigured();
-    case 'nowhere':
-      throw new Refusal('the master key of an in-memory database ends with its process');
-  }
-}
-
-function previousKeys({ previousPath }: PreviousKey): readonly Uint8Array[] {
-  return previousPath === undefined ? [] : [readKeyFile(previousPath)];
+  assertKeyConfigured(source);
+  if (source.from === 'nowhere')
+    throw new Refusal('the master key of an in-memory database ends with its process');
+  if (source.from === 'default' && !existsSync(source.path)) throw keyFileMissing(source.path);
+  const key =
+    source.from === 'value'
+      ? parseKeyOrRefuse(source.value, 'AUTHREALM_MASTER_KEY')
+      : readKeyFile(source.path);
+  return source.previousPath === undefined ? [key] : [key, readKeyFile(source.previousPath)];
 }
 
 /** Creates a file with a new key. Throws Refusal if the file exists: a key is never overwritten. */
@@ -95,12 +77,11 @@ export function createNewKeyFile(path: string, clock: Clock): void {
  * Throws Refusal where the operator must configure a key and has not; called before anything is opened or
  * created.
  */
-export function assertKeyConfigured({ from }: Pick<MasterKeySource, 'from'>): void {
-  if (from === 'operator') throw keyNotConfigured();
-}
-
-function keyNotConfigured(): Refusal {
-  return new Refusal(
+export function assertKeyConfigured<S extends MasterKeySource>(
+  source: S,
+): asserts source is Exclude<S, { readonly from: 'operator' }> {
+  if (source.from !== 'operator') return;
+  throw new Refusal(
     'this database needs a master key file: create one with "authrealm keys make FILE", and pass ' +
       '--master-key-file FILE to every process',
   );
@@ -116,15 +97,13 @@ function parseKeyOrRefuse(raw: string, where: string): Uint8Array {
 }
 
 function readKeyFile(path: string): Uint8Array {
-  return parseKeyOrRefuse(contentOf(path), path);
-}
-
-function contentOf(path: string): string {
+  let content: string;
   try {
-    return readFileSync(path, 'utf8');
+    content = readFileSync(path, 'utf8');
   } catch (error) {
     throw new Refusal(`the master key file ${path} cannot be read: ${fileErrorText(error)}`);
   }
+  return parseKeyOrRefuse(content, path);
 }
 
 function keyFileMissing(path: string): Refusal {

@@ -41,7 +41,7 @@ export interface AuthorizationResponse {
 }
 
 /** A person authenticated by a provider, with the rights that claims map to. */
-export interface SignedInPerson extends Rights {
+interface SignedInPerson extends Rights {
   readonly actor: string;
   readonly label: string;
   readonly subject: string;
@@ -50,17 +50,7 @@ export interface SignedInPerson extends Rights {
 }
 
 /** `refused`: the response is invalid. `unavailable`: the provider fails. */
-export type SignInResult = SignedInPerson | 'refused' | 'unavailable';
-
-/** An OpenID provider with which people sign in to the console. */
-export interface ConsoleProvider {
-  readonly name: string;
-  authorizationRequest(): Promise<AuthorizationRequest | undefined>;
-  /** Exchanges the code and verifies the ID token. Rejects only with Fault `overloaded`. */
-  completeSignIn(response: AuthorizationResponse): Promise<SignInResult>;
-  /** The rights that these rules give now: those of the issuer may have changed since the sign-in. */
-  rightsOf(rules: readonly string[]): Rights;
-}
+type SignInResult = SignedInPerson | 'refused' | 'unavailable';
 
 interface ProviderDeps {
   readonly fetchDocument: FetchDocument;
@@ -95,9 +85,11 @@ export function openConsoleProviders(
   return new Map(providers.map((provider) => [provider.name, provider]));
 }
 
-function openProvider(known: ConfiguredIssuer, client: ConsoleClient, deps: ProviderDeps): ConsoleProvider {
+export type ConsoleProvider = ReturnType<typeof openProvider>;
+
+/** An OpenID provider with which people sign in to the console. */
+function openProvider(known: ConfiguredIssuer, client: ConsoleClient, deps: ProviderDeps) {
   const { issuer } = known;
-  const { redirectUri } = deps;
   const metadata = openProviderMetadata(issuer.issuer, deps);
   let last: ProviderOutcome = 'answered';
   let pending = 0;
@@ -114,13 +106,13 @@ function openProvider(known: ConfiguredIssuer, client: ConsoleClient, deps: Prov
     return undefined;
   }
 
-  async function completeSignIn({ iss, nonce, ...response }: AuthorizationResponse): Promise<SignInResult> {
+  async function signIn(response: AuthorizationResponse): Promise<SignInResult> {
+    const { iss, nonce } = response;
     const read = await readMetadata();
     if (!read) return 'unavailable';
     // The issuer of the response is checked before the code is sent (RFC 9207, 2.4).
     if (iss === undefined ? read.sendsIssuer : iss !== issuer.issuer) return 'refused';
-    const exchange = { ...response, read, client, redirectUri, issuer: issuer.issuer };
-    const idToken = await exchangeCode(exchange, deps.postForm);
+    const idToken = await exchangeCode(response, read, client, { ...deps, namedBy: issuer.issuer });
     if (idToken === 'refused') return 'refused';
     if (idToken === 'token_endpoint_failed' || idToken === 'no_id_token') {
       note(idToken);
@@ -155,7 +147,7 @@ function openProvider(known: ConfiguredIssuer, client: ConsoleClient, deps: Prov
 
   return {
     name: issuer.name,
-    async authorizationRequest() {
+    async authorizationRequest(): Promise<AuthorizationRequest | undefined> {
       const read = await readMetadata();
       return (
         read && {
@@ -163,41 +155,36 @@ function openProvider(known: ConfiguredIssuer, client: ConsoleClient, deps: Prov
           clientId: client.clientId,
           issuer: issuer.issuer,
           scope: client.scope,
-          redirectUri,
+          redirectUri: deps.redirectUri,
         }
       );
     },
-    async completeSignIn(response) {
+    /** Exchanges the code and verifies the ID token. Rejects only with Fault `overloaded`. */
+    async completeSignIn(response: AuthorizationResponse): Promise<SignInResult> {
       // Anybody can send codes, and each occupies a connection until the provider answers.
       if (pending >= LIMITS.providerCodesAtOnceMax) throw overloaded('CONCURRENCY_LIMIT');
       pending += 1;
       try {
-        return await completeSignIn(response);
+        return await signIn(response);
       } finally {
         pending -= 1;
       }
     },
-    rightsOf: (rules) => combineRights(issuer.rights.filter((right) => rules.includes(digestOf(right)))),
+    /** The rights that these rules give now: those of the issuer may have changed since the sign-in. */
+    rightsOf: (rules: readonly string[]): Rights =>
+      combineRights(issuer.rights.filter((right) => rules.includes(digestOf(right)))),
   };
-}
-
-interface CodeExchange {
-  readonly read: ProviderMetadata;
-  readonly client: ConsoleClient;
-  readonly issuer: string;
-  readonly redirectUri: string;
-  readonly code: string;
-  readonly codeVerifier: string;
 }
 
 type CodeExchangeResult = { readonly token: string } | 'refused' | 'token_endpoint_failed' | 'no_id_token';
 
 /** OpenID Connect Core 1.0, 3.1.3.1, with the verifier of RFC 7636, 4.5. */
 async function exchangeCode(
-  { read, client, issuer: namedBy, redirectUri, code, codeVerifier }: CodeExchange,
-  postForm: PostForm,
+  { code, codeVerifier }: AuthorizationResponse,
+  read: ProviderMetadata,
+  { clientId, clientSecret }: ConsoleClient,
+  { postForm, redirectUri, namedBy }: Pick<ProviderDeps, 'postForm' | 'redirectUri'> & { namedBy: string },
 ): Promise<CodeExchangeResult> {
-  const { clientId, clientSecret } = client;
   const form = {
     grant_type: 'authorization_code',
     code,

@@ -43,41 +43,9 @@ export interface ConsoleSession extends SessionGrant {
   readonly label: string;
 }
 
-/** Starts, renews and ends sessions of the console. */
-export interface ConsoleSessions {
-  /** The names of the configured sign-in providers. */
-  readonly providers: readonly string[];
-  /** The authorization request for a provider; undefined if there is none of that name. */
-  authorizationRequest(name: string): Promise<AuthorizationRequest | 'unavailable' | undefined>;
-  /**
-   * Starts a session from a provider's response; `rightless`: the claims map to no right. Rejects with Fault
-   * `overloaded`.
-   */
-  signInByProvider(
-    name: string,
-    response: AuthorizationResponse,
-    from: RequestOrigin,
-  ): Promise<ConsoleSession | 'refused' | 'unavailable' | 'rightless'>;
-  /** Starts a session with the one-time code of a link; undefined if the code is unknown, used or expired. */
-  signInByLink(code: string, from: RequestOrigin): Promise<ConsoleSession | undefined>;
-  /** A new token of a session, with the rights of now; undefined if the session has ended, or has no rights any more. */
-  renew(sessionId: string): Promise<SessionGrant | undefined>;
-  /** Ends the session of a token; false for the token of a client. */
-  signOut(token: IssuedToken, from: RequestOrigin): Promise<boolean>;
-}
-
-type SessionStore = Pick<
-  AuthStore,
-  | 'consoleLinkState'
-  | 'redeemConsoleLink'
-  | 'insertConsoleSession'
-  | 'renewConsoleSession'
-  | 'endConsoleSession'
->;
-
 interface SessionDeps {
   readonly tokens: Pick<Tokens, 'mint'>;
-  readonly store: SessionStore;
+  readonly store: AuthStore;
   readonly providers: ReadonlyMap<string, ConsoleProvider>;
   /** Encrypts the personal values of an audit entry. */
   readonly sealPerson: (values: object) => string;
@@ -86,14 +54,11 @@ interface SessionDeps {
   readonly clock: Pick<Clock, 'now' | 'mintId'>;
 }
 
-export function openConsoleSessions({
-  tokens,
-  store,
-  providers,
-  sealPerson,
-  onForgedRow,
-  clock,
-}: SessionDeps): ConsoleSessions {
+export type ConsoleSessions = ReturnType<typeof openConsoleSessions>;
+
+/** Starts, renews and ends sessions of the console. */
+export function openConsoleSessions(deps: SessionDeps) {
+  const { tokens, store, providers, sealPerson, onForgedRow, clock } = deps;
   /** A session that begins now. */
   function begin(rights: Pick<StoredSession, 'actor' | 'scopes' | 'realms' | 'rules'>): StoredSession {
     const now = clock.now();
@@ -101,13 +66,8 @@ export function openConsoleSessions({
     return { ...rights, sessionId: clock.mintId(), ...times };
   }
 
-  async function grantToken({
-    sessionId,
-    actor,
-    scopes,
-    realms,
-    endsAt,
-  }: StoredSession): Promise<SessionGrant> {
+  async function grantToken(session: StoredSession): Promise<SessionGrant> {
+    const { sessionId, actor, scopes, realms, endsAt } = session;
     const sessionExpiresIn = Math.floor((endsAt - clock.now()) / 1_000);
     const lifetimeSeconds = Math.min(LIMITS.consoleTokenSeconds, sessionExpiresIn);
     const holder = { clientId: actor, realms };
@@ -116,12 +76,22 @@ export function openConsoleSessions({
   }
 
   return {
+    /** The names of the configured sign-in providers. */
     providers: [...providers.keys()],
-    async authorizationRequest(name) {
+    /** The authorization request for a provider; undefined if there is none of that name. */
+    async authorizationRequest(name: string): Promise<AuthorizationRequest | 'unavailable' | undefined> {
       const provider = providers.get(name);
       return provider && ((await provider.authorizationRequest()) ?? 'unavailable');
     },
-    async signInByProvider(name, response, from) {
+    /**
+     * Starts a session from a provider's response; `rightless`: the claims map to no right. Rejects with Fault
+     * `overloaded`.
+     */
+    async signInByProvider(
+      name: string,
+      response: AuthorizationResponse,
+      from: RequestOrigin,
+    ): Promise<ConsoleSession | 'refused' | 'unavailable' | 'rightless'> {
       const person = await (providers.get(name)?.completeSignIn(response) ?? 'refused');
       if (typeof person === 'string') return person;
       const { label, subject, ...rights } = person;
@@ -133,7 +103,8 @@ export function openConsoleSessions({
       await store.insertConsoleSession({ session, auditEntry: { ...auditEntry, detail } });
       return { ...(await grantToken(session)), label };
     },
-    async signInByLink(code, from) {
+    /** Starts a session with the one-time code of a link; undefined if the code is unknown, used or expired. */
+    async signInByLink(code: string, from: RequestOrigin): Promise<ConsoleSession | undefined> {
       if (!LINK_CODE.test(code)) return undefined;
       const digest = digestLinkCode(code);
       // A guessed code costs one read and no write.
@@ -147,7 +118,8 @@ export function openConsoleSessions({
       const label = session?.actor.slice(LINK_ACTOR_PREFIX.length) ?? '';
       return session && { ...(await grantToken(session)), label };
     },
-    async renew(sessionId) {
+    /** A new token of a session, with the rights of now; undefined if the session has ended, or has no rights any more. */
+    async renew(sessionId: string): Promise<SessionGrant | undefined> {
       const now = clock.now();
       const session = await store.renewConsoleSession(sessionId, now, (stored) =>
         renewedSession(stored, providers, now),
@@ -158,7 +130,8 @@ export function openConsoleSessions({
       }
       return session && grantToken(session);
     },
-    async signOut({ sessionId, clientId: actor }, from) {
+    /** Ends the session of a token; false for the token of a client. */
+    async signOut({ sessionId, clientId: actor }: IssuedToken, from: RequestOrigin): Promise<boolean> {
       if (sessionId === undefined) return false;
       const caller = { ...from, actor };
       await endSession(store, { sessionId, actor }, { now: clock.now, caller });
