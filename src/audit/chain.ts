@@ -21,28 +21,24 @@ export interface Anchor extends ChainLink {
 /** The columns of an entry without its tag, in the order in which they are stored and tagged. */
 export type EntryColumns = readonly EntryValue[];
 
-/** A hash chain that entries are added to. */
-export interface Chain extends ChainLink {
-  /** Tags the next entry and returns its tag. */
-  next(seq: number, columns: EntryColumns): Uint8Array;
-  /** Continues with this tag for the last entry, so that verification can find further errors. */
-  continueFrom(tag: Uint8Array): void;
-}
+export type Chain = ReturnType<typeof resumeChain>;
 
-/** Resumes a chain after a link. */
-export function resumeChain(keys: Pick<LogKeys, 'tag'>, link: ChainLink): Chain {
+/** Resumes a hash chain after a link, to add entries to it. */
+export function resumeChain(keys: Pick<LogKeys, 'tag'>, link: ChainLink) {
   const { seq, tag, entries } = link;
   const chain = {
     seq,
     tag,
     entries,
-    next(place: number, columns: EntryColumns) {
+    /** Tags the next entry and returns its tag. */
+    next(place: number, columns: EntryColumns): Uint8Array {
       chain.seq = place;
       chain.tag = keys.tag(chain.tag, entryText(columns));
       chain.entries += 1;
       return chain.tag;
     },
-    continueFrom(other: Uint8Array) {
+    /** Continues with this tag for the last entry, so that verification can find further errors. */
+    continueFrom(other: Uint8Array): void {
       chain.tag = other;
     },
   };

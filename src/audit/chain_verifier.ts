@@ -143,25 +143,22 @@ export interface CheckpointEvidence {
   readonly removableBefore: number | undefined;
 }
 
-/** The time before which an entry must have been written for retention to have removed it. */
-export type RetentionCutoff = (now: number) => number | undefined;
-
 /**
- * Computed from the times and retention in the checkpoints; after the newest one from the time of the caller.
- * So access to database and master key is not enough to make an entry look old.
+ * The time before which an entry must have been written for retention to have removed it, computed from the times and retention in
+ * the checkpoints; after the newest one from the time of the caller. So access to database and master key is not enough to make an
+ * entry look old.
  */
-export function retentionCutoffOf(checkpoints: readonly Checkpoint[]): RetentionCutoff {
+export function retentionCutoffOf(checkpoints: readonly Checkpoint[]): (now: number) => number | undefined {
   const newest = checkpoints.reduce<Checkpoint | undefined>(
     (found, each) => (found && found.at > each.at ? found : each),
     undefined,
   );
   if (!newest) return () => undefined;
-  const latestCutoff = checkpoints.reduce((latest, each) => Math.max(latest, cutoffAt(each.at, each)), 0);
-  return (now) => Math.max(latestCutoff, cutoffAt(now, newest));
-}
-
-function cutoffAt(time: number, { retentionDays }: Checkpoint): number {
-  return daysBefore(time, retentionDays);
+  const latestCutoff = checkpoints.reduce(
+    (latest, each) => Math.max(latest, daysBefore(each.at, each.retentionDays)),
+    0,
+  );
+  return (now) => Math.max(latestCutoff, daysBefore(now, newest.retentionDays));
 }
 
 /**

@@ -22,18 +22,14 @@ export interface CheckpointDeps {
   onError(error: NodeJS.ErrnoException, completeAt: number): void;
 }
 
-export interface Checkpoints {
-  /** Time since the file had everything, in milliseconds; undefined if this process does not write to one. */
-  ageMs(): number | undefined;
-  stop(): Promise<void>;
-}
+export type Checkpoints = ReturnType<typeof startCheckpoints>;
 
 /**
  * Appends missing erasures and checkpoints of changed logs to the file, every minute and at stop; the first
  * round covers all logs. One of the processes that share the file holds a lease and does so; every process
  * writes erasures when it starts. Keeps no process alive.
  */
-export function startCheckpoints(deps: CheckpointDeps, everyMs: number = LIMITS.checkpointMs): Checkpoints {
+export function startCheckpoints(deps: CheckpointDeps, everyMs: number = LIMITS.checkpointMs) {
   const { lease, clock } = deps;
   const tags: WrittenTags = new Map();
   let completeAt = clock.now();
@@ -59,8 +55,9 @@ export function startCheckpoints(deps: CheckpointDeps, everyMs: number = LIMITS.
   }, everyMs);
   timer.unref();
   return {
-    ageMs: () => (lease.isHeld() ? clock.now() - completeAt : undefined),
-    async stop() {
+    /** Time since the file had everything, in milliseconds; undefined if this process does not write to one. */
+    ageMs: (): number | undefined => (lease.isHeld() ? clock.now() - completeAt : undefined),
+    async stop(): Promise<void> {
       clearInterval(timer);
       await running.then(round);
       await lease.release().catch(() => undefined);

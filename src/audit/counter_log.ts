@@ -3,20 +3,6 @@ import { Fault } from '../domain/fault.ts';
 import type { Clock } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 
-/** Counts events by key and writes them to the log of the installation, and when clients were last used. Keeps no process alive. */
-export interface CounterLog {
-  /**
-   * The first event of a key is an entry of its own: resolves when that is on disk, or waits because the database accepts no writes.
-   * Further ones, for which it returns undefined, share an entry a minute: that of the last of them with their number. Beyond `keysMax`
-   * keys of an action, events are counted together as those of `others`. Rejects only with an unexpected error.
-   */
-  add(key: string, entry: AuditEntry, keysMax?: number): Promise<void> | undefined;
-  /** It runs on every lookup: a comparison for the same client as before, a set insertion for another. */
-  use(clientId: string): void;
-  /** Writes everything for the last time, and reports what is lost. */
-  stop(): Promise<void>;
-}
-
 interface CounterStore {
   append(auditEntries: readonly AuditEntry[]): Promise<void>;
   recordClientUsage(clientIds: readonly string[], at: number): Promise<void>;
@@ -41,11 +27,14 @@ interface Counter {
 /** The counters of an action by key; undefined where its only event so far has an entry. */
 type Counters = Map<string, Counter | undefined>;
 
+export type CounterLog = ReturnType<typeof openCounterLog>;
+
+/** Counts events by key and writes them to the log of the installation, and when clients were last used. Keeps no process alive. */
 export function openCounterLog(
   store: CounterStore,
   { now, mintId }: Pick<Clock, 'now' | 'mintId'>,
   { intervalMs = LIMITS.counterLogMs, onPending, onError }: CounterLogOptions = {},
-): CounterLog {
+) {
   let counters = new Map<string, Counters>();
   /** Entries whose write failed or has an unknown outcome: their IDs make a repetition write them once. */
   let unwritten: readonly AuditEntry[] = [];
@@ -127,7 +116,12 @@ export function openCounterLog(
   }
 
   return {
-    add(key, auditEntry, keysMax = LIMITS.eventsCountedMax) {
+    /**
+     * The first event of a key is an entry of its own: resolves when that is on disk, or waits because the database accepts no writes.
+     * Further ones, for which it returns undefined, share an entry a minute: that of the last of them with their number. Beyond
+     * `keysMax` keys of an action, events are counted together as those of `others`. Rejects only with an unexpected error.
+     */
+    add(key: string, auditEntry: AuditEntry, keysMax: number = LIMITS.eventsCountedMax) {
       schedule();
       const ofAction: Counters = counters.get(auditEntry.action) ?? new Map();
       counters.set(auditEntry.action, ofAction);
@@ -141,13 +135,15 @@ export function openCounterLog(
       ofAction.set(own, undefined);
       return writeFirst({ ...counted, id: mintId() }, () => ofAction.delete(own));
     },
-    use(clientId) {
+    /** It runs on every lookup: a comparison for the same client as before, a set insertion for another. */
+    use(clientId: string): void {
       if (clientId === lastUsed) return;
       lastUsed = clientId;
       used.add(clientId);
       schedule();
     },
-    async stop() {
+    /** Writes everything for the last time, and reports what is lost. */
+    async stop(): Promise<void> {
       await writing;
       await write();
       clearTimeout(timer);

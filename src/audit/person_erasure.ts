@@ -22,25 +22,17 @@ export interface ErasureDeps {
   readonly removeBuckets: (name: SignInName) => Promise<void>;
 }
 
-/** An erased user. */
-export interface FinishedErasure {
-  readonly erasure: Erasure;
-  /**
-   * The error of reporting the erasure; undefined once it is in the file. The service retries until it is.
-   */
-  readonly reportError: Promise<unknown>;
-}
-
 /**
  * Erases a user: records, and the key of the personal values in the log. When this resolves they
  * cannot be read through the database any more; the engine then removes their bytes from its files. Undefined if no such
- * user is known. Call it again if it was interrupted.
+ * user is known. `reportError` resolves with the error of reporting the erasure; with undefined once it is in the file. The service
+ * retries until it is. Call it again if it was interrupted.
  */
 export async function eraseUser(
   { records, reading, report, removeBuckets }: ErasureDeps,
   person: Person,
   auditContext: AuditContext,
-): Promise<FinishedErasure | undefined> {
+) {
   const owned = await Array.fromAsync(userRecords(records, person));
   const entries = await Array.fromAsync(userEntries(reading, person));
   // First, because records and entries are what they are found by.

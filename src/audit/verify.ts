@@ -7,7 +7,6 @@ import {
   type LogFinding,
   openChainVerifier,
   type ReportFinding,
-  type RetentionCutoff,
   retentionCutoffOf,
 } from './chain_verifier.ts';
 import type { Checkpoint } from './checkpoint.ts';
@@ -82,18 +81,13 @@ export async function* headsOf(store: Pick<LogStore, 'heads'>): AsyncGenerator<L
   }
 }
 
-interface LogVerification {
-  readonly entries: number;
-  readonly findings: readonly LogFinding[];
-}
-
 /** Options for one log, with its own checkpoints. */
 interface LogVerificationOptions extends VerificationOptions {
-  readonly retentionCutoff: RetentionCutoff;
+  readonly retentionCutoff: ReturnType<typeof retentionCutoffOf>;
 }
 
 /** Verifies a log, again if its start moved meanwhile. */
-async function verifyUntilStable(options: LogVerificationOptions, head: LogHead): Promise<LogVerification> {
+async function verifyUntilStable(options: LogVerificationOptions, head: LogHead) {
   for (let attempt = 1; ; attempt += 1) {
     const verified = await verifyLogOnce(options, head);
     const now = await options.store.head(head.log);
@@ -106,7 +100,7 @@ async function verifyUntilStable(options: LogVerificationOptions, head: LogHead)
 async function verifyLogOnce(
   { store, keys, checkpoints, retentionCutoff, now }: LogVerificationOptions,
   head: LogHead,
-): Promise<LogVerification> {
+) {
   const { log } = head;
   const findings: LogFinding[] = [];
   const report: ReportFinding = (seq, says) => findings.push({ log, seq, message: says });

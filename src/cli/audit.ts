@@ -4,8 +4,8 @@ import type { Checkpoint, Restoration } from '../audit/checkpoint.ts';
 import type { LogKeys } from '../audit/log_keys.ts';
 import { openLogReading } from '../audit/reading.ts';
 import { pagesAfter } from '../audit/stored_entries.ts';
-import { headsOf, type VerificationResult, verifyLogs } from '../audit/verify.ts';
-import { type RecordFinding, type RecordVerificationResult, verifyRecords } from '../audit/verify_records.ts';
+import { headsOf, verifyLogs } from '../audit/verify.ts';
+import { type RecordFinding, verifyRecords } from '../audit/verify_records.ts';
 import { PROOF_REMOVED } from '../auth/inspection.ts';
 import { existingCheckpointFile, type Settings } from '../config/parse.ts';
 import { createAuditEntry } from '../domain/audit_entry.ts';
@@ -60,7 +60,7 @@ interface VerifyOptions {
 }
 
 /** Verifies the logs on a read-only view of the database. */
-async function verify(settings: Settings, options: VerifyOptions): Promise<VerifyReport> {
+async function verify(settings: Settings, options: VerifyOptions) {
   const { database, logKeys } = await inspectLog(settings, systemClock);
   try {
     const path = options.checkpoints ?? existingCheckpointFile(settings);
@@ -78,11 +78,14 @@ async function verify(settings: Settings, options: VerifyOptions): Promise<Verif
     const isProven = (await access.keyChecks()).length > 0;
     const records = options.records && (await compareRecords(stores, logKeys));
     return {
+      /** Verifies the signatures of checkpoints, also outside of this program. */
       publicKey: logKeys.publicKey,
+      /** Whether the database has the proof of its master key. */
       isProven,
       records,
       path,
       unsigned,
+      /** The last restore of a backup over this database. */
       restored,
       checkpointCount: checkpoints.length,
       verified,
@@ -94,11 +97,7 @@ async function verify(settings: Settings, options: VerifyOptions): Promise<Verif
 }
 
 /** The comparison of the records with the log. */
-interface RecordReport extends RecordVerificationResult {
-  readonly findings: readonly RecordFinding[];
-}
-
-async function compareRecords(stores: InspectedStores, keys: LogKeys): Promise<RecordReport> {
+async function compareRecords(stores: InspectedStores, keys: LogKeys) {
   const findings: RecordFinding[] = [];
   stores.useKeys(keys);
   const { log: store, records, forgedRows } = stores;
@@ -137,20 +136,7 @@ function isBeforeBackup({ at }: Checkpoint, { takenAt }: Restoration): boolean {
   return takenAt !== undefined && at < takenAt - LIMITS.clockLeewayMs;
 }
 
-interface VerifyReport {
-  /** Verifies the signatures of checkpoints, also outside of this program. */
-  readonly publicKey: string;
-  /** Whether the database has the proof of its master key. */
-  readonly isProven: boolean;
-  readonly records: RecordReport | undefined;
-  readonly path: string | undefined;
-  readonly unsigned: readonly number[];
-  readonly checkpointCount: number;
-  /** The last restore of a backup over this database. */
-  readonly restored: Restoration | undefined;
-  readonly verified: VerificationResult;
-  readonly findings: readonly LogFinding[];
-}
+type VerifyReport = Awaited<ReturnType<typeof verify>>;
 
 /** What the database alone cannot prove. */
 const NOT_VERIFIABLE =
@@ -162,7 +148,7 @@ function printReport(report: VerifyReport): void {
   for (const found of findings) printLine(sentenceOf(found));
   if (!report.isProven) printLine(PROOF_REMOVED);
   for (const line of unsigned) printLine(`${path} line ${line}: not signed by this installation`);
-  printRecords(report.records);
+  printRecords(report);
   const { logs, entries } = verified;
   printLine(`${entries} entries of ${logs} logs, ${checkpointCount} checkpoints signed by ${keyOf(report)}`);
   if (restored) printLine(restorationOf(restored));
@@ -170,7 +156,7 @@ function printReport(report: VerifyReport): void {
   printLine(isClean(report) ? 'clean' : `not clean: ${countOf(report)} findings`);
 }
 
-function printRecords(records: RecordReport | undefined): void {
+function printRecords({ records }: VerifyReport): void {
   if (!records) return;
   for (const { table, realm, id, message } of records.findings)
     printLine(`${message} (${[table, realm && `realm ${realm}`, id].filter(Boolean).join(', ')})`);
