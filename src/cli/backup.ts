@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { type Command, InvalidArgumentError, Option } from 'commander';
+import type { Command } from 'commander';
 import type { Settings } from '../config/parse.ts';
 import { Refusal } from '../domain/fault.ts';
 import { systemClock } from '../platform/clock.ts';
@@ -9,6 +9,7 @@ import { missingDatabaseOf } from '../service/open_database.ts';
 import type { BackupResult, BackupTarget } from '../store/backups/backup.ts';
 import { fileOf, isInMemory } from '../store/open.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
+import { wholeNumber } from './option_values.ts';
 
 interface BackupOptions {
   readonly to?: string;
@@ -28,11 +29,10 @@ export function addBackup(program: Command, context: CliContext): void {
     .description('back up a SQLite database while the service runs, and verify the copy')
     .option('--to <FILE>', 'file to create; an existing file is never overwritten')
     .option('--into <FOLDER>', 'folder to create the backup in, named after the database and the time')
-    .addOption(
-      new Option(
-        '--keep <DAYS>',
-        'then remove backups of this database older than this number of days from the folder',
-      ).argParser(days),
+    .option(
+      '--keep <DAYS>',
+      'then remove backups of this database older than this number of days from the folder',
+      wholeNumber(99_999),
     )
     .option('--json', 'write JSON')
     .action(async (options: BackupOptions, command: Command) => {
@@ -43,12 +43,6 @@ export function addBackup(program: Command, context: CliContext): void {
       if (options.json) printLine(JSON.stringify(asJson(made), null, 2));
       else printBackup(made);
     });
-}
-
-function days(raw: string): number {
-  const count = Number(raw);
-  if (/^\d{1,5}$/.test(raw) && count > 0) return count;
-  throw new InvalidArgumentError('Expected a number of days from 1 to 99999.');
 }
 
 function targetOf({ to, into, keep }: BackupOptions): BackupTarget {

@@ -12,6 +12,7 @@ import {
 import { openAdminCommands, realmsOption } from './admin_commands.ts';
 import type { CliContext } from './context.ts';
 import { realmIds } from './identifiers.ts';
+import { words } from './option_values.ts';
 
 interface ClientOptions {
   readonly name?: string;
@@ -99,11 +100,6 @@ const STOREFRONT_HELP =
   'network of the servers of a storefront, which have no rate per address; separate several by spaces or repeat the option';
 const END_USER_ADDRESS_HELP =
   'for the scope sign-in: where requests by the secret report the address of the end user';
-
-/** The words of an option that may be repeated. */
-function words(raw: string, before: readonly string[] = []): readonly string[] {
-  return [...before, ...raw.split(' ').filter(Boolean)];
-}
 
 function clientName(raw: string): string {
   const [issue] = CLIENT_NAME.safeParse(raw).error?.issues ?? [];

@@ -1,6 +1,6 @@
 import { createReadStream, type Stats, statSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { type Command, InvalidArgumentError, Option } from 'commander';
+import { type Command, Option } from 'commander';
 import { DATABASE_SETTINGS, type Settings } from '../config/parse.ts';
 import { createAuditEntry } from '../domain/audit_entry.ts';
 import { type Fault, Refusal } from '../domain/fault.ts';
@@ -25,6 +25,7 @@ import { splitLines } from '../transfer/line_reader.ts';
 import { isUnavailable, retryWhileUnavailable } from '../transfer/retry.ts';
 import { addDatabaseSettings, type CliContext, toArguments } from './context.ts';
 import { absoluteFlags, commandLine } from './invocation.ts';
+import { wholeNumber } from './option_values.ts';
 import { openProgress } from './progress.ts';
 import { printable, printableJson } from './table.ts';
 
@@ -56,7 +57,7 @@ export function addImport(program: Command, context: CliContext): void {
     .option('--upsert', 'update existing records that differ')
     .option('--strict', 'reject lines with members that no record has, instead of ignoring these')
     .option('--dry-run', 'report what the import would do, and change nothing')
-    .option('--from-line <N>', 'skip the lines before this one', lineNumber, 1)
+    .option('--from-line <N>', 'skip the lines before this one', wholeNumber(), 1)
     .action(async (file: string, options: ImportOptions, command: Command) => {
       const settings = context.settingsOf(command);
       assertReadable(file);
@@ -73,12 +74,6 @@ export function addImport(program: Command, context: CliContext): void {
         throw new Refusal(`the import stopped because the database failed: ${causeOf(report.error)}`);
       context.setExitCode(exitCodeOf(report));
     });
-}
-
-function lineNumber(raw: string): number {
-  const value = /^[1-9]\d{0,14}$/.test(raw) ? Number(raw) : Number.NaN;
-  if (Number.isNaN(value)) throw new InvalidArgumentError('Expected a line number, counted from 1.');
-  return value;
 }
 
 /** The source of an import; checked before anything is opened or created. */

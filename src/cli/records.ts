@@ -24,6 +24,7 @@ import {
 import { addConnection, type ConnectionOptions, connectBy } from './connection.ts';
 import type { CliContext } from './context.ts';
 import { commandLineName, identifiersIn, parseResourceName, resourceNames } from './identifiers.ts';
+import { wholeNumber } from './option_values.ts';
 import { writeOut } from './output.ts';
 import { namesAndValues, openTable, printable, printableJson } from './table.ts';
 
@@ -101,7 +102,7 @@ function addReadCommands(add: AddCommand): void {
     .addOption(
       new Option('--sort <KEY>', 'sort key; a leading - sorts in descending order').choices(SORT_KEYS),
     )
-    .option('--limit <N>', 'maximum number of records (default: all)', count);
+    .option('--limit <N>', 'maximum number of records (default: all)', wholeNumber());
   add(
     'find',
     'find links in a realm by their values',
@@ -328,12 +329,6 @@ async function showAll(
     else await table.add(entryOf(resource, record, 0));
   }
   if (!json && (await table.end()) === 0) printNotice('authrealm: no records');
-}
-
-function count(raw: string): number {
-  const value = /^[1-9]\d{0,8}$/.test(raw) ? Number(raw) : Number.NaN;
-  if (Number.isNaN(value)) throw new InvalidArgumentError('Expected a whole number of at least 1.');
-  return value;
 }
 
 /** Text of an option that becomes a header. Throws InvalidArgumentError. */

@@ -1,4 +1,4 @@
-import { type Command, InvalidArgumentError } from 'commander';
+import { type Command, Option } from 'commander';
 import { Refusal } from '../domain/fault.ts';
 import type { Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
@@ -13,6 +13,7 @@ import {
 } from './admin_commands.ts';
 import { addSettings, type CliContext } from './context.ts';
 import { realmIds } from './identifiers.ts';
+import { wholeNumber, words } from './option_values.ts';
 
 interface WebhookOptions {
   readonly name?: string;
@@ -22,7 +23,7 @@ interface WebhookOptions {
   readonly realm?: readonly Uuid[];
   readonly allRealms?: true;
   /** A flag of `create`, and an option with a value of `update`. */
-  readonly withData?: boolean;
+  readonly withData?: true | 'true' | 'false';
   readonly eventsMax?: number;
   readonly skipClient?: string;
   readonly from?: 'present' | 'oldest';
@@ -71,26 +72,19 @@ function addCreate({ command, addCreate }: Webhooks): void {
       .option(
         '--events-max <N>',
         `maximum number of events per message, 1 to ${LIMITS.webhookEventsMax}`,
-        positiveInteger,
+        wholeNumber(),
         1,
       )
       .option('--skip-client <ID>', 'do not deliver changes made by this client')
-      .option(
-        '--from <present|oldest>',
-        'where deliveries start: at new events, or at the oldest stored event',
-        startPosition,
-        'present',
+      .addOption(
+        new Option('--from <WHERE>', 'where deliveries start: at new events, or at the oldest stored event')
+          .choices(['present', 'oldest'])
+          .default('present'),
       ),
-    ({ name, url, event, realm, withData, eventsMax, skipClient, from }) => ({
-      name,
-      url,
-      events: event ?? '*',
-      realms: realm ?? '*',
-      from,
-      with_data: withData,
-      events_max: eventsMax,
-      skipped_client: skipClient,
-    }),
+    ({ from, ...options }) => {
+      const { events = '*', realms = '*', ...members } = membersOf(options);
+      return { ...members, events, realms, from };
+    },
   );
 }
 
@@ -103,30 +97,35 @@ function addUpdate({ named, addUpdate }: Webhooks): void {
       .option('--all-events', 'deliver all events')
       .option('--realm <ID>', REALM_HELP, realmIds)
       .option('--all-realms', 'deliver events of all realms')
-      .option('--with-data <true|false>', 'include the current state of the record in events', boolean)
+      .addOption(
+        new Option('--with-data <WHETHER>', 'include the current state of the record in events').choices([
+          'true',
+          'false',
+        ]),
+      )
       .option(
         '--events-max <N>',
         `maximum number of events per message, 1 to ${LIMITS.webhookEventsMax}`,
-        positiveInteger,
+        wholeNumber(),
       )
       .option(
         '--skip-client <ID>',
         'do not deliver changes made by this client; an empty value removes the exclusion',
       ),
     'deliveries to a disabled target pause, and resume where they stopped once it is enabled',
-    changesOf,
+    membersOf,
   );
 }
 
-/** The members that the options change; undefined members are unchanged. */
-function changesOf({ name, url, event, allEvents, skipClient, ...options }: WebhookOptions) {
+/** The members that the options name; the others are undefined. */
+function membersOf({ name, url, event, allEvents, withData, skipClient, ...options }: WebhookOptions) {
   if (event && allEvents) throw mutuallyExclusive('--event', '--all-events');
   return {
     name,
     url,
     events: allEvents ? '*' : event,
     realms: realmsOption(options),
-    with_data: options.withData,
+    with_data: withData === undefined ? undefined : String(withData) === 'true',
     events_max: options.eventsMax,
     skipped_client: skipClient === '' ? null : skipClient,
   };
@@ -134,7 +133,7 @@ function changesOf({ name, url, event, allEvents, skipClient, ...options }: Webh
 
 function addDeliveries({ named, perform }: Webhooks): void {
   named('deliveries', 'list recent deliveries to a target, newest first')
-    .option('--limit <N>', 'maximum number of entries', positiveInteger, LIMITS.pageRecordsMax)
+    .option('--limit <N>', 'maximum number of entries', wholeNumber(), LIMITS.pageRecordsMax)
     .option('--dead', 'list dead letters instead: messages whose delivery was given up')
     .option('--json', 'write JSON')
     .action(async (id: string, { limit, dead, json }: WebhookOptions, by: Command) => {
@@ -156,7 +155,7 @@ function addRedeliver({ named, perform }: Webhooks): void {
   named('redeliver', 'deliver dead letters again, and failed messages without waiting for their next attempt')
     .option('--all', 'all dead letters and failed messages of the target')
     .option('--realm <ID>', 'realm of the message', realmIds)
-    .option('--first-seq <N>', 'sequence number of the first event in the message', positiveInteger)
+    .option('--first-seq <N>', 'sequence number of the first event in the message', wholeNumber())
     .action(async (id: string, options: WebhookOptions, by: Command) => {
       const data = { message: messageId(options) };
       const { data: redelivery } = await perform<{ data: { dead_letters: number; retries: number } }>(
@@ -178,23 +177,4 @@ function messageId({ all, realm, firstSeq }: WebhookOptions): string {
   if (all && !realm && firstSeq === undefined) return '*';
   if (!all && one && firstSeq !== undefined) return `${one}.${firstSeq}`;
   throw new Refusal('choose messages: pass --all, or --realm and --first-seq', { isUsage: true });
-}
-
-function words(raw: string, before: readonly string[] = []): readonly string[] {
-  return [...before, ...raw.split(' ').filter(Boolean)];
-}
-
-function positiveInteger(raw: string): number {
-  if (!/^[1-9]\d{0,14}$/.test(raw)) throw new InvalidArgumentError('Expected a whole number of at least 1.');
-  return Number(raw);
-}
-
-function boolean(raw: string): boolean {
-  if (raw !== 'true' && raw !== 'false') throw new InvalidArgumentError('Expected true or false.');
-  return raw === 'true';
-}
-
-function startPosition(raw: string): 'present' | 'oldest' {
-  if (raw !== 'present' && raw !== 'oldest') throw new InvalidArgumentError('Expected present or oldest.');
-  return raw;
 }

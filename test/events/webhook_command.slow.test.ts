@@ -105,7 +105,7 @@ test.each([
     /^authrealm: events_max: must be at most 100/m,
   ],
   [['create', '--name', 'a', '--url', URL_OF_TARGET, '--realm', 'x'], /Expected a realm ID of the form/],
-  [['create', '--name', 'a', '--url', URL_OF_TARGET, '--from', 'now'], /present or oldest/],
+  [['create', '--name', 'a', '--url', URL_OF_TARGET, '--from', 'now'], /Allowed choices are present, oldest/],
   [['update', 'none'], /nothing to change/],
   [['update', 'none', '--event', 'x', '--all-events'], /mutually exclusive/],
   [['redeliver', 'none'], /choose messages/],

@@ -94,7 +94,7 @@ describe('authrealm import', () => {
       [[join(folder, 'nothing.ndjson'), ...args], 1, /cannot be read/],
       [[folder, ...args], 1, /is a directory/],
       [['-', '--on-error', 'shrug', ...args], 2, /abort, skip/],
-      [['-', '--from-line', '0', ...args], 2, /counted from 1/],
+      [['-', '--from-line', '0', ...args], 2, /Expected a whole number of at least 1/],
       [[...args], 2, /missing required argument/],
     ];
     const answers = await Promise.all(wrong.map(([args]) => run('', ...args)));
