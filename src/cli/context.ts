@@ -9,7 +9,6 @@ import {
   readSettings,
   SETTINGS,
   type SettingName,
-  type SettingOrigin,
   type SettingSources,
   type Settings,
 } from '../config/parse.ts';
@@ -27,26 +26,11 @@ export const CONNECTION_VARIABLES = {
 } as const;
 
 /** What the program passes to a command in addition to its own arguments. */
-export interface CliContext extends CliSettings {
+export interface CliContext extends ReturnType<typeof openSettings> {
   setExitCode(code: number): void;
 }
 
-interface CliSettings {
-  /** The environment, and the variables of the settings file that it lacks. */
-  environmentOf(command: Command): Environment;
-  /** Reads the settings from the command's flags, the environment and the settings file. */
-  settingsOf(command: Command): Settings;
-  /** As `settingsOf`, and checks what a listening address requires, TLS for example. */
-  listeningSettingsOf(command: Command): Settings;
-  /** The value of every setting, and its source. */
-  originsOf(command: Command): readonly SettingOrigin[];
-  /** The flags of a command that are settings, as given. */
-  flagsOf(command: Command): Flags;
-  /** The path of this program, for printed commands. */
-  readonly programPath: string;
-}
-
-export function openSettings(environment: Environment): CliSettings {
+export function openSettings(environment: Environment) {
   let known: SettingSources | undefined;
 
   /** Of the one command that runs. */
@@ -76,11 +60,16 @@ export function openSettings(environment: Environment): CliSettings {
       { otherNames: Object.values(CONNECTION_VARIABLES), listens, createsDatabase: isCreating(command) },
     );
   return {
+    /** The flags of a command that are settings, as given. */
     flagsOf,
+    /** The environment, and the variables of the settings file that it lacks. */
     environmentOf,
-    originsOf: (command) => originsOf(sourcesOf(command)),
-    settingsOf: (command) => settingsOf(command, false),
-    listeningSettingsOf(command) {
+    /** The value of every setting, and its source. */
+    originsOf: (command: Command) => originsOf(sourcesOf(command)),
+    /** Reads the settings from the command's flags, the environment and the settings file. */
+    settingsOf: (command: Command) => settingsOf(command, false),
+    /** As `settingsOf`, and checks what a listening address requires, TLS for example. */
+    listeningSettingsOf(command: Command): Settings {
       const [sources, settings] = [sourcesOf(command), settingsOf(command, true)];
       return {
         ...settings,
@@ -88,6 +77,7 @@ export function openSettings(environment: Environment): CliSettings {
         secretSettingsFile: hasSecrets(sources.file) ? sources.path : undefined,
       };
     },
+    /** The path of this program, for printed commands. */
     programPath: programPath(environment),
   };
 }

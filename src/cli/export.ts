@@ -7,7 +7,7 @@ import { Refusal } from '../domain/fault.ts';
 import type { Uuid } from '../domain/id.ts';
 import { realm } from '../domain/resources.ts';
 import { systemClock } from '../platform/clock.ts';
-import { receiveSignal } from '../platform/signals.ts';
+import { stopSignal } from '../platform/signals.ts';
 import { printNotice, standardStreams } from '../platform/standard_streams.ts';
 import { openDatabase, openEngineFor } from '../service/open_database.ts';
 import { EXPORT_START, exportRecords } from '../transfer/export.ts';
@@ -103,16 +103,15 @@ async function exportInto(file: string, source: ExportSource): Promise<void> {
 }
 
 async function writeLines(write: WriteText, { snapshot, open, within }: ExportSource): Promise<number> {
-  const stop = new AbortController();
-  void receiveSignal().then(() => stop.abort());
+  const signal = stopSignal();
   const records = await exportRecords({
     snapshot,
     within,
     open,
-    signal: stop.signal,
+    signal,
     write,
     onProgress: openProgress(systemClock, standardStreams().stderr),
   });
-  if (stop.signal.aborted) throw new Refusal('the export was interrupted: run it again');
+  if (signal.aborted) throw new Refusal('the export was interrupted: run it again');
   return records;
 }

@@ -1,4 +1,4 @@
-import { createReadStream, type Stats, statSync } from 'node:fs';
+import { createReadStream, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { type Command, Option } from 'commander';
 import { DATABASE_SETTINGS, type Settings } from '../config/parse.ts';
@@ -8,7 +8,7 @@ import { LIMITS } from '../domain/limits.ts';
 import { systemClock } from '../platform/clock.ts';
 import { EXIT } from '../platform/exit.ts';
 import { fileErrorText } from '../platform/file_error.ts';
-import { receiveSignal } from '../platform/signals.ts';
+import { stopSignal } from '../platform/signals.ts';
 import { printLine, printNotice, standardStreams } from '../platform/standard_streams.ts';
 import { VERSION } from '../platform/version.ts';
 import { type OpenDatabase, withDatabase } from '../service/open_database.ts';
@@ -84,24 +84,16 @@ interface Source {
   readonly signal: AbortSignal;
 }
 
-function stopSignal(): AbortSignal {
-  const stop = new AbortController();
-  void receiveSignal().then(() => stop.abort());
-  return stop.signal;
-}
-
 /** Throws Refusal if the file cannot be read. */
 function assertReadable(file: string): void {
-  if (file !== STANDARD_INPUT && fileStats(file).isDirectory())
-    throw new Refusal(`${file} is a directory: pass a file of JSON lines`);
-}
-
-function fileStats(file: string): Stats {
+  if (file === STANDARD_INPUT) return;
+  let isFolder: boolean;
   try {
-    return statSync(file);
+    isFolder = statSync(file).isDirectory();
   } catch (error) {
     throw unreadable(file, error);
   }
+  if (isFolder) throw new Refusal(`${file} is a directory: pass a file of JSON lines`);
 }
 
 function unreadable(file: string, cause: unknown): Refusal {

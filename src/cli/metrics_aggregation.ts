@@ -4,25 +4,6 @@ import { counter, gauge, mergeSnapshots, type Snapshot, withoutGauges } from '..
 import { startTimeGauge } from '../metrics/metrics.ts';
 import { withTimeout } from '../platform/timeout.ts';
 
-/** The metrics of all serving processes, aggregated. */
-export interface MetricsAggregation {
-  /** Adds a process; `read` requests its metrics. */
-  add(read: () => Promise<Snapshot>): MetricsSource;
-  /**
-   * The sum of all processes. A process that does not answer within LIMITS.metricsReplyMsMax contributes its last known counts; the
-   * counts of an exited process remain.
-   */
-  read(): Promise<Snapshot>;
-  stop(): void;
-}
-
-export interface MetricsSource {
-  /** The last metrics of a process that is about to exit. */
-  finish(last: Snapshot): void;
-  /** The process has exited. */
-  remove(): void;
-}
-
 interface Source {
   readonly read: () => Promise<Snapshot>;
   last: Snapshot;
@@ -30,8 +11,8 @@ interface Source {
   request: Promise<Snapshot | undefined> | undefined;
 }
 
-/** `isPolling`: processes are read periodically, so that little is lost of a killed process. */
-export function openMetricsAggregation(startedAt: number, isPolling: boolean): MetricsAggregation {
+/** Aggregates the metrics of all serving processes. `isPolling`: processes are read periodically, so that little is lost of a killed process. */
+export function openMetricsAggregation(startedAt: number, isPolling: boolean) {
   const sources = new Set<Source>();
   let exited: Snapshot = [];
   let exits = 0;
@@ -75,7 +56,10 @@ export function openMetricsAggregation(startedAt: number, isPolling: boolean): M
     ];
   }
 
-  /** Concurrent callers share one answer. */
+  /**
+   * The sum of all processes; concurrent callers share one answer. A process that does not answer within LIMITS.metricsReplyMsMax
+   * contributes its last known counts; the counts of an exited process remain.
+   */
   function read(): Promise<Snapshot> {
     reading ??= aggregate().finally(() => {
       reading = undefined;
@@ -85,14 +69,17 @@ export function openMetricsAggregation(startedAt: number, isPolling: boolean): M
 
   const timer = isPolling ? setInterval(read, LIMITS.metricsPollMs).unref() : undefined;
   return {
-    add(readSource) {
-      const source: Source = { read: readSource, last: [], request: undefined };
+    /** Adds a process; `requested` requests its metrics. */
+    add(requested: () => Promise<Snapshot>) {
+      const source: Source = { read: requested, last: [], request: undefined };
       sources.add(source);
       return {
-        finish(last) {
+        /** The last metrics of a process that is about to exit. */
+        finish(last: Snapshot): void {
           source.last = last;
         },
-        remove() {
+        /** The process has exited. */
+        remove(): void {
           sources.delete(source);
           exited = mergeSnapshots([exited, withoutGauges(source.last)]);
           exits += 1;

@@ -17,12 +17,7 @@ import { readIssuers, type Service, serve, serveMetrics } from '../service/servi
 import { closeQuietly } from '../store/open.ts';
 import { connectToParent } from '../workers/parent.ts';
 import { printNewKeyFile } from './key_file.ts';
-import {
-  type Listening,
-  type ServingProcesses,
-  type ServingRequest,
-  startServingProcesses,
-} from './serving_processes.ts';
+import { type Listening, type ServingRequest, startServingProcesses } from './serving_processes.ts';
 
 /** Serves until a signal, in one process or in several that share the port; worker processes receive the same flags. */
 export async function serveUntilSignal(settings: Settings, flags: Flags): Promise<void> {
@@ -46,14 +41,17 @@ export async function serveUntilSignal(settings: Settings, flags: Flags): Promis
     printNewKeyFile(db);
     if (bootstrap) await ensureClient(db.engine.access, bootstrap, systemClock);
     const running = await startServing(settings, db, flags, log);
+    let metrics: Awaited<ReturnType<typeof serveMetrics>>;
     try {
-      await announceReady(running, db, settings, log);
+      metrics = await serveMetrics(settings, log, running.metrics, running.loopBudget);
+      await announceReady({ url: running.url, metricsUrl: metrics?.url }, db, settings, log);
       // The worker processes have their own connections.
       if (settings.processes > 1) await close();
       log.write({ event: 'stopping', signal: await stopped });
       await running.drain();
     } finally {
       await running.stop();
+      await metrics?.stop();
     }
     await close();
   } catch (error) {
@@ -110,40 +108,8 @@ export async function serveForParent(settings: Settings): Promise<void> {
   }
 }
 
-interface Running {
-  readonly url: string;
-  readonly metricsUrl: string | undefined;
-  /** Waits for the drain delay. */
-  drain(): Promise<void>;
-  stop(): Promise<void>;
-}
-
-/** Serves in this process or in several, and serves the metrics of all of them. */
-async function startServing(settings: Settings, db: OpenDatabase, flags: Flags, log: Log): Promise<Running> {
-  const { url, drain, stop, metrics: read, loopBudget } = await startProcesses(settings, db, flags, log);
-  try {
-    const metrics = await serveMetrics(settings, log, read, loopBudget);
-    return {
-      url,
-      metricsUrl: metrics?.url,
-      drain,
-      async stop() {
-        await stop();
-        await metrics?.stop();
-      },
-    };
-  } catch (error) {
-    await stop();
-    throw error;
-  }
-}
-
-async function startProcesses(
-  settings: Settings,
-  db: OpenDatabase,
-  flags: Flags,
-  log: Log,
-): Promise<ServingProcesses & Pick<Running, 'drain'> & { readonly loopBudget?: Service['loopBudget'] }> {
+/** Serves in this process, or in several that share the port. `drain` waits for the drain delay. */
+async function startServing(settings: Settings, db: OpenDatabase, flags: Flags, log: Log) {
   if (settings.processes > 1) {
     // Each of them waits at its stop.
     return { ...(await startServingProcesses(settings, flags, log)), drain: async () => undefined };
@@ -153,7 +119,7 @@ async function startProcesses(
 }
 
 async function announceReady(
-  { url, metricsUrl }: Running,
+  { url, metricsUrl }: { readonly url: string; readonly metricsUrl: string | undefined },
   { engine }: OpenDatabase,
   settings: Settings,
   log: Log,

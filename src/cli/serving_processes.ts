@@ -1,7 +1,7 @@
 import type { Flags, Settings } from '../config/parse.ts';
 import { Refusal } from '../domain/fault.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { assertPortFree, type Server } from '../http/server/server.ts';
+import { assertPortFree } from '../http/server/server.ts';
 import type { Snapshot } from '../metrics/family.ts';
 import { systemClock } from '../platform/clock.ts';
 import { watchDescriptors } from '../platform/descriptors.ts';
@@ -10,7 +10,7 @@ import { serverSettings } from '../service/service.ts';
 import { workerCommand } from '../workers/command.ts';
 import { RESTART_MS, startWorkerProcess, type WorkerProcess } from '../workers/worker_process.ts';
 import { toArguments } from './context.ts';
-import { type MetricsSource, openMetricsAggregation } from './metrics_aggregation.ts';
+import { openMetricsAggregation } from './metrics_aggregation.ts';
 
 /** Sent by a serving process when it is ready. */
 export interface Listening {
@@ -20,17 +20,11 @@ export interface Listening {
 /** Requests of a serving process to its parent. The parent requests only metrics. */
 export type ServingRequest = { readonly ask: 'metrics of all' } | { readonly lastMetrics: Snapshot };
 
-export interface ServingProcesses extends Pick<Server, 'url' | 'stop'> {
-  /** The aggregated metrics of all processes. */
-  metrics(): Promise<Snapshot>;
-}
-
-/** Starts the processes that share the port; the first one chooses it. A process that exits is replaced after RESTART_MS. */
-export async function startServingProcesses(
-  settings: Settings,
-  flags: Flags,
-  log: Log,
-): Promise<ServingProcesses> {
+/**
+ * Starts the processes that share the port; the first one chooses it. A process that exits is replaced after RESTART_MS. `metrics`:
+ * those of all processes, aggregated.
+ */
+export async function startServingProcesses(settings: Settings, flags: Flags, log: Log) {
   const aggregation = openMetricsAggregation(systemClock.now(), settings.metrics !== undefined);
   const descriptors = watchDescriptors(log);
   const running = new Set<WorkerProcess>();
@@ -39,10 +33,6 @@ export async function startServingProcesses(
   let isServing = false;
   let { port } = settings;
 
-  function answer(request: ServingRequest, source: MetricsSource) {
-    return 'lastMetrics' in request ? source.finish(request.lastMetrics) : aggregation.read();
-  }
-
   /** Resolves with the URL once the process listens. */
   function start(): Promise<string> {
     const ready = Promise.withResolvers<string>();
@@ -50,7 +40,10 @@ export async function startServingProcesses(
     const command = workerCommand('worker', ...toArguments({ ...flags, port: String(port) }));
     const child = startWorkerProcess({
       command,
-      handle: (request) => answer(request as ServingRequest, source),
+      handle(request) {
+        const asked = request as ServingRequest;
+        return 'lastMetrics' in asked ? source.finish(asked.lastMetrics) : aggregation.read();
+      },
       onReady(detail) {
         isReady = true;
         ready.resolve((detail as Listening).url);

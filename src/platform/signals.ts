@@ -1,11 +1,11 @@
 import { isatty } from 'node:tty';
 import { STANDARD_INPUT } from './standard_streams.ts';
 
-/** Resolves with the name of the first SIGTERM or SIGINT. The next one kills the process. */
-export function receiveSignal(): Promise<string> {
-  return new Promise((resolve) => {
-    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => resolve(signal));
-  });
+/** Aborts at the first SIGTERM or SIGINT. The next one kills the process. */
+export function stopSignal(): AbortSignal {
+  const stop = new AbortController();
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => stop.abort());
+  return stop.signal;
 }
 
 /**
