@@ -3,11 +3,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createClient, type IssuedClient } from '../auth/clients/clients.ts';
 import { createConsoleLink } from '../auth/sessions/console_links.ts';
+import { connect } from '../client/client.ts';
 import { readSettings, type Settings } from '../config/parse.ts';
 import { Refusal } from '../domain/fault.ts';
 import type { Uuid } from '../domain/id.ts';
 import { parseScopes, SCOPES } from '../domain/principal.ts';
-import { oidcProfileInfo, passwordProfileInfo, user } from '../domain/resources.ts';
+import { oidcProfileInfo, passwordProfileInfo } from '../domain/resources.ts';
 import { selfLinks } from '../http/pipeline/links.ts';
 import type { Route } from '../http/server/router.ts';
 import { systemClock } from '../platform/clock.ts';
@@ -71,7 +72,7 @@ async function performLookups(
   if (!stopped) return;
   printLine('Try it yourself:\n');
   for (const link of links) printLine(`curl -H 'Authorization: Bearer ${token}' ${link}\n`);
-  await changeRecords(records, baseUrl, await fetchToken(writer, baseUrl));
+  await changeRecords(records, baseUrl, writer);
   printLine(`Open the console, signed in:\n\n${baseUrl}${DEMO_SIGN_IN_PATH}\n`);
   printLine('Ctrl-C ends the demo and removes its database.');
   await stopped;
@@ -89,34 +90,24 @@ function linksOf(
 }
 
 /** Changes some records over HTTP, so that the audit log and the change feed have entries. */
-async function changeRecords(records: DemoRecords, baseUrl: string, token: string): Promise<void> {
+async function changeRecords(
+  records: DemoRecords,
+  url: string,
+  { client, secret }: IssuedClient,
+): Promise<void> {
   const { realm, people, user: jane, azure } = records;
   const [first, second] = people as [Uuid, Uuid];
-  const atUser = (id: Uuid) => selfLinks(user, baseUrl)([realm, id]);
-  const { type } = user;
-  const writes: [method: string, url: string, data?: object][] = [
-    ['PUT', atUser(first), { type, name: 'Amélie Dubois' }],
-    ['PUT', atUser(first), { type, email: 'amelie@example.com' }],
-    ['PUT', atUser(second), { type, middle_name: 'Jan' }],
-    ['PUT', atUser(jane), { type, name: 'Jane Q. Doe' }],
-    [
-      'POST',
-      `${atUser(second)}/${oidcProfileInfo.collection}`,
-      {
-        type: oidcProfileInfo.type,
-        subject: 'lukasz.second',
-        issuer: 'https://login.example.com/',
-        oidc_profile_id: azure,
-      },
-    ],
-    ['DELETE', atUser(people.at(-1) as Uuid)],
-  ];
-  const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
-  for (const [method, url, data] of writes) {
-    const body = data ? { body: JSON.stringify({ data }) } : {};
-    const answer = await fetch(url, { method, headers, proxy: false, ...body });
-    if (!answer.ok) throw new Refusal(`the demo failed: a write was answered with status ${answer.status}`);
-  }
+  const { users, oidcProfileInfos } = connect({ url, clientId: client.clientId, clientSecret: secret });
+  await users.update([realm, first], { name: 'Amélie Dubois' });
+  await users.update([realm, first], { email: 'amelie@example.com' });
+  await users.update([realm, second], { middle_name: 'Jan' });
+  await users.update([realm, jane], { name: 'Jane Q. Doe' });
+  await oidcProfileInfos.create([realm, second], {
+    subject: 'lukasz.second',
+    issuer: 'https://login.example.com/',
+    oidc_profile_id: azure,
+  });
+  await users.delete([realm, people.at(-1) as Uuid]);
 }
 
 function addClient({ engine }: OpenDatabase, name: string, scope: string): Promise<IssuedClient> {
