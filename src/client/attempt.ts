@@ -1,24 +1,21 @@
 /** `fetch`, or a function that behaves like it. */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
-export interface AttemptRequest {
+/** A request of a collection or of the token endpoint. */
+export interface ServiceRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
   /** Below the URL of the service, query included. */
   readonly path: string;
-  readonly headers: Readonly<Record<string, string>>;
+  readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
+  /** The caller's own. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** The result of one attempt. The service may or may not have processed a lost one. */
 export type AttemptOutcome =
   | { readonly kind: 'answered'; readonly status: number; readonly headers: Headers; readonly text: string }
   | { readonly kind: 'lost'; readonly reason: string };
-
-export interface AttemptLimits {
-  readonly timeoutMs: number;
-  /** The caller's own. */
-  readonly signal: AbortSignal | undefined;
-}
 
 const REPEATED_BY_BUN: ReadonlySet<string> = new Set(['PUT', 'DELETE']);
 
@@ -27,10 +24,9 @@ const REPEATED_BY_BUN: ReadonlySet<string> = new Set(['PUT', 'DELETE']);
  * its reason.
  */
 export async function attemptRequest(
-  fetch: Fetch,
-  url: string,
-  { method, path, headers, body }: AttemptRequest,
-  { timeoutMs, signal }: AttemptLimits,
+  { fetch, url, timeoutMs }: { readonly fetch: Fetch; readonly url: string; readonly timeoutMs: number },
+  { method, path, body, signal }: ServiceRequest,
+  headers: Readonly<Record<string, string>>,
 ): Promise<AttemptOutcome> {
   signal?.throwIfAborted();
   const own = new AbortController();

@@ -1,11 +1,11 @@
 import { isLoopbackHost } from '../domain/loopback.ts';
 import type { CollectionName } from '../domain/resources.ts';
-import type { Fetch } from './attempt.ts';
+import type { Fetch, ServiceRequest } from './attempt.ts';
 import { openBatch, type WriteBatch } from './batch.ts';
 import { BOUNDS } from './bounds.ts';
 import { collectionMethods } from './calls.ts';
 import type { CollectionOf, Described } from './collection.ts';
-import { type ServiceConnection, type ServiceRequest, sendWithRetries } from './exchange.ts';
+import { type ServiceConnection, sendWithRetries } from './exchange.ts';
 import { includingMethods } from './including.ts';
 import { searchMethods } from './lists.ts';
 import { type CheckClientPassword, passwordCheckMethod } from './password_check.ts';

@@ -1,4 +1,4 @@
-import { type AttemptOutcome, type AttemptRequest, attemptRequest, type Fetch } from './attempt.ts';
+import { type AttemptOutcome, attemptRequest, type Fetch, type ServiceRequest } from './attempt.ts';
 import { AuthrealmError, readErrors, summaryOf } from './error.ts';
 import { mayHaveExecuted, type RetryLimits, retryAfterMs, retryDelay, sleep } from './retries.ts';
 
@@ -18,12 +18,6 @@ export interface ServiceResponse {
   readonly body: unknown;
   /** The service may have processed an earlier attempt. */
   readonly isUncertain: boolean;
-}
-
-/** The same for every attempt, except for the Authorization header: the token may be renewed in between. */
-export interface ServiceRequest extends Omit<AttemptRequest, 'headers'> {
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly signal?: AbortSignal | undefined;
 }
 
 /** The header of a JSON body. */
@@ -52,10 +46,9 @@ export async function sendWithRetries(
   let isUncertain = false;
   let isRenewed = false;
   for (let done = 1; ; done += 1) {
+    // The same for every attempt, except for the Authorization header: the token may be renewed in between.
     const own = await identity?.headers(request.signal);
-    const headers = { ...request.headers, ...own };
-    const timing = { timeoutMs: connection.timeoutMs, signal: request.signal };
-    const outcome = await attemptRequest(connection.fetch, connection.url, { ...request, headers }, timing);
+    const outcome = await attemptRequest(connection, request, { ...request.headers, ...own });
     if (isUnauthorized(outcome) && own !== undefined && !isRenewed && identity?.renew(own)) {
       isRenewed = true;
       done -= 1;
