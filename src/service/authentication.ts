@@ -18,7 +18,7 @@ import { openGuardedFetch } from '../outbound/guarded_fetch.ts';
 import { openGuardedForm } from '../outbound/guarded_post.ts';
 import type { Log } from '../platform/log.ts';
 import type { Engine } from '../store/open.ts';
-import { openForgedAccessLog, openForgedRowLog } from './forged_row_log.ts';
+import { openForgedRowLog } from './forged_row_log.ts';
 import { outboundRules } from './outbound.ts';
 
 /** Reads the issuers file of the settings; returns none without one. Throws Refusal that names every mistake in it. */
@@ -70,10 +70,13 @@ export function openAuthentication(deps: AuthenticationDeps, baseUrl: string, lo
   const configured = openIssuers(issuers, { fetchDocument, clock, note });
   const external = openExternalTokens(configured, keyring, clock);
   const jwts = openOwnJwts(keyring, clock);
-  const logForged = openForgedAccessLog(log);
-  const access = openAuthCache(engine.access, clock, (state) => {
-    const { keyIds, signingKeys } = state;
-    logForged(state);
+  const logForged = openForgedRowLog(log);
+  const access = openAuthCache(engine.access, clock, ({ clients, keyIds, signingKeys }) => {
+    for (const { clientId, isForged, hasForgedRealms } of clients) {
+      if (isForged) logForged('client', clientId);
+      if (hasForgedRealms) logForged('client_realm', clientId);
+    }
+    for (const { kid, isForged } of signingKeys) if (isForged) logForged('signing_key', kid);
     keyring.activateNewest(keyIds);
     jwts.loadSigningKeys(signingKeys);
   });
@@ -106,7 +109,7 @@ export function openAuthentication(deps: AuthenticationDeps, baseUrl: string, lo
             ...tokenDeps,
             providers,
             sealPerson: (person) => sealPerson(deps.logKeys, person),
-            onForgedRow: openForgedRowLog(log),
+            onForgedRow: logForged,
           }),
         },
   };

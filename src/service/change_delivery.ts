@@ -15,7 +15,6 @@ import { changeWebhook } from '../events/webhooks/targets.ts';
 import { DELIVERY_OUTCOMES } from '../events/webhooks/webhook.ts';
 import type { AdminDeps } from '../http/operations/admin/operation.ts';
 import { openChangeStreams } from '../http/operations/change_streams.ts';
-import type { FeedDeps } from '../http/operations/changes.ts';
 import type { LoopBudget } from '../http/pipeline/loop_budget.ts';
 import { type Presenter, presenterOf } from '../http/pipeline/present.ts';
 import { openLease } from '../jobs/leases.ts';
@@ -25,9 +24,8 @@ import { openGuardedPost } from '../outbound/guarded_post.ts';
 import type { Log } from '../platform/log.ts';
 import type { Engine } from '../store/open.ts';
 import { backgroundFault } from './background_fault.ts';
-import { openForgedWebhookLog } from './forged_row_log.ts';
+import { openForgedRowLog } from './forged_row_log.ts';
 import { outboundRules } from './outbound.ts';
-import type { FeedMetricSources } from './service_metrics.ts';
 
 interface ChangeDeliveryDeps {
   readonly settings: Settings;
@@ -42,16 +40,13 @@ interface ChangeDeliveryDeps {
   readonly installation: string;
 }
 
-/** The change feed, change streams and webhook deliveries. `stop` closes streams and ends deliveries and retention. */
-export interface ChangeDelivery
-  extends Pick<FeedDeps, 'feed' | 'writeEvents' | 'followChanges'>,
-    Pick<AdminDeps, 'sendTest'> {
-  readonly metricSources: FeedMetricSources;
-  stop(): Promise<void>;
-}
+export type ChangeDelivery = ReturnType<typeof startChangeDelivery>;
 
-/** Delivers changes to streams and webhook targets, and deletes what is older than the retention, until it is stopped. */
-export function startChangeDelivery(deps: ChangeDeliveryDeps): ChangeDelivery {
+/**
+ * The change feed: delivers changes to streams and webhook targets, and deletes what is older than the retention, until it is
+ * stopped. `stop` closes streams as well.
+ */
+export function startChangeDelivery(deps: ChangeDeliveryDeps) {
   const { engine, store, tokens, loopBudget, clock } = deps;
   const { feed } = engine;
   const writeEvents = eventsOf(deps);
@@ -109,7 +104,7 @@ function errorLoggerOf({ log }: Pick<ChangeDeliveryDeps, 'log'>, route: string):
 function startWebhooks(deps: ChangeDeliveryDeps, writeEvents: WriteEvents, counts: OutcomeCounts) {
   const { settings, engine, keyring, log, clock } = deps;
   const { webhooks: store } = engine;
-  const logForged = openForgedWebhookLog(log);
+  const logForged = openForgedRowLog(log);
   const post = openGuardedPost(outboundRules(settings, log));
   const caller = { actor: 'webhooks', address: undefined, requestId: undefined };
   const send = openSender({ keyring, post, clock });
@@ -125,7 +120,7 @@ function startWebhooks(deps: ChangeDeliveryDeps, writeEvents: WriteEvents, count
       log.write({ event: 'webhook_disabled', webhook_id: webhookId });
     },
     onList(all) {
-      logForged(all);
+      for (const { webhookId, isForged } of all) if (isForged) logForged('webhook', webhookId);
       counts.retain(all.map(({ webhookId }) => webhookId));
     },
     onDelivery: ({ webhookId, outcome, durationMs }) => counts.record(webhookId, outcome, durationMs),
