@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { AuthrealmError, connect, type DirectoryClient } from '../client/client.ts';
+import { AuthrealmError, connect } from '../client/client.ts';
 import type { Environment } from '../config/parse.ts';
 import { readSettingFile } from '../config/parse.ts';
 import { Refusal } from '../domain/fault.ts';
@@ -15,13 +15,6 @@ export interface ConnectionOptions {
   readonly allowPlainHttp?: true;
 }
 
-/** The service that a command calls. */
-interface Connection {
-  readonly directory: DirectoryClient;
-  /** The Refusal for a failed request, with the next step; any other error unchanged. */
-  readonly refusalOf: (error: unknown) => unknown;
-}
-
 /** Adds the options for the service and the client to a command. */
 export function addConnection(command: Command): Command {
   return addSettings(command, ['config'])
@@ -34,8 +27,11 @@ export function addConnection(command: Command): Command {
     .option('--allow-plain-http', 'allow http to another host; the secret crosses the network unencrypted');
 }
 
-/** Connects with these options, and with the variables of the environment for those left out. Throws a Refusal that names all missing ones. */
-export function connectBy(options: ConnectionOptions, environment: Environment): Connection {
+/**
+ * The service that a command calls, by these options, and the variables of the environment for those left out; `refusalOf`: the
+ * Refusal for a failed request, with the next step, any other error unchanged. Throws a Refusal that names all missing options.
+ */
+export function connectBy(options: ConnectionOptions, environment: Environment) {
   const { clientSecretFile: file, allowPlainHttp = false } = options;
   const url = options.url ?? environment[CONNECTION_VARIABLES.url] ?? URL_FALLBACK;
   const clientId = options.clientId ?? environment[CONNECTION_VARIABLES.clientId];
@@ -52,7 +48,7 @@ export function connectBy(options: ConnectionOptions, environment: Environment):
   if (!clientId || !clientSecret) throw new Refusal(missing.join('\n'), { isUsage: true });
   try {
     const directory = connect({ url, allowPlainHttp, clientId, clientSecret });
-    return { directory, refusalOf: (error) => refusalFor(error, url) };
+    return { directory, refusalOf: (error: unknown) => refusalFor(error, url) };
   } catch (error) {
     // Errors of the library name its options; the command line has other names for them.
     if (error instanceof TypeError) {

@@ -25,7 +25,7 @@ import { UNICODE_VERSION } from '../domain/text/folding.ts';
 import { systemClock } from '../platform/clock.ts';
 import { EXIT } from '../platform/exit.ts';
 import { readFileMode } from '../platform/file_mode.ts';
-import { printLine, standardStreams } from '../platform/standard_streams.ts';
+import { printLine } from '../platform/standard_streams.ts';
 import { VERSION } from '../platform/version.ts';
 import { givenKeyring, inspect } from '../service/open_database.ts';
 import { fileOf } from '../store/open.ts';
@@ -39,12 +39,7 @@ export function addDoctor(program: Command, context: CliContext): void {
     .action(async ({ json }: { json?: true }, command: Command) => {
       const settings = context.settingsOf(command);
       const origins = context.originsOf(command);
-      const reports: CheckReport[] = [];
-      for await (const report of runChecks(settings, origins)) {
-        reports.push(report);
-        showStep(`${reports.length} checks done`);
-      }
-      showStep('');
+      const reports = await Array.fromAsync(runChecks(settings, origins));
       const unhealthy = reports.filter((report) => !isHealthy(report));
       if (json) printLine(JSON.stringify({ healthy: unhealthy.length === 0, checks: reports }, null, 2));
       else {
@@ -53,11 +48,6 @@ export function addDoctor(program: Command, context: CliContext): void {
       }
       context.setExitCode(unhealthy.length === 0 ? EXIT.done : EXIT.failed);
     });
-}
-
-/** Shows on a terminal what was done so far: the verdict comes first, and on a large database that takes minutes. */
-function showStep(text: string): void {
-  if (standardStreams().stderr.isTTY) standardStreams().stderr.write(`\r\x1b[K${text}`);
 }
 
 function verdictOn(reports: readonly CheckReport[], unhealthy: readonly CheckReport[]): string {

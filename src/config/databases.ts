@@ -1,24 +1,25 @@
 import { existsSync } from 'node:fs';
 import type { MasterKeySource } from '../auth/keys/master_key.ts';
-import { type DatabaseAddress, fileOf, isInMemory, type PostgresAddress } from '../store/open.ts';
+import { type DatabaseAddress, fileOf, isInMemory } from '../store/open.ts';
+import type { Settings } from './settings.ts';
 
-/** The settings of databases, their passwords and their master key. */
-export interface DatabaseSettings {
-  readonly database: DatabaseAddress;
-  readonly databasePasswordFile: string | undefined;
-  /** As the role that owns the schema. */
-  readonly migrateDatabase: PostgresAddress | undefined;
-  readonly migrateDatabasePasswordFile: string | undefined;
-  readonly masterKey: string | undefined;
-  readonly masterKeyFile: string | undefined;
-  readonly previousMasterKeyFile: string | undefined;
-  readonly processes: number;
-}
-
-type PartialDatabaseSettings = { readonly [N in keyof DatabaseSettings]?: DatabaseSettings[N] | undefined };
+/** The settings of databases, their passwords and their master key; undefined where one is invalid. */
+type DatabaseSettings = Partial<
+  Pick<
+    Settings,
+    | 'database'
+    | 'databasePasswordFile'
+    | 'migrateDatabase'
+    | 'migrateDatabasePasswordFile'
+    | 'masterKey'
+    | 'masterKeyFile'
+    | 'previousMasterKeyFile'
+    | 'processes'
+  >
+>;
 
 /** Checks these settings against each other. Settings with an invalid value are undefined, and not checked. */
-export function databaseContradictions(given: PartialDatabaseSettings): readonly string[] {
+export function databaseContradictions(given: DatabaseSettings): readonly string[] {
   const { database, databasePasswordFile, migrateDatabase, migrateDatabasePasswordFile } = given;
   const isFile = database !== undefined && database.engine !== 'postgres';
   const found: (string | false)[] = [
@@ -87,7 +88,7 @@ export function withPasswordFiles({
   databasePasswordFile,
   migrateDatabase,
   migrateDatabasePasswordFile,
-}: PartialDatabaseSettings & Pick<DatabaseSettings, 'database'>): Partial<DatabaseSettings> {
+}: DatabaseSettings & Pick<Settings, 'database'>): DatabaseSettings {
   return {
     ...(database.engine === 'postgres' && { database: { ...database, passwordFile: databasePasswordFile } }),
     ...(migrateDatabase && {
@@ -102,7 +103,7 @@ export function masterKeySource({
   masterKey,
   masterKeyFile,
   previousMasterKeyFile: previousPath,
-}: PartialDatabaseSettings & Pick<DatabaseSettings, 'database'>): MasterKeySource {
+}: DatabaseSettings & Pick<Settings, 'database'>): MasterKeySource {
   if (masterKey !== undefined) return { from: 'value', value: masterKey, previousPath };
   if (masterKeyFile !== undefined) return { from: 'file', path: masterKeyFile, previousPath };
   const file = fileOf(database);
