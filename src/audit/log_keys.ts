@@ -16,35 +16,6 @@ export interface Person {
   readonly user: Uuid;
 }
 
-/**
- * The keys of the audit log. All are derived from one secret of the installation, which the master key seals:
- * access to the database alone does not yield them.
- */
-export interface LogKeys {
-  /**
-   * Generates the stored random value from which the encryption key of a user is derived. Deleting it makes
-   * the personal values of that user unreadable.
-   */
-  mintUserKey(): Uint8Array;
-  /** Encrypts the personal values of an entry: nonce (12 bytes), AES-256-GCM ciphertext, tag (16). */
-  encrypt(userKey: Uint8Array, person: Person, plain: Uint8Array): Uint8Array;
-  /** Throws if it was encrypted for another user or with another key, or was changed. */
-  decrypt(userKey: Uint8Array, person: Person, encrypted: Uint8Array): Uint8Array;
-  /** The first 16 bytes of HMAC-SHA-256 over the previous tag and the entry. */
-  tag(previous: Uint8Array, entry: string): Uint8Array;
-  /** HMAC-SHA-256 over the start of a chain. 32 bytes. */
-  anchor(place: string): Uint8Array;
-  /** The first 16 bytes of HMAC-SHA-256 over the values of a row that grants access. */
-  rowMac(row: string): Uint8Array;
-  /** HMAC-SHA-256 for device tokens, and for the digests of names and networks in budgets. 32 bytes. */
-  signInMac(text: string): Uint8Array;
-  /** An Ed25519 signature over a checkpoint line, as base64url. */
-  sign(line: string): string;
-  isSigned(line: string, signature: string): boolean;
-  /** The Ed25519 public key that verifies these signatures, for use elsewhere: 32 bytes, base64. */
-  readonly publicKey: string;
-}
-
 export const LOG_SECRET_BYTES = 32;
 const USER_KEY_BYTES = 16;
 const NONCE_BYTES = 12;
@@ -53,7 +24,13 @@ const TAG_BYTES = 16;
 /** An Ed25519 private key in PKCS#8 is this, then its 32 bytes (RFC 8410, 7). */
 const PKCS8_ED25519 = Buffer.from('302e020100300506032b657004220420', 'hex');
 
-export function openLogKeys(secret: Uint8Array, { randomBytes }: Pick<Clock, 'randomBytes'>): LogKeys {
+export type LogKeys = ReturnType<typeof openLogKeys>;
+
+/**
+ * The keys of the audit log. All are derived from one secret of the installation, which the master key seals:
+ * access to the database alone does not yield them.
+ */
+export function openLogKeys(secret: Uint8Array, { randomBytes }: Pick<Clock, 'randomBytes'>) {
   const derive = (info: string) => Buffer.from(hkdfSync('sha256', secret, '', `authrealm log ${info}`, 32));
   const chainKey = derive('chain');
   const anchorKey = derive('anchor');
@@ -67,14 +44,20 @@ export function openLogKeys(secret: Uint8Array, { randomBytes }: Pick<Clock, 'ra
   });
   const verifier: KeyObject = createPublicKey(signer);
   return {
-    mintUserKey: () => randomBytes(USER_KEY_BYTES),
-    encrypt(userKey, person, plain) {
+    /**
+     * Generates the stored random value from which the encryption key of a user is derived. Deleting it makes
+     * the personal values of that user unreadable.
+     */
+    mintUserKey: (): Uint8Array => randomBytes(USER_KEY_BYTES),
+    /** Encrypts the personal values of an entry: nonce (12 bytes), AES-256-GCM ciphertext, tag (16). */
+    encrypt(userKey: Uint8Array, person: Person, plain: Uint8Array): Uint8Array {
       const nonce = randomBytes(NONCE_BYTES);
       const { key, id } = encryptionKey(userKey, person);
       const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(id);
       return Buffer.concat([nonce, cipher.update(plain), cipher.final(), cipher.getAuthTag()]);
     },
-    decrypt(userKey, person, encrypted) {
+    /** Throws if it was encrypted for another user or with another key, or was changed. */
+    decrypt(userKey: Uint8Array, person: Person, encrypted: Uint8Array): Uint8Array {
       const bytes = Buffer.from(encrypted);
       if (bytes.length < NONCE_BYTES + TAG_BYTES) throw new Error('an encrypted entry is cut short');
       const nonce = bytes.subarray(0, NONCE_BYTES);
@@ -84,14 +67,23 @@ export function openLogKeys(secret: Uint8Array, { randomBytes }: Pick<Clock, 'ra
       const body = decipher.update(bytes.subarray(NONCE_BYTES, -TAG_BYTES));
       return Buffer.concat([body, decipher.final()]);
     },
-    tag: (previous, entry) => hmac(chainKey, previous, entry).subarray(0, TAG_BYTES),
-    anchor: (place) => hmac(anchorKey, place),
-    rowMac: (row) => hmac(rowKey, row).subarray(0, TAG_BYTES),
-    signInMac: (text) => hmac(signInKey, text),
-    sign: (line) => sign(null, Buffer.from(line), signer).toString('base64url'),
-    isSigned: (line, signature) =>
+    /** The first 16 bytes of HMAC-SHA-256 over the previous tag and the entry. */
+    tag: (previous: Uint8Array, entry: string): Uint8Array =>
+      hmac(chainKey, previous, entry).subarray(0, TAG_BYTES),
+    /** HMAC-SHA-256 over the start of a chain. 32 bytes. */
+    anchor: (place: string): Uint8Array => hmac(anchorKey, place),
+    /** The first 16 bytes of HMAC-SHA-256 over the values of a row that grants access. */
+    rowMac: (row: string): Uint8Array => hmac(rowKey, row).subarray(0, TAG_BYTES),
+    /** HMAC-SHA-256 for device tokens, and for the digests of names and networks in budgets. 32 bytes. */
+    signInMac: (text: string): Uint8Array => hmac(signInKey, text),
+    /** An Ed25519 signature over a checkpoint line, as base64url. */
+    sign: (line: string): string => sign(null, Buffer.from(line), signer).toString('base64url'),
+    isSigned: (line: string, signature: string): boolean =>
       verify(null, Buffer.from(line), verifier, Buffer.from(signature, 'base64url')),
-    // In SPKI the key is at the end (RFC 8410, 4).
+    /**
+     * The Ed25519 public key that verifies these signatures, for use elsewhere: 32 bytes, base64. In SPKI the key is at the end (RFC
+     * 8410, 4).
+     */
     publicKey: verifier.export({ format: 'der', type: 'spki' }).subarray(-32).toString('base64'),
   };
 }

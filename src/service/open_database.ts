@@ -190,14 +190,8 @@ async function logKeysOf(
   return findLogKeys(access, keyring, clock);
 }
 
-/** A read-only view of a database with a log, and the keys of the log. */
-export interface InspectedLog {
-  readonly database: InspectedDatabase;
-  readonly logKeys: LogKeys;
-}
-
-/** Opens a read-only view of a database and its log. Throws Refusal. */
-export async function inspectLog(settings: Settings, clock: Clock): Promise<InspectedLog> {
+/** Opens a read-only view of a database with a log, and the keys of the log. Throws Refusal. */
+export async function inspectLog(settings: Settings, clock: Clock) {
   const database = await inspect(settings);
   try {
     const logKeys = await logKeysOf(settings, database, clock);
