@@ -125,13 +125,7 @@ const PAGE = 100;
  * well: this covers processes that were killed before.
  */
 export async function writeErasures(
-  {
-    store,
-    keys,
-    append,
-  }: Pick<CheckpointDeps, 'keys' | 'append'> & {
-    readonly store: Pick<LogStore, 'unreportedErasures' | 'markErasuresReported'>;
-  },
+  { store, keys, append }: Pick<CheckpointDeps, 'store' | 'keys' | 'append'>,
   now: number,
 ): Promise<void> {
   let after: Erasure | undefined;

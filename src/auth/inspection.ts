@@ -1,11 +1,11 @@
 import type { Check, CheckReporter } from '../doctor/inspection.ts';
 import type { Clock } from '../domain/id.ts';
 import { ciphertextKeyId } from '../domain/text/ciphertext.ts';
-import type { AuthStore, SigningKey } from '../store/auth/access.ts';
+import type { AuthStore } from '../store/auth/access.ts';
 import type { Client } from '../store/auth/clients.ts';
 import type { SealedStore, SealedValue } from '../store/auth/sealed_store.ts';
 import { type Keyring, opensKeyCheck, opensValue, sealedPages } from './keys/keyring.ts';
-import { keySetAt } from './keys/signing.ts';
+import { keySetAt, signingKeyState } from './keys/signing.ts';
 
 /** Dependencies of the checks; each is evaluated when a check needs it, and may throw then. */
 export interface AuthInspectionDeps {
@@ -79,9 +79,13 @@ async function checkSigningKeys(
   reporter: CheckReporter,
 ): Promise<void> {
   const keys = await store().access.signingKeys();
-  const { signer, accepted } = keySetAt(keys, clock.now());
+  const keySet = keySetAt(keys, clock.now());
+  const { signer } = keySet;
   if (!signer) reporter.find({ says: 'no signing key is active: the next start creates one' });
-  for (const key of keys) reporter.fact(`${key.kid} ${stateOf(key, signer, accepted)}`);
+  for (const key of keys) {
+    const state = signingKeyState(key, keySet);
+    reporter.fact(`${key.kid} ${state === 'next' ? 'signs later' : state}`);
+  }
   if (signer && signer.privateSealed.length === 0) {
     reporter.find({
       says: 'the private key is missing: rotate the signing key',
@@ -89,13 +93,6 @@ async function checkSigningKeys(
       ids: [signer.kid],
     });
   }
-}
-
-function stateOf(key: SigningKey, signer: SigningKey | undefined, accepted: ReadonlyMap<string, SigningKey>) {
-  if (key.kid === signer?.kid) return 'signs';
-  if (key.withdrawnAt !== undefined) return 'withdrawn';
-  if (!accepted.has(key.kid)) return 'retired';
-  return key.signsFrom > (signer?.signsFrom ?? 0) ? 'signs later' : 'accepted';
 }
 
 const UNADDRESSED =

@@ -1,7 +1,13 @@
 import type { Command } from 'commander';
 import { createNewKeyFile } from '../auth/keys/master_key.ts';
 import type { MasterKeyChanged } from '../auth/keys/rewrap.ts';
-import { type KeySet, keySetAt, rotateSigningKey, withdrawSigningKey } from '../auth/keys/signing.ts';
+import {
+  type KeySet,
+  keySetAt,
+  rotateSigningKey,
+  signingKeyState,
+  withdrawSigningKey,
+} from '../auth/keys/signing.ts';
 import { Refusal } from '../domain/fault.ts';
 import { systemClock } from '../platform/clock.ts';
 import { printLine } from '../platform/standard_streams.ts';
@@ -77,14 +83,11 @@ function printRewrapResult({ keyId, ended, resealed }: MasterKeyChanged): void {
 }
 
 /** A key and its current state. */
-function lineOf(
-  { kid, createdAt, signsFrom, withdrawnAt }: SigningKey,
-  { signer, accepted }: KeySet,
-): string {
-  const made = `created ${new Date(createdAt).toISOString()}`;
-  if (withdrawnAt !== undefined) return `${kid}  withdrawn ${new Date(withdrawnAt).toISOString()}  ${made}`;
-  if (kid === signer?.kid) return `${kid}  signs  ${made}`;
-  if (!accepted.has(kid)) return `${kid}  retired  ${made}`;
-  const isNext = signsFrom > (signer?.signsFrom ?? 0);
-  return `${kid}  ${isNext ? `signs from ${new Date(signsFrom).toISOString()}` : 'accepted'}  ${made}`;
+function lineOf(key: SigningKey, keySet: KeySet): string {
+  const { kid, createdAt, signsFrom, withdrawnAt } = key;
+  const instant = (at: number) => new Date(at).toISOString();
+  const found = signingKeyState(key, keySet);
+  const state = found === 'next' ? `signs from ${instant(signsFrom)}` : found;
+  const since = withdrawnAt === undefined ? '' : ` ${instant(withdrawnAt)}`;
+  return `${kid}  ${state}${since}  created ${instant(createdAt)}`;
 }

@@ -216,7 +216,7 @@ test('writing erasures yields to requests between pages', async () => {
     const from = erasures.findIndex(({ user }) => user === after?.user) + 1;
     return erasures.slice(from, from + limit);
   };
-  const store = { unreportedErasures, markErasuresReported: async () => undefined };
+  const store = { heads: async () => [], unreportedErasures, markErasuresReported: async () => undefined };
   const deps = { store, keys: { sign: () => '' }, append: () => undefined };
   let turns = 0;
   let turn = setImmediate(function countTurn() {

@@ -155,6 +155,19 @@ export function keySetAt(keys: readonly SigningKey[], now: number): KeySet {
   return { signer, accepted: new Map(accepted.map((key) => [key.kid, key])) };
 }
 
+/** The states of a signing key; `next`: published, will sign. */
+export const SIGNING_KEY_STATES = ['signs', 'next', 'accepted', 'retired', 'withdrawn'] as const;
+
+export function signingKeyState(
+  { kid, signsFrom, withdrawnAt }: SigningKey,
+  { signer, accepted }: KeySet,
+): (typeof SIGNING_KEY_STATES)[number] {
+  if (withdrawnAt !== undefined) return 'withdrawn';
+  if (kid === signer?.kid) return 'signs';
+  if (!accepted.has(kid)) return 'retired';
+  return signsFrom > (signer?.signsFrom ?? 0) ? 'next' : 'accepted';
+}
+
 /** The public keys as a JWK Set (RFC 7517). */
 export function publicKeySet(keys: Iterable<SigningKey>): { readonly keys: readonly JWK[] } {
   return { keys: [...keys].map(({ publicJwk }) => JSON.parse(publicJwk) as JWK) };

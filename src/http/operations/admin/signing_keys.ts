@@ -3,7 +3,9 @@ import {
   keySetAt,
   rotateSigningKey,
   SIGNING_KEY_LIMIT_HINT,
+  SIGNING_KEY_STATES,
   SigningKeyRefusal,
+  signingKeyState,
   withdrawSigningKey,
 } from '../../../auth/keys/signing.ts';
 import { Fault } from '../../../domain/fault.ts';
@@ -23,13 +25,10 @@ import { listOperation } from './page.ts';
 const KID = '019c1318-a400-7000-8000-000000000099';
 const NAMED = { kid: { description: 'The ID of the key, the `kid` of its tokens.', example: KID } };
 
-/** The states of a key. */
-const STATES = ['signs', 'next', 'accepted', 'retired', 'withdrawn'] as const;
-
 const shown = {
   id: z.string(),
   type: z.literal('signing_key'),
-  state: z.enum(STATES).meta({
+  state: z.enum(SIGNING_KEY_STATES).meta({
     description:
       '`signs`: signs new tokens; `next`: published, will sign; `accepted`: its tokens are still accepted; `retired`: all its ' +
       'tokens have expired; `withdrawn`: its tokens are rejected.',
@@ -50,17 +49,11 @@ const SHOWN = singleAnswer('signing_key', shown, EXAMPLE, `/signing-keys/${KID}`
 
 /** Describes keys with their state among those in use. */
 function describerOf(inUse: readonly SigningKey[], now: number) {
-  const { signer, accepted } = keySetAt(inUse, now);
-  const stateOf = ({ kid, signsFrom, withdrawnAt }: SigningKey): (typeof STATES)[number] => {
-    if (withdrawnAt !== undefined) return 'withdrawn';
-    if (kid === signer?.kid) return 'signs';
-    if (!accepted.has(kid)) return 'retired';
-    return signsFrom > (signer?.signsFrom ?? 0) ? 'next' : 'accepted';
-  };
+  const keySet = keySetAt(inUse, now);
   return (key: SigningKey) => ({
     id: key.kid,
     type: 'signing_key',
-    state: stateOf(key),
+    state: signingKeyState(key, keySet),
     signs_from: new Date(key.signsFrom).toISOString(),
     withdrawn_at: key.withdrawnAt === undefined ? null : new Date(key.withdrawnAt).toISOString(),
     meta: { created_at: new Date(key.createdAt).toISOString() },
