@@ -13,13 +13,6 @@ import type { Checkpoint } from './checkpoint.ts';
 import type { LogKeys } from './log_keys.ts';
 import { openPersonalValues, pagesAfter } from './stored_entries.ts';
 
-/** The result of a verification. */
-export interface VerificationResult {
-  readonly logs: number;
-  readonly entries: number;
-  readonly findings: number;
-}
-
 export interface VerificationOptions {
   readonly store: LogReader;
   readonly keys: LogKeys;
@@ -40,7 +33,7 @@ const ATTEMPTS_MAX = 5;
  * older database in place of a newer one, and a log rewritten or a start moved with the master key. Entries
  * written meanwhile are not verified.
  */
-export async function verifyLogs(options: VerificationOptions): Promise<VerificationResult> {
+export async function verifyLogs(options: VerificationOptions) {
   const checkpointsByLog = Map.groupBy(options.checkpoints, ({ log }) => log);
   const retentionCutoff = retentionCutoffOf(options.checkpoints);
   const logStarts = await readLogStarts(options.store, options.keys);
@@ -82,9 +75,7 @@ export async function* headsOf(store: Pick<LogStore, 'heads'>): AsyncGenerator<L
 }
 
 /** Options for one log, with its own checkpoints. */
-interface LogVerificationOptions extends VerificationOptions {
-  readonly retentionCutoff: ReturnType<typeof retentionCutoffOf>;
-}
+type LogVerificationOptions = VerificationOptions & { retentionCutoff: ReturnType<typeof retentionCutoffOf> };
 
 /** Verifies a log, again if its start moved meanwhile. */
 async function verifyUntilStable(options: LogVerificationOptions, head: LogHead) {

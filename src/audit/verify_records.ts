@@ -42,20 +42,14 @@ export interface RecordFinding extends Pick<LogFinding, 'message'> {
   readonly id: string;
 }
 
-export interface RecordVerificationResult {
-  /** Records whose revision and logged values agree with the log. */
-  readonly covered: number;
-  /** Records whose newest log entry was removed, or has no values, so that nothing can be compared. */
-  readonly notCovered: number;
-}
-
 const PAGE = 1_000;
 
 /**
  * Compares every record with the log: its revision with that of its newest entry, and its members with the last values in the
- * log. Checks the MACs of all rows that have one. It holds the last values of one realm in memory.
+ * log. Checks the MACs of all rows that have one. It holds the last values of one realm in memory. `covered`: records that agree
+ * with the log; `notCovered`: those whose newest log entry was removed, or has no values, so that nothing can be compared.
  */
-export async function verifyRecords(options: RecordVerificationOptions): Promise<RecordVerificationResult> {
+export async function verifyRecords(options: RecordVerificationOptions) {
   const result = { covered: 0, notCovered: 0 };
   for await (const row of options.forgedRows())
     options.onFinding({ ...row, message: describeForgedRow(row.table) });

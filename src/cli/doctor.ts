@@ -107,7 +107,7 @@ function checkFiles(settings: Settings, reporter: CheckReporter): void {
   const { tlsCert, tlsKey } = settings;
   if (tlsCert === undefined || isFileMissing(tlsCert) || isFileMissing(tlsKey)) return;
   const tls = readTls(settings);
-  if (tls) checkCertificate({ ...tls, path: tlsCert, now: systemClock.now() }, reporter);
+  if (tls) checkCertificate({ ...tls, path: tlsCert }, systemClock.now(), reporter);
 }
 
 const isFileMissing = (path: string | undefined) => path === undefined || !existsSync(path);

@@ -165,14 +165,8 @@ function publicAddressMistakes(settings: Partial<Settings>): string[] {
   return found;
 }
 
-interface NamedFile {
-  readonly flag: string;
-  readonly path: string;
-  readonly kind: NonNullable<Setting<unknown>['file']>;
-}
-
 /** The files that settings name. */
-export function namedFiles(settings: Settings): readonly NamedFile[] {
+export function namedFiles(settings: Settings) {
   const rows = Object.entries(SETTINGS) as [SettingName, Setting<unknown>][];
   return rows.flatMap(([name, { file: kind, flag = '' }]) => {
     const path = settings[name];

@@ -6,12 +6,8 @@ const ENDS_SOON_MS = 30 * 86_400_000;
 
 /** Checks a certificate (PEM, the first of a chain) and its key. `path` names the certificate; `now` is in milliseconds. */
 export function checkCertificate(
-  {
-    cert,
-    key,
-    path,
-    now,
-  }: { readonly cert: string; readonly key: string; readonly path: string; readonly now: number },
+  { cert, key, path }: { readonly cert: string; readonly key: string; readonly path: string },
+  now: number,
   reporter: Pick<CheckReporter, 'find' | 'note'>,
 ): void {
   let certificate: X509Certificate;
