@@ -2,7 +2,7 @@ import type { KeyedRecord, MaybePromise } from '../directory/store.ts';
 import { eventResource } from '../domain/event.ts';
 import { describeForgedRow } from '../domain/forged_row.ts';
 import { NIL_UUID, type Uuid } from '../domain/id.ts';
-import { isVisible, type Key, membersOf, type Resource } from '../domain/resource.ts';
+import { isVisible, membersOf, type Resource } from '../domain/resource.ts';
 import { RESOURCES, realm as realmResource } from '../domain/resources.ts';
 import type { StoredEntry } from '../store/audit/entry_row.ts';
 import type { LogHead, LogReader } from '../store/audit/log_reading.ts';
@@ -99,7 +99,7 @@ async function verifyRealm({ store, records, keys }: RecordVerificationOptions, 
       const last = logged.get(keyOf(resource, record.id));
       logged.delete(keyOf(resource, record.id));
       const messages = last ? contradictions(last, { key, record }) : [];
-      if (!last && isWhole) messages.push(UNLOGGED);
+      if (!last && isWhole) messages.push('no log entry records it');
       messages.push(...wrongColumns.map((name) => `${name} does not match the value it is computed from`));
       found.push(...messages.map((message) => ({ table, realm, id: record.id, message })));
       counts[last?.isComplete ? 'covered' : 'notCovered'] += 1;
@@ -108,25 +108,18 @@ async function verifyRealm({ store, records, keys }: RecordVerificationOptions, 
   return { ...counts, findings: [...found, ...missingRecords(realm, logged)] };
 }
 
-const UNLOGGED = 'no log entry records it';
-
-function userIn(key: Key): string | null {
-  return key.length > 2 ? (key[1] ?? null) : null;
-}
-
 function missingRecords(realm: Uuid, logged: LoggedRecords): readonly RecordFinding[] {
   return [...logged]
     .filter(([, { isDeleted }]) => !isDeleted)
     .map(([key, { resource }]) => {
       const [, id = ''] = key.split(' ');
-      return { table: resource.table, realm, id, message: MISSING };
+      const message = 'the log records it and no deletion, but it does not exist';
+      return { table: resource.table, realm, id, message };
     });
 }
 
-const MISSING = 'the log records it and no deletion, but it does not exist';
-
 function contradictions(last: LoggedRecord, { key, record }: KeyedRecord): string[] {
-  const user = userIn(key);
+  const user = key.length > 2 ? key[1] : null;
   if (last.isDeleted) return ['the log records its deletion, but it exists'];
   const found: string[] = [];
   if (last.revision !== record.revision) found.push('its revision is not that of its newest log entry');
