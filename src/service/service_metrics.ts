@@ -97,11 +97,11 @@ export function feedMetrics({ streams, lag, counts, now }: FeedMetricSources): r
       return [
         gauge(
           METRICS.webhookLag,
-          ofTargets(({ since }) => (since === undefined ? 0 : Math.max(0, now() - since) / 1_000)),
+          ofTargets(({ behindSince: at }) => (at === undefined ? 0 : Math.max(0, now() - at) / 1_000)),
         ),
         gauge(
           METRICS.webhookLaggingRealms,
-          ofTargets(({ realms }) => realms),
+          ofTargets(({ failingRealms }) => failingRealms),
         ),
         gauge(
           METRICS.webhookDeadLetters,

@@ -11,19 +11,24 @@ import { user } from '../../domain/resources.ts';
 import { exampleIdOf } from '../openapi/examples.ts';
 import { listParameters, offsetParameters } from '../openapi/parameters.ts';
 import { header, jsonContent } from '../openapi/responses.ts';
-import { idSchema, link, outputMember, pageSchema, timestampSchema } from '../openapi/schemas.ts';
+import { idSchema, link, outputMember, pageSchema } from '../openapi/schemas.ts';
 import type { Call } from '../pipeline/call.ts';
 import type { Documentation, Operation } from '../pipeline/operation.ts';
 import { listBody } from '../pipeline/paging.ts';
 import { RECORD_CACHING } from '../pipeline/pipeline.ts';
-import { isoTimestamp } from '../pipeline/present.ts';
 import { NEWEST_FIRST, readQuery } from '../pipeline/query.ts';
 import { documentReply, NOT_FOUND_REPLY, type Reply } from '../server/reply.ts';
 import { ACCOUNT_TOKEN, refuseAccountToken } from './account_tokens.ts';
 import { NO_FILTER, pageOf, pageReply, shortListBody } from './lists.ts';
 import { END_USER_ADDRESS, readEndUserAddress, SIGN_IN_SCOPE, type SignInDeps } from './password_request.ts';
 import { accountTokenParameter, endUserAddressParameter } from './password_schemas.ts';
-import { type Projection, projectionSchema, projector } from './projection.ts';
+import {
+  instant,
+  type ProjectedMembers,
+  type Projection,
+  projectionSchema,
+  projector,
+} from './projection.ts';
 import { pageAnswer } from './record_operation.ts';
 import { accessibleRealm, type SettingsDeps } from './settings.ts';
 
@@ -52,7 +57,7 @@ interface UserForm {
   /** They exist only with `auto_create_account_for_account_members`. */
   readonly isAccount: boolean;
   /** The members between `type` and `meta`. */
-  readonly members: Readonly<Record<string, Projection<AnyRecord>>>;
+  readonly members: ProjectedMembers<AnyRecord>;
 }
 
 /** The members that an account member has in common with its user. */
@@ -80,16 +85,15 @@ const ACCOUNT: UserForm = {
   members: { name: NAME, legal_name: NAME, registration_id: null, external_ref: null, parent_id: null },
 };
 
-const ID: Projection<AnyRecord> = [idSchema, ({ id }) => id];
-const META: Projection<AnyRecord> = {
+const META: ProjectedMembers<AnyRecord> = {
   timestamps: {
-    created_at: [timestampSchema, ({ created_at }) => isoTimestamp(created_at)],
-    updated_at: [timestampSchema, ({ updated_at }) => isoTimestamp(updated_at)],
+    created_at: instant(({ created_at }) => created_at),
+    updated_at: instant(({ updated_at }) => updated_at),
   },
 };
 
 const dataOf = ({ type, members }: Pick<UserForm, 'type' | 'members'>) => ({
-  id: ID,
+  id: idSchema,
   type,
   ...members,
   meta: META,
@@ -265,7 +269,7 @@ const getOperation = (form: UserForm) =>
 
 const MEMBERSHIP = dataOf({
   type: 'account_membership',
-  members: { relationships: { account_member: { data: { id: ID, type: ACCOUNT_MEMBER.type } } } },
+  members: { relationships: { account_member: { data: { id: idSchema, type: ACCOUNT_MEMBER.type } } } },
 });
 const projectMembership = projector(MEMBERSHIP);
 

@@ -9,12 +9,11 @@ import { passwordProfile, user } from '../../domain/resources.ts';
 import { exampleIdOf } from '../openapi/examples.ts';
 import { offsetParameters } from '../openapi/parameters.ts';
 import { HEADERS, jsonContent } from '../openapi/responses.ts';
-import { countedMeta, idSchema, lazyComponent, pageLinks, timestampSchema } from '../openapi/schemas.ts';
+import { countedMeta, idSchema, lazyComponent, pageLinks } from '../openapi/schemas.ts';
 import { NOT_SENT, NOT_VALID } from '../pipeline/bearer.ts';
 import { dataOf } from '../pipeline/body.ts';
 import type { Call, CallHandler } from '../pipeline/call.ts';
 import type { Operation } from '../pipeline/operation.ts';
-import { isoTimestamp } from '../pipeline/present.ts';
 import { readQuery } from '../pipeline/query.ts';
 import { checkData } from '../pipeline/reading.ts';
 import { faultReply, JSON_TYPE, type Reply } from '../server/reply.ts';
@@ -27,7 +26,7 @@ import {
   type SignInDeps,
 } from './password_request.ts';
 import { accountTokenParameter, deviceHeader, signInParameters } from './password_schemas.ts';
-import { type Projection, projectionSchema, projector } from './projection.ts';
+import { instant, type ProjectedMembers, projectionSchema, projector } from './projection.ts';
 import { accessibleRealm } from './settings.ts';
 
 /**
@@ -138,15 +137,12 @@ interface MintedToken {
 }
 
 /** The account of a member is the member. */
-const ITEM: Readonly<Record<string, Projection<MintedToken>>> = {
+const ITEM: ProjectedMembers<MintedToken> = {
   type: TYPE,
   account_id: [idSchema, ({ member }) => member.id],
   account_name: [z.string(), ({ member }) => member.name],
-  token: [
-    z.string().meta({ description: 'A JWT, verifiable with the key set of the service.' }),
-    ({ token }) => token,
-  ],
-  expires: [timestampSchema, ({ expiresAt }) => isoTimestamp(expiresAt)],
+  token: z.string().meta({ description: 'A JWT, verifiable with the key set of the service.' }),
+  expires: instant(({ expiresAt }) => expiresAt),
 };
 const itemOf = projector(ITEM);
 

@@ -1,7 +1,10 @@
 import { z } from 'zod';
+import type { AuthorizationRequest } from '../../auth/sessions/console_providers.ts';
+import type { ConsoleSession, SessionGrant } from '../../auth/sessions/sessions.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { link } from '../openapi/schemas.ts';
-import { REALMS_OUTPUT } from './admin/realms.ts';
+import { REALMS_OUTPUT, showRealms } from './admin/realms.ts';
+import { type ProjectedMembers, projectionSchema, projector } from './projection.ts';
 
 /** The bodies and examples of the sign-in operations. */
 
@@ -64,36 +67,41 @@ export const methodsSchema = () =>
     })
     .meta({ id: 'ConsoleWays' });
 
-const GRANT = {
-  access_token: z.string(),
+const RENEWED: ProjectedMembers<SessionGrant> = {
+  access_token: [z.string(), ({ token }) => token],
   expires_in: z.int().meta({ description: 'Seconds until the token expires.' }),
   session_expires_in: z
     .int()
     .meta({ description: 'Seconds until the session ends, however often it is renewed.' }),
-  scope: z.string(),
-  realms: REALMS_OUTPUT,
+  scope: [z.string(), ({ scopes }) => [...scopes].join(' ')],
+  realms: [REALMS_OUTPUT, ({ realms }) => showRealms(realms)],
   actor: z.string().meta({ description: 'The name of the user in the audit log.' }),
 };
+const BEGUN: ProjectedMembers<ConsoleSession> = {
+  ...RENEWED,
+  label: z.string().meta({ description: 'The display name in the console.' }),
+};
+const REQUEST: ProjectedMembers<AuthorizationRequest> = {
+  authorization_endpoint: link,
+  client_id: z.string(),
+  issuer: link,
+  scope: z.string(),
+  redirect_uri: link,
+};
 
-const LABEL = { label: z.string().meta({ description: 'The display name in the console.' }) };
+export const describeSession = projector(BEGUN);
+export const describeRenewal = projector(RENEWED);
+export const describeRequest = projector(REQUEST);
 
 export const sessionSchema = () =>
-  z.strictObject({ data: z.strictObject({ ...GRANT, ...LABEL }) }).meta({ id: 'ConsoleSession' });
+  z.strictObject({ data: projectionSchema(BEGUN) }).meta({ id: 'ConsoleSession' });
 
 export const renewalSchema = () =>
-  z.strictObject({ data: z.strictObject(GRANT) }).meta({ id: 'ConsoleRenewal' });
+  z.strictObject({ data: projectionSchema(RENEWED) }).meta({ id: 'ConsoleRenewal' });
 
 export const providerSignInAnswer = () =>
   z
-    .strictObject({
-      data: z.strictObject({
-        authorization_endpoint: link,
-        client_id: z.string(),
-        issuer: link,
-        scope: z.string(),
-        redirect_uri: link,
-      }),
-    })
+    .strictObject({ data: projectionSchema(REQUEST) })
     .meta({ id: 'ConsoleDeparture', description: 'The page generates state, nonce and the PKCE verifier.' });
 
 export const RENEWAL = {

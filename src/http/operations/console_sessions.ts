@@ -1,14 +1,17 @@
 import { z } from 'zod';
-import type { ConsoleSessions, SessionGrant } from '../../auth/sessions/sessions.ts';
+import type { ConsoleSessions } from '../../auth/sessions/sessions.ts';
 import { Fault } from '../../domain/fault.ts';
-import { EXTENSION, fixedHeader, HEADERS, jsonContent } from '../openapi/responses.ts';
+import { EXTENSION, HEADERS, jsonContent } from '../openapi/responses.ts';
 import { BAD_TOKEN, bearerToken } from '../pipeline/bearer.ts';
 import type { Call, CallHandler } from '../pipeline/call.ts';
-import type { Operation } from '../pipeline/operation.ts';
+import type { Documentation, Operation } from '../pipeline/operation.ts';
 import type { OperationDeps } from '../pipeline/pipeline.ts';
 import { readData } from '../pipeline/reading.ts';
 import { documentReply, faultReply, type Reply } from '../server/reply.ts';
 import {
+  describeRenewal,
+  describeRequest,
+  describeSession,
   exchangeSchema,
   METHODS_EXAMPLE,
   methodsSchema,
@@ -20,7 +23,7 @@ import {
   SESSION,
   sessionSchema,
 } from './console_schemas.ts';
-import { NO_STORE } from './oauth_form.ts';
+import { SECRET_HEADERS, secretReply } from './oauth_form.ts';
 
 export const CONSOLE_TAG = 'console';
 
@@ -45,125 +48,121 @@ const SIGNED_OUT: Reply = Object.freeze({
   body: null,
 });
 
-const listSignInMethods: Operation<SessionDeps> = {
-  name: 'get-console-ways',
-  method: 'GET',
-  path: '/console/ways',
-  access: 'open',
-  isOwn: true,
-  handle: signInMethods,
-  document: () => ({
-    summary: 'List the ways to sign in to the console.',
-    tag: CONSOLE_TAG,
-    isExtension: true,
-    isFixed: true,
-    success: {
-      status: 200,
-      description: 'The sign-in methods.',
-      headers: { 'Cache-Control': HEADERS.noStore },
-      content: jsonContent(methodsSchema(), METHODS_EXAMPLE),
-    },
-  }),
-};
+/** An operation for pages of the service, never for origins that CORS lists. */
+function consoleOperation({ document, ...operation }: ConsoleDescription): Operation<SessionDeps> {
+  const isRead = operation.method === 'GET';
+  return {
+    ...operation,
+    isOwn: true,
+    document: ({ baseUrl }) => ({
+      tag: CONSOLE_TAG,
+      isExtension: true,
+      ...(isRead ? {} : { ownHeaders: originHeader(baseUrl) }),
+      ...document(baseUrl),
+    }),
+  };
+}
 
-const beginProviderSignIn: Operation<SessionDeps> = {
-  name: 'begin-console-departure',
-  method: 'POST',
-  path: '/console/provider',
-  access: 'open',
-  isOwn: true,
-  body: 'json',
-  handle: beginSignIn,
-  document: ({ baseUrl }) => ({
-    summary: 'Get the authorization request parameters for signing in to the console through a provider.',
-    tag: CONSOLE_TAG,
-    isExtension: true,
-    ownHeaders: originHeader(baseUrl),
-    body: bodyOf('console_departure.create', providerSignInSchema, { name: 'staff' }),
-    success: {
-      status: 200,
-      description: 'The authorization endpoint, the client ID and the redirect URI.',
-      headers: CACHING,
-      content: jsonContent(providerSignInAnswer(), providerSignInExample(baseUrl)),
-    },
-    faults: ['foreign_origin', 'provider_unavailable'],
-  }),
-};
+interface ConsoleDescription extends Omit<Operation<SessionDeps>, 'isOwn' | 'document'> {
+  readonly document: (
+    baseUrl: string,
+  ) => Pick<Documentation, 'summary' | 'isFixed' | 'body' | 'success' | 'faults'>;
+}
 
-const beginSession: Operation<SessionDeps> = {
-  name: 'begin-console-session',
-  method: 'POST',
-  path: '/console/token',
-  access: 'credentials',
-  isOwn: true,
-  body: 'json',
-  handle: exchange,
-  document: ({ baseUrl }) => ({
-    summary: 'Sign in to the console with the code of a link or of a provider.',
-    tag: CONSOLE_TAG,
-    isExtension: true,
-    ownHeaders: originHeader(baseUrl),
-    body: bodyOf('console_session.create', exchangeSchema, { grant: 'link', code: 'k3Yb0Q6nqv8l1uW9sDZbXA' }),
-    success: {
-      status: 200,
-      description: 'The session.',
-      headers: CACHING,
-      content: jsonContent(sessionSchema(), SESSION),
-    },
-    faults: ['invalid_sign_in_code', 'insufficient_scope', 'foreign_origin', 'provider_unavailable'],
-  }),
-};
-
-const renewSession: Operation<SessionDeps> = {
-  name: 'renew-console-session',
-  method: 'PUT',
-  path: '/console/token',
-  access: 'session',
-  isOwn: true,
-  handle: renew,
-  document: ({ baseUrl }) => ({
-    summary: 'Renew the token of a console session. The token of the request remains valid until it expires.',
-    tag: CONSOLE_TAG,
-    isExtension: true,
-    ownHeaders: originHeader(baseUrl),
-    success: {
-      status: 200,
-      description: 'A new token, with the rights that the session has now.',
-      headers: CACHING,
-      content: jsonContent(renewalSchema(), RENEWAL),
-    },
-    faults: ['foreign_origin'],
-  }),
-};
-
-const endSession: Operation<SessionDeps> = {
-  name: 'end-console-session',
-  method: 'DELETE',
-  path: '/console/token',
-  access: 'session',
-  isOwn: true,
-  handle: end,
-  document: ({ baseUrl }) => ({
-    summary: 'Sign out of the console. The token is rejected within a second.',
-    tag: CONSOLE_TAG,
-    isExtension: true,
-    ownHeaders: originHeader(baseUrl),
-    success: {
-      status: 204,
-      description: 'The session has ended.',
-      headers: { 'Cache-Control': HEADERS.noStore },
-    },
-    faults: ['foreign_origin'],
-  }),
-};
-
-/** Console sign-in, renewal and sign-out. Only pages of the service may call them, never origins that CORS lists. */
+/** Console sign-in, renewal and sign-out. */
 export const CONSOLE_OPERATIONS: readonly Operation<SessionDeps>[] = [
-  listSignInMethods,
-  beginProviderSignIn,
-  beginSession,
-  renewSession,
-  endSession,
+  consoleOperation({
+    name: 'get-console-ways',
+    method: 'GET',
+    path: '/console/ways',
+    access: 'open',
+    handle: signInMethods,
+    document: () => ({
+      summary: 'List the ways to sign in to the console.',
+      isFixed: true,
+      success: {
+        status: 200,
+        description: 'The sign-in methods.',
+        headers: { 'Cache-Control': HEADERS.noStore },
+        content: jsonContent(methodsSchema(), METHODS_EXAMPLE),
+      },
+    }),
+  }),
+  consoleOperation({
+    name: 'begin-console-departure',
+    method: 'POST',
+    path: '/console/provider',
+    access: 'open',
+    body: 'json',
+    handle: beginSignIn,
+    document: (baseUrl) => ({
+      summary: 'Get the authorization request parameters for signing in to the console through a provider.',
+      body: bodyOf('console_departure.create', providerSignInSchema, { name: 'staff' }),
+      success: {
+        status: 200,
+        description: 'The authorization endpoint, the client ID and the redirect URI.',
+        headers: SECRET_HEADERS,
+        content: jsonContent(providerSignInAnswer(), providerSignInExample(baseUrl)),
+      },
+      faults: ['foreign_origin', 'provider_unavailable'],
+    }),
+  }),
+  consoleOperation({
+    name: 'begin-console-session',
+    method: 'POST',
+    path: '/console/token',
+    access: 'credentials',
+    body: 'json',
+    handle: exchange,
+    document: () => ({
+      summary: 'Sign in to the console with the code of a link or of a provider.',
+      body: bodyOf('console_session.create', exchangeSchema, {
+        grant: 'link',
+        code: 'k3Yb0Q6nqv8l1uW9sDZbXA',
+      }),
+      success: {
+        status: 200,
+        description: 'The session.',
+        headers: SECRET_HEADERS,
+        content: jsonContent(sessionSchema(), SESSION),
+      },
+      faults: ['invalid_sign_in_code', 'insufficient_scope', 'foreign_origin', 'provider_unavailable'],
+    }),
+  }),
+  consoleOperation({
+    name: 'renew-console-session',
+    method: 'PUT',
+    path: '/console/token',
+    access: 'session',
+    handle: renew,
+    document: () => ({
+      summary:
+        'Renew the token of a console session. The token of the request remains valid until it expires.',
+      success: {
+        status: 200,
+        description: 'A new token, with the rights that the session has now.',
+        headers: SECRET_HEADERS,
+        content: jsonContent(renewalSchema(), RENEWAL),
+      },
+      faults: ['foreign_origin'],
+    }),
+  }),
+  consoleOperation({
+    name: 'end-console-session',
+    method: 'DELETE',
+    path: '/console/token',
+    access: 'session',
+    handle: end,
+    document: () => ({
+      summary: 'Sign out of the console. The token is rejected within a second.',
+      success: {
+        status: 204,
+        description: 'The session has ended.',
+        headers: { 'Cache-Control': HEADERS.noStore },
+      },
+      faults: ['foreign_origin'],
+    }),
+  }),
 ];
 
 function signInMethods({ console }: SessionDeps): CallHandler {
@@ -180,22 +179,14 @@ function beginSignIn({ console: { sessions } }: SessionDeps): CallHandler {
     if (departure === 'unavailable') throw new Fault('provider_unavailable');
     if (!departure)
       throw new Fault('invalid', [{ field: 'data.name', rule: 'is no provider of the console' }]);
-    const { authorizationEndpoint, clientId, issuer, scope, redirectUri } = departure;
-    const data = {
-      authorization_endpoint: authorizationEndpoint,
-      client_id: clientId,
-      issuer,
-      scope,
-      redirect_uri: redirectUri,
-    };
-    return { status: 200, headers: NO_STORE, body: JSON.stringify({ data }) };
+    return secretReply({ data: describeRequest(departure) });
   };
 }
 
 function exchange({ console: { sessions }, limits: { badCredentials } }: SessionDeps): CallHandler {
   return async (call) => {
     const session = await exchangeCode(sessions, readData(exchangeSchema, call.body ?? ''), call);
-    if (typeof session === 'object') return sessionReply(session);
+    if (typeof session === 'object') return secretReply({ data: describeSession(session) });
     if (session === 'unavailable') throw new Fault('provider_unavailable');
     if (session === 'rightless') {
       call.refused = 'insufficient scope';
@@ -224,7 +215,7 @@ function renew({ tokens, console: { sessions }, limits: { grants } }: SessionDep
       return limited;
     }
     const session = await sessions.renew(token.sessionId);
-    if (session) return sessionReply(session);
+    if (session) return secretReply({ data: describeRenewal(session) });
     call.refused = 'bad token';
     return BAD_TOKEN;
   };
@@ -238,26 +229,6 @@ function end({ tokens, console: { sessions } }: SessionDeps): CallHandler {
       : NO_SESSION;
   };
 }
-
-function sessionReply({
-  token,
-  scopes,
-  realms,
-  ...session
-}: SessionGrant & { readonly label?: string }): Reply {
-  const data = {
-    access_token: token,
-    expires_in: session.expiresIn,
-    session_expires_in: session.sessionExpiresIn,
-    scope: [...scopes].join(' '),
-    realms: realms === '*' ? realms : [...realms],
-    actor: session.actor,
-    label: session.label,
-  };
-  return { status: 200, headers: NO_STORE, body: JSON.stringify({ data }) };
-}
-
-const CACHING = { 'Cache-Control': HEADERS.noStore, Pragma: fixedHeader('For HTTP/1.0 caches.', 'no-cache') };
 
 /** The Origin header that pages of the service send. */
 function originHeader(baseUrl: string): z.ZodRawShape {

@@ -3,12 +3,12 @@ import type { IntrospectionAndRevocation } from '../../auth/tokens/introspection
 import type { IssuedToken } from '../../auth/tokens/token.ts';
 import { checkGrantType, GRANT_TYPES, type GrantToken } from '../../auth/tokens/token_grant.ts';
 import { GRANT_FAULTS } from '../../domain/fault.ts';
-import { ALWAYS, fixedHeader, HEADERS, header, jsonContent } from '../openapi/responses.ts';
+import { ALWAYS, header, jsonContent } from '../openapi/responses.ts';
 import { errorsShape, lazyComponent, link } from '../openapi/schemas.ts';
 import type { CallHandler } from '../pipeline/call.ts';
 import type { Documentation, Operation } from '../pipeline/operation.ts';
-import type { Reply } from '../server/reply.ts';
-import { type FormDeps, formEndpoint, NO_STORE, refusalBody } from './oauth_form.ts';
+import { type FormDeps, formEndpoint, refusalBody, SECRET_HEADERS, secretReply } from './oauth_form.ts';
+import { type ProjectedMembers, projectionSchema, projector } from './projection.ts';
 
 /** The dependencies of the token endpoints. */
 export interface OAuthDeps extends FormDeps {
@@ -37,7 +37,7 @@ function tokenEndpoint({ grant, ...entrance }: OAuthDeps): CallHandler {
       return answer;
     }
     const { minted, scopes } = answer;
-    return jsonReply({
+    return secretReply({
       access_token: minted.token,
       token_type: 'Bearer',
       expires_in: minted.expiresIn,
@@ -50,7 +50,7 @@ function tokenEndpoint({ grant, ...entrance }: OAuthDeps): CallHandler {
 
 /** `token_type_hint` is ignored: there is one type of token (RFC 7009, 2.1). */
 const OF_TOKEN = { parameters: ['token', 'token_type_hint'] } as const;
-const DONE: Reply = Object.freeze({ status: 200, headers: NO_STORE, body: '{}' });
+const DONE = secretReply({});
 
 /** Revocation (RFC 7009): a text that is no token of this client is answered like a token that is already revoked. */
 function revocationEndpoint({ desk, ...entrance }: OAuthDeps): CallHandler {
@@ -65,30 +65,10 @@ function revocationEndpoint({ desk, ...entrance }: OAuthDeps): CallHandler {
 function introspectionEndpoint({ desk, ...entrance }: OAuthDeps): CallHandler {
   return formEndpoint(OF_TOKEN, entrance, async (_, client, value) => {
     const answer = await desk.introspect(client.clientId, value('token'));
-    return answer.kind === 'refused' ? answer : jsonReply(introspectionOf(answer.token));
+    return answer.kind === 'refused'
+      ? answer
+      : secretReply(answer.token ? claimsOf(answer.token) : { active: false });
   });
-}
-
-function introspectionOf(token: IssuedToken | undefined): object {
-  if (!token) return { active: false };
-  const { scopes, clientId, issuer, jti, issuedAt, notBefore, expires } = token;
-  return {
-    active: true,
-    scope: [...scopes].join(' '),
-    client_id: clientId,
-    token_type: 'Bearer',
-    exp: expires,
-    iat: issuedAt,
-    nbf: notBefore,
-    sub: clientId,
-    aud: issuer,
-    iss: issuer,
-    jti,
-  };
-}
-
-function jsonReply(body: object): Reply {
-  return { status: 200, headers: NO_STORE, body: JSON.stringify(body) };
 }
 
 /** An operation whose caller sends client credentials in a form. */
@@ -105,8 +85,6 @@ interface FormDescription {
   };
   readonly endpoint: (deps: OAuthDeps) => CallHandler;
 }
-
-const CACHING = { 'Cache-Control': HEADERS.noStore, Pragma: fixedHeader('For HTTP/1.0 caches.', 'no-cache') };
 
 function formOperation(described: FormDescription): Operation<OAuthDeps> {
   const { name, path, isExtension, summary, form, success, endpoint } = described;
@@ -127,7 +105,7 @@ function formOperation(described: FormDescription): Operation<OAuthDeps> {
       success: {
         status: 200,
         description,
-        headers: CACHING,
+        headers: SECRET_HEADERS,
         content: jsonContent(schema(), example(baseUrl)),
       },
       responses: refusals(),
@@ -157,12 +135,12 @@ function refusals(): NonNullable<Documentation['responses']> {
   return {
     '400': {
       description: 'The token request is invalid.',
-      headers: z.object({ ...ALWAYS, ...CACHING }),
+      headers: z.object({ ...ALWAYS, ...SECRET_HEADERS }),
       content: jsonContent(refused(), refusalBody('invalid_scope', 'the client does not hold that scope')),
     },
     '401': {
       description: 'The client credentials are invalid.',
-      headers: z.object({ ...ALWAYS, ...CACHING, 'WWW-Authenticate': challenge }),
+      headers: z.object({ ...ALWAYS, ...SECRET_HEADERS, 'WWW-Authenticate': challenge }),
       content: jsonContent(refused(), refusalBody('invalid_client', 'client or secret not right')),
     },
   };
@@ -222,26 +200,29 @@ const tokenForm = () => ({
 
 const seconds = () => z.int().meta({ description: 'Seconds since the epoch.' });
 
-const inspection = lazyComponent(() =>
-  z
-    .strictObject({
-      active: z.boolean().meta({
-        description:
-          'Whether the token is valid and belongs to this client. If false, there are no other members.',
-      }),
-      scope: z.string().optional().meta({ description: 'The current scopes of the token.' }),
-      client_id: z.string().optional(),
-      token_type: z.literal('Bearer').optional(),
-      exp: seconds().optional(),
-      iat: seconds().optional(),
-      nbf: seconds().optional(),
-      sub: z.string().optional(),
-      aud: link.optional(),
-      iss: link.optional(),
-      jti: z.string().optional(),
-    })
-    .meta({ id: 'TokenInspection' }),
-);
+const CLAIMS: ProjectedMembers<IssuedToken> = {
+  active: [
+    z.boolean().meta({
+      description:
+        'Whether the token is valid and belongs to this client. If false, there are no other members.',
+    }),
+    () => true,
+  ],
+  scope: [
+    z.string().optional().meta({ description: 'The current scopes of the token.' }),
+    ({ scopes }) => [...scopes].join(' '),
+  ],
+  client_id: z.string().optional(),
+  token_type: [z.literal('Bearer').optional(), () => 'Bearer'],
+  exp: [seconds().optional(), ({ expires }) => expires],
+  iat: [seconds().optional(), ({ issuedAt }) => issuedAt],
+  nbf: [seconds().optional(), ({ notBefore }) => notBefore],
+  sub: [z.string().optional(), ({ clientId }) => clientId],
+  aud: [link.optional(), ({ issuer }) => issuer],
+  iss: [link.optional(), ({ issuer }) => issuer],
+  jti: z.string().optional(),
+};
+const claimsOf = projector(CLAIMS);
 
 function inspectionExample(issuer: string): object {
   const { client_id: client } = CLIENT;
@@ -285,7 +266,7 @@ export const OAUTH_OPERATIONS: readonly Operation<OAuthDeps>[] = [
     form: tokenForm,
     success: {
       description: 'The claims of the token. Invalid tokens and tokens of other clients are not active.',
-      schema: inspection,
+      schema: () => projectionSchema(CLAIMS).meta({ id: 'TokenInspection' }),
       example: inspectionExample,
     },
     endpoint: introspectionEndpoint,

@@ -1,6 +1,7 @@
 import type { AuthenticateClient, OAuthError } from '../../auth/clients/client_credentials.ts';
 import { Fault, GRANT_FAULTS, type GrantFaultCode } from '../../domain/fault.ts';
 import type { Principal } from '../../domain/principal.ts';
+import { fixedHeader, HEADERS } from '../openapi/responses.ts';
 import { readText } from '../pipeline/body.ts';
 import type { Call, CallHandler } from '../pipeline/call.ts';
 import type { OperationDeps } from '../pipeline/pipeline.ts';
@@ -29,11 +30,17 @@ export interface FormDeps extends OperationDeps {
 }
 
 /** Responses of these endpoints contain secrets. */
-export const NO_STORE = {
-  'Content-Type': JSON_TYPE,
-  'Cache-Control': 'no-store',
-  Pragma: 'no-cache',
-} as const;
+const NO_STORE = { 'Content-Type': JSON_TYPE, 'Cache-Control': 'no-store', Pragma: 'no-cache' } as const;
+
+export function secretReply(body: object): Reply {
+  return { status: 200, headers: NO_STORE, body: JSON.stringify(body) };
+}
+
+/** Their headers in the OpenAPI document. */
+export const SECRET_HEADERS = {
+  'Cache-Control': HEADERS.noStore,
+  Pragma: fixedHeader('For HTTP/1.0 caches.', 'no-cache'),
+};
 
 /**
  * An endpoint that reads a form and the credentials of a client (RFC 6749, 2.3.1 and 3.2). The body is read

@@ -1,52 +1,72 @@
 import { z } from 'zod';
+import { timestampSchema } from '../openapi/schemas.ts';
+import { isoTimestamp } from '../pipeline/present.ts';
+
+/** A schema, and the function that makes its value. */
+type Value<From> = readonly [schema: z.ZodType, valueOf: (from: From) => unknown];
 
 /**
- * The description of a JSON object: a constant, the schema of a value with the function that makes it, or an object of these. Its
- * schema in the OpenAPI document and the function that makes it come from here.
+ * The description of a JSON value: a constant; a schema with its function, or alone for the member of the same name in camel case,
+ * where an absent one is null; or an object of these. Its schema in the OpenAPI document and the function that makes it come from here.
  */
-export type Projection<From> =
-  | string
-  | null
-  | readonly [schema: z.ZodType, valueOf: (from: From) => unknown]
-  | { readonly [name: string]: Projection<From> };
+export type Projection<From> = string | null | z.ZodType | Value<From> | ProjectedMembers<From>;
 
-type Members<From> = Readonly<Record<string, Projection<From>>>;
+/** The description of a JSON object. */
+export interface ProjectedMembers<From> {
+  readonly [name: string]: Projection<From>;
+}
 
-function isValue<From>(
-  projection: Exclude<Projection<From>, string | null>,
-): projection is readonly [z.ZodType, (from: From) => unknown] {
-  return Array.isArray(projection);
+/** An instant; null for an absent one. */
+export function instant<From>(
+  atOf: (from: From) => number | undefined,
+  schema: z.ZodType = timestampSchema,
+): Value<From> {
+  const textOf = (at: number | undefined) => (at === undefined ? null : isoTimestamp(at));
+  return [schema, (from) => textOf(atOf(from))];
 }
 
 /** The schema of an object with exactly these members. */
-export function projectionSchema<From>(members: Members<From>): z.ZodObject {
-  return z.strictObject(mapValues(members, schemaOf));
+export function projectionSchema<From>(members: ProjectedMembers<From>): z.ZodObject {
+  return z.strictObject(mapMembers(members, (_, projection) => schemaOf(projection)));
 }
 
 function schemaOf<From>(projection: Projection<From>): z.ZodType {
   if (projection === null) return z.null();
   if (typeof projection === 'string') return z.literal(projection);
+  if (projection instanceof z.ZodType) return projection;
   return isValue(projection) ? projection[0] : projectionSchema(projection);
 }
 
 /** Makes the function that makes the object. */
-export function projector<From>(members: Members<From>): (from: From) => Readonly<Record<string, unknown>> {
-  const projectors = Object.entries(mapValues(members, projectorOf));
+export function projector<From>(
+  members: ProjectedMembers<From>,
+): (from: From) => Readonly<Record<string, unknown>> {
+  const values = Object.entries(mapMembers(members, readerOf));
   return (from) => {
     const made: Record<string, unknown> = {};
-    for (const [name, project] of projectors) made[name] = project(from);
+    for (const [name, value] of values) made[name] = value(from);
     return made;
   };
 }
 
-function projectorOf<From>(projection: Projection<From>): (from: From) => unknown {
+function readerOf<From>(name: string, projection: Projection<From>): (from: From) => unknown {
   if (projection === null || typeof projection === 'string') return () => projection;
+  if (projection instanceof z.ZodType) return memberReader(name);
   return isValue(projection) ? projection[1] : projector(projection);
 }
 
-function mapValues<Value, Mapped>(
-  values: Readonly<Record<string, Value>>,
-  map: (value: Value) => Mapped,
+function isValue<From>(projection: Value<From> | ProjectedMembers<From>): projection is Value<From> {
+  return Array.isArray(projection);
+}
+
+function mapMembers<From, Mapped>(
+  members: ProjectedMembers<From>,
+  map: (name: string, member: Projection<From>) => Mapped,
 ): Record<string, Mapped> {
-  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, map(value)]));
+  return Object.fromEntries(Object.entries(members).map(([name, member]) => [name, map(name, member)]));
+}
+
+function memberReader(name: string): (from: unknown) => unknown {
+  const member = name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
+  return (from) => (from as Readonly<Record<string, unknown>>)[member] ?? null;
 }

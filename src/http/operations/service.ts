@@ -12,6 +12,7 @@ import { negotiate, type Representations, representationsOf } from '../pipeline/
 import type { Documentation, Operation } from '../pipeline/operation.ts';
 import type { OperationDeps } from '../pipeline/pipeline.ts';
 import { documentReply, JSON_TYPE, type Reply } from '../server/reply.ts';
+import { type ProjectedMembers, projectionSchema, projector } from './projection.ts';
 import { READY, type ReadinessDeps, readiness, unreadyResponse } from './readiness.ts';
 
 /** The dependencies of the operations about the service itself. */
@@ -104,40 +105,24 @@ const keySet = serviceOperation<Pick<ServiceDeps, 'access'>>({
   },
 });
 
-const AUTH_METHODS = ['client_secret_basic', 'client_secret_post'] as const;
-const authMethods = () => z.array(z.enum(AUTH_METHODS));
+const METHODS = ['client_secret_basic', 'client_secret_post'] as const;
+const methodsOfClient = [z.array(z.enum(METHODS)), () => METHODS] as const;
+const at = (path: string) => [link, ({ issuer }: { readonly issuer: string }) => issuer + path] as const;
 
-const metadata = () =>
-  z.strictObject({
-    issuer: link,
-    token_endpoint: link,
-    revocation_endpoint: link,
-    introspection_endpoint: link,
-    jwks_uri: link,
-    scopes_supported: z.array(z.string()),
-    response_types_supported: z.array(z.string()),
-    grant_types_supported: z.array(z.enum(GRANT_TYPES)),
-    token_endpoint_auth_methods_supported: z.array(z.enum([...AUTH_METHODS, 'none'])),
-    revocation_endpoint_auth_methods_supported: authMethods(),
-    introspection_endpoint_auth_methods_supported: authMethods(),
-  });
-
-function metadataOf(issuer: string, scopes: readonly string[]): z.output<ReturnType<typeof metadata>> {
-  const methods = [...AUTH_METHODS];
-  return {
-    issuer,
-    token_endpoint: `${issuer}/oauth/access_token`,
-    revocation_endpoint: `${issuer}/oauth/revoke`,
-    introspection_endpoint: `${issuer}/oauth/introspect`,
-    jwks_uri: `${issuer}/.well-known/jwks.json`,
-    scopes_supported: [...scopes],
-    response_types_supported: [],
-    grant_types_supported: [...GRANT_TYPES],
-    token_endpoint_auth_methods_supported: [...methods, 'none'],
-    revocation_endpoint_auth_methods_supported: methods,
-    introspection_endpoint_auth_methods_supported: methods,
-  };
-}
+const METADATA: ProjectedMembers<{ readonly issuer: string; readonly scopes: readonly string[] }> = {
+  issuer: link,
+  token_endpoint: at('/oauth/access_token'),
+  revocation_endpoint: at('/oauth/revoke'),
+  introspection_endpoint: at('/oauth/introspect'),
+  jwks_uri: at('/.well-known/jwks.json'),
+  scopes_supported: [z.array(z.string()), ({ scopes }) => scopes],
+  response_types_supported: [z.array(z.string()), () => []],
+  grant_types_supported: [z.array(z.enum(GRANT_TYPES)), () => GRANT_TYPES],
+  token_endpoint_auth_methods_supported: [z.array(z.enum([...METHODS, 'none'])), () => [...METHODS, 'none']],
+  revocation_endpoint_auth_methods_supported: methodsOfClient,
+  introspection_endpoint_auth_methods_supported: methodsOfClient,
+};
+const metadataOf = projector(METADATA);
 
 export const SERVER_METADATA = serviceOperation<Pick<ServiceDeps, 'baseUrl'>>({
   name: 'get-server-metadata',
@@ -145,9 +130,10 @@ export const SERVER_METADATA = serviceOperation<Pick<ServiceDeps, 'baseUrl'>>({
   summary: 'Get the authorization server metadata (RFC 8414).',
   caching: 'no-cache',
   isFixed: true,
-  schema: metadata,
-  example: (baseUrl) => metadataOf(baseUrl, ['oidc-profile-infos:read']),
-  answer: ({ baseUrl }, caching) => fixed(documentReply(metadataOf(baseUrl, SCOPES), caching)),
+  schema: () => projectionSchema(METADATA),
+  example: (issuer) => metadataOf({ issuer, scopes: ['oidc-profile-infos:read'] }),
+  answer: ({ baseUrl: issuer }, caching) =>
+    fixed(documentReply(metadataOf({ issuer, scopes: SCOPES }), caching)),
 });
 
 const openApi = serviceOperation<Pick<ServiceDeps, 'describe'>>({

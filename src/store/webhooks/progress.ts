@@ -67,9 +67,9 @@ export interface DueRealms {
 /** How far behind a target is. Counts end at LIMITS.webhookLagCountedMax. */
 export interface DeliveryLag {
   /** The time of the oldest change that is still to be delivered; undefined if there is none. */
-  readonly since: number | undefined;
+  readonly behindSince: number | undefined;
   /** Realms with a failed message that is retried. */
-  readonly realms: number;
+  readonly failingRealms: number;
   readonly deadLetters: number;
 }
 
@@ -144,8 +144,8 @@ export function openProgressStore({ read }: Pick<Transactions, 'read'>, dialect:
         const failed = yield* first<{ readonly behind_since: Long }>(sql.oldestLag, webhookId);
         const times = [...(failed ? [Number(failed.behind_since)] : []), ...(yield* waitingSince(target))];
         return {
-          since: times.length > 0 ? Math.min(...times) : undefined,
-          realms: yield* count(sql.laggingRealms, webhookId),
+          behindSince: times.length > 0 ? Math.min(...times) : undefined,
+          failingRealms: yield* count(sql.laggingRealms, webhookId),
           deadLetters: yield* count(sql.deadLetters, webhookId),
         };
       }),

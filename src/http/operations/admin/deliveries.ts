@@ -3,8 +3,9 @@ import { Fault } from '../../../domain/fault.ts';
 import { parseUuid } from '../../../domain/id.ts';
 import { assertGenuine } from '../../../domain/managed.ts';
 import { requestRedelivery } from '../../../events/webhooks/targets.ts';
-import type { DeadLetter, DeadLetterKey } from '../../../events/webhooks/webhook.ts';
+import type { DeadLetter, DeadLetterKey, Webhook } from '../../../events/webhooks/webhook.ts';
 import { link, timestampSchema } from '../../openapi/schemas.ts';
+import { instant, type ProjectedMembers, projectionSchema, projector } from '../projection.ts';
 import { type ManagedDeps, managedOperation } from './managed.ts';
 import { ADMIN_PATH, adminOperation, singleAnswer } from './operation.ts';
 import { listOperation } from './page.ts';
@@ -13,35 +14,42 @@ import {
   DELIVERY_EXAMPLE,
   deliverySchema,
   describeDelivery,
-  describeStatus,
   OUTCOME,
+  readStatus,
   STATUS,
   STATUS_EXAMPLE,
 } from './webhook_status.ts';
 import { NAMED_WEBHOOK, WEBHOOK_ID, webhookAt, webhookPath } from './webhooks.ts';
 
-const deadLetter = z
-  .strictObject({
-    id: z.string().meta({ description: 'The realm and the position of its first change.' }),
-    type: z.literal('dead_letter'),
-    ...CHANGE_RANGE,
-    state: z.enum(['dead', 'waiting']).meta({
-      description: 'Given up, or waiting to be sent again.',
-    }),
-    attempts: z
-      .int()
-      .min(0)
-      .meta({ description: 'The number of attempts; 0 while it waits to be sent again.' }),
-    at: timestampSchema.meta({ description: 'The time at which it was given up.' }),
-  })
-  .meta({ id: 'webhook_dead_letter' });
+const DEAD_LETTER: ProjectedMembers<DeadLetter> = {
+  id: [
+    z.string().meta({ description: 'The realm and the position of its first change.' }),
+    ({ realm, firstSeq }) => `${realm}.${firstSeq}`,
+  ],
+  type: 'dead_letter',
+  ...CHANGE_RANGE,
+  state: [
+    z.enum(['dead', 'waiting']).meta({ description: 'Given up, or waiting to be sent again.' }),
+    ({ attempts }) => (attempts === 0 ? 'waiting' : 'dead'),
+  ],
+  attempts: z
+    .int()
+    .min(0)
+    .meta({ description: 'The number of attempts; 0 while it waits to be sent again.' }),
+  at: instant(({ at }) => at, timestampSchema.meta({ description: 'The time at which it was given up.' })),
+};
 
-const TARGET_ID = z.string().meta({ description: 'The ID of the target.' });
+const targetId = z.string().meta({ description: 'The ID of the target.' });
+const TARGET_ID: ProjectedMembers<Pick<Webhook, 'webhookId'>> = {
+  id: [targetId, ({ webhookId }) => webhookId],
+};
+const STATUS_OF_TARGET = { ...TARGET_ID, type: 'webhook_status', ...STATUS };
+const TEST_RESULT = { ...TARGET_ID, type: 'webhook_test', ...OUTCOME };
 
 const redelivery = z
   .strictObject({
     data: z.strictObject({
-      id: TARGET_ID,
+      id: targetId,
       type: z.literal('redelivery'),
       dead_letters: z.int().min(0).meta({ description: 'The number of dead letters that are sent again.' }),
       retries: z
@@ -63,19 +71,6 @@ const DEAD_LETTER_EXAMPLE = {
   attempts: 296,
   at: DELIVERY_EXAMPLE.at,
 };
-
-function describeDeadLetter({ realm, firstSeq, lastSeq, attempts, at }: DeadLetter) {
-  return {
-    id: `${realm}.${firstSeq}`,
-    type: 'dead_letter',
-    realm_id: realm,
-    first_seq: firstSeq,
-    last_seq: lastSeq,
-    state: attempts === 0 ? 'waiting' : 'dead',
-    attempts,
-    at: new Date(at).toISOString(),
-  };
-}
 
 /** The ID of a dead letter: its realm and the position of its first change. */
 const DEAD_LETTER_ID = /^([0-9a-f-]{36})\.([1-9]\d{0,14})$/;
@@ -119,7 +114,7 @@ export const DELIVERY_OPERATIONS = [
     page: {
       id: 'webhook_dead_letter.page',
       description: 'The dead letters. One that is received after all is removed.',
-      item: deadLetter,
+      item: projectionSchema(DEAD_LETTER).meta({ id: 'webhook_dead_letter' }),
       example: DEAD_LETTER_EXAMPLE,
     },
     faults: ['not_found'],
@@ -127,7 +122,7 @@ export const DELIVERY_OPERATIONS = [
       const { webhookId } = await webhookAt(request, deps);
       const { store } = deps.webhooks;
       const deadLetters = await store.deadLetters(webhookId, deadLetterPosition(after), limit);
-      return { items: deadLetters.map(describeDeadLetter) };
+      return { items: deadLetters.map(projector(DEAD_LETTER)) };
     },
   }),
   managedOperation({
@@ -192,7 +187,7 @@ export const DELIVERY_OPERATIONS = [
       description: 'The status, as in the list of targets.',
       ...singleAnswer(
         'webhook_status',
-        { id: TARGET_ID, type: z.literal('webhook_status'), ...STATUS },
+        STATUS_OF_TARGET,
         { id: WEBHOOK_ID, type: 'webhook_status', ...STATUS_EXAMPLE },
         webhookPath(WEBHOOK_ID, '/status'),
       ),
@@ -200,9 +195,9 @@ export const DELIVERY_OPERATIONS = [
     faults: ['not_found'],
     async handle(request, deps) {
       const webhook = await webhookAt(request, deps);
-      const { webhookId: id } = webhook;
-      const data = { id, type: 'webhook_status', ...(await describeStatus(webhook, deps)) };
-      return { body: { data, links: { self: request.url(webhookPath(id, '/status')) } } };
+      const { webhookId } = webhook;
+      const data = projector(STATUS_OF_TARGET)({ webhookId, ...(await readStatus(webhook, deps)) });
+      return { body: { data, links: { self: request.url(webhookPath(webhookId, '/status')) } } };
     },
   }),
 ] as const;
@@ -220,7 +215,7 @@ export const TEST_WEBHOOK_OPERATION = adminOperation({
     description: 'The outcome, also of a target that did not accept it.',
     ...singleAnswer(
       'webhook_test',
-      { id: TARGET_ID, type: z.literal('webhook_test'), ...OUTCOME },
+      TEST_RESULT,
       { id: WEBHOOK_ID, type: 'webhook_test', outcome: 'delivered', status: 204, duration_ms: 12 },
       webhookPath(WEBHOOK_ID, '/test'),
     ),
@@ -229,13 +224,9 @@ export const TEST_WEBHOOK_OPERATION = adminOperation({
   async handle(request, deps) {
     const webhook = await webhookAt(request, deps);
     assertGenuine(webhook);
-    const { webhookId: id } = webhook;
-    const { outcome, status, durationMs } = await deps.sendTest(webhook, request.url(webhookPath(id)));
-    return {
-      body: {
-        data: { id, type: 'webhook_test', outcome, status: status ?? null, duration_ms: durationMs },
-        links: { self: request.url(webhookPath(id, '/test')) },
-      },
-    };
+    const { webhookId } = webhook;
+    const delivery = await deps.sendTest(webhook, request.url(webhookPath(webhookId)));
+    const links = { self: request.url(webhookPath(webhookId, '/test')) };
+    return { body: { data: projector(TEST_RESULT)(delivery), links } };
   },
 });

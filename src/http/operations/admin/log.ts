@@ -2,7 +2,9 @@ import { z } from 'zod';
 import type { ReadableEntry } from '../../../audit/reading.ts';
 import { Fault } from '../../../domain/fault.ts';
 import { NIL_UUID, parseUuid, type Uuid } from '../../../domain/id.ts';
+import type { LogStore } from '../../../store/audit/log_reading.ts';
 import { idSchema, timestampSchema } from '../../openapi/schemas.ts';
+import { type ProjectedMembers, projectionSchema, projector } from '../projection.ts';
 import type { AdminDeps } from './operation.ts';
 import { listOperation } from './page.ts';
 
@@ -30,37 +32,47 @@ const personalMembers = z
     description: 'Personal members before and after; `erased` after an erasure.',
   });
 
-const entry = z
-  .strictObject({
-    id: z.string().meta({ description: 'The position in this log.' }),
-    type: z.literal('log_entry'),
-    at: timestampSchema,
-    what: z.string().meta({ description: 'The action, or the event of a change.' }),
-    actor: z.string().meta({ description: 'The client, the command line, or a task of the service.' }),
-    address: nullableText,
-    request_id: nullableText,
-    realm_id: nullableText,
-    user_id: nullableText,
-    object: nullableText.meta({ description: 'The record, client, key or target of the action.' }),
-    members: z.array(z.string()).nullable(),
-    detail: nullableMembers.meta({
-      description: 'Non-personal members before and after.',
-    }),
-    personal: personalMembers.nullable(),
-    tag,
-  })
-  .meta({ id: 'log_entry' });
+const orNull = (name: keyof ReadableEntry) => (entry: ReadableEntry) => entry[name] ?? null;
 
-const head = z
-  .strictObject({
-    id: idSchema.meta({ description: 'The realm, or the nil UUID for the log of the installation.' }),
-    type: z.literal('log_head'),
-    entries: z.int().min(0).meta({ description: 'The number of entries chained so far.' }),
-    seq: z.int().min(0).meta({ description: 'The position of the last entry.' }),
-    tag,
-    begins_after: z.int().min(0).meta({ description: 'Entries after this position are retained.' }),
-  })
-  .meta({ id: 'log_head' });
+const ENTRY_MEMBERS: ProjectedMembers<ReadableEntry> = {
+  id: [z.string().meta({ description: 'The position in this log.' }), ({ seq }) => String(seq)],
+  type: 'log_entry',
+  at: timestampSchema,
+  what: z.string().meta({ description: 'The action, or the event of a change.' }),
+  actor: z.string().meta({ description: 'The client, the command line, or a task of the service.' }),
+  address: nullableText,
+  request_id: [nullableText, orNull('request_id')],
+  realm_id: [nullableText, orNull('realm_id')],
+  user_id: [nullableText, orNull('user_id')],
+  object: nullableText.meta({ description: 'The record, client, key or target of the action.' }),
+  members: z.array(z.string()).nullable(),
+  detail: nullableMembers.meta({ description: 'Non-personal members before and after.' }),
+  personal: personalMembers.nullable(),
+  tag,
+};
+const entry = projectionSchema(ENTRY_MEMBERS).meta({ id: 'log_entry' });
+const present = projector(ENTRY_MEMBERS);
+
+const HEAD_MEMBERS: ProjectedMembers<Awaited<ReturnType<LogStore['heads']>>[number]> = {
+  id: [
+    idSchema.meta({ description: 'The realm, or the nil UUID for the log of the installation.' }),
+    ({ log }) => log,
+  ],
+  type: 'log_head',
+  entries: [
+    z.int().min(0).meta({ description: 'The number of entries chained so far.' }),
+    ({ chain }) => chain?.end.entries ?? 0,
+  ],
+  seq: [
+    z.int().min(0).meta({ description: 'The position of the last entry.' }),
+    ({ chain, seq }) => chain?.end.seq ?? seq,
+  ],
+  tag: [tag, ({ chain }) => (chain ? Buffer.from(chain.end.tag).toString('hex') : null)],
+  begins_after: [
+    z.int().min(0).meta({ description: 'Entries after this position are retained.' }),
+    ({ chain }) => chain?.anchor.seq ?? 0,
+  ],
+};
 
 const ENTRY = {
   id: '1',
@@ -81,25 +93,6 @@ const ENTRY = {
 
 const ENTRY_ID = /^\d{1,15}$/;
 
-function present({ log: _, seq, ...stored }: ReadableEntry) {
-  return {
-    id: String(seq),
-    type: 'log_entry',
-    at: stored.at,
-    what: stored.what,
-    actor: stored.actor,
-    address: stored.address ?? null,
-    request_id: stored.request_id ?? null,
-    realm_id: stored.realm_id ?? null,
-    user_id: stored.user_id ?? null,
-    object: stored.object ?? null,
-    members: stored.members ?? null,
-    detail: stored.detail ?? null,
-    personal: stored.personal ?? null,
-    tag: stored.tag ?? null,
-  };
-}
-
 /** The realm of a path; its log remains after it is deleted. Throws Fault `not_found` if it never existed. */
 async function existingLog(raw: string, { logStore }: AdminDeps): Promise<Uuid> {
   const id = parseUuid(raw);
@@ -117,20 +110,12 @@ export const LOG_OPERATIONS = [
     page: {
       id: 'log_head.page',
       description: 'The heads, ordered by ID.',
-      item: head,
+      item: projectionSchema(HEAD_MEMBERS).meta({ id: 'log_head' }),
       example: { id: NIL_UUID, type: 'log_head', entries: 1, seq: 1, tag: TAG, begins_after: 0 },
     },
     async read({ after = '', limit }, _, { logStore }) {
       const heads = await logStore.heads(parseUuid(after), limit);
-      const items = heads.map(({ log, seq, chain }) => ({
-        id: log,
-        type: 'log_head',
-        entries: chain?.end.entries ?? 0,
-        seq: chain?.end.seq ?? seq,
-        tag: chain ? Buffer.from(chain.end.tag).toString('hex') : null,
-        begins_after: chain?.anchor.seq ?? 0,
-      }));
-      return { items };
+      return { items: heads.map(projector(HEAD_MEMBERS)) };
     },
   }),
   listOperation({

@@ -24,6 +24,7 @@ import { etags } from '../../pipeline/present.ts';
 import { checkData, readData, readParameters } from '../../pipeline/reading.ts';
 import { JSON_TYPE, type Reply } from '../../server/reply.ts';
 import type { Method } from '../../server/router.ts';
+import { type ProjectedMembers, projectionSchema } from '../projection.ts';
 
 /** The dependencies of administrative operations. */
 export interface AdminDeps {
@@ -138,10 +139,10 @@ export interface AdminDescription<Query extends z.ZodObject, Data extends z.ZodO
 }
 
 /** The schema and the example of an answer with one thing, whose URL is that of the path. */
-export function singleAnswer(id: string, data: z.ZodRawShape, example: object, path: string) {
+export function singleAnswer(id: string, members: ProjectedMembers<never>, example: object, path: string) {
   return {
     schema: z
-      .strictObject({ data: z.strictObject(data), links: z.strictObject({ self: link }) })
+      .strictObject({ data: projectionSchema(members), links: z.strictObject({ self: link }) })
       .meta({ id }),
     example: { data: example, links: { self: `https://idp.example${ADMIN_PATH}${path}` } },
   };

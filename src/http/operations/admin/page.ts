@@ -19,7 +19,8 @@ export interface PageRange {
   readonly after: string | undefined;
 }
 
-type Item = Readonly<Record<string, unknown>> & { readonly id: string };
+/** An object with an `id`. */
+type Item = Readonly<Record<string, unknown>>;
 
 interface FoundItems {
   readonly items: readonly Item[];
@@ -68,7 +69,7 @@ export function listOperation<
   return adminOperation<z.ZodObject, z.ZodObject, Deps>({
     ...described,
     method: 'GET',
-    query: z.object({ ...pageParameters(idPattern, page.example.id), ...query }),
+    query: z.object({ ...pageParameters(idPattern, String(page.example.id)), ...query }),
     success: {
       status: 200,
       description: page.description,
@@ -136,7 +137,7 @@ function pageBody(found: readonly Item[], { limit, after }: PageRange, url: stri
   const at = (id: string) =>
     `${url}?page%5Blimit%5D=${length}&page%5Bafter%5D=${encodeURIComponent(id)}${carried}`;
   const last = data.at(-1);
-  const next = found.length > length && last ? at(last.id) : null;
+  const next = found.length > length && last ? at(String(last.id)) : null;
   return {
     data,
     meta: { page: { limit: length } },

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { LIMITS } from '../../../domain/limits.ts';
 import { DELIVERY_OUTCOMES, type Delivery, type Webhook } from '../../../events/webhooks/webhook.ts';
 import { idSchema, timestampSchema } from '../../openapi/schemas.ts';
+import { instant, type ProjectedMembers, projectionSchema, projector } from '../projection.ts';
 import type { AdminDeps } from './operation.ts';
 
 const REALM_ID = '019c1318-a400-7000-8000-000000000001';
@@ -9,14 +10,14 @@ const AT = '2026-01-31T09:00:00.000Z';
 
 const seq = z.int().min(1);
 /** The changes of a message. */
-export const CHANGE_RANGE = {
-  realm_id: idSchema,
+export const CHANGE_RANGE: ProjectedMembers<Pick<Delivery, 'realm' | 'firstSeq' | 'lastSeq'>> = {
+  realm_id: [idSchema, ({ realm }) => realm],
   first_seq: seq.meta({ description: 'The position of its first change in the realm.' }),
   last_seq: seq.meta({ description: 'The position of its last change.' }),
 };
 
 /** The result of an attempt. */
-export const OUTCOME = {
+export const OUTCOME: ProjectedMembers<Pick<Delivery, 'outcome' | 'status' | 'durationMs'>> = {
   outcome: z.enum(DELIVERY_OUTCOMES).meta({
     description:
       'A 2xx response; another response; no response in time; or nothing was sent because the changes are no longer retained.',
@@ -25,19 +26,22 @@ export const OUTCOME = {
   duration_ms: z.int().min(0),
 };
 
-export const deliverySchema = z
-  .strictObject({
-    id: idSchema,
-    type: z.literal('delivery'),
-    message_id: z.string().nullable().meta({
+const DELIVERY: ProjectedMembers<Delivery> = {
+  id: [idSchema, ({ deliveryId }) => deliveryId],
+  type: 'delivery',
+  message_id: [
+    z.string().nullable().meta({
       description: 'The `webhook-id` header, the same for every attempt; null if nothing was sent.',
     }),
-    ...CHANGE_RANGE,
-    attempt: z.int().min(1),
-    ...OUTCOME,
-    at: timestampSchema,
-  })
-  .meta({ id: 'webhook_delivery' });
+    ({ messageId }) => messageId || null,
+  ],
+  ...CHANGE_RANGE,
+  attempt: z.int().min(1),
+  ...OUTCOME,
+  at: instant(({ at }) => at),
+};
+export const deliverySchema = projectionSchema(DELIVERY).meta({ id: 'webhook_delivery' });
+export const describeDelivery = projector(DELIVERY);
 
 export const DELIVERY_EXAMPLE = {
   id: '019c1318-a400-7000-8000-000000000095',
@@ -53,33 +57,35 @@ export const DELIVERY_EXAMPLE = {
   at: AT,
 };
 
-export function describeDelivery(each: Delivery) {
-  return {
-    id: each.deliveryId,
-    type: 'delivery',
-    message_id: each.messageId || null,
-    realm_id: each.realm,
-    first_seq: each.firstSeq,
-    last_seq: each.lastSeq,
-    attempt: each.attempt,
-    outcome: each.outcome,
-    status: each.status ?? null,
-    duration_ms: each.durationMs,
-    at: new Date(each.at).toISOString(),
-  };
+type TargetStatus = Awaited<ReturnType<typeof readStatus>>;
+
+/** Reads how a target is doing. */
+export async function readStatus(
+  webhook: Pick<Webhook, 'webhookId' | 'realms'>,
+  { webhooks: { store } }: Pick<AdminDeps, 'webhooks'>,
+) {
+  const [attempts, lag] = await Promise.all([store.newestDeliveries(webhook.webhookId), store.lag(webhook)]);
+  return { ...attempts, ...lag };
 }
 
+const attemptOrNull = (attempt: Delivery | undefined) => (attempt ? describeDelivery(attempt) : null);
 const counted = z.int().min(0).max(LIMITS.webhookLagCountedMax);
 
-/** How a target is doing. */
-export const STATUS = {
-  last_delivery: deliverySchema
-    .nullable()
-    .meta({ description: 'The newest attempt; null if there is none.' }),
-  last_error: deliverySchema.nullable().meta({ description: 'The newest attempt that failed.' }),
-  behind_since: timestampSchema.nullable().meta({
-    description: 'The time of the oldest change that is still to be sent; null if there is none.',
-  }),
+export const STATUS: ProjectedMembers<TargetStatus> = {
+  last_delivery: [
+    deliverySchema.nullable().meta({ description: 'The newest attempt; null if there is none.' }),
+    ({ newest }) => attemptOrNull(newest),
+  ],
+  last_error: [
+    deliverySchema.nullable().meta({ description: 'The newest attempt that failed.' }),
+    ({ failed }) => attemptOrNull(failed),
+  ],
+  behind_since: instant(
+    ({ behindSince }) => behindSince,
+    timestampSchema.nullable().meta({
+      description: 'The time of the oldest change that is still to be sent; null if there is none.',
+    }),
+  ),
   failing_realms: counted.meta({ description: 'Realms whose message failed and is sent again.' }),
   dead_letters: counted.meta({ description: 'Messages that are no longer retried and were not received.' }),
 };
@@ -91,20 +97,3 @@ export const STATUS_EXAMPLE = {
   failing_realms: 0,
   dead_letters: 0,
 };
-
-export async function describeStatus(
-  webhook: Pick<Webhook, 'webhookId' | 'realms'>,
-  { webhooks: { store } }: Pick<AdminDeps, 'webhooks'>,
-) {
-  const [{ newest, failed }, lag] = await Promise.all([
-    store.newestDeliveries(webhook.webhookId),
-    store.lag(webhook),
-  ]);
-  return {
-    last_delivery: newest ? describeDelivery(newest) : null,
-    last_error: failed ? describeDelivery(failed) : null,
-    behind_since: lag.since === undefined ? null : new Date(lag.since).toISOString(),
-    failing_realms: lag.realms,
-    dead_letters: lag.deadLetters,
-  };
-}

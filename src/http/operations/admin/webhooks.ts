@@ -16,11 +16,12 @@ import {
 } from '../../../events/webhooks/targets.ts';
 import type { Webhook, WebhookOptions } from '../../../events/webhooks/webhook.ts';
 import { link } from '../../openapi/schemas.ts';
+import { projectionSchema, projector } from '../projection.ts';
 import { type ManagedDeps, type ManagedKind, managedOperations } from './managed.ts';
 import type { AdminDeps, AdminRequest } from './operation.ts';
 import { pageSlice } from './page.ts';
 import { absentRealmErrors, REALMS_INPUT, REALMS_OUTPUT, readRealms, showRealms } from './realms.ts';
-import { describeStatus, STATUS, STATUS_EXAMPLE } from './webhook_status.ts';
+import { readStatus, STATUS, STATUS_EXAMPLE } from './webhook_status.ts';
 
 export const WEBHOOK_ID = '019c1318-a400-7000-8000-000000000096';
 /** The segment of a path that names a target. */
@@ -130,7 +131,7 @@ const WEBHOOKS: ManagedKind<Webhook, typeof created, typeof change> = {
     events_max: eventsMax,
     skipped_client: z.string().nullable().meta(skippedClient),
   },
-  listed: STATUS,
+  listed: projectionSchema(STATUS).shape,
   secret: {
     member: 'secret',
     description: 'The secret that signs messages. Returned only here.',
@@ -161,8 +162,11 @@ const WEBHOOKS: ManagedKind<Webhook, typeof created, typeof change> = {
     skipped_client: skippedClient ?? null,
   }),
   async page(wanted, deps) {
+    const describe = projector(STATUS);
     const page = pageSlice(await deps.webhooks.store.list(), ({ webhookId }) => webhookId, wanted);
-    return Promise.all(page.map(async (thing) => ({ thing, listed: await describeStatus(thing, deps) })));
+    return Promise.all(
+      page.map(async (thing) => ({ thing, listed: describe(await readStatus(thing, deps)) })),
+    );
   },
   find: (id, { webhooks }) => webhooks.store.find(id),
   async create({ from = 'present', ...data }, deps, auditContext) {
