@@ -92,7 +92,7 @@ export function settingsOperations(settings: SettingsRow): readonly Operation<Se
     access: { scope: `${SCOPE}:read` },
     work: 'get',
     handle: (deps) => async (call) => {
-      const record = await recordFor(call, at.path, settings, deps);
+      const record = await recordFor(call, settings.source, deps);
       return record ? replyWith(deps, record) : NOT_FOUND_REPLY;
     },
     document: ({ baseUrl }) => documentationOf(settings, at, made, baseUrl),
@@ -109,7 +109,7 @@ export function settingsOperations(settings: SettingsRow): readonly Operation<Se
     work: 'write',
     body: 'json',
     handle: (deps) => async (call) => {
-      const record = await realmFor(call, path, source, deps);
+      const record = await realmFor(call, source, deps);
       if (!record) return NOT_FOUND_REPLY;
       const edit = change.read(dataOf(call.body ?? ''));
       return replyWith(deps, await deps.settingsRealms.change(record, edit, requestContext(call)));
@@ -132,31 +132,20 @@ export function settingsOperations(settings: SettingsRow): readonly Operation<Se
 }
 
 /** The record that settings show to this caller; undefined if there is none, or if the path names another one. */
-async function recordFor(
-  call: Call,
-  path: string,
-  { source }: SettingsRow,
-  deps: SettingsDeps,
-): Promise<Shown['record'] | undefined> {
-  if (source !== 'installation') return realmFor(call, path, source, deps);
-  const record = { id: deps.installation as Uuid };
-  return isNamed(call, path, record.id) ? record : undefined;
+async function recordFor(call: Call, source: SettingsRow['source'], deps: SettingsDeps) {
+  if (source !== 'installation') return realmFor(call, source, deps);
+  const record: Shown['record'] = { id: deps.installation as Uuid };
+  return isNamed(call, record) ? record : undefined;
 }
 
-async function realmFor(
-  call: Call,
-  path: string,
-  origin: PresetOrigin,
-  { settingsRealms }: SettingsDeps,
-): Promise<AnyRecord | undefined> {
+async function realmFor(call: Call, origin: PresetOrigin, { settingsRealms }: SettingsDeps) {
   const record = await settingsRealms.find(origin);
-  return isNamed(call, path, record?.id) ? accessibleRealm(call, record) : undefined;
+  return isNamed(call, record) ? accessibleRealm(call, record) : undefined;
 }
 
-/** Whether the path has no parameter, or this ID in it. */
-function isNamed({ params }: Call, path: string, id: string | undefined): boolean {
-  const [parameter] = parameterNames(path);
-  return parameter === undefined || params[parameter]?.toLowerCase() === id;
+/** Whether the path has no parameter, or the ID of this record in it. */
+function isNamed({ params }: Call, record: Shown['record'] | undefined): boolean {
+  return Object.values(params).every((id) => id.toLowerCase() === record?.id);
 }
 
 /** The realm, unless the caller may not access it. */
