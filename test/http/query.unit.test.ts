@@ -4,11 +4,16 @@ import type { Sort } from '../../src/directory/store.ts';
 import { Fault } from '../../src/domain/fault.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { readPageCursor, writePageCursor } from '../../src/http/pipeline/paging.ts';
-import { type ListQuery, onlyFilter, readQuery } from '../../src/http/pipeline/query.ts';
+import {
+  type FurtherParameters,
+  type ListQuery,
+  onlyFilter,
+  readQuery,
+} from '../../src/http/pipeline/query.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 
 const URL_START = 'http://service.example/v2/authentication-realms';
-const FILTER_AND_SORT = { hasFilter: true, hasSort: true };
+const FILTER_AND_SORT: FurtherParameters = ['filter', 'sort'];
 const NEWEST: Sort = { by: 'created_at', isDescending: true };
 const DEFAULTS = {
   limit: undefined,
@@ -53,7 +58,7 @@ describe('readQuery accepts', () => {
   ];
   for (const [query, expected] of VALID) {
     test(`readQuery accepts the query ${query || '(empty)'}`, () => {
-      expect(read(query, { hasFilter: false, hasSort: false })).toEqual({ ...DEFAULTS, ...expected });
+      expect(read(query, [])).toEqual({ ...DEFAULTS, ...expected });
     });
   }
 

@@ -167,7 +167,6 @@ function formOperation({ name, path, answer, document }: FormDescription): Opera
   };
 }
 
-const RULES = { hasFilter: true, hasSort: true };
 const hasAccounts = ({ accountRealm }: Visible) =>
   accountSettingsOf(accountRealm).auto_create_account_for_account_members;
 const isUser = (id: Uuid) =>
@@ -181,7 +180,7 @@ const listOperation = (form: UserForm) =>
       const project = projector(itemOf(form, baseUrl));
       return async (call, visible) => {
         const { accountRealm, own } = visible;
-        const query = readQuery(call.request.url, RULES);
+        const query = readQuery(call.request.url, ['filter', 'sort']);
         const parsed = query.filter === undefined ? NO_FILTER : parseFilter(query.filter, user.filterables);
         const filter = own === undefined ? parsed : [...parsed, [isUser(own)]];
         const { carried, sort } = query;
@@ -290,8 +289,7 @@ const LIST_MEMBERSHIPS = formOperation({
   answer:
     ({ store, baseUrl }) =>
     async (call, visible) => {
-      const rules = { hasFilter: false, hasSort: false };
-      const { limit = LIMITS.pageRecordsDefault, offset } = readQuery(call.request.url, rules);
+      const { limit = LIMITS.pageRecordsDefault, offset } = readQuery(call.request.url);
       const record = await userOf(ACCOUNT, call, { visible, store });
       return record ? pageReply(call, membershipsBody(record, baseUrl, { limit, offset })) : NOT_FOUND_REPLY;
     },

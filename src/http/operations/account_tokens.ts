@@ -65,12 +65,10 @@ function readRequest(body: string): z.output<typeof byPassword> | z.output<typeo
   return checkData(byToken, data);
 }
 
-const RULES = { hasFilter: false, hasSort: false };
-
 function answer(deps: SignInDeps): CallHandler {
   return async (call) => {
     readEndUserAddress(call);
-    const page = readQuery(call.request.url, RULES);
+    const page = readQuery(call.request.url);
     const request = readRequest(call.body ?? '');
     const realm = accessibleRealm(call, await deps.settingsRealms.find(ORIGIN));
     if (request.authentication_mechanism !== 'password') return renew(call, { realm, page }, deps);

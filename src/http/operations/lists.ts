@@ -12,7 +12,7 @@ import type { Operation } from '../pipeline/operation.ts';
 import { type ListAddress, listBody, type PageContent } from '../pipeline/paging.ts';
 import { RECORD_CACHING, type RecordDeps } from '../pipeline/pipeline.ts';
 import { itemPresenterOf } from '../pipeline/present.ts';
-import { type ListQuery, NEWEST_FIRST, readQuery } from '../pipeline/query.ts';
+import { type FurtherParameters, type ListQuery, NEWEST_FIRST, readQuery } from '../pipeline/query.ts';
 import { JSON_TYPE, NOT_FOUND_REPLY, REQUEST_ID, type Reply } from '../server/reply.ts';
 import { openPageIncluding } from './included.ts';
 import { pageAnswer, parametersOfPage, recordOperation, schemaOf } from './record_operation.ts';
@@ -54,27 +54,19 @@ export function listCollection(resource: Resource): Operation<ListDeps> {
 
 function listHandler(resource: Resource, deps: ListDeps): CallHandler {
   const { filterables } = resource;
-  const isFilterable = filterables !== undefined;
-  const hasInclude = includableBelow(resource).length > 0;
-  const rules = { hasFilter: isFilterable, hasSort: isFilterable, hasInclude };
+  const further: FurtherParameters = [
+    ...(filterables ? (['filter', 'sort'] as const) : []),
+    ...(includableBelow(resource).length > 0 ? (['include'] as const) : []),
+  ];
   const answer = listResponder(resource, { line: ancestry(resource), includesParent: false }, deps);
   return (call) => {
-    const query = readQuery(call.request.url, rules);
+    const query = readQuery(call.request.url, further);
     const filter =
       filterables && query.filter !== undefined ? parseFilter(query.filter, filterables) : NO_FILTER;
-    const listing = {
-      filter,
-      sort: query.sort,
-      page: pageOf(query),
-      ...realmsOfCaller(call),
-    };
-    return answer(call, listing, query.carried);
+    const { realms } = call.principal as Principal;
+    const only = realms === '*' || call.scope?.length !== 0 ? {} : { only: [...realms] };
+    return answer(call, { filter, sort: query.sort, page: pageOf(query), ...only }, query.carried);
   };
-}
-
-function realmsOfCaller({ principal, scope }: Call): Pick<ListRequest, 'only'> {
-  const { realms } = principal as Principal;
-  return realms === '*' || scope?.length !== 0 ? {} : { only: [...realms] };
 }
 
 /** The requested page; `length` is its length without `page[limit]`. */

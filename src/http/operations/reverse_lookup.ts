@@ -51,7 +51,7 @@ export function find(resource: Resource): Operation<ListDeps> {
 function lookupByQuery(resource: Resource, deps: ListDeps): CallHandler {
   const reverseLookup = lookupRulesOf(resource);
   const answer = lookupResponder(resource, deps, (url: string) => {
-    const query = readQuery(url, { hasFilter: true, hasSort: false });
+    const query = readQuery(url, ['filter']);
     const filter = readFilter(query.filter, reverseLookup);
     return { filter, page: pageOf(query, lengthFor(filter)), carried: query.carried };
   });

@@ -17,13 +17,6 @@ export interface ListQuery {
   readonly carried: string;
 }
 
-/** The parameters that a list reads. It ignores all others (docs/wire.md#order). */
-interface QueryRules {
-  readonly hasFilter: boolean;
-  readonly hasSort: boolean;
-  readonly hasInclude?: boolean;
-}
-
 /** Newest first (docs/wire.md#order). */
 export const NEWEST_FIRST: Sort = Object.freeze({ by: 'created_at', isDescending: true });
 
@@ -36,11 +29,16 @@ const DEFAULT_QUERY: ListQuery = Object.freeze({
   carried: '',
 });
 
-type Name = 'filter' | 'sort' | 'page[limit]' | 'page[offset]' | 'page[after]' | 'include';
+const PAGE = ['page[limit]', 'page[offset]', 'page[after]'] as const;
+const FURTHER = ['filter', 'sort', 'include'] as const;
+type Name = (typeof PAGE | typeof FURTHER)[number];
+
+/** The parameters that a list reads besides those of its page. It ignores all others (docs/wire.md#order). */
+export type FurtherParameters = readonly (typeof FURTHER)[number][];
 
 /** Clients send brackets raw and percent-encoded (docs/wire.md#lists). */
 const NAMES: ReadonlyMap<string, Name> = new Map(
-  (['filter', 'sort', 'page[limit]', 'page[offset]', 'page[after]', 'include'] as const).flatMap((name) => [
+  [...PAGE, ...FURTHER].flatMap((name) => [
     [name, name],
     [encodeURIComponent(name), name],
   ]),
@@ -72,33 +70,19 @@ interface RawParameter {
 /**
  * Reads the query of a URL. Throws Fault `invalid_query` that names every invalid parameter and the rule it breaks.
  */
-export function readQuery(url: string, rules: QueryRules): ListQuery {
+export function readQuery(url: string, further: FurtherParameters = []): ListQuery {
   const start = url.indexOf('?') + 1;
   if (start === 0 || start === url.length) return DEFAULT_QUERY;
   const fieldErrors: FieldError[] = [];
-  const parameters = parametersOf(url, start, (name) => isRead(name, rules), fieldErrors);
+  const parameters = parametersOf(url, start, [...PAGE, ...further], fieldErrors);
   const limit = numberOf('page[limit]', parameters, [1, LIMITS.pageRecordsMax], fieldErrors);
   const offset = numberOf('page[offset]', parameters, [0, LIMITS.pageOffsetMax], fieldErrors);
   const sort = sortOf(parameters.get('sort'), fieldErrors);
   const after = afterOf(parameters, sort, fieldErrors);
   if (fieldErrors.length > 0) throw new Fault('invalid_query', fieldErrors);
   const filter = parameters.get('filter');
-  const names = ['filter', 'sort', 'include'] as const;
-  const carried = names.map((name) => linkPart(name, parameters.get(name))).join('');
+  const carried = FURTHER.map((name) => linkPart(name, parameters.get(name))).join('');
   return { limit, offset, after, filter: filter?.text, sort, carried };
-}
-
-function isRead(name: Name, { hasFilter, hasSort, hasInclude = false }: QueryRules): boolean {
-  switch (name) {
-    case 'filter':
-      return hasFilter;
-    case 'sort':
-      return hasSort;
-    case 'include':
-      return hasInclude;
-    default:
-      return true;
-  }
 }
 
 /**
@@ -109,7 +93,7 @@ export function childrenNamed(includable: readonly Resource[], url: string): rea
   const start = url.indexOf('?') + 1;
   if (start === 0) return NO_CHILDREN;
   const fieldErrors: FieldError[] = [];
-  const parameters = parametersOf(url, start, (name) => name === 'include', fieldErrors);
+  const parameters = parametersOf(url, start, ['include'], fieldErrors);
   if (fieldErrors.length > 0) throw new Fault('invalid_query', fieldErrors);
   const names = parameters.get('include')?.text.split(',') ?? [];
   return includable.filter(({ includedAs = '' }) => names.includes(includedAs));
@@ -121,7 +105,7 @@ const NO_CHILDREN: readonly Resource[] = Object.freeze([]);
 function parametersOf(
   url: string,
   start: number,
-  isRead: (name: Name) => boolean,
+  read: readonly Name[],
   fieldErrors: FieldError[],
 ): ReadonlyMap<Name, RawParameter> {
   const parameters = new Map<Name, RawParameter>();
@@ -130,7 +114,7 @@ function parametersOf(
     to = orEnd(url.indexOf('&', from), end);
     const nameEnd = orEnd(url.indexOf('=', from), to);
     const name = nameOf(url.slice(from, nameEnd), fieldErrors);
-    if (name === undefined || !isRead(name)) continue;
+    if (name === undefined || !read.includes(name)) continue;
     if (parameters.has(name)) fieldErrors.push({ field: name, rule: 'must be given at most once' });
     const raw = url.slice(Math.min(nameEnd + 1, to), to);
     const text = decoded(raw);
