@@ -1,4 +1,4 @@
-import type { KeyedRecord, MaybePromise, RecordWithIncluded, Store } from '../../directory/store.ts';
+import type { KeyedRecord, Store } from '../../directory/store.ts';
 import { Fault } from '../../domain/fault.ts';
 import type { JsonObject } from '../../domain/json_object.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -78,9 +78,9 @@ export function openPageIncluding(
   }
 
   /** Undefined if the request asks for none. */
-  return ({ included }: Call, parents: readonly KeyedRecord[]): Promise<string> | undefined => {
+  return async ({ included }: Call, parents: readonly KeyedRecord[]): Promise<string | undefined> => {
     if (included.length === 0) return undefined;
-    return Promise.all(included.map((child) => itemsOf(child, parents))).then((all) => all.flat().join());
+    return (await Promise.all(included.map((child) => itemsOf(child, parents)))).flat().join();
   };
 }
 
@@ -88,12 +88,11 @@ const PARENTS = { kind: 'one_of', compared: 'identifier' } as const;
 
 const TOO_MANY_INCLUDED = `finds more than ${LIMITS.includedInPageMax} records of one kind below this page: ask for a smaller page`;
 
-function openRespond(resource: Resource, deps: IncludedDeps) {
-  const { store, baseUrl } = deps;
-  const present = openIncludedPresenter(resource, deps);
+function openRespond(resource: Resource, { store, baseUrl, installation }: IncludedDeps) {
+  const present = openIncludedPresenter(resource, { baseUrl, installation });
   const etagOf = etags(baseUrl);
-
-  function reply({ requestId, key }: Call, found: RecordWithIncluded | undefined): Reply {
+  return async ({ requestId, key }: Call, children: readonly Resource[]): Promise<Reply> => {
+    const found = await store.getIncluding(resource, key as Key, children);
     if (!found) return NOT_FOUND_REPLY;
     const headers = {
       'Content-Type': JSON_TYPE,
@@ -102,11 +101,6 @@ function openRespond(resource: Resource, deps: IncludedDeps) {
       [REQUEST_ID]: requestId,
     };
     return { status: 200, headers, body: present(key as Key, found) };
-  }
-
-  return (call: Call, children: readonly Resource[]): MaybePromise<Reply> => {
-    const found = store.getIncluding(resource, call.key as Key, children);
-    return found instanceof Promise ? found.then((later) => reply(call, later)) : reply(call, found);
   };
 }
 

@@ -1,4 +1,4 @@
-import type { ListPage, ListRequest, MaybePromise, PageRequest, Store } from '../../directory/store.ts';
+import type { ListPage, ListRequest, PageRequest, Store } from '../../directory/store.ts';
 import { type ParsedFilter, parseFilter } from '../../domain/filter/filter.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Principal } from '../../domain/principal.ts';
@@ -102,12 +102,8 @@ export function listResponder(
   const urlOf = collectionLinks(line, baseUrl);
   const readIncluded = openPageIncluding(resource, deps);
 
-  function reply(
-    call: Call,
-    listing: ListRequest,
-    listed: ListPage | undefined,
-    carried: string | undefined,
-  ): MaybePromise<Reply> {
+  return async (call: Call, listing: ListRequest, carried: string | undefined): Promise<Reply> => {
+    const listed = await store.list(resource, call.scope as KeyPrefix, listing);
     if (!listed) return NOT_FOUND_REPLY;
     let items = '';
     for (const { key, record } of listed.items)
@@ -116,16 +112,9 @@ export function listResponder(
       carried === undefined || (includesParent && isComplete(listing, listed))
         ? undefined
         : { url: urlOf(call.scope as KeyPrefix), carried };
-    const content = { listed, page: listing.page, sort: listing.sort, address };
-    const write = (included?: string) => pageReply(call, listBody(items, { ...content, included }));
-    return readIncluded(call, listed.items)?.then(write) ?? write();
-  }
-
-  return (call: Call, listing: ListRequest, carried: string | undefined): MaybePromise<Reply> => {
-    const listed = store.list(resource, call.scope as KeyPrefix, listing);
-    return listed instanceof Promise
-      ? listed.then((later) => reply(call, listing, later, carried))
-      : reply(call, listing, listed, carried);
+    const included = await readIncluded(call, listed.items);
+    const { page, sort } = listing;
+    return pageReply(call, listBody(items, { listed, page, sort, address, included }));
   };
 }
 
