@@ -44,18 +44,10 @@ export function listBody(items: string, of: PageContent): string {
   return `{"data":[${items}${included}${bodyEnd(of, of.address ? linksOf(of, of.address) : NO_LINKS)}`;
 }
 
-/** The end of a list body with one item and without links, by page length. */
-const SINGLE_ITEM_ENDS = new Map<number, string>();
-
 /** The body of a complete list with one item. */
 export function singleItemBody(item: string, limit: number): string {
-  let end = SINGLE_ITEM_ENDS.get(limit);
-  if (end === undefined) {
-    const listed = { items: [], hasMore: false, total: 1 };
-    end = bodyEnd({ listed, page: { kind: 'offset', offset: 0, limit } }, NO_LINKS);
-    SINGLE_ITEM_ENDS.set(limit, end);
-  }
-  return `{"data":[${item}${end}`;
+  const listed = { items: [], hasMore: false, total: 1 };
+  return `{"data":[${item}${bodyEnd({ listed, page: { kind: 'offset', offset: 0, limit } }, NO_LINKS)}`;
 }
 
 type MetaContent = Pick<PageContent, 'listed' | 'page' | 'furtherMeta'>;
