@@ -46,7 +46,7 @@ export function openEventWriter({ store, baseUrl, present }: EventDeps): WriteEv
         const resource = eventResource(change.event);
         const key = resource && recordKey(resource, change);
         const state = resource && key && mayRead(resource) ? await stateOnce(resource, key) : undefined;
-        return eventText(change, subjectOf(resource, change), { baseUrl, state });
+        return eventText(change, { baseUrl, state });
       }),
     );
   };
@@ -58,14 +58,15 @@ interface EventContext {
   readonly state: string | undefined;
 }
 
-function eventText(change: SequencedChange, subject: string, { baseUrl, state }: EventContext): string {
+/** One event. */
+export function eventText(change: SequencedChange, { baseUrl, state }: EventContext): string {
   const { realm, seq, revision, event } = change;
   const head = JSON.stringify({
     specversion: '1.0',
     id: `${seq}-${revision}`,
     source: `${baseUrl}/v2/authentication-realms/${realm}`,
     type: event,
-    subject,
+    subject: subjectOf(change),
     time: new Date(change.at).toISOString(),
     datacontenttype: 'application/json',
     sequence: String(seq).padStart(SEQUENCE_DIGITS, '0'),
@@ -92,7 +93,8 @@ function recordKey(resource: Resource, { realm, user, id }: SequencedChange): Ke
 }
 
 /** The path of the record below its realm: it follows the source in the record's URL. */
-function subjectOf(resource: Resource | undefined, change: SequencedChange): string {
+function subjectOf(change: SequencedChange): string {
+  const resource = eventResource(change.event);
   const key = resource && recordKey(resource, change);
   if (!resource || !key) return change.id;
   const [, ...below] = ancestry(resource);

@@ -146,7 +146,8 @@ export function heads({ feed, baseUrl }: FeedDeps): CallHandler {
   };
 }
 
-function headText(head: RealmHead, baseUrl: string): string {
+/** A feed head as it is answered. */
+export function headText(head: RealmHead, baseUrl: string): string {
   const cursor = feedCursor('after', head);
   const links = { changes: urlAt(baseUrl, head.realm, cursor) };
   return JSON.stringify({ realm_id: head.realm, cursor, time: isoTimestamp(head.at), links });
