@@ -2,6 +2,7 @@ import { Fault } from '../../domain/fault.ts';
 import type { Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Lease } from '../../store/leases.ts';
+import { openSerialRunner } from '../serial_runner.ts';
 import { openAvailability } from './backoff.ts';
 import { deliverRealm } from './deliver_realm.ts';
 import { isListed, openRealmQueue } from './realm_queue.ts';
@@ -144,22 +145,5 @@ function openResults(deps: DeliveryDeps, webhookId: string, lease: DeliveryLease
       }
       return false;
     },
-  };
-}
-
-/** Runs one task at a time. All calls during a run share the next run. */
-function openSerialRunner(
-  runOnce: () => Promise<void>,
-  onError: (error: unknown) => void,
-): () => Promise<void> {
-  let current = Promise.resolve();
-  let next: Promise<void> | undefined;
-  return () => {
-    next ??= current.then(async () => {
-      next = undefined;
-      await runOnce().catch(onError);
-    });
-    current = next;
-    return next;
   };
 }

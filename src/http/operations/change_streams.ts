@@ -7,6 +7,7 @@ import { mayAccessRealm, type Principal } from '../../domain/principal.ts';
 import { feedCursor, parseFeedCursor } from '../../events/feed/cursor.ts';
 import { type FeedPage, type FeedPosition, readFeed } from '../../events/feed/read_feed.ts';
 import type { WriteEvents } from '../../events/feed/write_events.ts';
+import { openSerialRunner } from '../../events/serial_runner.ts';
 import type { FeedStore } from '../../store/audit/feed.ts';
 import { bearerToken } from '../pipeline/bearer.ts';
 import type { Call } from '../pipeline/call.ts';
@@ -32,8 +33,6 @@ export function openChangeStreams(deps: StreamDeps) {
   const { monotonic } = deps.clock;
   const streams = new Set<ChangeStream>();
   let isStopped = false;
-  let isPollDue = false;
-  let polling: Promise<void> | undefined;
   let timer: ReturnType<typeof setInterval> | undefined;
 
   function removeStream(stream: ChangeStream): void {
@@ -44,21 +43,11 @@ export function openChangeStreams(deps: StreamDeps) {
   }
 
   /** Polls for all streams, one poll at a time. Streams wait while the database fails. */
-  function poll(): void {
-    isPollDue = true;
-    polling ??= pollWhileDue().finally(() => {
-      polling = undefined;
-    });
-  }
-
-  async function pollWhileDue(): Promise<void> {
-    while (isPollDue && !isStopped) {
-      isPollDue = false;
-      // Requests of one turn of the event loop share a poll, and other requests run before it.
-      await new Promise((resolve) => setImmediate(resolve));
-      await pollStreams(streams, deps).catch(deps.onError);
-    }
-  }
+  const poll = openSerialRunner(async () => {
+    // Requests of one turn of the event loop share a poll, and other requests run before it.
+    await new Promise((resolve) => setImmediate(resolve));
+    await pollStreams(streams, deps);
+  }, deps.onError);
 
   return {
     follow(call: Call, realm: Uuid, place: FeedPosition): Reply {
@@ -80,7 +69,7 @@ export function openChangeStreams(deps: StreamDeps) {
       stream.keepAlive();
       streams.add(stream);
       timer ??= setInterval(poll, LIMITS.feedPollMs);
-      poll();
+      void poll();
       return { status: 200, headers: headersOf(call), body: stream.body };
     },
     count: () => streams.size,
@@ -88,7 +77,7 @@ export function openChangeStreams(deps: StreamDeps) {
     async stop(): Promise<void> {
       isStopped = true;
       for (const stream of [...streams]) stream.end('shutdown');
-      await polling;
+      await poll();
     },
   };
 }
@@ -225,12 +214,19 @@ const ALIVE = ': alive\n\n';
 
 /** Opens a stream with a buffer of LIMITS.streamBytesMax, for one reader that follows the changes of a realm. */
 function openChangeStream({ monotonic, onRoom, onEnd, ...opening }: StreamOptions) {
-  const { body, sink } = openSink({
-    cancel: () => close(),
-    pull() {
-      if (stream.hasMore) onRoom();
+  let sink = undefined as unknown as ReadableStreamDefaultController<Uint8Array>;
+  const body = new ReadableStream<Uint8Array>(
+    {
+      start(controller) {
+        sink = controller;
+      },
+      cancel: () => close(),
+      pull() {
+        if (stream.hasMore) onRoom();
+      },
     },
-  });
+    new ByteLengthQueuingStrategy({ highWaterMark: LIMITS.streamBytesMax }),
+  );
   let isOpen = true;
   let roomAt = monotonic();
   let sentAt = Number.NEGATIVE_INFINITY;
@@ -286,18 +282,4 @@ function openChangeStream({ monotonic, onRoom, onEnd, ...opening }: StreamOption
     },
   };
   return stream;
-}
-
-function openSink(source: { readonly cancel: () => void; readonly pull: () => void }) {
-  let sink: ReadableStreamDefaultController<Uint8Array> | undefined;
-  const body = new ReadableStream<Uint8Array>(
-    {
-      ...source,
-      start(controller) {
-        sink = controller;
-      },
-    },
-    new ByteLengthQueuingStrategy({ highWaterMark: LIMITS.streamBytesMax }),
-  );
-  return { body, sink: sink as unknown as ReadableStreamDefaultController<Uint8Array> };
 }
