@@ -93,14 +93,7 @@ function lazyExchange(options: ExchangeOptions): Exchange {
   };
 }
 
-interface Deadline {
-  /** Aborted at the deadline. */
-  readonly signal: AbortSignal;
-  leftMs(): number;
-  clear(): void;
-}
-
-function openDeadline(ms: number, earlier?: AbortSignal): Deadline {
+function openDeadline(ms: number, earlier?: AbortSignal) {
   const end = new AbortController();
   const endsAt = performance.now() + ms;
   const abort = (): void => end.abort();
@@ -108,9 +101,10 @@ function openDeadline(ms: number, earlier?: AbortSignal): Deadline {
   earlier?.addEventListener('abort', abort, { once: true });
   if (earlier?.aborted) abort();
   return {
+    /** Aborted at the deadline. */
     signal: end.signal,
     leftMs: () => endsAt - performance.now(),
-    clear() {
+    clear(): void {
       clearTimeout(timer);
       earlier?.removeEventListener('abort', abort);
     },
@@ -135,7 +129,7 @@ interface DialOptions {
 async function dial(
   { exchange, target, request }: DialOptions,
   addresses: readonly CheckedAddress[],
-  { signal, leftMs }: Deadline,
+  { signal, leftMs }: ReturnType<typeof openDeadline>,
 ): Promise<OutboundResponse | Unanswered> {
   for (const [index, address] of addresses.entries()) {
     const isLast = index === addresses.length - 1;

@@ -78,7 +78,10 @@ function changesBefore(deps: FeedDeps) {
     user
       ? readUserFeedBefore(deps, { realm, id: user }, place, limit)
       : readFeedBefore(deps, realm, place, limit);
-  return async (call: Call, { before, limit, user }: BackwardQuery): Promise<Reply> => {
+  return async (
+    call: Call,
+    { before, limit, user }: FeedQuery & { readonly before: string },
+  ): Promise<Reply> => {
     const realm = call.key?.[0] as Uuid;
     const page = await readBack(realm, user, positionBefore(realm, before), limit);
     if (page.kind === 'absent') return NOT_FOUND_REPLY;
@@ -171,22 +174,13 @@ function feedReply(call: Call, items: readonly string[], meta: object, next: str
   };
 }
 
-interface FeedQuery {
-  readonly after: string | undefined;
-  /** The cursor to read back from; empty for the newest changes. */
-  readonly before: string | undefined;
-  readonly limit: number;
-  /** Only changes of this user. */
-  readonly user: Uuid | undefined;
-}
-
-type BackwardQuery = FeedQuery & { readonly before: string };
+type FeedQuery = ReturnType<typeof readFeedQuery>;
 
 /**
  * Reads `after`, `before`, `limit` and `user_id`, each at most once; other parameters are ignored. Throws
  * Fault `invalid_query`.
  */
-function readFeedQuery(url: string): FeedQuery {
+function readFeedQuery(url: string) {
   const parameters = new URLSearchParams(/\?([^#]*)/.exec(url)?.[1] ?? '');
   const fieldErrors: FieldError[] = [];
   for (const name of ['after', 'before', 'limit', 'user_id']) {
@@ -204,8 +198,10 @@ function readFeedQuery(url: string): FeedQuery {
   if (fieldErrors.length > 0) throw new Fault('invalid_query', fieldErrors);
   return {
     after: parameters.get('after') ?? undefined,
+    /** The cursor to read back from; empty for the newest changes. */
     before: parameters.get('before') ?? undefined,
     limit,
+    /** Only changes of this user. */
     user,
   };
 }

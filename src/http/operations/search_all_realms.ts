@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { KeyedRecord, MaybePromise, RealmSearch, RealmSearchPage } from '../../directory/store.ts';
+import type { MaybePromise, RealmSearch, RealmSearchPage } from '../../directory/store.ts';
 import { Fault } from '../../domain/fault.ts';
 import { type FilterCondition, type ParsedFilter, parseFilter } from '../../domain/filter/filter.ts';
 import type { Uuid } from '../../domain/id.ts';
@@ -124,20 +124,15 @@ function realmsOf(
 
 type SearchPosition = Pick<RealmSearch, 'after' | 'afterId' | 'limit' | 'isCounted'>;
 
-interface RealmsPage {
-  readonly items: readonly KeyedRecord[];
-  /** The realm to continue after; null if no later realm can have matches. */
-  readonly next: Uuid | null;
-  /** The last realm of the page, if it has more matches than fit; otherwise null. */
-  readonly cut: Uuid | null;
-  readonly total: number | undefined;
-}
-
+/**
+ * `next`: the realm to continue after; null if no later realm can have matches. `cut`: the last realm of the page, if it has more
+ * matches than fit; otherwise null.
+ */
 async function pageOfRealms(
   searchAfter: (position: SearchPosition) => MaybePromise<RealmSearchPage>,
   { after_realm, after_id, total: isCounted }: NonNullable<AllRealmsRequest['page']>,
   limit: number,
-): Promise<RealmsPage> {
+) {
   const [after, afterId] = [after_realm, after_id] as (Uuid | undefined)[];
   const searched = await searchAfter({ after, afterId, limit: limit + 1, isCounted });
   const { items: found, through = null, total } = searched;

@@ -2,12 +2,8 @@ import type { Reply } from '../server/reply.ts';
 import type { Call } from './call.ts';
 import { matchesEtag } from './present.ts';
 
-/** The replies with one content, of which the request decides. */
-export interface Representations {
-  readonly plain: Reply;
-  /** Undefined if there is no compressed form. */
-  readonly packed: Reply | undefined;
-}
+/** The replies with one content, of which the request decides; `packed` is undefined if there is no compressed form. */
+export type Representations = ReturnType<typeof representationsOf>;
 
 type Bytes = Uint8Array<ArrayBuffer>;
 
@@ -16,8 +12,8 @@ export function representationsOf(
   headers: Readonly<Record<string, string>>,
   plain: Bytes,
   packed: Bytes | undefined,
-): Representations {
-  const reply = (body: Bytes, encoding: Readonly<Record<string, string>>) => {
+) {
+  const reply = (body: Bytes, encoding: Readonly<Record<string, string>>): Reply => {
     const ETag = `"${Bun.SHA256.hash(body, 'base64url')}"`;
     const all = { ...headers, ...encoding, Vary: 'Accept-Encoding', ETag };
     return Object.freeze({ status: 200, headers: Object.freeze(all), body });

@@ -27,19 +27,7 @@ export interface RateSettings {
 /** Counts a call. Returns 429 if the limit is exceeded. */
 export type CountCall = (call: Call) => Reply | undefined;
 
-export interface RateLimits {
-  /** Counts a request by its address; undefined without a limit. */
-  readonly address: CountCall | undefined;
-  /** Counts a request by its caller: by the ID of a client alone at the rate of each address, others by their ID. */
-  readonly caller: (call: Call, of: Pick<Principal, 'clientId' | 'implicit'>) => Reply | undefined;
-  /** Undefined without a limit. */
-  readonly badCredentials: ReturnType<typeof badCredentialLimit> | undefined;
-  /**
-   * Counts a token request of an authenticated client, or a renewal of a console session; undefined without a limit. Other
-   * answers do not report this limit in headers, because it does not concern them.
-   */
-  readonly grants: ((clientOrSessionId: string) => Reply | undefined) | undefined;
-}
+export type RateLimits = ReturnType<typeof openRateLimits>;
 
 export const UNLIMITED: RateLimits = {
   address: undefined,
@@ -48,10 +36,12 @@ export const UNLIMITED: RateLimits = {
   grants: undefined,
 };
 
-export function openRateLimits(settings: RateSettings, { monotonic }: Clock): RateLimits {
+/** Every limit is undefined if it is off. */
+export function openRateLimits(settings: RateSettings, { monotonic }: Clock) {
   const { perAddress, perClient, badTokens, grants, processes } = settings;
   const policies: string[] = [];
   let policy = '';
+  const open = (rate: Rate) => openTokenBuckets(ratePerProcess(rate, processes), monotonic);
 
   function limiter(
     name: string,
@@ -60,7 +50,7 @@ export function openRateLimits(settings: RateSettings, { monotonic }: Clock): Ra
   ): ((call: Call, clientId?: string) => Reply | undefined) | undefined {
     if (!rate) return undefined;
     const share = ratePerProcess(rate, processes);
-    const take = takeOf(openTokenBuckets(share, monotonic));
+    const take = takeOf(open(rate));
     policies.push(`"${name}";q=${share.requests};w=${share.seconds}`);
     policy = policies.join(', ');
     return (call, clientId = '') => {
@@ -70,16 +60,21 @@ export function openRateLimits(settings: RateSettings, { monotonic }: Clock): Ra
     };
   }
 
-  const address = limiter('address', perAddress, byAddress);
+  /** Counts a request by its address. */
+  const address: CountCall | undefined = limiter('address', perAddress, byAddress);
   const client = limiter('client', perClient, byClient);
-  const idAlone = idAloneLimit((rate) => openTokenBuckets(ratePerProcess(rate, processes), monotonic));
+  const idAlone = idAloneLimit(open);
   return {
     address,
-    caller: (call, { clientId, implicit }) =>
+    /** Counts a request by its caller: by the ID of a client alone at the rate of each address, others by their ID. */
+    caller: (call: Call, { clientId, implicit }: Pick<Principal, 'clientId' | 'implicit'>) =>
       implicit ? idAlone(call, clientId, implicit) : client?.(call, clientId),
-    badCredentials:
-      badTokens && badCredentialLimit(openTokenBuckets(ratePerProcess(badTokens, processes), monotonic)),
-    grants: grants && grantLimit(openTokenBuckets(ratePerProcess(grants, processes), monotonic)),
+    badCredentials: badTokens && badCredentialLimit(open(badTokens)),
+    /**
+     * Counts a token request of an authenticated client, or a renewal of a console session. Other answers do not report this limit
+     * in headers, because it does not concern them.
+     */
+    grants: grants && grantLimit(open(grants)),
   };
 }
 

@@ -30,16 +30,7 @@ export interface ServerSettings {
   readonly flag?: '--metrics';
 }
 
-export interface Server {
-  /** `http://host:port`, with the chosen port. */
-  readonly url: string;
-  /** The number of requests in progress. */
-  pending(): number;
-  /** For so many seconds, and at the stop, each answer closes its connection and the service is not ready. */
-  drain(seconds: number): Promise<void>;
-  /** Resolves when all requests have ended, or at the drain limit. */
-  stop(): Promise<void>;
-}
+export type Server = Awaited<ReturnType<typeof startServer>>;
 
 /** The part of `Bun.serve` that is used here. */
 type NativeHandler = (request: Request & { params?: Record<string, string> }) => Response | Promise<Response>;
@@ -79,7 +70,7 @@ export async function startServer(
   log: Pick<Log, 'write'>,
   makeRoutes: (url: string, isDraining: () => boolean) => Promise<readonly Route[]>,
   { limits = UNLIMITED, meter, listener, onUnreadableProxy }: ServerOptions = {},
-): Promise<Server> {
+) {
   const notReady: NativeHandler = (request) =>
     respond(faultReply('unavailable'), { request, requestId: 'early', rateHeaders: undefined });
   const server = listen(settings, notReady);
@@ -97,13 +88,17 @@ export async function startServer(
   const { routes, fetch } = requestHandlers(await makeRoutes(url, isDraining), settings, requestLog, hooks);
   server.reload({ routes, fetch });
   return {
+    /** `http://host:port`, with the chosen port. */
     url,
+    /** The number of requests in progress. */
     pending: () => server.pendingRequests,
-    async drain(seconds) {
+    /** For so many seconds, and at the stop, each answer closes its connection and the service is not ready. */
+    async drain(seconds: number): Promise<void> {
       hasDrainBegun = true;
       await Bun.sleep(seconds * 1_000);
     },
-    async stop() {
+    /** Resolves when all requests have ended, or at the drain limit. */
+    async stop(): Promise<void> {
       hasDrainBegun = true;
       const deadline = performance.now() + LIMITS.drainMsMax;
       await closeListener(server, fetch);
