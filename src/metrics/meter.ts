@@ -1,3 +1,4 @@
+import { LIMITS } from '../domain/limits.ts';
 import { METRICS } from './declarations.ts';
 import { counter, type Family, histogram, type Labels, type Sample } from './family.ts';
 import { LATENCY_SECONDS, openHistogramCounts } from './histogram.ts';
@@ -10,11 +11,8 @@ export type OperationMeter = Pick<Operation, 'count'>;
 const CLASSES = ['2xx', '3xx', '4xx', '5xx'] as const;
 const FIRST_CLASS = 2;
 
-/**
- * Counts requests. Its labels hold nothing of a caller: no path, no identifier, no client. `causesMax`: largest number of causes
- * with a counter of their own; further ones are counted as `other`.
- */
-export function openMeter(causesMax: number) {
+/** Counts requests. Its labels hold nothing of a caller: no path, no identifier, no client. */
+export function openMeter() {
   const operations = new Map<string, Operation>();
   const causes = new Map<string, number>();
 
@@ -45,7 +43,7 @@ export function openMeter(causesMax: number) {
     },
     /** Counts an error that was answered with a status of 500 or above, by its code. */
     countError(cause: string): void {
-      const name = causes.has(cause) || causes.size < causesMax ? cause : 'other';
+      const name = causes.has(cause) || causes.size < LIMITS.errorCausesMax ? cause : 'other';
       causes.set(name, (causes.get(name) ?? 0) + 1);
     },
     collect,

@@ -1,3 +1,4 @@
+import { LIMITS } from '../domain/limits.ts';
 import { withTimeout } from '../platform/timeout.ts';
 import { EVENT_LOOP_SAMPLE_MS, METRICS } from './declarations.ts';
 import { counter, type Family, type Gauge, gauge, histogram, type Snapshot } from './family.ts';
@@ -7,23 +8,18 @@ import { openMeter } from './meter.ts';
 /** Called for every snapshot. A collector that throws or is late is left out of it. */
 export type Collector = () => Promise<readonly Family[]> | readonly Family[];
 
-interface MetricsSettings {
-  /** Count requests and watch the event loop; false leaves the metrics that cost nothing until they are read. */
-  readonly countsRequests: boolean;
-  /** Time-out of one collector. */
-  readonly collectorMsMax: number;
-  readonly causesMax: number;
-}
-
-/** The metrics of one process. */
-export function openMetrics({ countsRequests, collectorMsMax, causesMax }: MetricsSettings) {
-  const meter = countsRequests ? openMeter(causesMax) : undefined;
+/**
+ * The metrics of one process. `countsRequests`: counts requests and watches the event loop; otherwise there are only the metrics that
+ * cost nothing until they are read.
+ */
+export function openMetrics(countsRequests: boolean) {
+  const meter = countsRequests ? openMeter() : undefined;
   const loop = countsRequests ? watchEventLoop() : undefined;
   const collectors: Collector[] = [processMetrics];
   if (loop) collectors.push(loop.collect);
   if (meter) collectors.push(meter.collect);
   const collect = async (collector: Collector) => {
-    const families = await withTimeout(Promise.try(collector), collectorMsMax, () => undefined).catch(
+    const families = await withTimeout(Promise.try(collector), LIMITS.collectorMsMax, () => undefined).catch(
       () => undefined,
     );
     return families ?? [];

@@ -40,8 +40,6 @@ export { readIssuers } from './authentication.ts';
 /** The built pages of the console. */
 const CONSOLE_FOLDER = programFile('dist/console');
 
-const METRICS_LIMITS = { collectorMsMax: LIMITS.collectorMsMax, causesMax: LIMITS.errorCausesMax };
-
 /** The settings of the listener and of request logging. */
 export function serverSettings(settings: Settings): ServerSettings {
   return { ...settings, tls: readTls(settings), isShared: settings.processes > 1 };
@@ -137,7 +135,7 @@ export async function serve(
   clock: Clock,
 ): Promise<Service> {
   const authDeps = { settings, issuers: readIssuers(settings), engine, keyring, logKeys };
-  const metrics = openMetrics({ countsRequests: settings.metrics !== undefined, ...METRICS_LIMITS });
+  const metrics = openMetrics(settings.metrics !== undefined);
   const allMetrics = served.allMetrics ?? metrics.snapshot;
   const loopBudget = openLoopBudget({ workMs: () => engine.figures().workMs });
   const startedAt = clock.now();
