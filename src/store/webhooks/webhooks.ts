@@ -12,21 +12,22 @@ import type { Transactions } from '../transactions.ts';
 import { openDeliveries } from './deliveries.ts';
 import { openProgressStore } from './progress.ts';
 
-const PLAIN = [
-  'name',
-  'url',
-  'events',
-  'realms',
-  'with_data',
-  'events_max',
-  'skipped_client',
-  'disabled_at',
-  'created_at',
-  'updated_at',
-  'revision',
-] as const;
+/** The columns besides the key, the secrets and the code, and their values. */
+const PLAIN: Readonly<Record<string, (webhook: Webhook) => SqlValue>> = {
+  name: ({ name }) => name,
+  url: ({ url }) => url,
+  events: ({ events }) => (events === '*' ? events : events.join(' ')),
+  realms: (webhook) => realmsText(webhook),
+  with_data: ({ withData }) => (withData ? 1 : 0),
+  events_max: ({ eventsMax }) => eventsMax,
+  skipped_client: ({ skippedClient }) => skippedClient ?? null,
+  disabled_at: ({ disabledAt }) => disabledAt ?? null,
+  created_at: ({ createdAt }) => createdAt,
+  updated_at: ({ updatedAt }) => updatedAt,
+  revision: ({ revision }) => revision,
+};
 const SECRETS = ['secret_sealed', 'previous_sealed', 'previous_expires_at'] as const;
-const COLUMNS = [...PLAIN, ...SECRETS, 'mac', 'webhook_id'] as const;
+const COLUMNS = [...Object.keys(PLAIN), ...SECRETS, 'mac', 'webhook_id'];
 const assigned = (names: readonly string[]): string => names.map((name) => `${name} = ?`).join(', ');
 
 const LIST = `select ${COLUMNS.join(', ')} from webhook order by created_at, webhook_id`;
@@ -51,7 +52,7 @@ export const webhookTexts = ({
   one: `select ${COLUMNS.join(', ')} from webhook where webhook_id = ?`,
   count: 'select count(*) as n from webhook',
   insert: `insert into webhook (${COLUMNS.join(', ')}) values (${COLUMNS.map(() => '?').join(', ')})`,
-  update: `update webhook set ${assigned([...PLAIN, 'mac'])} where webhook_id = ? and revision = ?`,
+  update: `update webhook set ${assigned([...Object.keys(PLAIN), 'mac'])} where webhook_id = ? and revision = ?`,
   rotate: `update webhook set ${assigned([...SECRETS, 'updated_at', 'revision', 'mac'])}
     where webhook_id = ? and revision = ? and secret_sealed = ?`,
   remove: 'delete from webhook where webhook_id = ? and revision = ?',
@@ -187,20 +188,7 @@ interface WebhookRow {
 }
 
 function plainColumns(webhook: Webhook): readonly SqlValue[] {
-  const { events } = webhook;
-  return [
-    webhook.name,
-    webhook.url,
-    events === '*' ? events : events.join(' '),
-    realmsText(webhook),
-    webhook.withData ? 1 : 0,
-    webhook.eventsMax,
-    webhook.skippedClient ?? null,
-    webhook.disabledAt ?? null,
-    webhook.createdAt,
-    webhook.updatedAt,
-    webhook.revision,
-  ];
+  return Object.values(PLAIN).map((read) => read(webhook));
 }
 
 function secretColumns({ secretSealed, previous }: Webhook): readonly SqlValue[] {
