@@ -13,23 +13,22 @@ export const EXTENSION = { 'x-authrealm-extension': true } as const;
 const FAMILY_STATUSES: ReadonlySet<number> = new Set([400, 401, 403, 404, 405, 422, 500]);
 
 /** A response header; with an `id`, a shared component. */
-export function header(description: string, example: string, id?: string) {
-  return z.string().meta({ header: { ...EXTENSION, ...(id ? { id } : {}), description, example } });
+export function header(description: string, example: string, id?: string): z.ZodType {
+  return headerOf(z.string(), description, example, id);
 }
 
 /** A header that may be absent. */
-export function optionalHeader(description: string, example: string, id: string) {
-  return z
-    .string()
-    .optional()
-    .meta({ header: { ...EXTENSION, id, description, example } });
+export function optionalHeader(description: string, example: string, id: string): z.ZodType {
+  return headerOf(z.string().optional(), description, example, id);
 }
 
 /** A header with a fixed value. */
-export function fixedHeader(description: string, value: string, id?: string) {
-  return z
-    .literal(value)
-    .meta({ header: { ...EXTENSION, ...(id ? { id } : {}), description, example: value } });
+export function fixedHeader(description: string, value: string, id?: string): z.ZodType {
+  return headerOf(z.literal(value), description, value, id);
+}
+
+function headerOf(schema: z.ZodType, description: string, example: string, id?: string): z.ZodType {
+  return schema.meta({ header: { ...EXTENSION, ...(id ? { id } : {}), description, example } });
 }
 
 export const HEADERS = {
