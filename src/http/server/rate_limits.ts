@@ -62,7 +62,14 @@ export function openRateLimits(settings: RateSettings, { monotonic }: Clock) {
 
   /** Counts a request by its address. */
   const address: CountCall | undefined = limiter('address', perAddress, byAddress);
-  const client = limiter('client', perClient, byClient);
+  const client = limiter(
+    'client',
+    perClient,
+    ({ take }) =>
+      (_, clientId) =>
+        take(clientId),
+  );
+  const grantBuckets = grants && open(grants);
   const idAlone = idAloneLimit(open);
   return {
     address,
@@ -74,14 +81,9 @@ export function openRateLimits(settings: RateSettings, { monotonic }: Clock) {
      * Counts a token request of an authenticated client, or a renewal of a console session. Other answers do not report this limit
      * in headers, because it does not concern them.
      */
-    grants: grants && grantLimit(open(grants)),
+    grants: grantBuckets && ((clientOrSessionId: string) => refusalOf(grantBuckets.take(clientOrSessionId))),
   };
 }
-
-const byClient =
-  ({ take }: TokenBuckets) =>
-  (_: Call, clientId: string) =>
-    take(clientId);
 
 /** Consecutive requests with the same credentials that are counted by one read of the address. */
 const ADDRESS_USES_MAX = 64;
@@ -117,10 +119,6 @@ function badCredentialLimit({ peek, take }: TokenBuckets) {
       take(siteOfCall(call));
     },
   };
-}
-
-function grantLimit({ take }: TokenBuckets): (clientId: string) => Reply | undefined {
-  return (clientId) => refusalOf(take(clientId));
 }
 
 /** Buckets by client and address, for each rate that clients have. */
