@@ -112,13 +112,9 @@ export function itemSchema(resource: Resource, isFound: boolean): z.ZodType {
   return z
     .strictObject({
       ...dataShape(resource, isFound && parent ? { [parent.type]: above } : {}),
-      links: linksSchema(resource),
+      links: z.strictObject(linksShape(resource)),
     })
     .meta({ id: `${type}.${isFound ? 'found-item' : 'item'}` });
-}
-
-function linksSchema(resource: Resource): z.ZodType {
-  return z.strictObject(linksShape(resource));
 }
 
 function linksShape({ extraLinks = {} }: Resource): Shape {

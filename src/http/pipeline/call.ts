@@ -4,6 +4,7 @@ import type { Principal } from '../../domain/principal.ts';
 import type { RefusedAccess } from '../../domain/refused_access.ts';
 import type { AnyRecord, Key, KeyPrefix, Resource } from '../../domain/resource.ts';
 import type { Reply } from '../server/reply.ts';
+import { NO_CHILDREN } from './query.ts';
 
 /** One request in progress. A stage sets fields, and reads only fields that earlier stages have set. */
 export interface Call {
@@ -41,8 +42,6 @@ export interface Call {
 /** The header fields of draft-ietf-httpapi-ratelimit-headers. */
 export type RateHeaders = Readonly<Record<'RateLimit' | 'RateLimit-Policy', string>>;
 
-const NONE: readonly Resource[] = Object.freeze([]);
-
 /** A new call. It has all fields from the start, so that its object shape never changes. */
 export function openCall(
   request: Request,
@@ -65,7 +64,7 @@ export function openCall(
     principal: undefined,
     key: undefined,
     scope: undefined,
-    included: NONE,
+    included: NO_CHILDREN,
     body: undefined,
     record: undefined,
     etag: undefined,

@@ -99,7 +99,7 @@ export function childrenNamed(includable: readonly Resource[], url: string): rea
   return includable.filter(({ includedAs = '' }) => names.includes(includedAs));
 }
 
-const NO_CHILDREN: readonly Resource[] = Object.freeze([]);
+export const NO_CHILDREN: readonly Resource[] = Object.freeze([]);
 
 /** The parameters that are read, by name. */
 function parametersOf(

@@ -5,8 +5,6 @@ import type { Realms } from '../../../domain/principal.ts';
 import { realm } from '../../../domain/resources.ts';
 import type { ManagedDeps } from './managed.ts';
 
-type RealmDeps = Pick<ManagedDeps, 'store'>;
-
 /** Instead of the format `uuid`: generators of Java make no class for a union with a list of UUIDs. */
 const ID_PATTERN = '^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$';
 const ALL_OR_SOME = '`*` for all realms, or the IDs of some.';
@@ -49,7 +47,7 @@ export function readRealms(input: RealmsInput): Realms {
 export async function absentRealmErrors(
   member: string,
   input: RealmsInput | undefined,
-  { store }: RealmDeps,
+  { store }: Pick<ManagedDeps, 'store'>,
 ): Promise<readonly FieldError[]> {
   if (input === undefined || input === '*' || !store) return [];
   const found = await Promise.all(idsOf(input).map((id) => store.get(realm, [id])));
