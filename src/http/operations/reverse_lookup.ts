@@ -50,16 +50,16 @@ export function find(resource: Resource): Operation<ListDeps> {
 
 function lookupByQuery(resource: Resource, deps: ListDeps): CallHandler {
   const reverseLookup = lookupRulesOf(resource);
-  const answer = lookupResponder(resource, deps, (url: string) => {
-    const query = readQuery(url, ['filter']);
-    const filter = readFilter(query.filter, reverseLookup);
-    return { filter, page: pageOf(query, lengthFor(filter)), carried: query.carried };
-  });
+  const answer = lookupResponder(resource, deps);
   return (call) => {
     const { url } = call.request;
-    const filter = onlyFilter(url);
-    const lookupKey = filter === undefined ? undefined : parseLookupFilter(filter, reverseLookup);
-    return answer(call, url, lookupKey, LIMITS.pageRecordsDefault);
+    const text = onlyFilter(url);
+    const lookupKey = text === undefined ? undefined : parseLookupFilter(text, reverseLookup);
+    return answer(call, lookupKey, LIMITS.pageRecordsDefault, () => {
+      const query = readQuery(url, ['filter']);
+      const filter = readFilter(query.filter, reverseLookup);
+      return { filter, page: pageOf(query, lengthFor(filter)), carried: query.carried };
+    });
   };
 }
 
@@ -78,16 +78,15 @@ export function search(resource: Resource, path: string): Operation<ListDeps> {
 
 function lookupByBody(resource: Resource, deps: ListDeps): CallHandler {
   const reverseLookup = lookupRulesOf(resource);
-  const answer = lookupResponder(resource, deps, ({ filter: text, limit, offset }: SearchRequest) => {
-    const filter = inBody(() => readFilter(text, reverseLookup));
-    const page = { kind: 'offset', offset, limit: limit ?? lengthFor(filter) } as const;
-    return { filter, page, carried: undefined };
-  });
+  const answer = lookupResponder(resource, deps);
   return (call) => {
-    const request = readSearch(call);
-    const { filter, limit, offset } = request;
-    const lookupKey = offset > 0 ? undefined : parseLookupFilter(filter, reverseLookup);
-    return answer(call, request, lookupKey, limit ?? LIMITS.pageRecordsDefault);
+    const { filter: text, limit, offset } = readSearch(call);
+    const lookupKey = offset > 0 ? undefined : parseLookupFilter(text, reverseLookup);
+    return answer(call, lookupKey, limit ?? LIMITS.pageRecordsDefault, () => {
+      const filter = inBody(() => readFilter(text, reverseLookup));
+      const page = { kind: 'offset', offset, limit: limit ?? lengthFor(filter) } as const;
+      return { filter, page, carried: undefined };
+    });
   };
 }
 
@@ -161,8 +160,6 @@ function readSearch({ body = '' }: Call) {
   return { filter, limit, offset };
 }
 
-type SearchRequest = ReturnType<typeof readSearch>;
-
 /** A reverse lookup as a list. `carried` is the filter and sort part of its links. */
 interface LookupListRequest extends Pick<ListRequest, 'filter' | 'page'> {
   readonly carried: string | undefined;
@@ -172,37 +169,26 @@ interface LookupListRequest extends Pick<ListRequest, 'filter' | 'page'> {
  * Creates the function that answers a reverse lookup. A filter in the plain spelling that matches one record is answered by an
  * index; any other is parsed by `readWhole` and answered as a list.
  */
-function lookupResponder<Input>(
-  resource: Resource,
-  deps: ListDeps,
-  readWhole: (input: Input) => LookupListRequest,
-) {
+function lookupResponder(resource: Resource, deps: ListDeps) {
   const { store, baseUrl, installation, loopBudget } = deps;
   const list = listResponder(resource, { line: realmPath(resource), includesParent: true }, deps);
   const present = itemPresenterOf(resource, { baseUrl, installation, includesParent: true });
-
-  function listAll(call: Call, input: Input): MaybePromise<Reply> {
-    const { carried, ...request } = readWhole(input);
-    return list(call, { ...request, sort: NEWEST_FIRST }, carried);
-  }
-
-  function answer(
+  return (
     call: Call,
-    input: Input,
-    found: KeyedRecord | undefined,
+    lookupKey: LookupKey | undefined,
     limit: number,
-  ): MaybePromise<Reply> {
-    return found
-      ? pageReply(call, singleItemBody(present(found.record, found.key), limit))
-      : listAll(call, input);
-  }
-
-  return (call: Call, input: Input, lookupKey: LookupKey | undefined, limit: number): MaybePromise<Reply> => {
+    readWhole: () => LookupListRequest,
+  ): MaybePromise<Reply> => {
+    const listAll = () => {
+      const { carried, ...request } = readWhole();
+      return list(call, { ...request, sort: NEWEST_FIRST }, carried);
+    };
+    const answer = (found: KeyedRecord | undefined) =>
+      found ? pageReply(call, singleItemBody(present(found.record, found.key), limit)) : listAll();
     // A lookup that finds nothing is a lookup as well, and takes no turn.
-    if (!lookupKey) return Promise.resolve(loopBudget.admit(call)).then(() => listAll(call, input));
+    if (!lookupKey) return Promise.resolve(loopBudget.admit(call)).then(listAll);
     const found = store.find(resource, call.scope?.[0] as Uuid, lookupKey);
-    if (found instanceof Promise) return found.then((later) => answer(call, input, later, limit));
-    return answer(call, input, found, limit);
+    return found instanceof Promise ? found.then(answer) : answer(found);
   };
 }
 
