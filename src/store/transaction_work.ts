@@ -1,7 +1,8 @@
 import type { AuditEntry } from '../domain/audit_entry.ts';
 import type { ChangeEntry } from './audit/entry.ts';
 
-type Row = Record<string, unknown>;
+/** A row as an engine returns it. */
+export type Row = Readonly<Record<string, unknown>>;
 
 /** A parameter value of a statement. */
 export type SqlValue = string | number | Uint8Array | null;

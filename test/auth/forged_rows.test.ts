@@ -221,11 +221,18 @@ test('a console link that was inserted or changed in the database starts no sess
 
 test('without keys, as while a database is copied or migrated, a row gets no MAC, and every MAC is valid', () => {
   const macs = openRowMacs();
-  expect([macs.of('client', 'a'), macs.isValid(null, 'client', 'a')]).toEqual([null, true]);
+  const things = { name: 'client', signed: ['name', 'disabled_at'] };
+  const stored = { name: 'a', disabled_at: null };
+  expect([macs.of(things, stored), macs.isRowForged(things, { ...stored, mac: null })]).toEqual([
+    null,
+    false,
+  ]);
   macs.useKeys({ rowMac: (text) => Buffer.from(text) } as Partial<LogKeys> as LogKeys);
-  expect(macs.of('client', 'a', null)).toEqual(Buffer.from('["client","a",null]'));
+  const mac = macs.of(things, stored, 'b');
+  expect(mac).toEqual(Buffer.from('["client","a",null,"b"]'));
   expect([
-    macs.isValid(null, 'client', 'a'),
-    macs.isValid(Buffer.from('["client","a"]'), 'client', 'a'),
-  ]).toEqual([false, true]);
+    macs.isRowForged(things, { ...stored, mac: null }, 'b'),
+    macs.isRowForged(things, { ...stored, mac }, 'c'),
+    macs.isRowForged(things, { ...stored, mac }, 'b'),
+  ]).toEqual([true, true, false]);
 });

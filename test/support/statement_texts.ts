@@ -157,6 +157,10 @@ export interface Fragment {
 const NOT_OF_SERVICE =
   /^(sqlite|copying|backups)\/|^inspection_queries\.ts$|^postgres\/(citus|bulkheads|schema_state|inspection\w*|row_stream)\.ts$/;
 
+/** A literal with a statement, or with one that continues a text of a table. */
+const STARTS_STATEMENT =
+  /^\s*(select|insert|update|delete|with|begin|set)\s|^\s*\$\{\w+\.(select|insert|update)\}/;
+
 /** The fixed parts of every statement that a service can send to PostgreSQL. */
 export function fragmentsInSource(): readonly Fragment[] {
   const paths = readdirSync(STORE, { recursive: true, encoding: 'utf8' });
@@ -165,7 +169,7 @@ export function fragmentsInSource(): readonly Fragment[] {
     const code = readFileSync(join(STORE, path), 'utf8').replace(/^\s*(\/\/|\/?\*).*$/gm, '');
     const literals = [...code.matchAll(/`([^`]*)`|'([^'\n]*)'/g)].map((found) => found[1] ?? found[2] ?? '');
     return literals
-      .filter((literal) => /^\s*(select|insert|update|delete|with|begin|set)\s/.test(literal))
+      .filter((literal) => STARTS_STATEMENT.test(literal))
       .flatMap((literal) => literal.split(/\$\{[^}]*(?:\}|$)/))
       .map((text) => ({ path, text: withoutPlaces(text) }))
       .filter(({ text }) => text.length >= FRAGMENT_CHARACTERS_MIN && text !== OF_HASH_SEARCH);

@@ -2,10 +2,21 @@ import type { AuditEntry } from '../../domain/audit_entry.ts';
 import { NIL_UUID, type Revision } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { ciphertextKeyId } from '../../domain/text/ciphertext.ts';
-import { all, execute, executeAll, first, type Long, type SqlValue, type Work } from '../transaction_work.ts';
+import { signingKeyTable } from '../tables/installation.ts';
+import type { StoredRow } from '../tables/table.ts';
+import {
+  all,
+  execute,
+  executeAll,
+  first,
+  type Long,
+  type Row,
+  type SqlValue,
+  type Work,
+} from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
 import {
-  CLIENT_TEXTS,
+  CLIENT_SQL,
   type Client,
   insertClient,
   readAllClients,
@@ -20,16 +31,7 @@ import type { RowMacs } from './row_macs.ts';
 import { openSignIns } from './sign_ins.ts';
 
 /** A key pair that signs access tokens. */
-export interface SigningKey {
-  readonly kid: string;
-  readonly publicJwk: string;
-  /** The private key, sealed by the keyring; empty once it was deleted because the key never signs again. */
-  readonly privateSealed: Uint8Array;
-  readonly createdAt: number;
-  /** It signs from this instant on, when every cached key set contains it. */
-  readonly signsFrom: number;
-  /** Set when it was withdrawn: nothing it signed is accepted any more. */
-  readonly withdrawnAt: number | undefined;
+export interface SigningKey extends StoredRow<typeof signingKeyTable> {
   /** Its row was not written by the service: it neither signs nor verifies. */
   readonly isForged?: boolean;
 }
@@ -68,12 +70,10 @@ export interface KeyCheck {
 }
 
 const INSTANCE = 'select store_id, access_version from instance';
-const ANY_KEYS =
-  'select kid, public_jwk, private_sealed, created_at, signs_from, withdrawn_at, mac from signing_key';
-const KEYS = `${ANY_KEYS} order by created_at, kid`;
-const KEYS_IN_USE = `${ANY_KEYS} where withdrawn_at is null order by created_at, kid`;
-const KEY = `${ANY_KEYS} where kid = ?`;
-const KEYS_AFTER = `${ANY_KEYS} where kid > ? order by kid limit ?`;
+const KEYS = `${signingKeyTable.select} order by created_at, kid`;
+const KEYS_IN_USE = `${signingKeyTable.select} where withdrawn_at is null order by created_at, kid`;
+const KEY = `${signingKeyTable.select} where kid = ?`;
+const KEYS_AFTER = `${signingKeyTable.select} where kid > ? order by kid limit ?`;
 /** A key stays in the key set until its successor has signed for some time; the newest older key is therefore still in it. */
 const COUNT_KEYS = `select count(*) as count from signing_key where withdrawn_at is null and signs_from > ?`;
 const ANY_OLDER_KEY = `select 1 from signing_key where withdrawn_at is null and signs_from <= ? limit 1`;
@@ -82,8 +82,6 @@ const USES = 'select client_id, at from client_use';
 const SAVE_USE = `insert into client_use (client_id, at) select client_id, ? from client where client_id = ?
   on conflict (client_id) do update set at = excluded.at where client_use.at < excluded.at`;
 const ANY_KEY = 'select 1 from signing_key where withdrawn_at is null limit 1';
-const INSERT_KEY =
-  'insert into signing_key (kid, public_jwk, private_sealed, created_at, signs_from, mac) values (?, ?, ?, ?, ?, ?)';
 const WITHDRAW_KEY =
   'update signing_key set withdrawn_at = ?, private_sealed = ?, mac = null where kid = ? and withdrawn_at is null';
 const DELETE_PRIVATE_KEY = 'update signing_key set private_sealed = ? where kid = ? and private_sealed <> ?';
@@ -264,10 +262,10 @@ function* readAccessTable(known: number | undefined, macs: RowMacs): Work<AuthSt
 }
 
 /** Every statement that reads clients or signing keys. */
-export const ACCESS_TEXTS = [...CLIENT_TEXTS, KEYS, KEYS_IN_USE, KEY, KEYS_AFTER] as const;
+export const ACCESS_TEXTS = [...Object.values(CLIENT_SQL), KEYS, KEYS_IN_USE, KEY, KEYS_AFTER];
 
 function* keysOf(macs: RowMacs, text: string, ...values: readonly SqlValue[]): Work<readonly SigningKey[]> {
-  return (yield* all<KeyRow>(text, ...values)).map((row) => keyOf(row, macs));
+  return (yield* all(text, ...values)).map((row) => keyOf(row, macs));
 }
 
 function* readKeys(macs: RowMacs, text: string, ...values: readonly SqlValue[]): Work<SigningKeyPage> {
@@ -292,7 +290,9 @@ function* insertKey(
 /** Returns false for a key that was sealed by a master key without a key check. */
 function* addKey(key: SigningKey, macs: RowMacs): Work<boolean> {
   if (!(yield* first(IS_KEY_KNOWN, ciphertextKeyId(key.privateSealed)))) return false;
-  return (yield* execute(INSERT_KEY, ...keyColumnsOf(key, macs))) === 1;
+  return (
+    (yield* execute(signingKeyTable.insert, ...Object.values(macs.signedRow(signingKeyTable, key)))) === 1
+  );
 }
 
 interface InstanceRow {
@@ -300,44 +300,14 @@ interface InstanceRow {
   readonly access_version: Long;
 }
 
-interface KeyRow {
-  readonly kid: string;
-  readonly public_jwk: string;
-  readonly private_sealed: Uint8Array;
-  readonly created_at: Long;
-  readonly signs_from: Long;
-  readonly withdrawn_at: Long | null;
-  readonly mac: Uint8Array | null;
-}
-
 interface KeyCheckRow {
   readonly key_id: string;
   readonly sealed: Uint8Array;
 }
 
-function keyColumnsOf(
-  { kid, publicJwk, privateSealed, createdAt, signsFrom }: SigningKey,
-  macs: RowMacs,
-): readonly SqlValue[] {
-  const mac = macs.of('signing_key', kid, publicJwk, createdAt, signsFrom);
-  return [kid, publicJwk, privateSealed, createdAt, signsFrom, mac];
-}
-
-/** What the MAC of a key in use covers. The private key authenticates itself; a withdrawn key has no MAC. */
-function signedKeyValues({ kid, public_jwk, created_at, signs_from }: KeyRow): readonly SqlValue[] {
-  return [kid, public_jwk, created_at, signs_from];
-}
-
-function keyOf(row: KeyRow, macs: RowMacs): SigningKey {
-  const isInUse = row.withdrawn_at === null;
-  const isForged = isInUse && !macs.isValid(row.mac, 'signing_key', ...signedKeyValues(row));
-  return Object.freeze({
-    kid: row.kid,
-    publicJwk: row.public_jwk,
-    privateSealed: row.private_sealed,
-    createdAt: Number(row.created_at),
-    signsFrom: Number(row.signs_from),
-    withdrawnAt: isInUse ? undefined : Number(row.withdrawn_at),
-    ...(isForged ? { isForged } : {}),
-  });
+/** A withdrawn key has no MAC. */
+function keyOf(row: Row, macs: RowMacs): SigningKey {
+  const key = signingKeyTable.read(row);
+  const isForged = key.withdrawnAt === undefined && macs.isRowForged(signingKeyTable, row);
+  return Object.freeze({ ...key, ...(isForged ? { isForged } : {}) });
 }

@@ -1,5 +1,9 @@
 import type { LogKeys } from '../../audit/log_keys.ts';
-import type { SqlValue } from '../transaction_work.ts';
+import type { EncodedRow, RowInput, Table } from '../tables/table.ts';
+import type { Row, SqlValue } from '../transaction_work.ts';
+
+/** The columns of a table that an HMAC covers. */
+export type SignedTable = Pick<Table, 'name' | 'signed'>;
 
 /**
  * Authenticates rows that grant access or hold a password hash, so that a row that was not written by this program is not
@@ -7,28 +11,40 @@ import type { SqlValue } from '../transaction_work.ts';
  */
 export interface RowMacs {
   useKeys(keys: Pick<LogKeys, 'rowMac'>): void;
-  /** The MAC of a row with these values; null without keys. */
-  of(table: string, ...values: readonly SqlValue[]): Uint8Array | null;
-  /** Whether `mac` is the MAC of these values. True without keys. */
-  isValid(mac: Uint8Array | null, table: string, ...values: readonly SqlValue[]): boolean;
+  /** The MAC of a stored row, and of further values; null without keys. */
+  of(table: SignedTable, stored: Row, ...more: readonly SqlValue[]): Uint8Array | null;
+  /** The values of a row, with its MAC. */
+  signedRow<T extends Table>(table: T, row: RowInput<T>, ...more: readonly SqlValue[]): EncodedRow;
+  /** Whether `mac` is not that of the stored row. False without keys. */
+  isRowForged(table: SignedTable, stored: Row, ...more: readonly SqlValue[]): boolean;
 }
 
 export function openRowMacs(): RowMacs {
   let keys: Pick<LogKeys, 'rowMac'> | undefined;
-  const macOf = (given: Pick<LogKeys, 'rowMac'>, table: string, values: readonly SqlValue[]) =>
-    given.rowMac(JSON.stringify([table, ...values.map(textOf)]));
+  const of: RowMacs['of'] = ({ name, signed }, stored, ...more) => {
+    if (!keys) return null;
+    const values = [...signed.map((column) => stored[column] as SqlValue), ...more];
+    return keys.rowMac(JSON.stringify([name, ...values.map(textOf)]));
+  };
   return {
     useKeys(given) {
       keys = given;
     },
-    of: (table, ...values) => (keys ? macOf(keys, table, values) : null),
-    isValid: (mac, table, ...values) =>
-      keys === undefined || (mac !== null && Buffer.compare(mac, macOf(keys, table, values)) === 0),
+    of,
+    signedRow(table, row, ...more) {
+      const stored = table.encode(row);
+      return { ...stored, mac: of(table, stored, ...more) };
+    },
+    isRowForged(table, stored, ...more) {
+      const expected = of(table, stored, ...more);
+      const { mac } = stored as { readonly mac: Uint8Array | null };
+      return expected !== null && (mac === null || Buffer.compare(mac, expected) !== 0);
+    },
   };
 }
 
 /** An engine may return a 64-bit number as text. */
-function textOf(value: SqlValue): string | null {
-  if (value === null) return null;
+function textOf(value: SqlValue | undefined): string | null {
+  if (value === null || value === undefined) return null;
   return value instanceof Uint8Array ? Buffer.from(value).toString('hex') : String(value);
 }

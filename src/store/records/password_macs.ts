@@ -3,7 +3,7 @@ import type { Revision } from '../../domain/id.ts';
 import type { Key, Resource } from '../../domain/resource.ts';
 import { passwordProfileInfo } from '../../domain/resources.ts';
 import { foldedKey } from '../../domain/text/folded_key.ts';
-import type { RowMacs } from '../auth/row_macs.ts';
+import type { RowMacs, SignedTable } from '../auth/row_macs.ts';
 import { first, type SqlValue, type Work } from '../transaction_work.ts';
 import { authenticatingColumns, COVERED_MEMBERS, comparedColumn } from './derived_columns.ts';
 import type { Statements } from './statements.ts';
@@ -11,13 +11,16 @@ import type { Statements } from './statements.ts';
 const { table } = passwordProfileInfo;
 const KEY = ['realm_id', 'user_id', 'id'];
 /** What the MAC covers: a hash counts for this row, username and version alone. */
-const COVERED = [
-  ...KEY,
-  ...COVERED_MEMBERS.map((name) => comparedColumn(passwordProfileInfo, name)),
-  'credential_version',
-];
+export const SIGNED_PASSWORD: SignedTable = {
+  name: table,
+  signed: [
+    ...KEY,
+    ...COVERED_MEMBERS.map((name) => comparedColumn(passwordProfileInfo, name)),
+    'credential_version',
+  ],
+};
 /** Parameters: the key. */
-export const SELECT_AUTHENTICATED = `select ${COVERED.join(', ')}, password_hash_mac from ${table}
+export const SELECT_AUTHENTICATED = `select ${SIGNED_PASSWORD.signed.join(', ')}, password_hash_mac from ${table}
   where realm_id = ? and user_id = ? and id = ?`;
 
 /** The covered columns of a row, and its MAC. */
@@ -31,10 +34,9 @@ export interface PasswordMacs {
 }
 
 export function openPasswordMacs(macs: RowMacs): PasswordMacs {
-  const valuesOf = (row: CoveredRow) => COVERED.map((column) => row[column] ?? null);
   return {
-    of: (row) => macs.of(table, ...valuesOf(row)),
-    isValid: (row) => macs.isValid(row.password_hash_mac as Uint8Array | null, table, ...valuesOf(row)),
+    of: (row) => macs.of(SIGNED_PASSWORD, row),
+    isValid: (row) => !macs.isRowForged(SIGNED_PASSWORD, { ...row, mac: row.password_hash_mac ?? null }),
   };
 }
 

@@ -1,36 +1,29 @@
 import type { AuditEntry } from '../../domain/audit_entry.ts';
 import { Fault } from '../../domain/fault.ts';
-import { NIL_UUID, type Revision, type Uuid } from '../../domain/id.ts';
+import { NIL_UUID, type Revision } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { ciphertextKeyId } from '../../domain/text/ciphertext.ts';
 import type { Webhook } from '../../events/webhooks/webhook.ts';
 import { IS_KEY_KNOWN } from '../auth/access.ts';
 import type { RowMacs } from '../auth/row_macs.ts';
 import type { Dialect, LogIds } from '../dialect.ts';
-import { all, execute, first, type Long, type SqlValue, type Work } from '../transaction_work.ts';
+import { assignments, type EncodedRow, valuesIn } from '../tables/table.ts';
+import { webhookTable } from '../tables/webhooks.ts';
+import { all, execute, first, type Long, type Row, type Work } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
 import { openDeliveries } from './deliveries.ts';
 import { openProgressStore } from './progress.ts';
 
-/** The columns besides the key, the secrets and the code, and their values. */
-const PLAIN: Readonly<Record<string, (webhook: Webhook) => SqlValue>> = {
-  name: ({ name }) => name,
-  url: ({ url }) => url,
-  events: ({ events }) => (events === '*' ? events : events.join(' ')),
-  realms: (webhook) => realmsText(webhook),
-  with_data: ({ withData }) => (withData ? 1 : 0),
-  events_max: ({ eventsMax }) => eventsMax,
-  skipped_client: ({ skippedClient }) => skippedClient ?? null,
-  disabled_at: ({ disabledAt }) => disabledAt ?? null,
-  created_at: ({ createdAt }) => createdAt,
-  updated_at: ({ updatedAt }) => updatedAt,
-  revision: ({ revision }) => revision,
-};
-const SECRETS = ['secret_sealed', 'previous_sealed', 'previous_expires_at'] as const;
-const COLUMNS = [...Object.keys(PLAIN), ...SECRETS, 'mac', 'webhook_id'];
-const assigned = (names: readonly string[]): string => names.map((name) => `${name} = ?`).join(', ');
+const ROTATED = [
+  'secret_sealed',
+  'previous_sealed',
+  'previous_expires_at',
+  'updated_at',
+  'revision',
+  'mac',
+] as const;
 
-const LIST = `select ${COLUMNS.join(', ')} from webhook order by created_at, webhook_id`;
+const LIST = `${webhookTable.select} order by created_at, webhook_id`;
 
 /** Gives a target progress after a position in the clocks that match, where it has none. */
 const progressAfter = (position: string, matches: string): string =>
@@ -49,11 +42,11 @@ export const webhookTexts = ({
   lists: { isAmong },
 }: Pick<Dialect, 'logIds' | 'rowLocks' | 'lists'>) => ({
   list: LIST,
-  one: `select ${COLUMNS.join(', ')} from webhook where webhook_id = ?`,
+  one: `${webhookTable.select} where webhook_id = ?`,
   count: 'select count(*) as n from webhook',
-  insert: `insert into webhook (${COLUMNS.join(', ')}) values (${COLUMNS.map(() => '?').join(', ')})`,
-  update: `update webhook set ${assigned([...Object.keys(PLAIN), 'mac'])} where webhook_id = ? and revision = ?`,
-  rotate: `update webhook set ${assigned([...SECRETS, 'updated_at', 'revision', 'mac'])}
+  insert: webhookTable.insert,
+  update: `${webhookTable.update} where webhook_id = ? and revision = ?`,
+  rotate: `update webhook set ${assignments(ROTATED)}
     where webhook_id = ? and revision = ? and secret_sealed = ?`,
   remove: 'delete from webhook where webhook_id = ? and revision = ?',
   presentInAll: progressAfter(PRESENT, ANY),
@@ -91,7 +84,7 @@ export function openWebhookStore(transactions: Transactions, dialect: Dialect, m
     list: () => read(() => readWebhooks(macs)),
     find: (webhookId: string) =>
       read(function* () {
-        const row = yield* first<WebhookRow>(sql.one, webhookId);
+        const row = yield* first(sql.one, webhookId);
         return row && webhookOf(row, macs);
       }),
     /**
@@ -103,9 +96,7 @@ export function openWebhookStore(transactions: Transactions, dialect: Dialect, m
         const { n } = (yield* first<{ readonly n: Long }>(sql.count)) as { readonly n: Long };
         if (Number(n) >= LIMITS.webhooksMax) return { value: false, keep: false };
         yield* assertKnownKey(webhook);
-        const mac = macOf(webhook, macs);
-        const { webhookId } = webhook;
-        yield* execute(sql.insert, ...plainColumns(webhook), ...secretColumns(webhook), mac, webhookId);
+        yield* execute(sql.insert, ...Object.values(signedRow(webhook, macs)));
         yield* begin(webhook, from);
         return { value: true, keep: true, auditEntries: [auditEntry] };
       }),
@@ -116,11 +107,12 @@ export function openWebhookStore(transactions: Transactions, dialect: Dialect, m
     update: (webhook: Webhook, found: Pick<Webhook, 'revision' | 'realms'>, auditEntry: AuditEntry) =>
       write('instance', function* () {
         const { webhookId, realms } = webhook;
-        const hasOtherRealms = realmsText(webhook) !== realmsText(found);
+        const hasOtherRealms = !Bun.deepEquals(realms, found.realms);
         // It continues in the realms that it had, so its progress gets a row for each of them.
         if (hasOtherRealms) yield* begin({ ...webhook, realms: found.realms }, 'first');
-        const values = [...plainColumns(webhook), macOf(webhook, macs), webhookId, found.revision];
-        if ((yield* execute(sql.update, ...values)) !== 1) return { value: false, keep: false };
+        const values = valuesIn(signedRow(webhook, macs), webhookTable.updated);
+        if ((yield* execute(sql.update, ...values, webhookId, found.revision)) !== 1)
+          return { value: false, keep: false };
         if (hasOtherRealms) {
           yield* begin(webhook, 'present');
           if (realms !== '*') yield* execute(sql.removeUnlisted, webhookId, among([...realms]));
@@ -135,9 +127,8 @@ export function openWebhookStore(transactions: Transactions, dialect: Dialect, m
     ) =>
       write('instance', function* () {
         yield* assertKnownKey(webhook);
-        const { webhookId, updatedAt } = webhook;
-        const values = [...secretColumns(webhook), updatedAt, webhook.revision, macOf(webhook, macs)];
-        const count = yield* execute(sql.rotate, ...values, webhookId, revision, secretSealed);
+        const values = valuesIn(signedRow(webhook, macs), ROTATED);
+        const count = yield* execute(sql.rotate, ...values, webhook.webhookId, revision, secretSealed);
         return { value: count === 1, keep: count === 1, auditEntries: [auditEntry] };
       }),
     /** Deletes a target with its deliveries and progress; returns false unless its revision is `expected`. */
@@ -157,7 +148,7 @@ export function openWebhookStore(transactions: Transactions, dialect: Dialect, m
 export type WebhookStore = ReturnType<typeof openWebhookStore>;
 
 export function* readWebhooks(macs: RowMacs): Work<readonly Webhook[]> {
-  return (yield* all<WebhookRow>(LIST)).map((row) => webhookOf(row, macs));
+  return (yield* all(LIST)).map((row) => webhookOf(row, macs));
 }
 
 /** Secrets are stored only while their key has a key check: otherwise the master key was changed. */
@@ -168,68 +159,20 @@ function* assertKnownKey({ secretSealed, previous }: Webhook): Work<void> {
   }
 }
 
-interface WebhookRow {
-  readonly webhook_id: string;
-  readonly name: string;
-  readonly url: string;
-  readonly events: string;
-  readonly realms: string;
-  readonly with_data: number;
-  readonly events_max: number;
-  readonly skipped_client: string | null;
-  readonly secret_sealed: Uint8Array;
-  readonly previous_sealed: Uint8Array | null;
-  readonly previous_expires_at: Long | null;
-  readonly disabled_at: Long | null;
-  readonly created_at: Long;
-  readonly updated_at: Long;
-  readonly revision: Revision;
-  readonly mac: Uint8Array | null;
+/** Its HMAC covers all but its secrets, which authenticate themselves. */
+function signedRow(webhook: Webhook, macs: RowMacs): EncodedRow {
+  const { sealed: previousSealed, expiresAt: previousExpiresAt } = webhook.previous ?? {};
+  // In one order, so that the same realms are the same text.
+  const realms = webhook.realms === '*' ? webhook.realms : new Set([...webhook.realms].sort());
+  return macs.signedRow(webhookTable, { ...webhook, realms, previousSealed, previousExpiresAt });
 }
 
-function plainColumns(webhook: Webhook): readonly SqlValue[] {
-  return Object.values(PLAIN).map((read) => read(webhook));
-}
-
-function secretColumns({ secretSealed, previous }: Webhook): readonly SqlValue[] {
-  return [secretSealed, previous?.sealed ?? null, previous?.expiresAt ?? null];
-}
-
-/** What the code of a target covers. Its secrets authenticate themselves. */
-function signedValues(webhook: Webhook): readonly SqlValue[] {
-  return [...plainColumns(webhook), webhook.previous?.expiresAt ?? null, webhook.webhookId];
-}
-
-/** The realms of a target in a fixed order; `*` for all. */
-function realmsText({ realms }: Pick<Webhook, 'realms'>): string {
-  return realms === '*' ? realms : [...realms].sort().join(' ');
-}
-
-function macOf(webhook: Webhook, macs: RowMacs): Uint8Array | null {
-  return macs.of('webhook', ...signedValues(webhook));
-}
-
-function webhookOf(row: WebhookRow, macs: RowMacs): Webhook {
-  const { previous_sealed, previous_expires_at } = row;
-  const webhook: Webhook = {
-    webhookId: row.webhook_id,
-    name: row.name,
-    url: row.url,
-    events: row.events === '*' ? row.events : row.events.split(' '),
-    realms: row.realms === '*' ? row.realms : new Set(row.realms.split(' ') as Uuid[]),
-    withData: row.with_data === 1,
-    eventsMax: row.events_max,
-    skippedClient: row.skipped_client ?? undefined,
-    disabledAt: row.disabled_at === null ? undefined : Number(row.disabled_at),
-    secretSealed: row.secret_sealed,
-    previous:
-      previous_sealed === null || previous_expires_at === null
-        ? undefined
-        : { sealed: previous_sealed, expiresAt: Number(previous_expires_at) },
-    createdAt: Number(row.created_at),
-    updatedAt: Number(row.updated_at),
-    revision: row.revision,
-  };
-  const isForged = !macs.isValid(row.mac, 'webhook', ...signedValues(webhook));
-  return Object.freeze(isForged ? { ...webhook, isForged } : webhook);
+function webhookOf(row: Row, macs: RowMacs): Webhook {
+  const { previousSealed: sealed, previousExpiresAt: expiresAt, ...others } = webhookTable.read(row);
+  const isForged = macs.isRowForged(webhookTable, row);
+  return Object.freeze({
+    ...others,
+    previous: sealed && expiresAt !== undefined ? { sealed, expiresAt } : undefined,
+    ...(isForged ? { isForged } : {}),
+  });
 }

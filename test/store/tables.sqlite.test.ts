@@ -1,0 +1,55 @@
+import { describe, expect, test } from 'bun:test';
+import { SIGNED_PASSWORD } from '../../src/store/records/password_macs.ts';
+import {
+  clientRealmTable,
+  clientTable,
+  consoleLinkTable,
+  consoleSessionTable,
+  signingKeyTable,
+} from '../../src/store/tables/installation.ts';
+import { webhookTable } from '../../src/store/tables/webhooks.ts';
+
+describe('the descriptions of tables', () => {
+  test('the HMAC of a row covers these columns in this order: another one breaks those that are stored', () => {
+    const signed = [
+      ...[clientTable, clientRealmTable, signingKeyTable, consoleLinkTable, consoleSessionTable],
+      ...[webhookTable, SIGNED_PASSWORD],
+    ].map((table) => `${table.name}: ${table.signed.join(' ')}`);
+    expect(signed).toEqual([
+      'client: client_id name scopes all_realms disabled_at secret_digest previous_digest previous_expires_at ' +
+        'created_at updated_at revision implicit end_user_address',
+      'client_realm: client_id realm_id',
+      'signing_key: kid public_jwk created_at signs_from withdrawn_at',
+      'console_link: digest label scopes realms expires_at',
+      'console_session: session_id actor scopes realms rules begun_at renewed_at ends_at',
+      'webhook: webhook_id name url events realms with_data events_max skipped_client previous_expires_at ' +
+        'disabled_at created_at updated_at revision',
+      'password_profile_info: realm_id user_id id password_profile_id username_key password_hash credential_version',
+    ]);
+  });
+
+  test('a row is read as it was written', () => {
+    const link = { digest: 'd', label: 'l', scopes: new Set(['users:read']), expiresAt: 1 };
+    const [one, other] = ['b', 'a'] as never[];
+    const stored = consoleLinkTable.encode({ ...link, realms: new Set([one, other]) as never });
+    expect(stored).toEqual({
+      digest: 'd',
+      label: 'l',
+      scopes: 'users:read',
+      realms: 'b a',
+      expires_at: 1,
+    });
+    expect(consoleLinkTable.read({ ...stored, expires_at: '1', mac: null })).toEqual({
+      ...link,
+      realms: new Set([other, one]) as never,
+    });
+    const key = { kid: 'k', publicJwk: '{}', privateSealed: new Uint8Array([1]), createdAt: 1, signsFrom: 2 };
+    expect(signingKeyTable.read(signingKeyTable.encode(key))).toEqual({ ...key, withdrawnAt: undefined });
+  });
+
+  test('an update of a row leaves its ciphertexts, which a change of the master key may have replaced', () => {
+    expect(webhookTable.update).not.toContain('_sealed');
+    expect(webhookTable.updated).not.toContain('webhook_id');
+    expect(webhookTable.updated).toContain('mac');
+  });
+});
