@@ -1,73 +1,24 @@
 import type { AuditEntry } from '../../domain/audit_entry.ts';
 import type { Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type {
-  DeadLetter,
-  DeadLetterKey,
-  Delivery,
-  DeliveryResult,
-  RealmProgress,
-} from '../../events/webhooks/webhook.ts';
+import type { DeadLetterKey, Delivery, DeliveryResult } from '../../events/webhooks/webhook.ts';
 import type { Dialect } from '../dialect.ts';
 import type { Lease } from '../leases.ts';
 import { IS_HELD } from '../leases.ts';
-import { rowMapping } from '../row_mapping.ts';
+import { deadLetterTable, deliveryTable, progressTable } from '../tables/webhooks.ts';
 import {
   all,
   execute,
   executeAll,
   first,
   type Long,
+  type Row,
   type Statement,
   type Work,
   type WorkResult,
 } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
 
-const DELIVERY = rowMapping<Delivery>('delivery', {
-  columns: {
-    webhookId: 'webhook_id',
-    deliveryId: 'delivery_id',
-    messageId: 'message_id',
-    realm: 'realm_id',
-    firstSeq: 'first_seq',
-    lastSeq: 'last_seq',
-    attempt: 'attempt',
-    outcome: 'outcome',
-    status: 'status',
-    durationMs: 'duration_ms',
-    at: 'at',
-  },
-  longs: ['firstSeq', 'lastSeq', 'at'],
-});
-
-const DEAD_LETTER = rowMapping<DeadLetter>('dead_letter', {
-  columns: {
-    webhookId: 'webhook_id',
-    realm: 'realm_id',
-    firstSeq: 'first_seq',
-    lastSeq: 'last_seq',
-    attempts: 'attempts',
-    at: 'at',
-  },
-  longs: ['firstSeq', 'lastSeq', 'at'],
-});
-
-export const PROGRESS = rowMapping<RealmProgress & { readonly webhookId: string }>('webhook_progress', {
-  columns: {
-    webhookId: 'webhook_id',
-    realm: 'realm_id',
-    seq: 'seq',
-    attempts: 'attempts',
-    nextAt: 'next_at',
-    failedSeq: 'failed_seq',
-    behindSince: 'behind_since',
-  },
-  longs: ['seq', 'nextAt', 'failedSeq', 'behindSince'],
-});
-
-const NEWEST = `select ${DELIVERY.columns} from delivery where webhook_id = ?`;
-const DEAD = `select ${DEAD_LETTER.columns} from dead_letter`;
 const REQUEUE = 'update dead_letter set attempts = 0 where webhook_id = ?';
 const RETRY = 'update webhook_progress set next_at = 1 where webhook_id = ? and next_at > 0';
 
@@ -75,19 +26,20 @@ const RETRY = 'update webhook_progress set next_at = 1 where webhook_id = ? and 
 export const deliveryTexts = ({ rowLocks, lists: { indexHint: by } }: Dialect) => ({
   isHeld: `${IS_HELD}${rowLocks.shared}`,
   target: `select realms from webhook where webhook_id = ?${rowLocks.shared}`,
-  saveProgress: `${PROGRESS.insert} on conflict (webhook_id, realm_id) do update set ${PROGRESS.replacement}`,
+  saveProgress: `${progressTable.insert} on conflict (webhook_id, realm_id) do update
+    set ${progressTable.replacement}`,
   /** A result whose commit had an unknown outcome is stored again. */
-  saveDelivery: `${DELIVERY.insert} on conflict do nothing`,
-  saveDeadLetter: `${DEAD_LETTER.insert} on conflict (webhook_id, realm_id, first_seq) do update
+  saveDelivery: `${deliveryTable.insert} on conflict do nothing`,
+  saveDeadLetter: `${deadLetterTable.insert} on conflict (webhook_id, realm_id, first_seq) do update
     set last_seq = excluded.last_seq, attempts = excluded.attempts`,
-  newest: `${NEWEST} order by delivery_id desc limit ?`,
-  newestBefore: `${NEWEST} and delivery_id < ? order by delivery_id desc limit ?`,
-  newestFailed: `select ${DELIVERY.columns} from delivery${by('delivery_failed')}
+  newest: `${deliveryTable.select} where webhook_id = ? order by delivery_id desc limit ?`,
+  newestBefore: `${deliveryTable.select} where webhook_id = ? and delivery_id < ? order by delivery_id desc limit ?`,
+  newestFailed: `${deliveryTable.select}${by('delivery_failed')}
     where webhook_id = ? and outcome <> 'delivered' order by delivery_id desc limit 1`,
-  deadLetters: `${DEAD} where webhook_id = ? order by realm_id, first_seq limit ?`,
-  deadLettersAfter: `${DEAD} where webhook_id = ? and (realm_id, first_seq) > (?, ?)
+  deadLetters: `${deadLetterTable.select} where webhook_id = ? order by realm_id, first_seq limit ?`,
+  deadLettersAfter: `${deadLetterTable.select} where webhook_id = ? and (realm_id, first_seq) > (?, ?)
     order by realm_id, first_seq limit ?`,
-  pending: `${DEAD}${by('dead_letter_waiting')} where webhook_id = ? and attempts = 0
+  pending: `${deadLetterTable.select}${by('dead_letter_waiting')} where webhook_id = ? and attempts = 0
     order by realm_id, first_seq limit ?`,
   requeue: `${REQUEUE} and realm_id = ? and first_seq = ?`,
   requeueAll: REQUEUE,
@@ -103,6 +55,8 @@ export const deliveryTexts = ({ rowLocks, lists: { indexHint: by } }: Dialect) =
 
 type Texts = ReturnType<typeof deliveryTexts>;
 
+const readDelivery = (row: Row) => deliveryTable.read(row) as Delivery;
+
 /** Deliveries and dead letters. */
 export function openDeliveries({ read, write }: Transactions, dialect: Dialect) {
   const sql = deliveryTexts(dialect);
@@ -115,14 +69,14 @@ export function openDeliveries({ read, write }: Transactions, dialect: Dialect) 
           before === undefined
             ? yield* all(sql.newest, webhookId, limit)
             : yield* all(sql.newestBefore, webhookId, before, limit);
-        return rows.map(DELIVERY.read);
+        return rows.map(readDelivery);
       }),
     /** The newest delivery, and the newest that failed. */
     newestDeliveries: (webhookId: string) =>
       read(function* () {
         const newest = yield* first(sql.newest, webhookId, 1);
         const failed = yield* first(sql.newestFailed, webhookId);
-        return { newest: newest && DELIVERY.read(newest), failed: failed && DELIVERY.read(failed) };
+        return { newest: newest && readDelivery(newest), failed: failed && readDelivery(failed) };
       }),
     /** Dead letters after a key. */
     deadLetters: (webhookId: string, after: DeadLetterKey | undefined, limit: number) =>
@@ -130,7 +84,7 @@ export function openDeliveries({ read, write }: Transactions, dialect: Dialect) 
         const rows = after
           ? yield* all(sql.deadLettersAfter, webhookId, after.realm, after.firstSeq, limit)
           : yield* all(sql.deadLetters, webhookId, limit);
-        return rows.map(DEAD_LETTER.read);
+        return rows.map(deadLetterTable.read);
       }),
     /**
      * Queues a dead letter for redelivery, or makes the retry of a failed message due; with undefined all of them that were not
@@ -150,7 +104,7 @@ export function openDeliveries({ read, write }: Transactions, dialect: Dialect) 
     /** Dead letters that wait for redelivery, oldest first. */
     pendingDeadLetters: (webhookId: string, limit: number) =>
       read(function* () {
-        return (yield* all(sql.pending, webhookId, limit)).map(DEAD_LETTER.read);
+        return (yield* all(sql.pending, webhookId, limit)).map(deadLetterTable.read);
       }),
     /** Stores the result of a message. Returns false, and stores nothing, if the lease has another holder. */
     saveResult: (lease: Pick<Lease, 'name' | 'holder'>, result: DeliveryResult) =>
@@ -171,10 +125,10 @@ function* saveResult(
   const statements: Statement[] = [];
   // Not in a realm that was removed from the target meanwhile.
   if (progress && (target.realms === '*' || target.realms.includes(progress.realm))) {
-    statements.push({ text: sql.saveProgress, values: PROGRESS.values({ webhookId, ...progress }) });
+    statements.push({ text: sql.saveProgress, values: progressTable.values({ webhookId, ...progress }) });
   }
-  if (delivery) statements.push({ text: sql.saveDelivery, values: DELIVERY.values(delivery) });
-  if (deadLetter) statements.push({ text: sql.saveDeadLetter, values: DEAD_LETTER.values(deadLetter) });
+  if (delivery) statements.push({ text: sql.saveDelivery, values: deliveryTable.values(delivery) });
+  if (deadLetter) statements.push({ text: sql.saveDeadLetter, values: deadLetterTable.values(deadLetter) });
   if (received) {
     statements.push({ text: sql.removeDeadLetter, values: [webhookId, received.realm, received.firstSeq] });
   }

@@ -2,12 +2,12 @@ import { NIL_UUID, type Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { RealmProgress, Webhook } from '../../events/webhooks/webhook.ts';
 import type { Dialect } from '../dialect.ts';
+import { progressTable } from '../tables/webhooks.ts';
 import { all, first, type Long, type Work } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
-import { PROGRESS } from './deliveries.ts';
 
 const CLOCK = 'select realm_id, moved, seq as head from realm_clock';
-const REACHED = `select ${PROGRESS.columns} from webhook_progress where webhook_id = ?`;
+const REACHED = `${progressTable.select} where webhook_id = ?`;
 
 /** Every statement about progress. Clocks and progress are read separately: they are on different nodes of a cluster. */
 export const webhookProgressTexts = ({ clockOrder, lists: { isAmong } }: Dialect) => ({
@@ -86,7 +86,7 @@ export function openProgressStore({ read }: Pick<Transactions, 'read'>, dialect:
     const listed = clocks.filter(({ realm_id }) => realms === '*' || realms.has(realm_id));
     if (listed.length === 0) return [];
     const among = lists.among(listed.map(({ realm_id }) => realm_id));
-    const rows = (yield* all(sql.progressAmong, webhookId, among)).map(PROGRESS.read);
+    const rows = (yield* all(sql.progressAmong, webhookId, among)).map(progressTable.read);
     const progress = new Map(rows.map((row) => [row.realm, row]));
     return listed.flatMap(({ realm_id: realm, head }) => {
       const reached = progress.get(realm) ?? noProgress(realm);
@@ -136,7 +136,7 @@ export function openProgressStore({ read }: Pick<Transactions, 'read'>, dialect:
     progress: (webhookId: string, realm: Uuid) =>
       read(function* () {
         const row = yield* first(sql.progress, webhookId, realm);
-        return row ? PROGRESS.read(row) : noProgress(realm);
+        return row ? progressTable.read(row) : noProgress(realm);
       }),
     lag: (target: Target) =>
       read(function* (): Work<DeliveryLag> {

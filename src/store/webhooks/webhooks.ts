@@ -8,7 +8,7 @@ import { IS_KEY_KNOWN } from '../auth/access.ts';
 import type { RowMacs } from '../auth/row_macs.ts';
 import type { Dialect, LogIds } from '../dialect.ts';
 import { assignments, type EncodedRow, valuesIn } from '../tables/table.ts';
-import { webhookTable } from '../tables/webhooks.ts';
+import { progressTable, webhookTable } from '../tables/webhooks.ts';
 import { all, execute, first, type Long, type Row, type Work } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
 import { openDeliveries } from './deliveries.ts';
@@ -27,8 +27,8 @@ const LIST = `${webhookTable.select} order by created_at, webhook_id`;
 
 /** Gives a target progress after a position in the clocks that match, where it has none. */
 const progressAfter = (position: string, matches: string): string =>
-  `insert into webhook_progress (webhook_id, realm_id, seq, attempts, next_at, failed_seq)
-    select ?, k.realm_id, ${position}, 0, 0, 0 from realm_clock k where ${matches} on conflict do nothing`;
+  `insert into webhook_progress (${progressTable.names})
+    select ?, k.realm_id, ${position}, 0, 0, 0, 0 from realm_clock k where ${matches} on conflict do nothing`;
 const ANY = 'k.realm_id <> ?';
 const PRESENT = 'k.seq';
 const oldest = ({ encoded }: LogIds): string => `coalesce((select e.seq from log_entry e
