@@ -226,14 +226,16 @@ export function referencedResource(resource: Resource, member: string, all: read
   return found;
 }
 
+const WRAPPERS = [z.ZodOptional, z.ZodNullable, z.ZodDefault, z.ZodPipe];
+
 /**
  * The type of a present value, in the words of zod. The JSON Schema of the member has it as well, but every start would
  * wait until one is written for each member.
  */
 export function valueType({ schema }: Member): string {
   let inner: z.ZodType = schema;
-  while (inner instanceof z.ZodOptional || inner instanceof z.ZodDefault || inner instanceof z.ZodPipe) {
-    inner = (inner instanceof z.ZodPipe ? inner.out : inner.unwrap()) as z.ZodType;
+  while (WRAPPERS.some((wrapper) => inner instanceof wrapper)) {
+    inner = (inner instanceof z.ZodPipe ? inner.out : (inner as z.ZodOptional).unwrap()) as z.ZodType;
   }
   return inner.type;
 }

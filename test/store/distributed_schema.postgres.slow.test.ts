@@ -2,8 +2,8 @@ import { afterAll, describe, expect, test } from 'bun:test';
 import { SQL } from 'bun';
 import { systemClock } from '../../src/platform/clock.ts';
 import { openEngine, parseDatabase } from '../../src/store/open.ts';
-import { distributionColumn, INSTANCE_TABLES, REALM_TABLES } from '../../src/store/postgres/tables.ts';
 import { sharedServer } from '../support/postgres_server.ts';
+import { distributionColumn, INSTANCE_TABLES, REALM_TABLES } from '../support/table_names.ts';
 
 /** The PostgreSQL schema, checked for the requirements of a distributed engine. */
 

@@ -10,7 +10,6 @@ import { COUNTED_RESOURCES, countColumn } from '../../src/store/audit/record_cou
 import { type Migration, servesFromOf } from '../../src/store/migrations.ts';
 import { openEngine } from '../../src/store/open.ts';
 import { postgresMigrations } from '../../src/store/postgres/schema_setup.ts';
-import { INSTANCE_TABLES } from '../../src/store/postgres/tables.ts';
 import { dependentsOf } from '../../src/store/records/cascade.ts';
 import { connectSqlite } from '../../src/store/sqlite/connection.ts';
 import { sqliteStatements } from '../../src/store/sqlite/dialect.ts';
@@ -19,6 +18,7 @@ import { enableWal, sqliteMigrations } from '../../src/store/sqlite/open.ts';
 import { atRowId } from '../../src/store/sqlite/row_id.ts';
 import { AUTHREALM, runCommand, startCommand } from '../support/processes.ts';
 import { freshFolder, ISSUER } from '../support/service.ts';
+import { INSTANCE_TABLES } from '../support/table_names.ts';
 
 const program = { version: '0.1.0', clock: systemClock };
 const known = sqliteMigrations();

@@ -6,7 +6,6 @@ import { NIL_UUID } from '../../src/domain/id.ts';
 import { oidcProfileInfo, realm } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { reopenEngine } from '../../src/store/open.ts';
-import { INSTANCE_TABLES, REALM_TABLES } from '../../src/store/postgres/tables.ts';
 import { EXPORT_START } from '../../src/transfer/export.ts';
 import { freshFolder } from '../support/folder.ts';
 import { SCHEMA_TABLE, schemaTable } from '../support/postgres_schema_table.ts';
@@ -25,6 +24,7 @@ import {
 import { sharedServer } from '../support/postgres_server.ts';
 import { AUTHREALM, runCommand, startCommand } from '../support/processes.ts';
 import { createFixture, oidcPath, startService } from '../support/service.ts';
+import { INSTANCE_TABLES, REALM_TABLES } from '../support/table_names.ts';
 
 /** The schema versions of a database of this release, and of one migrated by the next release. */
 const NOW = knownMigrations.map(({ version }) => version);

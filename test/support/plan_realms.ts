@@ -1,5 +1,5 @@
 import type { SQL } from 'bun';
-import { distributionColumn, REALM_TABLES } from '../../src/store/postgres/tables.ts';
+import { distributionColumn, REALM_TABLES } from './table_names.ts';
 
 /** The used members of a plan node of `explain (verbose, format json)`. */
 interface PlanNode {

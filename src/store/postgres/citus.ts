@@ -3,11 +3,14 @@ import type { NodeCounts } from '../../directory/store.ts';
 import { Refusal } from '../../domain/fault.ts';
 import { NIL_UUID } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { realmClockTable } from '../tables/realm_data.ts';
+import { engineKey } from '../tables/schema.ts';
+import type { Table } from '../tables/table.ts';
+import { tablesOn } from '../tables/tables.ts';
 import { BEGIN_READ, type BeginStatements, setLocal } from './begin_statements.ts';
 import { isCancelled, isRetryableConflict, SCHEMA_CONFLICTS_MAX } from './connection.ts';
 import type { ConnectionPool } from './pool.ts';
 import type { SqlClient } from './sql_client.ts';
-import { distributionColumn, REALM_TABLES, REFERENCE_TABLES, SINGLE_NODE_TABLES } from './tables.ts';
 
 /** The first version whose single-shard tables and reference tables work as this program needs them. */
 const VERSION_MIN = 12;
@@ -25,25 +28,27 @@ export async function isCitus(sql: SqlClient): Promise<boolean> {
   );
 }
 
-/** The table whose lock writers take first (scope_locks.ts). Citus locks the tables of a shard in the order of their distribution. */
-const FIRST_REALM_TABLE = 'realm_clock';
-const [FIRST_SINGLE = '', ...OTHER_SINGLES] = SINGLE_NODE_TABLES;
+const [firstSingle, ...otherSingles] = tablesOn('one node') as [Table, ...Table[]];
 
-/** The call that distributes a table, in the order of foreign keys. */
+/**
+ * The call that distributes each table, in the order of foreign keys, and clocks before other tables of realms: Citus locks the tables
+ * of a shard in this order, and writers take the lock of clocks first (scope_locks.ts).
+ */
 const DISTRIBUTIONS: ReadonlyMap<string, string> = new Map([
-  ...REFERENCE_TABLES.map((table) => [table, `create_reference_table('${table}')`] as const),
-  distributed(FIRST_REALM_TABLE, 'none'),
-  ...REALM_TABLES.filter((table) => table !== FIRST_REALM_TABLE).map((table) =>
-    distributed(table, FIRST_REALM_TABLE),
-  ),
-  distributed(FIRST_SINGLE, 'none'),
-  ...OTHER_SINGLES.map((table) => distributed(table, FIRST_SINGLE)),
+  ...tablesOn('every node').map(({ name }) => [name, `create_reference_table('${name}')`] as const),
+  distributed(realmClockTable, 'none'),
+  ...tablesOn('by realm')
+    .filter((table) => table !== realmClockTable)
+    .map((table) => distributed(table, realmClockTable.name)),
+  distributed(firstSingle, 'none'),
+  ...otherSingles.map((table) => distributed(table, firstSingle.name)),
 ]);
 
-/** A table without a distribution column is on one node. */
-function distributed(table: string, colocated: string): readonly [table: string, call: string] {
-  const column = REALM_TABLES.includes(table) ? `'${distributionColumn(table)}'` : 'null';
-  return [table, `create_distributed_table('${table}', ${column}, colocate_with => '${colocated}')`];
+/** By the first column of its key, so that all rows of a realm are on one node; or as a whole on one node. */
+function distributed(table: Table, colocated: string): readonly [table: string, call: string] {
+  const { name, placement } = table;
+  const column = placement === 'by realm' ? `'${engineKey(table, 'postgres')[0]}'` : 'null';
+  return [name, `create_distributed_table('${name}', ${column}, colocate_with => '${colocated}')`];
 }
 
 /** The catalogue also lists a local table that a reference table refers to, as one that is not replicated. */
@@ -69,7 +74,7 @@ const LOCK = 'select pg_advisory_xact_lock(7260241)';
 const GATHER = `select citus_move_shard_placement(own.shardid, own.nodename, own.nodeport, home.nodename, home.nodeport,
     'block_writes')
   from pg_dist_shard_placement own, pg_dist_shard_placement home
-  where own.shardid = (select shardid from pg_dist_shard where logicalrelid = '${FIRST_SINGLE}'::regclass)
+  where own.shardid = (select shardid from pg_dist_shard where logicalrelid = '${firstSingle.name}'::regclass)
     and home.shardid = get_shard_id_for_distribution_column('realm_clock', '${NIL_UUID}'::uuid)
     and (own.nodename, own.nodeport) <> (home.nodename, home.nodeport)`;
 
@@ -89,7 +94,7 @@ export async function distributeTables(sql: SQL, own: SqlClient): Promise<void> 
       }),
     );
   }
-  if (local.includes(FIRST_SINGLE)) await sql.unsafe(GATHER);
+  if (local.includes(firstSingle.name)) await sql.unsafe(GATHER);
 }
 
 /** The call locks the tables that its table references, in another order than a writer on a worker: the server rolls one back. */

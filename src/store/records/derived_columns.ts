@@ -1,3 +1,4 @@
+import type { z } from 'zod';
 import type { Patch } from '../../directory/store.ts';
 import { type Member, membersOf, type Resource } from '../../domain/resource.ts';
 import { passwordProfileInfo } from '../../domain/resources.ts';
@@ -14,7 +15,7 @@ export interface Column {
   readonly isVisible: boolean;
   readonly encode: (record: Patch['members']) => SqlValue;
   /** Absent if the stored value is the member's value. */
-  readonly decode?: (stored: unknown) => unknown;
+  readonly decode?: (stored: SqlValue) => unknown;
   /** The member of the column; undefined for a column derived from a member. */
   readonly member: string | undefined;
 }
@@ -60,7 +61,15 @@ export const COVERED_MEMBERS = ['password_profile_id', 'username', 'password_has
  */
 export function authenticatingColumns(resource: Resource, written = COVERED_MEMBERS): readonly string[] {
   const isCovered = written.some((name) => COVERED_MEMBERS.includes(name));
-  return resource === passwordProfileInfo && isCovered ? ['password_hash_mac', 'credential_version'] : [];
+  return resource === passwordProfileInfo && isCovered ? Object.keys(AUTHENTICATING_COLUMNS) : [];
+}
+
+export const AUTHENTICATING_COLUMNS = { password_hash_mac: 'bytes?', credential_version: 'text?' } as const;
+
+/** Whether a record can lack the member: it is optional without a default. */
+export function mayBeMissing(schema: z.ZodType): boolean {
+  const parsed = schema.safeParse(undefined);
+  return parsed.success && parsed.data === undefined;
 }
 
 function hashColumns(resource: Resource): readonly Column[] {

@@ -1,4 +1,3 @@
-import type { z } from 'zod';
 import type { KeyedRecord, Patch, Write } from '../../directory/store.ts';
 import {
   type AnyRecord,
@@ -9,9 +8,10 @@ import {
   membersOf,
   type Resource,
   referencedResource,
-  valueType,
 } from '../../domain/resource.ts';
 import type { Dialect } from '../dialect.ts';
+import { memberKind, storedName } from '../tables/records.ts';
+import { KINDS, type KindStorage } from '../tables/table.ts';
 import type { SqlValue, Work } from '../transaction_work.ts';
 import {
   authenticatingColumns,
@@ -22,6 +22,7 @@ import {
   FOLDED_WITH,
   foldedMembers,
   hashColumn,
+  mayBeMissing,
   WORDS,
   wordMembers,
 } from './derived_columns.ts';
@@ -266,7 +267,7 @@ function scansOf(resource: Resource, stored: string, withComputed: string) {
 function decodeRow(row: Row, decoders: readonly Column[]): AnyRecord {
   for (const { name, member, decode } of decoders) {
     if (member === undefined || !(name in row)) continue;
-    const value = decode ? decode(row[name]) : row[name];
+    const value = decode ? decode(row[name] as SqlValue) : row[name];
     // An object that has lost a property is slower to read.
     if (value === undefined || name !== member) delete row[name];
     if (value !== undefined) row[member] = value;
@@ -302,42 +303,19 @@ function stampColumns({ returnsLongsAsText }: StatementDialect): readonly Column
 
 /** The column of a member. Booleans are stored as 0 and 1, lists and objects as JSON, other values unchanged. */
 function memberColumns(member: Member): readonly Column[] {
-  const { name, schema, annotation } = member;
-  const isSealed = annotation.secret === 'sealed';
-  const base = { name: isSealed ? `${name}_sealed` : name, member: name, isVisible: isVisible(member) };
+  const { name, schema } = member;
+  const base = { name: storedName(member), member: name, isVisible: isVisible(member) };
   const isOptional = mayBeMissing(schema);
-  const form = isSealed ? PLAIN : (FORMS[valueType(member)] ?? PLAIN);
+  const { read, write }: KindStorage<unknown> = KINDS[memberKind(member)];
   const encode = (record: Patch['members']): SqlValue => {
     const value = record[name];
-    return value === undefined && isOptional ? null : form.encode(value);
+    if (write && !(value === undefined && isOptional)) return write(value);
+    return (value ?? null) as SqlValue;
   };
-  if (!isOptional) return [{ ...base, encode, ...(form.decode ? { decode: form.decode } : {}) }];
-  const decode = (stored: unknown): unknown => {
+  if (!isOptional) return [{ ...base, encode, ...(read ? { decode: read } : {}) }];
+  const decode = (stored: SqlValue): unknown => {
     if (stored === null) return undefined;
-    return form.decode ? form.decode(stored) : stored;
+    return read ? read(stored) : stored;
   };
   return [{ ...base, encode, decode }];
-}
-
-interface Form {
-  readonly encode: (value: unknown) => SqlValue;
-  readonly decode?: (stored: unknown) => unknown;
-}
-
-const PLAIN: Form = { encode: (value) => (value ?? null) as SqlValue };
-const JSON_TEXT: Form = {
-  encode: (value) => JSON.stringify(value) ?? null,
-  decode: (stored) => JSON.parse(stored as string),
-};
-
-const FORMS: Readonly<Record<string, Form>> = {
-  boolean: { encode: (value) => (value ? 1 : 0), decode: (stored) => stored === 1 },
-  array: JSON_TEXT,
-  object: JSON_TEXT,
-};
-
-/** Whether a record can lack the member: it is optional without a default. */
-function mayBeMissing(schema: z.ZodType): boolean {
-  const parsed = schema.safeParse(undefined);
-  return parsed.success && parsed.data === undefined;
 }

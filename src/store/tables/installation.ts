@@ -2,6 +2,26 @@ import { table } from './table.ts';
 
 /** The tables of the installation as a whole. Those that change rarely are on every node of a cluster. */
 
+/** One row. */
+export const instanceTable = table({
+  name: 'instance',
+  placement: 'every node',
+  // `access_version` increases with every write to clients, signing keys, revoked tokens or key checks.
+  columns: { singleton: 'number', store_id: 'text', access_version: 'long' },
+  key: ['singleton'],
+  hasRowId: true,
+  check: 'singleton = 1',
+});
+
+/** Key check values, by which a master key is recognised. */
+export const keyringTable = table({
+  name: 'keyring',
+  placement: 'every node',
+  columns: { key_id: 'text', sealed: 'bytes', created_at: 'instant' },
+  key: ['key_id'],
+  hasRowId: true,
+});
+
 /** A key pair that signs access tokens. */
 export const signingKeyTable = table({
   name: 'signing_key',
@@ -57,6 +77,48 @@ export const clientRealmTable = table({
   references: [{ columns: ['client_id'], table: 'client', target: ['client_id'] }],
 });
 
+/** The applied migrations. `serves_from`: the oldest schema whose programs each is compatible with. */
+export const migrationTable = table({
+  name: 'migration',
+  placement: 'every node',
+  columns: {
+    version: 'number',
+    name: 'text',
+    applied_at: 'instant',
+    program_version: 'text',
+    serves_from: 'number',
+  },
+  key: ['version'],
+  hasRowId: true,
+  isOfDatabase: true,
+});
+
+/** Secrets of the installation. */
+export const instanceSecretTable = table({
+  name: 'instance_secret',
+  placement: 'every node',
+  columns: { name: 'text', sealed: 'sealed', created_at: 'instant' },
+  key: ['name'],
+  hasRowId: true,
+});
+
+/** Tokens that were revoked before they expired, and sessions of the console that ended. */
+export const revokedTokenTable = table({
+  name: 'revoked_token',
+  placement: 'every node',
+  columns: { jti: 'text', client_id: 'text', expires_at: 'instant' },
+  key: ['jti'],
+  indexes: { revoked_token_expiry: '(expires_at)' },
+});
+
+/** When each client last requested or used a token. */
+export const clientUseTable = table({
+  name: 'client_use',
+  placement: 'one node',
+  columns: { client_id: 'text', at: 'instant' },
+  key: ['client_id'],
+});
+
 /** Links to the console that were not used yet: the digest of the one-time code of each, and the rights that it grants. */
 export const consoleLinkTable = table({
   name: 'console_link',
@@ -93,4 +155,13 @@ export const consoleSessionTable = table({
   },
   key: ['session_id'],
   indexes: { console_session_renewal: '(renewed_at)' },
+});
+
+/** What one process at a time does for all. */
+export const leaseTable = table({
+  name: 'lease',
+  placement: 'one node',
+  columns: { name: 'text', holder: 'text', until: 'instant' },
+  key: ['name'],
+  isOfDatabase: true,
 });

@@ -1,5 +1,6 @@
 import type { Revision, Uuid } from '../../domain/id.ts';
 import type { Realms, Scopes } from '../../domain/principal.ts';
+import type { Resource } from '../../domain/resource.ts';
 import type { StoredId } from '../audit/entry_row.ts';
 import type { Row, SqlValue } from '../transaction_work.ts';
 
@@ -43,11 +44,11 @@ export type TableColumn = ColumnKind | `${ColumnKind}?`;
 type TableColumns = Readonly<Record<string, TableColumn>>;
 
 /** How the values of a kind are stored. Without functions, they are stored as they are. */
-interface KindStorage<T> {
+export interface KindStorage<T> {
   readonly sqlite: 'text' | 'integer' | 'blob';
   readonly postgres: string;
-  readonly read?: (stored: SqlValue) => T;
-  readonly write?: (value: T) => SqlValue;
+  read?(stored: SqlValue): T;
+  write?(value: T): SqlValue;
 }
 
 const TEXT = { sqlite: 'text', postgres: 'text collate "C"' } as const;
@@ -148,10 +149,27 @@ export interface TableDescription<C extends TableColumns = TableColumns> {
   readonly key: readonly (keyof C & string)[];
   /** SQLite finds its rows by a number, and not by their key. */
   readonly hasRowId?: true;
+  /** Its rows mean nothing in another database. */
+  readonly isOfDatabase?: true;
   readonly check?: string;
   readonly references?: readonly TableReference[];
-  /** The columns of each index, with its condition. */
+  /** The columns of each index, with its condition; with `unique` before them. */
   readonly indexes?: Readonly<Record<string, string>>;
+  /** What one engine alone has. */
+  readonly sqlite?: EngineTable;
+  readonly postgres?: EngineTable;
+  readonly resource?: Resource;
+}
+
+/** The parts of a table that one engine has, in its own SQL. */
+export interface EngineTable {
+  /** The definitions of columns, which come first. */
+  readonly columns?: Readonly<Record<string, string>>;
+  /** Instead of the key of the table. */
+  readonly key?: readonly string[];
+  readonly indexes?: Readonly<Record<string, string>>;
+  /** Statements after its indexes. */
+  readonly more?: readonly string[];
 }
 
 /** Stored values by column. */

@@ -4,10 +4,10 @@ import { parseDatabase } from '../../../src/store/open.ts';
 import { migratePostgres } from '../../../src/store/postgres/migrate.ts';
 import { connectToPrimary } from '../../../src/store/postgres/primary.ts';
 import { postgresMigrations } from '../../../src/store/postgres/schema_setup.ts';
-import { INSTANCE_TABLES, REALM_TABLES } from '../../../src/store/postgres/tables.ts';
 import { connectSqlite } from '../../../src/store/sqlite/connection.ts';
 import { migrateSqlite } from '../../../src/store/sqlite/migrate.ts';
 import { sqliteMigrations } from '../../../src/store/sqlite/open.ts';
+import { INSTANCE_TABLES, REALM_TABLES } from '../../support/table_names.ts';
 
 /**
  * The migrations of the next release: those of this release, and one more that expands every table.
