@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 
 import { dirname, join } from 'node:path';
 import { EXIT } from '../../src/platform/exit.ts';
 import { type CompactionStep, compact } from '../../src/store/backups/compaction.ts';
-import { COPIED_TABLES } from '../../src/store/copying/tables.ts';
+import { COPIED_TABLES } from '../../src/store/copying/side.ts';
 import { writeCompact } from '../../src/store/sqlite/file_layout.ts';
 import {
   contentOf,

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { systemClock } from '../../src/platform/clock.ts';
-import { COPIED_TABLES } from '../../src/store/copying/tables.ts';
+import { COPIED_TABLES, copiedColumns } from '../../src/store/copying/side.ts';
 import { isCitusEngine, sharedCluster } from './citus_cluster.ts';
 import { postgresAt, sqliteAt, type TestDatabase } from './database.ts';
 import type { Json } from './import_fixtures.ts';
@@ -88,7 +88,9 @@ export async function allRows(
   database: Pick<TestDatabase, 'query'>,
 ): Promise<Readonly<Record<string, readonly Json[]>>> {
   const found: Record<string, readonly Json[]> = {};
-  for (const { name, key, idColumns } of COPIED_TABLES) {
+  for (const table of COPIED_TABLES) {
+    const { name, key } = table;
+    const columns = copiedColumns(table);
     const rows = await database.query<Json>(`select * from ${name} order by ${key.join(', ')}`);
     found[name] = rows.map((row) =>
       Object.fromEntries(
@@ -96,7 +98,7 @@ export async function allRows(
           .filter(([column]) => isCopiedColumn(column))
           .map(([column, value]) => [
             column,
-            idColumns.includes(column) && value
+            columns.get(column) === 'id_bytes' && value
               ? hexOfId(value)
               : value instanceof Uint8Array
                 ? value.toHex()

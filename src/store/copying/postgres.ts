@@ -9,8 +9,16 @@ import { DatabaseError, ERROR_CODES } from '../postgres/errors.ts';
 import { assertPostgresSchema } from '../postgres/migrate.ts';
 import { connectToPrimary } from '../postgres/primary.ts';
 import { postgresMigrations, prepareSchema } from '../postgres/schema_setup.ts';
-import { assertNewest, type CopySource, type CopyTarget, keyOf, PAGE_ROWS, type TextRow } from './side.ts';
-import { COPIED_TABLES } from './tables.ts';
+import {
+  assertNewest,
+  COPIED_TABLES,
+  type CopySource,
+  type CopyTarget,
+  copiedColumns,
+  keyOf,
+  PAGE_ROWS,
+  type TextRow,
+} from './side.ts';
 
 /** A page takes a fraction of a second, so a server that takes this long has stalled. */
 const STATEMENT_MS_MAX = 300_000;
@@ -52,7 +60,9 @@ export async function openPostgresTarget(address: PostgresAddress, program: Prog
   const { run } = transaction;
   return {
     ...sourceOver(transaction),
-    async write({ name, columns }, rows) {
+    async write(table, rows) {
+      const { name } = table;
+      const columns = [...copiedColumns(table).keys()];
       const records = rows.map((row) => Object.fromEntries(columns.map((column, at) => [column, row[at]])));
       const from = `json_populate_recordset(null::${name}, $1::text::json)`;
       await run(`insert into ${name} (${columns.join()}) select ${columns.join()} from ${from}`, [
@@ -99,8 +109,8 @@ async function begin(address: PostgresAddress, program: Program, statements: rea
 function sourceOver({ run, close }: CopyTransaction): CopySource {
   return {
     async read(table, last) {
-      const { name, key, columns } = table;
-      const values = columns.map((column) => `t.${column}::text`);
+      const { name, key } = table;
+      const values = [...copiedColumns(table).keys()].map((column) => `t.${column}::text`);
       // With the name of the table, because the values have the names of the columns.
       const order = key.map((column) => `t.${column}`).join();
       const where = last ? `where (${order}) > (${key.map((_, at) => `$${at + 1}`).join()})` : '';

@@ -1,5 +1,15 @@
 import { Refusal } from '../../domain/fault.ts';
-import type { CopiedTable } from './tables.ts';
+import { type ColumnKind, kindOf, type Table } from '../tables/table.ts';
+import { TABLES } from '../tables/tables.ts';
+
+/** Each follows those that it references. */
+export const COPIED_TABLES: readonly Table[] = TABLES.filter(({ isOfDatabase }) => !isOfDatabase);
+
+/** The names and kinds of the columns that are copied: the target fills columns of its own engine. */
+export function copiedColumns({ columns }: Table): ReadonlyMap<string, ColumnKind> {
+  const all = Object.entries(columns).map(([name, column]) => [name, kindOf(column).kind] as const);
+  return new Map(all.filter(([, kind]) => kind !== 'local'));
+}
 
 /** How many rows are read and written at a time. */
 export const PAGE_ROWS = 1_000;
@@ -13,7 +23,7 @@ export type TextRow = readonly (string | null)[];
 /** A database that is read in one transaction. */
 export interface CopySource {
   /** The rows after `last` in the order of the key, at most PAGE_ROWS. */
-  read(table: CopiedTable, last: TextRow | undefined): Promise<readonly TextRow[]>;
+  read(table: Table, last: TextRow | undefined): Promise<readonly TextRow[]>;
   close(): Promise<void>;
 }
 
@@ -22,13 +32,14 @@ export interface CopySource {
  * before, in any way, the engine rolls back, and the database is as empty as it was.
  */
 export interface CopyTarget extends CopySource {
-  write(table: CopiedTable, rows: readonly TextRow[]): Promise<void>;
+  write(table: Table, rows: readonly TextRow[]): Promise<void>;
   commit(): Promise<void>;
 }
 
 /** The values of the key of a row. */
-export function keyOf({ key, columns }: CopiedTable, row: TextRow): TextRow {
-  return key.map((column) => row[columns.indexOf(column)] ?? null);
+export function keyOf(table: Table, row: TextRow): TextRow {
+  const columns = [...copiedColumns(table).keys()];
+  return table.key.map((column) => row[columns.indexOf(column)] ?? null);
 }
 
 /** Throws Refusal for another schema than that of this program, whose tables may have other columns. */

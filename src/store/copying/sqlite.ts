@@ -13,9 +13,17 @@ import { SQLITE } from '../sqlite/dialect.ts';
 import { assertSqliteSchema } from '../sqlite/migrate.ts';
 import { openSqlite, sqliteMigrations } from '../sqlite/open.ts';
 import { connectToRead } from '../sqlite/reader.ts';
+import { type ColumnKind, KINDS, type Table } from '../tables/table.ts';
 import type { SqlValue } from '../transaction_work.ts';
-import { assertNewest, type CopySource, type CopyTarget, keyOf, PAGE_ROWS, type TextRow } from './side.ts';
-import type { CopiedTable } from './tables.ts';
+import {
+  assertNewest,
+  type CopySource,
+  type CopyTarget,
+  copiedColumns,
+  keyOf,
+  PAGE_ROWS,
+  type TextRow,
+} from './side.ts';
 
 /** A SQLite source, read in one transaction, which does not block writers. */
 export async function openSqliteSource(path: string, program: Program): Promise<CopySource> {
@@ -40,7 +48,7 @@ export async function openSqliteTarget(path: string, program: Program): Promise<
   return {
     ...sourceOver(db),
     async write(table, rows) {
-      const { text, valuesOf } = insertionInto(db, table);
+      const { text, valuesOf } = insertionInto(table);
       const insert = db.prepare(text);
       try {
         for (const row of rows) insert.run(...valuesOf(row));
@@ -72,17 +80,19 @@ async function begin(db: Database, how: 'begin' | 'begin immediate', program: Pr
 function sourceOver(db: Database): CopySource {
   return {
     async read(table, last) {
-      const { name, key, columns, idColumns } = table;
-      const types = columnTypes(db, name);
-      const after = last ? keyOf(table, last).map((value, at) => storedValue(value, types.get(key[at]))) : [];
+      const { name, key } = table;
+      const columns = copiedColumns(table);
+      const after = last
+        ? keyOf(table, last).map((value, at) => storedValue(value, columns.get(key[at] ?? '')))
+        : [];
       const where = last ? `where (${key.join()}) > (${key.map(() => '?').join()})` : '';
       const select = db.prepare<unknown, SqlValue[]>(
-        `select ${columns.join()} from ${name} ${where} order by ${key.join()} limit ${PAGE_ROWS}`,
+        `select ${[...columns.keys()].join()} from ${name} ${where} order by ${key.join()} limit ${PAGE_ROWS}`,
       );
       try {
-        const isId = columns.map((column) => idColumns.includes(column));
+        const kinds = [...columns.values()];
         const rows = select.values(...after) as SqlValue[][];
-        return rows.map((row) => row.map((value, at) => textOf(value, isId[at])));
+        return rows.map((row) => row.map((value, at) => textOf(value, kinds[at])));
       } finally {
         select.finalize();
       }
@@ -94,27 +104,23 @@ function sourceOver(db: Database): CopySource {
   };
 }
 
-function textOf(value: SqlValue, isId: boolean | undefined): string | null {
+function textOf(value: SqlValue, kind: ColumnKind | undefined): string | null {
   if (!(value instanceof Uint8Array)) return value === null ? null : String(value);
-  return isId ? uuidText(value) : `\\x${value.toHex()}`;
+  return kind === 'id_bytes' ? uuidText(value) : `\\x${value.toHex()}`;
 }
 
-function storedValue(text: string | null, type: string | undefined): SqlValue {
-  if (text === null || type === 'TEXT') return text;
-  return type === 'INTEGER' ? Number(text) : Uint8Array.fromHex(text.replace(/^\\x|-/g, ''));
-}
-
-function columnTypes(db: Database, table: string): ReadonlyMap<string | undefined, string> {
-  const columns = db.query<{ name: string; type: string }, [string]>(
-    'select name, type from pragma_table_info(?)',
-  );
-  return new Map(columns.all(table).map(({ name, type }) => [name, type]));
+function storedValue(text: string | null, kind: ColumnKind | undefined): SqlValue {
+  const type = kind && KINDS[kind].sqlite;
+  if (text === null || type === 'text') return text;
+  return type === 'integer' ? Number(text) : Uint8Array.fromHex(text.replace(/^\\x|-/g, ''));
 }
 
 /** Also fills the columns that only SQLite has, as for any other record. */
-function insertionInto(db: Database, { name, key, columns, resource }: CopiedTable) {
-  const types = columnTypes(db, name);
-  const columnValues = (row: TextRow) => row.map((value, at) => storedValue(value, types.get(columns[at])));
+function insertionInto(table: Table) {
+  const { name, key, resource } = table;
+  const copied = copiedColumns(table);
+  const [columns, kinds] = [[...copied.keys()], [...copied.values()]];
+  const columnValues = (row: TextRow) => row.map((value, at) => storedValue(value, kinds[at]));
   if (!resource) {
     const placeholders = columns.map(() => '?').join();
     const text = `insert into ${name} (${columns.join()}) values (${placeholders})`;
