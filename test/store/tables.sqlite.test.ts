@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test';
+import { z } from 'zod';
 import { SIGNED_PASSWORD } from '../../src/store/records/password_macs.ts';
 import {
   clientRealmTable,
@@ -7,6 +8,7 @@ import {
   consoleSessionTable,
   signingKeyTable,
 } from '../../src/store/tables/installation.ts';
+import { memberKind } from '../../src/store/tables/records.ts';
 import { webhookTable } from '../../src/store/tables/webhooks.ts';
 
 describe('the descriptions of tables', () => {
@@ -45,6 +47,11 @@ describe('the descriptions of tables', () => {
     });
     const key = { kid: 'k', publicJwk: '{}', privateSealed: new Uint8Array([1]), createdAt: 1, signsFrom: 2 };
     expect(signingKeyTable.read(signingKeyTable.encode(key))).toEqual({ ...key, withdrawnAt: undefined });
+  });
+
+  test('a member of a type without a kind of column is an error', () => {
+    const member = { name: 'born', schema: z.date(), annotation: {} };
+    expect(() => memberKind(member)).toThrow('born has no kind of column, because its type is date');
   });
 
   test('an update of a row leaves its ciphertexts, which a change of the master key may have replaced', () => {

@@ -1,11 +1,13 @@
 import type { AuditEntry } from '../../domain/audit_entry.ts';
+import { NIL_UUID } from '../../domain/id.ts';
 import type { Dialect } from '../dialect.ts';
+import { kindOf, type Table } from '../tables/table.ts';
+import { TABLES } from '../tables/tables.ts';
 import { all, execute, first, type Long, type Work, type WorkResult } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
 import type { KeyCheck } from './access.ts';
 import { INSERT_CHECK, IS_KEY_KNOWN } from './access.ts';
 import { TOUCH_ACCESS } from './revoked_tokens.ts';
-import { SEALED_COLUMNS, type SealedColumn } from './sealed_columns.ts';
 
 /** The location that a ciphertext is bound to: it decrypts nowhere else. */
 export interface SecretLocation {
@@ -38,7 +40,8 @@ interface ValueRow {
 }
 
 /** The statements about one column of ciphertexts. An empty value is a deleted secret. */
-function textsOf({ table, column, realm, id }: SealedColumn, { hexAfterFirst }: Dialect) {
+function textsOf({ name: table, key, placement }: Table, column: string, { hexAfterFirst }: Dialect) {
+  const [realm, id] = [placement === 'by realm' ? 'realm_id' : `'${NIL_UUID}'`, key.at(-1) as string];
   const isByOther = `${column} is not null and length(${column}) > 0 and ${hexAfterFirst(column)} <> ?`;
   const select = `select ${realm} as realm, ${id} as id, ${column} as sealed from ${table} where ${isByOther}`;
   const inOrder = 'order by realm, id limit ?';
@@ -61,7 +64,11 @@ const RETIRE = 'delete from keyring where key_id <> ?';
 
 /** All sealed values and the checks of the keys that sealed them, as a change of the master key needs them. */
 export function openSealedStore({ read, write }: Transactions, dialect: Dialect) {
-  const columns = SEALED_COLUMNS.map((column) => textsOf(column, dialect));
+  const columns = TABLES.flatMap((table) =>
+    Object.entries(table.columns)
+      .filter(([, column]) => kindOf(column).kind === 'sealed')
+      .map(([name]) => textsOf(table, name, dialect)),
+  );
   function* valuesAfter(
     notBy: string,
     after: SecretLocation | undefined,

@@ -4,7 +4,6 @@ import { keyColumns, membersOf, type Resource, referencedResource } from '../../
 import { RESOURCES } from '../../domain/resources.ts';
 import { ciphertextKeyId } from '../../domain/text/ciphertext.ts';
 import { ANY_CHECK, IS_KEY_KNOWN } from '../auth/access.ts';
-import { sealedMembers } from '../auth/sealed_columns.ts';
 import { first, firstUnexpected, type SqlValue, type Work } from '../transaction_work.ts';
 import { isTouch, type PendingWrite, writeRow, writtenValue } from './row_write.ts';
 import type { Statements } from './statements.ts';
@@ -28,7 +27,12 @@ interface GuardQuery {
 }
 
 /** The members of each resource that are stored encrypted. */
-const SEALED_MEMBERS = new Map(RESOURCES.map((resource) => [resource, sealedMembers(resource)]));
+const SEALED_MEMBERS = new Map(
+  RESOURCES.map((resource) => {
+    const sealed = membersOf(resource).filter(({ annotation }) => annotation.secret === 'sealed');
+    return [resource, sealed.map(({ name }) => name)] as const;
+  }),
+);
 
 export function openWriteSteps(of: Of): WriteSteps {
   const guardQueries = guardQueriesOf(of);
