@@ -22,9 +22,10 @@ export type BinaryTarget = keyof typeof RUNTIMES;
 /** What `programFile()` reads. */
 const EMBEDDED = [
   'package.json',
-  'src/store/sqlite/migrations',
-  'src/store/postgres/migrations',
-  'src/store/postgres/schema.tsv',
+  // Before the first release there are none.
+  ...['src/store/sqlite/migrations', 'src/store/postgres/migrations'].filter((path) =>
+    existsSync(join(ROOT, path)),
+  ),
   'dist/console',
 ];
 

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ROOT, run } from './build.ts';
 import { hasLockedPackages } from './package_lock.ts';
@@ -14,6 +14,7 @@ export async function findObstacles(manifest: Manifest): Promise<readonly string
     ...(isClean ? [] : ['the working tree has changes: commit or remove what "git status" lists']),
     ...checkTag(manifest, (await run(['git', 'tag', '--points-at', 'HEAD'])).split('\n').filter(Boolean)),
     ...checkSettings(manifest),
+    ...checkSchemas(),
     ...checkInstalledPackages(),
   ];
 }
@@ -40,6 +41,15 @@ function checkSettings(manifest: Manifest): readonly string[] {
   if (releaseNotes(manifest.version) === undefined)
     found.push(`CHANGELOG.md has no section "## ${manifest.version}": describe the release there`);
   return found;
+}
+
+/** Later releases migrate databases with this schema: its text may not follow the descriptions of tables any more. */
+function checkSchemas(): readonly string[] {
+  return ['sqlite', 'postgres'].flatMap((engine) => {
+    const path = `src/store/${engine}/migrations/0001_directory.sql`;
+    const text = `test/store/schema/${engine}.sql`;
+    return existsSync(join(ROOT, path)) ? [] : [`${path} is missing: copy ${text} there, and commit it`];
+  });
 }
 
 /** The artefacts are built from node_modules, and the provenance names the lock file. */

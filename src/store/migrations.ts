@@ -1,8 +1,11 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Refusal } from '../domain/fault.ts';
 import type { Clock } from '../domain/id.ts';
 import { programFile } from '../platform/program_files.ts';
+import { migrationTable } from './tables/installation.ts';
+import { type SchemaEngine, schemaText } from './tables/schema.ts';
+import { TABLES } from './tables/tables.ts';
 
 /**
  * A migration of the schema. With the first line `-- serves: N` it is compatible with programs of schema N and later;
@@ -51,9 +54,19 @@ export interface SchemaVersion {
   readonly serves_from: number;
 }
 
-/** The migrations of an engine in this release, in order. */
-export function migrationsOf(engine: 'sqlite' | 'postgres'): readonly Migration[] {
-  const folder = programFile(`src/store/${engine}/migrations`);
+/**
+ * The migrations of an engine in this release, in order. The first one creates the tables as they are described, until a release
+ * freezes its text in a file (docs/releasing.md#make-a-release).
+ */
+export function migrationsOf(engine: SchemaEngine): readonly Migration[] {
+  const written = writtenMigrations(programFile(`src/store/${engine}/migrations`));
+  if (written[0]?.version === 1) return written;
+  const tables = TABLES.filter((table) => table !== migrationTable);
+  return [{ version: 1, name: 'directory', sql: schemaText(tables, engine) }, ...written];
+}
+
+function writtenMigrations(folder: string): readonly Migration[] {
+  if (!existsSync(folder)) return [];
   return readdirSync(folder)
     .sort()
     .map((file) => ({

@@ -106,7 +106,7 @@ test('doctor finds an index that lacks a row', async () => {
     const root = db.query<{ rootpage: number }, [string]>(
       'select rootpage from sqlite_schema where name = ?',
     );
-    const { rootpage } = root.get('oidc_profile_info_identity') ?? { rootpage: 0 };
+    const { rootpage } = root.get('oidc_profile_info_subject') ?? { rootpage: 0 };
     // The index is one page: its row count is set to one less.
     const file = openSync(path, 'r+');
     writeSync(file, Buffer.of(0, 1), 0, 2, (rootpage - 1) * 4096 + 3);
@@ -116,7 +116,7 @@ test('doctor finds an index that lacks a row', async () => {
   const messages = found.report('integrity').findings.map(({ says }) => says);
   expect([found.code, messages.join()]).toEqual([
     1,
-    expect.stringMatching(/index oidc_profile_info_identity/),
+    expect.stringMatching(/index oidc_profile_info_subject/),
   ]);
 });
 

@@ -67,10 +67,10 @@ const FAULTS: readonly Fault[] = [
   {
     name: 'an index that is no longer unique',
     check: 'schema',
-    says: /index oidc_profile_info_identity is not as this program creates it/,
+    says: /index oidc_profile_info_subject is not as this program creates it/,
     inject(db) {
-      db.run('drop index oidc_profile_info_identity');
-      db.run('create index oidc_profile_info_identity on oidc_profile_info (realm_id, issuer, subject)');
+      db.run('drop index oidc_profile_info_subject');
+      db.run('create index oidc_profile_info_subject on oidc_profile_info (realm_id, issuer, subject)');
     },
   },
   {

@@ -133,9 +133,9 @@ const FAULTS: readonly Fault[] = [
   {
     name: 'an index that is no longer unique',
     check: 'schema',
-    says: /index oidc_profile_info_identity is not as this program creates it/,
-    inject: () => `drop index oidc_profile_info_identity;
-      create index oidc_profile_info_identity on oidc_profile_info (realm_id, issuer, subject)`,
+    says: /index oidc_profile_info_subject is not as this program creates it/,
+    inject: () => `drop index oidc_profile_info_subject;
+      create index oidc_profile_info_subject on oidc_profile_info (realm_id, issuer, subject)`,
   },
   {
     name: 'a missing index',
@@ -164,8 +164,8 @@ const FAULTS: readonly Fault[] = [
   {
     name: 'an invalid index',
     check: 'integrity',
-    says: /index user_info_email is invalid and not used by queries: run reindex index user_info_email/,
-    inject: () => `update pg_index set indisvalid = false where indexrelid = 'user_info_email'::regclass`,
+    says: /index user_info_by_email is invalid and not used by queries: run reindex index user_info_by_email/,
+    inject: () => `update pg_index set indisvalid = false where indexrelid = 'user_info_by_email'::regclass`,
   },
   {
     name: 'a signing key that does not decrypt',

@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, test } from 'bun:test';
-import { existsSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { VERSION } from '../../src/platform/version.ts';
 import { freshFolder } from '../support/folder.ts';
@@ -14,6 +14,8 @@ afterAll(() => clone.remove());
 
 const release = (...args: readonly string[]) =>
   runCommand([process.execPath, join(clone.folder, 'scripts/release/release.ts'), ...args]);
+
+const FROZEN = 'src/store/sqlite/migrations/0001_directory.sql';
 
 describe('npm run release refuses', () => {
   const REFUSALS: readonly [string, () => unknown, string][] = [
@@ -60,6 +62,11 @@ describe('npm run release refuses', () => {
           clone.edit('CHANGELOG.md', (text) => text.replaceAll(`## ${VERSION}`, '## Unreleased')),
         ),
       `CHANGELOG.md has no section "## ${VERSION}": describe the release there`,
+    ],
+    [
+      'a schema that is not frozen',
+      () => commitAndTag(() => rmSync(join(clone.folder, FROZEN))),
+      `${FROZEN} is missing: copy test/store/schema/sqlite.sql there, and commit it`,
     ],
     [
       'packages that are not those of the lock file',

@@ -65,7 +65,7 @@ test('the check after a kill reports a lost record and a corrupt page', async ()
   expect(missingIds(path, ['lost'])).toEqual(['lost']);
   const db = new Database(path);
   db.run('pragma wal_checkpoint(truncate)');
-  const index = `select rootpage from sqlite_schema where name = 'oidc_profile_info_identity'`;
+  const index = `select rootpage from sqlite_schema where name = 'oidc_profile_info_subject'`;
   const [page] = db.query<{ rootpage: number }, []>(index).all();
   db.close();
   const bytes = Buffer.from(await Bun.file(path).arrayBuffer());

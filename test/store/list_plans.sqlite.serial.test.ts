@@ -227,16 +227,16 @@ describe('a list that is read in a worker', () => {
 
   test('a filter reads the index with its column, or else the primary index', () => {
     for (const reading of ['few', 'count'] as const) {
-      expect(used('ilike(email,*x*)', reading)).toContain('COVERING INDEX user_info_email (realm_id=?)');
-      expect(used('ilike(name,*x)', reading)).toContain('COVERING INDEX user_info_name (realm_id=?)');
+      expect(used('ilike(email,*x*)', reading)).toContain('COVERING INDEX user_info_by_email (realm_id=?)');
+      expect(used('ilike(name,*x)', reading)).toContain('COVERING INDEX user_info_by_name (realm_id=?)');
       expect(used('is_null(given_name)', reading)).toContain(
         'INDEX sqlite_autoindex_user_info_1 (realm_id=?)',
       );
       expect(used('eq(email,x):is_null(given_name)', reading)).toContain(
-        'INDEX user_info_email (realm_id=? AND email_key=?)',
+        'INDEX user_info_by_email (realm_id=? AND email_key=?)',
       );
       expect(used('(eq(email,x)|eq(email,y))', reading)).toContain(
-        'INDEX user_info_email (realm_id=? AND email_key=?)',
+        'INDEX user_info_by_email (realm_id=? AND email_key=?)',
       );
       expect(used('(eq(email,x)|eq(name,y))', reading)).toContain(
         'INDEX sqlite_autoindex_user_info_1 (realm_id=?)',

@@ -165,7 +165,11 @@ describe('a damaged or foreign backup', () => {
       /the table notes is not part of the schema of this program/,
       (db) => db.run('create table notes (a)'),
     ],
-    ['a missing index', /the index user_info_name is missing/, (db) => db.run('drop index user_info_name')],
+    [
+      'a missing index',
+      /the index user_info_by_name is missing/,
+      (db) => db.run('drop index user_info_by_name'),
+    ],
     [
       'a dangling reference',
       /damaged: a row of \w+ references a row that does not exist/,

@@ -1,15 +1,44 @@
+import { Database } from 'bun:sqlite';
 import { describe, expect, test } from 'bun:test';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { z } from 'zod';
+import { migrationsOf } from '../../src/store/migrations.ts';
 import { SIGNED_PASSWORD } from '../../src/store/records/password_macs.ts';
 import {
   clientRealmTable,
   clientTable,
   consoleLinkTable,
   consoleSessionTable,
+  migrationTable,
   signingKeyTable,
 } from '../../src/store/tables/installation.ts';
 import { memberKind } from '../../src/store/tables/records.ts';
+import { schemaText } from '../../src/store/tables/schema.ts';
+import { TABLES } from '../../src/store/tables/tables.ts';
 import { webhookTable } from '../../src/store/tables/webhooks.ts';
+
+/** The columns, keys, foreign keys, indexes and triggers after these migrations, in whatever order they were added. */
+function objectsAfter(migrations: readonly string[]): readonly string[] {
+  const db = new Database(':memory:');
+  for (const sql of migrations) db.run(sql);
+  const rows = (sql: string) => db.query<Record<string, unknown>, []>(sql).all();
+  const tables = rows(`select name from sqlite_schema where type = 'table'`).map(({ name }) => String(name));
+  const objects = tables.flatMap((name) => [
+    ...rows(
+      `select '${name}' as "table", name, type, "notnull", pk, hidden from pragma_table_xinfo('${name}')`,
+    ),
+    ...rows(
+      `select '${name}' as "table", "from", "table" as parent, "to" from pragma_foreign_key_list('${name}')`,
+    ),
+    ...rows(`select '${name}' as "table", type, wr, strict from pragma_table_list('${name}')`),
+    ...rows(
+      `select sql from sqlite_schema where tbl_name = '${name}' and type <> 'table' and sql is not null`,
+    ),
+  ]);
+  db.close();
+  return objects.map((object) => JSON.stringify(object)).sort();
+}
 
 describe('the descriptions of tables', () => {
   test('the HMAC of a row covers these columns in this order: another one breaks those that are stored', () => {
@@ -52,6 +81,22 @@ describe('the descriptions of tables', () => {
   test('a member of a type without a kind of column is an error', () => {
     const member = { name: 'born', schema: z.date(), annotation: {} };
     expect(() => memberKind(member)).toThrow('born has no kind of column, because its type is date');
+  });
+
+  test.each(['sqlite', 'postgres'] as const)(
+    'test/store/schema has the text of migration 1: %s',
+    (engine) => {
+      // If this fails before the first release, run: npx bun scripts/write_schema.ts
+      const kept = readFileSync(join(import.meta.dir, `schema/${engine}.sql`), 'utf8');
+      expect(migrationsOf(engine)[0]?.sql).toBe(kept);
+    },
+  );
+
+  test('a migrated SQLite database has the tables as they are described', () => {
+    const described = TABLES.filter((table) => table !== migrationTable);
+    expect(objectsAfter(migrationsOf('sqlite').map(({ sql }) => sql))).toEqual(
+      objectsAfter([schemaText(described, 'sqlite')]),
+    );
   });
 
   test('an update of a row leaves its ciphertexts, which a change of the master key may have replaced', () => {

@@ -1,6 +1,7 @@
-import { cpSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { sqliteMigrations } from '../../src/store/sqlite/open.ts';
 import { freshFolder } from './folder.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -12,7 +13,8 @@ export function createNextProgram(sql: string): string {
     cpSync(join(ROOT, path), join(folder, path), { recursive: true });
   symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
   const migrations = join(folder, 'src/store/sqlite/migrations');
-  const version = String(readdirSync(migrations).length + 1).padStart(4, '0');
+  mkdirSync(migrations, { recursive: true });
+  const version = String(sqliteMigrations().length + 1).padStart(4, '0');
   writeFileSync(join(migrations, `${version}_next.sql`), sql);
   return join(folder, 'bin/authrealm');
 }

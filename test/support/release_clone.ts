@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -37,6 +37,10 @@ export async function createReleaseClone() {
     homepage: `${REPOSITORY}#readme`,
   });
   edit('SECURITY.md', (text) => text.replace(/^Contact:.*$/m, 'Contact: mailto:security@example.com'));
+  for (const engine of ['sqlite', 'postgres']) {
+    const frozen = join(folder, `src/store/${engine}/migrations/0001_directory.sql`);
+    cpSync(join(folder, `test/store/schema/${engine}.sql`), frozen);
+  }
   await clone.git('add', '--all');
   await clone.git('commit', '--quiet', '--message', 'Release');
   await clone.git('tag', TAG);

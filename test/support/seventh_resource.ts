@@ -1,6 +1,7 @@
 import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { migrationsOf } from '../../src/store/migrations.ts';
 import { freshDatabase } from './database.ts';
 import { realmLines } from './import_fixtures.ts';
 import type { Json, JsonObject } from './json_schema.ts';
@@ -10,8 +11,6 @@ import {
   openOperationClient,
   operationsOf,
 } from './openapi_client.ts';
-import { schemaTable } from './postgres_schema_table.ts';
-import { sharedServer } from './postgres_server.ts';
 import {
   type Environment,
   type RunningCommand,
@@ -131,18 +130,18 @@ const columnsIn = (types: Types) =>
 
 const INDEXES = `create unique index device_serial on device (realm_id, serial);
 create index device_of_user on device (realm_id, user_id, created_at, id);
-create index device_of_profile on device (realm_id, password_profile_id);
-create index device_label on device (realm_id, label_key);
+create index device_of_password_profile on device (realm_id, password_profile_id, created_at, id);
+create index device_by_label on device (realm_id, label_key);
 `;
 
-/** `first` and `last`: text of an engine before the columns and after the table. */
-const migration = (types: Types, first = '', last = '') => `create table device (
-${first}${columnsIn(types)
+/** The migration of an engine, with its key and options of the table. */
+const migration = (types: Types, key: string, options = '') => `create table device (
+${columnsIn(types)
   .map((column) => `  ${column.name} ${column.type}${column.null},\n`)
-  .join('')}  unique (realm_id, id),
+  .join('')}  ${key},
   foreign key (realm_id, user_id) references user_info (realm_id, id),
   foreign key (realm_id, password_profile_id) references password_profile (realm_id, id)
-)${last};
+)${options};
 
 ${INDEXES}`;
 
@@ -189,26 +188,23 @@ export async function createSevenResourceProgram(): Promise<ProgramCopy> {
   const seven = six.replace(LIST, DESCRIPTION + LIST).replace(LAST, `${LAST}  devices: device,\n`);
   writeFileSync(descriptions, seven);
   const store = join(folder, 'src/store');
-  const sqlite = migration(SQLITE, '  slot integer not null primary key,\n', ' strict');
-  writeFileSync(join(store, 'sqlite/migrations/0002_device.sql'), sqlite);
-  writeFileSync(join(store, 'postgres/migrations/0002_device.sql'), migration(POSTGRES));
-  const authrealm = join(folder, 'bin/authrealm');
-  if ((process.env.AUTHREALM_TEST_ENGINE ?? 'sqlite') !== 'sqlite')
-    writeFileSync(join(store, 'postgres/schema.tsv'), await schemaTable(await migratedBy(authrealm)));
+  const added = {
+    sqlite: migration(SQLITE, 'slot integer not null primary key,\n  unique (realm_id, id)', ' strict'),
+    postgres: migration(POSTGRES, 'primary key (realm_id, id)'),
+  };
+  for (const engine of ['sqlite', 'postgres'] as const) {
+    const migrations = join(store, engine, 'migrations');
+    mkdirSync(migrations, { recursive: true });
+    // As a release freezes it, without the seventh resource.
+    writeFileSync(join(migrations, '0001_directory.sql'), migrationsOf(engine)[0]?.sql ?? '');
+    writeFileSync(join(migrations, '0002_device.sql'), added[engine]);
+  }
 
   return {
     folder,
-    authrealm,
+    authrealm: join(folder, 'bin/authrealm'),
     module: (path) => import(join(folder, path)),
   };
-}
-
-/** A database with the schema of this program. */
-async function migratedBy(authrealm: string): Promise<string> {
-  const url = await (await sharedServer()).freshDatabase();
-  const { code, stderr } = await runCommand([authrealm, 'migrate', '--database', url]);
-  if (code !== 0) throw new Error(stderr);
-  return url;
 }
 
 /** A database of the program without the seventh resource, with one record of each other resource. */

@@ -1,11 +1,9 @@
-import { readFileSync } from 'node:fs';
-import { programFile } from '../../platform/program_files.ts';
 import type { InspectionQueries } from '../inspection_queries.ts';
 import type { Migration } from '../migrations.ts';
+import { engineColumns, engineIndexes, engineKey } from '../tables/schema.ts';
+import type { Table } from '../tables/table.ts';
+import { TABLES } from '../tables/tables.ts';
 import type { InspectionQuery } from './row_stream.ts';
-
-/** The schema after the newest migration, one object a line: type, name and definition. */
-const SCHEMA_PATH = programFile('src/store/postgres/schema.tsv');
 
 interface SchemaObject {
   readonly type: string;
@@ -54,7 +52,7 @@ export async function* postgresSchemaDifferences(
   if (versions.join() !== known.map(({ version }) => version).join()) return;
   const found = new Map<string, SchemaObject>();
   for await (const row of schemaObjects(rows)) found.set(`${row.type} ${row.name}`, row);
-  for (const { type, name, definition } of expectedObjects()) {
+  for (const { type, name, definition } of TABLES.flatMap(objectsOf)) {
     const object = found.get(`${type} ${name}`);
     found.delete(`${type} ${name}`);
     if (!object) yield { type, name, is: 'missing' };
@@ -64,10 +62,54 @@ export async function* postgresSchemaDifferences(
     yield { type, name, is: 'not part of the schema of this program' };
 }
 
-function expectedObjects(): readonly SchemaObject[] {
-  const lines = readFileSync(SCHEMA_PATH, 'utf8').trimEnd().split('\n');
-  return lines.map((line) => {
-    const [type = '', name = '', definition = ''] = line.split('\t');
-    return { type, name, definition };
-  });
+/** The objects of a table as SELECT_OBJECTS describes them. */
+export function objectsOf(table: Table): readonly SchemaObject[] {
+  const { name, references = [], check } = table;
+  const key = engineKey(table, 'postgres').join(', ');
+  return [
+    { type: 'table', name, definition: '' },
+    ...Object.entries(engineColumns(table, 'postgres')).map(([column, definition]) => ({
+      type: 'column',
+      name: `${name}.${column}`,
+      definition: columnDefinition(definition),
+    })),
+    { type: 'constraint', name: `${name}.${name}_pkey`, definition: `PRIMARY KEY (${key})` },
+    { type: 'index', name: `${name}_pkey`, definition: `unique btree (${key})` },
+    ...references.map(({ columns, table: parent, target }) => ({
+      type: 'constraint',
+      name: `${name}.${name}_${columns.join('_')}_fkey`,
+      definition: `FOREIGN KEY (${columns.join(', ')}) REFERENCES ${parent}(${target.join(', ')})`,
+    })),
+    ...(check
+      ? [
+          {
+            type: 'constraint',
+            name: `${name}.${name}_${check.split(' ')[0]}_check`,
+            definition: `CHECK ((${check}))`,
+          },
+        ]
+      : []),
+    ...Object.entries(engineIndexes(table, 'postgres')).map(([index, definition]) => ({
+      type: 'index',
+      name: index,
+      definition: indexDefinition(definition),
+    })),
+  ];
+}
+
+/** `text collate "C" not null` as `text not null collate C`, without the default. */
+function columnDefinition(text: string): string {
+  const [, type = '', collation, isNeeded] = /^(\w+)( collate "C")?( not null)?/.exec(text) ?? [];
+  return `${type}${isNeeded ?? ''}${collation ? ' collate C' : ''}`;
+}
+
+/** An index as the server prints it: with its method, the type of texts, and conditions in parentheses. */
+function indexDefinition(text: string): string {
+  const [, unique = '', method = 'btree', on = ''] = /^(unique )?(?:using (\w+) )?(.*)$/.exec(text) ?? [];
+  const printed = on
+    .replace(/'[^']*'/g, '$&::text')
+    .replace(/with \((\w+) = (\w+)\)$/, "WITH ($1='$2')")
+    .replace(/where (.*)$/, 'WHERE ($1)')
+    .replace(/is (not )?null/, (is) => is.toUpperCase());
+  return `${unique}${method} ${printed}`;
 }

@@ -8,9 +8,12 @@ import {
   type Program,
   servesFromOf,
 } from '../migrations.ts';
+import { migrationTable } from '../tables/installation.ts';
+import { tableText } from '../tables/schema.ts';
 import { distributeTables, isCitus } from './citus.ts';
 import { isRetryableConflict, SCHEMA_CONFLICTS_MAX } from './connection.ts';
 import { INSUFFICIENT_PRIVILEGE, sqlState, UNIQUE_VIOLATION } from './errors.ts';
+import { numberParameters } from './parameters.ts';
 import { grantTableRights, hasMissingGrants, quoteIdentifier, type RoleSchema } from './rights.ts';
 import { currentRoleSchema, postgresSchemaVersion } from './schema_state.ts';
 import { clientWithTimeout, type SqlClient } from './sql_client.ts';
@@ -34,11 +37,8 @@ const STATEMENT_WAIT_MS_MAX = LIMITS.migrationWaitMsMax + LIMITS.storeWaitMsMax;
 const TABLE_WAIT_MS_MAX = 200;
 const LOCK_RETRY_PAUSE_MS = 1_000;
 
-const MIGRATION_TABLE = `create table if not exists migration (
-  version integer not null primary key, name text not null, applied_at bigint not null, program_version text not null,
-  serves_from integer not null)`;
-const INSERT_MIGRATION =
-  'insert into migration (version, name, applied_at, program_version, serves_from) values ($1, $2, $3, $4, $5)';
+const MIGRATION_TABLE = tableText(migrationTable, 'postgres').replace('table', 'table if not exists');
+const { text: INSERT_MIGRATION } = numberParameters(migrationTable.insert);
 const INSERT_INSTANCE =
   'insert into instance (singleton, store_id, access_version) values (1, $1, 1) on conflict do nothing';
 

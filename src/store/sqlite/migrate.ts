@@ -11,6 +11,8 @@ import {
   schemaVersionOf,
   servesFromOf,
 } from '../migrations.ts';
+import { migrationTable } from '../tables/installation.ts';
+import { tableText } from '../tables/schema.ts';
 import { queryOnce, retryWhileBusy } from './connection.ts';
 import { keepUpgradeCopy } from './file_copy.ts';
 
@@ -72,11 +74,7 @@ export function foreignDatabase({ filename }: Database): Refusal {
   );
 }
 
-const MIGRATION_TABLE = `create table if not exists migration (
-  version integer not null primary key, name text not null, applied_at integer not null, program_version text not null,
-  serves_from integer not null) strict`;
-const INSERT_MIGRATION =
-  'insert into migration (version, name, applied_at, program_version, serves_from) values (?, ?, ?, ?, ?)';
+const MIGRATION_TABLE = tableText(migrationTable, 'sqlite').replace('table', 'table if not exists');
 const INSERT_INSTANCE =
   'insert or ignore into instance (singleton, store_id, access_version) values (1, ?, 1)';
 
@@ -86,7 +84,7 @@ function applyPending(db: Database, migrations: readonly Migration[], { version,
   try {
     const applied = sqliteSchemaVersion(db)?.version ?? 0;
     db.run(MIGRATION_TABLE);
-    const insert = db.prepare(INSERT_MIGRATION);
+    const insert = db.prepare(migrationTable.insert);
     for (const migration of migrations.filter((each) => each.version > applied)) {
       db.run(migration.sql);
       insert.run(migration.version, migration.name, clock.now(), version, servesFromOf(migration));

@@ -43,7 +43,7 @@ export type TableColumn = ColumnKind | `${ColumnKind}?`;
 
 type TableColumns = Readonly<Record<string, TableColumn>>;
 
-/** How the values of a kind are stored. Without functions, they are stored as they are. */
+/** How the values of a kind are stored: as they are where it has no functions. */
 export interface KindStorage<T> {
   readonly sqlite: 'text' | 'integer' | 'blob';
   readonly postgres: string;
@@ -68,15 +68,11 @@ export const KINDS: { readonly [K in ColumnKind]: KindStorage<KindValues[K]> } =
   scopes: { ...TEXT, read: (stored) => new Set(wordsIn(stored)), write: joined },
   realms: {
     ...TEXT,
-    read: (stored) => (stored === '*' ? stored : new Set(wordsIn(stored) as Uuid[])),
+    read: (stored) => (stored === '*' ? '*' : new Set(wordsIn(stored) as Uuid[])),
     write: joined,
   },
   list: { ...TEXT, read: wordsIn, write: joined },
-  list_or_all: {
-    ...TEXT,
-    read: (stored) => (stored === '*' ? stored : wordsIn(stored)),
-    write: joined,
-  },
+  list_or_all: { ...TEXT, read: (stored) => (stored === '*' ? '*' : wordsIn(stored)), write: joined },
   json: {
     ...TEXT,
     read: (stored) => JSON.parse(stored as string),
@@ -153,7 +149,7 @@ export interface TableDescription<C extends TableColumns = TableColumns> {
   readonly isOfDatabase?: true;
   readonly check?: string;
   readonly references?: readonly TableReference[];
-  /** The columns of each index, with its condition; with `unique` before them. */
+  /** The columns of each index, or its method, with its condition; with `unique` before them. */
   readonly indexes?: Readonly<Record<string, string>>;
   /** What one engine alone has. */
   readonly sqlite?: EngineTable;
