@@ -12,7 +12,7 @@ test('no statement about idempotency records scans the table', async () => {
   const program = { version: 'test', clock: systemClock };
   await (await openEngine({ engine: 'sqlite', path }, 'auto', program)).close();
   const db = new Database(path, { readonly: true });
-  for (const text of idempotencyTexts(SQLITE)) {
+  for (const text of Object.values(idempotencyTexts(SQLITE))) {
     const plan = db.query<{ detail: string }, []>(`explain query plan ${text}`).all();
     const steps = plan.map(({ detail }) => detail).filter((detail) => detail.includes('idempotency'));
     expect([text, steps.filter((step) => !/^SEARCH idempotency USING /.test(step))]).toEqual([text, []]);

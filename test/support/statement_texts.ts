@@ -58,13 +58,13 @@ export function derivedTexts(indexes: IndexCatalog): ReadonlySet<string> {
   const texts = [
     ...RESOURCES.flatMap((resource) => [...recordTexts(resource), ...listTexts(resource, indexes)]),
     ...RESOURCES.flatMap(cascadeOf).flatMap(({ select, count }) => [select, count]),
-    ...idempotencyTexts(POSTGRES),
+    ...Object.values(idempotencyTexts(POSTGRES)),
     ...[
       ...logTexts(POSTGRES),
       ...logReadingTexts(POSTGRES),
       ...USER_KEY_TEXTS,
       ...ERASING_TEXTS,
-      ...LEASE_TEXTS,
+      ...Object.values(LEASE_TEXTS),
       ...budgetTexts(POSTGRES),
     ],
     ...[

@@ -5,8 +5,8 @@ import { type TableColumn, table } from './table.ts';
 /** The tables about the data of realms, with the logs. The key of each begins with the realm. */
 
 /**
- * Outcomes of requests with an idempotency key: the IDs of the records that it created, separated by commas, or the code of its
- * refusal. `ordinal` counts what a client stored in a realm, so that its oldest is found.
+ * Outcomes of requests with an idempotency key: the IDs of the records that each created, or the code of its refusal. `ordinal` counts
+ * what a client stored in a realm, so that its oldest is found.
  */
 export const idempotencyTable = table({
   name: 'idempotency',
@@ -17,7 +17,7 @@ export const idempotencyTable = table({
     key: 'text',
     ordinal: 'long',
     body: 'text',
-    created: 'text',
+    created: 'list',
     fault: 'text?',
     at: 'instant',
     expires_at: 'instant',

@@ -4,7 +4,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import type { DeadLetterKey, Delivery, DeliveryResult } from '../../events/webhooks/webhook.ts';
 import type { Dialect } from '../dialect.ts';
 import type { Lease } from '../leases.ts';
-import { IS_HELD } from '../leases.ts';
+import { LEASE_TEXTS } from '../leases.ts';
 import { deadLetterTable, deliveryTable, progressTable } from '../tables/webhooks.ts';
 import {
   all,
@@ -24,7 +24,7 @@ const RETRY = 'update webhook_progress set next_at = 1 where webhook_id = ? and 
 
 /** Every statement about deliveries and dead letters. */
 export const deliveryTexts = ({ rowLocks, lists: { indexHint: by } }: Dialect) => ({
-  isHeld: `${IS_HELD}${rowLocks.shared}`,
+  isHeld: `${LEASE_TEXTS.isHeld}${rowLocks.shared}`,
   target: `select realms from webhook where webhook_id = ?${rowLocks.shared}`,
   saveProgress: `${progressTable.insert} on conflict (webhook_id, realm_id) do update
     set ${progressTable.replacement}`,
