@@ -13,6 +13,7 @@ import {
   migrationTable,
   signingKeyTable,
 } from '../../src/store/tables/installation.ts';
+import { actTable } from '../../src/store/tables/realm_data.ts';
 import { memberKind } from '../../src/store/tables/records.ts';
 import { schemaText } from '../../src/store/tables/schema.ts';
 import { TABLES } from '../../src/store/tables/tables.ts';
@@ -44,7 +45,7 @@ describe('the descriptions of tables', () => {
   test('the HMAC of a row covers these columns in this order: another one breaks those that are stored', () => {
     const signed = [
       ...[clientTable, clientRealmTable, signingKeyTable, consoleLinkTable, consoleSessionTable],
-      ...[webhookTable, SIGNED_PASSWORD],
+      ...[webhookTable, SIGNED_PASSWORD, actTable],
     ].map((table) => `${table.name}: ${table.signed.join(' ')}`);
     expect(signed).toEqual([
       'client: client_id name scopes all_realms disabled_at secret_digest previous_digest previous_expires_at ' +
@@ -56,6 +57,7 @@ describe('the descriptions of tables', () => {
       'webhook: webhook_id name url events realms with_data events_max skipped_client previous_expires_at ' +
         'disabled_at created_at updated_at revision',
       'password_profile_info: realm_id user_id id password_profile_id username_key password_hash credential_version',
+      'act: seq id action actor object realm_id user_id address request_id detail at',
     ]);
   });
 

@@ -5,6 +5,8 @@ import { eventNumber, eventNumbered, eventResource } from '../../domain/event.ts
 import { type Revision, type Uuid, uuidText } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Dialect, LogIds } from '../dialect.ts';
+import { logEntryTable } from '../tables/realm_data.ts';
+import type { StoredId } from '../tables/table.ts';
 import { first, type Long, type SqlValue, type Statement, type Work } from '../transaction_work.ts';
 
 /**
@@ -60,9 +62,6 @@ export interface EntryRow extends ChangeRow {
   readonly tag: Uint8Array | null;
 }
 
-/** An ID as the engine returns it. */
-export type StoredId = Uint8Array | Uuid;
-
 /** A log entry as the tag covers it. */
 export interface SequencedEntry {
   readonly change: SequencedChange;
@@ -100,10 +99,7 @@ function detailText(event: string, detail: Uint8Array): string {
   }
 }
 
-const INSERT = `insert into log_entry (realm_id, ${ENTRY_COLUMNS})
-  values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
-
-/** The statement that stores an entry. `next`: the change after it in the same commit. */
+/** The statement that stores an entry, with values in the order of the table. `next`: the change after it in the same commit. */
 export function insertEntry(
   { change, detail, personal }: SequencedEntry,
   next: Change | undefined,
@@ -119,7 +115,7 @@ export function insertEntry(
     ...(isRunEnd(change, next) ? runValues(change, encode) : IN_RUN),
     ...[detail, personal, tag],
   ];
-  return { text: INSERT, values };
+  return { text: logEntryTable.insert, values };
 }
 
 const IN_RUN: readonly null[] = [null, null, null, null, null];
@@ -247,4 +243,4 @@ export function storedUuid(stored: StoredId): Uuid {
 }
 
 /** Every statement about single entries. */
-export const ENTRY_TEXTS: readonly string[] = [INSERT, RUN_END];
+export const ENTRY_TEXTS: readonly string[] = [logEntryTable.insert, RUN_END];

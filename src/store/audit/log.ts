@@ -1,11 +1,12 @@
 import type { EntryValue } from '../../audit/chain.ts';
-import { type Chain, type EntryColumns, resumeChain, startChain } from '../../audit/chain.ts';
+import { type Chain, resumeChain, startChain } from '../../audit/chain.ts';
 import type { LogKeys } from '../../audit/log_keys.ts';
 import type { AuditEntry } from '../../domain/audit_entry.ts';
 import { NIL_UUID, type Uuid } from '../../domain/id.ts';
 import { user } from '../../domain/resources.ts';
 import { openRowMacs, type RowMacs } from '../auth/row_macs.ts';
 import type { ClockOrder, Dialect } from '../dialect.ts';
+import { actTable } from '../tables/realm_data.ts';
 import { executeAll, first, type Long, type Statement, type Work } from '../transaction_work.ts';
 import type { ChangeEntry } from './entry.ts';
 import { ENTRY_TEXTS, entryColumns, insertEntry, type SequencedEntry } from './entry_row.ts';
@@ -35,9 +36,6 @@ const advanceBy = ({
 const SETTLE = 'update realm_clock set tag = ?, entries = ? where realm_id = ?';
 const BEGIN = `update realm_clock set anchor_seq = ?, anchor_tag = ?, anchor_entries = 0, anchor_mac = ?
   where realm_id = ?`;
-export const AUDIT_COLUMNS =
-  'seq, id, action, actor, object, realm_id, user_id, address, request_id, detail, at';
-const INSERT_AUDIT_ENTRY = `insert into act (${AUDIT_COLUMNS}, tag) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 
 /** Rows in one round trip. */
 const ROWS_PER_BATCH = 100;
@@ -118,16 +116,8 @@ export function openAuditLog({ clockOrder, logIds }: Pick<Dialect, 'clockOrder' 
 }
 
 function insertAuditEntry(auditEntry: AuditEntry, seq: number, chain: Chain | undefined): Statement {
-  const columns = auditColumnsOf(auditEntry, seq);
-  return { text: INSERT_AUDIT_ENTRY, values: [...columns, chain ? chain.next(seq, columns) : null] };
-}
-
-function auditColumnsOf(auditEntry: AuditEntry, seq: number): EntryColumns {
-  const { id, action, actor, object, realm, user, address, requestId, detail, at } = auditEntry;
-  return [
-    ...[seq, id ?? null, action, actor, object ?? null, realm ?? null, user ?? null, address ?? null],
-    ...[requestId ?? null, JSON.stringify(detail), at],
-  ];
+  const columns = actTable.values({ ...auditEntry, seq, detail: JSON.stringify(auditEntry.detail) });
+  return { text: actTable.insert, values: [...columns, chain ? chain.next(seq, columns) : null] };
 }
 
 /** Writes rows and the end of the chain in as few round trips as possible. */
@@ -201,6 +191,6 @@ export const logTexts = ({ clockOrder }: Pick<Dialect, 'clockOrder'>): readonly 
   advanceBy(clockOrder),
   SETTLE,
   BEGIN,
-  INSERT_AUDIT_ENTRY,
+  actTable.insert,
   ...ENTRY_TEXTS,
 ];

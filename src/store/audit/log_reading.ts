@@ -13,6 +13,7 @@ import { Fault } from '../../domain/fault.ts';
 import { NIL_UUID, type Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Dialect, LogIds } from '../dialect.ts';
+import { actTable } from '../tables/realm_data.ts';
 import {
   all,
   execute,
@@ -32,7 +33,7 @@ import {
   type StoredEntry,
   userEntriesText,
 } from './entry_row.ts';
-import { AUDIT_COLUMNS, type AuditLog, namedColumns } from './log.ts';
+import { type AuditLog, namedColumns } from './log.ts';
 import { findUserSalts } from './user_keys.ts';
 
 /** The head of the log of a realm, or of the installation (nil UUID). */
@@ -51,9 +52,9 @@ const ONE_HEAD = `select ${HEAD} where realm_id = ?`;
 const ENTRIES = `select ${ENTRY_COLUMNS} from log_entry where realm_id = ? and seq > ? order by seq limit ?`;
 /** The log of the installation. Its rows name it, so that they are on one node of a cluster. */
 const FROM_ACT = `from act where log_id = '${NIL_UUID}'`;
-const ACTS = `select ${AUDIT_COLUMNS}, tag ${FROM_ACT} and seq > ? order by seq limit ?`;
+const ACTS = `select ${actTable.names} ${FROM_ACT} and seq > ? order by seq limit ?`;
 const ACT = `select 1 ${FROM_ACT} and id = ?`;
-const ACTS_OF = `select ${AUDIT_COLUMNS}, tag ${FROM_ACT}
+const ACTS_OF = `select ${actTable.names} ${FROM_ACT}
   and realm_id = ? and user_id = ? and seq > ? order by seq limit ?`;
 const ERASURE = 'select at from erasure where realm_id = ? and user_id = ?';
 const UNREPORTED = `select realm_id, user_id, at from erasure
@@ -241,7 +242,7 @@ function entryFrom({ tag, ...row }: ActRow): StoredEntry {
 
 const OLD_ENTRIES = `select ${ENTRY_COLUMNS} from log_entry
   where realm_id = ? and seq > ? and seq <= ? order by seq limit ?`;
-const OLD_ACTS = `select ${AUDIT_COLUMNS}, tag ${FROM_ACT} and seq > ? and seq <= ? order by seq limit ?`;
+const OLD_ACTS = `select ${actTable.names} ${FROM_ACT} and seq > ? and seq <= ? order by seq limit ?`;
 const REMOVE_ENTRIES = 'delete from log_entry where realm_id = ? and seq > ? and seq <= ?';
 const REMOVE_ACTS = `delete ${FROM_ACT} and seq <= ?`;
 const MOVE_ANCHOR = `update realm_clock set anchor_seq = ?, anchor_tag = ?, anchor_entries = ?, anchor_mac = ?

@@ -3,9 +3,11 @@ import type { Change } from '../../domain/change.ts';
 import type { Uuid } from '../../domain/id.ts';
 import { user } from '../../domain/resources.ts';
 import type { LogIds } from '../dialect.ts';
+import { userSaltTable } from '../tables/realm_data.ts';
+import type { StoredId } from '../tables/table.ts';
 import { all, allUnexpected, type Statement, type Work } from '../transaction_work.ts';
 import type { ChangeEntry } from './entry.ts';
-import { type StoredId, storedUuid } from './entry_row.ts';
+import { storedUuid } from './entry_row.ts';
 
 /** The keys that encrypt personal values in the log, one per user, derived from a salt. */
 export interface UserKeys {
@@ -26,7 +28,6 @@ const PLACEHOLDERS = Array(USERS_PER_QUERY).fill('?').join(', ');
 const SELECT_MANY = `select user_id, salt from user_salt where realm_id = ? and user_id in (${PLACEHOLDERS})`;
 /** The event of a created user. */
 const CREATED = `${user.name}.created`;
-const INSERT = 'insert into user_salt (realm_id, user_id, salt) values (?, ?, ?)';
 
 export function openUserKeys(keys: LogKeys, ids: LogIds): UserKeys {
   return {
@@ -52,7 +53,7 @@ export function openUserKeys(keys: LogKeys, ids: LogIds): UserKeys {
           return keys.encrypt(salt, { realm, user }, plain);
         },
         statements: missing.map((user) => ({
-          text: INSERT,
+          text: userSaltTable.insert,
           values: [ids.encode(realm), ids.encode(user), salts.get(user) as Uint8Array],
         })),
       };
@@ -97,4 +98,4 @@ interface SaltRow {
 }
 
 /** Every statement about salts. */
-export const USER_KEY_TEXTS: readonly string[] = [SELECT, SELECT_MANY, INSERT];
+export const USER_KEY_TEXTS: readonly string[] = [SELECT, SELECT_MANY, userSaltTable.insert];

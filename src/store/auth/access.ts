@@ -2,7 +2,7 @@ import type { AuditEntry } from '../../domain/audit_entry.ts';
 import { NIL_UUID, type Revision } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { ciphertextKeyId } from '../../domain/text/ciphertext.ts';
-import { signingKeyTable } from '../tables/installation.ts';
+import { instanceSecretTable, keyringTable, signingKeyTable } from '../tables/installation.ts';
 import type { StoredRow } from '../tables/table.ts';
 import {
   all,
@@ -86,13 +86,11 @@ const WITHDRAW_KEY =
   'update signing_key set withdrawn_at = ?, private_sealed = ?, mac = null where kid = ? and withdrawn_at is null';
 const DELETE_PRIVATE_KEY = 'update signing_key set private_sealed = ? where kid = ? and private_sealed <> ?';
 const SECRET = 'select sealed from instance_secret where name = ?';
-const INSERT_SECRET = 'insert into instance_secret (name, sealed, created_at) values (?, ?, ?)';
 /** The log of the installation begins when it has a secret. */
 const ANY_ACT = `select 1 from act where log_id = '${NIL_UUID}' limit 1`;
 const CHECKS = 'select key_id, sealed from keyring order by created_at, key_id';
 export const ANY_CHECK = 'select 1 from keyring limit 1';
 export const IS_KEY_KNOWN = 'select 1 from keyring where key_id = ?';
-export const INSERT_CHECK = 'insert into keyring (key_id, sealed, created_at) values (?, ?, ?)';
 
 /** The value of a deleted private key. */
 const DELETED_KEY = new Uint8Array();
@@ -167,7 +165,7 @@ export function openAuthStore({ read: readAny, write }: Transactions, macs: RowM
     async insertKeyCheck(check: KeyCheck, at: number): Promise<void> {
       await change(function* () {
         if (yield* first(ANY_CHECK)) return false;
-        return (yield* execute(INSERT_CHECK, check.keyId, check.sealed, at)) === 1;
+        return (yield* execute(keyringTable.insert, check.keyId, check.sealed, at)) === 1;
       });
     },
     /** A sealed secret of the installation; undefined if there is none of that name. */
@@ -181,7 +179,7 @@ export function openAuthStore({ read: readAny, write }: Transactions, macs: RowM
         if (yield* first(SECRET, name)) return { value: 'done', keep: false };
         if (yield* first(ANY_ACT)) return { value: 'log exists', keep: false };
         if (!(yield* first(IS_KEY_KNOWN, ciphertextKeyId(sealed)))) return { value: 'done', keep: false };
-        yield* execute(INSERT_SECRET, name, sealed, at);
+        yield* execute(instanceSecretTable.insert, name, sealed, at);
         return { value: 'done', keep: true };
       }),
     /** The identifier of this installation, generated with its database (docs/wire.md#realms). */

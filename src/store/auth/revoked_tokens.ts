@@ -1,12 +1,10 @@
 import { LIMITS } from '../../domain/limits.ts';
+import { revokedTokenTable } from '../tables/installation.ts';
+import type { StoredRow } from '../tables/table.ts';
 import { execute, first, type Long, type Work } from '../transaction_work.ts';
 
 /** A token that was revoked before it expired, by its identifier. */
-export interface RevokedToken {
-  readonly jti: string;
-  readonly clientId: string;
-  readonly expiresAt: number;
-}
+export type RevokedToken = StoredRow<typeof revokedTokenTable>;
 
 /** A session of the console that ends, and when the last of its tokens expires. */
 export interface EndedSession {
@@ -21,7 +19,6 @@ export const ALL_REVOKED = 'select jti from revoked_token';
 const DELETE_EXPIRED = 'delete from revoked_token where expires_at <= ?';
 const KNOWN = 'select 1 from revoked_token where jti = ?';
 const COUNT = 'select count(*) as count from revoked_token where client_id = ?';
-const INSERT = 'insert into revoked_token (jti, client_id, expires_at) values (?, ?, ?)';
 
 /** Adds a revoked token, unless its client has too many, and deletes expired ones. */
 export function* revokeToken(
@@ -32,7 +29,7 @@ export function* revokeToken(
   if (yield* first(KNOWN, jti)) return 'known';
   const count = Number((yield* first<{ readonly count: Long }>(COUNT, clientId))?.count ?? 0);
   if (count >= LIMITS.revokedTokensPerClientMax) return 'too many';
-  yield* execute(INSERT, jti, clientId, expiresAt);
+  yield* execute(revokedTokenTable.insert, jti, clientId, expiresAt);
   return 'new';
 }
 
@@ -40,7 +37,7 @@ export function* revokeToken(
 export function* revokeSession({ sessionId, actor, expiresAt }: EndedSession, at: number): Work<boolean> {
   yield* deleteExpired(at);
   if (yield* first(KNOWN, sessionId)) return false;
-  yield* execute(INSERT, sessionId, actor, expiresAt);
+  yield* execute(revokedTokenTable.insert, sessionId, actor, expiresAt);
   return true;
 }
 

@@ -1,12 +1,13 @@
 import type { AuditEntry } from '../../domain/audit_entry.ts';
 import { NIL_UUID } from '../../domain/id.ts';
 import type { Dialect } from '../dialect.ts';
+import { keyringTable } from '../tables/installation.ts';
 import { kindOf, type Table } from '../tables/table.ts';
 import { TABLES } from '../tables/tables.ts';
 import { all, execute, first, type Long, type Work, type WorkResult } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
 import type { KeyCheck } from './access.ts';
-import { INSERT_CHECK, IS_KEY_KNOWN } from './access.ts';
+import { IS_KEY_KNOWN } from './access.ts';
 import { TOUCH_ACCESS } from './revoked_tokens.ts';
 
 /** The location that a ciphertext is bound to: it decrypts nowhere else. */
@@ -135,7 +136,7 @@ function* addCheck({ keyId, sealed }: KeyCheck, at: number): Work<WorkResult<boo
   if (others.length > 1) return { value: checks.length > others.length, keep: false };
   if (checks.length === others.length) {
     const last = Math.max(...checks.map(({ created_at }) => Number(created_at)), 0);
-    yield* execute(INSERT_CHECK, keyId, sealed, Math.max(at, last + 1));
+    yield* execute(keyringTable.insert, keyId, sealed, Math.max(at, last + 1));
   }
   yield* execute(TOUCH_ACCESS);
   return { value: true, keep: true };

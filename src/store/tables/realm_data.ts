@@ -129,7 +129,8 @@ export const actTable = table({
     request_id: 'text?',
     detail: 'text',
     at: 'instant',
-    tag: 'bytes',
+    // Over these columns and the tag before.
+    tag: 'mac',
   },
   key: ['seq'],
   hasRowId: true,

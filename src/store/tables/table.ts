@@ -1,7 +1,6 @@
 import type { Revision, Uuid } from '../../domain/id.ts';
 import type { Realms, Scopes } from '../../domain/principal.ts';
 import type { Resource } from '../../domain/resource.ts';
-import type { StoredId } from '../audit/entry_row.ts';
 import type { Row, SqlValue } from '../transaction_work.ts';
 
 /** What the columns of each kind hold, as the program has it. */
@@ -35,6 +34,9 @@ interface KindValues {
   /** The HMAC over the other columns of its row (src/store/auth/row_macs.ts). */
   readonly mac: Uint8Array;
 }
+
+/** An ID of the log as an engine returns it. */
+export type StoredId = Uint8Array | Uuid;
 
 export type ColumnKind = keyof KindValues;
 
