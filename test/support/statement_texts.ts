@@ -9,8 +9,9 @@ import { logTexts } from '../../src/store/audit/log.ts';
 import { logReadingTexts } from '../../src/store/audit/log_reading.ts';
 import { storedTotal } from '../../src/store/audit/record_counts.ts';
 import { USER_KEY_TEXTS } from '../../src/store/audit/user_keys.ts';
-import { ACCESS_TEXTS } from '../../src/store/auth/access.ts';
+import { SIGNING_KEY_TEXTS } from '../../src/store/auth/access.ts';
 import { budgetTexts } from '../../src/store/auth/budgets.ts';
+import { CLIENT_TEXTS } from '../../src/store/auth/clients.ts';
 import { credentialTexts } from '../../src/store/auth/credentials.ts';
 import { idempotencyTexts } from '../../src/store/idempotency/idempotency_store.ts';
 import { LEASE_TEXTS } from '../../src/store/leases.ts';
@@ -62,8 +63,8 @@ export function derivedTexts(indexes: IndexCatalog): ReadonlySet<string> {
     ...[
       ...logTexts(POSTGRES),
       ...logReadingTexts(POSTGRES),
-      ...USER_KEY_TEXTS,
-      ...ERASING_TEXTS,
+      ...Object.values(USER_KEY_TEXTS),
+      ...Object.values(ERASING_TEXTS),
       ...Object.values(LEASE_TEXTS),
       ...budgetTexts(POSTGRES),
     ],
@@ -74,7 +75,7 @@ export function derivedTexts(indexes: IndexCatalog): ReadonlySet<string> {
       ...Object.values(webhookProgressTexts(POSTGRES)),
     ],
     ...SCOPE_LOCK_TEXTS,
-    ...ACCESS_TEXTS,
+    ...[...Object.values(CLIENT_TEXTS), ...Object.values(SIGNING_KEY_TEXTS)],
     ...credentialTexts(POSTGRES),
   ];
   return new Set(texts.map((text) => plainText(numberParameters(text).text)));

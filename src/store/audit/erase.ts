@@ -16,19 +16,23 @@ export interface EraseRequest {
   readonly auditEntry: AuditEntry;
 }
 
-const SELECT_SALT = 'select 1 from user_salt where realm_id = ? and user_id = ?';
-const DELETE_SALT = 'delete from user_salt where realm_id = ? and user_id = ?';
-const ENTRY = 'select 1 from log_entry where realm_id = ? and user_id = ? limit 1';
-const ERASURE = 'select 1 from erasure where realm_id = ? and user_id = ?';
-const INSERT = `insert into erasure (realm_id, user_id, at) values (?, ?, ?)
-  on conflict (realm_id, user_id) do update set at = excluded.at, told_at = null`;
+/** Every statement about erasures. */
+export const ERASING_TEXTS = {
+  salt: 'select 1 from user_salt where realm_id = ? and user_id = ?',
+  deleteSalt: 'delete from user_salt where realm_id = ? and user_id = ?',
+  entry: 'select 1 from log_entry where realm_id = ? and user_id = ? limit 1',
+  erasure: 'select 1 from erasure where realm_id = ? and user_id = ?',
+  insert: `insert into erasure (realm_id, user_id, at) values (?, ?, ?)
+    on conflict (realm_id, user_id) do update set at = excluded.at, told_at = null`,
+};
 
 /** Erases users: their records, the keys of their log entries, and the values in them. */
 export function openErasing(removals: Removals, { write, yieldToWriters }: Transactions, { encode }: LogIds) {
   /** Whether any row shows that this user existed. */
   function* isKnown(realm: Uuid, id: Uuid): Work<boolean> {
-    for (const text of [SELECT_SALT, ENTRY]) if (yield* first(text, encode(realm), encode(id))) return true;
-    return (yield* first(ERASURE, realm, id)) !== undefined;
+    const { salt, entry } = ERASING_TEXTS;
+    for (const text of [salt, entry]) if (yield* first(text, encode(realm), encode(id))) return true;
+    return (yield* first(ERASING_TEXTS.erasure, realm, id)) !== undefined;
   }
 
   /** One commit. Undefined after one that removed only a page of the user's records. */
@@ -39,8 +43,8 @@ export function openErasing(removals: Removals, { write, yieldToWriters }: Trans
     const { value, entries = [] } = yield* removals.remove(removal);
     if (value.kind === 'too_many') return { ...(yield* removals.removePage(removal)), value: undefined };
     if (value.kind === 'not_found' && !(yield* isKnown(realm, id))) return { value: false, keep: false };
-    yield* execute(DELETE_SALT, encode(realm), encode(id));
-    yield* execute(INSERT, realm, id, origin.at);
+    yield* execute(ERASING_TEXTS.deleteSalt, encode(realm), encode(id));
+    yield* execute(ERASING_TEXTS.insert, realm, id, origin.at);
     const change = changeOf(user, 'erased', { key, revision: mintRevision() }, origin);
     return {
       value: true,
@@ -67,6 +71,3 @@ export function openErasing(removals: Removals, { write, yieldToWriters }: Trans
 }
 
 export type Eraser = ReturnType<typeof openErasing>;
-
-/** Every statement about erasures. */
-export const ERASING_TEXTS: readonly string[] = [SELECT_SALT, DELETE_SALT, ENTRY, ERASURE, INSERT];

@@ -23,9 +23,13 @@ export interface EntryEncryption {
 
 /** Users in one query; unused placeholders repeat the last user. */
 const USERS_PER_QUERY = 100;
-const SELECT = 'select salt from user_salt where realm_id = ? and user_id = ?';
 const PLACEHOLDERS = Array(USERS_PER_QUERY).fill('?').join(', ');
-const SELECT_MANY = `select user_id, salt from user_salt where realm_id = ? and user_id in (${PLACEHOLDERS})`;
+/** Every statement about salts. */
+export const USER_KEY_TEXTS = {
+  one: 'select salt from user_salt where realm_id = ? and user_id = ?',
+  many: `select user_id, salt from user_salt where realm_id = ? and user_id in (${PLACEHOLDERS})`,
+  insert: userSaltTable.insert,
+};
 /** The event of a created user. */
 const CREATED = `${user.name}.created`;
 
@@ -53,7 +57,7 @@ export function openUserKeys(keys: LogKeys, ids: LogIds): UserKeys {
           return keys.encrypt(salt, { realm, user }, plain);
         },
         statements: missing.map((user) => ({
-          text: userSaltTable.insert,
+          text: USER_KEY_TEXTS.insert,
           values: [ids.encode(realm), ids.encode(user), salts.get(user) as Uint8Array],
         })),
       };
@@ -79,14 +83,14 @@ function* readSalts(
   const found = new Map<Uuid, Uint8Array>();
   const [only] = users;
   if (users.length === 1 && only) {
-    const [row] = yield* read<{ readonly salt: Uint8Array }>(SELECT, encode(realm), encode(only));
+    const [row] = yield* read<{ readonly salt: Uint8Array }>(USER_KEY_TEXTS.one, encode(realm), encode(only));
     if (row) found.set(only, row.salt);
     return found;
   }
   for (let start = 0; start < users.length; start += USERS_PER_QUERY) {
     const some = users.slice(start, start + USERS_PER_QUERY);
     const ids = Array.from({ length: USERS_PER_QUERY }, (_, at) => (some[at] ?? some.at(-1)) as Uuid);
-    const rows = yield* read<SaltRow>(SELECT_MANY, encode(realm), ...ids.map(encode));
+    const rows = yield* read<SaltRow>(USER_KEY_TEXTS.many, encode(realm), ...ids.map(encode));
     for (const { user_id, salt } of rows) found.set(storedUuid(user_id), salt);
   }
   return found;
@@ -96,6 +100,3 @@ interface SaltRow {
   readonly user_id: StoredId;
   readonly salt: Uint8Array;
 }
-
-/** Every statement about salts. */
-export const USER_KEY_TEXTS: readonly string[] = [SELECT, SELECT_MANY, userSaltTable.insert];

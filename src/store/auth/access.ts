@@ -16,7 +16,6 @@ import {
 } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
 import {
-  CLIENT_SQL,
   type Client,
   insertClient,
   readAllClients,
@@ -70,10 +69,13 @@ export interface KeyCheck {
 }
 
 const INSTANCE = 'select store_id, access_version from instance';
-const KEYS = `${signingKeyTable.select} order by created_at, kid`;
-const KEYS_IN_USE = `${signingKeyTable.select} where withdrawn_at is null order by created_at, kid`;
-const KEY = `${signingKeyTable.select} where kid = ?`;
-const KEYS_AFTER = `${signingKeyTable.select} where kid > ? order by kid limit ?`;
+/** Every statement that reads signing keys. */
+export const SIGNING_KEY_TEXTS = {
+  all: `${signingKeyTable.select} order by created_at, kid`,
+  inUse: `${signingKeyTable.select} where withdrawn_at is null order by created_at, kid`,
+  one: `${signingKeyTable.select} where kid = ?`,
+  after: `${signingKeyTable.select} where kid > ? order by kid limit ?`,
+};
 /** A key stays in the key set until its successor has signed for some time; the newest older key is therefore still in it. */
 const COUNT_KEYS = `select count(*) as count from signing_key where withdrawn_at is null and signs_from > ?`;
 const ANY_OLDER_KEY = `select 1 from signing_key where withdrawn_at is null and signs_from <= ? limit 1`;
@@ -210,12 +212,13 @@ function changing<T>(
 function openKeys({ read, write }: Pick<Transactions, 'read' | 'write'>, macs: RowMacs) {
   return {
     /** Every signing key, withdrawn ones included. */
-    signingKeys: () => read(() => keysOf(macs, KEYS)),
-    signingKeysInUse: () => read(() => keysOf(macs, KEYS_IN_USE)),
+    signingKeys: () => read(() => keysOf(macs, SIGNING_KEY_TEXTS.all)),
+    signingKeysInUse: () => read(() => keysOf(macs, SIGNING_KEY_TEXTS.inUse)),
     /** The key with this identifier, if it exists. */
-    signingKey: (kid: string) => read(() => readKeys(macs, KEY, kid)),
+    signingKey: (kid: string) => read(() => readKeys(macs, SIGNING_KEY_TEXTS.one, kid)),
     /** Signing keys ordered by identifier, after `after`, at most `limit`. */
-    signingKeysAfter: (after: string, limit: number) => read(() => readKeys(macs, KEYS_AFTER, after, limit)),
+    signingKeysAfter: (after: string, limit: number) =>
+      read(() => readKeys(macs, SIGNING_KEY_TEXTS.after, after, limit)),
     /**
      * Adds a signing key: as the first one if none is in use, else if fewer than `signingKeysMax` count. All
      * keys that sign from `supersededBefore` (milliseconds since the epoch) or earlier count as one.
@@ -254,20 +257,17 @@ function* readAccessTable(known: number | undefined, macs: RowMacs): Work<AuthSt
   if (version === known) return undefined;
   const clients = yield* readAllClients(macs);
   const keyIds = (yield* all<KeyCheckRow>(CHECKS)).map((row) => row.key_id);
-  const signingKeys = yield* keysOf(macs, KEYS_IN_USE);
+  const signingKeys = yield* keysOf(macs, SIGNING_KEY_TEXTS.inUse);
   const revoked = yield* all<{ readonly jti: string }>(ALL_REVOKED);
   return { version, clients, signingKeys, revoked: new Set(revoked.map(({ jti }) => jti)), keyIds };
 }
-
-/** Every statement that reads clients or signing keys. */
-export const ACCESS_TEXTS = [...Object.values(CLIENT_SQL), KEYS, KEYS_IN_USE, KEY, KEYS_AFTER];
 
 function* keysOf(macs: RowMacs, text: string, ...values: readonly SqlValue[]): Work<readonly SigningKey[]> {
   return (yield* all(text, ...values)).map((row) => keyOf(row, macs));
 }
 
 function* readKeys(macs: RowMacs, text: string, ...values: readonly SqlValue[]): Work<SigningKeyPage> {
-  return { keys: yield* keysOf(macs, text, ...values), inUse: yield* keysOf(macs, KEYS_IN_USE) };
+  return { keys: yield* keysOf(macs, text, ...values), inUse: yield* keysOf(macs, SIGNING_KEY_TEXTS.inUse) };
 }
 
 function* insertKey(

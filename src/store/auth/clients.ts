@@ -33,7 +33,7 @@ export interface Client
 }
 
 /** Every statement about clients. */
-export const CLIENT_SQL = {
+export const CLIENT_TEXTS = {
   all: `${clientTable.select} order by created_at, client_id`,
   one: `${clientTable.select} where client_id = ?`,
   after: `${clientTable.select} where client_id > ? order by client_id limit ?`,
@@ -50,22 +50,22 @@ export const CLIENT_SQL = {
 
 /** Oldest first. */
 export function* readAllClients(macs: RowMacs): Work<readonly Client[]> {
-  const realms = yield* all(CLIENT_SQL.realmsOfAll);
-  return clientsOf(yield* all(CLIENT_SQL.all), realms, macs);
+  const realms = yield* all(CLIENT_TEXTS.realmsOfAll);
+  return clientsOf(yield* all(CLIENT_TEXTS.all), realms, macs);
 }
 
 export function* readClient(clientId: string, macs: RowMacs): Work<Client | undefined> {
-  const row = yield* first(CLIENT_SQL.one, clientId);
+  const row = yield* first(CLIENT_TEXTS.one, clientId);
   if (!row) return undefined;
-  return clientOf(row, row.all_realms === 1 ? [] : yield* all(CLIENT_SQL.realmsOfOne, clientId), macs);
+  return clientOf(row, row.all_realms === 1 ? [] : yield* all(CLIENT_TEXTS.realmsOfOne, clientId), macs);
 }
 
 /** In the order of their IDs. */
 export function* readClientsAfter(after: string, limit: number, macs: RowMacs): Work<readonly Client[]> {
-  const rows = yield* all(CLIENT_SQL.after, after, limit);
+  const rows = yield* all(CLIENT_TEXTS.after, after, limit);
   const last = rows.at(-1);
   if (!last) return [];
-  return clientsOf(rows, yield* all(CLIENT_SQL.realmsAmong, after, last.client_id as string), macs);
+  return clientsOf(rows, yield* all(CLIENT_TEXTS.realmsAmong, after, last.client_id as string), macs);
 }
 
 function clientsOf(rows: readonly Row[], realms: readonly Row[], macs: RowMacs): readonly Client[] {
@@ -76,7 +76,7 @@ function clientsOf(rows: readonly Row[], realms: readonly Row[], macs: RowMacs):
 /** Returns false if the ID exists. */
 export function* insertClient(client: Client, macs: RowMacs): Work<boolean> {
   const row = signedRow(client, macs);
-  const isNew = (yield* execute(CLIENT_SQL.insert, ...Object.values(row))) === 1;
+  const isNew = (yield* execute(CLIENT_TEXTS.insert, ...Object.values(row))) === 1;
   if (isNew) yield* replaceRealms(client, macs);
   return isNew;
 }
@@ -84,20 +84,20 @@ export function* insertClient(client: Client, macs: RowMacs): Work<boolean> {
 /** Returns false unless the stored revision is `expected`. */
 export function* updateClient(client: Client, expected: Revision, macs: RowMacs): Work<boolean> {
   const values = valuesIn(signedRow(client, macs), clientTable.updated);
-  const isUpdated = (yield* execute(CLIENT_SQL.update, ...values, client.clientId, expected)) === 1;
+  const isUpdated = (yield* execute(CLIENT_TEXTS.update, ...values, client.clientId, expected)) === 1;
   if (isUpdated) yield* replaceRealms(client, macs);
   return isUpdated;
 }
 
 /** Returns false unless the client exists with the revision `expected`; the caller must then roll back. */
 export function* removeClient(clientId: string, expected: Revision): Work<boolean> {
-  yield* execute(CLIENT_SQL.clearRealms, clientId);
-  yield* execute(CLIENT_SQL.removeUse, clientId);
-  return (yield* execute(CLIENT_SQL.remove, clientId, expected)) === 1;
+  yield* execute(CLIENT_TEXTS.clearRealms, clientId);
+  yield* execute(CLIENT_TEXTS.removeUse, clientId);
+  return (yield* execute(CLIENT_TEXTS.remove, clientId, expected)) === 1;
 }
 
 function* replaceRealms({ clientId, realms, revision }: Client, macs: RowMacs): Work<void> {
-  yield* execute(CLIENT_SQL.clearRealms, clientId);
+  yield* execute(CLIENT_TEXTS.clearRealms, clientId);
   if (realms === '*') return;
   for (const realm of realms) {
     const row = macs.signedRow(clientRealmTable, { clientId, realm }, revision);
