@@ -42,12 +42,6 @@ export function* redeemLink(digest: string, macs: RowMacs, now: number): Work<Co
   return typeof link === 'object' && (yield* execute(DELETE, digest)) === 1 ? link : undefined;
 }
 
-/** The digests of links that were not written by the service. */
-export function* readForgedLinks(macs: RowMacs): Work<readonly string[]> {
-  const rows = yield* all(consoleLinkTable.select);
-  return rows.filter((row) => macs.isRowForged(consoleLinkTable, row)).map(({ digest }) => String(digest));
-}
-
 /** Whether there are expired links. */
 export function* hasExpiredLinks(now: number): Work<boolean> {
   return (yield* all(ANY_EXPIRED, now)).length > 0;

@@ -71,13 +71,6 @@ export function* deleteAllSessions(): Work<void> {
   yield* execute(DELETE_ALL);
 }
 
-/** The IDs of sessions that were not written by the service. */
-export function* readForgedSessions(macs: RowMacs): Work<readonly string[]> {
-  const rows = yield* all(SELECT_ALL);
-  const forged = rows.filter((row) => macs.isRowForged(consoleSessionTable, row));
-  return forged.map(({ session_id }) => String(session_id));
-}
-
 /** Whether there are sessions whose token has expired everywhere. */
 export function* hasExpiredSessions(now: number): Work<boolean> {
   return (yield* all(ANY_EXPIRED, now - UNUSED_MS_MAX)).length > 0;

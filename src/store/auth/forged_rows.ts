@@ -2,12 +2,12 @@ import { NIL_UUID } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { passwordProfileInfo } from '../../domain/resources.ts';
 import { openPasswordMacs } from '../records/password_macs.ts';
+import { consoleLinkTable, consoleSessionTable } from '../tables/installation.ts';
+import type { Table } from '../tables/table.ts';
+import { webhookTable } from '../tables/webhooks.ts';
 import { all } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
-import { readWebhooks } from '../webhooks/webhooks.ts';
 import type { AuthStore } from './access.ts';
-import { readForgedLinks } from './console_links.ts';
-import { readForgedSessions } from './console_sessions.ts';
 import { CREDENTIAL_COLUMNS, type CredentialRow } from './credentials.ts';
 import type { RowMacs } from './row_macs.ts';
 
@@ -47,6 +47,12 @@ export function openForgedRows(
     }
   }
 
+  async function* forgedIn(each: Table): AsyncGenerator<ForgedRow> {
+    const [id = ''] = each.key;
+    for (const row of await read(() => all(`${each.select} order by ${id}`)))
+      if (macs.isRowForged(each, row)) yield { table: each.name, id: String(row[id]) };
+  }
+
   async function* forgedClients(): AsyncGenerator<ForgedRow> {
     for (const { clientId: id, ...client } of (await access.state(undefined))?.clients ?? []) {
       if (client.isForged) yield { table: 'client', id };
@@ -58,10 +64,7 @@ export function openForgedRows(
     yield* forgedClients();
     for (const { kid, isForged } of await access.signingKeys())
       if (isForged) yield { table: 'signing_key', id: kid };
-    for (const { webhookId, isForged } of await read(() => readWebhooks(macs)))
-      if (isForged) yield { table: 'webhook', id: webhookId };
-    for (const id of await read(() => readForgedLinks(macs))) yield { table: 'console_link', id };
-    for (const id of await read(() => readForgedSessions(macs))) yield { table: 'console_session', id };
+    for (const each of [webhookTable, consoleLinkTable, consoleSessionTable]) yield* forgedIn(each);
     yield* forgedPasswords();
   };
 }

@@ -23,8 +23,6 @@ const ROTATED = [
   'mac',
 ] as const;
 
-const LIST = `${webhookTable.select} order by created_at, webhook_id`;
-
 /** Gives a target progress after a position in the clocks that match, where it has none. */
 const progressAfter = (position: string, matches: string): string =>
   `insert into webhook_progress (${progressTable.names})
@@ -41,7 +39,7 @@ export const webhookTexts = ({
   rowLocks,
   lists: { isAmong },
 }: Pick<Dialect, 'logIds' | 'rowLocks' | 'lists'>) => ({
-  list: LIST,
+  list: `${webhookTable.select} order by created_at, webhook_id`,
   one: `${webhookTable.select} where webhook_id = ?`,
   count: 'select count(*) as n from webhook',
   insert: webhookTable.insert,
@@ -81,7 +79,10 @@ export function openWebhookStore(transactions: Transactions, dialect: Dialect, m
     ...openDeliveries(transactions, dialect),
     ...openProgressStore(transactions, dialect),
     /** All targets, oldest first. */
-    list: () => read(() => readWebhooks(macs)),
+    list: () =>
+      read(function* () {
+        return (yield* all(sql.list)).map((row) => webhookOf(row, macs));
+      }),
     find: (webhookId: string) =>
       read(function* () {
         const row = yield* first(sql.one, webhookId);
@@ -146,10 +147,6 @@ export function openWebhookStore(transactions: Transactions, dialect: Dialect, m
 }
 
 export type WebhookStore = ReturnType<typeof openWebhookStore>;
-
-export function* readWebhooks(macs: RowMacs): Work<readonly Webhook[]> {
-  return (yield* all(LIST)).map((row) => webhookOf(row, macs));
-}
 
 /** Secrets are stored only while their key has a key check: otherwise the master key was changed. */
 function* assertKnownKey({ secretSealed, previous }: Webhook): Work<void> {
