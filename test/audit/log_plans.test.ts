@@ -12,7 +12,7 @@ import { sqliteMigrations } from '../../src/store/sqlite/open.ts';
 const TABLE = /\b(log_entry|act|realm_clock|user_salt|erasure|k|e|p)\b/;
 
 const TEXTS = [
-  ...[...logTexts(SQLITE), ...logReadingTexts(SQLITE), ...feedTexts(SQLITE)],
+  ...[...logTexts(SQLITE), ...Object.values(logReadingTexts(SQLITE)), ...feedTexts(SQLITE)],
   ...[...Object.values(USER_KEY_TEXTS), ...Object.values(ERASING_TEXTS)],
 ];
 

@@ -62,7 +62,7 @@ export function derivedTexts(indexes: IndexCatalog): ReadonlySet<string> {
     ...Object.values(idempotencyTexts(POSTGRES)),
     ...[
       ...logTexts(POSTGRES),
-      ...logReadingTexts(POSTGRES),
+      ...Object.values(logReadingTexts(POSTGRES)),
       ...Object.values(USER_KEY_TEXTS),
       ...Object.values(ERASING_TEXTS),
       ...Object.values(LEASE_TEXTS),

@@ -13,13 +13,14 @@ import { Fault } from '../../domain/fault.ts';
 import { NIL_UUID, type Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Dialect, LogIds } from '../dialect.ts';
-import { actTable } from '../tables/realm_data.ts';
+import { actTable, realmClockTable } from '../tables/realm_data.ts';
 import {
   all,
   execute,
   executeAll,
   first,
   type Long,
+  type Row,
   type Work,
   type WorkResult,
 } from '../transaction_work.ts';
@@ -45,33 +46,37 @@ export interface LogHead {
   readonly chain: { readonly end: ChainLink; readonly anchor: Anchor } | undefined;
 }
 
-const HEAD = `realm_id, seq, tag, entries, anchor_seq, anchor_tag, anchor_entries, anchor_mac
-  from realm_clock`;
-const HEADS = `select ${HEAD} where realm_id > ? order by realm_id limit ?`;
-const ONE_HEAD = `select ${HEAD} where realm_id = ?`;
-const ENTRIES = `select ${ENTRY_COLUMNS} from log_entry where realm_id = ? and seq > ? order by seq limit ?`;
 /** The log of the installation. Its rows name it, so that they are on one node of a cluster. */
 const FROM_ACT = `from act where log_id = '${NIL_UUID}'`;
-const ACTS = `select ${actTable.names} ${FROM_ACT} and seq > ? order by seq limit ?`;
-const ACT = `select 1 ${FROM_ACT} and id = ?`;
-const ACTS_OF = `select ${actTable.names} ${FROM_ACT}
-  and realm_id = ? and user_id = ? and seq > ? order by seq limit ?`;
-const ERASURE = 'select at from erasure where realm_id = ? and user_id = ?';
-const UNREPORTED = `select realm_id, user_id, at from erasure
-  where told_at is null and (realm_id, user_id) > (?, ?) order by realm_id, user_id limit ?`;
-/** A user that was erased again since then is reported again. */
-const MARK_REPORTED = 'update erasure set told_at = ? where realm_id = ? and user_id = ? and at = ?';
 
-interface HeadRow {
-  readonly realm_id: Uuid;
-  readonly seq: Long;
-  readonly tag: Uint8Array | null;
-  readonly entries: Long | null;
-  readonly anchor_seq: Long | null;
-  readonly anchor_tag: Uint8Array | null;
-  readonly anchor_entries: Long | null;
-  readonly anchor_mac: Uint8Array | null;
-}
+/** Every statement that reads or trims a log, but those about single users. */
+const TEXTS = {
+  heads: `${realmClockTable.select} where realm_id > ? order by realm_id limit ?`,
+  oneHead: `${realmClockTable.select} where realm_id = ?`,
+  entries: `select ${ENTRY_COLUMNS} from log_entry where realm_id = ? and seq > ? order by seq limit ?`,
+  acts: `select ${actTable.names} ${FROM_ACT} and seq > ? order by seq limit ?`,
+  act: `select 1 ${FROM_ACT} and id = ?`,
+  actsOf: `select ${actTable.names} ${FROM_ACT}
+    and realm_id = ? and user_id = ? and seq > ? order by seq limit ?`,
+  erasure: 'select at from erasure where realm_id = ? and user_id = ?',
+  unreported: `select realm_id, user_id, at from erasure
+    where told_at is null and (realm_id, user_id) > (?, ?) order by realm_id, user_id limit ?`,
+  /** A user that was erased again since then is reported again. */
+  markReported: 'update erasure set told_at = ? where realm_id = ? and user_id = ? and at = ?',
+  oldEntries: `select ${ENTRY_COLUMNS} from log_entry
+    where realm_id = ? and seq > ? and seq <= ? order by seq limit ?`,
+  oldActs: `select ${actTable.names} ${FROM_ACT} and seq > ? and seq <= ? order by seq limit ?`,
+  removeEntries: 'delete from log_entry where realm_id = ? and seq > ? and seq <= ?',
+  removeActs: `delete ${FROM_ACT} and seq <= ?`,
+  moveAnchor: `update realm_clock set anchor_seq = ?, anchor_tag = ?, anchor_entries = ?, anchor_mac = ?
+    where realm_id = ?`,
+};
+
+/** Every statement that reads or trims the log. */
+export const logReadingTexts = (dialect: Pick<Dialect, 'lists'>) => ({
+  ...TEXTS,
+  userEntries: userEntriesText('after', 'entry', dialect),
+});
 
 interface ErasureRow {
   readonly realm_id: Uuid;
@@ -112,7 +117,7 @@ export function openLogStore({ read, write }: Transactions, log: AuditLog, diale
       read(function* () {
         // The nil UUID is the first UUID, so `realm_id > ?` cannot select it: the first page reads it separately.
         const first = after === undefined ? yield* headOf(NIL_UUID) : undefined;
-        const rest = yield* all<HeadRow>(HEADS, after ?? NIL_UUID, limit - (first ? 1 : 0));
+        const rest = yield* all(TEXTS.heads, after ?? NIL_UUID, limit - (first ? 1 : 0));
         return [...(first ? [first] : []), ...rest.map(headFrom)];
       }),
     head: (logId: Uuid) => read(() => headOf(logId)),
@@ -131,14 +136,14 @@ export function openLogStore({ read, write }: Transactions, log: AuditLog, diale
     /** The erasure of a user; undefined if it was not erased. */
     erasure: ({ realm, user }: Person) =>
       read(function* (): Work<Erasure | undefined> {
-        const row = yield* first<{ readonly at: Long }>(ERASURE, realm, user);
+        const row = yield* first<{ readonly at: Long }>(TEXTS.erasure, realm, user);
         return row && { realm, user, at: Number(row.at) };
       }),
     /** The erasures after that of `after`, ordered by realm and user, that are not marked as reported. */
     unreportedErasures: (after: Person | undefined, limit: number) =>
       read(function* (): Work<readonly Erasure[]> {
         const position = [after?.realm ?? NIL_UUID, after?.user ?? NIL_UUID];
-        const rows = yield* all<ErasureRow>(UNREPORTED, ...position, limit);
+        const rows = yield* all<ErasureRow>(TEXTS.unreported, ...position, limit);
         return rows.map(({ realm_id, user_id, at }) => ({ realm: realm_id, user: user_id, at: Number(at) }));
       }),
     /** Marks erasures as reported. */
@@ -146,7 +151,7 @@ export function openLogStore({ read, write }: Transactions, log: AuditLog, diale
       write('instance', function* () {
         yield* executeAll(
           erasures.map((erasure) => ({
-            text: MARK_REPORTED,
+            text: TEXTS.markReported,
             values: [at, erasure.realm, erasure.user, erasure.at],
           })),
         );
@@ -168,15 +173,15 @@ function openEntryReading(read: Transactions['read'], dialect: Dialect) {
     /** The entries of a log after a sequence number, oldest first, at most `limit`. */
     entries: (logId: Uuid, after: number, limit: number) =>
       read(function* (): Work<readonly StoredEntry[]> {
-        if (logId === NIL_UUID) return (yield* all<ActRow>(ACTS, after, limit)).map(entryFrom);
-        const rows = yield* all<EntryRow>(ENTRIES, logIds.encode(logId), after, limit);
+        if (logId === NIL_UUID) return (yield* all<ActRow>(TEXTS.acts, after, limit)).map(entryFrom);
+        const rows = yield* all<EntryRow>(TEXTS.entries, logIds.encode(logId), after, limit);
         return yield* entriesIn(logId, rows, logIds);
       }),
     /** The entries that concern a user, in the log of its realm or in the installation log. */
     entriesOf: ({ realm, user }: Person, log: 'realm' | 'installation', after: number, limit: number) =>
       read(function* (): Work<readonly StoredEntry[]> {
         if (log === 'installation')
-          return (yield* all<ActRow>(ACTS_OF, realm, user, after, limit)).map(entryFrom);
+          return (yield* all<ActRow>(TEXTS.actsOf, realm, user, after, limit)).map(entryFrom);
         const key = [logIds.encode(realm), logIds.encode(user)];
         const rows = yield* all<EntryRow>(userEntries, ...key, after, limit);
         const entries = inOrder(rows).map((row) => entryIn(realm, row));
@@ -196,34 +201,33 @@ function* missingEntries(
   const missing: AuditEntry[] = [];
   for (const auditEntry of auditEntries) {
     const isStored =
-      doubtful.has(auditEntry) && auditEntry.id !== undefined && (yield* first(ACT, auditEntry.id));
+      doubtful.has(auditEntry) && auditEntry.id !== undefined && (yield* first(TEXTS.act, auditEntry.id));
     if (!isStored) missing.push(auditEntry);
   }
   return { value: undefined, keep: missing.length > 0, auditEntries: missing };
 }
 
 function* headOf(logId: Uuid): Work<LogHead | undefined> {
-  const row = yield* first<HeadRow>(ONE_HEAD, logId);
+  const row = yield* first(TEXTS.oneHead, logId);
   return row && headFrom(row);
 }
 
 /** A tag that was removed by tampering: the chain stays a chain, and its verification fails. */
 const MISSING_TAG = new Uint8Array();
 
-function headFrom(row: HeadRow): LogHead {
-  const { realm_id: log, tag, anchor_tag, anchor_mac } = row;
-  const seq = Number(row.seq);
-  if (!tag && !anchor_tag && !anchor_mac) return { log, seq, chain: undefined };
+function headFrom(row: Row): LogHead {
+  const { realm: log, seq, tag, anchorTag, anchorMac, ...clock } = realmClockTable.read(row);
+  if (!tag && !anchorTag && !anchorMac) return { log, seq, chain: undefined };
   return {
     log,
     seq,
     chain: {
-      end: { seq, tag: tag ?? MISSING_TAG, entries: Number(row.entries) },
+      end: { seq, tag: tag ?? MISSING_TAG, entries: clock.entries ?? 0 },
       anchor: {
-        seq: Number(row.anchor_seq),
-        tag: anchor_tag ?? MISSING_TAG,
-        entries: Number(row.anchor_entries),
-        mac: anchor_mac ?? MISSING_TAG,
+        seq: clock.anchorSeq ?? 0,
+        tag: anchorTag ?? MISSING_TAG,
+        entries: clock.anchorEntries ?? 0,
+        mac: anchorMac ?? MISSING_TAG,
       },
     },
   };
@@ -239,14 +243,6 @@ type ActRow = Readonly<Record<string, EntryValue>> & {
 function entryFrom({ tag, ...row }: ActRow): StoredEntry {
   return { seq: Number(row.seq), at: Number(row.at), columns: namedColumns(row), tag };
 }
-
-const OLD_ENTRIES = `select ${ENTRY_COLUMNS} from log_entry
-  where realm_id = ? and seq > ? and seq <= ? order by seq limit ?`;
-const OLD_ACTS = `select ${actTable.names} ${FROM_ACT} and seq > ? and seq <= ? order by seq limit ?`;
-const REMOVE_ENTRIES = 'delete from log_entry where realm_id = ? and seq > ? and seq <= ?';
-const REMOVE_ACTS = `delete ${FROM_ACT} and seq <= ?`;
-const MOVE_ANCHOR = `update realm_clock set anchor_seq = ?, anchor_tag = ?, anchor_entries = ?, anchor_mac = ?
-  where realm_id = ?`;
 
 /**
  * Deletes entries of a log that are older than `before`, oldest first, and moves the anchor after them. At most
@@ -266,9 +262,9 @@ function* trimLog(
   const end = endOf(keys, chain.anchor, expired);
   if (expired.length === 0) return trimmedRows(0);
   const anchor = sealAnchor(keys, logId, end);
-  if (logId === NIL_UUID) yield* execute(REMOVE_ACTS, anchor.seq);
-  else yield* execute(REMOVE_ENTRIES, logIds.encode(logId), chain.anchor.seq, anchor.seq);
-  yield* execute(MOVE_ANCHOR, anchor.seq, anchor.tag, anchor.entries, anchor.mac, logId);
+  if (logId === NIL_UUID) yield* execute(TEXTS.removeActs, anchor.seq);
+  else yield* execute(TEXTS.removeEntries, logIds.encode(logId), chain.anchor.seq, anchor.seq);
+  yield* execute(TEXTS.moveAnchor, anchor.seq, anchor.tag, anchor.entries, anchor.mac, logId);
   return trimmedRows(expired.length);
 }
 
@@ -301,26 +297,6 @@ function* oldestEntries(
   ids: LogIds,
 ): Work<readonly StoredEntry[]> {
   const range = [anchor.seq, end.seq, TRIMMED_MAX + 1];
-  if (logId === NIL_UUID) return (yield* all<ActRow>(OLD_ACTS, ...range)).map(entryFrom);
-  return yield* entriesIn(logId, yield* all<EntryRow>(OLD_ENTRIES, ids.encode(logId), ...range), ids);
+  if (logId === NIL_UUID) return (yield* all<ActRow>(TEXTS.oldActs, ...range)).map(entryFrom);
+  return yield* entriesIn(logId, yield* all<EntryRow>(TEXTS.oldEntries, ids.encode(logId), ...range), ids);
 }
-
-/** Every statement that trims a log. */
-const TRIM_TEXTS: readonly string[] = [OLD_ENTRIES, OLD_ACTS, REMOVE_ENTRIES, REMOVE_ACTS, MOVE_ANCHOR];
-
-/** Every statement that reads or trims the log. */
-export const logReadingTexts = (dialect: Pick<Dialect, 'lists'>): readonly string[] => [
-  ...[
-    HEADS,
-    ONE_HEAD,
-    ENTRIES,
-    ACTS,
-    ACT,
-    userEntriesText('after', 'entry', dialect),
-    ACTS_OF,
-    ERASURE,
-    UNREPORTED,
-    MARK_REPORTED,
-  ],
-  ...TRIM_TEXTS,
-];

@@ -1,6 +1,6 @@
 import { NIL_UUID } from '../../domain/id.ts';
 import { COUNT_COLUMNS } from '../audit/record_counts.ts';
-import { type TableColumn, table } from './table.ts';
+import { table } from './table.ts';
 
 /** The tables about the data of realms, with the logs. The key of each begins with the realm. */
 
@@ -77,7 +77,7 @@ export const realmClockTable = table({
     // Its place in the order in which clocks moved: it finds those that moved lately.
     moved: 'local',
     // The total of each list directly below the realm.
-    ...(Object.fromEntries(COUNT_COLUMNS.map((name) => [name, 'count'])) as Record<string, TableColumn>),
+    ...(Object.fromEntries(COUNT_COLUMNS.map((name) => [name, 'count'])) as object),
   },
   key: ['realm_id'],
   indexes: { realm_clock_moved: '(moved, realm_id)' },
