@@ -54,7 +54,7 @@ const page = readFileSync(fileURLToPath(new URL('../../docs/scale.md', import.me
 const WITHOUT_REALM: Readonly<Record<string, RegExp>> = {
   'expired idempotency records': /^select realm_id, client_id, key from idempotency where expires_at <= /,
   'full budgets of wrong passwords':
-    /^select realm_id, name, kind, source from sign_in_budget where full_at <= /,
+    /^select realm_id, name, kind, source, full_at from sign_in_budget where full_at <= /,
   'secrets under another master key': /^select .* length\(client_secret_sealed\) > 0 and encode\(/,
   'lists of realms':
     /^select .* from realm where (true|realm_id = any\()|^select realm_id from realm order by/,

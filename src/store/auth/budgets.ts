@@ -1,7 +1,8 @@
 import type { Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Dialect } from '../dialect.ts';
-import { all, execute, executeAll, type Long, type Work } from '../transaction_work.ts';
+import { signInBudgetTable } from '../tables/realm_data.ts';
+import { all, execute, executeAll, type Work } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
 
 /** A token bucket of a realm. It names no user and no address: `name` and `source` are keyed digests, or empty. */
@@ -24,12 +25,12 @@ export interface BudgetTake extends BudgetKey {
 const IS_KEY = 'name = ? and kind = ? and source = ?';
 /** Selects so many buckets, which is faster than one statement for each on a database server. */
 const selectFullAt = (count: number) =>
-  `select name, kind, source, full_at from sign_in_budget
+  `${signInBudgetTable.select}
   where realm_id = ? and (${new Array<string>(count).fill(`(${IS_KEY})`).join(' or ')})`;
 const KEYS_MAX = 4;
 const SELECT_FULL_AT = Array.from({ length: KEYS_MAX }, (_, index) => selectFullAt(index + 1));
 const REMOVE_NAME = 'delete from sign_in_budget where realm_id = ? and name = ?';
-const SELECT_FULL = `select realm_id, name, kind, source from sign_in_budget where full_at <= ?
+const SELECT_FULL = `${signInBudgetTable.select} where full_at <= ?
   order by full_at, realm_id, name, kind, source limit ?`;
 /** Not a bucket from which was taken since. */
 const DELETE_FULL = `delete from sign_in_budget where realm_id = ? and ${IS_KEY} and full_at <= ?`;
@@ -48,14 +49,6 @@ const takeText = ({ greatest }: Pick<Dialect, 'greatest'>) =>
     when sign_in_budget.full_at > ?7 then ?7
     else ${greatest}(sign_in_budget.full_at + ?6, excluded.full_at) end`;
 
-interface KeyRow extends BudgetKey {
-  readonly realm_id: Uuid;
-}
-
-interface BudgetRow extends BudgetKey {
-  readonly full_at: Long;
-}
-
 const valuesOf = ({ name, kind, source }: BudgetKey) => [name, kind, source] as const;
 
 /**
@@ -73,10 +66,10 @@ export function openBudgetStore(
     fullAt: (realmId: Uuid, keys: readonly BudgetKey[]) =>
       read(function* () {
         const text = SELECT_FULL_AT[keys.length - 1] ?? '';
-        const rows = yield* all<BudgetRow>(text, realmId, ...keys.flatMap(valuesOf));
+        const rows = (yield* all(text, realmId, ...keys.flatMap(valuesOf))).map(signInBudgetTable.read);
         return keys.map(({ name, kind, source }) => {
           const row = rows.find((each) => each.name === name && each.kind === kind && each.source === source);
-          return Number(row?.full_at ?? 0);
+          return row?.fullAt ?? 0;
         });
       }),
     /** Takes from several buckets in one commit. Concurrent takes of all processes add up. */
@@ -97,8 +90,8 @@ export function openBudgetStore(
       }),
     /** Deletes the rows of full buckets, at most `LIMITS.cascadeRecordsMax`. Returns how many. */
     async deleteFull(now: number): Promise<number> {
-      const found = await read(() => all<KeyRow>(SELECT_FULL, now, LIMITS.cascadeRecordsMax));
-      const ofRealms = Map.groupBy(found, ({ realm_id }) => realm_id);
+      const found = await read(() => all(SELECT_FULL, now, LIMITS.cascadeRecordsMax));
+      const ofRealms = Map.groupBy(found.map(signInBudgetTable.read), ({ realm }) => realm);
       for (const [realmId, rows] of ofRealms) {
         await write([realmId], function* () {
           yield* executeAll(
