@@ -9,7 +9,7 @@ import { missingDatabaseOf } from '../service/open_database.ts';
 import type { BackupResult, BackupTarget } from '../store/backups/backup.ts';
 import { fileOf, isInMemory } from '../store/open.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
-import { wholeNumber } from './option_values.ts';
+import { parseWholeNumber } from './option_values.ts';
 
 interface BackupOptions {
   readonly to?: string;
@@ -32,7 +32,7 @@ export function addBackup(program: Command, context: CliContext): void {
     .option(
       '--keep <DAYS>',
       'then remove backups of this database older than this number of days from the folder',
-      wholeNumber(99_999),
+      parseWholeNumber(99_999),
     )
     .option('--json', 'write JSON')
     .action(async (options: BackupOptions, command: Command) => {

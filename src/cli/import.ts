@@ -25,7 +25,7 @@ import { splitLines } from '../transfer/line_reader.ts';
 import { isUnavailable, retryWhileUnavailable } from '../transfer/retry.ts';
 import { addDatabaseSettings, type CliContext, toArguments } from './context.ts';
 import { absoluteFlags, commandLine } from './invocation.ts';
-import { wholeNumber } from './option_values.ts';
+import { parseWholeNumber } from './option_values.ts';
 import { openProgress } from './progress.ts';
 import { printable, printableJson } from './table.ts';
 
@@ -57,7 +57,7 @@ export function addImport(program: Command, context: CliContext): void {
     .option('--upsert', 'update existing records that differ')
     .option('--strict', 'reject lines with members that no record has, instead of ignoring these')
     .option('--dry-run', 'report what the import would do, and change nothing')
-    .option('--from-line <N>', 'skip the lines before this one', wholeNumber(), 1)
+    .option('--from-line <N>', 'skip the lines before this one', parseWholeNumber(), 1)
     .action(async (file: string, options: ImportOptions, command: Command) => {
       const settings = context.settingsOf(command);
       assertReadable(file);

@@ -8,7 +8,7 @@ export function words(raw: string, before: readonly string[] = []): readonly str
 }
 
 /** A whole number from 1 on, at most `most`. */
-export function wholeNumber(most?: number): (raw: string) => number {
+export function parseWholeNumber(most?: number): (raw: string) => number {
   const range = most === undefined ? 'of at least 1' : `from 1 to ${most}`;
   return (raw) => {
     const value = /^[1-9]\d{0,14}$/.test(raw) ? Number(raw) : Number.NaN;

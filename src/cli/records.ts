@@ -24,7 +24,7 @@ import {
 import { addConnection, type ConnectionOptions, connectBy } from './connection.ts';
 import type { CliContext } from './context.ts';
 import { commandLineName, identifiersIn, parseResourceName, resourceNames } from './identifiers.ts';
-import { wholeNumber } from './option_values.ts';
+import { parseWholeNumber } from './option_values.ts';
 import { writeOut } from './output.ts';
 import { namesAndValues, openTable, printable, printableJson } from './table.ts';
 
@@ -102,7 +102,7 @@ function addReadCommands(add: AddCommand): void {
     .addOption(
       new Option('--sort <KEY>', 'sort key; a leading - sorts in descending order').choices(SORT_KEYS),
     )
-    .option('--limit <N>', 'maximum number of records (default: all)', wholeNumber());
+    .option('--limit <N>', 'maximum number of records (default: all)', parseWholeNumber());
   add(
     'find',
     'find links in a realm by their values',

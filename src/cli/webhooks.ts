@@ -13,7 +13,7 @@ import {
 } from './admin_commands.ts';
 import { addSettings, type CliContext } from './context.ts';
 import { realmIds } from './identifiers.ts';
-import { wholeNumber, words } from './option_values.ts';
+import { parseWholeNumber, words } from './option_values.ts';
 
 interface WebhookOptions {
   readonly name?: string;
@@ -72,7 +72,7 @@ function addCreate({ command, addCreate }: Webhooks): void {
       .option(
         '--events-max <N>',
         `maximum number of events per message, 1 to ${LIMITS.webhookEventsMax}`,
-        wholeNumber(),
+        parseWholeNumber(),
         1,
       )
       .option('--skip-client <ID>', 'do not deliver changes made by this client')
@@ -106,7 +106,7 @@ function addUpdate({ named, addUpdate }: Webhooks): void {
       .option(
         '--events-max <N>',
         `maximum number of events per message, 1 to ${LIMITS.webhookEventsMax}`,
-        wholeNumber(),
+        parseWholeNumber(),
       )
       .option(
         '--skip-client <ID>',
@@ -133,7 +133,7 @@ function membersOf({ name, url, event, allEvents, withData, skipClient, ...optio
 
 function addDeliveries({ named, perform }: Webhooks): void {
   named('deliveries', 'list recent deliveries to a target, newest first')
-    .option('--limit <N>', 'maximum number of entries', wholeNumber(), LIMITS.pageRecordsMax)
+    .option('--limit <N>', 'maximum number of entries', parseWholeNumber(), LIMITS.pageRecordsMax)
     .option('--dead', 'list dead letters instead: messages whose delivery was given up')
     .option('--json', 'write JSON')
     .action(async (id: string, { limit, dead, json }: WebhookOptions, by: Command) => {
@@ -155,7 +155,7 @@ function addRedeliver({ named, perform }: Webhooks): void {
   named('redeliver', 'deliver dead letters again, and failed messages without waiting for their next attempt')
     .option('--all', 'all dead letters and failed messages of the target')
     .option('--realm <ID>', 'realm of the message', realmIds)
-    .option('--first-seq <N>', 'sequence number of the first event in the message', wholeNumber())
+    .option('--first-seq <N>', 'sequence number of the first event in the message', parseWholeNumber())
     .action(async (id: string, options: WebhookOptions, by: Command) => {
       const data = { message: messageId(options) };
       const { data: redelivery } = await perform<{ data: { dead_letters: number; retries: number } }>(

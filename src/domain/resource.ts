@@ -70,7 +70,7 @@ export function reference(name: string) {
   );
 }
 
-export type Members = Readonly<Record<string, z.ZodType>>;
+type Members = Readonly<Record<string, z.ZodType>>;
 
 /** A password in a request: only its hash is stored. */
 interface PasswordInput {

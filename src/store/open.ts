@@ -94,7 +94,7 @@ export async function isFileUsed(path: string): Promise<boolean> {
 
 /** Runs a check on read-only views of a SQLite file, and again after a rollback journal next to it was rolled back. */
 export async function withRollback<T>(path: string, check: () => Promise<T>): Promise<T> {
-  return (await import('./sqlite/connection.ts')).withRollback(path, check);
+  return (await import('./sqlite/connection.ts')).repeatAfterRollback(path, check);
 }
 
 /** Opens a read-only view of a database with any schema. Throws Refusal if there is none. */

@@ -110,6 +110,18 @@ test('the import rules permit only imports that exist', () => {
   expect(IMPORT_RULES).toEqual(rulesForExistingImports());
 });
 
+const EXPORTED =
+  /^export (?:declare )?(?:async )?(?:const|let|function\*?|class|interface|type) +(?<name>[A-Za-z_]\w*)/gm;
+
+test('no two files of src export the same name', () => {
+  const names = src.flatMap(({ text }) => [
+    // The overloads of a function are one export.
+    ...new Set([...text.matchAll(EXPORTED)].map(({ groups }) => groups?.name ?? '')),
+  ]);
+  expect(names.length).toBeGreaterThan(0);
+  expect(names.filter((name, at) => names.indexOf(name) !== at)).toEqual([]);
+});
+
 test('src has no import cycle, type imports included', () => {
   const imports = new Map(
     src.map(({ path, text }) => [

@@ -70,7 +70,7 @@ export function needsRollback(error: unknown): boolean {
 }
 
 /** Runs a check that opens the file read-only. If it finds a rollback journal, the engine rolls back and the check runs again. */
-export async function withRollback<T>(path: string, check: () => Promise<T>): Promise<T> {
+export async function repeatAfterRollback<T>(path: string, check: () => Promise<T>): Promise<T> {
   try {
     return await check();
   } catch (error) {
