@@ -51,7 +51,7 @@ export function projector<From>(
 
 function readerOf<From>(name: string, projection: Projection<From>): (from: From) => unknown {
   if (projection === null || typeof projection === 'string') return () => projection;
-  if (projection instanceof z.ZodType) return memberReader(name);
+  if (projection instanceof z.ZodType) return memberReader(name, projection);
   return isValue(projection) ? projection[1] : projector(projection);
 }
 
@@ -66,7 +66,13 @@ function mapMembers<From, Mapped>(
   return Object.fromEntries(Object.entries(members).map(([name, member]) => [name, map(name, member)]));
 }
 
-function memberReader(name: string): (from: unknown) => unknown {
+/** Throws for an absent member that the schema requires: a name that the thing does not have. */
+function memberReader(name: string, schema: z.ZodType): (from: unknown) => unknown {
   const member = name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
-  return (from) => (from as Readonly<Record<string, unknown>>)[member] ?? null;
+  const mayBeAbsent = [null, undefined].some((absent) => schema.safeParse(absent).success);
+  return (from) => {
+    const value = (from as Readonly<Record<string, unknown>>)[member] ?? null;
+    if (value === null && !mayBeAbsent) throw new Error(`nothing has the member ${member}`);
+    return value;
+  };
 }
