@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { createClient, type IssuedClient } from '../auth/clients/clients.ts';
 import { createConsoleLink } from '../auth/sessions/console_links.ts';
 import { connect } from '../client/client.ts';
+import { AuthrealmError } from '../client/error.ts';
 import { readSettings, type Settings } from '../config/parse.ts';
 import { Refusal } from '../domain/fault.ts';
 import type { Uuid } from '../domain/id.ts';
@@ -98,16 +99,21 @@ async function changeRecords(
   const { realm, people, user: jane, azure } = records;
   const [first, second] = people as [Uuid, Uuid];
   const { users, oidcProfileInfos } = connect({ url, clientId: client.clientId, clientSecret: secret });
-  await users.update([realm, first], { name: 'Amélie Dubois' });
-  await users.update([realm, first], { email: 'amelie@example.com' });
-  await users.update([realm, second], { middle_name: 'Jan' });
-  await users.update([realm, jane], { name: 'Jane Q. Doe' });
-  await oidcProfileInfos.create([realm, second], {
-    subject: 'lukasz.second',
-    issuer: 'https://login.example.com/',
-    oidc_profile_id: azure,
-  });
-  await users.delete([realm, people.at(-1) as Uuid]);
+  try {
+    await users.update([realm, first], { name: 'Amélie Dubois' });
+    await users.update([realm, first], { email: 'amelie@example.com' });
+    await users.update([realm, second], { middle_name: 'Jan' });
+    await users.update([realm, jane], { name: 'Jane Q. Doe' });
+    await oidcProfileInfos.create([realm, second], {
+      subject: 'lukasz.second',
+      issuer: 'https://login.example.com/',
+      oidc_profile_id: azure,
+    });
+    await users.delete([realm, people.at(-1) as Uuid]);
+  } catch (cause) {
+    if (!(cause instanceof AuthrealmError)) throw cause;
+    throw new Refusal(`the demo failed: ${cause.message}`, { cause });
+  }
 }
 
 function addClient({ engine }: OpenDatabase, name: string, scope: string): Promise<IssuedClient> {

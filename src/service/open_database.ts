@@ -75,11 +75,15 @@ export async function withDatabase<T>(
   replacesLost = false,
 ): Promise<T> {
   const db = await openDatabase(settings, clock, replacesLost);
+  let result: T;
   try {
-    return await use(db);
-  } finally {
-    await db.engine.close();
+    result = await use(db);
+  } catch (error) {
+    await closeQuietly(db.engine);
+    throw error;
   }
+  await db.engine.close();
+  return result;
 }
 
 /** Opens a database without its secrets. */
