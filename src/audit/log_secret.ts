@@ -18,8 +18,11 @@ export async function startAuditLog(
   keyring: Pick<Keyring, 'seal' | 'open'>,
   clock: Clock,
 ): Promise<LogKeys> {
-  if (!(await access.secret(NAME))) await createLogSecret(access, keyring, clock);
-  const keys = await findLogKeys(access, keyring, clock);
+  let keys = await findLogKeys(access, keyring, clock);
+  if (!keys) {
+    await createLogSecret(access, keyring, clock);
+    keys = await findLogKeys(access, keyring, clock);
+  }
   if (!keys) throw new Error('the master key was changed while the audit log was started');
   log.useKeys(keys);
   return keys;

@@ -7,7 +7,7 @@ import { Refusal } from '../domain/fault.ts';
 import type { Uuid } from '../domain/id.ts';
 import { realm } from '../domain/resources.ts';
 import { systemClock } from '../platform/clock.ts';
-import { stopSignal } from '../platform/signals.ts';
+import { abortAtSignal } from '../platform/signals.ts';
 import { printNotice, standardStreams } from '../platform/standard_streams.ts';
 import { openDatabase, openEngineFor } from '../service/open_database.ts';
 import { EXPORT_START, exportRecords } from '../transfer/export.ts';
@@ -103,7 +103,7 @@ async function exportInto(file: string, source: ExportSource): Promise<void> {
 }
 
 async function writeLines(write: WriteText, { snapshot, open, within }: ExportSource): Promise<number> {
-  const signal = stopSignal();
+  const signal = abortAtSignal();
   const records = await exportRecords({
     snapshot,
     within,

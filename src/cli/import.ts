@@ -8,7 +8,7 @@ import { LIMITS } from '../domain/limits.ts';
 import { systemClock } from '../platform/clock.ts';
 import { EXIT } from '../platform/exit.ts';
 import { fileErrorText } from '../platform/file_error.ts';
-import { stopSignal } from '../platform/signals.ts';
+import { abortAtSignal } from '../platform/signals.ts';
 import { printLine, printNotice, standardStreams } from '../platform/standard_streams.ts';
 import { VERSION } from '../platform/version.ts';
 import { type OpenDatabase, withDatabase } from '../service/open_database.ts';
@@ -61,7 +61,7 @@ export function addImport(program: Command, context: CliContext): void {
     .action(async (file: string, options: ImportOptions, command: Command) => {
       const settings = context.settingsOf(command);
       assertReadable(file);
-      const source = { file, options, signal: stopSignal() };
+      const source = { file, options, signal: abortAtSignal() };
       const report = await (options.dryRun ? runDryRun : runImport)(settings, source);
       printSummary(report, options);
       if (report.resumeLine !== undefined && !options.dryRun) {

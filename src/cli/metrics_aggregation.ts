@@ -69,9 +69,9 @@ export function openMetricsAggregation(startedAt: number, isPolling: boolean) {
 
   const timer = isPolling ? setInterval(read, LIMITS.metricsPollMs).unref() : undefined;
   return {
-    /** Adds a process; `requested` requests its metrics. */
-    add(requested: () => Promise<Snapshot>) {
-      const source: Source = { read: requested, last: [], request: undefined };
+    /** Adds a process; `readSource` requests its metrics. */
+    add(readSource: () => Promise<Snapshot>) {
+      const source: Source = { read: readSource, last: [], request: undefined };
       sources.add(source);
       return {
         /** The last metrics of a process that is about to exit. */

@@ -40,6 +40,7 @@ export async function startServingProcesses(settings: Settings, flags: Flags, lo
     const command = workerCommand('worker', ...toArguments({ ...flags, port: String(port) }));
     const child = startWorkerProcess({
       command,
+      hasEnvironment: true,
       handle(request) {
         const asked = request as ServingRequest;
         return 'lastMetrics' in asked ? source.finish(asked.lastMetrics) : aggregation.read();

@@ -98,7 +98,7 @@ function addUpdate({ named, addUpdate }: Webhooks): void {
       .option('--realm <ID>', REALM_HELP, realmIds)
       .option('--all-realms', 'deliver events of all realms')
       .addOption(
-        new Option('--with-data <WHETHER>', 'include the current state of the record in events').choices([
+        new Option('--with-data <BOOLEAN>', 'include the current state of the record in events').choices([
           'true',
           'false',
         ]),

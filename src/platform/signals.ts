@@ -2,7 +2,7 @@ import { isatty } from 'node:tty';
 import { STANDARD_INPUT } from './standard_streams.ts';
 
 /** Aborts at the first SIGTERM or SIGINT. The next one kills the process. */
-export function stopSignal(): AbortSignal {
+export function abortAtSignal(): AbortSignal {
   const stop = new AbortController();
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => stop.abort());
   return stop.signal;

@@ -7,8 +7,10 @@ export const RESTART_MS = 1_000;
 interface WorkerProcessOptions {
   /** The command line, with the program by an absolute path. Every user of the machine can read it. */
   readonly command: readonly string[];
-  /** It does not keep this process alive, and its environment is empty. */
+  /** It does not keep this process alive. */
   readonly isBackground?: boolean;
+  /** It inherits the environment, with its secrets; default: an empty one. */
+  readonly hasEnvironment?: boolean;
   /** Added to that of this process; default: 0. */
   readonly niceness?: number;
   onReady(detail: unknown): void;
@@ -23,13 +25,14 @@ export type WorkerProcess = ReturnType<typeof startWorkerProcess>;
 export function startWorkerProcess({
   command,
   isBackground = false,
+  hasEnvironment = false,
   niceness = 0,
   onReady,
   handle = () => undefined,
   onExit,
 }: WorkerProcessOptions) {
   const child = Bun.spawn([...command], {
-    ...(isBackground ? { env: {} } : {}),
+    ...(hasEnvironment ? {} : { env: {} }),
     stdio: ['ignore', 'ignore', 'inherit'],
     serialization: 'advanced',
     ipc(message: Message) {

@@ -69,7 +69,7 @@ export function principalByIdAlone(client: Client): Principal | undefined {
   return { clientId, scopes: implicitScopes, realms: intersectRealms(implicitRealms, realms), implicit };
 }
 
-/** The rule that these rights break; undefined for valid rights. */
+/** The rule that these rights break; undefined for valid rights. The number of networks is bounded where they are read. */
 export function brokenRightsRule(rights: ClientRights): FieldError | undefined {
   const { scopes, realms, endUserAddress, implicitScopes, implicitRealms = '*', ratePerAddress } = rights;
   if (scopes.size === 0) return { field: 'data.scopes', rule: 'a client needs at least one scope' };

@@ -15,6 +15,11 @@ export interface ProviderMetadata {
   readonly sendsIssuer: boolean;
 }
 
+interface ProviderMetadataDeps {
+  readonly fetchDocument: FetchDocument;
+  readonly clock: Pick<Clock, 'monotonic'>;
+}
+
 type MetadataResult = ProviderMetadata | FetchFailure | 'metadata_unusable';
 
 /**
@@ -23,10 +28,7 @@ type MetadataResult = ProviderMetadata | FetchFailure | 'metadata_unusable';
  */
 export function openProviderMetadata(
   issuer: string,
-  {
-    fetchDocument,
-    clock,
-  }: { readonly fetchDocument: FetchDocument; readonly clock: Pick<Clock, 'monotonic'> },
+  { fetchDocument, clock }: ProviderMetadataDeps,
 ): () => Promise<MetadataResult> {
   const url = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;
   let read: MetadataResult = 'unreachable';

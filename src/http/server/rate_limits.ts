@@ -62,13 +62,7 @@ export function openRateLimits(settings: RateSettings, { monotonic }: Clock) {
 
   /** Counts a request by its address. */
   const address: CountCall | undefined = limiter('address', perAddress, byAddress);
-  const client = limiter(
-    'client',
-    perClient,
-    ({ take }) =>
-      (_, clientId) =>
-        take(clientId),
-  );
+  const client = limiter('client', perClient, byClient);
   const grantBuckets = grants && open(grants);
   const idAlone = idAloneLimit(open);
   return {
@@ -84,6 +78,11 @@ export function openRateLimits(settings: RateSettings, { monotonic }: Clock) {
     grants: grantBuckets && ((clientOrSessionId: string) => refusalOf(grantBuckets.take(clientOrSessionId))),
   };
 }
+
+const byClient =
+  ({ take }: TokenBuckets) =>
+  (_: Call, clientId: string) =>
+    take(clientId);
 
 /** Consecutive requests with the same credentials that are counted by one read of the address. */
 const ADDRESS_USES_MAX = 64;

@@ -33,7 +33,7 @@ export async function openReader(path: string) {
   };
 }
 
-/** Opens a read-only connection. Another process must have the database open. */
+/** Opens a read-only connection. A process must have the database open. */
 export function connectToRead(path: string): Database {
   const db = new Database(path, { readonly: true, strict: true });
   try {
