@@ -1,17 +1,14 @@
 import { parseUuid, UUID_BYTES, uuidBytes, uuidText } from '../domain/id.ts';
-import { type AnyRecord, type Member, membersOf, type Resource } from '../domain/resource.ts';
+import { type Member, membersOf, type Resource } from '../domain/resource.ts';
 
 /** The members of a record before and after a change. */
 export interface BeforeAndAfter {
-  readonly before?: Readonly<Record<string, unknown>>;
-  readonly after?: Readonly<Record<string, unknown>>;
+  readonly before?: Readonly<Record<string, unknown>> | undefined;
+  readonly after?: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** A record before and after a write. */
-export interface RecordVersions {
-  readonly before?: AnyRecord | undefined;
-  readonly after?: AnyRecord | undefined;
-}
+/** A member that the log reports, and its position in the description. */
+export type ReportedMember = Pick<Member, 'name'> & { readonly position: number };
 
 /**
  * Some members of a record before and after a write, without names. The first byte is FORMAT, with HAS_BEFORE and HAS_AFTER;
@@ -19,24 +16,16 @@ export interface RecordVersions {
  * that order. A value is a number that says which kind it is, and its bytes. Numbers are LEB128.
  */
 export function packDetail(
-  resource: Resource,
-  { before, after }: RecordVersions,
-  isReported: (member: string) => boolean,
+  members: readonly ReportedMember[],
+  { before, after }: BeforeAndAfter,
 ): Uint8Array {
   let positions = 0;
-  const names: string[] = [];
-  const members = membersOf(resource);
-  for (let position = 0; position < members.length; position += 1) {
-    const { name } = members[position] as Member;
-    if (!isReported(name)) continue;
-    positions |= 1 << position;
-    names.push(name);
-  }
+  for (const { position } of members) positions |= 1 << position;
   packed.length = 0;
   packNumber(FORMAT | (before ? HAS_BEFORE : 0) | (after ? HAS_AFTER : 0));
   packNumber(positions);
-  if (before) for (const name of names) packValue(before[name]);
-  if (after) for (const name of names) packValue(after[name]);
+  if (before) for (const { name } of members) packValue(before[name]);
+  if (after) for (const { name } of members) packValue(after[name]);
   return Uint8Array.prototype.slice.call(packed.bytes, 0, packed.length);
 }
 

@@ -118,8 +118,17 @@ function realmEntry(log: Uuid, { seq, at, columns }: StoredEntry): ReadableEntry
     actor: String(actor),
     ...presentValues({ address, request_id, realm_id: log, user_id, object: record_id }),
     ...(members ? { members: String(members).split(' ') } : {}),
-    ...(detail ? { detail: JSON.parse(String(detail)) } : {}),
+    ...(detail instanceof Uint8Array ? { detail: detailIn(String(event), detail) } : {}),
   };
+}
+
+/** The members of a realm entry without personal values. Bytes that were tampered with are shown as they are. */
+function detailIn(event: string, bytes: Uint8Array): NonNullable<ReadableEntry['detail']> {
+  try {
+    return unpackDetail(eventResource(event), bytes);
+  } catch {
+    return { unreadable: bytes.toHex() };
+  }
 }
 
 /** The members that have a value. */

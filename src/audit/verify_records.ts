@@ -205,7 +205,7 @@ function valuesAfter(
 ): Values | undefined {
   if (typeof personal === 'string') return undefined;
   try {
-    const plain = detail ? (JSON.parse(String(detail)) as { after?: Values }).after : undefined;
+    const plain = detail instanceof Uint8Array ? unpackDetail(resource, detail).after : undefined;
     return personal ? { ...plain, ...unpackDetail(resource, personal).after } : plain;
   } catch {
     return undefined;

@@ -154,6 +154,7 @@ const FOUND: Findings = {
     ['change the actor of a log entry', `update log_entry set actor = 'mallory' where at is not null`],
     ['change the time of a log entry', 'update log_entry set at = at - 1 where at is not null'],
     ['remove the values of a log entry', 'update log_entry set detail = null'],
+    ['replace the values of a log entry by other bytes', 'update log_entry set detail = tag'],
   ],
   'but the last entry is 0: some were removed': [
     ['delete the log of a realm', 'delete from log_entry'],

@@ -1,4 +1,4 @@
-import { packDetail, type RecordVersions } from '../../audit/packed_detail.ts';
+import { type BeforeAndAfter, packDetail, type ReportedMember } from '../../audit/packed_detail.ts';
 import type { Change } from '../../domain/change.ts';
 import { isVisible, membersOf, type Resource } from '../../domain/resource.ts';
 
@@ -13,50 +13,35 @@ export interface ChangeEntry {
 }
 
 /** A record before and after a write. */
-export interface Versions extends RecordVersions {
+export interface Versions extends BeforeAndAfter {
   /** The members that were written; default all of them. */
   readonly members?: readonly string[];
 }
 
 /** The log entry of a record that was written. */
 export function entryOf(change: Change, resource: Resource, versions: Versions): ChangeEntry {
-  const names = namesOf(resource);
-  return {
-    change,
-    detail: detailOf(resource, versions, names.plain),
-    personal: detailOf(resource, versions, names.personal),
-  };
+  const { plain, personal } = reportedMembers(resource);
+  return { change, detail: detailOf(plain, versions), personal: detailOf(personal, versions) };
 }
 
-function detailOf(
-  resource: Resource,
-  versions: Versions,
-  names: ReadonlySet<string>,
-): Uint8Array | undefined {
-  const { members } = versions;
-  const reported = members ? new Set(members).intersection(names) : names;
-  return reported.size === 0 ? undefined : packDetail(resource, versions, (name) => reported.has(name));
+function detailOf(members: readonly ReportedMember[], versions: Versions): Uint8Array | undefined {
+  const { members: written } = versions;
+  const reported = written ? members.filter(({ name }) => written.includes(name)) : members;
+  return reported.length === 0 ? undefined : packDetail(reported, versions);
 }
 
-interface Names {
-  readonly plain: ReadonlySet<string>;
-  readonly personal: ReadonlySet<string>;
-}
+type ReportedMembers = Readonly<Record<'plain' | 'personal', readonly ReportedMember[]>>;
 
-const known = new Map<Resource, Names>();
+const known = new Map<Resource, ReportedMembers>();
 
 /** The logged members of a resource, cached. */
-function namesOf(resource: Resource): Names {
+function reportedMembers(resource: Resource): ReportedMembers {
   const found = known.get(resource);
   if (found) return found;
-  const visible = membersOf(resource).filter(isVisible);
-  const of = (isPersonal: boolean) =>
-    new Set(
-      visible
-        .filter(({ annotation }) => (annotation.personal ?? false) === isPersonal)
-        .map(({ name }) => name),
-    );
-  const names: Names = { plain: of(false), personal: of(true) };
-  known.set(resource, names);
-  return names;
+  const members = membersOf(resource);
+  const visible = members.flatMap((member, position) => (isVisible(member) ? [{ ...member, position }] : []));
+  const personal = visible.filter(({ annotation }) => annotation.personal);
+  const reported = { plain: visible.filter((each) => !personal.includes(each)), personal };
+  known.set(resource, reported);
+  return reported;
 }

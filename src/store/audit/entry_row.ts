@@ -1,7 +1,6 @@
 import type { EntryValue } from '../../audit/chain.ts';
-import { unpackDetail } from '../../audit/packed_detail.ts';
 import { type Change, type SequencedChange, TOUCHED } from '../../domain/change.ts';
-import { eventNumber, eventNumbered, eventResource } from '../../domain/event.ts';
+import { eventNumber, eventNumbered } from '../../domain/event.ts';
 import { type Revision, type Uuid, uuidText } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Dialect, LogIds } from '../dialect.ts';
@@ -13,7 +12,8 @@ import { first, type Long, type SqlValue, type Statement, type Work } from '../t
  * A stored entry: its columns by name, in the order that its tag covers. In a realm log: `realm_id`, `seq`,
  * `event`, `user_id`, `record_id`, `revision`, `members`, `actor`, `request_id`, `at`, `address`, `detail`,
  * `personal`; in the installation log: `seq`, `id`, `action`, `actor`, `object`, `realm_id`, `user_id`,
- * `address`, `request_id`, `detail`, `at`.
+ * `address`, `request_id`, `detail`, `at`. The tag covers values, whatever their encoding in the database; of `detail` and
+ * `personal` in a realm log the stored bytes, which are the same on every engine.
  */
 export interface StoredEntry {
   readonly seq: number;
@@ -70,7 +70,7 @@ export interface SequencedEntry {
   readonly personal: Uint8Array | null;
 }
 
-/** The members of an entry by name, in the order of its tag, independent of how they are stored. */
+/** The columns of an entry by name, in the order of its tag. */
 export function entryColumns({ change, detail, personal }: SequencedEntry): StoredEntry['columns'] {
   const { realm, seq, event, user, id, revision, members, actor, requestId, at, address } = change;
   return {
@@ -85,18 +85,9 @@ export function entryColumns({ change, detail, personal }: SequencedEntry): Stor
     request_id: requestId ?? null,
     at,
     address: address ?? null,
-    detail: detail && detailText(event, detail),
+    detail,
     personal,
   };
-}
-
-/** The values before and after as JSON. Bytes that were tampered with get a text that no entry has. */
-function detailText(event: string, detail: Uint8Array): string {
-  try {
-    return JSON.stringify(unpackDetail(eventResource(event), detail));
-  } catch {
-    return JSON.stringify({ unreadable: detail.toHex() });
-  }
 }
 
 /** The statement that stores an entry, with values in the order of the table. `next`: the change after it in the same commit. */

@@ -88,7 +88,7 @@ export const realmClockTable = table({
  * user, or else of the realm. Consecutive entries of one commit about one user, or none, with the same origin are a run: the last of
  * them has user, time, actor, request ID and address of all. `detail` and `personal` have the values before and after
  * (src/audit/packed_detail.ts), the latter encrypted under the key of the user. The tag is an HMAC over the tag before it and the
- * entry that these columns describe, whatever their encoding.
+ * entry that these columns describe, by value; `detail` and `personal` count as they are stored.
  */
 export const logEntryTable = table({
   name: 'log_entry',
