@@ -1,5 +1,5 @@
 import { commitWrites } from '../directory/directory.ts';
-import { draftDescribed } from '../directory/draft.ts';
+import { draftDescribed } from '../directory/plan.ts';
 import type { Write } from '../directory/store.ts';
 import type { Clock, Uuid } from '../domain/id.ts';
 import type { Key, Resource } from '../domain/resource.ts';

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { createClient, type IssuedClient, listClients } from '../auth/clients/clients.ts';
 import { DATABASE_SETTINGS, type Flags, type Settings } from '../config/parse.ts';
 import { commitWrites } from '../directory/directory.ts';
-import { draftDescribed } from '../directory/draft.ts';
+import { draftDescribed } from '../directory/plan.ts';
 import { makePresetRealms } from '../directory/presets.ts';
 import { Refusal } from '../domain/fault.ts';
 import type { Uuid } from '../domain/id.ts';

@@ -4,42 +4,39 @@ import type { Clock } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { type AnyRecord, type Key, membersOf, parentKey, type Resource } from '../domain/resource.ts';
 import { RESOURCES } from '../domain/resources.ts';
-import type { DirectoryDeps, DirectorySettings } from './finishing.ts';
-import { openPreparation, type PlacedWrite, type Prepare, type PreparedRequest } from './preparation.ts';
+import { openPlanning, type PlannedWrite, type PlanWrites } from './plan.ts';
 import type { CommitRefusal, Guard, IdempotencyRecord, Store, Write } from './store.ts';
+import type { DirectoryDeps, DirectorySettings } from './write_rules.ts';
 
 /** Writes records. Each method commits completely, or rejects with the Fault of the rule that is violated. */
 export interface Directory {
-  /** Validates requests that are committed together, and writes nothing. */
-  readonly prepare: Prepare;
+  readonly plan: PlanWrites;
   /**
-   * Commits prepared requests and the idempotency record of their request. Returns the records that their writes patched,
-   * in order; undefined if the same request was answered concurrently. Rejects with Fault `conflict`, `not_found`,
-   * `precondition_failed`, `overloaded`.
+   * Commits planned writes and the idempotency record of their request. Returns the records that they patched, in order; undefined if
+   * the same request was answered concurrently. Rejects with Fault `conflict`, `not_found`, `precondition_failed`, `overloaded`.
    */
   commit(
-    prepared: readonly PreparedRequest[],
+    planned: readonly PlannedWrite[],
     answer?: IdempotencyRecord,
   ): Promise<readonly AnyRecord[] | undefined>;
 }
 
 export function openDirectory(
   store: Store,
-  makers: DirectoryDeps,
+  deps: DirectoryDeps,
   settings: DirectorySettings,
   clock: Clock,
 ): Directory {
   return {
-    prepare: openPreparation(makers, settings, clock),
-    async commit(prepared, answer) {
-      const placed = prepared.flatMap(({ writes }) => writes);
+    plan: openPlanning(deps, settings, clock),
+    async commit(planned, answer) {
       const result = await store.commit(
-        placed.map(({ write }) => write),
+        planned.map(({ write }) => write),
         answer,
       );
       if (result.kind === 'already_answered') return undefined;
       if (result.kind === 'written') return result.patched ?? [];
-      throw await faultOf(result, placed[result.index ?? 0] as PlacedWrite, store);
+      throw await faultOf(result, planned[result.index ?? 0] as PlannedWrite, store);
     },
   };
 }
@@ -51,20 +48,20 @@ export async function commitWrites(store: Store, writes: readonly Write[]): Prom
 }
 
 /** The Fault of a refused write. It names the place of the write in its request. */
-async function faultOf(refusal: CommitRefusal, placed: PlacedWrite, store: Store): Promise<Fault> {
-  const { at } = placed;
+async function faultOf(refusal: CommitRefusal, planned: PlannedWrite, store: Store): Promise<Fault> {
+  const { at } = planned;
   switch (refusal.kind) {
     case 'not_found':
-      return new Fault('not_found', errorsAbout(placed, 'path', 'names no record'));
+      return new Fault('not_found', errorsAbout(planned, 'path', 'names no record'));
     case 'revision_mismatch':
       return new Fault(
         'precondition_failed',
-        errorsAbout(placed, 'if_match', 'is not the ETag of the record'),
+        errorsAbout(planned, 'if_match', 'is not the ETag of the record'),
       );
     case 'unique': {
       const { members } = refusal;
-      const owner = (await hasSameParent(placed.write, members, store))
-        ? `: the same ${placed.write.resource.parent?.name} has it already`
+      const owner = (await hasSameParent(planned.write, members, store))
+        ? `: the same ${planned.write.resource.parent?.name} has it already`
         : '';
       return new Fault(
         'conflict',
@@ -76,9 +73,9 @@ async function faultOf(refusal: CommitRefusal, placed: PlacedWrite, store: Store
     case 'guard':
       return conflict(`${at}.${fieldOf(refusal.guard)}`, guardRule(refusal.guard));
     case 'protected':
-      return conflict(removedField(placed), 'this record is kept and cannot be deleted');
+      return conflict(removedField(planned), 'this record is kept and cannot be deleted');
     case 'too_many':
-      return conflict(removedField(placed), await tooManyRule(placed, store));
+      return conflict(removedField(planned), await tooManyRule(planned, store));
   }
 }
 
@@ -86,7 +83,7 @@ async function faultOf(refusal: CommitRefusal, placed: PlacedWrite, store: Store
  * Whether the record that already has these members of a write belongs to the same user. A caller learns nothing else of it.
  */
 async function hasSameParent(
-  write: PlacedWrite['write'],
+  write: PlannedWrite['write'],
   members: readonly string[],
   store: Store,
 ): Promise<boolean> {
@@ -104,16 +101,16 @@ async function hasSameParent(
 }
 
 /** The error of an item of a batch; none for a request with one write. */
-function errorsAbout({ item }: PlacedWrite, name: string, rule: string): readonly FieldError[] {
+function errorsAbout({ item }: PlannedWrite, name: string, rule: string): readonly FieldError[] {
   return item === undefined ? [] : [{ field: `${item}.${name}`, rule }];
 }
 
 /** A DELETE has no body: by itself it names the record, in a batch its path does. */
-function removedField({ item, at }: PlacedWrite): string {
+function removedField({ item, at }: PlannedWrite): string {
   return item === undefined ? `${at}.id` : `${item}.path`;
 }
 
-async function tooManyRule({ write: { resource, key }, item }: PlacedWrite, store: Store): Promise<string> {
+async function tooManyRule({ write: { resource, key }, item }: PlannedWrite, store: Store): Promise<string> {
   const most = LIMITS.cascadeRecordsMax;
   if (item !== undefined)
     return `more than ${most} records would be deleted by this batch: delete fewer at a time`;

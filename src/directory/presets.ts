@@ -1,6 +1,6 @@
 import type { Clock, Uuid } from '../domain/id.ts';
 import { realm } from '../domain/resources.ts';
-import { draftDescribed } from './draft.ts';
+import { draftDescribed } from './plan.ts';
 import type { Store } from './store.ts';
 
 /** The realms that clients expect, in their documented order (docs/wire.md#realms). */

@@ -4,7 +4,7 @@ import { LIMITS } from '../domain/limits.ts';
 import type { AnyRecord, RecordOf } from '../domain/resource.ts';
 import { realm } from '../domain/resources.ts';
 import type { Directory } from './directory.ts';
-import { draftPatch, stampOf } from './draft.ts';
+import { draftPatch, stampOf } from './plan.ts';
 import { type PresetOrigin, presetId } from './presets.ts';
 import type { PagePosition, Sort, Store } from './store.ts';
 import type { WriteContext } from './write_request.ts';
@@ -66,9 +66,9 @@ export function openSettingsRealms(
   ): Promise<AnyRecord> {
     const { id, revision } = found;
     const patch = draftPatch(realm, [id], { ...edit(found) }, stampOf(by, clock));
-    const placed = { write: { ...patch, expectedRevision: revision }, item: undefined, at: 'data' };
+    const planned = { write: { ...patch, expectedRevision: revision }, item: undefined, at: 'data' };
     try {
-      const [changed] = (await directory.commit([{ resource: realm, key: [id], writes: [placed] }])) ?? [];
+      const [changed] = (await directory.commit([planned])) ?? [];
       if (!changed) throw new Error('a patch returned no record');
       return changed;
     } catch (error) {

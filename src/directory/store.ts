@@ -54,7 +54,7 @@ export interface PatchWrite extends AnyWrite {
   readonly op: 'patch';
   readonly patch: Patch;
   /** The revision that the stored record must have. */
-  readonly expectedRevision?: Revision;
+  readonly expectedRevision?: Revision | undefined;
   readonly guards?: readonly Guard[];
   /** It only sets the time and revision of a parent, because of another write in the commit. Its record is not returned. */
   readonly isTouch?: boolean;
@@ -137,7 +137,7 @@ export interface Removal {
   readonly resource: Resource;
   readonly key: Key;
   /** The revision that the stored record must have. */
-  readonly expectedRevision?: Revision;
+  readonly expectedRevision?: Revision | undefined;
   readonly origin: ChangeOrigin;
   /** New revisions of the users that lose a record. */
   readonly mintRevision: () => Revision;

@@ -1,9 +1,9 @@
 import { openTokenGrants } from '../auth/tokens/token_grant.ts';
 import { readTls, type Settings } from '../config/parse.ts';
 import { openDirectory } from '../directory/directory.ts';
-import type { DirectoryDeps } from '../directory/finishing.ts';
 import { openSettingsRealms } from '../directory/settings_realms.ts';
 import type { RealmSearchPage, Store } from '../directory/store.ts';
+import type { DirectoryDeps } from '../directory/write_rules.ts';
 import type { Clock } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { consoleRoutes } from '../http/operations/console.ts';

@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import { issuerProblem } from '../directory/finishing.ts';
 import {
   type OpenSecret,
   ownIdField,
@@ -8,6 +7,7 @@ import {
   secretLocation,
 } from '../directory/format.ts';
 import type { ComparedRecord, Load } from '../directory/store.ts';
+import { issuerProblem } from '../directory/write_rules.ts';
 import { type ChangeOrigin, changeOf } from '../domain/change.ts';
 import { Fault } from '../domain/fault.ts';
 import { type Clock, parseUuid, type Uuid } from '../domain/id.ts';

@@ -3,7 +3,7 @@ import { SQL } from 'bun';
 import type { LogFinding } from '../../src/audit/chain_verifier.ts';
 import { openCounterLog } from '../../src/audit/counter_log.ts';
 import { verifyLogs } from '../../src/audit/verify.ts';
-import { draftDescribed } from '../../src/directory/draft.ts';
+import { draftDescribed } from '../../src/directory/plan.ts';
 import { createAuditEntry } from '../../src/domain/audit_entry.ts';
 import { user } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';

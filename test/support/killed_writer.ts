@@ -1,4 +1,4 @@
-import { draftDescribed } from '../../src/directory/draft.ts';
+import { draftDescribed } from '../../src/directory/plan.ts';
 import type { Store } from '../../src/directory/store.ts';
 import { Fault } from '../../src/domain/fault.ts';
 import type { Uuid } from '../../src/domain/id.ts';

@@ -97,14 +97,12 @@ function batchHandler(deps: WriteDeps): CallHandler {
     refuseWithout(call, scopesIn(call)) ??
     withIdempotency(call, {
       collection: NAME,
-      async execute(recordOf) {
+      async execute(idempotencyRecordOf) {
         const items = await readRequests(call);
-        const prepared = await directory.prepare(
-          await Promise.all(items.map(requestOf)),
-          requestContext(call),
-        );
-        const created = prepared.flatMap(({ record }) => record?.id ?? []);
-        if (!(await directory.commit(prepared, recordOf?.(created)))) return undefined;
+        const requests = await Promise.all(items.map(requestOf));
+        const plan = await directory.plan(requests, requestContext(call));
+        const created = plan.created.map(({ record }) => record.id);
+        if (!(await directory.commit(plan.writes, idempotencyRecordOf?.(created)))) return undefined;
         return await afterCommit(replyWith(items, created));
       },
       repeat: async (created) => await replyWith(await readRequests(call), created),

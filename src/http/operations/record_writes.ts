@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import type { Directory } from '../../directory/directory.ts';
-import type { PreparedRequest } from '../../directory/preparation.ts';
-import type { KeyedRecord, Store } from '../../directory/store.ts';
+import type { IncludedRecords, Insert, Store } from '../../directory/store.ts';
 import type { WriteContext } from '../../directory/write_request.ts';
 import { Fault } from '../../domain/fault.ts';
 import type { Principal } from '../../domain/principal.ts';
@@ -91,6 +90,7 @@ export function create(resource: Resource): Operation<WriteDeps> {
 function createHandler(resource: Resource, deps: WriteDeps): CallHandler {
   const { store, directory, withIdempotency } = deps;
   const { collection } = resource;
+  const mayInclude = includableBelow(resource).length > 0;
   const replyTo = recordReplies(resource, deps);
   // A proxy may let only versioned paths through, so Location is always versioned.
   const locationOf = selfLinks({ ...resource, selfPrefix: '/v2' }, deps.baseUrl);
@@ -100,13 +100,15 @@ function createHandler(resource: Resource, deps: WriteDeps): CallHandler {
     const scope = call.scope as KeyPrefix;
     return withIdempotency(call, {
       collection,
-      async execute(recordOf) {
+      async execute(idempotencyRecordOf) {
         const body = documentOf(call.body ?? '');
         const request = { verb: 'create', resource, scope, body } as const;
-        const prepared = await directory.prepare([request], requestContext(call));
-        const { key, record, included } = prepared[0] as PreparedRequest & KeyedRecord;
-        const isCreated = await directory.commit(prepared, recordOf?.([record.id]));
-        return isCreated ? replyCreated(key, { record, included }) : undefined;
+        const plan = await directory.plan([request], requestContext(call));
+        const { key, record } = plan.created[0] as Insert;
+        if (!(await directory.commit(plan.writes, idempotencyRecordOf?.([record.id])))) return undefined;
+        const hasIncluded = mayInclude && body.included !== undefined;
+        const included = hasIncluded ? newestFirst(resource, plan.included) : undefined;
+        return replyCreated(key, { record, included });
       },
       async repeat(created) {
         const key = [...scope, ...created] as unknown as Key;
@@ -118,8 +120,15 @@ function createHandler(resource: Resource, deps: WriteDeps): CallHandler {
       },
     });
   };
-  const mayInclude = includableBelow(resource).length > 0;
   return mayInclude ? (call) => requireWriteOfIncluded(resource, call) ?? answer(call) : answer;
+}
+
+/** New records in the order of a list: they have the same time, so their IDs decide. */
+function newestFirst(parent: Resource, inserts: readonly Insert[]): readonly IncludedRecords[] {
+  return includableBelow(parent).map((resource) => {
+    const records = inserts.filter((insert) => insert.resource === resource).map(({ record }) => record);
+    return { resource, records: records.sort((a, b) => (a.id < b.id ? 1 : -1)), hasMore: false };
+  });
 }
 
 /** A PUT: like a POST, with the full key of the record, and `If-Match` (412). */
@@ -163,8 +172,8 @@ function updateHandler(resource: Resource, deps: WriteDeps): CallHandler {
     const expectedRevision = await seenBy(call);
     const body = documentOf(call.body ?? '');
     const request = { verb: 'update', resource, key, body, expectedRevision } as const;
-    const prepared = await directory.prepare([request], requestContext(call));
-    const [record] = (await directory.commit(prepared)) ?? [];
+    const { writes } = await directory.plan([request], requestContext(call));
+    const [record] = (await directory.commit(writes)) ?? [];
     if (!record) throw new Error('a patch returned no record');
     return replyTo(200, key, { record });
   };
@@ -196,13 +205,9 @@ function removeHandler(resource: Resource, deps: WriteDeps): CallHandler {
   const seenBy = preconditionReader(resource, deps);
   return async (call) => {
     const key = call.key as Key;
-    const request = {
-      verb: 'remove',
-      resource,
-      key,
-      expectedRevision: await seenBy(call),
-    } as const;
-    await directory.commit(await directory.prepare([request], requestContext(call)));
+    const request = { verb: 'remove', resource, key, expectedRevision: await seenBy(call) } as const;
+    const { writes } = await directory.plan([request], requestContext(call));
+    await directory.commit(writes);
     return DONE;
   };
 }

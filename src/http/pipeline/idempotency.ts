@@ -20,16 +20,16 @@ interface RepeatableRequest {
   /** The path below its scope. */
   readonly collection: string;
   /**
-   * Executes it. Given `recordOf`, it commits the idempotency record together with what it creates. Undefined where the same request
-   * was answered concurrently.
+   * Executes it. Given `idempotencyRecordOf`, it commits the idempotency record together with what it creates. Undefined where the
+   * same request was answered concurrently.
    */
-  execute(recordOf: RecordOf | undefined): Promise<Reply | undefined>;
+  execute(idempotencyRecordOf: MakeIdempotencyRecord | undefined): Promise<Reply | undefined>;
   /** The reply to a repetition, with the created records as they are now. Throws Fault `not_found`. */
   repeat(created: readonly Uuid[]): Promise<Reply>;
 }
 
 /** Makes the idempotency record of a request that creates records with these IDs. */
-type RecordOf = (created: readonly Uuid[]) => IdempotencyRecord;
+type MakeIdempotencyRecord = (created: readonly Uuid[]) => IdempotencyRecord;
 
 /** Executes a request once, however often it is sent with one Idempotency-Key. */
 export type WithIdempotency = (call: Call, request: RepeatableRequest) => Promise<Reply>;
@@ -55,17 +55,17 @@ export function openIdempotency({ store, keyring, clock }: IdempotencyDeps): Wit
       if (stored.body !== body) throw new Fault('idempotency_key_reused');
       return stored.fault === undefined ? await request.repeat(stored.created) : faultReply(stored.fault);
     };
-    const recordOf = (created: readonly Uuid[], fault?: FaultCode): IdempotencyRecord => {
+    const idempotencyRecordOf = (created: readonly Uuid[], fault?: FaultCode): IdempotencyRecord => {
       const at = clock.now();
       return { ...place, body, created, fault, at, expiresAt: at + LIMITS.idempotencyMsMax };
     };
     const execute = async (): Promise<Reply | undefined> => {
       try {
-        return await request.execute(recordOf);
+        return await request.execute(idempotencyRecordOf);
       } catch (error) {
         if (!(error instanceof Fault) || isPassing(error)) throw error;
         // A refusal has no record: it is committed by itself, unless the same request was answered concurrently.
-        const { kind } = await store.commit([], recordOf([], error.code));
+        const { kind } = await store.commit([], idempotencyRecordOf([], error.code));
         if (kind !== 'already_answered') throw error;
         return undefined;
       }

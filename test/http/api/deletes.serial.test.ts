@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { draftDescribed } from '../../../src/directory/draft.ts';
+import { draftDescribed } from '../../../src/directory/plan.ts';
 import { makePresetRealms } from '../../../src/directory/presets.ts';
 import type { SequencedChange } from '../../../src/domain/change.ts';
 import type { Uuid } from '../../../src/domain/id.ts';

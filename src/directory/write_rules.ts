@@ -1,11 +1,12 @@
 import { Fault } from '../domain/fault.ts';
 import type { Uuid } from '../domain/id.ts';
+import { LIMITS } from '../domain/limits.ts';
 import { type Annotation, type Key, type Member, membersOf, type Resource } from '../domain/resource.ts';
 import { email } from '../domain/text/folding.ts';
 import { type RecordSecretLocation, secretLocation } from './format.ts';
-import type { Input, InputVerb } from './input.ts';
+import { type FieldErrors, type Input, type InputReader, type InputVerb, inputReaderFor } from './input.ts';
 import type { Guard, Store } from './store.ts';
-import type { WriteContext } from './write_request.ts';
+import type { CreateRequest, UpdateRequest, WriteContext } from './write_request.ts';
 
 /** The issuer of an identity provider, or the reason for the failure. `isPassing`: a later attempt may succeed. */
 export type DiscoveryOutcome =
@@ -36,40 +37,60 @@ export interface DirectorySettings {
   readonly issuersMatch: boolean;
 }
 
-type Members = Record<string, unknown>;
-
-/** The input of a record. */
-interface FinishInput {
-  readonly key: Key;
-  readonly input: Input;
-  /** The place of its members in the body of the request. */
-  readonly at: string;
-  readonly by: WriteContext;
+/** How records of one resource are written with one verb. */
+export interface WriteRules {
+  readonly resource: Resource;
+  readonly read: InputReader;
+  /** None for most links. */
+  readonly steps: readonly Step[];
+  /** The members whose values may need a guard. */
+  readonly guarded: readonly Member[];
+  /** For each of COSTS, the members that cause it. */
+  readonly costly: readonly (readonly string[])[];
+  /** A write below a user updates the user as well (docs/wire.md#users); a write directly below a realm does not. */
+  readonly touched: Resource | undefined;
 }
 
-/** Adds members that callers do not write. */
-type Step = (members: Members, input: FinishInput) => void | Promise<void>;
+/** A record that a request creates or updates. */
+export interface RequestedRecord {
+  readonly rules: WriteRules;
+  readonly request: CreateRequest | UpdateRequest;
+  readonly key: Key;
+  readonly input: Input;
+  /** The members to write: those of the input, and those that the steps add. */
+  readonly members: MemberValues;
+  /** Where the request has its members. */
+  readonly at: string;
+  /** Its parent is created by the same request. */
+  readonly isIncluded: boolean;
+}
 
-/** Completes the members of a record. Throws Fault `conflict`, `overloaded`. */
-export type Finish = (input: FinishInput) => Promise<Members>;
+type MemberValues = Record<string, unknown>;
 
-/** The members to add for a resource and verb; for most links there are none. */
-export function finisherFor(
+/** Adds members that callers do not write. Throws Fault `conflict`, `overloaded`. */
+type Step = (record: RequestedRecord, by: WriteContext) => void | Promise<void>;
+
+export function rulesFor(
   resource: Resource,
   verb: InputVerb,
-  makers: DirectoryDeps,
-  { installation }: DirectorySettings,
-): Finish {
-  const steps: readonly Step[] = [
-    ...(verb === 'create' ? defaultSteps(resource, installation) : []),
-    ...discoverySteps(resource, verb, makers),
-    ...hashSteps(resource, makers),
-    ...sealSteps(resource, makers),
-  ];
-  return async (finishInput) => {
-    const members: Members = { ...finishInput.input.members };
-    for (const step of steps) await step(members, finishInput);
-    return members;
+  deps: DirectoryDeps,
+  { installation, issuersMatch }: DirectorySettings,
+): WriteRules {
+  return {
+    resource,
+    read: inputReaderFor(resource, verb),
+    steps: [
+      ...(verb === 'create' ? defaultSteps(resource, installation) : []),
+      ...discoverySteps(resource, deps),
+      ...hashSteps(resource, deps),
+      ...sealSteps(resource, deps),
+    ],
+    guarded: membersOf(resource).filter(
+      ({ annotation: { emailIf, sameAs, immutableWhileReferenced } }) =>
+        emailIf || (sameAs && issuersMatch) || (immutableWhileReferenced && verb === 'update'),
+    ),
+    costly: COSTS.map(({ causes }) => causes(resource)),
+    touched: resource.parent?.parent && resource.parent,
   };
 }
 
@@ -81,29 +102,23 @@ function defaultSteps(resource: Resource, id: string): readonly Step[] {
       : schema.safeParse(undefined).data;
     if (value === undefined) return [];
     return [
-      (members) => {
+      ({ members }) => {
         if (members[name] === undefined) members[name] = value;
       },
     ];
   });
 }
 
-function discoverySteps(resource: Resource, verb: InputVerb, makers: DirectoryDeps): readonly Step[] {
-  return membersOf(resource).flatMap((member): Step[] => {
-    if (!member.annotation.discoveredFrom) return [];
-    const { discoverIssuer } = makers;
-    return [
-      discoverIssuer
-        ? discoveryStep(member, discoverIssuer)
-        : statementStep(resource, verb, member, makers.get),
-    ];
-  });
+function discoverySteps(resource: Resource, { discoverIssuer, get }: DirectoryDeps): readonly Step[] {
+  return membersOf(resource)
+    .filter(({ annotation }) => annotation.discoveredFrom)
+    .map((member) => (discoverIssuer ? discoveryStep(member, discoverIssuer) : statementStep(member, get)));
 }
 
 function discoveryStep(member: Member, discoverIssuer: NonNullable<DirectoryDeps['discoverIssuer']>): Step {
   const { name, annotation } = member;
   const from = annotation.discoveredFrom?.member ?? '';
-  return async (members, { key, at, by }) => {
+  return async ({ members, key, at }, by) => {
     delete members[name];
     const url = members[from];
     if (typeof url !== 'string') return;
@@ -141,12 +156,12 @@ export function issuerProblem(
  * Takes the issuer that the caller states, else the stored one if it fits the URL, else the URL without its suffix
  * (docs/wire.md#oidc-profiles). The URL is written along, so that a concurrent update leaves no pair that does not fit.
  */
-function statementStep(resource: Resource, verb: InputVerb, member: Member, get: Store['get']): Step {
+function statementStep(member: Member, get: Store['get']): Step {
   const { name, annotation } = member;
   const from = annotation.discoveredFrom?.member ?? '';
-  return async (members, { key, at }) => {
+  return async ({ rules, request, members, key, at }) => {
     if (members[name] === undefined && members[from] === undefined) return;
-    const stored = verb === 'update' ? await get(resource, key) : undefined;
+    const stored = request.verb === 'update' ? await get(rules.resource, key) : undefined;
     const url = members[from] ?? stored?.[from];
     // There is no such record: the write is refused.
     if (typeof url !== 'string') return;
@@ -161,7 +176,7 @@ function statementStep(resource: Resource, verb: InputVerb, member: Member, get:
 function hashSteps({ inputs = {} }: Resource, { hashPassword }: DirectoryDeps): readonly Step[] {
   return Object.entries(inputs).map(
     ([name, into]): Step =>
-      async (members, { input }) => {
+      async ({ members, input }) => {
         const password = input.passwords[name];
         if (password === undefined) return;
         const { hash, isNormalised } = await hashPassword(password);
@@ -176,7 +191,7 @@ function sealSteps(resource: Resource, { seal }: DirectoryDeps): readonly Step[]
     .filter(({ annotation }) => annotation.secret === 'sealed')
     .map(
       ({ name }): Step =>
-        (members, { key }) => {
+        ({ members, key }) => {
           const plain = members[name];
           if (typeof plain === 'string') members[name] = seal(secretLocation(resource, name, key), plain);
         },
@@ -185,34 +200,54 @@ function sealSteps(resource: Resource, { seal }: DirectoryDeps): readonly Step[]
 
 const EMAIL = email();
 
-/** The guards of written members; `given` are those of the request. */
-export type GuardsOf = (members: Readonly<Members>, given: Readonly<Members>) => readonly Guard[];
-
-const NO_GUARDS: readonly Guard[] = Object.freeze([]);
-
-/** The guards of a resource's members. */
-export function guardsFor(resource: Resource, { issuersMatch }: DirectorySettings): GuardsOf {
-  const guarded = membersOf(resource).filter(
-    ({ annotation: { emailIf, sameAs, immutableWhileReferenced } }) =>
-      emailIf || (sameAs && issuersMatch) || immutableWhileReferenced,
-  );
-  if (guarded.length === 0) return () => NO_GUARDS;
-  return (members, given) =>
-    guarded.flatMap(({ name: member, annotation }): Guard[] => {
-      const { emailIf, sameAs, immutableWhileReferenced } = annotation;
-      if (members[member] === undefined) return [];
-      if (emailIf && !EMAIL.safeParse(members[member]).success) {
-        return [{ kind: 'unless', member, condition: emailIf }];
-      }
-      if (sameAs && issuersMatch)
-        return [{ kind: 'same', member, reference: sameAs.reference, of: sameAs.member }];
-      return immutableWhileReferenced
-        ? [{ kind: 'unreferenced', member, input: inputOf(member, annotation, given) }]
-        : [];
-    });
+/** The guards of the members that a record is written with. */
+export function guardsOf({ rules: { guarded }, members, input }: RequestedRecord): readonly Guard[] {
+  return guarded.flatMap(({ name: member, annotation }): Guard[] => {
+    const { emailIf, sameAs, immutableWhileReferenced } = annotation;
+    if (members[member] === undefined) return [];
+    if (emailIf && !EMAIL.safeParse(members[member]).success)
+      return [{ kind: 'unless', member, condition: emailIf }];
+    if (sameAs) return [{ kind: 'same', member, reference: sameAs.reference, of: sameAs.member }];
+    return immutableWhileReferenced
+      ? [{ kind: 'unreferenced', member, input: inputOf(member, annotation, input.members) }]
+      : [];
+  });
 }
 
 /** The member that a request wrote to change this one. */
-function inputOf(member: string, { discoveredFrom }: Annotation, given: Readonly<Members>): string {
+function inputOf(member: string, { discoveredFrom }: Annotation, given: Input['members']): string {
   return given[member] === undefined && discoveredFrom ? discoveredFrom.member : member;
+}
+
+/** Work of a request that its answer has to wait for. */
+interface Cost {
+  readonly most: number;
+  readonly rule: string;
+  /** The members of a body that cause it. */
+  readonly causes: (resource: Resource) => readonly string[];
+}
+
+const COSTS: readonly Cost[] = [
+  {
+    most: LIMITS.passwordsPerRequestMax,
+    rule: `a request may have at most ${LIMITS.passwordsPerRequestMax} passwords`,
+    causes: ({ inputs = {} }) => Object.keys(inputs),
+  },
+  {
+    most: LIMITS.discoveriesPerRealmMax,
+    rule: `a request may have at most ${LIMITS.discoveriesPerRealmMax} of these`,
+    causes: (resource) =>
+      membersOf(resource).flatMap(({ annotation }) => annotation.discoveredFrom?.member ?? []),
+  },
+];
+
+/** Adds an error for each password and each provider beyond the number that one answer can wait for. */
+export function checkCosts(records: readonly RequestedRecord[], errors: FieldErrors): void {
+  for (const [index, { most, rule }] of COSTS.entries()) {
+    const fields: string[] = [];
+    for (const { rules, input, at } of records)
+      for (const name of rules.costly[index] ?? [])
+        if (name in input.members || name in input.passwords) fields.push(`${at}.${name}`);
+    for (const field of fields.slice(most)) errors.add(field, rule);
+  }
 }

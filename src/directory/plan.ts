@@ -1,0 +1,253 @@
+import { z } from 'zod';
+import { type ChangeOrigin, changeOf } from '../domain/change.ts';
+import type { Clock, Revision, Uuid } from '../domain/id.ts';
+import { isJsonObject, type JsonObject } from '../domain/json_object.ts';
+import { LIMITS } from '../domain/limits.ts';
+import { type AnyRecord, type Key, type KeyPrefix, parentKey, type Resource } from '../domain/resource.ts';
+import { includableBelow } from '../domain/resources.ts';
+import { checkBodyId, collectFieldErrors, type FieldErrors, type InputVerb } from './input.ts';
+import type { Insert, PatchWrite, RemovalWrite, Write } from './store.ts';
+import type { CreateRequest, UpdateRequest, WriteContext, WriteRequest } from './write_request.ts';
+import {
+  checkCosts,
+  type DirectoryDeps,
+  type DirectorySettings,
+  guardsOf,
+  type RequestedRecord,
+  rulesFor,
+  type WriteRules,
+} from './write_rules.ts';
+
+/** A write, and where its request has it. */
+export interface PlannedWrite {
+  readonly write: Write | RemovalWrite;
+  readonly item: WriteRequest['item'];
+  /** Where the request has the members of the record. */
+  readonly at: string;
+}
+
+/** The writes of requests that are committed together. */
+export interface WritePlan {
+  readonly writes: readonly PlannedWrite[];
+  /** The records that requests create, in their order; without those in `included`. */
+  readonly created: readonly Insert[];
+  /** The records in `included`. */
+  readonly included: readonly Insert[];
+}
+
+/**
+ * Plans the writes of requests that are committed together, and stores nothing. Rejects with all errors of all requests:
+ * Fault `invalid` or `conflict`, or with `overloaded`.
+ */
+export type PlanWrites = (requests: readonly WriteRequest[], by: WriteContext) => Promise<WritePlan>;
+
+export function openPlanning(deps: DirectoryDeps, settings: DirectorySettings, clock: Clock): PlanWrites {
+  const known = { create: new Map<Resource, WriteRules>(), update: new Map<Resource, WriteRules>() };
+
+  function rulesOf(resource: Resource, verb: InputVerb): WriteRules {
+    const found = known[verb].get(resource);
+    if (found) return found;
+    const rules = rulesFor(resource, verb, deps, settings);
+    known[verb].set(resource, rules);
+    return rules;
+  }
+
+  const keyBelow = (scope: KeyPrefix) => [...scope, clock.mintId()] as unknown as Key;
+
+  /** Adds the records of a request, those in `included` last, and its errors. */
+  function readRecords(
+    request: CreateRequest | UpdateRequest,
+    records: RequestedRecord[],
+    errors: FieldErrors,
+  ): void {
+    const { resource, verb, body } = request;
+    const key = verb === 'create' ? keyBelow(request.scope) : request.key;
+    const at = bodyField(request, 'data');
+    const data = objectOf(body.data, at, errors);
+    if (data) {
+      const rules = rulesOf(resource, verb);
+      const input = rules.read(data, at, errors);
+      if (verb === 'update') checkBodyId(resource, key, { data, at }, errors);
+      records.push({ rules, request, key, input, members: { ...input.members }, at, isIncluded: false });
+    }
+    if (verb === 'create' && body.included !== undefined) readIncluded(request, key, records, errors);
+  }
+
+  /** Adds the records in `included`: each is an object like the `data` of its own create. */
+  function readIncluded(
+    request: CreateRequest,
+    parent: Key,
+    records: RequestedRecord[],
+    errors: FieldErrors,
+  ): void {
+    const children = includableBelow(request.resource);
+    if (children.length === 0) return;
+    const field = bodyField(request, 'included');
+    for (const [index, entry] of entriesOf(request.body.included, field, errors).entries()) {
+      const at = `${field}.${index}`;
+      const data = objectOf(entry, at, errors);
+      if (!data) continue;
+      const child = children.find(({ type }) => type === data.type);
+      if (!child) {
+        errors.add(`${at}.type`, `must be one of ${children.map(({ type }) => type).join(', ')}`);
+        continue;
+      }
+      const rules = rulesOf(child, 'create');
+      const input = rules.read(data, at, errors);
+      const members = { ...input.members };
+      records.push({ rules, request, key: keyBelow(parent), input, members, at, isIncluded: true });
+    }
+  }
+
+  return async (requests, by) => {
+    const errors = collectFieldErrors();
+    const records: RequestedRecord[] = [];
+    for (const request of requests) if (request.verb !== 'remove') readRecords(request, records, errors);
+    checkCosts(records, errors);
+    errors.throwIfAny();
+    const unfinished = records.filter(({ rules }) => rules.steps.length > 0);
+    if (unfinished.length > 0) await Promise.all(unfinished.map((record) => addMembers(record, by)));
+    return draftWrites(requests, records, stampOf(by, clock));
+  };
+}
+
+/** The place of a member of a body in its request. */
+function bodyField({ item }: WriteRequest, name: string): string {
+  return item === undefined ? name : `${item}.body.${name}`;
+}
+
+function objectOf(value: unknown, field: string, errors: FieldErrors): JsonObject | undefined {
+  if (isJsonObject(value)) return value;
+  errors.add(field, value === undefined ? 'is missing' : 'must be a JSON object');
+  return undefined;
+}
+
+function entriesOf(value: unknown, field: string, errors: FieldErrors): readonly unknown[] {
+  const most = LIMITS.recordsPerRequestMax;
+  if (Array.isArray(value) && value.length <= most) return value;
+  errors.add(field, Array.isArray(value) ? `must have at most ${most} entries` : 'must be an array');
+  return [];
+}
+
+/** Runs the steps of a record one after the other. */
+async function addMembers(record: RequestedRecord, by: WriteContext): Promise<void> {
+  for (const step of record.rules.steps) await step(record, by);
+}
+
+/** A plan while writes are added. */
+interface Draft extends WritePlan {
+  readonly writes: PlannedWrite[];
+  readonly created: Insert[];
+  readonly included: Insert[];
+}
+
+function draftWrites(
+  requests: readonly WriteRequest[],
+  records: readonly RequestedRecord[],
+  stamp: Stamp,
+): WritePlan {
+  const plan: Draft = { writes: [], created: [], included: [] };
+  const recordsOf = Map.groupBy(records, ({ request }): WriteRequest => request);
+  for (const request of requests) {
+    if (request.verb !== 'remove') {
+      for (const record of recordsOf.get(request) ?? []) draftRecordWrites(plan, record, stamp);
+      continue;
+    }
+    const { resource, key, expectedRevision, item } = request;
+    const write = { op: 'remove', resource, key, expectedRevision, ...stamp } as const;
+    plan.writes.push({ write, item, at: bodyField(request, 'data') });
+  }
+  return plan;
+}
+
+/** The write of a record and, below a user that exists already, one that touches the user. */
+function draftRecordWrites(
+  { writes, created, included }: Draft,
+  requested: RequestedRecord,
+  stamp: Stamp,
+): void {
+  const { rules, request, key, members, at, isIncluded } = requested;
+  const { resource, touched } = rules;
+  const { item } = request;
+  const guards = guardsOf(requested);
+  if (request.verb === 'create') {
+    const insert = { ...draftRecord(resource, key, members, stamp), guards };
+    writes.push({ write: insert, item, at });
+    (isIncluded ? included : created).push(insert);
+  } else {
+    const { expectedRevision } = request;
+    writes.push({
+      write: { ...draftPatch(resource, key, members, stamp), guards, expectedRevision },
+      item,
+      at,
+    });
+  }
+  const above = isIncluded ? undefined : parentKey(key);
+  if (touched && above)
+    writes.push({ write: { ...draftPatch(touched, above, {}, stamp), isTouch: true }, item, at });
+}
+
+/** The origin and revisions of the rows of one write. */
+export interface Stamp {
+  readonly origin: ChangeOrigin;
+  readonly mintRevision: () => Revision;
+}
+
+/** The cause of a change; commands have neither a request nor an address. */
+interface ChangeSource {
+  readonly actor: string;
+  readonly requestId?: string;
+  readonly address?: string | undefined;
+}
+
+/** Reads the clock once for each write. */
+export function stampOf(
+  { actor, requestId, address }: ChangeSource,
+  { now, mintRevision }: Pick<Clock, 'now' | 'mintRevision'>,
+): Stamp {
+  return { origin: { actor, requestId, address, at: now() }, mintRevision };
+}
+
+/** The write of a new record with these members. */
+export function draftRecord(
+  resource: Resource,
+  key: Key,
+  members: Readonly<Record<string, unknown>>,
+  { origin, mintRevision }: Stamp,
+): Insert {
+  const record: AnyRecord = {
+    ...members,
+    id: key.at(-1) as Uuid,
+    created_at: origin.at,
+    updated_at: origin.at,
+    revision: mintRevision(),
+  };
+  const change = changeOf(resource, 'created', { key, revision: record.revision, members: [] }, origin);
+  return { op: 'insert', resource, key, record, change };
+}
+
+/** The write of some members of a record; without any, only `updated_at` and the revision change. */
+export function draftPatch(
+  resource: Resource,
+  key: Key,
+  members: Readonly<Record<string, unknown>>,
+  { origin, mintRevision }: Stamp,
+): PatchWrite {
+  const patch = { members, revision: mintRevision(), at: origin.at };
+  const written = { key, revision: patch.revision, members: Object.keys(members) };
+  return { op: 'patch', resource, key, patch, change: changeOf(resource, 'updated', written, origin) };
+}
+
+/**
+ * The write of a new record with these members and the defaults of the description. Members that break the description
+ * are a bug.
+ */
+export function draftDescribed(
+  resource: Resource,
+  key: Key,
+  members: Readonly<Record<string, unknown>>,
+  by: { readonly clock: Clock; readonly actor: string },
+): Insert {
+  const described = z.object(resource.members).parse(members);
+  return draftRecord(resource, key, described, stampOf(by, by.clock));
+}
