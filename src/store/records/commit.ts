@@ -3,19 +3,31 @@ import type {
   CommitResult,
   IdempotencyRecord,
   Insert,
+  PatchWrite,
   RemovalWrite,
+  Replacement,
   Write,
+  WriteRefusal,
   WriteResult,
 } from '../../directory/store.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { AnyRecord, Resource } from '../../domain/resource.ts';
 import { type ChangeEntry, entryOf } from '../audit/entry.ts';
 import type { IdempotencyStore } from '../idempotency/idempotency_store.ts';
-import type { Work, WorkResult } from '../transaction_work.ts';
+import { first, tryExecute, type Work, type WorkResult } from '../transaction_work.ts';
+import { openGuards } from './guards.ts';
 import type { Removals } from './removal.ts';
-import { insertAll, isTouch, type PendingWrite, WRITTEN } from './row_write.ts';
+import {
+  insertAll,
+  NOT_FOUND,
+  patchRow,
+  REVISION_MISMATCH,
+  storeRecord,
+  touchRow,
+  violationRefusal,
+  WRITTEN,
+} from './row_write.ts';
 import type { Statements } from './statements.ts';
-import { checkSealKey, openWriteSteps } from './write_steps.ts';
 
 interface CommitDeps {
   readonly of: (resource: Resource) => Statements;
@@ -26,20 +38,65 @@ interface CommitDeps {
 const TOO_MANY: CommitRefusal = Object.freeze({ kind: 'too_many' });
 const ALREADY_ANSWERED: CommitResult = Object.freeze({ kind: 'already_answered' });
 
-/** Applies the writes of a bulk load in one transaction. */
+/** Applies the writes of a bulk load in one transaction. It compares records itself, and checks no guards. */
 export interface Applier {
-  apply(write: Write): Work<WriteResult>;
+  apply(write: Insert | Replacement): Work<WriteResult>;
   /** Applies inserts in their order. Returns how many were applied; those after them have to be tried one by one. */
   applyAll(inserts: readonly Insert[]): Work<number>;
 }
 
 /** The work of commits and of bulk loads. */
 export function openCommits({ of, removals, idempotency }: CommitDeps) {
-  const { runWrite, runLoad } = openWriteSteps(of);
+  const { violatedBefore, violatedAfter } = openGuards(of);
 
-  function* write(each: Write, done: CommittedWrites): Work<CommitRefusal | undefined> {
-    const pending: PendingWrite = { write: each };
-    return (yield* runWrite(pending)) ?? addWritten(pending, done);
+  function* insert(write: Insert, done: CommittedWrites): Work<WriteRefusal | undefined> {
+    const refusal = yield* storeRecord(write, of);
+    if (refusal) return refusal;
+    const guard = yield* violatedAfter(write);
+    if (guard) return { kind: 'guard', guard };
+    done.entries.push(entryOf(write.change, write.resource, { after: write.record }));
+    return undefined;
+  }
+
+  function* replace(write: Replacement, done: CommittedWrites): Work<WriteRefusal | undefined> {
+    const { change, resource, record } = write;
+    const before = yield* readRecord(write);
+    const refusal = yield* storeRecord(write, of);
+    if (refusal) return refusal;
+    if (change) done.entries.push(entryOf(change, resource, { before, after: record }));
+    return undefined;
+  }
+
+  /** Its log entry holds the change alone. */
+  function* touch(write: PatchWrite, { entries }: CommittedWrites): Work<WriteRefusal | undefined> {
+    if (!(yield* touchRow(write, of))) return NOT_FOUND;
+    if (write.change) entries.push({ change: write.change });
+    return undefined;
+  }
+
+  /** A missing record, a unique value that is in use and another revision are reported before a guard. */
+  function* patch(write: PatchWrite, done: CommittedWrites): Work<WriteRefusal | undefined> {
+    const { change, resource, expectedRevision } = write;
+    const before = yield* readRecord(write);
+    // The row changes what these guards compare with.
+    const violated = yield* violatedBefore(write);
+    const after = yield* patchRow(write, of, before);
+    if (!after) return before && expectedRevision !== undefined ? REVISION_MISMATCH : NOT_FOUND;
+    const guard = violated ?? (yield* violatedAfter(write));
+    if (guard) return { kind: 'guard', guard };
+    done.patched.push(after);
+    if (change)
+      done.entries.push(
+        entryOf(change, resource, { before, after, members: Object.keys(write.patch.members) }),
+      );
+    return undefined;
+  }
+
+  /** The record before a write, for the log. */
+  function* readRecord({ resource, key }: Write): Work<AnyRecord | undefined> {
+    const { select, decode } = of(resource);
+    const row = yield* first(select, ...key);
+    return row && decode(row);
   }
 
   /** Several removals share the limit of one. */
@@ -53,6 +110,17 @@ export function openCommits({ of, removals, idempotency }: CommitDeps) {
     return isFirst || done.removed <= LIMITS.cascadeRecordsMax ? undefined : TOO_MANY;
   }
 
+  function* write(each: Write | RemovalWrite, done: CommittedWrites): Work<CommitRefusal | undefined> {
+    if (each.op === 'remove') return yield* remove(each, done);
+    try {
+      if (each.op === 'insert') return yield* insert(each, done);
+      if (each.op === 'replace') return yield* replace(each, done);
+      return yield* each.isTouch ? touch(each, done) : patch(each, done);
+    } catch (error) {
+      return yield* violationRefusal(error, each, of);
+    }
+  }
+
   function* commit(
     writes: readonly (Write | RemovalWrite)[],
     answer: IdempotencyRecord | undefined,
@@ -61,8 +129,11 @@ export function openCommits({ of, removals, idempotency }: CommitDeps) {
     if (answer && !(yield* idempotency.save(answer))) return { value: ALREADY_ANSWERED, keep: false };
     const done: CommittedWrites = { entries: [], patched: [], removed: 0, rows: 0 };
     for (const [index, each] of writes.entries()) {
-      const refused = yield* each.op === 'remove' ? remove(each, done) : write(each, done);
-      if (refused) return { value: refusedAt(index, refused), keep: false, rows: done.rows };
+      const refusal = yield* write(each, done);
+      if (refusal) {
+        const value = index === 0 ? refusal : { ...refusal, index };
+        return { value, keep: false, rows: done.rows };
+      }
     }
     const { entries, patched, rows } = done;
     return { value: patched.length === 0 ? WRITTEN : { ...WRITTEN, patched }, keep: true, entries, rows };
@@ -70,12 +141,13 @@ export function openCommits({ of, removals, idempotency }: CommitDeps) {
 
   const applier: Applier = {
     *apply(each) {
-      return (yield* runLoad({ write: each, isLoad: true })) ?? WRITTEN;
+      try {
+        return (yield* storeRecord(each, of, tryExecute)) ?? WRITTEN;
+      } catch (error) {
+        return yield* violationRefusal(error, each, of);
+      }
     },
-    *applyAll(inserts) {
-      for (const insert of inserts) yield* checkSealKey({ write: insert });
-      return yield* insertAll(inserts, of);
-    },
+    applyAll: (inserts) => insertAll(inserts, of),
   };
 
   return { applier, commit };
@@ -89,20 +161,4 @@ interface CommittedWrites {
   removed: number;
   /** Rows of removals besides those of their entries. */
   rows: number;
-}
-
-/** Adds the record and the log entry of a write. That of a touch holds the change alone. */
-function addWritten(
-  { write, before, after }: PendingWrite,
-  { entries, patched }: CommittedWrites,
-): undefined {
-  if (write.op === 'patch' && !isTouch(write) && after) patched.push(after);
-  const { change, resource } = write;
-  if (!change) return;
-  const members = write.op === 'patch' ? { members: Object.keys(write.patch.members) } : {};
-  entries.push(isTouch(write) ? { change } : entryOf(change, resource, { before, after, ...members }));
-}
-
-function refusedAt(index: number, refusal: CommitRefusal): CommitResult {
-  return index === 0 ? refusal : { ...refusal, index };
 }

@@ -9,7 +9,7 @@ import { TOUCH_ACCESS } from '../auth/revoked_tokens.ts';
 import type { ListDialect } from '../dialect.ts';
 import { all, execute, first, type Work, type WorkResult } from '../transaction_work.ts';
 import { cascadeOf } from './cascade.ts';
-import { runPatch } from './row_write.ts';
+import { touchRow } from './row_write.ts';
 import type { Statements } from './statements.ts';
 
 /** Deletes records: in one commit, or in pages. */
@@ -89,8 +89,7 @@ function* touchParents(
   const entries: ChangeEntry[] = [];
   for (const { resource, key } of parents.values()) {
     const patch = { members: {}, revision: mintRevision(), at: origin.at };
-    const touched = yield* runPatch({ op: 'patch', resource, key, patch }, of(resource));
-    if (touched)
+    if (yield* touchRow({ resource, key, patch }, of))
       entries.push({ change: changeOf(resource, 'updated', { key, revision: patch.revision }, origin) });
   }
   return entries;
