@@ -39,7 +39,7 @@ async function database() {
     commits: () => checks,
     /** A write that counts as so many rows. */
     write: (name: string, rows = 0) =>
-      writer.write(function* () {
+      writer.write([], function* () {
         yield* execute('insert into realm_clock (realm_id, seq) values (?, 1)', systemClock.mintId());
         done.push(name);
         return { value: undefined, keep: true, rows };

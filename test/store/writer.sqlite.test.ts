@@ -29,7 +29,7 @@ async function database(isInPlace: () => boolean, workMs = 0) {
   const writer = openSqliteWriter(db, openSharedReadTransaction(db), files, openAuditLog(SQLITE));
   let executed = 0;
   const write = () =>
-    writer.write(function* () {
+    writer.write([], function* () {
       executed += 1;
       yield* execute('insert into realm_clock (realm_id, seq) values (?, 1)', systemClock.mintId());
       for (const end = performance.now() + workMs; performance.now() < end; );

@@ -20,16 +20,16 @@ export function openSqliteReading(
   };
 }
 
-/** The transactions of one connection. SQLite has one writer, so the scope of a write does not matter. */
+/** The transactions of one connection. */
 export function openSqliteTransactions(
   db: Database,
   sharedReads: SharedReadTransaction,
-  writer: SqliteWriter,
+  { write, isOverloaded }: SqliteWriter,
 ): Transactions {
   return {
     ...openSqliteReading(db, sharedReads),
-    write: (_, work) => writer.write(work),
-    isOverloaded: writer.isOverloaded,
+    write,
+    isOverloaded,
     yieldToWriters: yieldLock,
   };
 }

@@ -1,4 +1,4 @@
-import type { Database, Statement } from 'bun:sqlite';
+import type { Database } from 'bun:sqlite';
 import type { IsOverloaded } from '../../directory/store.ts';
 import type { AuditEntry } from '../../domain/audit_entry.ts';
 import { Fault } from '../../domain/fault.ts';
@@ -8,14 +8,18 @@ import type { ChangeEntry } from '../audit/entry.ts';
 import type { AuditLog } from '../audit/log.ts';
 import type { EngineFigures, WriterFigures } from '../engine.ts';
 import type { Work, WorkResult } from '../transaction_work.ts';
+import type { Transactions, WriteScope } from '../transactions.ts';
 import { isBusy, pauseForLock, rollbackQuietly, sqliteFault } from './connection.ts';
 import type { DatabaseFiles } from './database_files.ts';
 import { openSqliteSession } from './session.ts';
 import type { SharedReadTransaction } from './shared_read_transaction.ts';
 
 export interface SqliteWriter {
-  /** Runs `work` in a transaction that it shares with other waiting work. Resolves after the commit is on disk. */
-  write<T>(work: () => Work<WorkResult<T>>): Promise<T>;
+  /**
+   * Runs `work` in a transaction that it shares with other waiting work, of any scope: SQLite has one writer. Resolves after the commit
+   * is on disk.
+   */
+  readonly write: Transactions['write'];
   figures(): WriterFigures & Pick<EngineFigures, 'workMs'>;
   readonly isOverloaded: IsOverloaded;
 }
@@ -101,7 +105,7 @@ export function openSqliteWriter(
   }
 
   return {
-    write<T>(work: () => Work<WorkResult<T>>): Promise<T> {
+    write<T>(_: WriteScope, work: () => Work<WorkResult<T>>): Promise<T> {
       if (queue.length >= LIMITS.writesQueuedMax) return Promise.reject(new Fault('unavailable'));
       const { promise, resolve, reject } = Promise.withResolvers<T>();
       admission.enter();
@@ -145,19 +149,13 @@ function openGroupCommit(
   const release = db.prepare('release job');
   const { perform } = openSqliteSession(db);
 
-  /** Runs a job that is alone in the transaction. Without a savepoint the engine does not journal every page that changes. */
-  function runAlone(job: Job, group: Group): void {
-    runJob(job, group, rollback);
-  }
-
-  function runInSavepoint(job: Job, group: Group): void {
-    savepoint.run();
-    runJob(job, group, undo);
-    release.run();
-  }
-
-  /** Runs a job. If it fails or its writes are not kept, undoes them. */
-  function runJob(job: Job, group: Group, undoing: Pick<Statement, 'run'>): void {
+  /**
+   * Runs a job. If it fails or its writes are not kept, undoes them. A job that is alone has no savepoint, in which the engine would
+   * journal every page that changes.
+   */
+  function runJob(job: Job, group: Group, isAlone: boolean): void {
+    const undoing = isAlone ? rollback : undo;
+    if (!isAlone) savepoint.run();
     try {
       const { value, keep, entries = [], auditEntries = [], rows = 0 } = perform(job.work());
       group.rows += rows;
@@ -172,27 +170,24 @@ function openGroupCommit(
       undoing.run();
       group.settle.push(() => job.reject(sqliteFault(error)));
     }
-  }
-
-  /** Runs jobs until the group is full, and commits, unless the only job undid the transaction. */
-  function runAll(queue: readonly Job[], group: Group): void {
-    const end = performance.now() + LIMITS.commitWorkMsMax;
-    const run = queue.length === 1 ? runAlone : runInSavepoint;
-    for (const job of queue) {
-      if (isFull(group, end)) break;
-      group.jobs.push(job);
-      run(job, group);
-    }
-    if (!db.inTransaction) return;
-    perform(log.write(group.entries, group.auditEntries));
-    commit.run();
+    if (!isAlone) release.run();
   }
 
   return (queue: readonly Job[]): { readonly jobs: number; readonly isCommitted: boolean } => {
     const group: Group = { jobs: [], settle: [], entries: [], auditEntries: [], rows: 0 };
     const { jobs, settle } = group;
+    const end = performance.now() + LIMITS.commitWorkMsMax;
     try {
-      runAll(queue, group);
+      for (const job of queue) {
+        if (isFull(group, end)) break;
+        jobs.push(job);
+        runJob(job, group, queue.length === 1);
+      }
+      // The only job may have undone the transaction.
+      if (db.inTransaction) {
+        perform(log.write(group.entries, group.auditEntries));
+        commit.run();
+      }
       files.assertInPlace();
     } catch (error) {
       for (const { reject } of jobs) reject(sqliteFault(error));
