@@ -8,8 +8,9 @@ import type { WriteScope } from '../transactions.ts';
 import { type Connection, isRetryableConflict, postgresFault } from './connection.ts';
 import { databaseError, isBug } from './errors.ts';
 import { type Expectations, openExpectations, UnexpectedResult } from './expectations.ts';
-import type { TransactionResult } from './pool.ts';
+import type { ConnectionPool, TransactionResult } from './pool.ts';
 import { type QueuedWork, rejectExpired } from './queued_work.ts';
+import { lockScope, type WriteBeginning } from './scope_locks.ts';
 import { isViolation, type Perform } from './session.ts';
 
 /** Work that waits for a transaction. */
@@ -21,18 +22,12 @@ export interface Job extends QueuedWork {
 /** Settles the promise of a job. */
 type Settle = () => void;
 
-/** The result of a job: no outcome where it failed. */
 interface JobResult {
-  readonly outcome?: WorkResult<unknown>;
+  readonly outcome: WorkResult<unknown>;
   readonly settle: Settle;
 }
 
-/** The rows and log entries of the jobs of one transaction. */
-interface TransactionLoad {
-  readonly entries: ChangeEntry[];
-  readonly auditEntries: AuditEntry[];
-  rows: number;
-}
+const FAILED: WorkResult<undefined> = Object.freeze({ value: undefined, keep: false });
 
 /** One attempt to run jobs in a transaction; without expectations each result is awaited. */
 interface Attempt {
@@ -43,7 +38,7 @@ interface Attempt {
 }
 
 /** The jobs of one transaction. */
-export interface Group {
+interface Group {
   readonly settles: readonly Settle[];
   readonly isKept: boolean;
 }
@@ -63,77 +58,11 @@ export interface CommitCounts {
   retries: number;
 }
 
-/** Runs work in a transaction that has locked the scope; with expectations, that it has done so is one of them. */
-export type Transact = (
-  scope: WriteScope,
-  expectations: Expectations | undefined,
-  work: (connection: Connection) => Promise<TransactionResult<Group>>,
-) => Promise<Group>;
-
-/** Runs jobs in a transaction. */
-type RunJobs = (jobs: readonly Job[], attempt: Attempt) => Promise<TransactionResult<Group>>;
-
-/**
- * Runs jobs until they have written LIMITS.cascadeRecordsMax rows, or taken half of the time that is left to the
- * first one: all of them wait for the commit. The others stay for the next transaction.
- */
-export function openJobRunner(perform: Perform, log: Pick<AuditLog, 'write'>): RunJobs {
-  async function runPlain(
-    { work, resolve }: Job,
-    connection: Connection,
-    expectations?: Expectations,
-  ): Promise<JobResult> {
-    expectations?.takeHasWritten();
-    const outcome = await perform(connection, work(), expectations);
-    return { outcome, settle: () => resolve(outcome.value as never) };
-  }
-
-  async function runInSavepoint(job: Job, connection: Connection): Promise<JobResult> {
-    try {
-      const ran = await runPlain(job, connection);
-      await runAll(connection, ran.outcome?.keep ? KEEP : UNDO);
-      return ran;
-    } catch (error) {
-      if (isRetryableConflict(error)) throw error;
-      await runAll(connection, UNDO);
-      return { settle: () => job.reject(postgresFault(error)) };
-    }
-  }
-
-  /** Runs one job after those of the load. */
-  async function runNext(
-    job: Job,
-    { connection, expectations }: Attempt,
-    isAlone: boolean,
-  ): Promise<JobResult> {
-    if (isAlone) return runPlain(job, connection, expectations);
-    if (!expectations) return runInSavepoint(job, connection);
-    const result = await runPlain(job, connection, expectations);
-    // Without a savepoint, what this job wrote cannot be undone alone.
-    if (result.outcome?.keep === false && expectations.takeHasWritten()) throw new UnexpectedResult();
-    return result;
-  }
-
-  return async (jobs, attempt) => {
-    const { connection, taken, expectations } = attempt;
-    const isAlone = jobs.length === 1;
-    if (!isAlone && !expectations) await connection.query(SAVEPOINT, []);
-    const end = halfwayUntil(jobs[0]?.deadline ?? 0);
-    const settles: Settle[] = [];
-    const load: TransactionLoad = { entries: [], auditEntries: [], rows: 0 };
-    let isKept = false;
-    for (const job of jobs) {
-      if (taken.length > 0 && isFull(load.entries.length + load.auditEntries.length + load.rows, end)) break;
-      taken.push(job);
-      const { outcome, settle } = await runNext(job, attempt, isAlone);
-      settles.push(settle);
-      isKept = (outcome !== undefined && add(load, outcome)) || isKept;
-    }
-    await perform(connection, log.write(load.entries, load.auditEntries), expectations);
-    // The commit does not wait for statements that only have to succeed: where one fails, the server rolls back.
-    await (isKept ? expectations?.checkExpected() : expectations?.check());
-    return { value: { settles, isKept }, shouldCommit: isKept };
-  };
+interface GroupCommitDeps {
+  readonly pool: Pick<ConnectionPool, 'transaction'>;
+  readonly beginning: WriteBeginning;
+  readonly perform: Perform;
+  readonly log: Pick<AuditLog, 'write'>;
 }
 
 /**
@@ -142,17 +71,72 @@ export function openJobRunner(perform: Perform, log: Pick<AuditLog, 'write'>): R
  * savepoint for each job unless it is alone. Resolves when all jobs are settled.
  */
 export function openGroupCommit(
-  transact: Transact,
-  run: RunJobs,
+  { pool, beginning, perform, log }: GroupCommitDeps,
   counts: CommitCounts,
 ): (scope: WriteScope, jobs: readonly Job[]) => Promise<void> {
+  /** Runs one job. With a savepoint, a job that fails or whose writes are not kept is undone alone. */
+  async function runJob(
+    job: Job,
+    { connection, expectations }: Attempt,
+    isAlone: boolean,
+  ): Promise<JobResult> {
+    const hasSavepoint = !isAlone && !expectations;
+    expectations?.takeHasWritten();
+    try {
+      const outcome = await perform(connection, job.work(), expectations);
+      if (hasSavepoint) await runAll(connection, outcome.keep ? KEEP : UNDO);
+      else if (!isAlone && !outcome.keep && expectations?.takeHasWritten()) throw new UnexpectedResult();
+      return { outcome, settle: () => job.resolve(outcome.value as never) };
+    } catch (error) {
+      if (!hasSavepoint || isRetryableConflict(error)) throw error;
+      await runAll(connection, UNDO);
+      return { outcome: FAILED, settle: () => job.reject(postgresFault(error)) };
+    }
+  }
+
+  /**
+   * Runs jobs until they have written LIMITS.cascadeRecordsMax rows, or taken half of the time that is left to the
+   * first one: all of them wait for the commit. The others stay for the next transaction.
+   */
+  async function runJobs(jobs: readonly Job[], attempt: Attempt): Promise<TransactionResult<Group>> {
+    const { connection, taken, expectations } = attempt;
+    const isAlone = jobs.length === 1;
+    if (!isAlone && !expectations) await connection.query(SAVEPOINT, []);
+    const end = (performance.now() + (jobs[0] as Job).deadline) / 2;
+    const settles: Settle[] = [];
+    const entries: ChangeEntry[] = [];
+    const auditEntries: AuditEntry[] = [];
+    let rows = 0;
+    let isKept = false;
+    for (const job of jobs) {
+      const written = rows + entries.length + auditEntries.length;
+      if (taken.length > 0 && (written >= LIMITS.cascadeRecordsMax || performance.now() > end)) break;
+      taken.push(job);
+      const { outcome, settle } = await runJob(job, attempt, isAlone);
+      settles.push(settle);
+      const { keep, entries: changes = [], auditEntries: acts = [], rows: others = 0 } = outcome;
+      rows += others;
+      if (keep) {
+        isKept = true;
+        entries.push(...changes);
+        auditEntries.push(...acts);
+      }
+    }
+    await perform(connection, log.write(entries, auditEntries), expectations);
+    // The commit does not wait for statements that only have to succeed: where one fails, the server rolls back.
+    await (isKept ? expectations?.checkExpected() : expectations?.check());
+    return { value: { settles, isKept }, shouldCommit: isKept };
+  }
+
   /** Runs a transaction, and settles its jobs. Returns how many they are. `taken` collects those that were started. */
   async function commitJobs(scope: WriteScope, jobs: readonly Job[], taken: Job[], isStepwise: boolean) {
     taken.length = 0;
     const expectations = isStepwise ? undefined : openExpectations();
-    const { settles, isKept } = await transact(scope, expectations, (connection) =>
-      run(jobs, { connection, taken, expectations }),
-    ).catch(async (error) => {
+    const transaction = pool.transaction(beginning.begin, async (connection) => {
+      await lockScope(connection, scope, beginning, expectations);
+      return runJobs(jobs, { connection, taken, expectations });
+    });
+    const { settles, isKept } = await transaction.catch(async (error) => {
       throw expectations ? await causeOf(error, expectations) : error;
     });
     counts.commits += Number(isKept);
@@ -208,25 +192,4 @@ async function causeOf(error: unknown, expectations: Expectations): Promise<unkn
 
 async function runAll(connection: Connection, texts: readonly string[]): Promise<void> {
   await Promise.all(texts.map((text) => connection.query(text, [])));
-}
-
-/** Adds the rows and entries of a job. Returns whether its writes are kept. */
-function add(
-  load: TransactionLoad,
-  { keep, entries = [], auditEntries = [], rows = 0 }: WorkResult<unknown>,
-): boolean {
-  load.rows += rows;
-  if (keep) {
-    load.entries.push(...entries);
-    load.auditEntries.push(...auditEntries);
-  }
-  return keep;
-}
-
-function isFull(rows: number, end: number): boolean {
-  return rows >= LIMITS.cascadeRecordsMax || performance.now() > end;
-}
-
-function halfwayUntil(deadline: number): number {
-  return (performance.now() + deadline) / 2;
 }

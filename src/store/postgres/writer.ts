@@ -6,9 +6,9 @@ import type { AuditLog } from '../audit/log.ts';
 import type { WriterFigures } from '../engine.ts';
 import type { Work, WorkResult } from '../transaction_work.ts';
 import type { WriteScope } from '../transactions.ts';
-import { type Job, openGroupCommit, openJobRunner, type Transact } from './group_commit.ts';
+import { type Job, openGroupCommit } from './group_commit.ts';
 import type { ConnectionPool } from './pool.ts';
-import { lockScope, type WriteBeginning } from './scope_locks.ts';
+import type { WriteBeginning } from './scope_locks.ts';
 import type { Perform } from './session.ts';
 
 export interface PostgresWriter {
@@ -26,12 +26,7 @@ export function openPostgresWriter(
   log: Pick<AuditLog, 'write'>,
 ): PostgresWriter {
   const counts = { commits: 0, retries: 0 };
-  const transact: Transact = (scope, expectations, work) =>
-    pool.transaction(beginning.begin, async (connection) => {
-      await lockScope(connection, scope, beginning, expectations);
-      return work(connection);
-    });
-  const commit = openGroupCommit(transact, openJobRunner(perform, log), counts);
+  const commit = openGroupCommit({ pool, beginning, perform, log }, counts);
   const queues = new Map<string, ScopeQueue>();
   const admission = openAdmission();
   /** Jobs in all queues, including those being committed. Queues run concurrently, and share the connections. */
