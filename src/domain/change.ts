@@ -1,5 +1,5 @@
 import type { Revision, Uuid } from './id.ts';
-import { ancestry, type Key, type Resource } from './resource.ts';
+import type { Key, Resource } from './resource.ts';
 
 export type ChangeVerb = 'created' | 'updated' | 'deleted' | 'erased';
 
@@ -59,10 +59,12 @@ export function changeOf(
   { key, revision, members = [] }: WrittenRecord,
   origin: ChangeOrigin,
 ): Change {
+  // Users are directly below a realm.
+  const isOfUser = (resource.foreignKey ?? resource.parent?.foreignKey) === 'user_id';
   return {
     event: `${resource.name}.${verb}`,
     realm: key[0],
-    user: key[userKeyIndex(resource)],
+    user: isOfUser ? key[1] : undefined,
     id: key.at(-1) as Uuid,
     revision,
     members: verb === 'updated' ? changedMembers(members) : [],
@@ -72,9 +74,4 @@ export function changeOf(
 
 function changedMembers(written: readonly string[]): readonly string[] {
   return written.length === 0 ? TOUCHED : written;
-}
-
-/** The index of the user in a key; -1 if there is none. */
-function userKeyIndex(resource: Resource): number {
-  return ancestry(resource).findIndex((ancestor) => ancestor.foreignKey === 'user_id');
 }

@@ -58,7 +58,9 @@ export function openAuditLog({ clockOrder, logIds }: Pick<Dialect, 'clockOrder' 
     const clock = (yield* first<ClockRow>(advance, log, events.length, ...countChanges(events))) as ClockRow;
     const before = Number(clock.seq) - events.length;
     if (!keyed) return { before, chain: undefined, auditEntries: [] };
-    return { before, ...(yield* continueChain(keyed.keys, { log, at }, clock, before)) };
+    if (clock.tag === null) return { before, ...(yield* beginChain(keyed.keys, { log, at }, before)) };
+    const end = { seq: before, tag: clock.tag, entries: Number(clock.entries) };
+    return { before, chain: resumeChain(keyed.keys, end), auditEntries: [] };
   }
 
   /** Writes the entries of a realm. Returns audit entries about the chain itself. */
@@ -154,17 +156,13 @@ function withoutErased(entries: readonly ChangeEntry[]): readonly ChangeEntry[] 
 }
 
 /**
- * The chain of a log, which continues after the sequence number `before`. A log without a chain begins one there, which an audit
- * entry records, so that a restarted log is visible.
+ * Begins the chain of a log after the sequence number `before`, which an audit entry records, so that a restarted log is visible.
  */
-function* continueChain(
+function* beginChain(
   keys: LogKeys,
   { log, at }: { readonly log: Uuid; readonly at: number },
-  { tag, entries }: ClockRow,
   before: number,
-): Work<{ readonly chain: Chain; readonly auditEntries: readonly AuditEntry[] }> {
-  if (tag !== null)
-    return { chain: resumeChain(keys, { seq: before, tag, entries: Number(entries) }), auditEntries: [] };
+): Work<Omit<ClockStep, 'before'>> {
   const { chain, anchor } = startChain(keys, log, before);
   yield* executeAll([{ text: BEGIN, values: [anchor.seq, anchor.tag, anchor.mac, log] }]);
   if (log === NIL_UUID) return { chain, auditEntries: [] };

@@ -46,7 +46,7 @@ export function openUserKeys(keys: LogKeys, ids: LogIds): UserKeys {
       }
       const salts = new Map([
         ...(yield* readSalts(realm, [...created], ids, allUnexpected)),
-        ...(yield* findUserSalts(realm, [...users.difference(created)], ids)),
+        ...(yield* readSalts(realm, [...users.difference(created)], ids, all)),
       ]);
       const missing = [...users].filter((user) => !salts.has(user));
       for (const user of missing) salts.set(user, keys.mintUserKey());
