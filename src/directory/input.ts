@@ -35,7 +35,7 @@ export function inputReaderFor(resource: Resource, verb: InputVerb): InputReader
     for (const each of writable) {
       const value = inputValue(holders, each);
       if (value === undefined && verb === 'update') continue;
-      const parsed = read(each, value, fieldOf(each, at), errors);
+      const parsed = read(each, value, at, errors);
       if (parsed !== undefined) (each.isPassword ? passwords : members)[each.name] = parsed as string;
     }
     return { members, passwords };
@@ -50,17 +50,14 @@ function inputValue(holders: InputObjects, { name, within }: WritableMember): un
   return value === null && within === 'relationships' ? undefined : value;
 }
 
-function fieldOf({ name, within }: WritableMember, at: string): string {
-  return within === 'data' ? `${at}.${name}` : `${at}.${within}.${name}`;
-}
-
 /** The value of a member, or its default; undefined if it has none or is invalid. */
 function read(
-  { schema, isRequired }: WritableMember,
+  { name, within, schema, isRequired }: WritableMember,
   value: unknown,
-  field: string,
+  at: string,
   errors: FieldErrors,
 ): unknown {
+  const field = within === 'data' ? `${at}.${name}` : `${at}.${within}.${name}`;
   if (value === undefined && isRequired) errors.add(field, 'is missing');
   const parsed = schema.safeParse(value);
   if (!parsed.success) errors.addIssues(field, value, parsed.error.issues);

@@ -3,16 +3,22 @@ import { type ChangeOrigin, changeOf } from '../domain/change.ts';
 import type { Clock, Revision, Uuid } from '../domain/id.ts';
 import { isJsonObject, type JsonObject } from '../domain/json_object.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { type AnyRecord, type Key, type KeyPrefix, parentKey, type Resource } from '../domain/resource.ts';
+import {
+  type Annotation,
+  type AnyRecord,
+  type Key,
+  type KeyPrefix,
+  parentKey,
+  type Resource,
+} from '../domain/resource.ts';
 import { includableBelow } from '../domain/resources.ts';
-import { checkBodyId, collectFieldErrors, type FieldErrors, type InputVerb } from './input.ts';
-import type { Insert, PatchWrite, RemovalWrite, Write } from './store.ts';
+import { email } from '../domain/text/folding.ts';
+import { checkBodyId, collectFieldErrors, type FieldErrors, type Input, type InputVerb } from './input.ts';
+import type { Guard, Insert, PatchWrite, RemovalWrite, Write } from './store.ts';
 import type { CreateRequest, UpdateRequest, WriteContext, WriteRequest } from './write_request.ts';
 import {
-  checkCosts,
   type DirectoryDeps,
   type DirectorySettings,
-  guardsOf,
   type RequestedRecord,
   rulesFor,
   type WriteRules,
@@ -105,8 +111,9 @@ export function openPlanning(deps: DirectoryDeps, settings: DirectorySettings, c
     for (const request of requests) if (request.verb !== 'remove') readRecords(request, records, errors);
     checkCosts(records, errors);
     errors.throwIfAny();
-    const unfinished = records.filter(({ rules }) => rules.steps.length > 0);
-    if (unfinished.length > 0) await Promise.all(unfinished.map((record) => addMembers(record, by)));
+    const added: Promise<void>[] = [];
+    for (const record of records) if (record.rules.steps.length > 0) added.push(addMembers(record, by));
+    await Promise.all(added);
     return draftWrites(requests, records, stampOf(by, clock));
   };
 }
@@ -129,6 +136,31 @@ function entriesOf(value: unknown, field: string, errors: FieldErrors): readonly
   return [];
 }
 
+/** Work that an answer has to wait for: the most members of all requests that cause it. */
+const COSTS = [
+  {
+    members: 'passwords',
+    most: LIMITS.passwordsPerRequestMax,
+    rule: `a request may have at most ${LIMITS.passwordsPerRequestMax} passwords`,
+  },
+  {
+    members: 'discoveryUrls',
+    most: LIMITS.discoveriesPerRealmMax,
+    rule: `a request may have at most ${LIMITS.discoveriesPerRealmMax} of these`,
+  },
+] as const;
+
+/** Adds an error for each password and each provider beyond the number that one answer can wait for. */
+function checkCosts(records: readonly RequestedRecord[], errors: FieldErrors): void {
+  for (const { members, most, rule } of COSTS) {
+    const fields: string[] = [];
+    for (const { rules, input, at } of records)
+      for (const name of rules[members])
+        if (name in input.members || name in input.passwords) fields.push(`${at}.${name}`);
+    for (const field of fields.slice(most)) errors.add(field, rule);
+  }
+}
+
 /** Runs the steps of a record one after the other. */
 async function addMembers(record: RequestedRecord, by: WriteContext): Promise<void> {
   for (const step of record.rules.steps) await step(record, by);
@@ -141,21 +173,22 @@ interface Draft extends WritePlan {
   readonly included: Insert[];
 }
 
+/** The records are in the order of their requests. */
 function draftWrites(
   requests: readonly WriteRequest[],
   records: readonly RequestedRecord[],
   stamp: Stamp,
 ): WritePlan {
   const plan: Draft = { writes: [], created: [], included: [] };
-  const recordsOf = Map.groupBy(records, ({ request }): WriteRequest => request);
+  const left = records.values();
+  let next = left.next().value;
   for (const request of requests) {
-    if (request.verb !== 'remove') {
-      for (const record of recordsOf.get(request) ?? []) draftRecordWrites(plan, record, stamp);
-      continue;
+    if (request.verb === 'remove') {
+      const { resource, key, expectedRevision, item } = request;
+      const write = { op: 'remove', resource, key, expectedRevision, ...stamp } as const;
+      plan.writes.push({ write, item, at: bodyField(request, 'data') });
     }
-    const { resource, key, expectedRevision, item } = request;
-    const write = { op: 'remove', resource, key, expectedRevision, ...stamp } as const;
-    plan.writes.push({ write, item, at: bodyField(request, 'data') });
+    for (; next?.request === request; next = left.next().value) draftRecordWrites(plan, next, stamp);
   }
   return plan;
 }
@@ -185,6 +218,28 @@ function draftRecordWrites(
   const above = isIncluded ? undefined : parentKey(key);
   if (touched && above)
     writes.push({ write: { ...draftPatch(touched, above, {}, stamp), isTouch: true }, item, at });
+}
+
+const EMAIL = email();
+
+/** The guards of the members that a record is written with. */
+function guardsOf({ rules: { guarded }, members, input }: RequestedRecord): readonly Guard[] | undefined {
+  if (guarded.length === 0) return undefined;
+  return guarded.flatMap(({ name: member, annotation }): Guard[] => {
+    const { emailIf, sameAs, immutableWhileReferenced } = annotation;
+    if (members[member] === undefined) return [];
+    if (emailIf && !EMAIL.safeParse(members[member]).success)
+      return [{ kind: 'unless', member, condition: emailIf }];
+    if (sameAs) return [{ kind: 'same', member, reference: sameAs.reference, of: sameAs.member }];
+    return immutableWhileReferenced
+      ? [{ kind: 'unreferenced', member, input: inputOf(member, annotation, input.members) }]
+      : [];
+  });
+}
+
+/** The member that a request wrote to change this one. */
+function inputOf(member: string, { discoveredFrom }: Annotation, given: Input['members']): string {
+  return given[member] === undefined && discoveredFrom ? discoveredFrom.member : member;
 }
 
 /** The origin and revisions of the rows of one write. */

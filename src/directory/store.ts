@@ -47,7 +47,7 @@ export interface Insert extends AnyWrite {
   readonly record: AnyRecord;
   /** Required, because the totals of lists count it. */
   readonly change: Change;
-  readonly guards?: readonly Guard[];
+  readonly guards?: readonly Guard[] | undefined;
 }
 
 export interface PatchWrite extends AnyWrite {
@@ -55,7 +55,7 @@ export interface PatchWrite extends AnyWrite {
   readonly patch: Patch;
   /** The revision that the stored record must have. */
   readonly expectedRevision?: Revision | undefined;
-  readonly guards?: readonly Guard[];
+  readonly guards?: readonly Guard[] | undefined;
   /** It only sets the time and revision of a parent, because of another write in the commit. Its record is not returned. */
   readonly isTouch?: boolean;
 }

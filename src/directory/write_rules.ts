@@ -1,11 +1,9 @@
 import { Fault } from '../domain/fault.ts';
 import type { Uuid } from '../domain/id.ts';
-import { LIMITS } from '../domain/limits.ts';
-import { type Annotation, type Key, type Member, membersOf, type Resource } from '../domain/resource.ts';
-import { email } from '../domain/text/folding.ts';
+import { type Key, type Member, membersOf, type Resource } from '../domain/resource.ts';
 import { type RecordSecretLocation, secretLocation } from './format.ts';
-import { type FieldErrors, type Input, type InputReader, type InputVerb, inputReaderFor } from './input.ts';
-import type { Guard, Store } from './store.ts';
+import { type Input, type InputReader, type InputVerb, inputReaderFor } from './input.ts';
+import type { Store } from './store.ts';
 import type { CreateRequest, UpdateRequest, WriteContext } from './write_request.ts';
 
 /** The issuer of an identity provider, or the reason for the failure. `isPassing`: a later attempt may succeed. */
@@ -45,8 +43,10 @@ export interface WriteRules {
   readonly steps: readonly Step[];
   /** The members whose values may need a guard. */
   readonly guarded: readonly Member[];
-  /** For each of COSTS, the members that cause it. */
-  readonly costly: readonly (readonly string[])[];
+  /** The inputs whose hash an answer has to wait for. */
+  readonly passwords: readonly string[];
+  /** The members with a URL whose provider an answer has to wait for. */
+  readonly discoveryUrls: readonly string[];
   /** A write below a user updates the user as well (docs/wire.md#users); a write directly below a realm does not. */
   readonly touched: Resource | undefined;
 }
@@ -89,7 +89,8 @@ export function rulesFor(
       ({ annotation: { emailIf, sameAs, immutableWhileReferenced } }) =>
         emailIf || (sameAs && issuersMatch) || (immutableWhileReferenced && verb === 'update'),
     ),
-    costly: COSTS.map(({ causes }) => causes(resource)),
+    passwords: Object.keys(resource.inputs ?? {}),
+    discoveryUrls: membersOf(resource).flatMap(({ annotation }) => annotation.discoveredFrom?.member ?? []),
     touched: resource.parent?.parent && resource.parent,
   };
 }
@@ -196,58 +197,4 @@ function sealSteps(resource: Resource, { seal }: DirectoryDeps): readonly Step[]
           if (typeof plain === 'string') members[name] = seal(secretLocation(resource, name, key), plain);
         },
     );
-}
-
-const EMAIL = email();
-
-/** The guards of the members that a record is written with. */
-export function guardsOf({ rules: { guarded }, members, input }: RequestedRecord): readonly Guard[] {
-  return guarded.flatMap(({ name: member, annotation }): Guard[] => {
-    const { emailIf, sameAs, immutableWhileReferenced } = annotation;
-    if (members[member] === undefined) return [];
-    if (emailIf && !EMAIL.safeParse(members[member]).success)
-      return [{ kind: 'unless', member, condition: emailIf }];
-    if (sameAs) return [{ kind: 'same', member, reference: sameAs.reference, of: sameAs.member }];
-    return immutableWhileReferenced
-      ? [{ kind: 'unreferenced', member, input: inputOf(member, annotation, input.members) }]
-      : [];
-  });
-}
-
-/** The member that a request wrote to change this one. */
-function inputOf(member: string, { discoveredFrom }: Annotation, given: Input['members']): string {
-  return given[member] === undefined && discoveredFrom ? discoveredFrom.member : member;
-}
-
-/** Work of a request that its answer has to wait for. */
-interface Cost {
-  readonly most: number;
-  readonly rule: string;
-  /** The members of a body that cause it. */
-  readonly causes: (resource: Resource) => readonly string[];
-}
-
-const COSTS: readonly Cost[] = [
-  {
-    most: LIMITS.passwordsPerRequestMax,
-    rule: `a request may have at most ${LIMITS.passwordsPerRequestMax} passwords`,
-    causes: ({ inputs = {} }) => Object.keys(inputs),
-  },
-  {
-    most: LIMITS.discoveriesPerRealmMax,
-    rule: `a request may have at most ${LIMITS.discoveriesPerRealmMax} of these`,
-    causes: (resource) =>
-      membersOf(resource).flatMap(({ annotation }) => annotation.discoveredFrom?.member ?? []),
-  },
-];
-
-/** Adds an error for each password and each provider beyond the number that one answer can wait for. */
-export function checkCosts(records: readonly RequestedRecord[], errors: FieldErrors): void {
-  for (const [index, { most, rule }] of COSTS.entries()) {
-    const fields: string[] = [];
-    for (const { rules, input, at } of records)
-      for (const name of rules.costly[index] ?? [])
-        if (name in input.members || name in input.passwords) fields.push(`${at}.${name}`);
-    for (const field of fields.slice(most)) errors.add(field, rule);
-  }
 }

@@ -89,17 +89,14 @@ export function create(resource: Resource): Operation<WriteDeps> {
 
 function createHandler(resource: Resource, deps: WriteDeps): CallHandler {
   const { store, directory, withIdempotency } = deps;
-  const { collection } = resource;
   const mayInclude = includableBelow(resource).length > 0;
   const replyTo = recordReplies(resource, deps);
   // A proxy may let only versioned paths through, so Location is always versioned.
   const locationOf = selfLinks({ ...resource, selfPrefix: '/v2' }, deps.baseUrl);
-  const replyCreated = (key: Key, created: ShownRecord) =>
-    replyTo(201, key, created, { Location: locationOf(key) });
   const answer: CallHandler = (call) => {
     const scope = call.scope as KeyPrefix;
     return withIdempotency(call, {
-      collection,
+      collection: resource.collection,
       async execute(idempotencyRecordOf) {
         const body = documentOf(call.body ?? '');
         const request = { verb: 'create', resource, scope, body } as const;
@@ -108,12 +105,12 @@ function createHandler(resource: Resource, deps: WriteDeps): CallHandler {
         if (!(await directory.commit(plan.writes, idempotencyRecordOf?.([record.id])))) return undefined;
         const hasIncluded = mayInclude && body.included !== undefined;
         const included = hasIncluded ? newestFirst(resource, plan.included) : undefined;
-        return replyCreated(key, { record, included });
+        return replyTo(201, key, { record, included }, { Location: locationOf(key) });
       },
       async repeat(created) {
         const key = [...scope, ...created] as unknown as Key;
         const found = await readCreated(store, resource, key, documentOf(call.body ?? ''));
-        if (found) return replyCreated(key, found);
+        if (found) return replyTo(201, key, found, { Location: locationOf(key) });
         // A cluster commits a realm and its idempotency record on two nodes: without a log the realm is not visible yet.
         const isUnknown = !resource.parent && (await store.changes(key[0], 0, 1)).length === 0;
         throw new Fault(isUnknown ? 'unknown_outcome' : 'not_found');
