@@ -137,7 +137,7 @@ export async function serve(
   const authDeps = { settings, issuers: readIssuers(settings), engine, keyring, logKeys };
   const metrics = openMetrics(settings.metrics !== undefined);
   const allMetrics = served.allMetrics ?? metrics.snapshot;
-  const loopBudget = openLoopBudget({ workMs: () => engine.figures().workMs });
+  const loopBudget = openLoopBudget({ workMs: engine.workMs });
   const startedAt = clock.now();
   // A process that cannot open connections for lookups does not start.
   const [installation] = await Promise.all([engine.access.storeId(), engine.records.ready()]);

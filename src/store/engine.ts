@@ -19,6 +19,8 @@ import type { WebhookStore } from './webhooks/webhooks.ts';
 export interface Engine {
   /** Current metrics; reading them costs nothing. */
   figures(): EngineFigures;
+  /** Milliseconds of the event loop that work other than lookups has taken when no request ran, such as commits. */
+  workMs(): number;
   readonly records: Store & Loader & Scanner & Eraser;
   readonly access: AuthStore;
   readonly credentials: CredentialStore;
@@ -37,8 +39,6 @@ export interface Engine {
 
 /** Metrics of the engine in one process. */
 export interface EngineFigures extends WriterFigures {
-  /** Milliseconds of the event loop that work other than lookups has taken when no request ran, such as commits. */
-  readonly workMs: number;
   /** Long lists; undefined if reader processes read them. */
   readonly lists: QueueFigures | undefined;
 }

@@ -87,7 +87,7 @@ function engineOver(
   const access = openPool(LIMITS.accessConnectionsMax);
   const session = openPostgresSession(indexes.columnsOf);
   const log = openAuditLog(dialect);
-  const figures: (() => StoreFigures)[] = [];
+  const figures: (() => EngineFigures)[] = [];
 
   /** Opens stores with connections and queues of their own. */
   function openStores() {
@@ -121,7 +121,8 @@ function engineOver(
     ? openBulkheads(shared, openRealmNodes(access), openStores)
     : shared;
   return {
-    figures: () => ({ ...sumOfFigures(figures.map((own) => own())), workMs: session.workMs() }),
+    figures: () => sumOfFigures(figures.map((own) => own())),
+    workMs: session.workMs,
     records,
     access: openAuthStore(transactions, log.rowMacs, openPostgresReading(access, session.perform)),
     credentials,
@@ -140,10 +141,8 @@ function engineOver(
   };
 }
 
-type StoreFigures = Omit<EngineFigures, 'workMs'>;
-
-function sumOfFigures(all: readonly StoreFigures[]): StoreFigures {
-  const sum = (of: (figures: StoreFigures) => number | undefined) =>
+function sumOfFigures(all: readonly EngineFigures[]): EngineFigures {
+  const sum = (of: (figures: EngineFigures) => number | undefined) =>
     all.reduce((total, each) => total + (of(each) ?? 0), 0);
   return {
     writesWaiting: sum((each) => each.writesWaiting),

@@ -109,6 +109,7 @@ function engineOver(db: Database): Engine {
   const access = openAuthStore(transactions, log.rowMacs);
   return {
     figures: () => ({ ...writer.figures(), lists: undefined }),
+    workMs: writer.workMs,
     // Lookups need no check of their own: all depend on the access state, which is at most a second old.
     records: {
       ...records,

@@ -6,7 +6,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import { openAdmission } from '../admission.ts';
 import type { ChangeEntry } from '../audit/entry.ts';
 import type { AuditLog } from '../audit/log.ts';
-import type { EngineFigures, WriterFigures } from '../engine.ts';
+import type { Engine, WriterFigures } from '../engine.ts';
 import type { Work, WorkResult } from '../transaction_work.ts';
 import type { Transactions, WriteScope } from '../transactions.ts';
 import { isBusy, pauseForLock, rollbackQuietly, sqliteFault } from './connection.ts';
@@ -20,7 +20,8 @@ export interface SqliteWriter {
    * is on disk.
    */
   readonly write: Transactions['write'];
-  figures(): WriterFigures & Pick<EngineFigures, 'workMs'>;
+  figures(): WriterFigures;
+  readonly workMs: Engine['workMs'];
   readonly isOverloaded: IsOverloaded;
 }
 
@@ -44,18 +45,19 @@ export function openSqliteWriter(
 ): SqliteWriter {
   const begin = db.prepare('begin immediate');
   const commitGroup = openGroupCommit(db, files, log);
-  const pauses = openPauses(sharedReads);
+  const pause = openPauses(sharedReads);
   const admission = openAdmission();
   let queue: Job[] = [];
   let commits = 0;
   let retries = 0;
   let workMs = 0;
   let isDraining = false;
+  let committedAt = Number.NEGATIVE_INFINITY;
 
   async function drain(): Promise<void> {
     try {
       while (queue.length > 0) {
-        await (queue.length < LIMITS.writesGroupedMax ? pauses.next() : nextTurn());
+        await (queue.length < LIMITS.writesGroupedMax ? pause(committedAt) : nextTurn());
         // Nothing may be awaited between taking the lock and the commit: a read would run inside the transaction.
         if (!takeLock()) {
           await pauseForLock();
@@ -69,7 +71,7 @@ export function openSqliteWriter(
           commits += 1;
           admission.leave(jobs);
         } else admission.giveUp(jobs);
-        pauses.begin();
+        committedAt = performance.now();
       }
     } finally {
       isDraining = false;
@@ -116,7 +118,8 @@ export function openSqliteWriter(
       }
       return promise;
     },
-    figures: () => ({ writesWaiting: queue.length, commits, retries, workMs }),
+    figures: () => ({ writesWaiting: queue.length, commits, retries }),
+    workMs: () => workMs,
     isOverloaded: admission.isOverloaded,
   };
 }
@@ -204,39 +207,26 @@ function isFull({ jobs, entries, auditEntries, rows }: Group, end: number): bool
   return jobs.length >= LIMITS.writesGroupedMax || (jobs.length > 0 && performance.now() > end);
 }
 
-/** Pauses between commits, because lookups wait while a commit is written and synced (decision 0005). */
-interface Pauses {
-  /**
-   * Resolves after the pause that follows the last commit while the rate of lookups is high, otherwise in the next
-   * turn.
-   */
-  next(): Promise<void>;
-  /** Must be called after each commit. */
-  begin(): void;
-}
-
-function openPauses({ reads }: Pick<SharedReadTransaction, 'reads'>): Pauses {
-  let pauseStart = Number.NEGATIVE_INFINITY;
+/**
+ * Returns the pause between commits, because lookups wait while a commit is written and synced (decision 0005). It resolves
+ * LIMITS.commitPauseMs after the last commit while the rate of lookups is high, otherwise in the next turn.
+ */
+function openPauses({ reads }: Pick<SharedReadTransaction, 'reads'>): (committedAt: number) => Promise<void> {
   let hasManyReads = false;
   let measuredAt = Number.NEGATIVE_INFINITY;
   let measuredReads = 0;
 
-  return {
-    next() {
-      const now = performance.now();
-      const elapsed = now - measuredAt;
-      // A rate over less time than a pause would be meaningless.
-      if (elapsed >= LIMITS.commitPauseMs) {
-        hasManyReads = reads() - measuredReads >= elapsed * LIMITS.commitPauseReadsMin;
-        measuredAt = now;
-        measuredReads = reads();
-      }
-      const left = pauseStart + LIMITS.commitPauseMs - now;
-      return hasManyReads && left > 0 ? Bun.sleep(left) : nextTurn();
-    },
-    begin() {
-      pauseStart = performance.now();
-    },
+  return (committedAt) => {
+    const now = performance.now();
+    const elapsed = now - measuredAt;
+    // A rate over less time than a pause would be meaningless.
+    if (elapsed >= LIMITS.commitPauseMs) {
+      hasManyReads = reads() - measuredReads >= elapsed * LIMITS.commitPauseReadsMin;
+      measuredAt = now;
+      measuredReads = reads();
+    }
+    const left = committedAt + LIMITS.commitPauseMs - now;
+    return hasManyReads && left > 0 ? Bun.sleep(left) : nextTurn();
   };
 }
 
