@@ -89,6 +89,7 @@ function recordTexts(resource: Resource): readonly string[] {
     selectForRemoval: selectHeld,
     insert,
     replace,
+    touch,
     removeAmong,
     selectInRealm: holder,
   } = statements;
@@ -101,7 +102,7 @@ function recordTexts(resource: Resource): readonly string[] {
     return [update, updateSeen];
   });
   return [
-    ...[select, selectStored, selectHeld, insert, replace, removeAmong, holder],
+    ...[select, selectStored, selectHeld, insert, replace, touch, removeAmong, holder],
     ...[scan, scanRealm],
     ...references.map(({ exists }) => exists),
     ...patched,

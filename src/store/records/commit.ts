@@ -52,7 +52,7 @@ export function openCommits({ of, removals, idempotency }: CommitDeps) {
   function* insert(write: Insert, done: CommittedWrites): Work<WriteRefusal | undefined> {
     const refusal = yield* storeRecord(write, of);
     if (refusal) return refusal;
-    const guard = yield* violatedAfter(write);
+    const guard = write.guards && (yield* violatedAfter(write, write.guards));
     if (guard) return { kind: 'guard', guard };
     done.entries.push(entryOf(write.change, write.resource, { after: write.record }));
     return undefined;
@@ -76,13 +76,13 @@ export function openCommits({ of, removals, idempotency }: CommitDeps) {
 
   /** A missing record, a unique value that is in use and another revision are reported before a guard. */
   function* patch(write: PatchWrite, done: CommittedWrites): Work<WriteRefusal | undefined> {
-    const { change, resource, expectedRevision } = write;
+    const { change, resource, expectedRevision, guards } = write;
     const before = yield* readRecord(write);
     // The row changes what these guards compare with.
-    const violated = yield* violatedBefore(write);
+    const violated = guards && (yield* violatedBefore(write, guards));
     const after = yield* patchRow(write, of, before);
     if (!after) return before && expectedRevision !== undefined ? REVISION_MISMATCH : NOT_FOUND;
-    const guard = violated ?? (yield* violatedAfter(write));
+    const guard = violated ?? (guards && (yield* violatedAfter(write, guards)));
     if (guard) return { kind: 'guard', guard };
     done.patched.push(after);
     if (change)

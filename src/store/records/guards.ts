@@ -4,8 +4,6 @@ import { RESOURCES } from '../../domain/resources.ts';
 import { firstUnexpected, type SqlValue, type Work } from '../transaction_work.ts';
 import type { Statements } from './statements.ts';
 
-type GuardedWrite = Insert | PatchWrite;
-
 /** Checks the guards of writes. */
 export function openGuards(of: (resource: Resource) => Statements) {
   /** Texts by resource and guard. Each selects a row where the guard does not hold. Parameters: the key of the record, then values. */
@@ -46,8 +44,8 @@ export function openGuards(of: (resource: Resource) => Statements) {
 
   return {
     /** The first guard that the stored record violates, because of records that refer to it. Undefined if there is none. */
-    *violatedBefore(write: PatchWrite): Work<Guard | undefined> {
-      for (const guard of write.guards ?? []) {
+    *violatedBefore(write: PatchWrite, guards: readonly Guard[]): Work<Guard | undefined> {
+      for (const guard of guards) {
         if (guard.kind !== 'unreferenced' || !(guard.member in write.patch.members)) continue;
         const values = valuesBefore(write, guard.member);
         if (yield* firstUnexpected(textOf(write.resource, guard), ...write.key, ...values)) return guard;
@@ -55,7 +53,10 @@ export function openGuards(of: (resource: Resource) => Statements) {
       return undefined;
     },
     /** The first guard that the written record violates, because of a record that it refers to. */
-    *violatedAfter({ resource, key, guards = [] }: GuardedWrite): Work<Guard | undefined> {
+    *violatedAfter(
+      { resource, key }: Insert | PatchWrite,
+      guards: readonly Guard[],
+    ): Work<Guard | undefined> {
       for (const guard of guards) {
         if (guard.kind === 'unreferenced') continue;
         const values = guard.kind === 'unless' ? [guard.condition.equals] : [];

@@ -48,7 +48,7 @@ export function* storeRecord(
   const { op, resource, key, record } = write;
   const texts = of(resource);
   for (const name of SEALED_MEMBERS.get(resource) ?? []) yield* assertKeyIsKnown(record[name]);
-  const stored = yield* storedMembers(write, record, texts);
+  const stored = texts.authenticate ? { ...record, ...(yield* texts.authenticate(write)) } : record;
   const count = yield* op === 'insert'
     ? tryWrite(texts.insert, texts.insertValues(key, stored))
     : tryWrite(texts.replace, [...texts.replaceValues(stored), ...key]);
@@ -62,7 +62,7 @@ export function* insertAll(inserts: readonly Insert[], of: Of): Work<number> {
     const { resource, key, record } = insert;
     const texts = of(resource);
     for (const name of SEALED_MEMBERS.get(resource) ?? []) yield* assertKeyIsKnown(record[name]);
-    const stored = yield* storedMembers(insert, record, texts);
+    const stored = texts.authenticate ? { ...record, ...(yield* texts.authenticate(insert)) } : record;
     statements.push({ text: texts.insert, values: texts.insertValues(key, stored) });
   }
   try {
@@ -87,7 +87,9 @@ export function* patchRow(
   const texts = of(resource);
   const { update, updateIfRevision, values } = texts.patchStatements(patch.members);
   for (const name of SEALED_MEMBERS.get(resource) ?? []) yield* assertKeyIsKnown(patch.members[name]);
-  const members = yield* storedMembers(write, patch.members, texts);
+  const members = texts.authenticate
+    ? { ...patch.members, ...(yield* texts.authenticate(write)) }
+    : patch.members;
   const written = [...values({ ...patch, members }, before), ...key];
   const [row] =
     expectedRevision === undefined
@@ -98,17 +100,7 @@ export function* patchRow(
 
 /** Sets only the time and revision of a record. Returns whether it exists. */
 export function* touchRow({ resource, patch, key }: Omit<PatchWrite, 'op'>, of: Of): Work<boolean> {
-  const { update, values } = of(resource).patchStatements(patch.members);
-  return (yield* tryExecuteExpected(update, [...values(patch), ...key])) > 0;
-}
-
-/** The members that a write stores, with the columns that authenticate one of them. */
-function* storedMembers<M extends Patch['members']>(
-  write: Write,
-  members: M,
-  { authenticate }: Statements,
-): Work<M> {
-  return authenticate ? { ...members, ...(yield* authenticate(write)) } : members;
+  return (yield* tryExecuteExpected(of(resource).touch, [patch.at, patch.revision, ...key])) > 0;
 }
 
 /**

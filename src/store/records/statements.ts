@@ -53,6 +53,8 @@ export interface Statements {
   readonly insert: string;
   /** Parameters: `replaceValues`, then the key. */
   readonly replace: string;
+  /** Sets the time and the revision alone. Parameters: these, then the key. */
+  readonly touch: string;
   /** Deletes records of one realm. Parameters: the realm, the IDs. */
   readonly removeAmong: string;
   /** Parameters: the key. Selects the visible members and `is_protected`. */
@@ -133,6 +135,7 @@ function statementsFor(resource: Resource, all: readonly Resource[], dialect: St
     columns: written,
     insert: insertion.text,
     replace: `update ${table} set ${assignments.join(', ')} where ${where}`,
+    touch: `update ${table} set updated_at = ${dialect.greatest}(updated_at, ?), revision = ? where ${where}`,
     removeAmong: `delete from ${table} where realm_id = ? and ${dialect.lists.isAmong(keys.at(-1) as string)}`,
     selectForRemoval: `select ${visible.join(', ')}, ${resource.protectedBy ?? '0'} as is_protected from ${table} where ${where}`,
     selectInRealm: `select 1 from ${table} where realm_id = ?1 and ${keys.at(-1)} = ?2`,
