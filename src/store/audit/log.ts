@@ -10,7 +10,7 @@ import { actTable } from '../tables/realm_data.ts';
 import { executeAll, first, type Long, type Statement, type Work } from '../transaction_work.ts';
 import type { ChangeEntry } from './entry.ts';
 import { ENTRY_TEXTS, entryColumns, insertEntry, type SequencedEntry } from './entry_row.ts';
-import { COUNT_COLUMNS, countChanges } from './record_counts.ts';
+import { COUNT_COLUMNS, countChanges, NO_COUNTS } from './record_counts.ts';
 import { openUserKeys, type UserKeys } from './user_keys.ts';
 
 /**
@@ -54,9 +54,9 @@ export function openAuditLog({ clockOrder, logIds }: Pick<Dialect, 'clockOrder' 
   /**
    * Advances a log's clock by its new entries, with the counts of records. Returns the sequence number before, and the chain.
    */
-  function* advanceClock(log: Uuid, { events, at }: NewEntries): Work<ClockStep> {
-    const clock = (yield* first<ClockRow>(advance, log, events.length, ...countChanges(events))) as ClockRow;
-    const before = Number(clock.seq) - events.length;
+  function* advanceClock(log: Uuid, { count, recordCounts, at }: NewEntries): Work<ClockStep> {
+    const clock = (yield* first<ClockRow>(advance, log, count, ...recordCounts)) as ClockRow;
+    const before = Number(clock.seq) - count;
     if (!keyed) return { before, chain: undefined, auditEntries: [] };
     if (clock.tag === null) return { before, ...(yield* beginChain(keyed.keys, { log, at }, before)) };
     const end = { seq: before, tag: clock.tag, entries: Number(clock.entries) };
@@ -69,7 +69,8 @@ export function openAuditLog({ clockOrder, logIds }: Pick<Dialect, 'clockOrder' 
     // Before the clock, whose result a remote engine has to wait for.
     const encryption = keyed && (yield* keyed.userKeys.of(realm, reported));
     const { before, chain, auditEntries } = yield* advanceClock(realm, {
-      events: entries.map(({ change }) => change.event),
+      count: entries.length,
+      recordCounts: countChanges(entries),
       at: entries[0]?.change.at ?? 0,
     });
     const statements = reported.map(({ change, detail, personal }, at): Statement => {
@@ -90,7 +91,8 @@ export function openAuditLog({ clockOrder, logIds }: Pick<Dialect, 'clockOrder' 
   function* writeAuditEntries(auditEntries: readonly AuditEntry[]): Work<void> {
     if (!keyed) return;
     const { before, chain } = yield* advanceClock(NIL_UUID, {
-      events: auditEntries.map(({ action }) => action),
+      count: auditEntries.length,
+      recordCounts: NO_COUNTS,
       at: auditEntries[0]?.at ?? 0,
     });
     const statements = auditEntries.map((auditEntry, at) =>
@@ -133,7 +135,9 @@ function* writeRows(log: Uuid, statements: readonly Statement[], chain: Chain | 
 
 /** The new entries of a log. */
 interface NewEntries {
-  readonly events: readonly string[];
+  readonly count: number;
+  /** What they add to each of COUNT_COLUMNS. */
+  readonly recordCounts: readonly number[];
   readonly at: number;
 }
 

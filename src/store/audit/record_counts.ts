@@ -1,3 +1,4 @@
+import type { Change } from '../../domain/change.ts';
 import type { Resource } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
 
@@ -33,11 +34,16 @@ const EFFECTS = new Map(
   ]),
 );
 
-/** What entries with these events add to each count. */
-export function countChanges(events: Iterable<string>): number[] {
-  const changes = COUNTED_RESOURCES.map(() => 0);
-  for (const event of events) {
-    const effect = EFFECTS.get(event);
+/** What no entry adds to each count. */
+export const NO_COUNTS: readonly number[] = COUNTED_RESOURCES.map(() => 0);
+
+/** What these entries add to each count. */
+export function countChanges(
+  entries: readonly { readonly change: Pick<Change, 'event'> }[],
+): readonly number[] {
+  const changes = [...NO_COUNTS];
+  for (const { change } of entries) {
+    const effect = EFFECTS.get(change.event);
     if (effect) changes[effect.index] = (changes[effect.index] as number) + effect.difference;
   }
   return changes;

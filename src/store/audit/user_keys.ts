@@ -48,18 +48,19 @@ export function openUserKeys(keys: LogKeys, ids: LogIds): UserKeys {
         ...(yield* readSalts(realm, [...created], ids, allUnexpected)),
         ...(yield* readSalts(realm, [...users.difference(created)], ids, all)),
       ]);
-      const missing = [...users].filter((user) => !salts.has(user));
-      for (const user of missing) salts.set(user, keys.mintUserKey());
+      const statements: Statement[] = [];
+      for (const user of users.difference(salts)) {
+        const salt = keys.mintUserKey();
+        salts.set(user, salt);
+        statements.push({ text: USER_KEY_TEXTS.insert, values: [ids.encode(realm), ids.encode(user), salt] });
+      }
       return {
         encrypt({ user }, plain) {
           const salt = user && salts.get(user);
           if (!user || !salt) throw new Error('a personal value belongs to a user');
           return keys.encrypt(salt, { realm, user }, plain);
         },
-        statements: missing.map((user) => ({
-          text: USER_KEY_TEXTS.insert,
-          values: [ids.encode(realm), ids.encode(user), salts.get(user) as Uint8Array],
-        })),
+        statements,
       };
     },
   };
