@@ -73,7 +73,7 @@ function anchorText(log: Uuid, { seq, tag, entries }: ChainLink): string {
   return JSON.stringify(['anchor', log, seq, Buffer.from(tag).toString('hex'), entries]);
 }
 
-/** The tagged text of an entry: its columns as JSON, bytes in hexadecimal. */
+/** The tagged text of an entry: its columns as JSON. Bytes are a list, so that a text in their place is another entry. */
 function entryText(columns: EntryColumns): string {
-  return JSON.stringify(columns.map((value) => (value instanceof Uint8Array ? value.toHex() : value)));
+  return JSON.stringify(columns.map((value) => (value instanceof Uint8Array ? [value.toHex()] : value)));
 }

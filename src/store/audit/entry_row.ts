@@ -12,7 +12,7 @@ import { first, type Long, type SqlValue, type Statement, type Work } from '../t
  * A stored entry: its columns by name, in the order that its tag covers. In a realm log: `realm_id`, `seq`,
  * `event`, `user_id`, `record_id`, `revision`, `members`, `actor`, `request_id`, `at`, `address`, `detail`,
  * `personal`; in the installation log: `seq`, `id`, `action`, `actor`, `object`, `realm_id`, `user_id`,
- * `address`, `request_id`, `detail`, `at`. The tag covers values, whatever their encoding in the database; of `detail` and
+ * `address`, `request_id`, `detail`, `at`. The tag covers values, independent of their encoding in the database; of `detail` and
  * `personal` in a realm log the stored bytes, which are the same on every engine.
  */
 export interface StoredEntry {

@@ -85,6 +85,7 @@ export function openGroupCommit(
     try {
       const outcome = await perform(connection, job.work(), expectations);
       if (hasSavepoint) await runAll(connection, outcome.keep ? KEEP : UNDO);
+      // Without a savepoint, what this job wrote cannot be undone alone: the error ends the transaction.
       else if (!isAlone && !outcome.keep && expectations?.takeHasWritten()) throw new UnexpectedResult();
       return { outcome, settle: () => job.resolve(outcome.value as never) };
     } catch (error) {

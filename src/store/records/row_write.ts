@@ -39,6 +39,16 @@ const SEALED_MEMBERS = new Map(
   }),
 );
 
+/** The members of a write as its row stores them. Throws if a secret was sealed by a key that is no longer in use. */
+function* storedMembers<M extends AnyRecord | Patch['members']>(
+  write: Insert | Replacement | PatchWrite,
+  members: M,
+  { authenticate }: Statements,
+): Work<M> {
+  for (const name of SEALED_MEMBERS.get(write.resource) ?? []) yield* assertKeyIsKnown(members[name]);
+  return authenticate ? { ...members, ...(yield* authenticate(write)) } : members;
+}
+
 /** Inserts or replaces a record. Throws ConstraintViolation. */
 export function* storeRecord(
   write: Insert | Replacement,
@@ -47,8 +57,7 @@ export function* storeRecord(
 ): Work<WriteRefusal | undefined> {
   const { op, resource, key, record } = write;
   const texts = of(resource);
-  for (const name of SEALED_MEMBERS.get(resource) ?? []) yield* assertKeyIsKnown(record[name]);
-  const stored = texts.authenticate ? { ...record, ...(yield* texts.authenticate(write)) } : record;
+  const stored = yield* storedMembers(write, record, texts);
   const count = yield* op === 'insert'
     ? tryWrite(texts.insert, texts.insertValues(key, stored))
     : tryWrite(texts.replace, [...texts.replaceValues(stored), ...key]);
@@ -61,8 +70,7 @@ export function* insertAll(inserts: readonly Insert[], of: Of): Work<number> {
   for (const insert of inserts) {
     const { resource, key, record } = insert;
     const texts = of(resource);
-    for (const name of SEALED_MEMBERS.get(resource) ?? []) yield* assertKeyIsKnown(record[name]);
-    const stored = texts.authenticate ? { ...record, ...(yield* texts.authenticate(insert)) } : record;
+    const stored = yield* storedMembers(insert, record, texts);
     statements.push({ text: texts.insert, values: texts.insertValues(key, stored) });
   }
   try {
@@ -86,10 +94,7 @@ export function* patchRow(
   const { resource, patch, key, expectedRevision } = write;
   const texts = of(resource);
   const { update, updateIfRevision, values } = texts.patchStatements(patch.members);
-  for (const name of SEALED_MEMBERS.get(resource) ?? []) yield* assertKeyIsKnown(patch.members[name]);
-  const members = texts.authenticate
-    ? { ...patch.members, ...(yield* texts.authenticate(write)) }
-    : patch.members;
+  const members = yield* storedMembers(write, patch.members, texts);
   const written = [...values({ ...patch, members }, before), ...key];
   const [row] =
     expectedRevision === undefined
