@@ -3,6 +3,7 @@ import { describe, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { openRowMacs } from '../../src/store/auth/row_macs.ts';
 import { migrationsOf } from '../../src/store/migrations.ts';
 import { SIGNED_PASSWORD } from '../../src/store/records/password_macs.ts';
 import {
@@ -16,6 +17,7 @@ import {
 import { actTable } from '../../src/store/tables/realm_data.ts';
 import { memberKind } from '../../src/store/tables/records.ts';
 import { schemaText } from '../../src/store/tables/schema.ts';
+import { table } from '../../src/store/tables/table.ts';
 import { TABLES } from '../../src/store/tables/tables.ts';
 import { webhookTable } from '../../src/store/tables/webhooks.ts';
 
@@ -42,7 +44,7 @@ function objectsAfter(migrations: readonly string[]): readonly string[] {
 }
 
 describe('the descriptions of tables', () => {
-  test('the HMAC of a row covers these columns in this order: another one breaks those that are stored', () => {
+  test('the HMAC of a row covers these columns in this order: one fewer, or another order, breaks those that are stored', () => {
     const signed = [
       ...[clientTable, clientRealmTable, signingKeyTable, consoleLinkTable, consoleSessionTable],
       ...[webhookTable, SIGNED_PASSWORD, actTable],
@@ -59,6 +61,24 @@ describe('the descriptions of tables', () => {
       'password_profile_info: realm_id user_id id password_profile_id username_key password_hash credential_version',
       'act: seq id action actor object realm_id user_id address request_id detail at',
     ]);
+  });
+
+  test('a further column changes the HMAC of those rows alone that have a value in it', () => {
+    const macs = openRowMacs();
+    macs.useKeys({ rowMac: (text) => Buffer.from(text) });
+    const { mac, ...columns } = consoleLinkTable.columns;
+    const next = table({ ...consoleLinkTable, columns: { ...columns, note: 'text?', device: 'text?', mac } });
+    const link = { digest: 'd', label: 'l', scopes: new Set<never>(), realms: '*', expiresAt: 1 } as const;
+    const stored = macs.signedRow(consoleLinkTable, link);
+    expect(macs.signedRow(next, link)).toEqual({ ...stored, note: null, device: null });
+    const noted = macs.signedRow(next, { ...link, note: 'n' });
+    expect([
+      macs.isRowForged(next, { ...stored, note: null, device: null }),
+      macs.isRowForged(next, { ...stored, note: 'n', device: null }),
+      macs.isRowForged(next, noted),
+      macs.isRowForged(next, { ...noted, note: null }),
+      macs.isRowForged(next, { ...noted, note: null, device: 'n' }),
+    ]).toEqual([false, true, false, true, true]);
   });
 
   test('a row is read as it was written', () => {

@@ -11,7 +11,10 @@ export type SignedTable = Pick<Table, 'name' | 'signed'>;
  */
 export interface RowMacs {
   useKeys(keys: Pick<LogKeys, 'rowMac'>): void;
-  /** The MAC of a stored row, and of further values; null without keys. */
+  /**
+   * The MAC of a stored row, and of further values; null without keys. It covers the names and values of the columns that are not
+   * null: a column that a later release adds changes no MAC before a row has a value in it.
+   */
   of(table: SignedTable, stored: Row, ...more: readonly SqlValue[]): Uint8Array | null;
   /** The values of a row, with its MAC. */
   signedRow<T extends Table>(table: T, row: RowInput<T>, ...more: readonly SqlValue[]): EncodedRow;
@@ -23,8 +26,9 @@ export function openRowMacs(): RowMacs {
   let keys: Pick<LogKeys, 'rowMac'> | undefined;
   const of: RowMacs['of'] = ({ name, signed }, stored, ...more) => {
     if (!keys) return null;
-    const values = [...signed.map((column) => stored[column] as SqlValue), ...more];
-    return keys.rowMac(JSON.stringify([name, ...values.map(textOf)]));
+    const columns = signed.map((column) => [column, textOf(stored[column] as SqlValue)] as const);
+    const covered = columns.filter(([, value]) => value !== null);
+    return keys.rowMac(JSON.stringify([name, covered, ...more.map(textOf)]));
   };
   return {
     useKeys(given) {
