@@ -150,6 +150,12 @@ const FAULTS: readonly Fault[] = [
     inject: () => 'alter table user_info alter email_key type text collate "default"',
   },
   {
+    name: 'a column without its default',
+    check: 'schema',
+    says: /column realm_clock\.moved is not as this program creates it/,
+    inject: () => 'alter table realm_clock alter moved drop default',
+  },
+  {
     name: 'a missing foreign key',
     check: 'schema',
     says: /constraint user_info\.user_info_realm_id_fkey is missing/,

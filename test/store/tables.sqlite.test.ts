@@ -3,6 +3,7 @@ import { describe, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { NIL_UUID } from '../../src/domain/id.ts';
 import { openRowMacs } from '../../src/store/auth/row_macs.ts';
 import { migrationsOf } from '../../src/store/migrations.ts';
 import { SIGNED_PASSWORD } from '../../src/store/records/password_macs.ts';
@@ -21,27 +22,45 @@ import { table } from '../../src/store/tables/table.ts';
 import { TABLES } from '../../src/store/tables/tables.ts';
 import { webhookTable } from '../../src/store/tables/webhooks.ts';
 
-/** The columns, keys, foreign keys, indexes and triggers after these migrations, in whatever order they were added. */
+/** A check, or the expression of a generated column: no pragma returns them. */
+const EXPRESSIONS = /\b(?:check|as) \((?:[^()]|\([^()]*\))*\)/g;
+
+/**
+ * The columns, keys, foreign keys, checks, indexes and triggers after these migrations, in whatever order they were added. An index of a
+ * key has no name, because its number follows that order.
+ */
 function objectsAfter(migrations: readonly string[]): readonly string[] {
   const db = new Database(':memory:');
   for (const sql of migrations) db.run(sql);
-  const rows = (sql: string) => db.query<Record<string, unknown>, []>(sql).all();
-  const tables = rows(`select name from sqlite_schema where type = 'table'`).map(({ name }) => String(name));
-  const objects = tables.flatMap((name) => [
-    ...rows(
-      `select '${name}' as "table", name, type, "notnull", pk, hidden from pragma_table_xinfo('${name}')`,
-    ),
-    ...rows(
-      `select '${name}' as "table", "from", "table" as parent, "to" from pragma_foreign_key_list('${name}')`,
-    ),
-    ...rows(`select '${name}' as "table", type, wr, strict from pragma_table_list('${name}')`),
-    ...rows(
-      `select sql from sqlite_schema where tbl_name = '${name}' and type <> 'table' and sql is not null`,
-    ),
-  ]);
+  const rows = (sql: string, ...names: string[]) =>
+    db.query<Record<string, unknown>, string[]>(sql).all(...names);
+  const objects = rows(`select name, sql from sqlite_schema where type = 'table'`).flatMap((found) => {
+    const [name, sql] = [String(found.name), String(found.sql)];
+    const references = Map.groupBy(
+      rows('select * from pragma_foreign_key_list(?) order by id, seq', name),
+      ({ id }) => id,
+    );
+    const indexes = rows('select name, "unique", origin, partial from pragma_index_list(?)', name);
+    return [
+      ...rows('select name, type, "notnull", dflt_value, pk, hidden from pragma_table_xinfo(?)', name),
+      ...rows('select type, wr, strict from pragma_table_list(?)', name),
+      ...[...references.values()].map((columns) => columns.map(({ id: _, ...column }) => column)),
+      ...indexes.map(({ name: index, ...others }) => [
+        { ...others, ...(others.origin === 'c' ? { index } : {}) },
+        rows('select name, "desc", coll from pragma_index_xinfo(?) where key order by seqno', String(index)),
+      ]),
+      ...(sql.match(EXPRESSIONS) ?? []),
+      ...rows(
+        `select sql from sqlite_schema where tbl_name = ? and type <> 'table' and sql is not null`,
+        name,
+      ),
+    ].map((object) => [name, object]);
+  });
   db.close();
   return objects.map((object) => JSON.stringify(object)).sort();
 }
+
+const described = TABLES.filter((each) => each !== migrationTable);
 
 describe('the descriptions of tables', () => {
   test('the HMAC of a row covers these columns in this order: one fewer, or another order, breaks those that are stored', () => {
@@ -115,10 +134,34 @@ describe('the descriptions of tables', () => {
   );
 
   test('a migrated SQLite database has the tables as they are described', () => {
-    const described = TABLES.filter((table) => table !== migrationTable);
     expect(objectsAfter(migrationsOf('sqlite').map(({ sql }) => sql))).toEqual(
       objectsAfter([schemaText(described, 'sqlite')]),
     );
+  });
+
+  test.each([
+    ['without a unique key', ',\n  unique (realm_id, id)', ''],
+    ['without a check', ',\n  check (singleton = 1)', ''],
+    ['with another check', 'check (singleton = 1)', 'check (singleton = 2)'],
+    ['without a default', ' default 0', ''],
+    ['with another value of a generated column', `as ('${NIL_UUID}')`, `as ('another')`],
+    ['with a stored instead of a computed column', 'virtual', 'stored'],
+    [
+      'with two foreign keys instead of one',
+      'foreign key (realm_id, user_id) references user_info (realm_id, id)',
+      'foreign key (realm_id) references user_info (realm_id),\n  foreign key (user_id) references user_info (id)',
+    ],
+    ['with another order of a key', 'primary key (client_id, realm_id)', 'primary key (realm_id, client_id)'],
+    ['with a column that may be null', 'store_id text not null', 'store_id text'],
+    ['with a table that is not strict', ' strict', ''],
+    ['with an index of all rows', ' where told_at is null', ''],
+    ['with an index that is not unique', 'create unique index', 'create index'],
+    ['with another trigger', 'after update of words on', 'after update on'],
+  ])('a SQLite database %s does not have the tables as they are described', (_, part, other) => {
+    const text = schemaText(described, 'sqlite');
+    const changed = text.replace(part, other);
+    expect(changed).not.toBe(text);
+    expect(objectsAfter([changed])).not.toEqual(objectsAfter([text]));
   });
 
   test('an update of a row leaves its ciphertexts, which a change of the master key may have replaced', () => {

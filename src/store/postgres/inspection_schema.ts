@@ -23,8 +23,10 @@ const SELECT_OBJECTS = `
   select 'column', c.relname || '.' || a.attname,
     format_type(a.atttypid, a.atttypmod) || case when a.attnotnull then ' not null' else '' end
       || case when a.attcollation in (0, t.typcollation) then '' else ' collate ' || l.collname end
+      || coalesce(' default ' || pg_get_expr(d.adbin, d.adrelid), '')
   from pg_class c join pg_attribute a on a.attrelid = c.oid join pg_type t on t.oid = a.atttypid
     left join pg_collation l on l.oid = a.attcollation
+    left join pg_attrdef d on d.adrelid = c.oid and d.adnum = a.attnum
   where c.relkind in ('r', 'p') and a.attnum > 0 and not a.attisdropped and ${IS_IN_SCHEMA}
   union all
   select 'constraint', c.relname || '.' || k.conname, pg_get_constraintdef(k.oid)
@@ -97,10 +99,11 @@ export function objectsOf(table: Table): readonly SchemaObject[] {
   ];
 }
 
-/** `text collate "C" not null` as `text not null collate C`, without the default. */
+/** A column as the server prints it: `text collate "C" not null` as `text not null collate C`, a quoted default with its type. */
 function columnDefinition(text: string): string {
-  const [, type = '', collation, isNeeded] = /^(\w+)( collate "C")?( not null)?/.exec(text) ?? [];
-  return `${type}${isNeeded ?? ''}${collation ? ' collate C' : ''}`;
+  const [, type = '', collation, isNeeded = '', begins = ''] =
+    /^(\w+)( collate "C")?( not null)?( default .*)?$/.exec(text) ?? [];
+  return `${type}${isNeeded}${collation ? ' collate C' : ''}${begins.replace(/'$/, `'::${type}`)}`;
 }
 
 /** An index as the server prints it: with its method, the type of texts, and conditions in parentheses. */
