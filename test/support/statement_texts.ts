@@ -28,6 +28,10 @@ import { numberParameters } from '../../src/store/postgres/parameters.ts';
 import { SCOPE_LOCK_TEXTS } from '../../src/store/postgres/scope_locks.ts';
 import { cascadeOf } from '../../src/store/records/cascade.ts';
 import { SELECT_AUTHENTICATED } from '../../src/store/records/password_macs.ts';
+import * as installation from '../../src/store/tables/installation.ts';
+import * as realmData from '../../src/store/tables/realm_data.ts';
+import type { Table } from '../../src/store/tables/table.ts';
+import * as webhooks from '../../src/store/tables/webhooks.ts';
 import { deliveryTexts } from '../../src/store/webhooks/deliveries.ts';
 import { webhookProgressTexts } from '../../src/store/webhooks/progress.ts';
 import { webhookTexts } from '../../src/store/webhooks/webhooks.ts';
@@ -159,20 +163,33 @@ export interface Fragment {
 const NOT_OF_SERVICE =
   /^(sqlite|copying|backups)\/|^inspection_queries\.ts$|^postgres\/(citus|bulkheads|schema_state|inspection\w*|row_stream)\.ts$/;
 
+/** The tables outside the resources by the names of their descriptions. */
+const DESCRIBED_TABLES: Readonly<Record<string, Table>> = { ...installation, ...realmData, ...webhooks };
+
+/** The texts of described tables that code names, within a literal or not: `clientTable.insert`. */
+function tableTexts(code: string): readonly string[] {
+  return [...code.matchAll(/\b(\w+Table)\.(select|insert|update)\b/g)].map(([, name = '', text]) => {
+    const described = DESCRIBED_TABLES[name];
+    if (!described) throw new Error(`no file of tables above describes ${name}`);
+    return described[text as 'select' | 'insert' | 'update'];
+  });
+}
+
 /** A literal with a statement, or with one that continues a text of a table. */
 const STARTS_STATEMENT =
   /^\s*(select|insert|update|delete|with|begin|set)\s|^\s*\$\{\w+\.(select|insert|update)\}/;
 
-/** The fixed parts of every statement that a service can send to PostgreSQL. */
+/** The fixed parts of every statement that a service can send to PostgreSQL, and the texts of tables whole. */
 export function fragmentsInSource(): readonly Fragment[] {
   const paths = readdirSync(STORE, { recursive: true, encoding: 'utf8' });
   const ours = paths.filter((path) => path.endsWith('.ts') && !NOT_OF_SERVICE.test(path));
   return ours.sort().flatMap((path) => {
     const code = readFileSync(join(STORE, path), 'utf8').replace(/^\s*(\/\/|\/?\*).*$/gm, '');
     const literals = [...code.matchAll(/`([^`]*)`|'([^'\n]*)'/g)].map((found) => found[1] ?? found[2] ?? '');
-    return literals
+    const parts = literals
       .filter((literal) => STARTS_STATEMENT.test(literal))
-      .flatMap((literal) => literal.split(/\$\{[^}]*(?:\}|$)/))
+      .flatMap((literal) => literal.split(/\$\{[^}]*(?:\}|$)/));
+    return [...parts, ...tableTexts(code)]
       .map((text) => ({ path, text: withoutPlaces(text) }))
       .filter(({ text }) => text.length >= FRAGMENT_CHARACTERS_MIN && text !== OF_HASH_SEARCH);
   });
