@@ -55,14 +55,23 @@ export interface SchemaVersion {
 }
 
 /**
- * The migrations of an engine in this release, in order. The first one creates the tables as they are described, until a release
- * freezes its text in a file (docs/releasing.md#make-a-release).
+ * The migrations of an engine in this release, in order: those of its folder, or until the first release freezes one
+ * (docs/releasing.md#make-a-release), one that creates the tables as they are described. Later migrations without the first are an error:
+ * they change the tables of the first release.
  */
-export function migrationsOf(engine: SchemaEngine): readonly Migration[] {
-  const written = writtenMigrations(programFile(`src/store/${engine}/migrations`));
-  if (written[0]?.version === 1) return written;
+export function migrationsOf(
+  engine: SchemaEngine,
+  folder = programFile(`src/store/${engine}/migrations`),
+): readonly Migration[] {
+  const written = writtenMigrations(folder);
+  const [first] = written;
+  if (first && first.version !== 1)
+    throw new Refusal(
+      `${folder} begins with migration ${first.version} instead of 1: install authrealm again`,
+    );
+  if (first) return written;
   const tables = TABLES.filter((table) => table !== migrationTable);
-  return [{ version: 1, name: 'directory', sql: schemaText(tables, engine) }, ...written];
+  return [{ version: 1, name: 'directory', sql: schemaText(tables, engine) }];
 }
 
 function writtenMigrations(folder: string): readonly Migration[] {

@@ -1,6 +1,6 @@
 import { Database } from 'bun:sqlite';
 import { describe, expect, test } from 'bun:test';
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { NIL_UUID } from '../../src/domain/id.ts';
@@ -21,6 +21,7 @@ import { schemaText } from '../../src/store/tables/schema.ts';
 import { table } from '../../src/store/tables/table.ts';
 import { TABLES } from '../../src/store/tables/tables.ts';
 import { webhookTable } from '../../src/store/tables/webhooks.ts';
+import { freshFolder } from '../support/folder.ts';
 
 /** A check, or the expression of a generated column: no pragma returns them. */
 const EXPRESSIONS = /\b(?:check|as) \((?:[^()]|\([^()]*\))*\)/g;
@@ -132,6 +133,17 @@ describe('the descriptions of tables', () => {
       expect(migrationsOf(engine)[0]?.sql).toBe(kept);
     },
   );
+
+  test('migrations in a folder replace the generated one, and without the first they are an error', () => {
+    const folder = freshFolder();
+    writeFileSync(join(folder, '0002_note.sql'), 'create table note (id text);');
+    expect(() => migrationsOf('sqlite', folder)).toThrow(`${folder} begins with migration 2 instead of 1`);
+    writeFileSync(join(folder, '0001_directory.sql'), 'create table realm (id text);');
+    expect(migrationsOf('sqlite', folder)).toEqual([
+      { version: 1, name: 'directory', sql: 'create table realm (id text);' },
+      { version: 2, name: 'note', sql: 'create table note (id text);' },
+    ]);
+  });
 
   test('a migrated SQLite database has the tables as they are described', () => {
     expect(objectsAfter(migrationsOf('sqlite').map(({ sql }) => sql))).toEqual(

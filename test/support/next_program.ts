@@ -14,7 +14,8 @@ export function createNextProgram(sql: string): string {
   symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
   const migrations = join(folder, 'src/store/sqlite/migrations');
   mkdirSync(migrations, { recursive: true });
-  const version = String(sqliteMigrations().length + 1).padStart(4, '0');
-  writeFileSync(join(migrations, `${version}_next.sql`), sql);
+  const known = sqliteMigrations();
+  for (const each of [...known, { version: known.length + 1, name: 'next', sql }])
+    writeFileSync(join(migrations, `${String(each.version).padStart(4, '0')}_${each.name}.sql`), each.sql);
   return join(folder, 'bin/authrealm');
 }
