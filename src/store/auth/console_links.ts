@@ -18,7 +18,7 @@ const AHEAD_MS_MAX = LIMITS.consoleLinkMsMax + LIMITS.clockLeewayMs;
 /** Inserts a link under the digest of its code, and deletes expired links. */
 export function* insertLink(digest: string, link: ConsoleLink, macs: RowMacs, now: number): Work<void> {
   yield* execute(DELETE_EXPIRED, now);
-  const row = macs.signedRow(consoleLinkTable, { digest, ...link });
+  const row = macs.signedRow(consoleLinkTable, { ...link, digest });
   yield* execute(consoleLinkTable.insert, ...Object.values(row));
 }
 
@@ -31,7 +31,7 @@ export function* findLink(
   const row = yield* first(SELECT, digest);
   if (!row) return undefined;
   if (macs.isRowForged(consoleLinkTable, row)) return 'forged';
-  const link = consoleLinkTable.read(row);
+  const { digest: _, ...link } = consoleLinkTable.read(row);
   const leftMs = link.expiresAt - now;
   return leftMs > 0 && leftMs <= AHEAD_MS_MAX ? link : undefined;
 }
