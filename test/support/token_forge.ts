@@ -1,7 +1,6 @@
 import { importPrivateKey } from '../../src/auth/keys/signing.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import type { OpenDatabase } from '../../src/service/open_database.ts';
-import type { SigningKey } from '../../src/store/auth/access.ts';
 import type { Service } from './service.ts';
 
 export type Json = Readonly<Record<string, unknown>>;
@@ -50,7 +49,10 @@ export async function openForge({ db, url, clock }: Service): Promise<TokenForge
 }
 
 /** Signs with a key of the service. */
-export async function signerOf(key: SigningKey, { keyring }: Pick<OpenDatabase, 'keyring'>): Promise<Sign> {
+export async function signerOf(
+  key: Parameters<typeof importPrivateKey>[0],
+  { keyring }: Pick<OpenDatabase, 'keyring'>,
+): Promise<Sign> {
   return signer(await importPrivateKey(key, keyring));
 }
 

@@ -8,7 +8,7 @@ import {
 import { Fault, Refusal } from '../../domain/fault.ts';
 import { type Clock, NIL_UUID } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { AuthStore, SigningKey, SigningKeyInsertion } from '../../store/auth/access.ts';
+import type { AuthStore, NewSigningKey, SigningKey, SigningKeyInsertion } from '../../store/auth/access.ts';
 import type { SecretLocation } from '../../store/auth/sealed_store.ts';
 import type { Keyring } from './keyring.ts';
 
@@ -23,7 +23,11 @@ const privateKeyLocation = (kid: string): SecretLocation => ({
 });
 
 /** Generates a key pair that signs from `signsFrom` on, with its private key sealed. */
-export async function mintSigningKey(keyring: Keyring, clock: Clock, signsFrom: number): Promise<SigningKey> {
+export async function mintSigningKey(
+  keyring: Keyring,
+  clock: Clock,
+  signsFrom: number,
+): Promise<NewSigningKey> {
   const kid: string = clock.mintId();
   const { publicKey, privateKey } = await generateKeyPair(ALGORITHM, { extractable: true });
   const publicJwk = { ...(await exportJWK(publicKey)), kid, alg: ALGORITHM, use: 'sig' };
@@ -38,7 +42,6 @@ export async function mintSigningKey(keyring: Keyring, clock: Clock, signsFrom: 
     privateSealed: sealed,
     createdAt: clock.now(),
     signsFrom,
-    withdrawnAt: undefined,
   };
 }
 
@@ -56,7 +59,7 @@ export async function ensureSigningKey(
 function signingKeyEntry(
   action: AuditAction,
   kid: string,
-  key: SigningKey | undefined,
+  key: NewSigningKey | undefined,
   auditContext: AuditContext,
 ): AuditEntry {
   const detail = key ? { kid: key.kid, signs_from: new Date(key.signsFrom).toISOString() } : {};
@@ -99,7 +102,7 @@ export async function rotateSigningKey(
   store: AuthStore,
   keyring: Keyring,
   clock: AuditContext,
-): Promise<SigningKey> {
+): Promise<NewSigningKey> {
   const now = clock.now();
   const key = await mintSigningKey(keyring, clock, now + ANNOUNCEMENT_MS);
   const auditEntry = signingKeyEntry('signing-key.created', key.kid, key, clock);
@@ -178,7 +181,10 @@ export function importPublicKey(key: SigningKey): Promise<CryptoKey> {
 }
 
 /** Rejects with Fault `unavailable` if the loaded master key does not decrypt it. */
-export async function importPrivateKey(key: SigningKey, keyring: Keyring): Promise<CryptoKey> {
+export async function importPrivateKey(
+  key: Pick<SigningKey, 'kid' | 'privateSealed'>,
+  keyring: Keyring,
+): Promise<CryptoKey> {
   try {
     const jwk = JSON.parse(
       keyring.open('signing-key', privateKeyLocation(key.kid), key.privateSealed),

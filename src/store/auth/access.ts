@@ -35,6 +35,9 @@ export interface SigningKey extends StoredRow<typeof signingKeyTable> {
   readonly isForged?: boolean;
 }
 
+/** A signing key to add, which was never withdrawn. */
+export type NewSigningKey = Omit<SigningKey, 'withdrawnAt' | 'isForged'> & { readonly withdrawnAt?: never };
+
 /** Whether a key is inserted only as the first one, or as a successor. */
 export type SigningKeyCondition = 'first' | { readonly supersededBefore: number };
 
@@ -129,7 +132,7 @@ export function openAuthStore({ read: readAny, write }: Transactions, macs: RowM
      * Withdraws a signing key, deletes its private key, adds its replacement and deletes all console sessions in one
      * commit; false if it is not in use.
      */
-    withdrawSigningKey: (kid: string, replacement: SigningKey | undefined, auditEntry: AuditEntry) =>
+    withdrawSigningKey: (kid: string, replacement: NewSigningKey | undefined, auditEntry: AuditEntry) =>
       change(function* () {
         if ((yield* execute(WITHDRAW_KEY, auditEntry.at, DELETED_KEY, kid)) !== 1) return false;
         // With the key, a token of any session could be forged and renewed: its new token is signed by another key.
@@ -223,7 +226,7 @@ function openKeys({ read, write }: Pick<Transactions, 'read' | 'write'>, macs: R
      * Adds a signing key: as the first one if none is in use, else if fewer than `signingKeysMax` count. All
      * keys that sign from `supersededBefore` (milliseconds since the epoch) or earlier count as one.
      */
-    insertSigningKey: (key: SigningKey, condition: SigningKeyCondition, auditEntry: AuditEntry) =>
+    insertSigningKey: (key: NewSigningKey, condition: SigningKeyCondition, auditEntry: AuditEntry) =>
       changing(
         write,
         () => insertKey(key, condition, macs),
@@ -271,7 +274,7 @@ function* readKeys(macs: RowMacs, text: string, ...values: readonly SqlValue[]):
 }
 
 function* insertKey(
-  key: SigningKey,
+  key: NewSigningKey,
   condition: SigningKeyCondition,
   macs: RowMacs,
 ): Work<SigningKeyInsertion> {
@@ -286,7 +289,7 @@ function* insertKey(
 }
 
 /** Returns false for a key that was sealed by a master key without a key check. */
-function* addKey(key: SigningKey, macs: RowMacs): Work<boolean> {
+function* addKey(key: NewSigningKey, macs: RowMacs): Work<boolean> {
   if (!(yield* first(IS_KEY_KNOWN, ciphertextKeyId(key.privateSealed)))) return false;
   return (
     (yield* execute(signingKeyTable.insert, ...Object.values(macs.signedRow(signingKeyTable, key)))) === 1
