@@ -101,6 +101,12 @@ describe('the descriptions of tables', () => {
     ]).toEqual([false, true, false, true, true]);
   });
 
+  test('a table with a column after its HMAC is an error, because values are in the order of columns', () => {
+    const columns = { id: 'text', mac: 'mac?', note: 'text' } as const;
+    const create = () => table({ name: 'thing', placement: 'one node', columns, key: ['id'] });
+    expect(create).toThrow('the last column of thing must be its HMAC');
+  });
+
   test('a row is read as it was written', () => {
     const link = { digest: 'd', label: 'l', scopes: new Set(['users:read']), expiresAt: 1 };
     const [one, other] = ['b', 'a'] as never[];

@@ -200,6 +200,9 @@ export function table<const C extends TableColumns>(description: TableDescriptio
     const { kind } = kindOf(of);
     return { column, kind, member: memberOf(column, kind), ...KINDS[kind] } as StoredColumn;
   });
+  // The HMAC is added to the values of the others.
+  if (columns.slice(0, -1).some(({ kind }) => kind === 'mac'))
+    throw new Error(`the last column of ${name} must be its HMAC`);
   const names = columns.map(({ column }) => column);
   const others = names.filter((column) => !key.includes(column));
   const updated = columns.flatMap(({ column, kind }) =>
