@@ -221,7 +221,7 @@ test('a console link that was inserted or changed in the database starts no sess
 
 test('without keys, as while a database is copied or migrated, a row gets no MAC, and every MAC is valid', () => {
   const macs = openRowMacs();
-  const things = { name: 'client', signed: ['name', 'disabled_at'] };
+  const things = { name: 'client', signed: ['name', 'disabled_at'], columns: { mac: 'mac?' } } as const;
   const stored = { name: 'a', disabled_at: null };
   expect([macs.of(things, stored), macs.isRowForged(things, { ...stored, mac: null })]).toEqual([
     null,

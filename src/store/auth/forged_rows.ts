@@ -9,7 +9,7 @@ import { all } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
 import type { AuthStore } from './access.ts';
 import { CREDENTIAL_COLUMNS, type CredentialRow } from './credentials.ts';
-import type { RowMacs } from './row_macs.ts';
+import type { RowMacs, TableWithMac } from './row_macs.ts';
 
 /** A row whose MAC is wrong, or that has none. */
 export interface ForgedRow {
@@ -47,7 +47,7 @@ export function openForgedRows(
     }
   }
 
-  async function* forgedIn(each: Table): AsyncGenerator<ForgedRow> {
+  async function* forgedIn(each: Table & TableWithMac): AsyncGenerator<ForgedRow> {
     const [id = ''] = each.key;
     for (const row of await read(() => all(`${each.select} order by ${id}`)))
       if (macs.isRowForged(each, row)) yield { table: each.name, id: String(row[id]) };

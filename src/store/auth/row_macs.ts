@@ -5,6 +5,9 @@ import type { Row, SqlValue } from '../transaction_work.ts';
 /** The columns of a table that an HMAC covers. */
 export type SignedTable = Pick<Table, 'name' | 'signed'>;
 
+/** A table whose rows have their HMAC in a column `mac`. */
+export type TableWithMac = SignedTable & { readonly columns: { readonly mac: 'mac' | 'mac?' } };
+
 /**
  * Authenticates rows that grant access or hold a password hash, so that a row that was not written by this program is not
  * honoured (docs/decisions/0009-clients-and-keys.md). It has no keys while a database is only copied or migrated.
@@ -17,9 +20,13 @@ export interface RowMacs {
    */
   of(table: SignedTable, stored: Row, ...more: readonly SqlValue[]): Uint8Array | null;
   /** The values of a row, with its MAC. */
-  signedRow<T extends Table>(table: T, row: RowInput<T>, ...more: readonly SqlValue[]): EncodedRow;
+  signedRow<T extends Table & TableWithMac>(
+    table: T,
+    row: RowInput<T>,
+    ...more: readonly SqlValue[]
+  ): EncodedRow;
   /** Whether `mac` is not that of the stored row. False without keys. */
-  isRowForged(table: SignedTable, stored: Row, ...more: readonly SqlValue[]): boolean;
+  isRowForged(table: TableWithMac, stored: Row, ...more: readonly SqlValue[]): boolean;
 }
 
 export function openRowMacs(): RowMacs {
@@ -40,11 +47,14 @@ export function openRowMacs(): RowMacs {
       return { ...stored, mac: of(table, stored, ...more) };
     },
     isRowForged(table, stored, ...more) {
-      const expected = of(table, stored, ...more);
-      const { mac } = stored as { readonly mac: Uint8Array | null };
-      return expected !== null && (mac === null || Buffer.compare(mac, expected) !== 0);
+      return isForgedMac(stored.mac as Uint8Array | null, of(table, stored, ...more));
     },
   };
+}
+
+/** Whether a stored MAC is not the expected one. False without keys. */
+export function isForgedMac(stored: Uint8Array | null, expected: Uint8Array | null): boolean {
+  return expected !== null && (stored === null || Buffer.compare(stored, expected) !== 0);
 }
 
 /** An engine may return a 64-bit number as text. */

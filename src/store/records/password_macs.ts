@@ -3,7 +3,7 @@ import type { Revision } from '../../domain/id.ts';
 import type { Key, Resource } from '../../domain/resource.ts';
 import { passwordProfileInfo } from '../../domain/resources.ts';
 import { foldedKey } from '../../domain/text/folded_key.ts';
-import type { RowMacs, SignedTable } from '../auth/row_macs.ts';
+import { isForgedMac, type RowMacs, type SignedTable } from '../auth/row_macs.ts';
 import { first, type SqlValue, type Work } from '../transaction_work.ts';
 import { authenticatingColumns, COVERED_MEMBERS, comparedColumn } from './derived_columns.ts';
 import type { Statements } from './statements.ts';
@@ -36,7 +36,8 @@ export interface PasswordMacs {
 export function openPasswordMacs(macs: RowMacs): PasswordMacs {
   return {
     of: (row) => macs.of(SIGNED_PASSWORD, row),
-    isValid: (row) => !macs.isRowForged(SIGNED_PASSWORD, { ...row, mac: row.password_hash_mac ?? null }),
+    isValid: (row) =>
+      !isForgedMac((row.password_hash_mac ?? null) as Uint8Array | null, macs.of(SIGNED_PASSWORD, row)),
   };
 }
 
