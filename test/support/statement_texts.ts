@@ -159,9 +159,12 @@ export interface Fragment {
   readonly text: string;
 }
 
-/** Statements printed, those about the nodes of Citus, and those of `doctor`, `copy` and `backup` on separate connections. */
+/**
+ * Triggers of SQLite, statements printed, those about the nodes of Citus, and those of `doctor`, `copy` and `backup` on separate
+ * connections.
+ */
 const NOT_OF_SERVICE =
-  /^(sqlite|copying|backups)\/|^inspection_queries\.ts$|^postgres\/(citus|bulkheads|schema_state|inspection\w*|row_stream)\.ts$/;
+  /^(sqlite|copying|backups)\/|^(inspection_queries|tables\/word_table)\.ts$|^postgres\/(citus|bulkheads|schema_state|inspection\w*|row_stream)\.ts$/;
 
 /** The tables outside the resources by the names of their descriptions. */
 const DESCRIBED_TABLES: Readonly<Record<string, Table>> = { ...installation, ...realmData, ...webhooks };

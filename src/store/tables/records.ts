@@ -19,8 +19,8 @@ import {
   WORDS,
   wordMembers,
 } from '../records/derived_columns.ts';
-import { wordTable } from '../sqlite/word_table.ts';
 import { type ColumnKind, type Table, type TableColumn, type TableReference, table } from './table.ts';
+import { wordTable } from './word_table.ts';
 
 /** The table of a resource, from its description. On SQLite a record has a slot that its ID names. */
 export function resourceTable(resource: Resource): Table {

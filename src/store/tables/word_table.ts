@@ -1,6 +1,6 @@
 /**
- * The table of the words of records, in which triggers write a row for each word. (`or ignore` in a trigger does not hold for a statement
- * with `on conflict`.)
+ * The table of the words of records on SQLite, in which triggers write a row for each word. (`or ignore` in a trigger does not hold for a
+ * statement with `on conflict`.)
  */
 export function wordTable(table: string): readonly string[] {
   const words = (row: string) => `json_each('["' || replace(${row}.words, ' ', '","') || '"]')`;
