@@ -4,6 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { NIL_UUID } from '../../src/domain/id.ts';
+import { ENTRY_COLUMNS } from '../../src/store/audit/entry_row.ts';
 import { openRowMacs } from '../../src/store/auth/row_macs.ts';
 import { migrationsOf } from '../../src/store/migrations.ts';
 import { SIGNED_PASSWORD } from '../../src/store/records/password_macs.ts';
@@ -15,10 +16,10 @@ import {
   migrationTable,
   signingKeyTable,
 } from '../../src/store/tables/installation.ts';
-import { actTable } from '../../src/store/tables/realm_data.ts';
+import { actTable, logEntryTable } from '../../src/store/tables/realm_data.ts';
 import { memberKind } from '../../src/store/tables/records.ts';
 import { schemaText } from '../../src/store/tables/schema.ts';
-import { table } from '../../src/store/tables/table.ts';
+import { kindOf, table } from '../../src/store/tables/table.ts';
 import { TABLES } from '../../src/store/tables/tables.ts';
 import { webhookTable } from '../../src/store/tables/webhooks.ts';
 import { freshFolder } from '../support/folder.ts';
@@ -107,6 +108,10 @@ describe('the descriptions of tables', () => {
     expect(create).toThrow('the last column of thing must be its HMAC');
   });
 
+  test('the columns of a log entry are in the order of the values that are inserted', () => {
+    expect(logEntryTable.names).toBe(`realm_id, ${ENTRY_COLUMNS}`);
+  });
+
   test('a row is read as it was written', () => {
     const link = { digest: 'd', label: 'l', scopes: new Set(['users:read']), expiresAt: 1 };
     const [one, other] = ['b', 'a'] as never[];
@@ -182,9 +187,13 @@ describe('the descriptions of tables', () => {
     expect(objectsAfter([changed])).not.toEqual(objectsAfter([text]));
   });
 
-  test('an update of a row leaves its ciphertexts, which a change of the master key may have replaced', () => {
-    expect(webhookTable.update).not.toContain('_sealed');
-    expect(webhookTable.updated).not.toContain('webhook_id');
-    expect(webhookTable.updated).toContain('mac');
+  test('an update of a row leaves its key, and its ciphertexts, which a change of the master key may have replaced', () => {
+    for (const { name, key, columns, update, updated } of TABLES) {
+      const kinds = Object.entries(columns).map(([column, of]) => [column, kindOf(of).kind] as const);
+      const sealed = kinds.filter(([, kind]) => kind === 'sealed').map(([column]) => column);
+      expect([name, updated.filter((column) => [...key, ...sealed].includes(column))]).toEqual([name, []]);
+      for (const column of sealed) expect(update).not.toContain(column);
+      for (const [column, kind] of kinds) if (kind === 'mac') expect(update).toEndWith(` ${column} = ?`);
+    }
   });
 });

@@ -76,8 +76,8 @@ export const realmClockTable = table({
     anchor_mac: 'bytes?',
     // Its place in the order in which clocks moved: it finds those that moved lately.
     moved: 'local',
-    // The total of each list directly below the realm.
-    ...(Object.fromEntries(COUNT_COLUMNS.map((name) => [name, 'count'])) as object),
+    // The total of each list directly below the realm. The type of a row lacks them, because resources name them.
+    ...(Object.fromEntries(COUNT_COLUMNS.map((name) => [name, 'count'])) as Record<string, 'count'>),
   },
   key: ['realm_id'],
   indexes: { realm_clock_moved: '(moved, realm_id)' },

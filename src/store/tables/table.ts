@@ -31,7 +31,11 @@ interface KindValues {
   readonly bytes: Uint8Array;
   /** A ciphertext of the keyring, bound to the key of its row. */
   readonly sealed: Uint8Array;
-  /** The HMAC over the other columns of its row (src/store/auth/row_macs.ts). */
+  /**
+   * The HMAC over the other columns of its row, under a key that the master key opens (src/store/auth/row_macs.ts): a row that another
+   * program writes has none, and is not honoured. That of `act` covers the tag before it as well (src/audit/chain.ts). The HMAC of a
+   * password hash, `password_hash_mac`, covers some columns alone (src/store/records/password_macs.ts), so its kind is `bytes`.
+   */
   readonly mac: Uint8Array;
 }
 
