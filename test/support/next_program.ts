@@ -6,12 +6,18 @@ import { freshFolder } from './folder.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
-/** A copy of the program with one more migration on SQLite, as the next release has it. Returns the path of its command. */
-export function createNextProgram(sql: string): string {
+/** A copy of the program, to be changed. Returns its folder. */
+export function copyProgram(): string {
   const folder = freshFolder();
   for (const path of ['bin', 'src', 'package.json'])
     cpSync(join(ROOT, path), join(folder, path), { recursive: true });
   symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
+  return folder;
+}
+
+/** A copy of the program with one more migration on SQLite, as the next release has it. Returns the path of its command. */
+export function createNextProgram(sql: string): string {
+  const folder = copyProgram();
   const migrations = join(folder, 'src/store/sqlite/migrations');
   mkdirSync(migrations, { recursive: true });
   const known = sqliteMigrations();
