@@ -3,17 +3,10 @@ import { type ChangeOrigin, changeOf } from '../domain/change.ts';
 import type { Clock, Revision, Uuid } from '../domain/id.ts';
 import { isJsonObject, type JsonObject } from '../domain/json_object.ts';
 import { LIMITS } from '../domain/limits.ts';
-import {
-  type Annotation,
-  type AnyRecord,
-  type Key,
-  type KeyPrefix,
-  parentKey,
-  type Resource,
-} from '../domain/resource.ts';
+import { type AnyRecord, type Key, type KeyPrefix, parentKey, type Resource } from '../domain/resource.ts';
 import { includableBelow } from '../domain/resources.ts';
 import { email } from '../domain/text/folding.ts';
-import { checkBodyId, collectFieldErrors, type FieldErrors, type Input, type InputVerb } from './input.ts';
+import { checkBodyId, collectFieldErrors, type FieldErrors, type InputVerb } from './input.ts';
 import type { Guard, Insert, PatchWrite, RemovalWrite, Write } from './store.ts';
 import type { CreateRequest, UpdateRequest, WriteContext, WriteRequest } from './write_request.ts';
 import {
@@ -225,21 +218,18 @@ const EMAIL = email();
 /** The guards of the members that a record is written with. */
 function guardsOf({ rules: { guarded }, members, input }: RequestedRecord): readonly Guard[] | undefined {
   if (guarded.length === 0) return undefined;
-  return guarded.flatMap(({ name: member, annotation }): Guard[] => {
-    const { emailIf, sameAs, immutableWhileReferenced } = annotation;
-    if (members[member] === undefined) return [];
+  const guards: Guard[] = [];
+  for (const { name: member, emailIf, sameAs, isFixedWhileReferenced, discoveredFrom } of guarded) {
+    if (members[member] === undefined) continue;
     if (emailIf && !EMAIL.safeParse(members[member]).success)
-      return [{ kind: 'unless', member, condition: emailIf }];
-    if (sameAs) return [{ kind: 'same', member, reference: sameAs.reference, of: sameAs.member }];
-    return immutableWhileReferenced
-      ? [{ kind: 'unreferenced', member, input: inputOf(member, annotation, input.members) }]
-      : [];
-  });
-}
-
-/** The member that a request wrote to change this one. */
-function inputOf(member: string, { discoveredFrom }: Annotation, given: Input['members']): string {
-  return given[member] === undefined && discoveredFrom ? discoveredFrom.member : member;
+      guards.push({ kind: 'unless', member, condition: emailIf });
+    if (sameAs) guards.push({ kind: 'same', member, reference: sameAs.reference, of: sameAs.member });
+    if (isFixedWhileReferenced) {
+      const written = input.members[member] === undefined && discoveredFrom ? discoveredFrom : member;
+      guards.push({ kind: 'unreferenced', member, input: written });
+    }
+  }
+  return guards;
 }
 
 /** The origin and revisions of the rows of one write. */

@@ -41,8 +41,7 @@ export interface WriteRules {
   readonly read: InputReader;
   /** None for most links. */
   readonly steps: readonly Step[];
-  /** The members whose values may need a guard. */
-  readonly guarded: readonly Member[];
+  readonly guarded: ReturnType<typeof guardedMembers>;
   /** The inputs whose hash an answer has to wait for. */
   readonly passwords: readonly string[];
   /** The members with a URL whose provider an answer has to wait for. */
@@ -85,14 +84,25 @@ export function rulesFor(
       ...hashSteps(resource, deps),
       ...sealSteps(resource, deps),
     ],
-    guarded: membersOf(resource).filter(
-      ({ annotation: { emailIf, sameAs, immutableWhileReferenced } }) =>
-        emailIf || (sameAs && issuersMatch) || (immutableWhileReferenced && verb === 'update'),
-    ),
+    guarded: guardedMembers(resource, verb, issuersMatch),
     passwords: Object.keys(resource.inputs ?? {}),
     discoveryUrls: membersOf(resource).flatMap(({ annotation }) => annotation.discoveredFrom?.member ?? []),
     touched: resource.parent?.parent && resource.parent,
   };
+}
+
+/** The members whose values may need guards, with the annotations that apply to this verb and these settings. */
+function guardedMembers(resource: Resource, verb: InputVerb, issuersMatch: boolean) {
+  return membersOf(resource)
+    .map(({ name, annotation: { emailIf, sameAs, immutableWhileReferenced, discoveredFrom } }) => ({
+      name,
+      emailIf,
+      sameAs: issuersMatch ? sameAs : undefined,
+      isFixedWhileReferenced: immutableWhileReferenced && verb === 'update',
+      /** The member that a request may write to change this one. */
+      discoveredFrom: discoveredFrom?.member,
+    }))
+    .filter(({ emailIf, sameAs, isFixedWhileReferenced }) => emailIf || sameAs || isFixedWhileReferenced);
 }
 
 /** Gives a new record its origin, and the defaults of members that callers cannot write. */
