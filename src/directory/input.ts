@@ -51,17 +51,17 @@ function inputValue(holders: InputObjects, { name, within }: WritableMember): un
 }
 
 /** The value of a member, or its default; undefined if it has none or is invalid. */
-function read(
-  { name, within, schema, isRequired }: WritableMember,
-  value: unknown,
-  at: string,
-  errors: FieldErrors,
-): unknown {
-  const field = within === 'data' ? `${at}.${name}` : `${at}.${within}.${name}`;
-  if (value === undefined && isRequired) errors.add(field, 'is missing');
+function read(member: WritableMember, value: unknown, at: string, errors: FieldErrors): unknown {
+  const { schema, isRequired } = member;
+  if (value === undefined && isRequired) errors.add(memberField(member, at), 'is missing');
   const parsed = schema.safeParse(value);
-  if (!parsed.success) errors.addIssues(field, value, parsed.error.issues);
+  if (!parsed.success) errors.addIssues(memberField(member, at), value, parsed.error.issues);
   return parsed.data;
+}
+
+/** The place of a member in the body of its request. */
+function memberField({ name, within }: WritableMember, at: string): string {
+  return within === 'data' ? `${at}.${name}` : `${at}.${within}.${name}`;
 }
 
 /** Clients send null for an empty object (docs/wire.md#request-bodies). */
