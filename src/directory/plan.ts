@@ -166,22 +166,20 @@ interface Draft extends WritePlan {
   readonly included: Insert[];
 }
 
-/** The records are in the order of their requests. */
+/** The writes are in the order of the requests. */
 function draftWrites(
   requests: readonly WriteRequest[],
   records: readonly RequestedRecord[],
   stamp: Stamp,
 ): WritePlan {
   const plan: Draft = { writes: [], created: [], included: [] };
-  const left = records.values();
-  let next = left.next().value;
   for (const request of requests) {
     if (request.verb === 'remove') {
       const { resource, key, expectedRevision, item } = request;
       const write = { op: 'remove', resource, key, expectedRevision, ...stamp } as const;
       plan.writes.push({ write, item, at: bodyField(request, 'data') });
     }
-    for (; next?.request === request; next = left.next().value) draftRecordWrites(plan, next, stamp);
+    for (const record of records) if (record.request === request) draftRecordWrites(plan, record, stamp);
   }
   return plan;
 }
