@@ -132,6 +132,30 @@ export function patchContract(name: string, open: () => Promise<OpenStore>): voi
         expect(patched?.revision as Revision).toBe(early.patch.revision);
       });
 
+      const touch = (key: Key, at: number): PatchWrite => ({ ...patch(user, key, {}, at), isTouch: true });
+
+      test('a touch is like a patch without members, except that `patched` does not hold its record', async () => {
+        const jane = await inserted(anotherUser(fixture));
+        const { key, record } = jane;
+        const late = touch(key, record.updated_at + 5);
+        expect(await commitWrites(store, late)).toEqual(WRITTEN);
+        const touched = { ...record, updated_at: late.patch.at, revision: late.patch.revision };
+        expect(await store.get(user, key)).toEqual(touched as never);
+        const early = touch(key, record.updated_at - 60_000);
+        const other = patch(user, [fixture.realm, fixture.user], { name: 'Not a touch' });
+        const patched = patchedOf(await commitWrites(store, early, other));
+        expect(patched?.map(({ id }) => id)).toEqual([fixture.user]);
+        expect(await store.get(user, key)).toEqual({ ...touched, revision: early.patch.revision } as never);
+      });
+
+      test('a touch of a missing user is not_found, and undoes the other writes of its commit', async () => {
+        const link = oidcLink(fixture, 'with a missing user');
+        const missing = touch([fixture.realm, mintId()], systemClock.now());
+        expect(await commitWrites(store, missing)).toEqual(NOT_FOUND);
+        expect(await commitWrites(store, link, missing)).toEqual({ ...NOT_FOUND, index: 1 });
+        expect(await store.get(oidcProfileInfo, link.key)).toBeUndefined();
+      });
+
       test('a patch of a folded member is unique by its folded key', async () => {
         const duplicate = { kind: 'unique', members: ['password_profile_id', 'username'] } as const;
         const one = await inserted(usernameLink(fixture, 'One@example.com'));
