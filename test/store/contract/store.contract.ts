@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test';
+import type { RemovalWrite, Write } from '../../../src/directory/store.ts';
 import type { Uuid } from '../../../src/domain/id.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import type { AnyRecord, Key } from '../../../src/domain/resource.ts';
@@ -24,9 +25,17 @@ import {
   type OpenStore,
   oidcLink,
   openForTests,
+  type RealmFixture,
+  removalOf,
   usernameLink,
   WRITTEN,
 } from './store_fixtures.ts';
+
+/** The removal of a link that does not exist. */
+const missingLink = ({ realm: id, user: userId }: RealmFixture): RemovalWrite => ({
+  op: 'remove',
+  ...removalOf(oidcProfileInfo, [id, userId, mintId()]),
+});
 
 /**
  * The Store, as its port documents it. Every engine passes it unchanged: no case is skipped or depends on the engine.
@@ -135,6 +144,36 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
         const results = await Promise.all(links.map((link) => commitWrites(store, link)));
         expect(results.map(({ kind }) => kind)).toEqual(['written', 'written', 'unique', 'written']);
       });
+
+      test.each([
+        ['a constraint', (at: RealmFixture) => oidcLink(at, 'linked')],
+        ['a read', (at: RealmFixture) => missingLink(at)],
+      ] as const)(
+        'a commit whose last write is refused by %s is undone alone among the commits of its tick',
+        async (_, refusedBelow) => {
+          const home = await createRealmFixture(store);
+          const linked = oidcLink(home, 'linked');
+          await commitWrites(store, linked);
+          // Where commits share a transaction, the first of a tick begins one alone.
+          const written = ['first', 'before', 'after'].map((subject) => oidcLink(home, subject));
+          const undone = oidcLink(home, 'undone');
+          const commits = written.map((link): readonly (Write | RemovalWrite)[] => [link]);
+          commits.splice(2, 0, [undone, refusedBelow(home)]);
+          const results = await Promise.all(commits.map((writes) => store.commit(writes)));
+          expect(results.map((result) => ('index' in result ? result.index : result.kind))).toEqual([
+            'written',
+            'written',
+            1,
+            'written',
+          ]);
+          for (const { key } of written) expect(await store.get(oidcProfileInfo, key)).toBeDefined();
+          expect(await store.get(oidcProfileInfo, undone.key)).toBeUndefined();
+          const links = (await store.changes(home.realm, 0, 100)).filter(({ id }) =>
+            [linked, undone, ...written].some(({ record }) => record.id === id),
+          );
+          expect(links.map(({ id }) => id)).toEqual([linked, ...written].map(({ record }) => record.id));
+        },
+      );
 
       test('a read after one of many commits of one tick returns the committed record', async () => {
         const links = Array.from({ length: LIMITS.writesGroupedMax + 1 }, (_, index) =>
