@@ -23,7 +23,7 @@ const COPY = 'created_at, updated_at, revision';
 const LOG_COLUMNS =
   'realm_id, event, record_id, revision, members, user_id, at, actor, request_id, address, detail, personal, tag';
 
-type Edit = readonly [name: string, sql: string];
+type Edit = readonly [name: string, ...statements: string[]];
 type Findings = Readonly<Record<string, readonly Edit[]>>;
 
 /** The edits by what is reported about them. */
@@ -186,8 +186,24 @@ const FOUND: Findings = {
   'the proof of the master key was removed': [['delete the proof of the master key', 'delete from keyring']],
 };
 
+/** Stores the values of log entries as the hexadecimal digits of their bytes. The tags cover bytes. */
+function storeDigits(digitsOf: string): Edit {
+  return [
+    'store the values of log entries as texts',
+    'alter table log_entry rename column detail to packed',
+    'alter table log_entry add column detail text',
+    `update log_entry set detail = ${digitsOf} where packed is not null`,
+    'alter table log_entry drop column packed',
+  ];
+}
+
+const CHANGED_ENTRY = 'this entry, or one before it, was changed or inserted';
+
+const FOUND_IN_POSTGRES: Findings = { [CHANGED_ENTRY]: [storeDigits(`encode(packed, 'hex')`)] };
+
 /** Lookups in SQLite compare hashes as well. */
 const FOUND_IN_SQLITE: Findings = {
+  [CHANGED_ENTRY]: [storeDigits('lower(hex(packed))')],
   'username_crc does not match the value it is computed from (password_profile_info,': [
     ['hide a username from lookups by its hash', 'update password_profile_info set username_crc = 1'],
   ],
@@ -285,14 +301,17 @@ test('audit verify --records finds every edit by hand but those that SECURITY.md
   ]);
   const results: object[] = [];
   const expected: object[] = [];
-  const findings = database.address.engine === 'sqlite' ? { ...FOUND, ...FOUND_IN_SQLITE } : FOUND;
+  const { engine } = database.address;
+  const findings = { ...FOUND, ...(engine === 'sqlite' ? FOUND_IN_SQLITE : FOUND_IN_POSTGRES) };
   const found = Object.entries(findings).flatMap(([finding, edits]) =>
-    edits.map((edit) => [...edit, finding] as const),
+    edits.map((edit) => ({ finding, edit })),
   );
-  for (const [name, sql, finding] of [...found, ...notFound.map((edit) => [...edit, 'clean'] as const)]) {
+  for (const { finding, edit } of [...found, ...notFound.map((each) => ({ finding: 'clean', edit: each }))]) {
+    const [name, ...statements] = edit;
     const edited = await database.copy();
-    const isEdited = (await edited.tamper(sql)) > 0;
-    results.push({ name, isEdited, ...(await runAuthrealm([...VERIFY, ...edited.args])) });
+    let rows = 0;
+    for (const sql of statements) rows += await edited.tamper(sql);
+    results.push({ name, isEdited: rows > 0, ...(await runAuthrealm([...VERIFY, ...edited.args])) });
     const says = finding === 'clean' ? expect.stringMatching(/^clean$/m) : expect.stringContaining(finding);
     expected.push({ name, isEdited: true, code: finding === 'clean' ? 0 : 1, stdout: says, stderr: '' });
   }
