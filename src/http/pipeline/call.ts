@@ -86,13 +86,12 @@ export type CallHandler = (call: Call) => MaybePromise<Reply>;
  * its tick.
  */
 export function runStages(stages: readonly Stage[]): CallHandler {
-  function from(call: Call, start: number): MaybePromise<Reply> {
+  return function run(call, start = 0): MaybePromise<Reply> {
     for (let index = start; index < stages.length; index += 1) {
       const outcome = (stages[index] as Stage)(call);
-      if (outcome instanceof Promise) return outcome.then((reply) => reply ?? from(call, index + 1));
+      if (outcome instanceof Promise) return outcome.then((reply) => reply ?? run(call, index + 1));
       if (outcome !== undefined) return outcome;
     }
     throw new Error('the last stage of an operation must reply');
-  }
-  return (call) => from(call, 0);
+  };
 }
