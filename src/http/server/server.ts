@@ -215,15 +215,13 @@ function requestHandlers(
       : logged.then(() => write(call, reply, endpoint.route));
   }
 
-  function settle(outcome: Promise<Reply>, call: Call, endpoint: Endpoint, start: number) {
-    const end = (reply: Reply) => {
-      inFlight -= 1;
-      return finish(reply, call, endpoint, start);
-    };
+  async function settle(outcome: Promise<Reply>, call: Call, endpoint: Endpoint, start: number) {
     inFlight += 1;
-    return withTimeout(outcome, LIMITS.answerMsMax, answerTimeout).then(end, (error: unknown) =>
-      end(failureReply(error, call, endpoint)),
+    const reply = await withTimeout(outcome, LIMITS.answerMsMax, answerTimeout).catch((error: unknown) =>
+      failureReply(error, call, endpoint),
     );
+    inFlight -= 1;
+    return finish(reply, call, endpoint, start);
   }
 
   const handle = closingAfterChunks(handleAtOnce);
