@@ -31,17 +31,12 @@ export function openCallerAddress(
   }
 
   return (headers: Headers, peer: string | undefined): IpAddress | undefined => {
-    const address = peer === undefined ? undefined : parseIpAddress(withoutZone(peer));
+    // The zone of a link-local address names an interface of this host.
+    const address = peer === undefined ? undefined : parseIpAddress(peer.replace(/%.*/, ''));
     if (trusted.length === 0 || address === undefined || !isTrusted(address)) return address;
     const value = headers.get('x-forwarded-for');
     const caller = value === null ? undefined : callerAmong(value.split(','));
     if (caller === undefined) onUnreadable(address);
     return caller ?? address;
   };
-}
-
-/** Removes the zone of a link-local address, which names an interface of this host. */
-function withoutZone(peer: string): string {
-  const at = peer.indexOf('%');
-  return at === -1 ? peer : peer.slice(0, at);
 }
