@@ -12,7 +12,7 @@ interface LoopBudgetDeps {
 
 interface Waiting {
   readonly dueAt: number;
-  readonly resolve: () => void;
+  readonly resolve: (value: undefined) => void;
   readonly reject: (error: unknown) => void;
 }
 
@@ -66,7 +66,7 @@ export function openLoopBudget(deps: LoopBudgetDeps) {
     if (turns > 0 && share.isLimited() && usedMs() >= share.leftMs()) return;
     for (const { resolve } of waiting.splice(0, atOnce)) {
       turns += 1;
-      resolve();
+      resolve(undefined);
     }
   }
 
@@ -80,7 +80,7 @@ export function openLoopBudget(deps: LoopBudgetDeps) {
 
   function enter(waitMsMax: number): Promise<undefined> {
     const { promise, resolve, reject } = Promise.withResolvers<undefined>();
-    waiting.push({ dueAt: now() + waitMsMax, resolve: () => resolve(undefined), reject });
+    waiting.push({ dueAt: now() + waitMsMax, resolve, reject });
     if (!isScheduled) schedule();
     return promise;
   }
