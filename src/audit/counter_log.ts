@@ -2,6 +2,7 @@ import type { AuditEntry } from '../domain/audit_entry.ts';
 import { Fault } from '../domain/fault.ts';
 import type { Clock } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
+import { isClientId } from '../domain/principal.ts';
 
 interface CounterStore {
   append(auditEntries: readonly AuditEntry[]): Promise<void>;
@@ -135,11 +136,12 @@ export function openCounterLog(
       ofAction.set(own, undefined);
       return writeFirst({ ...counted, id: mintId() }, () => ofAction.delete(own));
     },
-    /** It runs on every lookup: a comparison for the same client as before, a set insertion for another. */
-    use(clientId: string): void {
-      if (clientId === lastUsed) return;
-      lastUsed = clientId;
-      used.add(clientId);
+    /** Counts a caller that is a client. It runs on every lookup: a comparison for the same caller as before. */
+    use(callerId: string): void {
+      if (callerId === lastUsed) return;
+      lastUsed = callerId;
+      if (!isClientId(callerId)) return;
+      used.add(callerId);
       schedule();
     },
     /** Writes everything for the last time, and reports what is lost. */

@@ -4,7 +4,6 @@ import { type AuditEntry, createAuditEntry } from '../domain/audit_entry.ts';
 import type { Clock } from '../domain/id.ts';
 import type { IpAddress } from '../domain/ip_address.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { isClientId } from '../domain/principal.ts';
 import { openCallListener } from '../http/server/listener.ts';
 import type { Log } from '../platform/log.ts';
 import type { Engine } from '../store/open.ts';
@@ -22,20 +21,16 @@ export function openUsageTracking({ access, log: { append } }: Engine, log: Log,
   const addQuietly: CounterLog['add'] = (...event) => counters.add(...event)?.catch(onError);
   const refusals = openRefusedAccessLog({ add: addQuietly }, clock.now);
 
-  function use(clientId: string): void {
-    if (isClientId(clientId)) counters.use(clientId);
-  }
-
   return {
     onUnreadableProxy: proxyReporter(addQuietly, log, clock),
     async granted(entry: AuditEntry): Promise<void> {
       const { object: clientId = '', detail } = entry;
-      if (detail.grant === undefined) use(clientId);
+      if (detail.grant === undefined) counters.use(clientId);
       await counters.add(`${clientId} ${detail.grant}`, entry);
     },
     signedIn: (entry: AuditEntry) => counters.add(`${entry.realm} ${entry.object}`, entry),
     throttled: refusals.countThrottled,
-    listener: openCallListener({ used: use, refused: refusals.count }),
+    listener: openCallListener({ used: counters.use, refused: refusals.count }),
     stop: counters.stop,
   };
 }

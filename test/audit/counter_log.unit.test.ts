@@ -211,10 +211,10 @@ describe('a counter log with an unexpected error of its store', () => {
   });
 });
 
-test('the use of clients is stored once per interval, and again after a failure', async () => {
+test('the use of clients alone is stored once per interval, and again after a failure', async () => {
   const { log, state } = openFixture({ intervalMs: 5 });
   state.error = unavailable;
-  for (const clientId of ['shop', 'pos', 'shop']) log.use(clientId);
+  for (const callerId of ['shop', 'pos', 'console:jane', 'shop']) log.use(callerId);
   await Bun.sleep(20);
   expect(state.uses).toEqual([]);
   state.error = undefined;
