@@ -65,26 +65,21 @@ export function locate(resource: Resource): Check {
 /** The same for named parameters, the realm first: the key of a record, or the scope of a collection. */
 export function locateBy(names: readonly string[], place: 'key' | 'scope'): Check {
   return (call) => {
-    const ids = idsOf(call, names);
-    if (ids === undefined) return NOT_FOUND_REPLY;
+    const ids: Uuid[] = [];
+    for (const name of names) {
+      const id = parseUuid(call.params[name] ?? '');
+      if (id === undefined) return NOT_FOUND_REPLY;
+      ids.push(id);
+    }
+    const [realm] = ids;
+    if (realm !== undefined && !mayAccessRealm(call.principal as Principal, realm)) {
+      call.refused = 'realm outside the list';
+      return NOT_FOUND_REPLY;
+    }
     if (place === 'key') call.key = ids as unknown as Key;
     else call.scope = ids;
     return undefined;
   };
-}
-
-function idsOf(call: Call, names: readonly string[]): Uuid[] | undefined {
-  const { params, principal } = call;
-  const ids: Uuid[] = [];
-  for (const name of names) {
-    const id = parseUuid(params[name] ?? '');
-    if (id === undefined) return undefined;
-    ids.push(id);
-  }
-  const [realm] = ids;
-  if (realm === undefined || mayAccessRealm(principal as Principal, realm)) return ids;
-  call.refused = 'realm outside the list';
-  return undefined;
 }
 
 /** Reads the record of the key (404). */
