@@ -1,6 +1,7 @@
 import { type BeforeAndAfter, packDetail, type ReportedMember } from '../../audit/packed_detail.ts';
 import type { Change } from '../../domain/change.ts';
 import { isVisible, membersOf, type Resource } from '../../domain/resource.ts';
+import { RESOURCES } from '../../domain/resources.ts';
 
 /**
  * A log entry of a realm: a change with its record before and after, without secrets. The feed reports only the change.
@@ -18,9 +19,23 @@ export interface Versions extends BeforeAndAfter {
   readonly members?: readonly string[];
 }
 
+/** The members of each resource that the log reports. */
+const REPORTED = new Map(
+  RESOURCES.map((resource) => {
+    const members = membersOf(resource);
+    const visible = members.flatMap((member, position) =>
+      isVisible(member) ? [{ ...member, position }] : [],
+    );
+    const personal = visible.filter(({ annotation }) => annotation.personal);
+    return [resource, { plain: visible.filter((each) => !personal.includes(each)), personal }] as const;
+  }),
+);
+
 /** The log entry of a record that was written. */
 export function entryOf(change: Change, resource: Resource, versions: Versions): ChangeEntry {
-  const { plain, personal } = reportedMembers(resource);
+  const reported = REPORTED.get(resource);
+  if (!reported) throw new Error(`${resource.name} has no log entries`);
+  const { plain, personal } = reported;
   return { change, detail: detailOf(plain, versions), personal: detailOf(personal, versions) };
 }
 
@@ -28,20 +43,4 @@ function detailOf(members: readonly ReportedMember[], versions: Versions): Uint8
   const { members: written } = versions;
   const reported = written ? members.filter(({ name }) => written.includes(name)) : members;
   return reported.length === 0 ? undefined : packDetail(reported, versions);
-}
-
-type ReportedMembers = Readonly<Record<'plain' | 'personal', readonly ReportedMember[]>>;
-
-const known = new Map<Resource, ReportedMembers>();
-
-/** The logged members of a resource, cached. */
-function reportedMembers(resource: Resource): ReportedMembers {
-  const found = known.get(resource);
-  if (found) return found;
-  const members = membersOf(resource);
-  const visible = members.flatMap((member, position) => (isVisible(member) ? [{ ...member, position }] : []));
-  const personal = visible.filter(({ annotation }) => annotation.personal);
-  const reported = { plain: visible.filter((each) => !personal.includes(each)), personal };
-  known.set(resource, reported);
-  return reported;
 }
