@@ -59,6 +59,7 @@ export function changeOf(
   { key, revision, members = [] }: WrittenRecord,
   origin: ChangeOrigin,
 ): Change {
+  const changed = members.length === 0 ? TOUCHED : members;
   // Users are directly below a realm.
   const isOfUser = (resource.foreignKey ?? resource.parent?.foreignKey) === 'user_id';
   return {
@@ -67,11 +68,7 @@ export function changeOf(
     user: isOfUser ? key[1] : undefined,
     id: key.at(-1) as Uuid,
     revision,
-    members: verb === 'updated' ? changedMembers(members) : [],
+    members: verb === 'updated' ? changed : [],
     ...origin,
   };
-}
-
-function changedMembers(written: readonly string[]): readonly string[] {
-  return written.length === 0 ? TOUCHED : written;
 }
