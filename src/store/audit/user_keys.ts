@@ -45,8 +45,8 @@ export function openUserKeys(keys: LogKeys, ids: LogIds): UserKeys {
         if (change.event === CREATED) created.add(change.user);
       }
       const salts = new Map([
-        ...(yield* readSalts(realm, [...created], ids, allUnexpected)),
-        ...(yield* readSalts(realm, [...users.difference(created)], ids, all)),
+        ...(yield* findUserSalts(realm, [...created], ids, allUnexpected)),
+        ...(yield* findUserSalts(realm, [...users.difference(created)], ids)),
       ]);
       const statements: Statement[] = [];
       for (const user of users.difference(salts)) {
@@ -67,19 +67,11 @@ export function openUserKeys(keys: LogKeys, ids: LogIds): UserKeys {
 }
 
 /** The salts of these users; users without one are missing. */
-export function findUserSalts(
-  realm: Uuid,
-  users: readonly Uuid[],
-  ids: LogIds,
-): Work<ReadonlyMap<Uuid, Uint8Array>> {
-  return readSalts(realm, users, ids, all);
-}
-
-function* readSalts(
+export function* findUserSalts(
   realm: Uuid,
   users: readonly Uuid[],
   { encode }: LogIds,
-  read: typeof all,
+  read = all,
 ): Work<ReadonlyMap<Uuid, Uint8Array>> {
   const found = new Map<Uuid, Uint8Array>();
   const [only] = users;
