@@ -73,13 +73,8 @@ export interface ListDialect {
   /** SQL for whether a column has one of several values that are one parameter, and that parameter. */
   readonly isAmong: (column: string) => string;
   readonly among: (values: readonly string[]) => SqlValue;
-  /**
-   * Selects `n`, the number of rows of `source`, counted up to `most`, and `slots`, their row IDs, if the engine has
-   * them.
-   */
-  readonly few: (source: string, most: number) => string;
-  /** A condition for these row IDs, which are its only parameter; undefined if the engine has none. */
-  readonly isInRowIds: string | undefined;
+  /** How many records of a list are read to sort them in the program. With more, the engine sorts them. */
+  readonly gatheredMax: number;
 }
 
 /** The order in which the clocks of realms advanced, by numbers that several realms may share. */

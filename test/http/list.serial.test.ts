@@ -176,6 +176,13 @@ describe('users', () => {
     });
   });
 
+  test('a list of users of an absent realm is 404 for every shape of filter', async () => {
+    const absent = path().replace(fixture.realm, systemClock.mintId());
+    for (const filter of ['eq(email,x)', 'ilike(email,*x*)', 'ge(created_at,2026-01-01)', 'match(text,x)']) {
+      expect((await service.get(`${absent}?filter=${filter}`, token)).status).toBe(404);
+    }
+  });
+
   test('the list of users is 400 for an invalid parameter, and names it', async () => {
     const rows = [
       ['filter=eq(email', 'filter'],

@@ -84,13 +84,13 @@ function planOf(text: string, isByWord: boolean, statement: ListStatement): stri
   const { text: where } = clauseOf(filter, table.columnOf, SQLITE);
   const sort = { by: 'created_at', isDescending: true } as const;
   const plan = planList(table, { depth: 1, filter, hasOnly: false, isByWord, sort, where }, SQLITE.lists);
-  const steps = db.query<{ detail: string }, []>(`explain query plan ${plan.text(statement)}`).all();
+  const steps = db.query<{ detail: string }, []>(`explain query plan ${plan.texts[statement]}`).all();
   db.close();
   return steps.map(({ detail }) => detail).join();
 }
 
 test('a list of a realm is found by the row IDs of a rare word, and by the realm for a common one', () => {
-  for (const statement of ['few', 'count', 'free offset', 'free after'] as const) {
+  for (const statement of ['gather', 'count', 'offset', 'after'] as const) {
     expect(planOf('match(text,rare comm)', true, statement)).toMatch(
       /^(CO-ROUTINE [^ ]+,)?SEARCH user_info USING INTEGER PRIMARY KEY \(rowid=\?\)/,
     );

@@ -17,7 +17,6 @@ import { idempotencyTexts } from '../../src/store/idempotency/idempotency_store.
 import { LEASE_TEXTS } from '../../src/store/leases.ts';
 import {
   type ListPlan,
-  type ListStatement,
   listTable,
   planList,
   scopePresenceText,
@@ -114,11 +113,6 @@ function recordTexts(resource: Resource): readonly string[] {
   ];
 }
 
-const READINGS: readonly ListStatement[] = [
-  ...(['gather', 'probe', 'few', 'count'] as const),
-  ...(['walk', 'narrow', 'free'] as const).flatMap((way) => [`${way} offset`, `${way} after`] as const),
-];
-
 /**
  * Lists without a filter: one adds a condition to the same text, and narrows it. Only realms are listed without a scope
  * that names one.
@@ -132,7 +126,7 @@ function listTexts(resource: Resource, indexes: IndexCatalog): readonly string[]
     return [
       ...(last ? [scopePresenceText(last, 'null')] : []),
       ...(last === realm ? [scopePresenceText(realm, storedTotal(resource))] : []),
-      ...plansOf(table, scope.length).flatMap((plan) => READINGS.map((reading) => plan.text(reading))),
+      ...plansOf(table, scope.length).flatMap(({ texts }) => Object.values(texts)),
     ];
   });
 }

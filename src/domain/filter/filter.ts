@@ -57,7 +57,7 @@ export type FilterCondition =
       readonly kind: 'range';
       readonly member: string;
       readonly compared: Compared;
-      /** At least one of the two is set. */
+      /** One of the two is set. */
       readonly from?: Bound;
       readonly to?: Bound;
     }

@@ -123,7 +123,7 @@ function partsOf({ part, text }: Extract<FilterCondition, { kind: 'pattern' }>):
  * The number of placeholders for the values of a condition: the next power of two, filled up with a repeated value. Lists
  * of up to a hundred values then need only eight statements.
  */
-export function parameterCount({ values }: Extract<FilterCondition, { kind: 'one_of' }>): number {
+function parameterCount({ values }: Extract<FilterCondition, { kind: 'one_of' }>): number {
   return 2 ** Math.ceil(Math.log2(values.length));
 }
 

@@ -1,44 +1,29 @@
-import type {
-  KeyedRecord,
-  ListPage,
-  ListRequest,
-  PagePosition,
-  PageRequest,
-  Sort,
-} from '../../directory/store.ts';
+import type { KeyedRecord, ListPage, ListRequest, PagePosition, Sort } from '../../directory/store.ts';
 import type { Bound, ComparableValue, FilterCondition } from '../../domain/filter/filter.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { KeyPrefix, Resource } from '../../domain/resource.ts';
+import type { KeyPrefix } from '../../domain/resource.ts';
 import { all, first, type Long, type SqlValue, type Work } from '../transaction_work.ts';
-import { GATHERED_MAX, type ListPlan, type ListStatement } from './list_plans.ts';
+import type { ListPlan, ListStatement } from './list_plans.ts';
 
-/** What another process must read: the page and its total, or only the total. */
-export type Delegated = 'page elsewhere' | 'total elsewhere';
+/** Undefined if the record that the scope names does not exist; `elsewhere` if another process must read the list. */
+export type ListOutcome = ListPage | undefined | 'elsewhere';
 
-/** Undefined if the record that the scope names does not exist. */
-export type ListOutcome = ListPage | undefined | Delegated;
-
-export interface ScopedListRequest {
-  readonly resource: Resource;
-  readonly scope: KeyPrefix;
-  readonly listing: ListRequest;
-}
-
-/** Decides whether a list is read on the event loop or in a reader process, and holds the known total. */
-export interface ReadBudget {
-  /** No more than LIMITS.listRecordsInlineMax rows may be touched. */
-  readonly isBounded: boolean;
-  readonly isTotalWanted: boolean;
-  readonly knownTotal: (request: ScopedListRequest) => number | undefined;
-}
+/**
+ * How much of a list is read: `bounded`, at most LIMITS.listRecordsInlineMax rows; `page`, the page alone; `whole`, the page and the
+ * total.
+ */
+export type ReadExtent = 'bounded' | 'page' | 'whole';
 
 /** A list request with its plan and values. */
 export interface PlannedList {
-  readonly request: ScopedListRequest;
+  readonly scope: KeyPrefix;
+  readonly listing: ListRequest;
   readonly plan: ListPlan;
   /** The values of scope, `only` and filter. */
   readonly values: readonly SqlValue[];
   readonly decode: (row: Row) => KeyedRecord;
+  /** How many records are read to sort them here. */
+  readonly gatheredMax: number;
   /**
    * Selects the total if it is stored; no row if the scope does not exist. Parameters: the scope. Undefined for a list without
    * a scope.
@@ -53,38 +38,49 @@ interface PresenceRow {
 type Row = Record<string, unknown>;
 
 /**
- * Reads a list within a budget. The statements themselves bound the rows that they touch: under a bounded budget, each of
- * them reads an index with only the wanted records, up to a limit.
+ * Whether the shape of a list bounds the rows that are touched: a page in the order of an index, without a great offset, and records
+ * that an index finds, because `gather` reads only so many.
  */
-export function* readList(planned: PlannedList, budget: ReadBudget): Work<ListOutcome> {
-  const { isServed, isWalkable } = planned.plan;
-  const gathered = isServed && !isWalkable ? yield* readAll(planned) : undefined;
-  if (gathered && gathered.length > 0) return pageOf(gathered, planned);
-  const present = yield* readPresence(planned);
-  if (present === undefined) return undefined;
-  if (gathered) return pageOf(gathered, planned);
-  const { total } = present;
-  const knownTotal = total === null ? budget.knownTotal : () => Number(total);
-  return yield* (isWalkable ? walk : pick)(planned, { ...budget, knownTotal });
+export function isBoundedByShape({ plan, listing: { filter, page } }: PlannedList): boolean {
+  const isNear = page.kind === 'after' || page.offset + page.limit <= LIMITS.listRecordsInlineMax;
+  const isExact = filter.every(([condition]) => condition?.kind === 'one_of');
+  return plan.isOrdered ? isExact && isNear : plan.isFound;
 }
 
-function* readPresence({ presence, request }: PlannedList): Work<PresenceRow | undefined> {
-  return presence === undefined ? { total: null } : yield* first<PresenceRow>(presence, ...request.scope);
+/** Gathers the records and sorts them here, or reads a page in the order of the list. */
+export function* readList(planned: PlannedList, extent: ReadExtent): Work<ListOutcome> {
+  const { plan, listing } = planned;
+  const { page } = listing;
+  const gathered = plan.isOrdered ? undefined : yield* gather(planned);
+  if (extent === 'bounded' && !plan.isOrdered && !gathered) return 'elsewhere';
+  if (gathered && gathered.length > 0) return pageOf(gathered, listing);
+  const present = yield* readPresence(planned);
+  if (present === undefined) return undefined;
+  if (gathered) return pageOf(gathered, listing);
+  const listed = yield* readPage(planned);
+  if (page.kind === 'after' || extent === 'page') return listed;
+  const total = totalAtEnd(listed, page.offset) ?? present.total ?? (yield* count(planned, extent));
+  return total === undefined ? 'elsewhere' : withTotal(listed, page.offset, Number(total));
+}
+
+function* readPresence({ presence, scope }: PlannedList): Work<PresenceRow | undefined> {
+  return presence === undefined ? { total: null } : yield* first<PresenceRow>(presence, ...scope);
 }
 
 function read({ plan }: PlannedList, statement: ListStatement, values: readonly SqlValue[]) {
-  return all<Row>(plan.text(statement), ...values);
+  return all<Row>(plan.texts[statement], ...values);
 }
 
-/** All records of the list, unordered; undefined if they do not fit a page. */
-function* readAll(planned: PlannedList): Work<KeyedRecord[] | undefined> {
-  const rows = yield* read(planned, 'gather', planned.values);
-  return rows.length > GATHERED_MAX ? undefined : rows.map(planned.decode);
+/** All records of the list, unordered; undefined if they are more than `gatheredMax` and than the page. */
+function* gather(planned: PlannedList): Work<KeyedRecord[] | undefined> {
+  const { values, gatheredMax, listing, decode } = planned;
+  const most = Math.max(gatheredMax, listing.page.limit);
+  const rows = yield* read(planned, 'gather', [...values, most + 1]);
+  return rows.length > most ? undefined : rows.map(decode);
 }
 
 /** The page of a list whose records are all in memory. */
-function pageOf(all: KeyedRecord[], { request }: PlannedList): ListPage {
-  const { sort, page } = request.listing;
+function pageOf(all: KeyedRecord[], { sort, page }: ListRequest): ListPage {
   if (all.length > 1)
     all.sort((left, right) => compare(positionOf(left, sort), positionOf(right, sort), sort));
   const first = page.kind === 'offset' ? page.offset : indexAfter(all, page.after, sort);
@@ -110,60 +106,22 @@ function compare(left: PagePosition, right: PagePosition, { isDescending }: Sort
   return isDescending ? -ascending : ascending;
 }
 
-/** Reads a page along the index of its order. Skipped rows cost as well, so another process reads deep pages. */
-function* walk(planned: PlannedList, budget: ReadBudget): Work<ListOutcome> {
-  const { page } = planned.request.listing;
-  const isDeep = page.kind === 'offset' && page.offset + page.limit >= LIMITS.listRecordsInlineMax;
-  if (isDeep && budget.isBounded && (yield* probe(planned)) === undefined) return 'page elsewhere';
-  const listed = yield* readPage('walk', planned);
-  return yield* withTotal(listed, planned, budget, function* (isExact) {
-    const few = yield* probe(planned);
-    if (few !== undefined) return few;
-    return isExact ? yield* count(planned) : undefined;
-  });
-}
-
-/** Reads a page of records without an index in their order: few are found and sorted here, many by another process. */
-function* pick(planned: PlannedList, budget: ReadBudget): Work<ListOutcome> {
-  if (budget.isBounded && !planned.plan.isServed) return 'page elsewhere';
-  const [found] = yield* read(planned, 'few', planned.values);
-  const few = fewOf(found);
-  if (few === undefined && budget.isBounded) return 'page elsewhere';
-  const listed = yield* few === undefined ? readPage('free', planned) : readNarrow(planned, found?.slots);
-  return yield* withTotal(listed, planned, budget, function* () {
-    return few ?? (yield* count(planned));
-  });
-}
-
-/** A page of few records. */
-function readNarrow(planned: PlannedList, slots: unknown): Work<ListPage> {
-  return slots === undefined
-    ? readPage('narrow', planned)
-    : readPage('narrow', { ...planned, values: [slots as string] });
-}
-
-/** Their number; undefined if there are more than LIMITS.listRecordsInlineMax. */
-function* probe(planned: PlannedList): Work<number | undefined> {
-  return fewOf((yield* read(planned, 'probe', planned.values))[0]);
-}
-
-function fewOf(row: Row | undefined): number | undefined {
+/** Their number; undefined if it is bounded and greater than LIMITS.listRecordsInlineMax. */
+function* count(planned: PlannedList, extent: ReadExtent): Work<number | undefined> {
+  const isBounded = extent === 'bounded';
+  const [row] = yield* read(planned, isBounded ? 'probe' : 'count', planned.values);
   const found = Number(row?.n);
-  return found > LIMITS.listRecordsInlineMax ? undefined : found;
+  return isBounded && found > LIMITS.listRecordsInlineMax ? undefined : found;
 }
 
-function* count(planned: PlannedList): Work<number> {
-  return Number((yield* read(planned, 'count', planned.values))[0]?.n);
-}
-
-function* readPage(way: 'walk' | 'narrow' | 'free', planned: PlannedList): Work<ListPage> {
-  const { values, decode } = planned;
-  const { page, sort } = planned.request.listing;
+function* readPage(planned: PlannedList): Work<ListPage> {
+  const { values, decode, listing } = planned;
+  const { page, sort } = listing;
   const more = page.limit + 1;
   const rows =
     page.kind === 'after' && page.after
-      ? yield* read(planned, `${way} after`, [...values, ...positionValues(page.after, sort), more])
-      : yield* read(planned, `${way} offset`, [...values, more, page.kind === 'offset' ? page.offset : 0]);
+      ? yield* read(planned, 'after', [...values, ...positionValues(page.after, sort), more])
+      : yield* read(planned, 'offset', [...values, more, page.kind === 'offset' ? page.offset : 0]);
   const hasMore = rows.length > page.limit;
   return { items: rows.slice(0, page.limit).map(decode), hasMore, total: undefined };
 }
@@ -174,37 +132,20 @@ function positionValues({ at, id }: PagePosition, { by }: Sort): readonly SqlVal
   return [at, id];
 }
 
-/** Adds the total, if it is wanted: derived from the page, already known, or counted. */
-function* withTotal(
-  listed: ListPage,
-  { request }: PlannedList,
-  { isBounded, isTotalWanted, knownTotal }: ReadBudget,
-  countAll: (isExact: boolean) => Work<number | undefined>,
-): Work<ListOutcome> {
-  const { page } = request.listing;
-  if (page.kind === 'after' || !isTotalWanted) return listed;
-  const derived = withConsistentTotal(listed, page, 0);
-  if (derived.isEnd) return derived.listed;
-  const total = knownTotal(request) ?? (yield* countAll(!isBounded));
-  return total === undefined ? 'total elsewhere' : withConsistentTotal(listed, page, total).listed;
+/** The total of a list that ends on the page at this offset. */
+function totalAtEnd({ items, hasMore }: ListPage, offset: number): number | undefined {
+  return hasMore || (items.length === 0 && offset > 0) ? undefined : offset + items.length;
 }
 
-/** Adds a total that does not contradict the page, however old it is. `isEnd`: the page determines the total. */
-export function withConsistentTotal(
-  listed: ListPage,
-  page: PageRequest,
-  total: number,
-): { readonly listed: ListPage; readonly isEnd: boolean } {
-  const first = page.kind === 'offset' ? page.offset : 0;
-  const seen = first + listed.items.length;
-  const isEnd = !listed.hasMore && (listed.items.length > 0 || first === 0);
-  const least = listed.hasMore ? seen + 1 : 0;
-  return { listed: { ...listed, total: isEnd ? seen : Math.max(total, least) }, isEnd };
+/** Adds a total that does not contradict the page at this offset, however old it is. */
+export function withTotal(listed: ListPage, offset: number, total: number): ListPage {
+  const least = listed.hasMore ? offset + listed.items.length + 1 : 0;
+  return { ...listed, total: totalAtEnd(listed, offset) ?? Math.max(total, least) };
 }
 
 /**
- * The same list request without the filter bound that the cursor implies. An engine starts an index scan at one bound: with
- * the filter's bound as well, it might start there and read on to the cursor, which takes longer for deeper pages.
+ * The same list request without the filter bounds that the cursor implies. An engine starts an index scan at one bound: with
+ * those of the filter as well, it might start there and read on to the cursor, which takes longer for deeper pages.
  */
 export function startAtCursor(listing: ListRequest): ListRequest {
   const { filter, sort, page } = listing;
@@ -215,26 +156,13 @@ export function startAtCursor(listing: ListRequest): ListRequest {
   if (bounds.some((bound) => isBeyond(sortValue, bound, sort))) {
     return { ...listing, page: { kind: 'after', after: undefined, limit: page.limit } };
   }
-  if (bounds.length === 0) return listing;
-  return {
-    ...listing,
-    filter: filter.map((group) => farOnly(group, sort)).filter(({ length }) => length > 0),
-  };
+  return { ...listing, filter: filter.filter((group) => !nearBound(group, sort)) };
 }
 
 /** The bound of this group at the start of the list, if the group is a range of the sort key. */
 function nearBound([condition, ...others]: readonly FilterCondition[], sort: Sort): Bound | undefined {
   if (others.length > 0 || condition?.kind !== 'range' || condition.member !== sort.by) return undefined;
   return sort.isDescending ? condition.to : condition.from;
-}
-
-/** The group without that bound; empty if nothing is left. */
-function farOnly(group: readonly FilterCondition[], sort: Sort): readonly FilterCondition[] {
-  const [condition] = group;
-  if (!nearBound(group, sort) || condition?.kind !== 'range') return group;
-  const { kind, member, compared, from, to } = condition;
-  if (sort.isDescending) return from ? [{ kind, member, compared, from }] : [];
-  return to ? [{ kind, member, compared, to }] : [];
 }
 
 /** Whether a position is before all records within a bound, so that the page begins with the first of them. */

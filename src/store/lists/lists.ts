@@ -1,4 +1,4 @@
-import type { KeyedRecord, ListPage, ListRequest, MaybePromise, Store } from '../../directory/store.ts';
+import type { KeyedRecord, ListPage, ListRequest, Store } from '../../directory/store.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { ancestry, type KeyPrefix, type Resource } from '../../domain/resource.ts';
 import { realm, resourceNamed } from '../../domain/resources.ts';
@@ -6,6 +6,7 @@ import { storedTotal } from '../audit/record_counts.ts';
 import type { Dialect } from '../dialect.ts';
 import type { Statements } from '../records/statements.ts';
 import type { SqlValue, Work } from '../transaction_work.ts';
+import type { Transactions } from '../transactions.ts';
 import { clauseOf } from './filters.ts';
 import {
   type Index,
@@ -16,13 +17,12 @@ import {
   scopePresenceText,
 } from './list_plans.ts';
 import {
-  type Delegated,
+  isBoundedByShape,
   type ListOutcome,
-  type ReadBudget,
+  type PlannedList,
   readList,
-  type ScopedListRequest,
   startAtCursor,
-  withConsistentTotal,
+  withTotal,
 } from './list_reading.ts';
 import { openTotalCache } from './totals.ts';
 import { chooseWords } from './word_choice.ts';
@@ -36,89 +36,66 @@ export interface ReaderListRequest {
   readonly isTotalWanted: boolean;
 }
 
-/** Without `listed`, the record that the scope names does not exist. */
-export interface ReaderListResponse {
-  readonly listed?: ListPage;
+/** A list of a collection. */
+export interface ScopedListRequest {
+  readonly resource: Resource;
+  readonly scope: KeyPrefix;
+  readonly listing: ListRequest;
 }
 
 /** Sends a request to a reader process. Rejects with Fault `overloaded` if too many wait. */
-export type ReaderClient = (request: ReaderListRequest) => Promise<ReaderListResponse>;
+export type ReaderClient = (request: ReaderListRequest) => Promise<ListPage | undefined>;
 
 export interface Lists {
   /** Reads in this process, however many rows that touches: for processes that need not answer other requests. */
   readonly local: Store['list'];
   /** Answers a request in the reader process. */
-  serve(request: ReaderListRequest): Promise<ReaderListResponse>;
+  serve(request: ReaderListRequest): Promise<ListPage | undefined>;
   /** Reads lists that touch at most LIMITS.listRecordsInlineMax rows, and delegates others to a reader process. */
   delegating(send: ReaderClient): Store['list'];
 }
 
-/** Reads lists within a budget. */
-export type ReadLists<T> = (request: ScopedListRequest, budget: ReadBudget) => T;
-
-export function openLists(readWithin: ReadLists<MaybePromise<ListOutcome>>): Lists {
-  const all = (request: ScopedListRequest, isTotalWanted: boolean) =>
-    readWithin(request, { isBounded: false, isTotalWanted, knownTotal: () => undefined }) as MaybePromise<
-      ListPage | undefined
-    >;
-
+export function openLists({ bounded, unbounded }: ListReading, read: Transactions['read']): Lists {
   return {
-    local: (resource, scope, listing) => all({ resource, scope, listing }, true),
+    local: (resource, scope, listing) => read(() => unbounded({ resource, scope, listing }, 'whole')),
     async serve({ resource: name, scope, listing, isTotalWanted }) {
-      const listed = await all({ resource: resourceNamed(name), scope, listing }, isTotalWanted);
-      return listed ? { listed } : {};
+      const extent = isTotalWanted ? 'whole' : 'page';
+      return read(() => unbounded({ resource: resourceNamed(name), scope, listing }, extent));
     },
-    delegating: (send) => listDelegating(readWithin, send),
+    delegating(send) {
+      const delegate = openDelegation(send);
+      return (resource, scope, listing) => {
+        const request = { resource, scope, listing };
+        const work = bounded(request);
+        const outcome = work ? read(work) : 'elsewhere';
+        if (!(outcome instanceof Promise)) return outcome === 'elsewhere' ? delegate(request) : outcome;
+        return outcome.then((late) => (late === 'elsewhere' ? delegate(request) : late));
+      };
+    },
   };
 }
 
-function listDelegating(readWithin: ReadLists<MaybePromise<ListOutcome>>, send: ReaderClient): Store['list'] {
+/** Concurrent requests for pages of one list share one count, and each reads its own page. */
+function openDelegation(send: ReaderClient): (request: ScopedListRequest) => Promise<ListPage | undefined> {
   const totals = openTotalCache();
-  const knownTotal = (request: ScopedListRequest) => totals.known(totalKey(request));
-  const counted: ReadBudget = { isBounded: true, isTotalWanted: true, knownTotal };
-  const uncounted: ReadBudget = { ...counted, isTotalWanted: false };
-
-  /** Requests the page from a reader process, with the total if it is wanted and unknown. */
-  async function requestPage(request: ScopedListRequest): Promise<ListPage | undefined> {
+  return async (request) => {
     const { resource, scope, listing } = request;
-    const known = listing.page.kind === 'offset' ? knownTotal(request) : undefined;
-    const isTotalWanted = listing.page.kind === 'offset' && known === undefined;
-    const response = send({ resource: resource.name, scope, listing, isTotalWanted }).then(
-      ({ listed }) => listed,
-    );
-    if (isTotalWanted) {
+    const { page } = listing;
+    const ask = (isTotalWanted: boolean) => send({ resource: resource.name, scope, listing, isTotalWanted });
+    if (page.kind === 'after') return ask(false);
+    const key = totalKey(request);
+    const counting = totals.get(key);
+    const known = counting ? await counting : undefined;
+    if (known === undefined) {
+      const counted = ask(true);
       totals.add(
-        totalKey(request),
-        response.then((listed) => listed?.total),
+        key,
+        counted.then((listed) => listed?.total),
       );
+      return counted;
     }
-    const listed = await response;
-    return listed && known !== undefined ? withConsistentTotal(listed, listing.page, known).listed : listed;
-  }
-
-  /** Concurrent requests for the first page of one list share one count, and each reads its own page. */
-  async function joinCount(request: ScopedListRequest): Promise<ListPage | undefined> {
-    const counting = totals.awaited(totalKey(request));
-    if (!counting) return requestPage(request);
-    const total = await counting;
-    if (total === undefined) return undefined;
-    const outcome = await readWithin(request, { ...counted, knownTotal: () => total });
-    return typeof outcome === 'string' ? requestPage(request) : outcome;
-  }
-
-  async function complete(
-    request: ScopedListRequest,
-    pending: Promise<ListOutcome> | Delegated,
-  ): Promise<ListPage | undefined> {
-    const outcome = await pending;
-    if (outcome === 'page elsewhere') return requestPage(request);
-    return outcome === 'total elsewhere' ? joinCount(request) : outcome;
-  }
-
-  return (resource, scope, listing) => {
-    const request = { resource, scope, listing };
-    const outcome = readWithin(request, listing.page.kind === 'offset' ? counted : uncounted);
-    return outcome instanceof Promise || typeof outcome === 'string' ? complete(request, outcome) : outcome;
+    const listed = await ask(false);
+    return listed && withTotal(listed, page.offset, listed.total ?? known);
   };
 }
 
@@ -145,13 +122,17 @@ interface ListReadingDeps {
   readonly forget: (texts: Iterable<string>) => void;
 }
 
-/** Creates the work that reads a list. */
-export function openListReading({
-  of,
-  dialect,
-  indexesOf,
-  forget,
-}: ListReadingDeps): ReadLists<Work<ListOutcome>> {
+/** The work that reads a list. */
+export interface ListReading {
+  /**
+   * Touches at most LIMITS.listRecordsInlineMax rows; `elsewhere` if the list needs more. Undefined if its shape sets no bound.
+   */
+  bounded(request: ScopedListRequest): (() => Work<ListOutcome>) | undefined;
+  /** Touches any number of rows. */
+  unbounded(request: ScopedListRequest, extent: 'page' | 'whole'): Work<ListPage | undefined>;
+}
+
+export function openListReading({ of, dialect, indexesOf, forget }: ListReadingDeps): ListReading {
   const tables = new Map<Resource, Table>();
   const plans = new Map<string, ListPlan>();
 
@@ -174,20 +155,19 @@ export function openListReading({
   function cachePlan(name: string, plan: ListPlan): ListPlan {
     if (plans.size >= LIMITS.listStatementsCachedMax) {
       const oldest = plans.keys().next().value as string;
-      forget(plans.get(oldest)?.builtTexts() ?? []);
+      forget(Object.values(plans.get(oldest)?.texts ?? {}));
       plans.delete(oldest);
     }
     plans.set(name, plan);
     return plan;
   }
 
-  return function* ({ resource, scope, listing: requested }, budget) {
+  function planned(
+    { resource, scope, listing: requested }: ScopedListRequest,
+    isByWord = false,
+  ): PlannedList {
     const listing = startAtCursor(requested);
-    const { sort, only } = listing;
-    // A list by words that is not read by its IDs is delegated, and chosen there.
-    const { filter, isNarrow: isByWord } = budget.isBounded
-      ? { filter: listing.filter, isNarrow: false }
-      : yield* chooseWords(resource, listing.filter, dialect.words);
+    const { filter, sort, only, page } = listing;
     const { list, decode, presences, realmPresence } = tableOf(resource);
     const depth = scope.length;
     const { text: where, values: filtered } = clauseOf(filter, list.columnOf, dialect);
@@ -199,8 +179,22 @@ export function openListReading({
     const values: SqlValue[] = hasOnly
       ? [...scope, dialect.lists.among(only), ...filtered]
       : [...scope, ...filtered];
-    const isCounted = depth === 1 && filter.length === 0 && !hasOnly && listing.page.kind === 'offset';
+    const isCounted = depth === 1 && filter.length === 0 && !hasOnly && page.kind === 'offset';
     const presence = isCounted ? realmPresence : presences[depth - 1];
-    return yield* readList({ request: { resource, scope, listing }, plan, values, decode, presence }, budget);
+    return { scope, listing, plan, values, decode, gatheredMax: dialect.lists.gatheredMax, presence };
+  }
+
+  return {
+    // The shape of a filter by words has no bound, so no word is chosen.
+    bounded(request) {
+      const list = planned(request);
+      return isBoundedByShape(list) ? () => readList(list, 'bounded') : undefined;
+    },
+    *unbounded(request, extent) {
+      const { resource, listing } = request;
+      const { filter, isNarrow } = yield* chooseWords(resource, listing.filter, dialect.words);
+      const list = planned({ ...request, listing: { ...listing, filter } }, isNarrow);
+      return (yield* readList(list, extent)) as ListPage | undefined;
+    },
   };
 }

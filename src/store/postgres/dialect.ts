@@ -1,3 +1,4 @@
+import { LIMITS } from '../../domain/limits.ts';
 import { RESOURCES } from '../../domain/resources.ts';
 import type { Dialect } from '../dialect.ts';
 import { statementsOver } from '../records/statements.ts';
@@ -29,8 +30,8 @@ export const POSTGRES: Dialect = {
     indexHint: () => '',
     isAmong: (column) => `${column} = any(?::uuid[])`,
     among: (values) => `{${values.join()}}`,
-    few: (source, most) => `select count(*) as n from (select 1 ${source} limit ${most}) as few`,
-    isInRowIds: undefined,
+    // Their rows cross the network.
+    gatheredMax: LIMITS.pageRecordsMax,
   },
   words: {
     // The expression of the index: the planner uses the index for the same expression alone.

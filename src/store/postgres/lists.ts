@@ -21,7 +21,5 @@ export function openPostgresLists({ readShort, readLong, indexes, forget }: List
     indexesOf: indexes.of,
     forget,
   });
-  const short = openLists((request, budget) => readShort(() => reading(request, budget)));
-  const long = openLists((request, budget) => readLong(() => reading(request, budget)));
-  return short.delegating(long.serve);
+  return openLists(reading, readShort).delegating(openLists(reading, readLong).serve);
 }

@@ -1,4 +1,5 @@
 import { uuidBytes } from '../../domain/id.ts';
+import { LIMITS } from '../../domain/limits.ts';
 import { RESOURCES } from '../../domain/resources.ts';
 import type { Dialect } from '../dialect.ts';
 import { successor } from '../lists/filters.ts';
@@ -32,9 +33,7 @@ export const SQLITE: Dialect = {
     indexHint: (index) => ` indexed by ${index}`,
     isAmong: (column) => `${column} in (select value from json_each(?))`,
     among: (values) => JSON.stringify(values),
-    few: (source, most) =>
-      `select count(*) as n, json_group_array(slot) as slots from (select slot ${source} limit ${most})`,
-    isInRowIds: 'slot in (select value from json_each(?))',
+    gatheredMax: LIMITS.listRecordsInlineMax,
   },
   words: {
     source: (table) => table,

@@ -1,32 +1,23 @@
 import type { Database } from 'bun:sqlite';
-import type { MaybePromise, Store } from '../../directory/store.ts';
+import type { Store } from '../../directory/store.ts';
 import type { Index } from '../lists/list_plans.ts';
-import type { ListOutcome } from '../lists/list_reading.ts';
-import { type Lists, openListReading, openLists, type ReadLists } from '../lists/lists.ts';
+import { type Lists, openListReading, openLists } from '../lists/lists.ts';
 import { openRealmSearches, openSearchRealms } from '../lists/realm_search.ts';
 import type { Transactions } from '../transactions.ts';
 import { SQLITE, sqliteStatements } from './dialect.ts';
-import { openSqliteSession } from './session.ts';
-import { readRetrying, type SharedReadTransaction } from './shared_read_transaction.ts';
+import type { SharedReadTransaction } from './shared_read_transaction.ts';
+import { openSqliteReading } from './transactions.ts';
 
 /** Lists over one connection. */
 export function openSqliteLists(db: Database, sharedReads: SharedReadTransaction): Lists {
-  const { perform, forget } = openSqliteSession(db);
+  const { read, forget } = openSqliteReading(db, sharedReads);
   const reading = openListReading({
     of: sqliteStatements,
     dialect: SQLITE,
     indexesOf: (table) => indexesOf(db, table),
     forget,
   });
-  const read: ReadLists<ListOutcome> = (request, budget) => perform(reading(request, budget));
-  const readInTransaction = db.transaction(read);
-
-  /** One read transaction for all statements of a list: the shared one, or its own where none is shared. */
-  const readList: ReadLists<MaybePromise<ListOutcome>> = (request, budget) =>
-    readRetrying(sharedReads, () =>
-      db.inTransaction ? read(request, budget) : readInTransaction(request, budget),
-    );
-  return openLists(readList);
+  return openLists(reading, read);
 }
 
 /** Searches of all realms over one connection; `searchWhole`: where those without an index run, by default here. */

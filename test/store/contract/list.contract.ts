@@ -69,7 +69,7 @@ function person(fixture: RealmFixture, number: number): Insert {
 }
 
 /** Filters, each with a predicate that selects the expected records. */
-const FILTERS: readonly (readonly [string, (record: AnyRecord) => boolean])[] = [
+export const FILTERS: readonly (readonly [string, (record: AnyRecord) => boolean])[] = [
   ['eq(email,P7@SHOP.example)', is('email', (key) => key === 'p7@shop.example')],
   [
     'in(email,p1@shop.example,p2@shop.example,p3@banks.example)',

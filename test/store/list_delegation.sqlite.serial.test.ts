@@ -1,0 +1,242 @@
+import { afterAll, describe, expect, test } from 'bun:test';
+import { join } from 'node:path';
+import type { ListPage, ListRequest, PageRequest, Sort } from '../../src/directory/store.ts';
+import { parseFilter } from '../../src/domain/filter/filter.ts';
+import type { Uuid } from '../../src/domain/id.ts';
+import { LIMITS } from '../../src/domain/limits.ts';
+import type { KeyPrefix, Resource } from '../../src/domain/resource.ts';
+import { oidcProfile, oidcProfileInfo, realm, user } from '../../src/domain/resources.ts';
+import { systemClock } from '../../src/platform/clock.ts';
+import type { Embedded } from '../../src/store/engine.ts';
+import type { ReaderListRequest } from '../../src/store/lists/lists.ts';
+import { openTotalCache } from '../../src/store/lists/totals.ts';
+import { openEngine } from '../../src/store/open.ts';
+import { openReader } from '../../src/store/sqlite/reader.ts';
+import { freshFolder, realmMembers, userMembers } from '../support/service.ts';
+import {
+  commitWrites,
+  createRealmFixture,
+  insert,
+  mintId,
+  oidcLink,
+  usernameLink,
+  WRITTEN,
+} from './contract/store_fixtures.ts';
+
+const PEOPLE = 3_000;
+const NEWEST: Sort = { by: 'created_at', isDescending: true };
+/** A filter that all users match, so that their total is counted. */
+const SINCE_2020 = 'ge(created_at,2020-01-01)';
+const FIRST_PAGE: PageRequest = { kind: 'offset', offset: 0, limit: 25 };
+
+const path = join(freshFolder(), 'plans.db');
+const engine = await openEngine({ engine: 'sqlite', path }, 'auto', { version: 'test', clock: systemClock });
+const fixture = await createRealmFixture(engine.records);
+const people = Array.from({ length: PEOPLE }, (_, number) =>
+  insert(user, [fixture.realm, mintId()], {
+    ...userMembers,
+    name: `N${number % 2}`,
+    email: `p${number}@shop.example`,
+  }),
+);
+const links = people.flatMap(({ record }, number) => {
+  const owner = { ...fixture, user: record.id };
+  return [oidcLink(owner, `s-${number}`), usernameLink(owner, `p${number}@shop.example`)];
+});
+expect(await commitWrites(engine.records, ...people, ...links)).toEqual(WRITTEN);
+const userId = people[7]?.record.id as Uuid;
+afterAll(() => engine.close());
+
+const filterOf = (resource: Resource, text: string | undefined) =>
+  text ? parseFilter(text, resource.filterables ?? resource.reverseLookup?.filterables ?? {}) : [];
+
+const SORTS: readonly Sort[] = (['created_at', 'updated_at', 'id'] as const).flatMap((by) => [
+  { by, isDescending: true },
+  { by, isDescending: false },
+]);
+
+describe('delegation of lists to a reader', () => {
+  const delegated = async (
+    resource: Resource,
+    filter: string | undefined,
+    listing: Partial<ListRequest> = {},
+  ) => {
+    const requests: ReaderListRequest[] = [];
+    const reader = await openReader(path);
+    const list = (engine.embedded as Embedded).listDelegating((request) => {
+      requests.push(request);
+      return reader.answer(request);
+    });
+    const scope: KeyPrefix = resource === realm ? [] : [fixture.realm];
+    const own = { filter: filterOf(resource, filter), sort: NEWEST, page: FIRST_PAGE, ...listing };
+    const listed = (await list(resource, scope, own)) as ListPage;
+    const again = (await list(resource, scope, own)) as ListPage;
+    reader.close();
+    expect(again).toEqual(listed);
+    expect(listed).toEqual((await engine.records.list(resource, scope, own)) as ListPage);
+    return requests.map(({ isTotalWanted }) => isTotalWanted);
+  };
+  const MAX = LIMITS.listRecordsInlineMax;
+  const start: PageRequest = { kind: 'after', after: undefined, limit: 100 };
+  const near: PageRequest = { kind: 'offset', offset: MAX - 100, limit: 100 };
+  const deep: PageRequest = { ...near, limit: 99, offset: MAX - 98 };
+
+  test('a page of a whole collection is read here, with its stored total', async () => {
+    for (const sort of SORTS) {
+      expect(await delegated(user, undefined, { sort, page: start })).toEqual([]);
+      expect(await delegated(user, undefined, { sort })).toEqual([]);
+    }
+    const after = { at: systemClock.now(), id: userId };
+    expect(await delegated(user, undefined, { page: { ...start, after } })).toEqual([]);
+    expect(await delegated(user, undefined, { page: near })).toEqual([]);
+    expect(await delegated(oidcProfile, undefined)).toEqual([]);
+    expect(await delegated(realm, undefined)).toEqual([]);
+  });
+
+  test('a page beyond the first listRecordsInlineMax records is delegated', async () => {
+    expect(await delegated(user, undefined, { page: deep })).toEqual([true, false]);
+  });
+
+  test('equal values of an indexed member and IDs are searched here', async () => {
+    expect(await delegated(user, 'eq(email,p7@shop.example)')).toEqual([]);
+    expect(await delegated(user, 'in(email,p7@shop.example,p8@shop.example)', { page: start })).toEqual([]);
+    expect(await delegated(user, 'eq(email,p7@shop.example)', { page: deep })).toEqual([]);
+    expect(await delegated(user, `in(id,${userId},${mintId()})`)).toEqual([]);
+    expect(await delegated(user, `eq(id,${userId}):ilike(email,*7*)`)).toEqual([]);
+    const identity = 'eq(issuer,https://login.example.com/):eq(subject,s-9)';
+    expect(await delegated(oidcProfileInfo, identity)).toEqual([]);
+  });
+
+  test('an indexed value of more than listRecordsInlineMax records is delegated, and of no more is not', async () => {
+    const named = (name: string, count: number) =>
+      Array.from({ length: count }, () =>
+        insert(user, [fixture.realm, mintId()], { ...userMembers, name, email: `${mintId()}@shop.example` }),
+      );
+    expect(await commitWrites(engine.records, ...named('Bound', MAX))).toEqual(WRITTEN);
+    for (const page of [FIRST_PAGE, near, deep, start]) {
+      expect(await delegated(user, 'eq(name,bound)', { page })).toEqual([]);
+    }
+    expect(await commitWrites(engine.records, ...named('Bound', 1))).toEqual(WRITTEN);
+    expect(await delegated(user, 'eq(name,bound)')).toEqual([true, false]);
+    expect(await delegated(user, 'eq(name,bound)', { page: start })).toEqual([false, false]);
+  });
+
+  test('every other filter is delegated, its total at most once a second', async () => {
+    const filters = [
+      'ilike(email,*7@shop*)',
+      'like(email,p10*)',
+      SINCE_2020,
+      'eq(given_name,jane)',
+      'eq(email,p7@shop.example):eq(name,n1)',
+      '(eq(email,p8@shop.example)|eq(email,p7@shop.example))',
+      'match(text,p7)',
+      `eq(id,${userId}):match(text,p7)`,
+    ];
+    for (const filter of filters) {
+      expect([filter, await delegated(user, filter)]).toEqual([filter, [true, false]]);
+      expect([filter, await delegated(user, filter, { page: start })]).toEqual([filter, [false, false]]);
+    }
+  });
+
+  test('a page after a record in a range of its sort key is a page of the whole collection', async () => {
+    const after = { at: systemClock.now(), id: userId };
+    const until = 'le(created_at,2200-01-01)';
+    expect(await delegated(user, until, { page: { ...start, after } })).toEqual([]);
+  });
+
+  test('the count of more than listRecordsInlineMax realms is delegated, and of no more is not', async () => {
+    const realms = (count: number) =>
+      Array.from({ length: count }, () => insert(realm, [mintId()], realmMembers));
+    expect(await commitWrites(engine.records, ...realms(MAX - 1))).toEqual(WRITTEN);
+    expect(await delegated(realm, undefined)).toEqual([]);
+    expect(await commitWrites(engine.records, ...realms(1))).toEqual(WRITTEN);
+    expect(await delegated(realm, undefined)).toEqual([true, false]);
+    expect(await delegated(realm, undefined, { page: start })).toEqual([]);
+  });
+});
+
+describe('totals', () => {
+  const all: ListRequest = { filter: filterOf(user, SINCE_2020), sort: NEWEST, page: FIRST_PAGE };
+
+  async function openCountingList(delayMs = 0) {
+    const reader = await openReader(path);
+    let count = 0;
+    const list = (engine.embedded as Embedded).listDelegating(async (request) => {
+      if (request.isTotalWanted) count += 1;
+      await Bun.sleep(delayMs);
+      return reader.answer(request);
+    });
+    return { list, countsOfTotals: () => count };
+  }
+
+  test('concurrent lists share one count of the total, and each has its own page', async () => {
+    const { list, countsOfTotals } = await openCountingList(20);
+    const pages = [0, 25, 50, 75].map((offset) => ({ ...FIRST_PAGE, offset }) as PageRequest);
+    const lists = await Promise.all(pages.map((page) => list(user, [fixture.realm], { ...all, page })));
+    expect(countsOfTotals()).toBe(1);
+    expect(new Set(lists.map((listed) => listed?.total)).size).toBe(1);
+    expect(new Set(lists.flatMap((listed) => listed?.items.map(({ record }) => record.id))).size).toBe(100);
+  });
+
+  test('a total older than a second is counted again, and never contradicts its page', async () => {
+    const { list, countsOfTotals } = await openCountingList();
+    const before = (await list(user, [fixture.realm], all))?.total as number;
+    const more = insert(user, [fixture.realm, mintId()], userMembers);
+    expect(await commitWrites(engine.records, more)).toEqual(WRITTEN);
+    const fresh = await list(user, [fixture.realm], all);
+    expect(fresh?.items[0]?.record.id).toBe(more.record.id);
+    expect([fresh?.total, countsOfTotals()]).toEqual([before, 1]);
+    // The last page shows the total itself.
+    const last = await list(user, [fixture.realm], {
+      ...all,
+      page: { kind: 'offset', offset: before - 5, limit: 25 },
+    });
+    expect([last?.items.length, last?.total]).toEqual([6, before + 1]);
+    await Bun.sleep(LIMITS.totalAgeMsMax + 5);
+    expect((await list(user, [fixture.realm], all))?.total).toBe(before + 1);
+    expect(countsOfTotals()).toBe(2);
+  });
+
+  test('a failed count is not cached', async () => {
+    let isBroken = true;
+    const reader = await openReader(path);
+    const list = (engine.embedded as Embedded).listDelegating(async (request) => {
+      if (isBroken) throw new Error('reader failed');
+      return reader.answer(request);
+    });
+    expect(Promise.resolve(list(user, [fixture.realm], all))).rejects.toThrow('reader failed');
+    await Bun.sleep(1);
+    isBroken = false;
+    expect((await list(user, [fixture.realm], all))?.total).toBeGreaterThan(PEOPLE);
+    reader.close();
+  });
+
+  test('the cache of totals evicts the oldest beyond its limit', async () => {
+    const totals = openTotalCache();
+    const requests = Array.from({ length: LIMITS.totalsCachedMax + 1 }, (_, number) => `question ${number}`);
+    for (const request of requests) totals.add(request, Promise.resolve(5));
+    expect(await Promise.all(requests.slice(0, 3).map(totals.get))).toEqual([undefined, 5, 5]);
+  });
+
+  test('a list of a realm that did not exist is not remembered', async () => {
+    const { list } = await openCountingList();
+    const id = mintId();
+    expect(await list(user, [id], all)).toBeUndefined();
+    expect(await commitWrites(engine.records, insert(realm, [id], realmMembers))).toEqual(WRITTEN);
+    expect((await list(user, [id], all))?.total).toBe(0);
+  });
+
+  test('list statements evicted from their cache are prepared again', async () => {
+    const { list } = await openCountingList();
+    const shapes = LIMITS.listStatementsCachedMax + 20;
+    for (let round = 0; round < 2; round += 1) {
+      for (let shape = 0; shape < shapes; shape += 1) {
+        const digits = Array.from({ length: 10 }, (_, place) => (shape >> place) & 1);
+        const filter = digits.map((digit) => `${digit ? 'gt' : 'ge'}(created_at,2020-01-01)`).join(':');
+        const page = { kind: 'offset', offset: 0, limit: 1 } as const;
+        const listed = await list(user, [fixture.realm], { ...all, filter: filterOf(user, filter), page });
+        expect(listed?.total).toBeGreaterThan(PEOPLE);
+      }
+    }
+  });
+});
