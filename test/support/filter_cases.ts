@@ -46,11 +46,12 @@ export const pattern = (part: string, text: string, member = 'name') => ({
   part,
   text,
 });
-export const range = (sides: object) => ({
+export const range = (operator: string, value: number) => ({
   kind: 'range',
   member: 'created_at',
   compared: 'instant',
-  ...sides,
+  operator,
+  value,
 });
 const words = (...values: string[]) => ({
   kind: 'words',
@@ -123,15 +124,16 @@ export const VALID_FILTERS: readonly [text: string, filter: unknown][] = [
           kind: 'range',
           member: 'id',
           compared: 'identifier',
-          from: { value: ID.toLowerCase(), isInclusive: false },
+          operator: 'gt',
+          value: ID.toLowerCase(),
         },
       ],
     ],
   ],
-  [`gt(created_at,${AT})`, [[range({ from: { value: Date.parse(AT), isInclusive: false } })]]],
-  [`ge(created_at,${AT})`, [[range({ from: { value: Date.parse(AT), isInclusive: true } })]]],
-  [`lt(created_at,${AT})`, [[range({ to: { value: Date.parse(AT), isInclusive: false } })]]],
-  [`le(created_at,${AT})`, [[range({ to: { value: Date.parse(AT), isInclusive: true } })]]],
+  [`gt(created_at,${AT})`, [[range('gt', Date.parse(AT))]]],
+  [`ge(created_at,${AT})`, [[range('ge', Date.parse(AT))]]],
+  [`lt(created_at,${AT})`, [[range('lt', Date.parse(AT))]]],
+  [`le(created_at,${AT})`, [[range('le', Date.parse(AT))]]],
   [`eq(created_at,${AT})`, instant('2018-04-16T10:11:59.715Z')],
   ['eq(created_at,2018-04-16T10:11:59Z)', instant('2018-04-16T10:11:59.000Z')],
   ['eq(created_at,2018-04-16T10:11:59.7Z)', instant('2018-04-16T10:11:59.700Z')],

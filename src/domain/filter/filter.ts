@@ -39,10 +39,7 @@ type Compared = Exclude<Filterable['compared'], 'words'>;
 /** A parameter of a statement: milliseconds for an instant, otherwise text. */
 export type ComparableValue = string | number;
 
-export interface Bound {
-  readonly value: ComparableValue;
-  readonly isInclusive: boolean;
-}
+type RangeOperator = Extract<FilterOperator, 'gt' | 'ge' | 'lt' | 'le'>;
 
 /** A condition on one member of a record, with parsed values. Plain data. */
 export type FilterCondition =
@@ -57,9 +54,8 @@ export type FilterCondition =
       readonly kind: 'range';
       readonly member: string;
       readonly compared: Compared;
-      /** One of the two is set. */
-      readonly from?: Bound;
-      readonly to?: Bound;
+      readonly operator: RangeOperator;
+      readonly value: ComparableValue;
     }
   | {
       readonly kind: 'pattern';
@@ -138,10 +134,8 @@ function conditionOf(term: ParsedTerm, text: string, filterables: Filterables): 
     const values = term.values.map((each) => finish(each, compared, text));
     return { kind: 'one_of', member, compared, values };
   }
-  const bound = { value: finish(value, compared, text), isInclusive: operator === 'ge' || operator === 'le' };
-  return operator === 'gt' || operator === 'ge'
-    ? { kind: 'range', member, compared, from: bound }
-    : { kind: 'range', member, compared, to: bound };
+  const between = operator as RangeOperator;
+  return { kind: 'range', member, compared, operator: between, value: finish(value, compared, text) };
 }
 
 /** Parses `x*`, `*x` and `*x*`; without a wildcard it means `eq`. A wildcard anywhere else is rejected. */

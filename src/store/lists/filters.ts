@@ -50,6 +50,8 @@ export function clauseOf(
   return { text, values };
 }
 
+const SIGNS = { gt: '>', ge: '>=', lt: '<', le: '<=' } as const;
+
 /** A condition in SQL; `collectValues` adds the values of its placeholders. */
 function textOf(
   condition: FilterCondition,
@@ -59,26 +61,21 @@ function textOf(
   switch (condition.kind) {
     case 'one_of':
       return condition.values.length === 1 ? `${column} = ?` : `${column} in (${placeholdersOf(condition)})`;
-    case 'range': {
-      const from = condition.from && `${column} ${condition.from.isInclusive ? '>=' : '>'} ?`;
-      const to = condition.to && `${column} ${condition.to.isInclusive ? '<=' : '<'} ?`;
-      return both(from, to);
-    }
+    case 'range':
+      return `${column} ${SIGNS[condition.operator]} ?`;
     case 'pattern':
       if (condition.part === 'infix') return `${position}(${column}, ?) > 0`;
       if (condition.part === 'suffix') {
         return `(length(${column}) >= ? and substr(${column}, length(${column}) + 1 - ?) = ?)`;
       }
-      return both(`${column} >= ?`, successor(condition.text) === undefined ? undefined : `${column} < ?`);
+      return successor(condition.text) === undefined
+        ? `${column} >= ?`
+        : `(${column} >= ? and ${column} < ?)`;
     case 'words':
       return words.match(column, condition.words);
     case 'absent':
       return `${column} is null`;
   }
-}
-
-function both(from: string | undefined, to: string | undefined): string {
-  return from && to ? `(${from} and ${to})` : (from ?? to ?? 'true');
 }
 
 function collectValues(
@@ -94,8 +91,7 @@ function collectValues(
       }
       return;
     case 'range':
-      if (condition.from) into.push(condition.from.value);
-      if (condition.to) into.push(condition.to.value);
+      into.push(condition.value);
       return;
     case 'pattern':
       into.push(...partsOf(condition));

@@ -1,5 +1,5 @@
 import type { KeyedRecord, ListPage, ListRequest, PagePosition, Sort } from '../../directory/store.ts';
-import type { Bound, ComparableValue, FilterCondition } from '../../domain/filter/filter.ts';
+import type { ComparableValue, FilterCondition } from '../../domain/filter/filter.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { KeyPrefix } from '../../domain/resource.ts';
 import { all, first, type Long, type SqlValue, type Work } from '../transaction_work.ts';
@@ -153,24 +153,22 @@ export function startAtCursor(listing: ListRequest): ListRequest {
   const sortValue = sort.by === 'id' ? position?.id : position?.at;
   if (sortValue === undefined) return listing;
   const bounds = filter.flatMap((group) => nearBound(group, sort) ?? []);
-  if (bounds.some((bound) => isBeyond(sortValue, bound, sort))) {
+  if (bounds.some((bound) => isBeyond(sortValue, bound))) {
     return { ...listing, page: { kind: 'after', after: undefined, limit: page.limit } };
   }
   return { ...listing, filter: filter.filter((group) => !nearBound(group, sort)) };
 }
 
+type Range = Extract<FilterCondition, { kind: 'range' }>;
+
 /** The bound of this group at the start of the list, if the group is a range of the sort key. */
-function nearBound([condition, ...others]: readonly FilterCondition[], sort: Sort): Bound | undefined {
-  if (others.length > 0 || condition?.kind !== 'range' || condition.member !== sort.by) return undefined;
-  return sort.isDescending ? condition.to : condition.from;
+function nearBound([range, ...others]: readonly FilterCondition[], sort: Sort): Range | undefined {
+  if (others.length > 0 || range?.kind !== 'range' || range.member !== sort.by) return undefined;
+  return range.operator.startsWith(sort.isDescending ? 'l' : 'g') ? range : undefined;
 }
 
 /** Whether a position is before all records within a bound, so that the page begins with the first of them. */
-function isBeyond(
-  sortValue: ComparableValue,
-  { value, isInclusive }: Bound,
-  { isDescending }: Sort,
-): boolean {
-  if (sortValue === value) return !isInclusive;
-  return isDescending ? sortValue > value : sortValue < value;
+function isBeyond(sortValue: ComparableValue, { operator, value }: Range): boolean {
+  if (sortValue === value) return operator === 'gt' || operator === 'lt';
+  return operator.startsWith('g') ? sortValue < value : sortValue > value;
 }
