@@ -2,12 +2,11 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { ancestry, membersOf, type Resource } from '../../src/domain/resource.ts';
-import { passwordProfileInfo, RESOURCES, realm } from '../../src/domain/resources.ts';
+import { passwordProfileInfo, RESOURCES } from '../../src/domain/resources.ts';
 import { ERASING_TEXTS } from '../../src/store/audit/erase.ts';
 import { feedTexts } from '../../src/store/audit/feed.ts';
 import { logTexts } from '../../src/store/audit/log.ts';
 import { logReadingTexts } from '../../src/store/audit/log_reading.ts';
-import { storedTotal } from '../../src/store/audit/record_counts.ts';
 import { USER_KEY_TEXTS } from '../../src/store/audit/user_keys.ts';
 import { SIGNING_KEY_TEXTS } from '../../src/store/auth/access.ts';
 import { budgetTexts } from '../../src/store/auth/budgets.ts';
@@ -15,12 +14,7 @@ import { CLIENT_TEXTS } from '../../src/store/auth/clients.ts';
 import { credentialTexts } from '../../src/store/auth/credentials.ts';
 import { idempotencyTexts } from '../../src/store/idempotency/idempotency_store.ts';
 import { LEASE_TEXTS } from '../../src/store/leases.ts';
-import {
-  type ListPlan,
-  listTable,
-  planList,
-  scopePresenceText,
-} from '../../src/store/lists/list_plans.ts';
+import { type ListPlan, listTable, planList } from '../../src/store/lists/list_plans.ts';
 import { POSTGRES, postgresStatements } from '../../src/store/postgres/dialect.ts';
 import type { IndexCatalog } from '../../src/store/postgres/indexes.ts';
 import { numberParameters } from '../../src/store/postgres/parameters.ts';
@@ -118,17 +112,10 @@ function recordTexts(resource: Resource): readonly string[] {
  * that names one.
  */
 function listTexts(resource: Resource, indexes: IndexCatalog): readonly string[] {
-  const line = ancestry(resource);
   const table = listTable(resource, postgresStatements(resource), indexes.of(resource.table), POSTGRES);
-  const scopes = line.map((_, depth) => line.slice(0, depth)).slice(resource.parent ? 1 : 0);
-  return scopes.flatMap((scope) => {
-    const last = scope.at(-1);
-    return [
-      ...(last ? [scopePresenceText(last, 'null')] : []),
-      ...(last === realm ? [scopePresenceText(realm, storedTotal(resource))] : []),
-      ...plansOf(table, scope.length).flatMap(({ texts }) => Object.values(texts)),
-    ];
-  });
+  const depths = ancestry(resource).map((_, depth) => depth);
+  const plans = depths.slice(resource.parent ? 1 : 0).flatMap((depth) => plansOf(table, depth));
+  return [...table.presences, ...plans.flatMap(({ texts }) => Object.values(texts))];
 }
 
 function plansOf(table: ReturnType<typeof listTable>, depth: number): readonly ListPlan[] {

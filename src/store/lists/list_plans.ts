@@ -1,7 +1,9 @@
 import type { Sort } from '../../directory/store.ts';
 import type { FilterCondition, ParsedFilter } from '../../domain/filter/filter.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { keyColumns, type Resource } from '../../domain/resource.ts';
+import { ancestry, keyColumns, type Resource } from '../../domain/resource.ts';
+import { realm } from '../../domain/resources.ts';
+import { storedTotal } from '../audit/record_counts.ts';
 import type { Dialect, ListDialect } from '../dialect.ts';
 import type { Statements } from '../records/statements.ts';
 import { type ColumnOf, columnsOf } from './filters.ts';
@@ -21,12 +23,15 @@ export interface ListTable {
   readonly columnOf: ColumnOf;
   /** Selects the key and the visible members. */
   readonly select: string;
+  readonly decode: Statements['decodeKeyed'];
   readonly indexes: readonly Index[];
+  /** For each scope, by its length less one: selects a row if its record exists, with the stored `total` of all records. */
+  readonly presences: readonly string[];
 }
 
 export function listTable(
   resource: Resource,
-  { visible }: Pick<Statements, 'visible'>,
+  { visible, decodeKeyed: decode }: Pick<Statements, 'visible' | 'decodeKeyed'>,
   indexes: readonly Index[],
   dialect: Pick<Dialect, 'words'>,
 ): ListTable {
@@ -37,7 +42,11 @@ export function listTable(
     keys,
     columnOf: columnsOf(resource, dialect),
     select: `select ${columns.join(', ')} from ${resource.table}`,
+    decode,
     indexes,
+    presences: ancestry(resource)
+      .slice(0, -1)
+      .map((scope) => presenceText(scope, scope === realm ? storedTotal(resource) : 'null')),
   };
 }
 
@@ -201,8 +210,8 @@ function scanIndex({ indexes, keys, columnOf }: ListTable, { depth, filter }: Li
   );
 }
 
-/** Selects a row if the record of this scope exists; `total`: the result of this expression. Values: the scope. */
-export function scopePresenceText(scope: Resource, total: string): string {
+/** Values: the scope. */
+function presenceText(scope: Resource, total: string): string {
   const where = keyColumns(scope).map((column, depth) => `${column} = ?${depth + 1}`);
   return `select ${total} as total from ${scope.table} where ${where.join(' and ')}`;
 }

@@ -3,7 +3,7 @@ import type { ComparableValue, FilterCondition } from '../../domain/filter/filte
 import { LIMITS } from '../../domain/limits.ts';
 import type { KeyPrefix } from '../../domain/resource.ts';
 import { all, first, type Long, type SqlValue, type Work } from '../transaction_work.ts';
-import type { ListPlan, ListStatement } from './list_plans.ts';
+import type { ListPlan, ListStatement, ListTable } from './list_plans.ts';
 
 /** Undefined if the record that the scope names does not exist; `elsewhere` if another process must read the list. */
 export type ListOutcome = ListPage | undefined | 'elsewhere';
@@ -18,17 +18,12 @@ export type ReadExtent = 'bounded' | 'page' | 'whole';
 export interface PlannedList {
   readonly scope: KeyPrefix;
   readonly listing: ListRequest;
+  readonly table: ListTable;
   readonly plan: ListPlan;
   /** The values of scope, `only` and filter. */
   readonly values: readonly SqlValue[];
-  readonly decode: (row: Row) => KeyedRecord;
   /** How many records are read to sort them here. */
   readonly gatheredMax: number;
-  /**
-   * Selects the total if it is stored; no row if the scope does not exist. Parameters: the scope. Undefined for a list without
-   * a scope.
-   */
-  readonly presence: string | undefined;
 }
 
 interface PresenceRow {
@@ -59,11 +54,13 @@ export function* readList(planned: PlannedList, extent: ReadExtent): Work<ListOu
   if (gathered) return pageOf(gathered, listing);
   const listed = yield* readPage(planned);
   if (page.kind === 'after' || extent === 'page') return listed;
-  const total = totalAtEnd(listed, page.offset) ?? present.total ?? (yield* count(planned, extent));
+  const stored = listing.filter.length === 0 ? present.total : undefined;
+  const total = totalAtEnd(listed, page.offset) ?? stored ?? (yield* count(planned, extent));
   return total === undefined ? 'elsewhere' : withTotal(listed, page.offset, Number(total));
 }
 
-function* readPresence({ presence, scope }: PlannedList): Work<PresenceRow | undefined> {
+function* readPresence({ table, scope }: PlannedList): Work<PresenceRow | undefined> {
+  const presence = table.presences[scope.length - 1];
   return presence === undefined ? { total: null } : yield* first<PresenceRow>(presence, ...scope);
 }
 
@@ -73,10 +70,10 @@ function read({ plan }: PlannedList, statement: ListStatement, values: readonly 
 
 /** All records of the list, unordered; undefined if they are more than `gatheredMax` and than the page. */
 function* gather(planned: PlannedList): Work<KeyedRecord[] | undefined> {
-  const { values, gatheredMax, listing, decode } = planned;
+  const { values, gatheredMax, listing, table } = planned;
   const most = Math.max(gatheredMax, listing.page.limit);
   const rows = yield* read(planned, 'gather', [...values, most + 1]);
-  return rows.length > most ? undefined : rows.map(decode);
+  return rows.length > most ? undefined : rows.map(table.decode);
 }
 
 /** The page of a list whose records are all in memory. */
@@ -115,7 +112,7 @@ function* count(planned: PlannedList, extent: ReadExtent): Work<number | undefin
 }
 
 function* readPage(planned: PlannedList): Work<ListPage> {
-  const { values, decode, listing } = planned;
+  const { values, table, listing } = planned;
   const { page, sort } = listing;
   const more = page.limit + 1;
   const rows =
@@ -123,7 +120,7 @@ function* readPage(planned: PlannedList): Work<ListPage> {
       ? yield* read(planned, 'after', [...values, ...positionValues(page.after, sort), more])
       : yield* read(planned, 'offset', [...values, more, page.kind === 'offset' ? page.offset : 0]);
   const hasMore = rows.length > page.limit;
-  return { items: rows.slice(0, page.limit).map(decode), hasMore, total: undefined };
+  return { items: rows.slice(0, page.limit).map(table.decode), hasMore, total: undefined };
 }
 
 function positionValues({ at, id }: PagePosition, { by }: Sort): readonly SqlValue[] {

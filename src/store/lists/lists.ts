@@ -1,21 +1,13 @@
-import type { KeyedRecord, ListPage, ListRequest, Store } from '../../directory/store.ts';
+import type { ListPage, ListRequest, Store } from '../../directory/store.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { ancestry, type KeyPrefix, type Resource } from '../../domain/resource.ts';
-import { realm, resourceNamed } from '../../domain/resources.ts';
-import { storedTotal } from '../audit/record_counts.ts';
+import type { KeyPrefix, Resource } from '../../domain/resource.ts';
+import { resourceNamed } from '../../domain/resources.ts';
 import type { Dialect } from '../dialect.ts';
 import type { Statements } from '../records/statements.ts';
 import type { SqlValue, Work } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
 import { clauseOf } from './filters.ts';
-import {
-  type Index,
-  type ListPlan,
-  type ListTable,
-  listTable,
-  planList,
-  scopePresenceText,
-} from './list_plans.ts';
+import { type Index, type ListPlan, type ListTable, listTable, planList } from './list_plans.ts';
 import {
   isBoundedByShape,
   type ListOutcome,
@@ -104,16 +96,6 @@ function totalKey({ resource, scope, listing: { only, filter } }: ScopedListRequ
   return JSON.stringify([resource.name, scope, only, filter]);
 }
 
-/** A table with the parts that all of its lists share. */
-interface Table {
-  readonly list: ListTable;
-  readonly decode: (row: Record<string, unknown>) => KeyedRecord;
-  /** The presence queries of scopes, by their length less one. */
-  readonly presences: readonly string[];
-  /** The presence query of a list of the whole collection of a realm, whose total is stored. */
-  readonly realmPresence: string;
-}
-
 interface ListReadingDeps {
   readonly of: (resource: Resource) => Statements;
   readonly dialect: Pick<Dialect, 'lists' | 'position' | 'words'>;
@@ -133,19 +115,13 @@ export interface ListReading {
 }
 
 export function openListReading({ of, dialect, indexesOf, forget }: ListReadingDeps): ListReading {
-  const tables = new Map<Resource, Table>();
+  const tables = new Map<Resource, ListTable>();
   const plans = new Map<string, ListPlan>();
 
-  function tableOf(resource: Resource): Table {
+  function tableOf(resource: Resource): ListTable {
     let table = tables.get(resource);
     if (!table) {
-      const scopes = ancestry(resource).slice(0, -1);
-      table = {
-        list: listTable(resource, of(resource), indexesOf(resource.table), dialect),
-        decode: of(resource).decodeKeyed,
-        presences: scopes.map((scope) => scopePresenceText(scope, 'null')),
-        realmPresence: scopePresenceText(realm, storedTotal(resource)),
-      };
+      table = listTable(resource, of(resource), indexesOf(resource.table), dialect);
       tables.set(resource, table);
     }
     return table;
@@ -167,21 +143,19 @@ export function openListReading({ of, dialect, indexesOf, forget }: ListReadingD
     isByWord = false,
   ): PlannedList {
     const listing = startAtCursor(requested);
-    const { filter, sort, only, page } = listing;
-    const { list, decode, presences, realmPresence } = tableOf(resource);
+    const { filter, sort, only } = listing;
+    const table = tableOf(resource);
     const depth = scope.length;
-    const { text: where, values: filtered } = clauseOf(filter, list.columnOf, dialect);
+    const { text: where, values: filtered } = clauseOf(filter, table.columnOf, dialect);
     const hasOnly = only !== undefined;
-    const name = `${list.table} ${depth} ${hasOnly} ${isByWord} ${sort.by} ${sort.isDescending} ${where}`;
+    const name = `${table.table} ${depth} ${hasOnly} ${isByWord} ${sort.by} ${sort.isDescending} ${where}`;
     const plan =
       plans.get(name) ??
-      cachePlan(name, planList(list, { depth, filter, hasOnly, isByWord, sort, where }, dialect.lists));
+      cachePlan(name, planList(table, { depth, filter, hasOnly, isByWord, sort, where }, dialect.lists));
     const values: SqlValue[] = hasOnly
       ? [...scope, dialect.lists.among(only), ...filtered]
       : [...scope, ...filtered];
-    const isCounted = depth === 1 && filter.length === 0 && !hasOnly && page.kind === 'offset';
-    const presence = isCounted ? realmPresence : presences[depth - 1];
-    return { scope, listing, plan, values, decode, gatheredMax: dialect.lists.gatheredMax, presence };
+    return { scope, listing, table, plan, values, gatheredMax: dialect.lists.gatheredMax };
   }
 
   return {
