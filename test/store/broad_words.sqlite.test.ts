@@ -83,7 +83,8 @@ function planOf(text: string, isByWord: boolean, statement: ListStatement): stri
   const filter = parseFilter(text, user.filterables ?? {});
   const { text: where } = clauseOf(filter, table.columnOf, SQLITE);
   const sort = { by: 'created_at', isDescending: true } as const;
-  const plan = planList(table, { depth: 1, filter, hasOnly: false, isByWord, sort, where }, SQLITE.lists);
+  const shape = { depth: 1, filter, hasOnly: false, isByWord, sort, where, gatheredMax: 1_000 };
+  const plan = planList(table, shape, SQLITE.lists);
   const steps = db.query<{ detail: string }, []>(`explain query plan ${plan.texts[statement]}`).all();
   db.close();
   return steps.map(({ detail }) => detail).join();

@@ -54,7 +54,8 @@ function planOf(
 ): ListPlan {
   const table = listTable(resource, sqliteStatements(resource), indexesOf(db, resource.table), SQLITE);
   const { text: where } = clauseOf(filter, table.columnOf, SQLITE);
-  return planList(table, { depth, filter, hasOnly: only === true, sort, where }, SQLITE.lists);
+  const { gatheredMax } = SQLITE.lists;
+  return planList(table, { depth, filter, hasOnly: only === true, sort, where, gatheredMax }, SQLITE.lists);
 }
 
 /**

@@ -124,7 +124,14 @@ function plansOf(table: ReturnType<typeof listTable>, depth: number): readonly L
       [true, false].map((hasOnly) =>
         planList(
           table,
-          { depth, filter: [], hasOnly, sort: { by, isDescending }, where: '' },
+          {
+            depth,
+            filter: [],
+            hasOnly,
+            sort: { by, isDescending },
+            where: '',
+            gatheredMax: POSTGRES.lists.gatheredMax,
+          },
           POSTGRES.lists,
         ),
       ),

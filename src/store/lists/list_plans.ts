@@ -60,11 +60,13 @@ export interface ListShape {
   readonly sort: Sort;
   /** The filter as a clause. */
   readonly where: string;
+  /** How many records are gathered to sort them in the program. */
+  readonly gatheredMax: number;
 }
 
 /**
  * The statements of a list. Their values begin with those of scope, `only` and filter.
- * - `gather`: its records, unordered. Further value: how many at most.
+ * - `gather`: its records, unordered, up to `gatheredMax` + 1. SQLite would compile a limit that is a value at every run.
  * - `offset`: a page. Further values: limit and offset.
  * - `after`: a page after a position. Further values: position and limit.
  * - `count`: `n`, their number.
@@ -78,12 +80,13 @@ export interface ListPlan {
   readonly isOrdered: boolean;
   /** An index finds the records by equal values: `gather` touches no others. */
   readonly isFound: boolean;
+  readonly gatheredMax: number;
   readonly texts: Readonly<Record<ListStatement, string>>;
 }
 
 export function planList(table: ListTable, shape: ListShape, dialect: ListDialect): ListPlan {
   const { select, indexes, keys } = table;
-  const { depth, filter, hasOnly, sort, where } = shape;
+  const { depth, filter, hasOnly, sort, where, gatheredMax } = shape;
   const id = keys.at(-1) as string;
   const scope = keys.slice(0, depth);
   const comparisons = comparisonsOf(table, shape);
@@ -101,8 +104,9 @@ export function planList(table: ListTable, shape: ListShape, dialect: ListDialec
   return {
     isOrdered: isOrdered(indexes, comparisons, sort.by === 'id' ? [id] : [sort.by, id]),
     isFound: isFound && !hasWords(filter),
+    gatheredMax,
     texts: {
-      gather: `${select}${hint} where ${matches} limit ?`,
+      gather: `${select}${hint} where ${matches} limit ${gatheredMax + 1}`,
       offset: `${select} where ${matches} order by ${order} limit ? offset ?`,
       after: `${select} where ${matches} and ${after} order by ${order} limit ?`,
       count: `select count(*) as n from ${table.table}${hint} where ${matches}`,

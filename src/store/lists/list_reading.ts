@@ -22,8 +22,6 @@ export interface PlannedList {
   readonly plan: ListPlan;
   /** The values of scope, `only` and filter. */
   readonly values: readonly SqlValue[];
-  /** How many records are read to sort them here. */
-  readonly gatheredMax: number;
 }
 
 interface PresenceRow {
@@ -68,12 +66,11 @@ function read({ plan }: PlannedList, statement: ListStatement, values: readonly 
   return all<Row>(plan.texts[statement], ...values);
 }
 
-/** All records of the list, unordered; undefined if they are more than `gatheredMax` and than the page. */
+/** All records of the list, unordered; undefined if they are more than `gatheredMax`. */
 function* gather(planned: PlannedList): Work<KeyedRecord[] | undefined> {
-  const { values, gatheredMax, listing, table } = planned;
-  const most = Math.max(gatheredMax, listing.page.limit);
-  const rows = yield* read(planned, 'gather', [...values, most + 1]);
-  return rows.length > most ? undefined : rows.map(table.decode);
+  const { values, plan, table } = planned;
+  const rows = yield* read(planned, 'gather', values);
+  return rows.length > plan.gatheredMax ? undefined : rows.map(table.decode);
 }
 
 /** The page of a list whose records are all in memory. */

@@ -143,19 +143,20 @@ export function openListReading({ of, dialect, indexesOf, forget }: ListReadingD
     isByWord = false,
   ): PlannedList {
     const listing = startAtCursor(requested);
-    const { filter, sort, only } = listing;
+    const { filter, sort, only, page } = listing;
     const table = tableOf(resource);
     const depth = scope.length;
     const { text: where, values: filtered } = clauseOf(filter, table.columnOf, dialect);
     const hasOnly = only !== undefined;
-    const name = `${table.table} ${depth} ${hasOnly} ${isByWord} ${sort.by} ${sort.isDescending} ${where}`;
-    const plan =
-      plans.get(name) ??
-      cachePlan(name, planList(table, { depth, filter, hasOnly, isByWord, sort, where }, dialect.lists));
+    const gatheredMax = Math.max(dialect.lists.gatheredMax, page.limit);
+    const shape = { depth, filter, hasOnly, isByWord, sort, where, gatheredMax };
+    const order = `${sort.by} ${sort.isDescending}`;
+    const name = `${table.table} ${depth} ${hasOnly} ${isByWord} ${order} ${gatheredMax} ${where}`;
+    const plan = plans.get(name) ?? cachePlan(name, planList(table, shape, dialect.lists));
     const values: SqlValue[] = hasOnly
       ? [...scope, dialect.lists.among(only), ...filtered]
       : [...scope, ...filtered];
-    return { scope, listing, table, plan, values, gatheredMax: dialect.lists.gatheredMax };
+    return { scope, listing, table, plan, values };
   }
 
   return {
