@@ -98,7 +98,7 @@ const IDS = Array.from({ length: 100 }, mintId);
 const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff' as Uuid;
 const VALUES = Array.from({ length: 100 }, (_, number) => `v${number}`);
 
-const NAME = 'name name_key>? AND name_key<?';
+const NAME = 'by_name name_key>? AND name_key<?';
 const CREATED = 'created created_at>? AND created_at<?';
 
 /**
@@ -106,10 +106,11 @@ const CREATED = 'created created_at>? AND created_at<?';
  * `updated_at`.
  */
 const FILTERED: Readonly<Record<string, string>> = {
-  'eq(email,P7@SHOP.example)': 'found; email email_key=?; created; updated',
-  'in(email,p1@shop.example,p2@shop.example,p3@banks.example)': 'found; email email_key=?; created; updated',
-  [`in(email,${VALUES})`]: 'found; email email_key=?; created; updated',
-  "eq(name,\"x' or '1'='1\")": 'found; name name_key=?; created; updated',
+  'eq(email,P7@SHOP.example)': 'found; by_email email_key=?; created; updated',
+  'in(email,p1@shop.example,p2@shop.example,p3@banks.example)':
+    'found; by_email email_key=?; created; updated',
+  [`in(email,${VALUES})`]: 'found; by_email email_key=?; created; updated',
+  "eq(name,\"x' or '1'='1\")": 'found; by_name name_key=?; created; updated',
   'eq(created_at,2026-01-01T00:00:00.020Z)': 'found; created created_at=?; created created_at=?; updated',
   [`in(id,${IDS})`]: 'found; key id=?; created; updated',
   [`in(id,${IDS}):ilike(name,*x*):is_null(given_name)`]: 'found; key id=?; created; updated',
@@ -129,23 +130,24 @@ const FILTERED: Readonly<Record<string, string>> = {
   "like(name,'\\**')": `scanned; ${NAME}; ${NAME}, sorted; ${NAME}, sorted`,
   'like(name,😀*)': `scanned; ${NAME}; ${NAME}, sorted; ${NAME}, sorted`,
   'like(name,\ud7ff*)': `scanned; ${NAME}; ${NAME}, sorted; ${NAME}, sorted`,
-  'like(name,\u{10ffff}*)': 'scanned; name name_key>?; name name_key>?, sorted; name name_key>?, sorted',
-  'ilike(email,*BANKS.example)': 'scanned; email; created; updated',
-  'ilike(email,*2@s*)': 'scanned; email; created; updated',
-  'like(name,"*\'1 doe")': 'scanned; name; created; updated',
-  'like(name,*😁3 DOE)': 'scanned; name; created; updated',
-  "ilike(name,\"*' or ''='*\")": 'scanned; name; created; updated',
+  'like(name,\u{10ffff}*)':
+    'scanned; by_name name_key>?; by_name name_key>?, sorted; by_name name_key>?, sorted',
+  'ilike(email,*BANKS.example)': 'scanned; by_email; created; updated',
+  'ilike(email,*2@s*)': 'scanned; by_email; created; updated',
+  'like(name,"*\'1 doe")': 'scanned; by_name; created; updated',
+  'like(name,*😁3 DOE)': 'scanned; by_name; created; updated',
+  "ilike(name,\"*' or ''='*\")": 'scanned; by_name; created; updated',
   'is_null(given_name)': 'scanned; key; created; updated',
   'eq(given_name,g5)': 'scanned; key; created; updated',
-  'eq(email,x):is_null(given_name)': 'scanned; email email_key=?; created; updated',
-  'eq(email,x):eq(name,y)': 'scanned; email email_key=?; created; updated',
-  'eq(email,p1@shop.example):eq(email,p2@shop.example)': 'scanned; email email_key=?; created; updated',
+  'eq(email,x):is_null(given_name)': 'scanned; by_email email_key=?; created; updated',
+  'eq(email,x):eq(name,y)': 'scanned; by_name name_key=?; created; updated',
+  'eq(email,p1@shop.example):eq(email,p2@shop.example)': 'scanned; by_email email_key=?; created; updated',
   '(eq(email,p1@shop.example)|eq(email,p2@shop.example)):ilike(name,*1*)':
-    'scanned; email email_key=?; created; updated',
+    'scanned; by_email email_key=?; created; updated',
   '(eq(email,x)|eq(name,y))': 'scanned; key; created; updated',
   '(ilike(email,*banks*)|is_null(given_name)|eq(name,A0 Doe)):le(updated_at,2026-01-01T00:00:00.700Z)':
     'scanned; updated updated_at<?; updated updated_at<?, sorted; updated updated_at<?',
-  'match(text,x)': 'scanned; email; created; updated',
+  'match(text,x)': 'scanned; by_name; created; updated',
   '(match(text,x)|eq(email,y))': 'scanned; key; created; updated',
 };
 
@@ -172,7 +174,7 @@ describe('the statements of a filtered list of users', () => {
 
 const links = (filter: string): ListCase => ({ resource: oidcProfileInfo, depth: 1, filter });
 const usernames = (filter: string): ListCase => ({ resource: passwordProfileInfo, depth: 1, filter });
-const IDENTITY = 'identity issuer=? AND subject=?';
+const IDENTITY = 'subject issuer=? AND subject=?';
 const USERNAME = 'username password_profile_id=? AND username_key=?';
 const SORTS: readonly Sort[] = (['created_at', 'updated_at', 'id'] as const).flatMap((by) => [
   { by, isDescending: true },
@@ -192,7 +194,7 @@ const OTHERS: readonly (readonly [string, ListCase, string])[] = [
   [
     'links of an OIDC profile',
     links(`eq(oidc_profile_id,${IDS[0]})`),
-    'ordered; of_profile oidc_profile_id=?; of_profile oidc_profile_id=?',
+    'ordered; of_oidc_profile oidc_profile_id=?; of_oidc_profile oidc_profile_id=?',
   ],
   [
     'a username',
@@ -208,11 +210,15 @@ const OTHERS: readonly (readonly [string, ListCase, string])[] = [
   [
     'usernames of a profile',
     usernames(`eq(password_profile_id,${IDS[0]})`),
-    'ordered; of_profile password_profile_id=?; of_profile password_profile_id=?',
+    'ordered; of_password_profile password_profile_id=?; of_password_profile password_profile_id=?',
   ],
   ...SORTS.map((sort): readonly [string, ListCase, string] => {
     const index = sort.by === 'id' ? 'key' : sort.by.replace('_at', '');
-    return [`users ${JSON.stringify(sort)}`, { resource: user, depth: 1, sort }, `ordered; email; ${index}`];
+    return [
+      `users ${JSON.stringify(sort)}`,
+      { resource: user, depth: 1, sort },
+      `ordered; by_name; ${index}`,
+    ];
   }),
 ];
 
