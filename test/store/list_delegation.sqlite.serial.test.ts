@@ -155,6 +155,15 @@ describe('delegation of lists to a reader', () => {
   });
 });
 
+test('the first list after the close of an engine is unavailable', async () => {
+  const target = { engine: 'sqlite', path: join(freshFolder(), 'closed.db') } as const;
+  const closed = await openEngine(target, 'auto', { version: 'test', clock: systemClock });
+  const list = (closed.embedded as Embedded).listDelegating(() => Promise.reject(new Error('delegated')));
+  await closed.close();
+  const listing: ListRequest = { filter: [], sort: NEWEST, page: FIRST_PAGE };
+  expect((async () => list(user, [mintId()], listing))()).rejects.toMatchObject({ code: 'unavailable' });
+});
+
 describe('totals', () => {
   const all: ListRequest = { filter: filterOf(user, SINCE_2020), sort: NEWEST, page: FIRST_PAGE };
 

@@ -1,13 +1,13 @@
 import type { ListPage, ListRequest, Store } from '../../directory/store.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { KeyPrefix, Resource } from '../../domain/resource.ts';
-import { resourceNamed } from '../../domain/resources.ts';
+import { RESOURCES, resourceNamed } from '../../domain/resources.ts';
 import type { Dialect } from '../dialect.ts';
 import type { Statements } from '../records/statements.ts';
 import type { SqlValue, Work } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
 import { clauseOf } from './filters.ts';
-import { type Index, type ListPlan, type ListTable, listTable, planList } from './list_plans.ts';
+import { type Index, type ListPlan, listTable, planList } from './list_plans.ts';
 import {
   isBoundedByShape,
   type ListOutcome,
@@ -115,17 +115,14 @@ export interface ListReading {
 }
 
 export function openListReading({ of, dialect, indexesOf, forget }: ListReadingDeps): ListReading {
-  const tables = new Map<Resource, ListTable>();
+  // Not at the first list: a list is planned outside of its read, which retries and reports errors of the engine.
+  const tables = new Map(
+    RESOURCES.map((resource) => [
+      resource,
+      listTable(resource, of(resource), indexesOf(resource.table), dialect),
+    ]),
+  );
   const plans = new Map<string, ListPlan>();
-
-  function tableOf(resource: Resource): ListTable {
-    let table = tables.get(resource);
-    if (!table) {
-      table = listTable(resource, of(resource), indexesOf(resource.table), dialect);
-      tables.set(resource, table);
-    }
-    return table;
-  }
 
   /** Caches a plan. Callers choose their filters, so the cache drops the oldest plan when it is full. */
   function cachePlan(name: string, plan: ListPlan): ListPlan {
@@ -144,7 +141,8 @@ export function openListReading({ of, dialect, indexesOf, forget }: ListReadingD
   ): PlannedList {
     const listing = startAtCursor(requested);
     const { filter, sort, only, page } = listing;
-    const table = tableOf(resource);
+    const table = tables.get(resource);
+    if (!table) throw new Error(`${resource.name} has no table`);
     const depth = scope.length;
     const { text: where, values: filtered } = clauseOf(filter, table.columnOf, dialect);
     const hasOnly = only !== undefined;
