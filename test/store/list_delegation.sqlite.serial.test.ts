@@ -220,6 +220,50 @@ describe('totals', () => {
     reader.close();
   });
 
+  /** A list whose reader returns totals only after this many requests. */
+  async function openListWithLateTotals(
+    requestCount: number,
+    count: (page: ListPage | undefined) => typeof page,
+  ) {
+    const reader = await openReader(path);
+    const requests: ReaderListRequest[] = [];
+    const { promise: allAsked, resolve } = Promise.withResolvers<void>();
+    const list = (engine.embedded as Embedded).listDelegating(async (request) => {
+      requests.push(request);
+      if (requests.length === requestCount) resolve();
+      if (!request.isTotalWanted) return reader.answer(request);
+      await allAsked;
+      return count(await reader.answer(request));
+    });
+    return { list, countsOfTotals: () => requests.filter(({ isTotalWanted }) => isTotalWanted).length };
+  }
+
+  test('a page is read while its total is counted for another caller', async () => {
+    const { list, countsOfTotals } = await openListWithLateTotals(4, (page) => page);
+    const lists = await Promise.all(Array.from({ length: 4 }, () => list(user, [fixture.realm], all)));
+    expect(lists.map((listed) => listed?.total)).toEqual(Array(4).fill(lists[0]?.total));
+    expect(countsOfTotals()).toBe(1);
+  });
+
+  test('a failed count fails the lists that wait for it', async () => {
+    const { list, countsOfTotals } = await openListWithLateTotals(4, () => {
+      throw new Error('reader failed');
+    });
+    const lists = await Promise.allSettled(
+      Array.from({ length: 4 }, async () => list(user, [fixture.realm], all)),
+    );
+    expect(lists.map(({ status }) => status)).toEqual(Array(4).fill('rejected'));
+    expect(countsOfTotals()).toBe(1);
+  });
+
+  test('concurrent lists of an absent realm ask for one total', async () => {
+    const { list, countsOfTotals } = await openListWithLateTotals(4, (page) => page);
+    const id = mintId();
+    const lists = await Promise.all(Array.from({ length: 4 }, () => list(user, [id], all)));
+    expect(lists).toEqual(Array(4).fill(undefined));
+    expect(countsOfTotals()).toBe(1);
+  });
+
   test('the cache of totals evicts the oldest beyond its limit', async () => {
     const totals = openTotalCache();
     const requests = Array.from({ length: LIMITS.totalsCachedMax + 1 }, (_, number) => `question ${number}`);

@@ -67,7 +67,7 @@ export function openLists({ bounded, unbounded }: ListReading, read: Transaction
   };
 }
 
-/** Concurrent requests for pages of one list share one count, and each reads its own page. */
+/** Concurrent requests for pages of one list share one count, and each reads its own page meanwhile. */
 function openDelegation(send: ReaderClient): (request: ScopedListRequest) => Promise<ListPage | undefined> {
   const totals = openTotalCache();
   return async (request) => {
@@ -77,17 +77,17 @@ function openDelegation(send: ReaderClient): (request: ScopedListRequest) => Pro
     if (page.kind === 'after') return ask(false);
     const key = totalKey(request);
     const counting = totals.get(key);
-    const known = counting ? await counting : undefined;
-    if (known === undefined) {
-      const counted = ask(true);
-      totals.add(
-        key,
-        counted.then((listed) => listed?.total),
-      );
-      return counted;
+    if (counting) {
+      const [known, listed] = await Promise.all([counting, ask(false)]);
+      if (!listed) return undefined;
+      if (known !== undefined) return withTotal(listed, page.offset, listed.total ?? known);
     }
-    const listed = await ask(false);
-    return listed && withTotal(listed, page.offset, listed.total ?? known);
+    const counted = ask(true);
+    totals.add(
+      key,
+      counted.then((listed) => listed?.total),
+    );
+    return counted;
   };
 }
 
