@@ -1,3 +1,4 @@
+import { Database } from 'bun:sqlite';
 import { afterAll, describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
 import type { ListPage, ListRequest, PageRequest, Sort } from '../../src/directory/store.ts';
@@ -8,10 +9,13 @@ import type { KeyPrefix, Resource } from '../../src/domain/resource.ts';
 import { oidcProfile, oidcProfileInfo, realm, user } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import type { Embedded } from '../../src/store/engine.ts';
-import type { ReaderListRequest } from '../../src/store/lists/lists.ts';
+import { openListReading, type ReaderListRequest } from '../../src/store/lists/lists.ts';
 import { openTotalCache } from '../../src/store/lists/totals.ts';
 import { openEngine } from '../../src/store/open.ts';
+import { SQLITE, sqliteStatements } from '../../src/store/sqlite/dialect.ts';
+import { indexesOf } from '../../src/store/sqlite/lists.ts';
 import { openReader } from '../../src/store/sqlite/reader.ts';
+import type { Statement } from '../../src/store/transaction_work.ts';
 import { freshFolder, realmMembers, userMembers } from '../support/service.ts';
 import {
   commitWrites,
@@ -54,6 +58,14 @@ const SORTS: readonly Sort[] = (['created_at', 'updated_at', 'id'] as const).fla
   { by, isDescending: true },
   { by, isDescending: false },
 ]);
+
+/** Filters of more shapes than statements are cached for. */
+const MANY_SHAPES = Array.from({ length: LIMITS.listStatementsCachedMax + 20 }, (_, shape) =>
+  Array.from(
+    { length: 9 },
+    (_, place) => `${(shape >> place) & 1 ? 'gt' : 'ge'}(created_at,2020-01-01)`,
+  ).join(':'),
+);
 
 describe('delegation of lists to a reader', () => {
   const delegated = async (
@@ -279,17 +291,48 @@ describe('totals', () => {
     expect((await list(user, [id], all))?.total).toBe(0);
   });
 
-  test('list statements evicted from their cache are prepared again', async () => {
+  test('list statements evicted from their cache are prepared again, here and in the reader', async () => {
     const { list } = await openCountingList();
-    const shapes = LIMITS.listStatementsCachedMax + 20;
-    for (let round = 0; round < 2; round += 1) {
-      for (let shape = 0; shape < shapes; shape += 1) {
-        const digits = Array.from({ length: 10 }, (_, place) => (shape >> place) & 1);
-        const filter = digits.map((digit) => `${digit ? 'gt' : 'ge'}(created_at,2020-01-01)`).join(':');
-        const page = { kind: 'offset', offset: 0, limit: 1 } as const;
-        const listed = await list(user, [fixture.realm], { ...all, filter: filterOf(user, filter), page });
-        expect(listed?.total).toBeGreaterThan(PEOPLE);
-      }
+    const page = { kind: 'offset', offset: 0, limit: 1 } as const;
+    const totalOf = async (filter: string) =>
+      (await list(user, [fixture.realm], { ...all, filter: filterOf(user, filter), page }))?.total;
+    for (const filter of [...MANY_SHAPES, ...MANY_SHAPES]) {
+      expect(await totalOf(`eq(id,${userId}):${filter}`)).toBe(1);
+      expect(await totalOf(filter)).toBeGreaterThan(PEOPLE);
     }
+  });
+});
+
+describe('the statements of a list that is read here', () => {
+  const db = new Database(path, { readonly: true });
+  afterAll(() => db.close());
+
+  function openReading() {
+    const forgotten: string[] = [];
+    const reading = openListReading({
+      of: sqliteStatements,
+      dialect: SQLITE,
+      indexesOf: (table) => indexesOf(db, table),
+      forget: (texts) => forgotten.push(...texts),
+    });
+    const start = (filter: string) => {
+      const listing = { filter: filterOf(user, filter), sort: NEWEST, page: FIRST_PAGE };
+      return reading.bounded({ resource: user, scope: [fixture.realm], listing });
+    };
+    return { start, forgotten };
+  }
+
+  test('statements of a plan that was evicted while its list waited are forgotten again', () => {
+    const { start, forgotten } = openReading();
+    const evict = () => {
+      for (const filter of MANY_SHAPES) start(filter);
+    };
+    const begin = start('eq(email,x)');
+    evict();
+    const first = begin?.().next().value as Statement;
+    expect(forgotten).toContain(first.text);
+    forgotten.length = 0;
+    evict();
+    expect(forgotten).toContain(first.text);
   });
 });

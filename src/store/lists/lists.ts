@@ -158,10 +158,10 @@ export function openListReading({ of, dialect, indexesOf, forget }: ListReadingD
   }
 
   return {
-    // The shape of a filter by words has no bound, so no word is chosen.
+    // The shape of a filter by words has no bound, so no word is chosen. The work plans again: while it waited for a connection, the plan
+    // may have been dropped, and its statements forgotten.
     bounded(request) {
-      const list = planned(request);
-      return isBoundedByShape(list) ? () => readList(list, 'bounded') : undefined;
+      return isBoundedByShape(planned(request)) ? () => readList(planned(request), 'bounded') : undefined;
     },
     *unbounded(request, extent) {
       const { resource, listing } = request;
