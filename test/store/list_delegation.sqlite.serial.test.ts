@@ -9,13 +9,14 @@ import type { KeyPrefix, Resource } from '../../src/domain/resource.ts';
 import { oidcProfile, oidcProfileInfo, realm, user } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import type { Embedded } from '../../src/store/engine.ts';
+import type { ListOutcome } from '../../src/store/lists/list_reading.ts';
 import { openListReading, type ReaderListRequest } from '../../src/store/lists/lists.ts';
 import { openTotalCache } from '../../src/store/lists/totals.ts';
 import { openEngine } from '../../src/store/open.ts';
 import { SQLITE, sqliteStatements } from '../../src/store/sqlite/dialect.ts';
 import { indexesOf } from '../../src/store/sqlite/lists.ts';
 import { openReader } from '../../src/store/sqlite/reader.ts';
-import type { Statement } from '../../src/store/transaction_work.ts';
+import type { Row, SqlValue, Statement, Work } from '../../src/store/transaction_work.ts';
 import { freshFolder, realmMembers, userMembers } from '../support/service.ts';
 import {
   commitWrites,
@@ -334,5 +335,33 @@ describe('the statements of a list that is read here', () => {
     forgotten.length = 0;
     evict();
     expect(forgotten).toContain(first.text);
+  });
+
+  test.each([
+    [2, [2]],
+    [LIMITS.pageRecordsMax, [LIMITS.pageRecordsMax]],
+    [LIMITS.pageRecordsMax + 1, [LIMITS.pageRecordsMax + 1, 1, LIMITS.pageRecordsMax + 1]],
+    [LIMITS.listRecordsInlineMax, [LIMITS.pageRecordsMax + 1, 1, LIMITS.listRecordsInlineMax]],
+    [LIMITS.listRecordsInlineMax + 1, [LIMITS.pageRecordsMax + 1, 1]],
+  ])('%d records with a value are counted first if they exceed a page', async (count, expected) => {
+    const named = Array.from({ length: count }, (_, number) =>
+      insert(user, [fixture.realm, mintId()], {
+        ...userMembers,
+        name: `Named ${count}`,
+        email: `${count}.${number}@shop.example`,
+      }),
+    );
+    expect(await commitWrites(engine.records, ...named)).toEqual(WRITTEN);
+    const work = openReading().start(`eq(name,named ${count})`)?.() as Work<ListOutcome>;
+    const rowCounts: number[] = [];
+    let step = work.next();
+    while (!step.done) {
+      const { text, values } = step.value as Statement;
+      const rows = db.query<Row, SqlValue[]>(text).all(...values);
+      rowCounts.push(rows.length);
+      step = work.next({ rows, count: 0 });
+    }
+    expect(rowCounts).toEqual(expected);
+    expect(step.value === 'elsewhere').toBe(count > LIMITS.listRecordsInlineMax);
   });
 });

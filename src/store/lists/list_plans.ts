@@ -66,13 +66,14 @@ export interface ListShape {
 
 /**
  * The statements of a list. Their values begin with those of scope, `only` and filter.
- * - `gather`: its records, unordered, up to `gatheredMax` + 1. SQLite would compile a limit that is a value at every run.
+ * - `few`: its records, unordered, up to LIMITS.pageRecordsMax + 1. SQLite would compile a limit that is a value at every run.
+ * - `gather`: the same, up to `gatheredMax` + 1.
  * - `offset`: a page. Further values: limit and offset.
  * - `after`: a page after a position. Further values: position and limit.
  * - `count`: `n`, their number.
  * - `probe`: the same, counted up to LIMITS.listRecordsInlineMax + 1.
  */
-export type ListStatement = 'gather' | 'offset' | 'after' | 'count' | 'probe';
+export type ListStatement = 'few' | 'gather' | 'offset' | 'after' | 'count' | 'probe';
 
 /** How lists of one shape are read. */
 export interface ListPlan {
@@ -106,6 +107,7 @@ export function planList(table: ListTable, shape: ListShape, dialect: ListDialec
     isFound: isFound && !hasWords(filter),
     gatheredMax,
     texts: {
+      few: `${select}${hint} where ${matches} limit ${LIMITS.pageRecordsMax + 1}`,
       gather: `${select}${hint} where ${matches} limit ${gatheredMax + 1}`,
       offset: `${select} where ${matches} order by ${order} limit ? offset ?`,
       after: `${select} where ${matches} and ${after} order by ${order} limit ?`,

@@ -44,7 +44,7 @@ export function isBoundedByShape({ plan, listing: { filter, page } }: PlannedLis
 export function* readList(planned: PlannedList, extent: ReadExtent): Work<ListOutcome> {
   const { plan, listing } = planned;
   const { page } = listing;
-  const gathered = plan.isOrdered ? undefined : yield* gather(planned);
+  const gathered = plan.isOrdered ? undefined : yield* gather(planned, extent);
   if (extent === 'bounded' && !plan.isOrdered && !gathered) return 'elsewhere';
   if (gathered && gathered.length > 0) return pageOf(gathered, listing);
   const present = yield* readPresence(planned);
@@ -66,9 +66,18 @@ function read({ plan }: PlannedList, statement: ListStatement, values: readonly 
   return all<Row>(plan.texts[statement], ...values);
 }
 
-/** All records of the list, unordered; undefined if they are more than `gatheredMax`. */
-function* gather(planned: PlannedList): Work<KeyedRecord[] | undefined> {
-  const { values, plan, table } = planned;
+/**
+ * All records of the list, unordered; undefined if they are more than `gatheredMax`. Of a bounded list, more than a page has are counted
+ * in their index first, so that none but the first ones are fetched in vain.
+ */
+function* gather(planned: PlannedList, extent: ReadExtent): Work<KeyedRecord[] | undefined> {
+  const { values, plan, table, listing } = planned;
+  const { pageRecordsMax } = LIMITS;
+  if (extent === 'bounded' && listing.page.limit <= pageRecordsMax && plan.gatheredMax > pageRecordsMax) {
+    const rows = yield* read(planned, 'few', values);
+    if (rows.length <= pageRecordsMax) return rows.map(table.decode);
+    if ((yield* count(planned, extent)) === undefined) return undefined;
+  }
   const rows = yield* read(planned, 'gather', values);
   return rows.length > plan.gatheredMax ? undefined : rows.map(table.decode);
 }
