@@ -91,10 +91,14 @@ export function planList(table: ListTable, shape: ListShape, dialect: ListDialec
   const id = keys.at(-1) as string;
   const scope = keys.slice(0, depth);
   const comparisons = comparisonsOf(table, shape);
-  const isFound = isFoundBy(indexes, comparisons);
-  const scanned = isFound ? undefined : scanIndex(table, shape);
-  const hint = scanned ? dialect.indexHint(scanned.name) : '';
-  const isByWord = shape.isByWord === true && !isFound;
+  const ordered = orderedIndex(indexes, comparisons, sort.by === 'id' ? [id] : [sort.by, id]);
+  const finding = findingIndex(indexes, comparisons);
+  const isFound = finding !== undefined && !hasWords(filter);
+  // What is read here names its index, which statistics of the engine then do not change.
+  const hintOf = (index: Index | undefined) => (index ? dialect.indexHint(index.name) : '');
+  const hint = hintOf(ordered ?? (isFound ? finding : scanIndex(table, shape)));
+  const orderedHint = hintOf(ordered);
+  const isByWord = shape.isByWord === true && !finding;
   const conditions = [
     ...scope.map((column, index) => `${isByWord ? WITHOUT_INDEX : ''}${column} = ?${index + 1}`),
     ...(hasOnly ? [dialect.isAmong(id)] : []),
@@ -103,16 +107,16 @@ export function planList(table: ListTable, shape: ListShape, dialect: ListDialec
   const matches = conditions.length === 0 ? 'true' : conditions.join(' and ');
   const { order, after } = orderOf(sort, id);
   return {
-    isOrdered: isOrdered(indexes, comparisons, sort.by === 'id' ? [id] : [sort.by, id]),
-    isFound: isFound && !hasWords(filter),
+    isOrdered: ordered !== undefined,
+    isFound,
     gatheredMax,
     texts: {
       few: `${select}${hint} where ${matches} limit ${LIMITS.pageRecordsMax + 1}`,
       gather: `${select}${hint} where ${matches} limit ${gatheredMax + 1}`,
-      offset: `${select} where ${matches} order by ${order} limit ? offset ?`,
-      after: `${select} where ${matches} and ${after} order by ${order} limit ?`,
+      offset: `${select}${orderedHint} where ${matches} order by ${order} limit ? offset ?`,
+      after: `${select}${orderedHint} where ${matches} and ${after} order by ${order} limit ?`,
       count: `select count(*) as n from ${table.table}${hint} where ${matches}`,
-      probe: `select count(*) as n from (select 1 from ${table.table} where ${matches}
+      probe: `select count(*) as n from (select 1 from ${table.table}${hint} where ${matches}
         limit ${LIMITS.listRecordsInlineMax + 1}) as probed`,
     },
   };
@@ -163,30 +167,28 @@ function hasColumns({ columns }: Index, first: Comparisons['equal'], next: reado
 }
 
 /**
- * Whether an index finds the records by equal values: a unique one, whose few entries are then compared with all of the filter,
- * or one that begins with all compared columns.
+ * The index that finds the records by equal values: a unique one, whose few entries are then compared with all of the filter,
+ * or one that begins with all compared columns. No filter has more than LIMITS.filterValuesMax values for the columns of an index.
  */
-function isFoundBy(indexes: readonly Index[], { equal, rest }: Comparisons): boolean {
-  return indexes.some(
+function findingIndex(indexes: readonly Index[], { equal, rest }: Comparisons): Index | undefined {
+  return indexes.find(
     (index) =>
       (index.isUnique && index.columns.every((column) => equal.has(column))) ||
       (rest.length === 0 && hasColumns(index, equal, [])),
   );
 }
 
-/** Whether an index has the order after columns with one value each, and nothing but its first column has further bounds. */
-function isOrdered(
+/** The index that has the order after columns with one value each, if nothing but its first column has further bounds. */
+function orderedIndex(
   indexes: readonly Index[],
   { equal, rest }: Comparisons,
   order: readonly string[],
-): boolean {
-  return (
-    [...equal.values()].every((count) => count === 1) &&
-    rest.every(([condition, ...others]) => {
-      return condition?.kind === 'range' && condition.member === order[0] && others.length === 0;
-    }) &&
-    indexes.some((index) => hasColumns(index, equal, order))
-  );
+): Index | undefined {
+  const hasOneValueEach = [...equal.values()].every((count) => count === 1);
+  const isBounded = rest.every(([condition, ...others]) => {
+    return condition?.kind === 'range' && condition.member === order[0] && others.length === 0;
+  });
+  return hasOneValueEach && isBounded ? indexes.find((index) => hasColumns(index, equal, order)) : undefined;
 }
 
 /**
