@@ -263,7 +263,7 @@ export interface Store {
   ): MaybePromise<RecordWithIncluded | undefined>;
 
   /**
-   * Lists records of a resource below a scope. A list that could touch more than LIMITS.listRecordsInlineMax rows does not
+   * Lists records of a resource below a scope. A list that is not bounded (docs/guides/lists-and-writes.md#lists) does not
    * run where lookups run, and rejects with Fault `overloaded` if too many of them wait. Undefined if the record that the
    * scope names does not exist.
    */

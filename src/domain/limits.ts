@@ -221,8 +221,8 @@ export const LIMITS = Object.freeze({
   /** Consecutive log entries that share the stored user, actor, request, address and time. */
   logRunEntriesMax: 16,
   /**
-   * Rows that a list may touch in the serving process. A list that can touch more is read by a reader process; on
-   * PostgreSQL it waits in a separate queue.
+   * Records that a list may skip or find in the serving process; on PostgreSQL, a list by values finds at most `pageRecordsMax`. A
+   * list of more, or whose form sets no bound, is read by a reader process; on PostgreSQL it waits in a separate queue.
    */
   listRecordsInlineMax: 1_000,
   /** Lists and counts of dependent records that are read at once outside of the serving process. */

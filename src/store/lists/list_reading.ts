@@ -9,8 +9,8 @@ import type { ListPlan, ListStatement, ListTable } from './list_plans.ts';
 export type ListOutcome = ListPage | undefined | 'elsewhere';
 
 /**
- * How much of a list is read: `bounded`, at most LIMITS.listRecordsInlineMax rows; `page`, the page alone; `whole`, the page and the
- * total.
+ * How much of a list is read: `bounded`, the page and the total, by statements that find at most one row more than
+ * LIMITS.listRecordsInlineMax; `page`, the page alone; `whole`, the page and the total.
  */
 export type ReadExtent = 'bounded' | 'page' | 'whole';
 
@@ -67,8 +67,8 @@ function read({ plan }: PlannedList, statement: ListStatement, values: readonly 
 }
 
 /**
- * All records of the list, unordered; undefined if they are more than `gatheredMax`. Of a bounded list, more than a page has are counted
- * in their index first, so that none but the first ones are fetched in vain.
+ * All records of the list, unordered; undefined if they are more than `gatheredMax`. A bounded list that exceeds a page is counted in
+ * its index before the rest is fetched, so that at most a page is fetched in vain.
  */
 function* gather(planned: PlannedList, extent: ReadExtent): Work<KeyedRecord[] | undefined> {
   const { values, plan, table, listing } = planned;

@@ -43,7 +43,7 @@ export interface Lists {
   readonly local: Store['list'];
   /** Answers a request in the reader process. */
   serve(request: ReaderListRequest): Promise<ListPage | undefined>;
-  /** Reads lists that touch at most LIMITS.listRecordsInlineMax rows, and delegates others to a reader process. */
+  /** Reads lists that are bounded (docs/guides/lists-and-writes.md#lists), and delegates others to a reader process. */
   delegating(send: ReaderClient): Store['list'];
 }
 
@@ -107,7 +107,8 @@ interface ListReadingDeps {
 /** The work that reads a list. */
 export interface ListReading {
   /**
-   * Touches at most LIMITS.listRecordsInlineMax rows; `elsewhere` if the list needs more. Undefined if its shape sets no bound.
+   * Each statement finds at most one row more than LIMITS.listRecordsInlineMax; `elsewhere` if the list needs more. Undefined if its
+   * shape sets no bound.
    */
   bounded(request: ScopedListRequest): (() => Work<ListOutcome>) | undefined;
   /** Touches any number of rows. */
