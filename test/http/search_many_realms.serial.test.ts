@@ -79,12 +79,15 @@ describe('search of many realms', async () => {
   test('searches without an index beyond their queue are 503, and a lookup is answered before them', async () => {
     const [first] = order;
     const ended: number[] = [];
+    const isFull = Promise.withResolvers<void>();
     const body = { filter: `eq(name,"${name}")`, page: { limit: 100 } };
-    const searches = Array.from({ length: LIMITS.listsWaitingMax * 6 }, async () => {
+    const searches = Array.from({ length: LIMITS.listsWaitingMax * 3 }, async () => {
       const answer = await many.withoutRetry.post(`/v2/${USERS}/search`, all, body);
       await answer.arrayBuffer();
       ended.push(answer.status);
+      if (answer.status === 503) isFull.resolve();
     });
+    await Promise.race([isFull.promise, Promise.all(searches)]);
     const path = `/v2/authentication-realms/${first}/${USERS}/${first}`;
     const lookup = await many.withoutRetry.get(path, all);
     expect([lookup.status, ended.filter((status) => status === 200).length < LIMITS.listsWaitingMax]).toEqual(

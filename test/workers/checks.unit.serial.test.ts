@@ -208,7 +208,7 @@ describe('the checker process', () => {
     const hash = (passes: number) => `$argon2id$v=19$m=65536,t=${passes},p=1$c29tZXNhbHQ$${'A'.repeat(43)}`;
     const check = (passes: number) => own.check({ hash: hash(passes), password: 'x', isNormalised: true });
     await expect(check(1_000)).rejects.toMatchObject({ cause: { code: 'WORKER_TIMEOUT' } });
-    expect(await check(1)).toEqual(WRONG);
+    expect(await doWithRetry(() => check(1))).toEqual(WRONG);
     await own.close();
   });
 
