@@ -206,6 +206,8 @@ export const LIMITS = Object.freeze({
   importCommitLines: 10_000,
   /** Bytes of import lines in one commit, so that long lines use little memory. */
   importCommitBytesMax: 16_777_216,
+  /** Rows inserted by one request to the database: records of an import, or entries of the log. On PostgreSQL, one round trip. */
+  insertsPerBatchMax: 1_000,
   /** Import lines set aside until their parent arrives. */
   importDeferredLinesMax: 100_000,
   /** Bytes of such lines. */

@@ -23,8 +23,6 @@ export interface Dialect {
   /** How the log stores IDs. */
   readonly logIds: LogIds;
   readonly insertion: (resource: Resource, columns: readonly string[]) => Insertion;
-  /** Inserts of a bulk load in one request to the engine. */
-  readonly insertsPerBatch: number;
   /** Whether the engine returns 64-bit numbers as text. */
   readonly returnsLongsAsText: boolean;
   readonly lists: ListDialect;

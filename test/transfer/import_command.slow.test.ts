@@ -14,6 +14,7 @@ import {
   realmRows,
 } from '../support/import_fixtures.ts';
 import { AUTHREALM, runAuthrealm, runCommand, startCommand } from '../support/processes.ts';
+import { verifyCleanRecords } from '../support/record_verification.ts';
 import { freshFolder } from '../support/service.ts';
 
 describe('authrealm import', () => {
@@ -120,6 +121,26 @@ describe('authrealm import', () => {
     expect(Bun.deepEquals(await realmRows(killed), await realmRows(complete))).toBe(true);
     expect(Bun.deepEquals(await changeEvents(killed), await changeEvents(complete))).toBe(true);
     expect(await changeEvents(killed)).toHaveLength(25_000);
+  }, 300_000);
+
+  test('an import of several batches reports every refused line, and logs and verifies every other record', async () => {
+    const { args } = await freshDatabase();
+    const lines = manyUserLines(500);
+    const again = (at: number) => ({ ...lines[at], id: mintId() });
+    const source = [
+      ...lines.slice(0, 700),
+      again(5),
+      ...lines.slice(700, 1_300),
+      again(6),
+      ...lines.slice(1_300),
+    ];
+    const answer = await run('', file('batches.ndjson', source), '--on-error', 'skip', ...args);
+    expect(answer.stderr.trim().split('\n')).toEqual([
+      'line 701: another record of the realm has the same issuer and subject',
+      'line 1302: another record of the realm has the same password_profile_id and username',
+    ]);
+    expect(answer.stdout).toEndWith('imported 1504, unchanged 0, replaced 0, refused 2\n');
+    expect(await verifyCleanRecords({ args })).toEqual({ covered: 1_504, notCovered: 0 });
   }, 300_000);
 
   test('SIGTERM ends an import after the current commit with the resume line', async () => {

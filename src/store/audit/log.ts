@@ -3,6 +3,7 @@ import { type Chain, resumeChain, startChain } from '../../audit/chain.ts';
 import type { LogKeys } from '../../audit/log_keys.ts';
 import type { AuditEntry } from '../../domain/audit_entry.ts';
 import { NIL_UUID, type Uuid } from '../../domain/id.ts';
+import { LIMITS } from '../../domain/limits.ts';
 import { user } from '../../domain/resources.ts';
 import { openRowMacs, type RowMacs } from '../auth/row_macs.ts';
 import type { ClockOrder, Dialect } from '../dialect.ts';
@@ -36,9 +37,6 @@ const advanceBy = ({
 const SETTLE = 'update realm_clock set tag = ?, entries = ? where realm_id = ?';
 const BEGIN = `update realm_clock set anchor_seq = ?, anchor_tag = ?, anchor_entries = 0, anchor_mac = ?
   where realm_id = ?`;
-
-/** Rows in one round trip. */
-const ROWS_PER_BATCH = 100;
 
 interface ClockRow {
   readonly seq: Long;
@@ -128,8 +126,8 @@ function insertAuditEntry(auditEntry: AuditEntry, seq: number, chain: Chain | un
 function* writeRows(log: Uuid, statements: readonly Statement[], chain: Chain | undefined): Work<void> {
   const last: readonly Statement[] = chain ? [{ text: SETTLE, values: [chain.tag, chain.entries, log] }] : [];
   const batch = [...statements, ...last];
-  for (let start = 0; start < batch.length; start += ROWS_PER_BATCH) {
-    yield* executeAll(batch.slice(start, start + ROWS_PER_BATCH));
+  for (let start = 0; start < batch.length; start += LIMITS.insertsPerBatchMax) {
+    yield* executeAll(batch.slice(start, start + LIMITS.insertsPerBatchMax));
   }
 }
 

@@ -24,7 +24,6 @@ export const POSTGRES: Dialect = {
     const placeholders = columns.map(() => '?').join(', ');
     return { text: `insert into ${table} (${columns.join(', ')}) values (${placeholders})`, lead: () => [] };
   },
-  insertsPerBatch: 100,
   returnsLongsAsText: true,
   lists: {
     indexHint: () => '',

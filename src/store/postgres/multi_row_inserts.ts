@@ -3,7 +3,7 @@ import { RESOURCES, user } from '../../domain/resources.ts';
 import type { Statement, StatementBatch } from '../transaction_work.ts';
 
 /** Rows of one statement. Few numbers, because the server prepares each statement. */
-const ROW_COUNTS = [32, 8, 2];
+const ROW_COUNTS = [256, 32, 8, 2];
 
 const ONE_ROW = /\bvalues\s+(\([?, ]+\))$/;
 
@@ -17,26 +17,37 @@ const TABLES = RESOURCES.filter((resource) => ancestry(resource).includes(user))
  */
 export function uniteInserts({ statements, mayViolate }: StatementBatch): readonly Statement[] {
   if (statements.length === 1) return statements;
-  return ((mayViolate && byTable(statements)) || adjacent(statements)).flatMap(inRows);
+  const groups = mayViolate ? adjacent(statements, groupOf).flatMap(byTable) : adjacent(statements);
+  return groups.flatMap(inRows);
 }
 
-/** Undefined where another table than those of TABLES is written. */
-function byTable(statements: readonly Statement[]): readonly (readonly Statement[])[] | undefined {
-  const groups = [...Map.groupBy(statements, ({ text }) => text)];
-  const rankOf = (text: string) => TABLES.indexOf(/^insert into (\w+)/.exec(text)?.[1] ?? '');
-  if (groups.some(([text]) => rankOf(text) < 0)) return undefined;
-  return groups.toSorted(([one], [other]) => rankOf(one) - rankOf(other)).map(([, group]) => group);
+/** The place of a table among TABLES; -1 for every other table. */
+function rankOf(text: string): number {
+  return TABLES.indexOf(/^insert into (\w+)/.exec(text)?.[1] ?? '');
 }
 
-/** Statements with the same text that follow one another. */
-function adjacent(statements: readonly Statement[]): Statement[][] {
+/** Inserts into TABLES may change places with one another, and with no other statement. */
+function groupOf(text: string): string {
+  return rankOf(text) < 0 ? text : 'below realms';
+}
+
+/** Statements that follow one another and have the same text, or are of the same group. */
+function adjacent(statements: readonly Statement[], group?: (text: string) => string): Statement[][] {
   const groups: Statement[][] = [];
+  let last: string | undefined;
   for (const statement of statements) {
-    const last = groups.at(-1);
-    if (last?.[0]?.text === statement.text) last.push(statement);
+    const next = group?.(statement.text) ?? statement.text;
+    if (next === last) groups.at(-1)?.push(statement);
     else groups.push([statement]);
+    last = next;
   }
   return groups;
+}
+
+/** The statements of each text together, those of users first. */
+function byTable(statements: readonly Statement[]): readonly (readonly Statement[])[] {
+  const groups = [...Map.groupBy(statements, ({ text }) => text)];
+  return groups.toSorted(([one], [other]) => rankOf(one) - rankOf(other)).map(([, group]) => group);
 }
 
 /** The statements of one text, as few as possible. */

@@ -1,4 +1,5 @@
 import type { Load, LoadOutcome } from '../../directory/store.ts';
+import { LIMITS } from '../../domain/limits.ts';
 import type { AnyRecord, Key, Resource } from '../../domain/resource.ts';
 import { type ChangeEntry, entryOf } from '../audit/entry.ts';
 import { first, type Work, type WorkResult } from '../transaction_work.ts';
@@ -9,7 +10,6 @@ import type { Statements } from './statements.ts';
 interface LoadingDeps {
   readonly of: (resource: Resource) => Statements;
   readonly applier: Applier;
-  readonly insertsPerBatch: number;
 }
 
 interface Loaded {
@@ -19,12 +19,19 @@ interface Loaded {
 }
 
 /** Creates the work of a bulk load: each record independently, in one transaction. */
-export function openLoading({ of, applier, insertsPerBatch }: LoadingDeps) {
+export function openLoading({ of, applier }: LoadingDeps) {
+  /** A load begins as the one before it ended, because both are parts of one import. */
+  let last: Pick<LoadProgress, 'batchSize' | 'isLikelyStored'> = {
+    batchSize: LIMITS.insertsPerBatchMax,
+    isLikelyStored: false,
+  };
+
   /** Writes one record, unless it exists. If it probably exists, reading it first avoids a failing insert. */
   function* loadOne(load: Load, isLikelyStored: boolean): Work<Loaded> {
     const known = isLikelyStored ? yield* compare(load) : undefined;
     if (known) return known;
     const result = yield* applier.apply(load.write);
+    if (result.kind === 'written') return inserted(load);
     // The ID can also belong to a record below another user: then there is nothing to compare.
     const existing = result === ID_TAKEN ? yield* compare(load) : undefined;
     return existing ?? { outcome: result };
@@ -48,35 +55,32 @@ export function openLoading({ of, applier, insertsPerBatch }: LoadingDeps) {
     return { outcome: { kind: 'replaced' }, entry: entryOf(change, write.resource, versions) };
   }
 
-  /** The outcomes of the next loads: several inserted together, or one. */
+  /** The outcomes of the next loads: of several inserted together, or of one; none if one of several was refused. */
   function* loadNext(loads: readonly Load[], progress: LoadProgress): Work<readonly Loaded[]> {
-    const { at } = progress;
-    if (!progress.isLikelyStored && at >= progress.tried) {
-      const together = loads.slice(at, at + insertsPerBatch);
-      const count = yield* insertTogether(together, applier);
-      // The refused record is loaded alone; if the engine kept none of the others, so are they.
-      if (count < together.length) progress.tried = count > 0 ? at + count + 1 : at + together.length;
-      if (count > 0) return together.slice(0, count).map(inserted);
+    const next = loads.slice(progress.at, progress.at + nextCount(progress));
+    const loaded: Loaded[] = [];
+    if (next.length > 1) {
+      const count = yield* applier.applyAll(next.map(({ write }) => write));
+      loaded.push(...next.slice(0, count).map(inserted));
+    } else {
+      for (const load of next) loaded.push(yield* loadOne(load, progress.isLikelyStored));
     }
-    const load = loads[at] as Load;
-    const loaded = yield* loadOne(load, progress.isLikelyStored);
-    // A file that is imported again usually has further records that exist.
-    progress.isLikelyStored = loaded.outcome.kind === 'same';
-    return [loaded.outcome.kind === 'written' ? inserted(load) : loaded];
+    noteOutcomes(progress, next.length, loaded);
+    return loaded;
   }
 
   function* load(loads: readonly Load[], stopAtFirst: boolean): Work<WorkResult<LoadOutcome[]>> {
     const value: LoadOutcome[] = [];
     const entries: ChangeEntry[] = [];
-    const progress: LoadProgress = { at: 0, tried: 0, isLikelyStored: false };
+    const progress: LoadProgress = { ...last, at: 0, refusedUpTo: 0 };
     while (progress.at < loads.length) {
       for (const { outcome, entry } of yield* loadNext(loads, progress)) {
         value.push(outcome);
         if (entry) entries.push(entry);
       }
-      progress.at = value.length;
-      if (stopAtFirst && isRefusal(value.at(-1) as LoadOutcome)) break;
+      if (stopAtFirst && isRefusal(value.at(-1))) break;
     }
+    last = progress;
     return { value, keep: true, entries: atOneTime(entries) };
   }
 
@@ -92,20 +96,39 @@ function atOneTime(entries: readonly ChangeEntry[]): readonly ChangeEntry[] {
 /** The progress of a load. */
 interface LoadProgress {
   at: number;
-  /** After a failed insert of several, records up to here are loaded one by one. */
-  tried: number;
+  /** Records to insert together: one after a refused record, and then twice as many each time. */
+  batchSize: number;
+  /** One of the records up to here was refused in a batch: until it is found, each batch has half of them. */
+  refusedUpTo: number;
   isLikelyStored: boolean;
+}
+
+function nextCount({ at, batchSize, refusedUpTo, isLikelyStored }: LoadProgress): number {
+  if (isLikelyStored) return 1;
+  return at < refusedUpTo ? Math.ceil((refusedUpTo - at) / 2) : batchSize;
+}
+
+/** Notes the outcomes of the records that were tried. */
+function noteOutcomes(progress: LoadProgress, tried: number, loaded: readonly Loaded[]): void {
+  const { at, batchSize, refusedUpTo } = progress;
+  const count = loaded.filter(({ outcome }) => outcome.kind === 'written').length;
+  if (count < tried) {
+    // SQLite keeps the records before the refused one; PostgreSQL keeps none, and does not report which one it is.
+    progress.refusedUpTo = at + (count > 0 ? count + 1 : tried);
+    progress.batchSize = 1;
+  } else if (at >= refusedUpTo) {
+    progress.batchSize = Math.min(2 * batchSize, LIMITS.insertsPerBatchMax);
+  }
+  progress.at += loaded.length;
+  // A file that is imported again usually has further records that exist.
+  progress.isLikelyStored = loaded.at(-1)?.outcome.kind === 'same';
 }
 
 function inserted({ write: { change, resource, record } }: Load): Loaded {
   return { outcome: WRITTEN, entry: entryOf(change, resource, { after: record }) };
 }
 
-function* insertTogether(loads: readonly Load[], { applyAll }: Applier): Work<number> {
-  return loads.length > 1 ? yield* applyAll(loads.map(({ write }) => write)) : 0;
-}
-
 /** Whether an outcome ends a load; missing records may come later. */
-function isRefusal({ kind }: LoadOutcome): boolean {
-  return kind === 'unique' || kind === 'differs';
+function isRefusal(outcome: LoadOutcome | undefined): boolean {
+  return outcome?.kind === 'unique' || outcome?.kind === 'differs';
 }

@@ -41,7 +41,7 @@ export function openRecords(
   const idempotency = openIdempotencyStore(dialect);
   const removals = openRemovals(of, dialect.lists);
   const { commit, applier } = openCommits({ of, removals, idempotency });
-  const { getStored, load } = openLoading({ of, applier, insertsPerBatch: dialect.insertsPerBatch });
+  const { getStored, load } = openLoading({ of, applier });
 
   return {
     ...openErasing(removals, transactions, logIds),

@@ -27,7 +27,6 @@ export const SQLITE: Dialect = {
       lead: (id) => [rowIdOf(id)],
     };
   },
-  insertsPerBatch: 100,
   returnsLongsAsText: false,
   lists: {
     indexHint: (index) => ` indexed by ${index}`,

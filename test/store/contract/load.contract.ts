@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'bun:test';
 import type { Load } from '../../../src/directory/store.ts';
 import type { Revision, Uuid } from '../../../src/domain/id.ts';
-import type { AnyRecord } from '../../../src/domain/resource.ts';
+import { LIMITS } from '../../../src/domain/limits.ts';
+import type { AnyRecord, Key } from '../../../src/domain/resource.ts';
 import { oidcProfileInfo, passwordProfileInfo, user } from '../../../src/domain/resources.ts';
 import { userMembers } from '../../support/service.ts';
 import {
@@ -54,6 +55,33 @@ export function loadContract(name: string, open: () => Promise<OpenStore>): void
         const events = (await eventsOf(store, here.realm, before)).map((event) => event.split('.')[1]);
         expect(events).toEqual(['created', 'updated']);
         expect((await store.get(oidcProfileInfo, link.key))?.subject).toBe('l-2');
+      });
+
+      test('load of more records than one batch reports the refused ones, and writes and logs all others in order', async () => {
+        const here = await createRealmFixture(store);
+        const stored = oidcLink(here, 'stored');
+        await commitWrites(store, stored);
+        const before = (await eventsOf(store, here.realm)).length;
+        const end = LIMITS.insertsPerBatchMax + 100;
+        const refused = new Map<number, readonly [Load, string]>([
+          [3, [loadOf(oidcLink({ ...here, user: mintId() }, 'orphan')), 'not_found']],
+          [640, [loadOf(oidcLink(here, 'stored')), 'unique']],
+          [641, [loadOf(stored, 'same'), 'same']],
+          [643, [loadOf(stored, 'refuse'), 'differs']],
+          [end - 1, [loadOf(oidcLink(here, 'many-0')), 'unique']],
+        ]);
+        const loads = Array.from(
+          { length: end },
+          (_, at) => refused.get(at)?.[0] ?? loadOf(oidcLink(here, `many-${at}`)),
+        );
+        const outcomes = await store.load(loads, false);
+        expect(outcomes.map(({ kind }): string => kind)).toEqual(
+          loads.map((_, at) => refused.get(at)?.[1] ?? 'written'),
+        );
+        const written = loads.filter((_, at) => !refused.has(at));
+        const changes = await store.changes(here.realm, before, end);
+        expect(changes.map(({ id }) => id)).toEqual(written.map(({ write }) => write.record.id));
+        expect(await store.getStored(oidcProfileInfo, loads[642]?.write.key as Key)).toBeDefined();
       });
 
       test('load passes the stored record to compare, secrets included, as getStored returns it', async () => {

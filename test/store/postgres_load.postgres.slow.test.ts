@@ -1,0 +1,103 @@
+import { afterAll, expect, test } from 'bun:test';
+import type { Load } from '../../src/directory/store.ts';
+import { LIMITS } from '../../src/domain/limits.ts';
+import { oidcProfile } from '../../src/domain/resources.ts';
+import { systemClock } from '../../src/platform/clock.ts';
+import { openEngine, parseDatabase } from '../../src/store/open.ts';
+import { startServer } from '../support/postgres_server.ts';
+import { STATEMENT_LOGGING } from '../support/statement_texts.ts';
+import {
+  anotherUser,
+  createRealmFixture,
+  type Insert,
+  insert,
+  mintId,
+  oidcLink,
+  usernameLink,
+} from './contract/store_fixtures.ts';
+
+/** What a bulk load sends to PostgreSQL, from the log of the server. */
+
+const server = await startServer({ fsync: 'off', ...STATEMENT_LOGGING });
+afterAll(() => server.stop());
+
+async function openStore(parameters = '') {
+  const address = parseDatabase(`${await server.freshDatabase()}${parameters}`);
+  if (!address) throw new Error('the server has no URL');
+  return openEngine(address, 'auto', { version: 'test', clock: systemClock });
+}
+
+const loadOf = (write: Insert): Load => ({
+  write,
+  compare: () => {
+    throw new Error('no record is stored');
+  },
+});
+
+/** Runs work. Returns the statements that the server ran meanwhile. */
+async function statementsOf(work: () => Promise<unknown>): Promise<readonly string[]> {
+  const mark = server.log().length;
+  await work();
+  const texts = server.log().slice(mark).split(/^@@/m);
+  return texts.flatMap(
+    (entry) => /^\S+ LOG: {2}(?:statement|execute [^:]*): (.*)\n$/s.exec(entry)?.[1] ?? [],
+  );
+}
+
+/** The rows in statements that insert into a table of links. */
+function insertedRows(statements: readonly string[]): number {
+  const inserts = statements.filter((text) => text.startsWith('insert into oidc_profile_info'));
+  return inserts.reduce((sum, text) => sum + text.split('), (').length, 0);
+}
+
+const roundTripsOf = (statements: readonly string[]): number =>
+  statements.filter((text) => text === 'savepoint attempt').length;
+
+test('a bulk load sends insertsPerBatchMax records in one round trip, and those after them in others', async () => {
+  const engine = await openStore();
+  const here = await createRealmFixture(engine.records);
+  const loads = Array.from({ length: 2 * LIMITS.insertsPerBatchMax + 1 }, () => loadOf(anotherUser(here)));
+  expect(roundTripsOf(await statementsOf(() => engine.records.load(loads, false)))).toBe(3);
+  await engine.close();
+});
+
+test('a refused record of a bulk load costs few round trips, and at most twice the rows of its batch again', async () => {
+  const engine = await openStore();
+  const here = await createRealmFixture(engine.records);
+  const batch = LIMITS.insertsPerBatchMax;
+  const refused = [700, batch + 1_200, 2 * batch + 900];
+  const loads = Array.from({ length: 3 * batch }, (_, at) =>
+    loadOf(oidcLink(here, refused.includes(at) ? 'subject-0' : `subject-${at}`)),
+  );
+  const statements = await statementsOf(async () => {
+    const outcomes = await engine.records.load(loads, false);
+    expect(outcomes.flatMap(({ kind }, at) => (kind === 'written' ? [] : [at]))).toEqual(refused);
+  });
+  expect(roundTripsOf(statements)).toBeLessThan(3 + 3 * 2 * Math.log2(batch) + 3);
+  expect(insertedRows(statements)).toBeLessThan(loads.length + refused.length * 2 * batch);
+  await engine.close();
+});
+
+test('a bulk load with a profile among users sends statements of many rows, also without prepared statements', async () => {
+  const engine = await openStore('?prepare=off');
+  const here = await createRealmFixture(engine.records);
+  const profile = mintId();
+  const people = Array.from({ length: 300 }, (_, at) => {
+    const { id } = anotherUser(here).record;
+    const parents = { ...here, user: id, ...(at < 150 ? {} : { oidc: profile }) };
+    return [
+      anotherUser(here, id),
+      oidcLink(parents, `subject-${at}`),
+      usernameLink(parents, `user-${at}@example.com`),
+    ];
+  });
+  const members = { name: 'Later', discovery_url: 'https://later.example/', client_id: 'shop' };
+  const later = insert(oidcProfile, [here.realm, profile], { ...members, issuer: 'https://later.example' });
+  const writes = [...people.slice(0, 150).flat(), later, ...people.slice(150).flat()];
+  const statements = await statementsOf(async () => {
+    const outcomes = await engine.records.load(writes.map(loadOf), false);
+    expect(new Set(outcomes.map(({ kind }) => kind))).toEqual(new Set(['written']));
+  });
+  expect(statements.length).toBeLessThan(writes.length / 10);
+  await engine.close();
+});
