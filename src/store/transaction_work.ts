@@ -33,6 +33,8 @@ export interface StatementBatch {
    * the work continues.
    */
   readonly mayViolate: boolean;
+  /** It probably does not: a remote engine may continue before it knows, and check that before the commit. */
+  readonly isSuccessExpected?: boolean;
 }
 
 export interface Statement {
@@ -110,8 +112,8 @@ export function* executeAll(statements: readonly Statement[]): Work<void> {
 }
 
 /** Runs writes in their order. Throws ConstraintViolation, which says how many of them remain. */
-export function* tryExecuteAll(statements: readonly Statement[]): Work<void> {
-  if (statements.length > 0) yield { statements, mayViolate: true };
+export function* tryExecuteAll(statements: readonly Statement[], isSuccessExpected: boolean): Work<void> {
+  if (statements.length > 0) yield { statements, mayViolate: true, isSuccessExpected };
 }
 
 /** The violated constraint: a unique index on these columns, or a foreign key. */

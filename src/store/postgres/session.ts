@@ -78,7 +78,7 @@ export function openPostgresSession(columnsOf: IndexColumns) {
   ): Promise<StatementResult | undefined> {
     const expected = 'statements' in request ? undefined : request.expected;
     await expectations.makeRoom();
-    if (expected === undefined && !isBatchOfWrites(request)) return undefined;
+    if (expected === undefined && !isExpectedBatch(request)) return undefined;
     for (const sent of send(connection, request)) expectations.add(sent, expected);
     return resultOf(expected);
   }
@@ -114,9 +114,9 @@ function hasWritten(request: StatementRequest, { count }: StatementResult): bool
   return 'statements' in request || (count > 0 && !request.text.startsWith('select'));
 }
 
-/** A batch returns nothing. One that may violate a constraint is a part of a bulk load, which handles that itself. */
-function isBatchOfWrites(request: StatementRequest): boolean {
-  return 'statements' in request && !request.mayViolate;
+/** A batch returns nothing, and only has to succeed. */
+function isExpectedBatch(request: StatementRequest): boolean {
+  return 'statements' in request && (!request.mayViolate || request.isSuccessExpected === true);
 }
 
 function resultOf(expected: ExpectedResult | undefined): StatementResult {

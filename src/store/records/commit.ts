@@ -8,17 +8,15 @@ import type {
   Replacement,
   Write,
   WriteRefusal,
-  WriteResult,
 } from '../../directory/store.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { AnyRecord, Resource } from '../../domain/resource.ts';
 import { type ChangeEntry, entryOf } from '../audit/entry.ts';
 import type { IdempotencyStore } from '../idempotency/idempotency_store.ts';
-import { first, tryExecute, type Work, type WorkResult } from '../transaction_work.ts';
+import { first, type Work, type WorkResult } from '../transaction_work.ts';
 import { openGuards } from './guards.ts';
 import type { Removals } from './removal.ts';
 import {
-  insertAll,
   NOT_FOUND,
   patchRow,
   REVISION_MISMATCH,
@@ -38,14 +36,7 @@ interface CommitDeps {
 const TOO_MANY: CommitRefusal = Object.freeze({ kind: 'too_many' });
 const ALREADY_ANSWERED: CommitResult = Object.freeze({ kind: 'already_answered' });
 
-/** Applies the writes of a bulk load in one transaction. It compares records itself, and checks no guards. */
-export interface Applier {
-  apply(write: Insert | Replacement): Work<WriteResult>;
-  /** Applies inserts in their order. Returns how many were applied; those after them have to be tried one by one. */
-  applyAll(inserts: readonly Insert[]): Work<number>;
-}
-
-/** The work of commits and of bulk loads. */
+/** The work of commits. */
 export function openCommits({ of, removals, idempotency }: CommitDeps) {
   const { violatedBefore, violatedAfter } = openGuards(of);
 
@@ -139,18 +130,7 @@ export function openCommits({ of, removals, idempotency }: CommitDeps) {
     return { value: patched.length === 0 ? WRITTEN : { ...WRITTEN, patched }, keep: true, entries, rows };
   }
 
-  const applier: Applier = {
-    *apply(each) {
-      try {
-        return (yield* storeRecord(each, of, tryExecute)) ?? WRITTEN;
-      } catch (error) {
-        return yield* violationRefusal(error, each, of);
-      }
-    },
-    applyAll: (inserts) => insertAll(inserts, of),
-  };
-
-  return { applier, commit };
+  return commit;
 }
 
 /** What the writes of a commit have left so far. */

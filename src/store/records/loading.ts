@@ -1,16 +1,10 @@
-import type { Load, LoadOutcome } from '../../directory/store.ts';
+import type { Insert, Load, LoadOutcome, Replacement, WriteResult } from '../../directory/store.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { AnyRecord, Key, Resource } from '../../domain/resource.ts';
 import { type ChangeEntry, entryOf } from '../audit/entry.ts';
-import { first, type Work, type WorkResult } from '../transaction_work.ts';
-import type { Applier } from './commit.ts';
-import { ID_TAKEN, WRITTEN } from './row_write.ts';
+import { first, tryExecute, type Work, type WorkResult } from '../transaction_work.ts';
+import { ID_TAKEN, insertAll, storeRecord, violationRefusal, WRITTEN } from './row_write.ts';
 import type { Statements } from './statements.ts';
-
-interface LoadingDeps {
-  readonly of: (resource: Resource) => Statements;
-  readonly applier: Applier;
-}
 
 interface Loaded {
   readonly outcome: LoadOutcome;
@@ -19,18 +13,28 @@ interface Loaded {
 }
 
 /** Creates the work of a bulk load: each record independently, in one transaction. */
-export function openLoading({ of, applier }: LoadingDeps) {
+export function openLoading(of: (resource: Resource) => Statements) {
   /** A load begins as the one before it ended, because both are parts of one import. */
-  let last: Pick<LoadProgress, 'batchSize' | 'isLikelyStored'> = {
+  let last: Omit<LoadProgress, 'at' | 'refusedUpTo'> = {
     batchSize: LIMITS.insertsPerBatchMax,
     isLikelyStored: false,
+    isSuccessExpected: true,
   };
+
+  /** Writes one record. A load checks no guards: it compares records itself. */
+  function* apply(write: Insert | Replacement): Work<WriteResult> {
+    try {
+      return (yield* storeRecord(write, of, tryExecute)) ?? WRITTEN;
+    } catch (error) {
+      return yield* violationRefusal(error, write, of);
+    }
+  }
 
   /** Writes one record, unless it exists. If it probably exists, reading it first avoids a failing insert. */
   function* loadOne(load: Load, isLikelyStored: boolean): Work<Loaded> {
     const known = isLikelyStored ? yield* compare(load) : undefined;
     if (known) return known;
-    const result = yield* applier.apply(load.write);
+    const result = yield* apply(load.write);
     if (result.kind === 'written') return inserted(load);
     // The ID can also belong to a record below another user: then there is nothing to compare.
     const existing = result === ID_TAKEN ? yield* compare(load) : undefined;
@@ -49,7 +53,7 @@ export function openLoading({ of, applier }: LoadingDeps) {
     const { comparison, change, record = write.record } = compareWith(stored);
     if (comparison === 'same') return { outcome: { kind: 'same' } };
     if (comparison === 'refuse') return { outcome: { kind: 'differs', members: change.members } };
-    const replaced = yield* applier.apply({ ...write, record, op: 'replace' });
+    const replaced = yield* apply({ ...write, record, op: 'replace' });
     if (replaced.kind !== 'written') return { outcome: replaced };
     const versions = { before: stored, after: record, members: change.members };
     return { outcome: { kind: 'replaced' }, entry: entryOf(change, write.resource, versions) };
@@ -60,7 +64,8 @@ export function openLoading({ of, applier }: LoadingDeps) {
     const next = loads.slice(progress.at, progress.at + nextCount(progress));
     const loaded: Loaded[] = [];
     if (next.length > 1) {
-      const count = yield* applier.applyAll(next.map(({ write }) => write));
+      const inserts = next.map(({ write }) => write);
+      const count = yield* insertAll(inserts, of, progress.isSuccessExpected);
       loaded.push(...next.slice(0, count).map(inserted));
     } else {
       for (const load of next) loaded.push(yield* loadOne(load, progress.isLikelyStored));
@@ -80,7 +85,7 @@ export function openLoading({ of, applier }: LoadingDeps) {
       }
       if (stopAtFirst && isRefusal(value.at(-1))) break;
     }
-    last = progress;
+    last = { ...progress, isSuccessExpected: value.every(({ kind }) => kind === 'written') };
     return { value, keep: true, entries: atOneTime(entries) };
   }
 
@@ -101,6 +106,8 @@ interface LoadProgress {
   /** One of the records up to here was refused in a batch: until it is found, each batch has half of them. */
   refusedUpTo: number;
   isLikelyStored: boolean;
+  /** The load before inserted each of its records. */
+  readonly isSuccessExpected: boolean;
 }
 
 function nextCount({ at, batchSize, refusedUpTo, isLikelyStored }: LoadProgress): number {

@@ -40,8 +40,8 @@ export function openRecords(
   const of = withPasswordMacs(plainStatements, macs);
   const idempotency = openIdempotencyStore(dialect);
   const removals = openRemovals(of, dialect.lists);
-  const { commit, applier } = openCommits({ of, removals, idempotency });
-  const { getStored, load } = openLoading({ of, applier });
+  const commit = openCommits({ of, removals, idempotency });
+  const { getStored, load } = openLoading(of);
 
   return {
     ...openErasing(removals, transactions, logIds),

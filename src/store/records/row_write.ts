@@ -65,7 +65,7 @@ export function* storeRecord(
 }
 
 /** Inserts in their order until one violates a constraint. Returns how many records were inserted. */
-export function* insertAll(inserts: readonly Insert[], of: Of): Work<number> {
+export function* insertAll(inserts: readonly Insert[], of: Of, isSuccessExpected: boolean): Work<number> {
   const statements: Statement[] = [];
   for (const insert of inserts) {
     const { resource, key, record } = insert;
@@ -74,7 +74,7 @@ export function* insertAll(inserts: readonly Insert[], of: Of): Work<number> {
     statements.push({ text: texts.insert, values: texts.insertValues(key, stored) });
   }
   try {
-    yield* tryExecuteAll(statements);
+    yield* tryExecuteAll(statements, isSuccessExpected);
     return inserts.length;
   } catch (error) {
     if (error instanceof ConstraintViolation) return error.writesKept;
