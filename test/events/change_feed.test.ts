@@ -289,18 +289,6 @@ describe('an invalid cursor', () => {
     const retained = await page(`${feedOf(realm)}?after=${error.meta?.oldest_cursor}`);
     expect(retained.data.map(({ sequence }) => Number(sequence))).toEqual([6]);
   });
-
-  test.each([
-    'limit=0',
-    'limit=101',
-    'limit=1.5',
-    'limit=',
-    'limit=-1',
-    'limit=1&limit=2',
-    'after=a&after=b',
-  ])('a feed page with %s is 400', async (query) => {
-    expect((await refused(`${feedOf(fixture.realm)}?${query}`)).status).toBe(400);
-  });
 });
 
 describe('access to the feed', () => {

@@ -154,20 +154,3 @@ test('the list of a realm that is deleted meanwhile is 404', async () => {
   const admin = await own.token('users:read realms:write');
   expect((await own.get(MEMBERS, admin)).status).toBe(404);
 });
-
-test('account members need users:read of the account realm', async () => {
-  const other = await service.token('users:read', new Set([OTHER]));
-  const inside = await service.token('users:read', new Set([ACCOUNTS]));
-  const settings = await service.token('settings:read users:write');
-  for (const path of [MEMBERS, `${MEMBERS}/${users[0]}`]) {
-    const statuses = [other, inside, settings].map(async (each) => (await service.get(path, each)).status);
-    expect(await Promise.all(statuses)).toEqual([404, 200, 403]);
-  }
-});
-
-test('account members cannot be written', async () => {
-  const data = { data: { type: 'account_member', name: 'Eve', email: 'eve@banks.com' } };
-  expect((await service.post(MEMBERS, token, data)).status).toBe(405);
-  expect((await service.put(`${MEMBERS}/${users[0]}`, token, data)).status).toBe(405);
-  expect((await service.del(`${MEMBERS}/${users[0]}`, token)).status).toBe(405);
-});

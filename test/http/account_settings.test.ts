@@ -90,9 +90,4 @@ describe('the settings of account members', () => {
     expect([answer.status, errors.map(({ source }) => source?.pointer)]).toEqual([422, [`/data/${member}`]]);
     expect(await read()).toEqual(before);
   });
-
-  test('a PUT needs settings:write', async () => {
-    const reader = await service.token('settings:read');
-    expect((await service.put(PATH, reader, { data: { type: TYPE } })).status).toBe(403);
-  });
 });

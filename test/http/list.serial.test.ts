@@ -85,32 +85,6 @@ describe('every collection', () => {
         { ...record, links: { ...own, self: `${service.url}${path}/${idOf(fixture)}` } } as never,
       ]);
     });
-
-    test(`the list of ${name} is visible to a client with a list of realms`, async () => {
-      const limited = await service.token(READ, new Set([fixture.realm]));
-      const page = await bodyOf(pathOf(fixture), limited);
-      expect([idsOf(page), page.meta.results.total]).toEqual([[idOf(fixture)], 1]);
-    });
-
-    test(`HEAD of the list of ${name} is 200 without a body`, async () => {
-      const headers = { Authorization: `Bearer ${token}` };
-      const answer = await fetch(`${service.url}${pathOf(fixture)}`, { method: 'HEAD', headers });
-      expect([answer.status, await answer.text()]).toEqual([200, '']);
-    });
-
-    test(`the list of ${name} is 401 without a token, 403 without the scope, 404 for absent parents`, async () => {
-      const path = pathOf(fixture);
-      expect((await service.get(path)).status).toBe(401);
-      expect((await service.get(path, await service.token('realms:write changes:read'))).status).toBe(403);
-      if (path === REALMS) return;
-      const otherRealmToken = await service.token(READ, new Set([systemClock.mintId()]));
-      expect((await service.get(path, otherRealmToken)).status).toBe(404);
-      for (const other of [systemClock.mintId(), 'none', fixture.oidcLink]) {
-        for (const id of [fixture.realm, fixture.user].filter((each) => path.includes(each))) {
-          expect((await service.get(path.replace(id, other), token)).status).toBe(404);
-        }
-      }
-    });
   }
 
   for (const [name, pathOf, idOf] of COLLECTIONS.filter(([each]) => each !== 'user-authentication-info')) {

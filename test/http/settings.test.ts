@@ -87,27 +87,6 @@ describe('settings', () => {
     ]);
     expect((await service.get(`/v2/stores/${accounts}`, token)).status).toBe(404);
   });
-
-  test('a client of other realms gets 404 for each realm that settings name', async () => {
-    const other = await service.token('settings:read settings:write', new Set([buyers]));
-    for (const path of [ACCOUNT, MAPPINGS, `${MAPPINGS}/${merchants}`])
-      expect([path, (await service.get(path, other)).status]).toEqual([path, 404]);
-    const data = { type: MAPPING, prefix: 'shop' };
-    expect((await service.put(`${MAPPINGS}/${merchants}`, other, { data })).status).toBe(404);
-    const account = { type: 'account_authentication_settings' };
-    expect((await service.put(ACCOUNT, other, { data: account })).status).toBe(404);
-    for (const path of [CUSTOMER, '/v2/settings', '/v2/stores'])
-      expect([path, (await service.get(path, other)).status]).toEqual([path, 200]);
-  });
-
-  test('every setting needs settings:read, and the prefix settings:write', async () => {
-    const writer = await service.token('settings:write realms:read profiles:read');
-    for (const path of [ACCOUNT, CUSTOMER, '/v2/settings', '/v2/stores', MAPPINGS])
-      expect([path, (await service.get(path, writer)).status]).toEqual([path, 403]);
-    const reader = await service.token('settings:read realms:write');
-    const data = { type: MAPPING, prefix: 'shop' };
-    expect((await service.put(`${MAPPINGS}/${merchants}`, reader, { data })).status).toBe(403);
-  });
 });
 
 describe('the merchant realm mapping', () => {

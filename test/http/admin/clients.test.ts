@@ -134,25 +134,6 @@ describe('invalid client requests name every invalid field', () => {
     const { status, body } = await api.request('GET', `/clients?${query}`);
     expect([status, body.errors.map(({ source }) => source?.parameter)]).toEqual([400, [parameter]]);
   });
-
-  test.each(['nobody', 'a%00b'])('every operation on the unknown client %s is 404', async (id) => {
-    const unknown = `/clients/${id}`;
-    for (const [method, path, data] of [
-      ['GET', '', undefined],
-      ['GET', '/use', undefined],
-      ['PUT', '', { name: 'x' }],
-      ['DELETE', '', undefined],
-      ['POST', '/rotate', {}],
-      ['POST', '/disable', undefined],
-      ['POST', '/enable', undefined],
-    ] as const) {
-      expect([method, path, (await api.request(method, unknown + path, { data })).status]).toEqual([
-        method,
-        path,
-        404,
-      ]);
-    }
-  });
 });
 
 describe('changes of clients', () => {

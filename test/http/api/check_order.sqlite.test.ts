@@ -60,12 +60,6 @@ describe.each(LOOKUPS)('$name', ({ path, scope }) => {
     },
   );
 
-  test('a lookup with the scope of the other resource is 403', async () => {
-    const [own, other] = scope.startsWith('oidc') ? ['oidc', 'password'] : ['password', 'oidc'];
-    expect((await service.get(path(fixture), tokens[own as string])).status).toBe(200);
-    expect((await service.get(path(fixture), tokens[other as string])).status).toBe(403);
-  });
-
   test.each(['POST', 'PATCH', 'OPTIONS', 'PROPFIND'])(
     'the unsupported method %s is 405 before authentication',
     async (method) => {

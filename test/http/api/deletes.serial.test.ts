@@ -8,7 +8,6 @@ import { user } from '../../../src/domain/resources.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
 import { verifyCleanRecords } from '../../support/record_verification.ts';
 import {
-  type CreatedRecord,
   createParents,
   createRecord,
   FULL_SCOPE,
@@ -263,18 +262,6 @@ describe('a client with a list of realms', async () => {
     expect(new Set(all).size).toBe(1);
     expect((await service.get(`/v2/authentication-realms/${own.realm}`, limited)).status).toBe(200);
   });
-
-  test.each([...KINDS])(
-    'a client with a list of realms can create, update and delete a $name in them',
-    async (kind) => {
-      const record: CreatedRecord | undefined =
-        kind === realms ? undefined : await createRecord(service, limited, { kind, home: own });
-      const path = record?.path ?? `/v2/authentication-realms/${own.realm}`;
-      const put = { data: { type: kind.resource.type } };
-      expect((await service.put(path, limited, put)).status).toBe(200);
-      if (record) expect((await service.del(path, limited)).status).toBe(204);
-    },
-  );
 
   test.each([...KINDS])(
     'every request for a $name in a realm outside the list is the same 404 as for an unknown realm',
