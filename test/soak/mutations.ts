@@ -38,7 +38,7 @@ const PIPELINE_SUITES = [
   'overload_before_authentication',
 ];
 const CLIENT_SUITES = [
-  ...['auth/clients', 'implicit_grant', 'token_grant', 'rights', 'admin/clients'],
+  ...['auth/clients', 'implicit_grant', 'token_grant', 'rights', 'admin/clients', 'admin/changes'],
   'end_user_address',
 ];
 const KEY_SUITES = ['sealed_secrets', 'keyring', 'doctor_access', 'rewrap'];

@@ -1,8 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { SCOPE_WORDS } from '../../../src/domain/principal.ts';
-import type { JsonObject } from '../../support/json_schema.ts';
-import { operationsOf } from '../../support/openapi_client.ts';
 import { createFixture, oidcPath } from '../../support/service.ts';
 import { type AdminResponse, getsToken, grantToken, startAdminApi } from './admin_api.ts';
 
@@ -111,29 +109,6 @@ describe('invalid client requests name every invalid field', () => {
     expect([refused.status, pointersOf(refused)]).toEqual([status, [...pointers]]);
     expect((await api.request('GET', `/clients/${id}`)).body.data).toMatchObject(RIGHTS);
   });
-
-  test.each([[-1], [LIMITS.secretOverlapHoursMax * 3_600 + 1], [1.5], ['1'], [null]])(
-    'rotate-client rejects an overlap of %p, and keeps the secret',
-    async (overlap) => {
-      const { id, secret } = await createClient();
-      const refused = await api.request('POST', `/clients/${id}/rotate`, {
-        data: { overlap_seconds: overlap },
-      });
-      expect([refused.status, pointersOf(refused)]).toEqual([400, ['/data/overlap_seconds']]);
-      expect(await getsToken(api.service, id, secret)).toBe(true);
-    },
-  );
-
-  test.each([
-    ['page%5Blimit%5D=0', 'page[limit]'],
-    ['page%5Blimit%5D=101', 'page[limit]'],
-    ['page%5Blimit%5D=ten', 'page[limit]'],
-    ['page%5Bafter%5D=a%20b', 'page[after]'],
-    ['page%5Blimit%5D=1&page%5Blimit%5D=1', 'page[limit]'],
-  ])('list-clients rejects the query %s, and names the parameter', async (query, parameter) => {
-    const { status, body } = await api.request('GET', `/clients?${query}`);
-    expect([status, body.errors.map(({ source }) => source?.parameter)]).toEqual([400, [parameter]]);
-  });
 });
 
 describe('changes of clients', () => {
@@ -148,71 +123,6 @@ describe('changes of clients', () => {
     expect(changed.body.data).toMatchObject({ name: RIGHTS.name, scopes: ['users:read'], realms: '*' });
     advanceASecond();
     expect(await lookupStatus(token)).toBe(403);
-  });
-
-  test('update-client with an empty body changes nothing and logs nothing', async () => {
-    const { id, etag } = await createClient();
-    const unchanged = await api.request('PUT', `/clients/${id}`, { data: {} });
-    expect([unchanged.status, unchanged.headers.get('etag')]).toEqual([200, etag]);
-    expect((await api.auditEntriesOf(id)).map(({ what }) => what)).toEqual(['client.created']);
-  });
-
-  test('of eight concurrent updates of a client with the same If-Match one succeeds, the others are 412', async () => {
-    const { id, etag } = await createClient();
-    const names = Array.from({ length: 8 }, (_, at) => `name ${at}`);
-    const responses = await Promise.all(
-      names.map((name) =>
-        api.request('PUT', `/clients/${id}`, { data: { name }, headers: { 'If-Match': etag } }),
-      ),
-    );
-    expect(responses.map(({ status }) => status).sort()).toEqual([200, ...new Array(7).fill(412)]);
-    const winner = responses.find(({ status }) => status === 200);
-    const read = await api.request('GET', `/clients/${id}`);
-    expect([read.text, read.headers.get('etag')]).toEqual([
-      winner?.text as string,
-      winner?.headers.get('etag') ?? '',
-    ]);
-    const stale = await api.request('DELETE', `/clients/${id}`, { headers: { 'If-Match': etag } });
-    expect(stale.status).toBe(412);
-    const seen = { 'If-Match': read.headers.get('etag') ?? '' };
-    expect((await api.request('DELETE', `/clients/${id}`, { headers: seen })).status).toBe(204);
-  });
-
-  test('every operation that changes a client checks If-Match, and documents it', async () => {
-    const { service } = api;
-    const document = (await (await service.get('/openapi.json')).json()) as JsonObject;
-    const changing = operationsOf(document).filter(
-      ({ method, path }) => method !== 'get' && path.includes('/clients/{client_id}'),
-    );
-    const results = await Promise.all(
-      changing.map(async ({ id: name, method, path, body, parameters, responses }) => {
-        const { id } = await createClient();
-        const { status } = await api.request(
-          method.toUpperCase(),
-          service.url + path.replace('{client_id}', id),
-          { headers: { 'If-Match': '"stale"' }, ...(body ? { data: {} } : {}) },
-        );
-        const isNamed = parameters.some((each) => each.in === 'header' && each.name === 'If-Match');
-        return [name, status, isNamed, '412' in responses, '422' in responses];
-      }),
-    );
-    // The last column: operations by which a client could lock itself out document 422.
-    expect(results.sort()).toEqual([
-      ['delete-client', 412, true, true, true],
-      ['disable-client', 412, true, true, true],
-      ['enable-client', 412, true, true, false],
-      ['rotate-client', 412, true, true, false],
-      ['update-client', 412, true, true, true],
-    ]);
-  });
-
-  test('concurrent updates of a client without If-Match keep the changes of each other', async () => {
-    const { id } = await createClient();
-    const changes = [{ name: 'Other' }, { scopes: ['users:read'] }, { realms: [fixture.realm] }];
-    await Promise.all(changes.map((data) => api.request('PUT', `/clients/${id}`, { data })));
-    expect((await api.request('GET', `/clients/${id}`)).body.data).toMatchObject(
-      Object.assign({}, ...changes),
-    );
   });
 });
 
