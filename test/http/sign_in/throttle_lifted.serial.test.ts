@@ -58,18 +58,3 @@ test('an administrator sees until when sign-ins of a link are throttled, lifts i
   expect(acts).toEqual([{ action: 'sign-in.throttle-lifted', object: jane.info }]);
   expect((await lift(jane)).status).toBe(204);
 });
-
-test('only a caller with users:write in the realm sees or lifts it, and only of a link that exists', async () => {
-  const jane = await createPassword(db, REALM);
-  for (const scope of ['users:read', 'password-profile-infos:write', 'sign-in', 'admin']) {
-    const other = await service.token(scope);
-    const statuses = [await service.get(pathOf(jane), other), await lift(jane, other)];
-    expect([scope, ...statuses.map(({ status }) => status)]).toEqual([scope, 403, 403]);
-  }
-  const elsewhere = await service.token('users:write', new Set([systemClock.mintId()]));
-  expect((await service.get(pathOf(jane), elsewhere)).status).toBe(404);
-  expect((await lift(jane, elsewhere)).status).toBe(404);
-  const gone = { ...jane, info: systemClock.mintId() };
-  expect((await service.get(pathOf(gone), token)).status).toBe(404);
-  expect((await lift(gone)).status).toBe(404);
-});
