@@ -6,7 +6,15 @@ import { createNewKeyFile } from '../../src/auth/keys/master_key.ts';
 import { type Flags, readSettings } from '../../src/config/parse.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { openDatabase } from '../../src/service/open_database.ts';
-import { createHealthyFixture, type DoctorRun, runDoctor } from '../support/doctor_report.ts';
+import {
+  COMMON_FAULTS,
+  createHealthyFixture,
+  type DatabaseFault,
+  type DoctorRun,
+  expectFound,
+  runDoctor,
+  sqlOf,
+} from '../support/doctor_report.ts';
 import { freshFolder } from '../support/folder.ts';
 import { startServer } from '../support/postgres_server.ts';
 import { AUTHREALM, startCommand } from '../support/processes.ts';
@@ -120,103 +128,58 @@ test('doctor finds a PostgreSQL database healthy during writes', async () => {
   await db.engine.close();
 }, 300_000);
 
-interface Fault {
-  readonly name: string;
-  readonly check: string;
-  readonly says: RegExp;
-  readonly inject: (first: Fixture, second: Fixture) => string;
-  /** The record that a finding must name. */
-  readonly id?: (first: Fixture, second: Fixture) => string;
-}
-
-const FAULTS: readonly Fault[] = [
-  {
-    name: 'an index that is no longer unique',
-    check: 'schema',
-    says: /index oidc_profile_info_subject is not as this program creates it/,
-    inject: () => `drop index oidc_profile_info_subject;
-      create index oidc_profile_info_subject on oidc_profile_info (realm_id, issuer, subject)`,
-  },
-  {
-    name: 'a missing index',
-    check: 'schema',
-    says: /index password_profile_info_username is missing/,
-    inject: () => 'drop index password_profile_info_username',
-  },
+const FAULTS: readonly DatabaseFault[] = [
+  ...COMMON_FAULTS,
   {
     name: 'a column with another collation',
     check: 'schema',
     says: /column user_info\.email_key is not as this program creates it/,
-    inject: () => 'alter table user_info alter email_key type text collate "default"',
+    sql: 'alter table user_info alter email_key type text collate "default"',
   },
   {
     name: 'a column without its default',
     check: 'schema',
     says: /column realm_clock\.moved is not as this program creates it/,
-    inject: () => 'alter table realm_clock alter moved drop default',
+    sql: 'alter table realm_clock alter moved drop default',
   },
   {
     name: 'a missing foreign key',
     check: 'schema',
     says: /constraint user_info\.user_info_realm_id_fkey is missing/,
-    inject: () => 'alter table user_info drop constraint user_info_realm_id_fkey',
+    sql: 'alter table user_info drop constraint user_info_realm_id_fkey',
   },
   {
     name: 'an unknown table',
     check: 'schema',
     says: /table stray is not part of the schema of this program/,
-    inject: () => 'create table stray (id int); grant select, insert, update, delete on stray to public',
+    sql: 'create table stray (id int); grant select, insert, update, delete on stray to public',
   },
   {
     name: 'an invalid index',
     check: 'integrity',
     says: /index user_info_by_email is invalid and not used by queries: run reindex index user_info_by_email/,
-    inject: () => `update pg_index set indisvalid = false where indexrelid = 'user_info_by_email'::regclass`,
+    sql: `update pg_index set indisvalid = false where indexrelid = 'user_info_by_email'::regclass`,
   },
   {
     name: 'a signing key that does not decrypt',
     check: 'sealed values',
     says: /private_sealed cannot be decrypted/,
-    inject: () => `update signing_key set private_sealed = private_sealed || '\\x00'::bytea`,
-  },
-  {
-    name: 'the absence of an active signing key',
-    check: 'signing keys',
-    says: /no signing key is active/,
-    inject: () => 'update signing_key set withdrawn_at = 1',
-  },
-  {
-    name: 'a newer schema',
-    check: 'migrations',
-    says: /schema 900 is newer than this program: install authrealm 9\.9\.9/,
-    inject: () => `insert into migration values (900, 'later', 1, '9.9.9', 900)`,
-  },
-  {
-    name: 'a pending migration',
-    check: 'migrations',
-    says: /directory is pending/,
-    inject: () => 'delete from migration where version = 1',
+    sql: `update signing_key set private_sealed = private_sealed || '\\x00'::bytea`,
   },
   {
     name: 'an unlogged table',
     check: 'server',
     says: /^erasure: unlogged tables, which a crash empties/,
-    inject: () => 'alter table erasure set unlogged',
+    sql: 'alter table erasure set unlogged',
   },
 ];
 
 describe('faults in a PostgreSQL database', () => {
-  for (const { name, check, says, inject: work, id } of FAULTS) {
-    test(`doctor finds ${name} in a PostgreSQL database`, async () => {
+  for (const fault of FAULTS) {
+    test(`doctor finds ${fault.name} in a PostgreSQL database`, async () => {
       const { url, words, first, second } = await healthy();
-      await runAsSuperuser(url, `set allow_system_table_mods = on; ${work(first, second)}`);
-      const found = await runDoctor(words);
-      expect([found.code, found.healthy]).toEqual([1, false]);
-      const matching = found.report(check).findings.filter((finding) => says.test(finding.says));
-      expect([found.report(check), matching.length > 0]).toEqual([found.report(check), true]);
-      if (id) expect(matching.flatMap(({ ids = [] }) => ids)).toContain(id(first, second));
-      for (const value of [first.subject, first.username, second.username, 'jane@example.com', 'Jane Doe'])
-        expect(found.text).not.toContain(value);
+      await runAsSuperuser(url, `set allow_system_table_mods = on; ${sqlOf(fault, first)}`);
+      expectFound(await runDoctor(words), fault, [first, second]);
     });
   }
 });

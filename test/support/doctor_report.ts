@@ -82,6 +82,69 @@ export async function createHealthyFixture(db: OpenDatabase): Promise<{ first: F
   return { first, second };
 }
 
+/** What somebody may do to a database, and what `doctor` says of it. */
+export interface DatabaseFault {
+  readonly name: string;
+  readonly check: string;
+  readonly says: RegExp;
+  readonly sql: string | ((first: Fixture) => string);
+  /** The record that a finding must name. */
+  readonly id?: (first: Fixture) => string;
+}
+
+/** Those of both engines. */
+export const COMMON_FAULTS: readonly DatabaseFault[] = [
+  {
+    name: 'a missing index',
+    check: 'schema',
+    says: /index password_profile_info_username is missing/,
+    sql: 'drop index password_profile_info_username',
+  },
+  {
+    name: 'an index that is no longer unique',
+    check: 'schema',
+    says: /index oidc_profile_info_subject is not as this program creates it/,
+    sql: `drop index oidc_profile_info_subject;
+      create index oidc_profile_info_subject on oidc_profile_info (realm_id, issuer, subject)`,
+  },
+  {
+    name: 'the absence of an active signing key',
+    check: 'signing keys',
+    says: /no signing key is active/,
+    sql: 'update signing_key set withdrawn_at = 1',
+  },
+  {
+    name: 'a newer schema',
+    check: 'migrations',
+    says: /schema 900 is newer than this program: install authrealm 9\.9\.9/,
+    sql: `insert into migration (version, name, applied_at, program_version, serves_from) values (900, 'later', 1, '9.9.9', 900)`,
+  },
+  {
+    name: 'a pending migration',
+    check: 'migrations',
+    says: /directory is pending/,
+    sql: 'delete from migration where version = 1',
+  },
+];
+
+/** Fails unless `doctor` found a fault, and printed no value of the records. */
+export function expectFound(
+  found: DoctorRun,
+  fault: DatabaseFault,
+  [first, second]: [Fixture, Fixture],
+): void {
+  expect([found.code, found.healthy]).toEqual([1, false]);
+  const { findings, total } = found.report(fault.check);
+  const matching = findings.filter(({ says }) => fault.says.test(says));
+  expect([findings, matching.length > 0, total > 0]).toEqual([findings, true, true]);
+  if (fault.id) expect(matching.flatMap(({ ids = [] }) => ids)).toContain(fault.id(first));
+  for (const value of [first.subject, first.username, second.username, 'jane@example.com', 'Jane Doe'])
+    expect(found.text).not.toContain(value);
+}
+
+export const sqlOf = ({ sql }: DatabaseFault, first: Fixture): string =>
+  typeof sql === 'string' ? sql : sql(first);
+
 /** A database file with that fixture. */
 export async function createHealthyFile(): Promise<{ path: string; first: Fixture; second: Fixture }> {
   const path = join(freshFolder(), 'checked.db');
