@@ -292,19 +292,6 @@ describe('rejected reverse lookups', () => {
     ]);
     expect(await rejections(`${oidcOf(fixture.realm)}${bySubject('x')}&page[limit]=0`)).toHaveLength(1);
   });
-
-  test('find is 401 or 403 without the right, and 404 for an unknown realm or one outside the list', async () => {
-    const path = `${oidcOf(fixture.realm)}${bySubject('auth0|Jane')}`;
-    expect((await service.get(path)).status).toBe(401);
-    expect((await service.get(path, await service.token('password-profile-infos:read'))).status).toBe(403);
-    const limited = await service.token('profile-infos:read', new Set([otherRealm.realm]));
-    expect((await service.get(path, limited)).status).toBe(404);
-    const own = await service.get(`${oidcOf(otherRealm.realm)}${bySubject('auth0|Jane')}`, limited);
-    expect(((await own.json()) as FoundPage).data.map(({ id }) => id)).toEqual([otherRealm.oidcLink]);
-    for (const realm of [systemClock.mintId(), 'nowhere']) {
-      expect((await service.get(`${oidcOf(realm)}${bySubject('auth0|Jane')}`, token)).status).toBe(404);
-    }
-  });
 });
 
 describe('search with the filter in the body', () => {

@@ -83,20 +83,6 @@ describe('--offline', async () => {
     }
   });
 
-  test.each([
-    LOGIN,
-    `${LOGIN}/`,
-    `${LOGIN}${WELL_KNOWN}/`,
-    `${LOGIN}${WELL_KNOWN}?tenant=one`,
-    `${LOGIN}${WELL_KNOWN.toUpperCase()}`,
-    `${LOGIN}/.well-known/oauth-authorization-server`,
-  ])('the discovery URL %s without an issuer is 422', async (discovery_url) => {
-    const { post, put, home } = service;
-    const expected = [422, `data.discovery_url: must be an issuer followed by ${WELL_KNOWN}`];
-    expect(await refusal(post(profiles, { discovery_url }))).toEqual(expected);
-    expect(await refusal(put(profiles, home.oidcProfile, { discovery_url }))).toEqual(expected);
-  });
-
   test('a POST and a PUT state the issuer as the provider writes it, with or without a final slash', async () => {
     const { post, put } = service;
     const fixed = { discovery_url: TENANT + WELL_KNOWN };
