@@ -47,10 +47,8 @@ test('a client that was just created, or whose secret was rotated, gets a token 
     { scopes: new Set(['users:read'] as const), realms: '*' },
     service.clock,
   );
-  const statusOf = async (clientId: string, clientSecret: string) => {
-    const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: clientSecret };
-    return (await service.requestToken(form)).status;
-  };
+  const statusOf = async (clientId: string, clientSecret: string) =>
+    (await service.requestGrant({ clientId, secret: clientSecret })).status;
   // The table was read a moment ago.
   expect(await statusOf('nobody', secret)).toBe(401);
   service.clock.advance(LIMITS.accessTableRecheckMs);

@@ -59,9 +59,8 @@ test('over budget, an address may use its verified tokens but no new ones', asyn
 
 test('wrong client secrets at the token endpoint count against the same budget, right ones do not', async () => {
   const { clientId, secret } = await service.client('oidc-profile-infos:read');
-  const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
-  const grantStatus = async (client_secret: string, headers: Record<string, string>) =>
-    (await service.requestToken({ ...form, client_secret }, headers)).status;
+  const grantStatus = async (tried: string, headers: Record<string, string>) =>
+    (await service.requestGrant({ clientId, secret: tried }, headers)).status;
   for (let count = 0; count < BUDGET * 2; count += 1) expect(await grantStatus(secret, ADDRESS)).toBe(200);
   for (let count = 0; count < BUDGET; count += 1) expect(await grantStatus('guess', ADDRESS)).toBe(401);
   expect(await grantStatus('guess', ADDRESS)).toBe(429);

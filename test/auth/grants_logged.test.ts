@@ -40,17 +40,12 @@ async function grantsOf({ database }: Service): Promise<readonly Row[]> {
   );
 }
 
-async function requestGrant(of: Service, clientId: string, secret: string, headers = {}) {
-  const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
-  return of.requestToken(form, headers);
-}
-
 test('grants by the ID of a client alone and by its secret have entries of their own', async () => {
   service = await startService();
   const { realm } = await createFixture(service.db);
   const { clientId, secret } = await createStorefront(service, realm);
   const alone = () => service?.requestToken({ grant_type: 'implicit', client_id: clientId });
-  for (const request of [() => requestGrant(service as Service, clientId, secret), alone, alone])
+  for (const request of [() => (service as Service).requestGrant({ clientId, secret }), alone, alone])
     expect((await request())?.status).toBe(200);
   await service.server.stop();
   const grants = (await grantsOf(service)).map(({ detail }) => JSON.parse(detail).grant);
@@ -60,11 +55,11 @@ test('grants by the ID of a client alone and by its secret have entries of their
 test('a token grant is logged with client, rights, expiry and address before it is answered', async () => {
   service = await startService();
   const { clientId, secret } = await service.client('profile-infos:read');
-  const answer = await requestGrant(service, clientId, secret, { 'X-Request-Id': 'shop-7' });
+  const answer = await service.requestGrant({ clientId, secret }, { 'X-Request-Id': 'shop-7' });
   const { access_token: token, expires } = (await answer.json()) as { access_token: string; expires: number };
   const fixture = await createFixture(service.db);
   const limited = await service.client('profile-infos:read', new Set([fixture.realm]));
-  await requestGrant(service, limited.clientId, limited.secret);
+  await service.requestGrant(limited);
   const [row, other, ...more] = await grantsOf(service);
   expect([more, JSON.parse(other?.detail ?? '').realms]).toEqual([[], [fixture.realm]]);
   const [, claims = ''] = token.split('.');
@@ -96,7 +91,7 @@ test('a token is issued while the log cannot be written, and its entry is writte
   log.fail(true);
   const tokens = [];
   for (const { clientId, secret } of clients) {
-    const answer = await requestGrant(service, clientId, secret);
+    const answer = await service.requestGrant({ clientId, secret });
     tokens.push(((await answer.json()) as { access_token: string }).access_token);
   }
   for (const token of tokens) expect((await service.get(oidcPath(fixture), token)).status).toBe(200);
@@ -115,7 +110,7 @@ test('grants of a client within a minute are two entries: the first one, and the
   const { clientId, secret } = await service.client('profile-infos:read');
   const jtis: string[] = [];
   for (const host of [1, 2, 3, 3]) {
-    const answer = await requestGrant(service, clientId, secret, { 'X-Forwarded-For': `192.0.2.${host}` });
+    const answer = await service.requestGrant({ clientId, secret }, { 'X-Forwarded-For': `192.0.2.${host}` });
     const { access_token: token } = (await answer.json()) as { access_token: string };
     jtis.push(JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()).jti);
   }
@@ -142,7 +137,7 @@ test('a client gets 120 tokens at once and 60 a minute by default; further reque
   let limited: Response | undefined;
   const request = async (times: number) => {
     for (let count = 0; count < times; count += 1) {
-      const answer = await requestGrant(service as Service, clientId, secret);
+      const answer = await (service as Service).requestGrant({ clientId, secret });
       statuses.set(answer.status, (statuses.get(answer.status) ?? 0) + 1);
       if (answer.status === 429) limited = answer;
     }
@@ -156,7 +151,7 @@ test('a client gets 120 tokens at once and 60 a minute by default; further reque
   expect(granted).toBeLessThanOrEqual(120 + Math.ceil(seconds));
   expect(statuses.get(429)).toBe(400 - granted);
   expect([limited?.headers.get('retry-after'), limited?.headers.get('ratelimit')]).toEqual(['1', null]);
-  expect((await requestGrant(service, other.clientId, other.secret)).status).toBe(200);
+  expect((await service.requestGrant(other)).status).toBe(200);
   await service.server.stop();
   const refused = await service.database.query<Row>(
     `select action, actor, object, address, request_id, detail from act where action = 'access.refused'`,
@@ -172,7 +167,7 @@ test('--grant-rate off lets a client get any number of tokens', async () => {
   service = await startService({ grantRate: 'off' });
   const { clientId, secret } = await service.client('profile-infos:read');
   for (let count = 0; count < 150; count += 1)
-    expect((await requestGrant(service, clientId, secret)).status).toBe(200);
+    expect((await service.requestGrant({ clientId, secret })).status).toBe(200);
 });
 
 test('no token is issued when logging its grant fails with an unexpected error', async () => {
@@ -180,7 +175,7 @@ test('no token is issued when logging its grant fails with an unexpected error',
   const broken = () => Promise.reject(new TypeError('broken'));
   const other = await startService({}, log.wrap);
   const { clientId, secret } = await other.client('profile-infos:read');
-  expect((await requestGrant(other, clientId, secret)).status).toBe(500);
+  expect((await other.requestGrant({ clientId, secret })).status).toBe(500);
   await expect(other.stop()).rejects.toThrow('answered 500');
 });
 

@@ -148,13 +148,12 @@ describe('keys rewrap', () => {
     const { database } = await databaseWithSecret();
     const { after, both } = changeOf(database);
     const service = await startService(database.flags);
-    const { clientId, secret } = await service.client('profile-infos:read');
-    const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
-    expect((await service.requestToken(form)).status).toBe(200);
+    const client = await service.client('profile-infos:read');
+    await service.grant(client);
     const { ended, keyId } = await rewrap(settingsOf(both), systemClock);
     expect(ended).toHaveLength(1);
     service.clock.advance(1_000);
-    expect((await service.requestToken(form)).status).toBe(200);
+    await service.grant(client);
     await service.stop();
     expect((await decryptAll(settingsOf(after))).keyId).toBe(keyId);
   });

@@ -36,12 +36,7 @@ afterEach(() => {
 
 async function grantToken(scope: string, realms: '*' | Set<Uuid> = '*') {
   const { clientId, secret } = await service.client(scope, realms);
-  const answer = await service.requestToken({
-    grant_type: 'client_credentials',
-    client_id: clientId,
-    client_secret: secret,
-  });
-  const { access_token: token } = (await answer.json()) as { access_token: string };
+  const token = await service.grant({ clientId, secret });
   return { clientId, token };
 }
 
@@ -56,10 +51,7 @@ function change(clientId: string, patch: Parameters<typeof changeClient>[2]) {
 test('a token does not gain the realms of another token of its client', async () => {
   const other = await createFixture(service.db);
   const { clientId, secret } = await service.client('oidc-profile-infos:read', new Set([fixture.realm]));
-  const grant = async () => {
-    const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
-    return ((await (await service.requestToken(form)).json()) as { access_token: string }).access_token;
-  };
+  const grant = () => service.grant({ clientId, secret });
   const narrow = await grant();
   await change(clientId, { realms: new Set([fixture.realm, other.realm]) });
   service.clock.advance(EFFECT_MS);
@@ -108,9 +100,7 @@ describe('published metadata and keys', () => {
 
   test('concurrent grants return different tokens', async () => {
     const { clientId, secret } = await service.client('profile-infos:read');
-    const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
-    const answers = await Promise.all([1, 2, 3].map(async () => (await service.requestToken(form)).json()));
-    const tokens = answers.map((answer) => (answer as { access_token: string }).access_token);
+    const tokens = await Promise.all([1, 2, 3].map(() => service.grant({ clientId, secret })));
     expect(new Set(tokens).size).toBe(3);
   });
 });
@@ -239,8 +229,7 @@ describe('an unreadable client table', () => {
     const { clientId, secret } = await service.client('profile-infos:read');
     isTableBroken = true;
     service.clock.advance(EFFECT_MS);
-    const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
-    expect((await service.requestToken(form)).status).toBe(503);
+    expect((await service.requestGrant({ clientId, secret })).status).toBe(503);
     expect((await service.get('/.well-known/jwks.json')).status).toBe(503);
     expect((await service.get('/readyz')).status).toBe(503);
     expect((await service.get('/healthz')).status).toBe(200);

@@ -344,10 +344,6 @@ test('of two concurrent rotations both new secrets work, and the one before does
 test('the setting tokenLifetime determines the lifetime of tokens', async () => {
   const brief = await startService({ tokenLifetime: '60' });
   const client = await brief.client('profile-infos:read');
-  const answer = await brief.requestToken({
-    grant_type: 'client_credentials',
-    client_id: client.clientId,
-    client_secret: client.secret,
-  });
+  const answer = await brief.requestGrant(client);
   expect(((await answer.json()) as Granted).expires_in).toBe(60);
 });

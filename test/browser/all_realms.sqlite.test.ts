@@ -8,12 +8,7 @@ import { openShop } from './open_console.ts';
 
 const { service, shop } = await openShop();
 const writer = await service.client(WRITE_SCOPE);
-const token = await tokenOf(writer);
-
-async function tokenOf({ clientId, secret }: typeof writer): Promise<string> {
-  const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
-  return ((await (await service.requestToken(form)).json()) as { access_token: string }).access_token;
-}
+const token = await service.grant(writer);
 
 async function create(path: string, data: object): Promise<string> {
   const answer = await service.post(path, token, { data });

@@ -247,10 +247,7 @@ describe('the stream of changes', () => {
 
   test('the stream of changes stops when the session loses changes:read, and keeps its rows', async () => {
     const { clientId, secret } = await service.client(WRITE_SCOPE);
-    const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
-    const { access_token: token } = (await (await service.requestToken(form)).json()) as {
-      access_token: string;
-    };
+    const token = await service.grant({ clientId, secret });
     const window = await openSignedIn(service, `#/changes?realm=${shop.realm}`, { token });
     const { page } = window;
     await live(window);
@@ -266,10 +263,7 @@ describe('the stream of changes', () => {
 
   test('the stream of changes leads to the sign-in page when the session ends', async () => {
     const { clientId, secret } = await service.client(WRITE_SCOPE);
-    const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
-    const { access_token: token } = (await (await service.requestToken(form)).json()) as {
-      access_token: string;
-    };
+    const token = await service.grant({ clientId, secret });
     const window = await openSignedIn(service, `#/changes?realm=${shop.realm}`, { token });
     await live(window);
     const off = { disabledAt: service.clock.now() };

@@ -42,8 +42,7 @@ async function clientNamed(name: string): Promise<Shown> {
 /** Changes of a client take effect within a second. */
 async function tokenWorks(clientId: string, secret: string): Promise<boolean> {
   service.clock.advance(1_000);
-  const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
-  return (await service.requestToken(form)).status === 200;
+  return (await service.requestGrant({ clientId, secret })).status === 200;
 }
 
 /** Copies the secret from its dialog and closes the dialog. Checks that nothing on the page holds it. */

@@ -160,9 +160,8 @@ test('a session without access to links, profiles and changes sees the user and 
 
 test('a scope lost during an edit is reported, and its controls disappear', async () => {
   const { clientId, secret } = await service.client(WRITE_SCOPE);
-  const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
-  const granted = (await (await service.requestToken(form)).json()) as { access_token: string };
-  const window = await openSignedIn(service, pagePaths(shop).user, { token: granted.access_token });
+  const token = await service.grant({ clientId, secret });
+  const window = await openSignedIn(service, pagePaths(shop).user, { token });
   const { page } = window;
   await page.getByRole('button', { name: 'Edit', exact: true }).click();
   await page.getByLabel('Given name').fill('Janet');

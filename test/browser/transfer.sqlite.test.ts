@@ -252,10 +252,7 @@ test('an import of 100,000 lines stays responsive, and can be cancelled', async 
 
 test('an import pauses when its session loses a scope, and resumes once it has it again', async () => {
   const { clientId, secret } = await service.client(WRITE_SCOPE);
-  const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
-  const { access_token: token } = (await (await service.requestToken(form)).json()) as {
-    access_token: string;
-  };
+  const token = await service.grant({ clientId, secret });
   const admin = await service.token('admin');
   const grant = async (scopes: string) => {
     const answer = await service.put(`/admin/v1/clients/${clientId}`, admin, {

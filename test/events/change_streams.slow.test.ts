@@ -141,10 +141,7 @@ async function caughtUp(realms: readonly Uuid[] | '*' = '*') {
     'changes:read',
     realms === '*' ? '*' : new Set([...realms, fixture.realm]),
   );
-  const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
-  const { access_token: token } = (await (await service.requestToken(form)).json()) as {
-    access_token: string;
-  };
+  const token = await service.grant({ clientId, secret });
   const stream = await openStream(fixture.realm, token);
   for (let count = 0; count < FIXTURE_CHANGES; count += 1) await stream.next();
   return { stream, clientId, token, fixture };

@@ -97,18 +97,10 @@ describe('the events of a target', () => {
 
   test('a webhook target receives its event types of its realms alone, without those of the skipped client', async () => {
     const writer = await service.client('users:write users:read');
-    const form = {
-      grant_type: 'client_credentials',
-      client_id: writer.clientId,
-      client_secret: writer.secret,
-    };
-    const { access_token: skippedToken } = (await (await service.requestToken(form)).json()) as {
-      access_token: string;
-    };
+    const skippedToken = await service.grant(writer);
     const other = await service.token('users:write users:read');
     const unlistedRealm = await createFixture(service.db);
-    await addTarget(service, hooks.receiver.url, {
-      realms: new Set([hooks.fixture.realm]),
+    await hooks.addReceiver({
       events: ['user-authentication-info.created', 'user-authentication-info.updated'],
       skippedClient: writer.clientId,
     });
@@ -136,11 +128,9 @@ describe('the events of a target', () => {
   test('a realm removed from a webhook target stops within seconds, and restarts at the present when added again', async () => {
     const deps = webhookDeps(service);
     const other = await createFixture(service.db);
-    const { webhook } = await addTarget(service, hooks.receiver.url, {
-      realms: new Set([hooks.fixture.realm]),
-    });
+    const webhookId = await hooks.addReceiver();
     const setRealms = (realms: readonly Uuid[]) =>
-      changeWebhook(deps, webhook.webhookId, { realms: new Set(realms) }, systemClock);
+      changeWebhook(deps, webhookId, { realms: new Set(realms) }, systemClock);
     await setRealms([other.realm]);
     await Bun.sleep(2 * LIMITS.webhookPollMs);
     await createFixture(service.db, { realm: hooks.fixture.realm });

@@ -100,13 +100,12 @@ function recordingAddresses(engine: Engine): Engine {
 
 test('forged tokens of one client of a named proxy keep no other client from a new token', async () => {
   const service = await startService({ trustedProxies: '127.0.0.0/8', badTokenRate: '100/86400' });
-  const { clientId, secret } = await service.client('users:read');
-  const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
+  const client = await service.client('users:read');
   const from = (address: string) => ({ 'X-Forwarded-For': address });
   for (let count = 0; count <= 100; count += 1)
     await service.get('/v2/authentication-realms', `forged ${count}`, from('192.0.2.7'));
-  expect((await service.requestToken(form, from('192.0.2.7'))).status).toBe(429);
-  expect((await service.requestToken(form, from('192.0.2.8'))).status).toBe(200);
+  expect((await service.requestGrant(client, from('192.0.2.7'))).status).toBe(429);
+  expect((await service.requestGrant(client, from('192.0.2.8'))).status).toBe(200);
 });
 
 test('a request from a trusted proxy without a readable header is logged once a minute, and doctor names the proxy', async () => {

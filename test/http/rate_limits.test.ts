@@ -60,8 +60,7 @@ describe('--client-rate', () => {
   test('token requests beyond --client-rate are 429', async () => {
     await startWithRecord({ clientRate: '2/60' });
     const { clientId, secret } = await service.client('oidc-profile-infos:read');
-    const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
-    expect(await statuses(3, () => service.requestToken(form))).toEqual([200, 200, 429]);
+    expect(await statuses(3, () => service.requestGrant({ clientId, secret }))).toEqual([200, 200, 429]);
   });
 
   testInProcess(

@@ -33,9 +33,7 @@ test('denied access is counted by client or address and reason: the first is log
     new Set([OTHER]),
   );
   const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
-  const { access_token: token } = (await (await service.requestToken(form)).json()) as {
-    access_token: string;
-  };
+  const token = await service.grant({ clientId, secret });
 
   await service.get(path);
   expect(await refusalsOf(service)).toHaveLength(1);

@@ -40,9 +40,7 @@ test.each([
   ['whose client is disabled', { disabledAt: 1 }, 401],
 ] as const)('a search %s meanwhile is answered, and its next page is %p', async (_, patch, later) => {
   const { clientId, secret } = await service.client('users:read');
-  const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
-  const answer = await service.requestToken(form);
-  const { access_token: token } = (await answer.json()) as { access_token: string };
+  const token = await service.grant({ clientId, secret });
 
   Object.assign(held, { waiting: 0, release: Promise.withResolvers<void>() });
   const searching = service.post(SEARCH, token, BODY);

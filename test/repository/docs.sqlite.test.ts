@@ -336,8 +336,7 @@ describe('SQL statements of docs/guides/keys.md', () => {
     db.close();
 
     const after = await startService({ database: `sqlite:${databaseFile(before)}`, baseUrl: before.url });
-    const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
-    expect((await after.requestToken(form)).status).toBe(401);
+    expect((await after.requestGrant({ clientId, secret })).status).toBe(401);
     expect((await after.get(oidcPath(fixture), oldToken)).status).toBe(401);
     const token = await after.token('profile-infos:read');
     expect((await after.get(oidcPath(fixture), token)).status).toBe(200);

@@ -43,9 +43,7 @@ async function startPair(apart: number = clockLeewayMs): Promise<Pair> {
   const fast = await startService({ ...FLAGS, ...slow.database.flags });
   running.push(slow, fast);
   const { clientId, secret } = await slow.client(SCOPE);
-  const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
-  const tokenOf = async (service: Service) =>
-    ((await (await service.requestToken(form)).json()) as { access_token: string }).access_token;
+  const tokenOf = (service: Service) => service.grant({ clientId, secret });
   const data = { type: 'authentication-realm', name: 'Shop' };
   const { id: realm } = await recordOf(await slow.post(REALMS, await tokenOf(slow), { data }));
   fast.clock.advance(slow.clock.now() + apart - fast.clock.now());

@@ -58,10 +58,7 @@ async function readyNodes(): Promise<unknown> {
 
 const client = { data: { name: 'shop', scopes: ['users:read'], realms: '*' } };
 
-async function grantToken({ clientId, secret } = granted): Promise<number> {
-  const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
-  return (await service.requestToken(form)).status;
-}
+const grantToken = async (of = granted) => (await service.requestGrant(of)).status;
 
 /** A change stream of a realm, which collects what it sends. */
 async function followChanges({ realm }: Fixture) {
@@ -114,12 +111,7 @@ describe('while the worker without the log of the installation is down', async (
 
   test('a process that starts while a worker is down serves the realms on other workers', async () => {
     const second = await startService({ ...own.database.flags, offline: 'true' });
-    const form = {
-      grant_type: 'client_credentials',
-      client_id: granted.clientId,
-      client_secret: granted.secret,
-    };
-    const { access_token } = (await (await second.requestToken(form)).json()) as { access_token: string };
+    const access_token = await second.grant(granted);
     expect((await second.withoutRetry.get(oidcPath(atHome), access_token)).status).toBe(200);
   });
 

@@ -32,6 +32,11 @@ export { freshFolder, RUN_FOLDER } from './folder.ts';
 /** A request body. */
 export type Sendable = string | object | Uint8Array<ArrayBuffer> | ReadableStream;
 
+export interface ClientCredentials {
+  readonly clientId: string;
+  readonly secret: string;
+}
+
 /** Sends requests with a bearer token. */
 export interface HttpClient {
   get(path: string, token?: string, headers?: Record<string, string>): Promise<Response>;
@@ -57,7 +62,11 @@ export interface Service extends HttpClient {
   /** An access token of a new client with these scopes and realms. */
   token(scope: string, realms?: Realms): Promise<string>;
   /** A new client with these scopes and realms. */
-  client(scope: string, realms?: Realms): Promise<{ clientId: string; secret: string }>;
+  client(scope: string, realms?: Realms): Promise<ClientCredentials>;
+  /** Asks for an access token of a client. */
+  requestGrant(client: ClientCredentials, headers?: Record<string, string>): Promise<Response>;
+  /** An access token of a client. Throws if it is refused. */
+  grant(client: ClientCredentials): Promise<string>;
   /** Sends a request to the token endpoint. */
   requestToken(form: Record<string, string>, headers?: Record<string, string>): Promise<Response>;
   /** Sends each request once, for tests that overload the service on purpose. */
@@ -115,11 +124,15 @@ export async function startService(
       clock.advance(1_000);
       return { clientId: client.clientId, secret };
     },
-    async token(scope, realms = '*') {
-      const { clientId, secret } = await service.client(scope, realms);
+    token: async (scope, realms = '*') => service.grant(await service.client(scope, realms)),
+    requestGrant({ clientId, secret }, headers) {
       const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
-      const answer = (await (await service.requestToken(form)).json()) as { access_token: string };
-      return answer.access_token;
+      return service.requestToken(form, headers);
+    },
+    async grant(client) {
+      const answer = await service.requestGrant(client);
+      if (answer.status !== 200) throw new Error(`no token: ${answer.status}`);
+      return ((await answer.json()) as { access_token: string }).access_token;
     },
     requestToken: async (form, headers = {}) =>
       checkedResponse(

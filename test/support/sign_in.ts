@@ -113,9 +113,7 @@ export async function signInTokenOf(
   options: Parameters<typeof createSignInClient>[1] = {},
 ): Promise<string> {
   const { clientId, secret } = await createSignInClient(service, options);
-  const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
-  const answer = (await (await service.requestToken(form)).json()) as { access_token: string };
-  return answer.access_token;
+  return service.grant({ clientId, secret });
 }
 
 /** Sends the token call with the address of an end user. */

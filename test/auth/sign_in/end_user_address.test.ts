@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { parseNetwork } from '../../../src/domain/ip_address.ts';
 import { readEndUserAddress } from '../../../src/http/operations/password_request.ts';
-import { grantToken, startAdminApi } from '../../http/admin/admin_api.ts';
+import { startAdminApi } from '../../http/admin/admin_api.ts';
 import { runDoctorOn } from '../../support/doctor_report.ts';
 import { runAuthrealm } from '../../support/processes.ts';
 
@@ -29,7 +29,7 @@ const change = (id: string, data: object) =>
   api.request('PUT', `/clients/${id}`, { data }) as Promise<unknown> as Promise<Answer>;
 const principalOf = async ({ id, client_secret: secret }: Answer['body']['data']) => {
   api.service.clock.advance(1_000);
-  const token = await grantToken(api.service, id, secret);
+  const token = await api.service.grant({ clientId: id, secret });
   return (await api.service.get('/v2/authentication-realms', token)).status;
 };
 

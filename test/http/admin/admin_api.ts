@@ -47,7 +47,7 @@ const BASE = '/admin/v1';
 export async function startAdminApi(flags: Flags = {}, wrap?: (engine: Engine) => Engine): Promise<AdminApi> {
   const service = await startService({ offline: 'true', ...flags }, wrap);
   const { clientId, secret } = await service.client('admin');
-  const token = await grantToken(service, clientId, secret);
+  const token = await service.grant({ clientId, secret });
   const responseTexts: string[] = [];
 
   async function request(
@@ -87,18 +87,7 @@ export async function startAdminApi(flags: Flags = {}, wrap?: (engine: Engine) =
   return { service, admin: { clientId, token }, request, listAll, auditEntriesOf, responseTexts };
 }
 
-/** Gets a token with client credentials. Throws if they are rejected. */
-export async function grantToken(service: Service, clientId: string, secret: string): Promise<string> {
-  const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
-  const response = await service.requestToken(form);
-  if (response.status !== 200) throw new Error(`${response.status}`);
-  return ((await response.json()) as { access_token: string }).access_token;
-}
-
 /** Whether the service issues a token for these credentials. */
 export async function getsToken(service: Service, clientId: string, secret: string): Promise<boolean> {
-  return grantToken(service, clientId, secret).then(
-    () => true,
-    () => false,
-  );
+  return (await service.requestGrant({ clientId, secret })).status === 200;
 }

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { SCOPE_WORDS } from '../../../src/domain/principal.ts';
 import { createFixture, oidcPath } from '../../support/service.ts';
-import { type AdminResponse, getsToken, grantToken, startAdminApi } from './admin_api.ts';
+import { type AdminResponse, getsToken, startAdminApi } from './admin_api.ts';
 
 const api = await startAdminApi();
 const fixture = await createFixture(api.service.db);
@@ -30,7 +30,7 @@ describe('create-client', () => {
   test('create-client returns the secret, which gets a token; reads return the client without it', async () => {
     const { id, secret, etag, data } = await createClient();
     expect(secret).toMatch(/^ars_[\w-]{43}$/);
-    expect(await lookupStatus(await grantToken(api.service, id, secret))).toBe(200);
+    expect(await lookupStatus(await api.service.grant({ clientId: id, secret }))).toBe(200);
     const { client_secret: _, ...without } = data;
     const read = await api.request('GET', `/clients/${id}`);
     expect([read.status, read.headers.get('etag'), read.body.data as object]).toEqual([200, etag, without]);
@@ -117,7 +117,7 @@ describe('changes of clients', () => {
       ...RIGHTS,
       scopes: ['oidc-profile-infos:read', 'users:read'],
     });
-    const token = await grantToken(api.service, id, secret);
+    const token = await api.service.grant({ clientId: id, secret });
     expect(await lookupStatus(token)).toBe(200);
     const changed = await api.request('PUT', `/clients/${id}`, { data: { scopes: ['users:read'] } });
     expect(changed.body.data).toMatchObject({ name: RIGHTS.name, scopes: ['users:read'], realms: '*' });
@@ -153,7 +153,7 @@ describe('secret rotation', () => {
 describe('disabled and deleted clients', () => {
   test('a disabled client and its tokens are rejected within a second, and accepted once it is enabled', async () => {
     const { id, secret } = await createClient();
-    const token = await grantToken(api.service, id, secret);
+    const token = await api.service.grant({ clientId: id, secret });
     const off = await api.request('POST', `/clients/${id}/disable`);
     expect([off.status, off.body.data.is_disabled]).toEqual([200, true]);
     expect((await api.request('POST', `/clients/${id}/disable`)).text).toBe(off.text);
@@ -175,7 +175,7 @@ describe('disabled and deleted clients', () => {
 
   test('a deleted client is 404, its tokens are rejected within a second, its audit entries remain', async () => {
     const { id, secret } = await createClient();
-    const token = await grantToken(api.service, id, secret);
+    const token = await api.service.grant({ clientId: id, secret });
     await api.service.db.engine.access.recordClientUsage([id], api.service.clock.now());
     expect((await api.request('DELETE', `/clients/${id}`)).status).toBe(204);
     advanceASecond();

@@ -12,7 +12,7 @@ import type { SigningKeyInsertion } from '../../../src/store/auth/access.ts';
 import { runAuthrealm } from '../../support/processes.ts';
 import { testInProcess } from '../../support/program_service.ts';
 import { createFixture, oidcPath } from '../../support/service.ts';
-import { type AdminItem, grantToken, startAdminApi } from './admin_api.ts';
+import { type AdminItem, startAdminApi } from './admin_api.ts';
 
 const api = await startAdminApi();
 
@@ -56,7 +56,7 @@ test('tokens of a withdrawn key are rejected within a second, its caller include
   const { service } = api;
   const fixture = await createFixture(service.db);
   const { clientId, secret } = await service.client('oidc-profile-infos:read');
-  const token = await grantToken(service, clientId, secret);
+  const token = await service.grant({ clientId, secret });
   const [signer] = Object.entries(await states()).find(([, state]) => state === 'signs') ?? [];
   const withdrawn = await api.request('POST', `/signing-keys/${signer}/withdraw`, {
     headers: { 'X-Request-Id': 'request-2' },
@@ -65,11 +65,9 @@ test('tokens of a withdrawn key are rejected within a second, its caller include
   service.clock.advance(1_000);
   expect((await service.get(oidcPath(fixture), token)).status).toBe(401);
   expect((await api.request('GET', '/signing-keys')).status).toBe(401);
-  expect((await service.get(oidcPath(fixture), await grantToken(service, clientId, secret))).status).toBe(
-    200,
-  );
+  expect((await service.get(oidcPath(fixture), await service.grant({ clientId, secret }))).status).toBe(200);
 
-  const newToken = await grantToken(service, ...(await adminCredentials()));
+  const newToken = await service.token('admin');
   const again = await api.request('POST', `/signing-keys/${signer}/withdraw`, { token: newToken });
   expect([again.status, again.text]).toEqual([200, withdrawn.text]);
   for (const kid of [crypto.randomUUID(), 'a%00b']) {
@@ -104,7 +102,7 @@ test('list-signing-keys returns all keys in pages of two, with the same states o
 testInProcess('list-signing-keys reports each state of a key, and the time of its withdrawal', async () => {
   const { clock, db } = api.service;
   const keysById = async () => {
-    const token = await grantToken(api.service, ...(await adminCredentials()));
+    const token = await api.service.token('admin');
     const { body } = await api.request('GET', '/signing-keys?page%5Blimit%5D=100', { token });
     return new Map((body.data as unknown as readonly AdminItem[]).map((key) => [key.id, key]));
   };
@@ -215,13 +213,8 @@ testInProcess(
 );
 
 test('the body of withdraw-signing-key, which has none, is not read', async () => {
-  const token = await grantToken(api.service, ...(await adminCredentials()));
+  const token = await api.service.token('admin');
   const path = `/admin/v1/signing-keys/${crypto.randomUUID()}/withdraw`;
   const response = await api.service.post(path, token, 'kid=all', { 'Content-Type': 'text/plain' });
   expect(response.status).toBe(404);
 });
-
-async function adminCredentials(): Promise<[string, string]> {
-  const { clientId, secret } = await api.service.client('admin');
-  return [clientId, secret];
-}

@@ -154,8 +154,7 @@ describe('DELETE removes the dependents of a record, each with its change', () =
 
 test('every write stores a change with the record and the caller, and no personal value', async () => {
   const { clientId, secret } = await service.client(FULL_SCOPE);
-  const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
-  const bearer = ((await (await service.requestToken(form)).json()) as { access_token: string }).access_token;
+  const bearer = await service.grant({ clientId, secret });
   const home = await createParents(service, bearer);
   const identity = await createRecord(service, bearer, { kind: identities, home });
   await service.put(identity.path, bearer, {

@@ -207,9 +207,7 @@ test('Idempotency-Key has no effect on other methods', async () => {
 
 test('a replay requires a valid token, the scope and the realm; 401 and 403 are not stored', async () => {
   const { clientId, secret } = await service.client('users:write users:read');
-  const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
-  const getToken = async () =>
-    ((await (await service.requestToken(form)).json()) as { access_token: string }).access_token;
+  const getToken = () => service.grant({ clientId, secret });
   const bearer = await getToken();
   const { access } = service.db.engine;
   const change = async (patch: Parameters<typeof changeClient>[2]) => {
@@ -278,9 +276,7 @@ describe('idempotency records in the database', () => {
 
 testInProcess('an idempotency record expires after a day, not before', async () => {
   const { clientId, secret } = await service.client(FULL_SCOPE);
-  const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
-  const getToken = async () =>
-    ((await (await service.requestToken(form)).json()) as { access_token: string }).access_token;
+  const getToken = () => service.grant({ clientId, secret });
   const request = { kind: users, data: users.fresh(home), key: uniqueWord('key') };
   const answer = await comparableResponse(await post({ ...request, bearer: await getToken() }));
   service.clock.advance(LIMITS.idempotencyMsMax - 60_000);

@@ -168,12 +168,11 @@ test('sign-ins are logged before they are answered where the settings ask for it
   const own = await startService({ logSignIns: 'true' });
   await insertRecord(own.db, realm, [REALM], realmMembers);
   const { profile, username, password, user, info } = await createPassword(own.db, REALM);
-  const { clientId, secret } = await createSignInClient(own);
-  const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
-  const granted = (await (await own.requestToken(form)).json()) as { access_token: string };
+  const client = await createSignInClient(own);
+  const access = await own.grant(client);
   const send = async (guess: string) => {
     const data = { type: 'password_check', username, password: guess };
-    return (await own.post(pathOf(profile), granted.access_token, { data }, END_USER)).json();
+    return (await own.post(pathOf(profile), access, { data }, END_USER)).json();
   };
   const entries = () =>
     own.database.query(
@@ -183,7 +182,7 @@ test('sign-ins are logged before they are answered where the settings ask for it
   expect(await entries()).toEqual([]);
   expect(await send(password)).toMatchObject({ data: { verified: true } });
   expect(await entries()).toEqual([
-    { actor: clientId, object: info, realm_id: REALM, user_id: user, address: null },
+    { actor: client.clientId, object: info, realm_id: REALM, user_id: user, address: null },
   ]);
 });
 
