@@ -12,7 +12,7 @@ import {
   startTrustingService,
 } from '../support/issuers.ts';
 import { createFixture, LOOKUPS } from '../support/service.ts';
-import { compact, encode, type Json, openForge, type Sign } from '../support/token_forge.ts';
+import { compact, encode, type Json, openForge, respell, type Sign } from '../support/token_forge.ts';
 
 /** Tokens of external issuers: the accepted ones, and every kind of invalid token. */
 
@@ -231,12 +231,6 @@ test('external tokens are checked by the clock of the service', async () => {
 async function latinToken(body: string): Promise<string> {
   const input = `${encode(headerText())}.${Buffer.from(body, 'latin1').toString('base64url')}`;
   return `${input}.${encode(await rsa.sign(input))}`;
-}
-
-/** Another last character that decodes to the same bytes. */
-function respell(token: string): string {
-  const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
-  return token.slice(0, -1) + letters[letters.indexOf(token.at(-1) as string) + 1];
 }
 
 test('an external token cannot end a console session', async () => {

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'bun:test';
 import {
-  AuthrealmError,
   above,
   allOf,
   anyOf,
@@ -16,6 +15,7 @@ import {
   startsWith,
 } from '../../src/client/client.ts';
 import { DESCRIPTIONS, RESOURCES } from '../../src/domain/resources.ts';
+import { errorOf } from '../support/client_library.ts';
 import { ISSUER, startService } from '../support/service.ts';
 
 /** The client library against the real service, as other programs use it. */
@@ -34,16 +34,6 @@ async function everything<T>(items: AsyncIterable<T>): Promise<T[]> {
   const all: T[] = [];
   for await (const item of items) all.push(item);
   return all;
-}
-
-/** The error of a failed call. */
-async function errorOf(work: Promise<unknown>): Promise<AuthrealmError> {
-  const error = await work.then(
-    () => undefined,
-    (reason: unknown) => reason,
-  );
-  if (!(error instanceof AuthrealmError)) throw new Error(`no AuthrealmError: ${error}`);
-  return error;
 }
 
 const newRealm = () => directory.realms.create([], { name: 'Shop' });

@@ -1,10 +1,6 @@
 import { beforeEach, describe, expect, test } from 'bun:test';
-import {
-  AuthrealmError,
-  type ConnectOptions,
-  connect,
-  type DirectoryClient,
-} from '../../src/client/client.ts';
+import { type ConnectOptions, connect, type DirectoryClient } from '../../src/client/client.ts';
+import { errorOf } from '../support/client_library.ts';
 import { type FaultyProxy, type ProxyFault, startFaultyProxy } from '../support/faulty_proxy.ts';
 import { startService } from '../support/service.ts';
 
@@ -25,15 +21,6 @@ beforeEach(async () => {
 
 function connectBy(options: Partial<Omit<ConnectOptions, 'token'>>): DirectoryClient {
   return connect({ url: proxy.url, ...credentials, ...options });
-}
-
-async function errorOf(work: Promise<unknown>): Promise<AuthrealmError> {
-  const error = await work.then(
-    () => undefined,
-    (reason: unknown) => reason,
-  );
-  if (!(error instanceof AuthrealmError)) throw new Error(`no AuthrealmError: ${error}`);
-  return error;
 }
 
 const newRealm = () => directory.realms.create([], { name: 'Shop' });

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test';
-import { AuthrealmError, connect } from '../../src/client/client.ts';
+import { connect } from '../../src/client/client.ts';
+import { errorOf } from '../support/client_library.ts';
 import { FULL_SCOPE, OFFLINE } from '../support/resource_cases.ts';
 import { ISSUER, startService } from '../support/service.ts';
 
@@ -22,12 +23,6 @@ async function createProfiles() {
   const oidc = await directory.oidcProfiles.create(realm.key, LOGIN);
   const passwords = await directory.passwordProfiles.create(realm.key, { name: 'Passwords' });
   return { realm, link: { issuer: oidc.issuer, oidc_profile_id: oidc.id }, passwords };
-}
-
-async function errorOf(work: Promise<unknown>): Promise<AuthrealmError> {
-  const error: unknown = await work.catch((reason: unknown) => reason);
-  if (!(error instanceof AuthrealmError)) throw new Error(`no AuthrealmError: ${error}`);
-  return error;
 }
 
 describe('a user with its links', () => {

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
-import { connect, type Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { LIMITS } from '../../src/domain/limits.ts';
 import type { CheckedAddress } from '../../src/outbound/addresses.ts';
@@ -14,6 +13,7 @@ import {
   fetchThrough,
   httpResponse,
   LOOPBACK_RULES,
+  openSilentPort,
   PROVIDER_CERTIFICATE,
   PROVIDER_NAME,
   PROVIDER_URL,
@@ -173,31 +173,6 @@ describe('addresses', () => {
     expect(tried).toEqual([PUBLIC_V6, PUBLIC_ADDRESS]);
   });
 });
-
-/** A port that accepts no connection: its listener is stopped and full, so the system drops new ones. */
-async function openSilentPort() {
-  const listening = `const s = require('node:net').createServer();
-    s.listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => console.log(s.address().port));`;
-  const child = startCommand([process.execPath, '-e', listening]);
-  const port = Number(await child.line(/^\d+$/));
-  child.process.kill('SIGSTOP');
-  const sockets: Socket[] = [];
-  for (let isAccepted = true; isAccepted; ) {
-    const socket = connect(port, '127.0.0.1').on('error', () => undefined);
-    sockets.push(socket);
-    const { promise, resolve } = Promise.withResolvers<boolean>();
-    socket.once('connect', () => resolve(true));
-    setTimeout(resolve, 1_000, false);
-    isAccepted = await promise;
-  }
-  return {
-    port,
-    stop() {
-      for (const socket of sockets) socket.destroy();
-      child.process.kill('SIGKILL');
-    },
-  };
-}
 
 describe('a silent address', () => {
   /** A fetch of a name with two public addresses, each led to a port of loopback. */

@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'bun:test';
-import { connect, type Socket } from 'node:net';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { openGuardedFetch } from '../../src/outbound/guarded_fetch.ts';
@@ -10,6 +9,7 @@ import {
   httpResponse,
   LOOPBACK_RULES,
   NOT_JSON,
+  openSilentPort,
   PROVIDER_NAME,
   PROVIDER_URL,
   privateTargets,
@@ -19,7 +19,6 @@ import {
   serveTls,
   UNREACHABLE,
 } from '../support/outbound_servers.ts';
-import { startCommand } from '../support/processes.ts';
 
 const OK = '200 OK';
 const OPEN_HEAD = 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n';
@@ -140,29 +139,8 @@ describe('answers', () => {
   });
 });
 
-/** A port that accepts no further connection: its process sleeps, and its queue is full. */
-async function silentPort(): Promise<{ readonly port: number; stop(): void }> {
-  const listening = `require('node:net').createServer().listen(0, '127.0.0.1', function () {
-    console.log(this.address().port);
-    setTimeout(() => Bun.sleepSync(20_000), 50);
-  });`;
-  const child = startCommand([process.execPath, '-e', listening]);
-  const port = Number(await child.line(/^\d+$/));
-  await Bun.sleep(200);
-  const waiting: Socket[] = [];
-  for (const _ of Array(600)) waiting.push(connect(port, '127.0.0.1').on('error', () => undefined));
-  await Bun.sleep(300);
-  return {
-    port,
-    stop() {
-      for (const socket of waiting) socket.destroy();
-      child.process.kill('SIGKILL');
-    },
-  };
-}
-
 test('a fetch from a hanging server ends at the deadline, wherever the server hangs', async () => {
-  const silent = await silentPort();
+  const silent = await openSilentPort();
   const drip = (head: string, piece: string): SocketHandler => {
     return (socket) => {
       socket.write(head);

@@ -1,9 +1,17 @@
 import { copyFileSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { AuthrealmError } from '../../src/client/client.ts';
 import { runCommand } from './processes.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+
+/** The error of a failed call of the client library. */
+export async function errorOf(work: Promise<unknown>): Promise<AuthrealmError> {
+  const error: unknown = await work.catch((reason: unknown) => reason);
+  if (!(error instanceof AuthrealmError)) throw new Error(`no AuthrealmError: ${error}`);
+  return error;
+}
 
 /** Builds the client library into a folder, as `npm run build` does into `dist/`. */
 export async function buildClientLibrary(folder: string): Promise<void> {

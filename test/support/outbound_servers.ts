@@ -1,4 +1,4 @@
-import { createServer as createPlainServer, type Server, type Socket } from 'node:net';
+import { connect, createServer as createPlainServer, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer, type TLSSocket } from 'node:tls';
 import type { CheckedAddress } from '../../src/outbound/addresses.ts';
 import { type Exchange, openExchange } from '../../src/outbound/exchange.ts';
@@ -9,6 +9,7 @@ import {
 } from '../../src/outbound/guarded_fetch.ts';
 import { type PrivateTarget, parsePrivateTarget, type TargetRules } from '../../src/outbound/target.ts';
 import { atEnd } from './ending.ts';
+import { startCommand } from './processes.ts';
 
 /** The only name in the certificate below. */
 export const PROVIDER_NAME = 'login.example.com';
@@ -187,4 +188,29 @@ export function fetchThrough(server: RawServer, options: GuardedFetchOptions = {
   const { exchange, addresses } = exchangeThrough(server.port);
   const fetchDocument = openGuardedFetch({ resolve: async () => [PUBLIC_ADDRESS], exchange, ...options });
   return { addresses, fetch: (url = PROVIDER_URL, request?: FetchOptions) => fetchDocument(url, request) };
+}
+
+/** A port that accepts no connection: its listener is stopped and full, so the system drops new ones. */
+export async function openSilentPort(): Promise<{ readonly port: number; stop(): void }> {
+  const listening = `const s = require('node:net').createServer();
+    s.listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => console.log(s.address().port));`;
+  const child = startCommand([process.execPath, '-e', listening]);
+  const port = Number(await child.line(/^\d+$/));
+  child.process.kill('SIGSTOP');
+  const sockets: Socket[] = [];
+  for (let isAccepted = true; isAccepted; ) {
+    const socket = connect(port, '127.0.0.1').on('error', () => undefined);
+    sockets.push(socket);
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    socket.once('connect', () => resolve(true));
+    setTimeout(resolve, 1_000, false);
+    isAccepted = await promise;
+  }
+  return {
+    port,
+    stop() {
+      for (const socket of sockets) socket.destroy();
+      child.process.kill('SIGKILL');
+    },
+  };
 }

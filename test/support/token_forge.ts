@@ -17,6 +17,15 @@ export async function compact(header: string, payload: string, sign: Sign): Prom
   return `${input}.${encode(await sign(input))}`;
 }
 
+/** The token with another last character that decodes to the same bytes. */
+export function respell(token: string): string {
+  const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
+  const other = token.slice(0, -1) + letters[letters.indexOf(token.at(-1) ?? '') + 1];
+  const [one, two] = [token, other].map((each) => Buffer.from(each.split('.').at(-1) ?? '', 'base64url'));
+  if (two === undefined || !one?.equals(two)) throw new Error('the last character has no other spelling');
+  return other;
+}
+
 export interface TokenForge {
   /** The key that signs the service's own tokens. */
   readonly kid: string;
