@@ -1,6 +1,5 @@
 import { expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
-import { connect } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Subprocess } from 'bun';
@@ -9,6 +8,7 @@ import { parseScopes } from '../../src/domain/principal.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { openDatabase } from '../../src/service/open_database.ts';
 import { freshDatabase } from '../support/database.ts';
+import { exchangeBytes } from '../support/raw_http.ts';
 import { isOverloaded, sendWithRetry } from '../support/retry.ts';
 import {
   createFixture,
@@ -131,11 +131,12 @@ async function sendRequests(url: string, reader: IssuedClient, writer: IssuedCli
     [200, () => get('/openapi.json')],
     [200, () => get('/readyz')],
   ];
-  const slow = sendUnfinishedBody(url, reader.secret);
+  const unfinished = `POST /oauth/token HTTP/1.1\r\nHost: a\r\nContent-Length: 999\r\n\r\nclient_secret=${reader.secret}`;
+  const slow = exchangeBytes(url, unfinished, { timeoutMs: 30_000 });
   for (const [status, run] of requests) expect((await sendWithRetry(run, isOverloaded)).status).toBe(status);
   await database.query('alter table oidc_profile_info rename to subject_of_jane_elsewhere');
   expect((await get(oidcPath(created), token)).status).toBe(503);
-  expect(await slow).toStartWith('HTTP/1.1 408 ');
+  expect((await slow).responses.map(({ status }) => status)).toEqual([408]);
 }
 
 function writes(url: string, token: string): [number, () => Promise<Response>][] {
@@ -195,21 +196,6 @@ function conditional(address: string, token: string): Promise<Response> {
 function basicGrant(credentials: string): RequestInit {
   const headers = { Authorization: `Basic ${credentials}` };
   return { method: 'POST', headers, body: new URLSearchParams({ grant_type: 'client_credentials' }) };
-}
-
-/** Sends a body that holds a secret and never ends. */
-function sendUnfinishedBody(url: string, secret: string): Promise<string> {
-  const { promise, resolve } = Promise.withResolvers<string>();
-  const socket = connect(Number(new URL(url).port), '127.0.0.1', () => {
-    socket.write(
-      `POST /oauth/token HTTP/1.1\r\nHost: a\r\nContent-Length: 999\r\n\r\nclient_secret=${secret}`,
-    );
-  });
-  socket.on('data', (part) => {
-    resolve(part.toString());
-    socket.destroy();
-  });
-  return promise;
 }
 
 test('every line of standard error is JSON with an event', () => {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { LIMITS } from '../../../src/domain/limits.ts';
+import { exchangeBytes, getRequest } from '../../support/raw_http.ts';
 import {
   createParents,
   createRecord,
@@ -173,26 +174,10 @@ describe.each([...KINDS])('$name', async (kind) => {
   test(`GET of a ${kind.name} ignores a body and a Content-Type`, async () => {
     const plain = await comparableResponse(await service.get(path, token));
     expect(await comparableResponse(await service.get(path, token, JSON_TYPE))).toBe(plain);
-    const { port } = new URL(service.url);
-    const head = `GET ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${token}\r\nConnection: close\r\n`;
-    const { promise, resolve } = Promise.withResolvers<string>();
-    let output = '';
-    await Bun.connect({
-      hostname: '127.0.0.1',
-      port: Number(port),
-      socket: {
-        open: (socket) => {
-          socket.write(`${head}Content-Type: text/plain\r\nContent-Length: 7\r\n\r\n{"data"`);
-        },
-        data: (_, part) => {
-          output += part.toString();
-        },
-        close: () => resolve(output),
-      },
-    });
+    const headers = `Authorization: Bearer ${token}\r\nContent-Type: text/plain\r\nContent-Length: 7\r\n`;
+    const { responses } = await exchangeBytes(service.url, `${getRequest(path, headers)}{"data"`);
     const body = (await (await service.get(path, token)).json()) as RecordBody;
-    expect(await promise).toStartWith('HTTP/1.1 200');
-    expect(output.slice(output.indexOf('\r\n\r\n') + 4)).toBe(JSON.stringify(body));
+    expect(responses).toMatchObject([{ status: 200, body: JSON.stringify(body) }]);
   });
 });
 
