@@ -11,7 +11,7 @@ import { LIMITS } from '../../src/domain/limits.ts';
 import { realm, user } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { type OpenDatabase, openDatabase } from '../../src/service/open_database.ts';
-import { freshDatabase } from '../support/database.ts';
+import { freshDatabase, openFreshDatabase } from '../support/database.ts';
 import { ofRealm } from '../support/log_rows.ts';
 import { createFixture, insertRecord, realmMembers, startService } from '../support/service.ts';
 import { sqlLiteral, tamperWithLog } from '../support/tampered_logs.ts';
@@ -78,8 +78,7 @@ describe('audit entries', () => {
   });
 
   test('a log entry contains no personal value in plain text and no secret', async () => {
-    const database = await freshDatabase();
-    const db = await openDatabase(database.settings(), systemClock);
+    const { database, db } = await openFreshDatabase();
     const fixture = await createFixture(db);
     const rows = await database.query<Record<string, unknown>>('select * from log_entry');
     const texts = JSON.stringify(
@@ -97,8 +96,7 @@ describe('audit entries', () => {
   });
 
   test('the creation of a client has an entry in the log of the installation, with actor and detail', async () => {
-    const database = await freshDatabase();
-    const db = await openDatabase(database.settings(), systemClock);
+    const { db } = await openFreshDatabase();
     const grant = { scopes: new Set(['users:read']), realms: '*' } as const;
     const caller = { actor: 'someone', address: '192.0.2.7', requestId: 'r-1' };
     const { client } = await createClient(db.engine.access, 'shop', grant, { ...systemClock, caller });
@@ -116,8 +114,7 @@ describe('audit entries', () => {
 });
 
 describe('verification', async () => {
-  const database = await freshDatabase();
-  const db = await openDatabase(database.settings(), systemClock);
+  const { database, db } = await openFreshDatabase();
   await createFixture(db);
   await createFixture(db);
   await createClient(db.engine.access, 'a', { scopes: new Set(['users:read']), realms: '*' }, systemClock);
@@ -190,8 +187,7 @@ describe('verification', async () => {
 describe('a log with its end cut off', () => {
   /** A database whose last log entry was deleted. */
   async function cut() {
-    const database = await freshDatabase();
-    const db = await openDatabase(database.settings(), systemClock);
+    const { database, db } = await openFreshDatabase();
     const { realm: id } = await createFixture(db);
     const [before] = await database.query<{ seq: number; entries: number; tag: Uint8Array }>(
       'select seq, entries, tag from realm_clock where realm_id = ?',
@@ -230,8 +226,7 @@ describe('a log with its end cut off', () => {
 describe('a rewritten log', () => {
   /** Recomputes every tag after an edit, with the keys of the installation or with other ones. */
   async function rewritten(isKeyKnown: boolean) {
-    const database = await freshDatabase();
-    const db = await openDatabase(database.settings(), systemClock);
+    const { database, db } = await openFreshDatabase();
     const { realm: id } = await createFixture(db);
     const checkpoints = await checkpointsOf(db);
     const keys = isKeyKnown ? db.logKeys : openLogKeys(new Uint8Array(32), systemClock);
@@ -277,8 +272,7 @@ describe('a rewritten log', () => {
 
 describe('an older database in place of a newer one', () => {
   test('verify finds an older database by checkpoints, in each log that changed', async () => {
-    const database = await freshDatabase();
-    const db = await openDatabase(database.settings(), systemClock);
+    const { database, db } = await openFreshDatabase();
     await createFixture(db);
     await db.engine.close();
     const older = await database.copy();
@@ -304,8 +298,7 @@ describe('an older database in place of a newer one', () => {
 
 describe('a trimmed log', () => {
   test('a trimmed log starts after the removed entries, verifies clean, and keeps its last entry', async () => {
-    const database = await freshDatabase();
-    const db = await openDatabase(database.settings(), systemClock);
+    const { db } = await openFreshDatabase();
     const { realm: id } = await createFixture(db);
     const checkpoints = await checkpointsOf(db);
     const { log } = db.engine;
@@ -321,8 +314,7 @@ describe('a trimmed log', () => {
   });
 
   test('a log is trimmed a thousand entries at a time', async () => {
-    const database = await freshDatabase();
-    const db = await openDatabase(database.settings(), systemClock);
+    const { db } = await openFreshDatabase();
     const id = systemClock.mintId();
     await insertRecord(db, realm, [id], realmMembers);
     const many = LIMITS.cascadeRecordsMax + 5;

@@ -9,9 +9,8 @@ import { LIMITS } from '../../src/domain/limits.ts';
 import { openLease } from '../../src/jobs/leases.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { appendLines } from '../../src/platform/fsync.ts';
-import { openDatabase } from '../../src/service/open_database.ts';
 import type { LogHead } from '../../src/store/audit/log_reading.ts';
-import { freshDatabase } from '../support/database.ts';
+import { openFreshDatabase } from '../support/database.ts';
 import { runAuthrealm } from '../support/processes.ts';
 import { createFixture, freshFolder, startService } from '../support/service.ts';
 
@@ -52,8 +51,7 @@ describe('a checkpoint file', () => {
 
 describe('checkpoints', () => {
   test('one of two processes that share a file writes checkpoints, and only of changed logs', async () => {
-    const database = await freshDatabase();
-    const db = await openDatabase(database.settings(), systemClock);
+    const { db } = await openFreshDatabase();
     const { realm } = await createFixture(db);
     const written: string[][] = [[], []];
     const start = (index: number) =>
@@ -96,8 +94,7 @@ describe('checkpoints', () => {
   });
 
   test('checkpoints that could not be written are written in the next round', async () => {
-    const database = await freshDatabase();
-    const db = await openDatabase(database.settings(), systemClock);
+    const { db } = await openFreshDatabase();
     await createFixture(db);
     const written: string[] = [];
     const errorCodes: string[] = [];
@@ -130,8 +127,7 @@ describe('checkpoints', () => {
       const end = { seq: at + 1, tag: randomBytes(32), entries: at + 1 };
       return { log: systemClock.mintId(), seq: at + 1, chain: { end, anchor: { ...end, mac: end.tag } } };
     }).sort((one, other) => (one.log < other.log ? -1 : 1));
-    const database = await freshDatabase();
-    const { engine, logKeys } = await openDatabase(database.settings(), systemClock);
+    const { engine, logKeys } = (await openFreshDatabase()).db;
     const batches: (readonly string[])[] = [];
     const page = (after: string | undefined, limit: number) =>
       heads.filter(({ log }) => after === undefined || log > after).slice(0, limit);

@@ -6,7 +6,7 @@ import { createAuditEntry } from '../../src/domain/audit_entry.ts';
 import { user } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { type OpenDatabase, openDatabase } from '../../src/service/open_database.ts';
-import { freshDatabase, type TestDatabase } from '../support/database.ts';
+import { openFreshDatabase, type TestDatabase } from '../support/database.ts';
 import { appendUntagged, ofRealm, ofUser } from '../support/log_rows.ts';
 import { createFixture, type Fixture, insertRecord, userMembers } from '../support/service.ts';
 
@@ -21,8 +21,7 @@ interface TestLog {
 }
 
 async function withLog(work: (testLog: TestLog) => Promise<void>): Promise<void> {
-  const database = await freshDatabase();
-  const db = await openDatabase(database.settings(), systemClock);
+  const { database, db } = await openFreshDatabase();
   try {
     const inLog = ofRealm(database.address.engine);
     await work({ database, db, fixture: await createFixture(db), inLog });

@@ -7,8 +7,8 @@ import { changeOf } from '../../src/domain/change.ts';
 import { NIL_UUID, type Uuid } from '../../src/domain/id.ts';
 import { realm, user } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { type OpenDatabase, openDatabase } from '../../src/service/open_database.ts';
-import { freshDatabase, type TestDatabase } from '../support/database.ts';
+import type { OpenDatabase } from '../../src/service/open_database.ts';
+import { openFreshDatabase, type TestDatabase } from '../support/database.ts';
 import { ofRealm } from '../support/log_rows.ts';
 import { buildRecord, realmMembers, userMembers } from '../support/service.ts';
 import { sqlLiteral } from '../support/tampered_logs.ts';
@@ -31,8 +31,7 @@ interface TestLog {
 
 /** A realm in which one entry was written each day, the first one at the start. */
 async function withLog(work: (testLog: TestLog) => Promise<void>): Promise<void> {
-  const database = await freshDatabase();
-  const db = await openDatabase(database.settings(), systemClock);
+  const { database, db } = await openFreshDatabase();
   try {
     const id = systemClock.mintId();
     const checkpoints: Checkpoint[] = [];

@@ -5,11 +5,10 @@ import { NIL_UUID, type Uuid } from '../../src/domain/id.ts';
 import type { PasswordCost } from '../../src/domain/password.ts';
 import { passwordProfileInfo } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { openDatabase } from '../../src/service/open_database.ts';
 import type { Credential } from '../../src/store/auth/credentials.ts';
 import { openChecker } from '../../src/workers/checker.ts';
 import { openHasher } from '../../src/workers/hasher.ts';
-import { freshDatabase } from '../support/database.ts';
+import { openFreshDatabase } from '../support/database.ts';
 import { verifyCleanRecords } from '../support/record_verification.ts';
 import { createFixture, insertRecord } from '../support/service.ts';
 
@@ -22,8 +21,7 @@ const PASSWORD = 'Marked\ufb03 horse battery';
 const checker = openChecker();
 const hasher = openHasher(COST);
 
-const database = await freshDatabase();
-const db = await openDatabase(database.settings(), systemClock);
+const { database, db } = await openFreshDatabase();
 const ids = await createFixture(db);
 
 afterAll(async () => {

@@ -2,9 +2,8 @@ import { afterAll, expect, setDefaultTimeout, test } from 'bun:test';
 import bcrypt from 'bcryptjs';
 import { NIL_UUID } from '../../src/domain/id.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { openDatabase } from '../../src/service/open_database.ts';
 import type { Credential } from '../../src/store/auth/credentials.ts';
-import { freshDatabase, textsInFiles } from '../support/database.ts';
+import { openFreshDatabase, textsInFiles } from '../support/database.ts';
 import { freshFolder } from '../support/folder.ts';
 import { movableClock } from '../support/movable_clock.ts';
 import { killCommands } from '../support/processes.ts';
@@ -66,8 +65,7 @@ function argon2id(password: string, memoryCost: number, timeCost: number): strin
 
 const seed = freshSeed();
 const chance = seededRandom(seed);
-const database = await freshDatabase();
-const db = await openDatabase(database.settings(), systemClock);
+const { database, db } = await openFreshDatabase();
 const { accounts } = await createSettingsRealms(db);
 const client = await createSignInClient({ db, clock: movableClock() });
 /** Where the service makes temporary files. */

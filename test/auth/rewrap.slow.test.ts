@@ -11,7 +11,7 @@ import { ciphertextKeyId } from '../../src/domain/text/ciphertext.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { type OpenDatabase, openDatabase, rewrap } from '../../src/service/open_database.ts';
 import type { SealedStore } from '../../src/store/auth/sealed_store.ts';
-import { freshDatabase, freshMasterKey, type TestDatabase } from '../support/database.ts';
+import { freshMasterKey, openFreshDatabase, type TestDatabase } from '../support/database.ts';
 import { AUTHREALM, runAuthrealm, runClientCreate, runCommand, startCommand } from '../support/processes.ts';
 import { createFixture, insertRecord, oidcPath, startService } from '../support/service.ts';
 
@@ -71,8 +71,7 @@ async function decryptAll(settings: Settings): Promise<{ secrets: number; keyId:
 }
 
 async function databaseWithSecret(): Promise<{ database: TestDatabase; realm: Uuid }> {
-  const database = await freshDatabase();
-  const db = await openDatabase(database.settings(), systemClock);
+  const { database, db } = await openFreshDatabase();
   const { realm } = await createFixture(db);
   await insertSecret(db, realm);
   await db.engine.close();
@@ -111,8 +110,7 @@ describe('keys rewrap', () => {
   }, 300_000);
 
   test('a service of several processes grants tokens and serves lookups during keys rewrap', async () => {
-    const database = await freshDatabase();
-    const db = await openDatabase(database.settings(), systemClock);
+    const { database, db } = await openFreshDatabase();
     const fixture = await createFixture(db);
     for (let more = 0; more < 200; more += 1) await insertSecret(db, fixture.realm);
     await db.engine.close();

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { systemClock } from '../../src/platform/clock.ts';
 import { openDatabase } from '../../src/service/open_database.ts';
-import { freshDatabase } from '../support/database.ts';
+import { openFreshDatabase } from '../support/database.ts';
 import { freshFolder } from '../support/folder.ts';
 import { runAuthrealm } from '../support/processes.ts';
 import { createFixture } from '../support/service.ts';
@@ -14,8 +14,7 @@ test.each([
 ] as const)(
   'a start with the key of another installation over a database %s changes nothing, and the right key is accepted afterwards',
   async (proof, sentence) => {
-    const database = await freshDatabase();
-    const db = await openDatabase(database.settings(), systemClock);
+    const { database, db } = await openFreshDatabase();
     await createFixture(db);
     await db.engine.close();
     if (proof === 'without proof') await database.tamper('delete from keyring');

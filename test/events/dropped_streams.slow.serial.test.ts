@@ -1,9 +1,7 @@
 import { expect, test } from 'bun:test';
 import { connect } from 'node:net';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { systemClock } from '../../src/platform/clock.ts';
-import { openDatabase } from '../../src/service/open_database.ts';
-import { freshDatabase } from '../support/database.ts';
+import { openFreshDatabase } from '../support/database.ts';
 import { usageOf } from '../support/process_tree.ts';
 import { createFixture, LOOKUPS } from '../support/service.ts';
 import { startServiceProcess } from '../support/service_process.ts';
@@ -23,8 +21,7 @@ const SLOWER_MAX = 3;
 
 const [{ path }] = LOOKUPS;
 
-const database = await freshDatabase();
-const db = await openDatabase(database.settings(), systemClock);
+const { database, db } = await openFreshDatabase();
 const fixture = await createFixture(db);
 await db.engine.close();
 const service = await startServiceProcess({ database, scope: 'changes:read profile-infos:read' });

@@ -3,9 +3,7 @@ import { LIMITS } from '../../src/domain/limits.ts';
 import { exposition } from '../../src/metrics/exposition.ts';
 import { gauge, mergeSnapshots, type Snapshot, withoutGauges } from '../../src/metrics/family.ts';
 import { openMetrics } from '../../src/metrics/metrics.ts';
-import { systemClock } from '../../src/platform/clock.ts';
-import { openDatabase } from '../../src/service/open_database.ts';
-import { freshDatabase } from '../support/database.ts';
+import { freshDatabase, openFreshDatabase } from '../support/database.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
 import { type ParsedFamily, readPrometheus, sumOf } from '../support/prometheus_text.ts';
 import { createFixture, type Fixture, oidcPath, startService } from '../support/service.ts';
@@ -26,8 +24,7 @@ interface ScrapedService {
 }
 
 async function startScraped(...flags: readonly string[]): Promise<ScrapedService> {
-  const database = await freshDatabase();
-  const db = await openDatabase(database.settings(), systemClock);
+  const { database, db } = await openFreshDatabase();
   const fixture = await createFixture(db);
   await db.engine.close();
   const served = await startServiceProcess({

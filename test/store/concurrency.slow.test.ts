@@ -4,18 +4,12 @@ import { changeClient, createClient } from '../../src/auth/clients/clients.ts';
 import { withdrawSigningKey } from '../../src/auth/keys/signing.ts';
 import { parseScopes } from '../../src/domain/principal.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { openDatabase } from '../../src/service/open_database.ts';
-import { freshDatabase } from '../support/database.ts';
+import { freshDatabase, openFreshDatabase } from '../support/database.ts';
 import { AUTHREALM, type RunningCommand, startCommand } from '../support/processes.ts';
 import { createFixture, oidcPath } from '../support/service.ts';
 
-async function freshOpenDatabase() {
-  const database = await freshDatabase();
-  return { database, db: await openDatabase(database.settings(), systemClock) };
-}
-
 test('of 64 concurrent inserts of one link by four processes, one succeeds and the others are conflicts', async () => {
-  const { database, db } = await freshOpenDatabase();
+  const { database, db } = await openFreshDatabase();
   const { realm, user, oidcProfile } = await createFixture(db);
   const script = join(import.meta.dir, 'contract/insert_process.ts');
   const processes = Array.from({ length: 4 }, () =>
@@ -77,7 +71,7 @@ async function statusesOfAll(
 }
 
 test('client changes and a withdrawn signing key take effect on both processes within a second', async () => {
-  const { database, db } = await freshOpenDatabase();
+  const { database, db } = await openFreshDatabase();
   const created = await createFixture(db);
   const { access } = db.engine;
   const service = startCommand([AUTHREALM, 'serve', '--port', '0', '--processes', '2', ...database.args]);
@@ -128,7 +122,7 @@ async function tokenFor(url: string, clientId: string, secret: string): Promise<
 }
 
 test('a killed process is replaced, and the others continue to serve', async () => {
-  const { database, db } = await freshOpenDatabase();
+  const { database, db } = await openFreshDatabase();
   await db.engine.close();
   const service = startCommand([AUTHREALM, 'serve', '--port', '0', '--processes', '2', ...database.args]);
   const url = await listeningUrl(service);

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { SQL } from 'bun';
 import { type Flags, readSettings, SETTINGS, type Settings } from '../../src/config/parse.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { openEngineFor } from '../../src/service/open_database.ts';
+import { type OpenDatabase, openDatabase, openEngineFor } from '../../src/service/open_database.ts';
 import { type DatabaseAddress, type Engine, parseDatabase } from '../../src/store/open.ts';
 import { numberParameters } from '../../src/store/postgres/parameters.ts';
 import { isCitusEngine, sharedCluster } from './citus_cluster.ts';
@@ -65,6 +65,15 @@ export async function freshDatabase(
   const upgrade = process.env.AUTHREALM_TEST_UPGRADE;
   if (upgrade !== undefined) await upgradeBy(upgrade, database);
   return database;
+}
+
+/** A new database that is open as a service opens it. */
+export async function openFreshDatabase(): Promise<{
+  readonly database: TestDatabase;
+  readonly db: OpenDatabase;
+}> {
+  const database = await freshDatabase();
+  return { database, db: await openDatabase(database.settings(), systemClock) };
 }
 
 let emptyFile: Promise<Uint8Array> | undefined;

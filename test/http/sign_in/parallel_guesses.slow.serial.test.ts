@@ -4,8 +4,7 @@ import { OVERLOAD_CAUSES } from '../../../src/domain/fault.ts';
 import { parseIpAddress } from '../../../src/domain/ip_address.ts';
 import { foldedKey } from '../../../src/domain/text/folded_key.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
-import { openDatabase } from '../../../src/service/open_database.ts';
-import { freshDatabase } from '../../support/database.ts';
+import { openFreshDatabase } from '../../support/database.ts';
 import { movableClock } from '../../support/movable_clock.ts';
 import { errorsOf } from '../../support/service.ts';
 import { type ServiceProcess, serveWithClient } from '../../support/service_process.ts';
@@ -25,8 +24,7 @@ setDefaultTimeout(300_000);
 
 const GUESSES = 64;
 
-const database = await freshDatabase();
-const db = await openDatabase(database.settings(), systemClock);
+const { database, db } = await openFreshDatabase();
 const { accounts } = await createSettingsRealms(db);
 const { clientId, secret } = await createSignInClient({ db, clock: movableClock() });
 const client = { client_id: clientId, client_secret: secret };
