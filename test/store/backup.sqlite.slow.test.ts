@@ -14,6 +14,7 @@ import { parseMasterKey } from '../../src/auth/keys/master_key.ts';
 import { EXIT } from '../../src/platform/exit.ts';
 import { backUp, backupName, hashFile } from '../../src/store/backups/backup.ts';
 import { contentOf, createStoredDatabase, program, runOnFile } from '../support/backup_fixtures.ts';
+import { killAfter } from '../support/killed_process.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
 import { createFixture, databaseFile, freshFolder, oidcPath, startService } from '../support/service.ts';
 
@@ -235,14 +236,11 @@ describe('a killed backup', () => {
     let killed = 0;
     for (let wait = 40; wait < 400; wait += 25) {
       const before = new Set(readdirSync(folder));
-      const child = Bun.spawn([AUTHREALM, 'backup', '--database', `sqlite:${path}`, '--into', folder], {
-        stdio: ['ignore', 'ignore', 'ignore'],
-        env: { PATH: process.env.PATH ?? '' },
-      });
-      const timer = setTimeout(() => child.kill('SIGKILL'), wait);
-      await child.exited;
-      clearTimeout(timer);
-      if (child.signalCode === 'SIGKILL') killed += 1;
+      const backup = await killAfter(
+        [AUTHREALM, 'backup', '--database', `sqlite:${path}`, '--into', folder],
+        wait,
+      );
+      if (backup.isKilled) killed += 1;
       for (const name of readdirSync(folder).filter((each) => !before.has(each) && each.endsWith('.db'))) {
         expect(contentOf(join(folder, name))).toEqual(contentOf(path));
         expect(readdirSync(folder)).toContain(`${name}.json`);

@@ -21,23 +21,12 @@ import {
   restoreInProcess,
   runOnFile,
 } from '../support/backup_fixtures.ts';
+import { killAfter } from '../support/killed_process.ts';
 import { AUTHREALM, startCommand } from '../support/processes.ts';
 import type { Fixture } from '../support/service.ts';
 
 setDefaultTimeout(300_000);
 const fixture = await createBackupFixture(30);
-
-/** Runs a command and kills it after `wait` ms; returns whether it was still running then. */
-async function isKilled(wait: number, args: readonly string[]): Promise<boolean> {
-  const child = Bun.spawn([AUTHREALM, ...args], {
-    stdio: ['ignore', 'ignore', 'ignore'],
-    env: { PATH: process.env.PATH ?? '' },
-  });
-  const timer = setTimeout(() => child.kill('SIGKILL'), wait);
-  await child.exited;
-  clearTimeout(timer);
-  return child.signalCode === 'SIGKILL';
-}
 
 const changedAt = (path: string) => statSync(path).ctimeMs;
 
@@ -60,8 +49,9 @@ describe('a killed restore', () => {
     let killed = 0;
     for (let wait = 30; wait < 480; wait += 15) {
       writeFileSync(database, pristine);
-      if (await isKilled(wait, ['restore', backup, '--replace', '--yes', '--database', `sqlite:${database}`]))
-        killed += 1;
+      const args = ['restore', backup, '--replace', '--yes', '--database', `sqlite:${database}`];
+      const { isKilled } = await killAfter([AUTHREALM, ...args], wait);
+      if (isKilled) killed += 1;
       const companions = companionFiles(database);
       const replacedAt = Math.max(
         ...previousNames(database).map((name) => changedAt(join(dirname(database), name))),
