@@ -18,13 +18,6 @@ async function createNoteTable(server: PostgresServer): Promise<string> {
 
 const notes = (url: string) => query(url, 'select number from note');
 
-test('a test process has one server', async () => {
-  const server = await sharedServer();
-  expect(await sharedServer()).toBe(server);
-  const [answer] = await query(server.url(), 'select version()');
-  expect(answer?.version).toMatch(/^PostgreSQL 1\d/);
-});
-
 test('each fresh database is new and empty, in UTF-8 and with the C collation', async () => {
   const server = await sharedServer();
   const urls = await Promise.all([server.freshDatabase(), server.freshDatabase()]);
@@ -45,18 +38,6 @@ test('a role needs its password', async () => {
     { current_user: 'clerk' },
   ]);
   await expect(query(server.url('postgres', 'clerk', 'wrong'), 'select 1')).rejects.toThrow(/password/);
-});
-
-test.each(['fast', 'immediate'] as const)('committed rows survive a stop: %s', async (mode) => {
-  const server = await startServer();
-  const url = await createNoteTable(server);
-  const open = new SQL(url, { max: 1 });
-  await open.unsafe('select 1');
-  await server.stop(mode);
-  await expect(query(url, 'select 1')).rejects.toThrow();
-  await open.close();
-  await server.start();
-  expect(await notes(url)).toEqual([{ number: 1 }]);
 });
 
 test('committed rows survive a crash, and uncommitted rows do not', async () => {
