@@ -134,15 +134,11 @@ export async function startService(
       if (answer.status !== 200) throw new Error(`no token: ${answer.status}`);
       return ((await answer.json()) as { access_token: string }).access_token;
     },
-    requestToken: async (form, headers = {}) =>
-      checkedResponse(
-        await fetch(`${url}/oauth/access_token`, {
-          method: 'POST',
-          headers,
-          body: new URLSearchParams(form),
-        }),
-        [form.client_id ?? '', form.client_secret ?? '', ...Object.values(headers)],
-      ),
+    async requestToken(form, headers = {}) {
+      const request = { method: 'POST', headers, body: new URLSearchParams(form) };
+      const sent = [form.client_id ?? '', form.client_secret ?? '', ...Object.values(headers)];
+      return checkedResponse(await fetch(`${url}/oauth/access_token`, request), sent);
+    },
     ...retryWhenOverloaded(withoutRetry),
     withoutRetry,
     async stop() {
@@ -157,22 +153,42 @@ export async function startService(
   return service;
 }
 
-/** Sends each request to a service once, always with these headers. */
+/** Sends each request to a service once, always with these headers, and checks the shape of an error response. */
 export function openHttpClient(url: string, always: Record<string, string> = {}): HttpClient {
-  const send = (method: string, path: string, { headers, ...sending }: RequestOptions) =>
-    sendRequest(url, method, path, { ...sending, headers: { ...always, ...headers } });
+  const send = async (method: string, path: string, { token, body, more }: Sending) => {
+    const headers = { ...always, ...more };
+    const { type, content } = encodeBody(body);
+    const answer = await fetch(path.startsWith('http') ? path : `${url}${path}`, {
+      method,
+      headers: { ...(token === undefined ? {} : { Authorization: `Bearer ${token}` }), ...type, ...headers },
+      redirect: 'manual',
+      ...(content === undefined ? {} : { body: content }),
+    });
+    const bodyTexts = content === body ? [] : textsIn(body);
+    const sent = [token ?? '', ...path.split(/[/?]/), ...Object.values(headers), ...bodyTexts];
+    return checkedResponse(answer, sent);
+  };
   return {
-    get: async (path, token, more = {}) => {
-      const headers = { ...always, ...more };
-      const answer = await fetch(path.startsWith('http') ? path : `${url}${path}`, {
-        headers: { ...(token ? { Authorization: `Bearer ${token}` } : {}), ...headers },
-        redirect: 'manual',
-      });
-      return checkedResponse(answer, [token ?? '', ...path.split(/[/?]/), ...Object.values(headers)]);
-    },
-    post: (path, token, body, headers) => send('POST', path, { token, body, headers }),
-    put: (path, token, body, headers) => send('PUT', path, { token, body, headers }),
-    del: (path, token, headers, body) => send('DELETE', path, { token, body, headers }),
+    get: (path, token, more) => send('GET', path, { token: token || undefined, more }),
+    post: (path, token, body, more) => send('POST', path, { token, body, more }),
+    put: (path, token, body, more) => send('PUT', path, { token, body, more }),
+    del: (path, token, more, body) => send('DELETE', path, { token, body, more }),
+  };
+}
+
+interface Sending {
+  readonly token: string | undefined;
+  readonly body?: Sendable | undefined;
+  readonly more: Record<string, string> | undefined;
+}
+
+/** A body as it is sent, with its type. */
+function encodeBody(body: Sendable | undefined) {
+  if (body === undefined || body instanceof Uint8Array || body instanceof ReadableStream)
+    return { type: {}, content: body };
+  return {
+    type: { 'Content-Type': 'application/json' },
+    content: typeof body === 'string' ? body : JSON.stringify(body),
   };
 }
 
@@ -186,32 +202,6 @@ export function retryWhenOverloaded({ get, post, put, del }: HttpClient): HttpCl
     put: (...args) => retry(args[2], () => put(...args)),
     del: (...args) => retry(args[3], () => del(...args)),
   };
-}
-
-export interface RequestOptions {
-  readonly token: string;
-  readonly body: Sendable | undefined;
-  readonly headers: Record<string, string> | undefined;
-}
-
-/** Sends one request and checks the shape of an error response. */
-export async function sendRequest(
-  url: string,
-  method: string,
-  path: string,
-  { token, body, headers = {} }: RequestOptions,
-): Promise<Response> {
-  const isRaw = body instanceof Uint8Array || body instanceof ReadableStream;
-  const isText = typeof body === 'string' || isRaw || body === undefined;
-  const type = isRaw || body === undefined ? {} : { 'Content-Type': 'application/json' };
-  const answer = await fetch(path.startsWith('http') ? path : `${url}${path}`, {
-    method,
-    headers: { Authorization: `Bearer ${token}`, ...type, ...headers },
-    redirect: 'manual',
-    ...(body === undefined ? {} : { body: isText ? (body as string) : JSON.stringify(body) }),
-  });
-  const bodyTexts = isText ? [] : textsIn(body);
-  return checkedResponse(answer, [token, ...path.split(/[/?]/), ...Object.values(headers), ...bodyTexts]);
 }
 
 /** Every string in a value, and the names of members that the API does not have. */
