@@ -99,14 +99,6 @@ describe('migrations', () => {
     expect(existsSync(`${path}.schema-0`)).toBe(false);
   });
 
-  test('--migrate check refuses an older file and names --migrate auto', async () => {
-    const path = await createDatabase();
-    const db = connectSqlite(path);
-    await expect(migrateSqlite(db, 'check', [...known, next], program)).rejects.toThrow(/--migrate auto/);
-    db.close();
-    expect(tables(path)).not.toContain('later');
-  });
-
   test('a newer schema is refused with the version of authrealm that it needs', async () => {
     const path = await createDatabase();
     const db = connectSqlite(path);
@@ -227,15 +219,6 @@ describe('migrations', () => {
     expect([migrating.code, migrating.stderr]).toEqual([1, expect.stringContaining('already exists')]);
     expect(existsSync(`${path}.schema-0`)).toBe(true);
   }, 300_000);
-
-  test('a file that is not a database is refused with one sentence', async () => {
-    const path = join(freshFolder(), 'text.db');
-    await Bun.write(
-      path,
-      'this is a text file and long enough to be read as the header of a database'.repeat(20),
-    );
-    expect(openEngine({ engine: 'sqlite', path }, 'auto', program)).rejects.toThrow(/cannot be opened/);
-  });
 });
 
 /** The columns that lists and reverse lookups search by and that have their own index. */
