@@ -5,20 +5,15 @@ import { withdrawSigningKey } from '../../src/auth/keys/signing.ts';
 import { parseScopes } from '../../src/domain/principal.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { freshDatabase, openFreshDatabase } from '../support/database.ts';
-import { AUTHREALM, type RunningCommand, startCommand } from '../support/processes.ts';
+import { AUTHREALM, type RunningCommand, runTogether, startCommand } from '../support/processes.ts';
 import { createFixture, oidcPath } from '../support/service.ts';
 
 test('of 64 concurrent inserts of one link by four processes, one succeeds and the others are conflicts', async () => {
   const { database, db } = await openFreshDatabase();
   const { realm, user, oidcProfile } = await createFixture(db);
   const script = join(import.meta.dir, 'contract/insert_process.ts');
-  const processes = Array.from({ length: 4 }, () =>
-    startCommand([process.execPath, script, database.url, realm, user, oidcProfile, '16']),
-  );
-  await Promise.all(processes.map((running) => running.line(/^ready$/)));
-  for (const { process: child } of processes) child.stdin.write('go\n');
-  for (const { process: child } of processes) child.stdin.flush();
-  const lines = await Promise.all(processes.map((running) => running.line(/^\[/)));
+  const command = [process.execPath, script, database.url, realm, user, oidcProfile, '16'];
+  const lines = await runTogether(4, command, /^\[/);
   const kinds = lines.flatMap((line) => JSON.parse(line) as string[]);
   expect(kinds).toHaveLength(64);
   expect(kinds.filter((kind) => kind === 'written')).toHaveLength(1);

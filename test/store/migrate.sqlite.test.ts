@@ -16,7 +16,7 @@ import { sqliteStatements } from '../../src/store/sqlite/dialect.ts';
 import { migrateSqlite } from '../../src/store/sqlite/migrate.ts';
 import { enableWal, sqliteMigrations } from '../../src/store/sqlite/open.ts';
 import { atRowId } from '../../src/store/sqlite/row_id.ts';
-import { AUTHREALM, runCommand, startCommand } from '../support/processes.ts';
+import { AUTHREALM, runCommand, runTogether } from '../support/processes.ts';
 import { freshFolder, ISSUER } from '../support/service.ts';
 import { INSTANCE_TABLES } from '../support/table_names.ts';
 
@@ -46,20 +46,6 @@ async function createLargeDatabase(): Promise<string> {
   })();
   db.close();
   return path;
-}
-
-/** Migrates in several processes that start together. */
-async function upgradeAtOnce(path: string, count: number): Promise<void> {
-  const script = join(import.meta.dir, 'contract/sqlite_upgrade_process.ts');
-  const processes = Array.from({ length: count }, () =>
-    startCommand([process.execPath, script, path, next.sql]),
-  );
-  await Promise.all(processes.map((running) => running.line(/^ready$/)));
-  for (const { process: child } of processes) child.stdin.write('go\n');
-  for (const { process: child } of processes) child.stdin.flush();
-  await Promise.all(processes.map((running) => running.line(/^done$/)));
-  const codes = await Promise.all(processes.map((running) => running.process.exited));
-  expect(codes).toEqual(Array(count).fill(0));
 }
 
 function tables(path: string): string[] {
@@ -138,7 +124,8 @@ describe('migrations', () => {
       const path = await createLargeDatabase();
       const copy = `${path}.schema-${known.length}`;
       if (hasEarlier) writeFileSync(copy, 'of an earlier upgrade');
-      await upgradeAtOnce(path, 6);
+      const script = join(import.meta.dir, 'contract/sqlite_upgrade_process.ts');
+      await runTogether(6, [process.execPath, script, path, next.sql], /^done$/);
 
       expect(tables(path)).toContain('later');
       const made = hasEarlier ? `${copy}.2` : copy;

@@ -23,7 +23,7 @@ import {
   tableNames,
 } from '../support/postgres_schemas.ts';
 import { sharedServer } from '../support/postgres_server.ts';
-import { AUTHREALM, runCommand, startCommand } from '../support/processes.ts';
+import { AUTHREALM, runCommand, runTogether, startCommand } from '../support/processes.ts';
 import { createFixture, oidcPath, startService } from '../support/service.ts';
 
 /** The schema versions of a database of this release, and of one migrated by the next release. */
@@ -188,14 +188,7 @@ describe('concurrent migrations', () => {
   test('twenty processes that migrate at once apply each migration once', async () => {
     const url = await migratedDatabase();
     const script = join(import.meta.dir, 'contract/postgres_upgrade_process.ts');
-    const processes = Array.from({ length: 20 }, () =>
-      startCommand([process.execPath, script, url, futureMigration.sql]),
-    );
-    await Promise.all(processes.map((running) => running.line(/^ready$/)));
-    for (const { process: child } of processes) child.stdin.write('go\n');
-    for (const { process: child } of processes) child.stdin.flush();
-    await Promise.all(processes.map((running) => running.line(/^done$/)));
-    expect(await Promise.all(processes.map((running) => running.process.exited))).toEqual(Array(20).fill(0));
+    await runTogether(20, [process.execPath, script, url, futureMigration.sql], /^done$/);
     expect(await migrationVersions(url)).toEqual(NEXT);
   }, 300_000);
 

@@ -89,6 +89,18 @@ function listen(child: Piped): RunningCommand {
   };
 }
 
+/** Runs a command several times at once: each is told to go when all are ready. Returns the line of each that matches `result`. */
+export async function runTogether(count: number, command: readonly string[], result: RegExp) {
+  const processes = Array.from({ length: count }, () => startCommand(command));
+  await Promise.all(processes.map((running) => running.line(/^ready$/)));
+  for (const { process: child } of processes) child.stdin.write('go\n');
+  for (const { process: child } of processes) child.stdin.flush();
+  const lines = await Promise.all(processes.map((running) => running.line(result)));
+  const codes = await Promise.all(processes.map((running) => running.process.exited));
+  if (codes.some((code) => code !== 0)) throw new Error(`a process failed: ${codes}`);
+  return lines;
+}
+
 /** The URL on which a started `serve` listens. */
 export async function urlOf(service: RunningCommand): Promise<string> {
   return (await service.line(/^listening on /)).slice('listening on '.length);
