@@ -145,15 +145,6 @@ test.each(
   },
 );
 
-test('a start with the wrong key is refused in a sentence and leaves a database with a proof as it was', async () => {
-  const path = await createFolder();
-  const before = digestsOf(path);
-  const wrong = join(freshFolder(), 'wrong.key');
-  writeFileSync(wrong, OTHER_KEY());
-  const { code, stderr } = await run(path, ['serve', '--port', '0', '--master-key-file', wrong]);
-  expect([code, stderr, digestsOf(path)]).toEqual([1, expect.stringMatching(SENTENCE), before]);
-});
-
 const COMMANDS = [['serve', '--port', '0'], ['import', '-'], ['migrate'], ['client', 'list']];
 
 test.each(named(COMMANDS))(

@@ -198,22 +198,6 @@ describe('serve', () => {
     expect(answer.status).toBe(200);
     expect(await service.stop()).toBe(0);
   });
-
-  test('serve refuses a port in use, a missing certificate and an unreadable database with a message', async () => {
-    const { args } = await freshDatabase();
-    const service = startCommand([AUTHREALM, 'serve', '--port', '0', ...args]);
-    const url = await service.line(/^listening on /);
-    const portInUse = await run('serve', '--port', new URL(url.slice(13)).port, ...args);
-    expect([portInUse.code, portInUse.stderr]).toEqual([1, expect.stringMatching(/^authrealm: .*port/)]);
-    const port = new URL(url.slice(13)).port;
-    const several = await run('serve', '--port', port, '--processes', '2', ...args);
-    expect([several.code, several.stderr]).toEqual([1, expect.stringMatching(/^authrealm: .*port/)]);
-    expect(await service.stop()).toBe(0);
-    const tls = await run('serve', ...args, '--tls-cert', '/no/cert', '--tls-key', '/no/key');
-    expect([tls.code, tls.stderr]).toEqual([1, expect.stringContaining('--tls-cert: ')]);
-    const unreadable = await run('serve', '--database', 'sqlite:/nowhere/at/all.db');
-    expect([unreadable.code, unreadable.stderr]).toEqual([1, expect.stringContaining('cannot be opened')]);
-  }, 300_000);
 });
 
 test('client create reports a busy database, and serve with an existing bootstrap client needs no lock', async () => {

@@ -127,10 +127,3 @@ test('doctor says once that a database does not exist, and runs no check of one'
   expect([code, stdout.match(/there is no database/g)]).toEqual([1, ['there is no database']]);
   expect(stdout).toMatch(/^not healthy: 1 of 3 checks .*: program\n/);
 });
-
-test('demo --once prints no command for a service that is gone', async () => {
-  const { stdout, code } = await runCommand([AUTHREALM, 'demo', '--once']);
-  expect(code).toBe(0);
-  expect(stdout.match(/^200 OK$/gm)).toHaveLength(2);
-  expect(stdout).not.toMatch(/curl|Try it yourself/);
-});

@@ -229,6 +229,14 @@ test('serve on a port in use names the address, the port and the option', async 
   const { code, stderr } = await run(`serve --database good.db --port ${PORT}`);
   const why = 'it is in use. Stop the process that listens there, or pass another port with --port';
   expect([code, stderr]).toEqual([1, `authrealm: cannot listen on 127.0.0.1 port ${PORT}: ${why}\n`]);
+  const several = await run(`serve --database good.db --port ${PORT} --processes 2`);
+  expect([several.code, several.stderr]).toEqual([1, expect.stringMatching(/^authrealm: .*port/)]);
+});
+
+test('serve on a database in a missing folder is refused', async () => {
+  const { code, stderr } = await run('serve --database sqlite:/nowhere/at/all.db');
+  const sentence = /^authrealm: .*cannot be opened.* folder \/nowhere\/at does not exist: create it.*\n$/;
+  expect([code, stderr]).toEqual([1, expect.stringMatching(sentence)]);
 });
 
 test('export into a folder without rights names the user and the folder', async () => {

@@ -157,17 +157,6 @@ describe('a start on a damaged or foreign database', () => {
       /master key does not match .*to the right key/,
     ],
     [
-      'a newer schema',
-      (path) => {
-        const db = new Database(path);
-        db.run(
-          `insert into migration (version, name, applied_at, program_version, serves_from) values (900, 'far', 0, '9.0.0', 900)`,
-        );
-        db.close();
-      },
-      /install authrealm 9\.0\.0 or newer/,
-    ],
-    [
       'a write-ahead log without its database',
       (path) => {
         renameSync(path, `${path}.away`);
@@ -180,17 +169,6 @@ describe('a start on a damaged or foreign database', () => {
     const { path } = await createDatabase();
     damage(path);
     await expectRefusedStart(path, sentence);
-  });
-
-  test('a start in a missing folder, or with a folder as the database, is refused with one sentence', async () => {
-    await expectRefusedStart(join(freshFolder(), 'none', 'a.db'), /folder .*none does not exist: create it/);
-    const folder = freshFolder();
-    const database = ['--database', `sqlite:${folder}`];
-    const { code, stderr } = await runCommand([AUTHREALM, 'client', 'list', ...database]);
-    expect([code, stderr]).toEqual([
-      1,
-      expect.stringMatching(/^authrealm: the database .* cannot be opened: .*\n$/),
-    ]);
   });
 });
 
