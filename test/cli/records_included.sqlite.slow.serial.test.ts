@@ -1,43 +1,26 @@
 import { expect, test } from 'bun:test';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { runAuthrealm } from '../support/processes.ts';
-import { createParents, FULL_SCOPE, OFFLINE, PASSWORD } from '../support/resource_cases.ts';
-import { freshFolder, startService } from '../support/service.ts';
+import { PASSWORD, startRecordCommands } from '../support/record_commands.ts';
+import { createParents, FULL_SCOPE } from '../support/resource_cases.ts';
+import { freshFolder } from '../support/service.ts';
 
 /** `get --include` and `create --included` against the real service. */
 
 const BOTH = ['--include', 'oidc-profile-info,password-profile-info'];
 
-const service = await startService(OFFLINE);
-const { clientId, secret } = await service.client(FULL_SCOPE);
-const environment = {
-  AUTHREALM_URL: service.url,
-  AUTHREALM_CLIENT_ID: clientId,
-  AUTHREALM_CLIENT_SECRET: secret,
-};
+const commands = await startRecordCommands();
+const { service, output } = commands;
 const home = await createParents(service, await service.token(FULL_SCOPE));
-
-async function run(args: readonly string[], input = '') {
-  const result = await runAuthrealm([...args], environment, input);
-  expect(result.stdout + result.stderr).not.toContain(PASSWORD);
-  return result;
-}
-
-/** The standard output of a command that must succeed. */
-async function output(args: readonly string[], input = ''): Promise<string> {
-  const { code, stdout, stderr } = await run(args, input);
-  expect([code, stderr]).toEqual([0, '']);
-  return stdout;
-}
+const run = (args: readonly string[], input?: string) => commands.run(args, { input });
 
 interface Shown {
   readonly id: string;
   readonly included: Readonly<Record<string, readonly object[]>>;
 }
 
-const json = async (args: readonly string[], input = '') =>
-  JSON.parse(await output([...args, '--json'], input)) as Shown;
+const json = async (args: readonly string[], input?: string) =>
+  JSON.parse(await output([...args, '--json'], { input })) as Shown;
 
 const linkTo = (username: string) => ({
   type: 'user_authentication_password_profile_info',
@@ -60,7 +43,7 @@ test('create --included creates a user with links from a file or standard input'
   expect(made.included).toMatchObject({ password_profile_infos: [{ username: 'whole' }] });
   expect(await json(['get', 'user-info', home.realm, made.id, ...BOTH])).toEqual(made);
   const input = JSON.stringify([linkTo('second')]);
-  expect((await output([...createUser(), '-', '--id'], input)).trim()).toMatch(/^[0-9a-f-]{36}$/);
+  expect((await output([...createUser(), '-', '--id'], { input })).trim()).toMatch(/^[0-9a-f-]{36}$/);
   for (const [given, message] of [
     ['{}', '--included must contain a JSON array of objects'],
     ['[{"username": "x"}]', 'each object in --included needs a type'],

@@ -11,7 +11,7 @@ const SCOPE = ['realms', 'profiles', 'users', 'profile-infos'].flatMap((noun) =>
 export const PASSWORD = 'correct horse battery staple';
 
 export interface RunOptions {
-  readonly input?: string;
+  readonly input?: string | undefined;
   readonly more?: Record<string, string>;
 }
 
