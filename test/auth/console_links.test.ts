@@ -1,6 +1,5 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { decodeJwt } from 'jose';
-import { rotateSigningKey, withdrawSigningKey } from '../../src/auth/keys/signing.ts';
 import { createAuditEntry } from '../../src/domain/audit_entry.ts';
 import { NIL_UUID, type Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
@@ -215,19 +214,6 @@ describe('a session', () => {
     service.clock.advance(900_000 - 1_000);
     expect((await service.get(oidcPath(fixture), token)).status).toBe(200);
     service.clock.advance(LIMITS.clockLeewayMs + 2_000);
-    expect((await service.get(oidcPath(fixture), token)).status).toBe(401);
-  });
-
-  test('a console session ends with the key that signed it', async () => {
-    const { engine, keyring } = service.db;
-    const { access_token: token } = await signIn(service, { scope: 'oidc-profile-infos:read' });
-    expect((await service.get(oidcPath(fixture), token)).status).toBe(200);
-    const { keys } = (await (await service.get('/.well-known/jwks.json')).json()) as {
-      keys: { kid: string }[];
-    };
-    await rotateSigningKey(engine.access, keyring, service.clock);
-    for (const { kid } of keys) await withdrawSigningKey(kid, engine.access, keyring, service.clock);
-    service.clock.advance(1_000);
     expect((await service.get(oidcPath(fixture), token)).status).toBe(401);
   });
 
