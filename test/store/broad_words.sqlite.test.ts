@@ -8,9 +8,11 @@ import { passwordProfileInfo, realm, user } from '../../src/domain/resources.ts'
 import { systemClock } from '../../src/platform/clock.ts';
 import { clauseOf } from '../../src/store/lists/filters.ts';
 import { type ListStatement, listTable, planList } from '../../src/store/lists/list_plans.ts';
+import { openListReading } from '../../src/store/lists/lists.ts';
 import { openEngine } from '../../src/store/open.ts';
 import { SQLITE, sqliteStatements } from '../../src/store/sqlite/dialect.ts';
 import { indexesOf } from '../../src/store/sqlite/lists.ts';
+import type { Statement } from '../../src/store/transaction_work.ts';
 import { freshFolder, realmMembers, userMembers } from '../support/service.ts';
 import { insert, mintId } from './contract/store_fixtures.ts';
 
@@ -100,6 +102,30 @@ test('a list of a realm is found by the row IDs of a rare word, and by the realm
     );
   }
   expect(planOf(`eq(id,${mintId()}):match(text,comm)`, true, 'gather')).toContain('(realm_id=? AND id=?');
+});
+
+test('the statement for a rare word is not that for a common one', () => {
+  const db = new Database(path, { readonly: true });
+  const indexes = indexesOf(db, 'user_info');
+  db.close();
+  const { unbounded } = openListReading({
+    of: sqliteStatements,
+    dialect: SQLITE,
+    indexesOf: () => indexes,
+    forget: () => undefined,
+  });
+  const listing = {
+    filter: parseFilter('match(text,x)', user.filterables ?? {}),
+    sort: { by: 'created_at', isDescending: true },
+    page: { kind: 'offset', offset: 0, limit: 2 },
+  } as const;
+  const [rare, common] = [1, COUNT].map((n) => {
+    const work = unbounded({ resource: user, scope: [home], listing }, 'whole');
+    work.next();
+    return (work.next({ rows: [{ n }], count: 0 }).value as Statement).text;
+  });
+  expect(rare).toContain('+realm_id = ?1');
+  expect(common).not.toContain('+realm_id');
 });
 
 test.each([

@@ -157,6 +157,12 @@ describe('delegation of lists to a reader', () => {
     expect(await delegated(user, until, { page: { ...start, after } })).toEqual([]);
   });
 
+  test('more than listRecordsInlineMax links of a profile are read here by cursor alone', async () => {
+    const links = `eq(oidc_profile_id,${fixture.oidc})`;
+    expect(await delegated(oidcProfileInfo, links)).toEqual([true, false]);
+    expect(await delegated(oidcProfileInfo, links, { page: start })).toEqual([]);
+  });
+
   test('the count of more than listRecordsInlineMax realms is delegated, and of no more is not', async () => {
     const realms = (count: number) =>
       Array.from({ length: count }, () => insert(realm, [mintId()], realmMembers));
@@ -208,12 +214,16 @@ describe('totals', () => {
     const fresh = await list(user, [fixture.realm], all);
     expect(fresh?.items[0]?.record.id).toBe(more.record.id);
     expect([fresh?.total, countsOfTotals()]).toEqual([before, 1]);
-    // The last page shows the total itself.
-    const last = await list(user, [fixture.realm], {
-      ...all,
-      page: { kind: 'offset', offset: before - 5, limit: 25 },
-    });
-    expect([last?.items.length, last?.total]).toEqual([6, before + 1]);
+    const pageAtEnd = async (limit: number) => {
+      const page = { kind: 'offset', offset: before - 5, limit } as const;
+      const listed = await list(user, [fixture.realm], { ...all, page });
+      return [listed?.items.length, listed?.total];
+    };
+    // The last page shows the total itself, and the page before it that there is one record more.
+    expect([await pageAtEnd(25), await pageAtEnd(5)]).toEqual([
+      [6, before + 1],
+      [5, before + 1],
+    ]);
     await Bun.sleep(LIMITS.totalAgeMsMax + 5);
     expect((await list(user, [fixture.realm], all))?.total).toBe(before + 1);
     expect(countsOfTotals()).toBe(2);
@@ -275,6 +285,26 @@ describe('totals', () => {
     const lists = await Promise.all(Array.from({ length: 4 }, () => list(user, [id], all)));
     expect(lists).toEqual(Array(4).fill(undefined));
     expect(countsOfTotals()).toBe(1);
+  });
+
+  test('a remembered total is that of the same resource, realm, filter and IDs alone', async () => {
+    const { list } = await openCountingList();
+    const other = await createRealmFixture(engine.records);
+    const realms = Array.from({ length: LIMITS.listRecordsInlineMax + 1 }, () =>
+      insert(realm, [mintId()], realmMembers),
+    );
+    expect(await commitWrites(engine.records, ...realms)).toEqual(WRITTEN);
+    const deep = { filter: [], sort: NEWEST, page: { ...FIRST_PAGE, offset: 5_000 } as PageRequest };
+    const lists: readonly (readonly [Resource, KeyPrefix, ListRequest])[] = [
+      ...[fixture, other].map((of) => [user, [of.realm], deep] as const),
+      [user, [fixture.realm], { ...deep, filter: filterOf(user, 'eq(name,n1)') }],
+      [oidcProfile, [fixture.realm], deep],
+      [realm, [], deep],
+      [realm, [], { ...deep, only: realms.map(({ record }) => record.id) }],
+    ];
+    for (const each of lists) {
+      expect((await list(...each))?.total).toBe((await engine.records.list(...each))?.total as number);
+    }
   });
 
   test('the cache of totals evicts the oldest beyond its limit', async () => {

@@ -181,6 +181,8 @@ const FILTERED: Readonly<Record<string, string>> = {
   '(eq(email,p1@shop.example)|eq(email,p2@shop.example)):ilike(name,*1*)':
     'scanned; by_email email_key=?; created; updated',
   '(eq(email,x)|eq(name,y))': 'scanned; key; created; updated',
+  '(eq(email,x)|ilike(email,*y*))': 'scanned; by_email; created; updated',
+  '(ge(created_at,2026-01-01)|eq(email,y))': 'scanned; key; created; updated',
   '(ilike(email,*banks*)|is_null(given_name)|eq(name,A0 Doe)):le(updated_at,2026-01-01T00:00:00.700Z)':
     'scanned; updated updated_at<?; updated updated_at<?, sorted; updated updated_at<?',
   'match(text,x)': 'scanned; by_name; created; updated',
