@@ -94,7 +94,7 @@ export function planList(table: ListTable, shape: ListShape, dialect: ListDialec
   const ordered = orderedIndex(indexes, comparisons, sort.by === 'id' ? [id] : [sort.by, id]);
   const finding = findingIndex(indexes, comparisons);
   const isFound = finding !== undefined && !hasWords(filter);
-  // What is read here names its index, which statistics of the engine then do not change.
+  // A list on the event loop names its index, because statistics of the engine might make it choose another one.
   const hintOf = (index: Index | undefined) => (index ? dialect.indexHint(index.name) : '');
   const hint = hintOf(ordered ?? (isFound ? finding : scanIndex(table, shape)));
   const orderedHint = hintOf(ordered);

@@ -116,7 +116,7 @@ export interface ListReading {
 }
 
 export function openListReading({ of, dialect, indexesOf, forget }: ListReadingDeps): ListReading {
-  // Not at the first list: a list is planned outside of its read, which retries and reports errors of the engine.
+  // Described when the store is opened: a list is planned outside of its read, which retries and reports errors of the engine.
   const tables = new Map(
     RESOURCES.map((resource) => [
       resource,

@@ -101,9 +101,9 @@ export function objectsOf(table: Table): readonly SchemaObject[] {
 
 /** A column as the server prints it: `text collate "C" not null` as `text not null collate C`, a quoted default with its type. */
 function columnDefinition(text: string): string {
-  const [, type = '', collation, isNeeded = '', begins = ''] =
+  const [, type = '', collation, isNeeded = '', initial = ''] =
     /^(\w+)( collate "C")?( not null)?( default .*)?$/.exec(text) ?? [];
-  return `${type}${isNeeded}${collation ? ' collate C' : ''}${begins.replace(/'$/, `'::${type}`)}`;
+  return `${type}${isNeeded}${collation ? ' collate C' : ''}${initial.replace(/'$/, `'::${type}`)}`;
 }
 
 /** An index as the server prints it: with its method, the type of texts, and conditions in parentheses. */
