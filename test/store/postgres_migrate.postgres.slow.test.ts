@@ -6,6 +6,7 @@ import { NIL_UUID } from '../../src/domain/id.ts';
 import { oidcProfileInfo, realm } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { reopenEngine } from '../../src/store/open.ts';
+import { postgresIndexesOf } from '../../src/store/postgres/indexes.ts';
 import { TABLES } from '../../src/store/tables/tables.ts';
 import { EXPORT_START } from '../../src/transfer/export.ts';
 import { freshFolder } from '../support/folder.ts';
@@ -33,6 +34,18 @@ const NEXT = [...NOW, futureMigration.version];
 describe('the schema', () => {
   test('a migrated database has the tables as they are described, on every release of PostgreSQL', async () => {
     expect(await storedObjects(await migratedDatabase())).toEqual(DESCRIBED_OBJECTS);
+  });
+
+  test('each index that covers a whole table has the columns that its description names, in their order', async () => {
+    const sql = superuserClient(await migratedDatabase());
+    const stored =
+      await sql.unsafe(`select t.relname as table, c.relname as name, i.indisunique as "isUnique",
+        string_to_array(substring(pg_get_indexdef(c.oid) from '\\((.*)\\)'), ', ') as columns
+      from pg_index i join pg_class c on c.oid = i.indexrelid join pg_class t on t.oid = i.indrelid
+      where pg_get_indexdef(c.oid) like '% USING btree %' and t.relnamespace = 'public'::regnamespace and i.indpred is null
+      order by c.relname collate "C"`);
+    const described = TABLES.flatMap(({ name }) => postgresIndexesOf(name));
+    expect(described.toSorted((one, other) => (one.name < other.name ? -1 : 1))).toEqual([...stored]);
   });
 
   test('a new database checks each foreign key by the key that it names', async () => {

@@ -16,7 +16,6 @@ import { openDatabase, rewrap } from '../../src/service/open_database.ts';
 import type { Client } from '../../src/store/auth/clients.ts';
 import { migrationsOf } from '../../src/store/migrations.ts';
 import { type Engine, openEngine, type PostgresAddress, parseDatabase } from '../../src/store/open.ts';
-import { readIndexes } from '../../src/store/postgres/indexes.ts';
 import { hasSharedStatementNames } from '../../src/store/postgres/pooler.ts';
 import { consoleLinkTable } from '../../src/store/tables/installation.ts';
 import { inspectPlan, type PlanRealms, useGenericPlans } from '../support/plan_realms.ts';
@@ -284,7 +283,7 @@ describe('the check of one statement', () => {
 
 describe('the statements of the PostgreSQL engine', () => {
   test('the log contains statements beyond those derived from the descriptions', async () => {
-    const derived = derivedTexts(await readIndexes(sql));
+    const derived = derivedTexts();
     texts = (await loggedTexts(...Object.values(databases))).union(derived);
     for (const text of [...texts].filter(touching)) planRealms.set(text, await inspectPlan(sql, text));
     expect(planRealms.size).toBeGreaterThan(derived.size);

@@ -16,7 +16,7 @@ import { idempotencyTexts } from '../../src/store/idempotency/idempotency_store.
 import { LEASE_TEXTS } from '../../src/store/leases.ts';
 import { type ListPlan, listTable, planList } from '../../src/store/lists/list_plans.ts';
 import { POSTGRES, postgresStatements } from '../../src/store/postgres/dialect.ts';
-import type { IndexCatalog } from '../../src/store/postgres/indexes.ts';
+import { postgresIndexesOf } from '../../src/store/postgres/indexes.ts';
 import { numberParameters } from '../../src/store/postgres/parameters.ts';
 import { SCOPE_LOCK_TEXTS } from '../../src/store/postgres/scope_locks.ts';
 import { cascadeOf } from '../../src/store/records/cascade.ts';
@@ -52,9 +52,9 @@ export function statementsInLog(log: string, databases: ReadonlySet<string>): Re
 }
 
 /** Every statement that the resource descriptions imply, used or not. */
-export function derivedTexts(indexes: IndexCatalog): ReadonlySet<string> {
+export function derivedTexts(): ReadonlySet<string> {
   const texts = [
-    ...RESOURCES.flatMap((resource) => [...recordTexts(resource), ...listTexts(resource, indexes)]),
+    ...RESOURCES.flatMap((resource) => [...recordTexts(resource), ...listTexts(resource)]),
     ...RESOURCES.flatMap(cascadeOf).flatMap(({ select, count }) => [select, count]),
     ...Object.values(idempotencyTexts(POSTGRES)),
     ...[
@@ -111,8 +111,9 @@ function recordTexts(resource: Resource): readonly string[] {
  * Lists without a filter: one adds a condition to the same text, and narrows it. Only realms are listed without a scope
  * that names one.
  */
-function listTexts(resource: Resource, indexes: IndexCatalog): readonly string[] {
-  const table = listTable(resource, postgresStatements(resource), indexes.of(resource.table), POSTGRES);
+function listTexts(resource: Resource): readonly string[] {
+  const indexes = postgresIndexesOf(resource.table);
+  const table = listTable(resource, postgresStatements(resource), indexes, POSTGRES);
   const depths = ancestry(resource).map((_, depth) => depth);
   const plans = depths.slice(resource.parent ? 1 : 0).flatMap((depth) => plansOf(table, depth));
   return [...table.presences, ...plans.flatMap(({ texts }) => Object.values(texts))];

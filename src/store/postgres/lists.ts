@@ -2,7 +2,7 @@ import type { Store } from '../../directory/store.ts';
 import { openListReading, openLists } from '../lists/lists.ts';
 import type { Transactions } from '../transactions.ts';
 import { POSTGRES, postgresStatements } from './dialect.ts';
-import type { IndexCatalog } from './indexes.ts';
+import { postgresIndexesOf } from './indexes.ts';
 import type { PostgresSession } from './session.ts';
 
 interface ListDeps {
@@ -10,15 +10,14 @@ interface ListDeps {
   readonly readShort: Transactions['read'];
   /** Reads all other lists, in a separate queue. */
   readonly readLong: Transactions['read'];
-  readonly indexes: IndexCatalog;
   readonly forget: PostgresSession['forget'];
 }
 
-export function openPostgresLists({ readShort, readLong, indexes, forget }: ListDeps): Store['list'] {
+export function openPostgresLists({ readShort, readLong, forget }: ListDeps): Store['list'] {
   const reading = openListReading({
     of: postgresStatements,
     dialect: POSTGRES,
-    indexesOf: indexes.of,
+    indexesOf: postgresIndexesOf,
     forget,
   });
   return openLists(reading, readShort).delegating(openLists(reading, readLong).serve);

@@ -20,7 +20,7 @@ import { type ConnectionPool, openConnectionPool } from './pool.ts';
 import { assertNoSharedStatementNames } from './pooler.ts';
 import { openPrimary, type Primary } from './primary.ts';
 import { openPostgresRecords } from './records.ts';
-import { type PreparedSchema, prepareSchema, readSchema } from './schema_setup.ts';
+import { assertServable, prepareSchema } from './schema_setup.ts';
 import { CITUS_WRITE, POSTGRES_WRITE } from './scope_locks.ts';
 import { openPostgresSession } from './session.ts';
 import { openPostgresReading, openPostgresTransactions } from './transactions.ts';
@@ -42,26 +42,27 @@ export async function openPostgres(
     const primaryOfOwner = await withOwnerSettings(openPrimary(owner));
     await assertNoSharedStatementNames(owner, '--migrate-database', primaryOfOwner);
   }
-  const schema = await prepareSchema(openClient(address, 1, primary.current()), mode, program, owner);
-  return openPrepared(address, schema, primary);
+  const serving = openClient(address, 1, primary.current());
+  const isDistributed = await prepareSchema(serving, mode, program, owner);
+  return openPrepared(address, isDistributed, primary);
 }
 
 /** Opens a database that another process has created and migrated. */
 export async function reopenPostgres(address: PostgresAddress): Promise<Engine> {
   const primary = await openPrimary(address);
   const serving = openClient(address, 1, primary.current());
-  const schema = await readSchema(serving).finally(() => serving.close());
-  return openPrepared(address, schema, primary);
+  const isDistributed = await assertServable(serving).finally(() => serving.close());
+  return openPrepared(address, isDistributed, primary);
 }
 
 async function openPrepared(
   address: PostgresAddress,
-  schema: PreparedSchema,
+  isDistributed: boolean,
   primary: Primary,
 ): Promise<Engine> {
   // The nodes of a cluster are known once its tables exist.
-  const isFinal = !schema.isDistributed && !address.isBalanced;
-  return engineOver(address, schema, isFinal ? primary : await openPrimary(balanced(address)));
+  const isFinal = !isDistributed && !address.isBalanced;
+  return engineOver(address, isDistributed, isFinal ? primary : await openPrimary(balanced(address)));
 }
 
 /** The address with its hosts in another order where connections are to be balanced. */
@@ -71,11 +72,7 @@ function balanced(address: PostgresAddress): PostgresAddress {
   return { ...address, hosts: [...address.hosts.slice(first), ...address.hosts.slice(0, first)] };
 }
 
-function engineOver(
-  address: PostgresAddress,
-  { indexes, isDistributed }: PreparedSchema,
-  primary: Primary,
-): Engine {
+function engineOver(address: PostgresAddress, isDistributed: boolean, primary: Primary): Engine {
   const dialect = isDistributed ? CITUS : POSTGRES;
   const pools: ConnectionPool[] = [];
   function openPool(connectionsMax: number, from = address): ConnectionPool {
@@ -85,7 +82,7 @@ function engineOver(
   }
   // Every request authenticates first, and must not wait behind writes that wait for locks.
   const access = openPool(LIMITS.accessConnectionsMax);
-  const session = openPostgresSession(indexes.columnsOf);
+  const session = openPostgresSession();
   const log = openAuditLog(dialect);
   const figures: (() => EngineFigures)[] = [];
 
@@ -105,7 +102,7 @@ function engineOver(
     const transactions = openPostgresTransactions(own.transactions, session.perform, writer);
     const long = openLongReads(openPool(LIMITS.readersMax, unprepared), session.perform);
     figures.push(() => ({ ...writer.figures(), lists: long.figures() }));
-    const deps = { session, transactions, indexes, readLong: long.read, dialect, macs: log.rowMacs };
+    const deps = { session, transactions, readLong: long.read, dialect, macs: log.rowMacs };
     const records = openPostgresRecords(own, deps);
     return {
       transactions,

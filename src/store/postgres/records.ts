@@ -9,7 +9,6 @@ import type { RealmStores } from './bulkheads.ts';
 import { BEGIN_READ_OF_NODES, openNodeCounts } from './citus.ts';
 import { postgresFault } from './connection.ts';
 import { CITUS, postgresStatements } from './dialect.ts';
-import type { IndexCatalog } from './indexes.ts';
 import { openPostgresLists } from './lists.ts';
 import type { LongReads } from './long_reads.ts';
 import { openLookups } from './lookups.ts';
@@ -33,7 +32,6 @@ export interface Pools {
 interface RecordDeps {
   readonly session: PostgresSession;
   readonly transactions: Transactions;
-  readonly indexes: IndexCatalog;
   /** For reads that may take long. */
   readonly readLong: LongReads['read'];
   readonly dialect: Dialect;
@@ -43,7 +41,7 @@ interface RecordDeps {
 /** Records and their changes in a PostgreSQL database. */
 export function openPostgresRecords(
   pools: Pools,
-  { session: { perform, forget }, transactions, indexes, readLong, dialect, macs }: RecordDeps,
+  { session: { perform, forget }, transactions, readLong, dialect, macs }: RecordDeps,
 ): RealmStores['records'] {
   const readShort = openPostgresReading(pools.lists, perform);
   const searches = openRealmSearches(postgresStatements, dialect);
@@ -60,7 +58,7 @@ export function openPostgresRecords(
       get: admissions.lookups.isOverloaded,
       find: admissions.reverseLookups.isOverloaded,
     },
-    list: openPostgresLists({ readShort, readLong, indexes, forget }),
+    list: openPostgresLists({ readShort, readLong, forget }),
     searchRealms: openSearchRealms(searches, readShort, (resource, search) =>
       readLong(() => searches.whole(resource, search)),
     ),

@@ -4,7 +4,6 @@ import { type MigrateMode, type Migration, migrationsOf, type Program } from '..
 import type { PostgresAddress } from './address.ts';
 import { withOwnerSettings } from './advice.ts';
 import { assertDistributed, assertNodesHaveCitus, isCitus } from './citus.ts';
-import { type IndexCatalog, readIndexes } from './indexes.ts';
 import { assertPostgresSchema, migratePostgres } from './migrate.ts';
 import { connectToPrimary } from './primary.ts';
 import { assertTableRights } from './rights.ts';
@@ -16,23 +15,16 @@ export function postgresMigrations(): readonly Migration[] {
   return migrationsOf('postgres');
 }
 
-/** What the engine needs to know of a schema. */
-export interface PreparedSchema {
-  readonly indexes: IndexCatalog;
-  /** Whether its tables are distributed with Citus. */
-  readonly isDistributed: boolean;
-}
-
 /**
  * Migrates the schema as `mode` says, as the role of `owner` where one is given, and checks that the role of `serving`
- * can serve. Closes that client. Throws Refusal where it cannot be served.
+ * can serve. Closes that client. Returns whether its tables are distributed with Citus. Throws Refusal where it cannot be served.
  */
 export async function prepareSchema(
   serving: SQL,
   mode: MigrateMode,
   program: Program,
   owner: PostgresAddress | undefined,
-): Promise<PreparedSchema> {
+): Promise<boolean> {
   const migrations = postgresMigrations();
   try {
     if (owner) await migrateAsOwner(owner, serving, mode, { migrations, program });
@@ -40,14 +32,14 @@ export async function prepareSchema(
       await assertPostgresSchema(serving, mode, migrations, program);
       await migratePostgres(serving, migrations, program);
     }
-    return await readSchema(serving);
+    return await assertServable(serving);
   } finally {
     await serving.close();
   }
 }
 
-/** Reads a migrated schema. Throws Refusal where the role cannot serve it. */
-export async function readSchema(serving: SQL): Promise<PreparedSchema> {
+/** Throws Refusal where the role cannot serve a migrated schema. Returns whether its tables are distributed with Citus. */
+export async function assertServable(serving: SQL): Promise<boolean> {
   const client = clientWithTimeout(serving, LIMITS.storeWaitMsMax);
   await assertTableRights(client, await currentRoleSchema(client));
   const isDistributed = await isCitus(client);
@@ -55,7 +47,7 @@ export async function readSchema(serving: SQL): Promise<PreparedSchema> {
     await assertDistributed(client);
     await assertNodesHaveCitus(client);
   }
-  return { indexes: await readIndexes(client), isDistributed };
+  return isDistributed;
 }
 
 interface Release {

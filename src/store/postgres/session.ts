@@ -10,11 +10,9 @@ import { ConstraintViolation } from '../transaction_work.ts';
 import type { Connection, QueryResult } from './connection.ts';
 import { sqlState, UNIQUE_VIOLATION } from './errors.ts';
 import type { Expectations } from './expectations.ts';
+import { columnsOfIndex } from './indexes.ts';
 import { uniteInserts } from './multi_row_inserts.ts';
 import { numberParameters, parameterValues } from './parameters.ts';
-
-/** Returns the columns of a unique index. */
-export type IndexColumns = (index: string) => readonly string[] | undefined;
 
 /**
  * Runs work in the transaction of a connection. It waits for each statement; with expectations only for those whose result it
@@ -28,7 +26,7 @@ export type PostgresSession = ReturnType<typeof openPostgresSession>;
  * Caches every statement. The number of those that follow from the descriptions is limited; callers must forget all
  * others.
  */
-export function openPostgresSession(columnsOf: IndexColumns) {
+export function openPostgresSession() {
   let workMs = 0;
   const numberedTexts = new Map<string, ReturnType<typeof numberParameters>>();
 
@@ -65,7 +63,7 @@ export function openPostgresSession(columnsOf: IndexColumns) {
     try {
       return lastOf(await sendInSavepoint(connection, () => send(connection, request)));
     } catch (error) {
-      const constraint = violatedConstraint(error, columnsOf);
+      const constraint = violatedConstraint(error);
       throw constraint ? new ConstraintViolation(constraint, error) : error;
     }
   }
@@ -153,12 +151,12 @@ export function isViolation(error: unknown): boolean {
 }
 
 /** The constraint that an error reports as violated; undefined for other errors. */
-function violatedConstraint(error: unknown, columnsOf: IndexColumns): Constraint | undefined {
+function violatedConstraint(error: unknown): Constraint | undefined {
   const state = sqlState(error);
   if (state === FOREIGN_KEY_VIOLATION) return { kind: 'foreign_key' };
   if (state !== UNIQUE_VIOLATION) return undefined;
   const index = violatedIndex(error as SQL.PostgresError);
-  const columns = columnsOf(index) ?? columnsOf(index.replace(SHARD_NUMBER, ''));
+  const columns = columnsOfIndex(index) ?? columnsOfIndex(index.replace(SHARD_NUMBER, ''));
   return columns && { kind: 'unique', columns };
 }
 
