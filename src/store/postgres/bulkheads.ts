@@ -1,11 +1,8 @@
-import type { Loader, MaybePromise, OverloadChecks, Scanner, Store } from '../../directory/store.ts';
+import type { MaybePromise, OverloadChecks } from '../../directory/store.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { Eraser } from '../audit/erase.ts';
-import type { FeedStore } from '../audit/feed.ts';
-import type { BudgetStore } from '../auth/budgets.ts';
-import type { CredentialStore } from '../auth/credentials.ts';
 import { postgresFault } from './connection.ts';
 import type { ConnectionPool } from './pool.ts';
+import type { RealmStores } from './stores.ts';
 
 /** Each node can answer this from its metadata. */
 const SELECT_NODE = `select groupid::text as node from pg_dist_placement
@@ -37,14 +34,6 @@ export function openRealmNodes(pool: ConnectionPool, now: () => number = () => p
       return node;
     },
   };
-}
-
-/** The stores that read and write realms, with their connections and queues. */
-export interface RealmStores {
-  readonly records: Store & Loader & Scanner & Eraser;
-  readonly credentials: CredentialStore;
-  readonly feed: FeedStore;
-  readonly budgets: BudgetStore;
 }
 
 /**
@@ -108,7 +97,7 @@ export function openBulkheads(
       find: isOverloaded('find'),
     },
   };
-  const credentials: CredentialStore = {
+  const credentials: RealmStores['credentials'] = {
     find: (realm, profile, username) =>
       within([realm], (own) => own.credentials.find(realm, profile, username)),
     get: (realm, user, id) => within([realm], (own) => own.credentials.get(realm, user, id)),
@@ -116,12 +105,12 @@ export function openBulkheads(
       within([credential.realmId], (own) => own.credentials.rehash(credential, made, auditEntry)),
     hashKinds: (realm, profile) => within([realm], (own) => own.credentials.hashKinds(realm, profile)),
   };
-  const feed: FeedStore = {
+  const feed: RealmStores['feed'] = {
     heads: (after, limit, only) => within(only ?? [], (own) => own.feed.heads(after, limit, only)),
     userChanges: (user, before, limit) =>
       within([user.realm], (own) => own.feed.userChanges(user, before, limit)),
   };
-  const budgets: BudgetStore = {
+  const budgets: RealmStores['budgets'] = {
     ...shared.budgets,
     fullAt: (realm, keys) => within([realm], (own) => own.budgets.fullAt(realm, keys)),
     take: (realm, takes) => within([realm], (own) => own.budgets.take(realm, takes)),

@@ -2,25 +2,6 @@ import { LIMITS } from '../../domain/limits.ts';
 import type { ExpectedResult } from '../transaction_work.ts';
 import type { QueryResult } from './connection.ts';
 
-/** Statements of a transaction whose results were not awaited: their work continued as if each had returned the expected one. */
-export interface Expectations {
-  /** Adds a statement that was sent. Without an expected result it only has to succeed. */
-  add(sent: Promise<QueryResult>, expected: ExpectedResult | undefined): void;
-  /** Notes that the work wrote a row. */
-  noteWrite(): void;
-  /** Whether a row was written, or is expected to be, since the last call. */
-  takeHasWritten(): boolean;
-  /**
-   * Waits if too many statements have no response yet. Rejects as `check` does, at once if a result that has arrived is not the
-   * expected one.
-   */
-  makeRoom(): Promise<void>;
-  /** Waits for the statements that have an expected result. Rejects as `check` does. */
-  checkExpected(): Promise<void>;
-  /** Waits for all results. Rejects with the error of the first statement that failed, or with UnexpectedResult. */
-  check(): Promise<void>;
-}
-
 /** A result was not the expected one. */
 export class UnexpectedResult extends Error {
   constructor() {
@@ -34,11 +15,15 @@ interface SentStatement {
   readonly hasExpectedResult: boolean;
 }
 
-export function openExpectations(): Expectations {
+export type Expectations = ReturnType<typeof openExpectations>;
+
+/** Statements of a transaction whose results were not awaited: their work continued as if each had returned the expected one. */
+export function openExpectations() {
   let pending: SentStatement[] = [];
   let hasWritten = false;
   let hasFailed = false;
 
+  /** Waits for all results. Rejects with the error of the first statement that failed, or with UnexpectedResult. */
   async function check(): Promise<void> {
     const sent = pending;
     pending = [];
@@ -46,7 +31,8 @@ export function openExpectations(): Expectations {
   }
 
   return {
-    add(sent, expected) {
+    /** Adds a statement that was sent. Without an expected result it only has to succeed. */
+    add(sent: Promise<QueryResult>, expected: ExpectedResult | undefined): void {
       const checked = sent.then((result) => {
         if (expected && !isExpected(expected, result)) throw new UnexpectedResult();
       });
@@ -56,15 +42,21 @@ export function openExpectations(): Expectations {
       pending.push({ checked, hasExpectedResult: expected !== undefined });
       if (expected !== 'no_row') hasWritten = true;
     },
-    noteWrite() {
+    /** Notes that the work wrote a row. */
+    noteWrite(): void {
       hasWritten = true;
     },
-    takeHasWritten() {
+    /** Whether a row was written, or is expected to be, since the last call. */
+    takeHasWritten(): boolean {
       const had = hasWritten;
       hasWritten = false;
       return had;
     },
-    async makeRoom() {
+    /**
+     * Waits while too many statements have no response yet. Rejects as `check` does, at once if a result that has arrived is not the
+     * expected one.
+     */
+    async makeRoom(): Promise<void> {
       if (hasFailed) await check();
       while (pending.length >= LIMITS.statementsUnansweredMax) {
         // One that fails stays: `check` reports the first failure.
@@ -72,7 +64,8 @@ export function openExpectations(): Expectations {
         pending.shift();
       }
     },
-    async checkExpected() {
+    /** Waits for the statements that have an expected result. Rejects as `check` does. */
+    async checkExpected(): Promise<void> {
       for (const { checked, hasExpectedResult } of pending) if (hasExpectedResult) await checked;
     },
     check,

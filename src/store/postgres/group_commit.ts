@@ -52,28 +52,21 @@ const SAVEPOINT = 'savepoint job';
 const KEEP = ['release savepoint job', SAVEPOINT];
 const UNDO = ['rollback to savepoint job'];
 
-/** Transactions that were committed, and those that were retried or failed because of a conflict. */
-export interface CommitCounts {
-  commits: number;
-  retries: number;
-}
-
-interface GroupCommitDeps {
-  readonly pool: Pick<ConnectionPool, 'transaction'>;
-  readonly beginning: WriteBeginning;
-  readonly perform: Perform;
-  readonly log: Pick<AuditLog, 'write'>;
-}
+export type GroupCommit = ReturnType<typeof openGroupCommit>;
 
 /**
- * Runs jobs of one scope, in their order, in as few transactions as possible, and counts these. A transaction first assumes
- * expected results. Where one differs or a job fails, it is rolled back, and runs again with each result awaited and a
- * savepoint for each job unless it is alone. Resolves when all jobs are settled.
+ * Runs jobs in transactions that first assume expected results. Where one differs or a job fails, the transaction is rolled back, and
+ * runs again with each result awaited and a savepoint for each job unless it is alone.
  */
 export function openGroupCommit(
-  { pool, beginning, perform, log }: GroupCommitDeps,
-  counts: CommitCounts,
-): (scope: WriteScope, jobs: readonly Job[]) => Promise<void> {
+  pool: ConnectionPool,
+  beginning: WriteBeginning,
+  perform: Perform,
+  log: Pick<AuditLog, 'write'>,
+) {
+  /** Transactions that were committed, and those that were retried or failed because of a conflict. */
+  const counts = { commits: 0, retries: 0 };
+
   /** Runs one job. With a savepoint, a job that fails or whose writes are not kept is undone alone. */
   async function runJob(
     job: Job,
@@ -163,17 +156,21 @@ export function openGroupCommit(
     }
   }
 
-  return async (scope, jobs) => {
-    let left = rejectExpired(jobs);
-    let attempts = 0;
-    while (left.length > 0) {
-      attempts += 1;
-      const settled = await attempt(scope, left, attempts === ATTEMPTS_MAX);
-      if (settled > 0) attempts = 0;
-      // A random pause keeps transactions that conflicted from conflicting again.
-      else await Bun.sleep(Math.random() * attempts * CONFLICT_PAUSE_MS);
-      left = rejectExpired(left.slice(settled));
-    }
+  return {
+    counts,
+    /** Runs jobs of one scope, in their order, in as few transactions as possible. Resolves when all are settled. */
+    async commit(scope: WriteScope, jobs: readonly Job[]): Promise<void> {
+      let left = rejectExpired(jobs);
+      let attempts = 0;
+      while (left.length > 0) {
+        attempts += 1;
+        const settled = await attempt(scope, left, attempts === ATTEMPTS_MAX);
+        if (settled > 0) attempts = 0;
+        // A random pause keeps transactions that conflicted from conflicting again.
+        else await Bun.sleep(Math.random() * attempts * CONFLICT_PAUSE_MS);
+        left = rejectExpired(left.slice(settled));
+      }
+    },
   };
 }
 

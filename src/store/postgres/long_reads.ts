@@ -1,7 +1,6 @@
 import { Fault, overloaded } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { withTimeout } from '../../platform/timeout.ts';
-import type { QueueFigures } from '../engine.ts';
 import type { Work } from '../transaction_work.ts';
 import { BEGIN_READ, type BeginStatements, setLocal } from './begin_statements.ts';
 import { isCancelled, postgresFault } from './connection.ts';
@@ -11,16 +10,11 @@ import type { Perform } from './session.ts';
 /** The server cancels longer reads. */
 const BEGIN_LONG_READ: BeginStatements = [...BEGIN_READ, setLocal({ statement_timeout: LIMITS.listMsMax })];
 
-export interface LongReads {
-  read<T>(work: () => Work<T>): Promise<T>;
-  figures(): QueueFigures;
-}
-
 /**
  * Runs reads that may take long, LIMITS.readersMax at a time. At most LIMITS.listsWaitingMax others wait, each for at
  * most LIMITS.listMsMax. Beyond that it rejects with Fault `overloaded`.
  */
-export function openLongReads(pool: ConnectionPool, perform: Perform): LongReads {
+export function openLongReads(pool: ConnectionPool, perform: Perform) {
   const waiting: (() => void)[] = [];
   let running = 0;
 

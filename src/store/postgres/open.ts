@@ -1,10 +1,7 @@
 import { LIMITS } from '../../domain/limits.ts';
-import { openFeedStore } from '../audit/feed.ts';
 import { openAuditLog } from '../audit/log.ts';
 import { openLogStore } from '../audit/log_reading.ts';
 import { openAuthStore } from '../auth/access.ts';
-import { openBudgetStore } from '../auth/budgets.ts';
-import { openCredentialStore } from '../auth/credentials.ts';
 import { openSealedStore } from '../auth/sealed_store.ts';
 import type { Engine, EngineFigures } from '../engine.ts';
 import { openLeaseStore } from '../leases.ts';
@@ -15,16 +12,12 @@ import { withOwnerSettings } from './advice.ts';
 import { openBulkheads, openRealmNodes } from './bulkheads.ts';
 import { openClient } from './client.ts';
 import { CITUS, POSTGRES } from './dialect.ts';
-import { openLongReads } from './long_reads.ts';
 import { type ConnectionPool, openConnectionPool } from './pool.ts';
 import { assertNoSharedStatementNames } from './pooler.ts';
 import { openPrimary, type Primary } from './primary.ts';
-import { openPostgresRecords } from './records.ts';
 import { assertServable, prepareSchema } from './schema_setup.ts';
-import { CITUS_WRITE, POSTGRES_WRITE } from './scope_locks.ts';
 import { openPostgresSession } from './session.ts';
-import { openPostgresReading, openPostgresTransactions } from './transactions.ts';
-import { openPostgresWriter } from './writer.ts';
+import { openPostgresReading, openPostgresStores } from './stores.ts';
 
 /**
  * Opens a PostgreSQL database and migrates its schema as `mode` says, as the role of `owner` where one is given. Throws
@@ -75,8 +68,8 @@ function balanced(address: PostgresAddress): PostgresAddress {
 function engineOver(address: PostgresAddress, isDistributed: boolean, primary: Primary): Engine {
   const dialect = isDistributed ? CITUS : POSTGRES;
   const pools: ConnectionPool[] = [];
-  function openPool(connectionsMax: number, from = address): ConnectionPool {
-    const pool = openConnectionPool(from, connectionsMax, primary);
+  function openPool(connectionsMax: number, options: Partial<PostgresAddress> = {}): ConnectionPool {
+    const pool = openConnectionPool({ ...address, ...options }, connectionsMax, primary);
     pools.push(pool);
     return pool;
   }
@@ -84,33 +77,12 @@ function engineOver(address: PostgresAddress, isDistributed: boolean, primary: P
   const access = openPool(LIMITS.accessConnectionsMax);
   const session = openPostgresSession();
   const log = openAuditLog(dialect);
-  const figures: (() => EngineFigures)[] = [];
+  const opened: ReturnType<typeof openPostgresStores>[] = [];
 
-  /** Opens stores with connections and queues of their own. */
   function openStores() {
-    // Callers choose filters and sorts of lists, so the number of prepared statements would be unlimited.
-    const unprepared = { ...address, isPrepared: false };
-    const own = {
-      access,
-      lookups: openPool(LIMITS.lookupConnectionsMax),
-      reverseLookups: openPool(LIMITS.reverseLookupConnectionsMax),
-      transactions: openPool(LIMITS.transactionConnectionsMax),
-      lists: openPool(LIMITS.listConnectionsMax, unprepared),
-    };
-    const beginning = isDistributed ? CITUS_WRITE : POSTGRES_WRITE;
-    const writer = openPostgresWriter(own.transactions, beginning, session.perform, log);
-    const transactions = openPostgresTransactions(own.transactions, session.perform, writer);
-    const long = openLongReads(openPool(LIMITS.readersMax, unprepared), session.perform);
-    figures.push(() => ({ ...writer.figures(), lists: long.figures() }));
-    const deps = { session, transactions, readLong: long.read, dialect, macs: log.rowMacs };
-    const records = openPostgresRecords(own, deps);
-    return {
-      transactions,
-      records,
-      credentials: openCredentialStore(transactions, dialect, log.rowMacs),
-      feed: openFeedStore(transactions, dialect),
-      budgets: openBudgetStore(transactions, dialect),
-    };
+    const stores = openPostgresStores(openPool, session, dialect, log);
+    opened.push(stores);
+    return stores;
   }
 
   const { transactions, ...shared } = openStores();
@@ -118,7 +90,7 @@ function engineOver(address: PostgresAddress, isDistributed: boolean, primary: P
     ? openBulkheads(shared, openRealmNodes(access), openStores)
     : shared;
   return {
-    figures: () => sumOfFigures(figures.map((own) => own())),
+    figures: () => sumOfFigures(opened.map(({ figures }) => figures())),
     workMs: session.workMs,
     records,
     access: openAuthStore(transactions, log.rowMacs, openPostgresReading(access, session.perform)),

@@ -1,32 +1,12 @@
-import type { IsOverloaded } from '../../directory/store.ts';
 import { Fault } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { openAdmission } from '../admission.ts';
-import type { AuditLog } from '../audit/log.ts';
-import type { WriterFigures } from '../engine.ts';
 import type { Work, WorkResult } from '../transaction_work.ts';
 import type { WriteScope } from '../transactions.ts';
-import { type Job, openGroupCommit } from './group_commit.ts';
-import type { ConnectionPool } from './pool.ts';
-import type { WriteBeginning } from './scope_locks.ts';
-import type { Perform } from './session.ts';
-
-export interface PostgresWriter {
-  /** Runs `work` in a transaction that it may share with other waiting work; resolves after the commit is on disk. */
-  write<T>(scope: WriteScope, work: () => Work<WorkResult<T>>): Promise<T>;
-  figures(): WriterFigures;
-  readonly isOverloaded: IsOverloaded;
-}
+import type { GroupCommit, Job } from './group_commit.ts';
 
 /** Writes of one scope wait for the commit before theirs and share the next one. Scopes do not wait for each other. */
-export function openPostgresWriter(
-  pool: ConnectionPool,
-  beginning: WriteBeginning,
-  perform: Perform,
-  log: Pick<AuditLog, 'write'>,
-): PostgresWriter {
-  const counts = { commits: 0, retries: 0 };
-  const commit = openGroupCommit({ pool, beginning, perform, log }, counts);
+export function openPostgresWriter({ commit, counts }: GroupCommit) {
   const queues = new Map<string, ScopeQueue>();
   const admission = openAdmission();
   /** Jobs in all queues, including those being committed. Queues run concurrently, and share the connections. */
@@ -40,12 +20,6 @@ export function openPostgresWriter(
       queue.queued -= group.length;
     }
     queues.delete(name);
-  }
-
-  function isOverloaded(realm: string | undefined): boolean {
-    if (!admission.isOverloaded()) return false;
-    const own = queues.get(realm?.toLowerCase() ?? '')?.queued ?? 0;
-    return realm === undefined || own * queues.size >= queued;
   }
 
   return {
@@ -72,8 +46,12 @@ export function openPostgresWriter(
       }
       return promise;
     },
+    isOverloaded(realm: string | undefined): boolean {
+      if (!admission.isOverloaded()) return false;
+      const own = queues.get(realm?.toLowerCase() ?? '')?.queued ?? 0;
+      return realm === undefined || own * queues.size >= queued;
+    },
     figures: () => ({ writesWaiting: queued, ...counts }),
-    isOverloaded,
   };
 }
 
