@@ -5,34 +5,16 @@ import type { Admission } from '../admission.ts';
 import { newestBelowText, newestOf } from '../lists/newest_below.ts';
 import { postgresStatements } from './dialect.ts';
 import type { ConnectionPool } from './pool.ts';
-import { openQueryBatches, uniqueRowPerQuery } from './query_batches.ts';
+import { type LookupStatements, openBatchedLookups } from './query_batches.ts';
 
 type Row = Record<string, unknown>;
 
-/** Looks up the record of a key. */
-type Lookup<T> = (realm: string, key: Key) => Promise<T | undefined>;
+type Lookup<T> = (key: Key) => Promise<T | undefined>;
 
 /** Lookups by ID. Those of one resource in one realm that include the same child resources share a statement. */
 export function openLookups(pool: ConnectionPool, admission: Admission): Pick<Store, 'get' | 'getIncluding'> {
-  function lookupOf<T>({ one, many }: LookupStatements, decode: (row: Row) => T): Lookup<T> {
-    async function selectOne(key: Key): Promise<T | undefined> {
-      const [row] = (await pool.query(one, key)).rows;
-      return row && decode(row);
-    }
-
-    return openQueryBatches<Key, T | undefined>(admission, async (realm, keys) => {
-      const [key] = keys as readonly [Key];
-      if (keys.length === 1) return [await selectOne(key)];
-      if (many === undefined) {
-        // The key of a realm is the realm alone, so all of them look up the same record.
-        const record = await selectOne(key);
-        return keys.map(() => record);
-      }
-      const { rows } = await pool.query(many, [realm, ...keyColumnArrays(keys)]);
-      return uniqueRowPerQuery(rows, keys.length).map((row) => row && decode(row));
-    });
-  }
-
+  const lookupOf = <T>(statements: LookupStatements, decode: (row: Row) => T): Lookup<T> =>
+    openBatchedLookups(pool, admission, statements, decode);
   const lookups = new Map(
     RESOURCES.map((resource) => {
       const { decode } = postgresStatements(resource);
@@ -56,25 +38,14 @@ export function openLookups(pool: ConnectionPool, admission: Admission): Pick<St
     get: <R extends Resource>(resource: R, key: Key) => {
       const lookup = lookups.get(resource);
       if (!lookup) throw new Error(`${resource.name} has no table`);
-      return lookup(key[0], key) as Promise<RecordOf<R> | undefined>;
+      return lookup(key) as Promise<RecordOf<R> | undefined>;
     },
-    getIncluding: (resource, key, children) => lookupIncluding(resource, children)(key[0], key),
+    getIncluding: (resource, key, children) => lookupIncluding(resource, children)(key),
   };
 }
 
-/** One array literal for each key column below the realm, with the values of all keys. */
-function keyColumnArrays(keys: readonly Key[]): readonly string[] {
-  const [, ...below] = keys[0] as Key;
-  return below.map((_, at) => `{${keys.map((key) => key[at + 1]).join()}}`);
-}
-
-type LookupStatements = ReturnType<typeof lookupStatements>;
-
-/**
- * The statements of lookups that include records of child resources: `one` selects one key, and `many` keys of one realm with
- * `query_number`, the number of the key. The realm itself has no other key. Each names the realm of every table that it reads.
- */
-function lookupStatements(resource: Resource, children: readonly Resource[]) {
+/** The statements of lookups that include records of child resources. Each names the realm of every table that it reads. */
+function lookupStatements(resource: Resource, children: readonly Resource[]): LookupStatements {
   const { table } = resource;
   const { visible } = postgresStatements(resource);
   const [realm, ...below] = keyColumns(resource);
@@ -85,14 +56,15 @@ function lookupStatements(resource: Resource, children: readonly Resource[]) {
   const selected = columns.join(', ');
   const ownKey = below.map((column, at) => `${table}.${column} = $${at + 2}`);
   const one = `select ${selected} from ${table} where ${[`${realm} = $1`, ...ownKey].join(' and ')}`;
-  if (below.length === 0) return { one, many: undefined };
+  const arrayOf = (ids: readonly string[]) => `{${ids.join()}}`;
+  if (below.length === 0) return { one, many: undefined, arrayOf };
   const arrays = below.map((_, at) => `$${at + 2}::uuid[]`).join(', ');
   const names = below.map((column) => `key_${column}`);
   const keyMatches = below.map((column) => `${table}.${column} = k.key_${column}`);
   const many = `select ${selected}, k.query_number::integer as query_number
     from unnest(${arrays}) with ordinality as k (${names.join(', ')}, query_number)
     join ${table} on ${[`${table}.${realm} = $1`, ...keyMatches].join(' and ')}`;
-  return { one, many };
+  return { one, many, arrayOf };
 }
 
 /** The newest records of a child resource, as the text of a JSON array; null if there are none. */

@@ -1,52 +1,29 @@
-import type { KeyedRecord, Store } from '../../directory/store.ts';
-import { keyColumns, type LookupKey, membersOf, type Resource } from '../../domain/resource.ts';
+import type { Store } from '../../directory/store.ts';
+import { keyColumns, membersOf, type Resource } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
 import type { Admission } from '../admission.ts';
 import { comparedColumn } from '../records/derived_columns.ts';
 import { postgresStatements } from './dialect.ts';
 import type { ConnectionPool } from './pool.ts';
-import { openQueryBatches, uniqueRowPerQuery } from './query_batches.ts';
-
-type LookupValues = LookupKey['values'];
-
-interface LookupDeps {
-  readonly pool: ConnectionPool;
-  readonly admission: Admission;
-}
+import { type LookupStatements, openBatchedLookups } from './query_batches.ts';
 
 /** Reverse lookups. Those by one set of members in one realm share a statement. */
 export function openPostgresReverseLookups(pool: ConnectionPool, admission: Admission): Store['find'] {
   const lookups = new Map(
-    RESOURCES.map((resource) => [
-      resource,
-      new Map(
-        (resource.reverseLookup?.by ?? []).map((members) => [
-          members,
-          lookupBy(resource, members, { pool, admission }),
-        ]),
-      ),
-    ]),
+    RESOURCES.flatMap(
+      (resource) =>
+        resource.reverseLookup?.by.map((members) => {
+          const { decodeKeyed } = postgresStatements(resource);
+          const statements = lookupStatements(resource, members);
+          return [members, openBatchedLookups(pool, admission, statements, decodeKeyed)] as const;
+        }) ?? [],
+    ),
   );
   return (resource, realm, { members, values }) => {
-    const find = lookups.get(resource)?.get(members);
+    const find = lookups.get(members);
     if (!find) throw new Error(`${resource.name} has no reverse lookup by ${members.join(' and ')}`);
-    return find(realm, values);
+    return find([realm, ...values.map(String)]);
   };
-}
-
-function lookupBy(resource: Resource, members: readonly string[], { pool, admission }: LookupDeps) {
-  const { one, many } = lookupStatements(resource, members);
-  const { decodeKeyed } = postgresStatements(resource);
-  return openQueryBatches<LookupValues, KeyedRecord | undefined>(admission, async (realm, queries) => {
-    if (queries.length === 1) {
-      const { rows } = await pool.query(one, [realm, ...(queries[0] as LookupValues).map(String)]);
-      const [row] = rows;
-      return [row && rows.length === 1 ? decodeKeyed(row) : undefined];
-    }
-    const arrays = members.map((_, at) => textArray(queries.map((values) => String(values[at]))));
-    const { rows } = await pool.query(many, [realm, ...arrays]);
-    return uniqueRowPerQuery(rows, queries.length).map((row) => row && decodeKeyed(row));
-  });
 }
 
 /** An array literal of texts. */
@@ -54,11 +31,8 @@ function textArray(texts: readonly string[]): string {
   return `{${texts.map((text) => `"${text.replace(/["\\]/g, '\\$&')}"`).join()}}`;
 }
 
-/**
- * Statements for one lookup and for many, where `query_number` is the number of the lookup. Two rows mean an ambiguous
- * lookup.
- */
-function lookupStatements(resource: Resource, members: readonly string[]) {
+/** Two rows mean an ambiguous lookup. */
+function lookupStatements(resource: Resource, members: readonly string[]): LookupStatements {
   const { table } = resource;
   const columns = [...keyColumns(resource).slice(0, -1), ...postgresStatements(resource).visible];
   const conditions = (placeholder: (at: number) => string) =>
@@ -72,6 +46,7 @@ function lookupStatements(resource: Resource, members: readonly string[]) {
     many: `select k.query_number::integer as query_number, found.*
       from unnest(${arrays}) with ordinality as k (${names}, query_number)
       join lateral (${selectRows((at) => `k.member_${at}`)}) as found on true`,
+    arrayOf: textArray,
   };
 }
 
