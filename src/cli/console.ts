@@ -11,7 +11,7 @@ import { urlOf } from '../http/server/url.ts';
 import { systemClock } from '../platform/clock.ts';
 import { printLine } from '../platform/standard_streams.ts';
 import { withDatabase } from '../service/open_database.ts';
-import type { StoredSession } from '../store/auth/console_sessions.ts';
+import type { StoredSession } from '../store/auth/sign_ins.ts';
 import { type Properties, printAll } from './admin_commands.ts';
 import { SCOPE_HELP, scopes } from './clients.ts';
 import { addDatabaseSettings, addSettings, type CliContext } from './context.ts';

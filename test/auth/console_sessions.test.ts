@@ -5,7 +5,7 @@ import { endSession } from '../../src/auth/sessions/sessions.ts';
 import type { Flags } from '../../src/config/parse.ts';
 import { NIL_UUID } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
-import type { StoredSession } from '../../src/store/auth/console_sessions.ts';
+import type { StoredSession } from '../../src/store/auth/sign_ins.ts';
 import { type ConsoleSession, postConsoleToken, sameOrigin, signIn } from '../support/console_sign_in.ts';
 import {
   createKeyPair,

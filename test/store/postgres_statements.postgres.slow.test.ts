@@ -294,7 +294,7 @@ describe('the statements of the PostgreSQL engine', () => {
     const fragments = fragmentsInSource();
     expect(fragments.filter(({ text }) => !known.includes(text))).toEqual([]);
     // A text of a table that the source passes on as it is.
-    const path = 'auth/console_links.ts';
+    const path = 'auth/sign_ins.ts';
     expect(fragments).toContainEqual({ path, text: withoutPlaces(consoleLinkTable.insert) });
   });
 

@@ -14,7 +14,7 @@ import {
   type Scopes,
 } from '../../domain/principal.ts';
 import type { AuthStore } from '../../store/auth/access.ts';
-import type { StoredSession } from '../../store/auth/console_sessions.ts';
+import type { StoredSession } from '../../store/auth/sign_ins.ts';
 import type { RequestOrigin } from '../tokens/introspection.ts';
 import type { IssuedToken, Tokens } from '../tokens/token.ts';
 import { digestLinkCode, LINK_CODE } from './console_links.ts';

@@ -24,10 +24,9 @@ import {
   removeClient,
   updateClient,
 } from './clients.ts';
-import { deleteAllSessions } from './console_sessions.ts';
 import { ALL_REVOKED, type RevokedToken, revokeToken, TOUCH_ACCESS } from './revoked_tokens.ts';
 import type { RowMacs } from './row_macs.ts';
-import { openSignIns } from './sign_ins.ts';
+import { DELETE_ALL_SESSIONS, openSignIns } from './sign_ins.ts';
 
 /** A key pair that signs access tokens. */
 export interface SigningKey extends StoredRow<typeof signingKeyTable> {
@@ -136,7 +135,7 @@ export function openAuthStore({ read: readAny, write }: Transactions, macs: RowM
       change(function* () {
         if ((yield* execute(WITHDRAW_KEY, auditEntry.at, DELETED_KEY, kid)) !== 1) return false;
         // With the key, a token of any session could be forged and renewed: its new token is signed by another key.
-        yield* deleteAllSessions();
+        yield* execute(DELETE_ALL_SESSIONS);
         return !replacement || (yield* addKey(replacement, macs));
       }, auditEntry),
     /**
