@@ -8,9 +8,7 @@ import { feedTexts } from '../../src/store/audit/feed.ts';
 import { logTexts } from '../../src/store/audit/log.ts';
 import { logReadingTexts } from '../../src/store/audit/log_reading.ts';
 import { USER_KEY_TEXTS } from '../../src/store/audit/user_keys.ts';
-import { SIGNING_KEY_TEXTS } from '../../src/store/auth/access.ts';
 import { budgetTexts } from '../../src/store/auth/budgets.ts';
-import { CLIENT_TEXTS } from '../../src/store/auth/clients.ts';
 import { credentialTexts } from '../../src/store/auth/credentials.ts';
 import { idempotencyTexts } from '../../src/store/idempotency/idempotency_store.ts';
 import { LEASE_TEXTS } from '../../src/store/leases.ts';
@@ -18,7 +16,7 @@ import { type ListPlan, listTable, planList } from '../../src/store/lists/list_p
 import { POSTGRES, postgresStatements } from '../../src/store/postgres/dialect.ts';
 import { postgresIndexesOf } from '../../src/store/postgres/indexes.ts';
 import { numberParameters } from '../../src/store/postgres/parameters.ts';
-import { SCOPE_LOCK_TEXTS } from '../../src/store/postgres/scope_locks.ts';
+import { CITUS_WRITE } from '../../src/store/postgres/scope_locks.ts';
 import { cascadeOf } from '../../src/store/records/cascade.ts';
 import { SELECT_AUTHENTICATED } from '../../src/store/records/password_macs.ts';
 import * as installation from '../../src/store/tables/installation.ts';
@@ -71,8 +69,7 @@ export function derivedTexts(): ReadonlySet<string> {
       ...Object.values(deliveryTexts(POSTGRES)),
       ...Object.values(webhookProgressTexts(POSTGRES)),
     ],
-    ...SCOPE_LOCK_TEXTS,
-    ...[...Object.values(CLIENT_TEXTS), ...Object.values(SIGNING_KEY_TEXTS)],
+    CITUS_WRITE.lockClock,
     ...credentialTexts(POSTGRES),
   ];
   return new Set(texts.map((text) => plainText(numberParameters(text).text)));

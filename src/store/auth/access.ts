@@ -1,8 +1,8 @@
 import type { AuditEntry } from '../../domain/audit_entry.ts';
-import { NIL_UUID, type Revision } from '../../domain/id.ts';
+import { NIL_UUID } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { ciphertextKeyId } from '../../domain/text/ciphertext.ts';
-import { instanceSecretTable, keyringTable, signingKeyTable } from '../tables/installation.ts';
+import { instanceSecretTable, instanceTable, keyringTable, signingKeyTable } from '../tables/installation.ts';
 import type { StoredRow } from '../tables/table.ts';
 import {
   all,
@@ -15,16 +15,15 @@ import {
   type Work,
 } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
+import { type Client, openClients, readClients } from './clients.ts';
 import {
-  type Client,
-  insertClient,
-  readAllClients,
-  readClient,
-  readClientsAfter,
-  removeClient,
-  updateClient,
-} from './clients.ts';
-import { ALL_REVOKED, type RevokedToken, revokeToken, TOUCH_ACCESS } from './revoked_tokens.ts';
+  ALL_REVOKED,
+  type ChangeAccess,
+  openChanges,
+  type RevokedToken,
+  revokeToken,
+  TOUCH_ACCESS,
+} from './revoked_tokens.ts';
 import type { RowMacs } from './row_macs.ts';
 import { DELETE_ALL_SESSIONS, openSignIns } from './sign_ins.ts';
 
@@ -65,14 +64,9 @@ export interface AuthState {
 }
 
 /** A key check value, by which a master key is recognised; never the key itself. */
-export interface KeyCheck {
-  readonly keyId: string;
-  readonly sealed: Uint8Array;
-}
+export type KeyCheck = Pick<StoredRow<typeof keyringTable>, 'keyId' | 'sealed'>;
 
-const INSTANCE = 'select store_id, access_version from instance';
-/** Every statement that reads signing keys. */
-export const SIGNING_KEY_TEXTS = {
+const SELECT_KEYS = {
   all: `${signingKeyTable.select} order by created_at, kid`,
   inUse: `${signingKeyTable.select} where withdrawn_at is null order by created_at, kid`,
   one: `${signingKeyTable.select} where kid = ?`,
@@ -92,7 +86,7 @@ const DELETE_PRIVATE_KEY = 'update signing_key set private_sealed = ? where kid 
 const SECRET = 'select sealed from instance_secret where name = ?';
 /** The log of the installation begins when it has a secret. */
 const ANY_ACT = `select 1 from act where log_id = '${NIL_UUID}' limit 1`;
-const CHECKS = 'select key_id, sealed from keyring order by created_at, key_id';
+const CHECKS = `${keyringTable.select} order by created_at, key_id`;
 export const ANY_CHECK = 'select 1 from keyring limit 1';
 export const IS_KEY_KNOWN = 'select 1 from keyring where key_id = ?';
 
@@ -105,28 +99,14 @@ const DELETED_KEY = new Uint8Array();
  * the use of clients.
  */
 export function openAuthStore({ read: readAny, write }: Transactions, macs: RowMacs, read = readAny) {
-  /** Runs work that returns whether it changed anything. */
-  const change = (work: () => Work<boolean>, auditEntry?: AuditEntry) =>
-    changing(write, work, Boolean, auditEntry);
-
+  const change = openChanges(write);
   return {
     /** The whole state in one snapshot, or undefined while its version is still `known`. */
     state: (known: number | undefined) => read(() => readAccessTable(known, macs)),
-    client: (clientId: string) => read(() => readClient(clientId, macs)),
-    /** Clients ordered by identifier, after `after`, at most `limit`. */
-    clientsAfter: (after: string, limit: number) => read(() => readClientsAfter(after, limit, macs)),
-    /** Adds a client; false when its identifier is taken. */
-    insertClient: (client: Client, auditEntry: AuditEntry) =>
-      change(() => insertClient(client, macs), auditEntry),
-    /** Replaces a client; false unless the stored revision is `expected`. */
-    updateClient: (client: Client, expected: Revision, auditEntry: AuditEntry) =>
-      change(() => updateClient(client, expected, macs), auditEntry),
-    /** Removes a client; false unless it exists with the revision `expected`. Its audit entries stay. */
-    removeClient: (clientId: string, expected: Revision, auditEntry: AuditEntry) =>
-      change(() => removeClient(clientId, expected), auditEntry),
+    ...openClients({ read }, change, macs),
     ...openUses({ read: readAny, write }),
     ...openSignIns({ read: readAny, write }, macs),
-    ...openKeys({ read, write }, macs),
+    ...openKeys({ read }, change, macs),
     /**
      * Withdraws a signing key, deletes its private key, adds its replacement and deletes all console sessions in one
      * commit; false if it is not in use.
@@ -160,18 +140,14 @@ export function openAuthStore({ read: readAny, write }: Transactions, macs: RowM
         return deleted > 0;
       });
     },
-    keyChecks: () =>
-      read(function* () {
-        const rows = yield* all<KeyCheckRow>(CHECKS);
-        return rows.map((row): KeyCheck => ({ keyId: row.key_id, sealed: row.sealed }));
-      }),
+    /** Oldest first. */
+    keyChecks: () => read(keyChecks),
     /** Adds the first key check; a no-op if there is one. */
-    async insertKeyCheck(check: KeyCheck, at: number): Promise<void> {
-      await change(function* () {
+    insertKeyCheck: (check: KeyCheck, createdAt: number) =>
+      change(function* () {
         if (yield* first(ANY_CHECK)) return false;
-        return (yield* execute(keyringTable.insert, check.keyId, check.sealed, at)) === 1;
-      });
-    },
+        return (yield* execute(keyringTable.insert, ...keyringTable.values({ ...check, createdAt }))) === 1;
+      }),
     /** A sealed secret of the installation; undefined if there is none of that name. */
     secret: (name: string) =>
       read(function* () {
@@ -189,48 +165,32 @@ export function openAuthStore({ read: readAny, write }: Transactions, macs: RowM
     /** The identifier of this installation, generated with its database (docs/wire.md#realms). */
     storeId: () =>
       read(function* () {
-        return (yield* first<InstanceRow>(INSTANCE))?.store_id ?? '';
+        return (yield* instance())?.storeId ?? '';
       }),
   };
 }
 
 export type AuthStore = ReturnType<typeof openAuthStore>;
 
-/** Runs work; if its outcome is a change, commits it with the new version of the access table and the audit entry. */
-function changing<T>(
-  write: Transactions['write'],
-  work: () => Work<T>,
-  isChange: (outcome: T) => boolean,
-  auditEntry?: AuditEntry,
-): Promise<T> {
-  return write('instance', function* () {
-    const value = yield* work();
-    const keep = isChange(value);
-    if (keep) yield* execute(TOUCH_ACCESS);
-    return { value, keep, ...(auditEntry ? { auditEntries: [auditEntry] } : {}) };
-  });
-}
-
-function openKeys({ read, write }: Pick<Transactions, 'read' | 'write'>, macs: RowMacs) {
+function openKeys({ read }: Pick<Transactions, 'read'>, change: ChangeAccess, macs: RowMacs) {
   return {
     /** Every signing key, withdrawn ones included. */
-    signingKeys: () => read(() => keysOf(macs, SIGNING_KEY_TEXTS.all)),
-    signingKeysInUse: () => read(() => keysOf(macs, SIGNING_KEY_TEXTS.inUse)),
+    signingKeys: () => read(() => keysOf(macs, SELECT_KEYS.all)),
+    signingKeysInUse: () => read(() => keysOf(macs, SELECT_KEYS.inUse)),
     /** The key with this identifier, if it exists. */
-    signingKey: (kid: string) => read(() => readKeys(macs, SIGNING_KEY_TEXTS.one, kid)),
+    signingKey: (kid: string) => read(() => readKeys(macs, SELECT_KEYS.one, kid)),
     /** Signing keys ordered by identifier, after `after`, at most `limit`. */
     signingKeysAfter: (after: string, limit: number) =>
-      read(() => readKeys(macs, SIGNING_KEY_TEXTS.after, after, limit)),
+      read(() => readKeys(macs, SELECT_KEYS.after, after, limit)),
     /**
      * Adds a signing key: as the first one if none is in use, else if fewer than `signingKeysMax` count. All
      * keys that sign from `supersededBefore` (milliseconds since the epoch) or earlier count as one.
      */
     insertSigningKey: (key: NewSigningKey, condition: SigningKeyCondition, auditEntry: AuditEntry) =>
-      changing(
-        write,
+      change(
         () => insertKey(key, condition, macs),
-        (outcome) => outcome === 'added',
         auditEntry,
+        (outcome) => outcome === 'added',
       ),
   };
 }
@@ -253,13 +213,21 @@ function openUses({ read, write }: Pick<Transactions, 'read' | 'write'>) {
   };
 }
 
+function* instance(): Work<StoredRow<typeof instanceTable> | undefined> {
+  const row = yield* first(instanceTable.select);
+  return row && instanceTable.read(row);
+}
+
+function* keyChecks(): Work<readonly KeyCheck[]> {
+  return (yield* all(CHECKS)).map(keyringTable.read);
+}
+
 function* readAccessTable(known: number | undefined, macs: RowMacs): Work<AuthState | undefined> {
-  const instance = yield* first<InstanceRow>(INSTANCE);
-  const version = Number(instance?.access_version ?? 0);
+  const version = (yield* instance())?.accessVersion ?? 0;
   if (version === known) return undefined;
-  const clients = yield* readAllClients(macs);
-  const keyIds = (yield* all<KeyCheckRow>(CHECKS)).map((row) => row.key_id);
-  const signingKeys = yield* keysOf(macs, SIGNING_KEY_TEXTS.inUse);
+  const clients = yield* readClients(macs);
+  const keyIds = (yield* keyChecks()).map(({ keyId }) => keyId);
+  const signingKeys = yield* keysOf(macs, SELECT_KEYS.inUse);
   const revoked = yield* all<{ readonly jti: string }>(ALL_REVOKED);
   return { version, clients, signingKeys, revoked: new Set(revoked.map(({ jti }) => jti)), keyIds };
 }
@@ -269,7 +237,7 @@ function* keysOf(macs: RowMacs, text: string, ...values: readonly SqlValue[]): W
 }
 
 function* readKeys(macs: RowMacs, text: string, ...values: readonly SqlValue[]): Work<SigningKeyPage> {
-  return { keys: yield* keysOf(macs, text, ...values), inUse: yield* keysOf(macs, SIGNING_KEY_TEXTS.inUse) };
+  return { keys: yield* keysOf(macs, text, ...values), inUse: yield* keysOf(macs, SELECT_KEYS.inUse) };
 }
 
 function* insertKey(
@@ -293,16 +261,6 @@ function* addKey(key: NewSigningKey, macs: RowMacs): Work<boolean> {
   return (
     (yield* execute(signingKeyTable.insert, ...Object.values(macs.signedRow(signingKeyTable, key)))) === 1
   );
-}
-
-interface InstanceRow {
-  readonly store_id: string;
-  readonly access_version: Long;
-}
-
-interface KeyCheckRow {
-  readonly key_id: string;
-  readonly sealed: Uint8Array;
 }
 
 /** A withdrawn key has no MAC. */

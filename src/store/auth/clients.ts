@@ -1,9 +1,12 @@
+import type { AuditEntry } from '../../domain/audit_entry.ts';
 import type { Revision, Uuid } from '../../domain/id.ts';
 import { describeImplicit, type ImplicitRights, parseImplicit } from '../../domain/implicit_rights.ts';
 import type { EndUserAddress, Realms, Scopes } from '../../domain/principal.ts';
 import { clientRealmTable, clientTable } from '../tables/installation.ts';
 import { type EncodedRow, type StoredRow, valuesIn } from '../tables/table.ts';
 import { all, execute, first, type Row, type Work } from '../transaction_work.ts';
+import type { Transactions } from '../transactions.ts';
+import type { ChangeAccess } from './revoked_tokens.ts';
 import type { RowMacs } from './row_macs.ts';
 
 /** What a client may do: by its secret, and by its ID alone. */
@@ -32,40 +35,64 @@ export interface Client
   readonly hasForgedRealms?: boolean;
 }
 
-/** Every statement about clients. */
-export const CLIENT_TEXTS = {
-  all: `${clientTable.select} order by created_at, client_id`,
-  one: `${clientTable.select} where client_id = ?`,
-  after: `${clientTable.select} where client_id > ? order by client_id limit ?`,
-  realmsOfAll: `${clientRealmTable.select} order by client_id, realm_id`,
-  /** Parameters: the IDs after which and up to which. */
-  realmsAmong: `${clientRealmTable.select} where client_id > ? and client_id <= ? order by client_id, realm_id`,
-  realmsOfOne: `${clientRealmTable.select} where client_id = ? order by realm_id`,
-  insert: `${clientTable.insert} on conflict do nothing`,
-  update: `${clientTable.update} where client_id = ? and revision = ?`,
-  clearRealms: 'delete from client_realm where client_id = ?',
-  removeUse: 'delete from client_use where client_id = ?',
-  remove: 'delete from client where client_id = ? and revision = ?',
-};
+const SELECT_CLIENTS = `${clientTable.select} order by created_at, client_id`;
+const SELECT_CLIENT = `${clientTable.select} where client_id = ?`;
+const SELECT_AFTER = `${clientTable.select} where client_id > ? order by client_id limit ?`;
+const SELECT_REALMS = `${clientRealmTable.select} order by client_id, realm_id`;
+const SELECT_REALMS_OF_ONE = `${clientRealmTable.select} where client_id = ? order by realm_id`;
+/** Parameters: the IDs after which and up to which. */
+const SELECT_REALMS_AMONG = `${clientRealmTable.select} where client_id > ? and client_id <= ? order by client_id, realm_id`;
+const INSERT = `${clientTable.insert} on conflict do nothing`;
+const UPDATE = `${clientTable.update} where client_id = ? and revision = ?`;
+const DELETE_REALMS = 'delete from client_realm where client_id = ?';
+const DELETE_USE = 'delete from client_use where client_id = ?';
+const DELETE = 'delete from client where client_id = ? and revision = ?';
 
 /** Oldest first. */
-export function* readAllClients(macs: RowMacs): Work<readonly Client[]> {
-  const realms = yield* all(CLIENT_TEXTS.realmsOfAll);
-  return clientsOf(yield* all(CLIENT_TEXTS.all), realms, macs);
+export function* readClients(macs: RowMacs): Work<readonly Client[]> {
+  const realms = yield* all(SELECT_REALMS);
+  return clientsOf(yield* all(SELECT_CLIENTS), realms, macs);
 }
 
-export function* readClient(clientId: string, macs: RowMacs): Work<Client | undefined> {
-  const row = yield* first(CLIENT_TEXTS.one, clientId);
-  if (!row) return undefined;
-  return clientOf(row, row.all_realms === 1 ? [] : yield* all(CLIENT_TEXTS.realmsOfOne, clientId), macs);
-}
-
-/** In the order of their IDs. */
-export function* readClientsAfter(after: string, limit: number, macs: RowMacs): Work<readonly Client[]> {
-  const rows = yield* all(CLIENT_TEXTS.after, after, limit);
-  const last = rows.at(-1);
-  if (!last) return [];
-  return clientsOf(rows, yield* all(CLIENT_TEXTS.realmsAmong, after, last.client_id as string), macs);
+export function openClients({ read }: Pick<Transactions, 'read'>, change: ChangeAccess, macs: RowMacs) {
+  return {
+    client: (clientId: string) =>
+      read(function* () {
+        const row = yield* first(SELECT_CLIENT, clientId);
+        if (!row) return undefined;
+        return clientOf(row, row.all_realms === 1 ? [] : yield* all(SELECT_REALMS_OF_ONE, clientId), macs);
+      }),
+    /** Clients ordered by identifier, after `after`, at most `limit`. */
+    clientsAfter: (after: string, limit: number) =>
+      read(function* () {
+        const rows = yield* all(SELECT_AFTER, after, limit);
+        const last = rows.at(-1);
+        if (!last) return [];
+        return clientsOf(rows, yield* all(SELECT_REALMS_AMONG, after, last.client_id as string), macs);
+      }),
+    /** Adds a client; false when its identifier is taken. */
+    insertClient: (client: Client, auditEntry: AuditEntry) =>
+      change(function* () {
+        const isNew = (yield* execute(INSERT, ...Object.values(signedRow(client, macs)))) === 1;
+        if (isNew) yield* replaceRealms(client, macs);
+        return isNew;
+      }, auditEntry),
+    /** Replaces a client; false unless the stored revision is `expected`. */
+    updateClient: (client: Client, expected: Revision, auditEntry: AuditEntry) =>
+      change(function* () {
+        const values = valuesIn(signedRow(client, macs), clientTable.updated);
+        const isUpdated = (yield* execute(UPDATE, ...values, client.clientId, expected)) === 1;
+        if (isUpdated) yield* replaceRealms(client, macs);
+        return isUpdated;
+      }, auditEntry),
+    /** Removes a client; false unless it exists with the revision `expected`. Its audit entries stay. */
+    removeClient: (clientId: string, expected: Revision, auditEntry: AuditEntry) =>
+      change(function* () {
+        yield* execute(DELETE_REALMS, clientId);
+        yield* execute(DELETE_USE, clientId);
+        return (yield* execute(DELETE, clientId, expected)) === 1;
+      }, auditEntry),
+  };
 }
 
 function clientsOf(rows: readonly Row[], realms: readonly Row[], macs: RowMacs): readonly Client[] {
@@ -73,31 +100,8 @@ function clientsOf(rows: readonly Row[], realms: readonly Row[], macs: RowMacs):
   return rows.map((row) => clientOf(row, listed.get(row.client_id) ?? [], macs));
 }
 
-/** Returns false if the ID exists. */
-export function* insertClient(client: Client, macs: RowMacs): Work<boolean> {
-  const row = signedRow(client, macs);
-  const isNew = (yield* execute(CLIENT_TEXTS.insert, ...Object.values(row))) === 1;
-  if (isNew) yield* replaceRealms(client, macs);
-  return isNew;
-}
-
-/** Returns false unless the stored revision is `expected`. */
-export function* updateClient(client: Client, expected: Revision, macs: RowMacs): Work<boolean> {
-  const values = valuesIn(signedRow(client, macs), clientTable.updated);
-  const isUpdated = (yield* execute(CLIENT_TEXTS.update, ...values, client.clientId, expected)) === 1;
-  if (isUpdated) yield* replaceRealms(client, macs);
-  return isUpdated;
-}
-
-/** Returns false unless the client exists with the revision `expected`; the caller must then roll back. */
-export function* removeClient(clientId: string, expected: Revision): Work<boolean> {
-  yield* execute(CLIENT_TEXTS.clearRealms, clientId);
-  yield* execute(CLIENT_TEXTS.removeUse, clientId);
-  return (yield* execute(CLIENT_TEXTS.remove, clientId, expected)) === 1;
-}
-
 function* replaceRealms({ clientId, realms, revision }: Client, macs: RowMacs): Work<void> {
-  yield* execute(CLIENT_TEXTS.clearRealms, clientId);
+  yield* execute(DELETE_REALMS, clientId);
   if (realms === '*') return;
   for (const realm of realms) {
     const row = macs.signedRow(clientRealmTable, { clientId, realm }, revision);

@@ -4,11 +4,11 @@ import type { Dialect } from '../dialect.ts';
 import { keyringTable } from '../tables/installation.ts';
 import { kindOf, type Table } from '../tables/table.ts';
 import { TABLES } from '../tables/tables.ts';
-import { all, execute, first, type Long, type Work, type WorkResult } from '../transaction_work.ts';
+import { all, execute, first, type Work } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
 import type { KeyCheck } from './access.ts';
 import { IS_KEY_KNOWN } from './access.ts';
-import { TOUCH_ACCESS } from './revoked_tokens.ts';
+import { openChanges } from './revoked_tokens.ts';
 
 /** The location that a ciphertext is bound to: it decrypts nowhere else. */
 export interface SecretLocation {
@@ -60,16 +60,17 @@ function textsOf({ name: table, key, placement }: Table, column: string, { hexAf
   };
 }
 
-const CHECKS = 'select key_id, created_at from keyring';
 const RETIRE = 'delete from keyring where key_id <> ?';
 
 /** All sealed values and the checks of the keys that sealed them, as a change of the master key needs them. */
 export function openSealedStore({ read, write }: Transactions, dialect: Dialect) {
+  const change = openChanges(write);
   const columns = TABLES.flatMap((table) =>
     Object.entries(table.columns)
       .filter(([, column]) => kindOf(column).kind === 'sealed')
       .map(([name]) => textsOf(table, name, dialect)),
   );
+
   function* valuesAfter(
     notBy: string,
     after: SecretLocation | undefined,
@@ -91,16 +92,15 @@ export function openSealedStore({ read, write }: Transactions, dialect: Dialect)
     return found;
   }
 
-  function* retireOthers(keyId: string, auditEntry: AuditEntry): Work<WorkResult<boolean>> {
-    if (!(yield* first(IS_KEY_KNOWN, keyId))) return { value: false, keep: false };
+  function* retireOthers(keyId: string): Work<boolean> {
+    if (!(yield* first(IS_KEY_KNOWN, keyId))) return false;
     // Keeps other writers from storing values of other keys, so that the check below sees all of them.
     if (dialect.lockClocks) yield* execute(dialect.lockClocks);
     for (const { hasOther } of columns) {
-      if (yield* first(hasOther, keyId)) return { value: false, keep: false };
+      if (yield* first(hasOther, keyId)) return false;
     }
     yield* execute(RETIRE, keyId);
-    yield* execute(TOUCH_ACCESS);
-    return { value: true, keep: true, auditEntries: [auditEntry] };
+    return true;
   }
 
   return {
@@ -109,35 +109,29 @@ export function openSealedStore({ read, write }: Transactions, dialect: Dialect)
       read(() => valuesAfter(notBy ?? NO_KEY, after, limit)),
     /** Replaces the values that are still `seen`, in one commit. Records and their revisions do not change. */
     replace: (values: readonly ResealedValue[]) =>
-      write('instance', function* () {
+      change(function* () {
         for (const { location, seen, sealed } of values) {
           const texts = columns.find(
             (each) => each.table === location.table && each.column === location.column,
           );
           if (texts) yield* execute(texts.update, sealed, location.realm, location.id, seen);
         }
-        yield* execute(TOUCH_ACCESS);
-        return { value: undefined, keep: true };
+        return true;
       }),
     /** Adds the check of a second key. Returns false if there are two: one change at a time. */
-    addKeyCheck: (check: KeyCheck, at: number) => write('instance', () => addCheck(check, at)),
+    addKeyCheck: (check: KeyCheck, at: number) => change(() => addCheck(check, at)),
     /** Removes the checks of all other keys, in the commit that finds no value sealed by them. Returns false if there is one. */
-    retireOtherKeys: (keyId: string, auditEntry: AuditEntry) =>
-      write('instance', () => retireOthers(keyId, auditEntry)),
+    retireOtherKeys: (keyId: string, auditEntry: AuditEntry) => change(() => retireOthers(keyId), auditEntry),
   };
 }
 
 export type SealedStore = ReturnType<typeof openSealedStore>;
 
 /** Adds a key check, if there is at most one of another key. `created_at` keeps the order of their creation. */
-function* addCheck({ keyId, sealed }: KeyCheck, at: number): Work<WorkResult<boolean>> {
-  const checks = yield* all<{ key_id: string; created_at: Long }>(CHECKS);
-  const others = checks.filter(({ key_id }) => key_id !== keyId);
-  if (others.length > 1) return { value: checks.length > others.length, keep: false };
-  if (checks.length === others.length) {
-    const last = Math.max(...checks.map(({ created_at }) => Number(created_at)), 0);
-    yield* execute(keyringTable.insert, keyId, sealed, Math.max(at, last + 1));
-  }
-  yield* execute(TOUCH_ACCESS);
-  return { value: true, keep: true };
+function* addCheck(check: KeyCheck, at: number): Work<boolean> {
+  const checks = (yield* all(keyringTable.select)).map(keyringTable.read);
+  if (checks.some(({ keyId }) => keyId === check.keyId)) return true;
+  if (checks.length > 1) return false;
+  const createdAt = Math.max(at, ...checks.map((each) => each.createdAt + 1));
+  return (yield* execute(keyringTable.insert, ...keyringTable.values({ ...check, createdAt }))) === 1;
 }

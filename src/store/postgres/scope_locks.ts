@@ -60,6 +60,3 @@ export async function lockScope(
   const missing = realms.filter((_, at) => locked[at]?.count === 0);
   await Promise.all(missing.flatMap((realm) => createClock.map((text) => connection.query(text, [realm]))));
 }
-
-/** Every statement that takes a scope lock. */
-export const SCOPE_LOCK_TEXTS: readonly string[] = [LOCK_INSTANCE, LOCK_CLOCK, INSERT_CLOCK, WRITE_CLOCK];
