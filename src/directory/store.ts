@@ -11,6 +11,8 @@ import type {
   ReferenceCondition,
   Resource,
 } from '../domain/resource.ts';
+import type { idempotencyTable } from '../store/tables/realm_data.ts';
+import type { StoredRow } from '../store/tables/table.ts';
 
 /** An embedded engine returns at once, a remote one later: reads of the embedded one never wait for a microtask. */
 export type MaybePromise<T> = T | Promise<T>;
@@ -110,27 +112,17 @@ export type RemovalRefusal = {
   readonly kind: 'not_found' | 'revision_mismatch' | 'protected' | 'too_many';
 };
 
-/** The key of an idempotency record. */
-export interface IdempotencyRecordKey {
-  /** The nil UUID if the request names no realm. */
-  readonly realm: Uuid;
-  readonly clientId: string;
-  /** A digest, under the keyring, of method, path and key. */
-  readonly key: string;
+/**
+ * The outcome of a request with an `Idempotency-Key`: the records that it created, in its order, or the code of its refusal. It
+ * has no value of the request, and of its records only the IDs. `key` and `body` are digests under the keyring, the former of
+ * method, path and key; the realm is the nil UUID if the request names none.
+ */
+export interface IdempotencyRecord extends Omit<StoredRow<typeof idempotencyTable>, 'ordinal'> {
+  readonly created: readonly Uuid[];
+  readonly fault: FaultCode | undefined;
 }
 
-/** The outcome of a request with an `Idempotency-Key`. It has no value of the request, and of its records only the IDs. */
-export interface IdempotencyRecord extends IdempotencyRecordKey {
-  /** A digest of the body, under the keyring. */
-  readonly body: string;
-  /** The records that it created, in the order of the request. */
-  readonly created: readonly Uuid[];
-  /** The code of its refusal. */
-  readonly fault: FaultCode | undefined;
-  /** Milliseconds since the epoch. */
-  readonly at: number;
-  readonly expiresAt: number;
-}
+export type IdempotencyRecordKey = Pick<IdempotencyRecord, 'realm' | 'clientId' | 'key'>;
 
 /** A record to delete, with all records below it and all that refer to it. */
 export interface Removal {

@@ -2,15 +2,12 @@ import type { Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Dialect } from '../dialect.ts';
 import { signInBudgetTable } from '../tables/realm_data.ts';
+import type { StoredRow } from '../tables/table.ts';
 import { all, execute, executeAll, type Work } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
 
 /** A token bucket of a realm. It names no user and no address: `name` and `source` are keyed digests, or empty. */
-export interface BudgetKey {
-  readonly name: string;
-  readonly kind: number;
-  readonly source: string;
-}
+export type BudgetKey = Pick<StoredRow<typeof signInBudgetTable>, 'name' | 'kind' | 'source'>;
 
 /** Tokens taken from a bucket. Instants are milliseconds since the epoch. */
 export interface BudgetTake extends BudgetKey {
