@@ -8,7 +8,7 @@ import type { WriteScope } from '../transactions.ts';
 import { type Connection, isRetryableConflict, postgresFault } from './connection.ts';
 import { databaseError, isBug } from './errors.ts';
 import { type Expectations, openExpectations, UnexpectedResult } from './expectations.ts';
-import type { ConnectionPool, TransactionResult } from './pool.ts';
+import type { ConnectionPool } from './pool.ts';
 import { type QueuedWork, rejectExpired } from './queued_work.ts';
 import { lockScope, type WriteBeginning } from './scope_locks.ts';
 import { isViolation, type Perform } from './session.ts';
@@ -19,28 +19,20 @@ export interface Job extends QueuedWork {
   readonly resolve: (value: never) => void;
 }
 
-/** Settles the promise of a job. */
-type Settle = () => void;
-
-interface JobResult {
-  readonly outcome: WorkResult<unknown>;
-  readonly settle: Settle;
-}
-
 const FAILED: WorkResult<undefined> = Object.freeze({ value: undefined, keep: false });
 
-/** One attempt to run jobs in a transaction; without expectations each result is awaited. */
-interface Attempt {
-  readonly connection: Connection;
-  /** Collects the jobs that were started. */
-  readonly taken: Job[];
-  readonly expectations: Expectations | undefined;
-}
-
-/** The jobs of one transaction. */
+/** One attempt to run jobs in a transaction. */
 interface Group {
-  readonly settles: readonly Settle[];
-  readonly isKept: boolean;
+  /** Without them each result is awaited. */
+  readonly expectations: Expectations | undefined;
+  /** The jobs that were started. */
+  readonly taken: Job[];
+  /** Settles the promise of each of them. */
+  readonly settles: (() => void)[];
+  readonly entries: ChangeEntry[];
+  readonly auditEntries: AuditEntry[];
+  rows: number;
+  isKept: boolean;
 }
 
 /** Attempts of a transaction that conflicts with others, and by how much the pause before each grows. */
@@ -70,9 +62,10 @@ export function openGroupCommit(
   /** Runs one job. With a savepoint, a job that fails or whose writes are not kept is undone alone. */
   async function runJob(
     job: Job,
-    { connection, expectations }: Attempt,
+    connection: Connection,
+    { expectations, settles }: Group,
     isAlone: boolean,
-  ): Promise<JobResult> {
+  ): Promise<WorkResult<unknown>> {
     const hasSavepoint = !isAlone && !expectations;
     expectations?.takeHasWritten();
     try {
@@ -80,11 +73,13 @@ export function openGroupCommit(
       if (hasSavepoint) await runAll(connection, outcome.keep ? KEEP : UNDO);
       // Without a savepoint, what this job wrote cannot be undone alone: the error ends the transaction.
       else if (!isAlone && !outcome.keep && expectations?.takeHasWritten()) throw new UnexpectedResult();
-      return { outcome, settle: () => job.resolve(outcome.value as never) };
+      settles.push(() => job.resolve(outcome.value as never));
+      return outcome;
     } catch (error) {
       if (!hasSavepoint || isRetryableConflict(error)) throw error;
       await runAll(connection, UNDO);
-      return { outcome: FAILED, settle: () => job.reject(postgresFault(error)) };
+      settles.push(() => job.reject(postgresFault(error)));
+      return FAILED;
     }
   }
 
@@ -92,50 +87,45 @@ export function openGroupCommit(
    * Runs jobs until they have written LIMITS.cascadeRecordsMax rows, or taken half of the time that is left to the
    * first one: all of them wait for the commit. The others stay for the next transaction.
    */
-  async function runJobs(jobs: readonly Job[], attempt: Attempt): Promise<TransactionResult<Group>> {
-    const { connection, taken, expectations } = attempt;
+  async function runJobs(jobs: readonly Job[], connection: Connection, group: Group): Promise<void> {
+    const { expectations, taken } = group;
     const isAlone = jobs.length === 1;
     if (!isAlone && !expectations) await connection.query(SAVEPOINT, []);
     const end = (performance.now() + (jobs[0] as Job).deadline) / 2;
-    const settles: Settle[] = [];
-    const entries: ChangeEntry[] = [];
-    const auditEntries: AuditEntry[] = [];
-    let rows = 0;
-    let isKept = false;
     for (const job of jobs) {
-      const written = rows + entries.length + auditEntries.length;
+      const written = group.rows + group.entries.length + group.auditEntries.length;
       if (taken.length > 0 && (written >= LIMITS.cascadeRecordsMax || performance.now() > end)) break;
       taken.push(job);
-      const { outcome, settle } = await runJob(job, attempt, isAlone);
-      settles.push(settle);
-      const { keep, entries: changes = [], auditEntries: acts = [], rows: others = 0 } = outcome;
-      rows += others;
-      if (keep) {
-        isKept = true;
-        entries.push(...changes);
-        auditEntries.push(...acts);
-      }
+      const outcome = await runJob(job, connection, group, isAlone);
+      const { keep, entries = [], auditEntries = [], rows = 0 } = outcome;
+      group.rows += rows;
+      if (!keep) continue;
+      group.isKept = true;
+      group.entries.push(...entries);
+      group.auditEntries.push(...auditEntries);
     }
-    await perform(connection, log.write(entries, auditEntries), expectations);
+    await perform(connection, log.write(group.entries, group.auditEntries), expectations);
     // The commit does not wait for statements that only have to succeed: where one fails, the server rolls back.
-    await (isKept ? expectations?.checkExpected() : expectations?.check());
-    return { value: { settles, isKept }, shouldCommit: isKept };
+    await (group.isKept ? expectations?.checkExpected() : expectations?.check());
   }
 
   /** Runs a transaction, and settles its jobs. Returns how many they are. `taken` collects those that were started. */
   async function commitJobs(scope: WriteScope, jobs: readonly Job[], taken: Job[], isStepwise: boolean) {
     taken.length = 0;
     const expectations = isStepwise ? undefined : openExpectations();
+    const begun = { expectations, taken, settles: [], entries: [], auditEntries: [] };
+    const group: Group = { ...begun, rows: 0, isKept: false };
     const transaction = pool.transaction(beginning.begin, async (connection) => {
       await lockScope(connection, scope, beginning, expectations);
-      return runJobs(jobs, { connection, taken, expectations });
+      await runJobs(jobs, connection, group);
+      return { value: undefined, shouldCommit: group.isKept };
     });
-    const { settles, isKept } = await transaction.catch(async (error) => {
+    await transaction.catch(async (error) => {
       throw expectations ? await causeOf(error, expectations) : error;
     });
-    counts.commits += Number(isKept);
-    for (const settle of settles) settle();
-    return settles.length;
+    counts.commits += Number(group.isKept);
+    for (const settle of group.settles) settle();
+    return taken.length;
   }
 
   /** Returns how many jobs are settled; 0 where the transaction has to be retried. */
