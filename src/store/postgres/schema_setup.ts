@@ -25,13 +25,9 @@ export async function prepareSchema(
   program: Program,
   owner: PostgresAddress | undefined,
 ): Promise<boolean> {
-  const migrations = postgresMigrations();
   try {
-    if (owner) await migrateAsOwner(owner, serving, mode, { migrations, program });
-    else {
-      await assertPostgresSchema(serving, mode, migrations, program);
-      await migratePostgres(serving, migrations, program);
-    }
+    if (owner) await migrateAsOwner(owner, serving, mode, program);
+    else await migrate(serving, mode, program);
     return await assertServable(serving);
   } finally {
     await serving.close();
@@ -50,9 +46,11 @@ export async function assertServable(serving: SQL): Promise<boolean> {
   return isDistributed;
 }
 
-interface Release {
-  readonly migrations: readonly Migration[];
-  readonly program: Program;
+/** Migrates the schema as `mode` says, and grants its use to the role `user`. */
+async function migrate(sql: SQL, mode: MigrateMode, program: Program, user?: string): Promise<void> {
+  const migrations = postgresMigrations();
+  await assertPostgresSchema(sql, mode, migrations, program);
+  await migratePostgres(sql, migrations, program, user);
 }
 
 /** Migrates the schema as its owner, and grants its use to the serving role. */
@@ -60,14 +58,13 @@ async function migrateAsOwner(
   address: PostgresAddress,
   serving: SQL,
   mode: MigrateMode,
-  { migrations, program }: Release,
+  program: Program,
 ): Promise<void> {
   const owner = await withOwnerSettings(connectToPrimary(address));
   try {
     const client = clientWithTimeout(serving, LIMITS.storeWaitMsMax);
     await assertSameDatabase(client, clientWithTimeout(owner, LIMITS.storeWaitMsMax));
-    await assertPostgresSchema(owner, mode, migrations, program);
-    await migratePostgres(owner, migrations, program, await currentRole(client));
+    await migrate(owner, mode, program, await currentRole(client));
     await assertSameSchema(client, await currentRoleSchema(clientWithTimeout(owner, LIMITS.storeWaitMsMax)));
   } finally {
     await owner.close();
