@@ -1,13 +1,4 @@
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  linkSync,
-  openSync,
-  readFileSync,
-  rmSync,
-  writeSync,
-} from 'node:fs';
+import { existsSync, linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { Refusal } from '../../domain/fault.ts';
 import type { Clock } from '../../domain/id.ts';
@@ -117,7 +108,9 @@ function keyFileMissing(path: string): Refusal {
 function createKeyFile(path: string, clock: Clock): boolean {
   const draft = `${path}.${clock.mintId()}`;
   try {
-    writeDurably(draft, `${Buffer.from(clock.randomBytes(MASTER_KEY_BYTES)).toString('base64url')}\n`);
+    const text = Buffer.from(clock.randomBytes(MASTER_KEY_BYTES)).toString('base64url');
+    writeFileSync(draft, `${text}\n`, { flag: 'wx', mode: 0o600 });
+    syncPath(draft);
     linkSync(draft, path);
     syncPath(dirname(path));
     return true;
@@ -128,15 +121,5 @@ function createKeyFile(path: string, clock: Clock): boolean {
     throw new Refusal(`the master key file ${path} cannot be created: ${newFileErrorText(path, error)}`);
   } finally {
     rmSync(draft, { force: true });
-  }
-}
-
-function writeDurably(path: string, content: string): void {
-  const file = openSync(path, 'wx', 0o600);
-  try {
-    writeSync(file, content);
-    fsyncSync(file);
-  } finally {
-    closeSync(file);
   }
 }
