@@ -1,5 +1,5 @@
 import type { AuditEntry } from '../../domain/audit_entry.ts';
-import type { Uuid } from '../../domain/id.ts';
+import { NIL_UUID, type Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { DeadLetterKey, Delivery, DeliveryResult } from '../../events/webhooks/webhook.ts';
 import type { Dialect } from '../dialect.ts';
@@ -32,11 +32,9 @@ export const deliveryTexts = ({ rowLocks, lists: { indexHint: by } }: Dialect) =
   saveDelivery: `${deliveryTable.insert} on conflict do nothing`,
   saveDeadLetter: `${deadLetterTable.insert} on conflict (webhook_id, realm_id, first_seq) do update
     set last_seq = excluded.last_seq, attempts = excluded.attempts`,
-  newest: `${deliveryTable.select} where webhook_id = ? order by delivery_id desc limit ?`,
   newestBefore: `${deliveryTable.select} where webhook_id = ? and delivery_id < ? order by delivery_id desc limit ?`,
   newestFailed: `${deliveryTable.select}${by('delivery_failed')}
     where webhook_id = ? and outcome <> 'delivered' order by delivery_id desc limit 1`,
-  deadLetters: `${deadLetterTable.select} where webhook_id = ? order by realm_id, first_seq limit ?`,
   deadLettersAfter: `${deadLetterTable.select} where webhook_id = ? and (realm_id, first_seq) > (?, ?)
     order by realm_id, first_seq limit ?`,
   pending: `${deadLetterTable.select}${by('dead_letter_waiting')} where webhook_id = ? and attempts = 0
@@ -55,6 +53,9 @@ export const deliveryTexts = ({ rowLocks, lists: { indexHint: by } }: Dialect) =
 
 type Texts = ReturnType<typeof deliveryTexts>;
 
+/** Greater than the ID of every delivery, which is a UUID. */
+const AFTER_ALL = 'g';
+
 const readDelivery = (row: Row) => deliveryTable.read(row) as Delivery;
 
 /** Deliveries and dead letters. */
@@ -65,26 +66,22 @@ export function openDeliveries({ read, write }: Transactions, dialect: Dialect) 
     /** The newest deliveries, or those before a delivery ID. */
     deliveries: (webhookId: string, before: string | undefined, limit: number) =>
       read(function* () {
-        const rows =
-          before === undefined
-            ? yield* all(sql.newest, webhookId, limit)
-            : yield* all(sql.newestBefore, webhookId, before, limit);
-        return rows.map(readDelivery);
+        return (yield* all(sql.newestBefore, webhookId, before ?? AFTER_ALL, limit)).map(readDelivery);
       }),
     /** The newest delivery, and the newest that failed. */
     newestDeliveries: (webhookId: string) =>
       read(function* () {
-        const newest = yield* first(sql.newest, webhookId, 1);
+        const newest = yield* first(sql.newestBefore, webhookId, AFTER_ALL, 1);
         const failed = yield* first(sql.newestFailed, webhookId);
         return { newest: newest && readDelivery(newest), failed: failed && readDelivery(failed) };
       }),
     /** Dead letters after a key. */
     deadLetters: (webhookId: string, after: DeadLetterKey | undefined, limit: number) =>
       read(function* () {
-        const rows = after
-          ? yield* all(sql.deadLettersAfter, webhookId, after.realm, after.firstSeq, limit)
-          : yield* all(sql.deadLetters, webhookId, limit);
-        return rows.map(deadLetterTable.read);
+        const { realm, firstSeq } = after ?? { realm: NIL_UUID, firstSeq: 0 };
+        return (yield* all(sql.deadLettersAfter, webhookId, realm, firstSeq, limit)).map(
+          deadLetterTable.read,
+        );
       }),
     /**
      * Queues a dead letter for redelivery, or makes the retry of a failed message due; with undefined all of them that were not
