@@ -8,47 +8,43 @@ export type SignedTable = Pick<Table, 'name' | 'signed'>;
 /** A table whose rows have their HMAC in a column `mac`. */
 export type TableWithMac = SignedTable & { readonly columns: { readonly mac: 'mac' | 'mac?' } };
 
+export type RowMacs = ReturnType<typeof openRowMacs>;
+
 /**
  * Authenticates rows that grant access or hold a password hash, so that a row that was not written by this program is not
  * honoured (docs/decisions/0009-clients-and-keys.md). It has no keys while a database is only copied or migrated.
  */
-export interface RowMacs {
-  useKeys(keys: Pick<LogKeys, 'rowMac'>): void;
+export function openRowMacs() {
+  let keys: Pick<LogKeys, 'rowMac'> | undefined;
+
   /**
    * The MAC of a stored row, and of further values; null without keys. It covers the names and values of the columns that are not
    * null: a column that a later release adds changes no MAC before a row has a value in it.
    */
-  of(table: SignedTable, stored: Row, ...more: readonly SqlValue[]): Uint8Array | null;
-  /** The values of a row, with its MAC. */
-  signedRow<T extends Table & TableWithMac>(
-    table: T,
-    row: RowInput<T>,
-    ...more: readonly SqlValue[]
-  ): EncodedRow;
-  /** Whether `mac` is not that of the stored row. False without keys. */
-  isRowForged(table: TableWithMac, stored: Row, ...more: readonly SqlValue[]): boolean;
-}
-
-export function openRowMacs(): RowMacs {
-  let keys: Pick<LogKeys, 'rowMac'> | undefined;
-  const of: RowMacs['of'] = ({ name, signed }, stored, ...more) => {
+  function of({ name, signed }: SignedTable, stored: Row, ...more: readonly SqlValue[]): Uint8Array | null {
     if (!keys) return null;
     const columns = signed.map((column) => [column, textOf(stored[column] as SqlValue)] as const);
     const covered = columns.filter(([, value]) => value !== null);
     return keys.rowMac(JSON.stringify([name, covered, ...more.map(textOf)]));
-  };
+  }
+
   return {
-    useKeys(given) {
+    useKeys(given: Pick<LogKeys, 'rowMac'>): void {
       keys = given;
     },
     of,
-    signedRow(table, row, ...more) {
+    /** The values of a row, with its MAC. */
+    signedRow<T extends Table & TableWithMac>(
+      table: T,
+      row: RowInput<T>,
+      ...more: readonly SqlValue[]
+    ): EncodedRow {
       const stored = table.encode(row);
       return { ...stored, mac: of(table, stored, ...more) };
     },
-    isRowForged(table, stored, ...more) {
-      return isForgedMac(stored.mac as Uint8Array | null, of(table, stored, ...more));
-    },
+    /** Whether the MAC of a stored row is wrong. False without keys. */
+    isRowForged: (table: TableWithMac, stored: Row, ...more: readonly SqlValue[]): boolean =>
+      isForgedMac(stored.mac as Uint8Array | null, of(table, stored, ...more)),
   };
 }
 
