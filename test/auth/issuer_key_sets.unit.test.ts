@@ -1,18 +1,19 @@
 import { expect, test } from 'bun:test';
 import { type KeySetOutcome, openIssuerKeys } from '../../src/auth/issuers/issuer_keys.ts';
-import { type FetchedDocument, readKeySet } from '../../src/auth/issuers/jwk_set.ts';
+import { readKeySet } from '../../src/auth/issuers/jwk_set.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
+import type { FetchResult } from '../../src/outbound/guarded_fetch.ts';
 import { createKeyPair } from '../support/issuers.ts';
 
 /** The keys of an issuer, while its key set can be read and while it cannot. */
 
 const { publicJwk } = await createKeyPair('one');
-const set = async (): Promise<FetchedDocument> => ({ kind: 'document', document: { keys: [publicJwk] } });
-const unreachable = async (): Promise<FetchedDocument> => ({ kind: 'unreachable' });
+const set = async (): Promise<FetchResult> => ({ kind: 'document', document: { keys: [publicJwk] } });
+const unreachable = async (): Promise<FetchResult> => ({ kind: 'unreachable' });
 
 function opened() {
   let now = 0;
-  let answer: () => Promise<FetchedDocument> = set;
+  let answer: () => Promise<FetchResult> = set;
   const outcomes: KeySetOutcome[] = [];
   const keys = openIssuerKeys(
     { name: 'staff', issuer: 'https://issuer.example', jwksUri: 'https://issuer.example/keys' },
@@ -28,7 +29,7 @@ function opened() {
     advance(ms: number) {
       now += ms;
     },
-    answersBy(next: () => Promise<FetchedDocument>) {
+    answersBy(next: () => Promise<FetchResult>) {
       answer = next;
     },
   };
@@ -53,7 +54,7 @@ test('an unknown key is undefined, and `unread` while the issuer is unreachable'
 test('at most issuerWaitersMax lookups wait for a key set, and further ones are `unread`', async () => {
   const { keys, advance, answersBy } = opened();
   expect(await keys.find('one')).toMatchObject({ kid: 'one' });
-  const { promise, resolve } = Promise.withResolvers<FetchedDocument>();
+  const { promise, resolve } = Promise.withResolvers<FetchResult>();
   answersBy(() => promise);
   advance(LIMITS.issuerKeysPauseMs);
   const waiting = Array.from({ length: LIMITS.issuerWaitersMax }, () => keys.find('two'));
@@ -68,7 +69,7 @@ test('at most issuerWaitersMax lookups wait for a key set, and further ones are 
 test('a key set whose URL is in a discovery document is fetched as named by the issuer, a configured one is not', async () => {
   const requests: (readonly [string, string | undefined])[] = [];
   const issuer = 'https://issuer.example';
-  const fetch = async (url: string, namedBy?: string): Promise<FetchedDocument> => {
+  const fetch = async (url: string, namedBy?: string): Promise<FetchResult> => {
     requests.push([url, namedBy]);
     return { kind: 'document', document: { issuer, jwks_uri: 'https://keys.example/', keys: [publicJwk] } };
   };
@@ -89,7 +90,7 @@ test.each<[string, object]>([
   ['with operations outside a list', { ...publicJwk, key_ops: 'verify' }],
   ['with null operations', { ...publicJwk, key_ops: null }],
 ])('a key that is %s does not hide the next key with the same kid', async (_, first) => {
-  const answers = async (): Promise<FetchedDocument> => ({
+  const answers = async (): Promise<FetchResult> => ({
     kind: 'document',
     document: { keys: [{ ...first, kid: 'one', alg: 'first' }, publicJwk] },
   });

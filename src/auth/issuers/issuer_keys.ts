@@ -1,24 +1,16 @@
 import type { MaybePromise } from '../../directory/store.ts';
 import type { Clock } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import type { GuardedFetch } from '../../outbound/guarded_fetch.ts';
 import { withTimeout } from '../../platform/timeout.ts';
 import type { ExternalIssuer } from './issuers_file.ts';
-import { type FetchedDocument, type IssuerKey, type KeySetFailure, readKeySet } from './jwk_set.ts';
-
-/**
- * Fetches the JSON object at a URL, in bounded time and size; never rejects. `onResolve` gets the promise of the name
- * resolution, which may outlive the fetch. `namedBy`: the issuer whose discovery document contains the URL.
- */
-export type FetchDocument = (
-  url: string,
-  options?: { onResolve?: (resolving: Promise<unknown>) => void; namedBy?: string | undefined },
-) => Promise<FetchedDocument>;
+import { type IssuerKey, type KeySetFailure, readKeySet } from './jwk_set.ts';
 
 /** The outcome of reading a key set. */
 export type KeySetOutcome = 'read' | KeySetFailure;
 
 interface IssuerKeysDeps {
-  readonly fetchDocument: FetchDocument;
+  readonly fetchDocument: GuardedFetch;
   readonly clock: Pick<Clock, 'monotonic'>;
   /** Called with the outcome of reading the keys of the issuer of this name, when it differs from the previous one. */
   readonly note: (outcome: KeySetOutcome, name: string) => void;

@@ -1,14 +1,10 @@
 import { type CryptoKey, importJWK, type JWK } from 'jose';
 import type { JsonObject } from '../../domain/json_object.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import type { FetchResult } from '../../outbound/guarded_fetch.ts';
 import type { ExternalIssuer } from './issuers_file.ts';
 
-/** The result of fetching a document. */
-export type FetchedDocument =
-  | { readonly kind: 'document'; readonly document: JsonObject }
-  | { readonly kind: FetchFailure };
-
-export type FetchFailure = 'forbidden' | 'unreachable' | 'redirect' | 'not_json';
+export type FetchFailure = Exclude<FetchResult['kind'], 'document'>;
 
 /** A public key of an issuer. */
 export interface IssuerKey {
@@ -24,7 +20,7 @@ export type KeySetFailure = FetchFailure | 'issuer_differs' | 'no_key_set';
 /** Reads the key set of an issuer (RFC 7517); its URL is configured or in the discovery document. */
 export async function readKeySet(
   { issuer, jwksUri }: Pick<ExternalIssuer, 'issuer' | 'jwksUri'>,
-  fetch: (url: string, namedBy?: string) => Promise<FetchedDocument>,
+  fetch: (url: string, namedBy?: string) => Promise<FetchResult>,
 ): Promise<ReadonlyMap<string, IssuerKey> | KeySetFailure> {
   const found = jwksUri === undefined ? await discover(issuer, fetch) : { url: jwksUri };
   if (typeof found === 'string') return found;
@@ -39,7 +35,7 @@ export async function readKeySet(
  */
 async function discover(
   issuer: string,
-  fetch: (url: string) => Promise<FetchedDocument>,
+  fetch: (url: string) => Promise<FetchResult>,
 ): Promise<{ readonly url: string } | KeySetFailure> {
   const fetched = await fetch(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`);
   if (fetched.kind !== 'document') return fetched.kind;

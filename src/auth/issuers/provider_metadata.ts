@@ -2,7 +2,7 @@ import type { Clock } from '../../domain/id.ts';
 import type { JsonObject } from '../../domain/json_object.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { isSafeUrl } from '../../domain/text/text.ts';
-import type { FetchDocument } from './issuer_keys.ts';
+import type { GuardedFetch } from '../../outbound/guarded_fetch.ts';
 import type { FetchFailure } from './jwk_set.ts';
 
 /** The metadata of an OpenID provider that sign-in needs (OpenID Connect Discovery 1.0, 3). */
@@ -16,7 +16,7 @@ export interface ProviderMetadata {
 }
 
 interface ProviderMetadataDeps {
-  readonly fetchDocument: FetchDocument;
+  readonly fetchDocument: GuardedFetch;
   readonly clock: Pick<Clock, 'monotonic'>;
 }
 

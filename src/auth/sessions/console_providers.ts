@@ -3,7 +3,9 @@ import type { Clock } from '../../domain/id.ts';
 import type { JsonObject } from '../../domain/json_object.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { displayedText } from '../../domain/text/folding.ts';
-import type { ConfiguredIssuer, FetchDocument } from '../issuers/issuer_keys.ts';
+import type { GuardedFetch } from '../../outbound/guarded_fetch.ts';
+import type { openGuardedForm } from '../../outbound/guarded_post.ts';
+import type { ConfiguredIssuer } from '../issuers/issuer_keys.ts';
 import { type ConsoleClient, normalizeTyp } from '../issuers/issuers_file.ts';
 import type { FetchFailure } from '../issuers/jwk_set.ts';
 import { openProviderMetadata, type ProviderMetadata } from '../issuers/provider_metadata.ts';
@@ -11,16 +13,6 @@ import type { Keyring } from '../keys/keyring.ts';
 import { type ClaimRight, combineRights, metRights, type Rights } from '../tokens/claim_rights.ts';
 import { verifyExternalJwt } from '../tokens/external_jwt.ts';
 import { externalActor } from '../tokens/external_tokens.ts';
-
-/** Sends a form to a URL in the document of the issuer `namedBy`, in bounded time and size, and never rejects. */
-export type PostForm = (
-  url: string,
-  form: Readonly<Record<string, string>>,
-  options: { readonly headers: Readonly<Record<string, string>>; readonly namedBy: string },
-) => Promise<
-  | { readonly kind: 'answered'; readonly status: number; readonly document: JsonObject | undefined }
-  | { readonly kind: 'unreachable' }
->;
 
 /** The parameters with which the console sends a browser to a provider (OpenID Connect Core 1.0, 3.1.2.1). */
 export interface AuthorizationRequest {
@@ -53,8 +45,8 @@ interface SignedInPerson extends Rights {
 type SignInResult = SignedInPerson | 'refused' | 'unavailable';
 
 interface ProviderDeps {
-  readonly fetchDocument: FetchDocument;
-  readonly postForm: PostForm;
+  readonly fetchDocument: GuardedFetch;
+  readonly postForm: ReturnType<typeof openGuardedForm>;
   readonly keyring: Pick<Keyring, 'digest'>;
   readonly clock: Pick<Clock, 'now' | 'monotonic'>;
   /** The URL of the console. */
