@@ -10,7 +10,7 @@ import { applyErasures, type OpenRestored } from './erasures.ts';
 import { type Manifest, manifestFor } from './manifest.ts';
 import { assertNoCompanions, lockDatabase, replaceDatabase } from './replacement.ts';
 import { withTemporaryFolder } from './temporary_folder.ts';
-import { type DatabaseSummary, verifyDatabaseFile } from './verification.ts';
+import { verifyDatabaseFile } from './verification.ts';
 
 export interface RestoreOptions {
   readonly backup: string;
@@ -29,21 +29,14 @@ export interface RestoreOptions {
   readonly openOtherFile: OpenRestored;
 }
 
-export interface RestoreResult {
-  readonly summary: DatabaseSummary;
-  /** The time of the backup; undefined without a manifest. */
-  readonly takenAt: string | undefined;
-  /** The number of erasures that the backup had not recorded, and of the users that they removed. */
-  readonly erased: { readonly applied: number; readonly users: number };
-  /** The new path of the replaced database; undefined where there was none. */
-  readonly replacedPath: string | undefined;
-}
+export type RestoreResult = Awaited<ReturnType<typeof restore>>;
 
 /**
- * Restores a backup after it was verified and all erasures were applied to it. Until then the existing database is not
- * touched. Throws Refusal with advice.
+ * Restores a backup after it was verified and all erasures were applied to it. Until then the existing database is not touched.
+ * `takenAt` is undefined without a manifest, and `replacedPath`, the new path of the database, where there was none. Throws
+ * Refusal with advice.
  */
-export async function restore(options: RestoreOptions, program: Program): Promise<RestoreResult> {
+export async function restore(options: RestoreOptions, program: Program) {
   const { backup } = options;
   const { clock, version } = program;
   const path = existsSync(options.database) ? realpathSync(options.database) : resolve(options.database);

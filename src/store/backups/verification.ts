@@ -8,18 +8,12 @@ import { sqliteSchemaDifferences } from '../sqlite/inspection.ts';
 import { sqliteSchemaVersion } from '../sqlite/migrate.ts';
 import { sqliteMigrations } from '../sqlite/open.ts';
 
-/** The schema, the installation and the row counts of a verified database. */
-export interface DatabaseSummary {
-  readonly schema: number;
-  readonly storeId: string;
-  readonly rows: Readonly<Record<string, number>>;
-}
-
 /**
- * Verifies a database file that no other process writes: that it is complete and undamaged, and has a schema that this
- * program can serve or migrate. This process may have it locked. Throws Refusal with a message that begins with `label`.
+ * Verifies a database file that no other process writes: that it is complete and undamaged, and has a schema that this program
+ * can serve or migrate. This process may have it locked. Returns its schema, installation and row counts. Throws Refusal with a
+ * message that begins with `label`.
  */
-export function verifyDatabaseFile(path: string, label: string, programVersion: string): DatabaseSummary {
+export function verifyDatabaseFile(path: string, label: string, programVersion: string) {
   try {
     return verifyContent(path, programVersion);
   } catch (error) {
@@ -29,7 +23,7 @@ export function verifyDatabaseFile(path: string, label: string, programVersion: 
   }
 }
 
-function verifyContent(path: string, programVersion: string): DatabaseSummary {
+function verifyContent(path: string, programVersion: string) {
   const db = openImmutable(path);
   try {
     const migrations = sqliteMigrations();
