@@ -9,23 +9,18 @@ import type { InspectionQuery } from './row_stream.ts';
 const MAJOR_MIN = 15;
 const MAJOR_MAX = 18;
 
-interface ServerSettings {
-  readonly version: number;
-  readonly fsync: string;
-  readonly synchronous_commit: string;
-  readonly full_page_writes: string;
-  readonly data_checksums: string;
-  readonly synchronous_standby_names: string;
-  readonly unlogged: string | null;
-}
-
 const SETTINGS = [
   'fsync',
   'synchronous_commit',
   'full_page_writes',
   'data_checksums',
   'synchronous_standby_names',
-];
+] as const;
+
+interface ServerSettings extends Readonly<Record<(typeof SETTINGS)[number], string>> {
+  readonly version: number;
+  readonly unlogged: string | null;
+}
 
 /** The settings of this session: a role or a database may override those of the server. */
 const SELECT_SETTINGS = `
@@ -42,7 +37,7 @@ export async function serverState(rows: InspectionQuery, address: PostgresAddres
   const pooler = await detectPooler(address, await openPrimary(address));
   return {
     facts: [
-      ...SETTINGS.map((name) => `${name} = ${settings[name as keyof ServerSettings]}`),
+      ...SETTINGS.map((name) => `${name} = ${settings[name]}`),
       ...(pooler.isPresent ? ['a pooler shares connections between transactions'] : []),
     ],
     findings: [
