@@ -13,52 +13,33 @@ export interface MasterKeyChange {
   readonly clock: AuditContext;
 }
 
-export interface MasterKeyChanged {
-  readonly keyId: string;
-  /** The retired keys; empty where there was nothing left to do. */
-  readonly ended: readonly string[];
-  readonly resealed: number;
-}
+export type MasterKeyChanged = Awaited<ReturnType<typeof changeMasterKey>>;
 
 /** Other processes may seal with the old key until they have read the next key check. */
 const ROUNDS_MAX = 100;
 
 /**
- * Changes the master key while services run that have both keys. It may be interrupted anywhere and run again, because at
- * every moment each key that a stored value names has a key check. Steps: add the key check of the new key, seal every value
- * again, remove the old key checks with the last of them. Throws Refusal with the next step.
+ * Changes the master key while services run that have both keys. It may be interrupted anywhere and run again, because at every
+ * moment each key that a stored value names has a key check. Steps: add the key check of the new key, seal every value again,
+ * remove the old key checks with the last of them. Returns the retired keys, none where there was nothing left to do, and the
+ * number of values. Throws Refusal with the next step.
  */
-export async function changeMasterKey({ keys, store, clock }: MasterKeyChange): Promise<MasterKeyChanged> {
+export async function changeMasterKey({ keys, store, clock }: MasterKeyChange) {
   const [next] = keys;
   if (!next) throw new Error('a change of the master key needs the new key');
   const target = openKeyring([next], clock);
   const keyring = openKeyring(keys, clock);
-  const keyIds = (await store.keyChecks()).map(({ keyId }) => keyId);
-  const ended = keyIds.filter((keyId) => keyId !== target.keyId);
-  if (ended.length === 0) return { keyId: target.keyId, ended, resealed: 0 };
+  const { keyId } = target;
+  const keyIds = (await store.keyChecks()).map((keyCheck) => keyCheck.keyId);
+  const ended: readonly string[] = keyIds.filter((each) => each !== keyId);
+  let resealed = 0;
+  if (ended.length === 0) return { keyId, ended, resealed };
   if (!(await store.addKeyCheck(keyCheckOf(target), clock.now())))
     throw new Refusal('the master key is already being changed to another key: complete that change first');
-  const resealed = await resealAll(store, { keyring, target, clock });
-  return { keyId: target.keyId, ended, resealed };
-}
-
-/**
- * Reseals until no value names another key and the other key checks are removed. Returns the number of
- * values.
- */
-async function resealAll(
-  store: SealedStore,
-  {
-    keyring,
-    target,
-    clock,
-  }: { readonly keyring: Keyring; readonly target: Keyring; readonly clock: AuditContext },
-): Promise<number> {
-  let resealed = 0;
-  const auditEntry = createAuditEntry('master-key.changed', { object: target.keyId, detail: {} }, clock);
+  const auditEntry = createAuditEntry('master-key.changed', { object: keyId, detail: {} }, clock);
   for (let round = 0; round < ROUNDS_MAX; round += 1) {
     resealed += await resealRound(store, keyring, target);
-    if (await store.retireOtherKeys(target.keyId, auditEntry)) return resealed;
+    if (await store.retireOtherKeys(keyId, auditEntry)) return { keyId, ended, resealed };
   }
   throw new Refusal(
     'other processes still encrypt with the old master key: restart them with --master-key-file and --previous-master-key-file, ' +
