@@ -25,7 +25,7 @@ export async function assertPostgresSchema(
   migrations: readonly Migration[],
   program: Pick<Program, 'version' | 'missingDatabase'>,
 ): Promise<number | undefined> {
-  const found = await postgresSchemaVersion(clientWithTimeout(sql, LIMITS.storeWaitMsMax));
+  const found = await postgresSchemaVersion(clientWithTimeout(sql));
   return assertServableSchema(found, mode, newestOf(migrations), program);
 }
 
@@ -54,7 +54,7 @@ export async function migratePostgres(
   program: Program,
   user?: string,
 ): Promise<void> {
-  const reader = clientWithTimeout(sql, LIMITS.storeWaitMsMax);
+  const reader = clientWithTimeout(sql);
   const isDistributed = await isCitus(reader);
   const { role, schema } = await currentRoleSchema(reader);
   const grantee = user === role ? undefined : user;
@@ -148,7 +148,7 @@ function schemaLocked(cause: unknown): Refusal {
 
 /** Grants privileges that the migrations did not grant. The row of the first migration is the lock. */
 async function grantMissing(sql: SQL, grantee: string, { role, schema }: RoleSchema): Promise<void> {
-  if (!(await hasMissingGrants(clientWithTimeout(sql, LIMITS.storeWaitMsMax), grantee))) return;
+  if (!(await hasMissingGrants(clientWithTimeout(sql), grantee))) return;
   try {
     await inTransaction(sql, async (own) => {
       await own.unsafe('select version from migration where version = 1 for update');

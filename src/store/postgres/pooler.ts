@@ -1,6 +1,5 @@
 import type { SQL } from 'bun';
 import { Refusal } from '../../domain/fault.ts';
-import { LIMITS } from '../../domain/limits.ts';
 import type { PostgresAddress } from './address.ts';
 import { openClient } from './client.ts';
 import { sqlState } from './errors.ts';
@@ -52,9 +51,7 @@ const ROUNDS = 4;
  */
 async function isTransactionPooling(first: SQL, second: SQL): Promise<boolean> {
   const pidOf = async (client: SQL) => {
-    const [row] = await clientWithTimeout(client, LIMITS.storeWaitMsMax).unsafe<[{ readonly pid: number }]>(
-      SELECT_PID,
-    );
+    const [row] = await clientWithTimeout(client).unsafe<[{ readonly pid: number }]>(SELECT_PID);
     return row.pid;
   };
   const [firstPid, secondPid] = [await pidOf(first), await pidOf(second)];
@@ -74,7 +71,7 @@ const DUPLICATE_PREPARED_STATEMENT = '42P05';
 
 /** Within a transaction, so that the pooler assigns one server connection, and no other client uses it meanwhile. */
 export async function hasSharedStatementNames(client: SQL): Promise<boolean> {
-  const own = clientWithTimeout(client, LIMITS.storeWaitMsMax);
+  const own = clientWithTimeout(client);
   try {
     await own.unsafe('begin');
     const [row] = await own.unsafe<[{ readonly shares: boolean }]>(SELECT_SHARED_NAMES, ['']);

@@ -1,5 +1,4 @@
 import type { SQL } from 'bun';
-import { LIMITS } from '../../domain/limits.ts';
 import { type MigrateMode, type Migration, migrationsOf, type Program } from '../migrations.ts';
 import type { PostgresAddress } from './address.ts';
 import { withOwnerSettings } from './advice.ts';
@@ -36,7 +35,7 @@ export async function prepareSchema(
 
 /** Throws Refusal where the role cannot serve a migrated schema. Returns whether its tables are distributed with Citus. */
 export async function assertServable(serving: SQL): Promise<boolean> {
-  const client = clientWithTimeout(serving, LIMITS.storeWaitMsMax);
+  const client = clientWithTimeout(serving);
   await assertTableRights(client, await currentRoleSchema(client));
   const isDistributed = await isCitus(client);
   if (isDistributed) {
@@ -62,10 +61,10 @@ async function migrateAsOwner(
 ): Promise<void> {
   const owner = await withOwnerSettings(connectToPrimary(address));
   try {
-    const client = clientWithTimeout(serving, LIMITS.storeWaitMsMax);
-    await assertSameDatabase(client, clientWithTimeout(owner, LIMITS.storeWaitMsMax));
+    const [client, ownerClient] = [clientWithTimeout(serving), clientWithTimeout(owner)];
+    await assertSameDatabase(client, ownerClient);
     await migrate(owner, mode, program, await currentRole(client));
-    await assertSameSchema(client, await currentRoleSchema(clientWithTimeout(owner, LIMITS.storeWaitMsMax)));
+    await assertSameSchema(client, await currentRoleSchema(ownerClient));
   } finally {
     await owner.close();
   }

@@ -1,4 +1,5 @@
 import type { SQL } from 'bun';
+import { LIMITS } from '../../domain/limits.ts';
 import { withTimeout } from '../../platform/timeout.ts';
 import { DatabaseError, ERROR_CODES } from './errors.ts';
 
@@ -11,7 +12,7 @@ export interface SqlClient {
  * A client whose statements reject with DatabaseError after a timeout. A stalled statement blocks those behind it, so
  * the timeout also closes the connections of the client.
  */
-export function clientWithTimeout(sql: SQL, waitMsMax: number): SqlClient {
+export function clientWithTimeout(sql: SQL, waitMsMax: number = LIMITS.storeWaitMsMax): SqlClient {
   return {
     unsafe: (text, values) =>
       withTimeout(sql.unsafe(text, values), waitMsMax, () => {
