@@ -127,10 +127,15 @@ export const BEGIN_READ_OF_NODES: BeginStatements = [
   'set local citus.max_adaptive_executor_pool_size = 1',
 ];
 
-/** The result has only nodes that are reachable. */
-const SELECT_OTHER_VERSIONS = `select nodename as host, nodeport::text as port, result as version
-  from pg_dist_node join run_command_on_all_nodes($$${SELECT_VERSION}$$) using (nodeid)
+/** Selects from the nodes that are reachable; `result` is that of the command on each. */
+export const onAllNodes = (command: string, columns: string) => `select ${columns}
+  from pg_dist_node join run_command_on_all_nodes($$${command}$$) using (nodeid)
   where success and noderole = 'primary' order by nodeid`;
+
+const SELECT_OTHER_VERSIONS = onAllNodes(
+  SELECT_VERSION,
+  'nodename as host, nodeport::text as port, result as version',
+);
 
 /** Throws Refusal where a node of the cluster lacks the extension, or has one that is too old. */
 export async function assertNodesHaveCitus(sql: SqlClient): Promise<void> {

@@ -1,3 +1,4 @@
+import { onAllNodes } from './citus.ts';
 import type { InspectionQuery } from './row_stream.ts';
 
 /** A commit takes less: an older prepared transaction was left by a failure. */
@@ -7,23 +8,17 @@ const CLOCK_SECONDS_MAX = 10;
 
 const IS_CLUSTER = `select to_regclass('pg_dist_node') is not null as is_cluster`;
 
-/** Runs a command on all nodes that are reachable. */
-const onAllNodes = (
-  command: string,
-  columns: string,
-) => `select nodename || ':' || nodeport as node, ${columns}
-  from pg_dist_node join run_command_on_all_nodes($$${command}$$) using (nodeid)
-  where success and noderole = 'primary' order by nodeid`;
+const NODE = `nodename || ':' || nodeport as node`;
 
 const SELECT_PREPARED = onAllNodes(
   `select count(*) from pg_prepared_xacts where database = current_database() and gid like 'citus_%'
      and prepared < now() - interval '${PREPARED_SECONDS_MAX} s'`,
-  'result::integer as count',
+  `${NODE}, result::integer as count`,
 );
 
 const SELECT_CLOCKS = onAllNodes(
   'select extract(epoch from clock_timestamp())',
-  'round(result::numeric - extract(epoch from now()))::integer as seconds',
+  `${NODE}, round(result::numeric - extract(epoch from now()))::integer as seconds`,
 );
 
 /** Problems of the nodes of a Citus cluster; none if the database is not on a cluster. */
