@@ -110,15 +110,12 @@ function openProvider(known: ConfiguredIssuer, client: ConsoleClient, deps: Prov
       note(idToken);
       return 'unavailable';
     }
-    return identify({ token: idToken.token, nonce });
+    return identify(idToken.token, nonce);
   }
 
   /** The person that an ID token is about. */
-  async function identify(idToken: {
-    readonly token: string;
-    readonly nonce: string;
-  }): Promise<SignInResult> {
-    const claims = await verifyIdToken(known, client, idToken, deps.clock.now());
+  async function identify(token: string, nonce: string): Promise<SignInResult> {
+    const claims = await verifyIdToken(known, client, { token, nonce }, deps.clock.now());
     note(claims === 'refused' ? 'id_token_refused' : 'answered');
     if (typeof claims === 'string') return claims;
     const subject = String(claims.sub);
