@@ -72,14 +72,10 @@ const SELECT_KEYS = {
   one: `${signingKeyTable.select} where kid = ?`,
   after: `${signingKeyTable.select} where kid > ? order by kid limit ?`,
 };
-/** A key stays in the key set until its successor has signed for some time; the newest older key is therefore still in it. */
-const COUNT_KEYS = `select count(*) as count from signing_key where withdrawn_at is null and signs_from > ?`;
-const ANY_OLDER_KEY = `select 1 from signing_key where withdrawn_at is null and signs_from <= ? limit 1`;
 const USES = 'select client_id, at from client_use';
 /** Inserts nothing for a client that was deleted meanwhile. */
 const SAVE_USE = `insert into client_use (client_id, at) select client_id, ? from client where client_id = ?
   on conflict (client_id) do update set at = excluded.at where client_use.at < excluded.at`;
-const ANY_KEY = 'select 1 from signing_key where withdrawn_at is null limit 1';
 const WITHDRAW_KEY =
   'update signing_key set withdrawn_at = ?, private_sealed = ?, mac = null where kid = ? and withdrawn_at is null';
 const DELETE_PRIVATE_KEY = 'update signing_key set private_sealed = ? where kid = ? and private_sealed <> ?';
@@ -245,12 +241,14 @@ function* insertKey(
   condition: SigningKeyCondition,
   macs: RowMacs,
 ): Work<SigningKeyInsertion> {
+  const inUse = (yield* all(SELECT_KEYS.inUse)).map(signingKeyTable.read);
   if (condition === 'first') {
-    if (yield* first(ANY_KEY)) return 'not needed';
+    if (inUse.length > 0) return 'not needed';
   } else {
-    const counted = yield* first<{ readonly count: Long }>(COUNT_KEYS, condition.supersededBefore);
-    const older = (yield* first(ANY_OLDER_KEY, condition.supersededBefore)) ? 1 : 0;
-    if (Number(counted?.count) + older >= LIMITS.signingKeysMax) return 'too many';
+    const later = inUse.filter(({ signsFrom }) => signsFrom > condition.supersededBefore);
+    // A key stays in the key set until its successor has signed for some time: the newest older key is still in it.
+    const older = later.length < inUse.length ? 1 : 0;
+    if (later.length + older >= LIMITS.signingKeysMax) return 'too many';
   }
   return (yield* addKey(key, macs)) ? 'added' : 'unproven';
 }
