@@ -9,21 +9,17 @@ import {
 } from '../store/open.ts';
 import { defaulted, file, optional } from './setting.ts';
 import { DEFAULT_SETTINGS_FILE } from './settings_file.ts';
-import { choiceOf, isNotEmpty } from './values.ts';
+import { choice, isNotEmpty } from './values.ts';
 
 /** The settings of the database, which every command that opens it takes. */
 export const DATABASE_ROWS = {
   config: file({
-    env: 'AUTHREALM_CONFIG',
-    flag: 'config',
     file: 'public',
     doc: `file with settings, as NAME=value lines; default: ${DEFAULT_SETTINGS_FILE}, if it exists`,
     details:
       'The grammar is that of an `EnvironmentFile` of systemd. A flag and a variable of the environment take precedence. Other users must not be able to write the file.',
   }),
   database: defaulted<DatabaseAddress>({
-    env: 'AUTHREALM_DATABASE',
-    flag: 'database',
     value: 'URL',
     defaultValue: 'sqlite:./authrealm.db',
     doc: 'URL of the database',
@@ -36,14 +32,10 @@ export const DATABASE_ROWS = {
     redact: urlWithoutPassword,
   }),
   databasePasswordFile: file({
-    env: 'AUTHREALM_DATABASE_PASSWORD_FILE',
-    flag: 'database-password-file',
     file: 'secret',
     doc: 'file with the password of the role in --database; read at every new connection',
   }),
   migrateDatabase: optional<PostgresAddress>({
-    env: 'AUTHREALM_MIGRATE_DATABASE',
-    flag: 'migrate-database',
     value: 'URL',
     doc: 'URL of the same PostgreSQL database for the role that owns its tables, which migrates the schema and grants privileges',
     details:
@@ -54,27 +46,20 @@ export const DATABASE_ROWS = {
     redact: urlWithoutPassword,
   }),
   migrateDatabasePasswordFile: file({
-    env: 'AUTHREALM_MIGRATE_DATABASE_PASSWORD_FILE',
-    flag: 'migrate-database-password-file',
     file: 'secret',
     doc: 'file with the password of the role in --migrate-database',
   }),
   masterKeyFile: file({
-    env: 'AUTHREALM_MASTER_KEY_FILE',
-    flag: 'master-key-file',
     file: 'secret',
     doc: 'file with the key that encrypts stored secrets; for SQLite, <database>.key is created by default',
     details: 'Required for PostgreSQL; `authrealm keys make` creates one.',
   }),
   previousMasterKeyFile: file({
-    env: 'AUTHREALM_PREVIOUS_MASTER_KEY_FILE',
-    flag: 'previous-master-key-file',
     file: 'secret',
     doc: 'file with the master key before, until `authrealm keys rewrap` has changed it',
     details: 'See [changing the master key](../guides/keys.md#change-the-master-key).',
   }),
   masterKey: optional<string>({
-    env: 'AUTHREALM_MASTER_KEY',
     doc: 'the master key itself',
     details: 'Cannot be combined with the file.',
     secret: true,
@@ -82,14 +67,10 @@ export const DATABASE_ROWS = {
     expects: '32 bytes as base64url or hex',
   }),
   migrate: defaulted<MigrateMode>({
-    env: 'AUTHREALM_MIGRATE',
-    flag: 'migrate',
-    value: 'auto|check',
     defaultValue: 'auto',
     doc: 'what to do with an older schema: migrate it (SQLite: after a copy), or refuse to start',
     details: 'The default is `check` for all commands except `serve` and `init`.',
-    parse: choiceOf('auto', 'check'),
-    expects: 'auto or check',
+    ...choice('auto', 'check'),
   }),
 } as const;
 

@@ -1,10 +1,8 @@
 import { isNotEmpty, isTrue, listOf } from './values.ts';
 
-/** A row of the settings table: the whole definition of a setting. */
-export interface Setting<T> {
-  /** `AUTHREALM_…`; a flag wins over it. */
-  readonly env: string;
-  /** Absent for secrets, which must not be visible in a process list. */
+/** A row of the settings table. Flag and variable follow from its name. */
+interface SettingRow<T> {
+  /** Where the flag is not the name of the row with hyphens. */
   readonly flag?: string;
   /** The placeholder of the value in help texts; absent for a switch. */
   readonly value?: string;
@@ -14,6 +12,7 @@ export interface Setting<T> {
   readonly doc: string;
   /** What docs/reference/settings.md adds to it: sentences, with links as that page has them. */
   readonly details?: string;
+  /** Without a flag: it must not be visible in a process list. */
   readonly secret?: true;
   /** Of a setting that names a file: whether only its owner should read it, and whether the program writes it. */
   readonly file?: 'public' | 'secret' | 'written';
@@ -28,33 +27,51 @@ export interface Setting<T> {
   readonly redact?: (raw: string) => string;
 }
 
-export interface Defaulted<T> extends Setting<T> {
+export interface Defaulted<T> extends SettingRow<T> {
   readonly defaultValue: string;
 }
 
+/** The whole definition of a setting. */
+export interface Setting<T> extends SettingRow<T> {
+  /** `AUTHREALM_…`; a flag wins over it. */
+  readonly env: string;
+}
+
+/** The settings of these rows: `tlsCert` is `--tls-cert` and `AUTHREALM_TLS_CERT`. */
+export function nameSettings<R extends Readonly<Record<string, SettingRow<unknown>>>>(rows: R) {
+  const settings = Object.entries(rows).map(([name, row]) => {
+    const flag = row.flag ?? name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+    const env = `AUTHREALM_${flag.replaceAll('-', '_').toUpperCase()}`;
+    return [name, Object.freeze({ ...row, env, ...(row.secret ? {} : { flag }) })];
+  });
+  return Object.freeze(Object.fromEntries(settings)) as {
+    readonly [N in keyof R]: R[N] & Pick<Setting<unknown>, 'env'>;
+  };
+}
+
 /** A setting without a default. */
-export function optional<T>(row: Setting<T>): Setting<T> {
-  return Object.freeze(row);
+export function optional<T>(row: SettingRow<T>): SettingRow<T> {
+  return row;
 }
 
 /** A setting that always has a value. */
 export function defaulted<T>(row: Defaulted<T>): Defaulted<T> {
-  return Object.freeze(row);
+  return row;
 }
 
-type SettingHeader = Pick<Setting<unknown>, 'env' | 'flag' | 'doc' | 'details'>;
-
 /** A setting that names a file. */
-export function file(row: SettingHeader & Required<Pick<Setting<string>, 'file'>>): Setting<string> {
-  return optional({ ...row, value: 'FILE', parse: isNotEmpty, expects: 'a path' });
+export function file(
+  row: Pick<SettingRow<string>, 'doc' | 'details'> & Required<Pick<SettingRow<string>, 'file'>>,
+): SettingRow<string> {
+  return { ...row, value: 'FILE', parse: isNotEmpty, expects: 'a path' };
 }
 
 /** A list, empty by default: a flag that may be repeated, or values that are separated by spaces or commas. */
-export function list<T>({ parse, ...row }: Setting<T>): Defaulted<readonly T[]> {
-  return defaulted({ ...row, isList: true, defaultValue: '', parse: listOf(parse) });
+export function list<T>({ parse, ...row }: SettingRow<T>): Defaulted<readonly T[]> {
+  return { ...row, isList: true, defaultValue: '', parse: listOf(parse) };
 }
 
 /** A switch, off by default. */
-export function toggle(row: SettingHeader): Defaulted<boolean> {
-  return defaulted({ ...row, defaultValue: 'false', parse: isTrue, expects: 'true or false' });
+export function toggle(row: Pick<SettingRow<boolean>, 'doc' | 'details'>): Defaulted<boolean> {
+  return { ...row, defaultValue: 'false', parse: isTrue, expects: 'true or false' };
 }

@@ -6,9 +6,18 @@ import { parseRate, type Rate } from '../domain/token_buckets.ts';
 import { type PrivateTarget, parsePrivateTarget } from '../outbound/target.ts';
 import type { RequestLogging } from '../platform/log.ts';
 import { DATABASE_ROWS } from './database_settings.ts';
-import { type Defaulted, defaulted, file, list, optional, type Setting, toggle } from './setting.ts';
 import {
-  choiceOf,
+  type Defaulted,
+  defaulted,
+  file,
+  list,
+  nameSettings,
+  optional,
+  type Setting,
+  toggle,
+} from './setting.ts';
+import {
+  choice,
   integer,
   isNotEmpty,
   type ListenAddress,
@@ -16,16 +25,15 @@ import {
   parseListenAddress,
   parseOrigin,
   parseRateOrOff,
+  port,
 } from './values.ts';
 
 const RATE = 'a number of requests and a number of seconds, such as 600/60';
 
 /** The settings, in the order in which help texts list them. */
-export const SETTINGS = {
+export const SETTINGS = nameSettings({
   ...DATABASE_ROWS,
   host: defaulted<string>({
-    env: 'AUTHREALM_HOST',
-    flag: 'host',
     value: 'HOST',
     defaultValue: '127.0.0.1',
     doc: 'address to listen on',
@@ -34,17 +42,12 @@ export const SETTINGS = {
     expects: 'an address',
   }),
   port: defaulted<number>({
-    env: 'AUTHREALM_PORT',
-    flag: 'port',
     value: 'PORT',
     defaultValue: '8080',
     doc: 'port to listen on; 0 chooses a free port',
-    parse: integer(0, 65_535),
-    expects: 'a number from 0 to 65535',
+    ...port,
   }),
   baseUrl: optional<string>({
-    env: 'AUTHREALM_BASE_URL',
-    flag: 'base-url',
     value: 'URL',
     doc: 'URL under which clients reach the service, with its path prefix if it has one; used in links and tokens',
     details:
@@ -54,40 +57,29 @@ export const SETTINGS = {
       'an http or https URL, its path of letters, digits and . _ ~ - only, without query, fragment or userinfo',
   }),
   processes: defaulted<number>({
-    env: 'AUTHREALM_PROCESSES',
-    flag: 'processes',
     value: 'N',
     defaultValue: '1',
     doc: 'number of processes that share the port',
     details: 'See [processes](../guides/processes.md#serving-processes).',
-    parse: integer(1, LIMITS.processesMax),
-    expects: `a number from 1 to ${LIMITS.processesMax}`,
+    ...integer(1, LIMITS.processesMax),
   }),
   drainDelay: defaulted<number>({
-    env: 'AUTHREALM_DRAIN_DELAY',
-    flag: 'drain-delay',
     value: 'SECONDS',
     defaultValue: '0',
     doc: 'seconds to accept connections after a signal to stop, while /readyz is 503; for load balancers',
     details: 'See [signals](../guides/processes.md#signals).',
-    parse: integer(0, LIMITS.drainDelaySecondsMax),
-    expects: `a number from 0 to ${LIMITS.drainDelaySecondsMax}`,
+    ...integer(0, LIMITS.drainDelaySecondsMax),
   }),
   tlsCert: file({
-    env: 'AUTHREALM_TLS_CERT',
-    flag: 'tls-cert',
     file: 'public',
     doc: 'certificate chain (PEM), to serve https',
     details: 'Requires `--tls-key`. See [TLS](../guides/network.md#tls).',
   }),
   tlsKey: file({
-    env: 'AUTHREALM_TLS_KEY',
-    flag: 'tls-key',
     file: 'secret',
     doc: 'private key of the certificate (PEM)',
   }),
   trustedProxies: list<Network>({
-    env: 'AUTHREALM_TRUSTED_PROXY',
     flag: 'trusted-proxy',
     value: 'CIDR',
     doc: 'network of the proxy that terminates TLS and sends the client address; allows plain http on an address that is not loopback; repeatable, default: none',
@@ -96,8 +88,6 @@ export const SETTINGS = {
     expects: 'networks such as 10.0.0.0/8 or 2001:db8::/32, or addresses, but not all addresses',
   }),
   clientRate: optional<Rate>({
-    env: 'AUTHREALM_CLIENT_RATE',
-    flag: 'client-rate',
     value: 'N/SECONDS',
     doc: 'request limit for each client: N requests in SECONDS; default: no limit',
     details: 'See [rates](../guides/rates-and-overload.md#rates).',
@@ -105,16 +95,12 @@ export const SETTINGS = {
     expects: RATE,
   }),
   addressRate: optional<Rate>({
-    env: 'AUTHREALM_ADDRESS_RATE',
-    flag: 'address-rate',
     value: 'N/SECONDS',
     doc: 'request limit for each client address: N requests in SECONDS; default: no limit',
     parse: parseRate,
     expects: RATE,
   }),
   badTokenRate: defaulted<Rate | 'off'>({
-    env: 'AUTHREALM_BAD_TOKEN_RATE',
-    flag: 'bad-token-rate',
     value: 'N/SECONDS|off',
     defaultValue: '100/60',
     doc: 'limit of failed authentication attempts for each client address: N attempts in SECONDS',
@@ -123,8 +109,6 @@ export const SETTINGS = {
     expects: `${RATE}, or off`,
   }),
   grantRate: defaulted<Rate | 'off'>({
-    env: 'AUTHREALM_GRANT_RATE',
-    flag: 'grant-rate',
     value: 'N/SECONDS|off',
     defaultValue: '120/120',
     doc: 'limit of token grants for each client: N tokens in SECONDS',
@@ -133,8 +117,6 @@ export const SETTINGS = {
     expects: `${RATE}, or off`,
   }),
   corsOrigins: list<string>({
-    env: 'AUTHREALM_CORS_ORIGINS',
-    flag: 'cors-origins',
     value: 'ORIGINS',
     doc: 'origins that may call the service from a browser, separated by spaces or commas; default: none',
     details: 'Exact match, never `*`.',
@@ -142,27 +124,19 @@ export const SETTINGS = {
     expects: 'origins such as https://shop.example',
   }),
   tokenLifetime: defaulted<number>({
-    env: 'AUTHREALM_TOKEN_LIFETIME',
-    flag: 'token-lifetime',
     value: 'SECONDS',
     defaultValue: '3600',
     doc: 'lifetime of an access token, in seconds',
-    parse: integer(60, LIMITS.tokenLifetimeSecondsMax),
-    expects: `a number from 60 to ${LIMITS.tokenLifetimeSecondsMax}`,
+    ...integer(60, LIMITS.tokenLifetimeSecondsMax),
   }),
   passwordCost: defaulted<PasswordCost>({
-    env: 'AUTHREALM_PASSWORD_COST',
-    flag: 'password-cost',
-    value: [...PASSWORD_COSTS.keys()].join('|'),
     defaultValue: 'standard',
     doc: 'cost of a new password hash (argon2id)',
     details: 'See [passwords](../guides/lists-and-writes.md#passwords) for the memory and the time of each.',
+    ...choice(...PASSWORD_COSTS.keys()),
     parse: (raw) => PASSWORD_COSTS.get(raw),
-    expects: `one of ${[...PASSWORD_COSTS.keys()].join(', ')}`,
   }),
   accountRealm: optional<Uuid>({
-    env: 'AUTHREALM_ACCOUNT_REALM',
-    flag: 'account-realm',
     value: 'ID',
     doc: 'realm of the account members; default: the pre-set one, else the only realm of that origin',
     details:
@@ -172,14 +146,10 @@ export const SETTINGS = {
     expects: 'the ID of a realm',
   }),
   offline: toggle({
-    env: 'AUTHREALM_OFFLINE',
-    flag: 'offline',
     doc: 'call no identity provider: requests state the issuer of an OIDC profile, or it is derived from the discovery URL',
     details: 'See [discovery](../guides/outgoing-requests.md#discovery).',
   }),
   allowPrivate: list<PrivateTarget>({
-    env: 'AUTHREALM_ALLOW_PRIVATE',
-    flag: 'allow-private',
     value: 'TARGET',
     doc: 'host or network (CIDR) with private addresses that requests may be sent to, optionally with :PORT; repeatable, default: none',
     details:
@@ -189,52 +159,36 @@ export const SETTINGS = {
       'hosts or networks such as keycloak.internal, 10.1.0.0/16:8443 or [fd00::/8]:8443, but not all addresses',
   }),
   retentionDays: defaulted<number>({
-    env: 'AUTHREALM_RETENTION_DAYS',
-    flag: 'retention-days',
     value: 'DAYS',
     defaultValue: '90',
     doc: 'days to keep changes, log entries, deliveries and dead letters',
     details: 'See [retention](../guides/retention-and-deletion.md#retention).',
-    parse: integer(1, LIMITS.retentionDaysMax),
-    expects: `a number from 1 to ${LIMITS.retentionDaysMax}`,
+    ...integer(1, LIMITS.retentionDaysMax),
   }),
   strictIssuers: toggle({
-    env: 'AUTHREALM_STRICT_ISSUERS',
-    flag: 'strict-issuers',
     doc: 'reject an OIDC profile info whose issuer differs from that of its profile',
     details: 'The answer is 422.',
   }),
   issuersFile: file({
-    env: 'AUTHREALM_ISSUERS_FILE',
-    flag: 'issuers-file',
     file: 'public',
     doc: 'JSON file with external OpenID providers whose access tokens are accepted, and the rights they give',
     details: 'Cannot be combined with `--offline`. See [external issuers](../guides/external-issuers.md).',
   }),
   logSignIns: toggle({
-    env: 'AUTHREALM_LOG_SIGN_INS',
-    flag: 'log-sign-ins',
     doc: 'write an audit entry for each user that signs in by password, before the request is answered',
     details: 'Further ones of a username within a minute share an entry, with their number.',
   }),
   noConsole: toggle({
-    env: 'AUTHREALM_NO_CONSOLE',
-    flag: 'no-console',
     doc: 'do not serve the console at /console and the rendered OpenAPI document at /docs',
   }),
   requestLogging: defaulted<RequestLogging>({
-    env: 'AUTHREALM_LOG_REQUESTS',
     flag: 'log-requests',
-    value: 'off|sampled|full',
     defaultValue: 'off',
     doc: 'requests to log: none, one in a hundred, or all; failures are always logged',
     details: 'See [logs](../guides/monitoring.md#logs).',
-    parse: choiceOf('off', 'sampled', 'full'),
-    expects: 'off, sampled or full',
+    ...choice('off', 'sampled', 'full'),
   }),
   metrics: optional<ListenAddress>({
-    env: 'AUTHREALM_METRICS',
-    flag: 'metrics',
     value: 'HOST:PORT',
     doc: 'address to serve Prometheus metrics on, without a token; port 0 chooses a free one; default: none',
     details:
@@ -243,21 +197,17 @@ export const SETTINGS = {
     expects: 'an address and a port, such as 127.0.0.1:9464 or [::1]:9464',
   }),
   checkpointFile: file({
-    env: 'AUTHREALM_CHECKPOINT_FILE',
-    flag: 'checkpoint-file',
     file: 'written',
     doc: 'append audit checkpoints and erasures to this file every minute; for SQLite, default: <database>.checkpoints',
     details:
       'For PostgreSQL there is no default, and no checkpoint without it. See [checkpoints](../audit.md#checkpoints).',
   }),
   bootstrapClientFile: file({
-    env: 'AUTHREALM_BOOTSTRAP_CLIENT_FILE',
-    flag: 'bootstrap-client-file',
     file: 'secret',
     doc: 'JSON file with a client to create or update at each start: client_id, client_secret, name, scope, realms',
     details: 'See [the bootstrap client](../guides/clients-and-tokens.md#the-bootstrap-client).',
   }),
-} as const;
+});
 
 export type SettingName = keyof typeof SETTINGS;
 

@@ -3,16 +3,23 @@ import { parseRate, type Rate } from '../domain/token_buckets.ts';
 /** Parsers of the values of settings. Each returns undefined for an invalid value. */
 
 /** An integer from `min` to `max`. */
-export function integer(min: number, max: number): (raw: string) => number | undefined {
-  return (raw) => {
-    const value = /^\d{1,9}$/.test(raw) ? Number(raw) : Number.NaN;
-    return value >= min && value <= max ? value : undefined;
+export function integer(min: number, max: number) {
+  return {
+    parse(raw: string): number | undefined {
+      const value = /^\d{1,9}$/.test(raw) ? Number(raw) : Number.NaN;
+      return value >= min && value <= max ? value : undefined;
+    },
+    expects: `a number from ${min} to ${max}`,
   };
 }
 
 /** One of a few words. */
-export function choiceOf<const V extends string>(...values: readonly V[]): (raw: string) => V | undefined {
-  return (raw) => values.find((value) => value === raw);
+export function choice<const V extends string>(...words: readonly V[]) {
+  return {
+    value: words.join('|'),
+    parse: (raw: string): V | undefined => words.find((word) => word === raw),
+    expects: `${words.slice(0, -1).join(', ')} or ${words.at(-1)}`,
+  };
 }
 
 /** A switch. */
@@ -51,14 +58,15 @@ export interface ListenAddress {
   readonly port: number;
 }
 
-const parsePort = integer(0, 65_535);
+/** A TCP port; 0 chooses a free one. */
+export const port = integer(0, 65_535);
 
 /** HOST:PORT, an IPv6 address in brackets. */
 export function parseListenAddress(raw: string): ListenAddress | undefined {
   const [, bracketed, plain, digits = ''] = /^(?:\[([\da-f:.]+)\]|([^\s:[\]]+)):(\d+)$/i.exec(raw) ?? [];
   const host = bracketed ?? plain;
-  const port = parsePort(digits);
-  return host === undefined || port === undefined ? undefined : { host, port };
+  const number = port.parse(digits);
+  return host === undefined || number === undefined ? undefined : { host, port: number };
 }
 
 /** Segments that routers and proxies do not decode or normalise. */
