@@ -1,46 +1,28 @@
 import { erasureLine } from '../audit/checkpoint.ts';
-import type { LogKeys } from '../audit/log_keys.ts';
 import { eraseUser } from '../audit/person_erasure.ts';
 import { type LogReading, openLogReading } from '../audit/reading.ts';
 import { subjectAccess } from '../audit/subject_access.ts';
-import type { Keyring } from '../auth/keys/keyring.ts';
 import type { SignInBudgets } from '../auth/sign_in/budgets.ts';
-import { checkpointFileOf, type Settings, urlRule } from '../config/parse.ts';
+import { checkpointFileOf, urlRule } from '../config/parse.ts';
 import { Fault } from '../domain/fault.ts';
 import type { AdminDeps } from '../http/operations/admin/operation.ts';
 import type { LoopBudget } from '../http/pipeline/loop_budget.ts';
 import { appendLines } from '../platform/fsync.ts';
-import type { Engine } from '../store/open.ts';
-
-/** Dependencies of administration over HTTP. */
-interface AdministrationDeps {
-  readonly engine: Engine;
-  readonly keyring: Keyring;
-  readonly logKeys: LogKeys;
-  readonly budgets: Pick<SignInBudgets, 'refill'>;
-  readonly metrics: AdminDeps['metrics'];
-  readonly settings: Settings;
-  readonly loopBudget: Pick<LoopBudget, 'turn'>;
-}
-
-type AdministrationOperations = Pick<
-  AdminDeps,
-  'accessStore' | 'keyring' | 'webhooks' | 'logStore' | 'logReading' | 'metrics' | 'erase' | 'subjectAccess'
->;
+import type { ServiceContext } from './service_context.ts';
 
 /** The operations of administration over HTTP: clients, keys, webhooks, the audit log, and the data of a person. */
-export function openAdministration(deps: AdministrationDeps): AdministrationOperations {
-  const { engine, keyring, logKeys, budgets, metrics, loopBudget, settings } = deps;
+export function openAdministration(
+  { engine, keyring, logKeys, loopBudget, settings }: ServiceContext,
+  budgets: Pick<SignInBudgets, 'refill'>,
+): Omit<AdminDeps, 'store' | 'keyring' | 'sendTest' | 'metrics' | 'clock' | 'baseUrl'> {
   const checkpointFile = checkpointFileOf(settings);
   const reading = openLogReading(engine.log, logKeys);
   const auditDeps = { records: engine.records, log: engine.log, reading: inTurns(reading, loopBudget) };
   return {
     accessStore: engine.access,
-    keyring,
     webhooks: { store: engine.webhooks, keyring, brokenUrlRule: urlRule(settings) },
     logStore: engine.log,
     logReading: reading,
-    metrics,
     subjectAccess: (person, auditContext) => subjectAccess(auditDeps, person, auditContext),
     async erase(person, auditContext) {
       const erased = await eraseUser(

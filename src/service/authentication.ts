@@ -1,9 +1,7 @@
-import type { LogKeys } from '../audit/log_keys.ts';
 import { sealPerson } from '../audit/log_keys.ts';
 import { openClientCredentials, openImplicitClients } from '../auth/clients/client_credentials.ts';
 import { openIssuers } from '../auth/issuers/issuer_keys.ts';
 import { type ConsoleClient, type ExternalIssuer, parseIssuers } from '../auth/issuers/issuers_file.ts';
-import type { Keyring } from '../auth/keys/keyring.ts';
 import { openConsoleProviders } from '../auth/sessions/console_providers.ts';
 import { CONSOLE_LINK_ISSUER, openConsoleSessions } from '../auth/sessions/sessions.ts';
 import { openAuthCache } from '../auth/tokens/auth_cache.ts';
@@ -13,13 +11,11 @@ import { openOwnJwts } from '../auth/tokens/own_jwts.ts';
 import { openTokens } from '../auth/tokens/token.ts';
 import { readSettingFile, type Settings, urlRule } from '../config/parse.ts';
 import { Refusal } from '../domain/fault.ts';
-import type { Clock } from '../domain/id.ts';
 import { openGuardedFetch } from '../outbound/guarded_fetch.ts';
 import { openGuardedForm } from '../outbound/guarded_post.ts';
-import type { Log } from '../platform/log.ts';
-import type { Engine } from '../store/open.ts';
 import { openForgedRowLog } from './forged_row_log.ts';
 import { outboundRules } from './outbound.ts';
+import type { ServiceContext } from './service_context.ts';
 
 /** Reads the issuers file of the settings; returns none without one. Throws Refusal that names every mistake in it. */
 export function readIssuers(settings: Settings): readonly ExternalIssuer[] {
@@ -54,18 +50,14 @@ function withSecret(client: ConsoleClient, path: string): ConsoleClient {
   return { ...client, clientSecret };
 }
 
-interface AuthenticationDeps {
-  readonly engine: Engine;
-  readonly keyring: Keyring;
-  readonly logKeys: LogKeys;
-  readonly settings: Settings;
-  readonly issuers: readonly ExternalIssuer[];
-}
-
 /** Authentication by tokens of this service and of external issuers, client credentials, and console sessions. */
-export function openAuthentication(deps: AuthenticationDeps, baseUrl: string, log: Log, clock: Clock) {
-  const { settings, issuers, engine, keyring } = deps;
-  const fetchDocument = openGuardedFetch(outboundRules(settings, log));
+export function openAuthentication(
+  { settings, engine, keyring, logKeys, log, clock }: ServiceContext,
+  issuers: readonly ExternalIssuer[],
+  baseUrl: string,
+) {
+  const rules = outboundRules({ settings, log });
+  const fetchDocument = openGuardedFetch(rules);
   const note = (outcome: string, issuer: string) => log.write({ event: 'issuer_keys', issuer, outcome });
   const configured = openIssuers(issuers, { fetchDocument, clock, note });
   const external = openExternalTokens(configured, keyring, clock);
@@ -86,7 +78,7 @@ export function openAuthentication(deps: AuthenticationDeps, baseUrl: string, lo
         fetchDocument,
         keyring,
         clock,
-        postForm: openGuardedForm(outboundRules(settings, log)),
+        postForm: openGuardedForm(rules),
         redirectUri: `${baseUrl}/console`,
         note: (provider, outcome) => log.write({ event: 'console_provider', provider, outcome }),
       });
@@ -108,7 +100,7 @@ export function openAuthentication(deps: AuthenticationDeps, baseUrl: string, lo
           sessions: openConsoleSessions({
             ...tokenDeps,
             providers,
-            sealPerson: (person) => sealPerson(deps.logKeys, person),
+            sealPerson: (person) => sealPerson(logKeys, person),
             onForgedRow: logForged,
           }),
         },

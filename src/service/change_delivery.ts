@@ -1,10 +1,8 @@
-import type { Keyring } from '../auth/keys/keyring.ts';
 import type { Tokens } from '../auth/tokens/token.ts';
-import type { Settings } from '../config/parse.ts';
 import type { Store } from '../directory/store.ts';
 import { errorTrace } from '../domain/error_trace.ts';
 import { Fault } from '../domain/fault.ts';
-import { type Clock, NIL_UUID } from '../domain/id.ts';
+import { NIL_UUID } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Resource } from '../domain/resource.ts';
 import { type EventDeps, openEventWriter, type WriteEvents } from '../events/feed/write_events.ts';
@@ -15,27 +13,23 @@ import { changeWebhook } from '../events/webhooks/targets.ts';
 import { DELIVERY_OUTCOMES } from '../events/webhooks/webhook.ts';
 import type { AdminDeps } from '../http/operations/admin/operation.ts';
 import { openChangeStreams } from '../http/operations/change_streams.ts';
-import type { LoopBudget } from '../http/pipeline/loop_budget.ts';
 import { type Presenter, presenterOf } from '../http/pipeline/present.ts';
 import { openLease } from '../jobs/leases.ts';
 import { RETENTION, startRetention } from '../jobs/retention.ts';
+import { METRICS } from '../metrics/declarations.ts';
+import { gauge } from '../metrics/family.ts';
+import type { Collector } from '../metrics/metrics.ts';
 import { type OutcomeCounts, openDeliveryCounts } from '../metrics/outcome_counts.ts';
 import { openGuardedPost } from '../outbound/guarded_post.ts';
-import type { Log } from '../platform/log.ts';
-import type { Engine } from '../store/open.ts';
 import { backgroundFault } from './background_fault.ts';
 import { openForgedRowLog } from './forged_row_log.ts';
 import { outboundRules } from './outbound.ts';
+import type { ServiceContext } from './service_context.ts';
+import { webhookMetrics } from './service_metrics.ts';
 
-interface ChangeDeliveryDeps {
-  readonly settings: Settings;
-  readonly engine: Pick<Engine, 'records' | 'feed' | 'webhooks' | 'leases' | 'log'>;
+interface ChangeDeliveryContext extends ServiceContext {
   readonly store: Store;
-  readonly keyring: Pick<Keyring, 'open'>;
   readonly tokens: Tokens;
-  readonly loopBudget: LoopBudget;
-  readonly log: Log;
-  readonly clock: Clock;
   readonly baseUrl: string;
   readonly installation: string;
 }
@@ -46,7 +40,7 @@ export type ChangeDelivery = ReturnType<typeof startChangeDelivery>;
  * The change feed: delivers changes to streams and webhook targets, and deletes what is older than the retention, until it is
  * stopped. `stop` closes streams as well.
  */
-export function startChangeDelivery(deps: ChangeDeliveryDeps) {
+export function startChangeDelivery(deps: ChangeDeliveryContext) {
   const { engine, store, tokens, loopBudget, clock } = deps;
   const { feed } = engine;
   const writeEvents = eventsOf(deps);
@@ -61,14 +55,13 @@ export function startChangeDelivery(deps: ChangeDeliveryDeps) {
   });
   const counts = openDeliveryCounts(DELIVERY_OUTCOMES);
   const dispatcher = startWebhooks(deps, writeEvents, counts);
-  /** The lag of enabled targets, if this process delivers to them. */
-  async function lag() {
-    if (!dispatcher.isActive()) return [];
-    const webhooks = (await engine.webhooks.list()).filter(isDelivered);
-    return Promise.all(
-      webhooks.map(async (each) => [each.webhookId, await engine.webhooks.lag(each)] as const),
-    );
-  }
+  /** Of enabled targets, if this process delivers to them. */
+  const lagMetrics: Collector = async () => {
+    const webhooks = dispatcher.isActive() ? (await engine.webhooks.list()).filter(isDelivered) : [];
+    const lags = webhooks.map(async (each) => [each.webhookId, await engine.webhooks.lag(each)] as const);
+    return webhookMetrics(await Promise.all(lags), clock.now());
+  };
+  const streamMetrics: Collector = () => [gauge(METRICS.changeStreams, streams.count())];
   const retention = startRetention({
     log: engine.log,
     webhooks: engine.webhooks,
@@ -85,7 +78,7 @@ export function startChangeDelivery(deps: ChangeDeliveryDeps) {
     writeEvents,
     followChanges: streams.follow,
     sendTest: dispatcher.sendTest,
-    metricSources: { streams: streams.count, lag, counts, now: clock.now },
+    collectors: [streamMetrics, lagMetrics, counts.collect],
     async stop() {
       // Streams are requests that do not end by themselves.
       await Promise.all([streams.stop(), dispatcher.stop(), retention.stop()]);
@@ -94,18 +87,18 @@ export function startChangeDelivery(deps: ChangeDeliveryDeps) {
 }
 
 /** Logs errors of this program. Failures of the database are logged with the requests that they affect. */
-function errorLoggerOf({ log }: Pick<ChangeDeliveryDeps, 'log'>, route: string): (error: unknown) => void {
+function errorLoggerOf({ log }: Pick<ChangeDeliveryContext, 'log'>, route: string): (error: unknown) => void {
   return (error) => {
     if (error instanceof Fault) return;
     log.write(backgroundFault(route, error));
   };
 }
 
-function startWebhooks(deps: ChangeDeliveryDeps, writeEvents: WriteEvents, counts: OutcomeCounts) {
-  const { settings, engine, keyring, log, clock } = deps;
+function startWebhooks(deps: ChangeDeliveryContext, writeEvents: WriteEvents, counts: OutcomeCounts) {
+  const { engine, keyring, log, clock } = deps;
   const { webhooks: store } = engine;
   const logForged = openForgedRowLog(log);
-  const post = openGuardedPost(outboundRules(settings, log));
+  const post = openGuardedPost(outboundRules(deps));
   const caller = { actor: 'webhooks', address: undefined, requestId: undefined };
   const send = openSender({ keyring, post, clock });
   const dispatcher = startDispatcher({
@@ -135,7 +128,7 @@ function startWebhooks(deps: ChangeDeliveryDeps, writeEvents: WriteEvents, count
 }
 
 /** Writes changes as events, with records in the representation of a GET. */
-function eventsOf({ store, baseUrl, installation }: ChangeDeliveryDeps): WriteEvents {
+function eventsOf({ store, baseUrl, installation }: ChangeDeliveryContext): WriteEvents {
   const presenters = new Map<Resource, Presenter>();
   const present: EventDeps['present'] = (resource, record, key) => {
     const presenter = presenters.get(resource) ?? presenterOf(resource, baseUrl, installation);

@@ -1,12 +1,10 @@
 import { hostname } from 'node:os';
 import { type Checkpoints, startCheckpoints } from '../audit/checkpoints.ts';
-import { checkpointFileOf, type Settings } from '../config/parse.ts';
-import type { Clock } from '../domain/id.ts';
+import { checkpointFileOf } from '../config/parse.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { openLease } from '../jobs/leases.ts';
 import { appendLines } from '../platform/fsync.ts';
-import type { Log } from '../platform/log.ts';
-import type { OpenDatabase } from './open_database.ts';
+import type { ServiceContext } from './service_context.ts';
 
 /** The lease holder renews every minute; after two minutes another process takes over. */
 const TERM_MS = 1.5 * LIMITS.checkpointMs;
@@ -14,12 +12,7 @@ const TERM_MS = 1.5 * LIMITS.checkpointMs;
 const NO_CHECKPOINTS: Checkpoints = { ageMs: () => undefined, stop: async () => undefined };
 
 /** Writes checkpoints and erasures to the file of these settings every minute, if they have one. */
-export function startCheckpointFile(
-  settings: Settings,
-  { engine, logKeys }: Pick<OpenDatabase, 'engine' | 'logKeys'>,
-  log: Log,
-  clock: Clock,
-): Checkpoints {
+export function startCheckpointFile({ settings, engine, logKeys, log, clock }: ServiceContext): Checkpoints {
   const file = checkpointFileOf(settings);
   if (file === undefined) return NO_CHECKPOINTS;
   return startCheckpoints({

@@ -1,13 +1,13 @@
-import { type Settings, targetRules } from '../config/parse.ts';
-import type { Log } from '../platform/log.ts';
+import { targetRules } from '../config/parse.ts';
+import type { ServiceContext } from './service_context.ts';
 
 /** Where requests may be sent. A name that resolves elsewhere is logged. */
-export function outboundRules(settings: Settings, log?: Pick<Log, 'write'>) {
+export function outboundRules({ settings, log }: Pick<ServiceContext, 'settings' | 'log'>) {
   return {
     offline: settings.offline,
     ...targetRules(settings),
     onRefusedAddress(host: string, address: string): void {
-      log?.write({ event: 'private_address_refused', host, address, count: 1 });
+      log.write({ event: 'private_address_refused', host, address, count: 1 });
     },
   };
 }

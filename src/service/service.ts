@@ -3,7 +3,6 @@ import { readTls, type Settings } from '../config/parse.ts';
 import { openDirectory } from '../directory/directory.ts';
 import { openSettingsRealms } from '../directory/settings_realms.ts';
 import type { RealmSearchPage, Store } from '../directory/store.ts';
-import type { DirectoryDeps } from '../directory/write_rules.ts';
 import type { Clock } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { consoleRoutes } from '../http/operations/console.ts';
@@ -15,6 +14,7 @@ import type { Route } from '../http/server/router.ts';
 import { routesOf } from '../http/server/routes.ts';
 import { type Server, type ServerSettings, startServer } from '../http/server/server.ts';
 import { startExpiry } from '../jobs/expiry.ts';
+import { METRICS } from '../metrics/declarations.ts';
 import type { Snapshot } from '../metrics/family.ts';
 import { openMetrics } from '../metrics/metrics.ts';
 import { openProviderDiscovery } from '../outbound/discovery.ts';
@@ -24,14 +24,15 @@ import { programFile } from '../platform/program_files.ts';
 import { VERSION } from '../platform/version.ts';
 import { type CountRequest, type Engine, fileOf, type ReaderSearchRequest } from '../store/open.ts';
 import { workerCommand } from '../workers/command.ts';
-import { openPool, type Pool } from '../workers/pool.ts';
+import { openPool } from '../workers/pool.ts';
 import { openAdministration } from './administration.ts';
 import { openAuthentication, readIssuers } from './authentication.ts';
 import { type ChangeDelivery, startChangeDelivery } from './change_delivery.ts';
 import { startCheckpointFile } from './checkpoint_file.ts';
 import type { OpenDatabase } from './open_database.ts';
 import { outboundRules } from './outbound.ts';
-import { accessMetrics, checkpointMetrics, feedMetrics, serviceMetrics } from './service_metrics.ts';
+import type { ServiceContext } from './service_context.ts';
+import { ageMetrics, serviceMetrics } from './service_metrics.ts';
 import { openSignIn } from './sign_in.ts';
 import { openUsageTracking } from './usage.ts';
 
@@ -52,15 +53,11 @@ function rateSettings(settings: Settings): RateSettings {
   return { perAddress, perClient, badTokens, grants, processes };
 }
 
-interface StoreWithReaders {
-  readonly store: Store;
-  /** Of the reader processes; undefined if there are none. */
-  readonly figures: Pool['figures'] | undefined;
-  close(): Promise<void>;
-}
-
-/** The record store. For a SQLite file, long lists and counts are read in worker processes, off the event loop. */
-function openStoreWithReaders({ database }: Settings, engine: Engine): StoreWithReaders {
+/**
+ * The record store, and the reader processes of a SQLite file: long lists and counts are read there, off the event loop. `figures`:
+ * undefined without reader processes.
+ */
+function openStoreWithReaders({ database }: Settings, engine: Engine) {
   const path = fileOf(database);
   const { embedded } = engine;
   if (path === undefined || !embedded) {
@@ -116,10 +113,6 @@ export async function serveMetrics(
   return startServer(listenerSettings, log, async () => metricsRoutes(snapshot, loopBudget));
 }
 
-function sealerOf(keyring: OpenDatabase['keyring']): Pick<DirectoryDeps, 'seal'> {
-  return { seal: (place, plain) => keyring.seal('oidc-client-secret', place, plain) };
-}
-
 function consolePages({ noConsole }: Settings, baseUrl: string, extra: Route | undefined): readonly Route[] {
   return noConsole ? [] : [...consoleRoutes(CONSOLE_FOLDER, baseUrl), ...(extra ? [extra] : [])];
 }
@@ -134,40 +127,43 @@ export async function serve(
   log: Log,
   clock: Clock,
 ): Promise<Service> {
-  const authDeps = { settings, issuers: readIssuers(settings), engine, keyring, logKeys };
+  const issuers = readIssuers(settings);
   const metrics = openMetrics(settings.metrics !== undefined);
   const allMetrics = served.allMetrics ?? metrics.snapshot;
   const loopBudget = openLoopBudget({ workMs: engine.workMs });
+  const context: ServiceContext = { settings, engine, keyring, logKeys, loopBudget, log, clock };
   const startedAt = clock.now();
   // A process that cannot open connections for lookups does not start.
   const [installation] = await Promise.all([engine.access.storeId(), engine.records.ready()]);
-  const { granted, ...usage } = openUsageTracking(engine, log, clock);
-  const signInDeps = { ...authDeps, ...usage, loopBudget, log, clock };
-  const { signIn, hashPassword, budgets, ...passwords } = openSignIn(signInDeps);
+  const usage = openUsageTracking(context);
+  const { signIn, hashPassword, budgets, ...passwords } = openSignIn(context, usage);
   const { store, ...readers } = openStoreWithReaders(settings, engine);
-  const { discoverIssuer, discoveries } = openProviderDiscovery(outboundRules(settings, log), clock);
-  const directoryDeps = { ...sealerOf(keyring), hashPassword, discoverIssuer, get: store.get };
-  const rules = { installation, issuersMatch: settings.strictIssuers };
-  const directory = openDirectory(store, directoryDeps, rules, clock);
+  const { discoverIssuer, discoveries } = openProviderDiscovery(outboundRules(context), clock);
+  const directory = openDirectory(
+    store,
+    {
+      seal: (place, plain) => keyring.seal('oidc-client-secret', place, plain),
+      ...{ hashPassword, discoverIssuer, get: store.get },
+    },
+    { installation, issuersMatch: settings.strictIssuers },
+    clock,
+  );
   const settingsRealms = openSettingsRealms({ store, directory, clock }, { ...settings, installation });
-  const writeDeps = { directory, withIdempotency: openIdempotency({ store, keyring, clock }) };
-  const administration = openAdministration({
-    ...{ engine, keyring, logKeys, budgets, loopBudget, settings },
-    metrics: allMetrics,
-  });
+  const withIdempotency = openIdempotency({ store, keyring, clock });
+  const administration = openAdministration(context, budgets);
   const limits = openRateLimits(rateSettings(settings), clock);
   let changeDelivery: ChangeDelivery | undefined;
   const makeRoutes = async (url: string, isDraining: () => boolean) => {
     const baseUrl = settings.baseUrl ?? url;
-    const { access, jwts, tokens, ...authentication } = openAuthentication(authDeps, baseUrl, log, clock);
-    const delivery = { store, log, clock, tokens, loopBudget, baseUrl, installation };
-    changeDelivery = startChangeDelivery({ ...authDeps, ...delivery });
-    metrics.add(accessMetrics(access.ageMs), ...feedMetrics(changeDelivery.metricSources));
+    const { access, jwts, tokens, ...authentication } = openAuthentication(context, issuers, baseUrl);
+    changeDelivery = startChangeDelivery({ ...context, store, tokens, baseUrl, installation });
+    metrics.add(ageMetrics(METRICS.accessTableAge, access.ageMs), ...changeDelivery.collectors);
     const routes = routesOf({
-      ...{ store, access, tokens, grant: openTokenGrants(tokens, clock, granted), limits, loopBudget, clock },
-      ...{ ...authentication, ...writeDeps, ...changeDelivery, ...administration, isDraining },
+      ...{ ...context, ...authentication, ...changeDelivery, ...administration, metrics: allMetrics },
+      ...{ store, directory, withIdempotency, settingsRealms, access, tokens, limits, isDraining },
+      ...{ installation, baseUrl, version: VERSION },
+      grant: openTokenGrants(tokens, clock, usage.granted),
       signIn: signIn({ access, jwts }, { issuer: baseUrl, installation }),
-      ...{ installation, settingsRealms, baseUrl, version: VERSION },
     });
     return [...routes, ...consolePages(settings, baseUrl, extraRoute)];
   };
@@ -175,13 +171,11 @@ export async function serve(
   const server = await startServer(serverSettings(settings), log, makeRoutes, observers);
   const descriptors = watchDescriptors(log);
   const expiry = startExpiry([store.sweepIdempotency, engine.access.deleteExpiredSignIns], clock);
-  const checkpoints = startCheckpointFile(settings, { engine, logKeys }, log, clock);
+  const checkpoints = startCheckpointFile(context);
+  const sources = { startedAt, discoveries, readers: readers.figures, ...passwords.figures };
   metrics.add(
-    serviceMetrics({
-      ...{ version: VERSION, engine: settings.database.engine, startedAt, pending: server.pending },
-      ...{ discoveries, database: engine, readers: readers.figures, ...passwords.figures },
-    }),
-    checkpointMetrics(checkpoints.ageMs),
+    serviceMetrics(context, { ...sources, pending: server.pending }),
+    ageMetrics(METRICS.checkpointAge, checkpoints.ageMs),
     passwords.collect,
   );
   return {

@@ -1,4 +1,3 @@
-import type { LogKeys } from '../audit/log_keys.ts';
 import { openAccountTokens } from '../auth/sign_in/account_token.ts';
 import { openSignInBudgets } from '../auth/sign_in/budgets.ts';
 import { type CheckedPassword, openRehash } from '../auth/sign_in/credentials.ts';
@@ -8,38 +7,24 @@ import { openPasswordCheck } from '../auth/sign_in/password_check.ts';
 import { openSignInQueue } from '../auth/sign_in/queue.ts';
 import type { AuthCache } from '../auth/tokens/auth_cache.ts';
 import type { OwnJwts } from '../auth/tokens/own_jwts.ts';
-import type { Settings } from '../config/parse.ts';
 import { Fault } from '../domain/fault.ts';
-import type { Clock } from '../domain/id.ts';
 import type { SignInDeps } from '../http/operations/password_request.ts';
-import type { LoopBudget } from '../http/pipeline/loop_budget.ts';
 import { startExpiry } from '../jobs/expiry.ts';
 import { openPasswordCheckCounts } from '../metrics/outcome_counts.ts';
-import type { Log } from '../platform/log.ts';
-import type { Engine } from '../store/open.ts';
 import { openChecker } from '../workers/checker.ts';
 import { openHasher } from '../workers/hasher.ts';
 import { backgroundFault } from './background_fault.ts';
-
-interface SignInServiceDeps {
-  readonly settings: Settings;
-  readonly engine: Engine;
-  readonly logKeys: LogKeys;
-  /** Counts throttled requests in the log. */
-  readonly throttled: SignInDeps['signIn']['throttled'];
-  /** Logs sign-ins. */
-  readonly signedIn: NonNullable<SignInDeps['signIn']['logSuccess']>;
-  readonly log: Log;
-  readonly clock: Clock;
-  readonly loopBudget: Pick<LoopBudget, 'turn'>;
-}
+import type { ServiceContext } from './service_context.ts';
+import type { UsageTracking } from './usage.ts';
 
 /** Interval at which budgets that are full again are deleted. */
 const SWEEP_EVERY_MS = 60_000;
 
 /** Hashes and checks passwords, and makes account tokens. */
-export function openSignIn(deps: SignInServiceDeps) {
-  const { settings, engine, logKeys, throttled, signedIn, log, clock } = deps;
+export function openSignIn(
+  { settings, engine, logKeys, loopBudget, log, clock }: ServiceContext,
+  { throttled, signedIn }: Pick<UsageTracking, 'throttled' | 'signedIn'>,
+) {
   const { credentials } = engine;
   const cost = settings.passwordCost;
   const hasher = openHasher(cost);
@@ -67,7 +52,7 @@ export function openSignIn(deps: SignInServiceDeps) {
     decoys: openDecoys({ credentials, keys: logKeys, cost, clock }),
   });
   const sweep = async (now: number) => {
-    await deps.loopBudget.turn();
+    await loopBudget.turn();
     return engine.budgets.deleteFull(now);
   };
   const sweeping = startExpiry([sweep], clock, SWEEP_EVERY_MS);

@@ -6,12 +6,15 @@ import type { IpAddress } from '../domain/ip_address.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { openCallListener } from '../http/server/listener.ts';
 import type { Log } from '../platform/log.ts';
-import type { Engine } from '../store/open.ts';
 import { backgroundFault } from './background_fault.ts';
+import type { ServiceContext } from './service_context.ts';
+
+export type UsageTracking = ReturnType<typeof openUsageTracking>;
 
 /** Records the use of clients, grants of tokens, sign-ins, refused requests, and proxies that do not name the client. */
-export function openUsageTracking({ access, log: { append } }: Engine, log: Log, clock: Clock) {
-  const { recordClientUsage } = access;
+export function openUsageTracking({ engine, log, clock }: Pick<ServiceContext, 'engine' | 'log' | 'clock'>) {
+  const { append } = engine.log;
+  const { recordClientUsage } = engine.access;
   const onError = (error: unknown) => log.write(backgroundFault('counter log', error));
   const counters = openCounterLog({ append, recordClientUsage }, clock, {
     onPending: (entries) => log.write({ event: 'audit_entries_pending', ...entries }),
