@@ -13,20 +13,10 @@ export interface DeferredLine extends RejectedLine {
   readonly source: SourceLine;
 }
 
-/** Lines that are tried again at the end of an import, bounded in number and bytes. */
-export interface DeferredLines {
-  list(): readonly DeferredLine[];
-  /** Removes and returns all of them. */
-  takeAll(): readonly DeferredLine[];
-  /** Defers a line, or returns its rejection where there are too many. */
-  defer(source: SourceLine, write: Load['write'], reason: string): RejectedLine | undefined;
-  /** Records that a line was imported. */
-  markDone(write: Load['write'], line: number): void;
-  /** Whether this line was deferred, and a later line about the same record was imported. */
-  isSuperseded(write: Load['write'], line: number): boolean;
-}
+export type DeferredLines = ReturnType<typeof openDeferredLines>;
 
-export function openDeferredLines(): DeferredLines {
+/** Lines that are tried again at the end of an import, bounded in number and bytes. */
+export function openDeferredLines() {
   let lines: DeferredLine[] = [];
   let bytes = 0;
   /** For each record of a deferred line: the last line about it that was imported, 0 for none. */
@@ -34,13 +24,15 @@ export function openDeferredLines(): DeferredLines {
 
   return {
     list: () => lines,
-    takeAll() {
+    /** Removes and returns all of them. */
+    takeAll(): readonly DeferredLine[] {
       const taken = lines;
       lines = [];
       bytes = 0;
       return taken;
     },
-    defer(source, write, reason) {
+    /** Defers a line, or returns its rejection where there are too many. */
+    defer(source: SourceLine, write: Load['write'], reason: string): RejectedLine | undefined {
       const line = source.number;
       const size = source.bytes?.length ?? 0;
       if (lines.length >= LIMITS.importDeferredLinesMax || bytes + size > LIMITS.importDeferredBytesMax) {
@@ -52,16 +44,20 @@ export function openDeferredLines(): DeferredLines {
       bytes += size;
       return undefined;
     },
-    markDone(write, line) {
+    /** Records that a line was imported. */
+    markDone(write: Load['write'], line: number): void {
       if (lastDoneLine.size === 0) return;
       const name = recordName(write);
       const last = lastDoneLine.get(name);
       if (last !== undefined) lastDoneLine.set(name, Math.max(last, line));
     },
-    isSuperseded: (write, line) => lastDoneLine.size > 0 && (lastDoneLine.get(recordName(write)) ?? 0) > line,
+    /** Whether this line was deferred, and a later line about the same record was imported. */
+    isSuperseded: (write: Load['write'], line: number): boolean =>
+      lastDoneLine.size > 0 && (lastDoneLine.get(recordName(write)) ?? 0) > line,
   };
 }
 
-function recordName({ resource, key }: Load['write']): string {
+/** A name of the record in maps. */
+export function recordName({ resource, key }: Pick<Load['write'], 'resource' | 'key'>): string {
   return `${resource.table} ${key.join(' ')}`;
 }

@@ -1,22 +1,7 @@
 import type { Load, MaybePromise, Store } from '../directory/store.ts';
-import type { AnyRecord, Key, ReferenceCondition, Resource } from '../domain/resource.ts';
+import type { AnyRecord, ReferenceCondition } from '../domain/resource.ts';
+import { recordName } from './deferred_lines.ts';
 import { CONDITION_TARGETS, type EmailCondition } from './import_line.ts';
-
-/** Checks the e-mail conditions of imported lines against the stored records and those of the current batch. */
-export interface EmailConditions {
-  /** Adds a record to the batch. */
-  add(load: Load): void;
-  /** Called after each commit: the batch is empty again. */
-  clear(): void;
-  /** Whether neither the stored record, as last read, nor one in the batch requires an e-mail address. */
-  isKnownNotToApply(condition: EmailCondition): boolean;
-  /**
-   * Whether the line breaks a condition of the record it references. If that record may be in the batch, the batch is
-   * committed first. A profile's condition holds for later records (docs/wire.md#password-profiles): neither for a value
-   * that is stored already, nor for a record older than the profile's last change.
-   */
-  isBroken(load: Load, condition: EmailCondition): Promise<boolean>;
-}
 
 interface ConditionDeps {
   readonly get: Store['get'];
@@ -25,55 +10,59 @@ interface ConditionDeps {
   readonly retry: <T>(work: () => MaybePromise<T>) => Promise<T>;
 }
 
-export function openEmailConditions({ get, commitBatch, retry }: ConditionDeps): EmailConditions {
+export type EmailConditions = ReturnType<typeof openEmailConditions>;
+
+/** Checks the e-mail conditions of imported lines against the stored records and those of the current batch. */
+export function openEmailConditions({ get, commitBatch, retry }: ConditionDeps) {
   /** The writes of the batch to each record that a condition can refer to. */
   const targets = new Map<string, Load[]>();
   /** Whether conditions apply to the stored records, as read since the last commit. */
   const results = new Map<string, boolean>();
 
-  function stored(resource: Resource, key: Key): Promise<AnyRecord | undefined> {
-    return retry(() => get(resource, key));
-  }
+  const stored = ({ resource, key }: Pick<EmailCondition, 'resource' | 'key'>) =>
+    retry(() => get(resource, key));
 
+  /** Whether neither the stored record, as last read, nor one in the batch requires an e-mail address. */
   function isKnownNotToApply(emailCondition: EmailCondition): boolean {
-    const { resource, key, condition } = emailCondition;
     if (results.get(conditionName(emailCondition)) !== false) return false;
-    const loads = targets.get(recordName(resource, key)) ?? [];
-    return !loads.some(({ write }) => applies(write.record, condition));
+    const loads = targets.get(recordName(emailCondition)) ?? [];
+    return !loads.some(({ write }) => applies(write.record, emailCondition.condition));
   }
 
   return {
-    add(load) {
-      const { resource, key } = load.write;
-      if (!CONDITION_TARGETS.has(resource)) return;
-      const name = recordName(resource, key);
+    /** Adds a record to the batch. */
+    add(load: Load): void {
+      if (!CONDITION_TARGETS.has(load.write.resource)) return;
+      const name = recordName(load.write);
       const loads = targets.get(name);
       if (loads) loads.push(load);
       else targets.set(name, [load]);
     },
-    clear() {
+    /** Called after each commit: the batch is empty again. */
+    clear(): void {
       targets.clear();
       results.clear();
     },
     isKnownNotToApply,
-    async isBroken({ write }, emailCondition) {
-      const { name, condition, resource, key } = emailCondition;
-      results.set(conditionName(emailCondition), applies(await stored(resource, key), condition));
+    /**
+     * Whether the line breaks a condition of the record it references. If that record may be in the batch, the batch is
+     * committed first. A profile's condition holds for later records (docs/wire.md#password-profiles): neither for a value
+     * that is stored already, nor for a record older than the profile's last change.
+     */
+    async isBroken({ write }: Load, emailCondition: EmailCondition): Promise<boolean> {
+      const { name, condition } = emailCondition;
+      results.set(conditionName(emailCondition), applies(await stored(emailCondition), condition));
       if (isKnownNotToApply(emailCondition)) return false;
-      if (targets.has(recordName(resource, key))) await commitBatch();
-      const target = await stored(resource, key);
+      if (targets.has(recordName(emailCondition))) await commitBatch();
+      const target = await stored(emailCondition);
       if (!applies(target, condition) || write.record.updated_at < (target?.updated_at ?? 0)) return false;
-      return (await stored(write.resource, write.key))?.[name] !== write.record[name];
+      return (await stored(write))?.[name] !== write.record[name];
     },
   };
 }
 
-function conditionName({ resource, key, condition }: EmailCondition): string {
-  return `${recordName(resource, key)} ${condition.member}`;
-}
-
-function recordName({ table }: Resource, key: Key): string {
-  return `${table} ${key.join(' ')}`;
+function conditionName(emailCondition: EmailCondition): string {
+  return `${recordName(emailCondition)} ${emailCondition.condition.member}`;
 }
 
 function applies(record: AnyRecord | undefined, { member, equals }: ReferenceCondition): boolean {
