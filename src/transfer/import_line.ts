@@ -15,7 +15,6 @@ import { isJsonObject, type JsonObject } from '../domain/json_object.ts';
 import {
   type AnyRecord,
   type Key,
-  type Member,
   membersOf,
   type ReferenceCondition,
   type Resource,
@@ -57,39 +56,12 @@ export interface ParsedLine {
 /** Parses one line. Throws Fault `invalid` with names and rules, never with a value of the line. */
 export type LineParser = (bytes: Uint8Array) => ParsedLine;
 
-/** The format of the lines of one resource. */
-interface LineFormat {
-  readonly resource: Resource;
-  readonly schema: z.ZodObject;
-  readonly members: readonly Member[];
-  readonly sealed: readonly Member[];
-  /** Members that describe another one, such as `password_normalised`, and become unknown if that changes without them. */
-  readonly dependents: ReadonlyMap<string, string>;
-  /** Members whose default is this installation. */
-  readonly defaulted: readonly Member[];
-  readonly conditional: readonly Omit<EmailCondition, 'key'>[];
-  /** The members of the line that name its parents, realm first. */
-  readonly parents: readonly string[];
-  /** The member in which a line may repeat its own ID. */
-  readonly ownId: string | undefined;
-  /** All members that a line can have; those of an object in it as `meta.created_at`. */
-  readonly known: ReadonlySet<string>;
-}
+type LineFormat = ReturnType<typeof formatOf>;
 
 /** The objects in a line. */
 const HOLDERS = ['meta', 'relationships'] as const;
 
-/** A parsed line. */
-interface LineRecord {
-  readonly format: LineFormat;
-  readonly key: Key;
-  /** The members in the line, unparsed. */
-  readonly given: JsonObject;
-  readonly createdAt: number | undefined;
-  readonly updatedAt: number | undefined;
-  readonly record: AnyRecord;
-  readonly now: number;
-}
+type LineRecord = ReturnType<typeof parseRecord>;
 
 /** The resources that a condition can refer to. */
 export const CONDITION_TARGETS: ReadonlySet<Resource> = new Set(
@@ -131,24 +103,30 @@ function invalidField(field: string, rule: string): Fault {
   return new Fault('invalid', [{ field, rule }]);
 }
 
-function formatOf(resource: Resource): LineFormat {
+/** The format of the lines of one resource. */
+function formatOf(resource: Resource) {
   const members = membersOf(resource);
   return {
     resource,
     schema: z.object(resource.members),
     members,
     sealed: members.filter(({ annotation }) => annotation.secret === 'sealed'),
+    /** Members that describe another one, such as `password_normalised`, and become unknown if that changes without them. */
     dependents: new Map(
       Object.values(resource.inputs ?? {}).map(({ hash, isNormalised }) => [isNormalised, hash]),
     ),
+    /** Members whose default is this installation. */
     defaulted: members.filter(({ annotation }) => annotation.installation),
     conditional: members.flatMap(({ name, annotation: { emailIf } }) =>
       emailIf
         ? [{ name, condition: emailIf, resource: referencedResource(resource, emailIf.reference, RESOURCES) }]
         : [],
     ),
+    /** The members of the line that name its parents, realm first. */
     parents: parentFields(resource),
+    /** The member in which a line may repeat its own ID. */
     ownId: ownIdField(resource),
+    /** All members that a line can have; those of an object in it as `meta.created_at`. */
     known: new Set([
       ...['type', 'id', ownIdField(resource) ?? 'id', ...parentFields(resource), ...HOLDERS],
       ...['meta.created_at', 'meta.updated_at'],
@@ -184,9 +162,10 @@ function objectOf(value: unknown, field: string): JsonObject {
   throw invalidField(field, 'must be a JSON object');
 }
 
-function parseRecord(format: LineFormat, line: JsonObject, context: ImportContext): LineRecord {
+function parseRecord(format: LineFormat, line: JsonObject, context: ImportContext) {
   const key = keyOf(format, line);
   const holders = { meta: nestedObject(line, 'meta'), relationships: nestedObject(line, 'relationships') };
+  /** The members in the line, unparsed. */
   const given: Record<string, unknown> = {};
   for (const { name, annotation } of format.members) {
     const value = (annotation.within ? holders[annotation.within] : line)[name];
@@ -216,7 +195,7 @@ function parseRecord(format: LineFormat, line: JsonObject, context: ImportContex
 }
 
 /** Defaults: created at or before `updated_at`, updated now. */
-function stamps(of: Pick<LineRecord, 'createdAt' | 'updatedAt' | 'now'>) {
+function stamps(of: Record<'createdAt' | 'updatedAt', number | undefined> & Record<'now', number>) {
   const updatedAt = of.updatedAt ?? Math.max(of.now, of.createdAt ?? of.now);
   return { created_at: of.createdAt ?? Math.min(of.now, updatedAt), updated_at: updatedAt };
 }
