@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { Erasure } from '../domain/erasure.ts';
 import { parseUuid, type Uuid } from '../domain/id.ts';
+import { parseInstant } from '../domain/instant.ts';
 import type { JsonObject } from '../domain/json_object.ts';
 import { parsedBy } from '../domain/text/text.ts';
 import type { LogHead } from '../store/audit/log_reading.ts';
@@ -89,12 +90,7 @@ function signLine(record: object, keys: Pick<LogKeys, 'sign'>): string {
   return `${text.slice(0, -1)},"signature":"${keys.sign(text)}"}`;
 }
 
-const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/;
-
-const instant = parsedBy((raw) => {
-  const at = INSTANT.test(raw) ? Date.parse(raw) : Number.NaN;
-  return Number.isNaN(at) ? undefined : at;
-}, 'must be an instant');
+const instant = parsedBy(parseInstant, 'must be an instant');
 const id = parsedBy(parseUuid, 'must be an ID');
 const position = z.object({ log: id, position: z.number(), tag: z.string(), entries: z.number() });
 

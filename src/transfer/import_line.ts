@@ -11,6 +11,7 @@ import { issuerProblem } from '../directory/write_rules.ts';
 import { type ChangeOrigin, changeOf } from '../domain/change.ts';
 import { Fault } from '../domain/fault.ts';
 import { type Clock, parseUuid, type Uuid } from '../domain/id.ts';
+import { parseInstant } from '../domain/instant.ts';
 import { isJsonObject, type JsonObject } from '../domain/json_object.ts';
 import {
   type AnyRecord,
@@ -23,7 +24,6 @@ import {
 import { RESOURCES } from '../domain/resources.ts';
 import { violatedRule } from '../domain/rule.ts';
 import { email } from '../domain/text/folding.ts';
-import { parseInstant } from './instant.ts';
 
 /** Dependencies of the line parser. */
 export interface ImportContext {
@@ -227,11 +227,12 @@ function idOf(line: JsonObject, name: string): Uuid {
   return id;
 }
 
+/** Answers have years of four digits (docs/wire.md#imported-instants). */
 function instantOf(meta: JsonObject, name: string): number | undefined {
   const raw = meta[name];
   if (raw === undefined) return undefined;
   const at = typeof raw === 'string' ? parseInstant(raw) : undefined;
-  if (at !== undefined) return at;
+  if (at !== undefined && /^\d/.test(new Date(at).toISOString())) return at;
   throw invalidField(`meta.${name}`, 'must be an instant of RFC 3339, such as 2026-01-31T09:00:00.000Z');
 }
 

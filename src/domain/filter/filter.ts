@@ -1,4 +1,5 @@
 import { parseUuid } from '../id.ts';
+import { parseInstant } from '../instant.ts';
 import { LIMITS } from '../limits.ts';
 import { foldedKey, foldedPart } from '../text/folded_key.ts';
 import { wordsOf } from '../text/words.ts';
@@ -200,7 +201,7 @@ const COMPARISONS: Readonly<Record<Compared, Comparison>> = {
   },
   exact: { finish: (text) => text, rule: '' },
   instant: {
-    finish: parseInstant,
+    finish: instantValue,
     rule: 'an instant was expected: YYYY-MM-DD, or YYYY-MM-DDTHH:MM:SS.mmm with Z or an offset as +HH:MM',
   },
   identifier: { finish: parseUuid, rule: 'an identifier in UUID form was expected' },
@@ -217,19 +218,11 @@ function finish(written: FilterValue, compared: Compared, text: string): Compara
   return value;
 }
 
-/** A date, or a date with a time in at most milliseconds (RFC 3339, 5.6). No leap seconds: none are stored. */
-const INSTANT =
-  /^(\d{4}-\d{2}-\d{2})(?:T(\d{2}:\d{2}:\d{2})(?:\.(\d{1,3}))?(?:Z|([+-])([01]\d|2[0-3]):([0-5]\d)))?$/;
+/** A date, which means its midnight in UTC, or an instant in at most milliseconds: none is stored more precisely. */
+const FILTER_INSTANT = /^\d{4}-\d\d-\d\d(T[^.]*(?:\.\d{1,3})?(?:Z|[+-][\d:]+))?$/;
 
-/** Milliseconds since the epoch; undefined for an invalid instant. A date means its midnight in UTC. */
-function parseInstant(text: string): number | undefined {
-  const [whole, date, time = '00:00:00', fraction = '', sign, hours, minutes] = INSTANT.exec(text) ?? [];
+function instantValue(text: string): number | undefined {
+  const [whole, time] = FILTER_INSTANT.exec(text) ?? [];
   if (whole === undefined) return undefined;
-  const spelled = `${date}T${time}.${fraction.padEnd(3, '0')}Z`;
-  const local = Date.parse(spelled);
-  // Date.parse reads the 30th of February as the 2nd of March: a real date formats to the same text.
-  if (Number.isNaN(local) || new Date(local).toISOString() !== spelled) return undefined;
-  if (sign === undefined) return local;
-  const offset = (Number(hours) * 60 + Number(minutes)) * 60_000;
-  return sign === '+' ? local - offset : local + offset;
+  return parseInstant(time === undefined ? `${whole}T00:00:00Z` : whole);
 }
