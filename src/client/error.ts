@@ -9,16 +9,6 @@ export interface ErrorObject {
   readonly source?: { readonly pointer?: string; readonly parameter?: string };
 }
 
-interface ErrorDetails {
-  /** Undefined without a response. */
-  readonly status?: number | undefined;
-  readonly errors?: readonly ErrorObject[];
-  readonly requestId?: string | undefined;
-  readonly isUncertain?: boolean;
-  readonly reason?: string | undefined;
-  readonly retryAfterS?: number | undefined;
-}
-
 /**
  * A failed request. Its message contains the method, the path and the error titles and details of the service: never a
  * secret, a token, a query or a body.
@@ -38,11 +28,9 @@ export class AuthrealmError extends Error {
   /** Seconds to wait before the next request, as the response asks; undefined if it does not. */
   readonly retryAfterS: number | undefined;
 
-  constructor(
-    message: string,
-    { status, errors = [], requestId, isUncertain = false, reason, retryAfterS }: ErrorDetails = {},
-  ) {
+  constructor(message: string, details: Partial<Omit<AuthrealmError, keyof Error>> = {}) {
     super(message);
+    const { status, errors = [], requestId, isUncertain = false, reason, retryAfterS } = details;
     this.reason = reason;
     this.retryAfterS = retryAfterS;
     this.status = status;

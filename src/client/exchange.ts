@@ -12,12 +12,9 @@ export interface ServiceConnection extends RetryLimits {
 }
 
 export interface ServiceResponse {
-  readonly status: number;
   readonly headers: Headers;
   /** Undefined if the response has no body. */
   readonly body: unknown;
-  /** The service may have processed an earlier attempt. */
-  readonly isUncertain: boolean;
 }
 
 /** The header of a JSON body. */
@@ -82,7 +79,7 @@ function responseOf(
   if (status >= 200 && status < 300) {
     if (body === NOT_JSON)
       throw new AuthrealmError(`${what} was answered ${status} without JSON`, circumstances);
-    return { status, headers, body, isUncertain };
+    return { headers, body };
   }
   const errors = readErrors(body);
   const wait = retryAfterMs(headers);

@@ -21,20 +21,20 @@ function term<F extends string>(operator: string, field: F, values: readonly str
   return { text: `${operator}(${[field, ...values].join(',')})`, isTerm: true };
 }
 
-/** Escapes `*` in the value, so that only the added ones are wildcards. */
-function pattern<F extends string>(
-  field: F,
-  value: string,
-  [before, after]: readonly [string, string],
-): FilterTerm<F> {
-  const escaped = value.replaceAll(/[\\'*]/g, '\\$&');
-  return term('ilike', field, [`'${before}${escaped}${after}'`]);
-}
+/** Compares an attribute with one value. */
+const comparison =
+  (operator: string) =>
+  <F extends string>(field: F, value: string): FilterTerm<F> =>
+    term(operator, field, [quoted(value)]);
+
+/** Searches for a part of an attribute. Escapes `*` in the value, so that only the added ones are wildcards. */
+const search =
+  (before: '' | '*', after: '' | '*') =>
+  <F extends string>(field: F, value: string): FilterTerm<F> =>
+    term('ilike', field, [`'${before}${value.replaceAll(/[\\'*]/g, '\\$&')}${after}'`]);
 
 /** The attribute equals this value; names and e-mail addresses are compared case-insensitively. */
-export function eq<F extends string>(field: F, value: string): FilterTerm<F> {
-  return term('eq', field, [quoted(value)]);
-}
+export const eq = comparison('eq');
 
 /** The attribute equals one of these values, at most 100. */
 export function oneOf<F extends string>(field: F, values: readonly string[]): FilterTerm<F> {
@@ -42,19 +42,13 @@ export function oneOf<F extends string>(field: F, values: readonly string[]): Fi
 }
 
 /** Case-insensitive. */
-export function startsWith<F extends string>(field: F, value: string): FilterTerm<F> {
-  return pattern(field, value, ['', '*']);
-}
+export const startsWith = search('', '*');
 
 /** Case-insensitive. */
-export function endsWith<F extends string>(field: F, value: string): FilterTerm<F> {
-  return pattern(field, value, ['*', '']);
-}
+export const endsWith = search('*', '');
 
 /** Case-insensitive. */
-export function contains<F extends string>(field: F, value: string): FilterTerm<F> {
-  return pattern(field, value, ['*', '*']);
-}
+export const contains = search('*', '*');
 
 /** Each word of this value begins a word of the attribute `text`, in any letter case. The value `*` matches every record. */
 export function matches<F extends string>(field: F, value: string): FilterTerm<F> {
@@ -62,21 +56,10 @@ export function matches<F extends string>(field: F, value: string): FilterTerm<F
 }
 
 /** The attribute is less than this value: a timestamp in ISO 8601, or an ID. */
-export function below<F extends string>(field: F, value: string): FilterTerm<F> {
-  return term('lt', field, [quoted(value)]);
-}
-
-export function atMost<F extends string>(field: F, value: string): FilterTerm<F> {
-  return term('le', field, [quoted(value)]);
-}
-
-export function above<F extends string>(field: F, value: string): FilterTerm<F> {
-  return term('gt', field, [quoted(value)]);
-}
-
-export function atLeast<F extends string>(field: F, value: string): FilterTerm<F> {
-  return term('ge', field, [quoted(value)]);
-}
+export const below = comparison('lt');
+export const atMost = comparison('le');
+export const above = comparison('gt');
+export const atLeast = comparison('ge');
 
 /** The attribute has no value. */
 export function isNull<F extends string>(field: F): FilterTerm<F> {

@@ -13,11 +13,6 @@ const RETRYABLE: ReadonlySet<number> = new Set([409, 429, 502, 503, 504]);
 /** Those after which the service may have processed the request. */
 const UNKNOWN_OUTCOME: ReadonlySet<number> = new Set([502, 503, 504]);
 
-/** Whether a retry may succeed. */
-export function isRetryable(outcome: AttemptOutcome): boolean {
-  return outcome.kind === 'lost' || RETRYABLE.has(outcome.status);
-}
-
 /** Whether the service may have processed the request without a usable response. */
 export function mayHaveExecuted(outcome: AttemptOutcome): boolean {
   return outcome.kind === 'lost' || UNKNOWN_OUTCOME.has(outcome.status);
@@ -32,7 +27,8 @@ export function retryDelay(
   startedAt: number,
   { retries, totalTimeoutMs }: RetryLimits,
 ): number | undefined {
-  if (done > retries || !isRetryable(outcome)) return undefined;
+  const mayRetry = outcome.kind === 'lost' || RETRYABLE.has(outcome.status);
+  if (done > retries || !mayRetry) return undefined;
   const requested = outcome.kind === 'answered' ? retryAfterMs(outcome.headers) : undefined;
   const delay =
     requested === undefined
@@ -62,16 +58,20 @@ export function retryAfterMs(headers: Headers): number | undefined {
 
 /** Resolves after this time; rejects with the signal's reason as soon as it aborts. */
 export function sleep(milliseconds: number, signal: AbortSignal | undefined): Promise<void> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const elapsed = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, milliseconds);
+  });
+  return abortable(signal, elapsed).finally(() => clearTimeout(timer));
+}
+
+/** Waits for shared work: the signal aborts only this wait. */
+export function abortable<T>(signal: AbortSignal | undefined, work: Promise<T>): Promise<T> {
+  if (!signal) return work;
   return new Promise((resolve, reject) => {
-    signal?.throwIfAborted();
-    const end = () => {
-      clearTimeout(timer);
-      reject(signal?.reason);
-    };
-    const timer = setTimeout(() => {
-      signal?.removeEventListener('abort', end);
-      resolve();
-    }, milliseconds);
-    signal?.addEventListener('abort', end, { once: true });
+    const abort = () => reject(signal.reason);
+    if (signal.aborted) abort();
+    signal.addEventListener('abort', abort, { once: true });
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
   });
 }

@@ -1,6 +1,7 @@
 import { BOUNDS } from './bounds.ts';
 import { AuthrealmError } from './error.ts';
 import { type Identity, type ServiceConnection, sendWithRetries } from './exchange.ts';
+import { abortable } from './retries.ts';
 
 interface CachedToken {
   readonly token: string;
@@ -84,15 +85,4 @@ function bearer(token: string): { readonly Authorization: string } {
   if (!/^[\x21-\x7e]+$/.test(token))
     throw new AuthrealmError('the token contains characters that are invalid in a header');
   return { Authorization: `Bearer ${token}` };
-}
-
-/** Waits for shared work: the signal aborts only this wait. */
-function abortable<T>(signal: AbortSignal | undefined, work: Promise<T>): Promise<T> {
-  if (!signal) return work;
-  return new Promise((resolve, reject) => {
-    const abort = () => reject(signal.reason);
-    if (signal.aborted) abort();
-    signal.addEventListener('abort', abort, { once: true });
-    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
-  });
 }
