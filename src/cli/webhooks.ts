@@ -63,19 +63,8 @@ export function addWebhookCommands(program: Command, context: CliContext): void 
 
 function addCreate({ command, addCreate }: Webhooks): void {
   addCreate<WebhookOptions>(
-    addSettings(command('create', 'create a webhook target and show its secret once'), ['allowPrivate'])
-      .requiredOption('--name <NAME>', 'display name')
-      .requiredOption('--url <URL>', 'URL that receives the events: https, port 443')
-      .option('--event <NAMES>', `${EVENT_HELP} (default: all)`, words)
-      .option('--realm <ID>', `${REALM_HELP} (default: all realms)`, realmIds)
-      .option('--with-data', 'include the current state of the record in events')
-      .option(
-        '--events-max <N>',
-        `maximum number of events per message, 1 to ${LIMITS.webhookEventsMax}`,
-        parseWholeNumber(),
-        1,
-      )
-      .option('--skip-client <ID>', 'do not deliver changes made by this client')
+    addMembers(command('create', 'create a webhook target and show its secret once'))
+      .option('--with-data', WITH_DATA_HELP)
       .addOption(
         new Option('--from <WHERE>', 'where deliveries start: at new events, or at the oldest stored event')
           .choices(['present', 'oldest'])
@@ -90,32 +79,34 @@ function addCreate({ command, addCreate }: Webhooks): void {
 
 function addUpdate({ named, addUpdate }: Webhooks): void {
   addUpdate<WebhookOptions>(
-    addSettings(named('update', 'change a target; takes effect within seconds'), ['allowPrivate'])
-      .option('--name <NAME>', 'display name')
-      .option('--url <URL>', 'URL that receives the events: https, port 443')
-      .option('--event <NAMES>', EVENT_HELP, words)
+    addMembers(named('update', 'change a target; takes effect within seconds'))
       .option('--all-events', 'deliver all events')
-      .option('--realm <ID>', REALM_HELP, realmIds)
       .option('--all-realms', 'deliver events of all realms')
-      .addOption(
-        new Option('--with-data <BOOLEAN>', 'include the current state of the record in events').choices([
-          'true',
-          'false',
-        ]),
-      )
-      .option(
-        '--events-max <N>',
-        `maximum number of events per message, 1 to ${LIMITS.webhookEventsMax}`,
-        parseWholeNumber(),
-      )
-      .option(
-        '--skip-client <ID>',
-        'do not deliver changes made by this client; an empty value removes the exclusion',
-      ),
+      .addOption(new Option('--with-data <BOOLEAN>', WITH_DATA_HELP).choices(['true', 'false'])),
     'deliveries to a disabled target pause, and resume where they stopped once it is enabled',
     membersOf,
   );
 }
+
+/** The options that `create` and `update` share. */
+function addMembers(command: Command): Command {
+  const isNew = command.name() === 'create';
+  const [ofEvents, ofRealms, ofClient] = isNew
+    ? [' (default: all)', ' (default: all realms)', '']
+    : ['', '', '; an empty value removes the exclusion'];
+  const eventsMax = `maximum number of events per message, 1 to ${LIMITS.webhookEventsMax}`;
+  return addSettings(command, ['allowPrivate'])
+    .addOption(new Option('--name <NAME>', 'display name').makeOptionMandatory(isNew))
+    .addOption(
+      new Option('--url <URL>', 'URL that receives the events: https, port 443').makeOptionMandatory(isNew),
+    )
+    .option('--event <NAMES>', EVENT_HELP + ofEvents, words)
+    .option('--realm <ID>', REALM_HELP + ofRealms, realmIds)
+    .option('--events-max <N>', eventsMax, parseWholeNumber(), isNew ? 1 : undefined)
+    .option('--skip-client <ID>', `do not deliver changes made by this client${ofClient}`);
+}
+
+const WITH_DATA_HELP = 'include the current state of the record in events';
 
 /** The members that the options name; the others are undefined. */
 function membersOf({ name, url, event, allEvents, withData, skipClient, ...options }: WebhookOptions) {
