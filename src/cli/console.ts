@@ -100,13 +100,9 @@ function link(settings: Settings, { scope, realm, label: name }: LinkOptions) {
     const realms = realm ? new Set(realm) : ('*' as const);
     const made = await createConsoleLink(engine.access, { label: name, scopes: scope, realms }, systemClock);
     const base = settings.baseUrl ?? urlOf(settings.host, settings.port, settings.tlsCert !== undefined);
-    return { url: consoleLink(base, made.code), expiresAt: made.expiresAt };
+    // The code is in the fragment, which browsers do not send, so no server logs it.
+    return { url: `${base}/console#code=${made.code}`, expiresAt: made.expiresAt };
   });
-}
-
-/** The page that exchanges a code. The code is in the fragment, which browsers do not send, so no server logs it. */
-export function consoleLink(baseUrl: string, code: string): string {
-  return `${baseUrl}/console#code=${code}`;
 }
 
 function label(raw: string): string {

@@ -34,8 +34,9 @@ interface WebhookOptions {
   readonly firstSeq?: number;
 }
 
-function openWebhooks(program: Command, context: CliContext) {
-  return openAdminCommands(program, context, {
+/** `webhook`: webhook targets, which receive events. */
+export function addWebhookCommands(program: Command, context: CliContext): void {
+  const webhook = openAdminCommands(program, context, {
     type: 'webhook',
     noun: 'webhook target',
     description: 'manage webhook targets',
@@ -46,13 +47,6 @@ function openWebhooks(program: Command, context: CliContext) {
       overlap: 'how long messages are also signed with the previous secret (default: 24)',
     },
   });
-}
-
-type Webhooks = ReturnType<typeof openWebhooks>;
-
-/** `webhook`: webhook targets, which receive events. */
-export function addWebhookCommands(program: Command, context: CliContext): void {
-  const webhook = openWebhooks(program, context);
   addCreate(webhook);
   webhook.addList();
   addUpdate(webhook);
@@ -60,6 +54,8 @@ export function addWebhookCommands(program: Command, context: CliContext): void 
   addDeliveries(webhook);
   addRedeliver(webhook);
 }
+
+type Webhooks = ReturnType<typeof openAdminCommands>;
 
 function addCreate({ command, addCreate }: Webhooks): void {
   addCreate<WebhookOptions>(
