@@ -135,7 +135,7 @@ usernames and secrets cannot be logged. See [logs](../guides/monitoring.md#logs)
 
 function metricsPage(): string {
   const rows = Object.values<MetricDeclaration>(METRICS).map(
-    ({ kind, across = 'sum', name, labels, help, details }) => [
+    ({ kind, across = 'sum', name, labels = [], help, details }) => [
       code(name),
       kind,
       labels.map((label) => code(label)).join(', '),

@@ -8,7 +8,8 @@ export interface MetricDeclaration {
   readonly across?: Gauge['across'];
   /** The Prometheus name, with the unit as its suffix. */
   readonly name: string;
-  readonly labels: readonly string[];
+  /** Default: none. */
+  readonly labels?: readonly string[];
   /** The HELP line. */
   readonly help: string;
   /** What docs/reference/metrics.md adds to it, with links as that page has them. */
@@ -44,7 +45,6 @@ export const METRICS = {
     kind: 'gauge',
     across: 'sum',
     name: 'authrealm_requests_in_flight',
-    labels: [],
     help: 'Requests in progress.',
   },
   errors: {
@@ -57,13 +57,11 @@ export const METRICS = {
   commits: {
     kind: 'counter',
     name: 'authrealm_commits_total',
-    labels: [],
     help: 'Write transactions committed.',
   },
   commitRetries: {
     kind: 'counter',
     name: 'authrealm_commit_retries_total',
-    labels: [],
     help: 'Commits delayed or retried because of lock contention.',
   },
   queueLength: {
@@ -109,14 +107,12 @@ export const METRICS = {
   eventLoopDelay: {
     kind: 'histogram',
     name: 'authrealm_event_loop_delay_seconds',
-    labels: [],
     help: `Delay of a timer that is due every ${EVENT_LOOP_SAMPLE_MS} ms.`,
   },
   writeAheadLog: {
     kind: 'gauge',
     across: 'max',
     name: 'authrealm_write_ahead_log_bytes',
-    labels: [],
     help: 'Size of the write-ahead log of SQLite.',
     details: `More than ${LIMITS.writeAheadLogBytesMax / 1_048_576} MiB for long: a program keeps a transaction open.`,
   },
@@ -124,7 +120,6 @@ export const METRICS = {
     kind: 'gauge',
     across: 'max',
     name: 'authrealm_checkpoint_age_seconds',
-    labels: [],
     help: 'Time since checkpoints and erasures were last written to the checkpoint file.',
     details: 'More than a minute: a disk is full, for example. See [checkpoints](../audit.md#checkpoints).',
   },
@@ -132,14 +127,12 @@ export const METRICS = {
     kind: 'gauge',
     across: 'max',
     name: 'authrealm_access_table_age_seconds',
-    labels: [],
     help: 'Age of the clients and keys in memory; grows while there are no requests.',
   },
   changeStreams: {
     kind: 'gauge',
     across: 'sum',
     name: 'authrealm_change_streams',
-    labels: [],
     help: 'Open change streams.',
     details: 'See [streams](../feed.md#streams).',
   },
@@ -188,7 +181,6 @@ export const METRICS = {
   processExits: {
     kind: 'counter',
     name: 'authrealm_process_exits_total',
-    labels: [],
     help: 'Serving processes that exited.',
     details: 'Only with `--processes 2` or more.',
   },
@@ -211,20 +203,17 @@ export const METRICS = {
     kind: 'gauge',
     across: 'min',
     name: 'process_start_time_seconds',
-    labels: [],
     help: 'Start time of the service, in seconds since the Unix epoch.',
   },
   cpu: {
     kind: 'counter',
     name: 'process_cpu_seconds_total',
-    labels: [],
     help: 'CPU time of all serving processes.',
   },
   residentMemory: {
     kind: 'gauge',
     across: 'sum',
     name: 'process_resident_memory_bytes',
-    labels: [],
     help: 'Resident memory of all serving processes; shared memory is counted once for each.',
   },
 } as const satisfies Record<string, MetricDeclaration>;
