@@ -30,7 +30,7 @@ export async function referencePages(): Promise<Readonly<Record<string, string>>
 }
 
 function settingsPage(): string {
-  const rows = Object.values<Setting<unknown>>(SETTINGS).map((setting) => [
+  const rows = Object.values<Setting>(SETTINGS).map((setting) => [
     setting.flag === undefined ? 'none' : code(`--${setting.flag}`, setting.value),
     code(setting.env),
     setting.defaultValue ? code(setting.defaultValue) : 'none',
@@ -208,8 +208,8 @@ function sectionsOf(command: Command): readonly string[] {
   ];
 }
 
-const flagOf = (setting: Setting<unknown>): string => (setting.flag === undefined ? '' : `--${setting.flag}`);
-const SETTING_FLAGS = new Set(Object.values<Setting<unknown>>(SETTINGS).map(flagOf).filter(Boolean));
+const flagOf = (setting: Setting): string => (setting.flag === undefined ? '' : `--${setting.flag}`);
+const SETTING_FLAGS = new Set(Object.values<Setting>(SETTINGS).map(flagOf).filter(Boolean));
 const DATABASE_FLAGS = DATABASE_SETTINGS.map((name) => flagOf(SETTINGS[name])).filter(Boolean);
 
 function settingsSentence(flags: ReadonlySet<string>): string {

@@ -119,7 +119,7 @@ function defaultsOf(command: Command): Environment {
 /** Adds the flags of these settings to a command; the help texts come from the table of settings. */
 export function addSettings(command: Command, names: readonly SettingName[]): Command {
   for (const name of names) {
-    const row: Setting<unknown> = SETTINGS[name];
+    const row: Setting = SETTINGS[name];
     const { flag, value, doc, env, defaultValue: common, isList } = row;
     if (flag === undefined) continue;
     const defaultValue = defaultsOf(command)[env] ?? common;

@@ -1,13 +1,5 @@
-import {
-  type DatabaseAddress,
-  type MigrateMode,
-  type PostgresAddress,
-  parseDatabase,
-  parsePostgres,
-  postgresUrlError,
-  urlWithoutPassword,
-} from '../store/open.ts';
-import { defaulted, file, optional } from './setting.ts';
+import { parseDatabase, parsePostgres, postgresUrlError, urlWithoutPassword } from '../store/open.ts';
+import { file, type SettingRow } from './setting.ts';
 import { DEFAULT_SETTINGS_FILE } from './settings_file.ts';
 import { choice, isNotEmpty } from './values.ts';
 
@@ -19,7 +11,7 @@ export const DATABASE_ROWS = {
     details:
       'The grammar is that of an `EnvironmentFile` of systemd. A flag and a variable of the environment take precedence. Other users must not be able to write the file.',
   }),
-  database: defaulted<DatabaseAddress>({
+  database: {
     value: 'URL',
     defaultValue: 'sqlite:./authrealm.db',
     doc: 'URL of the database',
@@ -30,12 +22,12 @@ export const DATABASE_ROWS = {
     expects: 'a file such as ./authrealm.db, sqlite:PATH, or postgres://USER@HOST:PORT/DATABASE',
     expectsFor: postgresUrlError,
     redact: urlWithoutPassword,
-  }),
+  },
   databasePasswordFile: file({
     file: 'secret',
     doc: 'file with the password of the role in --database; read at every new connection',
   }),
-  migrateDatabase: optional<PostgresAddress>({
+  migrateDatabase: {
     value: 'URL',
     doc: 'URL of the same PostgreSQL database for the role that owns its tables, which migrates the schema and grants privileges',
     details:
@@ -44,7 +36,7 @@ export const DATABASE_ROWS = {
     expects: 'postgres://USER@HOST:PORT/DATABASE',
     expectsFor: postgresUrlError,
     redact: urlWithoutPassword,
-  }),
+  },
   migrateDatabasePasswordFile: file({
     file: 'secret',
     doc: 'file with the password of the role in --migrate-database',
@@ -59,19 +51,19 @@ export const DATABASE_ROWS = {
     doc: 'file with the master key before, until `authrealm keys rewrap` has changed it',
     details: 'See [changing the master key](../guides/keys.md#change-the-master-key).',
   }),
-  masterKey: optional<string>({
+  masterKey: {
     doc: 'the master key itself',
     details: 'Cannot be combined with the file.',
-    secret: true,
+    secret: true as const,
     parse: isNotEmpty,
     expects: '32 bytes as base64url or hex',
-  }),
-  migrate: defaulted<MigrateMode>({
+  },
+  migrate: {
     defaultValue: 'auto',
     doc: 'what to do with an older schema: migrate it (SQLite: after a copy), or refuse to start',
     details: 'The default is `check` for all commands except `serve` and `init`.',
     ...choice('auto', 'check'),
-  }),
-} as const;
+  },
+} satisfies Readonly<Record<string, SettingRow<unknown>>>;
 
 export const DATABASE_SETTINGS = Object.keys(DATABASE_ROWS) as readonly (keyof typeof DATABASE_ROWS)[];

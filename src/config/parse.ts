@@ -50,7 +50,7 @@ export function readSettings(
     (name) => `${name} is not a variable of authrealm: see --help of the command for the list`,
   );
   const values: Partial<Record<SettingName, unknown>> = {};
-  for (const [name, row] of Object.entries(SETTINGS) as [SettingName, Setting<unknown>][]) {
+  for (const [name, row] of Object.entries(SETTINGS) as [SettingName, Setting][]) {
     const given = flags[name] ?? environment[row.env];
     const raw = given ?? row.defaultValue;
     if (raw === undefined) continue;
@@ -88,7 +88,7 @@ export interface SettingSources {
 
 /** Every row of the table, in its order. */
 export function originsOf({ flags, environment, file }: SettingSources): readonly SettingOrigin[] {
-  return (Object.entries(SETTINGS) as [SettingName, Setting<unknown>][]).map(([name, row]) => {
+  return (Object.entries(SETTINGS) as [SettingName, Setting][]).map(([name, row]) => {
     const given = [
       ['flag', flags[name]],
       ['environment', environment[row.env]],
@@ -106,7 +106,7 @@ export function hasSecrets(file: Environment): boolean {
   return origins.some(({ env, value, from }) => from === 'file' && value !== file[env]);
 }
 
-function sourceOf(row: Setting<unknown>, flag: string | undefined): string {
+function sourceOf(row: Setting, flag: string | undefined): string {
   return flag === undefined ? row.env : `--${row.flag}`;
 }
 
@@ -167,7 +167,7 @@ function publicAddressMistakes(settings: Partial<Settings>): string[] {
 
 /** The files that settings name. */
 export function namedFiles(settings: Settings) {
-  const rows = Object.entries(SETTINGS) as [SettingName, Setting<unknown>][];
+  const rows = Object.entries(SETTINGS) as [SettingName, Setting][];
   return rows.flatMap(([name, { file: kind, flag = '' }]) => {
     const path = settings[name];
     return kind !== undefined && typeof path === 'string' ? [{ flag, path, kind }] : [];

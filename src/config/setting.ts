@@ -1,7 +1,7 @@
 import { isNotEmpty, isTrue, listOf } from './values.ts';
 
 /** A row of the settings table. Flag and variable follow from its name. */
-interface SettingRow<T> {
+export interface SettingRow<T> {
   /** Where the flag is not the name of the row with hyphens. */
   readonly flag?: string;
   /** The placeholder of the value in help texts; absent for a switch. */
@@ -27,12 +27,8 @@ interface SettingRow<T> {
   readonly redact?: (raw: string) => string;
 }
 
-export interface Defaulted<T> extends SettingRow<T> {
-  readonly defaultValue: string;
-}
-
 /** The whole definition of a setting. */
-export interface Setting<T> extends SettingRow<T> {
+export interface Setting extends SettingRow<unknown> {
   /** `AUTHREALM_…`; a flag wins over it. */
   readonly env: string;
 }
@@ -45,33 +41,30 @@ export function nameSettings<R extends Readonly<Record<string, SettingRow<unknow
     return [name, Object.freeze({ ...row, env, ...(row.secret ? {} : { flag }) })];
   });
   return Object.freeze(Object.fromEntries(settings)) as {
-    readonly [N in keyof R]: R[N] & Pick<Setting<unknown>, 'env'>;
+    readonly [N in keyof R]: R[N] & Omit<Setting, 'parse' | 'defaultValue'>;
   };
 }
 
-/** A setting without a default. */
-export function optional<T>(row: SettingRow<T>): SettingRow<T> {
-  return row;
-}
-
-/** A setting that always has a value. */
-export function defaulted<T>(row: Defaulted<T>): Defaulted<T> {
-  return row;
-}
+/** The type of a setting's value; with undefined if it has no default. */
+export type ValueOf<R> = R extends { readonly parse: (raw: string) => infer T }
+  ? R extends { readonly defaultValue: string }
+    ? Exclude<T, undefined>
+    : T
+  : never;
 
 /** A setting that names a file. */
 export function file(
   row: Pick<SettingRow<string>, 'doc' | 'details'> & Required<Pick<SettingRow<string>, 'file'>>,
-): SettingRow<string> {
+) {
   return { ...row, value: 'FILE', parse: isNotEmpty, expects: 'a path' };
 }
 
 /** A list, empty by default: a flag that may be repeated, or values that are separated by spaces or commas. */
-export function list<T>({ parse, ...row }: SettingRow<T>): Defaulted<readonly T[]> {
-  return { ...row, isList: true, defaultValue: '', parse: listOf(parse) };
+export function list<T>({ parse, ...row }: SettingRow<T>) {
+  return { ...row, isList: true as const, defaultValue: '', parse: listOf(parse) };
 }
 
 /** A switch, off by default. */
-export function toggle(row: Pick<SettingRow<boolean>, 'doc' | 'details'>): Defaulted<boolean> {
+export function toggle(row: Pick<SettingRow<boolean>, 'doc' | 'details'>) {
   return { ...row, defaultValue: 'false', parse: isTrue, expects: 'true or false' };
 }

@@ -1,26 +1,15 @@
-import { parseUuid, type Uuid } from '../domain/id.ts';
-import { type Network, parseNetwork } from '../domain/ip_address.ts';
+import { parseUuid } from '../domain/id.ts';
+import { parseNetwork } from '../domain/ip_address.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { PASSWORD_COSTS, type PasswordCost } from '../domain/password.ts';
-import { parseRate, type Rate } from '../domain/token_buckets.ts';
-import { type PrivateTarget, parsePrivateTarget } from '../outbound/target.ts';
-import type { RequestLogging } from '../platform/log.ts';
+import { PASSWORD_COSTS } from '../domain/password.ts';
+import { parseRate } from '../domain/token_buckets.ts';
+import { parsePrivateTarget } from '../outbound/target.ts';
 import { DATABASE_ROWS } from './database_settings.ts';
-import {
-  type Defaulted,
-  defaulted,
-  file,
-  list,
-  nameSettings,
-  optional,
-  type Setting,
-  toggle,
-} from './setting.ts';
+import { file, list, nameSettings, toggle, type ValueOf } from './setting.ts';
 import {
   choice,
   integer,
   isNotEmpty,
-  type ListenAddress,
   parseBaseUrl,
   parseListenAddress,
   parseOrigin,
@@ -33,21 +22,21 @@ const RATE = 'a number of requests and a number of seconds, such as 600/60';
 /** The settings, in the order in which help texts list them. */
 export const SETTINGS = nameSettings({
   ...DATABASE_ROWS,
-  host: defaulted<string>({
+  host: {
     value: 'HOST',
     defaultValue: '127.0.0.1',
     doc: 'address to listen on',
     details: 'An address that is not loopback needs a base URL, and TLS files or `--trusted-proxy`.',
     parse: isNotEmpty,
     expects: 'an address',
-  }),
-  port: defaulted<number>({
+  },
+  port: {
     value: 'PORT',
     defaultValue: '8080',
     doc: 'port to listen on; 0 chooses a free port',
     ...port,
-  }),
-  baseUrl: optional<string>({
+  },
+  baseUrl: {
     value: 'URL',
     doc: 'URL under which clients reach the service, with its path prefix if it has one; used in links and tokens',
     details:
@@ -55,21 +44,21 @@ export const SETTINGS = nameSettings({
     parse: parseBaseUrl,
     expects:
       'an http or https URL, its path of letters, digits and . _ ~ - only, without query, fragment or userinfo',
-  }),
-  processes: defaulted<number>({
+  },
+  processes: {
     value: 'N',
     defaultValue: '1',
     doc: 'number of processes that share the port',
     details: 'See [processes](../guides/processes.md#serving-processes).',
     ...integer(1, LIMITS.processesMax),
-  }),
-  drainDelay: defaulted<number>({
+  },
+  drainDelay: {
     value: 'SECONDS',
     defaultValue: '0',
     doc: 'seconds to accept connections after a signal to stop, while /readyz is 503; for load balancers',
     details: 'See [signals](../guides/processes.md#signals).',
     ...integer(0, LIMITS.drainDelaySecondsMax),
-  }),
+  },
   tlsCert: file({
     file: 'public',
     doc: 'certificate chain (PEM), to serve https',
@@ -79,7 +68,7 @@ export const SETTINGS = nameSettings({
     file: 'secret',
     doc: 'private key of the certificate (PEM)',
   }),
-  trustedProxies: list<Network>({
+  trustedProxies: list({
     flag: 'trusted-proxy',
     value: 'CIDR',
     doc: 'network of the proxy that terminates TLS and sends the client address; allows plain http on an address that is not loopback; repeatable, default: none',
@@ -87,56 +76,56 @@ export const SETTINGS = nameSettings({
     parse: parseNetwork,
     expects: 'networks such as 10.0.0.0/8 or 2001:db8::/32, or addresses, but not all addresses',
   }),
-  clientRate: optional<Rate>({
+  clientRate: {
     value: 'N/SECONDS',
     doc: 'request limit for each client: N requests in SECONDS; default: no limit',
     details: 'See [rates](../guides/rates-and-overload.md#rates).',
     parse: parseRate,
     expects: RATE,
-  }),
-  addressRate: optional<Rate>({
+  },
+  addressRate: {
     value: 'N/SECONDS',
     doc: 'request limit for each client address: N requests in SECONDS; default: no limit',
     parse: parseRate,
     expects: RATE,
-  }),
-  badTokenRate: defaulted<Rate | 'off'>({
+  },
+  badTokenRate: {
     value: 'N/SECONDS|off',
     defaultValue: '100/60',
     doc: 'limit of failed authentication attempts for each client address: N attempts in SECONDS',
     details: 'Tokens and client credentials count. Further attempts are answered 429.',
     parse: parseRateOrOff,
     expects: `${RATE}, or off`,
-  }),
-  grantRate: defaulted<Rate | 'off'>({
+  },
+  grantRate: {
     value: 'N/SECONDS|off',
     defaultValue: '120/120',
     doc: 'limit of token grants for each client: N tokens in SECONDS',
     details: 'More are answered 429. See [token grants](../guides/rates-and-overload.md#token-grants).',
     parse: parseRateOrOff,
     expects: `${RATE}, or off`,
-  }),
-  corsOrigins: list<string>({
+  },
+  corsOrigins: list({
     value: 'ORIGINS',
     doc: 'origins that may call the service from a browser, separated by spaces or commas; default: none',
     details: 'Exact match, never `*`.',
     parse: parseOrigin,
     expects: 'origins such as https://shop.example',
   }),
-  tokenLifetime: defaulted<number>({
+  tokenLifetime: {
     value: 'SECONDS',
     defaultValue: '3600',
     doc: 'lifetime of an access token, in seconds',
     ...integer(60, LIMITS.tokenLifetimeSecondsMax),
-  }),
-  passwordCost: defaulted<PasswordCost>({
+  },
+  passwordCost: {
     defaultValue: 'standard',
     doc: 'cost of a new password hash (argon2id)',
     details: 'See [passwords](../guides/lists-and-writes.md#passwords) for the memory and the time of each.',
     ...choice(...PASSWORD_COSTS.keys()),
     parse: (raw) => PASSWORD_COSTS.get(raw),
-  }),
-  accountRealm: optional<Uuid>({
+  },
+  accountRealm: {
     value: 'ID',
     doc: 'realm of the account members; default: the pre-set one, else the only realm of that origin',
     details:
@@ -144,12 +133,12 @@ export const SETTINGS = nameSettings({
       '[settings](../wire.md#settings).',
     parse: parseUuid,
     expects: 'the ID of a realm',
-  }),
+  },
   offline: toggle({
     doc: 'call no identity provider: requests state the issuer of an OIDC profile, or it is derived from the discovery URL',
     details: 'See [discovery](../guides/outgoing-requests.md#discovery).',
   }),
-  allowPrivate: list<PrivateTarget>({
+  allowPrivate: list({
     value: 'TARGET',
     doc: 'host or network (CIDR) with private addresses that requests may be sent to, optionally with :PORT; repeatable, default: none',
     details:
@@ -158,13 +147,13 @@ export const SETTINGS = nameSettings({
     expects:
       'hosts or networks such as keycloak.internal, 10.1.0.0/16:8443 or [fd00::/8]:8443, but not all addresses',
   }),
-  retentionDays: defaulted<number>({
+  retentionDays: {
     value: 'DAYS',
     defaultValue: '90',
     doc: 'days to keep changes, log entries, deliveries and dead letters',
     details: 'See [retention](../guides/retention-and-deletion.md#retention).',
     ...integer(1, LIMITS.retentionDaysMax),
-  }),
+  },
   strictIssuers: toggle({
     doc: 'reject an OIDC profile info whose issuer differs from that of its profile',
     details: 'The answer is 422.',
@@ -181,21 +170,21 @@ export const SETTINGS = nameSettings({
   noConsole: toggle({
     doc: 'do not serve the console at /console and the rendered OpenAPI document at /docs',
   }),
-  requestLogging: defaulted<RequestLogging>({
+  requestLogging: {
     flag: 'log-requests',
     defaultValue: 'off',
     doc: 'requests to log: none, one in a hundred, or all; failures are always logged',
     details: 'See [logs](../guides/monitoring.md#logs).',
     ...choice('off', 'sampled', 'full'),
-  }),
-  metrics: optional<ListenAddress>({
+  },
+  metrics: {
     value: 'HOST:PORT',
     doc: 'address to serve Prometheus metrics on, without a token; port 0 chooses a free one; default: none',
     details:
       'The listener has no TLS. Without it requests are not counted. See [metrics](../guides/monitoring.md#metrics).',
     parse: parseListenAddress,
     expects: 'an address and a port, such as 127.0.0.1:9464 or [::1]:9464',
-  }),
+  },
   checkpointFile: file({
     file: 'written',
     doc: 'append audit checkpoints and erasures to this file every minute; for SQLite, default: <database>.checkpoints',
@@ -210,8 +199,6 @@ export const SETTINGS = nameSettings({
 });
 
 export type SettingName = keyof typeof SETTINGS;
-
-type ValueOf<S> = S extends Defaulted<infer T> ? T : S extends Setting<infer T> ? T | undefined : never;
 
 /** The values of all settings. A setting without a default may be undefined. */
 export type Settings = { readonly [N in SettingName]: ValueOf<(typeof SETTINGS)[N]> } & {
