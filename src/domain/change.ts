@@ -1,13 +1,20 @@
+import type { Caller } from './audit_entry.ts';
 import type { Revision, Uuid } from './id.ts';
 import type { Key, Resource } from './resource.ts';
 
 export type ChangeVerb = 'created' | 'updated' | 'deleted' | 'erased';
 
+/** Who wrote, and when. */
+export interface ChangeOrigin extends Caller {
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+}
+
 /**
  * The change that a write leaves in the same commit (docs/wire.md#changes): which record and members were written, by
  * whom, and when. It holds no personal value. The store gives it its sequence number in the realm.
  */
-export interface Change {
+export interface Change extends ChangeOrigin {
   /** `<resource name>.<verb>`, for example `user-authentication-oidc-profile-info.created`. */
   readonly event: string;
   readonly realm: Uuid;
@@ -17,26 +24,11 @@ export interface Change {
   readonly revision: Revision;
   /** Names of the changed members, at least one; empty for `created` and `deleted`. */
   readonly members: readonly string[];
-  /** The client, or the command line. */
-  readonly actor: string;
-  readonly requestId: string | undefined;
-  /** The caller's IP address. */
-  readonly address: string | undefined;
-  /** Milliseconds since the epoch. */
-  readonly at: number;
 }
 
 /** A change with its sequence number in the realm: the order of `seq` is the order of commits. */
 export interface SequencedChange extends Change {
   readonly seq: number;
-}
-
-export interface ChangeOrigin {
-  readonly actor: string;
-  readonly requestId: string | undefined;
-  /** The caller's IP address. */
-  readonly address: string | undefined;
-  readonly at: number;
 }
 
 /**
