@@ -125,6 +125,12 @@ export const passwordProfile = resource({
   unique: [],
 });
 
+/** A part of the name of a user, which may be null. */
+function namePart(example: string) {
+  const schema = text(255).nullable().default(null);
+  return annotate(schema.meta({ examples: [example] }), { foldedKeyColumn: true, personal: true });
+}
+
 /** The names and the e-mail address of a user, by the beginnings of their words. */
 const USER_TEXT = {
   compared: 'words',
@@ -170,27 +176,9 @@ export const user = resource({
       foldedKeyColumn: true,
       personal: true,
     }),
-    given_name: annotate(
-      text(255)
-        .nullable()
-        .default(null)
-        .meta({ examples: ['Jane'] }),
-      { foldedKeyColumn: true, personal: true },
-    ),
-    middle_name: annotate(
-      text(255)
-        .nullable()
-        .default(null)
-        .meta({ examples: ['Mary'] }),
-      { foldedKeyColumn: true, personal: true },
-    ),
-    family_name: annotate(
-      text(255)
-        .nullable()
-        .default(null)
-        .meta({ examples: ['Doe'] }),
-      { foldedKeyColumn: true, personal: true },
-    ),
+    given_name: namePart('Jane'),
+    middle_name: namePart('Mary'),
+    family_name: namePart('Doe'),
     creation_status: annotate(z.enum(['COMPLETE', 'IN_PROGRESS']).default('COMPLETE'), {
       within: 'meta',
       writableBy: 'none',

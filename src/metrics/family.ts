@@ -80,15 +80,12 @@ export function withoutGauges(snapshot: Snapshot): Snapshot {
 }
 
 function mergeFamilies(left: Family, right: Family): Family {
-  if (left.kind === 'histogram') {
-    return right.kind === 'histogram'
-      ? {
-          ...left,
-          distributions: mergeByLabels([...left.distributions, ...right.distributions], addDistributions),
-        }
-      : left;
+  if (left.kind === 'histogram' && right.kind === 'histogram') {
+    const all = [...left.distributions, ...right.distributions];
+    return { ...left, distributions: mergeByLabels(all, addDistributions) };
   }
-  if (right.kind === 'histogram') return left;
+  // A name has one kind in every process.
+  if (left.kind === 'histogram' || right.kind === 'histogram') return left;
   const merge = MERGES[left.kind === 'gauge' ? left.across : 'sum'];
   const samples = mergeByLabels([...left.samples, ...right.samples], (one, other) => ({
     ...one,

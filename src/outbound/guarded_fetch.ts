@@ -75,7 +75,9 @@ export function openGuardedExchange(options: GuardedFetchOptions) {
       // Name resolution cannot be cancelled; after the deadline nothing waits for it.
       const addresses = await Promise.race([resolving, nothingAfter(deadline.signal)]);
       if (!('refused' in addresses))
-        return await dial({ exchange, target: { ...target, headers }, request }, addresses, deadline);
+        return await dial(addresses, deadline.leftMs, (address, connectMs) =>
+          exchange({ ...target, headers }, address, deadline.signal, { connectMs, request }),
+        );
       onRefusedAddress?.(target.host, addresses.refused);
       return { kind: 'unreachable', refusedAddress: addresses.refused };
     } finally {
@@ -116,25 +118,18 @@ function nothingAfter(signal: AbortSignal): Promise<readonly CheckedAddress[]> {
   return new Promise((resolve) => signal.addEventListener('abort', () => resolve([]), { once: true }));
 }
 
-interface DialOptions {
-  readonly exchange: Exchange;
-  readonly target: Parameters<Exchange>[0];
-  readonly request: OutboundRequest | undefined;
-}
-
 /**
  * Tries the addresses in turn until a connection succeeds. Each but the last has half of the remaining time to connect:
  * a host may be reachable by one family alone (RFC 8305, 1).
  */
 async function dial(
-  { exchange, target, request }: DialOptions,
   addresses: readonly CheckedAddress[],
-  { signal, leftMs }: ReturnType<typeof openDeadline>,
+  leftMs: () => number,
+  send: (address: CheckedAddress, connectMs: number | undefined) => ReturnType<Exchange>,
 ): Promise<OutboundResponse | Unanswered> {
   for (const [index, address] of addresses.entries()) {
     const isLast = index === addresses.length - 1;
-    const connectMs = isLast ? undefined : leftMs() / 2;
-    const exchanged = await exchange(target, address, signal, { connectMs, request });
+    const exchanged = await send(address, isLast ? undefined : leftMs() / 2);
     if (exchanged.kind === 'answered') return exchanged;
     if (exchanged.kind === 'broken') break;
   }
