@@ -26,7 +26,7 @@ const GROUP_BITS = 16;
 
 /** Parses an address. Returns undefined for names, ports, zones and octets with leading zeros. */
 export function parseIpAddress(raw: string): IpAddress | undefined {
-  const family = familyOf(raw);
+  const family = ipFamily(raw);
   if (family !== 6) return family && (raw as IpAddress);
   const address = canonicalIpv6(raw);
   const [, high, low] = /^::ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})$/.exec(address) ?? [];
@@ -41,7 +41,7 @@ export function parseIpAddress(raw: string): IpAddress | undefined {
  */
 export function parseNetwork(raw: string): Network | undefined {
   const [address = '', length, ...more] = raw.split('/');
-  const family = familyOf(address);
+  const family = ipFamily(address);
   if (!family || more.length > 0) return undefined;
   const bitsMax = PREFIX_BITS_MAX[family];
   const prefix = length === undefined ? bitsMax : /^\d{1,3}$/.test(length) ? Number(length) : Number.NaN;
@@ -85,8 +85,8 @@ function subnetOf(address: IpAddress, groups: number): string {
   return `${groupsOf(address).slice(0, groups).join(':')}::/${groups * GROUP_BITS}`;
 }
 
-/** An address with a zone is rejected: the zone names an interface of this host. */
-function familyOf(raw: string): 4 | 6 | undefined {
+/** 4 or 6; undefined for any other text. An address with a zone is rejected: the zone names an interface of this host. */
+export function ipFamily(raw: string): 4 | 6 | undefined {
   const family = raw.includes('%') ? 0 : isIP(raw);
   return family === 4 || family === 6 ? family : undefined;
 }

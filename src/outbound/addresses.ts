@@ -1,4 +1,5 @@
-import { BlockList, isIP } from 'node:net';
+import { BlockList } from 'node:net';
+import { ipFamily } from '../domain/ip_address.ts';
 
 /** The first address of a block, and the length of its prefix. */
 type Block = readonly [string, number];
@@ -82,7 +83,7 @@ const unicastV6 = listOf(UNICAST_V6);
 
 /** Whether `address` is an IP address of the public internet. */
 export function isPublic(address: string): boolean {
-  const isUnicast = familyOf(address) === 4 || isIn(unicastV6, address);
+  const isUnicast = ipFamily(address) === 4 || isIn(unicastV6, address);
   return isUnicast && !isIn(special, address) && !isNeverAllowed(address);
 }
 
@@ -91,14 +92,9 @@ export function isNeverAllowed(address: string): boolean {
   return isIn(never, address);
 }
 
-/** 4 or 6; 0 for any other text. An address with a zone ID is rejected: the zone names a link of this host. */
-export function familyOf(address: string): 0 | 4 | 6 {
-  return address.includes('%') ? 0 : (isIP(address) as 0 | 4 | 6);
-}
-
 function isIn(list: BlockList, address: string): boolean {
-  const family = familyOf(address);
-  return family !== 0 && list.check(address, `ipv${family}`);
+  const family = ipFamily(address);
+  return family !== undefined && list.check(address, `ipv${family}`);
 }
 
 function listOf(rows: readonly Block[]): BlockList {

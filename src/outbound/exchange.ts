@@ -1,8 +1,9 @@
 import { type ClientRequest, type IncomingMessage, request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import { checkServerIdentity } from 'node:tls';
+import { ipFamily } from '../domain/ip_address.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { type CheckedAddress, familyOf } from './addresses.ts';
+import type { CheckedAddress } from './addresses.ts';
 import type { OutboundTarget } from './target.ts';
 
 /** A complete response. */
@@ -96,7 +97,7 @@ export function openExchange({ ca }: ExchangeOptions = {}): Exchange {
 function identity({ host }: OutboundTarget) {
   const name = host.replace(/\.$/, '');
   return {
-    servername: familyOf(name) === 0 ? name : '',
+    servername: ipFamily(name) === undefined ? name : '',
     checkServerIdentity: (_address: string, certificate: Parameters<typeof checkServerIdentity>[1]) =>
       checkServerIdentity(name, certificate),
     rejectUnauthorized: true,

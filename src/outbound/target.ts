@@ -1,7 +1,7 @@
 import { promises as dns } from 'node:dns';
-import { isInNetwork, type Network, parseIpAddress, parseNetwork } from '../domain/ip_address.ts';
+import { ipFamily, isInNetwork, type Network, parseIpAddress, parseNetwork } from '../domain/ip_address.ts';
 import { isLoopbackHost } from '../domain/loopback.ts';
-import { type CheckedAddress, familyOf, isNeverAllowed, isPublic } from './addresses.ts';
+import { type CheckedAddress, isNeverAllowed, isPublic } from './addresses.ts';
 
 /** The target of a URL, parsed but not resolved. */
 export interface OutboundTarget {
@@ -74,7 +74,7 @@ export function readTarget(url: string, rules: TargetRules, namedBy?: string): O
     (!isLocal || isLoopbackHost(address)) &&
     ((port === HTTPS_PORT && isPublic(address)) || entries.some((entry) => covers(entry, address)));
   // What the URL itself shows of its addresses.
-  const shown = LOCAL_NAME.test(host) ? LOOPBACK : familyOf(host) === 0 ? undefined : [host];
+  const shown = LOCAL_NAME.test(host) ? LOOPBACK : ipFamily(host) === undefined ? undefined : [host];
   if (!(shown?.some(isAllowed) ?? (port === HTTPS_PORT || entries.length > 0))) return undefined;
   return { isTls, host, port, authority: parsed.host, path: parsed.pathname + parsed.search, isAllowed };
 }
@@ -106,11 +106,11 @@ export async function addressesOf(
   { host, isAllowed }: OutboundTarget,
   resolve: Resolve,
 ): Promise<readonly CheckedAddress[] | { readonly refused: string }> {
-  const addresses = familyOf(host) === 0 ? await resolve(host).catch(() => []) : [host];
+  const addresses = ipFamily(host) === undefined ? await resolve(host).catch(() => []) : [host];
   const refused = addresses.find((address) => !isAllowed(address));
   if (refused !== undefined) return { refused };
-  const families = addresses.map(familyOf);
-  return addresses.filter((_, index) => families.indexOf(families[index] ?? 0) === index) as CheckedAddress[];
+  const families = addresses.map(ipFamily);
+  return addresses.filter((_, index) => families.indexOf(families[index]) === index) as CheckedAddress[];
 }
 
 /** Resolves by the system's hosts file and name servers, without a thread that a slow server could block. */
