@@ -58,26 +58,17 @@ const PEOPLE: readonly (readonly [given: string, family: string, mailbox: string
   ['Kwame', 'Boateng', 'kwame'],
 ];
 
-interface DemoRealm {
-  readonly realm: Uuid;
-  readonly google: Uuid;
-  readonly azure: Uuid;
-  readonly passwords: Uuid;
-}
+type DemoRealm = ReturnType<typeof newRealmIds>;
 
-/** A user and its two records that the demo looks up. */
-export interface DemoRecords extends DemoRealm {
-  readonly user: Uuid;
-  readonly oidcLink: Uuid;
-  readonly passwordLink: Uuid;
-  /** The other users of that realm, oldest first. */
-  readonly people: readonly Uuid[];
-}
+export type DemoRecords = Awaited<ReturnType<typeof createDemoRecords>>;
 
 const { mintId: mint } = systemClock;
 
-/** Creates two realms: the first has Jane, a user with two OIDC links and a username, and most of the other users. */
-export async function createDemoRecords({ engine }: Pick<OpenDatabase, 'engine'>): Promise<DemoRecords> {
+/**
+ * Creates two realms: the first has Jane, a user with two OIDC links and a username, and most of the other users. Returns the IDs of
+ * that realm, of her and of two of her links, which the demo looks up, and of the other users there, oldest first.
+ */
+export async function createDemoRecords({ engine }: Pick<OpenDatabase, 'engine'>) {
   const first = OLDEST_DAYS * DAY_MS;
   const home = newRealmIds();
   const other = newRealmIds();
@@ -97,7 +88,7 @@ export async function createDemoRecords({ engine }: Pick<OpenDatabase, 'engine'>
   return { ...home, ...jane, people };
 }
 
-function newRealmIds(): DemoRealm {
+function newRealmIds() {
   return { realm: mint(), google: mint(), azure: mint(), passwords: mint() };
 }
 

@@ -2,7 +2,7 @@ import { lstatSync } from 'node:fs';
 import { type Command, Option } from 'commander';
 import type { Settings } from '../config/parse.ts';
 import type { OpenSecret } from '../directory/format.ts';
-import type { MaybePromise, RecordSnapshot } from '../directory/store.ts';
+import type { RecordSnapshot } from '../directory/store.ts';
 import { Refusal } from '../domain/fault.ts';
 import type { Uuid } from '../domain/id.ts';
 import { realm } from '../domain/resources.ts';
@@ -10,7 +10,7 @@ import { systemClock } from '../platform/clock.ts';
 import { abortAtSignal } from '../platform/signals.ts';
 import { printNotice, standardStreams } from '../platform/standard_streams.ts';
 import { openDatabase, openEngineFor } from '../service/open_database.ts';
-import { EXPORT_START, exportRecords } from '../transfer/export.ts';
+import { EXPORT_START, type ExportOptions as ExportPlan, exportRecords } from '../transfer/export.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
 import { realmId } from './identifiers.ts';
 import { type WriteText, writeNewFile, writeOut } from './output.ts';
@@ -64,15 +64,8 @@ function assertWritableTarget(file: string, { withSecrets }: ExportOptions): voi
   );
 }
 
-/** A snapshot to export, and the function that decrypts its secrets. */
-interface Source {
-  readonly snapshot: RecordSnapshot;
-  readonly open: OpenSecret | undefined;
-  readonly close: () => MaybePromise<void>;
-}
-
-/** Opens the database; reads the master key only if secrets are exported. */
-async function openSource(settings: Settings, { withSecrets }: ExportOptions): Promise<Source> {
+/** Opens a snapshot to export, and the function that decrypts its secrets; reads the master key only if these are exported. */
+async function openSource(settings: Settings, { withSecrets }: ExportOptions) {
   const db = withSecrets ? await openDatabase(settings, systemClock) : undefined;
   const engine = db?.engine ?? (await openEngineFor(settings, systemClock));
   const open: OpenSecret | undefined =
@@ -93,7 +86,7 @@ async function assertRealmExists(snapshot: RecordSnapshot, within: Uuid | undefi
   }
 }
 
-type ExportSource = Pick<Source, 'snapshot' | 'open'> & { readonly within: Uuid | undefined };
+type ExportSource = Pick<ExportPlan, 'snapshot' | 'open' | 'within'>;
 
 async function exportInto(file: string, source: ExportSource): Promise<void> {
   const writeRecords = (write: WriteText) => writeLines(write, source);

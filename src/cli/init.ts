@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { createClient, type IssuedClient, listClients } from '../auth/clients/clients.ts';
+import { createClient, listClients } from '../auth/clients/clients.ts';
 import { DATABASE_SETTINGS, type Flags, type Settings } from '../config/parse.ts';
 import { commitWrites } from '../directory/directory.ts';
 import { draftDescribed } from '../directory/plan.ts';
@@ -16,13 +16,6 @@ import { type OpenDatabase, withDatabase } from '../service/open_database.ts';
 import { addDatabaseSettings, addSettings, type CliContext, toArguments } from './context.ts';
 import { absoluteFlags, commandLine } from './invocation.ts';
 import { printNewKeyFile } from './key_file.ts';
-
-/** What `init` created. */
-interface InitResult {
-  readonly realmId: Uuid;
-  readonly profileId: Uuid;
-  readonly issued: IssuedClient;
-}
 
 /** `init`: creates what the first lookup needs, and prints the commands for it. */
 export function addInit(program: Command, context: CliContext): void {
@@ -70,7 +63,7 @@ async function createPresetRealms({ engine }: OpenDatabase): Promise<Uuid | unde
 }
 
 /** Creates a password profile in the given realm, or in a new one, and a client that may read there. */
-async function createFirstRecords({ engine }: OpenDatabase, given: Uuid | undefined): Promise<InitResult> {
+async function createFirstRecords({ engine }: OpenDatabase, given: Uuid | undefined) {
   const from = { clock: systemClock, actor: 'init' };
   const realmId = given ?? systemClock.mintId();
   const profileId = systemClock.mintId();
@@ -93,7 +86,7 @@ interface Invocation {
 
 function printNextSteps(
   settings: Settings,
-  { realmId, profileId, issued }: InitResult,
+  { realmId, profileId, issued }: Awaited<ReturnType<typeof createFirstRecords>>,
   calls: Invocation,
 ): void {
   const { client, secret } = issued;

@@ -13,13 +13,7 @@ export interface FlatRecord {
 
 type JsonObject = Readonly<Record<string, unknown>>;
 
-/** The content of a list or search response. */
-export interface Envelope {
-  readonly records: readonly FlatRecord[];
-  /** Undefined in a response without a total. */
-  readonly total: number | undefined;
-  readonly next: string | undefined;
-}
+export type Envelope = ReturnType<typeof readMany>;
 
 /** The record of a single-record response. */
 export function readSingle(wire: WireFormat, body: unknown, above: readonly string[]): FlatRecord {
@@ -27,8 +21,11 @@ export function readSingle(wire: WireFormat, body: unknown, above: readonly stri
   return flatten(wire, { ...objectOf(data), links }, above);
 }
 
-/** The records of a list response; `above` are the IDs of its path. In a list of a realm each record names its user. */
-export function readMany(wire: WireFormat, body: unknown, above: readonly string[]): Envelope {
+/**
+ * The content of a list or search response; `above` are the IDs of its path. In a list of a realm each record names its user.
+ * `total`: undefined in a response without one.
+ */
+export function readMany(wire: WireFormat, body: unknown, above: readonly string[]) {
   const { data, meta, links } = objectOf(body);
   if (!Array.isArray(data)) throw unexpectedResponse();
   const total = objectOr(objectOr(meta).results).total;

@@ -3,11 +3,7 @@ import { AuthrealmError } from './error.ts';
 import { type Identity, type ServiceConnection, sendWithRetries } from './exchange.ts';
 import { abortable } from './retries.ts';
 
-interface CachedToken {
-  readonly token: string;
-  /** By the monotonic clock. */
-  readonly usableUntil: number;
-}
+type CachedToken = Awaited<ReturnType<typeof fetchToken>>;
 
 export interface SecretCredentials {
   readonly clientId: string;
@@ -60,10 +56,8 @@ export function tokenIdentity(token: () => Promise<string>): Identity {
   };
 }
 
-async function fetchToken(
-  connection: ServiceConnection,
-  { clientId, clientSecret }: SecretCredentials,
-): Promise<CachedToken> {
+/** Requests a token. `usableUntil`: by the monotonic clock. */
+async function fetchToken(connection: ServiceConnection, { clientId, clientSecret }: SecretCredentials) {
   const requestedAt = performance.now();
   const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: clientSecret };
   const { body } = await sendWithRetries(connection, {

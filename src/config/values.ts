@@ -52,7 +52,7 @@ export function parseRateOrOff(raw: string): Rate | 'off' | undefined {
 export const isNotEmpty = (raw: string): string | undefined => (raw === '' ? undefined : raw);
 
 /** Where a listener is. */
-export interface ListenAddress {
+interface ListenAddress {
   readonly host: string;
   /** 0 chooses a free port. */
   readonly port: number;

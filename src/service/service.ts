@@ -90,15 +90,7 @@ export interface ServedDatabase extends Pick<OpenDatabase, 'engine' | 'keyring' 
   readonly extraRoute?: Route;
 }
 
-export interface Service extends Server {
-  readonly loopBudget: LoopBudget;
-  readonly metrics: {
-    /** The metrics of this process. */
-    own(): Promise<Snapshot>;
-    /** The metrics of all serving processes. Rejects with Fault `unavailable` if the parent does not respond in time. */
-    readAll(): Promise<Snapshot>;
-  };
-}
+export type Service = Awaited<ReturnType<typeof serve>>;
 
 /** Serves metrics on a separate listener, if the settings have an address for it. */
 export async function serveMetrics(
@@ -126,7 +118,7 @@ export async function serve(
   { engine, keyring, logKeys, extraRoute, ...served }: ServedDatabase,
   log: Log,
   clock: Clock,
-): Promise<Service> {
+) {
   const issuers = readIssuers(settings);
   const metrics = openMetrics(settings.metrics !== undefined);
   const allMetrics = served.allMetrics ?? metrics.snapshot;
@@ -179,8 +171,10 @@ export async function serve(
     passwords.collect,
   );
   return {
-    ...{ ...server, loopBudget, metrics: { own: metrics.snapshot, readAll: allMetrics } },
-    async stop() {
+    ...{ ...server, loopBudget },
+    /** `own`: of this process. `readAll` rejects with Fault `unavailable` if the parent does not respond in time. */
+    metrics: { own: metrics.snapshot, readAll: allMetrics },
+    async stop(): Promise<void> {
       metrics.close();
       await changeDelivery?.stop();
       await server.stop();

@@ -1,5 +1,5 @@
-import { type ErrorTrace, errorFromTrace, errorTrace } from '../domain/error_trace.ts';
-import { Fault, type FaultCode, type FieldError } from '../domain/fault.ts';
+import { errorFromTrace, errorTrace } from '../domain/error_trace.ts';
+import { Fault } from '../domain/fault.ts';
 
 /** Everything that a worker process and its parent send each other. Either of them may send requests. */
 export type Message =
@@ -9,12 +9,7 @@ export type Message =
   | { readonly kind: 'response'; readonly id: number; readonly response: unknown }
   | { readonly kind: 'failure'; readonly id: number; readonly failure: Failure };
 
-/** What was thrown, without messages of errors, which may hold a value. */
-interface Failure {
-  readonly fault: FaultCode;
-  readonly fieldErrors: readonly FieldError[];
-  readonly trace: ErrorTrace;
-}
+type Failure = ReturnType<typeof failureOf>;
 
 export type Handle = (request: unknown) => unknown;
 
@@ -66,10 +61,11 @@ export function openChannel(send: (message: Message) => void, handle: Handle) {
   };
 }
 
-function failureOf(error: unknown): Failure {
+/** What was thrown, without messages of errors, which may hold a value. */
+function failureOf(error: unknown) {
   if (error instanceof Fault)
     return { fault: error.code, fieldErrors: error.fieldErrors, trace: errorTrace(error.cause) };
-  return { fault: 'internal', fieldErrors: [], trace: errorTrace(error) };
+  return { fault: 'internal' as const, fieldErrors: [], trace: errorTrace(error) };
 }
 
 function errorOf({ fault, fieldErrors, trace }: Failure): Fault {
