@@ -1,43 +1,34 @@
 import { FAULTS, Fault, type FieldError } from '../domain/fault.ts';
 import { lookupKeyOf } from '../domain/filter/lookup_filter.ts';
-import type { Clock } from '../domain/id.ts';
+import type { Clock, Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { type AnyRecord, type Key, membersOf, parentKey, type Resource } from '../domain/resource.ts';
+import { type Key, membersOf, parentKey, type Resource } from '../domain/resource.ts';
 import { RESOURCES } from '../domain/resources.ts';
-import { openPlanning, type PlannedWrite, type PlanWrites } from './plan.ts';
+import { openPlanning, type PlannedWrite } from './plan.ts';
 import type { CommitRefusal, Guard, IdempotencyRecord, Store, Write } from './store.ts';
+import type { WriteContext, WriteRequest } from './write_request.ts';
 import type { DirectoryDeps, DirectorySettings } from './write_rules.ts';
 
-/** Writes records. Each method commits completely, or rejects with the Fault of the rule that is violated. */
-export interface Directory {
-  readonly plan: PlanWrites;
-  /**
-   * Commits planned writes and the idempotency record of their request. Returns the records that they patched, in order; undefined if
-   * the same request was answered concurrently. Rejects with Fault `conflict`, `not_found`, `precondition_failed`, `overloaded`.
-   */
-  commit(
-    planned: readonly PlannedWrite[],
-    answer?: IdempotencyRecord,
-  ): Promise<readonly AnyRecord[] | undefined>;
-}
+export type WriteRecords = ReturnType<typeof openDirectory>;
 
-export function openDirectory(
-  store: Store,
-  deps: DirectoryDeps,
-  settings: DirectorySettings,
-  clock: Clock,
-): Directory {
-  return {
-    plan: openPlanning(deps, settings, clock),
-    async commit(planned, answer) {
-      const result = await store.commit(
-        planned.map(({ write }) => write),
-        answer,
-      );
-      if (result.kind === 'already_answered') return undefined;
-      if (result.kind === 'written') return result.patched ?? [];
-      throw await faultOf(result, planned[result.index ?? 0] as PlannedWrite, store);
-    },
+export function openDirectory(store: Store, deps: DirectoryDeps, settings: DirectorySettings, clock: Clock) {
+  const plan = openPlanning(deps, settings, clock);
+  /**
+   * Writes the records of requests in one commit, with the idempotency record that `answerOf` makes of the IDs of those that it creates.
+   * Commits completely, or rejects: with all errors of all requests, Fault `invalid` or `conflict`, or with the Fault of the rule that the
+   * commit violates, `conflict`, `not_found`, `precondition_failed`, `overloaded`. Returns the new records in the order of the requests,
+   * those in `included`, and the records that it patched; undefined if the same request was answered concurrently.
+   */
+  return async (
+    requests: readonly WriteRequest[],
+    by: WriteContext,
+    answerOf?: (created: readonly Uuid[]) => IdempotencyRecord,
+  ) => {
+    const { writes, created, included } = await plan(requests, by);
+    const result = await store.commit(writes, answerOf?.(created.map(({ record }) => record.id)));
+    if (result.kind === 'already_answered') return undefined;
+    if (result.kind === 'written') return { created, included, patched: result.patched ?? [] };
+    throw await faultOf(result, writes[result.index ?? 0] as PlannedWrite, store);
   };
 }
 
@@ -60,8 +51,8 @@ async function faultOf(refusal: CommitRefusal, planned: PlannedWrite, store: Sto
       );
     case 'unique': {
       const { members } = refusal;
-      const owner = (await hasSameParent(planned.write, members, store))
-        ? `: the same ${planned.write.resource.parent?.name} has it already`
+      const owner = (await hasSameParent(planned, members, store))
+        ? `: the same ${planned.resource.parent?.name} has it already`
         : '';
       return new Fault(
         'conflict',
@@ -83,7 +74,7 @@ async function faultOf(refusal: CommitRefusal, planned: PlannedWrite, store: Sto
  * Whether the record that already has these members of a write belongs to the same user. A caller learns nothing else of it.
  */
 async function hasSameParent(
-  write: PlannedWrite['write'],
+  write: PlannedWrite,
   members: readonly string[],
   store: Store,
 ): Promise<boolean> {
@@ -110,7 +101,7 @@ function removedField({ item, at }: PlannedWrite): string {
   return item === undefined ? `${at}.id` : `${item}.path`;
 }
 
-async function tooManyRule({ write: { resource, key }, item }: PlannedWrite, store: Store): Promise<string> {
+async function tooManyRule({ resource, key, item }: PlannedWrite, store: Store): Promise<string> {
   const most = LIMITS.cascadeRecordsMax;
   if (item !== undefined)
     return `more than ${most} records would be deleted by this batch: delete fewer at a time`;

@@ -6,8 +6,6 @@ import type { Key, Resource } from '../domain/resource.ts';
 import { violatedRule } from '../domain/rule.ts';
 import { type InputVerb, type WritableMember, writableMembers } from '../domain/writable_members.ts';
 
-export type { InputVerb } from '../domain/writable_members.ts';
-
 /** The validated members of a request. Members that the request omits are missing. */
 export interface Input {
   readonly members: Readonly<Record<string, unknown>>;
@@ -16,18 +14,16 @@ export interface Input {
 }
 
 /**
- * Parses the members of a record. `at` is their place in the body of the request, `data` for example; errors are added
- * to `errors`.
- */
-export type InputReader = (data: JsonObject, at: string, errors: FieldErrors) => Input;
-
-/**
  * Creates the input reader of a verb. In a create, a missing member has its default or is an error; in an update it
  * stays as it is (docs/wire.md#updates). Unknown and read-only members are ignored.
  */
-export function inputReaderFor(resource: Resource, verb: InputVerb): InputReader {
+export function inputReaderFor(resource: Resource, verb: InputVerb) {
   const writable = writableMembers(resource, verb);
-  return (data, at, errors) => {
+  /**
+   * Parses the members of a record. `at` is their place in the body of the request, `data` for example; errors are added
+   * to `errors`.
+   */
+  return (data: JsonObject, at: string, errors: FieldErrors): Input => {
     if (data.type !== resource.type) errors.add(`${at}.type`, `must be ${resource.type}`);
     const holders = { data, relationships: relationshipsOf(data.relationships, at, errors) };
     const members: Record<string, unknown> = {};
@@ -74,23 +70,21 @@ function relationshipsOf(value: unknown, at: string, errors: FieldErrors): JsonO
 
 const NOTHING: JsonObject = Object.freeze({});
 
-/** The field errors of all parts of a request. */
-export interface FieldErrors {
-  add(field: string, rule: string): void;
-  /** Adds an error about a value that is well-formed and impossible. */
-  addImpossible(field: string, rule: string): void;
-  addIssues(field: string, value: unknown, issues: readonly z.core.$ZodIssue[]): void;
-  /** Throws if there are any: `invalid` for malformed values, `conflict` if all values are only impossible. */
-  throwIfAny(): void;
-}
+export type FieldErrors = ReturnType<typeof collectFieldErrors>;
 
-export function collectFieldErrors(): FieldErrors {
+/** The field errors of all parts of a request. */
+export function collectFieldErrors() {
   const invalid: FieldError[] = [];
   const impossible: FieldError[] = [];
   return {
-    add: (field, rule) => invalid.push({ field, rule }),
-    addImpossible: (field, rule) => impossible.push({ field, rule }),
-    addIssues(field, value, issues) {
+    add(field: string, rule: string): void {
+      invalid.push({ field, rule });
+    },
+    /** Adds an error about a value that is well-formed and impossible. */
+    addImpossible(field: string, rule: string): void {
+      impossible.push({ field, rule });
+    },
+    addIssues(field: string, value: unknown, issues: readonly z.core.$ZodIssue[]): void {
       // A missing value is reported once, as missing.
       if (value === undefined) {
         if (!invalid.some((fieldError) => fieldError.field === field))
@@ -102,7 +96,8 @@ export function collectFieldErrors(): FieldErrors {
         (isImpossible(issue) ? impossible : invalid).push(fieldError);
       }
     },
-    throwIfAny() {
+    /** Throws if there are any: `invalid` for malformed values, `conflict` if all values are only impossible. */
+    throwIfAny(): void {
       if (invalid.length > 0) throw new Fault('invalid', [...invalid, ...impossible]);
       if (impossible.length > 0) throw new Fault('conflict', impossible);
     },

@@ -6,7 +6,8 @@ import { LIMITS } from '../domain/limits.ts';
 import { type AnyRecord, type Key, type KeyPrefix, parentKey, type Resource } from '../domain/resource.ts';
 import { includableBelow } from '../domain/resources.ts';
 import { email } from '../domain/text/folding.ts';
-import { checkBodyId, collectFieldErrors, type FieldErrors, type InputVerb } from './input.ts';
+import type { InputVerb } from '../domain/writable_members.ts';
+import { checkBodyId, collectFieldErrors, type FieldErrors } from './input.ts';
 import type { Guard, Insert, PatchWrite, RemovalWrite, Write } from './store.ts';
 import type { CreateRequest, UpdateRequest, WriteContext, WriteRequest } from './write_request.ts';
 import {
@@ -17,36 +18,32 @@ import {
   type WriteRules,
 } from './write_rules.ts';
 
-/** A write, and where its request has it. */
-export interface PlannedWrite {
-  readonly write: Write | RemovalWrite;
+/** A write, and where its request has it. The store reads the write alone. */
+export type PlannedWrite = (Write | RemovalWrite) & {
   readonly item: WriteRequest['item'];
   /** Where the request has the members of the record. */
   readonly at: string;
-}
+};
 
 /** The writes of requests that are committed together. */
-export interface WritePlan {
-  readonly writes: readonly PlannedWrite[];
+interface WritePlan {
+  readonly writes: PlannedWrite[];
   /** The records that requests create, in their order; without those in `included`. */
-  readonly created: readonly Insert[];
+  readonly created: Insert[];
   /** The records in `included`. */
-  readonly included: readonly Insert[];
+  readonly included: Insert[];
 }
 
 /**
  * Plans the writes of requests that are committed together, and stores nothing. Rejects with all errors of all requests:
  * Fault `invalid` or `conflict`, or with `overloaded`.
  */
-export type PlanWrites = (requests: readonly WriteRequest[], by: WriteContext) => Promise<WritePlan>;
-
-export function openPlanning(deps: DirectoryDeps, settings: DirectorySettings, clock: Clock): PlanWrites {
+export function openPlanning(deps: DirectoryDeps, settings: DirectorySettings, clock: Clock) {
   const known = { create: new Map<Resource, WriteRules>(), update: new Map<Resource, WriteRules>() };
 
+  /** Made for the first request: a start would wait. */
   function rulesOf(resource: Resource, verb: InputVerb): WriteRules {
-    const found = known[verb].get(resource);
-    if (found) return found;
-    const rules = rulesFor(resource, verb, deps, settings);
+    const rules = known[verb].get(resource) ?? rulesFor(resource, verb, deps, settings);
     known[verb].set(resource, rules);
     return rules;
   }
@@ -64,12 +61,21 @@ export function openPlanning(deps: DirectoryDeps, settings: DirectorySettings, c
     const at = bodyField(request, 'data');
     const data = objectOf(body.data, at, errors);
     if (data) {
-      const rules = rulesOf(resource, verb);
-      const input = rules.read(data, at, errors);
+      readRecord({ resource, request, key, at }, data, records, errors);
       if (verb === 'update') checkBodyId(resource, key, { data, at }, errors);
-      records.push({ rules, request, key, input, members: { ...input.members }, at, isIncluded: false });
     }
     if (verb === 'create' && body.included !== undefined) readIncluded(request, key, records, errors);
+  }
+
+  function readRecord(
+    { resource, ...place }: Pick<RequestedRecord, 'request' | 'key' | 'at'> & { readonly resource: Resource },
+    data: JsonObject,
+    records: RequestedRecord[],
+    errors: FieldErrors,
+  ): void {
+    const rules = rulesOf(resource, place.request.verb);
+    const input = rules.read(data, place.at, errors);
+    records.push({ ...place, rules, input, members: { ...input.members } });
   }
 
   /** Adds the records in `included`: each is an object like the `data` of its own create. */
@@ -85,20 +91,14 @@ export function openPlanning(deps: DirectoryDeps, settings: DirectorySettings, c
     for (const [index, entry] of entriesOf(request.body.included, field, errors).entries()) {
       const at = `${field}.${index}`;
       const data = objectOf(entry, at, errors);
-      if (!data) continue;
-      const child = children.find(({ type }) => type === data.type);
-      if (!child) {
+      const resource = data && children.find(({ type }) => type === data.type);
+      if (resource) readRecord({ resource, request, key: keyBelow(parent), at }, data, records, errors);
+      else if (data)
         errors.add(`${at}.type`, `must be one of ${children.map(({ type }) => type).join(', ')}`);
-        continue;
-      }
-      const rules = rulesOf(child, 'create');
-      const input = rules.read(data, at, errors);
-      const members = { ...input.members };
-      records.push({ rules, request, key: keyBelow(parent), input, members, at, isIncluded: true });
     }
   }
 
-  return async (requests, by) => {
+  return async (requests: readonly WriteRequest[], by: WriteContext): Promise<WritePlan> => {
     const errors = collectFieldErrors();
     const records: RequestedRecord[] = [];
     for (const request of requests) if (request.verb !== 'remove') readRecords(request, records, errors);
@@ -159,25 +159,17 @@ async function addMembers(record: RequestedRecord, by: WriteContext): Promise<vo
   for (const step of record.rules.steps) await step(record, by);
 }
 
-/** A plan while writes are added. */
-interface Draft extends WritePlan {
-  readonly writes: PlannedWrite[];
-  readonly created: Insert[];
-  readonly included: Insert[];
-}
-
 /** The writes are in the order of the requests. */
 function draftWrites(
   requests: readonly WriteRequest[],
   records: readonly RequestedRecord[],
   stamp: Stamp,
 ): WritePlan {
-  const plan: Draft = { writes: [], created: [], included: [] };
+  const plan: WritePlan = { writes: [], created: [], included: [] };
   for (const request of requests) {
     if (request.verb === 'remove') {
-      const { resource, key, expectedRevision, item } = request;
-      const write = { op: 'remove', resource, key, expectedRevision, ...stamp } as const;
-      plan.writes.push({ write, item, at: bodyField(request, 'data') });
+      const { verb: op, ...removal } = request;
+      plan.writes.push({ ...removal, ...stamp, op, item: request.item, at: bodyField(request, 'data') });
     }
     for (const record of records) if (record.request === request) draftRecordWrites(plan, record, stamp);
   }
@@ -186,29 +178,25 @@ function draftWrites(
 
 /** The write of a record and, below a user that exists already, one that touches the user. */
 function draftRecordWrites(
-  { writes, created, included }: Draft,
+  { writes, created, included }: WritePlan,
   requested: RequestedRecord,
   stamp: Stamp,
 ): void {
-  const { rules, request, key, members, at, isIncluded } = requested;
+  const { rules, request, key, members, at } = requested;
   const { resource, touched } = rules;
   const { item } = request;
+  const isIncluded = resource !== request.resource;
   const guards = guardsOf(requested);
   if (request.verb === 'create') {
-    const insert = { ...draftRecord(resource, key, members, stamp), guards };
-    writes.push({ write: insert, item, at });
+    const insert = { ...draftRecord(resource, key, members, stamp), guards, item, at };
+    writes.push(insert);
     (isIncluded ? included : created).push(insert);
   } else {
     const { expectedRevision } = request;
-    writes.push({
-      write: { ...draftPatch(resource, key, members, stamp), guards, expectedRevision },
-      item,
-      at,
-    });
+    writes.push({ ...draftPatch(resource, key, members, stamp), guards, expectedRevision, item, at });
   }
   const above = isIncluded ? undefined : parentKey(key);
-  if (touched && above)
-    writes.push({ write: { ...draftPatch(touched, above, {}, stamp), isTouch: true }, item, at });
+  if (touched && above) writes.push({ ...draftPatch(touched, above, {}, stamp), isTouch: true, item, at });
 }
 
 const EMAIL = email();

@@ -1,8 +1,9 @@
 import { Fault } from '../domain/fault.ts';
 import type { Uuid } from '../domain/id.ts';
 import { type Key, type Member, membersOf, type Resource } from '../domain/resource.ts';
+import type { InputVerb } from '../domain/writable_members.ts';
 import { type RecordSecretLocation, secretLocation } from './format.ts';
-import { type Input, type InputReader, type InputVerb, inputReaderFor } from './input.ts';
+import { type Input, inputReaderFor } from './input.ts';
 import type { Store } from './store.ts';
 import type { CreateRequest, UpdateRequest, WriteContext } from './write_request.ts';
 
@@ -38,7 +39,7 @@ export interface DirectorySettings {
 /** How records of one resource are written with one verb. */
 export interface WriteRules {
   readonly resource: Resource;
-  readonly read: InputReader;
+  readonly read: ReturnType<typeof inputReaderFor>;
   /** None for most links. */
   readonly steps: readonly Step[];
   readonly guarded: ReturnType<typeof guardedMembers>;
@@ -60,8 +61,6 @@ export interface RequestedRecord {
   readonly members: MemberValues;
   /** Where the request has its members. */
   readonly at: string;
-  /** Its parent is created by the same request. */
-  readonly isIncluded: boolean;
 }
 
 type MemberValues = Record<string, unknown>;

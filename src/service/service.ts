@@ -131,7 +131,7 @@ export async function serve(
   const { signIn, hashPassword, budgets, ...passwords } = openSignIn(context, usage);
   const { store, ...readers } = openStoreWithReaders(settings, engine);
   const { discoverIssuer, discoveries } = openProviderDiscovery(outboundRules(context), clock);
-  const directory = openDirectory(
+  const writeRecords = openDirectory(
     store,
     {
       seal: (place, plain) => keyring.seal('oidc-client-secret', place, plain),
@@ -140,7 +140,7 @@ export async function serve(
     { installation, issuersMatch: settings.strictIssuers },
     clock,
   );
-  const settingsRealms = openSettingsRealms({ store, directory, clock }, { ...settings, installation });
+  const settingsRealms = openSettingsRealms(store, clock, { ...settings, installation });
   const withIdempotency = openIdempotency({ store, keyring, clock });
   const administration = openAdministration(context, budgets);
   const limits = openRateLimits(rateSettings(settings), clock);
@@ -152,7 +152,7 @@ export async function serve(
     metrics.add(ageMetrics(METRICS.accessTableAge, access.ageMs), ...changeDelivery.collectors);
     const routes = routesOf({
       ...{ ...context, ...authentication, ...changeDelivery, ...administration, metrics: allMetrics },
-      ...{ store, directory, withIdempotency, settingsRealms, access, tokens, limits, isDraining },
+      ...{ store, writeRecords, withIdempotency, settingsRealms, access, tokens, limits, isDraining },
       ...{ installation, baseUrl, version: VERSION },
       grant: openTokenGrants(tokens, clock, usage.granted),
       signIn: signIn({ access, jwts }, { issuer: baseUrl, installation }),

@@ -58,7 +58,7 @@ function realmOf({ scope }: Call): Uuid {
 }
 
 function batchHandler(deps: WriteDeps): CallHandler {
-  const { store, directory, withIdempotency, baseUrl } = deps;
+  const { store, writeRecords, withIdempotency, baseUrl } = deps;
   const revisionOf = revisionReader(etags(baseUrl));
   const respond = openBatchResponses(deps);
 
@@ -100,10 +100,9 @@ function batchHandler(deps: WriteDeps): CallHandler {
       async execute(idempotencyRecordOf) {
         const items = await readRequests(call);
         const requests = await Promise.all(items.map(requestOf));
-        const plan = await directory.plan(requests, requestContext(call));
-        const created = plan.created.map(({ record }) => record.id);
-        if (!(await directory.commit(plan.writes, idempotencyRecordOf?.(created)))) return undefined;
-        return await afterCommit(replyWith(items, created));
+        const written = await writeRecords(requests, requestContext(call), idempotencyRecordOf);
+        const created = written?.created.map(({ record }) => record.id);
+        return created && (await afterCommit(replyWith(items, created)));
       },
       repeat: async (created) => await replyWith(await readRequests(call), created),
     });

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Directory } from '../../directory/directory.ts';
+import type { WriteRecords } from '../../directory/directory.ts';
 import type { IncludedRecords, Insert, Store } from '../../directory/store.ts';
 import type { WriteContext } from '../../directory/write_request.ts';
 import { Fault } from '../../domain/fault.ts';
@@ -33,7 +33,7 @@ import {
 /** The dependencies of the write operations. */
 export interface WriteDeps extends RecordDeps {
   readonly store: Pick<Store, 'get' | 'getIncluding' | 'changes' | 'overloaded'>;
-  readonly directory: Directory;
+  readonly writeRecords: WriteRecords;
   readonly withIdempotency: WithIdempotency;
 }
 
@@ -88,7 +88,7 @@ export function create(resource: Resource): Operation<WriteDeps> {
 }
 
 function createHandler(resource: Resource, deps: WriteDeps): CallHandler {
-  const { store, directory, withIdempotency } = deps;
+  const { store, writeRecords, withIdempotency } = deps;
   const mayInclude = includableBelow(resource).length > 0;
   const replyTo = recordReplies(resource, deps);
   // A proxy may let only versioned paths through, so Location is always versioned.
@@ -100,11 +100,11 @@ function createHandler(resource: Resource, deps: WriteDeps): CallHandler {
       async execute(idempotencyRecordOf) {
         const body = documentOf(call.body ?? '');
         const request = { verb: 'create', resource, scope, body } as const;
-        const plan = await directory.plan([request], requestContext(call));
-        const { key, record } = plan.created[0] as Insert;
-        if (!(await directory.commit(plan.writes, idempotencyRecordOf?.([record.id])))) return undefined;
+        const written = await writeRecords([request], requestContext(call), idempotencyRecordOf);
+        if (!written) return undefined;
+        const { key, record } = written.created[0] as Insert;
         const hasIncluded = mayInclude && body.included !== undefined;
-        const included = hasIncluded ? newestFirst(resource, plan.included) : undefined;
+        const included = hasIncluded ? newestFirst(resource, written.included) : undefined;
         return replyTo(201, key, { record, included }, { Location: locationOf(key) });
       },
       async repeat(created) {
@@ -161,7 +161,7 @@ export function update(resource: Resource, path: string): Operation<WriteDeps> {
 }
 
 function updateHandler(resource: Resource, deps: WriteDeps): CallHandler {
-  const { directory } = deps;
+  const { writeRecords } = deps;
   const replyTo = recordReplies(resource, deps);
   const seenBy = preconditionReader(resource, deps);
   return async (call) => {
@@ -169,8 +169,7 @@ function updateHandler(resource: Resource, deps: WriteDeps): CallHandler {
     const expectedRevision = await seenBy(call);
     const body = documentOf(call.body ?? '');
     const request = { verb: 'update', resource, key, body, expectedRevision } as const;
-    const { writes } = await directory.plan([request], requestContext(call));
-    const [record] = (await directory.commit(writes)) ?? [];
+    const [record] = (await writeRecords([request], requestContext(call)))?.patched ?? [];
     if (!record) throw new Error('a patch returned no record');
     return replyTo(200, key, { record });
   };
@@ -198,13 +197,12 @@ export function remove(resource: Resource, path: string): Operation<WriteDeps> {
 }
 
 function removeHandler(resource: Resource, deps: WriteDeps): CallHandler {
-  const { directory } = deps;
+  const { writeRecords } = deps;
   const seenBy = preconditionReader(resource, deps);
   return async (call) => {
     const key = call.key as Key;
     const request = { verb: 'remove', resource, key, expectedRevision: await seenBy(call) } as const;
-    const { writes } = await directory.plan([request], requestContext(call));
-    await directory.commit(writes);
+    await writeRecords([request], requestContext(call));
     return DONE;
   };
 }
