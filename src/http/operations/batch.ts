@@ -2,13 +2,14 @@ import { z } from 'zod';
 import type { WriteRequest } from '../../directory/write_request.ts';
 import { Fault } from '../../domain/fault.ts';
 import type { Uuid } from '../../domain/id.ts';
+import type { JsonObject } from '../../domain/json_object.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Key } from '../../domain/resource.ts';
 import { realm, user } from '../../domain/resources.ts';
 import { exampleIdOf, requestExample } from '../openapi/examples.ts';
 import { pathParameters } from '../openapi/parameters.ts';
 import { EXTENSION, HEADERS, jsonContent } from '../openapi/responses.ts';
-import { documentOf } from '../pipeline/body.ts';
+import { parseDocument } from '../pipeline/body.ts';
 import type { Call, CallHandler } from '../pipeline/call.ts';
 import { collectionPattern } from '../pipeline/links.ts';
 import type { Documentation, DocumentContext, Operation } from '../pipeline/operation.ts';
@@ -18,7 +19,7 @@ import { etags } from '../pipeline/present.ts';
 import { JSON_TYPE, type Reply } from '../server/reply.ts';
 import { BATCH_METHODS, BATCH_RESOURCES, type BatchItem, readBatchItems } from './batch_items.ts';
 import { openBatchResponses } from './batch_responses.ts';
-import { includedIn, tryParse } from './included.ts';
+import { includedIn } from './included.ts';
 import { requestContext, type WriteDeps } from './record_writes.ts';
 
 /** The scopes of the requests of batches: a token needs at least one of them for any batch. */
@@ -44,9 +45,7 @@ export const WRITE_BATCH: Operation<WriteDeps> = {
 };
 
 /** The scopes of each request, and of the records that it creates by `included`. */
-function scopesIn(call: Call): readonly string[] {
-  const { requests } = Object(tryParse(call.body ?? '')) as { readonly requests?: unknown };
-  const { items } = readBatchItems(requests, realmOf(call));
+function scopesOf(items: readonly BatchItem[]): readonly string[] {
   return items.flatMap(({ method, resource, body }) => {
     const below = method === 'POST' ? includedIn(resource, body) : [];
     return [resource, ...below].map(({ scope }) => `${scope}:write`);
@@ -79,33 +78,37 @@ function batchHandler(deps: WriteDeps): CallHandler {
       : { verb: 'remove', resource, key, expectedRevision, item };
   }
 
-  async function readRequests(call: Call): Promise<readonly BatchItem[]> {
-    const { requests } = documentOf(call.body ?? '');
-    if (!(await store.get(realm, [realmOf(call)]))) throw new Fault('not_found');
-    const { items, errors } = readBatchItems(requests, realmOf(call));
-    if (errors.length > 0) throw new Fault('invalid', errors);
-    return items;
-  }
-
   const replyWith = async (items: readonly BatchItem[], created: readonly Uuid[]): Promise<Reply> => ({
     status: 200,
     headers: HEADERS_OF_ANSWER,
     body: await respond(items, created),
   });
 
-  return (call) =>
-    refuseWithout(call, scopesIn(call)) ??
-    withIdempotency(call, {
+  return (call) => {
+    const document = parseDocument(call.body ?? '');
+    const { items, errors } = readBatchItems((document as JsonObject).requests, realmOf(call));
+    const refused = refuseWithout(call, scopesOf(items));
+    if (refused) return refused;
+    const check = async () => {
+      if (document instanceof Fault) throw document;
+      if (!(await store.get(realm, [realmOf(call)]))) throw new Fault('not_found');
+      if (errors.length > 0) throw new Fault('invalid', errors);
+    };
+    return withIdempotency(call, {
       collection: NAME,
       async execute(idempotencyRecordOf) {
-        const items = await readRequests(call);
+        await check();
         const requests = await Promise.all(items.map(requestOf));
         const written = await writeRecords(requests, requestContext(call), idempotencyRecordOf);
         const created = written?.created.map(({ record }) => record.id);
         return created && (await afterCommit(replyWith(items, created)));
       },
-      repeat: async (created) => await replyWith(await readRequests(call), created),
+      async repeat(created) {
+        await check();
+        return await replyWith(items, created);
+      },
     });
+  };
 }
 
 const HEADERS_OF_ANSWER = Object.freeze({ 'Content-Type': JSON_TYPE, 'Cache-Control': RECORD_CACHING });

@@ -4,7 +4,6 @@ import type { JsonObject } from '../../domain/json_object.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Key, Resource } from '../../domain/resource.ts';
 import { includableBelow } from '../../domain/resources.ts';
-import { parseJson } from '../pipeline/body.ts';
 import type { Call, Stage } from '../pipeline/call.ts';
 import { openIncludedPresenter, type ShownRecord } from '../pipeline/included_presenter.ts';
 import { locate, RECORD_CACHING, type RecordDeps, refuseWithout } from '../pipeline/pipeline.ts';
@@ -34,15 +33,6 @@ export function includingStages(resource: Resource, deps: IncludedDeps): readonl
       return refuseWithout(call, scopes) ?? checkKey(call) ?? respond(call, children);
     },
   ];
-}
-
-/** Refuses the create of a record whose `included` has records that the caller may not write (403). */
-export function requireWriteOfIncluded(resource: Resource, call: Call): Reply | undefined {
-  const children = includedIn(resource, tryParse(call.body ?? ''));
-  return refuseWithout(
-    call,
-    children.map(({ scope }) => `${scope}:write`),
-  );
 }
 
 /**
@@ -105,8 +95,8 @@ function openRespond(resource: Resource, { store, baseUrl, installation }: Inclu
 }
 
 /** The resources of the records in `included` of a body. Entries of other types are rejected later. */
-export function includedIn(resource: Resource, body: unknown): readonly Resource[] {
-  const { included } = Object(body) as { readonly included?: unknown };
+export function includedIn(resource: Resource, body: object | undefined): readonly Resource[] {
+  const { included } = (body ?? {}) as { readonly included?: unknown };
   if (!Array.isArray(included)) return [];
   const types = new Set(included.map((entry) => (Object(entry) as { readonly type?: unknown }).type));
   return includableBelow(resource).filter(({ type }) => types.has(type));
@@ -123,13 +113,4 @@ export async function readCreated(
     return await store.getIncluding(resource, key, includedIn(resource, body));
   const record = await store.get(resource, key);
   return record && { record };
-}
-
-/** The value of a JSON text; undefined for any other. */
-export function tryParse(text: string): unknown {
-  try {
-    return parseJson(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -3,6 +3,7 @@ import type { WriteRecords } from '../../directory/directory.ts';
 import type { IncludedRecords, Insert, Store } from '../../directory/store.ts';
 import type { WriteContext } from '../../directory/write_request.ts';
 import { Fault } from '../../domain/fault.ts';
+import type { JsonObject } from '../../domain/json_object.ts';
 import type { Principal } from '../../domain/principal.ts';
 import { type Key, type KeyPrefix, membersOf, type Resource } from '../../domain/resource.ts';
 import { includableBelow, RESOURCES } from '../../domain/resources.ts';
@@ -11,17 +12,17 @@ import { readTraceContext } from '../../domain/trace_context.ts';
 import { includingRequestExample, requestExample } from '../openapi/examples.ts';
 import { header } from '../openapi/responses.ts';
 import { requestSchema } from '../openapi/schemas.ts';
-import { documentOf } from '../pipeline/body.ts';
+import { documentOf, parseDocument } from '../pipeline/body.ts';
 import type { Call, CallHandler } from '../pipeline/call.ts';
 import type { WithIdempotency } from '../pipeline/idempotency.ts';
 import { openIncludedPresenter, type ShownRecord } from '../pipeline/included_presenter.ts';
 import { collectionPattern, selfLinks } from '../pipeline/links.ts';
 import type { FurtherNeed, Operation } from '../pipeline/operation.ts';
-import { RECORD_CACHING, type RecordDeps } from '../pipeline/pipeline.ts';
+import { RECORD_CACHING, type RecordDeps, refuseWithout } from '../pipeline/pipeline.ts';
 import { ifMatchRevisions, requiredRevision, revisionReader } from '../pipeline/precondition.ts';
 import { etags, matchesEtag } from '../pipeline/present.ts';
 import { JSON_TYPE, type Reply } from '../server/reply.ts';
-import { readCreated, requireWriteOfIncluded } from './included.ts';
+import { includedIn, readCreated } from './included.ts';
 import {
   includingAnswer,
   recordAnswer,
@@ -93,23 +94,28 @@ function createHandler(resource: Resource, deps: WriteDeps): CallHandler {
   const replyTo = recordReplies(resource, deps);
   // A proxy may let only versioned paths through, so Location is always versioned.
   const locationOf = selfLinks({ ...resource, selfPrefix: '/v2' }, deps.baseUrl);
-  const answer: CallHandler = (call) => {
+  return (call) => {
     const scope = call.scope as KeyPrefix;
+    const document = parseDocument(call.body ?? '');
+    const scopes = mayInclude ? includedIn(resource, document).map((child) => `${child.scope}:write`) : [];
+    const refused = refuseWithout(call, scopes);
+    if (refused) return refused;
     return withIdempotency(call, {
       collection: resource.collection,
       async execute(idempotencyRecordOf) {
-        const body = documentOf(call.body ?? '');
-        const request = { verb: 'create', resource, scope, body } as const;
-        const written = await writeRecords([request], requestContext(call), idempotencyRecordOf);
+        if (document instanceof Fault) throw document;
+        const requested = { verb: 'create', resource, scope, body: document } as const;
+        const written = await writeRecords([requested], requestContext(call), idempotencyRecordOf);
         if (!written) return undefined;
         const { key, record } = written.created[0] as Insert;
-        const hasIncluded = mayInclude && body.included !== undefined;
+        const hasIncluded = mayInclude && document.included !== undefined;
         const included = hasIncluded ? newestFirst(resource, written.included) : undefined;
         return replyTo(201, key, { record, included }, { Location: locationOf(key) });
       },
       async repeat(created) {
         const key = [...scope, ...created] as unknown as Key;
-        const found = await readCreated(store, resource, key, documentOf(call.body ?? ''));
+        // The first request, whose body was the same, created the record.
+        const found = await readCreated(store, resource, key, document as JsonObject);
         if (found) return replyTo(201, key, found, { Location: locationOf(key) });
         // A cluster commits a realm and its idempotency record on two nodes: without a log the realm is not visible yet.
         const isUnknown = !resource.parent && (await store.changes(key[0], 0, 1)).length === 0;
@@ -117,7 +123,6 @@ function createHandler(resource: Resource, deps: WriteDeps): CallHandler {
       },
     });
   };
-  return mayInclude ? (call) => requireWriteOfIncluded(resource, call) ?? answer(call) : answer;
 }
 
 /** New records in the order of a list: they have the same time, so their IDs decide. */

@@ -16,32 +16,42 @@ export const readBody: Stage = async (call) => {
   return undefined;
 };
 
-/** The object of a body. Throws Fault `malformed` if it is not JSON, `invalid` if it is not an object. */
+/**
+ * The object of a body; of duplicate members the last one counts, as in JSON.parse. Another body is its Fault: `malformed` if it is not
+ * JSON, `invalid` if it is not an object.
+ */
+export function parseDocument(body: string): JsonObject | Fault {
+  let value: unknown;
+  try {
+    value = JSON.parse(body);
+  } catch {
+    return malformed(body === '' ? 'is empty' : `is not JSON at ${jsonErrorPlace(body)}`);
+  }
+  return isJsonObject(value) ? value : notAnObject('body', value);
+}
+
+/** The object of a body. Throws the Fault of another one. */
 export function documentOf(body: string): JsonObject {
-  return objectOf(parseJson(body), 'body');
+  const document = parseDocument(body);
+  if (document instanceof Fault) throw document;
+  return document;
 }
 
 /** The `data` of a body. Throws as `documentOf` does, and Fault `invalid` if it has no `data`. */
 export function dataOf(body: string): JsonObject {
-  return objectOf(documentOf(body).data, 'data');
-}
-
-/** Of duplicate members the last one counts, as in JSON.parse. Throws Fault `malformed`. */
-export function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw malformed(text === '' ? 'is empty' : `is not JSON at ${jsonErrorPlace(text)}`);
-  }
+  const { data } = documentOf(body);
+  if (isJsonObject(data)) return data;
+  throw notAnObject('data', data);
 }
 
 function malformed(rule: string): Fault {
   return new Fault('malformed', [{ field: 'body', rule }]);
 }
 
-function objectOf(value: unknown, field: string): JsonObject {
-  if (isJsonObject(value)) return value;
-  throw new Fault('invalid', [{ field, rule: value === undefined ? 'is missing' : 'must be a JSON object' }]);
+function notAnObject(field: string, value: unknown): Fault {
+  return new Fault('invalid', [
+    { field, rule: value === undefined ? 'is missing' : 'must be a JSON object' },
+  ]);
 }
 
 /**

@@ -2,11 +2,12 @@ import fc from 'fast-check';
 import { Fault, type FaultCode } from '../../../src/domain/fault.ts';
 import { parseFilter } from '../../../src/domain/filter/filter.ts';
 import type { Revision } from '../../../src/domain/id.ts';
+import { isJsonObject } from '../../../src/domain/json_object.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { RESOURCES } from '../../../src/domain/resources.ts';
 import { isVisibleAscii } from '../../../src/domain/text/visible_ascii.ts';
 import { searchSchema } from '../../../src/http/openapi/schemas.ts';
-import { parseJson } from '../../../src/http/pipeline/body.ts';
+import { documentOf } from '../../../src/http/pipeline/body.ts';
 import { ifMatchRevisions, revisionReader } from '../../../src/http/pipeline/precondition.ts';
 import { readDocument } from '../../../src/http/pipeline/reading.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
@@ -181,9 +182,13 @@ export const PROPERTIES: readonly Property[] = [
     for (const filterables of FILTERABLES)
       parseOrRefuse(() => parseFilter(text, filterables), 'malformed_filter');
   }),
-  property('JSON is parsed as JSON.parse does', jsonText, (text) => {
-    const read = parseOrRefuse(() => ({ value: parseJson(text) }), 'malformed');
-    assert(Bun.deepEquals(read, parsedByRuntime(text)), 'the parsed value differs');
+  property('an object is parsed as JSON.parse does, and other JSON is rejected', jsonText, (text) => {
+    const read = parseOrRefuse(() => ({ value: documentOf(text) }), 'malformed', 'invalid');
+    const parsed = parsedByRuntime(text);
+    assert(
+      Bun.deepEquals(read, isJsonObject(parsed?.value) ? parsed : undefined),
+      'the parsed value differs',
+    );
   }),
   property('a search is parsed or rejected', jsonText, (text) => {
     parseOrRefuse(() => readDocument(searchSchema, text), 'malformed', 'invalid');
