@@ -15,11 +15,11 @@ import { idSchema, link, outputMember, pageSchema } from '../openapi/schemas.ts'
 import type { Call } from '../pipeline/call.ts';
 import type { Documentation, Operation } from '../pipeline/operation.ts';
 import { listBody } from '../pipeline/paging.ts';
-import { RECORD_CACHING } from '../pipeline/pipeline.ts';
+import { RECORD_CACHING, recordReply } from '../pipeline/pipeline.ts';
 import { NEWEST_FIRST, readQuery } from '../pipeline/query.ts';
 import { documentReply, NOT_FOUND_REPLY, type Reply } from '../server/reply.ts';
 import { ACCOUNT_TOKEN, refuseAccountToken } from './account_tokens.ts';
-import { NO_FILTER, pageOf, pageReply, shortListBody } from './lists.ts';
+import { NO_FILTER, pageOf, shortListBody } from './lists.ts';
 import { END_USER_ADDRESS, readEndUserAddress, SIGN_IN_SCOPE, type SignInDeps } from './password_request.ts';
 import { accountTokenParameter, endUserAddressParameter } from './password_schemas.ts';
 import {
@@ -192,7 +192,7 @@ const listOperation = (form: UserForm) =>
         if (!listed) return NOT_FOUND_REPLY;
         const items = listed.items.map(({ record }) => JSON.stringify(project(record))).join();
         const address = { url: `${baseUrl}${form.collection}`, carried };
-        return pageReply(call, listBody(items, { listed, page, sort, address }));
+        return recordReply(call, listBody(items, { listed, page, sort, address }));
       };
     },
     document(example, baseUrl) {
@@ -291,7 +291,9 @@ const LIST_MEMBERSHIPS = formOperation({
     async (call, visible) => {
       const { limit = LIMITS.pageRecordsDefault, offset } = readQuery(call.request.url);
       const record = await userOf(ACCOUNT, call, { visible, store });
-      return record ? pageReply(call, membershipsBody(record, baseUrl, { limit, offset })) : NOT_FOUND_REPLY;
+      return record
+        ? recordReply(call, membershipsBody(record, baseUrl, { limit, offset }))
+        : NOT_FOUND_REPLY;
     },
   document: (example, baseUrl) => ({
     summary: 'List the memberships of an account: the one of its user.',

@@ -13,10 +13,9 @@ import { parseDocument } from '../pipeline/body.ts';
 import type { Call, CallHandler } from '../pipeline/call.ts';
 import { collectionPattern } from '../pipeline/links.ts';
 import type { Documentation, DocumentContext, Operation } from '../pipeline/operation.ts';
-import { RECORD_CACHING, refuseWithout } from '../pipeline/pipeline.ts';
+import { recordReply, refuseWithout } from '../pipeline/pipeline.ts';
 import { ifMatchRevisions, requiredRevision, revisionReader } from '../pipeline/precondition.ts';
 import { etags } from '../pipeline/present.ts';
-import { JSON_TYPE, type Reply } from '../server/reply.ts';
 import { BATCH_METHODS, BATCH_RESOURCES, type BatchItem, readBatchItems } from './batch_items.ts';
 import { openBatchResponses } from './batch_responses.ts';
 import { includedIn } from './included.ts';
@@ -78,11 +77,8 @@ function batchHandler(deps: WriteDeps): CallHandler {
       : { verb: 'remove', resource, key, expectedRevision, item };
   }
 
-  const replyWith = async (items: readonly BatchItem[], created: readonly Uuid[]): Promise<Reply> => ({
-    status: 200,
-    headers: HEADERS_OF_ANSWER,
-    body: await respond(items, created),
-  });
+  const replyWith = async (call: Call, items: readonly BatchItem[], created: readonly Uuid[]) =>
+    recordReply(call, await respond(items, created));
 
   return (call) => {
     const document = parseDocument(call.body ?? '');
@@ -101,17 +97,15 @@ function batchHandler(deps: WriteDeps): CallHandler {
         const requests = await Promise.all(items.map(requestOf));
         const written = await writeRecords(requests, requestContext(call), idempotencyRecordOf);
         const created = written?.created.map(({ record }) => record.id);
-        return created && (await afterCommit(replyWith(items, created)));
+        return created && (await afterCommit(replyWith(call, items, created)));
       },
       async repeat(created) {
         await check();
-        return await replyWith(items, created);
+        return await replyWith(call, items, created);
       },
     });
   };
 }
-
-const HEADERS_OF_ANSWER = Object.freeze({ 'Content-Type': JSON_TYPE, 'Cache-Control': RECORD_CACHING });
 
 /** The batch is committed: if its records cannot be read, the caller does not know the outcome. */
 async function afterCommit<T>(reading: Promise<T>): Promise<T> {

@@ -16,9 +16,9 @@ import type { WriteEvents } from '../../events/feed/write_events.ts';
 import type { FeedStore, RealmHead } from '../../store/audit/feed.ts';
 import type { Call, CallHandler } from '../pipeline/call.ts';
 import { asksFor } from '../pipeline/negotiation.ts';
-import { type OperationDeps, RECORD_CACHING } from '../pipeline/pipeline.ts';
+import { type OperationDeps, recordReply } from '../pipeline/pipeline.ts';
 import { isoTimestamp } from '../pipeline/present.ts';
-import { expiredCursorReply, JSON_TYPE, NOT_FOUND_REPLY, REQUEST_ID, type Reply } from '../server/reply.ts';
+import { expiredCursorReply, NOT_FOUND_REPLY, type Reply } from '../server/reply.ts';
 
 /** The dependencies of the feed. */
 export interface FeedDeps extends OperationDeps {
@@ -162,16 +162,8 @@ function urlAt(baseUrl: string, realm: Uuid, cursor: string, side: 'after' | 'be
 }
 
 function feedReply(call: Call, items: readonly string[], meta: object, next: string | null): Reply {
-  return {
-    status: 200,
-    headers: {
-      'Content-Type': JSON_TYPE,
-      'Cache-Control': RECORD_CACHING,
-      Vary: 'Accept',
-      [REQUEST_ID]: call.requestId,
-    },
-    body: `{"data":[${items.join(',')}],"meta":${JSON.stringify(meta)},"links":${JSON.stringify({ next })}}`,
-  };
+  const end = `"meta":${JSON.stringify(meta)},"links":${JSON.stringify({ next })}`;
+  return recordReply(call, `{"data":[${items.join(',')}],${end}}`, { Vary: 'Accept' });
 }
 
 type FeedQuery = ReturnType<typeof readFeedQuery>;

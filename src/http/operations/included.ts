@@ -6,10 +6,10 @@ import type { Key, Resource } from '../../domain/resource.ts';
 import { includableBelow } from '../../domain/resources.ts';
 import type { Call, Stage } from '../pipeline/call.ts';
 import { openIncludedPresenter, type ShownRecord } from '../pipeline/included_presenter.ts';
-import { locate, RECORD_CACHING, type RecordDeps, refuseWithout } from '../pipeline/pipeline.ts';
+import { locate, type RecordDeps, recordReply, refuseWithout } from '../pipeline/pipeline.ts';
 import { etags, itemPresenterOf } from '../pipeline/present.ts';
 import { childrenNamed, NEWEST_FIRST } from '../pipeline/query.ts';
-import { JSON_TYPE, NOT_FOUND_REPLY, REQUEST_ID, type Reply } from '../server/reply.ts';
+import { NOT_FOUND_REPLY, type Reply } from '../server/reply.ts';
 
 interface IncludedDeps extends Pick<RecordDeps, 'baseUrl' | 'installation'> {
   readonly store: Pick<Store, 'getIncluding'>;
@@ -23,14 +23,18 @@ interface IncludedDeps extends Pick<RecordDeps, 'baseUrl' | 'installation'> {
 export function includingStages(resource: Resource, deps: IncludedDeps): readonly Stage[] {
   const includable = includableBelow(resource);
   if (includable.length === 0) return [];
-  const respond = openRespond(resource, deps);
+  const replyTo = recordReplies(resource, deps);
   const checkKey = locate(resource);
+  const answer = async (call: Call, children: readonly Resource[]): Promise<Reply> => {
+    const found = await deps.store.getIncluding(resource, call.key as Key, children);
+    return found ? replyTo(call, call.key as Key, found) : NOT_FOUND_REPLY;
+  };
   return [
     (call) => {
       const children = childrenNamed(includable, call.request.url);
       if (children.length === 0) return undefined;
       const scopes = children.map(({ scope }) => `${scope}:read`);
-      return refuseWithout(call, scopes) ?? checkKey(call) ?? respond(call, children);
+      return refuseWithout(call, scopes) ?? checkKey(call) ?? answer(call, children);
     },
   ];
 }
@@ -78,19 +82,19 @@ const PARENTS = { kind: 'one_of', compared: 'identifier' } as const;
 
 const TOO_MANY_INCLUDED = `finds more than ${LIMITS.includedInPageMax} records of one kind below this page: ask for a smaller page`;
 
-function openRespond(resource: Resource, { store, baseUrl, installation }: IncludedDeps) {
+/** Makes replies with one record: the body that GET returns, with the records below it that it comes with. */
+export function recordReplies(
+  resource: Resource,
+  { baseUrl, installation }: Pick<RecordDeps, 'baseUrl' | 'installation'>,
+) {
   const present = openIncludedPresenter(resource, { baseUrl, installation });
   const etagOf = etags(baseUrl);
-  return async ({ requestId, key }: Call, children: readonly Resource[]): Promise<Reply> => {
-    const found = await store.getIncluding(resource, key as Key, children);
-    if (!found) return NOT_FOUND_REPLY;
-    const headers = {
-      'Content-Type': JSON_TYPE,
-      ETag: etagOf(found.record),
-      'Cache-Control': RECORD_CACHING,
-      [REQUEST_ID]: requestId,
-    };
-    return { status: 200, headers, body: present(key as Key, found) };
+  /** `location`: of a new record. */
+  return (call: Call, key: Key, shown: ShownRecord, location?: string): Reply => {
+    const ETag = etagOf(shown.record);
+    const body = present(key, shown);
+    if (location === undefined) return recordReply(call, body, { ETag });
+    return recordReply(call, body, { ETag, Location: location }, 201);
   };
 }
 

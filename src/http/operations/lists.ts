@@ -10,10 +10,10 @@ import type { Call, CallHandler } from '../pipeline/call.ts';
 import { collectionLinks, collectionPattern } from '../pipeline/links.ts';
 import type { Operation } from '../pipeline/operation.ts';
 import { type ListAddress, listBody, type PageContent } from '../pipeline/paging.ts';
-import { RECORD_CACHING, type RecordDeps } from '../pipeline/pipeline.ts';
+import { type RecordDeps, recordReply } from '../pipeline/pipeline.ts';
 import { itemPresenterOf } from '../pipeline/present.ts';
 import { type FurtherParameters, type ListQuery, NEWEST_FIRST, readQuery } from '../pipeline/query.ts';
-import { JSON_TYPE, NOT_FOUND_REPLY, REQUEST_ID, type Reply } from '../server/reply.ts';
+import { NOT_FOUND_REPLY, type Reply } from '../server/reply.ts';
 import { openPageIncluding } from './included.ts';
 import { pageAnswer, parametersOfPage, recordOperation, schemaOf } from './record_operation.ts';
 
@@ -114,7 +114,7 @@ export function listResponder(
         : { url: urlOf(call.scope as KeyPrefix), carried };
     const included = await readIncluded(call, listed.items);
     const { page, sort } = listing;
-    return pageReply(call, listBody(items, { listed, page, sort, address, included }));
+    return recordReply(call, listBody(items, { listed, page, sort, address, included }));
   };
 }
 
@@ -135,14 +135,4 @@ export function shortListBody(
   const page = { kind: 'offset', offset, limit } as const;
   const content = { listed, page, sort: NEWEST_FIRST, address: { url, carried: '' }, ...more };
   return listBody(items.map((item) => JSON.stringify(item)).join(), content);
-}
-
-/** The reply with a page. */
-export function pageReply({ requestId }: Call, body: string): Reply {
-  const headers = {
-    'Content-Type': JSON_TYPE,
-    'Cache-Control': RECORD_CACHING,
-    [REQUEST_ID]: requestId,
-  };
-  return { status: 200, headers, body };
 }

@@ -15,14 +15,13 @@ import { requestSchema } from '../openapi/schemas.ts';
 import { documentOf, parseDocument } from '../pipeline/body.ts';
 import type { Call, CallHandler } from '../pipeline/call.ts';
 import type { WithIdempotency } from '../pipeline/idempotency.ts';
-import { openIncludedPresenter, type ShownRecord } from '../pipeline/included_presenter.ts';
 import { collectionPattern, selfLinks } from '../pipeline/links.ts';
 import type { FurtherNeed, Operation } from '../pipeline/operation.ts';
-import { RECORD_CACHING, type RecordDeps, refuseWithout } from '../pipeline/pipeline.ts';
+import { type RecordDeps, refuseWithout } from '../pipeline/pipeline.ts';
 import { ifMatchRevisions, requiredRevision, revisionReader } from '../pipeline/precondition.ts';
 import { etags, matchesEtag } from '../pipeline/present.ts';
-import { JSON_TYPE, type Reply } from '../server/reply.ts';
-import { includedIn, readCreated } from './included.ts';
+import type { Reply } from '../server/reply.ts';
+import { includedIn, readCreated, recordReplies } from './included.ts';
 import {
   includingAnswer,
   recordAnswer,
@@ -110,13 +109,13 @@ function createHandler(resource: Resource, deps: WriteDeps): CallHandler {
         const { key, record } = written.created[0] as Insert;
         const hasIncluded = mayInclude && document.included !== undefined;
         const included = hasIncluded ? newestFirst(resource, written.included) : undefined;
-        return replyTo(201, key, { record, included }, { Location: locationOf(key) });
+        return replyTo(call, key, { record, included }, locationOf(key));
       },
       async repeat(created) {
         const key = [...scope, ...created] as unknown as Key;
         // The first request, whose body was the same, created the record.
         const found = await readCreated(store, resource, key, document as JsonObject);
-        if (found) return replyTo(201, key, found, { Location: locationOf(key) });
+        if (found) return replyTo(call, key, found, locationOf(key));
         // A cluster commits a realm and its idempotency record on two nodes: without a log the realm is not visible yet.
         const isUnknown = !resource.parent && (await store.changes(key[0], 0, 1)).length === 0;
         throw new Fault(isUnknown ? 'unknown_outcome' : 'not_found');
@@ -176,7 +175,7 @@ function updateHandler(resource: Resource, deps: WriteDeps): CallHandler {
     const request = { verb: 'update', resource, key, body, expectedRevision } as const;
     const [record] = (await writeRecords([request], requestContext(call)))?.patched ?? [];
     if (!record) throw new Error('a patch returned no record');
-    return replyTo(200, key, { record });
+    return replyTo(call, key, { record });
   };
 }
 
@@ -242,27 +241,6 @@ function preconditionReader(resource: Resource, { store, baseUrl }: WriteDeps) {
     }
     return requiredRevision(ifMatchRevisions(request.headers.get('if-match'), revisionOf), current);
   };
-}
-
-/** Makes responses with one record: the body that GET would return, with `include` if records below it are new. */
-function recordReplies(resource: Resource, deps: RecordDeps) {
-  const present = openIncludedPresenter(resource, deps);
-  const etagOf = etags(deps.baseUrl);
-  return (
-    status: number,
-    key: Key,
-    shown: ShownRecord,
-    more: Readonly<Record<string, string>> = {},
-  ): Reply => ({
-    status,
-    headers: {
-      'Content-Type': JSON_TYPE,
-      ETag: etagOf(shown.record),
-      'Cache-Control': RECORD_CACHING,
-      ...more,
-    },
-    body: present(key, shown),
-  });
 }
 
 /** Whether a well-formed record can be rejected with 422, because of other records or its own values. */

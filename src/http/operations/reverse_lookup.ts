@@ -14,11 +14,12 @@ import type { Call, CallHandler } from '../pipeline/call.ts';
 import { reverseLookupPattern } from '../pipeline/links.ts';
 import type { Operation } from '../pipeline/operation.ts';
 import { singleItemBody } from '../pipeline/paging.ts';
+import { recordReply } from '../pipeline/pipeline.ts';
 import { itemPresenterOf } from '../pipeline/present.ts';
 import { NEWEST_FIRST, onlyFilter, readQuery } from '../pipeline/query.ts';
 import { readDocument } from '../pipeline/reading.ts';
 import type { Reply } from '../server/reply.ts';
-import { type ListDeps, listResponder, pageOf, pageReply } from './lists.ts';
+import { type ListDeps, listResponder, pageOf } from './lists.ts';
 import { pageAnswer, parametersOfPage, recordOperation, schemaOf } from './record_operation.ts';
 
 /**
@@ -184,7 +185,7 @@ function lookupResponder(resource: Resource, deps: ListDeps) {
       return list(call, { ...request, sort: NEWEST_FIRST }, carried);
     };
     const answer = (found: KeyedRecord | undefined) =>
-      found ? pageReply(call, singleItemBody(present(found.record, found.key), limit)) : listAll();
+      found ? recordReply(call, singleItemBody(present(found.record, found.key), limit)) : listAll();
     // A lookup that finds nothing is a lookup as well, and takes no turn.
     if (!lookupKey) return Promise.resolve(loopBudget.admit(call)).then(listAll);
     const found = store.find(resource, call.scope?.[0] as Uuid, lookupKey);

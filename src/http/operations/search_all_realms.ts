@@ -14,10 +14,11 @@ import { allRealmsSchema } from '../openapi/schemas.ts';
 import type { CallHandler } from '../pipeline/call.ts';
 import { searchAllRealmsPattern } from '../pipeline/links.ts';
 import type { Operation } from '../pipeline/operation.ts';
+import { recordReply } from '../pipeline/pipeline.ts';
 import { itemPresenterOf } from '../pipeline/present.ts';
 import { readDocument } from '../pipeline/reading.ts';
 import { openPageIncluding } from './included.ts';
-import { type ListDeps, pageReply } from './lists.ts';
+import type { ListDeps } from './lists.ts';
 import { pageAnswer, parametersOfPage, recordOperation } from './record_operation.ts';
 import { inBody } from './reverse_lookup.ts';
 
@@ -109,7 +110,7 @@ function searchHandler(resource: Resource, rules: LookupRules, deps: ListDeps): 
     const { next, cut, total } = found;
     const results = total === undefined ? {} : { results: { total } };
     const meta = JSON.stringify({ page: { limit }, realms: { next, cut }, ...results });
-    return pageReply(call, `{"data":[${items}],${included}"meta":${meta},${NO_LINKS}}`);
+    return recordReply(call, `{"data":[${items}],${included}"meta":${meta},${NO_LINKS}}`);
   };
 }
 

@@ -4,7 +4,7 @@ import { parseUuid, type Uuid } from '../../domain/id.ts';
 import { mayAccessRealm, type Principal } from '../../domain/principal.ts';
 import type { AnyRecord, Key, Resource } from '../../domain/resource.ts';
 import type { RateLimits } from '../server/rate_limits.ts';
-import { NOT_FOUND_REPLY, OVERLOADED, type Reply } from '../server/reply.ts';
+import { JSON_TYPE, NOT_FOUND_REPLY, OVERLOADED, REQUEST_ID, type Reply } from '../server/reply.ts';
 import { insufficientScope } from './bearer.ts';
 import type { Call, Stage } from './call.ts';
 import { paramNames } from './links.ts';
@@ -30,6 +30,22 @@ export interface RecordDeps extends OperationDeps {
 type Check = (call: Call) => Reply | undefined;
 
 export const RECORD_CACHING = 'private, no-cache';
+
+/** A reply with records. */
+export function recordReply(
+  { requestId }: Call,
+  body: string,
+  more?: Readonly<Record<string, string>>,
+  status = 200,
+): Reply {
+  const headers = {
+    'Content-Type': JSON_TYPE,
+    ...more,
+    'Cache-Control': RECORD_CACHING,
+    [REQUEST_ID]: requestId,
+  };
+  return { status, headers, body };
+}
 
 /** Rejects work that would wait too long, before authentication, which would cost a good part of the work. */
 export function shedLoad(isOverloaded: IsOverloaded | undefined): readonly Stage[] {
