@@ -2,7 +2,7 @@ import type { Store } from '../../directory/store.ts';
 import type { SequencedChange } from '../../domain/change.ts';
 import type { Uuid } from '../../domain/id.ts';
 import type { FeedStore } from '../../store/audit/feed.ts';
-import { type FeedCursor, feedCursor, matchesCursor, parseFeedCursor } from './cursor.ts';
+import { type FeedCursor, feedCursor, matchesCursor } from './cursor.ts';
 
 /** A position in the feed of a realm: its start, or a cursor. */
 export type FeedPosition = 'oldest' | FeedCursor;
@@ -24,11 +24,6 @@ export type FeedPage =
     }
   | { readonly kind: 'gone'; readonly oldest: string }
   | { readonly kind: 'absent' };
-
-/** Parses the position that a caller names; undefined for a text that is no cursor of this realm. */
-export function parseFeedPosition(text: string | undefined, realm: Uuid): FeedPosition | undefined {
-  return text === undefined ? 'oldest' : parseFeedCursor(text, realm);
-}
 
 /** Reads the changes of a realm after a position, at most `limit`. */
 export async function readFeed(

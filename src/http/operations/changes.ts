@@ -6,8 +6,8 @@ import type { Principal } from '../../domain/principal.ts';
 import type { Resource } from '../../domain/resource.ts';
 import { type FeedCursor, feedCursor, parseFeedCursor } from '../../events/feed/cursor.ts';
 import {
+  type FeedPage,
   type FeedPosition,
-  parseFeedPosition,
   readFeed,
   readFeedBefore,
   readUserFeedBefore,
@@ -41,83 +41,73 @@ export function readableBy({ scopes }: Principal): (resource: Resource) => boole
 
 /** Pages of changes after or before a cursor, or a stream of them. */
 export function changes(deps: FeedDeps): CallHandler {
-  const after = changesAfter(deps);
-  const before = changesBefore(deps);
-  return (call) => {
+  return async (call) => {
+    const realm = call.key?.[0] as Uuid;
     const query = readFeedQuery(call.request.url);
+    const { after, before } = query;
     const isStream = acceptsStream(call.request);
-    if (query.before === undefined && query.user === undefined) return after(call, query, isStream);
-    if (query.before === undefined || isStream || query.after !== undefined) throw invalidBefore();
-    return before(call, { ...query, before: query.before });
+    const isCombined = isStream || after !== undefined;
+    if (before === undefined ? query.user !== undefined : isCombined)
+      throw invalidQuery('before', 'cannot be combined with after or a stream; user_id requires it');
+    if (before !== undefined)
+      return changesReply(call, await pageBefore(deps, realm, before, query), query, deps);
+    const resumed = isStream ? call.request.headers.get('last-event-id') : null;
+    const place = positionAfter(realm, after, resumed);
+    const page = await readFeed(deps.store, realm, place, query.limit);
+    if (isStream && page.kind === 'page') return deps.followChanges(call, realm, place);
+    return changesReply(call, page, query, deps);
   };
 }
 
-/** The changes after a cursor: 400 if the cursor is not of this realm, 410 if it has expired. */
-function changesAfter({ store, writeEvents, followChanges, baseUrl }: FeedDeps) {
-  return async (call: Call, { after, limit }: FeedQuery, isStream: boolean): Promise<Reply> => {
-    const realm = call.key?.[0] as Uuid;
-    const resumed = isStream ? call.request.headers.get('last-event-id') : '';
-    const place = feedPosition(realm, after, resumed || undefined);
-    const page = await readFeed(store, realm, place, limit);
-    if (page.kind === 'absent') return NOT_FOUND_REPLY;
-    if (page.kind === 'gone') return expiredCursorReply(page.oldest, 'after');
-    if (isStream) return followChanges(call, realm, place);
-    const events = await writeEvents(page.changes, readableBy(call.principal as Principal));
-    const last = page.changes.at(-1);
-    // An empty page means that a cursor was given, because every realm has a change.
-    const cursor = last ? feedCursor('after', last) : (after as string);
-    const next = page.hasMore ? `${urlAt(baseUrl, realm, cursor)}&limit=${limit}` : null;
-    return feedReply(call, events, { cursor, has_more: page.hasMore }, next);
-  };
+/** The position in the query, or after the last event of a resumed stream. */
+function positionAfter(realm: Uuid, after: string | undefined, resumed: string | null): FeedPosition {
+  if (resumed) return cursorIn('Last-Event-ID', resumed, realm);
+  return after === undefined ? 'oldest' : cursorIn('after', after, realm);
 }
 
-/** The changes before a cursor, or the newest ones; the next page is older. */
-function changesBefore(deps: FeedDeps) {
-  const { writeEvents, baseUrl } = deps;
-  const readBack = (realm: Uuid, user: Uuid | undefined, place: 'end' | FeedCursor, limit: number) =>
-    user
-      ? readUserFeedBefore(deps, { realm, id: user }, place, limit)
-      : readFeedBefore(deps, realm, place, limit);
-  return async (
-    call: Call,
-    { before, limit, user }: FeedQuery & { readonly before: string },
-  ): Promise<Reply> => {
-    const realm = call.key?.[0] as Uuid;
-    const page = await readBack(realm, user, positionBefore(realm, before), limit);
-    if (page.kind === 'absent') return NOT_FOUND_REPLY;
-    if (page.kind === 'gone') return expiredCursorReply(page.oldest, 'before');
-    const events = await writeEvents(page.changes, readableBy(call.principal as Principal));
-    const [first] = page.changes;
-    const last = page.changes.at(-1);
-    const cursor = last ? feedCursor('after', last) : (page.cursor ?? before);
-    const carried = user ? `&user_id=${user}` : '';
-    const older = first && page.hasMore ? feedCursor('before', first) : undefined;
-    const next = older ? `${urlAt(baseUrl, realm, older, 'before')}&limit=${limit}${carried}` : null;
-    return feedReply(call, events, { cursor, has_more: page.hasMore }, next);
-  };
+/** The changes before a cursor, or the newest ones. */
+function pageBefore(
+  deps: FeedDeps,
+  realm: Uuid,
+  before: string,
+  { user, limit }: FeedQuery,
+): Promise<FeedPage> {
+  const place = before === '' ? 'end' : cursorIn('before', before, realm);
+  return user
+    ? readUserFeedBefore(deps, { realm, id: user }, place, limit)
+    : readFeedBefore(deps, realm, place, limit);
 }
 
-function invalidBefore(): Fault {
-  const rule = 'cannot be combined with after or a stream; user_id requires it';
-  return new Fault('invalid_query', [{ field: 'before', rule }]);
+/** A page of changes and the cursor after its last one; the next page continues on the same side. */
+async function changesReply(
+  call: Call,
+  page: FeedPage,
+  { after, before, limit, user }: FeedQuery,
+  { writeEvents, baseUrl }: FeedDeps,
+): Promise<Reply> {
+  const side = before === undefined ? 'after' : 'before';
+  if (page.kind === 'absent') return NOT_FOUND_REPLY;
+  if (page.kind === 'gone') return expiredCursorReply(page.oldest, side);
+  const { changes, hasMore } = page;
+  const events = await writeEvents(changes, readableBy(call.principal as Principal));
+  const last = changes.at(-1);
+  // An empty page means that a cursor was given, because every realm has a change.
+  const cursor = last ? feedCursor('after', last) : (page.cursor ?? before ?? after);
+  const edge = before === undefined ? last : changes[0];
+  const further = `limit=${limit}${user ? `&user_id=${user}` : ''}`;
+  const next =
+    hasMore && edge ? `${urlAt(baseUrl, edge.realm, feedCursor(side, edge), side)}&${further}` : null;
+  return feedReply(call, events, { cursor, has_more: hasMore }, next);
 }
 
-/** The position in the query, or after the last event of a resumed stream. Throws Fault `invalid_query`. */
-function feedPosition(realm: Uuid, after: string | undefined, resumed: string | undefined): FeedPosition {
-  const place = parseFeedPosition(resumed ?? after, realm);
-  if (place === undefined) throw invalidCursor(resumed === undefined ? 'after' : 'Last-Event-ID');
-  return place;
+/** Throws Fault `invalid_query` for a text that is no cursor of the realm. */
+function cursorIn(parameter: string, text: string, realm: Uuid): FeedCursor {
+  const cursor = parseFeedCursor(text, realm);
+  if (!cursor) throw invalidQuery(parameter, 'must be a cursor that the feed of this realm returned');
+  return cursor;
 }
 
-/** The position before a cursor; the end of the feed for an empty one. Throws Fault `invalid_query`. */
-function positionBefore(realm: Uuid, before: string): 'end' | FeedCursor {
-  const place = before === '' ? 'end' : parseFeedCursor(before, realm);
-  if (place === undefined) throw invalidCursor('before');
-  return place;
-}
-
-function invalidCursor(parameter: string): Fault {
-  const rule = 'must be a cursor that the feed of this realm returned';
+function invalidQuery(parameter: string, rule: string): Fault {
   return new Fault('invalid_query', [{ field: parameter, rule }]);
 }
 
@@ -131,9 +121,7 @@ export function heads({ feed, baseUrl }: FeedDeps): CallHandler {
   return async (call) => {
     const { after: text, limit } = readFeedQuery(call.request.url);
     const after = text === undefined ? undefined : parseUuid(text);
-    if (text !== undefined && after === undefined) {
-      throw new Fault('invalid_query', [{ field: 'after', rule: 'must be the ID of a realm' }]);
-    }
+    if (text !== undefined && !after) throw invalidQuery('after', 'must be the ID of a realm');
     const { realms } = call.principal as Principal;
     // The extra head shows that there is another page.
     const found = await feed.heads(after, limit + 1, realms === '*' ? undefined : [...realms]);
