@@ -10,7 +10,7 @@ import type { DocumentContext } from '../pipeline/operation.ts';
 import { openExamples } from './examples.ts';
 import { pathsOf } from './paths.ts';
 import { header, openFaults, unmatchedResponses } from './responses.ts';
-import { itemSchema, narrow, recordSchema, requestSchema } from './schemas.ts';
+import { narrow, openRecordSchemas } from './schemas.ts';
 
 const DESCRIPTION = `A self-hosted directory of identity links, wire-compatible with version 2 of the authentication realms \
 API. Additions to that API are marked \`x-authrealm-extension\`. Every GET also answers HEAD, without a body. Other paths \
@@ -23,16 +23,12 @@ are ignored.`;
  */
 export function openApiDocument(baseUrl: string, version: string, hasConsole = true): object {
   const examples = openExamples(baseUrl);
-  const items = new Map(RESOURCES.map((resource) => [resource, itemSchema(resource, false)]));
   const context: DocumentContext = {
     baseUrl,
     examples,
     faults: openFaults(),
     etag: header('A strong ETag (RFC 9110, 8.8.3), which changes with the content.', examples.etag, 'etag'),
-    records: new Map(RESOURCES.map((resource) => [resource, recordSchema(resource, items)])),
-    items,
-    foundItems: new Map(RESOURCES.map((resource) => [resource, itemSchema(resource, true)])),
-    updates: new Map(RESOURCES.map((resource) => [resource, requestSchema(resource, 'update')])),
+    schemas: openRecordSchemas(),
   };
   return createDocument(
     {

@@ -65,10 +65,6 @@ export const REQUEST_HEADERS = {
 /** The name of a request header. */
 export type RequestHeader = keyof typeof REQUEST_HEADERS;
 
-export function headersNamed(names: readonly RequestHeader[]): z.ZodObject {
-  return z.object(Object.fromEntries(names.map((name) => [name, REQUEST_HEADERS[name]])));
-}
-
 /** The page parameters of a list. */
 export const PAGE_PARAMETERS: Shape = {
   'page[limit]': parameter(z.int().min(1).max(LIMITS.pageRecordsMax), {
@@ -126,25 +122,8 @@ function filterDescription(filterables: Filterables): string {
   return `Terms like \`eq(name,value)\`, joined by \`:\` (and), or grouped as \`(a|b)\` (or). ${attributes.join('; ')}.`;
 }
 
-/** The parameter that adds records of these resources to a record. */
-export function includeParameter(children: readonly Resource[]): z.ZodObject {
-  return includingParameter(
-    children,
-    `Adds the newest ${LIMITS.includedRecordsMax} records of each of these kinds in \`included\`. Requires their read ` +
-      'scopes. Unknown values are ignored. Such an answer is never 304.',
-  );
-}
-
-/** The same for the records of a page. */
-export function includeInPageParameter(children: readonly Resource[]): z.ZodObject {
-  return includingParameter(
-    children,
-    'Adds all records of these kinds below those of the page in `included`. Requires their read scopes. Unknown values are ' +
-      `ignored. More than ${LIMITS.includedInPageMax} of one kind are 400: ask for a smaller page.`,
-  );
-}
-
-function includingParameter(children: readonly Resource[], description: string): z.ZodObject {
+/** The parameter that adds records of these resources to an answer, as the description says. */
+export function includeParameter(children: readonly Resource[], description: string): z.ZodObject {
   const names = children.map(({ includedAs = '' }) => includedAs);
   const include = z
     .array(z.enum(names))

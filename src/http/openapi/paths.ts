@@ -8,7 +8,7 @@ import type {
 import type { FaultCode } from '../../domain/fault.ts';
 import type { Access, Documentation, DocumentContext, Operation } from '../pipeline/operation.ts';
 import { JSON_TYPE } from '../server/reply.ts';
-import { headersNamed } from './parameters.ts';
+import { REQUEST_HEADERS } from './parameters.ts';
 import { ALWAYS, EXTENSION, namedExamples } from './responses.ts';
 
 /** The operations by path, as the document lists them. */
@@ -60,7 +60,8 @@ function securityOf(access: Access): Record<string, string[]>[] {
 }
 
 function requestParameters({ path, query, headers = [], ownHeaders }: Documentation) {
-  const header = headersNamed(headers).extend(ownHeaders ?? {});
+  const shared = headers.map((name) => [name, REQUEST_HEADERS[name]]);
+  const header = z.object({ ...Object.fromEntries(shared), ...ownHeaders });
   return {
     ...(path ? { path } : {}),
     ...(query ? { query } : {}),

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { LIMITS } from '../../domain/limits.ts';
 import { type Member, membersOf, type Resource, shownMembers } from '../../domain/resource.ts';
-import { includableBelow } from '../../domain/resources.ts';
+import { includableBelow, RESOURCES } from '../../domain/resources.ts';
 import { wholeNumber } from '../../domain/rule.ts';
 import { type InputVerb, type WritableMember, writableMembers } from '../../domain/writable_members.ts';
 
@@ -22,11 +22,29 @@ export const timestampSchema = z.iso
   .datetime({ precision: 3 })
   .meta({ id: 'Instant', description: 'An instant in UTC, with milliseconds and `Z`.' });
 
+export type RecordSchemas = ReturnType<typeof openRecordSchemas>;
+
+/** The components of a document that resources have, one for each. */
+export function openRecordSchemas() {
+  const ofEach = <T>(make: (resource: Resource) => T) => {
+    const made = new Map(RESOURCES.map((resource) => [resource, make(resource)]));
+    return (resource: Resource) => made.get(resource) as T;
+  };
+  const item = ofEach((resource) => itemSchema(resource, false));
+  return {
+    item,
+    /** An item that names its parent. */
+    foundItem: ofEach((resource) => itemSchema(resource, true)),
+    record: ofEach((resource) => recordSchema(resource, item)),
+    update: ofEach((resource) => requestSchema(resource, 'update')),
+  };
+}
+
 /**
- * A single record in a response: exactly the members of the description, without secrets. It may have records below it,
- * whose schemas `items` has.
+ * A single record in a response: exactly the members of the description, without secrets. It may have records below it.
  */
-export function recordSchema(resource: Resource, items: ReadonlyMap<Resource, z.ZodType>): z.ZodType {
+function recordSchema(resource: Resource, item: (child: Resource) => z.ZodObject): z.ZodType {
+  const { type } = resource;
   const below = includableBelow(resource);
   const rest = below.map(({ includedAs = '', name }) => [
     includedAs,
@@ -37,27 +55,25 @@ export function recordSchema(resource: Resource, items: ReadonlyMap<Resource, z.
   return z
     .strictObject({
       data: z.strictObject(dataShape(resource)),
-      ...(below.length > 0 ? { included: includedSchema(resource, items) } : {}),
+      ...includedShape(below.map(item), `${type}.included-item`, LIMITS.includedRecordsMax * below.length, {
+        description:
+          'The records below it, if the request asks for them or has some: by resource, newest first in a realm.',
+      }),
       links: z.strictObject({ ...linksShape(resource), ...Object.fromEntries(rest) }),
     })
-    .meta({ id: resource.type, description: resource.summary });
+    .meta({ id: type, description: resource.summary });
 }
 
-function includedSchema(resource: Resource, items: ReadonlyMap<Resource, z.ZodType>): z.ZodType {
-  const below = includableBelow(resource).map((child) => items.get(child) as z.ZodObject);
-  return z
-    .array(oneByType(below, `${resource.type}.included-item`))
-    .max(LIMITS.includedRecordsMax * below.length)
-    .optional()
-    .meta({
-      description:
-        'The records below it, if the request asks for them or has some: by resource, newest first in a realm.',
-    });
-}
-
-/** One of several objects, which their `type` tells apart. */
-function oneByType(items: readonly z.ZodObject[], id: string): z.ZodType {
-  return z.discriminatedUnion('type', items as [z.ZodObject, ...z.ZodObject[]]).meta({ id });
+/** The member `included` with at most `most` objects, which their `type` tells apart; none without kinds of them. */
+function includedShape(
+  items: readonly z.ZodObject[],
+  id: string,
+  most: number,
+  notes: Readonly<Record<string, unknown>>,
+): Shape {
+  if (items.length === 0) return {};
+  const item = z.discriminatedUnion('type', items as [z.ZodObject, ...z.ZodObject[]]).meta({ id });
+  return { included: z.array(item).max(most).optional().meta(notes) };
 }
 
 /** `data` of a record: exactly the members of the description, where it places them. */
@@ -104,7 +120,7 @@ function referenceNotes(references: string | undefined): object {
 }
 
 /** A record in a list: with its links inside, and with its parent if the path does not name it. */
-export function itemSchema(resource: Resource, isFound: boolean): z.ZodType {
+function itemSchema(resource: Resource, isFound: boolean): z.ZodObject {
   const { parent, type } = resource;
   const above = z.strictObject({
     data: z.strictObject({ id: idSchema, type: z.literal(parent?.type ?? '') }),
@@ -151,51 +167,39 @@ const foundLinks = z.strictObject({ current: nullableLink, first: nullableLink, 
   description: 'All null if the page is complete, or the filter was in the request body and has no URL.',
 });
 
-/** How the records of a page are serialized. */
-interface PageItems {
-  readonly items: z.ZodType;
-  /** Those of records below them, which name their parent. */
-  readonly foundItems: ReadonlyMap<Resource, z.ZodType>;
-}
-
 /** A page that is counted from the start, or one that follows a record and is not counted. */
-export function listSchema(resource: Resource, page: PageItems): z.ZodType {
-  return includingPage(resource, page, { meta: pageMeta, links: pageLinks }, 'page');
+export function listSchema(resource: Resource, schemas: RecordSchemas): z.ZodType {
+  const page = { data: dataOf(schemas.item(resource)), meta: pageMeta, links: pageLinks };
+  return includingPage(resource, schemas, page, 'page');
 }
 
-/** A page found by a filter in the body, which has no URL to link to. */
-export function searchedSchema(resource: Resource, page: PageItems): z.ZodType {
-  return includingPage(resource, page, { meta: countedMeta, links: foundLinks }, 'searched');
-}
-
-/** A page that may have the records below its own. */
-function includingPage(
-  resource: Resource,
-  { items, foundItems }: PageItems,
-  rest: Shape,
-  name: string,
-): z.ZodType {
-  const below = includableBelow(resource).map((child) => foundItems.get(child) as z.ZodObject);
-  const id = `${resource.type}.${name}`;
-  const included = () =>
-    z
-      .array(oneByType(below, `${id}-included-item`))
-      .max(LIMITS.includedInPageMax * below.length)
-      .optional()
-      .meta({
-        description:
-          'The records below those of the page, if the request asks for them: by resource, newest first.',
-      });
-  return z
-    .strictObject({ data: dataOf(items), ...rest, ...(below.length > 0 ? { included: included() } : {}) })
-    .meta({ id });
+/** A page found by a filter in the body, which has no URL to link to. The path of a list in one realm names the parent of its items. */
+export function searchedSchema(resource: Resource, schemas: RecordSchemas): z.ZodType {
+  const item = resource.reverseLookup ? schemas.foundItem(resource) : schemas.item(resource);
+  const page = { data: dataOf(item), meta: countedMeta, links: foundLinks };
+  return includingPage(resource, schemas, page, 'searched');
 }
 
 /** A page of a whole realm, whose items name their parent. A complete result has no links. */
-export function foundSchema(resource: Resource, item: z.ZodType): z.ZodType {
-  return z
-    .strictObject({ data: dataOf(item), meta: pageMeta, links: foundLinks })
-    .meta({ id: `${resource.type}.found` });
+export function foundSchema(resource: Resource, { foundItem }: RecordSchemas): z.ZodType {
+  const page = { data: dataOf(foundItem(resource)), meta: pageMeta, links: foundLinks };
+  return z.strictObject(page).meta({ id: `${resource.type}.found` });
+}
+
+/** A page that may have the records below its own, which name their parent. */
+function includingPage(
+  resource: Resource,
+  { foundItem }: RecordSchemas,
+  page: Shape,
+  name: string,
+): z.ZodType {
+  const below = includableBelow(resource).map(foundItem);
+  const id = `${resource.type}.${name}`;
+  const included = includedShape(below, `${id}-included-item`, LIMITS.includedInPageMax * below.length, {
+    description:
+      'The records below those of the page, if the request asks for them: by resource, newest first.',
+  });
+  return z.strictObject({ ...page, ...included }).meta({ id });
 }
 
 /** A page of items. */
@@ -209,25 +213,22 @@ function dataOf(item: z.ZodType): z.ZodType {
 
 /** The body of a POST or PUT, with the members that the request reader accepts. Other members are ignored. */
 export function requestSchema(resource: Resource, verb: InputVerb): z.ZodType {
-  const included = verb === 'create' ? includedShape(resource) : {};
-  return z
-    .object({ data: requestData(resource, verb), ...included })
-    .meta({ id: `${resource.type}.${verb}` });
-}
-
-function includedShape(resource: Resource): Shape {
-  const items = includableBelow(resource).map((child) =>
-    requestData(child, 'create').meta({ id: `${child.type}.included`, description: child.summary }),
+  const { type } = resource;
+  const included = verb === 'create' ? includableBelow(resource) : [];
+  const items = included.map((child) =>
+    requestData(child, verb).meta({ id: `${child.type}.included`, description: child.summary }),
   );
-  if (items.length === 0) return {};
-  const description =
-    'Records to create below it, each like the `data` of its own POST: all in one transaction, or none. Requires their ' +
-    `write scopes. At most ${LIMITS.passwordsPerRequestMax} passwords.`;
-  const included = z
-    .array(oneByType(items, `${resource.type}.included`))
-    .max(LIMITS.recordsPerRequestMax)
-    .optional();
-  return { included: included.meta({ description, 'x-authrealm-extension': true }) };
+  return z
+    .object({
+      data: requestData(resource, verb),
+      ...includedShape(items, `${type}.included`, LIMITS.recordsPerRequestMax, {
+        description:
+          'Records to create below it, each like the `data` of its own POST: all in one transaction, or none. Requires their ' +
+          `write scopes. At most ${LIMITS.passwordsPerRequestMax} passwords.`,
+        'x-authrealm-extension': true,
+      }),
+    })
+    .meta({ id: `${type}.${verb}` });
 }
 
 function requestData(resource: Resource, verb: InputVerb): z.ZodObject {
@@ -301,10 +302,9 @@ const allRealmsMeta = z
   .meta({ id: 'PageEverywhere' });
 
 /** The matches in all realms, with the realm to continue after. */
-export function allRealmsSchema(resource: Resource, foundItems: PageItems['foundItems']): z.ZodType {
-  const items = foundItems.get(resource) as z.ZodType;
-  const rest = { meta: allRealmsMeta, links: foundLinks };
-  return includingPage(resource, { items, foundItems }, rest, 'everywhere');
+export function allRealmsSchema(resource: Resource, schemas: RecordSchemas): z.ZodType {
+  const page = { data: dataOf(schemas.foundItem(resource)), meta: allRealmsMeta, links: foundLinks };
+  return includingPage(resource, schemas, page, 'everywhere');
 }
 
 /** The body of a search. */

@@ -15,7 +15,7 @@ import { itemPresenterOf } from '../pipeline/present.ts';
 import { type FurtherParameters, type ListQuery, NEWEST_FIRST, readQuery } from '../pipeline/query.ts';
 import { NOT_FOUND_REPLY, type Reply } from '../server/reply.ts';
 import { openPageIncluding } from './included.ts';
-import { pageAnswer, parametersOfPage, recordOperation, schemaOf } from './record_operation.ts';
+import { pageAnswer, parametersOfPage, recordOperation } from './record_operation.ts';
 
 /** The dependencies of lists. */
 export interface ListDeps extends RecordDeps {
@@ -37,10 +37,10 @@ export function listCollection(resource: Resource): Operation<ListDeps> {
     includes: includableBelow(resource),
     locates: 'scope',
     handle: (deps) => listHandler(resource, deps),
-    document: ({ items, foundItems, examples }) => ({
+    document: ({ schemas, examples }) => ({
       summary: `List ${resource.name} records, newest first.`,
       query: parametersOfPage(resource, listParameters(resource)),
-      success: pageAnswer(listSchema(resource, { items: schemaOf(items, resource), foundItems }), {
+      success: pageAnswer(listSchema(resource, schemas), {
         counted: examples.page(resource, 'offset'),
         followed: examples.page(resource, 'after'),
       }),

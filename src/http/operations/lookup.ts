@@ -1,3 +1,4 @@
+import { LIMITS } from '../../domain/limits.ts';
 import type { AnyRecord, Key, Resource } from '../../domain/resource.ts';
 import { includableBelow } from '../../domain/resources.ts';
 import { includeParameter } from '../openapi/parameters.ts';
@@ -38,13 +39,17 @@ export function lookup(resource: Resource, path: string): Operation<RecordDeps> 
       ]),
     document: (context) => ({
       summary: `Get one ${resource.name} record by its identifier.`,
-      ...(includes.length > 0 ? { query: includeParameter(includes) } : {}),
+      ...(includes.length > 0 ? { query: includeParameter(includes, INCLUDE) } : {}),
       headers: ['If-None-Match'],
       success: { status: 200, description: 'The record.', ...includingAnswer(resource, context) },
       faults: ['not_found'],
     }),
   });
 }
+
+const INCLUDE =
+  `Adds the newest ${LIMITS.includedRecordsMax} records of each of these kinds in \`included\`. Requires their read ` +
+  'scopes. Unknown values are ignored. Such an answer is never 304.';
 
 function compare(etagOf: (record: AnyRecord) => string): Stage {
   return (call) => {

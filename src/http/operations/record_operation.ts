@@ -1,7 +1,8 @@
 import { z } from 'zod';
+import { LIMITS } from '../../domain/limits.ts';
 import type { Resource } from '../../domain/resource.ts';
 import { includableBelow } from '../../domain/resources.ts';
-import { includeInPageParameter, pathParameters } from '../openapi/parameters.ts';
+import { includeParameter, pathParameters } from '../openapi/parameters.ts';
 import { HEADERS, jsonContent, namedExamples } from '../openapi/responses.ts';
 import { parameterNames } from '../pipeline/links.ts';
 import type { Documentation, DocumentContext, FurtherNeed, Operation } from '../pipeline/operation.ts';
@@ -51,10 +52,10 @@ export function writeDescription({
 }
 
 /** A response with one record. */
-export function recordAnswer(resource: Resource, { examples, etag, records }: DocumentContext) {
+export function recordAnswer(resource: Resource, { examples, etag, schemas }: DocumentContext) {
   return {
     headers: { ETag: etag, 'Cache-Control': HEADERS.cacheControl },
-    content: jsonContent(schemaOf(records, resource), examples.record(resource)),
+    content: jsonContent(schemas.record(resource), examples.record(resource)),
   };
 }
 
@@ -68,7 +69,7 @@ export function includingAnswer(resource: Resource, context: DocumentContext) {
   });
   return {
     headers,
-    content: { [JSON_TYPE]: { schema: schemaOf(context.records, resource), examples } },
+    content: { [JSON_TYPE]: { schema: context.schemas.record(resource), examples } },
   };
 }
 
@@ -85,12 +86,9 @@ export function pageAnswer(schema: z.ZodType, examples: Readonly<Record<string, 
 /** The parameters of a page that may include records. */
 export function parametersOfPage(resource: Resource, query: z.ZodObject = z.object({})): z.ZodObject {
   const children = includableBelow(resource);
-  return children.length === 0 ? query : query.extend(includeInPageParameter(children).shape);
-}
-
-/** The one component of a resource. */
-export function schemaOf(schemas: ReadonlyMap<Resource, z.ZodType>, resource: Resource): z.ZodType {
-  const schema = schemas.get(resource);
-  if (!schema) throw new Error(`${resource.name} has no schema in this document`);
-  return schema;
+  if (children.length === 0) return query;
+  const description =
+    'Adds all records of these kinds below those of the page in `included`. Requires their read scopes. Unknown values are ' +
+    `ignored. More than ${LIMITS.includedInPageMax} of one kind are 400: ask for a smaller page.`;
+  return query.extend(includeParameter(children, description).shape);
 }

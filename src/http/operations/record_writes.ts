@@ -22,13 +22,7 @@ import { ifMatchRevisions, requiredRevision, revisionReader } from '../pipeline/
 import { etags, matchesEtag } from '../pipeline/present.ts';
 import type { Reply } from '../server/reply.ts';
 import { includedIn, readCreated, recordReplies } from './included.ts';
-import {
-  includingAnswer,
-  recordAnswer,
-  recordOperation,
-  schemaOf,
-  writeDescription,
-} from './record_operation.ts';
+import { includingAnswer, recordAnswer, recordOperation, writeDescription } from './record_operation.ts';
 
 /** The dependencies of the write operations. */
 export interface WriteDeps extends RecordDeps {
@@ -147,7 +141,7 @@ export function update(resource: Resource, path: string): Operation<WriteDeps> {
       summary: `Change one ${resource.name} record. Members absent from the body are unchanged.`,
       headers: ['If-Match'],
       body: {
-        schema: schemaOf(context.updates, resource),
+        schema: context.schemas.update(resource),
         example: requestExample(resource, 'update'),
       },
       success: {

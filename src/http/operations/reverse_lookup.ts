@@ -20,7 +20,7 @@ import { NEWEST_FIRST, onlyFilter, readQuery } from '../pipeline/query.ts';
 import { readDocument } from '../pipeline/reading.ts';
 import type { Reply } from '../server/reply.ts';
 import { type ListDeps, listResponder, pageOf } from './lists.ts';
-import { pageAnswer, parametersOfPage, recordOperation, schemaOf } from './record_operation.ts';
+import { pageAnswer, parametersOfPage, recordOperation } from './record_operation.ts';
 
 /**
  * A reverse lookup: a collection of the whole realm that requires a filter. A filter that names none of the sets of its
@@ -36,11 +36,11 @@ export function find(resource: Resource): Operation<ListDeps> {
     locates: 'scope',
     loopUse: 'lookup',
     handle: (deps) => lookupByQuery(resource, deps),
-    document: ({ foundItems, examples }) => ({
+    document: ({ schemas, examples }) => ({
       summary: `Find ${resource.name} records of a whole realm by their identity.`,
       isExtension: true,
       query: findParameters(resource),
-      success: pageAnswer(foundSchema(resource, schemaOf(foundItems, resource)), {
+      success: pageAnswer(foundSchema(resource, schemas), {
         counted: examples.found(resource, 'offset'),
         followed: examples.found(resource, 'after'),
       }),
@@ -120,7 +120,7 @@ function searchOperation(
     locates: 'scope',
     body: 'json',
     ...operation,
-    document: ({ items, foundItems, examples }) => ({
+    document: ({ schemas, examples }) => ({
       summary: `Find ${resource.name} records with the filter in the body, which keeps it out of URL logs.`,
       isExtension: true,
       description: `${resource.summary} ${filters}`,
@@ -132,14 +132,9 @@ function searchOperation(
           page: { limit: 25, offset: 0 },
         },
       },
-      // The path of a list in one realm names the parent, so its items do not.
-      success: pageAnswer(
-        searchedSchema(resource, {
-          items: schemaOf(resource.reverseLookup ? foundItems : items, resource),
-          foundItems,
-        }),
-        { counted: examples.found(resource, 'search') },
-      ),
+      success: pageAnswer(searchedSchema(resource, schemas), {
+        counted: examples.found(resource, 'search'),
+      }),
       faults: ['not_found'],
     }),
   });

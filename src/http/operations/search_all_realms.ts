@@ -77,7 +77,7 @@ export function searchAllRealms(resource: Resource, rules: LookupRules): Operati
     includes: includableBelow(resource),
     body: 'json',
     handle: (deps) => searchHandler(resource, rules, deps),
-    document: ({ foundItems, examples }) => ({
+    document: ({ schemas, examples }) => ({
       summary: `Find ${resource.name} records in every realm that the token may read.`,
       isExtension: true,
       description: `${resource.summary} The filter is one of: ${filterForms(rules)}.`,
@@ -86,7 +86,7 @@ export function searchAllRealms(resource: Resource, rules: LookupRules): Operati
         schema: searchRequestSchema,
         example: { filter: filterExample(resource, rules.by[0] ?? []), page: { limit: 25 } },
       },
-      success: pageAnswer(allRealmsSchema(resource, foundItems), { found: examples.allRealms(resource) }),
+      success: pageAnswer(allRealmsSchema(resource, schemas), { found: examples.allRealms(resource) }),
     }),
   });
 }

@@ -6,6 +6,7 @@ import type { Resource } from '../../domain/resource.ts';
 import type { Examples } from '../openapi/examples.ts';
 import type { RequestHeader } from '../openapi/parameters.ts';
 import type { Faults } from '../openapi/responses.ts';
+import type { RecordSchemas } from '../openapi/schemas.ts';
 import type { Method } from '../server/router.ts';
 import type { CallHandler } from './call.ts';
 
@@ -111,9 +112,6 @@ export interface DocumentContext {
   readonly examples: Examples;
   readonly faults: Faults;
   readonly etag: z.ZodType;
-  /** One component for each resource, shared by its operations. */
-  readonly records: ReadonlyMap<Resource, z.ZodType>;
-  readonly items: ReadonlyMap<Resource, z.ZodType>;
-  readonly foundItems: ReadonlyMap<Resource, z.ZodType>;
-  readonly updates: ReadonlyMap<Resource, z.ZodType>;
+  /** The components of resources, shared by their operations. */
+  readonly schemas: RecordSchemas;
 }
