@@ -1,5 +1,7 @@
+import type { Store } from '../../directory/store.ts';
 import { RESOURCES } from '../../domain/resources.ts';
 import type { Operation } from '../pipeline/operation.ts';
+import type { RecordDeps } from '../pipeline/pipeline.ts';
 import { ACCOUNT_MEMBER_OPERATIONS, type AccountMemberDeps } from './account_members.ts';
 import { CREATE_ACCOUNT_TOKENS } from './account_tokens.ts';
 import type { AdminApiDeps } from './admin/operation.ts';
@@ -10,21 +12,21 @@ import { FEED_OPERATIONS } from './feed.ts';
 import { OAUTH_OPERATIONS, type OAuthDeps } from './oauth.ts';
 import { CHECK_PASSWORD } from './password_checks.ts';
 import type { SignInDeps } from './password_request.ts';
-import { operationsOf, type ResourceDeps } from './resources.ts';
+import { operationsOf } from './resources.ts';
 import { SERVICE_OPERATIONS, type ServiceDeps } from './service.ts';
 import { SETTINGS_OPERATIONS } from './settings_table.ts';
 import { SIGN_IN_THROTTLE_OPERATIONS } from './sign_in_throttle.ts';
 
 /** The dependencies of all operations. */
 export interface ApiDeps
-  extends ResourceDeps,
+  extends RecordDeps,
     AccountMemberDeps,
     FeedDeps,
     OAuthDeps,
     ServiceDeps,
     AdminApiDeps,
     SignInDeps {
-  readonly store: ResourceDeps['store'] & FeedDeps['store'] & ServiceDeps['store'] & AdminApiDeps['store'];
+  readonly store: Store;
   readonly signIn: SignInDeps['signIn'];
 }
 

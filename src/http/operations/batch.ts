@@ -13,13 +13,13 @@ import { parseDocument } from '../pipeline/body.ts';
 import type { Call, CallHandler } from '../pipeline/call.ts';
 import { collectionPattern } from '../pipeline/links.ts';
 import type { Documentation, DocumentContext, Operation } from '../pipeline/operation.ts';
-import { recordReply, refuseWithout } from '../pipeline/pipeline.ts';
+import { type RecordDeps, recordReply, refuseWithout } from '../pipeline/pipeline.ts';
 import { ifMatchRevisions, requiredRevision, revisionReader } from '../pipeline/precondition.ts';
 import { etags } from '../pipeline/present.ts';
 import { BATCH_METHODS, BATCH_RESOURCES, type BatchItem, readBatchItems } from './batch_items.ts';
 import { openBatchResponses } from './batch_responses.ts';
 import { includedIn } from './included.ts';
-import { requestContext, type WriteDeps } from './record_writes.ts';
+import { requestContext } from './record_writes.ts';
 
 /** The scopes of the requests of batches: a token needs at least one of them for any batch. */
 const SCOPES: readonly string[] = [...new Set(BATCH_RESOURCES.map(({ scope }) => `${scope}:write`))];
@@ -31,7 +31,7 @@ const NAME = 'batch';
  * this order: authentication (401), any scope (403), path (404), body, the scope of each request (403), then once for each
  * idempotency key: realm (404), requests (400), members (400, 422), commit (404, 412, 422).
  */
-export const WRITE_BATCH: Operation<WriteDeps> = {
+export const WRITE_BATCH: Operation<RecordDeps> = {
   name: 'write-batch',
   method: 'POST',
   path: `${collectionPattern(realm)}/:realm_id/${NAME}`,
@@ -55,7 +55,7 @@ function realmOf({ scope }: Call): Uuid {
   return scope?.[0] as Uuid;
 }
 
-function batchHandler(deps: WriteDeps): CallHandler {
+function batchHandler(deps: RecordDeps): CallHandler {
   const { store, writeRecords, withIdempotency, baseUrl } = deps;
   const revisionOf = revisionReader(etags(baseUrl));
   const respond = openBatchResponses(deps);

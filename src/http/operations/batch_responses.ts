@@ -1,4 +1,3 @@
-import type { Store } from '../../directory/store.ts';
 import type { Uuid } from '../../domain/id.ts';
 import type { Key, Resource } from '../../domain/resource.ts';
 import { openIncludedPresenter, type ShownRecord } from '../pipeline/included_presenter.ts';
@@ -8,16 +7,12 @@ import { etags } from '../pipeline/present.ts';
 import { BATCH_RESOURCES, type BatchItem } from './batch_items.ts';
 import { readCreated } from './included.ts';
 
-type ResponseDeps = Pick<RecordDeps, 'baseUrl' | 'installation'> & {
-  readonly store: Pick<Store, 'get' | 'getIncluding'>;
-};
-
 /**
  * Makes the responses to the requests of a committed batch, with the records as they are now; `created`: the IDs of those that it
  * created, in order. The response of a deleted record has no body.
  */
 export function openBatchResponses(
-  deps: ResponseDeps,
+  deps: RecordDeps,
 ): (items: readonly BatchItem[], created: readonly Uuid[]) => Promise<string> {
   const { store } = deps;
   const presenters = new Map(BATCH_RESOURCES.map((resource) => [resource, presenterFor(resource, deps)]));
@@ -40,7 +35,7 @@ export function openBatchResponses(
 }
 
 /** Makes the members of a response after its status. */
-function presenterFor(resource: Resource, deps: ResponseDeps) {
+function presenterFor(resource: Resource, deps: RecordDeps) {
   const { baseUrl } = deps;
   const etagOf = etags(baseUrl);
   const locationOf = selfLinks({ ...resource, selfPrefix: '/v2' }, baseUrl);

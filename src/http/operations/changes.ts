@@ -1,4 +1,3 @@
-import type { Store } from '../../directory/store.ts';
 import { Fault, type FieldError } from '../../domain/fault.ts';
 import { parseUuid, type Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -22,7 +21,6 @@ import { expiredCursorReply, NOT_FOUND_REPLY, type Reply } from '../server/reply
 
 /** The dependencies of the feed. */
 export interface FeedDeps extends OperationDeps {
-  readonly store: Pick<Store, 'changes' | 'overloaded'>;
   readonly feed: FeedStore;
   readonly writeEvents: WriteEvents;
   readonly followChanges: FollowChanges;

@@ -11,16 +11,12 @@ import { etags, itemPresenterOf } from '../pipeline/present.ts';
 import { childrenNamed, NEWEST_FIRST } from '../pipeline/query.ts';
 import { NOT_FOUND_REPLY, type Reply } from '../server/reply.ts';
 
-interface IncludedDeps extends Pick<RecordDeps, 'baseUrl' | 'installation'> {
-  readonly store: Pick<Store, 'getIncluding'>;
-}
-
 /**
  * Answers a lookup with `include` (docs/wire.md#included-records); a lookup without it passes, after one look at its URL.
  * In order: the scopes of the included resources (403), path (404), record (404), the body. No precondition: the revision of
  * the record does not change where an import adds a record below it.
  */
-export function includingStages(resource: Resource, deps: IncludedDeps): readonly Stage[] {
+export function includingStages(resource: Resource, deps: RecordDeps): readonly Stage[] {
   const includable = includableBelow(resource);
   if (includable.length === 0) return [];
   const replyTo = recordReplies(resource, deps);
@@ -43,10 +39,7 @@ export function includingStages(resource: Resource, deps: IncludedDeps): readonl
  * Reads the records of some resources below those of a page, as serialized items that name their parent
  * (docs/wire.md#included-records). Throws Fault `invalid_query` if there are too many for an answer.
  */
-export function openPageIncluding(
-  resource: Resource,
-  deps: IncludedDeps & { readonly store: Pick<Store, 'list'> },
-) {
+export function openPageIncluding(resource: Resource, deps: RecordDeps) {
   const presenters = new Map(
     includableBelow(resource).map((child) => [
       child,
@@ -83,10 +76,7 @@ const PARENTS = { kind: 'one_of', compared: 'identifier' } as const;
 const TOO_MANY_INCLUDED = `finds more than ${LIMITS.includedInPageMax} records of one kind below this page: ask for a smaller page`;
 
 /** Makes replies with one record: the body that GET returns, with the records below it that it comes with. */
-export function recordReplies(
-  resource: Resource,
-  { baseUrl, installation }: Pick<RecordDeps, 'baseUrl' | 'installation'>,
-) {
+export function recordReplies(resource: Resource, { baseUrl, installation }: RecordDeps) {
   const present = openIncludedPresenter(resource, { baseUrl, installation });
   const etagOf = etags(baseUrl);
   /** `location`: of a new record. */
@@ -108,7 +98,7 @@ export function includedIn(resource: Resource, body: object | undefined): readon
 
 /** Reads a record that a request created, as it is now; with the kinds of records below it that the body had in `included`. */
 export async function readCreated(
-  store: Pick<Store, 'get' | 'getIncluding'>,
+  store: Store,
   resource: Resource,
   key: Key,
   body: JsonObject,

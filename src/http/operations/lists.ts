@@ -1,4 +1,4 @@
-import type { ListPage, ListRequest, PageRequest, Store } from '../../directory/store.ts';
+import type { ListPage, ListRequest, PageRequest } from '../../directory/store.ts';
 import { type ParsedFilter, parseFilter } from '../../domain/filter/filter.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Principal } from '../../domain/principal.ts';
@@ -17,18 +17,13 @@ import { NOT_FOUND_REPLY, type Reply } from '../server/reply.ts';
 import { openPageIncluding } from './included.ts';
 import { pageAnswer, parametersOfPage, recordOperation } from './record_operation.ts';
 
-/** The dependencies of lists. */
-export interface ListDeps extends RecordDeps {
-  readonly store: Pick<Store, 'get' | 'getIncluding' | 'list' | 'find' | 'searchRealms' | 'overloaded'>;
-}
-
 export const NO_FILTER: ParsedFilter = Object.freeze([]);
 
 /**
  * A list of a collection: authentication (401), scope (403), path (404), query (400), the page (404 if the parent does not
  * exist), the body. A client with a realm list sees only its realms.
  */
-export function listCollection(resource: Resource): Operation<ListDeps> {
+export function listCollection(resource: Resource): Operation<RecordDeps> {
   return recordOperation(resource, {
     name: `list-${resource.name}`,
     method: 'GET',
@@ -52,7 +47,7 @@ export function listCollection(resource: Resource): Operation<ListDeps> {
   });
 }
 
-function listHandler(resource: Resource, deps: ListDeps): CallHandler {
+function listHandler(resource: Resource, deps: RecordDeps): CallHandler {
   const { filterables } = resource;
   const further: FurtherParameters = [
     ...(filterables ? (['filter', 'sort'] as const) : []),
@@ -95,7 +90,7 @@ function isComplete({ page }: ListRequest, { hasMore }: ListPage): boolean {
 export function listResponder(
   resource: Resource,
   { line, includesParent }: ListedCollection,
-  deps: ListDeps,
+  deps: RecordDeps,
 ) {
   const { store, baseUrl, installation } = deps;
   const present = itemPresenterOf(resource, { baseUrl, installation, includesParent });

@@ -25,18 +25,20 @@ export function lookup(resource: Resource, path: string): Operation<RecordDeps> 
     includes,
     loopUse: 'lookup',
     admitsItself: true,
-    handle: ({ store, tokens, limits, loopBudget, baseUrl, installation }) =>
-      runStages([
+    handle: (deps) => {
+      const { store, tokens, limits, loopBudget, baseUrl, installation } = deps;
+      return runStages([
         loopBudget.countLookup,
         ...shedLoad(store.overloaded.get),
         authenticate(tokens, limits),
         permit(`${resource.scope}:read`),
-        ...includingStages(resource, { store, baseUrl, installation }),
+        ...includingStages(resource, deps),
         locate(resource),
         read(resource, store),
         compare(etags(baseUrl)),
         present(presenterOf(resource, baseUrl, installation)),
-      ]),
+      ]);
+    },
     document: (context) => ({
       summary: `Get one ${resource.name} record by its identifier.`,
       ...(includes.length > 0 ? { query: includeParameter(includes, INCLUDE) } : {}),

@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import type { WriteRecords } from '../../directory/directory.ts';
-import type { IncludedRecords, Insert, Store } from '../../directory/store.ts';
+import type { IncludedRecords, Insert } from '../../directory/store.ts';
 import type { WriteContext } from '../../directory/write_request.ts';
 import { Fault } from '../../domain/fault.ts';
 import type { JsonObject } from '../../domain/json_object.ts';
@@ -14,7 +13,6 @@ import { header } from '../openapi/responses.ts';
 import { requestSchema } from '../openapi/schemas.ts';
 import { documentOf, parseDocument } from '../pipeline/body.ts';
 import type { Call, CallHandler } from '../pipeline/call.ts';
-import type { WithIdempotency } from '../pipeline/idempotency.ts';
 import { collectionPattern, selfLinks } from '../pipeline/links.ts';
 import type { FurtherNeed, Operation } from '../pipeline/operation.ts';
 import { type RecordDeps, refuseWithout } from '../pipeline/pipeline.ts';
@@ -24,20 +22,13 @@ import type { Reply } from '../server/reply.ts';
 import { includedIn, readCreated, recordReplies } from './included.ts';
 import { includingAnswer, recordAnswer, recordOperation, writeDescription } from './record_operation.ts';
 
-/** The dependencies of the write operations. */
-export interface WriteDeps extends RecordDeps {
-  readonly store: Pick<Store, 'get' | 'getIncluding' | 'changes' | 'overloaded'>;
-  readonly writeRecords: WriteRecords;
-  readonly withIdempotency: WithIdempotency;
-}
-
 const DONE: Reply = Object.freeze({ status: 204, headers: Object.freeze({}), body: null });
 
 /**
  * A POST to a collection: authentication (401), scope (403), path (404), body (415, 413, 408), then once for each
  * idempotency key: members (400, 422), commit (404 for a missing parent, 422), and the response that GET would give.
  */
-export function create(resource: Resource): Operation<WriteDeps> {
+export function create(resource: Resource): Operation<RecordDeps> {
   return recordOperation(resource, {
     name: `create-${resource.name}`,
     method: 'POST',
@@ -81,7 +72,7 @@ export function create(resource: Resource): Operation<WriteDeps> {
   });
 }
 
-function createHandler(resource: Resource, deps: WriteDeps): CallHandler {
+function createHandler(resource: Resource, deps: RecordDeps): CallHandler {
   const { store, writeRecords, withIdempotency } = deps;
   const mayInclude = includableBelow(resource).length > 0;
   const replyTo = recordReplies(resource, deps);
@@ -127,7 +118,7 @@ function newestFirst(parent: Resource, inserts: readonly Insert[]): readonly Inc
 }
 
 /** A PUT: like a POST, with the full key of the record, and `If-Match` (412). */
-export function update(resource: Resource, path: string): Operation<WriteDeps> {
+export function update(resource: Resource, path: string): Operation<RecordDeps> {
   return recordOperation(resource, {
     name: `update-${resource.name}`,
     method: 'PUT',
@@ -158,7 +149,7 @@ export function update(resource: Resource, path: string): Operation<WriteDeps> {
   });
 }
 
-function updateHandler(resource: Resource, deps: WriteDeps): CallHandler {
+function updateHandler(resource: Resource, deps: RecordDeps): CallHandler {
   const { writeRecords } = deps;
   const replyTo = recordReplies(resource, deps);
   const seenBy = preconditionReader(resource, deps);
@@ -174,7 +165,7 @@ function updateHandler(resource: Resource, deps: WriteDeps): CallHandler {
 }
 
 /** A DELETE. Its body is not read: one client sends a body (docs/wire.md#request-bodies). */
-export function remove(resource: Resource, path: string): Operation<WriteDeps> {
+export function remove(resource: Resource, path: string): Operation<RecordDeps> {
   return recordOperation(resource, {
     name: `delete-${resource.name}`,
     method: 'DELETE',
@@ -194,7 +185,7 @@ export function remove(resource: Resource, path: string): Operation<WriteDeps> {
   });
 }
 
-function removeHandler(resource: Resource, deps: WriteDeps): CallHandler {
+function removeHandler(resource: Resource, deps: RecordDeps): CallHandler {
   const { writeRecords } = deps;
   const seenBy = preconditionReader(resource, deps);
   return async (call) => {
@@ -221,7 +212,7 @@ export function requestContext(call: Call): WriteContext {
  * Reads If-Match into the one revision that a write requires. Rejects with Fault `precondition_failed` if
  * If-None-Match matches the current record (RFC 9110, 13.1.2).
  */
-function preconditionReader(resource: Resource, { store, baseUrl }: WriteDeps) {
+function preconditionReader(resource: Resource, { store, baseUrl }: RecordDeps) {
   const etagOf = etags(baseUrl);
   const revisionOf = revisionReader(etagOf);
   return async ({ request, key }: Call) => {

@@ -2,18 +2,16 @@ import type { Resource } from '../../domain/resource.ts';
 import { linkParameters } from '../openapi/parameters.ts';
 import { itemPatterns, searchPattern } from '../pipeline/links.ts';
 import type { Operation } from '../pipeline/operation.ts';
+import type { RecordDeps } from '../pipeline/pipeline.ts';
 import { faultReply } from '../server/reply.ts';
-import { type ListDeps, listCollection } from './lists.ts';
+import { listCollection } from './lists.ts';
 import { lookup } from './lookup.ts';
-import { create, remove, update, type WriteDeps } from './record_writes.ts';
+import { create, remove, update } from './record_writes.ts';
 import { find, search, searchList } from './reverse_lookup.ts';
 import { searchAllRealms } from './search_all_realms.ts';
 
-/** The dependencies of the operations of a resource. */
-export type ResourceDeps = WriteDeps & ListDeps;
-
 /** Every operation of a resource: the five verbs, its reverse lookup if it has one, and searches. */
-export function operationsOf(resource: Resource): readonly Operation<ResourceDeps>[] {
+export function operationsOf(resource: Resource): readonly Operation<RecordDeps>[] {
   return [
     listCollection(resource),
     create(resource),
@@ -29,14 +27,14 @@ export function operationsOf(resource: Resource): readonly Operation<ResourceDep
   ];
 }
 
-function searchOperations(resource: Resource): readonly Operation<ResourceDeps>[] {
+function searchOperations(resource: Resource): readonly Operation<RecordDeps>[] {
   const path = searchPattern(resource);
   if (path === undefined) return [];
   return [resource.reverseLookup ? search(resource, path) : searchList(resource, path)];
 }
 
 /** The targets of further links of a record, which answer 501 (docs/wire.md#oidc-profiles). */
-function unimplementedOperations(resource: Resource): readonly Operation<ResourceDeps>[] {
+function unimplementedOperations(resource: Resource): readonly Operation<RecordDeps>[] {
   return Object.entries(resource.extraLinks ?? {}).map(([name, link]) => {
     const path = link.split('?')[0] ?? '';
     const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, each]) => each ?? '');

@@ -14,19 +14,19 @@ import type { Call, CallHandler } from '../pipeline/call.ts';
 import { reverseLookupPattern } from '../pipeline/links.ts';
 import type { Operation } from '../pipeline/operation.ts';
 import { singleItemBody } from '../pipeline/paging.ts';
-import { recordReply } from '../pipeline/pipeline.ts';
+import { type RecordDeps, recordReply } from '../pipeline/pipeline.ts';
 import { itemPresenterOf } from '../pipeline/present.ts';
 import { NEWEST_FIRST, onlyFilter, readQuery } from '../pipeline/query.ts';
 import { readDocument } from '../pipeline/reading.ts';
 import type { Reply } from '../server/reply.ts';
-import { type ListDeps, listResponder, pageOf } from './lists.ts';
+import { listResponder, pageOf } from './lists.ts';
 import { pageAnswer, parametersOfPage, recordOperation } from './record_operation.ts';
 
 /**
  * A reverse lookup: a collection of the whole realm that requires a filter. A filter that names none of the sets of its
  * rules is 400.
  */
-export function find(resource: Resource): Operation<ListDeps> {
+export function find(resource: Resource): Operation<RecordDeps> {
   return recordOperation(resource, {
     name: `find-${resource.name}`,
     method: 'GET',
@@ -49,7 +49,7 @@ export function find(resource: Resource): Operation<ListDeps> {
   });
 }
 
-function lookupByQuery(resource: Resource, deps: ListDeps): CallHandler {
+function lookupByQuery(resource: Resource, deps: RecordDeps): CallHandler {
   const reverseLookup = lookupRulesOf(resource);
   const answer = lookupResponder(resource, deps);
   return (call) => {
@@ -68,7 +68,7 @@ function lookupByQuery(resource: Resource, deps: ListDeps): CallHandler {
  * The same with the filter in the body, for callers whose proxies log URLs. A link to another page would contain the
  * filter, so all links are null.
  */
-export function search(resource: Resource, path: string): Operation<ListDeps> {
+export function search(resource: Resource, path: string): Operation<RecordDeps> {
   return searchOperation(resource, path, {
     work: 'find',
     loopUse: 'lookup',
@@ -77,7 +77,7 @@ export function search(resource: Resource, path: string): Operation<ListDeps> {
   });
 }
 
-function lookupByBody(resource: Resource, deps: ListDeps): CallHandler {
+function lookupByBody(resource: Resource, deps: RecordDeps): CallHandler {
   const reverseLookup = lookupRulesOf(resource);
   const answer = lookupResponder(resource, deps);
   return (call) => {
@@ -95,7 +95,7 @@ function lookupByBody(resource: Resource, deps: ListDeps): CallHandler {
  * A list with the filter in the body. Every page is counted. Records beyond the maximum offset are reached by a narrower
  * filter.
  */
-export function searchList(resource: Resource, path: string): Operation<ListDeps> {
+export function searchList(resource: Resource, path: string): Operation<RecordDeps> {
   return searchOperation(resource, path, {
     includes: includableBelow(resource),
     filters: 'The filter is that of the list.',
@@ -110,8 +110,8 @@ function searchOperation(
   {
     filters,
     ...operation
-  }: Pick<Operation<ListDeps>, 'work' | 'includes' | 'loopUse' | 'handle'> & { readonly filters: string },
-): Operation<ListDeps> {
+  }: Pick<Operation<RecordDeps>, 'work' | 'includes' | 'loopUse' | 'handle'> & { readonly filters: string },
+): Operation<RecordDeps> {
   return recordOperation(resource, {
     name: `search-${resource.name}`,
     method: 'POST',
@@ -140,7 +140,7 @@ function searchOperation(
   });
 }
 
-function listByBody(resource: Resource, deps: ListDeps): CallHandler {
+function listByBody(resource: Resource, deps: RecordDeps): CallHandler {
   const list = listResponder(resource, { line: ancestry(resource), includesParent: false }, deps);
   return (call) => {
     const { filter: text, limit, offset } = readSearch(call);
@@ -165,7 +165,7 @@ interface LookupListRequest extends Pick<ListRequest, 'filter' | 'page'> {
  * Creates the function that answers a reverse lookup. A filter in the plain spelling that matches one record is answered by an
  * index; any other is parsed by `readWhole` and answered as a list.
  */
-function lookupResponder(resource: Resource, deps: ListDeps) {
+function lookupResponder(resource: Resource, deps: RecordDeps) {
   const { store, baseUrl, installation, loopBudget } = deps;
   const list = listResponder(resource, { line: realmPath(resource), includesParent: true }, deps);
   const present = itemPresenterOf(resource, { baseUrl, installation, includesParent: true });

@@ -14,11 +14,10 @@ import { allRealmsSchema } from '../openapi/schemas.ts';
 import type { CallHandler } from '../pipeline/call.ts';
 import { searchAllRealmsPattern } from '../pipeline/links.ts';
 import type { Operation } from '../pipeline/operation.ts';
-import { recordReply } from '../pipeline/pipeline.ts';
+import { type RecordDeps, recordReply } from '../pipeline/pipeline.ts';
 import { itemPresenterOf } from '../pipeline/present.ts';
 import { readDocument } from '../pipeline/reading.ts';
 import { openPageIncluding } from './included.ts';
-import type { ListDeps } from './lists.ts';
 import { pageAnswer, parametersOfPage, recordOperation } from './record_operation.ts';
 import { inBody } from './reverse_lookup.ts';
 
@@ -68,7 +67,7 @@ type AllRealmsRequest = z.output<typeof searchRequestSchema>;
  * without the realm answers is one statement; any other is one statement for LIMITS.searchRealmsMax realms, and the response
  * names the realm to continue after. It also names the realm whose matches did not all fit.
  */
-export function searchAllRealms(resource: Resource, rules: LookupRules): Operation<ListDeps> {
+export function searchAllRealms(resource: Resource, rules: LookupRules): Operation<RecordDeps> {
   return recordOperation(resource, {
     name: `search-every-${resource.name}`,
     method: 'POST',
@@ -91,7 +90,7 @@ export function searchAllRealms(resource: Resource, rules: LookupRules): Operati
   });
 }
 
-function searchHandler(resource: Resource, rules: LookupRules, deps: ListDeps): CallHandler {
+function searchHandler(resource: Resource, rules: LookupRules, deps: RecordDeps): CallHandler {
   const { store } = deps;
   const present = itemPresenterOf(resource, { ...deps, includesParent: true });
   const readIncluded = openPageIncluding(resource, deps);

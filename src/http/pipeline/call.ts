@@ -2,76 +2,61 @@ import type { MaybePromise } from '../../directory/store.ts';
 import type { IpAddress } from '../../domain/ip_address.ts';
 import type { Principal } from '../../domain/principal.ts';
 import type { RefusedAccess } from '../../domain/refused_access.ts';
-import type { AnyRecord, Key, KeyPrefix, Resource } from '../../domain/resource.ts';
+import type { AnyRecord, Key, KeyPrefix } from '../../domain/resource.ts';
 import type { Reply } from '../server/reply.ts';
 import { NO_CHILDREN } from './query.ts';
 
-/** One request in progress. A stage sets fields, and reads only fields that earlier stages have set. */
-export interface Call {
-  readonly request: Request;
-  /** The decoded path parameters. */
-  readonly params: Readonly<Record<string, string>>;
-  readonly requestId: string;
-  /**
-   * The caller's address; undefined if the connection has none or was already closed. The socket is read on the first
-   * call only.
-   */
-  address(): IpAddress | undefined;
-  /** The Authorization header. */
-  readonly authorization: string | null;
-  principal: Principal | undefined;
-  key: Key | undefined;
-  /** The parents of a collection. */
-  scope: KeyPrefix | undefined;
-  /** The resources whose records a list or search includes, as the parameter `include` asks. */
-  included: readonly Resource[];
-  /** The text of the body. */
-  body: string | undefined;
-  record: AnyRecord | undefined;
-  etag: string | undefined;
-  /** Why access was denied. */
-  refused: RefusedAccess | undefined;
-  /** The existing client that the credentials in a form name; it is authenticated unless `refused` is `bad credentials`. */
-  client: string | undefined;
-  /** The address of the end user; undefined if the client reports none. */
-  endUserAddress: IpAddress | undefined;
-  /** The rate limit headers; undefined if no limit has counted the call. */
-  rateHeaders: RateHeaders | undefined;
-}
+export type Call = ReturnType<typeof openCall>;
 
 /** The header fields of draft-ietf-httpapi-ratelimit-headers. */
 export type RateHeaders = Readonly<Record<'RateLimit' | 'RateLimit-Policy', string>>;
 
-/** A new call. It has all fields from the start, so that its object shape never changes. */
+/**
+ * One request in progress. A stage sets fields, and reads only fields that earlier stages have set. It has all fields from the start, so
+ * that its object shape never changes.
+ */
 export function openCall(
   request: Request,
-  params: Call['params'],
+  /** The decoded path parameters. */
+  params: Readonly<Record<string, string>>,
   requestId: string,
   addressOf: (request: Request) => IpAddress | undefined,
-): Call {
+) {
   let isRead = false;
   let address: IpAddress | undefined;
   return {
     request,
     params,
     requestId,
-    address() {
+    /**
+     * The caller's address; undefined if the connection has none or was already closed. The socket is read on the first
+     * call only.
+     */
+    address(): IpAddress | undefined {
       if (!isRead) address = addressOf(request);
       isRead = true;
       return address;
     },
+    /** The Authorization header. */
     authorization: request.headers.get('authorization'),
-    principal: undefined,
-    key: undefined,
-    scope: undefined,
+    principal: undefined as Principal | undefined,
+    key: undefined as Key | undefined,
+    /** The parents of a collection. */
+    scope: undefined as KeyPrefix | undefined,
+    /** The resources whose records a list or search includes, as the parameter `include` asks. */
     included: NO_CHILDREN,
-    body: undefined,
-    record: undefined,
-    etag: undefined,
-    refused: undefined,
-    client: undefined,
-    endUserAddress: undefined,
-    rateHeaders: undefined,
+    /** The text of the body. */
+    body: undefined as string | undefined,
+    record: undefined as AnyRecord | undefined,
+    etag: undefined as string | undefined,
+    /** Why access was denied. */
+    refused: undefined as RefusedAccess | undefined,
+    /** The existing client that the credentials in a form name; it is authenticated unless `refused` is `bad credentials`. */
+    client: undefined as string | undefined,
+    /** The address of the end user; undefined if the client reports none. */
+    endUserAddress: undefined as IpAddress | undefined,
+    /** The rate limit headers; undefined if no limit has counted the call. */
+    rateHeaders: undefined as RateHeaders | undefined,
   };
 }
 

@@ -1,4 +1,5 @@
 import type { Tokens } from '../../auth/tokens/token.ts';
+import type { WriteRecords } from '../../directory/directory.ts';
 import type { IsOverloaded, Store } from '../../directory/store.ts';
 import { parseUuid, type Uuid } from '../../domain/id.ts';
 import { mayAccessRealm, type Principal } from '../../domain/principal.ts';
@@ -7,12 +8,13 @@ import type { RateLimits } from '../server/rate_limits.ts';
 import { JSON_TYPE, NOT_FOUND_REPLY, OVERLOADED, REQUEST_ID, type Reply } from '../server/reply.ts';
 import { insufficientScope } from './bearer.ts';
 import type { Call, Stage } from './call.ts';
+import type { WithIdempotency } from './idempotency.ts';
 import { paramNames } from './links.ts';
 import type { LoopBudget } from './loop_budget.ts';
 
 /** The dependencies of every operation, with which its calls are admitted. */
 export interface OperationDeps {
-  readonly store: Pick<Store, 'overloaded'>;
+  readonly store: Store;
   readonly tokens: Tokens;
   readonly limits: RateLimits;
   readonly loopBudget: LoopBudget;
@@ -21,9 +23,10 @@ export interface OperationDeps {
 
 /** The dependencies of record operations. */
 export interface RecordDeps extends OperationDeps {
-  readonly store: Pick<Store, 'get' | 'getIncluding' | 'overloaded'>;
   /** The ID of this installation, part of further links (docs/wire.md#oidc-profiles). */
   readonly installation: string;
+  readonly writeRecords: WriteRecords;
+  readonly withIdempotency: WithIdempotency;
 }
 
 /** A stage that waits for nothing. */

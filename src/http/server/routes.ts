@@ -1,4 +1,3 @@
-import type { Store } from '../../directory/store.ts';
 import { type ApiDeps, OPERATIONS } from '../operations/api.ts';
 import { CONSOLE_OPERATIONS, type ConsoleSignIn } from '../operations/console_sessions.ts';
 import { SERVER_METADATA } from '../operations/service.ts';
@@ -6,7 +5,6 @@ import { routesFrom } from '../pipeline/admission.ts';
 import type { Route } from './router.ts';
 
 interface HttpDeps extends Omit<ApiDeps, 'describe'> {
-  readonly store: Store;
   readonly version: string;
   /** Undefined if the console is off. */
   readonly console: ConsoleSignIn | undefined;
