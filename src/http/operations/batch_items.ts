@@ -52,7 +52,7 @@ const ROUTES: readonly Route[] = BATCH_RESOURCES.flatMap((resource) =>
   })),
 );
 
-const match = openRouter(ROUTES.map(({ pattern }) => ({ pattern, answers: {} })));
+const match = openRouter(ROUTES);
 
 /** Reads `requests` of the body of a batch for a realm. */
 export function readBatchItems(requests: unknown, realm: Uuid): BatchItems {
@@ -112,11 +112,10 @@ function readItem(request: unknown, item: string, realm: Uuid): ReadItem {
 /** The target of a path; undefined if it is not below a realm, or has an ID that is not a UUID. */
 function targetOf(path: string): Target | undefined {
   const found = match(path);
-  const route = found && ROUTES.find(({ pattern }) => pattern === found.route.pattern);
-  if (!found || !route) return undefined;
-  const ids = route.names.map((name) => parseUuid(found.params[name] ?? ''));
-  if (ids.includes(undefined)) return undefined;
-  return { resource: route.resource, isCollection: route.isCollection, ids: ids as readonly Uuid[] };
+  if (!found) return undefined;
+  const { resource, isCollection, names } = found.route;
+  const ids = names.map((name) => parseUuid(found.params[name] ?? ''));
+  return ids.includes(undefined) ? undefined : { resource, isCollection, ids: ids as readonly Uuid[] };
 }
 
 function methodRule(method: unknown, target: Target | undefined): string | undefined {

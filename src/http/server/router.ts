@@ -23,11 +23,6 @@ export function labelOf({ label, pattern }: Route): string {
   return label ?? pattern;
 }
 
-export interface Match {
-  readonly route: Route;
-  readonly params: Readonly<Record<string, string>>;
-}
-
 /** The methods of a route as its Allow header lists them. */
 export function allowedMethods(route: Route): string {
   return Object.keys(route.answers)
@@ -67,11 +62,11 @@ export function normalise(path: string): string {
  * Finds the route of a path that the native routes did not match. It decides exactly as they do. A segment that cannot be
  * decoded is passed on unchanged and is then no valid ID.
  */
-export function openRouter(routes: readonly Route[]): (path: string) => Match | undefined {
+export function openRouter<R extends Pick<Route, 'pattern'>>(routes: readonly R[]) {
   const table = routes
     .map((route) => ({ route, segments: route.pattern.split('/') }))
     .sort((left, right) => compare(left.segments, right.segments));
-  return (path) => {
+  return (path: string) => {
     const segments = normalise(path).split('/');
     for (const { route, segments: pattern } of table) {
       if (pattern.length !== segments.length) continue;
