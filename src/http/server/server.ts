@@ -170,16 +170,14 @@ function requestHandlers(
   requestLog: RequestLog,
   hooks: CallHooks,
 ) {
-  const cors = openCors(settings.corsOrigins);
+  const cors = settings.corsOrigins.length > 0 ? openCors(settings.corsOrigins) : undefined;
   const mintRequestId = requestIds();
   const match = openRouter(table);
-  const isCorsOn = settings.corsOrigins.length > 0;
   const { failureReply, record, recordShed, endpointOf, isTimed } = requestLog;
   let inFlight = 0;
 
   function write(call: Call, reply: Reply, { isOwn }: Route): Response {
-    const isCross = isCorsOn && !isOwn;
-    const corsHeaders = isCross ? cors.headersFor(call.request.headers.get('origin')) : undefined;
+    const corsHeaders = isOwn ? undefined : cors?.headersFor(call.request.headers.get('origin'));
     const response = respond(reply, call, corsHeaders);
     if (hooks.isDraining()) response.headers.set('Connection', 'close');
     return response;
@@ -252,10 +250,10 @@ function requestHandlers(
 }
 
 /** A preflight, or a method that the path does not have. */
-function otherMethod(route: Route, cors: ReturnType<typeof openCors>): CallHandler {
+function otherMethod(route: Route, cors: ReturnType<typeof openCors> | undefined): CallHandler {
   return ({ request }) => {
     const methods = Object.keys(route.answers) as Method[];
-    const preflight = route.isOwn ? undefined : cors.preflight(request, methods);
+    const preflight = route.isOwn ? undefined : cors?.preflight(request, methods);
     return preflight
       ? { status: 204, headers: preflight, body: null }
       : faultReply('method_not_allowed', { Allow: allowedMethods(route) });
