@@ -53,7 +53,7 @@ function listHandler(resource: Resource, deps: RecordDeps): CallHandler {
     ...(filterables ? (['filter', 'sort'] as const) : []),
     ...(includableBelow(resource).length > 0 ? (['include'] as const) : []),
   ];
-  const answer = listResponder(resource, { line: ancestry(resource), includesParent: false }, deps);
+  const answer = listResponder(resource, false, deps);
   return (call) => {
     const query = readQuery(call.request.url, further);
     const filter =
@@ -73,28 +73,20 @@ export function pageOf(
   return { kind: 'after', after: after === 'start' ? undefined : after, limit: limit ?? length };
 }
 
-/** The collection that is listed, and how its items are serialized. */
-export interface ListedCollection {
-  /** The resources whose collections its path names. */
-  readonly line: readonly Resource[];
-  /** Its items name their parent. */
-  readonly includesParent: boolean;
-}
-
 /** Whether the page is the complete result, so that there is no other page to link to. */
 function isComplete({ page }: ListRequest, { hasMore }: ListPage): boolean {
   return page.kind === 'offset' && page.offset === 0 && !hasMore;
 }
 
-/** Makes the function that reads a page and writes it. `carried` is repeated by links; without it there are none. */
-export function listResponder(
-  resource: Resource,
-  { line, includesParent }: ListedCollection,
-  deps: RecordDeps,
-) {
+/**
+ * Makes the function that reads a page and writes it. `carried` is repeated by links; without it there are none. The items of a whole realm
+ * name their parent, which the path does not name.
+ */
+export function listResponder(resource: Resource, isOfRealm: boolean, deps: RecordDeps) {
   const { store, baseUrl, installation } = deps;
-  const present = itemPresenterOf(resource, { baseUrl, installation, includesParent });
-  const urlOf = collectionLinks(line, baseUrl);
+  const present = itemPresenterOf(resource, { baseUrl, installation, includesParent: isOfRealm });
+  const line = ancestry(resource);
+  const urlOf = collectionLinks(isOfRealm ? [...line.slice(0, 1), resource] : line, baseUrl);
   const readIncluded = openPageIncluding(resource, deps);
 
   return async (call: Call, listing: ListRequest, carried: string | undefined): Promise<Reply> => {
@@ -104,7 +96,7 @@ export function listResponder(
     for (const { key, record } of listed.items)
       items += items === '' ? present(record, key) : `,${present(record, key)}`;
     const address: ListAddress | undefined =
-      carried === undefined || (includesParent && isComplete(listing, listed))
+      carried === undefined || (isOfRealm && isComplete(listing, listed))
         ? undefined
         : { url: urlOf(call.scope as KeyPrefix), carried };
     const included = await readIncluded(call, listed.items);

@@ -20,7 +20,7 @@ export function operationsOf(resource: Resource): readonly Operation<RecordDeps>
       update(resource, path),
       remove(resource, path),
     ]),
-    ...(resource.reverseLookup ? [find(resource)] : []),
+    ...(resource.reverseLookup ? [find(resource, resource.reverseLookup)] : []),
     ...searchOperations(resource),
     ...(resource.searchAllRealms ? [searchAllRealms(resource, resource.searchAllRealms)] : []),
     ...unimplementedOperations(resource),
@@ -30,7 +30,8 @@ export function operationsOf(resource: Resource): readonly Operation<RecordDeps>
 function searchOperations(resource: Resource): readonly Operation<RecordDeps>[] {
   const path = searchPattern(resource);
   if (path === undefined) return [];
-  return [resource.reverseLookup ? search(resource, path) : searchList(resource, path)];
+  const { reverseLookup } = resource;
+  return [reverseLookup ? search(resource, path, reverseLookup) : searchList(resource, path)];
 }
 
 /** The targets of further links of a record, which answer 501 (docs/wire.md#oidc-profiles). */

@@ -5,7 +5,7 @@ import { equalityValues, type ParsedFilter, parseFilter } from '../../domain/fil
 import { parseLookupFilter } from '../../domain/filter/lookup_filter.ts';
 import type { Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { ancestry, type LookupKey, type LookupRules, type Resource } from '../../domain/resource.ts';
+import type { LookupKey, LookupRules, Resource } from '../../domain/resource.ts';
 import { includableBelow } from '../../domain/resources.ts';
 import { filterExample } from '../openapi/examples.ts';
 import { FILTER_PARAMETER, PAGE_PARAMETERS } from '../openapi/parameters.ts';
@@ -13,7 +13,7 @@ import { foundSchema, searchedSchema, searchSchema } from '../openapi/schemas.ts
 import type { Call, CallHandler } from '../pipeline/call.ts';
 import { reverseLookupPattern } from '../pipeline/links.ts';
 import type { Operation } from '../pipeline/operation.ts';
-import { singleItemBody } from '../pipeline/paging.ts';
+import { listBody } from '../pipeline/paging.ts';
 import { type RecordDeps, recordReply } from '../pipeline/pipeline.ts';
 import { itemPresenterOf } from '../pipeline/present.ts';
 import { NEWEST_FIRST, onlyFilter, readQuery } from '../pipeline/query.ts';
@@ -26,7 +26,7 @@ import { pageAnswer, parametersOfPage, recordOperation } from './record_operatio
  * A reverse lookup: a collection of the whole realm that requires a filter. A filter that names none of the sets of its
  * rules is 400.
  */
-export function find(resource: Resource): Operation<RecordDeps> {
+export function find(resource: Resource, rules: LookupRules): Operation<RecordDeps> {
   return recordOperation(resource, {
     name: `find-${resource.name}`,
     method: 'GET',
@@ -35,11 +35,11 @@ export function find(resource: Resource): Operation<RecordDeps> {
     work: 'find',
     locates: 'scope',
     loopUse: 'lookup',
-    handle: (deps) => lookupByQuery(resource, deps),
+    handle: (deps) => lookupByQuery(resource, rules, deps),
     document: ({ schemas, examples }) => ({
       summary: `Find ${resource.name} records of a whole realm by their identity.`,
       isExtension: true,
-      query: findParameters(resource),
+      query: findParameters(resource, rules),
       success: pageAnswer(foundSchema(resource, schemas), {
         counted: examples.found(resource, 'offset'),
         followed: examples.found(resource, 'after'),
@@ -49,16 +49,15 @@ export function find(resource: Resource): Operation<RecordDeps> {
   });
 }
 
-function lookupByQuery(resource: Resource, deps: RecordDeps): CallHandler {
-  const reverseLookup = lookupRulesOf(resource);
+function lookupByQuery(resource: Resource, rules: LookupRules, deps: RecordDeps): CallHandler {
   const answer = lookupResponder(resource, deps);
   return (call) => {
     const { url } = call.request;
     const text = onlyFilter(url);
-    const lookupKey = text === undefined ? undefined : parseLookupFilter(text, reverseLookup);
+    const lookupKey = text === undefined ? undefined : parseLookupFilter(text, rules);
     return answer(call, lookupKey, LIMITS.pageRecordsDefault, () => {
       const query = readQuery(url, ['filter']);
-      const filter = readFilter(query.filter, reverseLookup);
+      const filter = readFilter(query.filter, rules);
       return { filter, page: pageOf(query, lengthFor(filter)), carried: query.carried };
     });
   };
@@ -68,23 +67,22 @@ function lookupByQuery(resource: Resource, deps: RecordDeps): CallHandler {
  * The same with the filter in the body, for callers whose proxies log URLs. A link to another page would contain the
  * filter, so all links are null.
  */
-export function search(resource: Resource, path: string): Operation<RecordDeps> {
+export function search(resource: Resource, path: string, rules: LookupRules): Operation<RecordDeps> {
   return searchOperation(resource, path, {
     work: 'find',
     loopUse: 'lookup',
-    filters: `The filter is one of: ${lookupForms(lookupRulesOf(resource))}`,
-    handle: (deps) => lookupByBody(resource, deps),
+    filters: `The filter is one of: ${lookupForms(rules)}`,
+    handle: (deps) => lookupByBody(resource, rules, deps),
   });
 }
 
-function lookupByBody(resource: Resource, deps: RecordDeps): CallHandler {
-  const reverseLookup = lookupRulesOf(resource);
+function lookupByBody(resource: Resource, rules: LookupRules, deps: RecordDeps): CallHandler {
   const answer = lookupResponder(resource, deps);
   return (call) => {
     const { filter: text, limit, offset } = readSearch(call);
-    const lookupKey = offset > 0 ? undefined : parseLookupFilter(text, reverseLookup);
+    const lookupKey = offset > 0 ? undefined : parseLookupFilter(text, rules);
     return answer(call, lookupKey, limit ?? LIMITS.pageRecordsDefault, () => {
-      const filter = inBody(() => readFilter(text, reverseLookup));
+      const filter = inBody(() => readFilter(text, rules));
       const page = { kind: 'offset', offset, limit: limit ?? lengthFor(filter) } as const;
       return { filter, page, carried: undefined };
     });
@@ -141,7 +139,7 @@ function searchOperation(
 }
 
 function listByBody(resource: Resource, deps: RecordDeps): CallHandler {
-  const list = listResponder(resource, { line: ancestry(resource), includesParent: false }, deps);
+  const list = listResponder(resource, false, deps);
   return (call) => {
     const { filter: text, limit, offset } = readSearch(call);
     const filter = inBody(() => parseFilter(text, resource.filterables ?? {}));
@@ -167,7 +165,7 @@ interface LookupListRequest extends Pick<ListRequest, 'filter' | 'page'> {
  */
 function lookupResponder(resource: Resource, deps: RecordDeps) {
   const { store, baseUrl, installation, loopBudget } = deps;
-  const list = listResponder(resource, { line: realmPath(resource), includesParent: true }, deps);
+  const list = listResponder(resource, true, deps);
   const present = itemPresenterOf(resource, { baseUrl, installation, includesParent: true });
   return (
     call: Call,
@@ -179,8 +177,12 @@ function lookupResponder(resource: Resource, deps: RecordDeps) {
       const { carried, ...request } = readWhole();
       return list(call, { ...request, sort: NEWEST_FIRST }, carried);
     };
-    const answer = (found: KeyedRecord | undefined) =>
-      found ? recordReply(call, singleItemBody(present(found.record, found.key), limit)) : listAll();
+    const answer = (found: KeyedRecord | undefined) => {
+      if (!found) return listAll();
+      const page = { kind: 'offset', offset: 0, limit } as const;
+      const body = listBody(present(found.record, found.key), { ...COMPLETE, page });
+      return recordReply(call, body);
+    };
     // A lookup that finds nothing is a lookup as well, and takes no turn.
     if (!lookupKey) return Promise.resolve(loopBudget.admit(call)).then(listAll);
     const found = store.find(resource, call.scope?.[0] as Uuid, lookupKey);
@@ -188,15 +190,8 @@ function lookupResponder(resource: Resource, deps: RecordDeps) {
   };
 }
 
-/** The resources above a collection of the whole realm, and its own. */
-function realmPath(resource: Resource): readonly Resource[] {
-  return [...ancestry(resource).slice(0, 1), resource];
-}
-
-function lookupRulesOf({ reverseLookup, name }: Resource): LookupRules {
-  if (!reverseLookup) throw new Error(`${name} has no reverse lookup`);
-  return reverseLookup;
-}
+/** A page with the only record. */
+const COMPLETE = { listed: { items: [], hasMore: false, total: 1 }, sort: NEWEST_FIRST, address: undefined };
 
 /** Reads the filter of a reverse lookup. Throws Fault `invalid_query` if the rules do not allow it. */
 function readFilter(text: string | undefined, rules: LookupRules): ParsedFilter {
@@ -228,11 +223,11 @@ function lookupForms(rules: LookupRules): string {
 }
 
 /** The parameters of a reverse lookup; the filter is required. */
-function findParameters(resource: Resource): z.ZodObject {
+function findParameters(resource: Resource, rules: LookupRules): z.ZodObject {
   const filter = FILTER_PARAMETER.meta({
     param: {
-      description: `One of: ${lookupForms(lookupRulesOf(resource))}`,
-      example: filterExample(resource, resource.reverseLookup?.by[0] ?? []),
+      description: `One of: ${lookupForms(rules)}`,
+      example: filterExample(resource, rules.by[0] ?? []),
     },
   });
   return z.object({ filter, ...PAGE_PARAMETERS });

@@ -12,7 +12,6 @@ import { isLongWord } from '../../domain/text/words.ts';
 import { filterExample } from '../openapi/examples.ts';
 import { allRealmsSchema } from '../openapi/schemas.ts';
 import type { CallHandler } from '../pipeline/call.ts';
-import { searchAllRealmsPattern } from '../pipeline/links.ts';
 import type { Operation } from '../pipeline/operation.ts';
 import { type RecordDeps, recordReply } from '../pipeline/pipeline.ts';
 import { itemPresenterOf } from '../pipeline/present.ts';
@@ -71,7 +70,7 @@ export function searchAllRealms(resource: Resource, rules: LookupRules): Operati
   return recordOperation(resource, {
     name: `search-every-${resource.name}`,
     method: 'POST',
-    path: searchAllRealmsPattern(resource),
+    path: `/v2/${resource.collection}/search`,
     right: 'read',
     includes: includableBelow(resource),
     body: 'json',

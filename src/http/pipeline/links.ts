@@ -34,11 +34,6 @@ export function searchPattern(resource: Resource): string | undefined {
   return resource.filterables ? `${collectionPattern(resource)}/search` : undefined;
 }
 
-/** The path of the search of all realms. */
-export function searchAllRealmsPattern({ collection }: Resource): string {
-  return `/v2/${collection}/search`;
-}
-
 function paramName(ancestor: Resource, resource: Resource): string {
   return ancestor === resource ? 'id' : (ancestor.foreignKey ?? 'id');
 }

@@ -41,23 +41,12 @@ export interface PageContent {
  */
 export function listBody(items: string, of: PageContent): string {
   const included = of.included === undefined ? '' : `],"included":[${of.included}`;
-  return `{"data":[${items}${included}${bodyEnd(of, of.address ? linksOf(of, of.address) : NO_LINKS)}`;
-}
-
-/** The body of a complete list with one item. */
-export function singleItemBody(item: string, limit: number): string {
-  const listed = { items: [], hasMore: false, total: 1 };
-  return `{"data":[${item}${bodyEnd({ listed, page: { kind: 'offset', offset: 0, limit } }, NO_LINKS)}`;
-}
-
-type MetaContent = Pick<PageContent, 'listed' | 'page' | 'furtherMeta'>;
-
-function bodyEnd(of: MetaContent, links: PageLinks): string {
-  return `],"meta":${metaOf(of)},"links":${linksBody(links)}}`;
+  const links = of.address ? linksOf(of, of.address) : NO_LINKS;
+  return `{"data":[${items}${included}],"meta":${metaOf(of)},"links":${linksBody(links)}}`;
 }
 
 /** `current` counts from 1, and is 1 for an empty list (docs/wire.md#lists). */
-function metaOf({ listed: { total }, page, furtherMeta }: MetaContent): string {
+function metaOf({ listed: { total }, page, furtherMeta }: PageContent): string {
   const further = furtherMeta ? `${JSON.stringify(furtherMeta).slice(1, -1)},` : '';
   if (page.kind === 'after' || total === undefined) return `{${further}"page":{"limit":${page.limit}}}`;
   const { limit, offset } = page;
