@@ -18,11 +18,11 @@ import { ifMatchRevisions, requiredRevision, revisionReader } from '../pipeline/
 import { etags } from '../pipeline/present.ts';
 import { BATCH_METHODS, BATCH_RESOURCES, type BatchItem, readBatchItems } from './batch_items.ts';
 import { openBatchResponses } from './batch_responses.ts';
-import { includedIn } from './included.ts';
+import { includedIn, writeScopes } from './included.ts';
 import { requestContext } from './record_writes.ts';
 
 /** The scopes of the requests of batches: a token needs at least one of them for any batch. */
-const SCOPES: readonly string[] = [...new Set(BATCH_RESOURCES.map(({ scope }) => `${scope}:write`))];
+const SCOPES: readonly string[] = [...new Set(writeScopes(BATCH_RESOURCES))];
 
 const NAME = 'batch';
 
@@ -45,10 +45,9 @@ export const WRITE_BATCH: Operation<RecordDeps> = {
 
 /** The scopes of each request, and of the records that it creates by `included`. */
 function scopesOf(items: readonly BatchItem[]): readonly string[] {
-  return items.flatMap(({ method, resource, body }) => {
-    const below = method === 'POST' ? includedIn(resource, body) : [];
-    return [resource, ...below].map(({ scope }) => `${scope}:write`);
-  });
+  return items.flatMap(({ method, resource, body }) =>
+    writeScopes([resource, ...(method === 'POST' ? includedIn(resource, body) : [])]),
+  );
 }
 
 function realmOf({ scope }: Call): Uuid {

@@ -96,6 +96,10 @@ export function includedIn(resource: Resource, body: object | undefined): readon
   return includableBelow(resource).filter(({ type }) => types.has(type));
 }
 
+export function writeScopes(resources: readonly Resource[]): readonly string[] {
+  return resources.map(({ scope }) => `${scope}:write`);
+}
+
 /** Reads a record that a request created, as it is now; with the kinds of records below it that the body had in `included`. */
 export async function readCreated(
   store: Store,

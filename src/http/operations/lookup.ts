@@ -9,7 +9,7 @@ import { locate, permit, RECORD_CACHING, type RecordDeps, read, shedLoad } from 
 import { etags, matchesEtag, type Presenter, presenterOf } from '../pipeline/present.ts';
 import { JSON_TYPE, REQUEST_ID } from '../server/reply.ts';
 import { includingStages } from './included.ts';
-import { includingAnswer, recordOperation } from './record_operation.ts';
+import { recordAnswer, recordOperation } from './record_operation.ts';
 
 /**
  * A lookup by ID. The router has matched the path; the stages follow in order: authentication (401), scope (403), realm
@@ -43,7 +43,7 @@ export function lookup(resource: Resource, path: string): Operation<RecordDeps> 
       summary: `Get one ${resource.name} record by its identifier.`,
       ...(includes.length > 0 ? { query: includeParameter(includes, INCLUDE) } : {}),
       headers: ['If-None-Match'],
-      success: { status: 200, description: 'The record.', ...includingAnswer(resource, context) },
+      success: { status: 200, description: 'The record.', ...recordAnswer(resource, context, true) },
       faults: ['not_found'],
     }),
   });

@@ -3,7 +3,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import type { Resource } from '../../domain/resource.ts';
 import { includableBelow } from '../../domain/resources.ts';
 import { includeParameter, pathParameters } from '../openapi/parameters.ts';
-import { HEADERS, jsonContent, namedExamples } from '../openapi/responses.ts';
+import { HEADERS, namedExamples } from '../openapi/responses.ts';
 import { parameterNames } from '../pipeline/links.ts';
 import type { Documentation, DocumentContext, FurtherNeed, Operation } from '../pipeline/operation.ts';
 import { JSON_TYPE } from '../server/reply.ts';
@@ -51,25 +51,20 @@ export function writeDescription({
   return { description: `${summary} Requires a client with access to all realms.`, isExtension: true };
 }
 
-/** A response with one record. */
-export function recordAnswer(resource: Resource, { examples, etag, schemas }: DocumentContext) {
+/** A response with one record. `isIncluding`: of an operation that may add records below it. */
+export function recordAnswer(
+  resource: Resource,
+  { examples, etag, schemas }: DocumentContext,
+  isIncluding = false,
+) {
+  const [schema, plain] = [schemas.record(resource), examples.record(resource)];
+  const content =
+    isIncluding && includableBelow(resource).length > 0
+      ? { schema, examples: namedExamples({ plain, including: examples.including(resource) }) }
+      : { schema, example: plain };
   return {
     headers: { ETag: etag, 'Cache-Control': HEADERS.cacheControl },
-    content: jsonContent(schemas.record(resource), examples.record(resource)),
-  };
-}
-
-/** The same for an operation that may add records below it. */
-export function includingAnswer(resource: Resource, context: DocumentContext) {
-  const { headers, content } = recordAnswer(resource, context);
-  if (includableBelow(resource).length === 0) return { headers, content };
-  const examples = namedExamples({
-    plain: context.examples.record(resource),
-    including: context.examples.including(resource),
-  });
-  return {
-    headers,
-    content: { [JSON_TYPE]: { schema: context.schemas.record(resource), examples } },
+    content: { [JSON_TYPE]: content },
   };
 }
 

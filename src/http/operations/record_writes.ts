@@ -19,8 +19,8 @@ import { type RecordDeps, refuseWithout } from '../pipeline/pipeline.ts';
 import { ifMatchRevisions, requiredRevision, revisionReader } from '../pipeline/precondition.ts';
 import { etags, matchesEtag } from '../pipeline/present.ts';
 import type { Reply } from '../server/reply.ts';
-import { includedIn, readCreated, recordReplies } from './included.ts';
-import { includingAnswer, recordAnswer, recordOperation, writeDescription } from './record_operation.ts';
+import { includedIn, readCreated, recordReplies, writeScopes } from './included.ts';
+import { recordAnswer, recordOperation, writeDescription } from './record_operation.ts';
 
 const DONE: Reply = Object.freeze({ status: 204, headers: Object.freeze({}), body: null });
 
@@ -40,14 +40,14 @@ export function create(resource: Resource): Operation<RecordDeps> {
     body: 'json',
     handle: (deps) => createHandler(resource, deps),
     document: (context) => {
-      const { headers, content } = includingAnswer(resource, context);
+      const { headers, content } = recordAnswer(resource, context, true);
       const { location } = context.examples;
       const children = includableBelow(resource);
       const including = includingRequestExample(resource);
       return {
         summary: `Create one ${resource.name} record.`,
         ...writeDescription(resource),
-        ...(children.length > 0 ? { furtherScopes: children.map(({ scope }) => `${scope}:write`) } : {}),
+        ...(children.length > 0 ? { furtherScopes: writeScopes(children) } : {}),
         headers: ['Idempotency-Key'],
         body: {
           schema: requestSchema(resource, 'create'),
@@ -81,8 +81,8 @@ function createHandler(resource: Resource, deps: RecordDeps): CallHandler {
   return (call) => {
     const scope = call.scope as KeyPrefix;
     const document = parseDocument(call.body ?? '');
-    const scopes = mayInclude ? includedIn(resource, document).map((child) => `${child.scope}:write`) : [];
-    const refused = refuseWithout(call, scopes);
+    const scopes = mayInclude ? writeScopes(includedIn(resource, document)) : undefined;
+    const refused = scopes && refuseWithout(call, scopes);
     if (refused) return refused;
     return withIdempotency(call, {
       collection: resource.collection,

@@ -68,17 +68,14 @@ function authorize(access: Access, { tokens, limits }: OperationDeps): readonly 
 }
 
 function permitAccess(access: Extract<Access, object>): readonly Stage[] {
-  if ('anyScope' in access) return [permitAny(access.anyScope)];
+  if ('anyScope' in access) {
+    const { anyScope } = access;
+    const refusal = insufficientScope(anyScope.join(' '), `needs one of the scopes ${anyScope.join(', ')}`);
+    return [permitIf(({ scopes }) => anyScope.some((scope) => scopes.has(scope)), refusal)];
+  }
   const { scope, needs } = access;
   if (!needs) return [permit(scope)];
   return [permit(scope), permitIf(FURTHER_NEEDS[needs], insufficientScope(scope, `needs ${needs}`))];
-}
-
-function permitAny(scopes: readonly string[]): Stage {
-  return permitIf(
-    (caller) => scopes.some((scope) => caller.scopes.has(scope)),
-    insufficientScope(scopes.join(' '), `needs one of the scopes ${scopes.join(', ')}`),
-  );
 }
 
 const FURTHER_NEEDS: Readonly<Record<FurtherNeed, (caller: Principal) => boolean>> = {

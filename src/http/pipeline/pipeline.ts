@@ -55,25 +55,26 @@ export function shedLoad(isOverloaded: IsOverloaded | undefined): readonly Stage
   return isOverloaded ? [({ params }) => (isOverloaded(params.realm_id) ? OVERLOADED : undefined)] : [];
 }
 
-/** Checks the caller. The result depends on token and operation alone, so it reveals nothing about records. */
-export function permitIf(isPermitted: (caller: Principal) => boolean, refusal: Reply): Stage {
-  return (call) => {
-    if (isPermitted(call.principal as Principal)) return undefined;
-    call.refused = 'insufficient scope';
-    return refusal;
-  };
+/** Checks the scope of the caller. The result depends on token and operation alone, so it reveals nothing about records. */
+export function permit(scope: string): Stage {
+  const refusal = insufficientScope(scope);
+  return (call) => (call.principal?.scopes.has(scope) ? undefined : refuse(call, refusal));
 }
 
-export function permit(scope: string): Stage {
-  return permitIf(({ scopes }) => scopes.has(scope), insufficientScope(scope));
+/** The same for any condition on the caller. */
+export function permitIf(isPermitted: (caller: Principal) => boolean, refusal: Reply): Stage {
+  return (call) => (isPermitted(call.principal as Principal) ? undefined : refuse(call, refusal));
 }
 
 /** Refuses a call that lacks one of the scopes which the request itself names. */
 export function refuseWithout(call: Call, scopes: readonly string[]): Reply | undefined {
   const missing = scopes.find((scope) => !call.principal?.scopes.has(scope));
-  if (missing === undefined) return undefined;
+  return missing === undefined ? undefined : refuse(call, insufficientScope(missing));
+}
+
+function refuse(call: Call, refusal: Reply): Reply {
   call.refused = 'insufficient scope';
-  return insufficientScope(missing);
+  return refusal;
 }
 
 /** Reads the key from the path. A malformed ID, or a realm outside the principal's list, is 404. */
