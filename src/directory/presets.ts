@@ -13,23 +13,16 @@ const PRESETS = [
 /** The origin of a pre-set realm: the settings that name it. */
 export type PresetOrigin = (typeof PRESETS)[number]['origin'];
 
-export interface PresetRealm {
-  readonly id: Uuid;
-  readonly name: string;
-  /** Whether this call created it. */
-  readonly isNew: boolean;
-}
-
 /**
  * Creates the missing pre-set realms, a millisecond apart (docs/wire.md#realms). Their IDs are derived from the
  * installation, and the missing ones are created in one commit, so that concurrent calls create each realm once and in its
- * order.
+ * order. `isNew`: whether this call created it.
  */
 export async function makePresetRealms(
   store: Pick<Store, 'get' | 'commit'>,
   installation: string,
   from: { readonly clock: Clock; readonly actor: string },
-): Promise<readonly PresetRealm[]> {
+) {
   const start = from.clock.now();
   const presets = PRESETS.map(({ name, origin }, index) => {
     const members = { name, origin: { data: { id: installation, type: origin } }, preset: true };

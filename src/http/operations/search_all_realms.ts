@@ -13,6 +13,7 @@ import { filterExample } from '../openapi/examples.ts';
 import { allRealmsSchema } from '../openapi/schemas.ts';
 import type { CallHandler } from '../pipeline/call.ts';
 import type { Operation } from '../pipeline/operation.ts';
+import { NO_LINKS } from '../pipeline/paging.ts';
 import { type RecordDeps, recordReply } from '../pipeline/pipeline.ts';
 import { itemPresenterOf } from '../pipeline/present.ts';
 import { readDocument } from '../pipeline/reading.ts';
@@ -108,7 +109,7 @@ function searchHandler(resource: Resource, rules: LookupRules, deps: RecordDeps)
     const { next, cut, total } = found;
     const results = total === undefined ? {} : { results: { total } };
     const meta = JSON.stringify({ page: { limit }, realms: { next, cut }, ...results });
-    return recordReply(call, `{"data":[${items}],${included}"meta":${meta},${NO_LINKS}}`);
+    return recordReply(call, `{"data":[${items}],${included}"meta":${meta},"links":${NO_LINKS}}`);
   };
 }
 
@@ -142,8 +143,6 @@ async function pageOfRealms(
   const later = await searchAfter({ after: last, limit: 1 });
   return { items, next: later.items.length > 0 || later.through ? last : null, cut: last, total };
 }
-
-const NO_LINKS = '"links":{"current":null,"first":null,"last":null,"next":null,"prev":null}';
 
 /** Reads a filter that names one of the sets, each member with one value or prefix. Throws Fault `invalid_query`. */
 function readFilter(text: string, { filterables, by }: LookupRules): ParsedFilter {

@@ -10,17 +10,8 @@ export interface ListAddress {
   readonly carried: string;
 }
 
-/** The links of a page; null if there is no such page. */
-interface PageLinks {
-  readonly current: string | null;
-  readonly first: string | null;
-  readonly last: string | null;
-  readonly next: string | null;
-  readonly prev: string | null;
-}
-
-/** A list whose filter must not be in a URL has no links. */
-const NO_LINKS: PageLinks = Object.freeze({ current: null, first: null, last: null, next: null, prev: null });
+/** A list whose filter must not be in a URL has no links, and neither has a complete one. */
+export const NO_LINKS = '{"current":null,"first":null,"last":null,"next":null,"prev":null}';
 
 /** The content of a page. */
 export interface PageContent {
@@ -42,7 +33,7 @@ export interface PageContent {
 export function listBody(items: string, of: PageContent): string {
   const included = of.included === undefined ? '' : `],"included":[${of.included}`;
   const links = of.address ? linksOf(of, of.address) : NO_LINKS;
-  return `{"data":[${items}${included}],"meta":${metaOf(of)},"links":${linksBody(links)}}`;
+  return `{"data":[${items}${included}],"meta":${metaOf(of)},"links":${links}}`;
 }
 
 /** `current` counts from 1, and is 1 for an empty list (docs/wire.md#lists). */
@@ -56,34 +47,29 @@ function metaOf({ listed: { total }, page, furtherMeta }: PageContent): string {
   return `{${further}"page":{${numbers}},"results":{"total":${total}}}`;
 }
 
-function linksBody({ current, first, last, next, prev }: PageLinks): string {
-  return `{"current":${linkText(current)},"first":${linkText(first)},"last":${linkText(last)},"next":${linkText(next)},"prev":${linkText(prev)}}`;
-}
-
-/** Links contain no character that JSON escapes. */
-function linkText(link: string | null): string {
-  return link === null ? 'null' : `"${link}"`;
-}
-
-/** No link answers 400: beyond the maximum offset, `next` continues after a record, or is null (docs/wire.md#lists). */
-function linksOf({ listed, page, sort }: PageContent, { url, carried }: ListAddress): PageLinks {
+/**
+ * The links of a page; null if there is no such page. None answers 400: beyond the maximum offset, `next` continues after a record, or is
+ * null (docs/wire.md#lists).
+ */
+function linksOf({ listed, page, sort }: PageContent, { url, carried }: ListAddress): string {
   const { limit } = page;
   const at = (offset: number) => `${url}?page%5Blimit%5D=${limit}&page%5Boffset%5D=${offset}${carried}`;
   const after = (position: PagePosition | undefined) => linkAfter(url, limit, position, sort) + carried;
   const nextAfter = () => (listed.hasMore && hasCursors(sort) ? after(lastPosition(listed, sort)) : null);
   if (page.kind === 'after') {
-    return { current: after(page.after), first: after(undefined), last: null, next: nextAfter(), prev: null };
+    const [current, first] = [after(page.after), after(undefined)];
+    return JSON.stringify({ current, first, last: null, next: nextAfter(), prev: null });
   }
   const { offset } = page;
   const following = offset + limit;
   const last = lastOffset(listed.total ?? 0, limit);
-  return {
+  return JSON.stringify({
     current: at(offset),
     first: at(0),
     last: at(last),
     next: listed.hasMore && following <= LIMITS.pageOffsetMax ? at(following) : nextAfter(),
     prev: offset === 0 ? null : at(Math.max(0, Math.min(offset - limit, last))),
-  };
+  });
 }
 
 /** The URL of the page after a record; of the first such page without a position. */
