@@ -1,6 +1,6 @@
 import type { Resource } from '../../domain/resource.ts';
 import { linkParameters } from '../openapi/parameters.ts';
-import { itemPatterns, searchPattern } from '../pipeline/links.ts';
+import { itemPatterns } from '../pipeline/links.ts';
 import type { Operation } from '../pipeline/operation.ts';
 import type { RecordDeps } from '../pipeline/pipeline.ts';
 import { faultReply } from '../server/reply.ts';
@@ -12,6 +12,7 @@ import { searchAllRealms } from './search_all_realms.ts';
 
 /** Every operation of a resource: the five verbs, its reverse lookup if it has one, and searches. */
 export function operationsOf(resource: Resource): readonly Operation<RecordDeps>[] {
+  const { reverseLookup, filterables, searchAllRealms: inAllRealms } = resource;
   return [
     listCollection(resource),
     create(resource),
@@ -20,18 +21,11 @@ export function operationsOf(resource: Resource): readonly Operation<RecordDeps>
       update(resource, path),
       remove(resource, path),
     ]),
-    ...(resource.reverseLookup ? [find(resource, resource.reverseLookup)] : []),
-    ...searchOperations(resource),
-    ...(resource.searchAllRealms ? [searchAllRealms(resource, resource.searchAllRealms)] : []),
+    ...(reverseLookup ? [find(resource, reverseLookup), search(resource, reverseLookup)] : []),
+    ...(filterables ? [searchList(resource, filterables)] : []),
+    ...(inAllRealms ? [searchAllRealms(resource, inAllRealms)] : []),
     ...unimplementedOperations(resource),
   ];
-}
-
-function searchOperations(resource: Resource): readonly Operation<RecordDeps>[] {
-  const path = searchPattern(resource);
-  if (path === undefined) return [];
-  const { reverseLookup } = resource;
-  return [reverseLookup ? search(resource, path, reverseLookup) : searchList(resource, path)];
 }
 
 /** The targets of further links of a record, which answer 501 (docs/wire.md#oidc-profiles). */

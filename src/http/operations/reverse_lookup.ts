@@ -1,7 +1,12 @@
 import { z } from 'zod';
 import type { KeyedRecord, ListRequest, MaybePromise } from '../../directory/store.ts';
 import { Fault } from '../../domain/fault.ts';
-import { equalityValues, type ParsedFilter, parseFilter } from '../../domain/filter/filter.ts';
+import {
+  equalityValues,
+  type Filterables,
+  type ParsedFilter,
+  parseFilter,
+} from '../../domain/filter/filter.ts';
 import { parseLookupFilter } from '../../domain/filter/lookup_filter.ts';
 import type { Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -11,7 +16,7 @@ import { filterExample } from '../openapi/examples.ts';
 import { FILTER_PARAMETER, PAGE_PARAMETERS } from '../openapi/parameters.ts';
 import { foundSchema, searchedSchema, searchSchema } from '../openapi/schemas.ts';
 import type { Call, CallHandler } from '../pipeline/call.ts';
-import { reverseLookupPattern } from '../pipeline/links.ts';
+import { collectionPattern, reverseLookupPattern } from '../pipeline/links.ts';
 import type { Operation } from '../pipeline/operation.ts';
 import { listBody } from '../pipeline/paging.ts';
 import { type RecordDeps, recordReply } from '../pipeline/pipeline.ts';
@@ -67,8 +72,9 @@ function lookupByQuery(resource: Resource, rules: LookupRules, deps: RecordDeps)
  * The same with the filter in the body, for callers whose proxies log URLs. A link to another page would contain the
  * filter, so all links are null.
  */
-export function search(resource: Resource, path: string, rules: LookupRules): Operation<RecordDeps> {
-  return searchOperation(resource, path, {
+export function search(resource: Resource, rules: LookupRules): Operation<RecordDeps> {
+  return searchOperation(resource, {
+    path: `${reverseLookupPattern(resource)}/search`,
     work: 'find',
     loopUse: 'lookup',
     filters: `The filter is one of: ${lookupForms(rules)}`,
@@ -93,27 +99,28 @@ function lookupByBody(resource: Resource, rules: LookupRules, deps: RecordDeps):
  * A list with the filter in the body. Every page is counted. Records beyond the maximum offset are reached by a narrower
  * filter.
  */
-export function searchList(resource: Resource, path: string): Operation<RecordDeps> {
-  return searchOperation(resource, path, {
+export function searchList(resource: Resource, filterables: Filterables): Operation<RecordDeps> {
+  return searchOperation(resource, {
+    path: `${collectionPattern(resource)}/search`,
     includes: includableBelow(resource),
     filters: 'The filter is that of the list.',
-    handle: (deps) => listByBody(resource, deps),
+    handle: (deps) => listByBody(resource, filterables, deps),
   });
 }
 
 /** The common part of the two searches of a realm. */
 function searchOperation(
   resource: Resource,
-  path: string,
   {
     filters,
     ...operation
-  }: Pick<Operation<RecordDeps>, 'work' | 'includes' | 'loopUse' | 'handle'> & { readonly filters: string },
+  }: Pick<Operation<RecordDeps>, 'path' | 'work' | 'includes' | 'loopUse' | 'handle'> & {
+    readonly filters: string;
+  },
 ): Operation<RecordDeps> {
   return recordOperation(resource, {
     name: `search-${resource.name}`,
     method: 'POST',
-    path,
     right: 'read',
     locates: 'scope',
     body: 'json',
@@ -138,11 +145,11 @@ function searchOperation(
   });
 }
 
-function listByBody(resource: Resource, deps: RecordDeps): CallHandler {
+function listByBody(resource: Resource, filterables: Filterables, deps: RecordDeps): CallHandler {
   const list = listResponder(resource, false, deps);
   return (call) => {
     const { filter: text, limit, offset } = readSearch(call);
-    const filter = inBody(() => parseFilter(text, resource.filterables ?? {}));
+    const filter = inBody(() => parseFilter(text, filterables));
     const page = { kind: 'offset', offset, limit: limit ?? LIMITS.pageRecordsDefault } as const;
     return list(call, { filter, page, sort: NEWEST_FIRST }, undefined);
   };

@@ -28,12 +28,6 @@ export function reverseLookupPattern(resource: Resource): string {
   return `/v2/${realm?.collection}/:realm_id/${resource.collection}`;
 }
 
-/** The path of the search with the filter in the body; undefined if lists take no filter. */
-export function searchPattern(resource: Resource): string | undefined {
-  if (resource.reverseLookup) return `${reverseLookupPattern(resource)}/search`;
-  return resource.filterables ? `${collectionPattern(resource)}/search` : undefined;
-}
-
 function paramName(ancestor: Resource, resource: Resource): string {
   return ancestor === resource ? 'id' : (ancestor.foreignKey ?? 'id');
 }
