@@ -32,14 +32,14 @@ export function openIncludedPresenter(
   return (key, { record, included }) => {
     if (!included) return presentAlone(record, key);
     const items: string[] = [];
-    const more: Record<string, string> = {};
+    const more: string[] = [];
     for (const { resource: child, records, hasMore } of included) {
       const known = children.get(child);
       if (!known) throw new Error(`${child.name} cannot be included`);
       for (const each of records) items.push(known.presentItem(each, [...key, each.id]));
-      if (hasMore) more[child.includedAs ?? ''] = restOf(known.urlOf(key), records);
+      if (hasMore) more.push(`"${child.includedAs}":"${restOf(known.urlOf(key), records)}"`);
     }
-    return presentIncluding(record, key, { included: items.join(), more });
+    return presentIncluding(record, key, items, more);
   };
 }
 

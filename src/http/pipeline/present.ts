@@ -25,26 +25,13 @@ export function presenterOf(resource: Resource, baseUrl: string, installation: s
   ]);
 }
 
-/** A record with the serialized records below it. */
-interface IncludingContent {
-  /** The items, joined by commas. */
-  readonly included: string;
-  /** Links to further records below, by name. */
-  readonly more: Readonly<Record<string, string>>;
-}
-
-/** The body of a record with records below it: as above, with `included`, and with the links of `more` after its own. */
-export function includingPresenterOf(
-  resource: Resource,
-  baseUrl: string,
-  installation: string,
-): (record: AnyRecord, key: Key, content: IncludingContent) => string {
+/** The body of a record with records below it: as above, with the serialized ones in `included`, and with `more` after its own links. */
+export function includingPresenterOf(resource: Resource, baseUrl: string, installation: string) {
   const presentData = joinPieces(object(dataOf(resource, [])));
   const presentLinks = joinPieces(list(linksOf(resource, baseUrl, installation)));
-  return (record, key, { included, more }) => {
-    const links = [presentLinks(record, key)];
-    for (const [name, url] of Object.entries(more)) links.push(`"${name}":"${url}"`);
-    return `{"data":${presentData(record, key)},"included":[${included}],"links":{${links.join()}}}`;
+  return (record: AnyRecord, key: Key, included: readonly string[], more: readonly string[]): string => {
+    const links = [presentLinks(record, key), ...more];
+    return `{"data":${presentData(record, key)},"included":[${included.join()}],"links":{${links.join()}}}`;
   };
 }
 
