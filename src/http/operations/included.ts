@@ -5,9 +5,9 @@ import { LIMITS } from '../../domain/limits.ts';
 import type { Key, Resource } from '../../domain/resource.ts';
 import { includableBelow } from '../../domain/resources.ts';
 import type { Call, Stage } from '../pipeline/call.ts';
-import { openIncludedPresenter, type ShownRecord } from '../pipeline/included_presenter.ts';
-import { locate, type RecordDeps, recordReply, refuseWithout } from '../pipeline/pipeline.ts';
-import { etags, itemPresenterOf } from '../pipeline/present.ts';
+import { recordReplies, type ShownRecord } from '../pipeline/included_presenter.ts';
+import { locate, type RecordDeps, refuseWithout } from '../pipeline/pipeline.ts';
+import { itemPresenterOf } from '../pipeline/present.ts';
 import { childrenNamed, NEWEST_FIRST } from '../pipeline/query.ts';
 import { NOT_FOUND_REPLY, type Reply } from '../server/reply.ts';
 
@@ -74,19 +74,6 @@ export function openPageIncluding(resource: Resource, deps: RecordDeps) {
 const PARENTS = { kind: 'one_of', compared: 'identifier' } as const;
 
 const TOO_MANY_INCLUDED = `finds more than ${LIMITS.includedInPageMax} records of one kind below this page: ask for a smaller page`;
-
-/** Makes replies with one record: the body that GET returns, with the records below it that it comes with. */
-export function recordReplies(resource: Resource, { baseUrl, installation }: RecordDeps) {
-  const present = openIncludedPresenter(resource, { baseUrl, installation });
-  const etagOf = etags(baseUrl);
-  /** `location`: of a new record. */
-  return (call: Call, key: Key, shown: ShownRecord, location?: string): Reply => {
-    const ETag = etagOf(shown.record);
-    const body = present(key, shown);
-    if (location === undefined) return recordReply(call, body, { ETag });
-    return recordReply(call, body, { ETag, Location: location }, 201);
-  };
-}
 
 /** The resources of the records in `included` of a body. Entries of other types are rejected later. */
 export function includedIn(resource: Resource, body: object | undefined): readonly Resource[] {

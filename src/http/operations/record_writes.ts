@@ -13,13 +13,14 @@ import { header } from '../openapi/responses.ts';
 import { requestSchema } from '../openapi/schemas.ts';
 import { documentOf, parseDocument } from '../pipeline/body.ts';
 import type { Call, CallHandler } from '../pipeline/call.ts';
+import { recordReplies } from '../pipeline/included_presenter.ts';
 import { collectionPattern, selfLinks } from '../pipeline/links.ts';
 import type { FurtherNeed, Operation } from '../pipeline/operation.ts';
 import { type RecordDeps, refuseWithout } from '../pipeline/pipeline.ts';
 import { ifMatchRevisions, requiredRevision, revisionReader } from '../pipeline/precondition.ts';
 import { etags, matchesEtag } from '../pipeline/present.ts';
 import type { Reply } from '../server/reply.ts';
-import { includedIn, readCreated, recordReplies, writeScopes } from './included.ts';
+import { includedIn, readCreated, writeScopes } from './included.ts';
 import { recordAnswer, recordOperation, writeDescription } from './record_operation.ts';
 
 const DONE: Reply = Object.freeze({ status: 204, headers: Object.freeze({}), body: null });
@@ -80,6 +81,7 @@ function createHandler(resource: Resource, deps: RecordDeps): CallHandler {
   const locationOf = selfLinks({ ...resource, selfPrefix: '/v2' }, deps.baseUrl);
   return (call) => {
     const scope = call.scope as KeyPrefix;
+    // A body without an object is refused later, once for each idempotency key.
     const document = parseDocument(call.body ?? '');
     const scopes = mayInclude ? writeScopes(includedIn(resource, document)) : undefined;
     const refused = scopes && refuseWithout(call, scopes);

@@ -2,9 +2,12 @@ import type { IncludedRecords, RecordWithIncluded } from '../../directory/store.
 import { LIMITS } from '../../domain/limits.ts';
 import { type AnyRecord, ancestry, type Key, type Resource } from '../../domain/resource.ts';
 import { includableBelow } from '../../domain/resources.ts';
+import type { Reply } from '../server/reply.ts';
+import type { Call } from './call.ts';
 import { collectionLinks } from './links.ts';
 import { linkAfter } from './paging.ts';
-import { includingPresenterOf, itemPresenterOf, presenterOf } from './present.ts';
+import { type RecordDeps, recordReply } from './pipeline.ts';
+import { etags, includingPresenterOf, itemPresenterOf, presenterOf } from './present.ts';
 import { NEWEST_FIRST } from './query.ts';
 
 /** A record, with records below it if its request named them. */
@@ -40,6 +43,19 @@ export function openIncludedPresenter(
       if (hasMore) more.push(`"${child.includedAs}":"${restOf(known.urlOf(key), records)}"`);
     }
     return presentIncluding(record, key, items, more);
+  };
+}
+
+/** Makes replies with one record: the body that GET returns, with the records below it that it comes with. */
+export function recordReplies(resource: Resource, { baseUrl, installation }: RecordDeps) {
+  const present = openIncludedPresenter(resource, { baseUrl, installation });
+  const etagOf = etags(baseUrl);
+  /** `location`: of a new record. */
+  return (call: Call, key: Key, shown: ShownRecord, location?: string): Reply => {
+    const ETag = etagOf(shown.record);
+    const body = present(key, shown);
+    if (location === undefined) return recordReply(call, body, { ETag });
+    return recordReply(call, body, { ETag, Location: location }, 201);
   };
 }
 
