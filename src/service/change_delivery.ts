@@ -131,7 +131,7 @@ function startWebhooks(deps: ChangeDeliveryContext, writeEvents: WriteEvents, co
 function eventsOf({ store, baseUrl, installation }: ChangeDeliveryContext): WriteEvents {
   const presenters = new Map<Resource, Presenter>();
   const present: EventDeps['present'] = (resource, record, key) => {
-    const presenter = presenters.get(resource) ?? presenterOf(resource, baseUrl, installation);
+    const presenter = presenters.get(resource) ?? presenterOf(resource, { baseUrl, installation });
     presenters.set(resource, presenter);
     return presenter(record, key);
   };

@@ -107,6 +107,7 @@ export type Examples = ReturnType<typeof openExamples>;
 
 /** Example responses, made by the code that makes responses. */
 export function openExamples(baseUrl: string) {
+  const context = { baseUrl, installation: INSTALLATION };
   const read = (text: string): unknown => JSON.parse(text);
 
   function pageOf(
@@ -116,7 +117,7 @@ export function openExamples(baseUrl: string) {
     includesParent = false,
   ) {
     const placed = { key: keyOf(resource), record: recordOf(resource) };
-    const present = itemPresenterOf(resource, { baseUrl, installation: INSTALLATION, includesParent });
+    const present = itemPresenterOf(resource, context, includesParent);
     const isCounted = kind === 'offset';
     const page: PageRequest = isCounted
       ? { kind, offset: 0, limit: 25 }
@@ -132,8 +133,7 @@ export function openExamples(baseUrl: string) {
     /** The example record as it is stored. */
     stored: recordOf,
     location: (resource: Resource) => selfLinks({ ...resource, selfPrefix: '/v2' }, baseUrl)(keyOf(resource)),
-    record: (resource: Resource) =>
-      read(presenterOf(resource, baseUrl, INSTALLATION)(recordOf(resource), keyOf(resource))),
+    record: (resource: Resource) => read(presenterOf(resource, context)(recordOf(resource), keyOf(resource))),
     /** A record with one record of each resource below it. */
     including(resource: Resource) {
       const included = includableBelow(resource).map((child) => ({
@@ -141,7 +141,7 @@ export function openExamples(baseUrl: string) {
         records: [recordOf(child)],
         hasMore: false,
       }));
-      const present = openIncludedPresenter(resource, { baseUrl, installation: INSTALLATION });
+      const present = openIncludedPresenter(resource, context);
       return read(present(keyOf(resource), { record: recordOf(resource), included }));
     },
     /** A page of one record. */

@@ -11,9 +11,7 @@ import { readCreated } from './included.ts';
  * Makes the responses to the requests of a committed batch, with the records as they are now; `created`: the IDs of those that it
  * created, in order. The response of a deleted record has no body.
  */
-export function openBatchResponses(
-  deps: RecordDeps,
-): (items: readonly BatchItem[], created: readonly Uuid[]) => Promise<string> {
+export function openBatchResponses(deps: RecordDeps) {
   const { store } = deps;
   const presenters = new Map(BATCH_RESOURCES.map((resource) => [resource, presenterFor(resource, deps)]));
 
@@ -24,7 +22,7 @@ export function openBatchResponses(
     return `{"status":${status}${presenters.get(resource)?.(status, key, found) ?? ''}}`;
   }
 
-  return async (items, created) => {
+  return async (items: readonly BatchItem[], created: readonly Uuid[]): Promise<string> => {
     const ids = created.values();
     const responses = items.map((item) => {
       const key = item.method === 'POST' ? [...item.ids, ids.next().value] : item.ids;

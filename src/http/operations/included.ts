@@ -41,10 +41,7 @@ export function includingStages(resource: Resource, deps: RecordDeps): readonly 
  */
 export function openPageIncluding(resource: Resource, deps: RecordDeps) {
   const presenters = new Map(
-    includableBelow(resource).map((child) => [
-      child,
-      itemPresenterOf(child, { ...deps, includesParent: true }),
-    ]),
+    includableBelow(resource).map((child) => [child, itemPresenterOf(child, deps, true)]),
   );
 
   /** The records of a child resource, realm by realm: IDs of users are unique in a realm only. */

@@ -83,8 +83,8 @@ function isComplete({ page }: ListRequest, { hasMore }: ListPage): boolean {
  * name their parent, which the path does not name.
  */
 export function listResponder(resource: Resource, isOfRealm: boolean, deps: RecordDeps) {
-  const { store, baseUrl, installation } = deps;
-  const present = itemPresenterOf(resource, { baseUrl, installation, includesParent: isOfRealm });
+  const { store, baseUrl } = deps;
+  const present = itemPresenterOf(resource, deps, isOfRealm);
   const line = ancestry(resource);
   const urlOf = collectionLinks(isOfRealm ? [...line.slice(0, 1), resource] : line, baseUrl);
   const readIncluded = openPageIncluding(resource, deps);

@@ -26,7 +26,7 @@ export function lookup(resource: Resource, path: string): Operation<RecordDeps> 
     loopUse: 'lookup',
     admitsItself: true,
     handle: (deps) => {
-      const { store, tokens, limits, loopBudget, baseUrl, installation } = deps;
+      const { store, tokens, limits, loopBudget, baseUrl } = deps;
       return runStages([
         loopBudget.countLookup,
         ...shedLoad(store.overloaded.get),
@@ -36,7 +36,7 @@ export function lookup(resource: Resource, path: string): Operation<RecordDeps> 
         locate(resource),
         read(resource, store),
         compare(etags(baseUrl)),
-        present(presenterOf(resource, baseUrl, installation)),
+        present(presenterOf(resource, deps)),
       ]);
     },
     document: (context) => ({

@@ -171,9 +171,9 @@ interface LookupListRequest extends Pick<ListRequest, 'filter' | 'page'> {
  * index; any other is parsed by `readWhole` and answered as a list.
  */
 function lookupResponder(resource: Resource, deps: RecordDeps) {
-  const { store, baseUrl, installation, loopBudget } = deps;
+  const { store, loopBudget } = deps;
   const list = listResponder(resource, true, deps);
-  const present = itemPresenterOf(resource, { baseUrl, installation, includesParent: true });
+  const present = itemPresenterOf(resource, deps, true);
   return (
     call: Call,
     lookupKey: LookupKey | undefined,

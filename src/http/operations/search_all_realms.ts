@@ -92,7 +92,7 @@ export function searchAllRealms(resource: Resource, rules: LookupRules): Operati
 
 function searchHandler(resource: Resource, rules: LookupRules, deps: RecordDeps): CallHandler {
   const { store } = deps;
-  const present = itemPresenterOf(resource, { ...deps, includesParent: true });
+  const present = itemPresenterOf(resource, deps, true);
   const readIncluded = openPageIncluding(resource, deps);
   return async (call) => {
     const { filter: text, realms: requested, page = {} } = readDocument(searchRequestSchema, call.body ?? '');

@@ -6,8 +6,8 @@ import type { Reply } from '../server/reply.ts';
 import type { Call } from './call.ts';
 import { collectionLinks } from './links.ts';
 import { linkAfter } from './paging.ts';
-import { type RecordDeps, recordReply } from './pipeline.ts';
-import { etags, includingPresenterOf, itemPresenterOf, presenterOf } from './present.ts';
+import { recordReply } from './pipeline.ts';
+import { etags, includingPresenterOf, itemPresenterOf, type LinkContext, presenterOf } from './present.ts';
 import { NEWEST_FIRST } from './query.ts';
 
 /** A record, with records below it if its request named them. */
@@ -19,16 +19,16 @@ export interface ShownRecord {
 /** Serializes a record, with the records below it that it comes with. */
 export function openIncludedPresenter(
   resource: Resource,
-  { baseUrl, installation }: { readonly baseUrl: string; readonly installation: string },
+  context: LinkContext,
 ): (key: Key, shown: ShownRecord) => string {
-  const presentAlone = presenterOf(resource, baseUrl, installation);
-  const presentIncluding = includingPresenterOf(resource, baseUrl, installation);
+  const presentAlone = presenterOf(resource, context);
+  const presentIncluding = includingPresenterOf(resource, context);
   const children = new Map(
     includableBelow(resource).map((child) => [
       child,
       {
-        presentItem: itemPresenterOf(child, { baseUrl, installation, includesParent: false }),
-        urlOf: collectionLinks(ancestry(child), baseUrl),
+        presentItem: itemPresenterOf(child, context, false),
+        urlOf: collectionLinks(ancestry(child), context.baseUrl),
       },
     ]),
   );
@@ -47,9 +47,9 @@ export function openIncludedPresenter(
 }
 
 /** Makes replies with one record: the body that GET returns, with the records below it that it comes with. */
-export function recordReplies(resource: Resource, { baseUrl, installation }: RecordDeps) {
-  const present = openIncludedPresenter(resource, { baseUrl, installation });
-  const etagOf = etags(baseUrl);
+export function recordReplies(resource: Resource, context: LinkContext) {
+  const present = openIncludedPresenter(resource, context);
+  const etagOf = etags(context.baseUrl);
   /** `location`: of a new record. */
   return (call: Call, key: Key, shown: ShownRecord, location?: string): Reply => {
     const ETag = etagOf(shown.record);

@@ -11,48 +11,47 @@ export type Presenter = (record: AnyRecord, key: Key) => string;
 /** A piece of a body: constant text, or a value of the record. */
 type Piece = string | Presenter;
 
+export interface LinkContext {
+  readonly baseUrl: string;
+  /** The ID in further links (docs/wire.md#oidc-profiles). */
+  readonly installation: string;
+}
+
 /**
  * The body of one record: `data` with exactly the visible members of its description, and `links`
- * (docs/wire.md#record-bodies). `installation` is the ID in further links (docs/wire.md#oidc-profiles).
+ * (docs/wire.md#record-bodies).
  */
-export function presenterOf(resource: Resource, baseUrl: string, installation: string): Presenter {
+export function presenterOf(resource: Resource, context: LinkContext): Presenter {
   return joinPieces([
     '{"data":',
     ...object(dataOf(resource, [])),
     ',"links":',
-    ...object(linksOf(resource, baseUrl, installation)),
+    ...object(linksOf(resource, context)),
     '}',
   ]);
 }
 
 /** The body of a record with records below it: as above, with the serialized ones in `included`, and with `more` after its own links. */
-export function includingPresenterOf(resource: Resource, baseUrl: string, installation: string) {
+export function includingPresenterOf(resource: Resource, context: LinkContext) {
   const presentData = joinPieces(object(dataOf(resource, [])));
-  const presentLinks = joinPieces(list(linksOf(resource, baseUrl, installation)));
+  const presentLinks = joinPieces(list(linksOf(resource, context)));
   return (record: AnyRecord, key: Key, included: readonly string[], more: readonly string[]): string => {
     const links = [presentLinks(record, key), ...more];
     return `{"data":${presentData(record, key)},"included":[${included.join()}],"links":{${links.join()}}}`;
   };
 }
 
-/** How the items of a list are serialized. */
-interface ItemContext {
-  readonly baseUrl: string;
-  readonly installation: string;
-  /** Items of a whole realm name their parent. */
-  readonly includesParent: boolean;
-}
-
 /**
  * An item of a list: the members of the record with its links among them, all with `/v2`
- * (docs/wire.md#self-links).
+ * (docs/wire.md#self-links). Items of a whole realm name their parent.
  */
 export function itemPresenterOf(
   resource: Resource,
-  { baseUrl, installation, includesParent }: ItemContext,
+  context: LinkContext,
+  includesParent: boolean,
 ): Presenter {
   const relationships = includesParent && resource.parent ? [parentOf(resource.parent)] : [];
-  const links = linksOf({ ...resource, selfPrefix: '/v2' }, baseUrl, installation);
+  const links = linksOf({ ...resource, selfPrefix: '/v2' }, context);
   return joinPieces(object([...dataOf(resource, relationships), ...nested('links', links)]));
 }
 
@@ -73,7 +72,7 @@ function parentOf({ type }: Resource): Piece[] {
   return [`"${type}":{"data":{"id":"`, (_, key) => key.at(-2) ?? '', `","type":"${type}"}}`];
 }
 
-function linksOf(resource: Resource, baseUrl: string, installation: string): Piece[][] {
+function linksOf(resource: Resource, { baseUrl, installation }: LinkContext): Piece[][] {
   const self = selfLinkTexts(resource, baseUrl).flatMap((text, depth): Piece[] => [
     text,
     (_, key) => key[depth] ?? '',
