@@ -15,11 +15,6 @@ export interface WriteContext {
   readonly isAdmin?: boolean;
 }
 
-/** The revision that the stored record must have (`If-Match`); undefined for any. */
-export interface Precondition {
-  readonly expectedRevision: Revision | undefined;
-}
-
 interface AnyRequest {
   readonly resource: Resource;
   /**
@@ -36,16 +31,20 @@ export interface CreateRequest extends AnyRequest {
   readonly body: JsonObject;
 }
 
-/** Partial: members that `data` omits stay. */
-export interface UpdateRequest extends AnyRequest, Precondition {
-  readonly verb: 'update';
+interface KeyedRequest extends AnyRequest {
   readonly key: Key;
+  /** The revision that the stored record must have (`If-Match`); undefined for any. */
+  readonly expectedRevision: Revision | undefined;
+}
+
+/** Partial: members that `data` omits stay. */
+export interface UpdateRequest extends KeyedRequest {
+  readonly verb: 'update';
   readonly body: JsonObject;
 }
 
-export interface RemoveRequest extends AnyRequest, Precondition {
+interface RemoveRequest extends KeyedRequest {
   readonly verb: 'remove';
-  readonly key: Key;
 }
 
 /** A request to write one record and, in a create, records below it. */

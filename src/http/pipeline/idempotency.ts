@@ -70,7 +70,10 @@ export function openIdempotency({ store, keyring, clock }: IdempotencyDeps): Wit
         return undefined;
       }
     };
-    return (await replay()) ?? (await execute()) ?? (await replay()) ?? stillInFlight();
+    const reply = (await replay()) ?? (await execute()) ?? (await replay());
+    // The concurrent request has finished, and its record has already expired.
+    if (!reply) throw new Fault('idempotency_key_in_use');
+    return reply;
   }
 
   return async (call, request) => {
@@ -91,9 +94,4 @@ export function openIdempotency({ store, keyring, clock }: IdempotencyDeps): Wit
       inFlight.delete(place.key);
     }
   };
-}
-
-/** The concurrent request has finished, and its record has already expired. */
-function stillInFlight(): never {
-  throw new Fault('idempotency_key_in_use');
 }
