@@ -92,8 +92,8 @@ async function erasePerson(
 
 const ERASED_BYTES: Readonly<Record<ErasedBytes, string>> = {
   clean:
-    'the data is overwritten in the database file, and the write-ahead log is empty; text that other programs wrote to the ' +
-    'file is not searched for',
+    'the data is overwritten in the database file, and the write-ahead log is empty; unused parts of pages may hold ' +
+    'copies until "authrealm compact"; text that other programs wrote to the file is not searched for',
   archived:
     'PostgreSQL holds the data in archived write-ahead logs, and in data files until vacuum has run and their pages are ' +
     'reused: a dump taken from now on is clean; a base backup is clean after VACUUM FULL. The indexes of words keep the ' +

@@ -7,9 +7,9 @@ import type { SharedReadTransaction } from './shared_read_transaction.ts';
 class LogInUse extends Error {}
 
 /**
- * Moves the write-ahead log into the file and truncates it. The engine has overwritten deleted data (`secure_delete`), so
- * that neither file holds it afterwards. Waits for readers of older snapshots, which usually take one turn. Rejects with
- * Fault `unavailable` after a timeout.
+ * Moves the write-ahead log into the file and truncates it. The engine has overwritten deleted data (`secure_delete`), except for copies
+ * that it left when it split or merged pages (docs/decisions/0021-audit-log.md#decision). Waits for readers of older snapshots, which
+ * usually take one turn. Rejects with Fault `unavailable` after a timeout.
  */
 export async function removeErasedBytes(db: Database, sharedReads: SharedReadTransaction): Promise<void> {
   const deadline = performance.now() + LIMITS.migrationWaitMsMax;

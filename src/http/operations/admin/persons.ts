@@ -32,8 +32,8 @@ function unknownUser(): Fault {
 
 const files = z.enum(['clean', 'archived', 'pending']).meta({
   description:
-    'What database files hold of the erased data at the time of the erasure: `clean`, nothing; `archived`, data files and ' +
-    'archives of PostgreSQL hold it; `pending`, a long read delays its removal. Text that other programs wrote is not searched for.',
+    'What is left of the data in database files: `clean`, at most copies in unused parts of pages, until `authrealm compact`; ' +
+    '`archived`, files and archives of PostgreSQL; `pending`, a read delays the removal. Text of other programs is not searched.',
   'x-authrealm-shown-once': true,
 });
 
