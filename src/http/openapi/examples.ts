@@ -13,7 +13,7 @@ import { NEWEST_FIRST } from '../pipeline/query.ts';
 import { faultReply, replyOf } from '../server/reply.ts';
 
 /** The instant of every example, in milliseconds since the epoch. */
-const AT = Date.UTC(2026, 0, 31, 9);
+export const EXAMPLE_AT = Date.UTC(2026, 0, 31, 9);
 const REVISION = '17a4c09be25d6f83' as Revision;
 /** The installation ID of every example; a real installation generates its own. */
 export const INSTALLATION = exampleId(0);
@@ -36,8 +36,8 @@ function recordOf(resource: Resource): AnyRecord {
   return {
     ...Object.fromEntries(members),
     id: exampleIdOf(resource),
-    created_at: AT,
-    updated_at: AT,
+    created_at: EXAMPLE_AT,
+    updated_at: EXAMPLE_AT,
     revision: REVISION,
   };
 }

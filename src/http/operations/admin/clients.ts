@@ -11,6 +11,7 @@ import { Fault } from '../../../domain/fault.ts';
 import { describeImplicit, parseImplicit } from '../../../domain/implicit_rights.ts';
 import { parseNetwork } from '../../../domain/ip_address.ts';
 import { LIMITS } from '../../../domain/limits.ts';
+import { assertFound } from '../../../domain/managed.ts';
 import {
   END_USER_ADDRESSES,
   IMPLICIT_SCOPES,
@@ -20,13 +21,14 @@ import {
 } from '../../../domain/principal.ts';
 import { RATE_PATTERN } from '../../../domain/token_buckets.ts';
 import type { Client, ClientRights } from '../../../store/auth/clients.ts';
+import { EXAMPLE_AT } from '../../openapi/examples.ts';
 import { timestampSchema } from '../../openapi/schemas.ts';
-import { type ManagedDeps, type ManagedKind, managedOperation, managedOperations } from './managed.ts';
-import { type AdminRequest, singleAnswer } from './operation.ts';
+import { instant, type ProjectedMembers, type Projection } from '../projection.ts';
+import { type ManagedDeps, type ManagedKind, managedOperations } from './managed.ts';
+import { type AdminRequest, adminOperation, singleAnswer } from './operation.ts';
 import { absentRealmErrors, REALMS_INPUT, REALMS_OUTPUT, readRealms, showRealms } from './realms.ts';
 
 const CLIENT_ID = '019c1318-a400-7000-8000-000000000098';
-const AT = '2026-01-31T09:00:00.000Z';
 const RIGHTS = { name: 'The shop', scopes: ['oidc-profile-infos:read'], realms: '*' };
 
 /** `N/SECONDS`. */
@@ -68,9 +70,17 @@ const change = z
   .partial();
 const input = change.required({ name: true, scopes: true, realms: true });
 
-const lastUse = timestampSchema.nullable().meta({
-  description: 'When it last requested or used a token, to the minute; null if it never did.',
-});
+interface Use {
+  readonly lastUsedAt: number | undefined;
+}
+const LAST_USE: ProjectedMembers<Use> = {
+  last_used_at: instant(
+    ({ lastUsedAt }) => lastUsedAt,
+    timestampSchema.nullable().meta({
+      description: 'When it last requested or used a token, to the minute; null if it never did.',
+    }),
+  ),
+};
 
 /** The members that a body contains. Rejects with Fault `conflict` for unknown realms. */
 async function patchOf(data: z.output<typeof change>, deps: ManagedDeps): Promise<Partial<Client>> {
@@ -97,33 +107,44 @@ function assertNotCaller({ params, clientId }: AdminRequest<unknown, unknown>, f
   throw new Fault('conflict', [{ field, rule }]);
 }
 
-function timestamp(at: number | undefined): string | null {
-  return at === undefined ? null : new Date(at).toISOString();
-}
+const implicit = (name: keyof ReturnType<typeof describeImplicit>, schema: z.ZodType): Projection<Client> => [
+  schema,
+  (client) => describeImplicit(client)[name],
+];
+
+const EXAMPLE_CLIENT = {
+  clientId: CLIENT_ID,
+  name: RIGHTS.name,
+  scopes: new Set(RIGHTS.scopes),
+  realms: '*',
+  lastUsedAt: EXAMPLE_AT,
+} as const;
 
 /** API clients: they request tokens, with these scopes and realms. */
-const CLIENTS: ManagedKind<Client, typeof input, typeof change> = {
+const CLIENTS: ManagedKind<Client, Use, typeof input, typeof change> = {
   type: 'client',
   idPattern: CLIENT_ID_PATTERN,
   created: { schema: input, example: RIGHTS },
   updated: { schema: change, example: RIGHTS },
   members: {
     name: z.string(),
-    scopes: z.array(z.enum(SCOPES as [string, ...string[]])),
-    realms: REALMS_OUTPUT.meta({ description: 'The realms it may access; `*` means all realms.' }),
-    implicit_scopes: z.array(z.enum([...IMPLICIT_SCOPES] as [string, ...string[]])),
-    implicit_realms: REALMS_OUTPUT,
-    rate_per_address: rate().nullable(),
-    storefronts: z.array(z.string()),
+    scopes: [z.array(z.enum(SCOPES as [string, ...string[]])), ({ scopes }) => [...scopes]],
+    realms: [
+      REALMS_OUTPUT.meta({ description: 'The realms it may access; `*` means all realms.' }),
+      ({ realms }) => showRealms(realms),
+    ],
+    implicit_scopes: implicit(
+      'implicit_scopes',
+      z.array(z.enum([...IMPLICIT_SCOPES] as [string, ...string[]])),
+    ),
+    implicit_realms: implicit('implicit_realms', REALMS_OUTPUT),
+    rate_per_address: implicit('rate_per_address', rate().nullable()),
+    storefronts: implicit('storefronts', z.array(z.string())),
     end_user_address: endUserAddress(),
   },
-  listed: { last_used_at: lastUse },
+  listed: LAST_USE,
+  example: EXAMPLE_CLIENT,
   secret: { member: 'client_secret', description: 'Returned only here.', example: 'ars_3mZk9Q' },
-  example: {
-    id: CLIENT_ID,
-    members: { ...RIGHTS, ...describeImplicit({}), end_user_address: null },
-    listed: { last_used_at: AT },
-  },
   texts: {
     noun: 'client',
     fullNoun: 'client',
@@ -140,27 +161,17 @@ const CLIENTS: ManagedKind<Client, typeof input, typeof change> = {
   },
   rotatesConditionally: true,
   idOf: ({ clientId }) => clientId,
-  membersOf: (client) => ({
-    name: client.name,
-    scopes: [...client.scopes],
-    realms: showRealms(client.realms),
-    ...describeImplicit(client),
-    end_user_address: client.endUserAddress ?? null,
-  }),
   async page({ after = '', limit }, { accessStore }) {
     const clients = await accessStore.clientsAfter(after, limit);
     const uses = await accessStore.clientUsage();
-    return clients.map((thing) => ({
-      thing,
-      listed: { last_used_at: timestamp(uses.get(thing.clientId)) },
-    }));
+    return clients.map((client) => ({ ...client, lastUsedAt: uses.get(client.clientId) }));
   },
   find: (id, { accessStore }) => accessStore.client(id),
   async create({ name, ...data }, deps, auditContext) {
     // The schema requires scopes and realms.
     const rights = (await patchOf(data, deps)) as ClientRights;
     const { client, secret } = await createClient(deps.accessStore, name, rights, auditContext);
-    return { thing: client, secret };
+    return { ...client, secret };
   },
   async patch(data, deps, request) {
     const patch = await patchOf(data, deps);
@@ -170,39 +181,39 @@ const CLIENTS: ManagedKind<Client, typeof input, typeof change> = {
   change: (id, edit, { accessStore }, auditContext) => changeClient(accessStore, id, edit, auditContext),
   async rotate(id, rotation, { accessStore }, auditContext) {
     const { client, secret } = await rotateSecret(accessStore, id, rotation, auditContext);
-    return { thing: client, secret };
+    return { ...client, secret };
   },
   remove: (id, seen, { accessStore }, auditContext) => deleteClient(accessStore, id, seen, auditContext),
   assertNotCaller,
 };
 
+const USE: ProjectedMembers<Pick<Client, 'clientId'> & Use> = {
+  id: [z.string(), ({ clientId }) => clientId],
+  type: 'client_use',
+  ...LAST_USE,
+};
+const CLIENT_USE = singleAnswer(
+  'client_use',
+  USE,
+  EXAMPLE_CLIENT,
+  ({ clientId }) => `/clients/${encodeURIComponent(clientId)}/use`,
+);
+
 export const CLIENT_OPERATIONS = [
   ...managedOperations(CLIENTS),
-  managedOperation({
+  adminOperation({
     name: 'get-client-use',
     method: 'GET',
     path: '/clients/:client_id/use',
     summary: 'Get when a client last requested or used a token.',
     params: { client_id: { description: 'The identifier of the client.', example: CLIENT_ID } },
-    success: {
-      status: 200,
-      description: 'The time, to the minute.',
-      ...singleAnswer(
-        'client_use',
-        { id: z.string(), type: z.literal('client_use'), last_used_at: lastUse },
-        { id: CLIENT_ID, type: 'client_use', last_used_at: AT },
-        `/clients/${CLIENT_ID}/use`,
-      ),
-    },
+    success: { ...CLIENT_USE, status: 200, description: 'The time, to the minute.' },
     faults: ['not_found'],
-    async handle({ params: { client_id: id = '' }, url }, { accessStore }) {
-      if (!CLIENT_ID_PATTERN.test(id) || !(await accessStore.client(id))) throw new Fault('not_found');
-      const data = {
-        id,
-        type: 'client_use',
-        last_used_at: timestamp((await accessStore.clientUsage()).get(id)),
-      };
-      return { body: { data, links: { self: url(`/clients/${encodeURIComponent(id)}/use`) } } };
+    async handle(request, { accessStore }: ManagedDeps) {
+      const { client_id: clientId = '' } = request.params;
+      if (!CLIENT_ID_PATTERN.test(clientId)) throw new Fault('not_found');
+      assertFound(await accessStore.client(clientId));
+      return { clientId, lastUsedAt: (await accessStore.clientUsage()).get(clientId) };
     },
   }),
 ] as const;

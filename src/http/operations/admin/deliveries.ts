@@ -4,22 +4,22 @@ import { parseUuid } from '../../../domain/id.ts';
 import { assertGenuine } from '../../../domain/managed.ts';
 import { requestRedelivery } from '../../../events/webhooks/targets.ts';
 import type { DeadLetter, DeadLetterKey, Webhook } from '../../../events/webhooks/webhook.ts';
-import { link, timestampSchema } from '../../openapi/schemas.ts';
-import { instant, type ProjectedMembers, projectionSchema, projector } from '../projection.ts';
-import { type ManagedDeps, managedOperation } from './managed.ts';
-import { ADMIN_PATH, adminOperation, singleAnswer } from './operation.ts';
+import { timestampSchema } from '../../openapi/schemas.ts';
+import { instant, type ProjectedMembers } from '../projection.ts';
+import type { ManagedDeps } from './managed.ts';
+import { adminOperation, answerForm, singleAnswer, urlAt } from './operation.ts';
 import { listOperation } from './page.ts';
 import {
   CHANGE_RANGE,
-  DELIVERY_EXAMPLE,
-  deliverySchema,
-  describeDelivery,
+  EXAMPLE_DELIVERY,
+  EXAMPLE_STATUS,
   OUTCOME,
   readStatus,
+  SHOWN_DELIVERY,
   STATUS,
-  STATUS_EXAMPLE,
+  WEBHOOK_ID,
 } from './webhook_status.ts';
-import { NAMED_WEBHOOK, WEBHOOK_ID, webhookAt, webhookPath } from './webhooks.ts';
+import { NAMED_WEBHOOK, webhookAt, webhookPath } from './webhooks.ts';
 
 const DEAD_LETTER: ProjectedMembers<DeadLetter> = {
   id: [
@@ -39,38 +39,51 @@ const DEAD_LETTER: ProjectedMembers<DeadLetter> = {
   at: instant(({ at }) => at, timestampSchema.meta({ description: 'The time at which it was given up.' })),
 };
 
-const targetId = z.string().meta({ description: 'The ID of the target.' });
-const TARGET_ID: ProjectedMembers<Pick<Webhook, 'webhookId'>> = {
-  id: [targetId, ({ webhookId }) => webhookId],
-};
-const STATUS_OF_TARGET = { ...TARGET_ID, type: 'webhook_status', ...STATUS };
-const TEST_RESULT = { ...TARGET_ID, type: 'webhook_test', ...OUTCOME };
-
-const redelivery = z
-  .strictObject({
-    data: z.strictObject({
-      id: targetId,
-      type: z.literal('redelivery'),
-      dead_letters: z.int().min(0).meta({ description: 'The number of dead letters that are sent again.' }),
-      retries: z
-        .int()
-        .min(0)
-        .meta({ description: 'The number of failed messages that are retried at once.' }),
-    }),
-    links: z.strictObject({ dead_letters: link, deliveries: link }),
-  })
-  .meta({ id: 'webhook_redelivery' });
-
-const DEAD_LETTER_EXAMPLE = {
-  id: `${DELIVERY_EXAMPLE.realm_id}.42`,
-  type: 'dead_letter',
-  realm_id: DELIVERY_EXAMPLE.realm_id,
-  first_seq: 42,
-  last_seq: 42,
-  state: 'dead',
+const EXAMPLE_LETTER: DeadLetter = {
+  webhookId: WEBHOOK_ID,
+  realm: EXAMPLE_DELIVERY.realm,
+  firstSeq: 42,
+  lastSeq: 42,
   attempts: 296,
-  at: DELIVERY_EXAMPLE.at,
+  at: EXAMPLE_DELIVERY.at,
 };
+
+type Target = Pick<Webhook, 'webhookId'>;
+const TARGET_ID: ProjectedMembers<Target> = {
+  id: [z.string().meta({ description: 'The ID of the target.' }), ({ webhookId }) => webhookId],
+};
+const below =
+  (name: string) =>
+  ({ webhookId }: Target) =>
+    webhookPath(webhookId, `/${name}`);
+
+const STATUS_OF_TARGET = singleAnswer(
+  'webhook_status',
+  { ...TARGET_ID, type: 'webhook_status', ...STATUS },
+  { webhookId: WEBHOOK_ID, ...EXAMPLE_STATUS },
+  below('status'),
+);
+const TEST_RESULT = singleAnswer(
+  'webhook_test',
+  { ...TARGET_ID, type: 'webhook_test', ...OUTCOME },
+  EXAMPLE_DELIVERY,
+  below('test'),
+);
+
+const REDELIVERY: ProjectedMembers<Target & Awaited<ReturnType<typeof requestRedelivery>>> = {
+  ...TARGET_ID,
+  type: 'redelivery',
+  dead_letters: z.int().min(0).meta({ description: 'The number of dead letters that are sent again.' }),
+  retries: z.int().min(0).meta({ description: 'The number of failed messages that are retried at once.' }),
+};
+const REDELIVERED = answerForm(
+  'webhook_redelivery',
+  {
+    data: REDELIVERY,
+    links: { dead_letters: urlAt(below('dead-letters')), deliveries: urlAt(below('deliveries')) },
+  },
+  { webhookId: WEBHOOK_ID, deadLetters: 1, retries: 0 },
+);
 
 /** The ID of a dead letter: its realm and the position of its first change. */
 const DEAD_LETTER_ID = /^([0-9a-f-]{36})\.([1-9]\d{0,14})$/;
@@ -85,26 +98,23 @@ const ALL = '*';
 
 /** Deliveries and dead letters of webhook targets. */
 export const DELIVERY_OPERATIONS = [
-  listOperation<ManagedDeps>({
+  listOperation({
     name: 'list-deliveries',
     path: '/webhooks/:webhook_id/deliveries',
     summary: 'List the recent delivery attempts of a target, newest first.',
     params: NAMED_WEBHOOK,
-    idPattern: /^[0-9a-f-]{36}$/,
     page: {
       id: 'webhook_delivery.page',
       description: 'The attempts. Of a response, only the status is stored.',
-      item: deliverySchema,
-      example: DELIVERY_EXAMPLE,
+      item: SHOWN_DELIVERY,
     },
     faults: ['not_found'],
-    async read({ after, limit }, request, deps) {
+    async read({ after, limit }, request, deps: ManagedDeps) {
       const { webhookId } = await webhookAt(request, deps);
-      const deliveries = await deps.webhooks.store.deliveries(webhookId, after, limit);
-      return { items: deliveries.map(describeDelivery) };
+      return { items: await deps.webhooks.store.deliveries(webhookId, after, limit) };
     },
   }),
-  listOperation<ManagedDeps>({
+  listOperation({
     name: 'list-dead-letters',
     path: '/webhooks/:webhook_id/dead-letters',
     summary:
@@ -114,18 +124,15 @@ export const DELIVERY_OPERATIONS = [
     page: {
       id: 'webhook_dead_letter.page',
       description: 'The dead letters. One that is received after all is removed.',
-      item: projectionSchema(DEAD_LETTER).meta({ id: 'webhook_dead_letter' }),
-      example: DEAD_LETTER_EXAMPLE,
+      item: answerForm('webhook_dead_letter', DEAD_LETTER, EXAMPLE_LETTER),
     },
     faults: ['not_found'],
-    async read({ after = '', limit }, request, deps) {
+    async read({ after = '', limit }, request, deps: ManagedDeps) {
       const { webhookId } = await webhookAt(request, deps);
-      const { store } = deps.webhooks;
-      const deadLetters = await store.deadLetters(webhookId, deadLetterPosition(after), limit);
-      return { items: deadLetters.map(projector(DEAD_LETTER)) };
+      return { items: await deps.webhooks.store.deadLetters(webhookId, deadLetterPosition(after), limit) };
     },
   }),
-  managedOperation({
+  adminOperation({
     name: 'redeliver-webhook',
     method: 'POST',
     path: '/webhooks/:webhook_id/redeliver',
@@ -147,57 +154,33 @@ export const DELIVERY_OPERATIONS = [
     success: {
       status: 202,
       description: 'Each is sent once within seconds; the deliveries show the outcome.',
-      schema: redelivery,
-      example: {
-        data: { id: WEBHOOK_ID, type: 'redelivery', dead_letters: 1, retries: 0 },
-        links: {
-          dead_letters: `https://idp.example${ADMIN_PATH}/webhooks/${WEBHOOK_ID}/dead-letters`,
-          deliveries: `https://idp.example${ADMIN_PATH}/webhooks/${WEBHOOK_ID}/deliveries`,
-        },
-      },
+      ...REDELIVERED,
     },
     faults: ['not_found', 'conflict', 'unknown_outcome'],
-    async handle(request, deps) {
+    async handle(request, deps: ManagedDeps) {
       const { webhookId } = await webhookAt(request, deps);
       const which = deadLetterPosition(request.data.message);
       const { store } = deps.webhooks;
-      const { deadLetters, retries } = await requestRedelivery(store, webhookId, which, request.auditContext);
-      if (which && deadLetters + retries === 0) {
+      const sent = await requestRedelivery(store, webhookId, which, request.auditContext);
+      if (which && sent.deadLetters + sent.retries === 0) {
         throw new Fault('conflict', [
           { field: 'data.message', rule: 'is no dead letter and no failed message of this target' },
         ]);
       }
-      const below = (name: string) => request.url(webhookPath(webhookId, `/${name}`));
-      return {
-        body: {
-          data: { id: webhookId, type: 'redelivery', dead_letters: deadLetters, retries },
-          links: { dead_letters: below('dead-letters'), deliveries: below('deliveries') },
-        },
-      };
+      return { webhookId, ...sent };
     },
   }),
-  managedOperation({
+  adminOperation({
     name: 'get-webhook-status',
     method: 'GET',
     path: '/webhooks/:webhook_id/status',
     summary: 'Get the last delivery and the last error of a target, and how far behind it is.',
     params: NAMED_WEBHOOK,
-    success: {
-      status: 200,
-      description: 'The status, as in the list of targets.',
-      ...singleAnswer(
-        'webhook_status',
-        STATUS_OF_TARGET,
-        { id: WEBHOOK_ID, type: 'webhook_status', ...STATUS_EXAMPLE },
-        webhookPath(WEBHOOK_ID, '/status'),
-      ),
-    },
+    success: { ...STATUS_OF_TARGET, status: 200, description: 'The status, as in the list of targets.' },
     faults: ['not_found'],
-    async handle(request, deps) {
+    async handle(request, deps: ManagedDeps) {
       const webhook = await webhookAt(request, deps);
-      const { webhookId } = webhook;
-      const data = projector(STATUS_OF_TARGET)({ webhookId, ...(await readStatus(webhook, deps)) });
-      return { body: { data, links: { self: request.url(webhookPath(webhookId, '/status')) } } };
+      return { webhookId: webhook.webhookId, ...(await readStatus(webhook, deps)) };
     },
   }),
 ] as const;
@@ -213,20 +196,12 @@ export const TEST_WEBHOOK_OPERATION = adminOperation({
   success: {
     status: 200,
     description: 'The outcome, also of a target that did not accept it.',
-    ...singleAnswer(
-      'webhook_test',
-      TEST_RESULT,
-      { id: WEBHOOK_ID, type: 'webhook_test', outcome: 'delivered', status: 204, duration_ms: 12 },
-      webhookPath(WEBHOOK_ID, '/test'),
-    ),
+    ...TEST_RESULT,
   },
   faults: ['not_found'],
   async handle(request, deps) {
     const webhook = await webhookAt(request, deps);
     assertGenuine(webhook);
-    const { webhookId } = webhook;
-    const delivery = await deps.sendTest(webhook, request.url(webhookPath(webhookId)));
-    const links = { self: request.url(webhookPath(webhookId, '/test')) };
-    return { body: { data: projector(TEST_RESULT)(delivery), links } };
+    return deps.sendTest(webhook, request.urlOf(webhookPath(webhook.webhookId)));
   },
 });

@@ -2,15 +2,17 @@ import { z } from 'zod';
 import type { ReadableEntry } from '../../../audit/reading.ts';
 import { Fault } from '../../../domain/fault.ts';
 import { NIL_UUID, parseUuid, type Uuid } from '../../../domain/id.ts';
-import type { LogStore } from '../../../store/audit/log_reading.ts';
+import { realm, user } from '../../../domain/resources.ts';
+import type { LogHead } from '../../../store/audit/log_reading.ts';
+import { EXAMPLE_AT, exampleIdOf } from '../../openapi/examples.ts';
 import { idSchema, timestampSchema } from '../../openapi/schemas.ts';
-import { type ProjectedMembers, projectionSchema, projector } from '../projection.ts';
-import type { AdminDeps } from './operation.ts';
+import { isoTimestamp } from '../../pipeline/present.ts';
+import type { ProjectedMembers } from '../projection.ts';
+import { type AdminDeps, answerForm, EXAMPLE_CONTEXT } from './operation.ts';
 import { listOperation } from './page.ts';
 
-const REALM_ID = '019c1318-a400-7000-8000-000000000001';
-const USER_ID = '019c1318-a400-7000-8000-000000000004';
-const AT = '2026-01-31T09:00:00.000Z';
+const REALM_ID = exampleIdOf(realm);
+const USER_ID = exampleIdOf(user);
 const TAG = '5a'.repeat(32);
 
 const nullableText = z.string().nullable();
@@ -50,10 +52,7 @@ const ENTRY_MEMBERS: ProjectedMembers<ReadableEntry> = {
   personal: personalMembers.nullable(),
   tag,
 };
-const entry = projectionSchema(ENTRY_MEMBERS).meta({ id: 'log_entry' });
-const present = projector(ENTRY_MEMBERS);
-
-const HEAD_MEMBERS: ProjectedMembers<Awaited<ReturnType<LogStore['heads']>>[number]> = {
+const HEAD_MEMBERS: ProjectedMembers<LogHead> = {
   id: [
     idSchema.meta({ description: 'The realm, or the nil UUID for the log of the installation.' }),
     ({ log }) => log,
@@ -74,22 +73,37 @@ const HEAD_MEMBERS: ProjectedMembers<Awaited<ReturnType<LogStore['heads']>>[numb
   ],
 };
 
-const ENTRY = {
-  id: '1',
-  type: 'log_entry',
-  at: AT,
+const LINK = { seq: 0, tag: Buffer.from(TAG, 'hex'), entries: 0 };
+const EXAMPLE_HEAD: LogHead = {
+  log: NIL_UUID,
+  seq: 1,
+  chain: { end: { ...LINK, seq: 1, entries: 1 }, anchor: { ...LINK, mac: LINK.tag } },
+};
+const HEAD = answerForm('log_head', HEAD_MEMBERS, EXAMPLE_HEAD);
+
+const EXAMPLE_ENTRY: ReadableEntry = {
+  log: NIL_UUID,
+  seq: 1,
+  at: isoTimestamp(EXAMPLE_AT),
   what: 'client.disabled',
   actor: '019c1318-a400-7000-8000-000000000097',
   address: '192.0.2.1',
   request_id: 'desk-42',
-  realm_id: null,
-  user_id: null,
   object: '019c1318-a400-7000-8000-000000000098',
-  members: null,
   detail: { before: { is_disabled: false }, after: { is_disabled: true } },
-  personal: null,
   tag: TAG,
 };
+const { detail: _, ...EXAMPLE_CALL } = EXAMPLE_ENTRY;
+const EXAMPLE_CHANGE: ReadableEntry = {
+  ...EXAMPLE_CALL,
+  what: 'user-authentication-info.created',
+  realm_id: REALM_ID,
+  user_id: USER_ID,
+  object: USER_ID,
+  members: ['name', 'email'],
+  personal: { after: { name: 'Jane Doe', email: 'jane@example.com' } },
+};
+const ENTRY = answerForm('log_entry', ENTRY_MEMBERS, EXAMPLE_ENTRY);
 
 const ENTRY_ID = /^\d{1,15}$/;
 
@@ -106,28 +120,20 @@ export const LOG_OPERATIONS = [
     name: 'list-log-heads',
     path: '/log/heads',
     summary: 'List the head of each audit log: that of the installation, then those of the realms.',
-    idPattern: /^[0-9a-f-]{36}$/,
-    page: {
-      id: 'log_head.page',
-      description: 'The heads, ordered by ID.',
-      item: projectionSchema(HEAD_MEMBERS).meta({ id: 'log_head' }),
-      example: { id: NIL_UUID, type: 'log_head', entries: 1, seq: 1, tag: TAG, begins_after: 0 },
-    },
-    async read({ after = '', limit }, _, { logStore }) {
-      const heads = await logStore.heads(parseUuid(after), limit);
-      return { items: heads.map(projector(HEAD_MEMBERS)) };
-    },
+    page: { id: 'log_head.page', description: 'The heads, ordered by ID.', item: HEAD },
+    read: async ({ after = '', limit }, _, { logStore }) => ({
+      items: await logStore.heads(parseUuid(after), limit),
+    }),
   }),
   listOperation({
     name: 'list-log',
     path: '/log',
     summary: 'List the audit log of the installation, oldest entry first.',
     idPattern: ENTRY_ID,
-    page: { id: 'log_entry.page', description: 'The entries.', item: entry, example: ENTRY },
-    async read({ after = 0, limit }, _, { logReading }) {
-      const entries = await logReading.entries(NIL_UUID, Number(after), limit);
-      return { items: entries.map(present) };
-    },
+    page: { id: 'log_entry.page', description: 'The entries.', item: ENTRY },
+    read: async ({ after = 0, limit }, _, { logReading }) => ({
+      items: await logReading.entries(NIL_UUID, Number(after), limit),
+    }),
   }),
   listOperation({
     name: 'list-realm-log',
@@ -157,27 +163,16 @@ export const LOG_OPERATIONS = [
     page: {
       id: 'log_entry.realm_page',
       description: 'The entries, with the personal values that can still be read.',
-      item: entry,
-      example: {
-        ...ENTRY,
-        what: 'user-authentication-info.created',
-        realm_id: REALM_ID,
-        user_id: USER_ID,
-        object: USER_ID,
-        members: ['name', 'email'],
-        detail: null,
-        personal: { after: { name: 'Jane Doe', email: 'jane@example.com' } },
-      },
+      item: { ...ENTRY, example: ENTRY.show(EXAMPLE_CHANGE, EXAMPLE_CONTEXT) },
     },
     faults: ['not_found'],
     async read({ after = 0, limit }, { params, query }, deps) {
       const log = await existingLog(params.realm_id ?? '', deps);
       const user = parseUuid(query.user_id ?? '');
-      const entries = await (user
+      const items = await (user
         ? deps.logReading.entriesOf({ realm: log, user }, 'realm', Number(after), limit)
         : deps.logReading.entries(log, Number(after), limit));
-      const carried = user ? `&user_id=${user}` : '';
-      return { items: entries.map(present), path: `/realms/${log}/log`, carried };
+      return { items, path: `/realms/${log}/log`, carried: user ? `&user_id=${user}` : '' };
     },
   }),
 ] as const;

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { Snapshot } from '../../../metrics/family.ts';
 import { adminOperation, singleAnswer } from './operation.ts';
 
 const labels = z.looseObject({});
@@ -20,7 +21,13 @@ const FAMILY_EXAMPLE = {
   kind: 'gauge',
   across: 'sum',
   samples: [{ labels: {}, value: 1 }],
-};
+} as const;
+const METRICS = singleAnswer(
+  'metrics',
+  { type: 'metrics', families: z.array(family) },
+  { families: [FAMILY_EXAMPLE] as Snapshot },
+  () => '/metrics',
+);
 
 /** The metrics of all processes of the service, for callers without Prometheus. */
 export const METRICS_OPERATIONS = [
@@ -31,19 +38,10 @@ export const METRICS_OPERATIONS = [
     summary: 'Get the current metrics of all processes of the service together.',
     description: 'Request metrics need `--metrics`.',
     success: {
+      ...METRICS,
       status: 200,
       description: 'The metric families, as on the Prometheus endpoint.',
-      ...singleAnswer(
-        'metrics',
-        { type: z.literal('metrics'), families: z.array(family) },
-        { type: 'metrics', families: [FAMILY_EXAMPLE] },
-        '/metrics',
-      ),
     },
-    async handle({ url }, { metrics }) {
-      return {
-        body: { data: { type: 'metrics', families: await metrics() }, links: { self: url('/metrics') } },
-      };
-    },
+    handle: async (_, { metrics }) => ({ families: await metrics() }),
   }),
 ] as const;

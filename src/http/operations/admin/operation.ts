@@ -6,7 +6,6 @@ import type { Keyring } from '../../../auth/keys/keyring.ts';
 import type { MaybePromise, Store } from '../../../directory/store.ts';
 import type { AuditContext } from '../../../domain/audit_entry.ts';
 import type { ErasedBytes, Erasure } from '../../../domain/erasure.ts';
-import type { FaultCode } from '../../../domain/fault.ts';
 import type { Clock, Revision } from '../../../domain/id.ts';
 import type { Principal } from '../../../domain/principal.ts';
 import type { WebhookDeps } from '../../../events/webhooks/targets.ts';
@@ -14,6 +13,7 @@ import type { Delivery, Webhook } from '../../../events/webhooks/webhook.ts';
 import type { Snapshot } from '../../../metrics/family.ts';
 import type { LogStore } from '../../../store/audit/log_reading.ts';
 import type { AuthStore } from '../../../store/auth/access.ts';
+import { EXAMPLE_AT } from '../../openapi/examples.ts';
 import { HEADERS, header } from '../../openapi/responses.ts';
 import { link } from '../../openapi/schemas.ts';
 import type { Call, CallHandler } from '../../pipeline/call.ts';
@@ -23,8 +23,7 @@ import { ifMatchRevisions, requiredRevision, revisionReader } from '../../pipeli
 import { etags } from '../../pipeline/present.ts';
 import { checkData, readData, readParameters } from '../../pipeline/reading.ts';
 import { JSON_TYPE, type Reply } from '../../server/reply.ts';
-import type { Method } from '../../server/router.ts';
-import { type ProjectedMembers, projectionSchema } from '../projection.ts';
+import { type ProjectedMembers, type Projection, projectionSchema, projector } from '../projection.ts';
 
 /** The dependencies of administrative operations. */
 export interface AdminDeps {
@@ -80,7 +79,7 @@ interface PathParameter {
 }
 
 /** A validated request. */
-export interface AdminRequest<Query, Data> {
+export interface AdminRequest<Query, Data> extends AnswerContext {
   readonly params: Readonly<Record<string, string>>;
   readonly query: Query;
   readonly data: Data;
@@ -92,61 +91,82 @@ export interface AdminRequest<Query, Data> {
    * condition.
    */
   requiredRevision(current: () => Promise<Revision | undefined>): Promise<Revision | undefined>;
-  /** The absolute URL of a path below ADMIN_PATH. */
-  url(path: string): string;
 }
 
-/** The answer of an administrative operation. */
-export interface AdminAnswer {
-  readonly body: object;
-  /** Becomes the ETag. */
-  readonly revision?: Revision;
-  /** The absolute URL of the created thing. */
-  readonly location?: string;
+/** What an answer needs besides what it shows. */
+interface AnswerContext {
+  readonly auditContext: Pick<Clock, 'now'>;
+  /** The absolute URL of a path below ADMIN_PATH. */
+  urlOf(path: string): string;
+}
+
+/** What members of an answer are made from. */
+export type Presented<From> = From & Pick<AnswerContext, 'urlOf'> & { readonly now: number };
+
+/** A component of the OpenAPI document, its example, and the function that shows something in this form. */
+export interface AnswerForm<From> {
+  readonly schema: z.ZodType;
+  readonly example: Readonly<Record<string, unknown>>;
+  show(from: From, context: AnswerContext): Readonly<Record<string, unknown>>;
 }
 
 /** The description of an administrative operation: an operation whose request is checked by schemas. */
-export interface AdminDescription<Query extends z.ZodObject, Data extends z.ZodObject, Deps> {
-  readonly name: string;
-  readonly method: Method;
+export interface AdminDescription<Query extends z.ZodObject, Data extends z.ZodObject, Deps, From>
+  extends Pick<Operation<Deps>, 'name' | 'method'>,
+    Pick<Documentation, 'summary' | 'description' | 'faults'> {
   /** Below ADMIN_PATH, for example `/clients/:client_id`. */
   readonly path: string;
-  readonly summary: string;
-  readonly description?: string;
   readonly params?: Readonly<Record<string, PathParameter>>;
   readonly query?: Query;
   /** The `data` member of the body. */
   readonly data?: { readonly schema: Data; readonly example: object };
   /** It reads `If-Match`. */
   readonly isConditional?: true;
-  /** Without a schema there is no body: 204. */
+  /** Without a form there is no body: 204. */
   readonly success: {
     readonly status: 200 | 201 | 202 | 204;
     readonly description: string;
-    readonly schema?: z.ZodType;
-    readonly example?: object;
-    /** Its answer carries an ETag. */
+    /** The revision of what it shows becomes the ETag. */
     readonly hasEtag?: true;
-    /** The path of the created thing, in the example. */
-    readonly location?: string;
-  };
-  /** Faults that the other fields do not imply. */
-  readonly faults?: readonly FaultCode[];
+  } & Partial<AnswerForm<From>>;
   handle(
     request: AdminRequest<z.output<Query>, z.output<Data>>,
     deps: Deps,
-  ): MaybePromise<AdminAnswer | undefined>;
+  ): MaybePromise<NoInfer<From> | undefined>;
 }
 
-/** The schema and the example of an answer with one thing, whose URL is that of the path. */
-export function singleAnswer(id: string, members: ProjectedMembers<never>, example: object, path: string) {
-  return {
-    schema: z
-      .strictObject({ data: projectionSchema(members), links: z.strictObject({ self: link }) })
-      .meta({ id }),
-    example: { data: example, links: { self: `https://idp.example${ADMIN_PATH}${path}` } },
-  };
+/** A form whose members are made from what it shows. */
+export function answerForm<From extends object>(
+  id: string,
+  members: ProjectedMembers<Presented<From>>,
+  example: NoInfer<From>,
+): AnswerForm<From> {
+  const project = projector(members);
+  const show = (from: From, { urlOf, auditContext }: AnswerContext) =>
+    project({ ...from, urlOf, now: auditContext.now() });
+  return { schema: projectionSchema(members).meta({ id }), example: show(example, EXAMPLE_CONTEXT), show };
 }
+
+/** The form of an answer with one thing, whose URL is that of the path. */
+export function singleAnswer<From extends object>(
+  id: string,
+  members: ProjectedMembers<Presented<From>>,
+  example: NoInfer<From>,
+  pathOf: (from: From) => string,
+) {
+  return answerForm<From>(id, { data: members, links: { self: urlAt(pathOf) } }, example);
+}
+
+/** A link to the path of something, below ADMIN_PATH. */
+export function urlAt<From>(pathOf: (from: From) => string): Projection<Presented<From>> {
+  return [link, (from) => from.urlOf(pathOf(from))];
+}
+
+/** The service of every example. */
+export const EXAMPLE_CONTEXT: AnswerContext = {
+  auditContext: { now: () => EXAMPLE_AT },
+  urlOf: (path) => `https://idp.example${ADMIN_PATH}${path}`,
+};
 
 /** A request from this process, its query and data not checked yet. */
 export interface LocalRequest {
@@ -165,8 +185,9 @@ interface AdminOperation<in Deps> extends Operation<AdminApiDeps> {
 export function adminOperation<
   Query extends z.ZodObject,
   Data extends z.ZodObject,
+  From,
   Deps extends Pick<AdminDeps, 'clock'> = AdminDeps,
->(description: AdminDescription<Query, Data, Deps>): AdminOperation<Deps> {
+>(description: AdminDescription<Query, Data, Deps, From>): AdminOperation<Deps> {
   const described = description as unknown as AnyDescription;
   const { name, method, path, data } = described;
   return Object.freeze({
@@ -185,40 +206,45 @@ export function adminOperation<
         clientId: '',
         auditContext: deps.clock,
         requiredRevision: async () => undefined,
-        url: (below: string) => below,
+        urlOf: (below: string) => below,
       };
-      return (await described.handle(request, deps))?.body;
+      const found = await described.handle(request, deps);
+      return found && described.success.show?.(found, request);
     },
   });
 }
 
 type AnyRequest = AdminRequest<Record<string, unknown>, Record<string, unknown>>;
-type AnyDescription = AdminDescription<z.ZodObject, z.ZodObject, unknown>;
+type AnyDescription = AdminDescription<z.ZodObject, z.ZodObject, unknown, object>;
 
 function handlerOf(described: AnyDescription, deps: AdminApiDeps): CallHandler {
   const etagOf = etags(deps.baseUrl);
-  const requestOf = requestReader(described, deps);
-  return async (call) => replyOf(described, await described.handle(requestOf(call), deps), etagOf);
+  const revisionOf = revisionReader(etagOf);
+  return async (call) => {
+    const request = requestOf(call, described, deps, revisionOf);
+    const found = await described.handle(request, deps);
+    return found ? replyOf(described.success, found, request, etagOf) : DONE;
+  };
 }
 
-/** Makes the validated request of a call. */
-function requestReader({ query, data }: AnyDescription, { clock, baseUrl }: AdminApiDeps) {
-  const revisionOf = revisionReader(etags(baseUrl));
-  return (call: Call): AnyRequest => {
-    const { clientId } = call.principal as Principal;
-    const named = ifMatchRevisions(call.request.headers.get('if-match'), revisionOf);
-    return {
-      params: call.params,
-      query: query ? readParameters(query, call.request.url) : {},
-      data: data ? readData(data.schema, call.body ?? '') : {},
-      clientId,
-      auditContext: {
-        ...clock,
-        caller: { actor: clientId, address: call.address(), requestId: call.requestId },
-      },
-      requiredRevision: (current) => requiredRevision(named, current),
-      url: (path) => `${baseUrl}${ADMIN_PATH}${path}`,
-    };
+/** The validated request of a call. */
+function requestOf(
+  call: Call,
+  { query, data }: AnyDescription,
+  { clock, baseUrl }: AdminApiDeps,
+  revisionOf: ReturnType<typeof revisionReader>,
+): AnyRequest {
+  const { clientId } = call.principal as Principal;
+  const named = ifMatchRevisions(call.request.headers.get('if-match'), revisionOf);
+  const caller = { actor: clientId, address: call.address(), requestId: call.requestId };
+  return {
+    params: call.params,
+    query: query ? readParameters(query, call.request.url) : {},
+    data: data ? readData(data.schema, call.body ?? '') : {},
+    clientId,
+    auditContext: { ...clock, caller },
+    requiredRevision: (current) => requiredRevision(named, current),
+    urlOf: (path) => `${baseUrl}${ADMIN_PATH}${path}`,
   };
 }
 
@@ -229,28 +255,35 @@ const DONE: Reply = Object.freeze({
 });
 
 function replyOf(
-  { success }: AnyDescription,
-  answer: AdminAnswer | undefined,
+  { status, show, hasEtag }: AnyDescription['success'],
+  found: object,
+  context: AnswerContext,
   etagOf: ReturnType<typeof etags>,
 ): Reply {
-  if (!answer) return DONE;
-  const { body, revision, location } = answer;
+  const body = show?.(found, context) ?? {};
   const headers = {
     'Content-Type': JSON_TYPE,
     'Cache-Control': 'no-store',
-    ...(revision === undefined ? {} : { ETag: etagOf({ revision }) }),
-    ...(location === undefined ? {} : { Location: location }),
+    ...(hasEtag ? { ETag: etagOf(found as { readonly revision: Revision }) } : {}),
+    ...(status === 201 ? { Location: selfOf(body) } : {}),
   };
-  return { status: success.status, headers, body: JSON.stringify(body) };
+  return { status, headers, body: JSON.stringify(body) };
+}
+
+/** The URL of a created thing. */
+function selfOf(body: object): string {
+  return (body as { readonly links: { readonly self: string } }).links.self;
 }
 
 function documentationOf(described: AnyDescription, { etag }: DocumentContext): Documentation {
-  const { name, summary, description, params, query, data, isConditional, success, faults } = described;
-  const { status, schema, example, hasEtag, location } = success;
+  const { name, summary, description, params, query, data, isConditional, success, faults = [] } = described;
+  const { status, schema, example, hasEtag } = success;
   const headers = {
     'Cache-Control': HEADERS.noStore,
     ...(hasEtag ? { ETag: etag } : {}),
-    ...(location === undefined ? {} : { Location: locationHeader(location) }),
+    ...(status === 201 && example
+      ? { Location: header('The absolute URL of the created resource.', selfOf(example)) }
+      : {}),
   };
   const content = schema && { [JSON_TYPE]: { schema, example } };
   return {
@@ -263,12 +296,8 @@ function documentationOf(described: AnyDescription, { etag }: DocumentContext): 
     headers: isConditional ? ['If-Match', 'X-Request-Id'] : ['X-Request-Id'],
     ...(data ? { body: requestBody(name, data) } : {}),
     success: { status, description: success.description, headers, ...(content ? { content } : {}) },
-    ...(faults ? { faults } : {}),
+    faults,
   };
-}
-
-function locationHeader(path: string): z.ZodType {
-  return header('The absolute URL of the created resource.', `https://idp.example${ADMIN_PATH}${path}`);
 }
 
 function requestBody(name: string, { schema, example }: NonNullable<AnyDescription['data']>) {

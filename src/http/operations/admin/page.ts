@@ -4,11 +4,12 @@ import { LIMITS } from '../../../domain/limits.ts';
 import { PAGE_PARAMETERS } from '../../openapi/parameters.ts';
 import { followedMeta, pageLinks } from '../../openapi/schemas.ts';
 import {
-  ADMIN_PATH,
   type AdminDeps,
   type AdminDescription,
   type AdminRequest,
+  type AnswerForm,
   adminOperation,
+  EXAMPLE_CONTEXT,
 } from './operation.ts';
 
 /** The part of a list that is read. */
@@ -19,11 +20,10 @@ export interface PageRange {
   readonly after: string | undefined;
 }
 
-/** An object with an `id`. */
 type Item = Readonly<Record<string, unknown>>;
 
-interface FoundItems {
-  readonly items: readonly Item[];
+interface FoundItems<From> {
+  readonly items: readonly From[];
   /** The path in links, below ADMIN_PATH; default: that of the request. */
   readonly path?: string;
   /** Appended to links: `&user_id=…`. */
@@ -31,28 +31,29 @@ interface FoundItems {
 }
 
 /** A list whose pages follow an ID and are not counted. */
-interface AdminList<Deps, More extends z.ZodRawShape>
+interface AdminList<From extends object, More extends z.ZodRawShape, Deps>
   extends Pick<
-    AdminDescription<z.ZodObject, z.ZodObject, Deps>,
+    AdminDescription<z.ZodObject, z.ZodObject, Deps, Item>,
     'name' | 'path' | 'summary' | 'description' | 'params' | 'faults'
   > {
-  /** The form of the IDs of its items. */
-  readonly idPattern: RegExp;
+  /** The form of the IDs of its items; UUIDs by default. */
+  readonly idPattern?: RegExp;
   /** Parameters in addition to those of a page. */
   readonly query?: More;
   /** `id`: its component in the OpenAPI document. */
   readonly page: {
     readonly id: string;
     readonly description: string;
-    readonly item: z.ZodType;
-    readonly example: Item;
+    readonly item: AnswerForm<From>;
   };
   read(
     range: PageRange,
     request: AdminRequest<z.output<z.ZodObject<More>>, unknown>,
     deps: Deps,
-  ): MaybePromise<FoundItems>;
+  ): MaybePromise<FoundItems<From>>;
 }
+
+const UUID_FORM = /^[0-9a-f-]{36}$/;
 
 interface PageQuery {
   readonly 'page[limit]'?: number | undefined;
@@ -61,29 +62,32 @@ interface PageQuery {
 
 /** The operation of a list. */
 export function listOperation<
-  Deps extends Pick<AdminDeps, 'clock'> = AdminDeps,
+  From extends object,
   More extends z.ZodRawShape = z.ZodRawShape,
->({ idPattern, query, page, read, ...described }: AdminList<Deps, More>) {
+  Deps extends Pick<AdminDeps, 'clock'> = AdminDeps,
+>({ idPattern = UUID_FORM, query, page, read, ...described }: AdminList<From, More, Deps>) {
   const { path, params = {} } = described;
+  const { schema, example, show } = page.item;
   const examplePath = filledPath(path, (name) => params[name]?.example);
-  return adminOperation<z.ZodObject, z.ZodObject, Deps>({
+  return adminOperation<z.ZodObject, z.ZodObject, Item, Deps>({
     ...described,
     method: 'GET',
-    query: z.object({ ...pageParameters(idPattern, String(page.example.id)), ...query }),
+    query: z.object({ ...pageParameters(idPattern, String(example.id)), ...query }),
     success: {
       status: 200,
       description: page.description,
+      show: (body) => body,
       schema: z
         .strictObject({
-          data: z.array(page.item).max(LIMITS.pageRecordsMax),
+          data: z.array(schema).max(LIMITS.pageRecordsMax),
           meta: followedMeta,
           links: pageLinks,
         })
         .meta({ id: page.id }),
       example: pageBody(
-        [page.example],
+        [example],
         { limit: LIMITS.pageRecordsDefault + 1, after: undefined },
-        EXAMPLE_URL + examplePath,
+        EXAMPLE_CONTEXT.urlOf(examplePath),
       ),
     },
     async handle(request, deps) {
@@ -93,13 +97,12 @@ export function listOperation<
         after: given['page[after]'] || undefined,
       };
       const found = await read(range, request as never, deps);
-      const url = request.url(found.path ?? filledPath(path, (name) => request.params[name]));
-      return { body: pageBody(found.items, range, url, found.carried) };
+      const url = request.urlOf(found.path ?? filledPath(path, (name) => request.params[name]));
+      const items = found.items.map((item) => show(item, request));
+      return pageBody(items, range, url, found.carried);
     },
   });
 }
-
-const EXAMPLE_URL = `https://idp.example${ADMIN_PATH}`;
 
 function filledPath(path: string, textOf: (name: string) => string | undefined): string {
   return path.replace(/:(\w+)/g, (_, name: string) => encodeURIComponent(textOf(name) ?? ''));
@@ -131,7 +134,7 @@ export function pageSlice<T>(
   return sorted.filter((item) => after === undefined || idOf(item) > after).slice(0, limit);
 }
 
-function pageBody(found: readonly Item[], { limit, after }: PageRange, url: string, carried = ''): object {
+function pageBody(found: readonly Item[], { limit, after }: PageRange, url: string, carried = ''): Item {
   const length = limit - 1;
   const data = found.slice(0, length);
   const at = (id: string) =>

@@ -1,15 +1,20 @@
 import { z } from 'zod';
+import type { Person } from '../../../audit/log_keys.ts';
 import type { Erasure } from '../../../domain/erasure.ts';
 import { Fault } from '../../../domain/fault.ts';
 import { parseUuid, type Uuid } from '../../../domain/id.ts';
 import { LIMITS } from '../../../domain/limits.ts';
+import { assertFound } from '../../../domain/managed.ts';
+import { realm, user } from '../../../domain/resources.ts';
 import { withTimeout } from '../../../platform/timeout.ts';
-import { idSchema, timestampSchema } from '../../openapi/schemas.ts';
-import { adminOperation, singleAnswer } from './operation.ts';
+import { EXAMPLE_AT, exampleIdOf } from '../../openapi/examples.ts';
+import { idSchema } from '../../openapi/schemas.ts';
+import { isoTimestamp } from '../../pipeline/present.ts';
+import { instant, type ProjectedMembers } from '../projection.ts';
+import { adminOperation, answerForm, singleAnswer } from './operation.ts';
 
-const REALM_ID = '019c1318-a400-7000-8000-000000000001';
-const USER_ID = '019c1318-a400-7000-8000-000000000004';
-const AT = '2026-01-31T09:00:00.000Z';
+const REALM = exampleIdOf(realm);
+const USER = exampleIdOf(user);
 
 /** The ID of a record that `readBy` reads, in any letter case. */
 function identifierReadBy(readBy: string, more: object = {}) {
@@ -20,7 +25,7 @@ function identifierReadBy(readBy: string, more: object = {}) {
 }
 
 const realmId = identifierReadBy('get-authentication-realm');
-const PERSON = { realm_id: REALM_ID, user_id: USER_ID };
+const PERSON = { realm_id: REALM, user_id: USER };
 
 function personIn({ realm_id, user_id }: { readonly realm_id: string; readonly user_id: string }) {
   return { realm: parseUuid(realm_id) as Uuid, user: parseUuid(user_id) as Uuid };
@@ -37,18 +42,43 @@ const files = z.enum(['clean', 'archived', 'pending']).meta({
   'x-authrealm-shown-once': true,
 });
 
-const shown = {
-  id: idSchema,
-  type: z.literal('erasure'),
-  realm_id: idSchema,
-  erased_at: timestampSchema,
+const ERASURE: ProjectedMembers<Erasure> = {
+  id: [idSchema, ({ user }) => user],
+  type: 'erasure',
+  realm_id: [idSchema, ({ realm }) => realm],
+  erased_at: instant(({ at }) => at),
 };
-const PATH = `/erasures/${REALM_ID}/${USER_ID}`;
-const EXAMPLE = { id: USER_ID, type: 'erasure', realm_id: REALM_ID, erased_at: AT };
+const EXAMPLE = { realm: REALM, user: USER, at: EXAMPLE_AT };
+const pathOf = ({ realm, user }: Erasure) => `/erasures/${realm}/${user}`;
+const STORED = singleAnswer('erasure', ERASURE, EXAMPLE, pathOf);
+const NEW = singleAnswer<Erasure & { readonly files: string }>(
+  'erasure.new',
+  { ...ERASURE, files },
+  { ...EXAMPLE, files: 'clean' },
+  pathOf,
+);
 
-function erasureData({ realm, user, at }: Erasure) {
-  return { id: user, type: 'erasure', realm_id: realm, erased_at: new Date(at).toISOString() };
+interface HeldData extends Person {
+  readonly records: readonly object[];
+  readonly entries: readonly object[];
 }
+const SUBJECT_ACCESS = answerForm<HeldData>(
+  'subject_access',
+  {
+    data: {
+      id: [idSchema, ({ user }) => user],
+      type: 'subject_access',
+      realm_id: [idSchema, ({ realm }) => realm],
+      records: z.array(z.looseObject({ type: z.string() })),
+      entries: z.array(z.looseObject({ what: z.string() })),
+    },
+  },
+  {
+    ...EXAMPLE,
+    records: [{ type: 'user_authentication_info', id: USER, name: 'Jane Doe' }],
+    entries: [{ what: 'user-authentication-info.created', seq: 1, at: isoTimestamp(EXAMPLE_AT) }],
+  },
+);
 
 /** Erasure of a user and subject access. */
 export const PERSON_OPERATIONS = [
@@ -67,21 +97,17 @@ export const PERSON_OPERATIONS = [
     success: {
       status: 201,
       description: 'The data is erased and unreadable. Repeating the request erases again.',
-      ...singleAnswer('erasure.new', { ...shown, files }, { ...EXAMPLE, files: 'clean' }, PATH),
-      location: PATH,
+      ...NEW,
     },
     faults: ['conflict', 'unknown_outcome'],
-    async handle({ data: input, auditContext, url }, { erase }) {
-      const done = await erase(personIn(input), auditContext);
+    async handle(request, { erase }) {
+      const done = await erase(personIn(request.data), request.auditContext);
       if (!done) throw unknownUser();
-      const { realm, user } = done.erasure;
-      const location = url(`/erasures/${realm}/${user}`);
       const waiting = withTimeout(done.bytes, LIMITS.erasedBytesWaitMsMax, () => undefined);
-      const [bytes = 'pending', reportError] = await Promise.all([waiting, done.reportError]);
+      const [files = 'pending', reportError] = await Promise.all([waiting, done.reportError]);
       // A success must survive a restore, so the erasure has to be recorded outside of the database first.
       if (reportError !== undefined) throw new Fault('unknown_outcome', [], reportError);
-      const data = { ...erasureData(done.erasure), files: bytes };
-      return { body: { data, links: { self: location } }, location };
+      return { ...done.erasure, files };
     },
   }),
   adminOperation({
@@ -90,22 +116,15 @@ export const PERSON_OPERATIONS = [
     path: '/erasures/:realm_id/:user_id',
     summary: 'Get when a user was erased.',
     params: {
-      realm_id: { description: 'The realm of the user, in any letter case.', example: REALM_ID },
-      user_id: { description: 'The user, in any letter case.', example: USER_ID },
+      realm_id: { description: 'The realm of the user, in any letter case.', example: REALM },
+      user_id: { description: 'The user, in any letter case.', example: USER },
     },
-    success: {
-      status: 200,
-      description: 'The erasure and its time.',
-      ...singleAnswer('erasure', shown, EXAMPLE, PATH),
-    },
+    success: { ...STORED, status: 200, description: 'The erasure and its time.' },
     faults: ['not_found'],
-    async handle({ params, url }, { logStore }) {
-      const realm = parseUuid(params.realm_id ?? '');
-      const user = parseUuid(params.user_id ?? '');
-      const found = realm && user ? await logStore.erasure({ realm, user }) : undefined;
-      if (!found) throw new Fault('not_found');
-      const self = url(`/erasures/${found.realm}/${found.user}`);
-      return { body: { data: erasureData(found), links: { self } } };
+    async handle(request, { logStore }) {
+      const realm = assertFound(parseUuid(request.params.realm_id ?? ''));
+      const user = assertFound(parseUuid(request.params.user_id ?? ''));
+      return assertFound(await logStore.erasure({ realm, user }));
     },
   }),
   adminOperation({
@@ -123,33 +142,14 @@ export const PERSON_OPERATIONS = [
     success: {
       status: 200,
       description: 'The records and the audit entries. Password hashes are held as well and never returned.',
-      schema: z
-        .strictObject({
-          data: z.strictObject({
-            id: idSchema,
-            type: z.literal('subject_access'),
-            realm_id: idSchema,
-            records: z.array(z.looseObject({ type: z.string() })),
-            entries: z.array(z.looseObject({ what: z.string() })),
-          }),
-        })
-        .meta({ id: 'subject_access' }),
-      example: {
-        data: {
-          id: USER_ID,
-          type: 'subject_access',
-          realm_id: REALM_ID,
-          records: [{ type: 'user_authentication_info', id: USER_ID, name: 'Jane Doe' }],
-          entries: [{ what: 'user-authentication-info.created', seq: 1, at: AT }],
-        },
-      },
+      ...SUBJECT_ACCESS,
     },
     faults: ['conflict'],
-    async handle({ data, auditContext }, { subjectAccess }) {
-      const person = personIn(data);
+    async handle(request, { subjectAccess }) {
+      const person = personIn(request.data);
       const records: object[] = [];
       const entries: { readonly what: string }[] = [];
-      for await (const item of subjectAccess(person, auditContext)) {
+      for await (const item of subjectAccess(person, request.auditContext)) {
         if (item.kind === 'record') records.push(item.record);
         else entries.push(item.entry);
         if (records.length + entries.length > LIMITS.subjectAccessEntriesMax) {
@@ -159,8 +159,7 @@ export const PERSON_OPERATIONS = [
       }
       // The request itself is an audit entry, so one entry alone does not show that the user exists.
       if (records.length === 0 && entries.every(({ what }) => what === 'user.told')) throw unknownUser();
-      const { realm, user } = person;
-      return { body: { data: { id: user, type: 'subject_access', realm_id: realm, records, entries } } };
+      return { ...person, records, entries };
     },
   }),
 ] as const;

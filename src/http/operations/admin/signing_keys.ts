@@ -11,79 +11,69 @@ import {
 import { Fault } from '../../../domain/fault.ts';
 import { parseUuid } from '../../../domain/id.ts';
 import { LIMITS } from '../../../domain/limits.ts';
+import { assertFound } from '../../../domain/managed.ts';
 import type { SigningKey } from '../../../store/auth/access.ts';
-import { link, timestampSchema } from '../../openapi/schemas.ts';
+import { EXAMPLE_AT } from '../../openapi/examples.ts';
+import { timestampSchema } from '../../openapi/schemas.ts';
+import { instant, type ProjectedMembers } from '../projection.ts';
 import {
-  type AdminAnswer,
   type AdminDeps,
   type AdminRequest,
   adminOperation,
+  answerForm,
   singleAnswer,
+  urlAt,
 } from './operation.ts';
 import { listOperation } from './page.ts';
 
 const KID = '019c1318-a400-7000-8000-000000000099';
 const NAMED = { kid: { description: 'The ID of the key, the `kid` of its tokens.', example: KID } };
 
-const shown = {
-  id: z.string(),
-  type: z.literal('signing_key'),
+type ShownKey = Pick<SigningKey, 'kid' | 'signsFrom' | 'withdrawnAt' | 'createdAt'> & {
+  readonly state: ReturnType<typeof signingKeyState>;
+};
+
+const KEY: ProjectedMembers<ShownKey> = {
+  id: [z.string(), ({ kid }) => kid],
+  type: 'signing_key',
   state: z.enum(SIGNING_KEY_STATES).meta({
     description:
       '`signs`: signs new tokens; `next`: published, will sign; `accepted`: its tokens are still accepted; `retired`: all its ' +
       'tokens have expired; `withdrawn`: its tokens are rejected.',
   }),
-  signs_from: timestampSchema,
-  withdrawn_at: timestampSchema.nullable(),
-  meta: z.strictObject({ created_at: timestampSchema }),
+  signs_from: instant(({ signsFrom }) => signsFrom),
+  withdrawn_at: instant(({ withdrawnAt }) => withdrawnAt, timestampSchema.nullable()),
+  meta: { created_at: instant(({ createdAt }) => createdAt) },
 };
-const EXAMPLE = {
-  id: KID,
-  type: 'signing_key',
+const EXAMPLE_KEY: ShownKey = {
+  kid: KID,
   state: 'signs',
-  signs_from: '2026-01-31T09:00:00.000Z',
-  withdrawn_at: null,
-  meta: { created_at: '2026-01-31T09:00:00.000Z' },
+  signsFrom: EXAMPLE_AT,
+  withdrawnAt: undefined,
+  createdAt: EXAMPLE_AT,
 };
-const SHOWN = singleAnswer('signing_key', shown, EXAMPLE, `/signing-keys/${KID}`);
+const pathOf = ({ kid }: ShownKey) => `/signing-keys/${kid}`;
+const SHOWN = singleAnswer('signing_key', KEY, EXAMPLE_KEY, pathOf);
 
-/** Describes keys with their state among those in use. */
-function describerOf(inUse: readonly SigningKey[], now: number) {
+/** Keys with their state among those in use. */
+function withStates(
+  keys: readonly SigningKey[],
+  inUse: readonly SigningKey[],
+  now: number,
+): readonly ShownKey[] {
   const keySet = keySetAt(inUse, now);
-  return (key: SigningKey) => ({
-    id: key.kid,
-    type: 'signing_key',
-    state: signingKeyState(key, keySet),
-    signs_from: new Date(key.signsFrom).toISOString(),
-    withdrawn_at: key.withdrawnAt === undefined ? null : new Date(key.withdrawnAt).toISOString(),
-    meta: { created_at: new Date(key.createdAt).toISOString() },
-  });
+  return keys.map((key) => ({ ...key, state: signingKeyState(key, keySet) }));
 }
 
 /** Throws Fault `not_found` for a text that cannot be a key ID. */
 function kidIn({ params: { kid = '' } }: AdminRequest<unknown, unknown>): string {
-  const id = parseUuid(kid);
-  if (id === undefined) throw new Fault('not_found');
-  return id;
+  return assertFound(parseUuid(kid));
 }
 
-/** A key, and all keys in use. Throws Fault `not_found`. */
-async function keyAt(kid: string, { accessStore }: AdminDeps) {
-  const {
-    keys: [key],
-    inUse,
-  } = await accessStore.signingKey(kid);
-  if (!key) throw new Fault('not_found');
-  return { key, inUse };
-}
-
-function present(
-  { key, inUse }: { readonly key: SigningKey; readonly inUse: readonly SigningKey[] },
-  { url }: AdminRequest<unknown, unknown>,
-  { clock }: AdminDeps,
-): AdminAnswer & { readonly self: string } {
-  const self = url(`/signing-keys/${key.kid}`);
-  return { body: { data: describerOf(inUse, clock.now())(key), links: { self } }, self };
+/** Throws Fault `not_found`. */
+async function keyAt(kid: string, { accessStore, clock }: AdminDeps): Promise<ShownKey> {
+  const { keys, inUse } = await accessStore.signingKey(kid);
+  return assertFound(withStates(keys, inUse, clock.now())[0]);
 }
 
 /** The master key is being replaced, so it must not seal anything. */
@@ -113,23 +103,14 @@ export const SIGNING_KEY_OPERATIONS = [
     name: 'list-signing-keys',
     path: '/signing-keys',
     summary: 'List the keys that sign access tokens, with their state.',
-    idPattern: /^[0-9a-f-]{36}$/,
     page: {
       id: 'signing_key.page',
       description: 'The keys, without their private parts.',
-      item: z
-        .strictObject({ ...shown, links: z.strictObject({ self: link }) })
-        .meta({ id: 'signing_key.item' }),
-      example: { ...EXAMPLE, links: SHOWN.example.links },
+      item: answerForm('signing_key.item', { ...KEY, links: { self: urlAt(pathOf) } }, EXAMPLE_KEY),
     },
-    async read({ after = '', limit }, { url }, deps) {
-      const { keys, inUse } = await deps.accessStore.signingKeysAfter(after, limit);
-      const describe = describerOf(inUse, deps.clock.now());
-      const items = keys.map((key) => ({
-        ...describe(key),
-        links: { self: url(`/signing-keys/${key.kid}`) },
-      }));
-      return { items };
+    async read({ after = '', limit }, _, { accessStore, clock }: AdminDeps) {
+      const { keys, inUse } = await accessStore.signingKeysAfter(after, limit);
+      return { items: withStates(keys, inUse, clock.now()) };
     },
   }),
   adminOperation({
@@ -137,17 +118,11 @@ export const SIGNING_KEY_OPERATIONS = [
     method: 'POST',
     path: '/signing-keys',
     summary: 'Create a signing key. It starts signing once every cached key set includes it.',
-    success: {
-      ...SHOWN,
-      status: 201,
-      description: 'The new key.',
-      location: `/signing-keys/${KID}`,
-    },
+    success: { ...SHOWN, status: 201, description: 'The new key.' },
     faults: ['conflict', 'unknown_outcome'],
     async handle(request, deps) {
       const { kid } = await rotateKey(request, deps);
-      const { body, self } = present(await keyAt(kid, deps), request, deps);
-      return { body, location: self };
+      return keyAt(kid, deps);
     },
   }),
   adminOperation({
@@ -158,7 +133,7 @@ export const SIGNING_KEY_OPERATIONS = [
     params: NAMED,
     success: { ...SHOWN, status: 200, description: 'The key, without its private part.' },
     faults: ['not_found'],
-    handle: async (request, deps) => present(await keyAt(kidIn(request), deps), request, deps),
+    handle: (request, deps) => keyAt(kidIn(request), deps),
   }),
   adminOperation({
     name: 'withdraw-signing-key',
@@ -174,9 +149,9 @@ export const SIGNING_KEY_OPERATIONS = [
     async handle(request, deps) {
       const kid = kidIn(request);
       await withdrawSigningKey(kid, deps.accessStore, deps.keyring, request.auditContext);
-      const found = await keyAt(kid, deps);
-      if (found.key.withdrawnAt === undefined) throw new Fault('unavailable', [], MASTER_KEY_CHANGED);
-      return present(found, request, deps);
+      const key = await keyAt(kid, deps);
+      if (key.withdrawnAt === undefined) throw new Fault('unavailable', [], MASTER_KEY_CHANGED);
+      return key;
     },
   }),
 ] as const;

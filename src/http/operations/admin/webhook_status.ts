@@ -1,12 +1,13 @@
 import { z } from 'zod';
 import { LIMITS } from '../../../domain/limits.ts';
+import { realm } from '../../../domain/resources.ts';
 import { DELIVERY_OUTCOMES, type Delivery, type Webhook } from '../../../events/webhooks/webhook.ts';
+import { EXAMPLE_AT, exampleIdOf } from '../../openapi/examples.ts';
 import { idSchema, timestampSchema } from '../../openapi/schemas.ts';
-import { instant, type ProjectedMembers, projectionSchema, projector } from '../projection.ts';
-import type { AdminDeps } from './operation.ts';
+import { instant, type ProjectedMembers, projector } from '../projection.ts';
+import { type AdminDeps, answerForm } from './operation.ts';
 
-const REALM_ID = '019c1318-a400-7000-8000-000000000001';
-const AT = '2026-01-31T09:00:00.000Z';
+export const WEBHOOK_ID = '019c1318-a400-7000-8000-000000000096';
 
 const seq = z.int().min(1);
 /** The changes of a message. */
@@ -40,24 +41,22 @@ const DELIVERY: ProjectedMembers<Delivery> = {
   ...OUTCOME,
   at: instant(({ at }) => at),
 };
-export const deliverySchema = projectionSchema(DELIVERY).meta({ id: 'webhook_delivery' });
-export const describeDelivery = projector(DELIVERY);
-
-export const DELIVERY_EXAMPLE = {
-  id: '019c1318-a400-7000-8000-000000000095',
-  type: 'delivery',
-  message_id: 'msg_2b7c5f1e0a9d4c63',
-  realm_id: REALM_ID,
-  first_seq: 41,
-  last_seq: 42,
+export const EXAMPLE_DELIVERY = {
+  deliveryId: '019c1318-a400-7000-8000-000000000095',
+  webhookId: WEBHOOK_ID,
+  messageId: 'msg_2b7c5f1e0a9d4c63',
+  realm: exampleIdOf(realm),
+  firstSeq: 41,
+  lastSeq: 42,
   attempt: 1,
   outcome: 'delivered',
   status: 204,
-  duration_ms: 12,
-  at: AT,
-};
+  durationMs: 12,
+  at: EXAMPLE_AT,
+} as const satisfies Delivery;
+export const SHOWN_DELIVERY = answerForm('webhook_delivery', DELIVERY, EXAMPLE_DELIVERY);
 
-type TargetStatus = Awaited<ReturnType<typeof readStatus>>;
+export type TargetStatus = Awaited<ReturnType<typeof readStatus>>;
 
 /** Reads how a target is doing. */
 export async function readStatus(
@@ -68,16 +67,17 @@ export async function readStatus(
   return { ...attempts, ...lag };
 }
 
+const describeDelivery = projector(DELIVERY);
 const attemptOrNull = (attempt: Delivery | undefined) => (attempt ? describeDelivery(attempt) : null);
 const counted = z.int().min(0).max(LIMITS.webhookLagCountedMax);
 
 export const STATUS: ProjectedMembers<TargetStatus> = {
   last_delivery: [
-    deliverySchema.nullable().meta({ description: 'The newest attempt; null if there is none.' }),
+    SHOWN_DELIVERY.schema.nullable().meta({ description: 'The newest attempt; null if there is none.' }),
     ({ newest }) => attemptOrNull(newest),
   ],
   last_error: [
-    deliverySchema.nullable().meta({ description: 'The newest attempt that failed.' }),
+    SHOWN_DELIVERY.schema.nullable().meta({ description: 'The newest attempt that failed.' }),
     ({ failed }) => attemptOrNull(failed),
   ],
   behind_since: instant(
@@ -90,10 +90,10 @@ export const STATUS: ProjectedMembers<TargetStatus> = {
   dead_letters: counted.meta({ description: 'Messages that are no longer retried and were not received.' }),
 };
 
-export const STATUS_EXAMPLE = {
-  last_delivery: DELIVERY_EXAMPLE,
-  last_error: null,
-  behind_since: null,
-  failing_realms: 0,
-  dead_letters: 0,
+export const EXAMPLE_STATUS: TargetStatus = {
+  newest: EXAMPLE_DELIVERY,
+  failed: undefined,
+  behindSince: undefined,
+  failingRealms: 0,
+  deadLetters: 0,
 };

@@ -16,14 +16,12 @@ import {
 } from '../../../events/webhooks/targets.ts';
 import type { Webhook, WebhookOptions } from '../../../events/webhooks/webhook.ts';
 import { link } from '../../openapi/schemas.ts';
-import { projectionSchema, projector } from '../projection.ts';
 import { type ManagedDeps, type ManagedKind, managedOperations } from './managed.ts';
 import type { AdminDeps, AdminRequest } from './operation.ts';
 import { pageSlice } from './page.ts';
 import { absentRealmErrors, REALMS_INPUT, REALMS_OUTPUT, readRealms, showRealms } from './realms.ts';
-import { readStatus, STATUS, STATUS_EXAMPLE } from './webhook_status.ts';
+import { EXAMPLE_STATUS, readStatus, STATUS, type TargetStatus, WEBHOOK_ID } from './webhook_status.ts';
 
-export const WEBHOOK_ID = '019c1318-a400-7000-8000-000000000096';
 /** The segment of a path that names a target. */
 export const NAMED_WEBHOOK = {
   webhook_id: { description: 'The ID of the target.', example: WEBHOOK_ID },
@@ -62,7 +60,7 @@ const TARGET_EXAMPLE = {
   name: 'Shop search',
   url: 'https://search.example/hooks/authrealm',
   events: ['user-authentication-info.created', 'user-authentication-info.deleted'],
-  realms: '*',
+  realms: '*' as const,
   with_data: false,
   events_max: 100,
   skipped_client: '019c1318-a400-7000-8000-000000000098',
@@ -115,7 +113,7 @@ function patchOf({ events, realms, skipped_client, ...data }: WebhookInput): Web
 }
 
 /** Webhook targets, which receive events. */
-const WEBHOOKS: ManagedKind<Webhook, typeof created, typeof change> = {
+const WEBHOOKS: ManagedKind<Webhook, TargetStatus, typeof created, typeof change> = {
   type: 'webhook',
   idPattern: WEBHOOK_ID_PATTERN,
   created: { schema: created, example: { ...TARGET_EXAMPLE, from: 'present' } },
@@ -126,18 +124,21 @@ const WEBHOOKS: ManagedKind<Webhook, typeof created, typeof change> = {
     events: z
       .union([z.literal('*'), z.array(event)])
       .meta({ id: 'EventNames', description: ALL_OR_SOME_EVENTS }),
-    realms: REALMS_OUTPUT.meta({ description: 'The realms whose events are sent; `*` means all.' }),
+    realms: [
+      REALMS_OUTPUT.meta({ description: 'The realms whose events are sent; `*` means all.' }),
+      ({ realms }) => showRealms(realms),
+    ],
     with_data: withData,
     events_max: eventsMax,
     skipped_client: z.string().nullable().meta(skippedClient),
   },
-  listed: projectionSchema(STATUS).shape,
+  listed: STATUS,
+  example: { webhookId: WEBHOOK_ID, ...patchOf(TARGET_EXAMPLE), ...EXAMPLE_STATUS },
   secret: {
     member: 'secret',
     description: 'The secret that signs messages. Returned only here.',
     example: 'whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD',
   },
-  example: { id: WEBHOOK_ID, members: TARGET_EXAMPLE, listed: STATUS_EXAMPLE },
   texts: {
     noun: 'target',
     fullNoun: 'webhook target',
@@ -152,21 +153,9 @@ const WEBHOOKS: ManagedKind<Webhook, typeof created, typeof change> = {
   },
   rotatesConditionally: false,
   idOf: ({ webhookId }) => webhookId,
-  membersOf: ({ name, url, events, realms, withData, eventsMax, skippedClient }) => ({
-    name,
-    url,
-    events,
-    realms: showRealms(realms),
-    with_data: withData,
-    events_max: eventsMax,
-    skipped_client: skippedClient ?? null,
-  }),
   async page(wanted, deps) {
-    const describe = projector(STATUS);
     const page = pageSlice(await deps.webhooks.store.list(), ({ webhookId }) => webhookId, wanted);
-    return Promise.all(
-      page.map(async (thing) => ({ thing, listed: describe(await readStatus(thing, deps)) })),
-    );
+    return Promise.all(page.map(async (webhook) => ({ ...webhook, ...(await readStatus(webhook, deps)) })));
   },
   find: (id, { webhooks }) => webhooks.store.find(id),
   async create({ from = 'present', ...data }, deps, auditContext) {
@@ -174,7 +163,7 @@ const WEBHOOKS: ManagedKind<Webhook, typeof created, typeof change> = {
     const defaults = { withData: false, eventsMax: 1, skippedClient: undefined };
     const settings = { ...defaults, ...patchOf(data) } as WebhookOptions;
     const { webhook, secret } = await createWebhook(deps.webhooks, settings, from, auditContext);
-    return { thing: webhook, secret };
+    return { ...webhook, secret };
   },
   async patch(data, deps, request) {
     await webhookAt(request, deps);
@@ -185,7 +174,7 @@ const WEBHOOKS: ManagedKind<Webhook, typeof created, typeof change> = {
     assertFound(await changeWebhook(webhooks, id, edit, auditContext)),
   async rotate(id, { overlapMs }, { webhooks }, auditContext) {
     const { webhook, secret } = assertFound(await rotateWebhook(webhooks, id, overlapMs, auditContext));
-    return { thing: webhook, secret };
+    return { ...webhook, secret };
   },
   remove: (id, seen, { webhooks }, auditContext) => deleteWebhook(webhooks.store, id, auditContext, seen),
 };
