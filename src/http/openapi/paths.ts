@@ -120,7 +120,7 @@ const BODY_FAULTS = {
 /** Every fault of an operation: those implied by its description, and those that it lists. */
 function faultsOf(
   { access, body, isUncounted }: Operation<never>,
-  { query, headers = [], isFixed, faults = [] }: Documentation,
+  { path, query, headers = [], isFixed, faults = [] }: Documentation,
 ): readonly FaultCode[] {
   const when = (condition: boolean, ...codes: readonly FaultCode[]) => (condition ? codes : []);
   const isRepeatable = headers.includes('Idempotency-Key');
@@ -133,6 +133,7 @@ function faultsOf(
     ...when(query !== undefined || isRepeatable, 'invalid_query'),
     ...when(headers.includes('If-Match'), 'precondition_failed'),
     ...faults,
+    ...when(path !== undefined && !isFixed && !faults.includes('not_found'), 'not_found'),
     ...when(isRepeatable, 'idempotency_key_in_use', 'idempotency_key_reused', 'unknown_outcome'),
   ];
 }

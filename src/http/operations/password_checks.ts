@@ -120,6 +120,6 @@ export const CHECK_PASSWORD: Operation<SignInDeps> = {
         },
       },
     },
-    faults: ['not_found', 'invalid_query'],
+    faults: ['invalid_query'],
   }),
 };

@@ -185,7 +185,7 @@ function documentationOf(
       headers: { 'Cache-Control': HEADERS.cacheControl },
       content: jsonContent(schema(), example),
     },
-    faults: source === 'installation' && parameter === undefined ? [] : ['not_found'],
+    faults: source === 'installation' ? [] : ['not_found'],
     headers: ['X-Request-Id'],
   };
 }

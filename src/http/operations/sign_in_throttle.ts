@@ -64,7 +64,6 @@ const shared = {
   isExtension: true,
   path: pathParameters(passwordProfileInfo, paramNames(passwordProfileInfo)),
   headers: ['X-Request-Id'],
-  faults: ['not_found'],
 } as const;
 
 export const SIGN_IN_THROTTLE_OPERATIONS: readonly Operation<SignInDeps>[] = [

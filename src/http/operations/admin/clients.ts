@@ -208,7 +208,6 @@ export const CLIENT_OPERATIONS = [
     summary: 'Get when a client last requested or used a token.',
     params: { client_id: { description: 'The identifier of the client.', example: CLIENT_ID } },
     success: { ...CLIENT_USE, status: 200, description: 'The time, to the minute.' },
-    faults: ['not_found'],
     async handle(request, { accessStore }: ManagedDeps) {
       const { client_id: clientId = '' } = request.params;
       if (!CLIENT_ID_PATTERN.test(clientId)) throw new Fault('not_found');

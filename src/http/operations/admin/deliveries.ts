@@ -108,7 +108,6 @@ export const DELIVERY_OPERATIONS = [
       description: 'The attempts. Of a response, only the status is stored.',
       item: SHOWN_DELIVERY,
     },
-    faults: ['not_found'],
     async read({ after, limit }, request, deps: ManagedDeps) {
       const { webhookId } = await webhookAt(request, deps);
       return { items: await deps.webhooks.store.deliveries(webhookId, after, limit) };
@@ -126,7 +125,6 @@ export const DELIVERY_OPERATIONS = [
       description: 'The dead letters. One that is received after all is removed.',
       item: answerForm('webhook_dead_letter', DEAD_LETTER, EXAMPLE_LETTER),
     },
-    faults: ['not_found'],
     async read({ after = '', limit }, request, deps: ManagedDeps) {
       const { webhookId } = await webhookAt(request, deps);
       return { items: await deps.webhooks.store.deadLetters(webhookId, deadLetterPosition(after), limit) };
@@ -156,7 +154,7 @@ export const DELIVERY_OPERATIONS = [
       description: 'Each is sent once within seconds; the deliveries show the outcome.',
       ...REDELIVERED,
     },
-    faults: ['not_found', 'conflict', 'unknown_outcome'],
+    faults: ['conflict', 'unknown_outcome'],
     async handle(request, deps: ManagedDeps) {
       const { webhookId } = await webhookAt(request, deps);
       const which = deadLetterPosition(request.data.message);
@@ -177,7 +175,6 @@ export const DELIVERY_OPERATIONS = [
     summary: 'Get the last delivery and the last error of a target, and how far behind it is.',
     params: NAMED_WEBHOOK,
     success: { ...STATUS_OF_TARGET, status: 200, description: 'The status, as in the list of targets.' },
-    faults: ['not_found'],
     async handle(request, deps: ManagedDeps) {
       const webhook = await webhookAt(request, deps);
       return { webhookId: webhook.webhookId, ...(await readStatus(webhook, deps)) };
@@ -198,7 +195,6 @@ export const TEST_WEBHOOK_OPERATION = adminOperation({
     description: 'The outcome, also of a target that did not accept it.',
     ...TEST_RESULT,
   },
-  faults: ['not_found'],
   async handle(request, deps) {
     const webhook = await webhookAt(request, deps);
     assertGenuine(webhook);

@@ -165,7 +165,6 @@ export const LOG_OPERATIONS = [
       description: 'The entries, with the personal values that can still be read.',
       item: { ...ENTRY, example: ENTRY.show(EXAMPLE_CHANGE, EXAMPLE_CONTEXT) },
     },
-    faults: ['not_found'],
     async read({ after = 0, limit }, { params, query }, deps) {
       const log = await existingLog(params.realm_id ?? '', deps);
       const user = parseUuid(query.user_id ?? '');

@@ -210,7 +210,6 @@ function readAndCreateOperations({ kind, named, params, shown, issued, item, fin
       summary: `Get one ${texts.fullNoun}.`,
       params,
       success: { ...shown, status: 200, description: `The ${texts.noun}, without secrets.` },
-      faults: ['not_found'],
       handle: find,
     }),
   ];
@@ -229,7 +228,7 @@ function changeOperations({ kind, named, params, shown, ...handle }: Parts) {
       isConditional: true,
       data: kind.updated,
       success: { ...shown, status: 200, description: `The ${texts.noun} after the change.` },
-      faults: ['not_found', 'conflict', 'unknown_outcome'],
+      faults: ['conflict', 'unknown_outcome'],
       async handle(request, deps: ManagedDeps) {
         const patch = await kind.patch(request.data, deps, request);
         return handle.edit(request, deps, () => (Object.keys(patch).length > 0 ? patch : undefined));
@@ -243,7 +242,7 @@ function changeOperations({ kind, named, params, shown, ...handle }: Parts) {
       params,
       isConditional: true,
       success: { status: 204, description: 'Deleted.' },
-      faults: ['not_found', ...endingFaults(kind), 'unknown_outcome'],
+      faults: [...endingFaults(kind), 'unknown_outcome'],
       async handle(request, deps: ManagedDeps) {
         kind.assertNotCaller?.(request);
         const seen = await handle.seenBy(request, deps);
@@ -268,7 +267,7 @@ function rotateOperation({ kind, named, params, issued, ...handle }: Parts) {
     ...(rotatesConditionally ? { isConditional: true as const } : {}),
     data: { schema, example: { overlap_seconds: 7_200 } },
     success: { ...issued, status: 200, description: `The ${texts.noun} and its new secret.` },
-    faults: ['not_found', 'unknown_outcome'],
+    faults: ['unknown_outcome'],
     async handle(request, deps: ManagedDeps) {
       const { overlap_seconds: seconds = LIMITS.secretOverlapMs / 1_000 } = request.data;
       const seen = rotatesConditionally ? await handle.seenBy(request, deps) : undefined;
@@ -289,7 +288,7 @@ function enableOrDisable({ kind, named, params, shown, ...handle }: Parts, verb:
     params,
     isConditional: true,
     success: { ...shown, status: 200, description: `The ${kind.texts.noun} after the change.` },
-    faults: ['not_found', 'unknown_outcome', ...(disables ? endingFaults(kind) : [])],
+    faults: ['unknown_outcome', ...(disables ? endingFaults(kind) : [])],
     handle(request, deps: ManagedDeps) {
       if (disables) kind.assertNotCaller?.(request);
       const disabledAt = disables ? deps.clock.now() : undefined;

@@ -120,7 +120,6 @@ export const PERSON_OPERATIONS = [
       user_id: { description: 'The user, in any letter case.', example: USER },
     },
     success: { ...STORED, status: 200, description: 'The erasure and its time.' },
-    faults: ['not_found'],
     async handle(request, { logStore }) {
       const realm = assertFound(parseUuid(request.params.realm_id ?? ''));
       const user = assertFound(parseUuid(request.params.user_id ?? ''));

@@ -132,7 +132,6 @@ export const SIGNING_KEY_OPERATIONS = [
     summary: 'Get one signing key.',
     params: NAMED,
     success: { ...SHOWN, status: 200, description: 'The key, without its private part.' },
-    faults: ['not_found'],
     handle: (request, deps) => keyAt(kidIn(request), deps),
   }),
   adminOperation({
@@ -145,7 +144,7 @@ export const SIGNING_KEY_OPERATIONS = [
       'Withdrawing the current signing key also invalidates the token of this request. A withdrawn key cannot be restored.',
     params: NAMED,
     success: { ...SHOWN, status: 200, description: 'The withdrawn key.' },
-    faults: ['not_found', 'unknown_outcome'],
+    faults: ['unknown_outcome'],
     async handle(request, deps) {
       const kid = kidIn(request);
       await withdrawSigningKey(kid, deps.accessStore, deps.keyring, request.auditContext);
