@@ -320,6 +320,11 @@ export const searchSchema = z
   })
   .meta({ id: 'search' });
 
+/** A request body with this `data`, and an example. */
+export function dataBody(id: string, data: z.ZodType, example: object) {
+  return { schema: z.object({ data }).meta({ id }), example: { data: example } };
+}
+
 /** One object, because generators of typed languages cannot tell a union of two such objects apart. */
 const source = z
   .strictObject({

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { ConsoleSessions } from '../../auth/sessions/sessions.ts';
 import { Fault } from '../../domain/fault.ts';
 import { EXTENSION, HEADERS, jsonContent } from '../openapi/responses.ts';
+import { dataBody } from '../openapi/schemas.ts';
 import { BAD_TOKEN, bearerToken } from '../pipeline/bearer.ts';
 import type { Call, CallHandler } from '../pipeline/call.ts';
 import type { Documentation, Operation } from '../pipeline/operation.ts';
@@ -97,7 +98,7 @@ export const CONSOLE_OPERATIONS: readonly Operation<SessionDeps>[] = [
     handle: beginSignIn,
     document: (baseUrl) => ({
       summary: 'Get the authorization request parameters for signing in to the console through a provider.',
-      body: bodyOf('console_departure.create', providerSignInSchema, { name: 'staff' }),
+      body: dataBody('console_departure.create', providerSignInSchema, { name: 'staff' }),
       success: {
         status: 200,
         description: 'The authorization endpoint, the client ID and the redirect URI.',
@@ -116,7 +117,7 @@ export const CONSOLE_OPERATIONS: readonly Operation<SessionDeps>[] = [
     handle: exchange,
     document: () => ({
       summary: 'Sign in to the console with the code of a link or of a provider.',
-      body: bodyOf('console_session.create', exchangeSchema, {
+      body: dataBody('console_session.create', exchangeSchema, {
         grant: 'link',
         code: 'k3Yb0Q6nqv8l1uW9sDZbXA',
       }),
@@ -235,8 +236,4 @@ function originHeader(baseUrl: string): z.ZodRawShape {
   const description = 'Must be the origin of the base URL. Browsers send it.';
   const example = new URL(baseUrl).origin;
   return { Origin: z.string().meta({ param: { ...EXTENSION, description, example } }) };
-}
-
-function bodyOf(id: string, schema: z.ZodType, example: object) {
-  return { schema: z.object({ data: schema }).meta({ id }), example: { data: example } };
 }

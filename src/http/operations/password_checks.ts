@@ -6,7 +6,7 @@ import type { Credential } from '../../store/auth/credentials.ts';
 import { exampleIdOf } from '../openapi/examples.ts';
 import { pathParameters } from '../openapi/parameters.ts';
 import { HEADERS, namedExamples } from '../openapi/responses.ts';
-import { idSchema, lazyComponent } from '../openapi/schemas.ts';
+import { dataBody, idSchema, lazyComponent } from '../openapi/schemas.ts';
 import type { CallHandler } from '../pipeline/call.ts';
 import { itemPattern, paramNames } from '../pipeline/links.ts';
 import type { Operation } from '../pipeline/operation.ts';
@@ -97,12 +97,11 @@ export const CHECK_PASSWORD: Operation<SignInDeps> = {
     path: pathParameters(passwordProfile, paramNames(passwordProfile)),
     headers: ['X-Request-Id'],
     ownHeaders: signInParameters(),
-    body: {
-      schema: z.object({ data: request }).meta({ id: `${TYPE}.request` }),
-      example: {
-        data: { type: TYPE, username: 'jane@example.com', password: 'correct horse battery staple' },
-      },
-    },
+    body: dataBody(`${TYPE}.request`, request, {
+      type: TYPE,
+      username: 'jane@example.com',
+      password: 'correct horse battery staple',
+    }),
     success: {
       status: 200,
       description: 'Whether the password is right. An unknown username is answered as a wrong password.',

@@ -9,7 +9,7 @@ import type { AnyRecord } from '../../domain/resource.ts';
 import { realm } from '../../domain/resources.ts';
 import { exampleIdOf, INSTALLATION } from '../openapi/examples.ts';
 import { HEADERS, jsonContent } from '../openapi/responses.ts';
-import { idSchema, lazyComponent } from '../openapi/schemas.ts';
+import { dataBody, idSchema, lazyComponent } from '../openapi/schemas.ts';
 import { dataOf } from '../pipeline/body.ts';
 import type { Call } from '../pipeline/call.ts';
 import { parameterNames } from '../pipeline/links.ts';
@@ -116,10 +116,7 @@ export function settingsOperations(settings: SettingsRow): readonly Operation<Se
     },
     document: ({ baseUrl }) => ({
       ...documentationOf(settings, { path, summary: change.summary }, made, baseUrl),
-      body: {
-        schema: z.object({ data: change.data }).meta({ id: `${component.id}.update` }),
-        example: { data: change.example },
-      },
+      body: dataBody(`${component.id}.update`, change.data, change.example),
       faults: ['not_found', ...(change.faults ?? []), 'unknown_outcome'],
     }),
   });

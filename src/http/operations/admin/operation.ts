@@ -15,7 +15,7 @@ import type { LogStore } from '../../../store/audit/log_reading.ts';
 import type { AuthStore } from '../../../store/auth/access.ts';
 import { EXAMPLE_AT } from '../../openapi/examples.ts';
 import { HEADERS, header } from '../../openapi/responses.ts';
-import { link } from '../../openapi/schemas.ts';
+import { dataBody, link } from '../../openapi/schemas.ts';
 import type { Call, CallHandler } from '../../pipeline/call.ts';
 import type { Documentation, DocumentContext, Operation } from '../../pipeline/operation.ts';
 import type { OperationDeps } from '../../pipeline/pipeline.ts';
@@ -294,14 +294,10 @@ function documentationOf(described: AnyDescription, { etag }: DocumentContext): 
     ...(params ? { path: pathParameters(params) } : {}),
     ...(query ? { query } : {}),
     headers: isConditional ? ['If-Match', 'X-Request-Id'] : ['X-Request-Id'],
-    ...(data ? { body: requestBody(name, data) } : {}),
+    ...(data ? { body: dataBody(`${name}.request`, data.schema, data.example) } : {}),
     success: { status, description: success.description, headers, ...(content ? { content } : {}) },
     faults,
   };
-}
-
-function requestBody(name: string, { schema, example }: NonNullable<AnyDescription['data']>) {
-  return { schema: z.object({ data: schema }).meta({ id: `${name}.request` }), example: { data: example } };
 }
 
 function pathParameters(params: Readonly<Record<string, PathParameter>>): z.ZodObject {
