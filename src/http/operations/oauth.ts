@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import type { IntrospectionAndRevocation } from '../../auth/tokens/introspection.ts';
 import type { IssuedToken } from '../../auth/tokens/token.ts';
 import { checkGrantType, GRANT_TYPES, type GrantToken } from '../../auth/tokens/token_grant.ts';
 import { GRANT_FAULTS } from '../../domain/fault.ts';
@@ -7,64 +6,58 @@ import { ALWAYS, header, jsonContent } from '../openapi/responses.ts';
 import { errorsShape, lazyComponent, link } from '../openapi/schemas.ts';
 import type { CallHandler } from '../pipeline/call.ts';
 import type { Documentation, Operation } from '../pipeline/operation.ts';
-import { type FormDeps, formEndpoint, refusalBody, SECRET_HEADERS, secretReply } from './oauth_form.ts';
+import {
+  type FormRules,
+  formEndpoint,
+  type OAuthDeps,
+  refusalBody,
+  SECRET_HEADERS,
+  secretAnswer,
+  secretReply,
+} from './oauth_form.ts';
 import { type ProjectedMembers, projectionSchema, projector } from './projection.ts';
 
-/** The dependencies of the token endpoints. */
-export interface OAuthDeps extends FormDeps {
-  readonly grant: GrantToken;
-  readonly desk: IntrospectionAndRevocation;
-}
-
 /** The token endpoint (RFC 6749, 3.2). */
-function tokenEndpoint({ grant, ...entrance }: OAuthDeps): CallHandler {
-  const read = {
-    parameters: ['grant_type', 'scope'] as const,
-    refuse: (value: (name: 'grant_type') => string | undefined) => checkGrantType(value('grant_type')),
-    isImplicit: (value: (name: 'grant_type') => string | undefined) => value('grant_type') === 'implicit',
+function tokenEndpoint(deps: OAuthDeps): CallHandler {
+  const read: FormRules<'grant_type' | 'scope'> = {
+    parameters: ['grant_type', 'scope'],
+    refuse: (value) => checkGrantType(value('grant_type')),
+    isImplicit: (value) => value('grant_type') === 'implicit',
   };
-  return formEndpoint(read, entrance, async (call, client, value) => {
+  return formEndpoint(read, deps, async (call, client, value) => {
     // By the ID alone only the rate of each address counts: others could spend one of the whole client.
-    const limited = client.implicit ? undefined : entrance.limits.grants?.(client.clientId);
+    const limited = client.implicit ? undefined : deps.limits.grants?.(client.clientId);
     if (limited) {
       call.refused = 'too many grants';
       return limited;
     }
     const from = { address: call.address(), requestId: call.requestId };
-    const answer = await grant(client, value('scope'), from);
+    const answer = await deps.grant(client, value('scope'), from);
     if (answer.kind === 'refused') {
       call.refused = 'insufficient scope';
       return answer;
     }
-    const { minted, scopes } = answer;
-    return secretReply({
-      access_token: minted.token,
-      token_type: 'Bearer',
-      expires_in: minted.expiresIn,
-      expires: minted.expires,
-      identifier: value('grant_type'),
-      scope: [...scopes].join(' '),
-    });
+    return secretReply(describeGrant({ ...answer, identifier: value('grant_type') }));
   });
 }
 
 /** `token_type_hint` is ignored: there is one type of token (RFC 7009, 2.1). */
-const OF_TOKEN = { parameters: ['token', 'token_type_hint'] } as const;
+const OF_TOKEN: FormRules<'token' | 'token_type_hint'> = { parameters: ['token', 'token_type_hint'] };
 const DONE = secretReply({});
 
 /** Revocation (RFC 7009): a text that is no token of this client is answered like a token that is already revoked. */
-function revocationEndpoint({ desk, ...entrance }: OAuthDeps): CallHandler {
-  return formEndpoint(OF_TOKEN, entrance, async (call, client, value) => {
+function revocationEndpoint(deps: OAuthDeps): CallHandler {
+  return formEndpoint(OF_TOKEN, deps, async (call, client, value) => {
     const from = { address: call.address(), requestId: call.requestId };
-    const answer = await desk.revoke(client.clientId, value('token'), from);
+    const answer = await deps.desk.revoke(client.clientId, value('token'), from);
     return answer.kind === 'refused' ? answer : DONE;
   });
 }
 
 /** Introspection (RFC 7662): a text that is no token of this client is answered as inactive, without its claims. */
-function introspectionEndpoint({ desk, ...entrance }: OAuthDeps): CallHandler {
-  return formEndpoint(OF_TOKEN, entrance, async (_, client, value) => {
-    const answer = await desk.introspect(client.clientId, value('token'));
+function introspectionEndpoint(deps: OAuthDeps): CallHandler {
+  return formEndpoint(OF_TOKEN, deps, async (_, client, value) => {
+    const answer = await deps.desk.introspect(client.clientId, value('token'));
     return answer.kind === 'refused'
       ? answer
       : secretReply(answer.token ? claimsOf(answer.token) : { active: false });
@@ -72,45 +65,19 @@ function introspectionEndpoint({ desk, ...entrance }: OAuthDeps): CallHandler {
 }
 
 /** An operation whose caller sends client credentials in a form. */
-interface FormDescription {
-  readonly name: string;
-  readonly path: string;
-  readonly isExtension?: true;
-  readonly summary: string;
-  readonly form: () => { readonly schema: z.ZodType; readonly example: object };
-  readonly success: {
-    readonly description: string;
-    readonly schema: () => z.ZodType;
-    readonly example: (baseUrl: string) => object;
-  };
-  readonly endpoint: (deps: OAuthDeps) => CallHandler;
-}
-
-function formOperation(described: FormDescription): Operation<OAuthDeps> {
-  const { name, path, isExtension, summary, form, success, endpoint } = described;
-  const { description, schema, example } = success;
+function formOperation({ document, ...operation }: FormDescription): Operation<OAuthDeps> {
   return {
-    name,
+    ...operation,
     method: 'POST',
-    path,
     access: 'credentials',
     body: 'form',
     loopUse: 'own turn',
-    handle: endpoint,
-    document: ({ baseUrl }) => ({
-      summary,
-      tag: 'service',
-      ...(isExtension ? { isExtension } : {}),
-      body: form(),
-      success: {
-        status: 200,
-        description,
-        headers: SECRET_HEADERS,
-        content: jsonContent(schema(), example(baseUrl)),
-      },
-      responses: refusals(),
-    }),
+    document: ({ baseUrl }) => ({ ...document(baseUrl), tag: 'service', responses: refusals() }),
   };
+}
+
+interface FormDescription extends Pick<Operation<OAuthDeps>, 'name' | 'path' | 'handle'> {
+  readonly document: (baseUrl: string) => Pick<Documentation, 'summary' | 'isExtension' | 'body' | 'success'>;
 }
 
 const refused = lazyComponent(() =>
@@ -146,21 +113,22 @@ function refusals(): NonNullable<Documentation['responses']> {
   };
 }
 
+const seconds = () => z.int().meta({ description: 'Seconds since the epoch.' });
 const credentials = () => ({ client_id: z.string().optional(), client_secret: z.string().optional() });
 const CLIENT = { client_id: '019c1318-a400-7000-8000-000000000098', client_secret: 'ars_3mZk9Q' };
 
-const granted = lazyComponent(() =>
-  z
-    .strictObject({
-      access_token: z.string(),
-      token_type: z.literal('Bearer'),
-      expires_in: z.int().meta({ description: 'In seconds.' }),
-      expires: z.int().meta({ description: 'Seconds since the epoch.' }),
-      identifier: z.enum(GRANT_TYPES),
-      scope: z.string(),
-    })
-    .meta({ id: 'Token' }),
-);
+type Granted = Extract<Awaited<ReturnType<GrantToken>>, { readonly kind: 'granted' }>;
+const GRANTED: ProjectedMembers<Granted & { readonly identifier: string | undefined }> = {
+  access_token: [z.string(), ({ minted }) => minted.token],
+  token_type: 'Bearer',
+  expires_in: [z.int().meta({ description: 'In seconds.' }), ({ minted }) => minted.expiresIn],
+  expires: [seconds(), ({ minted }) => minted.expires],
+  identifier: z.enum(GRANT_TYPES),
+  scope: [z.string(), ({ scopes }) => [...scopes].join(' ')],
+};
+const describeGrant = projector(GRANTED);
+/** One component for both operations. */
+const granted = lazyComponent(() => projectionSchema(GRANTED).meta({ id: 'Token' }));
 
 const TOKEN = {
   access_token: 'eyJhbGciOiJFZDI1NTE5In0.e30.c2lnbmF0dXJl',
@@ -172,21 +140,22 @@ const TOKEN = {
 };
 
 const GRANT = {
-  summary:
-    'Get an access token with client credentials, sent in the body or by HTTP Basic; or with `implicit` and the ID of a client alone.',
-  form: () => ({
-    schema: z.object({
-      grant_type: z.enum(GRANT_TYPES),
-      ...credentials(),
-      scope: z
-        .string()
-        .optional()
-        .meta({ description: 'The requested scopes, space-separated; by default all that the grant gives.' }),
-    }),
-    example: { grant_type: 'client_credentials', ...CLIENT, scope: 'oidc-profile-infos:read' },
+  handle: tokenEndpoint,
+  document: () => ({
+    summary:
+      'Get an access token with client credentials, sent in the body or by HTTP Basic; or with `implicit` and the ID of a client alone.',
+    body: {
+      schema: z.object({
+        grant_type: z.enum(GRANT_TYPES),
+        ...credentials(),
+        scope: z.string().optional().meta({
+          description: 'The requested scopes, space-separated; by default all that the grant gives.',
+        }),
+      }),
+      example: { grant_type: 'client_credentials', ...CLIENT, scope: 'oidc-profile-infos:read' },
+    },
+    success: secretAnswer('The token.', granted(), TOKEN),
   }),
-  success: { description: 'The token.', schema: granted, example: () => TOKEN },
-  endpoint: tokenEndpoint,
 };
 
 const tokenForm = () => ({
@@ -197,8 +166,6 @@ const tokenForm = () => ({
   }),
   example: { token: TOKEN.access_token, ...CLIENT },
 });
-
-const seconds = () => z.int().meta({ description: 'Seconds since the epoch.' });
 
 const CLAIMS: ProjectedMembers<IssuedToken> = {
   active: [
@@ -224,51 +191,54 @@ const CLAIMS: ProjectedMembers<IssuedToken> = {
 };
 const claimsOf = projector(CLAIMS);
 
-function inspectionExample(issuer: string): object {
-  const { client_id: client } = CLIENT;
-  return {
-    active: true,
-    scope: TOKEN.scope,
-    client_id: client,
-    token_type: 'Bearer',
-    exp: TOKEN.expires,
-    iat: TOKEN.expires - 3600,
-    nbf: TOKEN.expires - 3600,
-    sub: client,
-    aud: issuer,
-    iss: issuer,
+const inspectionExample = (issuer: string) =>
+  claimsOf({
+    scopes: new Set([TOKEN.scope]),
+    clientId: CLIENT.client_id,
+    expires: TOKEN.expires,
+    issuedAt: TOKEN.expires - TOKEN.expires_in,
+    notBefore: TOKEN.expires - TOKEN.expires_in,
+    issuer,
     jti: '019c1318-a400-7000-8000-000000000097',
-  };
-}
+  });
 
 /** How a client gets a token, revokes it and inspects it. */
 export const OAUTH_OPERATIONS: readonly Operation<OAuthDeps>[] = [
   formOperation({ name: 'get-access-token', path: '/oauth/access_token', ...GRANT }),
-  formOperation({ name: 'get-token', path: '/oauth/token', isExtension: true, ...GRANT }),
+  formOperation({
+    name: 'get-token',
+    path: '/oauth/token',
+    ...GRANT,
+    document: () => ({ ...GRANT.document(), isExtension: true }),
+  }),
   formOperation({
     name: 'revoke-token',
     path: '/oauth/revoke',
-    isExtension: true,
-    summary: 'Revoke an access token of this client (RFC 7009). It is rejected within a second.',
-    form: tokenForm,
-    success: {
-      description: 'The token is revoked or was not valid. Tokens of other clients are not affected.',
-      schema: () => z.strictObject({}),
-      example: () => ({}),
-    },
-    endpoint: revocationEndpoint,
+    handle: revocationEndpoint,
+    document: () => ({
+      summary: 'Revoke an access token of this client (RFC 7009). It is rejected within a second.',
+      isExtension: true,
+      body: tokenForm(),
+      success: secretAnswer(
+        'The token is revoked or was not valid. Tokens of other clients are not affected.',
+        z.strictObject({}),
+        {},
+      ),
+    }),
   }),
   formOperation({
     name: 'introspect-token',
     path: '/oauth/introspect',
-    isExtension: true,
-    summary: 'Introspect an access token of this client (RFC 7662).',
-    form: tokenForm,
-    success: {
-      description: 'The claims of the token. Invalid tokens and tokens of other clients are not active.',
-      schema: () => projectionSchema(CLAIMS).meta({ id: 'TokenInspection' }),
-      example: inspectionExample,
-    },
-    endpoint: introspectionEndpoint,
+    handle: introspectionEndpoint,
+    document: (baseUrl) => ({
+      summary: 'Introspect an access token of this client (RFC 7662).',
+      isExtension: true,
+      body: tokenForm(),
+      success: secretAnswer(
+        'The claims of the token. Invalid tokens and tokens of other clients are not active.',
+        projectionSchema(CLAIMS).meta({ id: 'TokenInspection' }),
+        inspectionExample(baseUrl),
+      ),
+    }),
   }),
 ];

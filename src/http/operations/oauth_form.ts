@@ -1,7 +1,10 @@
+import type { z } from 'zod';
 import type { AuthenticateClient, OAuthError } from '../../auth/clients/client_credentials.ts';
+import type { IntrospectionAndRevocation } from '../../auth/tokens/introspection.ts';
+import type { GrantToken } from '../../auth/tokens/token_grant.ts';
 import { Fault, GRANT_FAULTS, type GrantFaultCode } from '../../domain/fault.ts';
 import type { Principal } from '../../domain/principal.ts';
-import { fixedHeader, HEADERS } from '../openapi/responses.ts';
+import { fixedHeader, HEADERS, jsonContent } from '../openapi/responses.ts';
 import { readText } from '../pipeline/body.ts';
 import type { Call, CallHandler } from '../pipeline/call.ts';
 import type { OperationDeps } from '../pipeline/pipeline.ts';
@@ -15,7 +18,7 @@ interface Form<P extends string> {
 }
 
 /** The parameters that an endpoint reads. */
-interface FormRules<P extends string> {
+export interface FormRules<P extends string> {
   readonly parameters: readonly P[];
   /** Rejects a request before the client is authenticated. */
   readonly refuse?: (value: Form<P>['value']) => OAuthError | undefined;
@@ -23,10 +26,12 @@ interface FormRules<P extends string> {
   readonly isImplicit?: (value: Form<P>['value']) => boolean;
 }
 
-/** The dependencies of a form endpoint. */
-export interface FormDeps extends OperationDeps {
+/** The dependencies of the token endpoints. */
+export interface OAuthDeps extends OperationDeps {
   readonly authenticateClient: AuthenticateClient;
   readonly identifyClient: AuthenticateClient;
+  readonly grant: GrantToken;
+  readonly desk: IntrospectionAndRevocation;
 }
 
 /** Responses of these endpoints contain secrets. */
@@ -42,6 +47,16 @@ export const SECRET_HEADERS = {
   Pragma: fixedHeader('For HTTP/1.0 caches.', 'no-cache'),
 };
 
+/** Such a response in the OpenAPI document. */
+export function secretAnswer(description: string, schema: z.ZodType, example: unknown) {
+  return {
+    status: 200 as const,
+    description,
+    headers: SECRET_HEADERS,
+    content: jsonContent(schema, example),
+  };
+}
+
 /**
  * An endpoint that reads a form and the credentials of a client (RFC 6749, 2.3.1 and 3.2). The body is read
  * as a form under any media type, because existing clients declare it as JSON (docs/wire.md#tokens). A wrong secret is counted
@@ -49,7 +64,7 @@ export const SECRET_HEADERS = {
  */
 export function formEndpoint<P extends string>(
   { parameters, refuse, isImplicit }: FormRules<P>,
-  { authenticateClient, identifyClient, limits, loopBudget }: FormDeps,
+  { authenticateClient, identifyClient, limits, loopBudget }: OAuthDeps,
   answer: (call: Call, client: Principal, value: Form<P>['value']) => Promise<Reply | OAuthError>,
 ): CallHandler {
   return async (call) => {
