@@ -6,7 +6,7 @@ import type { Credential } from '../../store/auth/credentials.ts';
 import { exampleIdOf } from '../openapi/examples.ts';
 import { pathParameters } from '../openapi/parameters.ts';
 import { HEADERS, namedExamples } from '../openapi/responses.ts';
-import { dataBody, idSchema, lazyComponent } from '../openapi/schemas.ts';
+import { dataBody, idSchema } from '../openapi/schemas.ts';
 import type { CallHandler } from '../pipeline/call.ts';
 import { itemPattern, paramNames } from '../pipeline/links.ts';
 import type { Operation } from '../pipeline/operation.ts';
@@ -14,6 +14,7 @@ import { readData } from '../pipeline/reading.ts';
 import { documentReply, JSON_TYPE, NOT_FOUND_REPLY } from '../server/reply.ts';
 import { checkPassword, readEndUserAddress, SIGN_IN_SCOPE, type SignInDeps } from './password_request.ts';
 import { DEVICE_EXAMPLE, signInParameters } from './password_schemas.ts';
+import { type ProjectedMembers, projectionSchema, projector } from './projection.ts';
 
 /** Checks a password of any realm, for callers with sessions of their own (docs/wire.md#password-checks). No token is issued. */
 const TYPE = 'password_check';
@@ -31,53 +32,37 @@ function answer(deps: SignInDeps): CallHandler {
     const checked = await checkPassword(call, TYPE, given, deps);
     if ('status' in checked) return checked;
     if (checked.kind === 'wrong') return UNVERIFIED;
-    return documentReply(verifiedBody(checked.credential, checked.deviceToken), 'no-store');
+    const { credential, deviceToken } = checked;
+    return documentReply(verifiedBody({ ...credential, deviceToken }), 'no-store');
   };
 }
 
 const NOT_VERIFIED = { data: { type: TYPE, verified: false } };
 const UNVERIFIED = documentReply(NOT_VERIFIED, 'no-store');
 
-type CheckedIds = Pick<Credential, 'userId' | 'infoId'>;
+type Verified = Pick<Credential, 'userId' | 'infoId'> & { readonly deviceToken: string };
 
-function verifiedBody({ userId, infoId }: CheckedIds, device: string) {
-  const related = (id: string, { type }: { readonly type: string }) => ({ data: { id, type } });
-  return {
-    data: {
-      type: TYPE,
-      verified: true,
-      device,
-      relationships: {
-        [user.type]: related(userId, user),
-        [passwordProfileInfo.type]: related(infoId, passwordProfileInfo),
-      },
-    },
-  };
-}
-
-const relation = (type: string) =>
-  z.strictObject({ data: z.strictObject({ id: idSchema, type: z.literal(type) }) });
-
-const answerSchema = lazyComponent(() =>
-  z
-    .strictObject({
-      data: z.strictObject({
-        type: z.literal(TYPE),
-        verified: z.boolean().meta({ description: 'Without the other members if it is false.' }),
-        device: z
-          .string()
-          .optional()
-          .meta({ description: 'A device token, for `Authrealm-Device` of later checks on this device.' }),
-        relationships: z
-          .strictObject({
-            [user.type]: relation(user.type),
-            [passwordProfileInfo.type]: relation(passwordProfileInfo.type),
-          })
-          .optional(),
-      }),
-    })
-    .meta({ id: TYPE }),
-);
+const RELATED: ProjectedMembers<Verified> = {
+  [user.type]: { data: { id: [idSchema, ({ userId }) => userId], type: user.type } },
+  [passwordProfileInfo.type]: {
+    data: { id: [idSchema, ({ infoId }) => infoId], type: passwordProfileInfo.type },
+  },
+};
+const VERIFIED: ProjectedMembers<Verified> = {
+  data: {
+    type: TYPE,
+    verified: [z.boolean().meta({ description: 'Without the other members if it is false.' }), () => true],
+    device: [
+      z
+        .string()
+        .optional()
+        .meta({ description: 'A device token, for `Authrealm-Device` of later checks on this device.' }),
+      ({ deviceToken }) => deviceToken,
+    ],
+    relationships: [projectionSchema(RELATED).optional(), projector(RELATED)],
+  },
+};
+const verifiedBody = projector(VERIFIED);
 
 export const CHECK_PASSWORD: Operation<SignInDeps> = {
   name: 'check-password',
@@ -108,12 +93,13 @@ export const CHECK_PASSWORD: Operation<SignInDeps> = {
       headers: { 'Cache-Control': HEADERS.noStore },
       content: {
         [JSON_TYPE]: {
-          schema: answerSchema(),
+          schema: projectionSchema(VERIFIED).meta({ id: TYPE }),
           examples: namedExamples({
-            right: verifiedBody(
-              { userId: exampleIdOf(user) as Uuid, infoId: exampleIdOf(passwordProfileInfo) as Uuid },
-              DEVICE_EXAMPLE,
-            ),
+            right: verifiedBody({
+              userId: exampleIdOf(user),
+              infoId: exampleIdOf(passwordProfileInfo),
+              deviceToken: DEVICE_EXAMPLE,
+            }),
             wrong: NOT_VERIFIED,
           }),
         },

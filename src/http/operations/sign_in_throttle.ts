@@ -1,4 +1,3 @@
-import { z } from 'zod';
 import type { SignInName } from '../../auth/sign_in/credentials.ts';
 import { createAuditEntry } from '../../domain/audit_entry.ts';
 import type { Uuid } from '../../domain/id.ts';
@@ -6,15 +5,16 @@ import type { Principal } from '../../domain/principal.ts';
 import { ancestry, type Key } from '../../domain/resource.ts';
 import { passwordProfileInfo, user } from '../../domain/resources.ts';
 import { foldedKey } from '../../domain/text/folded_key.ts';
-import { exampleIdOf } from '../openapi/examples.ts';
+import { EXAMPLE_AT, exampleIdOf } from '../openapi/examples.ts';
 import { pathParameters } from '../openapi/parameters.ts';
-import { HEADERS } from '../openapi/responses.ts';
-import { lazyComponent, link, timestampSchema } from '../openapi/schemas.ts';
+import { HEADERS, jsonContent } from '../openapi/responses.ts';
+import { link, timestampSchema } from '../openapi/schemas.ts';
 import type { Call } from '../pipeline/call.ts';
 import { collectionLinks, itemPattern, paramNames } from '../pipeline/links.ts';
 import type { Operation } from '../pipeline/operation.ts';
-import { documentReply, JSON_TYPE, NOT_FOUND_REPLY, type Reply } from '../server/reply.ts';
+import { documentReply, NOT_FOUND_REPLY, type Reply } from '../server/reply.ts';
 import type { SignInDeps } from './password_request.ts';
+import { instant, type ProjectedMembers, projectionSchema, projector } from './projection.ts';
 
 /** Whether attempts to sign in to a password link are throttled (docs/decisions/0024-sign-in-by-password.md#budgets). */
 const TYPE = 'sign_in_throttle';
@@ -37,27 +37,22 @@ function selfOf(baseUrl: string): (key: Key) => string {
   return (key) => `${collectionOf(key)}/${key.at(-1)}/sign-in-throttle`;
 }
 
-const bodyOf = (until: number | undefined, self: string) => ({
-  data: { type: TYPE, throttled_until: until === undefined ? null : new Date(until).toISOString() },
-  links: { self },
-});
+const THROTTLE: ProjectedMembers<{ readonly until: number | undefined; readonly self: string }> = {
+  data: {
+    type: TYPE,
+    throttled_until: instant(
+      ({ until }) => until,
+      timestampSchema.nullable().meta({
+        description:
+          'Until when attempts without a device token are not checked, because too many passwords were wrong; null if they are checked.',
+      }),
+    ),
+  },
+  links: { self: link },
+};
+const bodyOf = projector(THROTTLE);
 
 const LIFTED: Reply = Object.freeze({ status: 204, headers: Object.freeze({}), body: null });
-
-const schema = lazyComponent(() =>
-  z
-    .strictObject({
-      data: z.strictObject({
-        type: z.literal(TYPE),
-        throttled_until: timestampSchema.nullable().meta({
-          description:
-            'Until when attempts without a device token are not checked, because too many passwords were wrong; null if they are checked.',
-        }),
-      }),
-      links: z.strictObject({ self: link }),
-    })
-    .meta({ id: TYPE }),
-);
 
 const shared = {
   tag: passwordProfileInfo.name,
@@ -78,7 +73,7 @@ export const SIGN_IN_THROTTLE_OPERATIONS: readonly Operation<SignInDeps>[] = [
         const name = await nameOf(call, deps);
         if (!name) return NOT_FOUND_REPLY;
         const until = await deps.signIn.budgets.throttledUntil(name);
-        return documentReply(bodyOf(until, linkOf(call.key as Key)), 'no-store');
+        return documentReply(bodyOf({ until, self: linkOf(call.key as Key) }), 'no-store');
       };
     },
     document: ({ baseUrl }) => ({
@@ -88,15 +83,13 @@ export const SIGN_IN_THROTTLE_OPERATIONS: readonly Operation<SignInDeps>[] = [
         status: 200,
         description: 'Until when.',
         headers: { 'Cache-Control': HEADERS.noStore },
-        content: {
-          [JSON_TYPE]: {
-            schema: schema(),
-            example: bodyOf(
-              Date.parse('2026-01-31T09:00:00.000Z'),
-              selfOf(baseUrl)(ancestry(passwordProfileInfo).map(exampleIdOf) as never),
-            ),
-          },
-        },
+        content: jsonContent(
+          projectionSchema(THROTTLE).meta({ id: TYPE }),
+          bodyOf({
+            until: EXAMPLE_AT,
+            self: selfOf(baseUrl)(ancestry(passwordProfileInfo).map(exampleIdOf) as never),
+          }),
+        ),
       },
     }),
   },
