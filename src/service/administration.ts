@@ -14,7 +14,7 @@ import type { ServiceContext } from './service_context.ts';
 export function openAdministration(
   { engine, keyring, logKeys, loopBudget, settings }: ServiceContext,
   budgets: Pick<SignInBudgets, 'refill'>,
-): Omit<AdminDeps, 'store' | 'keyring' | 'sendTest' | 'metrics' | 'clock' | 'baseUrl'> {
+): Pick<AdminDeps, 'accessStore' | 'webhooks' | 'logStore' | 'logReading' | 'subjectAccess' | 'erase'> {
   const checkpointFile = checkpointFileOf(settings);
   const reading = openLogReading(engine.log, logKeys);
   const auditDeps = { records: engine.records, log: engine.log, reading: inTurns(reading, loopBudget) };

@@ -30,13 +30,7 @@ import {
   projector,
 } from './projection.ts';
 import { pageAnswer } from './record_operation.ts';
-import { accessibleRealm, type SettingsDeps } from './settings.ts';
-
-/** The dependencies of account members. */
-export interface AccountMemberDeps extends SettingsDeps {
-  readonly store: SettingsDeps['store'] & Pick<Store, 'list'>;
-  readonly signIn: Pick<SignInDeps['signIn'], 'accountTokens'>;
-}
+import { accessibleRealm } from './settings.ts';
 
 /**
  * The users of the account realm as account members and as their accounts: the same records and IDs in other forms, which cannot be
@@ -114,7 +108,7 @@ interface Visible {
 /** An account token narrows every answer to its member, whatever the scopes; `sign-in` alone needs one. */
 async function visibleTo(
   call: Call,
-  { settingsRealms, signIn }: Pick<AccountMemberDeps, 'settingsRealms' | 'signIn'>,
+  { settingsRealms, signIn }: Pick<SignInDeps, 'settingsRealms' | 'signIn'>,
 ): Promise<Visible | Reply> {
   const accountRealm = accessibleRealm(call, await settingsRealms.find(ORIGIN));
   if (!accountRealm) return NOT_FOUND_REPLY;
@@ -126,15 +120,15 @@ async function visibleTo(
   return signedIn ? { accountRealm, own: signedIn.userId } : refuseAccountToken(token);
 }
 
-interface FormDescription extends Pick<Operation<AccountMemberDeps>, 'name' | 'path'> {
-  readonly answer: (deps: AccountMemberDeps) => (call: Call, visible: Visible) => Promise<Reply>;
+interface FormDescription extends Pick<Operation<SignInDeps>, 'name' | 'path'> {
+  readonly answer: (deps: SignInDeps) => (call: Call, visible: Visible) => Promise<Reply>;
   readonly document: (
     example: AnyRecord,
     baseUrl: string,
   ) => Pick<Documentation, 'summary' | 'path' | 'query' | 'success' | 'faults'>;
 }
 
-function formOperation({ name, path, answer, document }: FormDescription): Operation<AccountMemberDeps> {
+function formOperation({ name, path, answer, document }: FormDescription): Operation<SignInDeps> {
   return {
     name,
     method: 'GET',
@@ -309,7 +303,7 @@ const LIST_MEMBERSHIPS = formOperation({
   }),
 });
 
-export const ACCOUNT_MEMBER_OPERATIONS: readonly Operation<AccountMemberDeps>[] = [
+export const ACCOUNT_MEMBER_OPERATIONS: readonly Operation<SignInDeps>[] = [
   listOperation(ACCOUNT_MEMBER),
   getOperation(ACCOUNT_MEMBER),
   listOperation(ACCOUNT),

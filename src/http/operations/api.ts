@@ -2,9 +2,9 @@ import type { Store } from '../../directory/store.ts';
 import { RESOURCES } from '../../domain/resources.ts';
 import type { Operation } from '../pipeline/operation.ts';
 import type { RecordDeps } from '../pipeline/pipeline.ts';
-import { ACCOUNT_MEMBER_OPERATIONS, type AccountMemberDeps } from './account_members.ts';
+import { ACCOUNT_MEMBER_OPERATIONS } from './account_members.ts';
 import { CREATE_ACCOUNT_TOKENS } from './account_tokens.ts';
-import type { AdminApiDeps } from './admin/operation.ts';
+import type { AdminDeps } from './admin/operation.ts';
 import { ADMIN_OPERATIONS } from './admin/operations.ts';
 import { WRITE_BATCH } from './batch.ts';
 import type { FeedDeps } from './changes.ts';
@@ -19,16 +19,8 @@ import { SETTINGS_OPERATIONS } from './settings_table.ts';
 import { SIGN_IN_THROTTLE_OPERATIONS } from './sign_in_throttle.ts';
 
 /** The dependencies of all operations. */
-export interface ApiDeps
-  extends RecordDeps,
-    AccountMemberDeps,
-    FeedDeps,
-    OAuthDeps,
-    ServiceDeps,
-    AdminApiDeps,
-    SignInDeps {
+export interface ApiDeps extends RecordDeps, FeedDeps, OAuthDeps, ServiceDeps, AdminDeps, SignInDeps {
   readonly store: Store;
-  readonly signIn: SignInDeps['signIn'];
 }
 
 /** Every operation of the API, in the order of its document; except those of the console. */

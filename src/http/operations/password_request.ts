@@ -5,6 +5,7 @@ import type {
   PasswordCheckOutcome,
   PasswordCheckRequest,
 } from '../../auth/sign_in/password_check.ts';
+import type { Store } from '../../directory/store.ts';
 import type { AuditEntry } from '../../domain/audit_entry.ts';
 import { createAuditEntry } from '../../domain/audit_entry.ts';
 import { Fault } from '../../domain/fault.ts';
@@ -21,6 +22,7 @@ type CheckedOutcome = PasswordCheckOutcome['kind'] | 'overloaded';
 
 /** The dependencies of operations that sign in. */
 export interface SignInDeps extends SettingsDeps {
+  readonly store: SettingsDeps['store'] & Pick<Store, 'list'>;
   readonly clock: Clock;
   readonly signIn: {
     readonly check: CheckPassword;

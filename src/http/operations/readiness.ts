@@ -7,6 +7,7 @@ import { faultExample } from '../openapi/examples.ts';
 import { ALWAYS, EXTENSION, HEADERS } from '../openapi/responses.ts';
 import { errorsShape } from '../openapi/schemas.ts';
 import type { CallHandler } from '../pipeline/call.ts';
+import type { OperationDeps } from '../pipeline/pipeline.ts';
 import { documentReply, faultReply, JSON_TYPE, replyOf } from '../server/reply.ts';
 
 /** The dependencies of a lookup. The response has only the names; the reason is in the log. */
@@ -15,8 +16,8 @@ const DEPENDENCIES = ['database', 'access_table'] as const;
 /** The states of a dependency. */
 const STATES = ['ok', 'in trouble'] as const;
 
-export interface ReadinessDeps {
-  readonly store: Pick<Store, 'ready'>;
+export interface ReadinessDeps extends OperationDeps {
+  readonly store: OperationDeps['store'] & Pick<Store, 'ready'>;
   readonly access: AuthCache;
   /** Whether the service stops. */
   readonly isDraining: () => boolean;

@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import { publicKeySet } from '../../auth/keys/signing.ts';
-import type { AuthCache } from '../../auth/tokens/auth_cache.ts';
 import { GRANT_TYPES } from '../../auth/tokens/token_grant.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { SCOPES } from '../../domain/principal.ts';
@@ -16,9 +15,7 @@ import { type ProjectedMembers, projectionSchema, projector } from './projection
 import { READY, type ReadinessDeps, readiness, unreadyResponse } from './readiness.ts';
 
 /** The dependencies of the operations about the service itself. */
-export interface ServiceDeps extends ReadinessDeps, OperationDeps {
-  readonly store: ReadinessDeps['store'] & OperationDeps['store'];
-  readonly access: AuthCache;
+export interface ServiceDeps extends ReadinessDeps {
   /** Makes the OpenAPI document. */
   readonly describe: () => Promise<object>;
 }
@@ -90,7 +87,7 @@ const KEY_EXAMPLE = {
   use: 'sig',
 };
 
-const keySet = serviceOperation<Pick<ServiceDeps, 'access'>>({
+const keySet = serviceOperation<ServiceDeps>({
   name: 'get-key-set',
   path: '/.well-known/jwks.json',
   summary: 'Get the public keys that verify access tokens (RFC 7517).',
@@ -124,7 +121,7 @@ const METADATA: ProjectedMembers<{ readonly issuer: string; readonly scopes: rea
 };
 const metadataOf = projector(METADATA);
 
-export const SERVER_METADATA = serviceOperation<Pick<ServiceDeps, 'baseUrl'>>({
+export const SERVER_METADATA = serviceOperation<OperationDeps>({
   name: 'get-server-metadata',
   path: '/.well-known/oauth-authorization-server',
   summary: 'Get the authorization server metadata (RFC 8414).',
@@ -136,7 +133,7 @@ export const SERVER_METADATA = serviceOperation<Pick<ServiceDeps, 'baseUrl'>>({
     fixed(documentReply(metadataOf({ issuer, scopes: SCOPES }), caching)),
 });
 
-const openApi = serviceOperation<Pick<ServiceDeps, 'describe'>>({
+const openApi = serviceOperation<ServiceDeps>({
   name: 'get-openapi',
   path: '/openapi.json',
   summary: 'Get this document.',
@@ -171,7 +168,7 @@ const health = serviceOperation({
   answer: (_, caching) => fixed(documentReply({ status: 'ok' }, caching)),
 });
 
-const readinessOperation = serviceOperation<ReadinessDeps>({
+const readinessOperation = serviceOperation<ServiceDeps>({
   name: 'get-readiness',
   path: '/readyz',
   summary: 'Check that lookups can be answered.',

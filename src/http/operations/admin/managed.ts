@@ -22,7 +22,7 @@ import { listOperation, type PageRange } from './page.ts';
 /** The dependencies of the operations. */
 export interface ManagedDeps extends Pick<AdminDeps, 'accessStore' | 'webhooks' | 'clock'> {
   /** Looks up realms; undefined if they are not checked. */
-  readonly store: AdminDeps['store'] | undefined;
+  readonly store: Pick<AdminDeps['store'], 'get'> | undefined;
 }
 type Request = AdminRequest<unknown, unknown>;
 

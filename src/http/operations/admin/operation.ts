@@ -26,8 +26,8 @@ import { JSON_TYPE, type Reply } from '../../server/reply.ts';
 import { type ProjectedMembers, type Projection, projectionSchema, projector } from '../projection.ts';
 
 /** The dependencies of administrative operations. */
-export interface AdminDeps {
-  readonly store: Pick<Store, 'get'>;
+export interface AdminDeps extends OperationDeps {
+  readonly store: OperationDeps['store'] & Pick<Store, 'get'>;
   readonly accessStore: AuthStore;
   readonly keyring: Keyring;
   readonly logStore: Pick<LogStore, 'heads' | 'head' | 'erasure'>;
@@ -56,12 +56,6 @@ export interface AdminDeps {
   /** Everything held about a user. */
   subjectAccess(person: Person, auditContext: AuditContext): AsyncIterable<SubjectAccessItem>;
   readonly clock: Clock;
-  readonly baseUrl: string;
-}
-
-/** The dependencies of the administration API. */
-export interface AdminApiDeps extends AdminDeps, OperationDeps {
-  readonly store: AdminDeps['store'] & OperationDeps['store'];
 }
 
 /** Everything below this path is administration. */
@@ -176,7 +170,7 @@ export interface LocalRequest {
 }
 
 /** An administrative operation, which the command line performs without HTTP. */
-interface AdminOperation<in Deps> extends Operation<AdminApiDeps> {
+interface AdminOperation<in Deps> extends Operation<AdminDeps> {
   /** Answers the body. Rejects with Fault `invalid` for data that breaks its schema, else as `handle` does. */
   perform(request: LocalRequest, deps: Deps): Promise<object | undefined>;
 }
@@ -196,7 +190,7 @@ export function adminOperation<
     path: `${ADMIN_PATH}${path}`,
     access: { scope: ADMIN_SCOPE },
     ...(data ? { body: 'json' as const } : {}),
-    handle: (deps: AdminApiDeps) => handlerOf(described, deps),
+    handle: (deps: AdminDeps) => handlerOf(described, deps),
     document: (context: DocumentContext) => documentationOf(described, context),
     async perform({ params = {}, query = {}, data: given = {} }: LocalRequest, deps: Deps) {
       const request: AnyRequest = {
@@ -217,7 +211,7 @@ export function adminOperation<
 type AnyRequest = AdminRequest<Record<string, unknown>, Record<string, unknown>>;
 type AnyDescription = AdminDescription<z.ZodObject, z.ZodObject, unknown, object>;
 
-function handlerOf(described: AnyDescription, deps: AdminApiDeps): CallHandler {
+function handlerOf(described: AnyDescription, deps: AdminDeps): CallHandler {
   const etagOf = etags(deps.baseUrl);
   const revisionOf = revisionReader(etagOf);
   return async (call) => {
@@ -231,7 +225,7 @@ function handlerOf(described: AnyDescription, deps: AdminApiDeps): CallHandler {
 function requestOf(
   call: Call,
   { query, data }: AnyDescription,
-  { clock, baseUrl }: AdminApiDeps,
+  { clock, baseUrl }: AdminDeps,
   revisionOf: ReturnType<typeof revisionReader>,
 ): AnyRequest {
   const { clientId } = call.principal as Principal;

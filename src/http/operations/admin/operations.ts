@@ -3,7 +3,7 @@ import { CLIENT_OPERATIONS } from './clients.ts';
 import { DELIVERY_OPERATIONS, TEST_WEBHOOK_OPERATION } from './deliveries.ts';
 import { LOG_OPERATIONS } from './log.ts';
 import { METRICS_OPERATIONS } from './metrics.ts';
-import type { AdminApiDeps } from './operation.ts';
+import type { AdminDeps } from './operation.ts';
 import { PERSON_OPERATIONS } from './persons.ts';
 import { SIGNING_KEY_OPERATIONS } from './signing_keys.ts';
 import { WEBHOOK_OPERATIONS } from './webhooks.ts';
@@ -12,7 +12,7 @@ import { WEBHOOK_OPERATIONS } from './webhooks.ts';
 export const LOCAL_OPERATIONS = [...CLIENT_OPERATIONS, ...WEBHOOK_OPERATIONS, ...DELIVERY_OPERATIONS];
 
 /** Every administrative operation. */
-export const ADMIN_OPERATIONS: readonly Operation<AdminApiDeps>[] = [
+export const ADMIN_OPERATIONS: readonly Operation<AdminDeps>[] = [
   ...CLIENT_OPERATIONS,
   ...SIGNING_KEY_OPERATIONS,
   ...WEBHOOK_OPERATIONS,
