@@ -77,11 +77,7 @@ interface SettingsChange {
 /** The GET of settings, and their PUT if they can be changed. */
 export function settingsOperations(settings: SettingsRow): readonly Operation<SettingsDeps>[] {
   const { component, collection } = settings;
-  const bodyOf = projector(settings.body);
-  const made = {
-    schema: lazyComponent(() => projectionSchema(settings.body).meta({ ...component })),
-    bodyOf,
-  };
+  const { bodyOf, documentationOf } = shownBy(settings);
   const replyWith = ({ baseUrl, installation }: SettingsDeps, record: Shown['record']): Reply =>
     documentReply(bodyOf({ baseUrl, installation, record }), RECORD_CACHING);
 
@@ -95,7 +91,7 @@ export function settingsOperations(settings: SettingsRow): readonly Operation<Se
       const record = await recordFor(call, settings.source, deps);
       return record ? replyWith(deps, record) : NOT_FOUND_REPLY;
     },
-    document: ({ baseUrl }) => documentationOf(settings, at, made, baseUrl),
+    document: ({ baseUrl }) => documentationOf(at, baseUrl),
   });
 
   const putOperation = (
@@ -115,7 +111,7 @@ export function settingsOperations(settings: SettingsRow): readonly Operation<Se
       return replyWith(deps, await deps.settingsRealms.change(record, edit, requestContext(call)));
     },
     document: ({ baseUrl }) => ({
-      ...documentationOf(settings, { path, summary: change.summary }, made, baseUrl),
+      ...documentationOf({ path, summary: change.summary }, baseUrl),
       body: dataBody(`${component.id}.update`, change.data, change.example),
       faults: ['not_found', ...(change.faults ?? []), 'unknown_outcome'],
     }),
@@ -155,34 +151,31 @@ export function accessibleRealm(call: Call, found: AnyRecord | undefined): AnyRe
 /** The realm of every example in the OpenAPI document. */
 const EXAMPLE_REALM = { id: exampleIdOf(realm), duplicate_email_policy: 'allowed', prefix: 'shop' };
 
-/** The function that makes the body of settings, and its schema. */
-interface MadeBody {
-  readonly schema: () => z.ZodType;
-  readonly bodyOf: (of: Shown) => object;
-}
-
-function documentationOf(
-  { noun = 'settings', source }: SettingsRow,
-  { path, summary }: Pick<SettingsRow, 'path' | 'summary'>,
-  { schema, bodyOf }: MadeBody,
-  baseUrl: string,
-): Documentation {
-  const record = source === 'installation' ? { id: INSTALLATION } : EXAMPLE_REALM;
-  const example = bodyOf({ baseUrl, installation: INSTALLATION, record });
-  const [parameter] = parameterNames(path);
-  const description = `The ID of the ${source === 'installation' ? source : noun}.`;
+/** The function that makes the body of settings, and the one that documents the operation at a path. */
+function shownBy({ noun = 'settings', source, component, body }: SettingsRow) {
+  const bodyOf = projector(body);
+  const schema = lazyComponent(() => projectionSchema(body).meta({ ...component }));
+  const isOfRealm = source !== 'installation';
+  const record = isOfRealm ? EXAMPLE_REALM : { id: INSTALLATION };
+  const description = `The ID of the ${isOfRealm ? noun : source}.`;
   const id = idSchema.meta({ param: { description, example: record.id } });
-  return {
+  const withIds = ([name]: readonly string[]) =>
+    name === undefined ? {} : { path: z.object({ [name]: id }) };
+  const documentationOf = (
+    { path, summary }: Pick<SettingsRow, 'path' | 'summary'>,
+    baseUrl: string,
+  ): Documentation => ({
     summary,
     tag: SETTINGS_TAG,
-    ...(parameter === undefined ? {} : { path: z.object({ [parameter]: id }) }),
+    ...withIds(parameterNames(path)),
     success: {
       status: 200,
       description: `The ${noun}.`,
       headers: { 'Cache-Control': HEADERS.cacheControl },
-      content: jsonContent(schema(), example),
+      content: jsonContent(schema(), bodyOf({ baseUrl, installation: INSTALLATION, record })),
     },
-    faults: source === 'installation' ? [] : ['not_found'],
+    faults: isOfRealm ? ['not_found'] : [],
     headers: ['X-Request-Id'],
-  };
+  });
+  return { bodyOf, documentationOf };
 }
