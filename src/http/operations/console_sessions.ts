@@ -10,7 +10,7 @@ import type { Call, CallHandler } from '../pipeline/call.ts';
 import type { Operation } from '../pipeline/operation.ts';
 import type { OperationDeps } from '../pipeline/pipeline.ts';
 import { readData } from '../pipeline/reading.ts';
-import { documentReply, faultReply, type Reply } from '../server/reply.ts';
+import { documentReply, faultReply, NO_CONTENT, type Reply } from '../server/reply.ts';
 import { REALMS_OUTPUT, showRealms } from './admin/realms.ts';
 import { secretAnswer, secretReply } from './oauth_form.ts';
 import { type ProjectedMembers, projectionSchema, projector } from './projection.ts';
@@ -32,11 +32,6 @@ const INVALID_CODE: Reply = faultReply('invalid_sign_in_code');
 const CHALLENGE = { 'WWW-Authenticate': 'Bearer realm="authrealm", error="insufficient_scope"' };
 const NO_RIGHTS = faultReply('insufficient_scope', CHALLENGE, 'needs at least one scope');
 const NO_SESSION = faultReply('insufficient_scope', CHALLENGE, 'needs a session of the console');
-const SIGNED_OUT: Reply = Object.freeze({
-  status: 204,
-  headers: Object.freeze({ 'Cache-Control': 'no-store' }),
-  body: null,
-});
 
 const providerName = z
   .string()
@@ -314,7 +309,7 @@ function end({ tokens, console: { sessions } }: SessionDeps): CallHandler {
   return async (call) => {
     const token = await tokens.inspect(bearerToken(call.authorization ?? '') ?? '');
     return token && (await sessions.signOut(token, { address: call.address(), requestId: call.requestId }))
-      ? SIGNED_OUT
+      ? NO_CONTENT
       : NO_SESSION;
   };
 }

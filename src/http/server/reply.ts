@@ -119,6 +119,13 @@ export function expiredCursorReply(oldest: string, parameter: 'after' | 'before'
   return errorReply(code, [{ ...error, source: { parameter }, meta: { oldest_cursor: oldest } }]);
 }
 
+/** A success without a body, of what no cache may store. */
+export const NO_CONTENT: Reply = Object.freeze({
+  status: 204,
+  headers: Object.freeze({ 'Cache-Control': 'no-store' }),
+  body: null,
+});
+
 /** A JSON document. */
 export function documentReply(document: object, cacheControl: string): Reply {
   const headers = { 'Content-Type': JSON_TYPE, 'Cache-Control': cacheControl };

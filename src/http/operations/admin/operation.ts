@@ -1,11 +1,12 @@
 import { z } from 'zod';
 import type { Person } from '../../../audit/log_keys.ts';
+import type { eraseUser } from '../../../audit/person_erasure.ts';
 import type { LogReading } from '../../../audit/reading.ts';
 import type { SubjectAccessItem } from '../../../audit/subject_access.ts';
 import type { Keyring } from '../../../auth/keys/keyring.ts';
 import type { MaybePromise, Store } from '../../../directory/store.ts';
 import type { AuditContext } from '../../../domain/audit_entry.ts';
-import type { ErasedBytes, Erasure } from '../../../domain/erasure.ts';
+import type { ErasedBytes } from '../../../domain/erasure.ts';
 import type { Clock, Revision } from '../../../domain/id.ts';
 import type { Principal } from '../../../domain/principal.ts';
 import type { WebhookDeps } from '../../../events/webhooks/targets.ts';
@@ -22,8 +23,10 @@ import type { OperationDeps } from '../../pipeline/pipeline.ts';
 import { ifMatchRevisions, requiredRevision, revisionReader } from '../../pipeline/precondition.ts';
 import { etags } from '../../pipeline/present.ts';
 import { checkData, readData, readParameters } from '../../pipeline/reading.ts';
-import { JSON_TYPE, type Reply } from '../../server/reply.ts';
+import { JSON_TYPE, NO_CONTENT, type Reply } from '../../server/reply.ts';
 import { type ProjectedMembers, type Projection, projectionSchema, projector } from '../projection.ts';
+
+type UserErased = NonNullable<Awaited<ReturnType<typeof eraseUser>>>;
 
 /** The dependencies of administrative operations. */
 export interface AdminDeps extends OperationDeps {
@@ -37,22 +40,11 @@ export interface AdminDeps extends OperationDeps {
   sendTest(webhook: Webhook, source: string): Promise<Delivery>;
   /** The metrics of all processes of the service. */
   metrics(): Promise<Snapshot>;
-  /**
-   * Erases a user; undefined if there is no trace of one. Then removes the bytes from the database files.
-   */
+  /** Erases a user; undefined if there is no trace of one. `bytes`: undefined where database files still have some. */
   erase(
     person: Person,
     auditContext: AuditContext,
-  ): Promise<
-    | {
-        readonly erasure: Erasure;
-        /** Why the erasure is not recorded outside of the database yet; undefined if it is. */
-        readonly reportError: Promise<unknown>;
-        /** Undefined where the bytes could not be removed yet. */
-        readonly bytes: Promise<ErasedBytes | undefined>;
-      }
-    | undefined
-  >;
+  ): Promise<(UserErased & { readonly bytes: Promise<ErasedBytes | undefined> }) | undefined>;
   /** Everything held about a user. */
   subjectAccess(person: Person, auditContext: AuditContext): AsyncIterable<SubjectAccessItem>;
   readonly clock: Clock;
@@ -217,7 +209,7 @@ function handlerOf(described: AnyDescription, deps: AdminDeps): CallHandler {
   return async (call) => {
     const request = requestOf(call, described, deps, revisionOf);
     const found = await described.handle(request, deps);
-    return found ? replyOf(described.success, found, request, etagOf) : DONE;
+    return found ? replyOf(described.success, found, request, etagOf) : NO_CONTENT;
   };
 }
 
@@ -241,12 +233,6 @@ function requestOf(
     urlOf: (path) => `${baseUrl}${ADMIN_PATH}${path}`,
   };
 }
-
-const DONE: Reply = Object.freeze({
-  status: 204,
-  headers: Object.freeze({ 'Cache-Control': 'no-store' }),
-  body: null,
-});
 
 function replyOf(
   { status, show, hasEtag }: AnyDescription['success'],
