@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { AccountSignIn } from '../../auth/sign_in/account_token.ts';
 import type { PresetOrigin } from '../../directory/presets.ts';
 import { accountSettingsOf } from '../../domain/account_settings.ts';
-import { parseUuid, type Uuid } from '../../domain/id.ts';
+import { parseUuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { AnyRecord } from '../../domain/resource.ts';
 import { passwordProfile, user } from '../../domain/resources.ts';
@@ -123,9 +123,10 @@ async function tokensReply(
   const total = settings.auto_create_account_for_account_members ? 1 : 0;
   const lifetime = settings.account_management_authentication_token_timeout_secs;
   const items = offset < total ? [itemOf({ member, ...(await accountTokens.mint(signedIn, lifetime)) })] : [];
-  const page = { total, limit: limit ?? LIMITS.pageRecordsDefault, offset };
+  const page = { total, limit: limit ?? LIMITS.pageRecordsDefault, offset, url: baseUrl + PATH };
+  const furtherMeta = { account_member_id: member.id };
   const headers = { 'Content-Type': JSON_TYPE, 'Cache-Control': 'no-store' };
-  return { status: 201, headers, body: answerBody(member.id, items, page, baseUrl) };
+  return { status: 201, headers, body: shortListBody(items, { ...page, furtherMeta }) };
 }
 
 interface MintedToken {
@@ -144,16 +145,6 @@ const ITEM: ProjectedMembers<MintedToken> = {
 };
 const itemOf = projector(ITEM);
 
-function answerBody(
-  memberId: Uuid,
-  items: readonly object[],
-  page: { readonly total: number; readonly limit: number; readonly offset?: number },
-  baseUrl: string,
-): string {
-  const furtherMeta = { account_member_id: memberId };
-  return shortListBody(items, { ...page, url: baseUrl + PATH, furtherMeta });
-}
-
 const answerSchema = lazyComponent(() =>
   z
     .strictObject({
@@ -168,7 +159,8 @@ function exampleAnswer(baseUrl: string): unknown {
   const id = exampleIdOf(user);
   const token = 'eyJhbGciOiJFZDI1NTE5In0.e30.c2lnbmF0dXJl';
   const item = itemOf({ member: { id, name: 'Jane Doe' }, token, expiresAt: 1_769_853_600_000 });
-  return JSON.parse(answerBody(id, [item], { total: 1, limit: 25 }, baseUrl));
+  const page = { total: 1, limit: 25, url: baseUrl + PATH, furtherMeta: { account_member_id: id } };
+  return JSON.parse(shortListBody([item], page));
 }
 
 export const CREATE_ACCOUNT_TOKENS: Operation<SignInDeps> = {

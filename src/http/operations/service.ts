@@ -36,15 +36,12 @@ interface ServiceDescription<Deps>
 }
 
 function serviceOperation<Deps>(described: ServiceDescription<Deps>): Operation<Deps> {
-  const { name, path, isUncounted, loopUse, summary, isFixed, isNegotiated, responses, caching } = described;
-  const { schema, example, answer } = described;
+  const { summary, isFixed, isNegotiated, caching, schema, example, responses, answer, ...operation } =
+    described;
   return {
-    name,
+    ...operation,
     method: 'GET',
-    path,
     access: 'open',
-    ...(isUncounted ? { isUncounted } : {}),
-    ...(loopUse ? { loopUse } : {}),
     handle: (deps) => answer(deps, caching),
     document: ({ baseUrl, etag }) => ({
       summary,
