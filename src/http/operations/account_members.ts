@@ -44,7 +44,6 @@ const NO_STORE = { 'Cache-Control': 'no-store' };
 /** A form of the users of the account realm. */
 interface UserForm {
   readonly type: string;
-  readonly people: string;
   readonly collection: string;
   /** Of the ID in the path of an item. */
   readonly parameter: string;
@@ -59,7 +58,6 @@ const MEMBERS = shownMembers(user).filter(({ annotation: { within } }) => within
 
 const ACCOUNT_MEMBER: UserForm = {
   type: 'account_member',
-  people: 'account member',
   collection: '/v2/account-members',
   parameter: 'member_id',
   isAccount: false,
@@ -72,12 +70,13 @@ const NAME: Projection<AnyRecord> = [z.string(), ({ name }) => name];
 
 const ACCOUNT: UserForm = {
   type: 'account',
-  people: 'account',
   collection: '/v2/accounts',
   parameter: 'account_id',
   isAccount: true,
   members: { name: NAME, legal_name: NAME, registration_id: null, external_ref: null, parent_id: null },
 };
+
+const nounOf = ({ type }: UserForm) => type.replace('_', ' ');
 
 const META: ProjectedMembers<AnyRecord> = {
   timestamps: {
@@ -199,7 +198,7 @@ const listOperation = (form: UserForm) =>
         return JSON.parse(listBody(items, { listed, page, sort: NEWEST_FIRST, address }));
       };
       return {
-        summary: `List the users of the account realm as ${form.people}s, newest first; with an account token, the one that it names.`,
+        summary: `List the users of the account realm as ${nounOf(form)}s, newest first; with an account token, the one that it names.`,
         query: listParameters(user),
         success: pageAnswer(pageSchema(item, `${form.type}.page`), {
           counted: pageExample({ kind: 'offset', offset: 0, limit: 25 }, 1),
@@ -222,10 +221,10 @@ async function userOf(
   return store.get(user, [accountRealm.id, id]);
 }
 
-const pathOf = ({ parameter, people }: UserForm) =>
+const pathOf = (form: UserForm) =>
   z.object({
-    [parameter]: idSchema.meta({
-      param: { description: `The ID of the ${people}, and of its user.`, example: exampleIdOf(user) },
+    [form.parameter]: idSchema.meta({
+      param: { description: `The ID of the ${nounOf(form)}, and of its user.`, example: exampleIdOf(user) },
     }),
   });
 
@@ -246,11 +245,11 @@ const getOperation = (form: UserForm) =>
       };
     },
     document: (example, baseUrl) => ({
-      summary: `Get a user of the account realm as an ${form.people}; with an account token, only the one that it names.`,
+      summary: `Get a user of the account realm as an ${nounOf(form)}; with an account token, only the one that it names.`,
       path: pathOf(form),
       success: {
         status: 200,
-        description: `The ${form.people}.`,
+        description: `The ${nounOf(form)}.`,
         headers: { 'Cache-Control': cacheControl },
         content: jsonContent(
           projectionSchema(singleOf(form, baseUrl)).meta({ id: form.type }),

@@ -105,8 +105,7 @@ export const SIGN_IN_THROTTLE_OPERATIONS: readonly Operation<SignInDeps>[] = [
       const { clientId: actor } = call.principal as Principal;
       const caller = { actor, address: call.address(), requestId: call.requestId };
       const fields = { id: deps.clock.mintId(), realm: realmId, user: userId, object, detail: {} };
-      const { now } = deps.clock;
-      await deps.signIn.log([createAuditEntry('sign-in.throttle-lifted', fields, { now, caller })]);
+      await deps.signIn.log([createAuditEntry('sign-in.throttle-lifted', fields, { ...deps.clock, caller })]);
       await deps.signIn.budgets.refill(name);
       return LIFTED;
     },

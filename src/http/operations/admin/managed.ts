@@ -52,11 +52,7 @@ export interface ManagedKind<
   readonly members: ProjectedMembers<T>;
   readonly listed: ProjectedMembers<Listed>;
   readonly example: Partial<T> & Listed;
-  readonly secret: {
-    readonly member: string;
-    readonly description: string;
-    readonly example: string;
-  };
+  readonly secret: Readonly<Record<'member' | 'description' | 'example', string>>;
   /** In the OpenAPI document; `fullNoun` is the noun at first mention. */
   readonly texts: Readonly<Record<'noun' | 'fullNoun' | Text, string>>;
   /** Whether a rotation reads `If-Match`. */

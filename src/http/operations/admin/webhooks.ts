@@ -40,7 +40,7 @@ const withData = z.boolean().meta({
   description: 'Whether events include the record and so personal data.',
 });
 const skippedClient = { description: 'The client whose changes are not sent; null to send all changes.' };
-const requiredMembers = {
+const input = z.object({
   name: WEBHOOK_NAME,
   url: httpUrl(LIMITS.webhookUrlCharactersMax),
   events: z
@@ -49,12 +49,17 @@ const requiredMembers = {
     })
     .meta({ id: 'EventNamesInput', description: ALL_OR_SOME_EVENTS }),
   realms: REALMS_INPUT,
-};
-const optionalMembers = {
   with_data: withData.optional(),
   events_max: eventsMax.optional(),
   skipped_client: SKIPPED_CLIENT.nullable().optional().meta(skippedClient),
-};
+});
+const created = input.extend({
+  from: z.enum(['present', 'oldest']).optional().meta({
+    description: 'Send only new changes (`present`, the default) or all retained ones (`oldest`).',
+  }),
+});
+const change = input.partial();
+type WebhookInput = z.output<typeof change>;
 
 const TARGET_EXAMPLE = {
   name: 'Shop search',
@@ -79,15 +84,6 @@ export async function webhookAt(
 ): Promise<Webhook> {
   return assertFound(WEBHOOK_ID_PATTERN.test(id) ? await webhooks.store.find(id) : undefined);
 }
-
-const input = z.object({ ...requiredMembers, ...optionalMembers });
-const created = input.extend({
-  from: z.enum(['present', 'oldest']).optional().meta({
-    description: 'Send only new changes (`present`, the default) or all retained ones (`oldest`).',
-  }),
-});
-const change = input.partial();
-type WebhookInput = z.output<typeof change>;
 
 /** Throws Fault `conflict` if the URL is not allowed or a realm does not exist. */
 async function assertReachable({ url, realms }: WebhookInput, deps: ManagedDeps): Promise<void> {
