@@ -1,4 +1,6 @@
+import { haveIds } from '../src/store/dialect.ts';
 import { connectSqlite } from '../src/store/sqlite/connection.ts';
+import { SQLITE } from '../src/store/sqlite/dialect.ts';
 import { ISSUER, OIDC_PROFILE, REALM, subjectAt, userAt } from '../test/support/population.ts';
 import { type BareInsert, prepareBare } from './bare_inserts.ts';
 
@@ -13,7 +15,9 @@ const AT = '2026-01-31T09:00:00.000Z';
 
 const db = connectSqlite(path);
 const prepare = prepareBare(db, Number(first) * 2);
-const touch = db.prepare('update user_info set updated_at = ?, revision = ? where realm_id = ? and id = ?');
+const touch = db.prepare(
+  `update user_info set updated_at = ?, revision = ? where ${haveIds(['realm_id', 'id'], SQLITE)}`,
+);
 const begin = db.prepare('begin immediate');
 const commit = db.prepare('commit');
 

@@ -32,7 +32,7 @@ const REVISION_BYTES = Uint8Array.fromHex(REVISION);
 const TABLES: Readonly<Record<string, { columns: string; values: (line: Line) => Value[] }>> = {
   'authentication-realm': {
     columns: 'realm(realm_id, name, redirect_uris, duplicate_email_policy, preset',
-    values: (line) => [line.id, line.name as string, '[]', 'allowed', 0],
+    values: (line) => [uuidBytes(line.id), line.name as string, '[]', 'allowed', 0],
   },
   'oidc-profile': {
     columns: 'oidc_profile(realm_id, id, name, discovery_url, client_id, issuer',
@@ -60,7 +60,8 @@ const TABLES: Readonly<Record<string, { columns: string; values: (line: Line) =>
     values: (line) => [
       ...head(line),
       ...owner(line),
-      ...texts(line, 'subject', 'issuer', 'oidc_profile_id'),
+      ...texts(line, 'subject', 'issuer'),
+      uuidBytes(line.oidc_profile_id as string),
       textHash(line.subject as string),
     ],
   },
@@ -69,7 +70,8 @@ const TABLES: Readonly<Record<string, { columns: string; values: (line: Line) =>
       'password_profile_info(realm_id, id, user_id, username, password_profile_id, username_key, unicode_version, ' +
       'username_crc, words',
     values: (line) => {
-      const [username = '', profile = ''] = texts(line, 'username', 'password_profile_id');
+      const username = line.username as string;
+      const profile = uuidBytes(line.password_profile_id as string);
       const key = foldedKey(username);
       return [
         ...head(line),
@@ -86,8 +88,8 @@ const TABLES: Readonly<Record<string, { columns: string; values: (line: Line) =>
 };
 
 const spaced = (key: string): string => wordsOf(key).join(' ');
-const head = (line: Line): string[] => [line.realm_id ?? '', line.id];
-const owner = (line: Line): string[] => [line.user_authentication_info_id ?? ''];
+const head = (line: Line): Value[] => [line.realm_id ?? '', line.id].map(uuidBytes);
+const owner = (line: Line): Value[] => [uuidBytes(line.user_authentication_info_id ?? '')];
 const texts = (line: Line, ...names: string[]): string[] => names.map((name) => line[name] as string);
 
 /** Turns lines into prepared inserts: the row and its change record. No two records of this population share a

@@ -1,10 +1,12 @@
 import { Database } from 'bun:sqlite';
 import { SQL } from 'bun';
-import type { Uuid } from '../src/domain/id.ts';
+import { type StoredId, type Uuid, uuidText } from '../src/domain/id.ts';
 import { LIMITS } from '../src/domain/limits.ts';
 import type { AnyRecord } from '../src/domain/resource.ts';
 import { etags } from '../src/http/pipeline/present.ts';
+import { haveIds } from '../src/store/dialect.ts';
 import { MAPPED_BYTES_MAX } from '../src/store/sqlite/connection.ts';
+import { SQLITE } from '../src/store/sqlite/dialect.ts';
 import { rowIdOf } from '../src/store/sqlite/row_id.ts';
 
 /**
@@ -22,7 +24,6 @@ const requestIdPrefix = crypto.randomUUID().replaceAll('-', '').slice(0, 20);
 let requestCount = 0;
 
 interface Row {
-  readonly id: string;
   /** Subject and issuer, or username. */
   readonly [member: string]: unknown;
   readonly revision: AnyRecord['revision'];
@@ -53,23 +54,23 @@ const isoTexts = ({ created_at, updated_at }: Row): string => {
 const KINDS: readonly Kind[] = [
   {
     table: 'oidc_profile_info',
-    columns: 'id, subject, issuer, oidc_profile_id, created_at, updated_at, revision',
+    columns: 'subject, issuer, oidc_profile_id, created_at, updated_at, revision',
     path: 'user-authentication-oidc-profile-info',
-    body: (row, { realm, user }) =>
-      `{"data":{"id":"${row.id}","type":"user_authentication_oidc_profile_info","subject":${JSON.stringify(row.subject)},` +
-      `"issuer":${JSON.stringify(row.issuer)},"oidc_profile_id":"${row.oidc_profile_id}",${isoTexts(row)}},` +
+    body: (row, { realm, user, id }) =>
+      `{"data":{"id":"${id}","type":"user_authentication_oidc_profile_info","subject":${JSON.stringify(row.subject)},` +
+      `"issuer":${JSON.stringify(row.issuer)},"oidc_profile_id":"${uuidText(row.oidc_profile_id as StoredId)}",${isoTexts(row)}},` +
       `"links":{"self":"${baseUrl}/v2/authentication-realms/${realm}/user-authentication-info/${user}` +
-      `/user-authentication-oidc-profile-info/${row.id}"}}`,
+      `/user-authentication-oidc-profile-info/${id}"}}`,
   },
   {
     table: 'password_profile_info',
-    columns: 'id, username, password_profile_id, created_at, updated_at, revision',
+    columns: 'username, password_profile_id, created_at, updated_at, revision',
     path: 'user-authentication-password-profile-info',
-    body: (row, { realm, user }) =>
-      `{"data":{"id":"${row.id}","type":"user_authentication_password_profile_info","username":${JSON.stringify(row.username)},` +
-      `"password_profile_id":"${row.password_profile_id}",${isoTexts(row)}},` +
+    body: (row, { realm, user, id }) =>
+      `{"data":{"id":"${id}","type":"user_authentication_password_profile_info","username":${JSON.stringify(row.username)},` +
+      `"password_profile_id":"${uuidText(row.password_profile_id as StoredId)}",${isoTexts(row)}},` +
       `"links":{"self":"${baseUrl}/authentication-realms/${realm}/user-authentication-info/${user}` +
-      `/user-authentication-password-profile-info/${row.id}"}}`,
+      `/user-authentication-password-profile-info/${id}"}}`,
   },
 ];
 
@@ -87,7 +88,7 @@ function openSqlite(file: string): (kind: Kind) => Read {
   };
   return ({ table, columns }) => {
     const select = db.prepare<Row, [string, string, string, number]>(
-      `select ${columns} from ${table} where realm_id = ? and user_id = ? and id = ? and slot = ?`,
+      `select ${columns} from ${table} where ${haveIds(['realm_id', 'user_id', 'id'], SQLITE)} and slot = ?`,
     );
     return ({ realm, user, id }) => {
       if (!isOpen) {

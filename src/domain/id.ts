@@ -23,9 +23,13 @@ export function uuidBytes(uuid: string): Uint8Array {
   return Uint8Array.fromHex(low + middle + high + uuid.slice(19, 23) + uuid.slice(24));
 }
 
-/** The ID of 16 bytes. */
-export function uuidText(bytes: Uint8Array): Uuid {
-  const hex = bytes.toHex();
+/** An ID as an engine returns it. */
+export type StoredId = Uint8Array | Uuid;
+
+/** The text of an ID. */
+export function uuidText(stored: StoredId): Uuid {
+  if (typeof stored === 'string') return stored;
+  const hex = stored.toHex();
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}` as Uuid;
 }
 

@@ -20,8 +20,11 @@ export interface Dialect {
   readonly hasHashColumns: boolean;
   /** SQL for the second to ninth byte of a value, as hexadecimal digits in lower case. */
   readonly hexAfterFirst: (value: string) => string;
-  /** How the log stores IDs. */
-  readonly logIds: LogIds;
+  /**
+   * SQL for an ID as the tables of records and the log store it: the ID of a parameter, or that in a column of another table, where it
+   * is text.
+   */
+  readonly id: (text: string) => string;
   readonly insertion: (resource: Resource, columns: readonly string[]) => Insertion;
   /** Whether the engine returns 64-bit numbers as text. */
   readonly returnsLongsAsText: boolean;
@@ -35,6 +38,11 @@ export interface Dialect {
    */
   readonly lockClocks: string | undefined;
   readonly clockOrder: ClockOrder;
+}
+
+/** SQL for whether these columns have the IDs of the next parameters. */
+export function haveIds(columns: readonly string[], { id }: Pick<Dialect, 'id'>): string {
+  return columns.map((column) => `${column} = ${id('?')}`).join(' and ');
 }
 
 /** How records are found by the beginnings of their words. */
@@ -57,19 +65,12 @@ export interface WordChoice {
   readonly broad: Pick<WordDialect, 'match' | 'values'>;
 }
 
-/** IDs in the log, which are 16 bytes in every engine. */
-export interface LogIds {
-  readonly encode: (id: Uuid) => SqlValue;
-  /** SQL for the ID in a column of another table, as the log stores it. */
-  readonly encoded: (column: string) => string;
-}
-
 /** How lists are read. */
 export interface ListDialect {
   /** Names the index to use, after a table name. Empty if the engine chooses. */
   readonly indexHint: (index: string) => string;
-  /** SQL for whether a column has one of several values that are one parameter, and that parameter. */
-  readonly isAmong: (column: string) => string;
+  /** SQL for whether a column has one of several IDs that are one parameter, and that parameter; `id`: SQL for an ID as it is there. */
+  readonly isAmong: (column: string, id?: Dialect['id']) => string;
   readonly among: (values: readonly string[]) => SqlValue;
   /** How many records of a list are read to sort them in the program. With more, the engine sorts them. */
   readonly gatheredMax: number;

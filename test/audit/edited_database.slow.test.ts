@@ -7,6 +7,7 @@ import { passwordProfileInfo } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { type OpenDatabase, openDatabase } from '../../src/service/open_database.ts';
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
+import { idText, storedId } from '../support/log_rows.ts';
 import { runAuthrealm } from '../support/processes.ts';
 import { createFixture, type Fixture, PASSWORD_HASH } from '../support/service.ts';
 import { sqlLiteral } from '../support/tampered_logs.ts';
@@ -19,6 +20,8 @@ setDefaultTimeout(300_000);
 const ISSUED = { scopes: new Set(['realms:read']), realms: '*' } as Parameters<typeof createClient>[2];
 const HASH = '$argon2id$v=19$m=19456,t=2,p=1$c2FsdHNhbHRzYWx0$YW5vdGhlci1oYXNoLW9mLWFub3RoZXItcGFzcw';
 const NEW_ID = '00000000-0000-4000-8000-000000000001';
+const ENGINE = (process.env.AUTHREALM_TEST_ENGINE ?? 'sqlite') === 'sqlite' ? 'sqlite' : 'postgres';
+const STORED_ID = storedId(ENGINE, `'${NEW_ID}'`);
 const COPY = 'created_at, updated_at, revision';
 const LOG_COLUMNS =
   'realm_id, event, record_id, revision, members, user_id, at, actor, request_id, address, detail, personal, tag';
@@ -80,7 +83,7 @@ const FOUND: Findings = {
       `update password_profile_info set password_hash = '${HASH}', password_hash_mac = null`,
     ],
     ['put back the version of a password', `update password_profile_info set credential_version = 'older'`],
-    ['move a password link to another user', `update password_profile_info set user_id = '${NEW_ID}'`],
+    ['move a password link to another user', `update password_profile_info set user_id = ${STORED_ID}`],
   ],
   'username_key does not match the value it is computed from (password_profile_info,': [
     ['give a username the key of another one', `update password_profile_info set username_key = 'mallory'`],
@@ -111,7 +114,7 @@ const FOUND: Findings = {
     [
       'insert a user',
       `insert into user_info (realm_id, id, name, email, creation_status, name_key, email_key, unicode_version, ${COPY})
-     select realm_id, '${NEW_ID}', name, email, creation_status, name_key, email_key, unicode_version, ${COPY} from user_info`,
+     select realm_id, ${STORED_ID}, name, email, creation_status, name_key, email_key, unicode_version, ${COPY} from user_info`,
     ],
   ],
   'name is not as in the log (user_info,': [['rename a user', `update user_info set name = 'Mallory'`]],
@@ -128,7 +131,7 @@ const FOUND: Findings = {
     [
       'insert a realm',
       `insert into realm (realm_id, name, redirect_uris, duplicate_email_policy, preset, ${COPY})
-     select '${NEW_ID}', 'Mallory', redirect_uris, duplicate_email_policy, preset, ${COPY} from realm`,
+     select ${STORED_ID}, 'Mallory', redirect_uris, duplicate_email_policy, preset, ${COPY} from realm`,
     ],
   ],
   'name is not as in the log (realm,': [['rename a realm', `update realm set name = 'Mallory'`]],
@@ -218,7 +221,7 @@ const NOT_FOUND: readonly Edit[] = [
   ['change the time of the last change of a record', 'update user_info set updated_at = updated_at - 1'],
   [
     'insert an erasure that did not happen',
-    `insert into erasure (realm_id, user_id, at) select realm_id, '${NEW_ID}', 1 from user_info`,
+    `insert into erasure (realm_id, user_id, at) select ${idText(ENGINE, 'realm_id')}, '${NEW_ID}', 1 from user_info`,
   ],
   ['delete the revocation of a token', 'delete from revoked_token'],
   ['delete a client', 'delete from client'],
@@ -252,7 +255,10 @@ async function changeRows(db: OpenDatabase, database: TestDatabase, fixture: Fix
   ] as const;
   const edits: Edit[] = [];
   for (const [name, table = '', id = '', columns = '', value = ''] of states) {
-    const [row] = await database.query<Row>(`select ${columns} from ${table} where ${id} = ?`, value);
+    const [row] = await database.query<Row>(
+      `select ${columns} from ${table} where ${id} = ${id === 'id' ? storedId(ENGINE, '?') : '?'}`,
+      value,
+    );
     edits.push([`put back ${name}`, restoreRow(database, table, id, row)]);
   }
   await rotateSecret(access, client.clientId, { overlapMs: 0 }, systemClock);

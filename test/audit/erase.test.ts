@@ -14,7 +14,7 @@ import type { OpenDatabase } from '../../src/service/open_database.ts';
 import { freshDatabase } from '../support/database.ts';
 import { createErasureFixture, runErase, withDatabase } from '../support/erasure_fixtures.ts';
 import { freshFolder } from '../support/folder.ts';
-import { ofUser } from '../support/log_rows.ts';
+import { ofRecord, ofUser } from '../support/log_rows.ts';
 import { AUTHREALM, killCommands, runCommand } from '../support/processes.ts';
 import { verifyCleanRecords } from '../support/record_verification.ts';
 import { createFixture, type Fixture, insertRecord } from '../support/service.ts';
@@ -62,11 +62,12 @@ describe('erase user', () => {
     expect([code, stderr]).toEqual([0, '']);
     expect(await buckets()).toEqual([]);
     expect(stdout).toContain(`user ${id} is erased`);
-    expect(await database.query('select 1 from user_info where id = ?', id)).toEqual([]);
+    const { engine } = database.address;
+    const where = ofUser(engine);
+    expect(await database.query(`select 1 from user_info where ${ofRecord(engine)}`, id)).toEqual([]);
     for (const table of ['oidc_profile_info', 'password_profile_info']) {
-      expect(await database.query(`select 1 from ${table} where user_id = ?`, id)).toEqual([]);
+      expect(await database.query(`select 1 from ${table} where ${where}`, id)).toEqual([]);
     }
-    const where = ofUser(database.address.engine);
     expect(await database.query(`select 1 from user_salt where ${where}`, id)).toEqual([]);
     const events = await database.queryChanges<{ event: string }>(
       'select event from change where user_id = ? order by seq desc limit 2',

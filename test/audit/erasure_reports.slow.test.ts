@@ -12,6 +12,7 @@ import { startAdminApi } from '../http/admin/admin_api.ts';
 import { createStoredDatabase, program, recordsIn, runOnFile } from '../support/backup_fixtures.ts';
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
 import { withDatabase } from '../support/erasure_fixtures.ts';
+import { ofRecord } from '../support/log_rows.ts';
 import { AUTHREALM, killCommands, runCommand, startCommand } from '../support/processes.ts';
 import { createFixture, type Fixture, freshFolder, startService } from '../support/service.ts';
 
@@ -54,7 +55,12 @@ describe('an erasure by a process that was killed before its report', () => {
     const fixture = await withDatabase(database, createFixture);
     const before = systemClock.now();
     await eraseAndDie(database.flags, fixture);
-    expect(await database.query('select 1 from user_info where id = ?', fixture.user)).toEqual([]);
+    expect(
+      await database.query(
+        `select 1 from user_info where ${ofRecord(database.address.engine)}`,
+        fixture.user,
+      ),
+    ).toEqual([]);
     expect(await unreportedIn(database)).toEqual([{ user_id: fixture.user }]);
     const path = join(freshFolder(), 'points');
     await serveOnce(database, path);
@@ -158,7 +164,9 @@ describe('erase user', () => {
       ),
     ]);
     expect(failed.stdout).toMatch(/the write-ahead log is empty|reindex index concurrently user_info_words/);
-    expect(await database.query('select 1 from user_info where id = ?', user)).toEqual([]);
+    expect(
+      await database.query(`select 1 from user_info where ${ofRecord(database.address.engine)}`, user),
+    ).toEqual([]);
     mkdirSync(dirname(path));
     const done = await runCommand([AUTHREALM, ...words]);
     expect([done.code, done.stderr]).toEqual([EXIT.done, '']);

@@ -9,6 +9,7 @@ import type { Credential } from '../../src/store/auth/credentials.ts';
 import { openChecker } from '../../src/workers/checker.ts';
 import { openHasher } from '../../src/workers/hasher.ts';
 import { openFreshDatabase } from '../support/database.ts';
+import { ofRecord, storedId } from '../support/log_rows.ts';
 import { verifyCleanRecords } from '../support/record_verification.ts';
 import { createFixture, insertRecord } from '../support/service.ts';
 
@@ -120,11 +121,11 @@ test('a hash that another program wrote counts as none, and so does one without 
   ];
   const other = bcrypt.hashSync('another password', 4);
   await database.tamper(
-    `update password_profile_info set password_hash = '${other}' where id = ?`,
+    `update password_profile_info set password_hash = '${other}' where ${ofRecord(database.address.engine)}`,
     edited.id,
   );
   await database.tamper(
-    'update password_profile_info set password_hash_mac = null where id = ?',
+    `update password_profile_info set password_hash_mac = null where ${ofRecord(database.address.engine)}`,
     unsigned.id,
   );
   for (const find of [
@@ -136,10 +137,12 @@ test('a hash that another program wrote counts as none, and so does one without 
     expect((await find(unsigned))?.hash).toBeUndefined();
   }
   // A MAC belongs to the row: that of another link is none.
-  const otherLink = `from password_profile_info where realm_id = '${ids.realm}' and id = '${ids.passwordLink}'`;
+  const { engine } = database.address;
+  const [inRealm, otherId] = [ids.realm, ids.passwordLink].map((id) => storedId(engine, `'${id}'`));
+  const otherLink = `from password_profile_info where realm_id = ${inRealm} and id = ${otherId}`;
   const copied = await database.tamper(
     `update password_profile_info set password_hash = (select password_hash ${otherLink}),
-       password_hash_mac = (select password_hash_mac ${otherLink}) where realm_id = '${ids.realm}' and id = ?`,
+       password_hash_mac = (select password_hash_mac ${otherLink}) where realm_id = ${inRealm} and ${ofRecord(engine)}`,
     edited.id,
   );
   expect(copied).toBe(1);

@@ -12,6 +12,7 @@ import { systemClock } from '../../src/platform/clock.ts';
 import { type OpenDatabase, openDatabase, rewrap } from '../../src/service/open_database.ts';
 import type { SealedStore } from '../../src/store/auth/sealed_store.ts';
 import { freshMasterKey, openFreshDatabase, type TestDatabase } from '../support/database.ts';
+import { idText, ofRecord } from '../support/log_rows.ts';
 import { AUTHREALM, runAuthrealm, runClientCreate, runCommand, startCommand } from '../support/processes.ts';
 import { createFixture, insertRecord, oidcPath, startService } from '../support/service.ts';
 
@@ -172,18 +173,24 @@ describe('keys rewrap', () => {
     const { database, realm } = await databaseWithSecret();
     const { after, both } = changeOf(database);
     const [{ id } = { id: '' }] = await database.query<{ id: string }>(
-      'select id from oidc_profile where client_secret_sealed is not null',
+      `select ${idText(database.address.engine, 'id')} as id from oidc_profile where client_secret_sealed is not null`,
     );
     // A valid ciphertext of another row.
     const foreign = '(select private_sealed from signing_key)';
-    await database.query(`update oidc_profile set client_secret_sealed = ${foreign} where id = ?`, id);
+    await database.query(
+      `update oidc_profile set client_secret_sealed = ${foreign} where ${ofRecord(database.address.engine)}`,
+      id,
+    );
     await expect(rewrap(settingsOf(both), systemClock)).rejects.toThrow(
       new RegExp(`cannot be decrypted.*${id}`),
     );
     const db = await openDatabase(settingsOf(both), systemClock);
     await insertSecret(db, realm);
     await db.engine.close();
-    await database.query('update oidc_profile set client_secret_sealed = null where id = ?', id);
+    await database.query(
+      `update oidc_profile set client_secret_sealed = null where ${ofRecord(database.address.engine)}`,
+      id,
+    );
     await rewrap(settingsOf(both), systemClock);
     expect((await decryptAll(settingsOf(after))).secrets).toBe(1);
   });

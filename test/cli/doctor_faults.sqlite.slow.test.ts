@@ -23,7 +23,7 @@ const FAULTS: readonly DatabaseFault[] = [
     check: 'sealed values',
     says: /client_secret_sealed cannot be decrypted/,
     sql: ({ oidcProfile: id }) => `update oidc_profile set client_secret_sealed =
-      (select client_secret_sealed from oidc_profile where client_secret_sealed is not null) where id = '${id}'`,
+      (select client_secret_sealed from oidc_profile where client_secret_sealed is not null) where id = unhex('${id}', '-')`,
     id: ({ oidcProfile: id }) => id,
   },
   {

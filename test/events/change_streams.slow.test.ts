@@ -287,7 +287,10 @@ test('a record that cannot be read ends the streams of its realm and no others',
     return readStream(answer, () => undefined);
   };
   const intactStream = await open(intact.realm);
-  await other.database.tamper(`update realm set redirect_uris = 'x' where realm_id = ?`, damaged.realm);
+  await other.database.tamper(
+    `update realm set redirect_uris = 'x' where ${ofRealm(other.database.address.engine)}`,
+    damaged.realm,
+  );
   const damagedStream = await open(damaged.realm);
   expect((await damagedStream.rest()).map(reasonOf)).toEqual([['end', 'fault']]);
   await createFixture(other.db, { realm: intact.realm });

@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
 import { runDoctorOn } from '../support/doctor_report.ts';
+import { idText } from '../support/log_rows.ts';
 import { runAuthrealm, runClientCreate } from '../support/processes.ts';
 import { FULL_SCOPE } from '../support/resource_cases.ts';
 import { freshFolder } from '../support/service.ts';
@@ -34,7 +35,9 @@ interface RealmRow {
 }
 
 const realmsOf = (database: TestDatabase) =>
-  database.query<RealmRow>('select realm_id as id, * from realm order by created_at, realm_id');
+  database.query<RealmRow>(
+    `select ${idText(database.address.engine, 'realm_id')} as id, * from realm order by created_at, realm_id`,
+  );
 
 /** Expects the three preset realms, in their order and a millisecond apart. */
 async function expectPresets(database: TestDatabase, from = 0): Promise<void> {
@@ -64,9 +67,11 @@ test('init --preset-realms creates the three realms, with the profile and client
   const account = realms[2]?.id ?? '';
   expect(stdout).toContain(`realm             ${account}\n`);
   expect(stdout).not.toContain('Default realm');
-  expect(await database.query('select realm_id, name from password_profile')).toEqual([
-    { realm_id: account, name: 'Passwords' },
-  ]);
+  expect(
+    await database.query(
+      `select ${idText(database.address.engine, 'realm_id')} as realm_id, name from password_profile`,
+    ),
+  ).toEqual([{ realm_id: account, name: 'Passwords' }]);
   expect(await database.query('select realm_id from client_realm')).toEqual([{ realm_id: account }]);
   expect(await database.findInconsistencies()).toEqual([]);
   expect((await runDoctorOn(database)).healthy).toBe(true);

@@ -15,6 +15,7 @@ import { openLineParser } from '../../src/transfer/import_line.ts';
 import { freshFolder } from '../support/folder.ts';
 import { IMPORT_RULES } from '../support/import_rules.ts';
 import type { JsonObject } from '../support/json_schema.ts';
+import { ofRecord } from '../support/log_rows.ts';
 import { operationsOf } from '../support/openapi_client.ts';
 import { runAuthrealm } from '../support/processes.ts';
 import { createFixture, databaseFile, oidcPath, startService } from '../support/service.ts';
@@ -377,7 +378,7 @@ test('a record that another process deletes is 404 at the next request', async (
   const token = await service.token('oidc-profile-infos:read');
   expect((await service.get(oidcPath(fixture), token)).status).toBe(200);
   const other = new Database(databaseFile(service));
-  other.run('delete from oidc_profile_info where id = ?', [fixture.oidcLink]);
+  other.run(`delete from oidc_profile_info where ${ofRecord('sqlite')}`, [fixture.oidcLink]);
   other.close();
   expect((await service.get(oidcPath(fixture), token)).status).toBe(404);
 });

@@ -1,7 +1,7 @@
 import { Database } from 'bun:sqlite';
 import { oidcProfileInfo, user } from '../../src/domain/resources.ts';
 import { findInconsistencies } from '../support/consistency.ts';
-import { withChanges } from '../support/log_rows.ts';
+import { idText, withChanges } from '../support/log_rows.ts';
 import type { LoadRecord, WriteOperation } from './write_load.ts';
 
 /** A row of the change log. */
@@ -31,9 +31,12 @@ export function readContent(path: string): DatabaseContent {
       statement.finalize();
       return rows;
     };
-    const users = query<{ id: string; name: string; email: string }>('select id, name, email from user_info');
+    const users = query<{ id: string; name: string; email: string }>(
+      `select ${idText('sqlite', 'id')} as id, name, email from user_info`,
+    );
     const links = query<{ id: string; user_id: string; subject: string }>(
-      'select id, user_id, subject from oidc_profile_info',
+      `select ${idText('sqlite', 'id')} as id, ${idText('sqlite', 'user_id')} as user_id, subject
+        from oidc_profile_info`,
     );
     return {
       changes: query<ChangeRow>(

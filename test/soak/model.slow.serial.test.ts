@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { eventNumber } from '../../src/domain/event.ts';
 import { user } from '../../src/domain/resources.ts';
 import { freshDatabase } from '../support/database.ts';
-import { withChanges } from '../support/log_rows.ts';
+import { storedId, withChanges } from '../support/log_rows.ts';
 import { freshSeed, seededRandom } from '../support/random.ts';
 import { freshFolder } from '../support/service.ts';
 import { runRandomWrites } from './random_service.ts';
@@ -44,7 +44,7 @@ function acknowledgedIds(): string {
 const MANIPULATIONS: [what: string, sql: () => string, complaint: RegExp][] = [
   [
     'a record without changes',
-    () => `update user_info set id = '018f3a1e-0000-7000-8000-000000000000'
+    () => `update user_info set id = ${storedId(database.address.engine, `'018f3a1e-0000-7000-8000-000000000000'`)}
        where id in (select id from user_info limit 1)`,
     /^user-authentication-info .* differs from its changes$/,
   ],

@@ -1,6 +1,7 @@
 import { RESOURCES } from '../../src/domain/resources.ts';
 import { findPort } from '../support/daemons.ts';
 import type { TestDatabase } from '../support/database.ts';
+import { idText, ofRealm } from '../support/log_rows.ts';
 import { runClientCreate } from '../support/processes.ts';
 import { FULL_SCOPE, type ParentIds } from '../support/resource_cases.ts';
 import { type ClientSecret, requestToken } from '../support/token_request.ts';
@@ -133,10 +134,12 @@ export async function modelMismatches(
   writer: RandomWriter,
 ): Promise<readonly string[]> {
   const realm = writer.realm();
+  const { engine } = database.address;
   const found = new Set<string>();
   for (const { table, parent } of RESOURCES) {
-    const sql = `select ${parent ? 'id' : 'realm_id'} as id from ${table} where realm_id = ?`;
-    for (const { id } of await database.query<{ id: string }>(sql, realm)) found.add(id);
+    const id = idText(engine, parent ? 'id' : 'realm_id');
+    const sql = `select ${id} as id from ${table} where ${ofRealm(engine)}`;
+    for (const row of await database.query<{ id: string }>(sql, realm)) found.add(row.id);
   }
   const known = new Set(writer.ids());
   return [

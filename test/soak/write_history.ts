@@ -1,6 +1,7 @@
 import type { Resource } from '../../src/domain/resource.ts';
 import { RESOURCES } from '../../src/domain/resources.ts';
 import type { TestDatabase } from '../support/database.ts';
+import { idText } from '../support/log_rows.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
 
 /** A write with the request IDs of its attempts, and its outcome. */
@@ -89,9 +90,10 @@ async function recordsOf(
   database: TestDatabase,
   { name, table, parent }: Resource,
 ): Promise<readonly StoredRevision[]> {
-  const id = parent ? 'id' : 'realm_id';
+  const { engine } = database.address;
+  const [realmId, id] = ['realm_id', parent ? 'id' : 'realm_id'].map((column) => idText(engine, column));
   const rows = await database.query<{ realm_id: string; id: string; revision: string }>(
-    `select realm_id, ${id} as id, revision from ${table}`,
+    `select ${realmId} as realm_id, ${id} as id, revision from ${table}`,
   );
   return rows.map((row) => [`${name} ${row.realm_id} ${row.id}`, row.revision]);
 }

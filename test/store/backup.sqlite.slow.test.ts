@@ -15,6 +15,7 @@ import { EXIT } from '../../src/platform/exit.ts';
 import { backUp, backupName, hashFile } from '../../src/store/backups/backup.ts';
 import { contentOf, createStoredDatabase, program, runOnFile } from '../support/backup_fixtures.ts';
 import { killAfter } from '../support/killed_process.ts';
+import { ofUser } from '../support/log_rows.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
 import { createFixture, databaseFile, freshFolder, oidcPath, startService } from '../support/service.ts';
 
@@ -65,8 +66,8 @@ describe('a backup', () => {
     const db = new Database(path);
     db.run('pragma secure_delete = off');
     for (const { user } of deleted) {
-      db.run('delete from oidc_profile_info where user_id = ?', [user]);
-      db.run('delete from password_profile_info where user_id = ?', [user]);
+      db.run(`delete from oidc_profile_info where ${ofUser('sqlite')}`, [user]);
+      db.run(`delete from password_profile_info where ${ofUser('sqlite')}`, [user]);
     }
     db.run('pragma wal_checkpoint(truncate)');
     db.close();

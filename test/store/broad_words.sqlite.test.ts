@@ -35,7 +35,7 @@ db.prepare(
   `with recursive n (i) as (select 1 union all select i + 1 from n where i < ?2)
      insert into user_info (realm_id, id, name, email, creation_status, name_key, email_key, unicode_version,
        created_at, updated_at, revision, words)
-     select ?1, printf('%08x-0000-4000-8000-000000000000', i), 'x', 'x', 'COMPLETE',
+     select unhex(?1, '-'), unhex(printf('%08x000040008000000000000000', i)), 'x', 'x', 'COMPLETE',
        'x', 'x', '', i, i, '0000000000000000',
        'common usual ' || case when i % ?3 = 0 then 'rare' || i else 'much' end from n`,
 ).run(home, COUNT, RARE);
@@ -86,7 +86,7 @@ function planOf(text: string, isByWord: boolean, statement: ListStatement): stri
   const { text: where } = clauseOf(filter, table.columnOf, SQLITE);
   const sort = { by: 'created_at', isDescending: true } as const;
   const shape = { depth: 1, filter, hasOnly: false, isByWord, sort, where, gatheredMax: 1_000 };
-  const plan = planList(table, shape, SQLITE.lists);
+  const plan = planList(table, shape, SQLITE);
   const steps = db.query<{ detail: string }, []>(`explain query plan ${plan.texts[statement]}`).all();
   db.close();
   return steps.map(({ detail }) => detail).join();

@@ -11,6 +11,7 @@ import {
   user,
 } from '../../src/domain/resources.ts';
 import { type Engine, reopenEngine } from '../../src/store/open.ts';
+import { POSTGRES } from '../../src/store/postgres/dialect.ts';
 import { dependentsOf } from '../../src/store/records/cascade.ts';
 import { freshDatabase } from '../support/database.ts';
 import {
@@ -25,7 +26,7 @@ import {
 } from './contract/store_fixtures.ts';
 
 const tablesOf = (removed: Resource, all: readonly Resource[] = RESOURCES) =>
-  dependentsOf(removed, all).map(({ resource }) => resource);
+  dependentsOf(removed, all, POSTGRES).map(({ resource }) => resource);
 
 describe('dependents are derived from the resource descriptions', () => {
   test.each([
@@ -39,7 +40,9 @@ describe('dependents are derived from the resource descriptions', () => {
     'the dependents of $name are those that its description implies',
     (removed, dependents, touchedParents) => {
       expect(tablesOf(removed)).toEqual([...dependents]);
-      const touched = dependentsOf(removed, RESOURCES).flatMap(({ touchedParent }) => touchedParent ?? []);
+      const touched = dependentsOf(removed, RESOURCES, POSTGRES).flatMap(
+        ({ touchedParent }) => touchedParent ?? [],
+      );
       expect(touched).toEqual([...touchedParents]);
     },
   );
@@ -69,7 +72,7 @@ describe('dependents are derived from the resource descriptions', () => {
     expect(tablesOf(oidcProfile, all)).toEqual([stamp, badge, oidcProfileInfo]);
     expect(tablesOf(user, all)).toEqual([stamp, badge, passwordProfileInfo, oidcProfileInfo]);
     expect(tablesOf(realm, all).slice(0, 2)).toEqual([stamp, badge]);
-    const [first] = dependentsOf(oidcProfile, all);
+    const [first] = dependentsOf(oidcProfile, all, POSTGRES);
     expect(first?.count).toBe(
       'select count(*) as n from stamp where realm_id = ?1 and badge_id in (select id from badge where ' +
         'realm_id = ?1 and link_id in (select id from oidc_profile_info where ' +

@@ -81,7 +81,7 @@ function planOf(
   const table = listTable(resource, sqliteStatements(resource), indexesOf(db, resource.table), SQLITE);
   const { text: where } = clauseOf(filter, table.columnOf, SQLITE);
   const { gatheredMax } = SQLITE.lists;
-  return planList(table, { depth, filter, hasOnly: only === true, sort, where, gatheredMax }, SQLITE.lists);
+  return planList(table, { depth, filter, hasOnly: only === true, sort, where, gatheredMax }, SQLITE);
 }
 
 /**

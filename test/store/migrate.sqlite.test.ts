@@ -12,7 +12,7 @@ import { openEngine } from '../../src/store/open.ts';
 import { postgresMigrations } from '../../src/store/postgres/schema_setup.ts';
 import { dependentsOf } from '../../src/store/records/cascade.ts';
 import { connectSqlite } from '../../src/store/sqlite/connection.ts';
-import { sqliteStatements } from '../../src/store/sqlite/dialect.ts';
+import { SQLITE, sqliteStatements } from '../../src/store/sqlite/dialect.ts';
 import { migrateSqlite } from '../../src/store/sqlite/migrate.ts';
 import { enableWal, sqliteMigrations } from '../../src/store/sqlite/open.ts';
 import { atRowId } from '../../src/store/sqlite/row_id.ts';
@@ -237,7 +237,8 @@ describe('the schema follows the resource descriptions', () => {
       expect(found.map(({ name }) => name).sort()).toEqual(['slot', ...statements.columns].sort());
       expect(found.filter(({ pk }) => pk > 0).map(({ name }) => name)).toEqual(['slot']);
       expect(indexes(resource.table, 1)).toContain([...new Set(['realm_id', keyOf(resource)])].join());
-      for (const key of keyColumns(resource)) expect(statements.select).toContain(`${key} = ?`);
+      for (const key of keyColumns(resource))
+        expect(statements.select).toContain(`${key} = ${SQLITE.id('?')}`);
     });
 
     test(`${resource.table} has a folded key wherever it has the member`, () => {
@@ -268,7 +269,7 @@ describe('the schema follows the resource descriptions', () => {
     });
 
     test(`${resource.table}: the dependents of a record are found by an index`, () => {
-      for (const { select, count } of dependentsOf(resource, RESOURCES)) {
+      for (const { select, count } of dependentsOf(resource, RESOURCES, SQLITE)) {
         for (const plan of [planOf(select, ISSUER, ISSUER, 5), planOf(count, ISSUER, ISSUER)])
           expect(plan).toEqual([
             expect.stringMatching(/^SEARCH \w+ USING (COVERING )?INDEX \w+ \(realm_id=\?/),

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { freshFolder } from '../support/folder.ts';
 import { mintId } from '../support/import_fixtures.ts';
 import { type Json, type JsonObject, openSchemaValidator } from '../support/json_schema.ts';
+import { ofRecord } from '../support/log_rows.ts';
 import type { OperationResponse } from '../support/openapi_client.ts';
 import { AUTHREALM, runClientCreate, runCommand } from '../support/processes.ts';
 import {
@@ -153,7 +154,7 @@ test('secrets of the added resource are stored and never returned; a repeated re
     attestation_sealed: Uint8Array;
     pin_hash: string;
     pin_normalised: number;
-  }>('select * from device where id = ?', id);
+  }>(`select * from device where ${ofRecord(base.database.address.engine)}`, id);
   expect(Buffer.from(row?.attestation_sealed ?? []).includes(SECRET)).toBe(false);
   expect(row?.pin_hash).toMatch(/^\$argon2id\$/);
   expect(row?.pin_normalised).toBe(1);

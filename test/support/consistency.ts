@@ -3,7 +3,7 @@ import { NIL_UUID } from '../../src/domain/id.ts';
 import type { Resource } from '../../src/domain/resource.ts';
 import { RESOURCES } from '../../src/domain/resources.ts';
 import { COUNTED_RESOURCES, countColumn } from '../../src/store/audit/record_counts.ts';
-import { withChanges } from './log_rows.ts';
+import { type EngineName, idText, storedId, withChanges } from './log_rows.ts';
 
 /**
  * A query over records and changes that returns a row for each inconsistency, on both engines. It continues the common table
@@ -12,7 +12,7 @@ import { withChanges } from './log_rows.ts';
 export interface ConsistencyCheck {
   /** Knows the resources that are checked. */
   readonly withChanges: typeof withChanges;
-  readonly text: string;
+  readonly text: (engine: EngineName) => string;
   readonly values: readonly string[];
   /** A sentence about the inconsistency of this record or realm. */
   readonly describe: (id: string) => string;
@@ -28,7 +28,9 @@ export function findInconsistencies(path: string, checks = CONSISTENCY_CHECKS): 
     storeChanges(db, checks);
     const found = checks.flatMap((check) =>
       db
-        .query<{ id: string }, string[]>(`with change as (select * from stored_change) ${check.text}`)
+        .query<{ id: string }, string[]>(
+          `with change as (select * from stored_change) ${check.text('sqlite')}`,
+        )
         .all(...check.values)
         .map(({ id }) => check.describe(id)),
     );
@@ -64,7 +66,7 @@ function wrongClocks(): ConsistencyCheck {
      where coalesce(first, 1) <> 1 or coalesce(last, 0) <> coalesce(changes, 0) or coalesce(last, 0) <> coalesce(seq, 0)`;
   return {
     withChanges,
-    text,
+    text: () => text,
     values: [],
     describe: (id) => `the clock of realm ${id} and its changes differ`,
   };
@@ -72,12 +74,13 @@ function wrongClocks(): ConsistencyCheck {
 
 /** The totals of lists that the clock of a realm has. */
 function wrongTotals(): ConsistencyCheck {
-  const differences = COUNTED_RESOURCES.map(
-    (resource) =>
-      `${countColumn(resource)} <> (select count(*) from ${resource.table} r where r.realm_id = k.realm_id)`,
-  );
-  const text = ` select k.realm_id as id from realm_clock k
-     where ${differences.join(' or ')}`;
+  const differences = (engine: EngineName) =>
+    COUNTED_RESOURCES.map(
+      (resource) => `${countColumn(resource)} <>
+        (select count(*) from ${resource.table} r where r.realm_id = ${storedId(engine, 'k.realm_id')})`,
+    );
+  const text = (engine: EngineName) => ` select k.realm_id as id from realm_clock k
+     where ${differences(engine).join(' or ')}`;
   return { withChanges, text, values: [], describe: (id) => `the clock of realm ${id} has wrong totals` };
 }
 
@@ -96,10 +99,14 @@ newest as (select * from numbered where age = 1)`;
 function recordsWithoutChange(resource: Resource): ConsistencyCheck {
   const { name, table, parent } = resource;
   const id = idColumn(resource);
-  const otherUser = parent?.foreignKey === 'user_id' ? 'or r.user_id is distinct from newest.user_id' : '';
-  const text = `${NEWEST} select r.${id} as id from ${table} as r
-     left join newest on newest.realm_id = r.realm_id and newest.record_id = r.${id}
-     where newest.revision is distinct from r.revision or births is distinct from 1 ${otherUser}`;
+  const otherUser = (engine: EngineName) =>
+    parent?.foreignKey === 'user_id'
+      ? `or ${idText(engine, 'r.user_id')} is distinct from newest.user_id`
+      : '';
+  const text = (engine: EngineName) => `${NEWEST} select ${idText(engine, `r.${id}`)} as id from ${table} as r
+     left join newest on newest.realm_id = ${idText(engine, 'r.realm_id')}
+       and newest.record_id = ${idText(engine, `r.${id}`)}
+     where newest.revision is distinct from r.revision or births is distinct from 1 ${otherUser(engine)}`;
   return {
     withChanges,
     text,
@@ -112,8 +119,9 @@ function recordsWithoutChange(resource: Resource): ConsistencyCheck {
 function missingRecords(resource: Resource): ConsistencyCheck {
   const { name, table } = resource;
   const id = idColumn(resource);
-  const text = `${NEWEST} select newest.record_id as id from newest
-     left join ${table} as r on r.realm_id = newest.realm_id and r.${id} = newest.record_id
+  const text = (engine: EngineName) => `${NEWEST} select newest.record_id as id from newest
+     left join ${table} as r on r.realm_id = ${storedId(engine, 'newest.realm_id')}
+       and r.${id} = ${storedId(engine, 'newest.record_id')}
      where newest.event not in (?1 || '.deleted', ?1 || '.erased') and r.realm_id is null`;
   return {
     withChanges,

@@ -282,7 +282,9 @@ export function postgresAt(url: string, masterKeyFile: string, roles: Flags = tw
     async findInconsistencies(checks = CONSISTENCY_CHECKS) {
       const found = await Promise.all(
         checks.map(async ({ withChanges: withOwn, text, values, describe }) =>
-          (await ask<{ id: string }>(withOwn('postgres') + text, ...values)).map(({ id }) => describe(id)),
+          (await ask<{ id: string }>(withOwn('postgres') + text('postgres'), ...values)).map(({ id }) =>
+            describe(id),
+          ),
         ),
       );
       return found.flat();

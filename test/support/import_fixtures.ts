@@ -1,3 +1,4 @@
+import { type StoredId, uuidText } from '../../src/domain/id.ts';
 import {
   oidcProfile,
   oidcProfileInfo,
@@ -167,7 +168,11 @@ export async function realmRows(
   for (const table of TABLES) {
     const id = table === 'realm' ? 'realm_id' : 'id';
     const rows = await database.query<Json>(`select * from ${table} order by realm_id, ${id}`);
-    for (const row of rows) for (const name of omitted) delete row[name];
+    for (const row of rows) {
+      for (const name of omitted) delete row[name];
+      // SQLite stores an ID as bytes.
+      for (const name in row) if (/(?:^|_)id$/.test(name)) row[name] = uuidText(row[name] as StoredId);
+    }
     found.push(...rows);
   }
   return found;

@@ -1,6 +1,7 @@
 import { Database } from 'bun:sqlite';
 import { RESOURCES } from '../../src/domain/resources.ts';
 import { findInconsistencies } from './consistency.ts';
+import { idText } from './log_rows.ts';
 import { AUTHREALM, runCommand } from './processes.ts';
 
 /** The state of a database after a kill. */
@@ -50,7 +51,7 @@ export function idsIn(path: string): ReadonlySet<string> {
   const db = new Database(path, { readwrite: true });
   try {
     const tables = RESOURCES.map(
-      ({ table, parent }) => `select ${parent ? 'id' : 'realm_id'} as id from ${table}`,
+      ({ table, parent }) => `select ${idText('sqlite', parent ? 'id' : 'realm_id')} as id from ${table}`,
     );
     const rows = db.query<{ id: string }, []>(tables.join(' union all ')).all();
     return new Set(rows.map(({ id }) => id));

@@ -5,7 +5,7 @@ import { SQLITE } from '../../src/store/sqlite/dialect.ts';
 
 /** The log as SQL reads it, independent of how it is stored. */
 
-type EngineName = 'sqlite' | 'postgres';
+export type EngineName = 'sqlite' | 'postgres';
 
 const EVENTS = RESOURCES.flatMap(({ name }) =>
   ['created', 'updated', 'deleted', 'erased'].map((verb) => `${name}.${verb}`),
@@ -17,7 +17,7 @@ const EVENTS = RESOURCES.flatMap(({ name }) =>
  */
 export function withChanges(engine: EngineName): string {
   const isSqlite = engine === 'sqlite';
-  const id = (column: string) => (isSqlite ? `nullif(${uuidTextOf(column)}, '----')` : column);
+  const id = (column: string) => idText(engine, column);
   const hex = isSqlite ? 'lower(hex(revision))' : `encode(revision, 'hex')`;
   const ofRun = (column: string) => `first_value(${column}) over in_run`;
   const event = EVENTS.map((name) => `when ${eventNumber(name)} then '${name}'`).join(' ');
@@ -34,14 +34,29 @@ export function withChanges(engine: EngineName): string {
       from numbered_entry window in_run as (partition by realm_id, run order by seq desc))`;
 }
 
-/** A condition on `log_entry` or `user_salt` with a realm as its parameter. */
+/** A condition on `log_entry`, `user_salt` or a table of records with a realm as its parameter. */
 export function ofRealm(engine: EngineName): string {
-  return `realm_id = ${DIALECTS[engine].logIds.encoded('?')}`;
+  return `realm_id = ${storedId(engine, '?')}`;
 }
 
 /** The same with a user. */
 export function ofUser(engine: EngineName): string {
-  return `user_id = ${DIALECTS[engine].logIds.encoded('?')}`;
+  return `user_id = ${storedId(engine, '?')}`;
+}
+
+/** A condition on a table of records with their ID as its parameter. */
+export function ofRecord(engine: EngineName): string {
+  return `id = ${storedId(engine, '?')}`;
+}
+
+/** SQL for an ID as the tables of records and the log store it, from its text. */
+export function storedId(engine: EngineName, text: string): string {
+  return DIALECTS[engine].id(text);
+}
+
+/** SQL for the text of an ID in a table of records or in the log. */
+export function idText(engine: EngineName, column: string): string {
+  return engine === 'sqlite' ? `nullif(${uuidTextOf(column)}, '----')` : column;
 }
 
 const DIALECTS = { sqlite: SQLITE, postgres: POSTGRES };

@@ -113,7 +113,7 @@ const COLUMNS = {
 
 type Types = Readonly<Record<'id' | 'text' | 'bytes' | 'switch' | 'long', string>>;
 
-const SQLITE: Types = { id: 'text', text: 'text', bytes: 'blob', switch: 'integer', long: 'integer' };
+const SQLITE: Types = { id: 'blob', text: 'text', bytes: 'blob', switch: 'integer', long: 'integer' };
 const POSTGRES: Types = {
   id: 'uuid',
   text: 'text collate "C"',

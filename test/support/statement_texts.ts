@@ -3,11 +3,11 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { ancestry, membersOf, type Resource } from '../../src/domain/resource.ts';
 import { passwordProfileInfo, RESOURCES } from '../../src/domain/resources.ts';
-import { ERASING_TEXTS } from '../../src/store/audit/erase.ts';
+import { erasingTexts } from '../../src/store/audit/erase.ts';
 import { feedTexts } from '../../src/store/audit/feed.ts';
 import { logTexts } from '../../src/store/audit/log.ts';
 import { logReadingTexts } from '../../src/store/audit/log_reading.ts';
-import { USER_KEY_TEXTS } from '../../src/store/audit/user_keys.ts';
+import { userKeyTexts } from '../../src/store/audit/user_keys.ts';
 import { budgetTexts } from '../../src/store/auth/budgets.ts';
 import { credentialTexts } from '../../src/store/auth/credentials.ts';
 import { idempotencyTexts } from '../../src/store/idempotency/idempotency_store.ts';
@@ -17,8 +17,8 @@ import { POSTGRES, postgresStatements } from '../../src/store/postgres/dialect.t
 import { postgresIndexesOf } from '../../src/store/postgres/indexes.ts';
 import { numberParameters } from '../../src/store/postgres/parameters.ts';
 import { CITUS_WRITE } from '../../src/store/postgres/scope_locks.ts';
-import { cascadeOf } from '../../src/store/records/cascade.ts';
-import { SELECT_AUTHENTICATED } from '../../src/store/records/password_macs.ts';
+import { dependentsOf } from '../../src/store/records/cascade.ts';
+import { selectAuthenticated } from '../../src/store/records/password_macs.ts';
 import * as installation from '../../src/store/tables/installation.ts';
 import * as realmData from '../../src/store/tables/realm_data.ts';
 import type { Table } from '../../src/store/tables/table.ts';
@@ -53,13 +53,15 @@ export function statementsInLog(log: string, databases: ReadonlySet<string>): Re
 export function derivedTexts(): ReadonlySet<string> {
   const texts = [
     ...RESOURCES.flatMap((resource) => [...recordTexts(resource), ...listTexts(resource)]),
-    ...RESOURCES.flatMap(cascadeOf).flatMap(({ select, count }) => [select, count]),
+    ...RESOURCES.flatMap((removed) => dependentsOf(removed, RESOURCES, POSTGRES)).flatMap(
+      ({ select, count }) => [select, count],
+    ),
     ...Object.values(idempotencyTexts(POSTGRES)),
     ...[
       ...logTexts(POSTGRES),
       ...Object.values(logReadingTexts(POSTGRES)),
-      ...Object.values(USER_KEY_TEXTS),
-      ...Object.values(ERASING_TEXTS),
+      ...Object.values(userKeyTexts(POSTGRES)),
+      ...Object.values(erasingTexts(POSTGRES)),
       ...Object.values(LEASE_TEXTS),
       ...budgetTexts(POSTGRES),
     ],
@@ -70,7 +72,7 @@ export function derivedTexts(): ReadonlySet<string> {
       ...Object.values(webhookProgressTexts(POSTGRES)),
     ],
     CITUS_WRITE.lockClock,
-    ...credentialTexts(POSTGRES),
+    ...Object.values(credentialTexts(POSTGRES)),
   ];
   return new Set(texts.map((text) => plainText(numberParameters(text).text)));
 }
@@ -100,7 +102,7 @@ function recordTexts(resource: Resource): readonly string[] {
     ...[scan, scanRealm],
     ...references.map(({ exists }) => exists),
     ...patched,
-    ...(resource === passwordProfileInfo ? [SELECT_AUTHENTICATED] : []),
+    ...(resource === passwordProfileInfo ? [selectAuthenticated(POSTGRES)] : []),
   ];
 }
 
@@ -130,7 +132,7 @@ function plansOf(table: ReturnType<typeof listTable>, depth: number): readonly L
             where: '',
             gatheredMax: POSTGRES.lists.gatheredMax,
           },
-          POSTGRES.lists,
+          POSTGRES,
         ),
       ),
     ),

@@ -39,7 +39,7 @@ describe.each(ENGINE_PAIRS)('a copy from %s to %s', (from, to) => {
     const key = newMasterKey();
     const [source, target] = [await createSchema(from, key), await freshDatabaseOf(to, key)];
     const bytes = from === 'sqlite' ? "x''" : "''";
-    const realm = (from === 'sqlite' ? SQLITE : POSTGRES).logIds.encoded('?');
+    const realm = (from === 'sqlite' ? SQLITE : POSTGRES).id('?');
     for (const text of texts()) {
       await source.tamper(
         `insert into log_entry (realm_id, seq, event, revision, actor, at)

@@ -20,6 +20,7 @@ import {
   runImport,
   runImportFrom,
 } from '../support/import_fixtures.ts';
+import { ofRecord } from '../support/log_rows.ts';
 import { startService } from '../support/service.ts';
 
 const service = await startService();
@@ -88,7 +89,7 @@ describe('an import of a realm', () => {
     const login = await db.engine.records.get(oidcProfile, [ids.realm, ids.oidc]);
     expect(login?.issuer).toBe('https://login.example.com/');
     const [row] = await service.database.query<{ client_secret_sealed: Uint8Array }>(
-      'select client_secret_sealed from oidc_profile where id = ?',
+      `select client_secret_sealed from oidc_profile where ${ofRecord(service.database.address.engine)}`,
       ids.oidc,
     );
     const location = {

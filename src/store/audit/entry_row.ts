@@ -1,11 +1,11 @@
 import type { EntryValue } from '../../audit/chain.ts';
 import { type Change, type SequencedChange, TOUCHED } from '../../domain/change.ts';
 import { eventNumber, eventNumbered } from '../../domain/event.ts';
-import { type Revision, type Uuid, uuidText } from '../../domain/id.ts';
+import { type Revision, type StoredId, type Uuid, uuidText } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { Dialect, LogIds } from '../dialect.ts';
+import type { Dialect } from '../dialect.ts';
 import { logEntryTable } from '../tables/realm_data.ts';
-import type { StoredId } from '../tables/table.ts';
+import { insertText } from '../tables/table.ts';
 import { first, type Long, type SqlValue, type Statement, type Work } from '../transaction_work.ts';
 
 /**
@@ -90,30 +90,35 @@ export function entryColumns({ change, detail, personal }: SequencedEntry): Stor
   };
 }
 
-/** The statement that stores an entry, with values in the order of the table. `next`: the change after it in the same commit. */
+/** Parameters: every column, IDs as text. */
+export function insertEntryText({ id }: Pick<Dialect, 'id'>): string {
+  return insertText(logEntryTable, id);
+}
+
+/** The statement that stores an entry, by the text of an insert. `next`: the change after it in the same commit. */
 export function insertEntry(
   { change, detail, personal }: SequencedEntry,
   next: Change | undefined,
   tag: Uint8Array | null,
-  { encode }: LogIds,
+  text: string,
 ): Statement {
   const { realm, seq, event, user, id, revision, members } = change;
   const names = members.join(' ');
   const values: SqlValue[] = [
-    ...[encode(realm), seq, eventNumber(event)],
-    ...[id === (user ?? realm) ? null : encode(id), Uint8Array.fromHex(revision)],
+    ...[realm, seq, eventNumber(event)],
+    ...[id === (user ?? realm) ? null : id, Uint8Array.fromHex(revision)],
     names === impliedMembers(event) ? null : names,
-    ...(isRunEnd(change, next) ? runValues(change, encode) : IN_RUN),
+    ...(isRunEnd(change, next) ? runValues(change) : IN_RUN),
     ...[detail, personal, tag],
   ];
-  return { text: logEntryTable.insert, values };
+  return { text, values };
 }
 
 const IN_RUN: readonly null[] = [null, null, null, null, null];
 
-function runValues(change: Change, encode: LogIds['encode']): readonly SqlValue[] {
+function runValues(change: Change): readonly SqlValue[] {
   const { user, at, actor, requestId, address } = change;
-  return [user ? encode(user) : null, at, actor, requestId ?? null, address ?? null];
+  return [user ?? null, at, actor, requestId ?? null, address ?? null];
 }
 
 function isRunEnd(change: SequencedChange, next: Change | undefined): boolean {
@@ -128,17 +133,27 @@ function impliedMembers(event: string): string {
   return event.endsWith('.updated') ? TOUCHED.join(' ') : '';
 }
 
-const RUN_END = `select user_id, at, actor, request_id, address from log_entry
-  where realm_id = ? and seq > ? and at is not null order by seq limit 1`;
+const runEnd = ({
+  id,
+}: Pick<Dialect, 'id'>): string => `select user_id, at, actor, request_id, address from log_entry
+  where realm_id = ${id('?')} and seq > ? and at is not null order by seq limit 1`;
 
 /** The changes in rows of a realm, which are in order. */
-export function* changesIn(realm: Uuid, rows: readonly ChangeRow[], ids: LogIds): Work<SequencedChange[]> {
-  return (yield* completed(realm, rows, ids)).map((row) => changeIn(realm, row));
+export function* changesIn(
+  realm: Uuid,
+  rows: readonly ChangeRow[],
+  dialect: Pick<Dialect, 'id'>,
+): Work<SequencedChange[]> {
+  return (yield* completed(realm, rows, dialect)).map((row) => changeIn(realm, row));
 }
 
 /** The log entries in rows of a realm, which are in order. */
-export function* entriesIn(realm: Uuid, rows: readonly EntryRow[], ids: LogIds): Work<StoredEntry[]> {
-  return (yield* completed(realm, rows, ids)).map((row) => entryIn(realm, row));
+export function* entriesIn(
+  realm: Uuid,
+  rows: readonly EntryRow[],
+  dialect: Pick<Dialect, 'id'>,
+): Work<StoredEntry[]> {
+  return (yield* completed(realm, rows, dialect)).map((row) => entryIn(realm, row));
 }
 
 /** Only tampering leaves an entry that is in no run. */
@@ -148,7 +163,7 @@ const NO_RUN: RunColumns = { user_id: null, at: null, actor: null, request_id: n
 function* completed<R extends ChangeRow>(
   realm: Uuid,
   rows: readonly R[],
-  { encode }: LogIds,
+  dialect: Pick<Dialect, 'id'>,
 ): Work<readonly R[]> {
   const found: R[] = [];
   let end = NO_RUN;
@@ -156,7 +171,7 @@ function* completed<R extends ChangeRow>(
   for (const row of rows.toReversed()) {
     const seq = Number(row.seq);
     if (row.at !== null) end = row;
-    else if (following !== seq + 1) end = (yield* first<RunColumns>(RUN_END, encode(realm), seq)) ?? NO_RUN;
+    else if (following !== seq + 1) end = (yield* first<RunColumns>(runEnd(dialect), realm, seq)) ?? NO_RUN;
     following = seq;
     found.push(inRun(row, end));
   }
@@ -188,16 +203,16 @@ const RUNS = {
 export function userEntriesText(
   which: keyof typeof RUNS,
   columns: 'change' | 'entry',
-  { lists }: Pick<Dialect, 'lists'>,
+  { id, lists }: Pick<Dialect, 'id' | 'lists'>,
 ): string {
   const runs = `select seq, user_id, at, actor, request_id, address
     from log_entry${lists.indexHint('log_entry_of_user')}
-    where realm_id = ?1 and user_id = ?2 and ${RUNS[which]} limit ?4`;
+    where realm_id = ${id('?1')} and user_id = ${id('?2')} and ${RUNS[which]} limit ?4`;
   const previousRun = `select p.seq from log_entry p
-    where p.realm_id = ?1 and p.seq < h.seq and p.at is not null order by p.seq desc limit 1`;
+    where p.realm_id = ${id('?1')} and p.seq < h.seq and p.at is not null order by p.seq desc limit 1`;
   return `select ${(columns === 'change' ? changeColumns : entryColumnNames)('e.', 'h.')}
     from (${runs}) h cross join log_entry e
-    where e.realm_id = ?1 and e.seq <= h.seq and e.seq > coalesce((${previousRun}), 0)`;
+    where e.realm_id = ${id('?1')} and e.seq <= h.seq and e.seq > coalesce((${previousRun}), 0)`;
 }
 
 /** Rows in the order of their sequence numbers. */
@@ -215,10 +230,10 @@ export function entryIn(realm: Uuid, row: EntryRow): StoredEntry {
 /** The change of a complete row. */
 export function changeIn(realm: Uuid, row: ChangeRow): SequencedChange {
   const event = eventNumbered(row.event);
-  const user = row.user_id ? storedUuid(row.user_id) : undefined;
+  const user = row.user_id ? uuidText(row.user_id) : undefined;
   const members = row.members ?? impliedMembers(event);
   return {
-    ...{ event, realm, user, id: row.record_id ? storedUuid(row.record_id) : (user ?? realm) },
+    ...{ event, realm, user, id: row.record_id ? uuidText(row.record_id) : (user ?? realm) },
     revision: row.revision.toHex() as Revision,
     members: members === '' ? [] : members.split(' '),
     actor: row.actor ?? '',
@@ -229,9 +244,8 @@ export function changeIn(realm: Uuid, row: ChangeRow): SequencedChange {
   };
 }
 
-export function storedUuid(stored: StoredId): Uuid {
-  return typeof stored === 'string' ? stored : uuidText(stored);
-}
-
 /** Every statement about single entries. */
-export const ENTRY_TEXTS: readonly string[] = [logEntryTable.insert, RUN_END];
+export const entryTexts = (dialect: Pick<Dialect, 'id'>): readonly string[] => [
+  insertEntryText(dialect),
+  runEnd(dialect),
+];

@@ -2,7 +2,7 @@ import type { AuditEntry } from '../../domain/audit_entry.ts';
 import { type ChangeOrigin, changeOf } from '../../domain/change.ts';
 import type { Revision, Uuid } from '../../domain/id.ts';
 import { user } from '../../domain/resources.ts';
-import type { LogIds } from '../dialect.ts';
+import { type Dialect, haveIds } from '../dialect.ts';
 import type { Removals } from '../records/removal.ts';
 import { execute, first, type Work, type WorkResult } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
@@ -17,22 +17,29 @@ export interface EraseRequest {
 }
 
 /** Every statement about erasures. */
-export const ERASING_TEXTS = {
-  salt: 'select 1 from user_salt where realm_id = ? and user_id = ?',
-  deleteSalt: 'delete from user_salt where realm_id = ? and user_id = ?',
-  entry: 'select 1 from log_entry where realm_id = ? and user_id = ? limit 1',
+export const erasingTexts = (dialect: Pick<Dialect, 'id'>) => ({
+  salt: `select 1 from user_salt where ${haveIds(OF_USER, dialect)}`,
+  deleteSalt: `delete from user_salt where ${haveIds(OF_USER, dialect)}`,
+  entry: `select 1 from log_entry where ${haveIds(OF_USER, dialect)} limit 1`,
   erasure: 'select 1 from erasure where realm_id = ? and user_id = ?',
   insert: `insert into erasure (realm_id, user_id, at) values (?, ?, ?)
     on conflict (realm_id, user_id) do update set at = excluded.at, told_at = null`,
-};
+});
+
+const OF_USER = ['realm_id', 'user_id'];
 
 /** Erases users: their records, the keys of their log entries, and the values in them. */
-export function openErasing(removals: Removals, { write, yieldToWriters }: Transactions, { encode }: LogIds) {
+export function openErasing(
+  removals: Removals,
+  { write, yieldToWriters }: Transactions,
+  dialect: Pick<Dialect, 'id'>,
+) {
+  const sql = erasingTexts(dialect);
+
   /** Whether any row shows that this user existed. */
   function* isKnown(realm: Uuid, id: Uuid): Work<boolean> {
-    const { salt, entry } = ERASING_TEXTS;
-    for (const text of [salt, entry]) if (yield* first(text, encode(realm), encode(id))) return true;
-    return (yield* first(ERASING_TEXTS.erasure, realm, id)) !== undefined;
+    for (const text of [sql.salt, sql.entry, sql.erasure]) if (yield* first(text, realm, id)) return true;
+    return false;
   }
 
   /** One commit. Undefined after one that removed only a page of the user's records. */
@@ -43,8 +50,8 @@ export function openErasing(removals: Removals, { write, yieldToWriters }: Trans
     const { value, entries = [] } = yield* removals.remove(removal);
     if (value.kind === 'too_many') return { ...(yield* removals.removePage(removal)), value: undefined };
     if (value.kind === 'not_found' && !(yield* isKnown(realm, id))) return { value: false, keep: false };
-    yield* execute(ERASING_TEXTS.deleteSalt, encode(realm), encode(id));
-    yield* execute(ERASING_TEXTS.insert, realm, id, origin.at);
+    yield* execute(sql.deleteSalt, realm, id);
+    yield* execute(sql.insert, realm, id, origin.at);
     const change = changeOf(user, 'erased', { key, revision: mintRevision() }, origin);
     return {
       value: true,

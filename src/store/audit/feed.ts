@@ -16,8 +16,8 @@ export interface RealmHead {
 }
 
 /** A clock that was created but never advanced has no change. The nil UUID has audit entries and no changes. */
-const select = ({ logIds }: FeedDialect) => `select k.realm_id, e.seq, e.revision, e.at from realm_clock k
-  join log_entry e on e.realm_id = ${logIds.encoded('k.realm_id')} and e.seq = k.seq`;
+const select = ({ id }: FeedDialect) => `select k.realm_id, e.seq, e.revision, e.at from realm_clock k
+  join log_entry e on e.realm_id = ${id('k.realm_id')} and e.seq = k.seq`;
 const headsText = (dialect: FeedDialect) =>
   `${select(dialect)} where k.realm_id > ? order by k.realm_id limit ?`;
 /** Realms in one query. */
@@ -32,14 +32,13 @@ interface HeadRow {
   readonly at: Long;
 }
 
-type FeedDialect = Pick<Dialect, 'lists' | 'logIds'>;
+type FeedDialect = Pick<Dialect, 'id' | 'lists'>;
 
 /** Reads the heads of realms, and the changes of users, for the feed. */
 export function openFeedStore({ read }: Pick<Transactions, 'read'>, dialect: FeedDialect) {
   const heads = headsText(dialect);
   const someHeads = someHeadsText(dialect);
   const userChanges = userEntriesText('before', 'change', dialect);
-  const { logIds } = dialect;
   const headsOf = function* (after: Uuid, limit: number, only?: readonly Uuid[]): Work<readonly RealmHead[]> {
     if (!only) return (yield* all<HeadRow>(heads, after, limit)).map(headOf);
     const wanted = only.filter((realm) => realm > after).sort();
@@ -68,10 +67,9 @@ export function openFeedStore({ read }: Pick<Transactions, 'read'>, dialect: Fee
       limit: number,
     ) =>
       read(function* (): Work<readonly SequencedChange[]> {
-        const { encode } = logIds;
         // A run that ends at or after `before` may begin before it.
         const [end, runs] = [before + LIMITS.logRunEntriesMax, limit + LIMITS.logRunEntriesMax];
-        const rows = yield* all<ChangeRow>(userChanges, encode(realm), encode(id), end, runs);
+        const rows = yield* all<ChangeRow>(userChanges, realm, id, end, runs);
         const changes = inOrder(rows).map((row) => changeIn(realm, row));
         return changes
           .filter(({ seq }) => seq < before)

@@ -10,7 +10,7 @@ import type { ClockOrder, Dialect } from '../dialect.ts';
 import { actTable } from '../tables/realm_data.ts';
 import { executeAll, first, type Long, type Statement, type Work } from '../transaction_work.ts';
 import type { ChangeEntry } from './entry.ts';
-import { ENTRY_TEXTS, entryColumns, insertEntry, type SequencedEntry } from './entry_row.ts';
+import { entryColumns, entryTexts, insertEntry, insertEntryText, type SequencedEntry } from './entry_row.ts';
 import { COUNT_COLUMNS, countChanges, NO_COUNTS } from './record_counts.ts';
 import { openUserKeys, type UserKeys } from './user_keys.ts';
 
@@ -44,8 +44,9 @@ interface ClockRow {
   readonly entries: Long | null;
 }
 
-export function openAuditLog({ clockOrder, logIds }: Pick<Dialect, 'clockOrder' | 'logIds'>): AuditLog {
-  const advance = advanceBy(clockOrder);
+export function openAuditLog(dialect: Pick<Dialect, 'clockOrder' | 'id'>): AuditLog {
+  const advance = advanceBy(dialect.clockOrder);
+  const insertion = insertEntryText(dialect);
   const rowMacs = openRowMacs();
   let keyed: { readonly keys: LogKeys; readonly userKeys: UserKeys } | undefined;
 
@@ -80,7 +81,7 @@ export function openAuditLog({ clockOrder, logIds }: Pick<Dialect, 'clockOrder' 
         personal: encrypted ?? null,
       };
       const tag = chain ? chain.next(seq, Object.values(entryColumns(entry))) : null;
-      return insertEntry(entry, reported[at + 1]?.change, tag, logIds);
+      return insertEntry(entry, reported[at + 1]?.change, tag, insertion);
     });
     yield* writeRows(realm, [...(encryption?.statements ?? []), ...statements], chain);
     return auditEntries;
@@ -103,7 +104,7 @@ export function openAuditLog({ clockOrder, logIds }: Pick<Dialect, 'clockOrder' 
     rowMacs,
     useKeys(keys) {
       rowMacs.useKeys(keys);
-      keyed = { keys, userKeys: openUserKeys(keys, logIds) };
+      keyed = { keys, userKeys: openUserKeys(keys, dialect) };
     },
     *write(entries, auditEntries = []) {
       // The installation's clock first: clocks are locked in one order (docs/decisions/0008-postgresql.md).
@@ -187,10 +188,10 @@ export function namedColumns(
 }
 
 /** Every statement of the log. */
-export const logTexts = ({ clockOrder }: Pick<Dialect, 'clockOrder'>): readonly string[] => [
-  advanceBy(clockOrder),
+export const logTexts = (dialect: Pick<Dialect, 'clockOrder' | 'id'>): readonly string[] => [
+  advanceBy(dialect.clockOrder),
   SETTLE,
   BEGIN,
   actTable.insert,
-  ...ENTRY_TEXTS,
+  ...entryTexts(dialect),
 ];

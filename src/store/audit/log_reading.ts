@@ -12,7 +12,7 @@ import type { Erasure } from '../../domain/erasure.ts';
 import { Fault } from '../../domain/fault.ts';
 import { NIL_UUID, type Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { Dialect, LogIds } from '../dialect.ts';
+import type { Dialect } from '../dialect.ts';
 import { actTable, realmClockTable } from '../tables/realm_data.ts';
 import {
   all,
@@ -35,7 +35,7 @@ import {
   userEntriesText,
 } from './entry_row.ts';
 import { type AuditLog, namedColumns } from './log.ts';
-import { findUserSalts } from './user_keys.ts';
+import { findUserSalts, userKeyTexts } from './user_keys.ts';
 
 /** The head of the log of a realm, or of the installation (nil UUID). */
 export interface LogHead {
@@ -53,7 +53,6 @@ const FROM_ACT = `from act where log_id = '${NIL_UUID}'`;
 const TEXTS = {
   heads: `${realmClockTable.select} where realm_id > ? order by realm_id limit ?`,
   oneHead: `${realmClockTable.select} where realm_id = ?`,
-  entries: `select ${ENTRY_COLUMNS} from log_entry where realm_id = ? and seq > ? order by seq limit ?`,
   acts: `select ${actTable.names} ${FROM_ACT} and seq > ? order by seq limit ?`,
   act: `select 1 ${FROM_ACT} and id = ?`,
   actsOf: `select ${actTable.names} ${FROM_ACT}
@@ -63,18 +62,19 @@ const TEXTS = {
     where told_at is null and (realm_id, user_id) > (?, ?) order by realm_id, user_id limit ?`,
   /** A user that was erased again since then is reported again. */
   markReported: 'update erasure set told_at = ? where realm_id = ? and user_id = ? and at = ?',
-  oldEntries: `select ${ENTRY_COLUMNS} from log_entry
-    where realm_id = ? and seq > ? and seq <= ? order by seq limit ?`,
   oldActs: `select ${actTable.names} ${FROM_ACT} and seq > ? and seq <= ? order by seq limit ?`,
-  removeEntries: 'delete from log_entry where realm_id = ? and seq > ? and seq <= ?',
   removeActs: `delete ${FROM_ACT} and seq <= ?`,
   moveAnchor: `update realm_clock set anchor_seq = ?, anchor_tag = ?, anchor_entries = ?, anchor_mac = ?
     where realm_id = ?`,
 };
 
 /** Every statement that reads or trims the log. */
-export const logReadingTexts = (dialect: Pick<Dialect, 'lists'>) => ({
+export const logReadingTexts = (dialect: Pick<Dialect, 'id' | 'lists'>) => ({
   ...TEXTS,
+  entries: `select ${ENTRY_COLUMNS} from log_entry where realm_id = ${dialect.id('?')} and seq > ? order by seq limit ?`,
+  oldEntries: `select ${ENTRY_COLUMNS} from log_entry
+    where realm_id = ${dialect.id('?')} and seq > ? and seq <= ? order by seq limit ?`,
+  removeEntries: `delete from log_entry where realm_id = ${dialect.id('?')} and seq > ? and seq <= ?`,
   userEntries: userEntriesText('after', 'entry', dialect),
 });
 
@@ -86,7 +86,7 @@ interface ErasureRow {
 
 /** Stores the audit logs: one per realm, and one of the installation. */
 export function openLogStore({ read, write }: Transactions, log: AuditLog, dialect: Dialect) {
-  const { logIds } = dialect;
+  const saltTexts = userKeyTexts(dialect);
   let keys: LogKeys | undefined;
   /** Audit entries whose commit may or may not have happened. */
   const doubtful = new WeakSet<AuditEntry>();
@@ -123,7 +123,7 @@ export function openLogStore({ read, write }: Transactions, log: AuditLog, diale
     head: (logId: Uuid) => read(() => headOf(logId)),
     ...openEntryReading(read, dialect),
     /** The stored values from which the encryption keys of these users are derived; erased users are absent. */
-    userKeys: (realm: Uuid, users: readonly Uuid[]) => read(() => findUserSalts(realm, users, logIds)),
+    userKeys: (realm: Uuid, users: readonly Uuid[]) => read(() => findUserSalts(realm, users, saltTexts)),
     /**
      * Removes the oldest tagged entries older than `before`, at most LIMITS.cascadeRecordsMax and never the
      * newest of them, and moves the anchor. Returns the number of removed entries. Rejects if one of them is not what was tagged.
@@ -131,7 +131,7 @@ export function openLogStore({ read, write }: Transactions, log: AuditLog, diale
     trim: (logId: Uuid, before: number) =>
       write([logId], function* () {
         const head = yield* headOf(logId);
-        return keys && head ? yield* trimLog({ keys, logIds }, head, before) : { value: 0, keep: false };
+        return keys && head ? yield* trimLog({ keys, dialect }, head, before) : { value: 0, keep: false };
       }),
     /** The erasure of a user; undefined if it was not erased. */
     erasure: ({ realm, user }: Person) =>
@@ -167,23 +167,21 @@ export type LogReader = Pick<LogStore, 'heads' | 'head' | 'entries' | 'entriesOf
 
 /** Reads the entries of logs. */
 function openEntryReading(read: Transactions['read'], dialect: Dialect) {
-  const { logIds } = dialect;
-  const userEntries = userEntriesText('after', 'entry', dialect);
+  const sql = logReadingTexts(dialect);
   return {
     /** The entries of a log after a sequence number, oldest first, at most `limit`. */
     entries: (logId: Uuid, after: number, limit: number) =>
       read(function* (): Work<readonly StoredEntry[]> {
         if (logId === NIL_UUID) return (yield* all<ActRow>(TEXTS.acts, after, limit)).map(entryFrom);
-        const rows = yield* all<EntryRow>(TEXTS.entries, logIds.encode(logId), after, limit);
-        return yield* entriesIn(logId, rows, logIds);
+        const rows = yield* all<EntryRow>(sql.entries, logId, after, limit);
+        return yield* entriesIn(logId, rows, dialect);
       }),
     /** The entries that concern a user, in the log of its realm or in the installation log. */
     entriesOf: ({ realm, user }: Person, log: 'realm' | 'installation', after: number, limit: number) =>
       read(function* (): Work<readonly StoredEntry[]> {
         if (log === 'installation')
           return (yield* all<ActRow>(TEXTS.actsOf, realm, user, after, limit)).map(entryFrom);
-        const key = [logIds.encode(realm), logIds.encode(user)];
-        const rows = yield* all<EntryRow>(userEntries, ...key, after, limit);
+        const rows = yield* all<EntryRow>(sql.userEntries, realm, user, after, limit);
         const entries = inOrder(rows).map((row) => entryIn(realm, row));
         return entries.filter(({ seq }) => seq > after).slice(0, limit);
       }),
@@ -250,27 +248,27 @@ function entryFrom({ tag, ...row }: ActRow): StoredEntry {
  * not match its tag, so that retention never deletes evidence of tampering.
  */
 function* trimLog(
-  { keys, logIds }: TrimDeps,
+  { keys, dialect }: TrimDeps,
   { log: logId, chain }: LogHead,
   before: number,
 ): Work<WorkResult<number>> {
   if (!chain) return trimmedRows(0);
   if (!isAnchorValid(keys, logId, chain.anchor)) throw new Error('the start of a log was tampered with');
-  const rows = yield* oldestEntries(logId, chain, logIds);
+  const rows = yield* oldestEntries(logId, chain, dialect);
   const firstRecent = rows.findIndex(({ at }) => at >= before);
   const expired = (firstRecent < 0 ? rows : rows.slice(0, firstRecent)).slice(0, -1);
   const end = endOf(keys, chain.anchor, expired);
   if (expired.length === 0) return trimmedRows(0);
   const anchor = sealAnchor(keys, logId, end);
   if (logId === NIL_UUID) yield* execute(TEXTS.removeActs, anchor.seq);
-  else yield* execute(TEXTS.removeEntries, logIds.encode(logId), chain.anchor.seq, anchor.seq);
+  else yield* execute(logReadingTexts(dialect).removeEntries, logId, chain.anchor.seq, anchor.seq);
   yield* execute(TEXTS.moveAnchor, anchor.seq, anchor.tag, anchor.entries, anchor.mac, logId);
   return trimmedRows(expired.length);
 }
 
 interface TrimDeps {
   readonly keys: LogKeys;
-  readonly logIds: LogIds;
+  readonly dialect: Dialect;
 }
 
 const TRIMMED_MAX = LIMITS.cascadeRecordsMax;
@@ -294,9 +292,10 @@ function endOf(keys: LogKeys, anchor: ChainLink, entries: readonly StoredEntry[]
 function* oldestEntries(
   logId: Uuid,
   { anchor, end }: NonNullable<LogHead['chain']>,
-  ids: LogIds,
+  dialect: Dialect,
 ): Work<readonly StoredEntry[]> {
   const range = [anchor.seq, end.seq, TRIMMED_MAX + 1];
   if (logId === NIL_UUID) return (yield* all<ActRow>(TEXTS.oldActs, ...range)).map(entryFrom);
-  return yield* entriesIn(logId, yield* all<EntryRow>(TEXTS.oldEntries, ids.encode(logId), ...range), ids);
+  const rows = yield* all<EntryRow>(logReadingTexts(dialect).oldEntries, logId, ...range);
+  return yield* entriesIn(logId, rows, dialect);
 }

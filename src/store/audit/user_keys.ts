@@ -1,13 +1,12 @@
 import type { LogKeys } from '../../audit/log_keys.ts';
 import type { Change } from '../../domain/change.ts';
-import type { Uuid } from '../../domain/id.ts';
+import { type StoredId, type Uuid, uuidText } from '../../domain/id.ts';
 import { user } from '../../domain/resources.ts';
-import type { LogIds } from '../dialect.ts';
+import { type Dialect, haveIds } from '../dialect.ts';
 import { userSaltTable } from '../tables/realm_data.ts';
-import type { StoredId } from '../tables/table.ts';
+import { insertText } from '../tables/table.ts';
 import { all, allUnexpected, type Statement, type Work } from '../transaction_work.ts';
 import type { ChangeEntry } from './entry.ts';
-import { storedUuid } from './entry_row.ts';
 
 /** The keys that encrypt personal values in the log, one per user, derived from a salt. */
 export interface UserKeys {
@@ -23,17 +22,18 @@ export interface EntryEncryption {
 
 /** Users in one query; unused placeholders repeat the last user. */
 const USERS_PER_QUERY = 100;
-const PLACEHOLDERS = Array(USERS_PER_QUERY).fill('?').join(', ');
 /** Every statement about salts. */
-export const USER_KEY_TEXTS = {
-  one: 'select salt from user_salt where realm_id = ? and user_id = ?',
-  many: `select user_id, salt from user_salt where realm_id = ? and user_id in (${PLACEHOLDERS})`,
-  insert: userSaltTable.insert,
-};
+export const userKeyTexts = (dialect: Pick<Dialect, 'id'>) => ({
+  one: `select salt from user_salt where ${haveIds(['realm_id', 'user_id'], dialect)}`,
+  many: `select user_id, salt from user_salt
+  where ${haveIds(['realm_id'], dialect)} and user_id in (${Array(USERS_PER_QUERY).fill(dialect.id('?')).join(', ')})`,
+  insert: insertText(userSaltTable, dialect.id),
+});
 /** The event of a created user. */
 const CREATED = `${user.name}.created`;
 
-export function openUserKeys(keys: LogKeys, ids: LogIds): UserKeys {
+export function openUserKeys(keys: LogKeys, dialect: Pick<Dialect, 'id'>): UserKeys {
+  const sql = userKeyTexts(dialect);
   return {
     *of(realm, entries) {
       const users = new Set<Uuid>();
@@ -45,14 +45,14 @@ export function openUserKeys(keys: LogKeys, ids: LogIds): UserKeys {
         if (change.event === CREATED) created.add(change.user);
       }
       const salts = new Map([
-        ...(yield* findUserSalts(realm, [...created], ids, allUnexpected)),
-        ...(yield* findUserSalts(realm, [...users.difference(created)], ids)),
+        ...(yield* findUserSalts(realm, [...created], sql, allUnexpected)),
+        ...(yield* findUserSalts(realm, [...users.difference(created)], sql)),
       ]);
       const statements: Statement[] = [];
       for (const user of users.difference(salts)) {
         const salt = keys.mintUserKey();
         salts.set(user, salt);
-        statements.push({ text: USER_KEY_TEXTS.insert, values: [ids.encode(realm), ids.encode(user), salt] });
+        statements.push({ text: sql.insert, values: [realm, user, salt] });
       }
       return {
         encrypt({ user }, plain) {
@@ -70,21 +70,21 @@ export function openUserKeys(keys: LogKeys, ids: LogIds): UserKeys {
 export function* findUserSalts(
   realm: Uuid,
   users: readonly Uuid[],
-  { encode }: LogIds,
+  sql: ReturnType<typeof userKeyTexts>,
   read = all,
 ): Work<ReadonlyMap<Uuid, Uint8Array>> {
   const found = new Map<Uuid, Uint8Array>();
   const [only] = users;
   if (users.length === 1 && only) {
-    const [row] = yield* read<{ readonly salt: Uint8Array }>(USER_KEY_TEXTS.one, encode(realm), encode(only));
+    const [row] = yield* read<{ readonly salt: Uint8Array }>(sql.one, realm, only);
     if (row) found.set(only, row.salt);
     return found;
   }
   for (let start = 0; start < users.length; start += USERS_PER_QUERY) {
     const some = users.slice(start, start + USERS_PER_QUERY);
     const ids = Array.from({ length: USERS_PER_QUERY }, (_, at) => (some[at] ?? some.at(-1)) as Uuid);
-    const rows = yield* read<SaltRow>(USER_KEY_TEXTS.many, encode(realm), ...ids.map(encode));
-    for (const { user_id, salt } of rows) found.set(storedUuid(user_id), salt);
+    const rows = yield* read<SaltRow>(sql.many, realm, ...ids);
+    for (const { user_id, salt } of rows) found.set(uuidText(user_id), salt);
   }
   return found;
 }

@@ -1,6 +1,7 @@
-import { NIL_UUID } from '../../domain/id.ts';
+import { NIL_UUID, uuidText } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { passwordProfileInfo } from '../../domain/resources.ts';
+import type { Dialect } from '../dialect.ts';
 import { openPasswordMacs } from '../records/password_macs.ts';
 import { consoleLinkTable, consoleSessionTable } from '../tables/installation.ts';
 import type { Table } from '../tables/table.ts';
@@ -19,8 +20,8 @@ export interface ForgedRow {
 }
 
 const { table } = passwordProfileInfo;
-const PASSWORDS = `select ${CREDENTIAL_COLUMNS} from ${table}
-  where (realm_id, id) > (?1, ?2) order by realm_id, id limit ?3`;
+const passwords = ({ id }: Pick<Dialect, 'id'>): string => `select ${CREDENTIAL_COLUMNS} from ${table}
+  where (realm_id, id) > (${id('?1')}, ${id('?2')}) order by realm_id, id limit ?3`;
 
 /**
  * Returns a function that yields every forged row of clients, their realms, signing keys, webhook targets, console links,
@@ -28,6 +29,7 @@ const PASSWORDS = `select ${CREDENTIAL_COLUMNS} from ${table}
  */
 export function openForgedRows(
   { read }: Pick<Transactions, 'read'>,
+  dialect: Pick<Dialect, 'id'>,
   macs: RowMacs,
   access: Pick<AuthStore, 'state' | 'signingKeys'>,
 ) {
@@ -35,11 +37,11 @@ export function openForgedRows(
 
   async function* forgedPasswords(): AsyncGenerator<ForgedRow> {
     for (let after: Pick<CredentialRow, 'realm_id' | 'id'> = { realm_id: NIL_UUID, id: NIL_UUID }; ; ) {
-      const position = [after.realm_id, after.id, LIMITS.exportPageRecords];
-      const rows = await read(() => all<CredentialRow>(PASSWORDS, ...position));
+      const position = [uuidText(after.realm_id), uuidText(after.id), LIMITS.exportPageRecords];
+      const rows = await read(() => all<CredentialRow>(passwords(dialect), ...position));
       for (const row of rows) {
         if (row.password_hash === null || passwordMacs.isValid(row)) continue;
-        yield { table, realm: row.realm_id, id: row.id };
+        yield { table, realm: uuidText(row.realm_id), id: uuidText(row.id) };
       }
       const last = rows.at(-1);
       if (!last) return;

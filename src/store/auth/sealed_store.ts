@@ -1,5 +1,5 @@
 import type { AuditEntry } from '../../domain/audit_entry.ts';
-import { NIL_UUID } from '../../domain/id.ts';
+import { NIL_UUID, type StoredId, uuidText } from '../../domain/id.ts';
 import type { Dialect } from '../dialect.ts';
 import { keyringTable } from '../tables/installation.ts';
 import { kindOf, type Table } from '../tables/table.ts';
@@ -35,14 +35,16 @@ export interface ResealedValue extends SealedValue {
 const NO_KEY = '-';
 
 interface ValueRow {
-  readonly realm: string;
-  readonly id: string;
+  readonly realm: StoredId;
+  readonly id: StoredId;
   readonly sealed: Uint8Array;
 }
 
 /** The statements about one column of ciphertexts. An empty value is a deleted secret. */
-function textsOf({ name: table, key, placement }: Table, column: string, { hexAfterFirst }: Dialect) {
+function textsOf({ name: table, key, placement, resource }: Table, column: string, dialect: Dialect) {
+  const { hexAfterFirst } = dialect;
   const [realm, id] = [placement === 'by realm' ? 'realm_id' : `'${NIL_UUID}'`, key.at(-1) as string];
+  const bound = resource ? dialect.id('?') : '?';
   const isByOther = `${column} is not null and length(${column}) > 0 and ${hexAfterFirst(column)} <> ?`;
   const select = `select ${realm} as realm, ${id} as id, ${column} as sealed from ${table} where ${isByOther}`;
   const inOrder = 'order by realm, id limit ?';
@@ -52,9 +54,9 @@ function textsOf({ name: table, key, placement }: Table, column: string, { hexAf
     /** Parameters: the key to exclude, limit. */
     select: `${select} ${inOrder}`,
     /** Parameters: the key to exclude, realm and ID of the last value, limit. */
-    selectAfter: `${select} and (${realm}, ${id}) > (?, ?) ${inOrder}`,
+    selectAfter: `${select} and (${realm}, ${id}) > (${bound}, ${bound}) ${inOrder}`,
     /** Parameters: the new value, realm, ID, the expected value. */
-    update: `update ${table} set ${column} = ? where ${realm} = ? and ${id} = ? and ${column} = ?`,
+    update: `update ${table} set ${column} = ? where ${realm} = ${bound} and ${id} = ${bound} and ${column} = ?`,
     /** Parameters: the key. */
     hasOther: `select 1 from ${table} where ${isByOther} limit 1`,
   };
@@ -86,7 +88,7 @@ export function openSealedStore({ read, write }: Transactions, dialect: Dialect)
           ? yield* all<ValueRow>(selectAfter, notBy, after.realm, after.id, left)
           : yield* all<ValueRow>(select, notBy, left);
       for (const { realm, id, sealed } of rows)
-        found.push({ location: { table, column, realm, id }, sealed });
+        found.push({ location: { table, column, realm: uuidText(realm), id: uuidText(id) }, sealed });
       if (found.length >= limit) break;
     }
     return found;

@@ -83,9 +83,10 @@ function sourceOver(db: Database): CopySource {
       const { name, key } = table;
       const columns = copiedColumns(table);
       const after = last
-        ? keyOf(table, last).map((value, at) => storedValue(value, columns.get(key[at] ?? '')))
+        ? keyOf(table, last).map((value, at) => boundValue(value, columns.get(key[at] ?? '')))
         : [];
-      const where = last ? `where (${key.join()}) > (${key.map(() => '?').join()})` : '';
+      const position = key.map((column) => placeholder(columns.get(column)));
+      const where = last ? `where (${key.join()}) > (${position.join()})` : '';
       const select = db.prepare<unknown, SqlValue[]>(
         `select ${[...columns.keys()].join()} from ${name} ${where} order by ${key.join()} limit ${PAGE_ROWS}`,
       );
@@ -109,10 +110,13 @@ function textOf(value: SqlValue, kind: ColumnKind | undefined): string | null {
   return kind === 'id_bytes' ? uuidText(value) : `\\x${value.toHex()}`;
 }
 
-function storedValue(text: string | null, kind: ColumnKind | undefined): SqlValue {
+const placeholder = (kind: ColumnKind | undefined): string => (kind === 'id_bytes' ? SQLITE.id('?') : '?');
+
+/** The value of such a placeholder. */
+function boundValue(text: string | null, kind: ColumnKind | undefined): SqlValue {
   const type = kind && KINDS[kind].sqlite;
-  if (text === null || type === 'text') return text;
-  return type === 'integer' ? Number(text) : Uint8Array.fromHex(text.replace(/^\\x|-/g, ''));
+  if (text === null || type === 'text' || kind === 'id_bytes') return text;
+  return type === 'integer' ? Number(text) : Uint8Array.fromHex(text.replace(/^\\x/, ''));
 }
 
 /** Also fills the columns that only SQLite has, as for any other record. */
@@ -120,10 +124,9 @@ function insertionInto(table: Table) {
   const { name, key, resource } = table;
   const copied = copiedColumns(table);
   const [columns, kinds] = [[...copied.keys()], [...copied.values()]];
-  const columnValues = (row: TextRow) => row.map((value, at) => storedValue(value, kinds[at]));
+  const columnValues = (row: TextRow) => row.map((value, at) => boundValue(value, kinds[at]));
   if (!resource) {
-    const placeholders = columns.map(() => '?').join();
-    const text = `insert into ${name} (${columns.join()}) values (${placeholders})`;
+    const text = `insert into ${name} (${columns.join()}) values (${kinds.map(placeholder).join()})`;
     return { text, valuesOf: columnValues };
   }
   const hashed = membersOf(resource).filter(({ annotation }) => annotation.hashColumn);

@@ -1,7 +1,8 @@
 import type { Store } from '../../directory/store.ts';
 import type { Uuid } from '../../domain/id.ts';
 import type { Key } from '../../domain/resource.ts';
-import { cascadeOf } from '../records/cascade.ts';
+import type { Dialect } from '../dialect.ts';
+import { openCascades } from '../records/cascade.ts';
 import { first } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
 
@@ -13,7 +14,11 @@ export interface CountRequest {
 }
 
 /** Counts in this process, however many there are: for processes that need not answer other requests meanwhile. */
-export function openCountBelow({ read }: Pick<Transactions, 'read'>): Store['countBelow'] {
+export function openCountBelow(
+  { read }: Pick<Transactions, 'read'>,
+  dialect: Pick<Dialect, 'id'>,
+): Store['countBelow'] {
+  const cascadeOf = openCascades(dialect);
   return (resource, key) =>
     read(function* () {
       let sum = 0;

@@ -33,7 +33,7 @@ export function columnsOf(resource: Resource, { words }: Pick<Dialect, 'words'>)
 export function clauseOf(
   filter: ParsedFilter,
   columns: ColumnOf,
-  dialect: Pick<Dialect, 'position' | 'words'>,
+  dialect: Pick<Dialect, 'id' | 'position' | 'words'>,
 ): Clause {
   const values: ComparableValue[] = [];
   let text = '';
@@ -56,13 +56,16 @@ const SIGNS = { gt: '>', ge: '>=', lt: '<', le: '<=' } as const;
 function textOf(
   condition: FilterCondition,
   column: string,
-  { position, words }: Pick<Dialect, 'position' | 'words'>,
+  { id, position, words }: Pick<Dialect, 'id' | 'position' | 'words'>,
 ): string {
+  const value = 'compared' in condition && condition.compared === 'identifier' ? id('?') : '?';
   switch (condition.kind) {
     case 'one_of':
-      return condition.values.length === 1 ? `${column} = ?` : `${column} in (${placeholdersOf(condition)})`;
+      return condition.values.length === 1
+        ? `${column} = ${value}`
+        : `${column} in (${new Array(parameterCount(condition)).fill(value).join(', ')})`;
     case 'range':
-      return `${column} ${SIGNS[condition.operator]} ?`;
+      return `${column} ${SIGNS[condition.operator]} ${value}`;
     case 'pattern':
       if (condition.part === 'infix') return `${position}(${column}, ?) > 0`;
       if (condition.part === 'suffix') {
@@ -121,10 +124,6 @@ function partsOf({ part, text }: Extract<FilterCondition, { kind: 'pattern' }>):
  */
 function parameterCount({ values }: Extract<FilterCondition, { kind: 'one_of' }>): number {
   return 2 ** Math.ceil(Math.log2(values.length));
-}
-
-function placeholdersOf(condition: Extract<FilterCondition, { kind: 'one_of' }>): string {
-  return Array.from({ length: parameterCount(condition) }, () => '?').join(', ');
 }
 
 const LAST_CODE_POINT = 0x10ffff;

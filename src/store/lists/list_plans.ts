@@ -4,7 +4,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import { ancestry, keyColumns, type Resource } from '../../domain/resource.ts';
 import { realm } from '../../domain/resources.ts';
 import { storedTotal } from '../audit/record_counts.ts';
-import type { Dialect, ListDialect } from '../dialect.ts';
+import type { Dialect } from '../dialect.ts';
 import type { Statements } from '../records/statements.ts';
 import { type ColumnOf, columnsOf } from './filters.ts';
 
@@ -33,7 +33,7 @@ export function listTable(
   resource: Resource,
   { visible, decodeKeyed: decode }: Pick<Statements, 'visible' | 'decodeKeyed'>,
   indexes: readonly Index[],
-  dialect: Pick<Dialect, 'words'>,
+  dialect: Pick<Dialect, 'id' | 'words'>,
 ): ListTable {
   const keys = keyColumns(resource);
   const columns = [...keys.slice(0, -1), ...visible];
@@ -46,7 +46,7 @@ export function listTable(
     indexes,
     presences: ancestry(resource)
       .slice(0, -1)
-      .map((scope) => presenceText(scope, scope === realm ? storedTotal(resource) : 'null')),
+      .map((scope) => presenceText(scope, scope === realm ? storedTotal(resource) : 'null', dialect)),
   };
 }
 
@@ -85,7 +85,11 @@ export interface ListPlan {
   readonly texts: Readonly<Record<ListStatement, string>>;
 }
 
-export function planList(table: ListTable, shape: ListShape, dialect: ListDialect): ListPlan {
+export function planList(
+  table: ListTable,
+  shape: ListShape,
+  { id: bound, lists: dialect }: Pick<Dialect, 'id' | 'lists'>,
+): ListPlan {
   const { select, indexes, keys } = table;
   const { depth, filter, hasOnly, sort, where, gatheredMax } = shape;
   const id = keys.at(-1) as string;
@@ -100,12 +104,12 @@ export function planList(table: ListTable, shape: ListShape, dialect: ListDialec
   const orderedHint = hintOf(ordered);
   const isByWord = shape.isByWord === true && !finding;
   const conditions = [
-    ...scope.map((column, index) => `${isByWord ? WITHOUT_INDEX : ''}${column} = ?${index + 1}`),
-    ...(hasOnly ? [dialect.isAmong(id)] : []),
+    ...scope.map((column, index) => `${isByWord ? WITHOUT_INDEX : ''}${column} = ${bound(`?${index + 1}`)}`),
+    ...(hasOnly ? [dialect.isAmong(id, bound)] : []),
     ...(where === '' ? [] : [where]),
   ];
   const matches = conditions.length === 0 ? 'true' : conditions.join(' and ');
-  const { order, after } = orderOf(sort, id);
+  const { order, after } = orderOf(sort, id, bound('?'));
   return {
     isOrdered: ordered !== undefined,
     isFound,
@@ -126,12 +130,12 @@ export function planList(table: ListTable, shape: ListShape, dialect: ListDialec
 const WITHOUT_INDEX = '+';
 
 /** The ID breaks ties in the direction of the sort key (docs/wire.md#order). */
-function orderOf({ by, isDescending }: Sort, id: string) {
+function orderOf({ by, isDescending }: Sort, id: string, bound: string) {
   const direction = isDescending ? ' desc' : '';
   const than = isDescending ? '<' : '>';
   return by === 'id'
-    ? { order: `${id}${direction}`, after: `${id} ${than} ?` }
-    : { order: `${by}${direction}, ${id}${direction}`, after: `(${by}, ${id}) ${than} (?, ?)` };
+    ? { order: `${id}${direction}`, after: `${id} ${than} ${bound}` }
+    : { order: `${by}${direction}, ${id}${direction}`, after: `(${by}, ${id}) ${than} (?, ${bound})` };
 }
 
 /** Words are found by an index of their own. */
@@ -219,7 +223,7 @@ function scanIndex({ indexes, keys, columnOf }: ListTable, { depth, filter }: Li
 }
 
 /** Values: the scope. */
-function presenceText(scope: Resource, total: string): string {
-  const where = keyColumns(scope).map((column, depth) => `${column} = ?${depth + 1}`);
+function presenceText(scope: Resource, total: string, { id }: Pick<Dialect, 'id'>): string {
+  const where = keyColumns(scope).map((column, depth) => `${column} = ${id(`?${depth + 1}`)}`);
   return `select ${total} as total from ${scope.table} where ${where.join(' and ')}`;
 }

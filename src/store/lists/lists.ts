@@ -98,7 +98,7 @@ function totalKey({ resource, scope, listing: { only, filter } }: ScopedListRequ
 
 interface ListReadingDeps {
   readonly of: (resource: Resource) => Statements;
-  readonly dialect: Pick<Dialect, 'lists' | 'position' | 'words'>;
+  readonly dialect: Pick<Dialect, 'id' | 'lists' | 'position' | 'words'>;
   readonly indexesOf: (table: string) => readonly Index[];
   /** Called with statements that are no longer used. */
   readonly forget: (texts: Iterable<string>) => void;
@@ -151,7 +151,7 @@ export function openListReading({ of, dialect, indexesOf, forget }: ListReadingD
     const shape = { depth, filter, hasOnly, isByWord, sort, where, gatheredMax };
     const order = `${sort.by} ${sort.isDescending}`;
     const name = `${table.table} ${depth} ${hasOnly} ${isByWord} ${order} ${gatheredMax} ${where}`;
-    const plan = plans.get(name) ?? cachePlan(name, planList(table, shape, dialect.lists));
+    const plan = plans.get(name) ?? cachePlan(name, planList(table, shape, dialect));
     const values: SqlValue[] = hasOnly
       ? [...scope, dialect.lists.among(only), ...filtered]
       : [...scope, ...filtered];

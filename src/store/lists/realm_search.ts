@@ -1,6 +1,6 @@
 import type { MaybePromise, RealmSearch, RealmSearchPage, Store } from '../../directory/store.ts';
 import type { ParsedFilter } from '../../domain/filter/filter.ts';
-import type { Uuid } from '../../domain/id.ts';
+import { type StoredId, type Uuid, uuidText } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { type Key, keyColumns, membersOf, type Resource } from '../../domain/resource.ts';
 import { COUNTED_RESOURCES, countColumn } from '../audit/record_counts.ts';
@@ -29,7 +29,7 @@ export interface RealmSearches {
 
 type Row = Record<string, unknown>;
 
-type SearchDialect = Pick<Dialect, 'lists' | 'position' | 'words' | 'hasHashColumns'>;
+type SearchDialect = Pick<Dialect, 'id' | 'lists' | 'position' | 'words' | 'hasHashColumns'>;
 
 /** The statements of searches. */
 function openSearchReading(of: (resource: Resource) => Statements, dialect: SearchDialect) {
@@ -78,9 +78,9 @@ function openSearchReading(of: (resource: Resource) => Statements, dialect: Sear
     { filter, only }: RealmSearch,
     hashed?: HashedValue,
   ): Work<number | undefined> {
-    const condition = boundsOf(resource, { filter, only, after: undefined, limit: 0 }, dialect, hashed);
     if (filter.length === 0 && COUNTED_RESOURCES.includes(resource))
-      return yield* countAll(resource, condition);
+      return yield* countAll(resource, only, dialect);
+    const condition = boundsOf(resource, { filter, only, after: undefined, limit: 0 }, dialect, hashed);
     const { matches, values } = partsOf(resource, filter);
     const source = `from ${resource.table} where ${condition.text}${matches}`;
     const text = `select count(*) as n from (select 1 ${source} limit ${LIMITS.searchCountMax + 1}) as matching`;
@@ -132,7 +132,7 @@ export function openRealmSearches(
   }
 
   function* byRealms(resource: Resource, search: RealmSearch): Work<RealmSearchPage> {
-    const realms = yield* nextRealms(search);
+    const realms = yield* nextRealms(search, dialect);
     const searched = realms.slice(0, LIMITS.searchRealmsMax);
     const items = yield* page(resource, { ...search, only: searched });
     return { items, through: realms.length > searched.length ? searched.at(-1) : undefined };
@@ -156,17 +156,20 @@ export function openRealmSearches(
 }
 
 /** The next realms in the order of their IDs, and one more than are searched. The first may be one that was searched, in part or whole. */
-function* nextRealms({ only, after = '' as Uuid, afterId }: RealmSearch): Work<readonly Uuid[]> {
+function* nextRealms(
+  { only, after = '' as Uuid, afterId }: RealmSearch,
+  { id }: Pick<Dialect, 'id'>,
+): Work<readonly Uuid[]> {
   const count = LIMITS.searchRealmsMax + 1;
   if (only)
     return [...only]
       .sort()
       .filter((realm) => realm >= after)
       .slice(0, count);
-  const condition = after === '' ? '' : `where realm_id ${afterId === undefined ? '>' : '>='} ? `;
+  const condition = after === '' ? '' : `where realm_id ${afterId === undefined ? '>' : '>='} ${id('?')} `;
   const text = `select realm_id from realm ${condition}order by realm_id limit ?`;
-  const rows = yield* all<{ realm_id: Uuid }>(text, ...(after === '' ? [] : [after]), count);
-  return rows.map(({ realm_id }) => realm_id);
+  const rows = yield* all<{ realm_id: StoredId }>(text, ...(after === '' ? [] : [after]), count);
+  return rows.map(({ realm_id }) => uuidText(realm_id));
 }
 
 /** The rest of the realm in which a search continues, and the later ones of `only`. */
@@ -185,16 +188,16 @@ function partsByRealm(search: RealmSearch): readonly RealmSearch[] {
 function boundsOf(
   resource: Resource,
   { only, after, afterId }: RealmSearch,
-  { lists: { isAmong, among }, hasHashColumns }: Pick<Dialect, 'lists' | 'hasHashColumns'>,
+  { id, lists: { isAmong, among }, hasHashColumns }: Pick<Dialect, 'id' | 'lists' | 'hasHashColumns'>,
   hashed?: HashedValue,
 ): Clause {
   const isInOne = after !== undefined && only !== undefined;
   const conditions = [
     ...(hasHashColumns && hashed ? [{ text: `${hashed.column} = ?`, values: [hashed.hash] }] : []),
-    ...(after === undefined ? [] : [positionAfter(resource, after, afterId, isInOne)]),
+    ...(after === undefined ? [] : [positionAfter(resource, { realm: after, id: afterId, isInOne }, id)]),
     ...(only === undefined || isInOne
       ? []
-      : [{ text: isAmong('realm_id'), values: [among(only) as string] }]),
+      : [{ text: isAmong('realm_id', id), values: [among(only) as string] }]),
   ];
   return {
     text: conditions.map(({ text }) => `${text} and `).join(''),
@@ -203,19 +206,28 @@ function boundsOf(
 }
 
 /** The sum of the stored totals. */
-function* countAll(resource: Resource, { text: realms, values }: Clause): Work<number> {
-  return yield* numberOf(
-    `select sum(${countColumn(resource)}) as n from realm_clock where ${realms}true`,
-    values,
-  );
+function* countAll(
+  resource: Resource,
+  only: RealmSearch['only'],
+  { lists: { isAmong, among } }: Pick<Dialect, 'lists'>,
+): Work<number> {
+  const realms = only ? isAmong('realm_id') : 'true';
+  const text = `select sum(${countColumn(resource)}) as n from realm_clock where ${realms}`;
+  return yield* numberOf(text, only ? [among(only)] : []);
 }
 
 /** After all records of a realm, or after one of them; `isInOne`: in that realm only. */
-function positionAfter(resource: Resource, realm: Uuid, id: Uuid | undefined, isInOne: boolean): Clause {
-  if (id === undefined) return { text: 'realm_id > ?', values: [realm] };
+function positionAfter(
+  resource: Resource,
+  { realm, id, isInOne }: { readonly realm: Uuid; readonly id: Uuid | undefined; readonly isInOne: boolean },
+  bound: Dialect['id'],
+): Clause {
+  const value = bound('?');
+  if (id === undefined) return { text: `realm_id > ${value}`, values: [realm] };
+  const own = keyColumns(resource).at(-1);
   return isInOne
-    ? { text: `realm_id = ? and ${keyColumns(resource).at(-1)} > ?`, values: [realm, id] }
-    : { text: `(realm_id, ${keyColumns(resource).at(-1)}) > (?, ?)`, values: [realm, id] };
+    ? { text: `realm_id = ${value} and ${own} > ${value}`, values: [realm, id] }
+    : { text: `(realm_id, ${own}) > (${value}, ${value})`, values: [realm, id] };
 }
 
 function* numberOf(text: string, values: readonly SqlValue[]): Work<number> {

@@ -19,7 +19,7 @@ export const POSTGRES: Dialect = {
   greatest: 'greatest',
   hasHashColumns: false,
   hexAfterFirst: (value) => `encode(substr(${value}, 2, 8), 'hex')`,
-  logIds: { encode: (id) => id, encoded: (column) => column },
+  id: (text) => text,
   insertion({ table }, columns) {
     const placeholders = columns.map(() => '?').join(', ');
     return { text: `insert into ${table} (${columns.join(', ')}) values (${placeholders})`, lead: () => [] };

@@ -76,7 +76,7 @@ function inspectionOver(
       return {
         ...{ access, sealed, log: openLogStore(transactions, log, POSTGRES), useKeys: log.useKeys },
         records: openRecordReading(transactions, postgresStatements),
-        forgedRows: openForgedRows(transactions, log.rowMacs, access),
+        forgedRows: openForgedRows(transactions, POSTGRES, log.rowMacs, access),
       };
     },
     close: () => stream.close(),

@@ -84,7 +84,7 @@ export function openPostgresStores(
     searchRealms: openSearchRealms(searches, readShort, (resource, search) =>
       long.read(() => searches.whole(resource, search)),
     ),
-    countBelow: openCountBelow({ read: long.read }),
+    countBelow: openCountBelow({ read: long.read }, dialect),
     async ready() {
       const probed = [lookupPool, reverseLookupPool].map((each) => each.query(PROBE, []));
       await Promise.all(probed).catch((error) => {

@@ -1,5 +1,6 @@
 import { ancestry, isVisible, keyColumns, membersOf, type Resource } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
+import type { Dialect } from '../dialect.ts';
 
 /** Records of one resource that are deleted with a record of another one, and the SQL about them. */
 export interface Dependent {
@@ -32,10 +33,15 @@ function referencingColumns(
  * The records that are deleted with a record, derived from the descriptions: those below it, those that refer to it, and
  * their dependents; with a realm everything in it. Children before parents: the order in which they can be deleted.
  */
-export function dependentsOf(removed: Resource, all: readonly Resource[]): readonly Dependent[] {
+export function dependentsOf(
+  removed: Resource,
+  all: readonly Resource[],
+  dialect: Pick<Dialect, 'id'>,
+): readonly Dependent[] {
   const conditions = new Map<Resource, string>();
   for (const resource of all) {
-    const condition = resource === removed ? '' : conditionOf({ resource, removed, all, conditions });
+    const condition =
+      resource === removed ? '' : conditionOf({ resource, removed, all, conditions, dialect });
     if (condition !== '') conditions.set(resource, condition);
   }
   return [...conditions]
@@ -68,29 +74,32 @@ function conditionOf({
   removed,
   all,
   conditions,
+  dialect: { id },
 }: {
   readonly resource: Resource;
   readonly removed: Resource;
   readonly all: readonly Resource[];
   readonly conditions: ReadonlyMap<Resource, string>;
+  readonly dialect: Pick<Dialect, 'id'>;
 }): string {
   // All dependents of a realm's records are in the realm.
-  if (removed.parent === undefined) return 'realm_id = ?1 and realm_id = ?2';
+  if (removed.parent === undefined) return `realm_id = ${id('?1')} and realm_id = ${id('?2')}`;
   const conditionsByColumn = referencingColumns(resource, all).flatMap(({ column, target }) => {
     const condition = conditions.get(target);
-    if (target === removed) return [`${column} = ?2`];
+    if (target === removed) return [`${column} = ${id('?2')}`];
     return condition ? [`${column} in (select id from ${target.table} where ${condition})`] : [];
   });
   if (conditionsByColumn.length === 0) return '';
   const [first, ...others] = conditionsByColumn;
-  return `realm_id = ?1 and ${others.length === 0 ? first : `(${conditionsByColumn.join(' or ')})`}`;
+  return `realm_id = ${id('?1')} and ${others.length === 0 ? first : `(${conditionsByColumn.join(' or ')})`}`;
 }
 
-const cascades = new Map<Resource, readonly Dependent[]>();
-
-/** The dependents of a resource, derived at its first deletion or count: no lookup needs them. */
-export function cascadeOf(resource: Resource): readonly Dependent[] {
-  const known = cascades.get(resource) ?? dependentsOf(resource, RESOURCES);
-  cascades.set(resource, known);
-  return known;
+/** The dependents of each resource, derived at its first deletion or count: no lookup needs them. */
+export function openCascades(dialect: Pick<Dialect, 'id'>): (resource: Resource) => readonly Dependent[] {
+  const cascades = new Map<Resource, readonly Dependent[]>();
+  return (resource) => {
+    const known = cascades.get(resource) ?? dependentsOf(resource, RESOURCES, dialect);
+    cascades.set(resource, known);
+    return known;
+  };
 }

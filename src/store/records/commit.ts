@@ -12,6 +12,7 @@ import type {
 import { LIMITS } from '../../domain/limits.ts';
 import type { AnyRecord, Resource } from '../../domain/resource.ts';
 import { type ChangeEntry, entryOf } from '../audit/entry.ts';
+import type { Dialect } from '../dialect.ts';
 import type { IdempotencyStore } from '../idempotency/idempotency_store.ts';
 import { first, type Work, type WorkResult } from '../transaction_work.ts';
 import { openGuards } from './guards.ts';
@@ -29,6 +30,7 @@ import type { Statements } from './statements.ts';
 
 interface CommitDeps {
   readonly of: (resource: Resource) => Statements;
+  readonly dialect: Pick<Dialect, 'id'>;
   readonly removals: Pick<Removals, 'remove'>;
   readonly idempotency: IdempotencyStore;
 }
@@ -37,8 +39,8 @@ const TOO_MANY: CommitRefusal = Object.freeze({ kind: 'too_many' });
 const ALREADY_ANSWERED: CommitResult = Object.freeze({ kind: 'already_answered' });
 
 /** The work of commits. */
-export function openCommits({ of, removals, idempotency }: CommitDeps) {
-  const { violatedBefore, violatedAfter } = openGuards(of);
+export function openCommits({ of, dialect, removals, idempotency }: CommitDeps) {
+  const { violatedBefore, violatedAfter } = openGuards(of, dialect);
 
   function* insert(write: Insert, done: CommittedWrites): Work<WriteRefusal | undefined> {
     const refusal = yield* storeRecord(write, of);

@@ -1,11 +1,18 @@
 import type { Guard, Insert, PatchWrite } from '../../directory/store.ts';
 import { keyColumns, membersOf, type Resource, referencedResource } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
+import { type Dialect, haveIds } from '../dialect.ts';
 import { firstUnexpected, type SqlValue, type Work } from '../transaction_work.ts';
 import type { Statements } from './statements.ts';
 
 /** Checks the guards of writes. */
-export function openGuards(of: (resource: Resource) => Statements) {
+export function openGuards(of: (resource: Resource) => Statements, dialect: Pick<Dialect, 'id'>) {
+  const whereKey = (resource: Resource) =>
+    haveIds(
+      keyColumns(resource).map((column) => `t.${column}`),
+      dialect,
+    );
+
   /** Texts by resource and guard. Each selects a row where the guard does not hold. Parameters: the key of the record, then values. */
   const texts = new Map<string, string>();
 
@@ -79,10 +86,4 @@ function differingReferrers(resource: Resource, member: string): readonly string
         : [],
     ),
   );
-}
-
-function whereKey(resource: Resource): string {
-  return keyColumns(resource)
-    .map((column) => `t.${column} = ?`)
-    .join(' and ');
 }

@@ -1,9 +1,11 @@
 import type { Patch, Write } from '../../directory/store.ts';
-import type { Revision } from '../../domain/id.ts';
+import { type Revision, type StoredId, uuidText } from '../../domain/id.ts';
 import type { Key, Resource } from '../../domain/resource.ts';
 import { passwordProfileInfo } from '../../domain/resources.ts';
 import { foldedKey } from '../../domain/text/folded_key.ts';
 import { isForgedMac, type RowMacs, type SignedTable } from '../auth/row_macs.ts';
+import { type Dialect, haveIds } from '../dialect.ts';
+import { idColumns } from '../tables/records.ts';
 import { first, type SqlValue, type Work } from '../transaction_work.ts';
 import { authenticatingColumns, COVERED_MEMBERS, comparedColumn } from './derived_columns.ts';
 import type { Statements } from './statements.ts';
@@ -20,8 +22,8 @@ export const SIGNED_PASSWORD: SignedTable = {
   ],
 };
 /** Parameters: the key. */
-export const SELECT_AUTHENTICATED = `select ${SIGNED_PASSWORD.signed.join(', ')}, password_hash_mac from ${table}
-  where realm_id = ? and user_id = ? and id = ?`;
+export const selectAuthenticated = (dialect: Pick<Dialect, 'id'>): string =>
+  `select ${SIGNED_PASSWORD.signed.join(', ')}, password_hash_mac from ${table} where ${haveIds(KEY, dialect)}`;
 
 /** The covered columns of a row, and its MAC. */
 export type CoveredRow = Readonly<Record<string, SqlValue | undefined>>;
@@ -34,19 +36,27 @@ export interface PasswordMacs {
 }
 
 export function openPasswordMacs(macs: RowMacs): PasswordMacs {
+  const of = (row: CoveredRow) => macs.of(SIGNED_PASSWORD, { ...row, ...idsAsText(row) });
   return {
-    of: (row) => macs.of(SIGNED_PASSWORD, row),
-    isValid: (row) =>
-      !isForgedMac((row.password_hash_mac ?? null) as Uint8Array | null, macs.of(SIGNED_PASSWORD, row)),
+    of,
+    isValid: (row) => !isForgedMac((row.password_hash_mac ?? null) as Uint8Array | null, of(row)),
   };
+}
+
+/** A MAC covers IDs, and not how an engine stores them. */
+function idsAsText(row: CoveredRow): CoveredRow {
+  const ids = [...idColumns(passwordProfileInfo)].map((column) => [column, row[column] as StoredId]);
+  return Object.fromEntries(ids.map(([column, id]) => [column, id && uuidText(id as StoredId)]));
 }
 
 /** Statements that authenticate the password hashes that they write. */
 export function withPasswordMacs(
   of: (resource: Resource) => Statements,
+  dialect: Pick<Dialect, 'id'>,
   macs: RowMacs,
 ): (resource: Resource) => Statements {
-  const authenticated = { ...of(passwordProfileInfo), authenticate: authenticateBy(openPasswordMacs(macs)) };
+  const authenticate = authenticateBy(openPasswordMacs(macs), selectAuthenticated(dialect));
+  const authenticated = { ...of(passwordProfileInfo), authenticate };
   return (resource) => (resource === passwordProfileInfo ? authenticated : of(resource));
 }
 
@@ -54,7 +64,7 @@ export function withPasswordMacs(
  * A write that leaves the hash keeps its version, and verifies the stored MAC: a new one would make the hash of a forged row valid
  * again. Where the stored one is not valid, the row has none afterwards. A patch with the same hash sets it again.
  */
-function authenticateBy(macs: PasswordMacs): (write: Write) => Work<Patch['members']> {
+function authenticateBy(macs: PasswordMacs, select: string): (write: Write) => Work<Patch['members']> {
   function authenticated(row: CoveredRow, kept: CoveredRow | undefined, revision: Revision): CoveredRow {
     if ((row.password_hash ?? null) === null) return { credential_version: null, password_hash_mac: null };
     const version = { credential_version: kept ? kept.credential_version : revision };
@@ -69,11 +79,11 @@ function authenticateBy(macs: PasswordMacs): (write: Write) => Work<Patch['membe
     if (write.op === 'patch') {
       const { members, revision } = write.patch;
       if (authenticatingColumns(passwordProfileInfo, Object.keys(members)).length === 0) return {};
-      const stored = yield* first<CoveredRow>(SELECT_AUTHENTICATED, ...key);
+      const stored = yield* first<CoveredRow>(select, ...key);
       const row = { ...stored, ...coveredValues(key, members) };
       return authenticated(row, 'password_hash' in members ? undefined : stored, revision);
     }
-    const stored = write.op === 'insert' ? undefined : yield* first<CoveredRow>(SELECT_AUTHENTICATED, ...key);
+    const stored = write.op === 'insert' ? undefined : yield* first<CoveredRow>(select, ...key);
     const row = coveredValues(key, write.record);
     const kept = stored?.password_hash === row.password_hash ? stored : undefined;
     return authenticated(row, kept, write.record.revision);

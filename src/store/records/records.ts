@@ -26,7 +26,8 @@ type OfEngine =
   | 'overloaded'
   | 'ready';
 
-const CHANGES = `select ${CHANGE_COLUMNS} from log_entry where realm_id = ? and seq > ? order by seq limit ?`;
+const changesText = ({ id }: Dialect): string =>
+  `select ${CHANGE_COLUMNS} from log_entry where realm_id = ${id('?')} and seq > ? order by seq limit ?`;
 
 /** Records and their changes, as far as the engines share them. */
 export function openRecords(
@@ -36,15 +37,15 @@ export function openRecords(
   macs: RowMacs,
 ): Omit<Store, OfEngine> & Loader & Eraser {
   const { read, write, yieldToWriters } = transactions;
-  const { logIds } = dialect;
-  const of = withPasswordMacs(plainStatements, macs);
+  const changes = changesText(dialect);
+  const of = withPasswordMacs(plainStatements, dialect, macs);
   const idempotency = openIdempotencyStore(dialect);
-  const removals = openRemovals(of, dialect.lists);
-  const commit = openCommits({ of, removals, idempotency });
+  const removals = openRemovals(of, dialect);
+  const commit = openCommits({ of, dialect, removals, idempotency });
   const { getStored, load } = openLoading(of);
 
   return {
-    ...openErasing(removals, transactions, logIds),
+    ...openErasing(removals, transactions, dialect),
     commit(writes, answer) {
       const realms = new Set(answer && [answer.realm]);
       for (const { key } of writes) realms.add(key[0]);
@@ -71,8 +72,8 @@ export function openRecords(
     getStored: (resource, key) => read(() => getStored(resource, key)),
     changes: (realm, after, limit) =>
       read(function* () {
-        const rows = yield* all<ChangeRow>(CHANGES, logIds.encode(realm), after, limit);
-        return yield* changesIn(realm, rows, logIds);
+        const rows = yield* all<ChangeRow>(changes, realm, after, limit);
+        return yield* changesIn(realm, rows, dialect);
       }),
   };
 }

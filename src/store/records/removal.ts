@@ -2,13 +2,13 @@ import type { PageRemovalResult, Removal, RemovalRefusal } from '../../directory
 import { changeOf } from '../../domain/change.ts';
 import type { Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { type AnyRecord, type Key, keyColumns, parentKey, type Resource } from '../../domain/resource.ts';
+import { type AnyRecord, type Key, parentKey, type Resource } from '../../domain/resource.ts';
 import { type ChangeEntry, entryOf } from '../audit/entry.ts';
 import { deleteBudgets } from '../auth/budgets.ts';
 import { TOUCH_ACCESS } from '../auth/revoked_tokens.ts';
-import type { ListDialect } from '../dialect.ts';
+import type { Dialect } from '../dialect.ts';
 import { all, execute, first, type Work, type WorkResult } from '../transaction_work.ts';
-import { cascadeOf } from './cascade.ts';
+import { openCascades } from './cascade.ts';
 import { touchRow } from './row_write.ts';
 import type { Statements } from './statements.ts';
 
@@ -45,14 +45,12 @@ function* targetsOf(
   { resource: removed, key }: Pick<Removal, 'resource' | 'key'>,
   limit: number,
   of: Of,
+  cascadeOf: ReturnType<typeof openCascades>,
 ): Work<readonly RemovalTarget[]> {
   const found: RemovalTarget[] = [];
   for (const { resource, select, touchedParent } of cascadeOf(removed)) {
-    const columns = keyColumns(resource);
-    for (const row of yield* all(select, key[0], key.at(-1) as Uuid, limit - found.length)) {
-      const own = columns.map((column) => row[column]) as unknown as Key;
-      found.push({ resource, key: own, record: of(resource).decode(row), touchedParent });
-    }
+    for (const row of yield* all(select, key[0], key.at(-1) as Uuid, limit - found.length))
+      found.push({ resource, ...of(resource).decodeKeyed(row), touchedParent });
     if (found.length >= limit) break;
   }
   return found;
@@ -103,7 +101,10 @@ function* deleteOwned({ resource, key }: Pick<Removal, 'resource' | 'key'>): Wor
   return resource.parent ? 0 : yield* deleteBudgets(key[0], ROWS_MAX);
 }
 
-export function openRemovals(of: Of, { among }: Pick<ListDialect, 'among'>): Removals {
+export function openRemovals(of: Of, dialect: Pick<Dialect, 'id' | 'lists'>): Removals {
+  const { among } = dialect.lists;
+  const cascadeOf = openCascades(dialect);
+
   /** Deletes the rows in their order, and updates the users that lost one and stay. Returns the log entries. */
   function* removeRows(
     targets: readonly RemovalTarget[],
@@ -127,7 +128,7 @@ export function openRemovals(of: Of, { among }: Pick<ListDialect, 'among'>): Rem
       const stored = yield* first<RemovalRow>(of(resource).selectForRemoval, ...key);
       if (!stored) return refused('not_found');
       if (stored.is_protected === 1) return refused('protected');
-      const below = yield* targetsOf(removal, ROWS_MAX + 1, of);
+      const below = yield* targetsOf(removal, ROWS_MAX + 1, of, cascadeOf);
       if (below.length > ROWS_MAX) return { ...refused('too_many'), rows: ROWS_MAX };
       if (expectedRevision !== undefined && expectedRevision !== stored.revision)
         return { ...refused('revision_mismatch'), rows: below.length };
@@ -141,7 +142,7 @@ export function openRemovals(of: Of, { among }: Pick<ListDialect, 'among'>): Rem
       const stored = yield* first<RemovalRow>(of(resource).selectForRemoval, ...key);
       if (!stored) return refused('not_found');
       if (stored.is_protected === 1) return refused('protected');
-      const targets = yield* targetsOf(removal, ROWS_MAX, of);
+      const targets = yield* targetsOf(removal, ROWS_MAX, of, cascadeOf);
       const isDone = targets.length < ROWS_MAX;
       const rows = isDone ? yield* deleteOwned(removal) : 0;
       const rowsToRemove = isDone ? [...targets, targetOf(removal, stored, of)] : targets;

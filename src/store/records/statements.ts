@@ -1,4 +1,5 @@
 import type { KeyedRecord, Patch, Write } from '../../directory/store.ts';
+import { type StoredId, type Uuid, uuidText } from '../../domain/id.ts';
 import {
   type AnyRecord,
   isVisible,
@@ -9,8 +10,8 @@ import {
   type Resource,
   referencedResource,
 } from '../../domain/resource.ts';
-import type { Dialect } from '../dialect.ts';
-import { memberKind, storedName } from '../tables/records.ts';
+import { type Dialect, haveIds } from '../dialect.ts';
+import { idColumns, memberKind, storedName } from '../tables/records.ts';
 import { KINDS, type KindStorage } from '../tables/table.ts';
 import type { SqlValue, Work } from '../transaction_work.ts';
 import {
@@ -120,12 +121,12 @@ function statementsFor(resource: Resource, all: readonly Resource[], dialect: St
   const written = [...keys, ...columns.map(({ name }) => name)];
   const insertion = dialect.insertion(resource, written);
   const stored = columns.filter((column) => column.member !== undefined);
-  const where = keys.map((column) => `${column} = ?`).join(' and ');
-  const assignments = columns.map(({ name }) => `${name} = ?`);
+  const where = haveIds(keys, dialect);
+  const assign = assignmentIn(resource, dialect);
   const id = keys.at(-1) === 'id' ? 'id' : `${keys.at(-1)} as id`;
   const names = (of: readonly Column[]) => of.map((column) => column.name).join(', ');
   const visible = [id, ...stored.filter((column) => column.isVisible).map(({ name }) => name)];
-  const decoders = stored.filter((column) => column.decode || column.name !== column.member);
+  const decoders = [ID, ...stored.filter((column) => column.decode || column.name !== column.member)];
   const { table } = resource;
 
   return Object.freeze({
@@ -134,12 +135,12 @@ function statementsFor(resource: Resource, all: readonly Resource[], dialect: St
     visible,
     columns: written,
     insert: insertion.text,
-    replace: `update ${table} set ${assignments.join(', ')} where ${where}`,
+    replace: `update ${table} set ${columns.map(assign).join(', ')} where ${where}`,
     touch: `update ${table} set updated_at = ${dialect.greatest}(updated_at, ?), revision = ? where ${where}`,
-    removeAmong: `delete from ${table} where realm_id = ? and ${dialect.lists.isAmong(keys.at(-1) as string)}`,
+    removeAmong: `delete from ${table} where realm_id = ${dialect.id('?')} and ${dialect.lists.isAmong(keys.at(-1) as string, dialect.id)}`,
     selectForRemoval: `select ${visible.join(', ')}, ${resource.protectedBy ?? '0'} as is_protected from ${table} where ${where}`,
-    selectInRealm: `select 1 from ${table} where realm_id = ?1 and ${keys.at(-1)} = ?2`,
-    ...scansOf(resource, names(stored), names([...stored, ...computed])),
+    selectInRealm: `select 1 from ${table} where realm_id = ${dialect.id('?1')} and ${keys.at(-1)} = ${dialect.id('?2')}`,
+    ...scansOf(resource, { stored: names(stored), withComputed: names([...stored, ...computed]) }, dialect),
     wrongColumns: (row: Row) =>
       computed
         .filter(({ name, encode }) => String(row[name]) !== String(encode(row)))
@@ -150,11 +151,12 @@ function statementsFor(resource: Resource, all: readonly Resource[], dialect: St
       ...columns.map((column) => column.encode(record)),
     ],
     replaceValues: (record: AnyRecord) => columns.map(({ encode }) => encode(record)),
-    decode: decoders.length === 0 ? (row: Row) => row as AnyRecord : (row: Row) => decodeRow(row, decoders),
+    decode: (row: Row) => decodeRow(row, decoders),
     decodeKeyed: (row: Row) => decodeKeyed(row, decoders),
     patchStatements: patchStatementsFor(resource, columns, {
       where,
       visible: visible.join(', '),
+      assign,
       greatest: dialect.greatest,
     }),
     columnOf: (member: string) => {
@@ -167,24 +169,32 @@ function statementsFor(resource: Resource, all: readonly Resource[], dialect: St
         (members) => members.map((member) => comparedColumn(resource, member)).join() === found.join(),
       ),
     references: membersOf(resource).flatMap(({ name, annotation }) =>
-      annotation.references ? [referenceOf(name, referencedResource(resource, name, all))] : [],
+      annotation.references ? [referenceOf(name, referencedResource(resource, name, all), dialect)] : [],
     ),
   });
 }
 
 type StatementDialect = Pick<
   Dialect,
-  'greatest' | 'hasHashColumns' | 'insertion' | 'lists' | 'returnsLongsAsText'
+  'greatest' | 'hasHashColumns' | 'id' | 'insertion' | 'lists' | 'returnsLongsAsText'
 >;
 
-function referenceOf(member: string, target: Resource): Reference {
-  return { member, target, exists: `select 1 from ${target.table} where realm_id = ? and id = ?` };
+function referenceOf(member: string, target: Resource, dialect: Pick<Dialect, 'id'>): Reference {
+  const where = haveIds(['realm_id', 'id'], dialect);
+  return { member, target, exists: `select 1 from ${target.table} where ${where}` };
+}
+
+/** SQL that sets a column to a parameter. */
+function assignmentIn(resource: Resource, { id }: Pick<Dialect, 'id'>): (column: Column) => string {
+  const ids = idColumns(resource);
+  return ({ name }) => `${name} = ${ids.has(name) ? id('?') : '?'}`;
 }
 
 /** The parts that all patch statements of a resource share. */
 interface PatchParts {
   readonly where: string;
   readonly visible: string;
+  readonly assign: (column: Column) => string;
   readonly greatest: string;
 }
 
@@ -236,10 +246,11 @@ function patchedColumns(
 function buildPatchStatements(
   { table }: Resource,
   patched: readonly Column[],
-  { where, visible, greatest }: PatchParts,
+  { where, visible, assign, greatest }: PatchParts,
 ): PatchStatements {
-  const assignments = patched.map(({ name }) => `${name} = ?`);
-  const stamped = [...assignments, `updated_at = ${greatest}(updated_at, ?)`, 'revision = ?'].join(', ');
+  const stamped = [...patched.map(assign), `updated_at = ${greatest}(updated_at, ?)`, 'revision = ?'].join(
+    ', ',
+  );
   return {
     update: `update ${table} set ${stamped} where ${where} returning ${visible}`,
     updateIfRevision: `update ${table} set ${stamped} where ${where} and revision = ? returning ${visible}`,
@@ -251,19 +262,23 @@ function buildPatchStatements(
 }
 
 /** The index of the key is in the order of realm and ID, so a scan can start at any position. */
-function scansOf(resource: Resource, stored: string, withComputed: string) {
+function scansOf(
+  resource: Resource,
+  columns: { readonly stored: string; readonly withComputed: string },
+  { id: bound }: Pick<Dialect, 'id'>,
+) {
   const parents = keyColumns(resource).slice(0, -1);
   const id = keyColumns(resource).at(-1);
   const [order, after] = resource.parent
-    ? ['realm_id, id', '(realm_id, id) > (?1, ?2)']
-    : ['realm_id', 'realm_id > ?2'];
-  const select = (columns: string) =>
-    `select ${[...parents, `${id} as id`].join(', ')}, ${columns} from ${resource.table}`;
-  const ofRealm = `where realm_id = ?1 and ${id} > ?2 order by ${order} limit ?3`;
+    ? ['realm_id, id', `(realm_id, id) > (${bound('?1')}, ${bound('?2')})`]
+    : ['realm_id', `realm_id > ${bound('?2')}`];
+  const select = (more: string) =>
+    `select ${[...parents, `${id} as id`].join(', ')}, ${more} from ${resource.table}`;
+  const ofRealm = `where realm_id = ${bound('?1')} and ${id} > ${bound('?2')} order by ${order} limit ?3`;
   return {
-    scan: `${select(stored)} where ${after} order by ${order} limit ?3`,
-    scanRealm: `${select(stored)} ${ofRealm}`,
-    scanComputed: `${select(withComputed)} ${ofRealm}`,
+    scan: `${select(columns.stored)} where ${after} order by ${order} limit ?3`,
+    scanRealm: `${select(columns.stored)} ${ofRealm}`,
+    scanComputed: `${select(columns.withComputed)} ${ofRealm}`,
   };
 }
 
@@ -284,12 +299,18 @@ function decodeKeyed(row: Row, decoders: readonly Column[]): KeyedRecord {
   // Twice as fast as a rest pattern.
   for (const name in row) if (name !== 'realm_id' && name !== 'user_id') members[name] = row[name];
   const record = decodeRow(members, decoders);
-  const { realm_id, user_id } = row;
-  const { id } = record;
-  const key =
-    realm_id === undefined ? [id] : user_id === undefined ? [realm_id, id] : [realm_id, user_id, id];
-  return { key: key as unknown as Key, record };
+  const above = [row.realm_id, row.user_id].filter((id) => id !== undefined) as StoredId[];
+  return { key: [...above.map(uuidText), record.id] as unknown as Key, record };
 }
+
+/** The ID of a record, which every select names so. */
+const ID: Column = {
+  name: 'id',
+  member: 'id',
+  isVisible: true,
+  encode: ({ id }) => id as Uuid,
+  decode: uuidText,
+};
 
 /** The timestamps and the revision. */
 function stampColumns({ returnsLongsAsText }: StatementDialect): readonly Column[] {

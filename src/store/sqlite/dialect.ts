@@ -1,9 +1,9 @@
-import { uuidBytes } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { RESOURCES } from '../../domain/resources.ts';
 import type { Dialect } from '../dialect.ts';
 import { successor } from '../lists/filters.ts';
 import { statementsOver } from '../records/statements.ts';
+import { idColumns } from '../tables/records.ts';
 import { rowIdOf } from './row_id.ts';
 
 const NEXT_MOVE = 'coalesce(max(moved), 0) + 1';
@@ -13,24 +13,26 @@ export const SQLITE: Dialect = {
   greatest: 'max',
   hasHashColumns: true,
   hexAfterFirst: (value) => `lower(hex(substr(${value}, 2, 8)))`,
-  logIds: {
-    encode: uuidBytes,
-    encoded: (column) => `unhex(replace(${column}, '-', ''))`,
-  },
+  id,
   /** Where the row ID is used already, the engine chooses another. */
-  insertion({ table }, columns) {
+  insertion(resource, columns) {
+    const { table } = resource;
     const isUsed = `exists (select 1 from ${table} where slot = ?1)`;
-    const placeholders = columns.map((_, index) => `?${index + 2}`).join(', ');
+    const ids = idColumns(resource);
+    const placeholders = columns
+      .map((column, index) => (ids.has(column) ? id(`?${index + 2}`) : `?${index + 2}`))
+      .join(', ');
     return {
       text: `insert into ${table} (slot, ${columns.join(', ')})
         values (case when ${isUsed} then null else ?1 end, ${placeholders})`,
-      lead: (id) => [rowIdOf(id)],
+      lead: (own) => [rowIdOf(own)],
     };
   },
   returnsLongsAsText: false,
   lists: {
     indexHint: (index) => ` indexed by ${index}`,
-    isAmong: (column) => `${column} in (select value from json_each(?))`,
+    isAmong: (column, stored = (text) => text) =>
+      `${column} in (select ${stored('value')} from json_each(?))`,
     among: (values) => JSON.stringify(values),
     gatheredMax: LIMITS.listRecordsInlineMax,
   },
@@ -59,6 +61,11 @@ export const SQLITE: Dialect = {
     bounds: `select n as begins, n as ends from (select ${NEXT_MOVE} as n from realm_clock)`,
   },
 };
+
+/** 16 bytes. */
+function id(text: string): string {
+  return `unhex(${text}, '-')`;
+}
 
 /** Searches the words of the record: that is faster than a set of all records with the word, if they are many. */
 function hasWord(table: string): string {

@@ -64,7 +64,7 @@ export function inspectSqlite(path: string, known: readonly Migration[]): Engine
       return {
         ...{ access, sealed, log: openLogStore(transactions, log, SQLITE), useKeys: log.useKeys },
         records: openRecordReading(transactions, sqliteStatements),
-        forgedRows: openForgedRows(transactions, log.rowMacs, access),
+        forgedRows: openForgedRows(transactions, SQLITE, log.rowMacs, access),
       };
     },
     close: () => db.close(false),

@@ -4,6 +4,7 @@ import { resourceNamed } from '../../domain/resources.ts';
 import { type CountRequest, openCountBelow } from '../lists/count_below.ts';
 import type { ReaderSearchRequest } from '../lists/realm_search.ts';
 import { MAPPED_BYTES_MAX, retryWhileBusy } from './connection.ts';
+import { SQLITE } from './dialect.ts';
 import { openSqliteLists, openSqliteSearches } from './lists.ts';
 import { openSharedReadTransaction } from './shared_read_transaction.ts';
 import { openSqliteReading } from './transactions.ts';
@@ -18,7 +19,7 @@ export async function openReader(path: string) {
   const lists = openSqliteLists(db, sharedReads);
   const reading = openSqliteReading(db, sharedReads);
   const search = openSqliteSearches(reading);
-  const count = openCountBelow(reading);
+  const count = openCountBelow(reading, SQLITE);
   return {
     answer: lists.serve,
     /** Searches all realms. */

@@ -5,6 +5,7 @@ import { type AnyRecord, type Key, keyColumns, type RecordOf, type Resource } fr
 import { RESOURCES } from '../../domain/resources.ts';
 import type { Eraser } from '../audit/erase.ts';
 import type { RowMacs } from '../auth/row_macs.ts';
+import { haveIds } from '../dialect.ts';
 import { openCountBelow } from '../lists/count_below.ts';
 import { newestBelowText, newestOf } from '../lists/newest_below.ts';
 import { openRecords, PROBE } from '../records/records.ts';
@@ -43,7 +44,7 @@ export function openSqliteRecords(
     find: openSqliteReverseLookups(db, sharedReads),
     list: openSqliteLists(db, sharedReads).local,
     searchRealms: openSqliteSearches(transactions),
-    countBelow: openCountBelow(transactions),
+    countBelow: openCountBelow(transactions, SQLITE),
     overloaded: { write: transactions.isOverloaded },
     ready: () =>
       transactions.read(function* () {
@@ -96,10 +97,12 @@ function openLookups(db: Database, sharedReads: SharedReadTransaction): Pick<Sto
 
 /**
  * The first statement searches at the usual row ID of the record; a second one, by the key alone, rarely runs. The key
- * of a link is passed value by value, without an array to spread.
+ * of a link is passed value by value, without an array to spread. The ID is not read, because the key has it.
  */
 function openFind(db: Database, resource: Resource): Find {
-  const { select, decode } = sqliteStatements(resource);
+  const { visible, decode } = sqliteStatements(resource);
+  const select = `select ${['null as id', ...visible.slice(1)].join(', ')} from ${resource.table}
+    where ${haveIds(keyColumns(resource), SQLITE)}`;
   const selectByKey = prepare(db, select);
   const selectAt = prepare(db, atRowId(select));
   const isOfLink = keyColumns(resource).length === 3;
@@ -108,13 +111,15 @@ function openFind(db: Database, resource: Resource): Find {
     : (key: Key) => selectAt.get(...key, rowIdOf(key.at(-1) as Uuid));
   return (key) => {
     const row = selectRow(key) ?? selectByKey.get(...key);
-    return row ? decode(row) : undefined;
+    if (!row) return undefined;
+    row.id = key.at(-1);
+    return decode(row);
   };
 }
 
 /**
  * Reads the newest records of a resource below the record of a key. SQLite compiles a statement with ORDER BY again
- * whenever a bound value changes that its planner has looked at. It does not look at the operand of a unary plus, and
+ * whenever a bound value changes that its planner has looked at. It does not look at the operand of a function, and
  * compiling takes twice the time of the select.
  */
 function openNewestBelow(db: Database) {
@@ -122,7 +127,7 @@ function openNewestBelow(db: Database) {
     RESOURCES.filter(({ includedAs }) => includedAs !== undefined).map((resource) => {
       const parent = keyColumns(resource).slice(0, -1);
       const { visible } = sqliteStatements(resource);
-      const values = parent.map(() => '+?');
+      const values = parent.map(() => SQLITE.id('?'));
       return [resource, prepare(db, newestBelowText(resource, visible, values))];
     }),
   );

@@ -1,11 +1,13 @@
 import type { Database } from 'bun:sqlite';
 import type { KeyedRecord, Store } from '../../directory/store.ts';
+import { type StoredId, uuidText } from '../../domain/id.ts';
 import { type Key, keyColumns, type LookupKey, membersOf, type Resource } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
 import { comparedColumn, hashColumn } from '../records/derived_columns.ts';
 import { textHash } from '../records/text_hash.ts';
+import { idColumns } from '../tables/records.ts';
 import type { SqlValue } from '../transaction_work.ts';
-import { sqliteStatements } from './dialect.ts';
+import { SQLITE, sqliteStatements } from './dialect.ts';
 import { readRetrying, type SharedReadTransaction } from './shared_read_transaction.ts';
 
 type Row = Record<string, unknown>;
@@ -48,7 +50,7 @@ function lookupBy(db: Database, resource: Resource, members: readonly string[]) 
     const key = [realm];
     // The row becomes the record: deleting its last columns is cheaper than copying the others.
     for (const column of parents) {
-      key.push(row[column] as string);
+      key.push(uuidText(row[column] as StoredId));
       delete row[column];
     }
     for (const { member, index } of exact) row[member] = values[index];
@@ -69,7 +71,11 @@ function rowFinder(
 ): FindRow {
   const { table } = resource;
   const compared = ['realm_id', ...members.map((member) => comparedColumn(resource, member))];
-  const matches = compared.map((column, index) => `${column} = ?${index + 1}`).join(' and ');
+  const ids = idColumns(resource);
+  const placeholder = (column: string, at: number) => (ids.has(column) ? SQLITE.id(`?${at}`) : `?${at}`);
+  const matches = compared
+    .map((column, index) => `${column} = ${placeholder(column, index + 1)}`)
+    .join(' and ');
   const selectByTexts = db.prepare<Row, SqlValue[]>(
     `select ${columns.join(', ')} from ${table} where ${matches} limit 2`,
   );

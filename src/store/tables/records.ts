@@ -31,7 +31,7 @@ export function resourceTable(resource: Resource): Table {
     name: resource.table,
     placement: 'by realm',
     columns: {
-      ...Object.fromEntries(ids.map((name) => [name, 'id'])),
+      ...Object.fromEntries(ids.map((name) => [name, 'id_bytes'])),
       ...Object.fromEntries(membersOf(resource).map((member) => [storedName(member), columnOf(member)])),
       ...foldedColumns(resource),
       created_at: 'instant',
@@ -71,6 +71,12 @@ export function resourceTable(resource: Resource): Table {
   });
 }
 
+/** The columns with IDs: those of the key, and references. */
+export function idColumns(resource: Resource): ReadonlySet<string> {
+  const references = membersOf(resource).filter(({ annotation }) => annotation.references);
+  return new Set([...keyColumns(resource), ...references.map(({ name }) => name)]);
+}
+
 /** The columns of a record's key: the realm, and its own ID. */
 function keyOf(resource: Resource): readonly string[] {
   const ids = keyColumns(resource);
@@ -89,7 +95,7 @@ const MEMBER_KINDS: ReadonlyMap<string, ColumnKind> = new Map([
 /** How the value of a member is stored. */
 export function memberKind(member: Member): ColumnKind {
   const { name, annotation } = member;
-  if (annotation.references) return 'id';
+  if (annotation.references) return 'id_bytes';
   if (annotation.secret === 'sealed') return 'sealed';
   const kind = MEMBER_KINDS.get(valueType(member));
   if (!kind) throw new Error(`${name} has no kind of column, because its type is ${valueType(member)}`);

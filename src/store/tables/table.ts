@@ -1,13 +1,14 @@
-import type { Revision, Uuid } from '../../domain/id.ts';
+import { type Revision, type Uuid, uuidText } from '../../domain/id.ts';
 import type { Realms, Scopes } from '../../domain/principal.ts';
 import type { Resource } from '../../domain/resource.ts';
 import type { Row, SqlValue } from '../transaction_work.ts';
 
 /** What the columns of each kind hold, as the program has it. */
 interface KindValues {
+  /** Text on SQLite: in tables with few rows, or rows that expire, with keys that are otherwise text. */
   readonly id: Uuid;
-  /** An ID in the log, which SQLite stores as 16 bytes. */
-  readonly id_bytes: StoredId;
+  /** 16 bytes on SQLite, in the order of its text: in the tables of records and of their log, whose size their IDs decide. */
+  readonly id_bytes: Uuid;
   readonly text: string;
   readonly revision: Revision;
   readonly scopes: Scopes;
@@ -39,9 +40,6 @@ interface KindValues {
   readonly mac: Uint8Array;
 }
 
-/** An ID of the log as an engine returns it. */
-export type StoredId = Uint8Array | Uuid;
-
 export type ColumnKind = keyof KindValues;
 
 /** The kind of a column, with `?` where it may be null. */
@@ -68,7 +66,7 @@ const joined = (words: Iterable<string>): string => [...words].join(' ');
 
 export const KINDS: { readonly [K in ColumnKind]: KindStorage<KindValues[K]> } = {
   id: { sqlite: 'text', postgres: 'uuid' },
-  id_bytes: { sqlite: 'blob', postgres: 'uuid' },
+  id_bytes: { sqlite: 'blob', postgres: 'uuid', read: uuidText },
   text: TEXT,
   revision: TEXT,
   scopes: { ...TEXT, read: (stored) => new Set(wordsIn(stored)), write: joined },
@@ -235,6 +233,12 @@ export function table<const C extends TableColumns>(description: TableDescriptio
         }),
       ) as StoredRow<{ readonly columns: C }>,
   });
+}
+
+/** The insert of a table with IDs of 16 bytes. `id`: SQL for such an ID. Parameters: every column, IDs as text. */
+export function insertText({ name, names, columns }: Table, id: (text: string) => string): string {
+  const values = Object.values(columns).map((column) => (kindOf(column).kind === 'id_bytes' ? id('?') : '?'));
+  return `insert into ${name} (${names}) values (${values.join(', ')})`;
 }
 
 /** SQL that sets these columns to parameters. */

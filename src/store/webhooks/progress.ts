@@ -10,7 +10,7 @@ const CLOCK = 'select realm_id, moved, seq as head from realm_clock';
 const REACHED = `${progressTable.select} where webhook_id = ?`;
 
 /** Every statement about progress. Clocks and progress are read separately: they are on different nodes of a cluster. */
-export const webhookProgressTexts = ({ clockOrder, lists: { isAmong } }: Dialect) => ({
+export const webhookProgressTexts = ({ clockOrder, id, lists: { isAmong } }: Dialect) => ({
   bounds: clockOrder.bounds,
   moved: `${CLOCK} where (moved, realm_id) > (?, ?) and moved < ? and realm_id <> ?
     order by moved, realm_id limit ?`,
@@ -27,8 +27,8 @@ export const webhookProgressTexts = ({ clockOrder, lists: { isAmong } }: Dialect
   deadLetters:
     'select count(*) as n from (select 1 from dead_letter where webhook_id = ? limit ?) as counted',
   /** The entries of a run share the time that its last one holds. */
-  changedAt:
-    'select at from log_entry where realm_id = ? and seq > ? and at is not null order by seq limit 1',
+  changedAt: `select at from log_entry
+    where realm_id = ${id('?')} and seq > ? and at is not null order by seq limit 1`,
 });
 
 /** Read at once: more than there are slots, because their messages may be in flight. */
@@ -75,7 +75,7 @@ export interface DeliveryLag {
 
 /** The progress of targets in realms. Except for sweeps, indexes find only realms with undelivered changes. */
 export function openProgressStore({ read }: Pick<Transactions, 'read'>, dialect: Dialect) {
-  const { lists, logIds } = dialect;
+  const { lists } = dialect;
   const sql = webhookProgressTexts(dialect);
 
   /** The realms of these clocks that have changes after the progress of a target, and wait for no retry. */
@@ -104,7 +104,7 @@ export function openProgressStore({ read }: Pick<Transactions, 'read'>, dialect:
     const byAge = clocks.toSorted((left, right) => Number(left.moved) - Number(right.moved));
     const times: number[] = [];
     for (const { realm, seq } of (yield* undelivered(target, byAge)).slice(0, LAG_REALMS_MAX)) {
-      const change = yield* first<{ readonly at: Long }>(sql.changedAt, logIds.encode(realm), seq);
+      const change = yield* first<{ readonly at: Long }>(sql.changedAt, realm, seq);
       if (change) times.push(Number(change.at));
     }
     return times;

@@ -6,7 +6,7 @@ import { ciphertextKeyId } from '../../domain/text/ciphertext.ts';
 import type { Webhook } from '../../events/webhooks/webhook.ts';
 import { IS_KEY_KNOWN } from '../auth/access.ts';
 import type { RowMacs } from '../auth/row_macs.ts';
-import type { Dialect, LogIds } from '../dialect.ts';
+import type { Dialect } from '../dialect.ts';
 import { assignments, type EncodedRow, valuesIn } from '../tables/table.ts';
 import { progressTable, webhookTable } from '../tables/webhooks.ts';
 import { all, execute, first, type Long, type Row, type Work } from '../transaction_work.ts';
@@ -29,16 +29,16 @@ const progressAfter = (position: string, matches: string): string =>
     select ?, k.realm_id, ${position}, 0, 0, 0, 0 from realm_clock k where ${matches} on conflict do nothing`;
 const ANY = 'k.realm_id <> ?';
 const PRESENT = 'k.seq';
-const oldest = ({ encoded }: LogIds): string => `coalesce((select e.seq from log_entry e
-  where e.realm_id = ${encoded('k.realm_id')} order by e.seq limit 1), k.seq + 1) - 1`;
+const oldest = (id: Dialect['id']): string => `coalesce((select e.seq from log_entry e
+  where e.realm_id = ${id('k.realm_id')} order by e.seq limit 1), k.seq + 1) - 1`;
 const FIRST = '0';
 
 /** Every statement about targets. */
 export const webhookTexts = ({
-  logIds,
+  id,
   rowLocks,
   lists: { isAmong },
-}: Pick<Dialect, 'logIds' | 'rowLocks' | 'lists'>) => ({
+}: Pick<Dialect, 'id' | 'rowLocks' | 'lists'>) => ({
   list: `${webhookTable.select} order by created_at, webhook_id`,
   one: `${webhookTable.select} where webhook_id = ?`,
   count: 'select count(*) as n from webhook',
@@ -49,8 +49,8 @@ export const webhookTexts = ({
   remove: 'delete from webhook where webhook_id = ? and revision = ?',
   presentInAll: progressAfter(PRESENT, ANY),
   presentAmong: progressAfter(PRESENT, isAmong('k.realm_id')),
-  oldestInAll: progressAfter(oldest(logIds), ANY),
-  oldestAmong: progressAfter(oldest(logIds), isAmong('k.realm_id')),
+  oldestInAll: progressAfter(oldest(id), ANY),
+  oldestAmong: progressAfter(oldest(id), isAmong('k.realm_id')),
   firstInAll: progressAfter(FIRST, ANY),
   firstAmong: progressAfter(FIRST, isAmong('k.realm_id')),
   /** A realm that is added again later starts from the present. */

@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import { changeClient } from '../../../src/auth/clients/clients.ts';
 import { rotateSigningKey, withdrawSigningKey } from '../../../src/auth/keys/signing.ts';
 import { createAuditEntry } from '../../../src/domain/audit_entry.ts';
-import type { Uuid } from '../../../src/domain/id.ts';
+import { type StoredId, uuidText } from '../../../src/domain/id.ts';
 import { IMPLICIT_SCOPES, SCOPES } from '../../../src/domain/principal.ts';
 import type { Service } from '../../support/service.ts';
 import {
@@ -110,8 +110,8 @@ function byIdAlone({ service, clientId }: TokenFixture, tokenOf: TokenOf): Token
   const { db, clock, database } = service;
   const ratePerAddress = { requests: 1_000_000, seconds: 1 };
   return async (scope) => {
-    const found = await database.query<{ realm_id: Uuid }>('select realm_id from realm');
-    const realms = new Set(found.map(({ realm_id: id }) => id));
+    const found = await database.query<{ realm_id: StoredId }>('select realm_id from realm');
+    const realms = new Set(found.map(({ realm_id: id }) => uuidText(id)));
     const implicit = { implicitScopes: IMPLICIT_SCOPES, implicitRealms: realms, ratePerAddress };
     await changeClient(db.engine.access, clientId, implicit, clock);
     clock.advance(1_000);

@@ -4,6 +4,7 @@ import { foldedKey } from '../../../src/domain/text/folded_key.ts';
 import { hashOf } from '../../../src/workers/hasher.ts';
 import { isCitusEngine } from '../../support/citus_cluster.ts';
 import { runImport } from '../../support/import_fixtures.ts';
+import { ofRecord, storedId } from '../../support/log_rows.ts';
 import { createFixture, insertRecord, startService, userMembers } from '../../support/service.ts';
 import { createSettingsRealms } from '../../support/settings_realms.ts';
 import {
@@ -42,13 +43,21 @@ async function put({ user: person, info }: PasswordFixture, members: object): Pr
   expect(status).toBe(200);
 }
 
+/** SQL for an ID as it is stored. */
+const stored = (id: string): string => storedId(database.address.engine, `'${id}'`);
+
 /** Sets columns of a link in the database. */
 async function edit({ info }: PasswordFixture, assignments: string): Promise<void> {
-  expect(await database.tamper(`update password_profile_info set ${assignments} where id = ?`, info)).toBe(1);
+  expect(
+    await database.tamper(
+      `update password_profile_info set ${assignments} where ${ofRecord(database.address.engine)}`,
+      info,
+    ),
+  ).toBe(1);
 }
 
 async function versionOf({ info }: PasswordFixture): Promise<string> {
-  const text = 'select credential_version from password_profile_info where id = ?';
+  const text = `select credential_version from password_profile_info where ${ofRecord(database.address.engine)}`;
   const [row] = await database.query<{ credential_version: string }>(text, info);
   return row?.credential_version ?? '';
 }
@@ -80,18 +89,21 @@ const EDITS: Readonly<Record<string, (own: PasswordFixture) => Promise<PasswordF
   },
   async 'another user'(own) {
     const { user: victim } = await createPassword(db, accounts);
-    await edit(own, `user_id = '${victim}'`);
+    await edit(own, `user_id = ${stored(victim)}`);
     return own;
   },
   async 'the key of another username'(own) {
     const { info, username } = await createPassword(db, accounts, { profile: own.profile });
-    await database.tamper('delete from password_profile_info where id = ?', info);
+    await database.tamper(
+      `delete from password_profile_info where ${ofRecord(database.address.engine)}`,
+      info,
+    );
     await edit(own, `username_key = '${foldedKey(username)}'`);
     return { ...own, username };
   },
   async 'another profile'(own) {
     const { profile } = await createPassword(db, accounts);
-    await edit(own, `password_profile_id = '${profile}'`);
+    await edit(own, `password_profile_id = ${stored(profile)}`);
     return { ...own, profile };
   },
 };
@@ -110,7 +122,7 @@ test('nobody signs in by a link that another realm got in the database', async (
   await insertRecord(db, passwordProfile, [accounts, own.profile], {
     ...{ name: 'Passwords', username_format: 'any', enable_one_time_password_token: false },
   });
-  const isMoved = await edit(own, `realm_id = '${accounts}'`).then(
+  const isMoved = await edit(own, `realm_id = ${stored(accounts)}`).then(
     () => true,
     () => false,
   );
@@ -121,7 +133,7 @@ test('nobody signs in by a link that another realm got in the database', async (
 
 /** Imports the line of a link again, with another time. */
 async function importAgain(own: PasswordFixture): Promise<void> {
-  const text = 'select password_hash from password_profile_info where id = ?';
+  const text = `select password_hash from password_profile_info where ${ofRecord(database.address.engine)}`;
   const [row] = await database.query<{ password_hash: string }>(text, own.info);
   const line = {
     ...{ type: passwordProfileInfo.type, id: own.info, realm_id: accounts },

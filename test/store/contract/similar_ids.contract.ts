@@ -13,6 +13,13 @@ import {
   WRITTEN,
 } from './store_fixtures.ts';
 
+/** The IDs that differ from one in a single digit, one for each digit. */
+function inOneDigit(id: Uuid): readonly Uuid[] {
+  return [...id].flatMap((digit, at) =>
+    digit === '-' ? [] : [`${id.slice(0, at)}${digit === '0' ? '1' : '0'}${id.slice(at + 1)}` as Uuid],
+  );
+}
+
 /** A Store must tell similar identifiers apart: an engine may place records by a part of the identifier. */
 export function similarIdsContract(name: string, open: () => Promise<OpenStore>): void {
   describe(`similar IDs contract: ${name}`, () => {
@@ -43,6 +50,46 @@ export function similarIdsContract(name: string, open: () => Promise<OpenStore>)
       }
       expect(await commitWrites(store, ...similar.toReversed())).toEqual(WRITTEN);
       expect(await found()).toEqual(similar.map(({ record }) => record.subject as string));
+    });
+
+    test('an identifier that differs from that of a record in one digit names nothing, in any place of the key', async () => {
+      const { key, ...link } = oidcLink(fixture, 'similar to none');
+      expect(await commitWrites(store, { ...link, key })).toEqual(WRITTEN);
+      const similar = key.flatMap((id, place) =>
+        inOneDigit(id as Uuid).map((other) => key.with(place, other) as unknown as typeof key),
+      );
+      expect(similar.length).toBe(3 * 32);
+      for (const other of similar)
+        expect([other, await store.get(oidcProfileInfo, other)]).toEqual([other, undefined]);
+      expect((await store.get(oidcProfileInfo, key))?.subject).toBe('similar to none');
+    });
+
+    test('identifiers of no version are found, also the first and the last', async () => {
+      const ids = ['0', '7', 'f'].map((digit) =>
+        '00000000-0000-0000-0000-000000000000'.replaceAll('0', digit),
+      );
+      const links = ids.map((id) => oidcLink(fixture, `all ${id[0]}`, id as Uuid));
+      expect(await commitWrites(store, ...links)).toEqual(WRITTEN);
+      for (const { key, record } of links)
+        expect(await store.get(oidcProfileInfo, key)).toEqual(record as never);
+    });
+
+    test('a thousand records of one millisecond and equal bits are found, and scanned in the order of their IDs', async () => {
+      const own = await createRealmFixture(store);
+      const stem = systemClock.mintId().slice(0, 24);
+      const links = Array.from({ length: 1_000 }, (_, number) =>
+        oidcLink(own, `collides ${number}`, `${stem}${number.toString(16).padStart(12, '0')}` as Uuid),
+      );
+      expect(await commitWrites(store, ...links.toReversed())).toEqual(WRITTEN);
+      for (const { key, record } of links)
+        expect(await store.get(oidcProfileInfo, key)).toEqual(record as never);
+      const listing = {
+        filter: [],
+        sort: { by: 'created_at', isDescending: false },
+        page: { kind: 'offset', offset: 0, limit: 1_000 },
+      } as const;
+      const page = await store.list(oidcProfileInfo, [own.realm, own.user], listing);
+      expect(page?.items.map(({ record }) => record.id)).toEqual(links.map(({ key }) => key[2] as Uuid));
     });
 
     test('one identifier in two realms names two records', async () => {

@@ -166,7 +166,7 @@ create table lease (
 
 create table realm (
   slot integer not null,
-  realm_id text not null,
+  realm_id blob not null,
   name text not null,
   redirect_uris text not null,
   duplicate_email_policy text not null,
@@ -184,8 +184,8 @@ create index realm_created on realm (created_at, realm_id);
 
 create table oidc_profile (
   slot integer not null,
-  realm_id text not null,
-  id text not null,
+  realm_id blob not null,
+  id blob not null,
   name text not null,
   discovery_url text not null,
   client_id text not null,
@@ -202,8 +202,8 @@ create index oidc_profile_created on oidc_profile (realm_id, created_at, id);
 
 create table password_profile (
   slot integer not null,
-  realm_id text not null,
-  id text not null,
+  realm_id blob not null,
+  id blob not null,
   name text not null,
   username_format text not null,
   enable_one_time_password_token integer not null,
@@ -218,8 +218,8 @@ create index password_profile_created on password_profile (realm_id, created_at,
 
 create table user_info (
   slot integer not null,
-  realm_id text not null,
-  id text not null,
+  realm_id blob not null,
+  id blob not null,
   name text not null,
   email text not null,
   given_name text,
@@ -266,12 +266,12 @@ end;
 create table oidc_profile_info (
   slot integer not null,
   subject_crc integer not null,
-  realm_id text not null,
-  user_id text not null,
-  id text not null,
+  realm_id blob not null,
+  user_id blob not null,
+  id blob not null,
   subject text not null,
   issuer text not null,
-  oidc_profile_id text not null,
+  oidc_profile_id blob not null,
   created_at integer not null,
   updated_at integer not null,
   revision text not null,
@@ -288,11 +288,11 @@ create index oidc_profile_info_subject_crc on oidc_profile_info (subject_crc);
 create table password_profile_info (
   slot integer not null,
   username_crc integer not null,
-  realm_id text not null,
-  user_id text not null,
-  id text not null,
+  realm_id blob not null,
+  user_id blob not null,
+  id blob not null,
   username text not null,
-  password_profile_id text not null,
+  password_profile_id blob not null,
   password_hash text,
   password_normalised integer,
   username_key text not null,
