@@ -1,6 +1,6 @@
 import type { Database, Statement } from 'bun:sqlite';
 import { eventNumber } from '../src/domain/event.ts';
-import { type Uuid, uuidBytes } from '../src/domain/id.ts';
+import { uuidBytes } from '../src/domain/id.ts';
 import { RESOURCES } from '../src/domain/resources.ts';
 import { foldedKey } from '../src/domain/text/folded_key.ts';
 import { UNICODE_VERSION } from '../src/domain/text/folding.ts';
@@ -119,7 +119,7 @@ export function prepareBare(db: Database, lastSeq = 0): (line: string) => readon
     const owner = line.user_authentication_info_id;
     const ids = [line.realm_id ?? line.id, line.id].map(uuidBytes);
     return [
-      { statement, values: [...table.values(line), at, at, REVISION, rowIdOf(line.id as Uuid)] },
+      { statement, values: [...table.values(line), at, at, REVISION, rowIdOf(uuidBytes(line.id))] },
       {
         statement: change,
         values: [

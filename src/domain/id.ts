@@ -14,27 +14,49 @@ export function parseUuid(raw: string): Uuid | undefined {
   return LOWER.test(lower) ? (lower as Uuid) : undefined;
 }
 
+/** Means "no realm" in a row that must name one. */
+export const NIL_UUID = '00000000-0000-0000-0000-000000000000' as Uuid;
+
 export const UUID_BYTES = 16;
 
 /** The 16 bytes of an ID. */
 export function uuidBytes(uuid: string): Uint8Array {
-  // Slices take a quarter of the time of `replaceAll`.
-  const [low, middle, high] = [uuid.slice(0, 8), uuid.slice(9, 13), uuid.slice(14, 18)];
-  return Uint8Array.fromHex(low + middle + high + uuid.slice(19, 23) + uuid.slice(24));
+  return writeUuid(uuid, new Uint8Array(UUID_BYTES));
+}
+
+/** Writes the 16 bytes of an ID. */
+export function writeUuid(uuid: string, into: Uint8Array): Uint8Array {
+  for (let byte = 0; byte < UUID_BYTES; byte += 1) {
+    const at = PLACES[byte] as number;
+    const high = VALUES[uuid.charCodeAt(at)] as number;
+    into[byte] = high * 16 + (VALUES[uuid.charCodeAt(at + 1)] as number);
+  }
+  return into;
 }
 
 /** An ID as an engine returns it. */
 export type StoredId = Uint8Array | Uuid;
 
-/** The text of an ID. */
+/** The text of an ID. Digit by digit, as in `writeUuid`, takes a third of the time of `toHex` and slices. */
 export function uuidText(stored: StoredId): Uuid {
   if (typeof stored === 'string') return stored;
-  const hex = stored.toHex();
-  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}` as Uuid;
+  for (let byte = 0; byte < UUID_BYTES; byte += 1) {
+    const at = PLACES[byte] as number;
+    const value = stored[byte] as number;
+    TEXT[at] = CODES[value >> 4] as number;
+    TEXT[at + 1] = CODES[value & 15] as number;
+  }
+  return DECODER.decode(TEXT) as Uuid;
 }
 
-/** Means "no realm" in a row that must name one. */
-export const NIL_UUID = '00000000-0000-0000-0000-000000000000' as Uuid;
+/** Where the two digits of each byte are in the text of an ID. */
+const PLACES = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
+const TEXT = new TextEncoder().encode(NIL_UUID);
+const CODES = new TextEncoder().encode('0123456789abcdef');
+const DECODER = new TextDecoder();
+/** The value of each digit, by its code. */
+const VALUES = new Uint8Array(128);
+for (const [value, code] of CODES.entries()) VALUES[code] = value;
 
 /** 64 random bits as 16 hexadecimal digits. Every write stores a new one with its record; the ETag is made of it. */
 export type Revision = string & { readonly Revision: unique symbol };

@@ -90,11 +90,6 @@ export function entryColumns({ change, detail, personal }: SequencedEntry): Stor
   };
 }
 
-/** Parameters: every column, IDs as text. */
-export function insertEntryText({ id }: Pick<Dialect, 'id'>): string {
-  return insertText(logEntryTable, id);
-}
-
 /** The statement that stores an entry, by the text of an insert. `next`: the change after it in the same commit. */
 export function insertEntry(
   { change, detail, personal }: SequencedEntry,
@@ -102,24 +97,19 @@ export function insertEntry(
   tag: Uint8Array | null,
   text: string,
 ): Statement {
-  const { realm, seq, event, user, id, revision, members } = change;
+  const { realm, seq, event, user, id, revision, members, at, actor, requestId, address } = change;
   const names = members.join(' ');
   const values: SqlValue[] = [
     ...[realm, seq, eventNumber(event)],
     ...[id === (user ?? realm) ? null : id, Uint8Array.fromHex(revision)],
     names === impliedMembers(event) ? null : names,
-    ...(isRunEnd(change, next) ? runValues(change) : IN_RUN),
+    ...(isRunEnd(change, next) ? [user ?? null, at, actor, requestId ?? null, address ?? null] : IN_RUN),
     ...[detail, personal, tag],
   ];
   return { text, values };
 }
 
 const IN_RUN: readonly null[] = [null, null, null, null, null];
-
-function runValues(change: Change): readonly SqlValue[] {
-  const { user, at, actor, requestId, address } = change;
-  return [user ?? null, at, actor, requestId ?? null, address ?? null];
-}
 
 function isRunEnd(change: SequencedChange, next: Change | undefined): boolean {
   if (!next || change.seq % LIMITS.logRunEntriesMax === 0) return true;
@@ -246,6 +236,6 @@ export function changeIn(realm: Uuid, row: ChangeRow): SequencedChange {
 
 /** Every statement about single entries. */
 export const entryTexts = (dialect: Pick<Dialect, 'id'>): readonly string[] => [
-  insertEntryText(dialect),
+  insertText(logEntryTable, dialect.id),
   runEnd(dialect),
 ];

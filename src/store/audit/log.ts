@@ -7,10 +7,11 @@ import { LIMITS } from '../../domain/limits.ts';
 import { user } from '../../domain/resources.ts';
 import { openRowMacs, type RowMacs } from '../auth/row_macs.ts';
 import type { ClockOrder, Dialect } from '../dialect.ts';
-import { actTable } from '../tables/realm_data.ts';
+import { actTable, logEntryTable } from '../tables/realm_data.ts';
+import { insertText } from '../tables/table.ts';
 import { executeAll, first, type Long, type Statement, type Work } from '../transaction_work.ts';
 import type { ChangeEntry } from './entry.ts';
-import { entryColumns, entryTexts, insertEntry, insertEntryText, type SequencedEntry } from './entry_row.ts';
+import { entryColumns, entryTexts, insertEntry, type SequencedEntry } from './entry_row.ts';
 import { COUNT_COLUMNS, countChanges, NO_COUNTS } from './record_counts.ts';
 import { openUserKeys, type UserKeys } from './user_keys.ts';
 
@@ -46,7 +47,7 @@ interface ClockRow {
 
 export function openAuditLog(dialect: Pick<Dialect, 'clockOrder' | 'id'>): AuditLog {
   const advance = advanceBy(dialect.clockOrder);
-  const insertion = insertEntryText(dialect);
+  const insertion = insertText(logEntryTable, dialect.id);
   const rowMacs = openRowMacs();
   let keyed: { readonly keys: LogKeys; readonly userKeys: UserKeys } | undefined;
 

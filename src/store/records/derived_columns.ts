@@ -15,7 +15,7 @@ export interface Column {
   readonly isVisible: boolean;
   readonly encode: (record: Patch['members']) => SqlValue;
   /** Absent if the stored value is the member's value. */
-  decode?(stored: SqlValue): unknown;
+  readonly decode?: (stored: SqlValue) => unknown;
   /** The member of the column; undefined for a column derived from a member. */
   readonly member: string | undefined;
 }

@@ -1,5 +1,5 @@
 import type { KeyedRecord, Patch, Write } from '../../directory/store.ts';
-import { type StoredId, type Uuid, uuidText } from '../../domain/id.ts';
+import { type StoredId, uuidText } from '../../domain/id.ts';
 import {
   type AnyRecord,
   isVisible,
@@ -121,12 +121,13 @@ function statementsFor(resource: Resource, all: readonly Resource[], dialect: St
   const written = [...keys, ...columns.map(({ name }) => name)];
   const insertion = dialect.insertion(resource, written);
   const stored = columns.filter((column) => column.member !== undefined);
-  const where = haveIds(keys, dialect);
+  const own = keys.at(-1) as string;
+  const [where, inRealm] = [haveIds(keys, dialect), haveIds(['realm_id'], dialect)];
   const assign = assignmentIn(resource, dialect);
-  const id = keys.at(-1) === 'id' ? 'id' : `${keys.at(-1)} as id`;
+  const id = own === 'id' ? 'id' : `${own} as id`;
   const names = (of: readonly Column[]) => of.map((column) => column.name).join(', ');
   const visible = [id, ...stored.filter((column) => column.isVisible).map(({ name }) => name)];
-  const decoders = [ID, ...stored.filter((column) => column.decode || column.name !== column.member)];
+  const decode = decoding(stored.filter((column) => column.decode || column.name !== column.member));
   const { table } = resource;
 
   return Object.freeze({
@@ -137,9 +138,9 @@ function statementsFor(resource: Resource, all: readonly Resource[], dialect: St
     insert: insertion.text,
     replace: `update ${table} set ${columns.map(assign).join(', ')} where ${where}`,
     touch: `update ${table} set updated_at = ${dialect.greatest}(updated_at, ?), revision = ? where ${where}`,
-    removeAmong: `delete from ${table} where realm_id = ${dialect.id('?')} and ${dialect.lists.isAmong(keys.at(-1) as string, dialect.id)}`,
+    removeAmong: `delete from ${table} where ${inRealm} and ${dialect.lists.isAmong(own, dialect.id)}`,
     selectForRemoval: `select ${visible.join(', ')}, ${resource.protectedBy ?? '0'} as is_protected from ${table} where ${where}`,
-    selectInRealm: `select 1 from ${table} where realm_id = ${dialect.id('?1')} and ${keys.at(-1)} = ${dialect.id('?2')}`,
+    selectInRealm: `select 1 from ${table} where ${inRealm} and ${haveIds([own], dialect)}`,
     ...scansOf(resource, { stored: names(stored), withComputed: names([...stored, ...computed]) }, dialect),
     wrongColumns: (row: Row) =>
       computed
@@ -151,8 +152,8 @@ function statementsFor(resource: Resource, all: readonly Resource[], dialect: St
       ...columns.map((column) => column.encode(record)),
     ],
     replaceValues: (record: AnyRecord) => columns.map(({ encode }) => encode(record)),
-    decode: (row: Row) => decodeRow(row, decoders),
-    decodeKeyed: (row: Row) => decodeKeyed(row, decoders),
+    decode,
+    decodeKeyed: (row: Row) => decodeKeyed(row, decode),
     patchStatements: patchStatementsFor(resource, columns, {
       where,
       visible: visible.join(', '),
@@ -282,35 +283,30 @@ function scansOf(
   };
 }
 
-function decodeRow(row: Row, decoders: readonly Column[]): AnyRecord {
-  for (const { name, member, decode } of decoders) {
-    if (member === undefined || !(name in row)) continue;
-    const value = decode ? decode(row[name] as SqlValue) : row[name];
-    // An object that has lost a property is slower to read.
-    if (value === undefined || name !== member) delete row[name];
-    if (value !== undefined) row[member] = value;
-  }
-  return row as AnyRecord;
+/** The function that decodes a row, which becomes the record. `columns`: those whose values or names differ from their members. */
+function decoding(columns: readonly Column[]): Statements['decode'] {
+  return (row) => {
+    row.id = uuidText(row.id as StoredId);
+    for (const { name, member = name, decode } of columns) {
+      if (!(name in row)) continue;
+      const value = decode ? decode(row[name] as SqlValue) : row[name];
+      // An object that has lost a property is slower to read.
+      if (value === undefined || name !== member) delete row[name];
+      if (value !== undefined) row[member] = value;
+    }
+    return row as AnyRecord;
+  };
 }
 
 /** Decodes a row of a scan into key and record. */
-function decodeKeyed(row: Row, decoders: readonly Column[]): KeyedRecord {
+function decodeKeyed(row: Row, decode: Statements['decode']): KeyedRecord {
   const members: Row = {};
   // Twice as fast as a rest pattern.
   for (const name in row) if (name !== 'realm_id' && name !== 'user_id') members[name] = row[name];
-  const record = decodeRow(members, decoders);
+  const record = decode(members);
   const above = [row.realm_id, row.user_id].filter((id) => id !== undefined) as StoredId[];
   return { key: [...above.map(uuidText), record.id] as unknown as Key, record };
 }
-
-/** The ID of a record, which every select names so. */
-const ID: Column = {
-  name: 'id',
-  member: 'id',
-  isVisible: true,
-  encode: ({ id }) => id as Uuid,
-  decode: uuidText,
-};
 
 /** The timestamps and the revision. */
 function stampColumns({ returnsLongsAsText }: StatementDialect): readonly Column[] {

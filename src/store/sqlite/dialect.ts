@@ -1,3 +1,4 @@
+import { uuidBytes } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { RESOURCES } from '../../domain/resources.ts';
 import type { Dialect } from '../dialect.ts';
@@ -25,7 +26,7 @@ export const SQLITE: Dialect = {
     return {
       text: `insert into ${table} (slot, ${columns.join(', ')})
         values (case when ${isUsed} then null else ?1 end, ${placeholders})`,
-      lead: (own) => [rowIdOf(own)],
+      lead: (own) => [rowIdOf(uuidBytes(own))],
     };
   },
   returnsLongsAsText: false,

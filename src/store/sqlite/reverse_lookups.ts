@@ -1,6 +1,6 @@
 import type { Database } from 'bun:sqlite';
 import type { KeyedRecord, Store } from '../../directory/store.ts';
-import { type StoredId, uuidText } from '../../domain/id.ts';
+import { type StoredId, UUID_BYTES, uuidText, writeUuid } from '../../domain/id.ts';
 import { type Key, keyColumns, type LookupKey, membersOf, type Resource } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
 import { comparedColumn, hashColumn } from '../records/derived_columns.ts';
@@ -13,8 +13,8 @@ import { readRetrying, type SharedReadTransaction } from './shared_read_transact
 type Row = Record<string, unknown>;
 type LookupValues = LookupKey['values'];
 
-/** Returns the row with these values; undefined where there is none or more than one. */
-type FindRow = (realm: string, values: LookupValues) => Row | undefined;
+/** Returns the row with these values, and the bytes of a realm; undefined where there is none or more than one. `is_match` may be added. */
+type FindRow = (realm: Uint8Array, values: LookupValues) => Row | undefined;
 
 /**
  * Reverse lookups over one connection, for each set of members that a resource can be looked up by. A member with a
@@ -44,18 +44,17 @@ function lookupBy(db: Database, resource: Resource, members: readonly string[]) 
   const selected = visible.filter((column) => !exact.some(({ member }) => member === column));
   const parents = keyColumns(resource).slice(1, -1);
   const findRow = rowFinder(db, resource, members, [...selected, ...parents]);
+  const added = [...parents, 'is_match'];
+  const realmId = new Uint8Array(UUID_BYTES);
   return (realm: string, values: LookupValues): KeyedRecord | undefined => {
-    const row = findRow(realm, values);
+    const row = findRow(writeUuid(realm, realmId), values);
     if (row === undefined) return undefined;
-    const key = [realm];
-    // The row becomes the record: deleting its last columns is cheaper than copying the others.
-    for (const column of parents) {
-      key.push(uuidText(row[column] as StoredId));
-      delete row[column];
-    }
+    const key = [realm, ...parents.map((column) => uuidText(row[column] as StoredId))];
     for (const { member, index } of exact) row[member] = values[index];
     const record = decode(row);
     key.push(record.id);
+    // The row becomes the record: deleting its last columns is cheaper than copying the others, and makes it slower to read.
+    for (const column of added) delete row[column];
     return { key: key as unknown as Key, record };
   };
 }
@@ -70,12 +69,13 @@ function rowFinder(
   columns: readonly string[],
 ): FindRow {
   const { table } = resource;
-  const compared = ['realm_id', ...members.map((member) => comparedColumn(resource, member))];
   const ids = idColumns(resource);
+  const compared = members.map((member) => comparedColumn(resource, member));
   const placeholder = (column: string, at: number) => (ids.has(column) ? SQLITE.id(`?${at}`) : `?${at}`);
-  const matches = compared
-    .map((column, index) => `${column} = ${placeholder(column, index + 1)}`)
-    .join(' and ');
+  const matches = [
+    'realm_id = ?1',
+    ...compared.map((column, index) => `${column} = ${placeholder(column, index + 2)}`),
+  ].join(' and ');
   const selectByTexts = db.prepare<Row, SqlValue[]>(
     `select ${columns.join(', ')} from ${table} where ${matches} limit 2`,
   );
@@ -87,7 +87,7 @@ function rowFinder(
   const index = members.indexOf(hashed.name);
   const selectByHash = db.prepare<Row, SqlValue[]>(
     `select ${columns.join(', ')}, ${matches} as is_match from ${table}
-     where ${hashColumn(hashed.name)} = ?${compared.length + 1} limit ${EQUAL_HASHES_MAX + 1}`,
+     where ${hashColumn(hashed.name)} = ?${compared.length + 2} limit ${EQUAL_HASHES_MAX + 1}`,
   );
   const isUnique = resource.unique.some(
     (set) => new Set(set).symmetricDifference(new Set(members)).size === 0,
@@ -97,18 +97,11 @@ function rowFinder(
     // Usually the only row with this hash. Where another realm has the same subject, a second query may be needed.
     const first = isUnique ? selectByHash.get(realm, ...values, hash) : undefined;
     if (first === null) return undefined;
-    if (first?.is_match === 1) return withoutMatch(first);
+    if (first?.is_match === 1) return first;
     const rows = selectByHash.all(realm, ...values, hash);
     if (rows.length > EQUAL_HASHES_MAX) return onlyRow(selectByTexts.all(realm, ...values));
-    const row = onlyRow(rows.filter(({ is_match }) => is_match === 1));
-    return row && withoutMatch(row);
+    return onlyRow(rows.filter(({ is_match }) => is_match === 1));
   };
-}
-
-/** Removes the column that the query added. */
-function withoutMatch(row: Row): Row {
-  delete row.is_match;
-  return row;
 }
 
 function onlyRow(rows: readonly Row[]): Row | undefined {
