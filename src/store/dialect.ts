@@ -41,7 +41,7 @@ export interface Dialect {
 }
 
 /** SQL for whether these columns have the IDs of the next parameters. */
-export function haveIds(columns: readonly string[], { id }: Pick<Dialect, 'id'>): string {
+export function haveIds(columns: readonly string[], { id }: Dialect): string {
   return columns.map((column) => `${column} = ${id('?')}`).join(' and ');
 }
 

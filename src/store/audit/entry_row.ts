@@ -123,26 +123,20 @@ function impliedMembers(event: string): string {
   return event.endsWith('.updated') ? TOUCHED.join(' ') : '';
 }
 
-const runEnd = ({
-  id,
-}: Pick<Dialect, 'id'>): string => `select user_id, at, actor, request_id, address from log_entry
+const runEnd = ({ id }: Dialect): string => `select user_id, at, actor, request_id, address from log_entry
   where realm_id = ${id('?')} and seq > ? and at is not null order by seq limit 1`;
 
 /** The changes in rows of a realm, which are in order. */
 export function* changesIn(
   realm: Uuid,
   rows: readonly ChangeRow[],
-  dialect: Pick<Dialect, 'id'>,
+  dialect: Dialect,
 ): Work<SequencedChange[]> {
   return (yield* completed(realm, rows, dialect)).map((row) => changeIn(realm, row));
 }
 
 /** The log entries in rows of a realm, which are in order. */
-export function* entriesIn(
-  realm: Uuid,
-  rows: readonly EntryRow[],
-  dialect: Pick<Dialect, 'id'>,
-): Work<StoredEntry[]> {
+export function* entriesIn(realm: Uuid, rows: readonly EntryRow[], dialect: Dialect): Work<StoredEntry[]> {
   return (yield* completed(realm, rows, dialect)).map((row) => entryIn(realm, row));
 }
 
@@ -153,7 +147,7 @@ const NO_RUN: RunColumns = { user_id: null, at: null, actor: null, request_id: n
 function* completed<R extends ChangeRow>(
   realm: Uuid,
   rows: readonly R[],
-  dialect: Pick<Dialect, 'id'>,
+  dialect: Dialect,
 ): Work<readonly R[]> {
   const found: R[] = [];
   let end = NO_RUN;
@@ -193,7 +187,7 @@ const RUNS = {
 export function userEntriesText(
   which: keyof typeof RUNS,
   columns: 'change' | 'entry',
-  { id, lists }: Pick<Dialect, 'id' | 'lists'>,
+  { id, lists }: Dialect,
 ): string {
   const runs = `select seq, user_id, at, actor, request_id, address
     from log_entry${lists.indexHint('log_entry_of_user')}
@@ -235,7 +229,7 @@ export function changeIn(realm: Uuid, row: ChangeRow): SequencedChange {
 }
 
 /** Every statement about single entries. */
-export const entryTexts = (dialect: Pick<Dialect, 'id'>): readonly string[] => [
+export const entryTexts = (dialect: Dialect): readonly string[] => [
   insertText(logEntryTable, dialect.id),
   runEnd(dialect),
 ];

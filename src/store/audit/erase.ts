@@ -17,7 +17,7 @@ export interface EraseRequest {
 }
 
 /** Every statement about erasures. */
-export const erasingTexts = (dialect: Pick<Dialect, 'id'>) => ({
+export const erasingTexts = (dialect: Dialect) => ({
   salt: `select 1 from user_salt where ${haveIds(OF_USER, dialect)}`,
   deleteSalt: `delete from user_salt where ${haveIds(OF_USER, dialect)}`,
   entry: `select 1 from log_entry where ${haveIds(OF_USER, dialect)} limit 1`,
@@ -29,11 +29,7 @@ export const erasingTexts = (dialect: Pick<Dialect, 'id'>) => ({
 const OF_USER = ['realm_id', 'user_id'];
 
 /** Erases users: their records, the keys of their log entries, and the values in them. */
-export function openErasing(
-  removals: Removals,
-  { write, yieldToWriters }: Transactions,
-  dialect: Pick<Dialect, 'id'>,
-) {
+export function openErasing(removals: Removals, { write, yieldToWriters }: Transactions, dialect: Dialect) {
   const sql = erasingTexts(dialect);
 
   /** Whether any row shows that this user existed. */

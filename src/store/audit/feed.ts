@@ -16,13 +16,12 @@ export interface RealmHead {
 }
 
 /** A clock that was created but never advanced has no change. The nil UUID has audit entries and no changes. */
-const select = ({ id }: FeedDialect) => `select k.realm_id, e.seq, e.revision, e.at from realm_clock k
+const select = ({ id }: Dialect) => `select k.realm_id, e.seq, e.revision, e.at from realm_clock k
   join log_entry e on e.realm_id = ${id('k.realm_id')} and e.seq = k.seq`;
-const headsText = (dialect: FeedDialect) =>
-  `${select(dialect)} where k.realm_id > ? order by k.realm_id limit ?`;
+const headsText = (dialect: Dialect) => `${select(dialect)} where k.realm_id > ? order by k.realm_id limit ?`;
 /** Realms in one query. */
 const REALMS_PER_QUERY = LIMITS.pageRecordsMax;
-const someHeadsText = (dialect: FeedDialect) => `${select(dialect)}
+const someHeadsText = (dialect: Dialect) => `${select(dialect)}
   where k.realm_id in (${Array(REALMS_PER_QUERY).fill('?').join(', ')}) order by k.realm_id limit ?`;
 
 interface HeadRow {
@@ -32,10 +31,8 @@ interface HeadRow {
   readonly at: Long;
 }
 
-type FeedDialect = Pick<Dialect, 'id' | 'lists'>;
-
 /** Reads the heads of realms, and the changes of users, for the feed. */
-export function openFeedStore({ read }: Pick<Transactions, 'read'>, dialect: FeedDialect) {
+export function openFeedStore({ read }: Pick<Transactions, 'read'>, dialect: Dialect) {
   const heads = headsText(dialect);
   const someHeads = someHeadsText(dialect);
   const userChanges = userEntriesText('before', 'change', dialect);
@@ -86,6 +83,6 @@ function headOf({ realm_id, seq, revision, at }: HeadRow): RealmHead {
 export type FeedStore = ReturnType<typeof openFeedStore>;
 
 /** Every statement about heads and the changes of a user. */
-export const feedTexts = (dialect: FeedDialect): readonly string[] => [
+export const feedTexts = (dialect: Dialect): readonly string[] => [
   ...[headsText(dialect), someHeadsText(dialect), userEntriesText('before', 'change', dialect)],
 ];

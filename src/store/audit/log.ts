@@ -45,7 +45,7 @@ interface ClockRow {
   readonly entries: Long | null;
 }
 
-export function openAuditLog(dialect: Pick<Dialect, 'clockOrder' | 'id'>): AuditLog {
+export function openAuditLog(dialect: Dialect): AuditLog {
   const advance = advanceBy(dialect.clockOrder);
   const insertion = insertText(logEntryTable, dialect.id);
   const rowMacs = openRowMacs();
@@ -189,7 +189,7 @@ export function namedColumns(
 }
 
 /** Every statement of the log. */
-export const logTexts = (dialect: Pick<Dialect, 'clockOrder' | 'id'>): readonly string[] => [
+export const logTexts = (dialect: Dialect): readonly string[] => [
   advanceBy(dialect.clockOrder),
   SETTLE,
   BEGIN,

@@ -69,7 +69,7 @@ const TEXTS = {
 };
 
 /** Every statement that reads or trims the log. */
-export const logReadingTexts = (dialect: Pick<Dialect, 'id' | 'lists'>) => ({
+export const logReadingTexts = (dialect: Dialect) => ({
   ...TEXTS,
   entries: `select ${ENTRY_COLUMNS} from log_entry where realm_id = ${dialect.id('?')} and seq > ? order by seq limit ?`,
   oldEntries: `select ${ENTRY_COLUMNS} from log_entry

@@ -23,7 +23,7 @@ export interface EntryEncryption {
 /** Users in one query; unused placeholders repeat the last user. */
 const USERS_PER_QUERY = 100;
 /** Every statement about salts. */
-export const userKeyTexts = (dialect: Pick<Dialect, 'id'>) => ({
+export const userKeyTexts = (dialect: Dialect) => ({
   one: `select salt from user_salt where ${haveIds(['realm_id', 'user_id'], dialect)}`,
   many: `select user_id, salt from user_salt
   where ${haveIds(['realm_id'], dialect)} and user_id in (${Array(USERS_PER_QUERY).fill(dialect.id('?')).join(', ')})`,
@@ -32,7 +32,7 @@ export const userKeyTexts = (dialect: Pick<Dialect, 'id'>) => ({
 /** The event of a created user. */
 const CREATED = `${user.name}.created`;
 
-export function openUserKeys(keys: LogKeys, dialect: Pick<Dialect, 'id'>): UserKeys {
+export function openUserKeys(keys: LogKeys, dialect: Dialect): UserKeys {
   const sql = userKeyTexts(dialect);
   return {
     *of(realm, entries) {

@@ -42,7 +42,7 @@ const KEY = ['realm_id', 'user_id', 'id'];
 const OF_PROFILE = ['realm_id', 'password_profile_id'];
 
 /** Every statement about credentials. */
-export const credentialTexts = (dialect: Pick<Dialect, 'id' | 'position'>) => ({
+export const credentialTexts = (dialect: Dialect) => ({
   find: `select ${CREDENTIAL_COLUMNS} from ${table} where ${haveIds(OF_PROFILE, dialect)} and username_key = ?`,
   get: `select ${CREDENTIAL_COLUMNS} from ${table} where ${haveIds(KEY, dialect)}`,
   rehash: `update ${table} set ${HASH} = ?, password_normalised = 1, password_hash_mac = ?
@@ -75,7 +75,7 @@ interface HashKindRow {
 
 export function openCredentialStore(
   { read, write }: Pick<Transactions, 'read' | 'write'>,
-  dialect: Pick<Dialect, 'id' | 'position'>,
+  dialect: Dialect,
   rowMacs: RowMacs,
 ) {
   const sql = credentialTexts(dialect);

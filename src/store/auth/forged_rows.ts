@@ -20,7 +20,7 @@ export interface ForgedRow {
 }
 
 const { table } = passwordProfileInfo;
-const passwords = ({ id }: Pick<Dialect, 'id'>): string => `select ${CREDENTIAL_COLUMNS} from ${table}
+const passwords = ({ id }: Dialect): string => `select ${CREDENTIAL_COLUMNS} from ${table}
   where (realm_id, id) > (${id('?1')}, ${id('?2')}) order by realm_id, id limit ?3`;
 
 /**
@@ -29,7 +29,7 @@ const passwords = ({ id }: Pick<Dialect, 'id'>): string => `select ${CREDENTIAL_
  */
 export function openForgedRows(
   { read }: Pick<Transactions, 'read'>,
-  dialect: Pick<Dialect, 'id'>,
+  dialect: Dialect,
   macs: RowMacs,
   access: Pick<AuthStore, 'state' | 'signingKeys'>,
 ) {

@@ -14,10 +14,7 @@ export interface CountRequest {
 }
 
 /** Counts in this process, however many there are: for processes that need not answer other requests meanwhile. */
-export function openCountBelow(
-  { read }: Pick<Transactions, 'read'>,
-  dialect: Pick<Dialect, 'id'>,
-): Store['countBelow'] {
+export function openCountBelow({ read }: Pick<Transactions, 'read'>, dialect: Dialect): Store['countBelow'] {
   const cascadeOf = openCascades(dialect);
   return (resource, key) =>
     read(function* () {

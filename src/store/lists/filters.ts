@@ -30,11 +30,7 @@ export function columnsOf(resource: Resource, { words }: Pick<Dialect, 'words'>)
 }
 
 /** A filter as a clause: groups joined by AND, the conditions of a group by OR. Empty for an empty filter. */
-export function clauseOf(
-  filter: ParsedFilter,
-  columns: ColumnOf,
-  dialect: Pick<Dialect, 'id' | 'position' | 'words'>,
-): Clause {
+export function clauseOf(filter: ParsedFilter, columns: ColumnOf, dialect: Dialect): Clause {
   const values: ComparableValue[] = [];
   let text = '';
   for (const group of filter) {
@@ -53,11 +49,7 @@ export function clauseOf(
 const SIGNS = { gt: '>', ge: '>=', lt: '<', le: '<=' } as const;
 
 /** A condition in SQL; `collectValues` adds the values of its placeholders. */
-function textOf(
-  condition: FilterCondition,
-  column: string,
-  { id, position, words }: Pick<Dialect, 'id' | 'position' | 'words'>,
-): string {
+function textOf(condition: FilterCondition, column: string, { id, position, words }: Dialect): string {
   const value = 'compared' in condition && condition.compared === 'identifier' ? id('?') : '?';
   switch (condition.kind) {
     case 'one_of':

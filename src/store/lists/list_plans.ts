@@ -33,7 +33,7 @@ export function listTable(
   resource: Resource,
   { visible, decodeKeyed: decode }: Pick<Statements, 'visible' | 'decodeKeyed'>,
   indexes: readonly Index[],
-  dialect: Pick<Dialect, 'id' | 'words'>,
+  dialect: Dialect,
 ): ListTable {
   const keys = keyColumns(resource);
   const columns = [...keys.slice(0, -1), ...visible];
@@ -88,7 +88,7 @@ export interface ListPlan {
 export function planList(
   table: ListTable,
   shape: ListShape,
-  { id: bound, lists: dialect }: Pick<Dialect, 'id' | 'lists'>,
+  { id: bound, lists: dialect }: Dialect,
 ): ListPlan {
   const { select, indexes, keys } = table;
   const { depth, filter, hasOnly, sort, where, gatheredMax } = shape;
@@ -223,7 +223,7 @@ function scanIndex({ indexes, keys, columnOf }: ListTable, { depth, filter }: Li
 }
 
 /** Values: the scope. */
-function presenceText(scope: Resource, total: string, { id }: Pick<Dialect, 'id'>): string {
+function presenceText(scope: Resource, total: string, { id }: Dialect): string {
   const where = keyColumns(scope).map((column, depth) => `${column} = ${id(`?${depth + 1}`)}`);
   return `select ${total} as total from ${scope.table} where ${where.join(' and ')}`;
 }

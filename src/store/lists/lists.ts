@@ -98,7 +98,7 @@ function totalKey({ resource, scope, listing: { only, filter } }: ScopedListRequ
 
 interface ListReadingDeps {
   readonly of: (resource: Resource) => Statements;
-  readonly dialect: Pick<Dialect, 'id' | 'lists' | 'position' | 'words'>;
+  readonly dialect: Dialect;
   readonly indexesOf: (table: string) => readonly Index[];
   /** Called with statements that are no longer used. */
   readonly forget: (texts: Iterable<string>) => void;

@@ -29,10 +29,8 @@ export interface RealmSearches {
 
 type Row = Record<string, unknown>;
 
-type SearchDialect = Pick<Dialect, 'id' | 'lists' | 'position' | 'words' | 'hasHashColumns'>;
-
 /** The statements of searches. */
-function openSearchReading(of: (resource: Resource) => Statements, dialect: SearchDialect) {
+function openSearchReading(of: (resource: Resource) => Statements, dialect: Dialect) {
   function partsOf(resource: Resource, filter: ParsedFilter, words = dialect.words) {
     const { visible, decodeKeyed } = of(resource);
     const columns = [...keyColumns(resource).slice(0, -1), ...visible].join(', ');
@@ -91,10 +89,7 @@ function openSearchReading(of: (resource: Resource) => Statements, dialect: Sear
   return { partsOf, page, count };
 }
 
-export function openRealmSearches(
-  of: (resource: Resource) => Statements,
-  dialect: SearchDialect,
-): RealmSearches {
+export function openRealmSearches(of: (resource: Resource) => Statements, dialect: Dialect): RealmSearches {
   const { indexHint } = dialect.lists;
   const { partsOf, page, count } = openSearchReading(of, dialect);
 
@@ -158,7 +153,7 @@ export function openRealmSearches(
 /** The next realms in the order of their IDs, and one more than are searched. The first may be one that was searched, in part or whole. */
 function* nextRealms(
   { only, after = '' as Uuid, afterId }: RealmSearch,
-  { id }: Pick<Dialect, 'id'>,
+  { id }: Dialect,
 ): Work<readonly Uuid[]> {
   const count = LIMITS.searchRealmsMax + 1;
   if (only)
@@ -188,7 +183,7 @@ function partsByRealm(search: RealmSearch): readonly RealmSearch[] {
 function boundsOf(
   resource: Resource,
   { only, after, afterId }: RealmSearch,
-  { id, lists: { isAmong, among }, hasHashColumns }: Pick<Dialect, 'id' | 'lists' | 'hasHashColumns'>,
+  { id, lists: { isAmong, among }, hasHashColumns }: Dialect,
   hashed?: HashedValue,
 ): Clause {
   const isInOne = after !== undefined && only !== undefined;

@@ -36,7 +36,7 @@ function referencingColumns(
 export function dependentsOf(
   removed: Resource,
   all: readonly Resource[],
-  dialect: Pick<Dialect, 'id'>,
+  dialect: Dialect,
 ): readonly Dependent[] {
   const conditions = new Map<Resource, string>();
   for (const resource of all) {
@@ -80,7 +80,7 @@ function conditionOf({
   readonly removed: Resource;
   readonly all: readonly Resource[];
   readonly conditions: ReadonlyMap<Resource, string>;
-  readonly dialect: Pick<Dialect, 'id'>;
+  readonly dialect: Dialect;
 }): string {
   // All dependents of a realm's records are in the realm.
   if (removed.parent === undefined) return `realm_id = ${id('?1')} and realm_id = ${id('?2')}`;
@@ -95,7 +95,7 @@ function conditionOf({
 }
 
 /** The dependents of each resource, derived at its first deletion or count: no lookup needs them. */
-export function openCascades(dialect: Pick<Dialect, 'id'>): (resource: Resource) => readonly Dependent[] {
+export function openCascades(dialect: Dialect): (resource: Resource) => readonly Dependent[] {
   const cascades = new Map<Resource, readonly Dependent[]>();
   return (resource) => {
     const known = cascades.get(resource) ?? dependentsOf(resource, RESOURCES, dialect);

@@ -30,7 +30,7 @@ import type { Statements } from './statements.ts';
 
 interface CommitDeps {
   readonly of: (resource: Resource) => Statements;
-  readonly dialect: Pick<Dialect, 'id'>;
+  readonly dialect: Dialect;
   readonly removals: Pick<Removals, 'remove'>;
   readonly idempotency: IdempotencyStore;
 }

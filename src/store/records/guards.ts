@@ -6,7 +6,7 @@ import { firstUnexpected, type SqlValue, type Work } from '../transaction_work.t
 import type { Statements } from './statements.ts';
 
 /** Checks the guards of writes. */
-export function openGuards(of: (resource: Resource) => Statements, dialect: Pick<Dialect, 'id'>) {
+export function openGuards(of: (resource: Resource) => Statements, dialect: Dialect) {
   const whereKey = (resource: Resource) =>
     haveIds(
       keyColumns(resource).map((column) => `t.${column}`),

@@ -22,7 +22,7 @@ export const SIGNED_PASSWORD: SignedTable = {
   ],
 };
 /** Parameters: the key. */
-export const selectAuthenticated = (dialect: Pick<Dialect, 'id'>): string =>
+export const selectAuthenticated = (dialect: Dialect): string =>
   `select ${SIGNED_PASSWORD.signed.join(', ')}, password_hash_mac from ${table} where ${haveIds(KEY, dialect)}`;
 
 /** The covered columns of a row, and its MAC. */
@@ -52,7 +52,7 @@ function idsAsText(row: CoveredRow): CoveredRow {
 /** Statements that authenticate the password hashes that they write. */
 export function withPasswordMacs(
   of: (resource: Resource) => Statements,
-  dialect: Pick<Dialect, 'id'>,
+  dialect: Dialect,
   macs: RowMacs,
 ): (resource: Resource) => Statements {
   const authenticate = authenticateBy(openPasswordMacs(macs), selectAuthenticated(dialect));

@@ -101,7 +101,7 @@ function* deleteOwned({ resource, key }: Pick<Removal, 'resource' | 'key'>): Wor
   return resource.parent ? 0 : yield* deleteBudgets(key[0], ROWS_MAX);
 }
 
-export function openRemovals(of: Of, dialect: Pick<Dialect, 'id' | 'lists'>): Removals {
+export function openRemovals(of: Of, dialect: Dialect): Removals {
   const { among } = dialect.lists;
   const cascadeOf = openCascades(dialect);
 

@@ -100,7 +100,7 @@ export interface Reference {
 /** The statements of each of these resources, derived at their first use. Throws for any other resource: a bug. */
 export function statementsOver(
   all: readonly Resource[],
-  dialect: StatementDialect,
+  dialect: Dialect,
 ): (resource: Resource) => Statements {
   const cache = new Map<Resource, Statements>();
   return (resource) => {
@@ -113,7 +113,7 @@ export function statementsOver(
   };
 }
 
-function statementsFor(resource: Resource, all: readonly Resource[], dialect: StatementDialect): Statements {
+function statementsFor(resource: Resource, all: readonly Resource[], dialect: Dialect): Statements {
   const keys = keyColumns(resource);
   const derived = derivedColumns(resource, dialect);
   const computed = computedColumns(resource, dialect);
@@ -175,18 +175,13 @@ function statementsFor(resource: Resource, all: readonly Resource[], dialect: St
   });
 }
 
-type StatementDialect = Pick<
-  Dialect,
-  'greatest' | 'hasHashColumns' | 'id' | 'insertion' | 'lists' | 'returnsLongsAsText'
->;
-
-function referenceOf(member: string, target: Resource, dialect: Pick<Dialect, 'id'>): Reference {
+function referenceOf(member: string, target: Resource, dialect: Dialect): Reference {
   const where = haveIds(['realm_id', 'id'], dialect);
   return { member, target, exists: `select 1 from ${target.table} where ${where}` };
 }
 
 /** SQL that sets a column to a parameter. */
-function assignmentIn(resource: Resource, { id }: Pick<Dialect, 'id'>): (column: Column) => string {
+function assignmentIn(resource: Resource, { id }: Dialect): (column: Column) => string {
   const ids = idColumns(resource);
   return ({ name }) => `${name} = ${ids.has(name) ? id('?') : '?'}`;
 }
@@ -266,7 +261,7 @@ function buildPatchStatements(
 function scansOf(
   resource: Resource,
   columns: { readonly stored: string; readonly withComputed: string },
-  { id: bound }: Pick<Dialect, 'id'>,
+  { id: bound }: Dialect,
 ) {
   const parents = keyColumns(resource).slice(0, -1);
   const id = keyColumns(resource).at(-1);
@@ -309,7 +304,7 @@ function decodeKeyed(row: Row, decode: Statements['decode']): KeyedRecord {
 }
 
 /** The timestamps and the revision. */
-function stampColumns({ returnsLongsAsText }: StatementDialect): readonly Column[] {
+function stampColumns({ returnsLongsAsText }: Dialect): readonly Column[] {
   const stamp = (name: 'created_at' | 'updated_at' | 'revision'): Column => ({
     name,
     member: name,

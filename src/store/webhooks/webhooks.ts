@@ -34,11 +34,7 @@ const oldest = (id: Dialect['id']): string => `coalesce((select e.seq from log_e
 const FIRST = '0';
 
 /** Every statement about targets. */
-export const webhookTexts = ({
-  id,
-  rowLocks,
-  lists: { isAmong },
-}: Pick<Dialect, 'id' | 'rowLocks' | 'lists'>) => ({
+export const webhookTexts = ({ id, rowLocks, lists: { isAmong } }: Dialect) => ({
   list: `${webhookTable.select} order by created_at, webhook_id`,
   one: `${webhookTable.select} where webhook_id = ?`,
   count: 'select count(*) as n from webhook',
