@@ -1,4 +1,5 @@
 import { Database } from 'bun:sqlite';
+import { uuidText } from '../src/domain/id.ts';
 
 const GAP_MAX = 1.5;
 
@@ -19,14 +20,14 @@ export function assertSpread(path: string, paths: readonly string[]): number {
 }
 
 function widestGap(db: Database, table: string, keys: ReadonlySet<string>): number {
-  const rows = db.query<{ id: string }, []>(`select id from ${table} order by realm_id, id`);
+  const rows = db.query<{ id: Uint8Array }, []>(`select id from ${table} order by realm_id, id`);
   let position = 0;
   let last = 0;
   let widest = 0;
   let found = 0;
   for (const { id } of rows.iterate()) {
     position += 1;
-    if (!keys.has(id)) continue;
+    if (!keys.has(uuidText(id))) continue;
     widest = Math.max(widest, position - last);
     last = position;
     found += 1;
