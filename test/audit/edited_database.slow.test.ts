@@ -51,7 +51,8 @@ const FOUND: Findings = {
   'set the realms of the client again (client_realm,': [
     [
       'give a client a realm',
-      'insert into client_realm (client_id, realm_id) select client_id, realm_id from client, realm',
+      `insert into client_realm (client_id, realm_id)
+       select client_id, ${idText(ENGINE, 'realm_id')} from client, realm`,
     ],
   ],
   'withdraw it (signing_key,': [
