@@ -15,7 +15,7 @@ import { dirname, join } from 'node:path';
 import type { LogKeys } from '../../src/audit/log_keys.ts';
 import { openOtherFile } from '../../src/cli/restore.ts';
 import { readSettings } from '../../src/config/parse.ts';
-import type { Uuid } from '../../src/domain/id.ts';
+import { uuidText } from '../../src/domain/id.ts';
 import { RESOURCES } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { VERSION } from '../../src/platform/version.ts';
@@ -111,10 +111,11 @@ export function copyDatabase(path: string, folder = freshFolder()): string {
 /** The identifiers of all records in a database. */
 export function recordsIn(path: string): ReadonlySet<string> {
   const content = contentOf(path);
+  // JSON has the bytes of an ID by their positions.
   const ids = RESOURCES.flatMap(({ table, parent }) =>
-    (content[table] ?? []).map((row) => JSON.parse(row)[parent ? 'id' : 'realm_id'] as Uuid),
+    (content[table] ?? []).map((row): Record<string, number> => JSON.parse(row)[parent ? 'id' : 'realm_id']),
   );
-  return new Set(ids);
+  return new Set(ids.map((bytes) => uuidText(Uint8Array.from(Object.values(bytes)))));
 }
 
 /** The names of the files in a folder with hashes of their content. */
