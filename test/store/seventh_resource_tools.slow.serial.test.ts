@@ -5,6 +5,7 @@ import type * as Resources from '../../src/domain/resources.ts';
 import type * as Agreement from '../support/consistency.ts';
 import { freshDatabase } from '../support/database.ts';
 import { mintId } from '../support/import_fixtures.ts';
+import { ofRecord } from '../support/log_rows.ts';
 import { runCommand } from '../support/processes.ts';
 import { PASSWORD } from '../support/resource_cases.ts';
 import { freshFolder } from '../support/service.ts';
@@ -227,7 +228,7 @@ test('doctor and audit verify check the added resource, and keys rewrap encrypts
   const [foreign] = await base.database.query<{ text: string }>(
     'select client_secret_sealed as text from oidc_profile',
   );
-  const damage = `update device set label_key = 'x', attestation_sealed = ? where id = ?`;
+  const damage = `update device set label_key = 'x', attestation_sealed = ? where ${ofRecord(base.database.address.engine)}`;
   await base.database.query(damage, foreign?.text ?? '', sealed.id);
   const { checks } = JSON.parse((await run(['doctor', '--json', ...base.database.args])).stdout) as Examined;
   const found = checks.flatMap(({ check, findings }) =>
