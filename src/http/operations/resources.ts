@@ -22,7 +22,8 @@ export function operationsOf(resource: Resource): readonly Operation<RecordDeps>
       remove(resource, path),
     ]),
     ...(reverseLookup ? [find(resource, reverseLookup), search(resource, reverseLookup)] : []),
-    ...(filterables ? [searchList(resource, filterables)] : []),
+    // A resource with a reverse lookup is searched by that.
+    ...(filterables && !reverseLookup ? [searchList(resource, filterables)] : []),
     ...(inAllRealms ? [searchAllRealms(resource, inAllRealms)] : []),
     ...unimplementedOperations(resource),
   ];
