@@ -124,7 +124,7 @@ test('the statement for a rare word is not that for a common one', () => {
     work.next();
     return (work.next({ rows: [{ n }], count: 0 }).value as Statement).text;
   });
-  expect(rare).toContain('+realm_id = ?1');
+  expect(rare).toContain("+realm_id = unhex(?1, '-')");
   expect(common).not.toContain('+realm_id');
 });
 
