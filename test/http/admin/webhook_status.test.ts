@@ -13,8 +13,10 @@ afterEach(async () => {
   for (const { id } of await api.listAll('/webhooks')) await api.request('DELETE', `/webhooks/${id}`);
 });
 
-async function createTarget(more: object = {}) {
+/** `status`: that of each answer of its receiver. */
+async function createTarget(more: object = {}, status = 204) {
   const receiver = startReceiver();
+  receiver.respond(() => new Response(null, { status }));
   const { realm } = await createFixture(api.service.db);
   const data = { name: 'Search', url: receiver.url, events: '*', realms: [realm], from: 'oldest', ...more };
   const { body } = await api.request('POST', '/webhooks', { data });
@@ -42,8 +44,7 @@ test('a target that received everything is behind nothing, and names its last de
 
 test('a target that fails names its last error, its failing realms and its oldest undelivered change', async () => {
   const before = systemClock.now();
-  const { id, path, receiver, realm } = await createTarget();
-  receiver.respond(() => new Response(null, { status: 500 }));
+  const { id, path, realm } = await createTarget({}, 500);
   await untilStored(async () => (await statusOf(path)).failing_realms === 1);
   await createDeadLetters(api.service, id, 2, realm);
   const status = await statusOf(path);
@@ -100,8 +101,7 @@ test('test-webhook reports a target that cannot be reached, and tests a disabled
 });
 
 test('redeliver-webhook sends a failed message at once, in its place in the order', async () => {
-  const { path, receiver, realm } = await createTarget();
-  receiver.respond(() => new Response(null, { status: 500 }));
+  const { path, receiver, realm } = await createTarget({}, 500);
   await untilStored(async () => (await statusOf(path)).failing_realms === 1);
   const postpone = () =>
     api.service.database.tamper(
