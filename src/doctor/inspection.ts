@@ -75,7 +75,7 @@ export interface UnreadableProxy {
   readonly at: number;
 }
 
-/** Rows of an embedded engine come at once, those of a server in batches. */
+/** Rows of an embedded engine come at once. */
 export type Rows<T> = Iterable<T> | AsyncIterable<T>;
 
 /** What an engine reports about itself. */
@@ -85,20 +85,20 @@ export interface EngineState {
 }
 
 /**
- * A read-only view of a database for `doctor`: row by row, each query in its own snapshot. Every member may throw an error
- * of the engine if the database or its schema is not as expected.
+ * A read-only view of a database for `doctor`: each query in its own snapshot. Every member may throw an error of the engine if the
+ * database or its schema is not as expected.
  */
 export interface Inspection {
   readonly engine: () => MaybePromise<string>;
   /** For a database server: whether acknowledged writes survive a crash, and whether a connection pooler is in use. */
   readonly server: () => MaybePromise<EngineState>;
-  readonly migrations: () => MaybePromise<MigrationState>;
+  readonly migrations: () => Promise<MigrationState>;
   /** Tables, columns, constraints and indexes that differ from the migrated schema. */
   readonly schema: () => Rows<{ readonly type: string; readonly name: string; readonly is: string }>;
   /** Results of the engine's own integrity check of pages, indexes and references. */
   readonly integrity: () => Rows<string>;
   /** Trusted proxies that sent no readable client address. */
-  readonly unreadableProxies: () => Rows<UnreadableProxy>;
+  readonly unreadableProxies: () => Promise<readonly UnreadableProxy[]>;
   readonly close: () => MaybePromise<void>;
 }
 
@@ -152,7 +152,7 @@ async function checkIntegrity(inspection: Inspection, reporter: CheckReporter): 
 
 /** Notes: a command on the host of the proxy has its address as well. */
 async function checkProxies(inspection: Inspection, reporter: CheckReporter): Promise<void> {
-  for await (const { address, at } of inspection.unreadableProxies()) {
+  for (const { address, at } of await inspection.unreadableProxies()) {
     const says = `requests from the trusted proxy ${address} had no readable client address, last at ${new Date(at).toISOString()}: its clients share the limits of one address until it sends X-Forwarded-For`;
     reporter.note({ says });
   }

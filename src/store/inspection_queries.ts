@@ -1,23 +1,23 @@
-import type { Inspection, MigrationState, Rows, UnreadableProxy } from '../doctor/inspection.ts';
-import type { Long, SqlValue } from './transaction_work.ts';
+import type { MaybePromise } from '../directory/store.ts';
+import type { Inspection, MigrationState, UnreadableProxy } from '../doctor/inspection.ts';
+import type { Migration } from './migrations.ts';
+import type { Long } from './transaction_work.ts';
 
-/** The rows of a query with `?` placeholders, one by one, in one snapshot. */
-type QueryRows = <T>(text: string, ...values: readonly SqlValue[]) => Rows<T>;
+/** The rows of a query, in one snapshot. */
+type QueryRows = <T>(text: string) => MaybePromise<Iterable<T>>;
 
 /** The queries of `doctor` that are the same for all engines. */
-export type InspectionQueries = Pick<Inspection, 'unreadableProxies'> & {
-  /** The applied migrations, in order. */
-  readonly applied: () => Rows<MigrationState['applied'][number]>;
-};
-
-export function inspectionQueries(rows: QueryRows): InspectionQueries {
+export function inspectionQueries(rows: QueryRows, known: readonly Migration[]) {
   return {
-    applied: () => rows(APPLIED),
-    async *unreadableProxies() {
-      for await (const { address, at } of rows<UnreadableProxy & { readonly at: Long }>(PROXIES))
-        yield { address, at: Number(at) };
+    migrations: async () => ({
+      applied: [...(await rows<MigrationState['applied'][number]>(APPLIED))],
+      known,
+    }),
+    async unreadableProxies() {
+      const found = await rows<UnreadableProxy & { readonly at: Long }>(PROXIES);
+      return Array.from(found, ({ address, at }) => ({ address, at: Number(at) }));
     },
-  };
+  } satisfies Partial<Inspection>;
 }
 
 const APPLIED = 'select version, name, program_version as program from migration order by version';

@@ -6,8 +6,10 @@ import { readSettings } from '../../src/config/parse.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { openDatabase } from '../../src/service/open_database.ts';
+import { type PostgresAddress, parsePostgres } from '../../src/store/postgres/address.ts';
 import { BEGIN_INSPECTION } from '../../src/store/postgres/inspection.ts';
-import { openRowStream } from '../../src/store/postgres/row_stream.ts';
+import { openConnectionPool } from '../../src/store/postgres/pool.ts';
+import { openPrimary } from '../../src/store/postgres/primary.ts';
 import { type DoctorRun, runDoctor } from '../support/doctor_report.ts';
 import { freshFolder } from '../support/folder.ts';
 import { startPgBouncer } from '../support/pgbouncer.ts';
@@ -26,14 +28,15 @@ async function withSchema(url: string): Promise<string> {
 }
 
 describe('queries of doctor', () => {
-  test('a query that exceeds its timeout fails, and so does the next one on the connection', async () => {
-    const sql = new SQL(await (await sharedServer()).freshDatabase(), { max: 1 });
-    const stream = openRowStream(sql, 300);
-    const query = (text: string) => Array.fromAsync(stream.rows(['begin'], text, []));
-    expect(await query('select 1 as one')).toEqual([{ one: 1 }]);
-    await expect(query('select pg_sleep(60)')).rejects.toThrow('DATABASE_TIMEOUT');
-    await expect(query('select 1')).rejects.toThrow('ERR_POSTGRES');
-    await stream.close();
+  test('a query that exceeds its timeout fails, and so does the next one', async () => {
+    const address = parsePostgres(await (await sharedServer()).freshDatabase()) as PostgresAddress;
+    const primary = await openPrimary(address);
+    primary.close();
+    const pool = openConnectionPool({ ...address, isPrepared: false }, 1, primary, 300);
+    expect((await pool.query('select 1 as one', [])).count).toBe(1);
+    await expect(pool.query('select pg_sleep(60)', [])).rejects.toThrow('DATABASE_TIMEOUT');
+    await expect(pool.query('select 1', [])).rejects.toMatchObject({ code: 'unavailable' });
+    await pool.close();
   });
 
   test('a query runs in a read-only snapshot with a statement timeout, and reports its cancellation', async () => {

@@ -1,7 +1,5 @@
-import { parsePostgres } from '../../src/store/postgres/address.ts';
+import { SQL } from 'bun';
 import { objectsOf, schemaObjects } from '../../src/store/postgres/inspection_schema.ts';
-import { connectToPrimary } from '../../src/store/postgres/primary.ts';
-import { openRowStream } from '../../src/store/postgres/row_stream.ts';
 import { TABLES } from '../../src/store/tables/tables.ts';
 
 type SchemaObject = ReturnType<typeof objectsOf>[number];
@@ -14,13 +12,10 @@ export const DESCRIBED_OBJECTS = linesOf(TABLES.flatMap(objectsOf));
 
 /** The same of the schema of a database. */
 export async function storedObjects(url: string): Promise<readonly string[]> {
-  const address = parsePostgres(url);
-  if (!address) throw new Error(`${url} is not a PostgreSQL URL`);
-  const stream = openRowStream(await connectToPrimary(address), 5_000);
+  const sql = new SQL(url, { max: 1 });
   try {
-    const objects = schemaObjects((text, ...values) => stream.rows(['begin'], text, values));
-    return linesOf(await Array.fromAsync(objects));
+    return linesOf(await schemaObjects((text) => sql.unsafe(text)));
   } finally {
-    await stream.close();
+    await sql.close();
   }
 }

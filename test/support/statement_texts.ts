@@ -152,7 +152,7 @@ export interface Fragment {
  * connections.
  */
 const NOT_OF_SERVICE =
-  /^(sqlite|copying|backups)\/|^(inspection_queries|tables\/word_table)\.ts$|^postgres\/(citus|bulkheads|schema_state|inspection\w*|row_stream)\.ts$/;
+  /^(sqlite|copying|backups)\/|^(inspection_queries|tables\/word_table)\.ts$|^postgres\/(citus|bulkheads|schema_state|inspection\w*)\.ts$/;
 
 /** The tables outside the resources by the names of their descriptions. */
 const DESCRIBED_TABLES: Readonly<Record<string, Table>> = { ...installation, ...realmData, ...webhooks };

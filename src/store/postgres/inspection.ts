@@ -9,67 +9,63 @@ import type { EngineInspection } from '../engine.ts';
 import { inspectionQueries } from '../inspection_queries.ts';
 import type { Migration } from '../migrations.ts';
 import { openRecordReading } from '../records/record_reading.ts';
+import { all } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
 import type { PostgresAddress } from './address.ts';
 import { BEGIN_READ, type BeginStatements, setLocal } from './begin_statements.ts';
 import { POSTGRES, postgresStatements } from './dialect.ts';
+import { databaseError, sqlState } from './errors.ts';
 import { postgresSchemaDifferences } from './inspection_schema.ts';
 import { serverState } from './inspection_server.ts';
-import { connectToPrimary } from './primary.ts';
-import { type InspectionQuery, openRowStream, type RowStream } from './row_stream.ts';
+import { openConnectionPool } from './pool.ts';
+import { openPrimary } from './primary.ts';
+import { type InspectionQuery, openPostgresReading } from './reading.ts';
+import { openPostgresSession } from './session.ts';
 
 /** The server cancels longer queries. */
 export const BEGIN_INSPECTION: BeginStatements = [
   ...BEGIN_READ,
   setLocal({ statement_timeout: LIMITS.doctorQueryMsMax }),
 ];
-/** How much longer the client waits where the server does not answer at all. */
-const RESPONSE_GRACE_MS = 5_000;
+/** The client waits longer, where the server does not answer at all. */
+const WAIT_MS_MAX = LIMITS.doctorQueryMsMax + 5_000;
 
 const HAS_SCHEMA = `select exists (select 1 from pg_class
   where relnamespace = to_regnamespace(quote_ident(current_schema())) and relname = 'migration') as has_schema`;
 
 /**
- * Opens a database for inspection over its own connection. Every query runs in its own read-only transaction, so that
- * no snapshot holds vacuum back for as long as all of them take.
+ * Opens a database for inspection over its own connection. Each query or read runs in its own read-only transaction, so that no
+ * snapshot holds vacuum back for as long as all of them take.
  */
 export async function inspectPostgres(
   address: PostgresAddress,
   known: readonly Migration[],
 ): Promise<EngineInspection> {
+  const primary = await openPrimary(address);
+  // Another primary is not searched for.
+  primary.close();
   // Preparing statements would not pay: each query runs once.
-  const stream = openRowStream(
-    await connectToPrimary({ ...address, isPrepared: false }),
-    LIMITS.doctorQueryMsMax + RESPONSE_GRACE_MS,
-  );
-  const rows: InspectionQuery = (text, ...values) => stream.rows(BEGIN_INSPECTION, text, values);
+  const pool = openConnectionPool({ ...address, isPrepared: false }, 1, primary, WAIT_MS_MAX);
+  const { perform } = openPostgresSession();
+  const read = openPostgresReading(pool, perform, BEGIN_INSPECTION, withoutValues);
+  const rows: InspectionQuery = (text, ...values) => read(() => all(text, ...values));
   try {
-    const [found] = await Array.fromAsync(rows<{ has_schema: boolean }>(HAS_SCHEMA));
+    const [found] = await rows<{ has_schema: boolean }>(HAS_SCHEMA);
     if (!found?.has_schema)
       throw new Refusal('this database has no authrealm schema: create it with authrealm init');
-    return inspectionOver(stream, rows, address, known);
   } catch (error) {
-    await stream.close();
+    await pool.close();
     throw error;
   }
-}
-
-function inspectionOver(
-  stream: RowStream,
-  rows: InspectionQuery,
-  address: PostgresAddress,
-  known: readonly Migration[],
-): EngineInspection {
-  const queries = inspectionQueries(rows);
+  const queries = inspectionQueries(rows, known);
   return {
     ...queries,
-    engine: () => versionOf(rows),
-    server: () => serverState(rows, address),
-    migrations: async () => ({ applied: await Array.fromAsync(queries.applied()), known }),
-    schema: () => postgresSchemaDifferences(rows, queries.applied, known),
+    engine: async () => `postgres ${(await rows<{ version: string }>(SELECT_VERSION))[0]?.version}`,
+    server: () => serverState(rows, address, primary),
+    schema: () => postgresSchemaDifferences(rows, queries.migrations),
     integrity: () => integrityErrors(rows),
     accessOf() {
-      const transactions = inspectionTransactions(rows);
+      const transactions = readingOnly(read);
       const sealed = openSealedStore(transactions, POSTGRES);
       const log = openAuditLog(POSTGRES);
       const access = openAuthStore(transactions, log.rowMacs);
@@ -79,37 +75,28 @@ function inspectionOver(
         forgedRows: openForgedRows(transactions, POSTGRES, log.rowMacs, access),
       };
     },
-    close: () => stream.close(),
+    close: () => pool.close(),
   };
 }
 
-/** Each statement of a read has its own snapshot: the values that are read here do not change. */
-function inspectionTransactions(rows: InspectionQuery): Transactions {
+function readingOnly(read: Transactions['read']): Transactions {
   return {
-    async read(work) {
-      const running = work();
-      let step = running.next();
-      while (!step.done) {
-        const request = step.value;
-        if ('statements' in request) throw new Error('an inspection cannot write');
-        const result = await Array.fromAsync(rows<Record<string, unknown>>(request.text, ...request.values));
-        step = running.next({ rows: result, count: result.length });
-      }
-      return step.value;
-    },
+    read,
     write: () => Promise.reject(new Error('an inspection cannot write')),
     isOverloaded: () => false,
     yieldToWriters: async () => undefined,
   };
 }
 
-async function versionOf(rows: InspectionQuery): Promise<string> {
-  const [row] = await Array.fromAsync(
-    rows<{ version: string }>(`select current_setting('server_version') as version`),
-  );
-  return `postgres ${row?.version}`;
+/** Missing objects and privileges: these messages of the server name tables and columns, and quote no values. */
+const SCHEMA_ERROR = /^42/;
+
+function withoutValues(error: unknown): unknown {
+  if (SCHEMA_ERROR.test(sqlState(error) ?? '')) return new Error((error as Error).message);
+  return databaseError(error) ?? error;
 }
 
+const SELECT_VERSION = `select current_setting('server_version') as version`;
 const CHECKSUM_FAILURES =
   'select checksum_failures as count from pg_stat_database where datname = current_database() and checksum_failures > 0';
 const INVALID_INDEXES = `select c.relname as name from pg_index i join pg_class c on c.oid = i.indexrelid
@@ -117,8 +104,8 @@ const INVALID_INDEXES = `select c.relname as name from pg_index i join pg_class 
 
 /** Damaged rows make the other checks fail when they read them. */
 async function* integrityErrors(rows: InspectionQuery): AsyncGenerator<string> {
-  for await (const { count } of rows<{ count: string }>(CHECKSUM_FAILURES))
+  for (const { count } of await rows<{ count: string }>(CHECKSUM_FAILURES))
     yield `the server has read ${count} pages with a wrong checksum: check its log, and restore a backup`;
-  for await (const { name } of rows<{ name: string }>(INVALID_INDEXES))
+  for (const { name } of await rows<{ name: string }>(INVALID_INDEXES))
     yield `index ${name} is invalid and not used by queries: run reindex index ${name}`;
 }

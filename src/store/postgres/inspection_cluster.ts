@@ -1,5 +1,5 @@
 import { onAllNodes } from './citus.ts';
-import type { InspectionQuery } from './row_stream.ts';
+import type { InspectionQuery } from './reading.ts';
 
 /** A commit takes less: an older prepared transaction was left by a failure. */
 const PREPARED_SECONDS_MAX = 10;
@@ -23,10 +23,10 @@ const SELECT_CLOCKS = onAllNodes(
 
 /** Problems of the nodes of a Citus cluster; none if the database is not on a cluster. */
 export async function clusterFindings(rows: InspectionQuery): Promise<readonly string[]> {
-  const [found] = await Array.fromAsync(rows<{ is_cluster: boolean }>(IS_CLUSTER));
+  const [found] = await rows<{ is_cluster: boolean }>(IS_CLUSTER);
   if (!found?.is_cluster) return [];
-  const prepared = await Array.fromAsync(rows<{ node: string; count: number }>(SELECT_PREPARED));
-  const clocks = await Array.fromAsync(rows<{ node: string; seconds: number }>(SELECT_CLOCKS));
+  const prepared = await rows<{ node: string; count: number }>(SELECT_PREPARED);
+  const clocks = await rows<{ node: string; seconds: number }>(SELECT_CLOCKS);
   return [
     ...prepared
       .filter(({ count }) => count > 0)

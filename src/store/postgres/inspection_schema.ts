@@ -1,9 +1,8 @@
-import type { InspectionQueries } from '../inspection_queries.ts';
-import type { Migration } from '../migrations.ts';
+import type { Inspection } from '../../doctor/inspection.ts';
 import { engineColumns, engineIndexes, engineKey } from '../tables/schema.ts';
 import type { Table } from '../tables/table.ts';
 import { TABLES } from '../tables/tables.ts';
-import type { InspectionQuery } from './row_stream.ts';
+import type { InspectionQuery } from './reading.ts';
 
 interface SchemaObject {
   readonly type: string;
@@ -40,20 +39,20 @@ const SELECT_OBJECTS = `
   order by 1, 2`;
 
 /** The objects of the current schema. */
-export function schemaObjects(rows: InspectionQuery): AsyncIterable<SchemaObject> {
+export function schemaObjects(rows: InspectionQuery): Promise<readonly SchemaObject[]> {
   return rows<SchemaObject>(SELECT_OBJECTS);
 }
 
 /** Compares the schema with that of this release. Yields nothing where the applied migrations differ. */
 export async function* postgresSchemaDifferences(
   rows: InspectionQuery,
-  applied: InspectionQueries['applied'],
-  known: readonly Migration[],
+  migrations: Inspection['migrations'],
 ) {
-  const versions = await Array.fromAsync(applied(), ({ version }) => version);
-  if (versions.join() !== known.map(({ version }) => version).join()) return;
+  const { applied, known } = await migrations();
+  const versions = [applied, known].map((each) => each.map(({ version }) => version).join());
+  if (versions[0] !== versions[1]) return;
   const found = new Map<string, SchemaObject>();
-  for await (const row of schemaObjects(rows)) found.set(`${row.type} ${row.name}`, row);
+  for (const row of await schemaObjects(rows)) found.set(`${row.type} ${row.name}`, row);
   for (const { type, name, definition } of TABLES.flatMap(objectsOf)) {
     const object = found.get(`${type} ${name}`);
     found.delete(`${type} ${name}`);

@@ -2,8 +2,8 @@ import type { EngineState } from '../../doctor/inspection.ts';
 import type { PostgresAddress } from './address.ts';
 import { clusterFindings } from './inspection_cluster.ts';
 import { detectPooler, POOLER_ADVICE } from './pooler.ts';
-import { openPrimary } from './primary.ts';
-import type { InspectionQuery } from './row_stream.ts';
+import type { Primary } from './primary.ts';
+import type { InspectionQuery } from './reading.ts';
 
 /** The PostgreSQL releases that this program is tested on. */
 const MAJOR_MIN = 15;
@@ -31,10 +31,14 @@ const SELECT_SETTINGS = `
         and relpersistence = 'u') as unlogged`;
 
 /** Checks the server version, the settings on which durability depends, the nodes of a cluster, and the pooler, if any. */
-export async function serverState(rows: InspectionQuery, address: PostgresAddress): Promise<EngineState> {
-  const [settings] = await Array.fromAsync(rows<ServerSettings>(SELECT_SETTINGS));
+export async function serverState(
+  rows: InspectionQuery,
+  address: PostgresAddress,
+  primary: Primary,
+): Promise<EngineState> {
+  const [settings] = await rows<ServerSettings>(SELECT_SETTINGS);
   if (!settings) return { facts: [], findings: ['the server did not return its settings'] };
-  const pooler = await detectPooler(address, await openPrimary(address));
+  const pooler = await detectPooler(address, primary);
   return {
     facts: [
       ...SETTINGS.map((name) => `${name} = ${settings[name]}`),

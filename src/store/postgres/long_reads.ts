@@ -1,10 +1,11 @@
-import { Fault, overloaded } from '../../domain/fault.ts';
+import { overloaded } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { withTimeout } from '../../platform/timeout.ts';
 import type { Work } from '../transaction_work.ts';
 import { BEGIN_READ, type BeginStatements, setLocal } from './begin_statements.ts';
 import { isCancelled, postgresFault } from './connection.ts';
 import type { ConnectionPool } from './pool.ts';
+import { openPostgresReading } from './reading.ts';
 import type { Perform } from './session.ts';
 
 /** The server cancels longer reads. */
@@ -15,6 +16,9 @@ const BEGIN_LONG_READ: BeginStatements = [...BEGIN_READ, setLocal({ statement_ti
  * most LIMITS.listMsMax. Beyond that it rejects with Fault `overloaded`.
  */
 export function openLongReads(pool: ConnectionPool, perform: Perform) {
+  const readNow = openPostgresReading(pool, perform, BEGIN_LONG_READ, (error) =>
+    isCancelled(error) ? overloaded('DEADLINE_EXCEEDED') : postgresFault(error),
+  );
   const waiting: (() => void)[] = [];
   let running = 0;
 
@@ -43,13 +47,7 @@ export function openLongReads(pool: ConnectionPool, perform: Perform) {
   async function read<T>(work: () => Work<T>): Promise<T> {
     await enter();
     try {
-      return await pool.transaction(BEGIN_LONG_READ, async (connection) => ({
-        value: await perform(connection, work()),
-        shouldCommit: false,
-      }));
-    } catch (error) {
-      if (isCancelled(error)) throw overloaded('DEADLINE_EXCEEDED');
-      throw error instanceof Fault ? error : postgresFault(error);
+      return await readNow(work);
     } finally {
       leave();
     }

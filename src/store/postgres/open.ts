@@ -15,9 +15,10 @@ import { CITUS, POSTGRES } from './dialect.ts';
 import { type ConnectionPool, openConnectionPool } from './pool.ts';
 import { assertNoSharedStatementNames } from './pooler.ts';
 import { openPrimary, type Primary } from './primary.ts';
+import { openPostgresReading } from './reading.ts';
 import { assertServable, prepareSchema } from './schema_setup.ts';
 import { openPostgresSession } from './session.ts';
-import { openPostgresReading, openPostgresStores } from './stores.ts';
+import { openPostgresStores } from './stores.ts';
 
 /**
  * Opens a PostgreSQL database and migrates its schema as `mode` says, as the role of `owner` where one is given. Throws

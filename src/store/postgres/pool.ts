@@ -23,7 +23,12 @@ const ignore = () => undefined;
 export type ConnectionPool = ReturnType<typeof openConnectionPool>;
 
 /** Connections to the current primary. A statement that times out, with its wait for a connection, rejects. */
-export function openConnectionPool(address: PostgresAddress, connectionsMax: number, primary: Primary) {
+export function openConnectionPool(
+  address: PostgresAddress,
+  connectionsMax: number,
+  primary: Primary,
+  waitMsMax: number = LIMITS.storeWaitMsMax,
+) {
   let current: SQL | undefined;
   // Statements on the previous host may never be answered.
   primary.onMoved(() => current && giveUp(current));
@@ -48,7 +53,7 @@ export function openConnectionPool(address: PostgresAddress, connectionsMax: num
     const { delayMs } = primary;
     const delay = delayMs === undefined ? undefined : setTimeout(primary.reportDelay, delayMs);
     try {
-      return await withTimeout(response, LIMITS.storeWaitMsMax, onTimeout);
+      return await withTimeout(response, waitMsMax, onTimeout);
     } catch (error) {
       const known = driverError(error);
       if (known) primary.reportError(known);

@@ -11,7 +11,6 @@ import { openListReading, openLists } from '../lists/lists.ts';
 import { openRealmSearches, openSearchRealms } from '../lists/realm_search.ts';
 import { openRecords, PROBE } from '../records/records.ts';
 import type { Transactions } from '../transactions.ts';
-import { BEGIN_SHORT_READ } from './begin_statements.ts';
 import { BEGIN_READ_OF_NODES, openNodeCounts } from './citus.ts';
 import { postgresFault } from './connection.ts';
 import { CITUS, postgresStatements } from './dialect.ts';
@@ -20,25 +19,12 @@ import { postgresIndexesOf } from './indexes.ts';
 import { openLongReads } from './long_reads.ts';
 import { openLookups } from './lookups.ts';
 import type { ConnectionPool } from './pool.ts';
+import { openPostgresReading } from './reading.ts';
 import { openPostgresReverseLookups } from './reverse_lookups.ts';
 import { CITUS_WRITE, POSTGRES_WRITE } from './scope_locks.ts';
-import type { Perform, PostgresSession } from './session.ts';
+import type { PostgresSession } from './session.ts';
 import { takePostgresSnapshot } from './snapshot.ts';
 import { openPostgresWriter } from './writer.ts';
-
-/** Runs reads over a pool. */
-export function openPostgresReading(pool: ConnectionPool, perform: Perform): Transactions['read'] {
-  return async (work) => {
-    try {
-      return await pool.transaction(BEGIN_SHORT_READ, async (connection) => ({
-        value: await perform(connection, work()),
-        shouldCommit: false,
-      }));
-    } catch (error) {
-      throw postgresFault(error);
-    }
-  };
-}
 
 /** The stores that read and write realms. */
 export type RealmStores = Pick<Engine, 'records' | 'credentials' | 'feed' | 'budgets'>;

@@ -45,13 +45,11 @@ export function inspectSqlite(path: string, known: readonly Migration[]): Engine
   db.run(`pragma mmap_size = ${MAPPED_BYTES_MAX}`);
   const rows: Rows = <T>(sql: string, ...values: readonly SqlValue[]) =>
     db.prepare<T, SqlValue[]>(sql).iterate(...values);
-  const queries = inspectionQueries(rows);
   return {
-    ...queries,
+    ...inspectionQueries(rows, known),
     engine: () =>
       versionOf(rows) + (isImmutable ? ', read as an immutable file because its folder is not writable' : ''),
     server: () => ({ facts: [], findings: [] }),
-    migrations: async () => ({ applied: await Array.fromAsync(queries.applied()), known }),
     schema: () => sqliteSchemaDifferences(db, known),
     integrity: () => integrityErrors(rows),
     accessOf: () => {
