@@ -10,65 +10,53 @@ export class UnexpectedResult extends Error {
   }
 }
 
-interface SentStatement {
-  readonly checked: Promise<void>;
-  readonly hasExpectedResult: boolean;
-}
-
 export type Expectations = ReturnType<typeof openExpectations>;
 
 /** Statements of a transaction whose results were not awaited: their work continued as if each had returned the expected one. */
 export function openExpectations() {
-  let pending: SentStatement[] = [];
-  let hasWritten = false;
-  let hasFailed = false;
+  /** The first may have settled. None rejects. */
+  const unanswered: Promise<void>[] = [];
+  const withExpectedResult: Promise<void>[] = [];
+  /** The error of the first statement that failed, or UnexpectedResult. */
+  let failure: unknown;
 
-  /** Waits for all results. Rejects with the error of the first statement that failed, or with UnexpectedResult. */
-  async function check(): Promise<void> {
-    const sent = pending;
-    pending = [];
-    for (const { checked } of sent) await checked;
+  function assertNoFailure(): void {
+    if (failure !== undefined) throw failure;
   }
 
   return {
+    /** How many statements wrote rows, or are expected to. */
+    writes: 0,
     /** Adds a statement that was sent. Without an expected result it only has to succeed. */
     add(sent: Promise<QueryResult>, expected: ExpectedResult | undefined): void {
-      const checked = sent.then((result) => {
-        if (expected && !isExpected(expected, result)) throw new UnexpectedResult();
-      });
-      checked.catch(() => {
-        hasFailed = true;
-      });
-      pending.push({ checked, hasExpectedResult: expected !== undefined });
-      if (expected !== 'no_row') hasWritten = true;
+      const checked = sent
+        .then((result) => {
+          if (expected && !isExpected(expected, result)) throw new UnexpectedResult();
+        })
+        .catch((error) => {
+          failure ??= error;
+        });
+      unanswered.push(checked);
+      if (expected) withExpectedResult.push(checked);
     },
-    /** Notes that the work wrote a row. */
-    noteWrite(): void {
-      hasWritten = true;
-    },
-    /** Whether a row was written, or is expected to be, since the last call. */
-    takeHasWritten(): boolean {
-      const had = hasWritten;
-      hasWritten = false;
-      return had;
-    },
-    /**
-     * Waits while too many statements have no response yet. Rejects as `check` does, at once if a result that has arrived is not the
-     * expected one.
-     */
+    /** Waits while too many statements have no response yet. Rejects with the first failure that is known. */
     async makeRoom(): Promise<void> {
-      if (hasFailed) await check();
-      while (pending.length >= LIMITS.statementsUnansweredMax) {
-        // One that fails stays: `check` reports the first failure.
-        await pending[0]?.checked;
-        pending.shift();
+      assertNoFailure();
+      while (unanswered.length >= LIMITS.statementsUnansweredMax) {
+        await unanswered.shift();
+        assertNoFailure();
       }
     },
-    /** Waits for the statements that have an expected result. Rejects as `check` does. */
+    /** Waits for the statements that have an expected result. Rejects with the first failure. */
     async checkExpected(): Promise<void> {
-      for (const { checked, hasExpectedResult } of pending) if (hasExpectedResult) await checked;
+      await Promise.all(withExpectedResult);
+      assertNoFailure();
     },
-    check,
+    /** Waits for all of them. Rejects with the first failure. */
+    async check(): Promise<void> {
+      await Promise.all(unanswered);
+      assertNoFailure();
+    },
   };
 }
 

@@ -21,19 +21,22 @@ export interface Job extends QueuedWork {
 
 const FAILED: WorkResult<undefined> = Object.freeze({ value: undefined, keep: false });
 
-/** One attempt to run jobs in a transaction. */
-interface Group {
-  /** Without them each result is awaited. */
-  readonly expectations: Expectations | undefined;
-  /** The jobs that were started. */
-  readonly taken: Job[];
-  /** Settles the promise of each of them. */
-  readonly settles: (() => void)[];
-  readonly entries: ChangeEntry[];
-  readonly auditEntries: AuditEntry[];
-  rows: number;
-  isKept: boolean;
+/** One attempt to run jobs in a transaction. Without expectations each result is awaited. */
+function openGroup(expectations: Expectations | undefined) {
+  return {
+    expectations,
+    /** The jobs that were started. */
+    taken: [] as Job[],
+    /** Settles the promise of each of them. */
+    settles: [] as (() => void)[],
+    entries: [] as ChangeEntry[],
+    auditEntries: [] as AuditEntry[],
+    rows: 0,
+    isKept: false,
+  };
 }
+
+type Group = ReturnType<typeof openGroup>;
 
 /** Attempts of a transaction that conflicts with others, and by how much the pause before each grows. */
 const ATTEMPTS_MAX = 10;
@@ -67,12 +70,13 @@ export function openGroupCommit(
     isAlone: boolean,
   ): Promise<WorkResult<unknown>> {
     const hasSavepoint = !isAlone && !expectations;
-    expectations?.takeHasWritten();
+    const writesBefore = expectations?.writes;
     try {
       const outcome = await perform(connection, job.work(), expectations);
       if (hasSavepoint) await runAll(connection, outcome.keep ? KEEP : UNDO);
       // Without a savepoint, what this job wrote cannot be undone alone: the error ends the transaction.
-      else if (!isAlone && !outcome.keep && expectations?.takeHasWritten()) throw new UnexpectedResult();
+      else if (!isAlone && !outcome.keep && expectations?.writes !== writesBefore)
+        throw new UnexpectedResult();
       settles.push(() => job.resolve(outcome.value as never));
       return outcome;
     } catch (error) {
@@ -109,12 +113,8 @@ export function openGroupCommit(
     await (group.isKept ? expectations?.checkExpected() : expectations?.check());
   }
 
-  /** Runs a transaction, and settles its jobs. Returns how many they are. `taken` collects those that were started. */
-  async function commitJobs(scope: WriteScope, jobs: readonly Job[], taken: Job[], isStepwise: boolean) {
-    taken.length = 0;
-    const expectations = isStepwise ? undefined : openExpectations();
-    const begun = { expectations, taken, settles: [], entries: [], auditEntries: [] };
-    const group: Group = { ...begun, rows: 0, isKept: false };
+  async function runTransaction(scope: WriteScope, jobs: readonly Job[], group: Group): Promise<void> {
+    const { expectations } = group;
     const transaction = pool.transaction(beginning.begin, async (connection) => {
       await lockScope(connection, scope, beginning, expectations);
       await runJobs(jobs, connection, group);
@@ -123,27 +123,28 @@ export function openGroupCommit(
     await transaction.catch(async (error) => {
       throw expectations ? await causeOf(error, expectations) : error;
     });
-    counts.commits += Number(group.isKept);
-    for (const settle of group.settles) settle();
-    return taken.length;
   }
 
-  /** Returns how many jobs are settled; 0 where the transaction has to be retried. */
+  /** Commits jobs in one transaction. Returns how many are settled; 0 where it has to be retried. */
   async function attempt(scope: WriteScope, jobs: readonly Job[], isLast: boolean): Promise<number> {
-    const taken: Job[] = [];
+    let group = openGroup(openExpectations());
     try {
-      return await commitJobs(scope, jobs, taken, false).catch((error) => {
-        if (error instanceof UnexpectedResult) return commitJobs(scope, jobs, taken, true);
-        throw error;
+      await runTransaction(scope, jobs, group).catch((error) => {
+        if (!(error instanceof UnexpectedResult)) throw error;
+        group = openGroup(undefined);
+        return runTransaction(scope, jobs, group);
       });
     } catch (error) {
       counts.retries += Number(isRetryableConflict(error));
       if (isRetryableConflict(error) && !isLast) return 0;
       // Jobs that were not started are tried again, unless none was started.
-      const concerned = taken.length > 0 ? taken : jobs;
+      const concerned = group.taken.length > 0 ? group.taken : jobs;
       for (const { reject } of concerned) reject(postgresFault(error));
       return concerned.length;
     }
+    counts.commits += Number(group.isKept);
+    for (const settle of group.settles) settle();
+    return group.taken.length;
   }
 
   return {

@@ -95,7 +95,7 @@ export function openPostgresSession() {
         try {
           const expected = expectations && (await sendExpected(connection, step.value, expectations));
           result = expected ?? (await execute(connection, step.value));
-          if (hasWritten(step.value, result)) expectations?.noteWrite();
+          if (expectations && hasWritten(step.value, result)) expectations.writes += 1;
         } catch (error) {
           step = timed(() => work.throw(error));
           continue;
