@@ -1,5 +1,5 @@
 import type { AuditEntry } from '../../domain/audit_entry.ts';
-import { NIL_UUID, type Uuid } from '../../domain/id.ts';
+import { NIL_UUID } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { DeadLetterKey, Delivery, DeliveryResult } from '../../events/webhooks/webhook.ts';
 import type { Dialect } from '../dialect.ts';
@@ -11,7 +11,6 @@ import {
   execute,
   executeAll,
   first,
-  type Long,
   type Row,
   type Statement,
   type Work,
@@ -44,10 +43,12 @@ export const deliveryTexts = ({ rowLocks, lists: { indexHint: by } }: Dialect) =
   retry: `${RETRY} and realm_id = ? and seq < ? and failed_seq >= ?`,
   retryAll: RETRY,
   targets: 'select webhook_id from webhook order by webhook_id',
-  oldest: 'select delivery_id, at from delivery where webhook_id = ? order by delivery_id limit ?',
   tooMany: 'select delivery_id from delivery where webhook_id = ? order by delivery_id desc limit 1 offset ?',
-  removeUpTo: 'delete from delivery where webhook_id = ? and delivery_id <= ?',
-  oldDeadLetters: 'select webhook_id, realm_id, first_seq from dead_letter where at < ? limit ?',
+  removeOld: `delete from delivery where webhook_id = ? and delivery_id in (select delivery_id
+    from (select delivery_id, at from delivery where webhook_id = ? order by delivery_id limit ?) as oldest
+    where at < ? or delivery_id <= ?)`,
+  removeOldDeadLetters: `delete from dead_letter where (webhook_id, realm_id, first_seq) in
+    (select webhook_id, realm_id, first_seq from dead_letter where at < ? limit ?)`,
   removeDeadLetter: 'delete from dead_letter where webhook_id = ? and realm_id = ? and first_seq = ?',
 });
 
@@ -138,21 +139,11 @@ function* trim(sql: Texts, before: number): Work<WorkResult<number>> {
   const most = LIMITS.cascadeRecordsMax;
   let rows = 0;
   for (const { webhook_id } of yield* all<{ webhook_id: string }>(sql.targets)) {
-    const oldest = yield* all<{ delivery_id: string; at: Long }>(sql.oldest, webhook_id, most);
     const beyond = yield* first<{ delivery_id: string }>(sql.tooMany, webhook_id, LIMITS.deliveriesKeptMax);
-    const isExpired = ({ delivery_id, at }: { delivery_id: string; at: Long }) =>
-      Number(at) < before || delivery_id <= (beyond?.delivery_id ?? '');
-    const last = oldest.findLast(isExpired);
-    if (last) rows += yield* execute(sql.removeUpTo, webhook_id, last.delivery_id);
+    const values = [webhook_id, webhook_id, most, before, beyond?.delivery_id ?? ''];
+    rows += yield* execute(sql.removeOld, ...values);
     if (rows >= most) return { value: rows, keep: true, rows };
   }
-  const deadLetters = yield* all<{ webhook_id: string; realm_id: Uuid; first_seq: Long }>(
-    sql.oldDeadLetters,
-    before,
-    most,
-  );
-  for (const { webhook_id, realm_id, first_seq } of deadLetters) {
-    rows += yield* execute(sql.removeDeadLetter, webhook_id, realm_id, first_seq);
-  }
+  rows += yield* execute(sql.removeOldDeadLetters, before, most);
   return { value: rows, keep: rows > 0, rows };
 }
