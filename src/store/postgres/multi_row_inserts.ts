@@ -17,31 +17,21 @@ const TABLES = RESOURCES.filter((resource) => ancestry(resource).includes(user))
  */
 export function uniteInserts({ statements, mayViolate }: StatementBatch): readonly Statement[] {
   if (statements.length === 1) return statements;
-  const groups = mayViolate ? adjacent(statements, groupOf).flatMap(byTable) : adjacent(statements);
-  return groups.flatMap(inRows);
+  const groups: Statement[][] = [];
+  let last: string | undefined;
+  for (const statement of statements) {
+    // Inserts into TABLES may change places with one another, and with no other statement.
+    const next = mayViolate && rankOf(statement.text) >= 0 ? 'below realms' : statement.text;
+    if (next === last) groups.at(-1)?.push(statement);
+    else groups.push([statement]);
+    last = next;
+  }
+  return (mayViolate ? groups.flatMap(byTable) : groups).flatMap(inRows);
 }
 
 /** The place of a table among TABLES; -1 for every other table. */
 function rankOf(text: string): number {
   return TABLES.indexOf(/^insert into (\w+)/.exec(text)?.[1] ?? '');
-}
-
-/** Inserts into TABLES may change places with one another, and with no other statement. */
-function groupOf(text: string): string {
-  return rankOf(text) < 0 ? text : 'below realms';
-}
-
-/** Statements that follow one another and have the same text, or are of the same group. */
-function adjacent(statements: readonly Statement[], group?: (text: string) => string): Statement[][] {
-  const groups: Statement[][] = [];
-  let last: string | undefined;
-  for (const statement of statements) {
-    const next = group?.(statement.text) ?? statement.text;
-    if (next === last) groups.at(-1)?.push(statement);
-    else groups.push([statement]);
-    last = next;
-  }
-  return groups;
 }
 
 /** The statements of each text together, those of users first. */
