@@ -38,19 +38,11 @@ export interface SchemaChange {
   readonly copy?: string;
 }
 
-/** A migration in the database's table of migrations. */
-export interface MigrationRow {
-  readonly version: number;
-  readonly program_version: string;
-  /** The oldest schema whose programs it is compatible with. */
-  readonly serves_from: number;
-}
-
-/** The schema version of a database. */
+/** A migration in the database's table of migrations, or all of them: the schema version of the database. */
 export interface SchemaVersion {
   readonly version: number;
   readonly program_version: string;
-  /** The oldest schema whose programs can use the database. */
+  /** The oldest schema whose programs it is compatible with. */
   readonly serves_from: number;
 }
 
@@ -93,7 +85,7 @@ export function servesFromOf({ version, sql }: Migration): number {
 }
 
 /** The schema version of a database with these migrations; undefined without any. */
-export function schemaVersionOf(rows: readonly MigrationRow[]): SchemaVersion | undefined {
+export function schemaVersionOf(rows: readonly SchemaVersion[]): SchemaVersion | undefined {
   const newest = rows.toSorted((one, other) => other.version - one.version)[0];
   return newest && { ...newest, serves_from: Math.max(...rows.map((row) => row.serves_from)) };
 }

@@ -196,7 +196,7 @@ describe('a password file', () => {
 
   test('a password file is read without its line end', async () => {
     writeFileSync(passwordFile, `${PASSWORD}\n`);
-    expect(await refusal(url(), { passwordFile })).toMatch(/role clerk may not/);
+    expect(await refusal(url(), { passwordFile })).toMatch(/role clerk lacks select/);
   });
 
   test('a missing password file is reported', async () => {

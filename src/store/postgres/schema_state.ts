@@ -1,7 +1,7 @@
 import { Refusal } from '../../domain/fault.ts';
-import { type MigrationRow, type SchemaVersion, schemaVersionOf } from '../migrations.ts';
+import { type SchemaVersion, schemaVersionOf } from '../migrations.ts';
 import { INSUFFICIENT_PRIVILEGE, sqlState } from './errors.ts';
-import { quoteIdentifier, type RoleSchema } from './rights.ts';
+import { assertTableRights, quoteIdentifier, type RoleSchema } from './rights.ts';
 import type { SqlClient } from './sql_client.ts';
 
 const IN_SCHEMA = 'c.relnamespace = to_regnamespace(quote_ident(current_schema()))';
@@ -44,7 +44,7 @@ async function readSchemaState(sql: SqlClient): Promise<SchemaState & RoleSchema
 /** The version of the schema; undefined for an empty one. Throws Refusal for a schema of another program. */
 export async function postgresSchemaVersion(sql: SqlClient): Promise<SchemaVersion | undefined> {
   const { role, schema, tables, marker_columns, installed_schema: installed } = await readSchemaState(sql);
-  if (marker_columns === 2) return appliedVersion(sql, role, schema);
+  if (marker_columns === 2) return appliedVersion(sql, { role, schema });
   if (installed !== null && installed !== schema) {
     throw new Refusal(
       `the tables of authrealm are in schema ${installed}, and role ${role} would create others in ${schema}: run alter role ` +
@@ -58,21 +58,12 @@ export async function postgresSchemaVersion(sql: SqlClient): Promise<SchemaVersi
   );
 }
 
-async function appliedVersion(
-  sql: SqlClient,
-  role: string,
-  schema: string,
-): Promise<SchemaVersion | undefined> {
+async function appliedVersion(sql: SqlClient, roleSchema: RoleSchema): Promise<SchemaVersion | undefined> {
   try {
-    return schemaVersionOf(await sql.unsafe<readonly MigrationRow[]>(SELECT_MIGRATIONS));
+    return schemaVersionOf(await sql.unsafe<readonly SchemaVersion[]>(SELECT_MIGRATIONS));
   } catch (error) {
-    if (sqlState(error) !== INSUFFICIENT_PRIVILEGE) throw error;
-    throw new Refusal(
-      `role ${role} may not read the tables in schema ${schema}: start once with their owner in --migrate-database, ` +
-        `which grants it, or run as their owner: grant select, insert, update, delete on all tables in schema ` +
-        `${quoteIdentifier(schema)} to ${quoteIdentifier(role)}`,
-      { cause: error },
-    );
+    if (sqlState(error) === INSUFFICIENT_PRIVILEGE) await assertTableRights(sql, roleSchema);
+    throw error;
   }
 }
 

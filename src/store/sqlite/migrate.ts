@@ -5,7 +5,6 @@ import {
   assertServableSchema,
   type MigrateMode,
   type Migration,
-  type MigrationRow,
   type Program,
   type SchemaVersion,
   schemaVersionOf,
@@ -64,7 +63,7 @@ export function sqliteSchemaVersion(db: Database): SchemaVersion | undefined {
   if (tables.length === 0) return undefined;
   const names = new Set(tables.map(({ name }) => name));
   if (!names.has('migration') || !names.has('instance')) throw foreignDatabase(db);
-  return schemaVersionOf(queryOnce<MigrationRow>(db, 'select * from migration'));
+  return schemaVersionOf(queryOnce<SchemaVersion>(db, 'select * from migration'));
 }
 
 /** The refusal for a file with tables of another program. */
