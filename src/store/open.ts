@@ -105,7 +105,7 @@ export async function inspectEngine(address: DatabaseAddress): Promise<EngineIns
       return await inspectSqlite(address.path, (await sqlite()).sqliteMigrations());
     }
     const { inspectPostgres } = await import('./postgres/inspection.ts');
-    return await inspectPostgres(address, (await import('./postgres/schema_setup.ts')).postgresMigrations());
+    return await inspectPostgres(address);
   } catch (error) {
     throw toRefusal(error, addressName(address));
   }

@@ -7,9 +7,8 @@ import { keyColumns, membersOf, type Resource } from '../../src/domain/resource.
 import { passwordProfileInfo, RESOURCES, user } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { COUNTED_RESOURCES, countColumn } from '../../src/store/audit/record_counts.ts';
-import { type Migration, servesFromOf } from '../../src/store/migrations.ts';
+import { type Migration, migrationsOf, servesFromOf } from '../../src/store/migrations.ts';
 import { openEngine } from '../../src/store/open.ts';
-import { postgresMigrations } from '../../src/store/postgres/schema_setup.ts';
 import { dependentsOf } from '../../src/store/records/cascade.ts';
 import { connectSqlite } from '../../src/store/sqlite/connection.ts';
 import { SQLITE, sqliteStatements } from '../../src/store/sqlite/dialect.ts';
@@ -62,7 +61,7 @@ describe('migrations', () => {
 
   test('the oldest program that a migration serves is at most its own version, and the same on both engines', () => {
     for (const each of known) expect(servesFromOf(each)).toBeLessThanOrEqual(each.version);
-    expect(known.map(servesFromOf)).toEqual(postgresMigrations().map(servesFromOf));
+    expect(known.map(servesFromOf)).toEqual(migrationsOf('postgres').map(servesFromOf));
     expect(servesFromOf({ ...next, sql: '-- serves: 1\nselect 1;' })).toBe(1);
     expect(servesFromOf({ ...next, sql: 'select 1;\n-- serves: 1\n' })).toBe(next.version);
   });

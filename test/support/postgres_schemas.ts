@@ -1,16 +1,15 @@
 import { afterAll } from 'bun:test';
 import { SQL } from 'bun';
 import { systemClock } from '../../src/platform/clock.ts';
-import type { MigrateMode, Migration } from '../../src/store/migrations.ts';
+import { type MigrateMode, type Migration, migrationsOf } from '../../src/store/migrations.ts';
 import { openEngine } from '../../src/store/open.ts';
 import { type PostgresAddress, parsePostgres } from '../../src/store/postgres/address.ts';
 import { migratePostgres } from '../../src/store/postgres/migrate.ts';
 import { connectToPrimary } from '../../src/store/postgres/primary.ts';
-import { postgresMigrations } from '../../src/store/postgres/schema_setup.ts';
 import { sharedServer } from './postgres_server.ts';
 
 export const program = { version: '0.1.0', clock: systemClock };
-export const knownMigrations = postgresMigrations();
+export const knownMigrations = migrationsOf('postgres');
 /** The migration of a later release. */
 export const futureMigration: Migration = {
   version: knownMigrations.length + 1,

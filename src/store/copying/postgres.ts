@@ -1,6 +1,6 @@
 import { LIMITS } from '../../domain/limits.ts';
 import { withTimeout } from '../../platform/timeout.ts';
-import type { Program } from '../migrations.ts';
+import { migrationsOf, type Program } from '../migrations.ts';
 import type { PostgresAddress } from '../postgres/address.ts';
 import { BEGIN_CITUS_WRITE, setLocal } from '../postgres/begin_statements.ts';
 import { BEGIN_READ_OF_NODES } from '../postgres/citus.ts';
@@ -8,7 +8,7 @@ import { postgresFault } from '../postgres/connection.ts';
 import { DatabaseError, ERROR_CODES } from '../postgres/errors.ts';
 import { assertPostgresSchema } from '../postgres/migrate.ts';
 import { connectToPrimary } from '../postgres/primary.ts';
-import { postgresMigrations, prepareSchema } from '../postgres/schema_setup.ts';
+import { prepareSchema } from '../postgres/schema_setup.ts';
 import {
   assertNewest,
   COPIED_TABLES,
@@ -84,7 +84,7 @@ async function begin(address: PostgresAddress, program: Program, statements: rea
   /** Rolls back, without waiting for a statement, which never ends on a stalled connection. */
   const close = () => client.close({ timeout: 0 }).catch(() => undefined);
   try {
-    const migrations = postgresMigrations();
+    const migrations = migrationsOf('postgres');
     const schema = await assertPostgresSchema(client, 'auto', migrations, program);
     assertNewest(schema, migrations.at(-1)?.version ?? 0);
     // The client would open another connection if this one ends, and run the next statement outside of the transaction.

@@ -5,11 +5,7 @@ import type { Host, PostgresAddress } from './address.ts';
 import { DatabaseError, ERROR_CODES } from './errors.ts';
 
 /** A driver client for one host of an address. It opens connections on demand, at most `connectionsMax`. */
-export function openClient(
-  address: PostgresAddress,
-  connectionsMax: number,
-  { host, port }: Host = address.hosts[0] as Host,
-): SQL {
+export function openClient(address: PostgresAddress, connectionsMax: number, { host, port }: Host): SQL {
   return new SQL({
     adapter: 'postgres',
     hostname: host,

@@ -7,7 +7,7 @@ import { openForgedRows } from '../auth/forged_rows.ts';
 import { openSealedStore } from '../auth/sealed_store.ts';
 import type { EngineInspection } from '../engine.ts';
 import { inspectionQueries } from '../inspection_queries.ts';
-import type { Migration } from '../migrations.ts';
+import { migrationsOf } from '../migrations.ts';
 import { openRecordReading } from '../records/record_reading.ts';
 import { all } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
@@ -37,10 +37,7 @@ const HAS_SCHEMA = `select exists (select 1 from pg_class
  * Opens a database for inspection over its own connection. Each query or read runs in its own read-only transaction, so that no
  * snapshot holds vacuum back for as long as all of them take.
  */
-export async function inspectPostgres(
-  address: PostgresAddress,
-  known: readonly Migration[],
-): Promise<EngineInspection> {
+export async function inspectPostgres(address: PostgresAddress): Promise<EngineInspection> {
   const primary = await openPrimary(address);
   // Another primary is not searched for.
   primary.close();
@@ -57,7 +54,7 @@ export async function inspectPostgres(
     await pool.close();
     throw error;
   }
-  const queries = inspectionQueries(rows, known);
+  const queries = inspectionQueries(rows, migrationsOf('postgres'));
   return {
     ...queries,
     engine: async () => `postgres ${(await rows<{ version: string }>(SELECT_VERSION))[0]?.version}`,

@@ -8,7 +8,6 @@ import { openLeaseStore } from '../leases.ts';
 import type { MigrateMode, Program } from '../migrations.ts';
 import { openWebhookStore } from '../webhooks/webhooks.ts';
 import type { PostgresAddress } from './address.ts';
-import { withOwnerSettings } from './advice.ts';
 import { openBulkheads, openRealmNodes } from './bulkheads.ts';
 import { openClient } from './client.ts';
 import { CITUS, POSTGRES } from './dialect.ts';
@@ -32,10 +31,6 @@ export async function openPostgres(
 ): Promise<Engine> {
   const primary = await openPrimary(address);
   await assertNoSharedStatementNames(address, '--database', primary);
-  if (owner) {
-    const primaryOfOwner = await withOwnerSettings(openPrimary(owner));
-    await assertNoSharedStatementNames(owner, '--migrate-database', primaryOfOwner);
-  }
   const serving = openClient(address, 1, primary.current());
   const isDistributed = await prepareSchema(serving, mode, program, owner);
   return openPrepared(address, isDistributed, primary);

@@ -1,18 +1,15 @@
 import type { SQL } from 'bun';
-import { type MigrateMode, type Migration, migrationsOf, type Program } from '../migrations.ts';
+import { type MigrateMode, migrationsOf, type Program } from '../migrations.ts';
 import type { PostgresAddress } from './address.ts';
 import { withOwnerSettings } from './advice.ts';
 import { assertDistributed, assertNodesHaveCitus, isCitus } from './citus.ts';
+import { openClient } from './client.ts';
 import { assertPostgresSchema, migratePostgres } from './migrate.ts';
-import { connectToPrimary } from './primary.ts';
+import { assertNoSharedStatementNames } from './pooler.ts';
+import { openPrimary } from './primary.ts';
 import { assertTableRights } from './rights.ts';
 import { assertSameDatabase, assertSameSchema, currentRole, currentRoleSchema } from './schema_state.ts';
 import { clientWithTimeout } from './sql_client.ts';
-
-/** The migrations of this release, in order. */
-export function postgresMigrations(): readonly Migration[] {
-  return migrationsOf('postgres');
-}
 
 /**
  * Migrates the schema as `mode` says, as the role of `owner` where one is given, and checks that the role of `serving`
@@ -47,7 +44,7 @@ export async function assertServable(serving: SQL): Promise<boolean> {
 
 /** Migrates the schema as `mode` says, and grants its use to the role `user`. */
 async function migrate(sql: SQL, mode: MigrateMode, program: Program, user?: string): Promise<void> {
-  const migrations = postgresMigrations();
+  const migrations = migrationsOf('postgres');
   await assertPostgresSchema(sql, mode, migrations, program);
   await migratePostgres(sql, migrations, program, user);
 }
@@ -59,7 +56,9 @@ async function migrateAsOwner(
   mode: MigrateMode,
   program: Program,
 ): Promise<void> {
-  const owner = await withOwnerSettings(connectToPrimary(address));
+  const primary = await withOwnerSettings(openPrimary(address));
+  await assertNoSharedStatementNames(address, '--migrate-database', primary);
+  const owner = openClient(address, 1, primary.current());
   try {
     const [client, ownerClient] = [clientWithTimeout(serving), clientWithTimeout(owner)];
     await assertSameDatabase(client, ownerClient);

@@ -1,9 +1,8 @@
 import { systemClock } from '../../../src/platform/clock.ts';
-import { type Migration, servesFromOf } from '../../../src/store/migrations.ts';
+import { type Migration, migrationsOf, servesFromOf } from '../../../src/store/migrations.ts';
 import { parseDatabase } from '../../../src/store/open.ts';
 import { migratePostgres } from '../../../src/store/postgres/migrate.ts';
 import { connectToPrimary } from '../../../src/store/postgres/primary.ts';
-import { postgresMigrations } from '../../../src/store/postgres/schema_setup.ts';
 import { connectSqlite } from '../../../src/store/sqlite/connection.ts';
 import { migrateSqlite } from '../../../src/store/sqlite/migrate.ts';
 import { sqliteMigrations } from '../../../src/store/sqlite/open.ts';
@@ -36,7 +35,7 @@ function withNext(known: readonly Migration[]): readonly Migration[] {
 
 const address = parseDatabase(url);
 if (!address) throw new Error(`${url} is not a database URL`);
-const migrations = withNext(address.engine === 'sqlite' ? sqliteMigrations() : postgresMigrations());
+const migrations = withNext(address.engine === 'sqlite' ? sqliteMigrations() : migrationsOf('postgres'));
 if (address.engine === 'sqlite') {
   const db = connectSqlite(address.path);
   await migrateSqlite(db, 'auto', migrations, program);

@@ -1,8 +1,8 @@
 import { systemClock } from '../../../src/platform/clock.ts';
+import { migrationsOf } from '../../../src/store/migrations.ts';
 import { parsePostgres } from '../../../src/store/postgres/address.ts';
 import { migratePostgres } from '../../../src/store/postgres/migrate.ts';
 import { connectToPrimary } from '../../../src/store/postgres/primary.ts';
-import { postgresMigrations } from '../../../src/store/postgres/schema_setup.ts';
 
 /**
  * One of several processes that migrate a database to the next schema at once. Arguments: URL, the statements of the
@@ -11,7 +11,7 @@ import { postgresMigrations } from '../../../src/store/postgres/schema_setup.ts'
 const [url = '', sql = ''] = process.argv.slice(2);
 const address = parsePostgres(url);
 if (!address) throw new Error(`${url} is not a database URL`);
-const known = postgresMigrations();
+const known = migrationsOf('postgres');
 const next = { version: known.length + 1, name: 'next', sql };
 const client = await connectToPrimary(address);
 console.log('ready');
