@@ -1,7 +1,7 @@
 import type { Engine, EngineInspection } from './engine.ts';
 import type { MigrateMode, Program } from './migrations.ts';
 import { type PostgresAddress, parsePostgres } from './postgres/address.ts';
-import { toRefusal } from './refusals.ts';
+import { withAdvice } from './refusals.ts';
 
 export type { Engine } from './engine.ts';
 export type { CountRequest } from './lists/count_below.ts';
@@ -46,13 +46,11 @@ export async function openEngine(
   program: Program,
   owner?: PostgresAddress,
 ): Promise<Engine> {
-  try {
-    return await (address.engine === 'sqlite'
+  return withAdvice(addressName(address), async () =>
+    address.engine === 'sqlite'
       ? (await sqlite()).openSqlite(address.path, mode, program)
-      : (await postgres()).openPostgres(address, mode, program, owner));
-  } catch (error) {
-    throw toRefusal(error, addressName(address));
-  }
+      : (await postgres()).openPostgres(address, mode, program, owner),
+  );
 }
 
 /** Closes an engine after an error, and ignores errors of closing it: the first error is reported. */
@@ -85,11 +83,7 @@ export function fileOf(address: DatabaseAddress): string | undefined {
 
 /** Whether a SQLite file has tables. Throws Refusal where it cannot be read. */
 export async function isFileUsed(path: string): Promise<boolean> {
-  try {
-    return (await import('./sqlite/inspection.ts')).isSqliteFileUsed(path);
-  } catch (error) {
-    throw toRefusal(error, path);
-  }
+  return withAdvice(path, async () => (await import('./sqlite/inspection.ts')).isSqliteFileUsed(path));
 }
 
 /** Runs a check on read-only views of a SQLite file, and again after a rollback journal next to it was rolled back. */
@@ -99,25 +93,19 @@ export async function withRollback<T>(path: string, check: () => Promise<T>): Pr
 
 /** Opens a read-only view of a database with any schema. Throws Refusal if there is none. */
 export async function inspectEngine(address: DatabaseAddress): Promise<EngineInspection> {
-  try {
-    if (address.engine === 'sqlite') {
-      const { inspectSqlite } = await import('./sqlite/inspection.ts');
-      return await inspectSqlite(address.path, (await sqlite()).sqliteMigrations());
-    }
-    const { inspectPostgres } = await import('./postgres/inspection.ts');
-    return await inspectPostgres(address);
-  } catch (error) {
-    throw toRefusal(error, addressName(address));
-  }
+  return withAdvice(addressName(address), async () => {
+    if (address.engine === 'postgres')
+      return (await import('./postgres/inspection.ts')).inspectPostgres(address);
+    const { inspectSqlite } = await import('./sqlite/inspection.ts');
+    return inspectSqlite(address.path, (await sqlite()).sqliteMigrations());
+  });
 }
 
 /** Opens a database that the parent process has opened before. */
 export async function reopenEngine(address: DatabaseAddress): Promise<Engine> {
-  try {
-    return await (address.engine === 'sqlite'
+  return withAdvice(addressName(address), async () =>
+    address.engine === 'sqlite'
       ? (await sqlite()).reopenSqlite(address.path)
-      : (await postgres()).reopenPostgres(address));
-  } catch (error) {
-    throw toRefusal(error, addressName(address));
-  }
+      : (await postgres()).reopenPostgres(address),
+  );
 }

@@ -3,7 +3,7 @@ import { addressName, type DatabaseAddress } from './open.ts';
 import type { PostgresAddress } from './postgres/address.ts';
 import { assertPostgresSchema } from './postgres/migrate.ts';
 import { connectToPrimary } from './postgres/primary.ts';
-import { toRefusal } from './refusals.ts';
+import { withAdvice } from './refusals.ts';
 import { connectSqlite } from './sqlite/connection.ts';
 import { fileSize } from './sqlite/database_files.ts';
 import { assertSqliteSchema } from './sqlite/migrate.ts';
@@ -23,16 +23,13 @@ export async function pendingMigrations(
 ): Promise<PendingMigrations> {
   const known = migrationsOf(address.engine);
   const newest = known.at(-1)?.version ?? 0;
-  try {
-    const found =
-      address.engine === 'sqlite'
-        ? appliedToFile(address.path, newest, program)
-        : await appliedToServer(address, known, program);
-    const migrations = known.filter(({ version }) => version > (found ?? 0));
-    return { newest: Math.max(newest, found ?? 0), migrations };
-  } catch (error) {
-    throw toRefusal(error, addressName(address));
-  }
+  const found = await withAdvice(addressName(address), async () =>
+    address.engine === 'sqlite'
+      ? appliedToFile(address.path, newest, program)
+      : appliedToServer(address, known, program),
+  );
+  const migrations = known.filter(({ version }) => version > (found ?? 0));
+  return { newest: Math.max(newest, found ?? 0), migrations };
 }
 
 function appliedToFile(path: string, newest: number, program: Program): number | undefined {

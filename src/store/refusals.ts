@@ -16,6 +16,15 @@ export function toRefusal(error: unknown, name?: string): unknown {
   return knownRefusal(cause, name) ?? refusal({ why, advice: undefined }, name, error);
 }
 
+/** Runs work on a database. Its errors are those of `toRefusal`. */
+export async function withAdvice<T>(name: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw toRefusal(error, name);
+  }
+}
+
 const UNKNOWN =
   'the outcome of the operation is unknown, because the connection ended during the commit: check whether it was ' +
   'done, and try again if it was not';
