@@ -182,7 +182,7 @@ export function openNodeCounts(pool: ConnectionPool): () => Promise<NodeCounts |
     try {
       return await pool.transaction(BEGIN_CHECK, async (connection) => {
         const { rows } = await connection.query(CHECK, values);
-        return { value: rows[0]?.is_reachable === true, shouldCommit: false };
+        return rows[0]?.is_reachable === true;
       });
     } catch {
       return false;

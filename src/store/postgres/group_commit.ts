@@ -115,12 +115,12 @@ export function openGroupCommit(
 
   async function runTransaction(scope: WriteScope, jobs: readonly Job[], group: Group): Promise<void> {
     const { expectations } = group;
-    const transaction = pool.transaction(beginning.begin, async (connection) => {
+    const work = async (connection: Connection) => {
       await lockScope(connection, scope, beginning, expectations);
       await runJobs(jobs, connection, group);
-      return { value: undefined, shouldCommit: group.isKept };
-    });
-    await transaction.catch(async (error) => {
+      return group.isKept;
+    };
+    await pool.transaction(beginning.begin, work, true).catch(async (error) => {
       throw expectations ? await causeOf(error, expectations) : error;
     });
   }

@@ -10,12 +10,6 @@ import { DatabaseError, databaseError, driverError, ERROR_CODES, isRefusedCommit
 import type { ParameterValue } from './parameters.ts';
 import type { Primary } from './primary.ts';
 
-/** The result of the work in a transaction, and whether to commit it. */
-export interface TransactionResult<T> {
-  readonly value: T;
-  readonly shouldCommit: boolean;
-}
-
 type ParameterValues = readonly ParameterValue[];
 
 const ignore = () => undefined;
@@ -108,13 +102,14 @@ export function openConnectionPool(
       return queryOn(client, client, text, values);
     },
     /**
-     * Runs `work` in a transaction that the statements of `begin` start, and ends it. Nothing is committed where the work returns
-     * without having awaited a statement that fails. Rejects with Fault `unknown_outcome` where the outcome of the commit is
-     * unknown.
+     * Runs `work` in a transaction that the statements of `begin` start, and rolls it back; with `mayCommit`, commits it where the
+     * work returns true. Nothing is committed where the work returns without having awaited a statement that fails. Rejects with
+     * Fault `unknown_outcome` where the outcome of the commit is unknown.
      */
     async transaction<T>(
       begin: BeginStatements,
-      work: (connection: Connection) => Promise<TransactionResult<T>>,
+      work: (connection: Connection) => Promise<T>,
+      mayCommit = false,
     ): Promise<T> {
       const client = currentClient();
       const reserved = await reserve(client);
@@ -123,9 +118,9 @@ export function openConnectionPool(
       const begun = Promise.all(begin.map((text) => connection.query(text, [])));
       begun.catch(ignore);
       try {
-        const { value, shouldCommit } = await work(connection);
+        const value = await work(connection);
         await begun;
-        if (shouldCommit) await commit(client, reserved);
+        if (mayCommit && value === true) await commit(client, reserved);
         else await connection.query('rollback', []);
         return value;
       } catch (error) {

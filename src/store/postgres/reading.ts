@@ -13,10 +13,7 @@ export function openPostgresReading(
 ) {
   return async <T>(work: () => Work<T>): Promise<T> => {
     try {
-      return await pool.transaction(begin, async (connection) => ({
-        value: await perform(connection, work()),
-        shouldCommit: false,
-      }));
+      return await pool.transaction(begin, (connection) => perform(connection, work()));
     } catch (error) {
       throw faultOf(error);
     }

@@ -17,7 +17,6 @@ export function takePostgresSnapshot(pool: ConnectionPool, begin = BEGIN_READ): 
         // The first statement of the transaction takes its snapshot, on every node that it reads.
         await connection.query('select 1 from realm limit 1', []);
         await new Promise<void>((end) => resolve(snapshotOver(connection, end)));
-        return { value: undefined, shouldCommit: false };
       })
       .catch((error) => reject(postgresFault(error)));
   });
