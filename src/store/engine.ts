@@ -1,16 +1,14 @@
-import type { LogKeys } from '../audit/log_keys.ts';
-import type { ReadRecords } from '../audit/verify_records.ts';
 import type { Loader, MaybePromise, Scanner, Store } from '../directory/store.ts';
 import type { Inspection } from '../doctor/inspection.ts';
 import type { ErasedBytes } from '../domain/erasure.ts';
 import type { Eraser } from './audit/erase.ts';
 import type { FeedStore } from './audit/feed.ts';
-import type { LogReader, LogStore } from './audit/log_reading.ts';
+import type { LogStore } from './audit/log_reading.ts';
 import type { AuthStore } from './auth/access.ts';
 import type { BudgetStore } from './auth/budgets.ts';
 import type { CredentialStore } from './auth/credentials.ts';
-import type { ForgedRows } from './auth/forged_rows.ts';
 import type { SealedStore } from './auth/sealed_store.ts';
+import type { openInspectedStores } from './inspected_stores.ts';
 import type { LeaseStore } from './leases.ts';
 import type { ReaderClient } from './lists/lists.ts';
 import type { WebhookStore } from './webhooks/webhooks.ts';
@@ -67,14 +65,5 @@ export interface Embedded {
 
 /** A read-only view of a database with any schema. */
 export interface EngineInspection extends Inspection {
-  /** The read operations of the access ports. They reject if a table does not exist. */
-  readonly accessOf: () => {
-    readonly access: Pick<AuthStore, 'state' | 'signingKeys' | 'keyChecks' | 'secret'>;
-    readonly sealed: Pick<SealedStore, 'values'>;
-    readonly log: LogReader;
-    /** The keys of the log, which authenticate rows as well. Without them every row counts as authentic. */
-    readonly useKeys: (keys: LogKeys) => void;
-    readonly forgedRows: ForgedRows;
-    readonly records: ReadRecords;
-  };
+  readonly accessOf: () => ReturnType<typeof openInspectedStores>;
 }

@@ -1,16 +1,10 @@
 import { Refusal } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { openAuditLog } from '../audit/log.ts';
-import { openLogStore } from '../audit/log_reading.ts';
-import { openAuthStore } from '../auth/access.ts';
-import { openForgedRows } from '../auth/forged_rows.ts';
-import { openSealedStore } from '../auth/sealed_store.ts';
 import type { EngineInspection } from '../engine.ts';
+import { openInspectedStores } from '../inspected_stores.ts';
 import { inspectionQueries } from '../inspection_queries.ts';
 import { migrationsOf } from '../migrations.ts';
-import { openRecordReading } from '../records/record_reading.ts';
 import { all } from '../transaction_work.ts';
-import type { Transactions } from '../transactions.ts';
 import type { PostgresAddress } from './address.ts';
 import { BEGIN_READ, type BeginStatements, setLocal } from './begin_statements.ts';
 import { POSTGRES, postgresStatements } from './dialect.ts';
@@ -61,27 +55,8 @@ export async function inspectPostgres(address: PostgresAddress): Promise<EngineI
     server: () => serverState(rows, address, primary),
     schema: () => postgresSchemaDifferences(rows, queries.migrations),
     integrity: () => integrityErrors(rows),
-    accessOf() {
-      const transactions = readingOnly(read);
-      const sealed = openSealedStore(transactions, POSTGRES);
-      const log = openAuditLog(POSTGRES);
-      const access = openAuthStore(transactions, log.rowMacs);
-      return {
-        ...{ access, sealed, log: openLogStore(transactions, log, POSTGRES), useKeys: log.useKeys },
-        records: openRecordReading(transactions, postgresStatements),
-        forgedRows: openForgedRows(transactions, POSTGRES, log.rowMacs, access),
-      };
-    },
+    accessOf: () => openInspectedStores(read, POSTGRES, postgresStatements),
     close: () => pool.close(),
-  };
-}
-
-function readingOnly(read: Transactions['read']): Transactions {
-  return {
-    read,
-    write: () => Promise.reject(new Error('an inspection cannot write')),
-    isOverloaded: () => false,
-    yieldToWriters: async () => undefined,
   };
 }
 

@@ -1,23 +1,17 @@
 import { constants, Database, SQLiteError } from 'bun:sqlite';
 import { existsSync } from 'node:fs';
 import { Refusal } from '../../domain/fault.ts';
-import { openAuditLog } from '../audit/log.ts';
-import { openLogStore } from '../audit/log_reading.ts';
-import { openAuthStore } from '../auth/access.ts';
-import { openForgedRows } from '../auth/forged_rows.ts';
-import { openSealedStore } from '../auth/sealed_store.ts';
 import type { EngineInspection } from '../engine.ts';
+import { openInspectedStores } from '../inspected_stores.ts';
 import { inspectionQueries } from '../inspection_queries.ts';
 import type { Migration } from '../migrations.ts';
-import { openRecordReading } from '../records/record_reading.ts';
 import type { SqlValue } from '../transaction_work.ts';
 import { MAPPED_BYTES_MAX, needsRollback, queryOnce } from './connection.ts';
-import { fileSize, trackDatabaseFiles } from './database_files.ts';
+import { fileSize } from './database_files.ts';
 import { SQLITE, sqliteStatements } from './dialect.ts';
 import { foreignDatabase } from './migrate.ts';
 import { UNSHARED } from './shared_read_transaction.ts';
-import { openSqliteTransactions } from './transactions.ts';
-import { openSqliteWriter } from './writer.ts';
+import { openSqliteReading } from './transactions.ts';
 
 /** How long a query waits for recovery of the write-ahead log. Blocking is fine: nothing else runs in this process. */
 const RECOVERY_WAIT_MS = 5_000;
@@ -54,16 +48,7 @@ export function inspectSqlite(path: string, known: readonly Migration[]): Engine
     integrity: () => integrityErrors(rows),
     accessOf: () => {
       if (isForeign(db)) throw foreignDatabase(db);
-      const log = openAuditLog(SQLITE);
-      const writer = openSqliteWriter(db, UNSHARED, trackDatabaseFiles(path), log);
-      const transactions = openSqliteTransactions(db, UNSHARED, writer);
-      const sealed = openSealedStore(transactions, SQLITE);
-      const access = openAuthStore(transactions, log.rowMacs);
-      return {
-        ...{ access, sealed, log: openLogStore(transactions, log, SQLITE), useKeys: log.useKeys },
-        records: openRecordReading(transactions, sqliteStatements),
-        forgedRows: openForgedRows(transactions, SQLITE, log.rowMacs, access),
-      };
+      return openInspectedStores(openSqliteReading(db, UNSHARED).read, SQLITE, sqliteStatements);
     },
     close: () => db.close(false),
   };
