@@ -184,7 +184,7 @@ describe('a refused compaction', () => {
     ],
     [
       'a dangling reference',
-      /damaged: a row of \w+ references a row that does not exist/,
+      /damaged: \d+ rows of \w+ reference a row of \w+ that does not exist/,
       (path) => tamperFile(path, (db) => db.run('delete from user_info')),
     ],
   ];

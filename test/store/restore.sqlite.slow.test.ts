@@ -172,7 +172,7 @@ describe('a damaged or foreign backup', () => {
     ],
     [
       'a dangling reference',
-      /damaged: a row of \w+ references a row that does not exist/,
+      /damaged: \d+ rows of \w+ reference a row of \w+ that does not exist/,
       (db) => db.run('pragma foreign_keys = off; delete from user_info'),
     ],
   ];

@@ -4,7 +4,7 @@ import { Refusal } from '../../domain/fault.ts';
 import { assertServableSchema } from '../migrations.ts';
 import { toRefusal } from '../refusals.ts';
 import { queryOnce } from '../sqlite/connection.ts';
-import { sqliteSchemaDifferences } from '../sqlite/inspection.ts';
+import { integrityErrors, sqliteSchemaDifferences } from '../sqlite/inspection.ts';
 import { sqliteSchemaVersion } from '../sqlite/migrate.ts';
 import { sqliteMigrations } from '../sqlite/open.ts';
 
@@ -32,7 +32,7 @@ function verifyContent(path: string, programVersion: string) {
     const schema = assertServableSchema(found, 'auto', newest, { version: programVersion });
     if (schema === undefined) throw new Refusal('it is empty');
     assertLength(db, path);
-    assertIntegrity(db);
+    for (const error of integrityErrors((sql) => queryOnce(db, sql))) throw damaged(error);
     for (const { type, name, is } of sqliteSchemaDifferences(db, migrations))
       throw new Refusal(`the ${type} ${name} is ${is}`);
     const [storeId] = textsOf(db, 'select store_id as text from instance');
@@ -61,14 +61,6 @@ function assertLength(db: Database, path: string): void {
   );
   if (size !== pages?.bytes)
     throw new Refusal(`it has ${size} bytes, but its pages have ${pages?.bytes}: it is truncated or damaged`);
-}
-
-function assertIntegrity(db: Database): void {
-  const [result] = queryOnce<{ integrity_check: string }>(db, 'pragma integrity_check(1)');
-  if (result?.integrity_check !== 'ok')
-    throw damaged(result?.integrity_check ?? 'the integrity check returned nothing');
-  const [orphan] = textsOf(db, 'select "table" as text from pragma_foreign_key_check limit 1');
-  if (orphan !== undefined) throw damaged(`a row of ${orphan} references a row that does not exist`);
 }
 
 function damaged(why: string): Refusal {

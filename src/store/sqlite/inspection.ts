@@ -5,7 +5,6 @@ import type { EngineInspection } from '../engine.ts';
 import { openInspectedStores } from '../inspected_stores.ts';
 import { inspectionQueries } from '../inspection_queries.ts';
 import type { Migration } from '../migrations.ts';
-import type { SqlValue } from '../transaction_work.ts';
 import { MAPPED_BYTES_MAX, needsRollback, queryOnce } from './connection.ts';
 import { fileSize } from './database_files.ts';
 import { SQLITE, sqliteStatements } from './dialect.ts';
@@ -37,8 +36,7 @@ export function inspectSqlite(path: string, known: readonly Migration[]): Engine
   }
   db.run(`pragma cache_size = -${CACHE_KIB}`);
   db.run(`pragma mmap_size = ${MAPPED_BYTES_MAX}`);
-  const rows: Rows = <T>(sql: string, ...values: readonly SqlValue[]) =>
-    db.prepare<T, SqlValue[]>(sql).iterate(...values);
+  const rows: Rows = <T>(sql: string) => db.prepare<T, []>(sql).iterate();
   return {
     ...inspectionQueries(rows, known),
     engine: () =>
@@ -54,7 +52,7 @@ export function inspectSqlite(path: string, known: readonly Migration[]): Engine
   };
 }
 
-type Rows = <T>(sql: string, ...values: readonly SqlValue[]) => IterableIterator<T>;
+type Rows = <T>(sql: string) => Iterable<T>;
 
 /** Whether a start has created tables in a file. One that was killed before leaves a file without them. */
 export function isSqliteFileUsed(path: string): boolean {
@@ -161,8 +159,8 @@ export function* sqliteSchemaDifferences(db: Database, known: readonly Migration
   }
 }
 
-/** Also checks foreign keys: connections of other programs may write without enforcing them. */
-function* integrityErrors(rows: Rows): Iterable<string> {
+/** Results of the integrity check of the engine. Also checks foreign keys: connections of other programs may write without enforcing them. */
+export function* integrityErrors(rows: Rows): Iterable<string> {
   for (const { integrity_check: message } of rows<{ integrity_check: string }>(
     `pragma integrity_check(${INTEGRITY_ERRORS_MAX})`,
   )) {
