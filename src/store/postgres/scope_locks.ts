@@ -6,34 +6,24 @@ import type { Expectations } from './expectations.ts';
 /** How a transaction that writes begins. */
 export interface WriteBeginning {
   readonly begin: BeginStatements;
-  /** Locks the clock of the realm `$1`. */
+  /** Locks the clock of the realm `$1`. Finds none where it does not exist yet. */
   readonly lockClock: string;
-  /** Creates that clock and locks it, where `lockClock` finds none. */
-  readonly createClock: readonly string[];
 }
 
 const LOCK_INSTANCE = 'select 1 from instance for update';
 const LOCK_CLOCK = 'select 1 from realm_clock where realm_id = $1 for update';
-const INSERT_CLOCK = 'insert into realm_clock (realm_id, seq) values ($1, 0) on conflict do nothing';
+/** Locks it as well, and creates it where there is none. */
 const WRITE_CLOCK = `insert into realm_clock (realm_id, seq) values ($1, 0)
   on conflict (realm_id) do update set seq = realm_clock.seq`;
 
-export const POSTGRES_WRITE: WriteBeginning = {
-  begin: BEGIN_WRITE,
-  lockClock: LOCK_CLOCK,
-  createClock: [INSERT_CLOCK, LOCK_CLOCK],
-};
+export const POSTGRES_WRITE: WriteBeginning = { begin: BEGIN_WRITE, lockClock: LOCK_CLOCK };
 
 /**
  * Unlike a row lock, a write keeps Citus from moving the shard of the realm until the end of the transaction, which otherwise
  * would write some tables on the old node and some on the new one. The move waits for this table first, because it is the
  * first one of the shard (citus.ts), so there is no deadlock.
  */
-export const CITUS_WRITE: WriteBeginning = {
-  begin: BEGIN_CITUS_WRITE,
-  lockClock: WRITE_CLOCK,
-  createClock: [],
-};
+export const CITUS_WRITE: WriteBeginning = { begin: BEGIN_CITUS_WRITE, lockClock: WRITE_CLOCK };
 
 /**
  * Locks a scope until the end of the transaction. It comes before any read, so that the transaction sees what the previous
@@ -44,7 +34,7 @@ export const CITUS_WRITE: WriteBeginning = {
 export async function lockScope(
   connection: Connection,
   scope: WriteScope,
-  { lockClock, createClock }: WriteBeginning,
+  { lockClock }: WriteBeginning,
   expectations: Expectations | undefined,
 ): Promise<void> {
   const realms = scope === 'instance' ? [] : [...scope].sort();
@@ -58,5 +48,5 @@ export async function lockScope(
   }
   const locked = await Promise.all(locks);
   const missing = realms.filter((_, at) => locked[at]?.count === 0);
-  await Promise.all(missing.flatMap((realm) => createClock.map((text) => connection.query(text, [realm]))));
+  await Promise.all(missing.map((realm) => connection.query(WRITE_CLOCK, [realm])));
 }
