@@ -145,6 +145,20 @@ describe('the events of a target', () => {
   });
 });
 
+test('a webhook target that gets another realm continues in those that it had, also where it has no progress yet', async () => {
+  const { webhooks } = service.db.engine;
+  const [had, added] = [await createFixture(service.db), await createFixture(service.db)];
+  const options = { realms: new Set([had.realm]) };
+  const { webhook } = await addTarget(service, 'http://127.0.0.1:9/', options);
+  const { webhookId } = webhook;
+  // As of a realm that was created after the target.
+  await service.database.tamper(`delete from webhook_progress where webhook_id = '${webhookId}'`);
+  const realms = new Set([had.realm, added.realm]);
+  await changeWebhook(webhookDeps(service), webhookId, { realms }, systemClock);
+  const reached = [...realms].map(async (realm) => (await webhooks.progress(webhookId, realm)).seq);
+  expect(await Promise.all(reached)).toEqual([0, CHANGES]);
+});
+
 test('a deleted webhook target leaves no progress, also while other processes save delivery results', async () => {
   const { webhooks } = service.db.engine;
   const lease = await holdLease(service);

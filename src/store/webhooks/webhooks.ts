@@ -1,6 +1,6 @@
 import type { AuditEntry } from '../../domain/audit_entry.ts';
 import { Fault } from '../../domain/fault.ts';
-import { NIL_UUID, type Revision } from '../../domain/id.ts';
+import { NIL_UUID, type Revision, type Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { ciphertextKeyId } from '../../domain/text/ciphertext.ts';
 import type { Webhook } from '../../events/webhooks/webhook.ts';
@@ -27,11 +27,9 @@ const ROTATED = [
 const progressAfter = (position: string, matches: string): string =>
   `insert into webhook_progress (${progressTable.names})
     select ?, k.realm_id, ${position}, 0, 0, 0, 0 from realm_clock k where ${matches} on conflict do nothing`;
-const ANY = 'k.realm_id <> ?';
 const PRESENT = 'k.seq';
 const oldest = (id: Dialect['id']): string => `coalesce((select e.seq from log_entry e
   where e.realm_id = ${id('k.realm_id')} order by e.seq limit 1), k.seq + 1) - 1`;
-const FIRST = '0';
 
 /** Every statement about targets. */
 export const webhookTexts = ({ id, rowLocks, lists: { isAmong } }: Dialect) => ({
@@ -43,12 +41,10 @@ export const webhookTexts = ({ id, rowLocks, lists: { isAmong } }: Dialect) => (
   rotate: `update webhook set ${assignments(ROTATED)}
     where webhook_id = ? and revision = ? and secret_sealed = ?`,
   remove: 'delete from webhook where webhook_id = ? and revision = ?',
-  presentInAll: progressAfter(PRESENT, ANY),
+  presentInOthers: progressAfter(PRESENT, `not (${isAmong('k.realm_id')})`),
   presentAmong: progressAfter(PRESENT, isAmong('k.realm_id')),
-  oldestInAll: progressAfter(oldest(id), ANY),
+  oldestInOthers: progressAfter(oldest(id), `not (${isAmong('k.realm_id')})`),
   oldestAmong: progressAfter(oldest(id), isAmong('k.realm_id')),
-  firstInAll: progressAfter(FIRST, ANY),
-  firstAmong: progressAfter(FIRST, isAmong('k.realm_id')),
   /** A realm that is added again later starts from the present. */
   removeUnlisted: `delete from webhook_progress where webhook_id = ? and not (${isAmong('realm_id')})`,
   isUnchanged: `select 1 from webhook where webhook_id = ? and revision = ?${rowLocks.exclusive}`,
@@ -63,12 +59,14 @@ export function openWebhookStore(transactions: Transactions, dialect: Dialect, m
   const { among } = dialect.lists;
   const sql = webhookTexts(dialect);
 
+  /** Begins in the realms of a target but for those that it had. */
   function* begin(
-    { webhookId, realms }: Pick<Webhook, 'webhookId' | 'realms'>,
-    from: 'present' | 'oldest' | 'first',
+    { webhookId, realms }: Webhook,
+    from: 'present' | 'oldest',
+    had: ReadonlySet<Uuid> = new Set(),
   ): Work<void> {
-    if (realms === '*') yield* execute(sql[`${from}InAll`], webhookId, NIL_UUID);
-    else yield* execute(sql[`${from}Among`], webhookId, among([...realms]));
+    if (realms === '*') yield* execute(sql[`${from}InOthers`], webhookId, among([NIL_UUID, ...had]));
+    else yield* execute(sql[`${from}Among`], webhookId, among([...realms].filter((each) => !had.has(each))));
   }
 
   return {
@@ -104,16 +102,12 @@ export function openWebhookStore(transactions: Transactions, dialect: Dialect, m
     update: (webhook: Webhook, found: Pick<Webhook, 'revision' | 'realms'>, auditEntry: AuditEntry) =>
       write('instance', function* () {
         const { webhookId, realms } = webhook;
-        const hasOtherRealms = !Bun.deepEquals(realms, found.realms);
-        // It continues in the realms that it had, so its progress gets a row for each of them.
-        if (hasOtherRealms) yield* begin({ ...webhook, realms: found.realms }, 'first');
         const values = valuesIn(signedRow(webhook, macs), webhookTable.updated);
         if ((yield* execute(sql.update, ...values, webhookId, found.revision)) !== 1)
           return { value: false, keep: false };
-        if (hasOtherRealms) {
-          yield* begin(webhook, 'present');
-          if (realms !== '*') yield* execute(sql.removeUnlisted, webhookId, among([...realms]));
-        }
+        // It continues in the realms that it had, also where it has no progress yet.
+        if (found.realms !== '*') yield* begin(webhook, 'present', found.realms);
+        if (realms !== '*') yield* execute(sql.removeUnlisted, webhookId, among([...realms]));
         return { value: true, keep: true, auditEntries: [auditEntry] };
       }),
     /** Replaces the secrets as well; returns false unless revision and secret are as expected. */
