@@ -20,9 +20,10 @@ const SELECT_OBJECTS = `
   from pg_class c where c.relkind in ('r', 'p') and ${IS_IN_SCHEMA}
   union all
   select 'column', c.relname || '.' || a.attname,
-    format_type(a.atttypid, a.atttypmod) || case when a.attnotnull then ' not null' else '' end
-      || case when a.attcollation in (0, t.typcollation) then '' else ' collate ' || l.collname end
-      || coalesce(' default ' || pg_get_expr(d.adbin, d.adrelid), '')
+    format_type(a.atttypid, a.atttypmod)
+      || case when a.attcollation in (0, t.typcollation) then '' else ' collate "' || l.collname || '"' end
+      || case when a.attnotnull then ' not null' else '' end
+      || coalesce(' default ' || regexp_replace(pg_get_expr(d.adbin, d.adrelid), '::\\w+$', ''), '')
   from pg_class c join pg_attribute a on a.attrelid = c.oid join pg_type t on t.oid = a.atttypid
     left join pg_collation l on l.oid = a.attcollation
     left join pg_attrdef d on d.adrelid = c.oid and d.adnum = a.attnum
@@ -72,7 +73,7 @@ export function objectsOf(table: Table): readonly SchemaObject[] {
     ...Object.entries(engineColumns(table, 'postgres')).map(([column, definition]) => ({
       type: 'column',
       name: `${name}.${column}`,
-      definition: columnDefinition(definition),
+      definition,
     })),
     { type: 'constraint', name: `${name}.${name}_pkey`, definition: `PRIMARY KEY (${key})` },
     { type: 'index', name: `${name}_pkey`, definition: `unique btree (${key})` },
@@ -96,13 +97,6 @@ export function objectsOf(table: Table): readonly SchemaObject[] {
       definition: indexDefinition(definition),
     })),
   ];
-}
-
-/** A column as the server prints it: `text collate "C" not null` as `text not null collate C`, a quoted default with its type. */
-function columnDefinition(text: string): string {
-  const [, type = '', collation, isNeeded = '', initial = ''] =
-    /^(\w+)( collate "C")?( not null)?( default .*)?$/.exec(text) ?? [];
-  return `${type}${isNeeded}${collation ? ' collate C' : ''}${initial.replace(/'$/, `'::${type}`)}`;
 }
 
 /** An index as the server prints it: with its method, the type of texts, and conditions in parentheses. */
