@@ -14,7 +14,7 @@ import { distributeTables, isCitus } from './citus.ts';
 import { isRetryableConflict, SCHEMA_CONFLICTS_MAX } from './connection.ts';
 import { INSUFFICIENT_PRIVILEGE, sqlState, UNIQUE_VIOLATION } from './errors.ts';
 import { numberParameters } from './parameters.ts';
-import { grantTableRights, hasMissingGrants, quoteIdentifier, type RoleSchema } from './rights.ts';
+import { grantTableRights, missingGrants, quoteIdentifier, type RoleSchema } from './rights.ts';
 import { currentRoleSchema, postgresSchemaVersion } from './schema_state.ts';
 import { clientWithTimeout, type SqlClient } from './sql_client.ts';
 
@@ -148,7 +148,7 @@ function schemaLocked(cause: unknown): Refusal {
 
 /** Grants privileges that the migrations did not grant. The row of the first migration is the lock. */
 async function grantMissing(sql: SQL, grantee: string, { role, schema }: RoleSchema): Promise<void> {
-  if (!(await hasMissingGrants(clientWithTimeout(sql), grantee))) return;
+  if ((await missingGrants(clientWithTimeout(sql), grantee, schema)).length === 0) return;
   try {
     await inTransaction(sql, async (own) => {
       await own.unsafe('select version from migration where version = 1 for update');

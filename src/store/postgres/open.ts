@@ -47,21 +47,11 @@ export async function reopenPostgres(address: PostgresAddress): Promise<Engine> 
 async function openPrepared(
   address: PostgresAddress,
   isDistributed: boolean,
-  primary: Primary,
+  first: Primary,
 ): Promise<Engine> {
   // The nodes of a cluster are known once its tables exist.
   const isFinal = !isDistributed && !address.isBalanced;
-  return engineOver(address, isDistributed, isFinal ? primary : await openPrimary(balanced(address)));
-}
-
-/** The address with its hosts in another order where connections are to be balanced. */
-function balanced(address: PostgresAddress): PostgresAddress {
-  if (!address.isBalanced) return address;
-  const first = Math.floor(Math.random() * address.hosts.length);
-  return { ...address, hosts: [...address.hosts.slice(first), ...address.hosts.slice(0, first)] };
-}
-
-function engineOver(address: PostgresAddress, isDistributed: boolean, primary: Primary): Engine {
+  const primary = isFinal ? first : await openPrimary(balanced(address));
   const dialect = isDistributed ? CITUS : POSTGRES;
   const pools: ConnectionPool[] = [];
   function openPool(connectionsMax: number, options: Partial<PostgresAddress> = {}): ConnectionPool {
@@ -104,6 +94,13 @@ function engineOver(address: PostgresAddress, isDistributed: boolean, primary: P
       primary.close();
     },
   };
+}
+
+/** The address with its hosts in another order where connections are to be balanced. */
+function balanced(address: PostgresAddress): PostgresAddress {
+  if (!address.isBalanced) return address;
+  const first = Math.floor(Math.random() * address.hosts.length);
+  return { ...address, hosts: [...address.hosts.slice(first), ...address.hosts.slice(0, first)] };
 }
 
 function sumOfFigures(all: readonly EngineFigures[]): EngineFigures {

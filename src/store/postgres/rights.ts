@@ -41,10 +41,6 @@ const SELECT_MISSING_GRANTS = `select not has_schema_privilege($1::text, current
     where ${IS_TABLE_IN_SCHEMA} and pg_has_role(c.relowner, 'usage')
       and not has_table_privilege($1::text, c.oid, r.privilege)) as tables`;
 
-export async function hasMissingGrants(sql: SqlClient, role: string): Promise<boolean> {
-  return (await missingGrants(sql, role, '')).length > 0;
-}
-
 /**
  * Grants a role the use of the tables that the current role owns or creates later. One process at a time: concurrent
  * grants of the same privileges fail.
@@ -54,7 +50,11 @@ export async function grantTableRights(sql: SqlClient, role: string, schema: str
 }
 
 /** The statements that grant a role what it lacks. */
-async function missingGrants(sql: SqlClient, role: string, schema: string): Promise<readonly string[]> {
+export async function missingGrants(
+  sql: SqlClient,
+  role: string,
+  schema: string,
+): Promise<readonly string[]> {
   const [found] = await sql.unsafe<
     [{ has_no_usage: boolean; has_no_default: boolean; tables: string | null }]
   >(SELECT_MISSING_GRANTS, [role]);
