@@ -8,19 +8,11 @@ import { connectSqlite } from './sqlite/connection.ts';
 import { fileSize } from './sqlite/database_files.ts';
 import { assertSqliteSchema } from './sqlite/migrate.ts';
 
-/** How far a database is behind the program. */
-export interface PendingMigrations {
-  /** The newest schema that this program knows, or that of the database if it is newer. */
-  readonly newest: number;
-  /** The missing migrations, in order. */
-  readonly migrations: readonly Migration[];
-}
-
-/** Reads the state of the schema without a change. Throws Refusal for a database that is newer than the program, or another program's. */
-export async function pendingMigrations(
-  address: DatabaseAddress,
-  program: Program,
-): Promise<PendingMigrations> {
+/**
+ * Returns the missing migrations, in order, and the newest schema that this program knows, or that of the database if it is newer.
+ * Changes nothing. Throws Refusal for a database that is newer than the program, or another program's.
+ */
+export async function pendingMigrations(address: DatabaseAddress, program: Program) {
   const known = migrationsOf(address.engine);
   const newest = known.at(-1)?.version ?? 0;
   const found = await withAdvice(addressName(address), async () =>

@@ -1,18 +1,12 @@
 import type { SqlValue } from '../transaction_work.ts';
 
-/** A statement with the parameters `$1`, `$2`, …, and the index of the value of each of them. */
-export interface NumberedStatement {
-  readonly text: string;
-  readonly order: readonly number[];
-}
-
 const PLACEHOLDER = /\?(\d*)/g;
 
 /**
- * Numbers the placeholders of a statement: `?` takes the value after the highest one used so far, `?2` the second
- * value, and may be repeated. Values without a placeholder are left out.
+ * Numbers the placeholders of a statement: `?` takes the value after the highest one used so far, `?2` the second value, and may be
+ * repeated. Values without a placeholder are left out. `order` has the index of the value of `$1`, `$2`, ….
  */
-export function numberParameters(text: string): NumberedStatement {
+export function numberParameters(text: string) {
   const order: number[] = [];
   const numbers = new Map<number, number>();
   let last = 0;
