@@ -1,92 +1,46 @@
-import { type Command, InvalidArgumentError, Option } from 'commander';
-import { CLIENT_NAME } from '../auth/clients/clients.ts';
-import type { Uuid } from '../domain/id.ts';
-import {
-  END_USER_ADDRESSES,
-  type EndUserAddress,
-  IMPLICIT_SCOPES,
-  parseScopes,
-  SCOPE_WORDS,
-  type Scopes,
-} from '../domain/principal.ts';
-import { openAdminCommands, realmsOption } from './admin_commands.ts';
+import { type Command, Option } from 'commander';
+import { END_USER_ADDRESSES, IMPLICIT_SCOPES, SCOPE_WORDS } from '../domain/principal.ts';
+import { addAdminCommands, type MemberOptions } from './admin_commands.ts';
 import type { CliContext } from './context.ts';
-import { realmIds } from './identifiers.ts';
-import { words } from './option_values.ts';
-
-interface ClientOptions {
-  readonly name?: string;
-  readonly scope?: Scopes;
-  readonly realm?: readonly Uuid[];
-  readonly allRealms?: true;
-  readonly implicit?: Scopes;
-  readonly implicitRealm?: readonly Uuid[];
-  readonly ratePerAddress?: string;
-  readonly storefront?: readonly string[];
-  readonly endUserAddress?: EndUserAddress;
-  readonly json?: true;
-}
+import { allOption, listOption } from './option_values.ts';
 
 /** `client`: OAuth 2.0 clients and their rights. */
 export function addClientCommands(program: Command, context: CliContext): void {
-  const client = openAdminCommands(program, context, {
+  addAdminCommands(program, context, {
     type: 'client',
     noun: 'client',
-    description: 'manage OAuth clients',
     texts: {
+      kind: 'manage OAuth clients',
+      create: 'create a client and show its secret once',
       list: 'list clients, without their secrets',
+      update: 'change the state, or the name and rights; takes effect within a second',
+      state: 'a disabled client and its tokens are rejected',
       delete: 'delete a client permanently; its tokens are rejected within a second',
       rotate: 'issue a new client secret and show it once',
       overlap: 'how long the previous secret is still accepted (default: 24)',
     },
+    settings: [],
+    membersFor,
+    defaults: { realms: '*' },
   });
-  client.addCreate<ClientOptions>(
-    addRights(
-      client
-        .command('create', 'create a client and show its secret once')
-        .requiredOption('--name <NAME>', 'display name', clientName)
-        .requiredOption('--scope <SCOPES>', SCOPE_HELP, scopes)
-        .option('--realm <ID>', `${REALM_HELP} (default: all realms)`, realmIds),
-    ),
-    (options) => ({ ...membersOf(options), realms: options.realm ?? '*' }),
-  );
-  client.addList();
-  client.addUpdate<ClientOptions>(
-    addRights(
-      client
-        .named('update', 'change the state, or the name and rights; takes effect within a second')
-        .option('--name <NAME>', 'display name', clientName)
-        .option('--scope <SCOPES>', SCOPE_HELP, scopes)
-        .option('--realm <ID>', REALM_HELP, realmIds)
-        .option('--all-realms', 'allow all realms'),
-    ),
-    'a disabled client and its tokens are rejected',
-    membersOf,
-  );
-  client.addChanges();
 }
 
-/** The options about the ID alone, and about end users. */
-function addRights(command: Command): Command {
-  return command
-    .option('--implicit <SCOPES>', IMPLICIT_HELP, scopes)
-    .option('--implicit-realm <ID>', IMPLICIT_REALM_HELP, realmIds)
-    .option('--rate-per-address <N/SECONDS>', RATE_HELP)
-    .option('--storefront <CIDR>', STOREFRONT_HELP, words)
-    .addOption(new Option('--end-user-address <WHERE>', END_USER_ADDRESS_HELP).choices(END_USER_ADDRESSES));
-}
-
-function membersOf({ name, scope, implicit, ...options }: ClientOptions) {
-  return {
-    name,
-    scopes: scope && [...scope],
-    realms: realmsOption(options),
-    implicit_scopes: implicit && [...implicit],
-    implicit_realms: options.implicitRealm,
-    rate_per_address: options.ratePerAddress,
-    storefronts: options.storefront,
-    end_user_address: options.endUserAddress,
-  };
+function membersFor(verb: 'create' | 'update'): MemberOptions {
+  const isNew = verb === 'create';
+  return [
+    ['name', new Option('--name <NAME>', 'display name').makeOptionMandatory(isNew)],
+    ['scopes', listOption('--scope <SCOPES>', SCOPE_HELP).makeOptionMandatory(isNew)],
+    ['realms', listOption('--realm <ID>', isNew ? `${REALM_HELP} (default: all realms)` : REALM_HELP)],
+    ...(isNew ? [] : [['realms', allOption('realm', 'allow all realms')] as const]),
+    ['implicit_scopes', listOption('--implicit <SCOPES>', IMPLICIT_HELP)],
+    ['implicit_realms', listOption('--implicit-realm <ID>', IMPLICIT_REALM_HELP)],
+    ['rate_per_address', new Option('--rate-per-address <N/SECONDS>', RATE_HELP)],
+    ['storefronts', listOption('--storefront <CIDR>', STOREFRONT_HELP)],
+    [
+      'end_user_address',
+      new Option('--end-user-address <WHERE>', END_USER_ADDRESS_HELP).choices(END_USER_ADDRESSES),
+    ],
+  ];
 }
 
 export const SCOPE_HELP = `scopes, separated by spaces: ${SCOPE_WORDS.join(', ')}`;
@@ -100,16 +54,3 @@ const STOREFRONT_HELP =
   'network of the servers of a storefront, which have no rate per address; separate several by spaces or repeat the option';
 const END_USER_ADDRESS_HELP =
   'for the scope sign-in: where requests by the secret report the address of the end user';
-
-function clientName(raw: string): string {
-  const [issue] = CLIENT_NAME.safeParse(raw).error?.issues ?? [];
-  if (issue) throw new InvalidArgumentError(`The name ${issue.message}.`);
-  return raw;
-}
-
-export function scopes(raw: string): Scopes {
-  const parsed = parseScopes(raw);
-  if (!parsed)
-    throw new InvalidArgumentError(`Expected scopes separated by spaces: ${SCOPE_WORDS.join(', ')}.`);
-  return parsed;
-}

@@ -6,16 +6,16 @@ import { COMMAND_LINE } from '../domain/audit_entry.ts';
 import { Refusal } from '../domain/fault.ts';
 import type { Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
-import type { Scopes } from '../domain/principal.ts';
+import { parseScopes, SCOPE_WORDS, type Scopes } from '../domain/principal.ts';
 import { urlOf } from '../http/server/url.ts';
 import { systemClock } from '../platform/clock.ts';
 import { printLine } from '../platform/standard_streams.ts';
 import { withDatabase } from '../service/open_database.ts';
 import type { StoredSession } from '../store/auth/sign_ins.ts';
-import { type Properties, printAll } from './admin_commands.ts';
-import { SCOPE_HELP, scopes } from './clients.ts';
+import { SCOPE_HELP } from './clients.ts';
 import { addDatabaseSettings, addSettings, type CliContext } from './context.ts';
 import { realmIds } from './identifiers.ts';
+import { printResult } from './table.ts';
 
 interface LinkOptions {
   readonly scope: Scopes;
@@ -60,7 +60,7 @@ function addSessionCommands(parent: Command, context: CliContext): void {
     .option('--json', 'write JSON')
     .action(({ json }: Pick<LinkOptions, 'json'>, command: Command) =>
       withDatabase(context.settingsOf(command), systemClock, async ({ engine }) => {
-        printAll((await engine.access.consoleSessions(systemClock.now())).map(describe), json);
+        printResult((await engine.access.consoleSessions(systemClock.now())).map(describe), json);
       }),
     );
   addDatabaseSettings(sessions.command('end').argument('<session-id>', 'ID of the session to end'))
@@ -79,19 +79,19 @@ function addSessionCommands(parent: Command, context: CliContext): void {
     );
 }
 
-function describe(session: StoredSession): Properties {
+function describe(session: StoredSession): object {
   const { sessionId, actor, scopes, realms, begunAt, renewedAt, endsAt } = session;
   // The values of a forged row may be anything.
   if (session.isForged) return { session_id: sessionId, is_forged: true };
   const instant = (at: number) => new Date(at).toISOString();
   return {
-    ...{
-      session_id: sessionId,
-      actor,
-      scope: [...scopes].join(' '),
-      realms: realms === '*' ? '*' : [...realms],
-    },
-    ...{ begun_at: instant(begunAt), renewed_at: instant(renewedAt), ends_at: instant(endsAt) },
+    session_id: sessionId,
+    actor,
+    scope: [...scopes].join(' '),
+    realms: realms === '*' ? '*' : [...realms],
+    begun_at: instant(begunAt),
+    renewed_at: instant(renewedAt),
+    ends_at: instant(endsAt),
   };
 }
 
@@ -103,6 +103,12 @@ function link(settings: Settings, { scope, realm, label: name }: LinkOptions) {
     // The code is in the fragment, which browsers do not send, so no server logs it.
     return { url: `${base}/console#code=${made.code}`, expiresAt: made.expiresAt };
   });
+}
+
+function scopes(raw: string): Scopes {
+  const parsed = parseScopes(raw);
+  if (parsed) return parsed;
+  throw new InvalidArgumentError(`Expected scopes separated by spaces: ${SCOPE_WORDS.join(', ')}.`);
 }
 
 function label(raw: string): string {

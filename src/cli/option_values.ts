@@ -1,10 +1,18 @@
-import { InvalidArgumentError } from 'commander';
+import { InvalidArgumentError, Option } from 'commander';
 
-/** Parsers of the values of options. Each throws InvalidArgumentError for an invalid one. */
+/** Options of several commands, and parsers of their values, which throw InvalidArgumentError for an invalid one. */
 
-/** The words of an option that may be repeated. */
-export function words(raw: string, before: readonly string[] = []): readonly string[] {
-  return [...before, ...raw.split(' ').filter(Boolean)];
+/** An option with several words, which may be repeated. */
+export function listOption(flags: string, description: string): Option {
+  return new Option(flags, description).argParser((raw: string, before: readonly string[] = []) => [
+    ...before,
+    ...raw.split(' ').filter(Boolean),
+  ]);
+}
+
+/** `--all-realms` instead of `--realm`, for example: its value is `*`. */
+export function allOption(name: string, description: string): Option {
+  return new Option(`--all-${name}s`, description).preset('*').conflicts(name);
 }
 
 /** A whole number from 1 on, at most `most`. */

@@ -1,4 +1,4 @@
-import { escapeUnprintable, UNPRINTABLE } from '../platform/standard_streams.ts';
+import { escapeUnprintable, printLine, UNPRINTABLE } from '../platform/standard_streams.ts';
 import type { WriteText } from './output.ts';
 
 /** The text with unprintable characters escaped. */
@@ -32,6 +32,12 @@ function line(cells: readonly string[], widths: readonly number[]): string {
 export function namesAndValues(pairs: readonly (readonly [string, unknown])[]): string {
   const widths = [Math.max(...pairs.map(([name]) => name.length))];
   return pairs.map(([name, value]) => line([name, cell(value)], widths)).join('');
+}
+
+/** Prints the result of a command, or several: as JSON, or as names and values with an empty line after each. */
+export function printResult(result: object | readonly object[], asJson: true | undefined): void {
+  if (asJson) printLine(JSON.stringify(result, null, 2));
+  else for (const each of [result].flat()) printLine(namesAndValues(Object.entries(each)));
 }
 
 /** The first rows determine the column widths, so that output starts before the last row arrives. */

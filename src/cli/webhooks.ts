@@ -1,121 +1,88 @@
 import { type Command, Option } from 'commander';
+import { isTrue } from '../config/values.ts';
 import { Refusal } from '../domain/fault.ts';
-import type { Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { EVENT_NAMES } from '../events/webhooks/targets.ts';
 import { printLine } from '../platform/standard_streams.ts';
-import {
-  mutuallyExclusive,
-  openAdminCommands,
-  type Properties,
-  printAll,
-  realmsOption,
-} from './admin_commands.ts';
-import { addSettings, type CliContext } from './context.ts';
-import { realmIds } from './identifiers.ts';
-import { parseWholeNumber, words } from './option_values.ts';
-
-interface WebhookOptions {
-  readonly name?: string;
-  readonly url?: string;
-  readonly event?: readonly string[];
-  readonly allEvents?: true;
-  readonly realm?: readonly Uuid[];
-  readonly allRealms?: true;
-  /** A flag of `create`, and an option with a value of `update`. */
-  readonly withData?: true | 'true' | 'false';
-  readonly eventsMax?: number;
-  readonly skipClient?: string;
-  readonly from?: 'present' | 'oldest';
-  readonly json?: true;
-  readonly limit?: number;
-  readonly dead?: true;
-  readonly all?: true;
-  readonly firstSeq?: number;
-}
+import { addAdminCommands, type MemberOptions } from './admin_commands.ts';
+import type { CliContext } from './context.ts';
+import { realmId } from './identifiers.ts';
+import { allOption, listOption, parseWholeNumber } from './option_values.ts';
+import { printResult } from './table.ts';
 
 /** `webhook`: webhook targets, which receive events. */
 export function addWebhookCommands(program: Command, context: CliContext): void {
-  const webhook = openAdminCommands(program, context, {
+  const webhook = addAdminCommands(program, context, {
     type: 'webhook',
     noun: 'webhook target',
-    description: 'manage webhook targets',
     texts: {
+      kind: 'manage webhook targets',
+      create: 'create a webhook target and show its secret once',
       list: 'list webhook targets without their secrets, with last delivery, last error and how far behind they are',
+      update: 'change a target; takes effect within seconds',
+      state: 'deliveries to a disabled target pause, and resume where they stopped once it is enabled',
       delete: 'delete a target, its delivery log and its dead letters',
       rotate: 'issue a new webhook secret and show it once',
       overlap: 'how long messages are also signed with the previous secret (default: 24)',
     },
+    settings: ['allowPrivate'],
+    membersFor: (verb) => [...membersFor(verb === 'create'), ...(verb === 'create' ? OF_NEW : OF_UPDATE)],
+    defaults: { events: '*', realms: '*' },
   });
-  addCreate(webhook);
-  webhook.addList();
-  addUpdate(webhook);
-  webhook.addChanges();
   addDeliveries(webhook);
   addRedeliver(webhook);
 }
 
-type Webhooks = ReturnType<typeof openAdminCommands>;
-
-function addCreate({ command, addCreate }: Webhooks): void {
-  addCreate<WebhookOptions>(
-    addMembers(command('create', 'create a webhook target and show its secret once'))
-      .option('--with-data', WITH_DATA_HELP)
-      .addOption(
-        new Option('--from <WHERE>', 'where deliveries start: at new events, or at the oldest stored event')
-          .choices(['present', 'oldest'])
-          .default('present'),
-      ),
-    ({ from, ...options }) => {
-      const { events = '*', realms = '*', ...members } = membersOf(options);
-      return { ...members, events, realms, from };
-    },
-  );
-}
-
-function addUpdate({ named, addUpdate }: Webhooks): void {
-  addUpdate<WebhookOptions>(
-    addMembers(named('update', 'change a target; takes effect within seconds'))
-      .option('--all-events', 'deliver all events')
-      .option('--all-realms', 'deliver events of all realms')
-      .addOption(new Option('--with-data <BOOLEAN>', WITH_DATA_HELP).choices(['true', 'false'])),
-    'deliveries to a disabled target pause, and resume where they stopped once it is enabled',
-    membersOf,
-  );
-}
+type Webhooks = ReturnType<typeof addAdminCommands>;
 
 /** The options that `create` and `update` share. */
-function addMembers(command: Command): Command {
-  const isNew = command.name() === 'create';
-  const [ofEvents, ofRealms, ofClient] = isNew
-    ? [' (default: all)', ' (default: all realms)', '']
-    : ['', '', '; an empty value removes the exclusion'];
-  const eventsMax = `maximum number of events per message, 1 to ${LIMITS.webhookEventsMax}`;
-  return addSettings(command, ['allowPrivate'])
-    .addOption(new Option('--name <NAME>', 'display name').makeOptionMandatory(isNew))
-    .addOption(
-      new Option('--url <URL>', 'URL that receives the events: https, port 443').makeOptionMandatory(isNew),
-    )
-    .option('--event <NAMES>', EVENT_HELP + ofEvents, words)
-    .option('--realm <ID>', REALM_HELP + ofRealms, realmIds)
-    .option('--events-max <N>', eventsMax, parseWholeNumber(), isNew ? 1 : undefined)
-    .option('--skip-client <ID>', `do not deliver changes made by this client${ofClient}`);
+function membersFor(isNew: boolean): MemberOptions {
+  const [ofEvents, ofRealms, ofMax, ofClient] = isNew
+    ? [' (default: all)', ' (default: all realms)', ' (default: 1)', '']
+    : ['', '', '', '; an empty value removes the exclusion'];
+  const url = 'URL that receives the events: https, port 443';
+  const eventsMax = `maximum number of events per message, 1 to ${LIMITS.webhookEventsMax}${ofMax}`;
+  return [
+    ['name', new Option('--name <NAME>', 'display name').makeOptionMandatory(isNew)],
+    ['url', new Option('--url <URL>', url).makeOptionMandatory(isNew)],
+    ['events', listOption('--event <NAMES>', EVENT_HELP + ofEvents)],
+    ['realms', listOption('--realm <ID>', REALM_HELP + ofRealms)],
+    [
+      'with_data',
+      new Option('--with-data [BOOLEAN]', 'include the current state of the record in events')
+        .preset('true')
+        .argParser((raw) => isTrue(raw) ?? raw),
+    ],
+    ['events_max', new Option('--events-max <N>', eventsMax).argParser(parseWholeNumber())],
+    [
+      'skipped_client',
+      new Option('--skip-client <ID>', `do not deliver changes made by this client${ofClient}`),
+    ],
+  ];
 }
 
-const WITH_DATA_HELP = 'include the current state of the record in events';
+const OF_NEW: MemberOptions = [
+  [
+    'from',
+    new Option(
+      '--from <WHERE>',
+      'where deliveries start: at new events, the default, or at the oldest stored event',
+    ).choices(['present', 'oldest']),
+  ],
+];
 
-/** The members that the options name; the others are undefined. */
-function membersOf({ name, url, event, allEvents, withData, skipClient, ...options }: WebhookOptions) {
-  if (event && allEvents) throw mutuallyExclusive('--event', '--all-events');
-  return {
-    name,
-    url,
-    events: allEvents ? '*' : event,
-    realms: realmsOption(options),
-    with_data: withData === undefined ? undefined : String(withData) === 'true',
-    events_max: options.eventsMax,
-    skipped_client: skipClient === '' ? null : skipClient,
-  };
+const OF_UPDATE: MemberOptions = [
+  ['events', allOption('event', 'deliver all events')],
+  ['realms', allOption('realm', 'deliver events of all realms')],
+];
+
+const EVENT_HELP = `deliver only these events: ${EVENT_NAMES.join(', ')}`;
+const REALM_HELP = 'deliver only events of this realm; separate several by spaces or repeat the option';
+
+interface DeliveryOptions {
+  readonly limit: number;
+  readonly dead?: true;
+  readonly json?: true;
 }
 
 function addDeliveries({ named, perform }: Webhooks): void {
@@ -123,45 +90,52 @@ function addDeliveries({ named, perform }: Webhooks): void {
     .option('--limit <N>', 'maximum number of entries', parseWholeNumber(), LIMITS.pageRecordsMax)
     .option('--dead', 'list dead letters instead: messages whose delivery was given up')
     .option('--json', 'write JSON')
-    .action(async (id: string, { limit, dead, json }: WebhookOptions, by: Command) => {
+    .action(async (id: string, { limit, dead, json }: DeliveryOptions, by: Command) => {
       const operation = dead ? 'list-dead-letters' : 'list-deliveries';
       const query = { 'page[limit]': limit };
-      const { data } = await perform<{ data: readonly DeliveryEntry[] }>(by, operation, { id, query });
-      printAll(data.map(describeEntry), json);
+      printResult(
+        (await perform<readonly DeliveryEntry[]>(by, operation, { id, query })).map(describe),
+        json,
+      );
     });
 }
 
-type DeliveryEntry = Properties & { readonly id: string; readonly type: 'delivery' | 'dead_letter' };
+interface DeliveryEntry {
+  readonly id: string;
+  readonly type: 'delivery' | 'dead_letter';
+}
 
 /** A dead letter is identified by its members realm and first_seq, so its ID is left out. */
-function describeEntry({ id, type, ...members }: DeliveryEntry): Properties {
+function describe({ id, type, ...members }: DeliveryEntry): object {
   return type === 'delivery' ? { delivery_id: id, ...members } : members;
+}
+
+interface MessageOptions {
+  readonly all?: true;
+  readonly realm?: string;
+  readonly firstSeq?: number;
 }
 
 function addRedeliver({ named, perform }: Webhooks): void {
   named('redeliver', 'deliver dead letters again, and failed messages without waiting for their next attempt')
     .option('--all', 'all dead letters and failed messages of the target')
-    .option('--realm <ID>', 'realm of the message', realmIds)
+    .option('--realm <ID>', 'realm of the message', realmId)
     .option('--first-seq <N>', 'sequence number of the first event in the message', parseWholeNumber())
-    .action(async (id: string, options: WebhookOptions, by: Command) => {
-      const data = { message: messageId(options) };
-      const { data: redelivery } = await perform<{ data: { dead_letters: number; retries: number } }>(
+    .action(async (id: string, options: MessageOptions, by: Command) => {
+      const { dead_letters, retries } = await perform<{ dead_letters: number; retries: number }>(
         by,
         'redeliver-webhook',
-        { id, data },
+        { id, data: { message: messageId(options) } },
       );
-      const queued = `${redelivery.dead_letters} dead letters and ${redelivery.retries} failed messages are queued`;
-      printLine(`${queued}; a running service delivers them within seconds`);
+      printLine(
+        `${dead_letters} dead letters and ${retries} failed messages are queued; a running service delivers them within seconds`,
+      );
     });
 }
 
-const EVENT_HELP = `deliver only these events: ${EVENT_NAMES.join(', ')}`;
-const REALM_HELP = 'deliver only events of this realm; separate several by spaces or repeat the option';
-
 /** The message that the options name; `*` for all. */
-function messageId({ all, realm, firstSeq }: WebhookOptions): string {
-  const [one] = realm ?? [];
+function messageId({ all, realm, firstSeq }: MessageOptions): string {
   if (all && !realm && firstSeq === undefined) return '*';
-  if (!all && one && firstSeq !== undefined) return `${one}.${firstSeq}`;
+  if (!all && realm && firstSeq !== undefined) return `${realm}.${firstSeq}`;
   throw new Refusal('choose messages: pass --all, or --realm and --first-seq', { isUsage: true });
 }

@@ -33,8 +33,13 @@ describe('client', async () => {
 
   const storefront = ['create', '--name', 'p', '--scope', 'users:read', '--implicit', 'settings:read'];
   const invalidCalls: [string, string[], number, RegExp][] = [
-    ['an unknown scope', ['create', '--name', 'n', '--scope', 'x:read'], 2, /Expected scopes/],
-    ['an empty scope', ['create', '--name', 'n', '--scope', ' '], 1, /scopes: must have at least 1/],
+    [
+      'an unknown scope',
+      ['create', '--name', 'n', '--scope', 'x:read'],
+      2,
+      /--scope: must be one of /,
+    ],
+    ['an empty scope', ['create', '--name', 'n', '--scope', ' '], 2, /--scope: must have at least 1/],
     [
       'the scope admin for one realm',
       ['create', '--name', 'n', '--scope', 'admin', '--realm', realm],
@@ -45,27 +50,27 @@ describe('client', async () => {
       'a name with a control character',
       ['create', '--name', 'a\u001b[2Jb', '--scope', 'admin'],
       2,
-      /The name must hold no control character/,
+      /--name: must hold no control character/,
     ],
     [
       'an ID alone of all realms',
       [...storefront, '--rate-per-address', '5/60'],
       1,
-      /implicit_realms: the ID alone needs named realms/,
+      /--implicit-realm: the ID alone needs named realms/,
     ],
     [
       'an ID alone without a rate',
       [...storefront, '--realm', realm],
       1,
-      /rate_per_address: the ID alone needs a rate per address/,
+      /--rate-per-address: the ID alone needs a rate per address/,
     ],
     [
       'a storefront that is no network',
       [...storefront, '--realm', realm, '--rate-per-address', '5/60', '--storefront', '0.0.0.0/0'],
-      1,
-      /storefronts.0: must be an IP address, or a network in CIDR notation that is not all addresses/,
+      2,
+      /--storefront: must be an IP address, or a network in CIDR notation that is not all addresses/,
     ],
-    ['a blank name', ['update', 'nobody', '--name', ' '], 2, /The name must not be blank/],
+    ['a blank name', ['update', 'nobody', '--name', ' '], 2, /--name: must not be blank/],
     ['an update without changes', ['update', 'nobody'], 2, /nothing to change/],
     ['an overlap that is not a number', ['rotate', 'nobody', '--overlap', 'long'], 2, /number of hours/],
   ];

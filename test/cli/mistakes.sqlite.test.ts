@@ -60,11 +60,7 @@ const MISTAKES: readonly Mistake[] = [
     `option '--on-error <WHAT>' argument 'ignore' is invalid. Allowed choices are abort, skip${SEE('import')}`,
   ],
   ['client create --name x', 2, `required option '--scope <SCOPES>' not specified${SEE('client create')}`],
-  [
-    'client create --name x --scope users:read --realm shop',
-    2,
-    `option '--realm <ID>' argument 'shop' is invalid. Expected a realm ID of the form 8-4-4-4-12, in hex, as "authrealm list" and "authrealm export" show it${SEE('client create')}`,
-  ],
+  ['client create --name x --scope users:read --realm shop', 2, '--realm: must be the identifier of a realm'],
   ['backup --database good.db', 2, 'a backup needs a target: pass either --to FILE or --into FOLDER'],
   [
     `delete relm ${ID} --in-pages --yes`,
@@ -132,7 +128,7 @@ const MISTAKES: readonly Mistake[] = [
   [
     'client update nobody --state disabled --name shop --database good.db',
     2,
-    '--state and other changes are mutually exclusive',
+    `option '--state <STATE>' cannot be used with option '--name <NAME>'${SEE('client update')}`,
   ],
   ['import none --database good.db', 1, `none cannot be read: ${NONE}`],
   ['import folder.db --database good.db', 1, 'folder.db is a directory: pass a file of JSON lines'],

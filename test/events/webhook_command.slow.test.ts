@@ -94,20 +94,23 @@ test.each([
   [['update', '--state', 'yes', 'none'], /Allowed choices are enabled, disabled/],
   [['delete', '--yes', 'none'], /no webhook target none/],
   [['rotate', 'none'], /no webhook target none/],
-  [['create', '--name', 'a', '--url', 'http://example.com/'], /^authrealm: url: must be an https URL/m],
-  [['create', '--name', 'a', '--url', 'https://127.0.0.1/'], /^authrealm: url: must be/m],
+  [['create', '--name', 'a', '--url', 'http://example.com/'], /^authrealm: --url: must be an https URL/m],
+  [['create', '--name', 'a', '--url', 'https://127.0.0.1/'], /^authrealm: --url: must be/m],
   [
     ['create', '--name', 'a', '--url', URL_OF_TARGET, '--event', 'x'],
-    /^authrealm: events\.0: must be one of /m,
+    /^authrealm: --event: must be one of /m,
   ],
   [
     ['create', '--name', 'a', '--url', URL_OF_TARGET, '--events-max', String(LIMITS.webhookEventsMax + 1)],
-    /^authrealm: events_max: must be at most 100/m,
+    /^authrealm: --events-max: must be at most 100/m,
   ],
-  [['create', '--name', 'a', '--url', URL_OF_TARGET, '--realm', 'x'], /Expected a realm ID of the form/],
+  [
+    ['create', '--name', 'a', '--url', URL_OF_TARGET, '--realm', 'x'],
+    /^authrealm: --realm: must be the identifier of a realm/m,
+  ],
   [['create', '--name', 'a', '--url', URL_OF_TARGET, '--from', 'now'], /Allowed choices are present, oldest/],
   [['update', 'none'], /nothing to change/],
-  [['update', 'none', '--event', 'x', '--all-events'], /mutually exclusive/],
+  [['update', 'none', '--event', 'x', '--all-events'], /cannot be used with/],
   [['redeliver', 'none'], /choose messages/],
 ])('webhook %j is rejected with the reason', async (words, reason) => {
   const { code, stderr } = await run(...words);

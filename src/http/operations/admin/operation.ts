@@ -163,8 +163,8 @@ export interface LocalRequest {
 
 /** An administrative operation, which the command line performs without HTTP. */
 interface AdminOperation<in Deps> extends Operation<AdminDeps> {
-  /** Answers the body. Rejects with Fault `invalid` for data that breaks its schema, else as `handle` does. */
-  perform(request: LocalRequest, deps: Deps): Promise<object | undefined>;
+  /** Throws Fault `invalid` for data that breaks its schema. Returns the function that answers the body, or rejects as `handle` does. */
+  prepare(request: LocalRequest): (deps: Deps) => Promise<object | undefined>;
 }
 
 /** An administrative operation: an admitted call, validation of query and body (400), then the handler (404, 412, 422). */
@@ -184,18 +184,20 @@ export function adminOperation<
     ...(data ? { body: 'json' as const } : {}),
     handle: (deps: AdminDeps) => handlerOf(described, deps),
     document: (context: DocumentContext) => documentationOf(described, context),
-    async perform({ params = {}, query = {}, data: given = {} }: LocalRequest, deps: Deps) {
-      const request: AnyRequest = {
+    prepare({ params = {}, query = {}, data: given = {} }: LocalRequest) {
+      const request = {
         params,
         query,
         data: data ? checkData(data.schema, given) : {},
         clientId: '',
-        auditContext: deps.clock,
         requiredRevision: async () => undefined,
         urlOf: (below: string) => below,
       };
-      const found = await described.handle(request, deps);
-      return found && described.success.show?.(found, request);
+      return async (deps: Deps) => {
+        const local: AnyRequest = { ...request, auditContext: deps.clock };
+        const found = await described.handle(local, deps);
+        return found && described.success.show?.(found, local);
+      };
     },
   });
 }
