@@ -1,15 +1,16 @@
 import { existsSync } from 'node:fs';
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import type { Settings } from '../config/parse.ts';
 import { Refusal } from '../domain/fault.ts';
 import { systemClock } from '../platform/clock.ts';
 import { printLine } from '../platform/standard_streams.ts';
 import { VERSION } from '../platform/version.ts';
 import { missingDatabaseOf } from '../service/open_database.ts';
-import type { BackupResult, BackupTarget } from '../store/backups/backup.ts';
+import type { BackupTarget } from '../store/backups/backup.ts';
 import { fileOf, isInMemory } from '../store/open.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
 import { parseWholeNumber } from './option_values.ts';
+import { printResult } from './table.ts';
 
 interface BackupOptions {
   readonly to?: string;
@@ -27,7 +28,12 @@ export const POSTGRES_TOOLS =
 export function addBackup(program: Command, context: CliContext): void {
   addDatabaseSettings(program.command('backup'))
     .description('back up a SQLite database while the service runs, and verify the copy')
-    .option('--to <FILE>', 'file to create; an existing file is never overwritten')
+    .addOption(
+      new Option('--to <FILE>', 'file to create; an existing file is never overwritten').conflicts([
+        'into',
+        'keep',
+      ]),
+    )
     .option('--into <FOLDER>', 'folder to create the backup in, named after the database and the time')
     .option(
       '--keep <DAYS>',
@@ -39,22 +45,22 @@ export function addBackup(program: Command, context: CliContext): void {
       const target = targetOf(options);
       const database = existingDatabaseFile(context.settingsOf(command), 'backed up', POSTGRES_TOOLS);
       const { backUp } = await import('../store/backups/backup.ts');
-      const made = await backUp(database, target, { version: VERSION, clock: systemClock });
-      if (options.json) printLine(JSON.stringify(asJson(made), null, 2));
-      else printBackup(made);
+      const { manifest, summary, ...made } = await backUp(database, target, {
+        version: VERSION,
+        clock: systemClock,
+      });
+      printResult({ ...made, ...manifest, rows: summary.rows }, options.json);
+      if (!options.json)
+        printLine(
+          'the backup does not contain the master key: store the key separately, for as long as the backup',
+        );
     });
 }
 
 function targetOf({ to, into, keep }: BackupOptions): BackupTarget {
-  if ((to === undefined) === (into === undefined))
-    throw new Refusal('a backup needs a target: pass either --to FILE or --into FOLDER', { isUsage: true });
+  if (to !== undefined) return { file: to };
   if (into !== undefined) return { folder: into, keepDays: keep };
-  if (keep !== undefined) {
-    throw new Refusal('--keep requires --into: only backups in a folder are named by their time', {
-      isUsage: true,
-    });
-  }
-  return { file: to as string };
+  throw new Refusal('a backup needs a target: pass either --to FILE or --into FOLDER', { isUsage: true });
 }
 
 /**
@@ -73,26 +79,4 @@ export function existingDatabaseFile(settings: Settings, done: string, advice: s
   const path = databaseFileOf(settings, done, advice);
   if (!existsSync(path)) throw missingDatabaseOf(settings);
   return path;
-}
-
-const asJson = ({ path, bytes, manifest, summary: { rows }, removed }: BackupResult) => ({
-  path,
-  bytes,
-  ...manifest,
-  rows,
-  removed,
-});
-
-function printBackup({ path, bytes, manifest, summary, removed }: BackupResult): void {
-  const { taken_at, schema, sha256 } = manifest;
-  printLine(`${path}: ${bytes} bytes, schema ${schema}, as of ${taken_at}, verified`);
-  printLine(`sha256 ${sha256}; ${totalOf(summary.rows)} rows. The manifest is ${path}.json: keep both files`);
-  for (const name of removed) printLine(`removed ${name}`);
-  printLine(
-    'the backup does not contain the master key: store the key separately, for as long as the backup',
-  );
-}
-
-export function totalOf(rows: Readonly<Record<string, number>>): number {
-  return Object.values(rows).reduce((sum, count) => sum + count, 0);
 }

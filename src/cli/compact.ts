@@ -2,9 +2,10 @@ import type { Command } from 'commander';
 import { systemClock } from '../platform/clock.ts';
 import { printLine } from '../platform/standard_streams.ts';
 import { VERSION } from '../platform/version.ts';
-import type { CompactionResult, CompactionStep } from '../store/backups/compaction.ts';
-import { existingDatabaseFile, totalOf } from './backup.ts';
+import type { CompactionStep } from '../store/backups/compaction.ts';
+import { existingDatabaseFile } from './backup.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
+import { printResult } from './table.ts';
 
 const POSTGRES_REUSES_SPACE =
   'compact rewrites a SQLite file, but --database names PostgreSQL, which reuses its space by itself';
@@ -25,12 +26,8 @@ export function addCompact(program: Command, context: CliContext): void {
       const path = existingDatabaseFile(context.settingsOf(command), 'compacted', POSTGRES_REUSES_SPACE);
       const { compact } = await import('../store/backups/compaction.ts');
       const release = { version: VERSION, clock: systemClock };
-      printResult(path, await compact(path, release, (step) => printLine(STEPS[step])));
+      const done = await compact(path, release, (step) => printLine(STEPS[step]));
+      const { schema, rows } = done.summary;
+      printResult({ path, bytes: done.bytesAfter, bytes_before: done.bytesBefore, schema, rows }, undefined);
     });
-}
-
-function printResult(path: string, { summary, bytesBefore, bytesAfter }: CompactionResult): void {
-  printLine(
-    `${path}: ${bytesAfter} bytes, ${bytesBefore} before; ${totalOf(summary.rows)} rows, schema ${summary.schema}, verified`,
-  );
 }

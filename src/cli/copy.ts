@@ -6,7 +6,9 @@ import { printLine, standardStreams } from '../platform/standard_streams.ts';
 import { VERSION } from '../platform/version.ts';
 import type { OnCopyStep } from '../store/copying/copy.ts';
 import { type DatabaseAddress, isInMemory } from '../store/open.ts';
+import { writeOut } from './output.ts';
 import { openProgress } from './progress.ts';
+import { openTable } from './table.ts';
 
 interface CopyOptions {
   readonly from: string;
@@ -28,18 +30,15 @@ export function addCopy(program: Command): void {
       const move = { from: addressOf('from', options), to: addressOf('to', options) };
       const { copyDatabase } = await import('../store/copying/copy.ts');
       const tables = await copyDatabase(move, { version: VERSION, clock: systemClock }, showStep);
-      printLine(`${'table'.padEnd(NAME_WIDTH)}${'rows'.padStart(COUNT_WIDTH)}  checksum`);
-      for (const { table, rows, digest } of tables)
-        printLine(`${table.padEnd(NAME_WIDTH)}${String(rows).padStart(COUNT_WIDTH)}  ${digest}`);
+      const shown = openTable(['table', 'rows', 'digest'], writeOut);
+      for (const each of tables) await shown.add({ ...each });
+      await shown.end();
       printLine(`source and target are equal: ${tables.reduce((sum, { rows }) => sum + rows, 0)} rows`);
       printLine(
         'the target does not contain the master key: start the service with the key of the source and --master-key-file',
       );
     });
 }
-
-const NAME_WIDTH = 22;
-const COUNT_WIDTH = 12;
 
 const showStep: OnCopyStep = (step) => {
   printLine(step);

@@ -12,12 +12,12 @@ import { appendLines } from '../platform/fsync.ts';
 import { printLine, printNotice } from '../platform/standard_streams.ts';
 import { VERSION } from '../platform/version.ts';
 import { assertKeysOf, openDatabase, withDatabase } from '../service/open_database.ts';
-import type { RestoreResult } from '../store/backups/restoration.ts';
 import type { Engine } from '../store/open.ts';
 import { splitLines } from '../transfer/line_reader.ts';
-import { databaseFileOf, POSTGRES_TOOLS, totalOf } from './backup.ts';
+import { databaseFileOf, POSTGRES_TOOLS } from './backup.ts';
 import { addConfirmation, assertConfirmed, type ConfirmationOptions } from './confirmation.ts';
 import { addDatabaseSettings, addSettings, type CliContext } from './context.ts';
+import { printResult } from './table.ts';
 
 interface RestoreOptions extends ConfirmationOptions {
   readonly replace?: true;
@@ -46,11 +46,10 @@ export function addRestore(program: Command, context: CliContext): void {
       const database = databaseFileOf(settings, 'restored', POSTGRES_TOOLS);
       if (options.replace && !options.dryRun && existsSync(database))
         await assertConfirmed(options, `replaces the database ${database}`, basename(database));
-      const ledger = options.ledger ?? existingCheckpointFile(settings);
-      if (ledger !== undefined && !existsSync(ledger)) throw new Refusal(`ledger ${ledger} does not exist`);
+      const ledger = ledgerOf(settings, options);
       const { restore } = await import('../store/backups/restoration.ts');
       let unsigned: readonly number[] = [];
-      const restored = await restore(
+      const { summary, takenAt, erased, replacedPath } = await restore(
         {
           backup,
           database,
@@ -69,11 +68,41 @@ export function addRestore(program: Command, context: CliContext): void {
         },
         { version: VERSION, clock: systemClock },
       );
-      if (options.dryRun) return printDryRun(database, restored);
-      await recordRestore(settings, restored);
-      if (options.json) printLine(JSON.stringify(asJson(database, restored, unsigned), null, 2));
-      else printRestore(database, restored, ledger, unsigned);
+      if (options.dryRun) {
+        const kept = existsSync(database) ? ', and keep the database there under another name' : '';
+        return printLine(`the backup is valid: would restore it as ${database}${kept}`);
+      }
+      await recordRestore(settings, takenAt);
+      printResult(
+        {
+          path: database,
+          taken_at: takenAt ?? null,
+          schema: summary.schema,
+          store_id: summary.storeId,
+          rows: summary.rows,
+          erasures_applied: erased.applied,
+          users_erased: erased.users,
+          unsigned_lines: unsigned,
+          replaced: replacedPath ?? null,
+        },
+        options.json,
+      );
+      if (!options.json) printAdvice(ledger);
     });
+}
+
+/** The file with the erasures since the backup, if there is one. */
+function ledgerOf(settings: Settings, { ledger = existingCheckpointFile(settings) }: RestoreOptions) {
+  if (ledger !== undefined && !existsSync(ledger)) throw new Refusal(`ledger ${ledger} does not exist`);
+  return ledger;
+}
+
+function printAdvice(ledger: string | undefined): void {
+  if (ledger === undefined)
+    printLine('no ledger was found: erasures since the backup were not applied. Pass the file with --ledger');
+  printLine(
+    'clients, secrets and signing keys are those of the backup: repeat later changes to them (disable, rotate, withdraw)',
+  );
 }
 
 /** The keys of the log in the copy of a backup. Throws Refusal for another master key. */
@@ -100,7 +129,7 @@ export async function openOtherFile(settings: Settings, path: string): Promise<E
  * Deletes console links and sessions, and records the restore in the audit log and in the checkpoint file, because checkpoints
  * since the backup describe the replaced database.
  */
-async function recordRestore(settings: Settings, { takenAt }: RestoreResult): Promise<void> {
+async function recordRestore(settings: Settings, takenAt: string | undefined): Promise<void> {
   await withDatabase({ ...settings, migrate: 'auto' }, systemClock, async ({ engine, logKeys }) => {
     // All links and sessions: they may have been used or ended since the backup.
     await engine.access.deleteExpiredSignIns(Number.MAX_SAFE_INTEGER);
@@ -118,54 +147,6 @@ async function recordRestore(settings: Settings, { takenAt }: RestoreResult): Pr
       );
     }
   });
-}
-
-function printDryRun(path: string, { summary, takenAt }: RestoreResult): void {
-  printLine(
-    `the backup is valid: would restore ${totalOf(summary.rows)} rows, schema ${summary.schema}${since(takenAt)}`,
-  );
-  if (existsSync(path)) printLine(`would replace ${path}, and keep it under another name`);
-}
-
-function asJson(path: string, restored: RestoreResult, unsigned: readonly number[]) {
-  const { summary, takenAt, erased, replacedPath } = restored;
-  const { schema, storeId, rows } = summary;
-  return {
-    path,
-    taken_at: takenAt ?? null,
-    schema,
-    store_id: storeId,
-    rows,
-    erasures_applied: erased.applied,
-    users_erased: erased.users,
-    unsigned_lines: unsigned,
-    replaced: replacedPath ?? null,
-  };
-}
-
-function printRestore(
-  path: string,
-  restored: RestoreResult,
-  ledger: string | undefined,
-  unsigned: readonly number[],
-): void {
-  const { summary, takenAt, erased, replacedPath } = restored;
-  printLine(`${path}: ${totalOf(summary.rows)} rows, schema ${summary.schema}${since(takenAt)}`);
-  if (replacedPath !== undefined) printLine(`the previous database is now ${replacedPath}`);
-  printLine(
-    `applied ${erased.applied} erasures that the backup did not contain; removed ${erased.users} users`,
-  );
-  for (const line of unsigned)
-    printLine(`${ledger} line ${line} is not signed by this installation; it was applied`);
-  if (ledger === undefined)
-    printLine('no ledger was found: erasures since the backup were not applied. Pass the file with --ledger');
-  printLine(
-    'clients, secrets and signing keys are those of the backup: repeat later changes to them (disable, rotate, withdraw)',
-  );
-}
-
-function since(takenAt: string | undefined): string {
-  return takenAt === undefined ? '' : `, as of ${takenAt}`;
 }
 
 /** The lines of a checkpoint file, numbered from 1. The file may be larger than a string can be. */

@@ -189,13 +189,13 @@ describe('a backup is refused with one sentence', () => {
       'with both --to and --into',
       ['--to', 'a', '--into', 'b'],
       EXIT.usage,
-      /either --to FILE or --into FOLDER/,
+      /'--to <FILE>' cannot be used with option '--into <FOLDER>'/,
     ],
     [
       'with --to and --keep',
       ['--to', join(folder, 'x.db'), '--keep', '3'],
       EXIT.usage,
-      /--keep requires --into/,
+      /'--to <FILE>' cannot be used with option '--keep <DAYS>'/,
     ],
     [
       'into a missing folder',

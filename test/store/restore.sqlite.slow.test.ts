@@ -39,7 +39,7 @@ describe('a restore', () => {
     const [backupContent, old] = [contentOf(backup), contentOf(path)];
     const { code, stdout, stderr } = await runOnFile(path, 'restore', backup, '--replace', '--yes');
     expect([code, stderr]).toEqual([EXIT.done, '']);
-    const previous = /^the previous database is now (.+)$/m.exec(stdout)?.[1] ?? '';
+    const previous = /^replaced +(.+)$/m.exec(stdout)?.[1] ?? '';
     expect(contentOf(path)).toEqual(backupContent);
     expect(contentOf(previous)).toEqual(old);
     const files = [

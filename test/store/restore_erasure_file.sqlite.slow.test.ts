@@ -152,7 +152,7 @@ describe('a restore with a ledger', () => {
       { erasures_applied: 2, users_erased: 2, unsigned_lines: [2] },
     ]);
     const again = await runOnFile(database, ...args, '--take-unsigned');
-    expect(again.stdout).toContain(`${ledger} line 2 is not signed by this installation; it was applied`);
+    expect(again.stdout).toMatch(/^unsigned_lines +\[2\]$/m);
   });
 
   test('a restore with a malformed or missing ledger is refused and changes nothing', async () => {
