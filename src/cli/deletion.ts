@@ -1,4 +1,4 @@
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import type { Collection } from '../client/client.ts';
 import { DATABASE_SETTINGS, type Environment } from '../config/parse.ts';
 import type { Store } from '../directory/store.ts';
@@ -39,9 +39,11 @@ export function addDelete(program: Command, context: CliContext): void {
   )
     .description('delete a record and everything below it')
     .option('--if-match <ETAG>', 'only if the record still has this ETag', visible)
-    .option(
-      '--in-pages',
-      `delete in the database itself, in commits of ${PAGE} records; what is left can be read and written until the command ends`,
+    .addOption(
+      new Option(
+        '--in-pages',
+        `delete in the database itself, in commits of ${PAGE} records; what is left can be read and written until the command ends`,
+      ).conflicts(['url', 'clientId', 'clientSecretFile', 'allowPlainHttp', 'ifMatch']),
     );
   addSettings(
     command,
@@ -52,7 +54,10 @@ export function addDelete(program: Command, context: CliContext): void {
       const settings = context.settingsOf(by);
       const resource = parseResourceName(word);
       const key = identifiersIn(resource, ids, keyColumns(resource).length) as unknown as Key;
-      assertConsistent(options, Object.keys(context.flagsOf(by)));
+      if (!options.inPages && Object.keys(context.flagsOf(by)).some((name) => name !== 'config')) {
+        const message = 'the service deletes the record: pass settings of the database only with --in-pages';
+        throw new Refusal(message, { isUsage: true });
+      }
       const deletion = { resource, key, options };
       if (!options.inPages) return await deleteByService(deletion, context.environmentOf(by));
       await withDatabase(settings, systemClock, async ({ engine }) => {
@@ -64,20 +69,6 @@ export function addDelete(program: Command, context: CliContext): void {
       });
     },
   );
-}
-
-/** Throws a Refusal for an option that the command would ignore. `settings`: the names of those passed as options. */
-function assertConsistent(options: DeletionOptions, settings: readonly string[]): void {
-  const { url, clientId, clientSecretFile, allowPlainHttp, ifMatch } = options;
-  if (options.inPages) {
-    if ([url, clientId, clientSecretFile, allowPlainHttp, ifMatch].some((value) => value !== undefined)) {
-      const message = '--in-pages deletes in the database itself: pass no --if-match, and no URL or client';
-      throw new Refusal(message, { isUsage: true });
-    }
-  } else if (settings.some((name) => name !== 'config')) {
-    const message = 'the service deletes the record: pass settings of the database only with --in-pages';
-    throw new Refusal(message, { isUsage: true });
-  }
 }
 
 async function confirm(word: string, { key, options }: Deletion): Promise<void> {

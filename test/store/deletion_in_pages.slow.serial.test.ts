@@ -198,9 +198,9 @@ describe('a deletion in pages of a single record', () => {
     [
       ['realm', UUID, '--if-match', '"1"'],
       2,
-      '--in-pages deletes in the database itself: pass no --if-match',
+      "option '--in-pages' cannot be used with option '--if-match <ETAG>'",
     ],
-    [['realm', UUID, '--url', 'http://localhost'], 2, 'and no URL or client'],
+    [['realm', UUID, '--url', 'http://localhost'], 2, "cannot be used with option '--url <URL>'"],
     [['user-info', UUID, small.ids.user], 1, 'no such record'],
     [['oidc-profile', small.ids.realm, small.ids.user], 1, 'no such record'],
   ];
