@@ -1,4 +1,3 @@
-import { lstatSync } from 'node:fs';
 import { type Command, Option } from 'commander';
 import type { Settings } from '../config/parse.ts';
 import type { OpenSecret } from '../directory/format.ts';
@@ -23,6 +22,9 @@ interface ExportOptions {
 
 const STANDARD_OUTPUT = '-';
 
+/** Terminals and pipes may keep what passes through them. */
+const SECRETS_NEED_FILE = '--with-secrets requires a FILE: secrets are never written to a terminal or a pipe';
+
 /** `export`: writes every record as a line that `import` reads. */
 export function addExport(program: Command, context: CliContext): void {
   addDatabaseSettings(
@@ -35,33 +37,19 @@ export function addExport(program: Command, context: CliContext): void {
     .addOption(new Option('--realm <ID>', 'export only this realm').argParser(realmId))
     .action(async (file: string, options: ExportOptions, command: Command) => {
       const settings = context.settingsOf(command);
-      assertWritableTarget(file, options);
+      const isFile = file !== STANDARD_OUTPUT;
+      if (options.withSecrets && !isFile) throw new Refusal(SECRETS_NEED_FILE, { isUsage: true });
       const { snapshot, open, close } = await openSource(settings, options);
       try {
         await assertRealmExists(snapshot, options.realm);
-        await exportInto(file, { snapshot, open, within: options.realm });
+        const use = (write: WriteText) => writeLines(write, { snapshot, open, within: options.realm });
+        const records = await (isFile ? writeNewFile(file, systemClock, use) : use(writeOut));
+        printNotice(`exported ${records} records${isFile ? ` to ${file}` : ''}`);
       } finally {
         snapshot.close();
         await close();
       }
     });
-}
-
-/** Secrets are written only to a new file: terminals and pipes may keep what passes through them. */
-function assertWritableTarget(file: string, { withSecrets }: ExportOptions): void {
-  if (file === STANDARD_OUTPUT) {
-    if (!withSecrets) return;
-    throw new Refusal('--with-secrets requires a FILE: secrets are never written to a terminal or a pipe', {
-      isUsage: true,
-    });
-  }
-  const found = lstatSync(file, { throwIfNoEntry: false });
-  if (!found) return;
-  throw new Refusal(
-    found.isFile()
-      ? `${file} already exists and is not overwritten: choose another name`
-      : `${file} is not a regular file: choose the name of a file that export can create`,
-  );
 }
 
 /** Opens a snapshot to export, and the function that decrypts its secrets; reads the master key only if these are exported. */
@@ -86,21 +74,13 @@ async function assertRealmExists(snapshot: RecordSnapshot, within: Uuid | undefi
   }
 }
 
-type ExportSource = Pick<ExportPlan, 'snapshot' | 'open' | 'within'>;
-
-async function exportInto(file: string, source: ExportSource): Promise<void> {
-  const writeRecords = (write: WriteText) => writeLines(write, source);
-  const isFile = file !== STANDARD_OUTPUT;
-  const records = await (isFile ? writeNewFile(file, systemClock, writeRecords) : writeRecords(writeOut));
-  printNotice(`exported ${records} records${isFile ? ` to ${file}` : ''}`);
-}
-
-async function writeLines(write: WriteText, { snapshot, open, within }: ExportSource): Promise<number> {
+async function writeLines(
+  write: WriteText,
+  source: Pick<ExportPlan, 'snapshot' | 'open' | 'within'>,
+): Promise<number> {
   const signal = abortAtSignal();
   const records = await exportRecords({
-    snapshot,
-    within,
-    open,
+    ...source,
     signal,
     write,
     onProgress: openProgress(systemClock, standardStreams().stderr),

@@ -1,4 +1,4 @@
-import { closeSync, fsyncSync, linkSync, openSync, rmSync } from 'node:fs';
+import { closeSync, fsyncSync, linkSync, lstatSync, openSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { Refusal } from '../domain/fault.ts';
 import type { Clock } from '../domain/id.ts';
@@ -20,7 +20,7 @@ export async function writeOut(text: string): Promise<void> {
     else stdout.write(text);
   } catch (error) {
     if (isUnread(error)) throw new OutputUnread();
-    throw new Refusal(errorText('standard output', error), { cause: error });
+    throw notWritten('standard output', error);
   }
 }
 
@@ -34,20 +34,23 @@ export async function writeNewFile<T>(
   use: (write: WriteText) => Promise<T>,
 ): Promise<T> {
   const temporaryPath = `${path}.${clock.mintId()}.partial`;
-  const refusalOf = (error: unknown): Refusal => new Refusal(errorText(path, error), { cause: error });
-  const file = attempt(() => openSync(temporaryPath, 'wx', 0o600), refusalOf);
+  const file = attempt(path, () => {
+    // Before everything is written; the link below decides.
+    if (lstatSync(path, { throwIfNoEntry: false })) throw Object.assign(new Error(), { code: 'EEXIST' });
+    return openSync(temporaryPath, 'wx', 0o600);
+  });
   try {
     const result = await use((text) =>
       writeAll(file, Buffer.from(text)).catch((error: unknown) => {
-        throw refusalOf(error);
+        throw notWritten(path, error);
       }),
     );
-    attempt(() => {
+    attempt(path, () => {
       fsyncSync(file);
       linkSync(temporaryPath, path);
       rmSync(temporaryPath);
       syncPath(dirname(path));
-    }, refusalOf);
+    });
     return result;
   } finally {
     closeSync(file);
@@ -55,23 +58,14 @@ export async function writeNewFile<T>(
   }
 }
 
-function attempt<T>(work: () => T, refused: (error: unknown) => Refusal): T {
+function attempt<T>(path: string, work: () => T): T {
   try {
     return work();
   } catch (error) {
-    throw refused(error);
+    throw notWritten(path, error);
   }
 }
 
-function errorText(what: string, error: unknown): string {
-  const { code } = error as NodeJS.ErrnoException;
-  switch (code) {
-    case 'EEXIST':
-      return `${what} already exists and is not overwritten: choose another name`;
-    case 'ENOSPC':
-    case 'EDQUOT':
-      return `${what} could not be written completely: the disk is full. Free space, or write elsewhere`;
-    default:
-      return `${what} could not be written: ${newFileErrorText(what, error)}`;
-  }
+function notWritten(what: string, error: unknown): Refusal {
+  return new Refusal(`${what} could not be written: ${newFileErrorText(what, error)}`, { cause: error });
 }

@@ -34,6 +34,9 @@ export function newFileErrorText(path: string, error: unknown): string {
       return `user ${userOfProcess()} may not create files in ${folder}: change its owner or its mode, or choose another folder`;
     case 'EROFS':
       return `${folder} is mounted read-only: choose another folder`;
+    case 'ENOSPC':
+    case 'EDQUOT':
+      return 'the disk is full: free space, or choose another folder';
     default:
       return message;
   }

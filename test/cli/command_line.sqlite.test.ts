@@ -33,12 +33,7 @@ describe('client', async () => {
 
   const storefront = ['create', '--name', 'p', '--scope', 'users:read', '--implicit', 'settings:read'];
   const invalidCalls: [string, string[], number, RegExp][] = [
-    [
-      'an unknown scope',
-      ['create', '--name', 'n', '--scope', 'x:read'],
-      2,
-      /--scope: must be one of /,
-    ],
+    ['an unknown scope', ['create', '--name', 'n', '--scope', 'x:read'], 2, /--scope: must be one of /],
     ['an empty scope', ['create', '--name', 'n', '--scope', ' '], 2, /--scope: must have at least 1/],
     [
       'the scope admin for one realm',

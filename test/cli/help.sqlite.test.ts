@@ -84,7 +84,7 @@ describe('output on a terminal', async () => {
     expect(shown).toContain('exported ');
     expect(shown).not.toContain('\u001b[3');
     const refused = await shownOnTerminal('export', join(folder, 'out.jsonl'), '--database', database);
-    expect(refused).toContain('already exists');
+    expect(refused).toContain('it exists, and is never overwritten');
     expect(refused).not.toContain('\u001b[3');
   });
 

@@ -135,7 +135,7 @@ const MISTAKES: readonly Mistake[] = [
   [
     'export secret --database good.db',
     1,
-    'secret already exists and is not overwritten: choose another name',
+    'secret could not be written: it exists, and is never overwritten: choose another name',
   ],
   [
     'export none/x --database good.db',

@@ -221,7 +221,12 @@ describe('an export that cannot write', () => {
   test('an export never overwrites a file', async () => {
     writeFileSync(at('existing'), 'mine');
     for (const flags of [[], ['--with-secrets']])
-      await expectRefused(/existing already exists and is not overwritten/, 1, at('existing'), ...flags);
+      await expectRefused(
+        /existing could not be written: it exists, and is never overwritten/,
+        1,
+        at('existing'),
+        ...flags,
+      );
     expect(readFileSync(at('existing'), 'utf8')).toBe('mine');
   });
 
@@ -230,7 +235,7 @@ describe('an export that cannot write', () => {
       await write('exported');
       writeFileSync(at('raced'), 'concurrent');
     });
-    await expect(exported).rejects.toThrow(/already exists/);
+    await expect(exported).rejects.toThrow(/it exists, and is never overwritten/);
     expect(readFileSync(at('raced'), 'utf8')).toBe('concurrent');
   });
 
@@ -241,7 +246,7 @@ describe('an export that cannot write', () => {
     await expectRefused(/--with-secrets requires a FILE/, 2, '--with-secrets', '-');
     for (const path of [at('pipe'), at('folder'), '/dev/stdout', '/dev/tty'])
       await expectRefused(
-        /is not a regular file: choose the name of a file that export can create/,
+        /it exists, and is never overwritten: choose another name/,
         1,
         '--with-secrets',
         path,
@@ -269,7 +274,7 @@ describe('an export that cannot write', () => {
       "${AUTHREALM}" export "${at('small')}/out" ${quoted(ofMany)}; echo "code $?"; ls -A "${at('small')}"`;
     const { stdout, stderr } = await runCommand(['unshare', '-m', 'sh', '-c', script]);
     expect(stdout).toBe('code 1\n');
-    expect(stderr).toMatch(/out could not be written completely: the disk is full/);
+    expect(stderr).toMatch(/out could not be written: the disk is full/);
   });
 
   test('an export whose output is closed early fails quietly', async () => {
