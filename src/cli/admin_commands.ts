@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { type SettingName, urlRule } from '../config/parse.ts';
+import { type SettingName, type Settings, urlRule } from '../config/parse.ts';
 import { Fault, Refusal } from '../domain/fault.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { LocalRequest } from '../http/operations/admin/operation.ts';
@@ -53,35 +53,16 @@ const VERBS = { enabled: 'enable', disabled: 'disable' } as const;
  */
 export function addAdminCommands(program: Command, context: CliContext, kind: Kind) {
   const { type, noun, texts } = kind;
+  const ofNew = kind.membersFor('create');
   const parent = program.command(type).description(texts.kind);
   const command = (name: string, description: string) =>
     addDatabaseSettings(parent.command(name)).description(description);
   const named = (name: string, description: string) => command(name, description).argument(`<${type}-id>`);
 
-  /** Runs an admin operation on the database of the command's settings. Throws Refusal for a fault of the request. */
-  async function perform<Data>(by: Command, name: string, { id, ...request }: Request = {}): Promise<Data> {
-    const settings = context.settingsOf(by);
-    const { LOCAL_OPERATIONS } = await import('../http/operations/admin/operations.ts');
-    const operation = LOCAL_OPERATIONS.find((each) => each.name === name);
-    try {
-      const run = operation?.prepare({ ...request, params: { [`${type}_id`]: id ?? '' } });
-      const answer = await withDatabase(settings, systemClock, async ({ engine, keyring }) =>
-        run?.({
-          // Undefined, so that the command line may name a realm before it exists.
-          store: undefined,
-          accessStore: engine.access,
-          webhooks: { store: engine.webhooks, keyring, brokenUrlRule: urlRule(settings) },
-          clock: systemClock,
-        }),
-      );
-      return (answer as { data: Data } | undefined)?.data as Data;
-    } catch (error) {
-      throw refusalBy(
-        error,
-        kind.membersFor('create'),
-        `no ${noun} ${id}: list the ${noun}s with "authrealm ${type} list"`,
-      );
-    }
+  async function perform<Data>(by: Command, name: string, { id = '', ...request }: Request = {}) {
+    const missing = `no ${noun} ${id}: list the ${noun}s with "authrealm ${type} list"`;
+    const call = { ...request, name, params: { [`${type}_id`]: id }, missing, members: ofNew };
+    return performOperation<Data>(context.settingsOf(by), call);
   }
 
   /** Runs an operation on the client or target of this ID, if there is one, and prints the result. */
@@ -94,7 +75,6 @@ export function addAdminCommands(program: Command, context: CliContext, kind: Ki
     return addSettings(to, kind.settings).option('--json', 'write JSON');
   }
 
-  const ofNew = kind.membersFor('create');
   addMembers(command('create', texts.create), ofNew).action((given: Given, by: Command) =>
     show(by, 'create', { data: { ...kind.defaults, ...valuesOf(ofNew, given) } }, given.json),
   );
@@ -102,8 +82,8 @@ export function addAdminCommands(program: Command, context: CliContext, kind: Ki
   command('list', texts.list)
     .option('--json', 'write JSON')
     .action(async ({ json }: Given, by: Command) => {
-      const query = { 'page[limit]': Number.MAX_SAFE_INTEGER - 1 };
-      printResult((await perform<readonly Item[]>(by, `list-${type}s`, { query })).map(describe), json);
+      const items = await perform<readonly Item[]>(by, `list-${type}s`, { query: EVERY_ITEM });
+      printResult(items.map(describe), json);
     });
 
   const changed = kind.membersFor('update');
@@ -140,6 +120,39 @@ export function addAdminCommands(program: Command, context: CliContext, kind: Ki
 
 type Request = LocalRequest & { readonly id?: string };
 
+/** The query for a list without pages. */
+export const EVERY_ITEM = { 'page[limit]': Number.MAX_SAFE_INTEGER - 1 };
+
+interface OperationCall extends LocalRequest {
+  readonly name: string;
+  /** The sentence for a record that does not exist. */
+  readonly missing?: string;
+  /** For the names of options in sentences. */
+  readonly members?: MemberOptions;
+}
+
+/** Runs an admin operation in this process, and returns the `data` of its answer. Throws Refusal for a fault of the request. */
+export async function performOperation<Data>(settings: Settings, call: OperationCall): Promise<Data> {
+  const { LOCAL_OPERATIONS } = await import('../http/operations/admin/operations.ts');
+  const operation = LOCAL_OPERATIONS.find(({ name }) => name === call.name);
+  try {
+    const run = operation?.prepare(call);
+    const answer = await withDatabase(settings, systemClock, async ({ engine, keyring }) =>
+      run?.({
+        // Undefined, so that the command line may name a realm before it exists.
+        store: undefined,
+        accessStore: engine.access,
+        webhooks: { store: engine.webhooks, keyring, brokenUrlRule: urlRule(settings) },
+        keyring,
+        clock: systemClock,
+      }),
+    );
+    return (answer as { data: Data } | undefined)?.data as Data;
+  } catch (error) {
+    throw refusalBy(error, call);
+  }
+}
+
 /** The members that options give a value. An empty value is null: the member has none. */
 function valuesOf(members: MemberOptions, given: Given): Readonly<Record<string, unknown>> {
   const values = members.map(([member, option]) => [member, given[option.attributeName()]] as const);
@@ -151,9 +164,9 @@ function valuesOf(members: MemberOptions, given: Given): Readonly<Record<string,
 }
 
 /** The Refusal for a fault of the request, one sentence for each invalid field, which names its option. */
-function refusalBy(error: unknown, members: MemberOptions, missing: string): unknown {
+function refusalBy(error: unknown, { missing, members = [] }: OperationCall): unknown {
   if (!(error instanceof Fault)) return error;
-  if (error.code === 'not_found') return new Refusal(missing);
+  if (error.code === 'not_found' && missing !== undefined) return new Refusal(missing);
   if (error.fieldErrors.length === 0) return error;
   const sentences = error.fieldErrors.map(({ field, rule }) => {
     const [, name = field] = field.split('.');

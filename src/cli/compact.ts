@@ -28,6 +28,6 @@ export function addCompact(program: Command, context: CliContext): void {
       const release = { version: VERSION, clock: systemClock };
       const done = await compact(path, release, (step) => printLine(STEPS[step]));
       const { schema, rows } = done.summary;
-      printResult({ path, bytes: done.bytesAfter, bytes_before: done.bytesBefore, schema, rows }, undefined);
+      printResult({ path, bytes: done.bytesAfter, bytes_before: done.bytesBefore, schema, rows });
     });
 }

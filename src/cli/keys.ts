@@ -1,19 +1,12 @@
 import type { Command } from 'commander';
 import { createNewKeyFile } from '../auth/keys/master_key.ts';
 import type { MasterKeyChanged } from '../auth/keys/rewrap.ts';
-import {
-  type KeySet,
-  keySetAt,
-  rotateSigningKey,
-  signingKeyState,
-  withdrawSigningKey,
-} from '../auth/keys/signing.ts';
-import { Refusal } from '../domain/fault.ts';
 import { systemClock } from '../platform/clock.ts';
 import { printLine } from '../platform/standard_streams.ts';
-import { rewrap, withDatabase } from '../service/open_database.ts';
-import type { SigningKey } from '../store/auth/access.ts';
+import { rewrap } from '../service/open_database.ts';
+import { EVERY_ITEM, performOperation } from './admin_commands.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
+import { printResult } from './table.ts';
 
 /** `keys`: the keys that sign access tokens, and the master key that encrypts them. */
 export function addKeyCommands(program: Command, context: CliContext): void {
@@ -21,33 +14,28 @@ export function addKeyCommands(program: Command, context: CliContext): void {
 
   addDatabaseSettings(keys.command('list'))
     .description('list the signing keys and their state')
-    .action((_options, command: Command) =>
-      withDatabase(context.settingsOf(command), systemClock, async ({ engine }) => {
-        const stored = await engine.access.signingKeys();
-        for (const key of stored) printLine(lineOf(key, keySetAt(stored, systemClock.now())));
-      }),
-    );
+    .action(async (_options, by: Command) => {
+      const call = { name: 'list-signing-keys', query: EVERY_ITEM };
+      const stored = await performOperation<readonly ShownKey[]>(context.settingsOf(by), call);
+      printResult(stored.map(describe));
+    });
 
   addDatabaseSettings(keys.command('rotate'))
     .description('add a signing key; it starts to sign once every cached key set contains it')
-    .action((_options, command: Command) =>
-      withDatabase(context.settingsOf(command), systemClock, async ({ engine, keyring }) => {
-        const { kid, signsFrom } = await rotateSigningKey(engine.access, keyring, systemClock);
-        printLine(`${kid} signs from ${new Date(signsFrom).toISOString()}`);
-      }),
-    );
+    .action(async (_options, by: Command) => {
+      const call = { name: 'create-signing-key' };
+      printResult(describe(await performOperation<ShownKey>(context.settingsOf(by), call)));
+    });
 
   addDatabaseSettings(keys.command('withdraw').argument('<kid>', 'ID of the key to withdraw'))
     .description(
       'reject all tokens that this key signed, within a second, and end all console sessions; replaces the current signing key',
     )
-    .action((kid: string, _options, command: Command) =>
-      withDatabase(context.settingsOf(command), systemClock, async ({ engine, keyring }) => {
-        if (!(await withdrawSigningKey(kid, engine.access, keyring, systemClock)))
-          throw new Refusal(`no signing key ${kid} in use: list the keys with "authrealm keys list"`);
-        printLine(`${kid} is withdrawn`);
-      }),
-    );
+    .action(async (kid: string, _options, by: Command) => {
+      const missing = `no signing key ${kid}: list the keys with "authrealm keys list"`;
+      const call = { name: 'withdraw-signing-key', params: { kid }, missing };
+      printResult(describe(await performOperation<ShownKey>(context.settingsOf(by), call)));
+    });
 
   keys
     .command('make')
@@ -82,12 +70,14 @@ function printRewrapResult({ keyId, ended, resealed }: MasterKeyChanged): void {
   );
 }
 
-/** A key and its current state. */
-function lineOf(key: SigningKey, keySet: KeySet): string {
-  const { kid, createdAt, signsFrom, withdrawnAt } = key;
-  const instant = (at: number) => new Date(at).toISOString();
-  const found = signingKeyState(key, keySet);
-  const state = found === 'next' ? `signs from ${instant(signsFrom)}` : found;
-  const since = withdrawnAt === undefined ? '' : ` ${instant(withdrawnAt)}`;
-  return `${kid}  ${state}${since}  created ${instant(createdAt)}`;
+/** A signing key as the admin operations return it. */
+interface ShownKey {
+  readonly id: string;
+  readonly type: string;
+  readonly links?: object;
+  readonly meta: object;
+}
+
+function describe({ id, type, links, meta, ...members }: ShownKey): object {
+  return { kid: id, ...members, ...meta };
 }

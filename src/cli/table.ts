@@ -35,7 +35,7 @@ export function namesAndValues(pairs: readonly (readonly [string, unknown])[]): 
 }
 
 /** Prints the result of a command, or several: as JSON, or as names and values with an empty line after each. */
-export function printResult(result: object | readonly object[], asJson: true | undefined): void {
+export function printResult(result: object | readonly object[], asJson?: true): void {
   if (asJson) printLine(JSON.stringify(result, null, 2));
   else for (const each of [result].flat()) printLine(namesAndValues(Object.entries(each)));
 }

@@ -3,7 +3,6 @@ import {
   ensureSigningKey,
   keySetAt,
   rotateSigningKey,
-  SigningKeyRefusal,
   withdrawSigningKey,
 } from '../../src/auth/keys/signing.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
@@ -37,14 +36,6 @@ describe('withdrawing a signing key', () => {
     expect(keys.map(({ privateSealed }) => privateSealed.length > 0)).toEqual([false, true, true]);
     expect(await service.token('users:read')).toBeString();
   });
-});
-
-test('the refusal of a new signing key has its reason', () => {
-  expect(new SigningKeyRefusal('too many').message).toContain('32 signing keys are in use');
-  for (const why of ['unproven', 'not needed'] as const)
-    expect(new SigningKeyRefusal(why).message).toBe(
-      'the master key was changed while this command ran, and nothing was written: run it again',
-    );
 });
 
 describe('a first signing key', () => {

@@ -148,11 +148,7 @@ const MISTAKES: readonly Mistake[] = [
     'the backup none does not exist: pass the path of a file that "authrealm backup" created',
   ],
   ['keys make secret', 1, 'secret already exists, and a key file is never overwritten: name another file'],
-  [
-    'keys withdraw k --database good.db',
-    1,
-    'no signing key k in use: list the keys with "authrealm keys list"',
-  ],
+  ['keys withdraw k --database good.db', 1, 'no signing key k: list the keys with "authrealm keys list"'],
   ['serve --database good.db --tls-cert none --tls-key none', 1, `--tls-cert: none cannot be read: ${NONE}`],
   ['audit verify --database good.db --checkpoints none', 1, `--checkpoints: none cannot be read: ${NONE}`],
   [

@@ -5,10 +5,10 @@ import {
   type AuditEntry,
   createAuditEntry,
 } from '../../domain/audit_entry.ts';
-import { Fault, Refusal } from '../../domain/fault.ts';
+import { Fault } from '../../domain/fault.ts';
 import { type Clock, NIL_UUID } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { AuthStore, NewSigningKey, SigningKey, SigningKeyInsertion } from '../../store/auth/access.ts';
+import type { AuthStore, NewSigningKey, SigningKey } from '../../store/auth/access.ts';
 import type { SecretLocation } from '../../store/auth/sealed_store.ts';
 import type { Keyring } from './keyring.ts';
 
@@ -75,27 +75,17 @@ const ANNOUNCEMENT_MS = LIMITS.accessTableAgeMsMax + LIMITS.keySetAgeMsMax + LIM
 /** How long a key is accepted after its successor signs: until the tokens it signed have expired. */
 const ACCEPTED_AFTER_SUCCESSOR_MS = LIMITS.tokenLifetimeSecondsMax * 1000 + LIMITS.clockLeewayMs;
 
-/** What to do when the number of signing keys has reached its limit. */
-export const SIGNING_KEY_LIMIT_HINT =
-  'withdraw one that does not sign, or wait until the tokens of an old one have ended';
+const TOO_MANY = {
+  field: 'signing_keys',
+  rule: `at most ${LIMITS.signingKeysMax} are in use: withdraw one that does not sign, or wait until the tokens of an old one have ended`,
+};
 
-/** Why no signing key was added. */
-export class SigningKeyRefusal extends Refusal {
-  readonly reason: Exclude<SigningKeyInsertion, 'added'>;
-
-  constructor(reason: Exclude<SigningKeyInsertion, 'added'>) {
-    super(
-      reason === 'too many'
-        ? `${LIMITS.signingKeysMax} signing keys are in use, which is the limit: ${SIGNING_KEY_LIMIT_HINT}`
-        : 'the master key was changed while this command ran, and nothing was written: run it again',
-    );
-    this.reason = reason;
-  }
-}
+/** The cause where the master key is being replaced, so it must not seal anything. */
+export const MASTER_KEY_CHANGED = new Error('the master key was changed');
 
 /**
  * Adds a key that signs once every cached key set contains it; the old key stays accepted until its tokens
- * have expired. Deletes the private keys of those past that. Rejects with SigningKeyRefusal at the limit, or
+ * have expired. Deletes the private keys of those past that. Throws Fault `conflict` at the limit, and `unavailable`
  * after a master key change.
  */
 export async function rotateSigningKey(
@@ -111,7 +101,8 @@ export async function rotateSigningKey(
     { supersededBefore: now - ACCEPTED_AFTER_SUCCESSOR_MS },
     auditEntry,
   );
-  if (inserted !== 'added') throw new SigningKeyRefusal(inserted);
+  if (inserted === 'too many') throw new Fault('conflict', [TOO_MANY]);
+  if (inserted !== 'added') throw new Fault('unavailable', [], MASTER_KEY_CHANGED);
   const keys = await store.signingKeysInUse();
   const { accepted } = keySetAt(keys, now);
   const expired = keys.filter(({ kid }) => !accepted.has(kid));

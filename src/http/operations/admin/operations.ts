@@ -9,14 +9,16 @@ import { SIGNING_KEY_OPERATIONS } from './signing_keys.ts';
 import { WEBHOOK_OPERATIONS } from './webhooks.ts';
 
 /** Operations that the command line performs in its own process. */
-export const LOCAL_OPERATIONS = [...CLIENT_OPERATIONS, ...WEBHOOK_OPERATIONS, ...DELIVERY_OPERATIONS];
-
-/** Every administrative operation. */
-export const ADMIN_OPERATIONS: readonly Operation<AdminDeps>[] = [
+export const LOCAL_OPERATIONS = [
   ...CLIENT_OPERATIONS,
   ...SIGNING_KEY_OPERATIONS,
   ...WEBHOOK_OPERATIONS,
   ...DELIVERY_OPERATIONS,
+];
+
+/** Every administrative operation. */
+export const ADMIN_OPERATIONS: readonly Operation<AdminDeps>[] = [
+  ...LOCAL_OPERATIONS,
   TEST_WEBHOOK_OPERATION,
   ...LOG_OPERATIONS,
   ...PERSON_OPERATIONS,

@@ -1,16 +1,14 @@
 import { z } from 'zod';
 import {
   keySetAt,
+  MASTER_KEY_CHANGED,
   rotateSigningKey,
-  SIGNING_KEY_LIMIT_HINT,
   SIGNING_KEY_STATES,
-  SigningKeyRefusal,
   signingKeyState,
   withdrawSigningKey,
 } from '../../../auth/keys/signing.ts';
 import { Fault } from '../../../domain/fault.ts';
 import { parseUuid } from '../../../domain/id.ts';
-import { LIMITS } from '../../../domain/limits.ts';
 import { assertFound } from '../../../domain/managed.ts';
 import type { SigningKey } from '../../../store/auth/access.ts';
 import { EXAMPLE_AT } from '../../openapi/examples.ts';
@@ -28,6 +26,8 @@ import { listOperation } from './page.ts';
 
 const KID = '019c1318-a400-7000-8000-000000000099';
 const NAMED = { kid: { description: 'The ID of the key, the `kid` of its tokens.', example: KID } };
+
+type KeyDeps = Pick<AdminDeps, 'accessStore' | 'keyring' | 'clock'>;
 
 type ShownKey = Pick<SigningKey, 'kid' | 'signsFrom' | 'withdrawnAt' | 'createdAt'> & {
   readonly state: ReturnType<typeof signingKeyState>;
@@ -71,30 +71,9 @@ function kidIn({ params: { kid = '' } }: AdminRequest<unknown, unknown>): string
 }
 
 /** Throws Fault `not_found`. */
-async function keyAt(kid: string, { accessStore, clock }: AdminDeps): Promise<ShownKey> {
+async function keyAt(kid: string, { accessStore, clock }: KeyDeps): Promise<ShownKey> {
   const { keys, inUse } = await accessStore.signingKey(kid);
   return assertFound(withStates(keys, inUse, clock.now())[0]);
-}
-
-/** The master key is being replaced, so it must not seal anything. */
-const MASTER_KEY_CHANGED = new Error('the master key was changed');
-
-const TOO_MANY = {
-  field: 'signing_keys',
-  rule: `at most ${LIMITS.signingKeysMax} are in use: ${SIGNING_KEY_LIMIT_HINT}`,
-};
-
-async function rotateKey(
-  { auditContext }: AdminRequest<unknown, unknown>,
-  { accessStore, keyring }: AdminDeps,
-) {
-  try {
-    return await rotateSigningKey(accessStore, keyring, auditContext);
-  } catch (error) {
-    if (!(error instanceof SigningKeyRefusal)) throw error;
-    if (error.reason === 'too many') throw new Fault('conflict', [TOO_MANY]);
-    throw new Fault('unavailable', [], MASTER_KEY_CHANGED);
-  }
 }
 
 /** The keys that sign access tokens. Only the command line changes the master key that seals them. */
@@ -108,7 +87,7 @@ export const SIGNING_KEY_OPERATIONS = [
       description: 'The keys, without their private parts.',
       item: answerForm('signing_key.item', { ...KEY, links: { self: urlAt(pathOf) } }, EXAMPLE_KEY),
     },
-    async read({ after = '', limit }, _, { accessStore, clock }: AdminDeps) {
+    async read({ after = '', limit }, _, { accessStore, clock }: KeyDeps) {
       const { keys, inUse } = await accessStore.signingKeysAfter(after, limit);
       return { items: withStates(keys, inUse, clock.now()) };
     },
@@ -120,8 +99,8 @@ export const SIGNING_KEY_OPERATIONS = [
     summary: 'Create a signing key. It starts signing once every cached key set includes it.',
     success: { ...SHOWN, status: 201, description: 'The new key.' },
     faults: ['conflict', 'unknown_outcome'],
-    async handle(request, deps) {
-      const { kid } = await rotateKey(request, deps);
+    async handle({ auditContext }, deps: KeyDeps) {
+      const { kid } = await rotateSigningKey(deps.accessStore, deps.keyring, auditContext);
       return keyAt(kid, deps);
     },
   }),
@@ -132,7 +111,7 @@ export const SIGNING_KEY_OPERATIONS = [
     summary: 'Get one signing key.',
     params: NAMED,
     success: { ...SHOWN, status: 200, description: 'The key, without its private part.' },
-    handle: (request, deps) => keyAt(kidIn(request), deps),
+    handle: (request, deps: KeyDeps) => keyAt(kidIn(request), deps),
   }),
   adminOperation({
     name: 'withdraw-signing-key',
@@ -145,7 +124,7 @@ export const SIGNING_KEY_OPERATIONS = [
     params: NAMED,
     success: { ...SHOWN, status: 200, description: 'The withdrawn key.' },
     faults: ['unknown_outcome'],
-    async handle(request, deps) {
+    async handle(request, deps: KeyDeps) {
       const kid = kidIn(request);
       await withdrawSigningKey(kid, deps.accessStore, deps.keyring, request.auditContext);
       const key = await keyAt(kid, deps);
