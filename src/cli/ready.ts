@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import type { Settings } from '../config/parse.ts';
 import { Refusal } from '../domain/fault.ts';
+import { urlOf } from '../http/server/url.ts';
 import { printLine } from '../platform/standard_streams.ts';
 import { addSettings, type CliContext } from './context.ts';
 import { printable } from './table.ts';
@@ -23,8 +24,7 @@ export function addReady(program: Command, context: CliContext): void {
 /** A wildcard address is checked on loopback. */
 function readinessUrl({ host, port, tlsCert }: Settings): string {
   const hosts: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
-  const name = hosts[host] ?? host;
-  return `${tlsCert ? 'https' : 'http'}://${name.includes(':') ? `[${name}]` : name}:${port}/readyz`;
+  return `${urlOf(hosts[host] ?? host, port, tlsCert !== undefined)}/readyz`;
 }
 
 async function assertReady(url: string): Promise<void> {

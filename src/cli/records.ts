@@ -1,11 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import type {
-  Collection,
-  FindableCollection,
-  IncludingCollection,
-  ResourceRecord,
-  SortKey,
-} from '../client/client.ts';
+import type { FindableCollection, IncludingCollection, ResourceRecord, SortKey } from '../client/client.ts';
 import { rawFilter } from '../client/client.ts';
 import { Refusal } from '../domain/fault.ts';
 import { LIMITS } from '../domain/limits.ts';
@@ -44,8 +38,8 @@ interface RecordOptions extends ConnectionOptions {
 /** The arguments of a command, and the collection that it uses. */
 interface Call {
   readonly resource: Resource;
-  readonly records: Collection<Resource> &
-    Partial<FindableCollection<Resource> & IncludingCollection<Resource>>;
+  /** Its methods for links and for records below it are there if the resource has them. */
+  readonly records: FindableCollection<Resource> & IncludingCollection<Resource>;
   readonly words: readonly string[];
   readonly options: RecordOptions;
 }
@@ -160,23 +154,24 @@ async function get({ resource, records, words, options }: Call): Promise<void> {
   const key = identifiersIn(resource, words, keyColumns(resource).length);
   if (options.include === undefined) return show(resource, await records.get(key), options);
   const children = childrenNamed(resource, options.include.split(','));
-  const found = await records.getIncluding?.(key, children.map(collectionOf) as never[]);
-  if (!found) throw new Error(`the client library includes nothing with ${resource.name}`);
+  const found = await records.getIncluding(key, children.map(collectionOf) as never[]);
   await showIncluding(resource, found, children, options);
 }
 
-/** The resources of these names that can be included with a resource. Throws a Refusal that lists them. */
-function childrenNamed(resource: Resource, words: readonly string[]): readonly Resource[] {
+/** The resources that can be included with a resource. Throws a Refusal if there are none. */
+function includable(resource: Resource, option: string): readonly Resource[] {
   const known = includableBelow(resource);
-  const names = known.map(commandLineName).join(', ');
-  if (known.length === 0) {
-    throw new Refusal(`--include does not apply to ${commandLineName(resource)}`, { isUsage: true });
-  }
-  return words.map((word) => {
-    const found = known.find((child) => commandLineName(child) === word);
-    if (!found) throw new Refusal(`--include must be a comma-separated list of ${names}`, { isUsage: true });
-    return found;
-  });
+  if (known.length > 0) return known;
+  throw new Refusal(`${option} does not apply to ${commandLineName(resource)}`, { isUsage: true });
+}
+
+/** The resources of these names among those that can be included. Throws a Refusal that lists them. */
+function childrenNamed(resource: Resource, words: readonly string[]): readonly Resource[] {
+  const known = includable(resource, '--include');
+  const names = known.map(commandLineName);
+  if (!words.every((word) => names.includes(word)))
+    throw new Refusal(`--include must be a comma-separated list of ${names.join(', ')}`, { isUsage: true });
+  return known.filter((child) => words.includes(commandLineName(child)));
 }
 
 async function list({ resource, records, words, options }: Call): Promise<void> {
@@ -194,7 +189,7 @@ async function list({ resource, records, words, options }: Call): Promise<void> 
 }
 
 async function find({ resource, records, words, options }: Call): Promise<void> {
-  if (!records.find) {
+  if (!resource.reverseLookup) {
     const known = RESOURCES.filter(({ reverseLookup }) => reverseLookup !== undefined)
       .map(commandLineName)
       .join(', ');
@@ -218,8 +213,7 @@ async function create({ resource, records, words, options }: Call): Promise<void
   }
   const children = await readChildren(resource, included, read);
   const below = Object.fromEntries(Array.from(children, ([child, inputs]) => [collectionOf(child), inputs]));
-  const created = await records.createIncluding?.(scope, members, below as never, { idempotencyKey });
-  if (!created) throw new Error(`the client library includes nothing with ${resource.name}`);
+  const created = await records.createIncluding(scope, members, below as never, { idempotencyKey });
   return options.id
     ? showId(created)
     : showIncluding(resource, created as never, [...children.keys()], options);
@@ -235,16 +229,14 @@ async function readChildren(
   path: string,
   read: ReadInput,
 ): Promise<ReadonlyMap<Resource, readonly MemberArguments[]>> {
-  const known = includableBelow(resource);
-  if (known.length === 0)
-    throw new Refusal(`--included does not apply to ${commandLineName(resource)}`, { isUsage: true });
+  const known = includable(resource, '--included');
   const objects = await readObjects(path, read);
-  const found = objects.map((object) => known.find(({ type }) => type === object.type));
-  if (found.includes(undefined)) {
+  const byType = Map.groupBy(objects, ({ type }) => known.find((child) => child.type === type));
+  if (byType.has(undefined)) {
     const types = known.map(({ type }) => type).join(', ');
     throw new Refusal(`each object in --included needs a type, one of ${types}`, { isUsage: true });
   }
-  return new Map(known.map((child) => [child, objects.filter((_, index) => found[index] === child)]));
+  return new Map(known.map((child) => [child, byType.get(child) ?? []]));
 }
 
 async function update({ resource, records, words, options }: Call): Promise<void> {
