@@ -52,21 +52,15 @@ type Queue = Partial<QueueFigures> & { readonly capacity?: number };
 
 /** Length and capacity of each queue, and the work in progress. */
 function queueMetrics(queues: Readonly<Record<string, Queue | undefined>>) {
-  const ofQueues = (figure: (queue: Queue) => number | undefined) =>
-    Object.entries(queues).flatMap(([queue, each]) => sample({ queue }, each && figure(each)));
+  const ofQueues = (metric: Parameters<typeof gauge>[0], figure: keyof Queue) =>
+    gauge(
+      metric,
+      Object.entries(queues).flatMap(([queue, each]) => sample({ queue }, each?.[figure])),
+    );
   return [
-    gauge(
-      METRICS.queueLength,
-      ofQueues(({ waiting }) => waiting),
-    ),
-    gauge(
-      METRICS.queueCapacity,
-      ofQueues(({ capacity }) => capacity),
-    ),
-    gauge(
-      METRICS.queueInProgress,
-      ofQueues(({ working }) => working),
-    ),
+    ofQueues(METRICS.queueLength, 'waiting'),
+    ofQueues(METRICS.queueCapacity, 'capacity'),
+    ofQueues(METRICS.queueInProgress, 'working'),
   ];
 }
 
@@ -83,21 +77,15 @@ export function webhookMetrics(
   lags: readonly (readonly [webhookId: string, lag: DeliveryLag])[],
   now: number,
 ): readonly Gauge[] {
-  const ofTargets = (figure: (lag: DeliveryLag) => number) =>
-    lags.flatMap(([webhook, lag]) => sample({ webhook }, figure(lag)));
+  const ofTargets = (metric: Parameters<typeof gauge>[0], figure: (lag: DeliveryLag) => number) =>
+    gauge(
+      metric,
+      lags.flatMap(([webhook, lag]) => sample({ webhook }, figure(lag))),
+    );
   return [
-    gauge(
-      METRICS.webhookLag,
-      ofTargets(({ behindSince: at }) => (at === undefined ? 0 : Math.max(0, now - at) / 1_000)),
-    ),
-    gauge(
-      METRICS.webhookLaggingRealms,
-      ofTargets(({ failingRealms }) => failingRealms),
-    ),
-    gauge(
-      METRICS.webhookDeadLetters,
-      ofTargets(({ deadLetters }) => deadLetters),
-    ),
+    ofTargets(METRICS.webhookLag, ({ behindSince: at = now }) => Math.max(0, now - at) / 1_000),
+    ofTargets(METRICS.webhookLaggingRealms, ({ failingRealms }) => failingRealms),
+    ofTargets(METRICS.webhookDeadLetters, ({ deadLetters }) => deadLetters),
   ];
 }
 
