@@ -3,23 +3,8 @@ import type { MasterKeySource } from '../auth/keys/master_key.ts';
 import { type DatabaseAddress, fileOf, isInMemory } from '../store/open.ts';
 import type { Settings } from './settings.ts';
 
-/** The settings of databases, their passwords and their master key; undefined where one is invalid. */
-type DatabaseSettings = Partial<
-  Pick<
-    Settings,
-    | 'database'
-    | 'databasePasswordFile'
-    | 'migrateDatabase'
-    | 'migrateDatabasePasswordFile'
-    | 'masterKey'
-    | 'masterKeyFile'
-    | 'previousMasterKeyFile'
-    | 'processes'
-  >
->;
-
 /** Checks these settings against each other. Settings with an invalid value are undefined, and not checked. */
-export function databaseContradictions(given: DatabaseSettings): readonly string[] {
+export function databaseContradictions(given: Partial<Settings>): readonly string[] {
   const { database, databasePasswordFile, migrateDatabase, migrateDatabasePasswordFile } = given;
   const isFile = database !== undefined && database.engine !== 'postgres';
   const found: (string | false)[] = [
@@ -54,10 +39,7 @@ function excluding(flag: string): string {
 }
 
 /** The file to which checkpoints are appended; undefined if there is none, as for a database in memory. */
-export function checkpointFileOf(given: {
-  readonly database: DatabaseAddress;
-  readonly checkpointFile: string | undefined;
-}): string | undefined {
+export function checkpointFileOf(given: Pick<Settings, 'database' | 'checkpointFile'>): string | undefined {
   if (isInMemory(given.database)) return undefined;
   const file = fileOf(given.database);
   return given.checkpointFile ?? (file && `${file}.checkpoints`);
@@ -88,7 +70,7 @@ export function withPasswordFiles({
   databasePasswordFile,
   migrateDatabase,
   migrateDatabasePasswordFile,
-}: DatabaseSettings & Pick<Settings, 'database'>): DatabaseSettings {
+}: Partial<Settings> & Pick<Settings, 'database'>): Partial<Settings> {
   return {
     ...(database.engine === 'postgres' && { database: { ...database, passwordFile: databasePasswordFile } }),
     ...(migrateDatabase && {
@@ -103,7 +85,7 @@ export function masterKeySource({
   masterKey,
   masterKeyFile,
   previousMasterKeyFile: previousPath,
-}: DatabaseSettings & Pick<Settings, 'database'>): MasterKeySource {
+}: Partial<Settings> & Pick<Settings, 'database'>): MasterKeySource {
   if (masterKey !== undefined) return { from: 'value', value: masterKey, previousPath };
   if (masterKeyFile !== undefined) return { from: 'file', path: masterKeyFile, previousPath };
   const file = fileOf(database);
