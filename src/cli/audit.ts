@@ -46,9 +46,9 @@ export function addAuditCommands(program: Command, context: CliContext): void {
       const settings = context.settingsOf(command);
       if (options.export !== undefined) await exportLogs(settings, options.export);
       const report = await verify(settings, options);
-      if (options.json) printLine(JSON.stringify(jsonOf(report), null, 2));
+      if (options.json) printLine(JSON.stringify(report, null, 2));
       else printReport(report);
-      context.setExitCode(isClean(report) ? EXIT.done : EXIT.failed);
+      context.setExitCode(report.clean ? EXIT.done : EXIT.failed);
     });
 }
 
@@ -59,42 +59,46 @@ interface VerifyOptions {
   readonly json?: true;
 }
 
-/** Verifies the logs on a read-only view of the database. */
+/** Verifies the logs on a read-only view of the database, and returns what `--json` prints. */
 async function verify(settings: Settings, options: VerifyOptions) {
   const { database, logKeys } = await inspectLog(settings, systemClock);
   try {
     const path = options.checkpoints ?? existingCheckpointFile(settings);
     const { checkpoints, unsigned, restored } = await readCheckpoints(path, logKeys);
     const stores = database.accessOf();
-    const { access, log } = stores;
     const findings: LogFinding[] = [];
     const verified = await verifyLogs({
-      store: log,
+      store: stores.log,
       keys: logKeys,
       checkpoints,
       now: systemClock.now,
       onFinding: (found) => findings.push(found),
     });
-    const isProven = (await access.keyChecks()).length > 0;
-    const records = options.records && (await compareRecords(stores, logKeys));
+    const isProven = (await stores.access.keyChecks()).length > 0;
+    const records = options.records ? await compareRecords(stores, logKeys) : null;
+    const count = findings.length + unsigned.length + (records?.findings.length ?? 0) + (isProven ? 0 : 1);
     return {
-      /** Verifies the signatures of checkpoints, also outside of this program. */
-      publicKey: logKeys.publicKey,
-      /** Whether the database has the proof of its master key. */
-      isProven,
+      clean: count === 0,
+      ...verified,
+      checkpoints: checkpoints.length,
+      checkpoint_file: path ?? null,
+      /** Verifies the signatures of checkpoints, also outside of this program; in the form of Standard Webhooks. */
+      public_key: `whpk_${logKeys.publicKey}`,
+      has_key_proof: isProven,
       records,
-      path,
-      unsigned,
+      unsigned_lines: unsigned,
       /** The last restore of a backup over this database. */
-      restored,
-      checkpointCount: checkpoints.length,
-      verified,
-      findings,
+      restored_at: instantOf(restored?.at),
+      restored_taken_at: instantOf(restored?.takenAt),
+      not_seen: checkpoints.length === 0 ? NOT_VERIFIABLE : null,
+      findings: findings.map(({ log, seq, message: says }) => ({ log, seq: seq ?? null, says })),
     };
   } finally {
     await database.close();
   }
 }
+
+const instantOf = (at: number | undefined) => (at === undefined ? null : new Date(at).toISOString());
 
 /** The comparison of the records with the log. */
 async function compareRecords(stores: InspectedStores, keys: LogKeys) {
@@ -144,69 +148,35 @@ const NOT_VERIFIABLE =
   'or a log rewritten or trimmed by a holder of the master key';
 
 function printReport(report: VerifyReport): void {
-  const { path, unsigned, checkpointCount, restored, verified, findings } = report;
-  for (const found of findings) printLine(sentenceOf(found));
-  if (!report.isProven) printLine(PROOF_REMOVED);
-  for (const line of unsigned) printLine(`${path} line ${line}: not signed by this installation`);
-  printRecords(report);
-  const { logs, entries } = verified;
-  printLine(`${entries} entries of ${logs} logs, ${checkpointCount} checkpoints signed by ${keyOf(report)}`);
-  if (restored) printLine(restorationOf(restored));
-  if (checkpointCount === 0) printLine(NOT_VERIFIABLE);
-  printLine(isClean(report) ? 'clean' : `not clean: ${countOf(report)} findings`);
+  const { records, findings, unsigned_lines: unsigned } = report;
+  const found = [
+    ...findings.map(sentenceOf),
+    ...(report.has_key_proof ? [] : [PROOF_REMOVED]),
+    ...unsigned.map((line) => `${report.checkpoint_file} line ${line}: not signed by this installation`),
+    ...(records?.findings ?? []).map(
+      ({ table, realm, id, message }) =>
+        `${message} (${[table, realm && `realm ${realm}`, id].filter(Boolean).join(', ')})`,
+    ),
+  ];
+  for (const each of found) printLine(each);
+  if (records)
+    printLine(`${records.covered} records compared with the log; ${records.notCovered} not covered by it`);
+  const { logs, entries, checkpoints, public_key: key } = report;
+  printLine(`${entries} entries of ${logs} logs, ${checkpoints} checkpoints signed by ${key}`);
+  if (report.restored_at !== null) printLine(restorationOf(report));
+  if (report.not_seen !== null) printLine(report.not_seen);
+  printLine(report.clean ? 'clean' : `not clean: ${found.length} findings`);
 }
 
-function printRecords({ records }: VerifyReport): void {
-  if (!records) return;
-  for (const { table, realm, id, message } of records.findings)
-    printLine(`${message} (${[table, realm && `realm ${realm}`, id].filter(Boolean).join(', ')})`);
-  const { covered, notCovered } = records;
-  printLine(`${covered} records compared with the log; ${notCovered} not covered by it`);
+function restorationOf({ restored_at: at, restored_taken_at: takenAt }: VerifyReport): string {
+  const which = takenAt === null ? 'a backup of unknown date' : `a backup taken at ${takenAt}`;
+  const comparedRange = takenAt === null ? 'before the restore' : 'between the two';
+  return `${which} was restored at ${at}: checkpoints ${comparedRange} are not compared`;
 }
 
-function restorationOf({ at, takenAt }: Restoration): string {
-  const isUndated = takenAt === undefined;
-  const which = isUndated
-    ? 'a backup of unknown date'
-    : `a backup taken at ${new Date(takenAt).toISOString()}`;
-  const comparedRange = isUndated ? 'before the restore' : 'between the two';
-  return `${which} was restored at ${new Date(at).toISOString()}: checkpoints ${comparedRange} are not compared`;
-}
-
-/** The public key in the form of Standard Webhooks. */
-function keyOf({ publicKey }: VerifyReport): string {
-  return `whpk_${publicKey}`;
-}
-
-function isClean(report: VerifyReport): boolean {
-  return countOf(report) === 0;
-}
-
-function countOf({ isProven, records, findings, unsigned }: VerifyReport): number {
-  return (records?.findings.length ?? 0) + findings.length + unsigned.length + (isProven ? 0 : 1);
-}
-
-function sentenceOf({ log, seq, message: says }: LogFinding): string {
+function sentenceOf({ log, seq, says }: VerifyReport['findings'][number]): string {
   const name = log === NIL_UUID ? 'audit log of the installation' : `audit log of realm ${log}`;
-  return `${name}${seq === undefined ? '' : `, entry ${seq}`}: ${says}`;
-}
-
-function jsonOf(report: VerifyReport) {
-  const { path, unsigned, checkpointCount, restored, verified, findings } = report;
-  return {
-    clean: isClean(report),
-    ...verified,
-    checkpoints: checkpointCount,
-    checkpoint_file: path ?? null,
-    public_key: keyOf(report),
-    has_key_proof: report.isProven,
-    records: report.records ?? null,
-    unsigned_lines: unsigned,
-    restored_at: restored ? new Date(restored.at).toISOString() : null,
-    restored_taken_at: restored?.takenAt === undefined ? null : new Date(restored.takenAt).toISOString(),
-    not_seen: checkpointCount === 0 ? NOT_VERIFIABLE : null,
-    findings: findings.map(({ log, seq, message: says }) => ({ log, seq: seq ?? null, says })),
-  };
+  return `${name}${seq === null ? '' : `, entry ${seq}`}: ${says}`;
 }
 
 /** Writes every entry that exists now to a new file. The export itself is logged before the first entry is written. */
