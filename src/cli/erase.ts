@@ -9,7 +9,7 @@ import { openSignInBudgets } from '../auth/sign_in/budgets.ts';
 import { checkpointFileOf, type Settings } from '../config/parse.ts';
 import type { ErasedBytes } from '../domain/erasure.ts';
 import { Refusal } from '../domain/fault.ts';
-import { parseUuid } from '../domain/id.ts';
+import type { Uuid } from '../domain/id.ts';
 import { user } from '../domain/resources.ts';
 import { systemClock } from '../platform/clock.ts';
 import { appendLines } from '../platform/fsync.ts';
@@ -18,36 +18,27 @@ import { type OpenDatabase, withDatabase } from '../service/open_database.ts';
 import { fileOf } from '../store/open.ts';
 import { addConfirmation, assertConfirmed, type ConfirmationOptions } from './confirmation.ts';
 import { addDatabaseSettings, addSettings, type CliContext } from './context.ts';
+import { parseId } from './identifiers.ts';
 
 /** `erase`: permanently removes the data of a person (GDPR, Article 17). */
 export function addErase(program: Command, context: CliContext): void {
   const erase = program.command('erase').description('permanently erase the data of a person');
   const command = addSettings(addDatabaseSettings(erase.command('user')), ['checkpointFile']);
   addConfirmation(command, 'show how many records would be erased')
-    .argument('<realm>', 'realm ID of the user')
-    .argument('<user>', 'ID of the user')
+    .argument('<realm>', 'realm ID of the user', parseId)
+    .argument('<user>', 'ID of the user', parseId)
     .description(
       'erase a user and all personal data, including audit log and database file; if interrupted, run it again',
     )
-    .action(async (realm: string, id: string, options: ConfirmationOptions, command: Command) => {
+    .action(async (realm: Uuid, id: Uuid, options: ConfirmationOptions, command: Command) => {
       const settings = context.settingsOf(command);
-      const person = parsePerson(realm, id);
+      const person = { realm, user: id };
       await withDatabase(settings, systemClock, async (db) => {
         if (options.dryRun) return await showErasure(person, db);
         await assertConfirmed(options, `permanently erases user ${person.user}`, person.user);
         await erasePerson(person, db, settings);
       });
     });
-}
-
-/** The user with this realm ID and user ID. Throws Refusal for an invalid ID. */
-export function parsePerson(realm: string, id: string): Person {
-  const [inRealm, of] = [realm, id].map(parseUuid);
-  if (inRealm && of) return { realm: inRealm, user: of };
-  throw new Refusal(
-    'REALM and USER must be IDs, each 8-4-4-4-12 in hex: "authrealm export" writes them as realm_id and id',
-    { isUsage: true },
-  );
 }
 
 /** Prints what `erase` would remove. The log of a user who is deleted may still have personal values. */

@@ -11,7 +11,7 @@ import { printNotice, standardStreams } from '../platform/standard_streams.ts';
 import { openDatabase, openEngineFor } from '../service/open_database.ts';
 import { EXPORT_START, type ExportOptions as ExportPlan, exportRecords } from '../transfer/export.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
-import { realmId } from './identifiers.ts';
+import { parseId } from './identifiers.ts';
 import { type WriteText, writeNewFile, writeOut } from './output.ts';
 import { openProgress } from './progress.ts';
 
@@ -34,7 +34,7 @@ export function addExport(program: Command, context: CliContext): void {
   )
     .description('write a consistent snapshot of all records as JSON lines, which import reads')
     .option('--with-secrets', 'include client secrets and password hashes; only to a file')
-    .addOption(new Option('--realm <ID>', 'export only this realm').argParser(realmId))
+    .addOption(new Option('--realm <ID>', 'export only this realm').argParser(parseId))
     .action(async (file: string, options: ExportOptions, command: Command) => {
       const settings = context.settingsOf(command);
       const isFile = file !== STANDARD_OUTPUT;

@@ -36,16 +36,16 @@ export function identifiersIn(resource: Resource, words: readonly string[], dept
   throw new Refusal(`expected ${expected}`, { isUsage: true });
 }
 
-/** The realm IDs of an option that may be repeated. Throws InvalidArgumentError for an invalid ID. */
-export function realmIds(raw: string, before: readonly Uuid[] = []): readonly Uuid[] {
-  return [...before, ...raw.split(' ').filter(Boolean).map(realmId)];
+/** The IDs of an option that may be repeated. Throws InvalidArgumentError for an invalid one. */
+export function parseIds(raw: string, before: readonly Uuid[] = []): readonly Uuid[] {
+  return [...before, ...raw.split(' ').filter(Boolean).map(parseId)];
 }
 
-/** The realm ID of an option. Throws InvalidArgumentError for an invalid one. */
-export function realmId(raw: string): Uuid {
+/** The ID of an option or argument. Throws InvalidArgumentError for an invalid one. */
+export function parseId(raw: string): Uuid {
   const id = parseUuid(raw);
   if (id) return id;
   throw new InvalidArgumentError(
-    'Expected a realm ID of the form 8-4-4-4-12, in hex, as "authrealm list" and "authrealm export" show it.',
+    'Expected an ID of the form 8-4-4-4-12, in hex, as "authrealm list" and "authrealm export" show it.',
   );
 }

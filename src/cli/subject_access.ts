@@ -1,29 +1,29 @@
 import type { Command } from 'commander';
 import { openLogReading } from '../audit/reading.ts';
 import { subjectAccess } from '../audit/subject_access.ts';
+import type { Uuid } from '../domain/id.ts';
 import { systemClock } from '../platform/clock.ts';
 import { withDatabase } from '../service/open_database.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
-import { parsePerson } from './erase.ts';
+import { parseId } from './identifiers.ts';
 import { type WriteText, writeNewFile, writeOut } from './output.ts';
 import { printableJson } from './table.ts';
 
 /** `subject-access`: all data about one user, for that person (GDPR, Article 15). */
 export function addSubjectAccess(program: Command, context: CliContext): void {
   addDatabaseSettings(program.command('subject-access'))
-    .argument('<realm>', 'realm ID of the user')
-    .argument('<user>', 'ID of the user')
+    .argument('<realm>', 'realm ID of the user', parseId)
+    .argument('<user>', 'ID of the user', parseId)
     .option('--to <FILE>', 'file to create (default: standard output)')
     .description('write all data about a user as JSON lines')
-    .action((realm: string, id: string, { to }: { to?: string }, command: Command) => {
-      const person = parsePerson(realm, id);
+    .action((realm: Uuid, user: Uuid, { to }: { to?: string }, command: Command) => {
       return withDatabase(
         context.settingsOf(command),
         systemClock,
         ({ engine: { records, log }, logKeys }) => {
           const deps = { records, log, reading: openLogReading(log, logKeys) };
           const writeItems = async (write: WriteText) => {
-            for await (const item of subjectAccess(deps, person, systemClock))
+            for await (const item of subjectAccess(deps, { realm, user }, systemClock))
               await write(`${printableJson(item)}\n`);
           };
           return to === undefined ? writeItems(writeOut) : writeNewFile(to, systemClock, writeItems);

@@ -6,7 +6,7 @@ import { EVENT_NAMES } from '../events/webhooks/targets.ts';
 import { printLine } from '../platform/standard_streams.ts';
 import { addAdminCommands, type MemberOptions } from './admin_commands.ts';
 import type { CliContext } from './context.ts';
-import { realmId } from './identifiers.ts';
+import { parseId } from './identifiers.ts';
 import { allOption, listOption, parseWholeNumber } from './option_values.ts';
 import { printResult } from './table.ts';
 
@@ -119,7 +119,7 @@ interface MessageOptions {
 function addRedeliver({ named, perform }: Webhooks): void {
   named('redeliver', 'deliver dead letters again, and failed messages without waiting for their next attempt')
     .option('--all', 'all dead letters and failed messages of the target')
-    .option('--realm <ID>', 'realm of the message', realmId)
+    .option('--realm <ID>', 'realm of the message', parseId)
     .option('--first-seq <N>', 'sequence number of the first event in the message', parseWholeNumber())
     .action(async (id: string, options: MessageOptions, by: Command) => {
       const { dead_letters, retries } = await perform<{ dead_letters: number; retries: number }>(

@@ -76,7 +76,7 @@ const MISTAKES: readonly Mistake[] = [
   [
     `erase user ${ID} jane --yes`,
     2,
-    'REALM and USER must be IDs, each 8-4-4-4-12 in hex: "authrealm export" writes them as realm_id and id',
+    `command-argument value 'jane' is invalid for argument 'user'. Expected an ID of the form 8-4-4-4-12, in hex, as "authrealm list" and "authrealm export" show it${SEE('erase user')}`,
   ],
   [
     `delete realm ${ID} --in-pages --database good.db`,

@@ -206,7 +206,7 @@ describe('export --realm', () => {
     const unknown = await run('export', at('no'), '--realm', mintId(), ...ofFew.args);
     expect([unknown.code, unknown.stderr]).toEqual([1, expect.stringMatching(/^authrealm: no realm /)]);
     const wrong = await run('export', at('no'), '--realm', 'shop', ...ofFew.args);
-    expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('Expected a realm ID')]);
+    expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('Expected an ID')]);
     expect(readdirSync(folder)).not.toContain('no');
   });
 });

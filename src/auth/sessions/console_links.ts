@@ -11,7 +11,7 @@ import type { Rights } from '../tokens/claim_rights.ts';
 const CODE_BYTES = 16;
 
 /** The name of the person who signs in by a link, in the audit log. */
-export const LINK_LABEL = displayedText(64);
+const LINK_LABEL = displayedText(64);
 
 /** A one-time code as a link carries it: 22 characters of base64url. */
 export const LINK_CODE = /^[\w-]{21}[AQgw]$/;
@@ -38,7 +38,7 @@ export async function createConsoleLink(
   auditContext: AuditContext,
 ): Promise<CreatedConsoleLink> {
   const [issue] = LINK_LABEL.safeParse(label).error?.issues ?? [];
-  if (issue) throw new Refusal(`the label of a console link ${issue.message}`);
+  if (issue) throw new Refusal(`the label of a console link ${issue.message}`, { isUsage: true });
   const { scopes, realms } = rights;
   // A console session with `sign-in` must report the end user's address.
   const broken = brokenRightsRule({ ...rights, endUserAddress: 'header' });
