@@ -44,7 +44,7 @@ export function addDoctor(program: Command, context: CliContext): void {
       if (json) printLine(JSON.stringify({ healthy: unhealthy.length === 0, checks: reports }, null, 2));
       else {
         printLine(verdictOn(reports, unhealthy));
-        printReports(reports);
+        reports.forEach(printReport);
       }
       context.setExitCode(unhealthy.length === 0 ? EXIT.done : EXIT.failed);
     });
@@ -129,19 +129,6 @@ function databaseFiles(path: string | undefined): readonly string[] {
     .filter((name) => name.startsWith(own) && ending.test(name.slice(own.length)))
     .sort()
     .map((name) => join(dirname(path), name));
-}
-
-/** What prevents several checks, such as a missing master key, is printed once. */
-function printReports(reports: readonly CheckReport[]): void {
-  const firstPrevented = new Map<string, string>();
-  for (const { unchecked, ...report } of reports) {
-    const first = unchecked === undefined ? undefined : firstPrevented.get(unchecked);
-    printReport({
-      ...report,
-      unchecked: first === undefined ? unchecked : `for the same reason as ${first}`,
-    });
-    if (unchecked !== undefined && first === undefined) firstPrevented.set(unchecked, report.check);
-  }
 }
 
 function printReport({ check, facts, findings, total, notes, notesTotal, unchecked }: CheckReport): void {
