@@ -2,19 +2,12 @@ import type { Command } from 'commander';
 import { systemClock } from '../platform/clock.ts';
 import { printLine } from '../platform/standard_streams.ts';
 import { VERSION } from '../platform/version.ts';
-import type { CompactionStep } from '../store/backups/compaction.ts';
 import { existingDatabaseFile } from './backup.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
 import { printResult } from './table.ts';
 
 const POSTGRES_REUSES_SPACE =
   'compact rewrites a SQLite file, but --database names PostgreSQL, which reuses its space by itself';
-
-const STEPS: Readonly<Record<CompactionStep, string>> = {
-  verify: 'verifying the database',
-  write: 'writing the new file',
-  'verify copy': 'verifying the new file',
-};
 
 /** `compact`: rewrites the file of a database. */
 export function addCompact(program: Command, context: CliContext): void {
@@ -26,7 +19,7 @@ export function addCompact(program: Command, context: CliContext): void {
       const path = existingDatabaseFile(context.settingsOf(command), 'compacted', POSTGRES_REUSES_SPACE);
       const { compact } = await import('../store/backups/compaction.ts');
       const release = { version: VERSION, clock: systemClock };
-      const done = await compact(path, release, (step) => printLine(STEPS[step]));
+      const done = await compact(path, release, printLine);
       const { schema, rows } = done.summary;
       printResult({ path, bytes: done.bytesAfter, bytes_before: done.bytesBefore, schema, rows });
     });

@@ -57,7 +57,9 @@ describe('a compaction', () => {
     expect(names.filter((name) => !before[name]?.length)).toEqual([]);
     const { code, stdout, stderr } = await runOnFile(path, 'compact');
     expect([code, stderr]).toEqual([EXIT.done, '']);
-    expect(stdout).toMatch(/^verifying the database\n(.*\n)+path +\S+\nbytes +\d+\nbytes_before +\d+\nschema +1\nrows +\{/);
+    expect(stdout).toMatch(
+      /^verifying the database\n(.*\n)+path +\S+\nbytes +\d+\nbytes_before +\d+\nschema +1\nrows +\{/,
+    );
     expect(readdirSync(dirname(path)).sort()).toEqual(['copy.db', 'copy.db.key']);
     expect(contentOf(path)).toEqual(before);
     const again = await startCopyService(sqliteAt(path));
@@ -225,7 +227,7 @@ describe('a refused compaction', () => {
     const before = contentOf(path);
     const tamper = (change: (copy: string) => void) => (step: CompactionStep) => {
       const [folder = ''] = readdirSync(dirname(path)).filter((name) => name.endsWith('.partial'));
-      if (step === 'verify copy') change(join(dirname(path), folder, 'compact.db'));
+      if (step === 'verifying the new file') change(join(dirname(path), folder, 'compact.db'));
     };
     const lacking = tamper((copy) =>
       tamperFile(copy, (db) => {

@@ -154,7 +154,7 @@ describe('a compaction on a full disk', () => {
     if (folder === undefined) return;
     const path = copyDatabase(stored, folder);
     const fill = (step: CompactionStep) => {
-      if (step === 'write') fillDisk(folder, 10 * PAGE_BYTES);
+      if (step === 'writing the new file') fillDisk(folder, 10 * PAGE_BYTES);
     };
     const { ino } = statSync(path);
     await expect(compact(path, program, fill)).rejects.toThrow(/disk is full/);

@@ -16,8 +16,6 @@ export type BackupTarget =
   /** A folder of backups, and the days after which older ones are removed. */
   | { readonly folder: string; readonly keepDays: number | undefined };
 
-export type BackupResult = Awaited<ReturnType<typeof backUp>>;
-
 /**
  * Creates a backup of a database that may be in use. The backup gets its name once it is complete, verified and synced,
  * and has its manifest. Only then are older backups removed.

@@ -7,9 +7,7 @@ import { lockDatabase, replaceDatabase } from './replacement.ts';
 import { withTemporaryFolder } from './temporary_folder.ts';
 import { verifyDatabaseFile } from './verification.ts';
 
-export type CompactionStep = 'verify' | 'write' | 'verify copy';
-
-export type CompactionResult = Awaited<ReturnType<typeof compact>>;
+export type CompactionStep = 'verifying the database' | 'writing the new file' | 'verifying the new file';
 
 /**
  * Rewrites a database in place, with what lookups read at its beginning and without free pages. The database is locked
@@ -27,12 +25,12 @@ export async function compact(
   const lock = lockDatabase(path);
   try {
     return await withTemporaryFolder(path, clock, async (folder) => {
-      onStep('verify');
+      onStep('verifying the database');
       const before = verifyDatabaseFile(path, `the database ${path}`, version);
       const compacted = join(folder, 'compact.db');
-      onStep('write');
+      onStep('writing the new file');
       writeCompact(path, compacted);
-      onStep('verify copy');
+      onStep('verifying the new file');
       const label = `${path} was not changed, because the new file failed verification`;
       const summary = verifyDatabaseFile(compacted, label, version);
       if (!Bun.deepEquals(before, summary))
