@@ -1,4 +1,4 @@
-import { createReadStream, statSync } from 'node:fs';
+import { createReadStream } from 'node:fs';
 import { resolve } from 'node:path';
 import { type Command, Option } from 'commander';
 import { DATABASE_SETTINGS, type Settings } from '../config/parse.ts';
@@ -60,7 +60,6 @@ export function addImport(program: Command, context: CliContext): void {
     .option('--from-line <N>', 'skip the lines before this one', parseWholeNumber(), 1)
     .action(async (file: string, options: ImportOptions, command: Command) => {
       const settings = context.settingsOf(command);
-      assertReadable(file);
       const source = { file, options, signal: abortAtSignal() };
       const report = await (options.dryRun ? runDryRun : runImport)(settings, source);
       printSummary(report, options);
@@ -76,24 +75,12 @@ export function addImport(program: Command, context: CliContext): void {
     });
 }
 
-/** The source of an import; checked before anything is opened or created. */
+/** The source of an import. */
 interface Source {
   readonly file: string;
   readonly options: ImportOptions;
   /** Stops the import after the current commit. */
   readonly signal: AbortSignal;
-}
-
-/** Throws Refusal if the file cannot be read. */
-function assertReadable(file: string): void {
-  if (file === STANDARD_INPUT) return;
-  let isFolder: boolean;
-  try {
-    isFolder = statSync(file).isDirectory();
-  } catch (error) {
-    throw unreadable(file, error);
-  }
-  if (isFolder) throw new Refusal(`${file} is a directory: pass a file of JSON lines`);
 }
 
 function unreadable(file: string, cause: unknown): Refusal {

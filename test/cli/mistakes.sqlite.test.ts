@@ -131,7 +131,11 @@ const MISTAKES: readonly Mistake[] = [
     `option '--state <STATE>' cannot be used with option '--name <NAME>'${SEE('client update')}`,
   ],
   ['import none --database good.db', 1, `none cannot be read: ${NONE}`],
-  ['import folder.db --database good.db', 1, 'folder.db is a directory: pass a file of JSON lines'],
+  [
+    'import folder.db --database good.db',
+    1,
+    'folder.db cannot be read: it is a folder: pass the path of a file',
+  ],
   [
     'export secret --database good.db',
     1,

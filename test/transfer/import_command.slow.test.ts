@@ -93,7 +93,7 @@ describe('authrealm import', () => {
     const { args } = await freshDatabase();
     const wrong: [string[], number, RegExp][] = [
       [[join(folder, 'nothing.ndjson'), ...args], 1, /cannot be read/],
-      [[folder, ...args], 1, /is a directory/],
+      [[folder, ...args], 1, /it is a folder: pass the path of a file/],
       [['-', '--on-error', 'shrug', ...args], 2, /abort, skip/],
       [['-', '--from-line', '0', ...args], 2, /Expected a whole number of at least 1/],
       [[...args], 2, /missing required argument/],
