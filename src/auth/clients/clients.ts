@@ -8,13 +8,7 @@ import {
 import { Fault, type FieldError, Refusal } from '../../domain/fault.ts';
 import type { Clock, Revision } from '../../domain/id.ts';
 import { describeImplicit } from '../../domain/implicit_rights.ts';
-import {
-  assertFound,
-  assertRevision,
-  changeManaged,
-  deleteManaged,
-  type Edit,
-} from '../../domain/managed.ts';
+import { applyEdit, assertFound, assertRevision, type Edit } from '../../domain/managed.ts';
 import { areGrantable, IMPLICIT_SCOPES, intersectRealms, type Principal } from '../../domain/principal.ts';
 import { text } from '../../domain/text/text.ts';
 import type { AuthStore } from '../../store/auth/access.ts';
@@ -187,24 +181,14 @@ export async function changeClient(
   edit: ClientEdit,
   auditContext: AuditContext,
 ): Promise<Client> {
-  const changed = await changeManaged<Client>(
-    {
-      id: clientId,
-      find: () => store.client(clientId),
-      edit,
-      async save(client, found) {
-        assertGrantable(client);
-        const detail = { before: auditState(found), after: auditState(client) };
-        const auditEntry = createAuditEntry(
-          auditActionOf(found, client),
-          { object: clientId, detail },
-          auditContext,
-        );
-        return store.updateClient(client, found.revision, auditEntry);
-      },
-    },
-    auditContext,
-  );
+  const changed = await store.changeClient(clientId, (found) => {
+    const after = applyEdit(found, edit, auditContext);
+    if (!after) return undefined;
+    assertGrantable(after);
+    const detail = { before: auditState(found), after: auditState(after) };
+    const action = auditActionOf(found, after);
+    return { after, auditEntry: createAuditEntry(action, { object: clientId, detail }, auditContext) };
+  });
   return assertFound(changed);
 }
 
@@ -218,14 +202,10 @@ export function deleteClient(
   seen: Revision | undefined,
   auditContext: AuditContext,
 ): Promise<boolean> {
-  return deleteManaged<Client>({
-    find: () => store.client(clientId),
-    expected: seen,
-    remove(client) {
-      const detail = { before: auditState(client) };
-      const auditEntry = createAuditEntry('client.deleted', { object: clientId, detail }, auditContext);
-      return store.removeClient(clientId, client.revision, auditEntry);
-    },
+  return store.removeClient(clientId, (found) => {
+    assertRevision(found, seen);
+    const detail = { before: auditState(found) };
+    return createAuditEntry('client.deleted', { object: clientId, detail }, auditContext);
   });
 }
 

@@ -1,14 +1,9 @@
 import type { Keyring } from '../../auth/keys/keyring.ts';
-import {
-  type AuditAction,
-  type AuditContext,
-  type AuditEntry,
-  createAuditEntry,
-} from '../../domain/audit_entry.ts';
+import { type AuditAction, type AuditContext, createAuditEntry } from '../../domain/audit_entry.ts';
 import { Fault } from '../../domain/fault.ts';
 import type { Revision, Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { changeManaged, deleteManaged, type Edit } from '../../domain/managed.ts';
+import { applyEdit, assertRevision, type Edit, type LoggedChange } from '../../domain/managed.ts';
 import { RESOURCES } from '../../domain/resources.ts';
 import { text } from '../../domain/text/text.ts';
 import type { WebhookStore } from '../../store/webhooks/webhooks.ts';
@@ -93,18 +88,7 @@ export function changeWebhook(
   edit: Edit<Webhook, WebhookPatch>,
   auditContext: AuditContext,
 ): Promise<Webhook | undefined> {
-  return changeManaged<Webhook>(
-    {
-      id: webhookId,
-      find: () => store.find(webhookId),
-      edit,
-      save(webhook, found) {
-        const auditEntry = changeEvent('webhook.changed', found, webhook, auditContext);
-        return store.update(webhook, found, auditEntry);
-      },
-    },
-    auditContext,
-  );
+  return store.change(webhookId, (found) => loggedChange('webhook.changed', found, edit, auditContext));
 }
 
 /** Creates a new secret; the old one also signs during the overlap, so that the receiver can switch at any time. */
@@ -123,15 +107,8 @@ export async function rotateWebhook(
       previous: overlapMs > 0 ? { sealed, expiresAt: auditContext.now() + overlapMs } : undefined,
     };
   };
-  const webhook = await changeManaged<Webhook>(
-    {
-      id: webhookId,
-      find: () => store.find(webhookId),
-      edit: secrets,
-      save: (rotated, found) =>
-        store.rotate(rotated, found, changeEvent('webhook.rotated', found, rotated, auditContext)),
-    },
-    auditContext,
+  const webhook = await store.change(webhookId, (found) =>
+    loggedChange('webhook.rotated', found, secrets, auditContext),
   );
   return webhook && { webhook, secret };
 }
@@ -146,14 +123,10 @@ export function deleteWebhook(
   auditContext: AuditContext,
   expected?: Revision | undefined,
 ): Promise<boolean> {
-  return deleteManaged<Webhook>({
-    find: () => store.find(webhookId),
-    expected,
-    remove(found) {
-      const detail = { before: auditState(found) };
-      const auditEntry = createAuditEntry('webhook.deleted', { object: webhookId, detail }, auditContext);
-      return store.remove(webhookId, found.revision, auditEntry);
-    },
+  return store.remove(webhookId, (found) => {
+    assertRevision(found, expected);
+    const detail = { before: auditState(found) };
+    return createAuditEntry('webhook.deleted', { object: webhookId, detail }, auditContext);
   });
 }
 
@@ -173,12 +146,14 @@ export function requestRedelivery(
   );
 }
 
-function changeEvent(
+function loggedChange(
   action: AuditAction,
-  before: Webhook,
-  after: Webhook,
+  found: Webhook,
+  edit: Edit<Webhook>,
   auditContext: AuditContext,
-): AuditEntry {
-  const detail = { before: auditState(before), after: auditState(after) };
-  return createAuditEntry(action, { object: after.webhookId, detail }, auditContext);
+): LoggedChange<Webhook> | undefined {
+  const after = applyEdit(found, edit, auditContext);
+  if (!after) return undefined;
+  const detail = { before: auditState(found), after: auditState(after) };
+  return { after, auditEntry: createAuditEntry(action, { object: found.webhookId, detail }, auditContext) };
 }

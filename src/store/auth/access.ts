@@ -99,7 +99,7 @@ export function openAuthStore({ read: readAny, write }: Transactions, macs: RowM
   return {
     /** The whole state in one snapshot, or undefined while its version is still `known`. */
     state: (known: number | undefined) => read(() => readAccessTable(known, macs)),
-    ...openClients({ read }, change, macs),
+    ...openClients({ read, write }, change, macs),
     ...openUses({ read: readAny, write }),
     ...openSignIns({ read: readAny, write }, macs),
     ...openKeys({ read }, change, macs),

@@ -1,12 +1,13 @@
 import type { AuditEntry } from '../../domain/audit_entry.ts';
-import type { Revision, Uuid } from '../../domain/id.ts';
+import type { Uuid } from '../../domain/id.ts';
 import { describeImplicit, type ImplicitRights, parseImplicit } from '../../domain/implicit_rights.ts';
+import type { LoggedChange } from '../../domain/managed.ts';
 import type { EndUserAddress, Realms, Scopes } from '../../domain/principal.ts';
 import { clientRealmTable, clientTable } from '../tables/installation.ts';
 import { type EncodedRow, type StoredRow, valuesIn } from '../tables/table.ts';
 import { all, execute, first, type Row, type Work } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
-import type { ChangeAccess } from './revoked_tokens.ts';
+import { type ChangeAccess, TOUCH_ACCESS } from './revoked_tokens.ts';
 import type { RowMacs } from './row_macs.ts';
 
 /** What a client may do: by its secret, and by its ID alone. */
@@ -43,10 +44,10 @@ const SELECT_REALMS_OF_ONE = `${clientRealmTable.select} where client_id = ? ord
 /** Parameters: the IDs after which and up to which. */
 const SELECT_REALMS_AMONG = `${clientRealmTable.select} where client_id > ? and client_id <= ? order by client_id, realm_id`;
 const INSERT = `${clientTable.insert} on conflict do nothing`;
-const UPDATE = `${clientTable.update} where client_id = ? and revision = ?`;
+const UPDATE = `${clientTable.update} where client_id = ?`;
 const DELETE_REALMS = 'delete from client_realm where client_id = ?';
 const DELETE_USE = 'delete from client_use where client_id = ?';
-const DELETE = 'delete from client where client_id = ? and revision = ?';
+const DELETE = 'delete from client where client_id = ?';
 
 /** Oldest first. */
 export function* readClients(macs: RowMacs): Work<readonly Client[]> {
@@ -54,14 +55,19 @@ export function* readClients(macs: RowMacs): Work<readonly Client[]> {
   return clientsOf(yield* all(SELECT_CLIENTS), realms, macs);
 }
 
-export function openClients({ read }: Pick<Transactions, 'read'>, change: ChangeAccess, macs: RowMacs) {
+export function openClients(
+  { read, write }: Pick<Transactions, 'read' | 'write'>,
+  change: ChangeAccess,
+  macs: RowMacs,
+) {
+  function* find(clientId: string): Work<Client | undefined> {
+    const row = yield* first(SELECT_CLIENT, clientId);
+    if (!row) return undefined;
+    return clientOf(row, row.all_realms === 1 ? [] : yield* all(SELECT_REALMS_OF_ONE, clientId), macs);
+  }
+
   return {
-    client: (clientId: string) =>
-      read(function* () {
-        const row = yield* first(SELECT_CLIENT, clientId);
-        if (!row) return undefined;
-        return clientOf(row, row.all_realms === 1 ? [] : yield* all(SELECT_REALMS_OF_ONE, clientId), macs);
-      }),
+    client: (clientId: string) => read(() => find(clientId)),
     /** Clients ordered by identifier, after `after`, at most `limit`. */
     clientsAfter: (after: string, limit: number) =>
       read(function* () {
@@ -77,21 +83,28 @@ export function openClients({ read }: Pick<Transactions, 'read'>, change: Change
         if (isNew) yield* replaceRealms(client, macs);
         return isNew;
       }, auditEntry),
-    /** Replaces a client; false unless the stored revision is `expected`. */
-    updateClient: (client: Client, expected: Revision, auditEntry: AuditEntry) =>
-      change(function* () {
-        const values = valuesIn(signedRow(client, macs), clientTable.updated);
-        const isUpdated = (yield* execute(UPDATE, ...values, client.clientId, expected)) === 1;
-        if (isUpdated) yield* replaceRealms(client, macs);
-        return isUpdated;
-      }, auditEntry),
-    /** Removes a client; false unless it exists with the revision `expected`. Its audit entries stay. */
-    removeClient: (clientId: string, expected: Revision, auditEntry: AuditEntry) =>
-      change(function* () {
-        yield* execute(DELETE_REALMS, clientId);
-        yield* execute(DELETE_USE, clientId);
-        return (yield* execute(DELETE, clientId, expected)) === 1;
-      }, auditEntry),
+    /** Replaces a client by what `edit` makes of it; returns it as it then is, or undefined if there is none. */
+    changeClient: (clientId: string, edit: (found: Client) => LoggedChange<Client> | undefined) =>
+      write('instance', function* () {
+        const found = yield* find(clientId);
+        const changed = found && edit(found);
+        if (!changed) return { value: found, keep: false };
+        const { after, auditEntry } = changed;
+        yield* execute(UPDATE, ...valuesIn(signedRow(after, macs), clientTable.updated), clientId);
+        yield* replaceRealms(after, macs);
+        yield* execute(TOUCH_ACCESS);
+        return { value: after, keep: true, auditEntries: [auditEntry] };
+      }),
+    /** Removes a client; false if there is none. `entryOf` may throw to keep it. Its audit entries stay. */
+    removeClient: (clientId: string, entryOf: (found: Client) => AuditEntry) =>
+      write('instance', function* () {
+        const found = yield* find(clientId);
+        if (!found) return { value: false, keep: false };
+        const auditEntry = entryOf(found);
+        for (const text of [DELETE_REALMS, DELETE_USE, DELETE]) yield* execute(text, clientId);
+        yield* execute(TOUCH_ACCESS);
+        return { value: true, keep: true, auditEntries: [auditEntry] };
+      }),
   };
 }
 

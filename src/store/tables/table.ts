@@ -183,11 +183,11 @@ export interface Table<C extends TableColumns = TableColumns> extends TableDescr
   readonly select: string;
   /** Parameters: every column. */
   readonly insert: string;
-  /** The columns that an update sets: not ciphertexts, which a change of the master key may have replaced meanwhile. */
+  /** The columns that an update sets: all but those of the key. */
   readonly updated: readonly string[];
   /** Parameters: the updated columns. */
   readonly update: string;
-  /** `column = excluded.column` for every column but those of the key. */
+  /** `column = excluded.column` for each of them. */
   readonly replacement: string;
   /** The stored values by column, without the HMAC. */
   encode(row: RowInput<{ readonly columns: C }>): EncodedRow;
@@ -206,10 +206,7 @@ export function table<const C extends TableColumns>(description: TableDescriptio
   if (columns.slice(0, -1).some(({ kind }) => kind === 'mac'))
     throw new Error(`the last column of ${name} must be its HMAC`);
   const names = columns.map(({ column }) => column);
-  const others = names.filter((column) => !key.includes(column));
-  const updated = columns.flatMap(({ column, kind }) =>
-    kind === 'sealed' || key.includes(column) ? [] : [column],
-  );
+  const updated = names.filter((column) => !key.includes(column));
   const members = columns.filter(({ kind }) => kind !== 'mac');
   const encode = (row: object) =>
     Object.fromEntries(members.map((column) => [column.column, storedValue(column, row)]));
@@ -221,7 +218,7 @@ export function table<const C extends TableColumns>(description: TableDescriptio
     insert: `insert into ${name} (${names.join(', ')}) values (${names.map(() => '?').join(', ')})`,
     updated,
     update: `update ${name} set ${assignments(updated)}`,
-    replacement: others.map((column) => `${column} = excluded.${column}`).join(', '),
+    replacement: updated.map((column) => `${column} = excluded.${column}`).join(', '),
     encode,
     values: (row: object) => Object.values(encode(row)),
     read: (stored: Row) =>

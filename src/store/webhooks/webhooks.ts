@@ -1,27 +1,19 @@
 import type { AuditEntry } from '../../domain/audit_entry.ts';
 import { Fault } from '../../domain/fault.ts';
-import { NIL_UUID, type Revision, type Uuid } from '../../domain/id.ts';
+import { NIL_UUID, type Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import type { LoggedChange } from '../../domain/managed.ts';
 import { ciphertextKeyId } from '../../domain/text/ciphertext.ts';
 import type { Webhook } from '../../events/webhooks/webhook.ts';
 import { IS_KEY_KNOWN } from '../auth/access.ts';
 import type { RowMacs } from '../auth/row_macs.ts';
 import type { Dialect } from '../dialect.ts';
-import { assignments, type EncodedRow, valuesIn } from '../tables/table.ts';
+import { type EncodedRow, valuesIn } from '../tables/table.ts';
 import { progressTable, webhookTable } from '../tables/webhooks.ts';
 import { all, execute, first, type Long, type Row, type Work } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
 import { openDeliveries } from './deliveries.ts';
 import { openProgressStore } from './progress.ts';
-
-const ROTATED = [
-  'secret_sealed',
-  'previous_sealed',
-  'previous_expires_at',
-  'updated_at',
-  'revision',
-  'mac',
-] as const;
 
 /** Gives a target progress after a position in the clocks that match, where it has none. */
 const progressAfter = (position: string, matches: string): string =>
@@ -37,20 +29,19 @@ export const webhookTexts = ({ id, rowLocks, lists: { isAmong } }: Dialect) => (
   one: `${webhookTable.select} where webhook_id = ?`,
   count: 'select count(*) as n from webhook',
   insert: webhookTable.insert,
-  update: `${webhookTable.update} where webhook_id = ? and revision = ?`,
-  rotate: `update webhook set ${assignments(ROTATED)}
-    where webhook_id = ? and revision = ? and secret_sealed = ?`,
-  remove: 'delete from webhook where webhook_id = ? and revision = ?',
+  /** So that no delivery results are stored meanwhile. */
+  locked: `${webhookTable.select} where webhook_id = ?${rowLocks.exclusive}`,
+  update: `${webhookTable.update} where webhook_id = ?`,
   presentInOthers: progressAfter(PRESENT, `not (${isAmong('k.realm_id')})`),
   presentAmong: progressAfter(PRESENT, isAmong('k.realm_id')),
   oldestInOthers: progressAfter(oldest(id), `not (${isAmong('k.realm_id')})`),
   oldestAmong: progressAfter(oldest(id), isAmong('k.realm_id')),
   /** A realm that is added again later starts from the present. */
   removeUnlisted: `delete from webhook_progress where webhook_id = ? and not (${isAmong('realm_id')})`,
-  isUnchanged: `select 1 from webhook where webhook_id = ? and revision = ?${rowLocks.exclusive}`,
   removeProgress: 'delete from webhook_progress where webhook_id = ?',
   removeDeliveries: 'delete from delivery where webhook_id = ?',
   removeDeadLetters: 'delete from dead_letter where webhook_id = ?',
+  remove: 'delete from webhook where webhook_id = ?',
 });
 
 /** Webhook targets and their deliveries. Every change of a target is committed with its audit entry. */
@@ -96,42 +87,33 @@ export function openWebhookStore(transactions: Transactions, dialect: Dialect, m
         return { value: true, keep: true, auditEntries: [auditEntry] };
       }),
     /**
-     * Replaces all but the secrets of a target; returns false unless its stored revision is that of `found`. In newly added realms
+     * Replaces a target by what `edit` makes of it; returns it as it then is, or undefined if there is none. In newly added realms
      * it receives changes from now on.
      */
-    update: (webhook: Webhook, found: Pick<Webhook, 'revision' | 'realms'>, auditEntry: AuditEntry) =>
+    change: (webhookId: string, edit: (found: Webhook) => LoggedChange<Webhook> | undefined) =>
       write('instance', function* () {
-        const { webhookId, realms } = webhook;
-        const values = valuesIn(signedRow(webhook, macs), webhookTable.updated);
-        if ((yield* execute(sql.update, ...values, webhookId, found.revision)) !== 1)
-          return { value: false, keep: false };
+        const row = yield* first(sql.one, webhookId);
+        const found = row && webhookOf(row, macs);
+        const changed = found && edit(found);
+        if (!changed) return { value: found, keep: false };
+        const { after, auditEntry } = changed;
+        if (after.secretSealed !== found.secretSealed) yield* assertKnownKey(after);
+        yield* execute(sql.update, ...valuesIn(signedRow(after, macs), webhookTable.updated), webhookId);
         // It continues in the realms that it had, also where it has no progress yet.
-        if (found.realms !== '*') yield* begin(webhook, 'present', found.realms);
-        if (realms !== '*') yield* execute(sql.removeUnlisted, webhookId, among([...realms]));
-        return { value: true, keep: true, auditEntries: [auditEntry] };
+        if (found.realms !== '*') yield* begin(after, 'present', found.realms);
+        if (after.realms !== '*') yield* execute(sql.removeUnlisted, webhookId, among([...after.realms]));
+        return { value: after, keep: true, auditEntries: [auditEntry] };
       }),
-    /** Replaces the secrets as well; returns false unless revision and secret are as expected. */
-    rotate: (
-      webhook: Webhook,
-      { revision, secretSealed }: Pick<Webhook, 'revision' | 'secretSealed'>,
-      auditEntry: AuditEntry,
-    ) =>
+    /** Deletes a target with its deliveries and progress; false if there is none. `entryOf` may throw to keep it. */
+    remove: (webhookId: string, entryOf: (found: Webhook) => AuditEntry) =>
       write('instance', function* () {
-        yield* assertKnownKey(webhook);
-        const values = valuesIn(signedRow(webhook, macs), ROTATED);
-        const count = yield* execute(sql.rotate, ...values, webhook.webhookId, revision, secretSealed);
-        return { value: count === 1, keep: count === 1, auditEntries: [auditEntry] };
-      }),
-    /** Deletes a target with its deliveries and progress; returns false unless its revision is `expected`. */
-    remove: (webhookId: string, expected: Revision, auditEntry: AuditEntry) =>
-      write('instance', function* () {
-        // First, so that no delivery results are stored meanwhile.
-        if (!(yield* first(sql.isUnchanged, webhookId, expected))) return { value: false, keep: false };
-        for (const text of [sql.removeProgress, sql.removeDeliveries, sql.removeDeadLetters]) {
+        const row = yield* first(sql.locked, webhookId);
+        if (!row) return { value: false, keep: false };
+        const auditEntry = entryOf(webhookOf(row, macs));
+        const { removeProgress, removeDeliveries, removeDeadLetters, remove } = sql;
+        for (const text of [removeProgress, removeDeliveries, removeDeadLetters, remove])
           yield* execute(text, webhookId);
-        }
-        const count = yield* execute(sql.remove, webhookId, expected);
-        return { value: count === 1, keep: count === 1, auditEntries: [auditEntry] };
+        return { value: true, keep: true, auditEntries: [auditEntry] };
       }),
   };
 }
