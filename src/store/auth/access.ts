@@ -4,16 +4,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import { ciphertextKeyId } from '../../domain/text/ciphertext.ts';
 import { instanceSecretTable, instanceTable, keyringTable, signingKeyTable } from '../tables/installation.ts';
 import type { StoredRow } from '../tables/table.ts';
-import {
-  all,
-  execute,
-  executeAll,
-  first,
-  type Long,
-  type Row,
-  type SqlValue,
-  type Work,
-} from '../transaction_work.ts';
+import { all, execute, executeAll, first, type Long, type Row, type Work } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
 import { type Client, openClients, readClients } from './clients.ts';
 import {
@@ -42,14 +33,6 @@ export type SigningKeyCondition = 'first' | { readonly supersededBefore: number 
 /** `unproven`: sealed by a master key that has no key check any more. `not needed`: a first key exists. */
 export type SigningKeyInsertion = 'added' | 'not needed' | 'too many' | 'unproven';
 
-/**
- * A page of signing keys, and all keys in use at the same moment: the state of a key depends on the others.
- */
-export interface SigningKeyPage {
-  readonly keys: readonly SigningKey[];
-  readonly inUse: readonly SigningKey[];
-}
-
 /** All stored data that authentication and authorization depend on, as of one moment. */
 export interface AuthState {
   /** Increases with every write to clients, signing keys, revoked tokens or key checks. */
@@ -69,8 +52,6 @@ export type KeyCheck = Pick<StoredRow<typeof keyringTable>, 'keyId' | 'sealed'>;
 const SELECT_KEYS = {
   all: `${signingKeyTable.select} order by created_at, kid`,
   inUse: `${signingKeyTable.select} where withdrawn_at is null order by created_at, kid`,
-  one: `${signingKeyTable.select} where kid = ?`,
-  after: `${signingKeyTable.select} where kid > ? order by kid limit ?`,
 };
 const USES = 'select client_id, at from client_use';
 /** Inserts nothing for a client that was deleted meanwhile. */
@@ -173,11 +154,6 @@ function openKeys({ read }: Pick<Transactions, 'read'>, change: ChangeAccess, ma
     /** Every signing key, withdrawn ones included. */
     signingKeys: () => read(() => keysOf(macs, SELECT_KEYS.all)),
     signingKeysInUse: () => read(() => keysOf(macs, SELECT_KEYS.inUse)),
-    /** The key with this identifier, if it exists. */
-    signingKey: (kid: string) => read(() => readKeys(macs, SELECT_KEYS.one, kid)),
-    /** Signing keys ordered by identifier, after `after`, at most `limit`. */
-    signingKeysAfter: (after: string, limit: number) =>
-      read(() => readKeys(macs, SELECT_KEYS.after, after, limit)),
     /**
      * Adds a signing key: as the first one if none is in use, else if fewer than `signingKeysMax` count. All
      * keys that sign from `supersededBefore` (milliseconds since the epoch) or earlier count as one.
@@ -228,12 +204,8 @@ function* readAccessTable(known: number | undefined, macs: RowMacs): Work<AuthSt
   return { version, clients, signingKeys, revoked: new Set(revoked.map(({ jti }) => jti)), keyIds };
 }
 
-function* keysOf(macs: RowMacs, text: string, ...values: readonly SqlValue[]): Work<readonly SigningKey[]> {
-  return (yield* all(text, ...values)).map((row) => keyOf(row, macs));
-}
-
-function* readKeys(macs: RowMacs, text: string, ...values: readonly SqlValue[]): Work<SigningKeyPage> {
-  return { keys: yield* keysOf(macs, text, ...values), inUse: yield* keysOf(macs, SELECT_KEYS.inUse) };
+function* keysOf(macs: RowMacs, text: string): Work<readonly SigningKey[]> {
+  return (yield* all(text)).map((row) => keyOf(row, macs));
 }
 
 function* insertKey(

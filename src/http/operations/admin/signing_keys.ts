@@ -22,7 +22,7 @@ import {
   singleAnswer,
   urlAt,
 } from './operation.ts';
-import { listOperation } from './page.ts';
+import { listOperation, pageSlice } from './page.ts';
 
 const KID = '019c1318-a400-7000-8000-000000000099';
 const NAMED = { kid: { description: 'The ID of the key, the `kid` of its tokens.', example: KID } };
@@ -55,13 +55,10 @@ const EXAMPLE_KEY: ShownKey = {
 const pathOf = ({ kid }: ShownKey) => `/signing-keys/${kid}`;
 const SHOWN = singleAnswer('signing_key', KEY, EXAMPLE_KEY, pathOf);
 
-/** Keys with their state among those in use. */
-function withStates(
-  keys: readonly SigningKey[],
-  inUse: readonly SigningKey[],
-  now: number,
-): readonly ShownKey[] {
-  const keySet = keySetAt(inUse, now);
+/** All keys with their states, which depend on each other. */
+async function shownKeys({ accessStore, clock }: KeyDeps): Promise<readonly ShownKey[]> {
+  const keys = await accessStore.signingKeys();
+  const keySet = keySetAt(keys, clock.now());
   return keys.map((key) => ({ ...key, state: signingKeyState(key, keySet) }));
 }
 
@@ -71,9 +68,8 @@ function kidIn({ params: { kid = '' } }: AdminRequest<unknown, unknown>): string
 }
 
 /** Throws Fault `not_found`. */
-async function keyAt(kid: string, { accessStore, clock }: KeyDeps): Promise<ShownKey> {
-  const { keys, inUse } = await accessStore.signingKey(kid);
-  return assertFound(withStates(keys, inUse, clock.now())[0]);
+async function keyAt(wanted: string, deps: KeyDeps): Promise<ShownKey> {
+  return assertFound((await shownKeys(deps)).find(({ kid }) => kid === wanted));
 }
 
 /** The keys that sign access tokens. Only the command line changes the master key that seals them. */
@@ -87,10 +83,9 @@ export const SIGNING_KEY_OPERATIONS = [
       description: 'The keys, without their private parts.',
       item: answerForm('signing_key.item', { ...KEY, links: { self: urlAt(pathOf) } }, EXAMPLE_KEY),
     },
-    async read({ after = '', limit }, _, { accessStore, clock }: KeyDeps) {
-      const { keys, inUse } = await accessStore.signingKeysAfter(after, limit);
-      return { items: withStates(keys, inUse, clock.now()) };
-    },
+    read: async (range, _, deps: KeyDeps) => ({
+      items: pageSlice(await shownKeys(deps), ({ kid }) => kid, range),
+    }),
   }),
   adminOperation({
     name: 'create-signing-key',
