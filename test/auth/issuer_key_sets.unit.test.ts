@@ -96,5 +96,5 @@ test.each<[string, object]>([
   });
   const found = await readKeySet({ issuer: 'https://issuer.example', jwksUri: 'https://x.example' }, answers);
   if (typeof found === 'string') throw new Error(found);
-  expect([...found].map(([kid, { text }]) => [kid, JSON.parse(text).alg])).toEqual([['one', 'RS256']]);
+  expect([...found].map(([kid, { jwk }]) => [kid, jwk.alg])).toEqual([['one', 'RS256']]);
 });

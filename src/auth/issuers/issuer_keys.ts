@@ -118,5 +118,5 @@ export function openIssuerKeys(
 
 /** Keeps the cached object of an unchanged key, so that tokens verified with it stay valid. */
 function reuseUnchangedKey(cachedKey: IssuerKey | undefined, read: IssuerKey): IssuerKey {
-  return cachedKey?.text === read.text ? cachedKey : read;
+  return cachedKey && Bun.deepEquals(cachedKey, read) ? cachedKey : read;
 }

@@ -1,4 +1,4 @@
-import { type CryptoKey, importJWK, type JWK } from 'jose';
+import type { JWK } from 'jose';
 import type { JsonObject } from '../../domain/json_object.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { FetchResult } from '../../outbound/guarded_fetch.ts';
@@ -9,10 +9,8 @@ export type FetchFailure = Exclude<FetchResult['kind'], 'document'>;
 /** A public key of an issuer. */
 export interface IssuerKey {
   readonly kid: string;
-  /** Its public members as JSON; equal for the same key in a later set. */
-  readonly text: string;
-  /** Rejects if the key does not fit the algorithm. */
-  forAlgorithm(algorithm: string): Promise<CryptoKey>;
+  /** Its public members. jose imports them once for each object and algorithm. */
+  readonly jwk: JWK;
 }
 
 export type KeySetFailure = FetchFailure | 'issuer_differs' | 'no_key_set';
@@ -62,17 +60,5 @@ function verificationKeyOf(value: unknown): IssuerKey | undefined {
   const mayVerify = operations === undefined || (Array.isArray(operations) && operations.includes('verify'));
   if (typeof kid !== 'string' || !['RSA', 'EC', 'OKP'].includes(kty as string)) return undefined;
   if ((use !== undefined && use !== 'sig') || !mayVerify) return undefined;
-  const text = JSON.stringify({ kty, alg, n, e, crv, x, y });
-  const imported = new Map<string, Promise<CryptoKey>>();
-  return {
-    kid,
-    text,
-    async forAlgorithm(algorithm) {
-      if (alg !== undefined && alg !== algorithm) throw new Error('the key is for another algorithm');
-      const key =
-        imported.get(algorithm) ?? (importJWK(JSON.parse(text) as JWK, algorithm) as Promise<CryptoKey>);
-      imported.set(algorithm, key);
-      return key;
-    },
-  };
+  return { kid, jwk: { kty, alg, n, e, crv, x, y } as JWK };
 }

@@ -31,7 +31,7 @@ export async function verifyExternalJwt(
   if (!header || !hasSubject(parts.claims, now) || !isMeant(parts.claims)) return undefined;
   const key = await keys.find(header.kid);
   if (!key || key === 'unread') return key;
-  const { payload } = await jwtVerify(token, await key.forAlgorithm(header.algorithm), {
+  const { payload } = await jwtVerify(token, key.jwk, {
     issuer: issuer.issuer,
     audience,
     algorithms: [header.algorithm],
