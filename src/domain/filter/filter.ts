@@ -9,6 +9,7 @@ import {
   malformedFilter,
   type ParsedTerm,
   parseTerms,
+  WILDCARD,
 } from './grammar.ts';
 
 /**
@@ -140,18 +141,12 @@ function conditionOf(term: ParsedTerm, text: string, filterables: Filterables): 
 }
 
 /** Parses `x*`, `*x` and `*x*`; without a wildcard it means `eq`. A wildcard anywhere else is rejected. */
-function patternOf(member: string, value: FilterValue, text: string): FilterCondition {
-  const { text: pattern } = value;
-  const last = pattern.length - 1;
-  const isOpenBefore = isWildcard(value, 0);
-  const isOpenAfter = isWildcard(value, last);
-  const from = isOpenBefore ? 1 : 0;
-  const to = isOpenAfter ? last : pattern.length;
-  for (let at = pattern.indexOf('*', from); at >= 0 && at < to; at = pattern.indexOf('*', at + 1)) {
-    if (isWildcard(value, at)) throw malformedFilter(text, value.at, WILDCARDS);
-  }
-  const fixed = pattern.slice(from, to);
-  const key = finish({ ...value, text: fixed }, 'folded', text);
+function patternOf(member: string, { at, text: pattern }: FilterValue, text: string): FilterCondition {
+  const isOpenBefore = pattern.startsWith(WILDCARD);
+  const isOpenAfter = pattern.endsWith(WILDCARD);
+  const fixed = pattern.slice(isOpenBefore ? 1 : 0, isOpenAfter ? -1 : undefined);
+  if (fixed.includes(WILDCARD)) throw malformedFilter(text, at, WILDCARDS);
+  const key = finish({ at, text: fixed }, 'folded', text);
   if (!isOpenBefore && !isOpenAfter) return { kind: 'one_of', member, compared: 'folded', values: [key] };
   const part = !isOpenBefore ? 'prefix' : isOpenAfter ? 'infix' : 'suffix';
   // A blank next to a wildcard is inside of the text.
@@ -162,10 +157,8 @@ function patternOf(member: string, value: FilterValue, text: string): FilterCond
 
 /** The searched words; none for `*`. The first is the longest, which is likely to match the fewest records. */
 function wordsIn(value: FilterValue, text: string): readonly string[] {
-  if (value.text === '*' && isWildcard(value, 0)) return [];
-  for (let at = value.text.indexOf('*'); at >= 0; at = value.text.indexOf('*', at + 1)) {
-    if (isWildcard(value, at)) throw malformedFilter(text, value.at, WORD_WILDCARDS);
-  }
+  if (value.text === WILDCARD) return [];
+  if (value.text.includes(WILDCARD)) throw malformedFilter(text, value.at, WORD_WILDCARDS);
   const words = wordsOf(String(finish(value, 'folded', text)));
   if (words.length === 0) throw malformedFilter(text, value.at, 'a word was expected');
   if (words.length > LIMITS.filterWordsMax) {
@@ -179,10 +172,6 @@ const WORD_WILDCARDS =
 
 const WILDCARDS =
   'a wildcard may stand at the start and at the end only; in quotes, \\* is the character itself';
-
-function isWildcard({ text, literalStars }: FilterValue, at: number): boolean {
-  return text[at] === '*' && !literalStars.has(at);
-}
 
 interface Comparison {
   /** Returns undefined for an invalid value. */
@@ -213,7 +202,7 @@ export function comparableValue(text: string, compared: Filterable['compared']):
 }
 
 function finish(written: FilterValue, compared: Compared, text: string): ComparableValue {
-  const value = comparableValue(written.text, compared);
+  const value = comparableValue(written.text.replaceAll(WILDCARD, '*'), compared);
   if (value === undefined) throw malformedFilter(text, written.at, COMPARISONS[compared].rule);
   return value;
 }

@@ -7,14 +7,15 @@ export const OPERATORS = ['eq', 'in', 'like', 'ilike', 'match', 'lt', 'le', 'gt'
 
 export type FilterOperator = (typeof OPERATORS)[number];
 
+/** A `*` that is not escaped, in a parsed value. No filter has this character. */
+export const WILDCARD = '\0';
+
 /** A value without its quotes and escapes. */
 export interface FilterValue {
   /** The index of its first character in the filter, in UTF-16 units; of a quoted value, that of the quote. */
   readonly at: number;
   /** Never empty. */
   readonly text: string;
-  /** The indexes in `text` of escaped `*`, which are no wildcards. */
-  readonly literalStars: ReadonlySet<number>;
 }
 
 export interface ParsedTerm {
@@ -33,21 +34,13 @@ interface FilterScanner {
   terms: number;
 }
 
-const BY_NAME: ReadonlyMap<string, FilterOperator> = new Map(
-  OPERATORS.map((operator) => [operator, operator]),
-);
-const NO_STARS: ReadonlySet<number> = new Set();
-
-const SPACE = 0x20;
-const DOUBLE_QUOTE = 0x22;
-const SINGLE_QUOTE = 0x27;
-const OPEN = 0x28;
-const CLOSE = 0x29;
-const STAR = 0x2a;
-const COMMA = 0x2c;
-const COLON = 0x3a;
-const BACKSLASH = 0x5c;
-const BAR = 0x7c;
+const SPACES = / */y;
+/** Upper case and digits too, so that a misspelled operator is reported as one. */
+const WORD = /\w+/y;
+/** `:` and `|` do not end a value: the parenthesis ends the term, so URLs need no quotes. */
+const BARE = /(?:[^(),'" ]| +(?=[^(),'" ]))+/y;
+const QUOTED = /'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"/sy;
+const ESCAPED_OR_STAR = /\\(.)|\*/gs;
 
 /**
  * Parses a percent-decoded filter: an AND of groups, each an OR of terms. Groups do not nest, and the time is linear in
@@ -58,7 +51,7 @@ export function parseTerms(text: string): readonly (readonly ParsedTerm[])[] {
   const cursor: FilterScanner = { text, at: 0, terms: 0 };
   const groups: (readonly ParsedTerm[])[] = [];
   do groups.push(readGroup(cursor));
-  while (takes(cursor, COLON));
+  while (takes(cursor, ':'));
   if (cursor.at < text.length) throw malformedFilter(text, cursor.at, '":" or the end was expected');
   return groups;
 }
@@ -88,7 +81,7 @@ function isWithin(text: string, bytes: number): boolean {
 }
 
 function readGroup(cursor: FilterScanner): readonly ParsedTerm[] {
-  if (!takes(cursor, OPEN)) return [readTerm(cursor)];
+  if (!takes(cursor, '(')) return [readTerm(cursor)];
   const terms: ParsedTerm[] = [];
   do {
     if (terms.length === LIMITS.filterAlternativesMax) {
@@ -96,47 +89,39 @@ function readGroup(cursor: FilterScanner): readonly ParsedTerm[] {
       throw malformedFilter(cursor.text, cursor.at, rule);
     }
     terms.push(readTerm(cursor));
-  } while (takes(cursor, BAR));
-  if (!takes(cursor, CLOSE)) throw malformedFilter(cursor.text, cursor.at, '"|" or ")" was expected');
+  } while (takes(cursor, '|'));
+  if (!takes(cursor, ')')) throw malformedFilter(cursor.text, cursor.at, '"|" or ")" was expected');
   return terms;
 }
 
 function readTerm(cursor: FilterScanner): ParsedTerm {
-  skipSpaces(cursor);
-  const at = cursor.at;
+  next(cursor, SPACES);
+  const { at } = cursor;
   if (cursor.terms === LIMITS.filterTermsMax) {
     throw malformedFilter(cursor.text, at, `a filter takes at most ${LIMITS.filterTermsMax} terms`);
   }
   cursor.terms += 1;
   const operator = readOperator(cursor);
-  if (!takes(cursor, OPEN)) throw malformedFilter(cursor.text, cursor.at, '"(" was expected');
+  if (!takes(cursor, '(')) throw malformedFilter(cursor.text, cursor.at, '"(" was expected');
   const field = readValue(cursor, 'an attribute');
   const values = readValues(cursor, operator);
-  if (!takes(cursor, CLOSE)) throw unclosed(cursor);
+  if (!takes(cursor, ')')) throw unclosed(cursor);
   return { at, operator, field, values };
 }
 
 function readOperator(cursor: FilterScanner): FilterOperator {
   const { text, at } = cursor;
-  let end = at;
-  while (isOfWord(text.charCodeAt(end))) end += 1;
-  if (end === at) throw malformedFilter(text, at, 'an operator was expected');
-  const operator = BY_NAME.get(text.slice(at, end));
+  const word = next(cursor, WORD);
+  if (word === '') throw malformedFilter(text, at, 'an operator was expected');
+  const operator = OPERATORS.find((each) => each === word);
   if (!operator) throw malformedFilter(text, at, `the operator must be one of ${OPERATORS.join(', ')}`);
-  cursor.at = end;
   return operator;
-}
-
-/** Upper case and digits too, so that a misspelled operator is reported as one. */
-function isOfWord(code: number): boolean {
-  const lower = code | 0x20;
-  return (lower >= 0x61 && lower <= 0x7a) || code === 0x5f || (code >= 0x30 && code <= 0x39);
 }
 
 function readValues(cursor: FilterScanner, operator: FilterOperator): readonly FilterValue[] {
   const values: FilterValue[] = [];
   const most = valuesMax(operator);
-  while (takes(cursor, COMMA)) {
+  while (takes(cursor, ',')) {
     if (values.length === most) throw malformedFilter(cursor.text, cursor.at - 1, tooMany(operator));
     values.push(readValue(cursor, 'a value'));
   }
@@ -156,66 +141,39 @@ function tooMany(operator: FilterOperator): string {
 }
 
 function readValue(cursor: FilterScanner, what: string): FilterValue {
-  skipSpaces(cursor);
+  next(cursor, SPACES);
   const { text, at } = cursor;
-  const first = text.charCodeAt(at);
-  if (first === SINGLE_QUOTE || first === DOUBLE_QUOTE) return readQuoted(cursor, first);
-  let end = at;
-  while (end < text.length && !endsBare(text.charCodeAt(end))) end += 1;
-  if (end === at) throw malformedFilter(text, at, `${what} was expected`);
-  cursor.at = end;
-  // The first character is no space, so the loop ends there.
-  while (text.charCodeAt(end - 1) === SPACE) end -= 1;
-  return { at, text: text.slice(at, end), literalStars: NO_STARS };
-}
-
-/** `:` and `|` do not end a value: the parenthesis ends the term, so URLs need no quotes. */
-function endsBare(code: number): boolean {
-  return code === CLOSE || code === COMMA || code === OPEN || code === SINGLE_QUOTE || code === DOUBLE_QUOTE;
-}
-
-function readQuoted(cursor: FilterScanner, quote: number): FilterValue {
-  const { text, at: opening } = cursor;
-  let literalStars: Set<number> | undefined;
-  let value = '';
-  let from = opening + 1;
-  for (let at = from; at < text.length; at += 1) {
-    const code = text.charCodeAt(at);
-    if (code === quote) {
-      value += text.slice(from, at);
-      if (value === '') throw malformedFilter(text, opening, 'what is quoted must not be empty');
-      cursor.at = at + 1;
-      return { at: opening, text: value, literalStars: literalStars ?? NO_STARS };
-    }
-    if (code !== BACKSLASH) continue;
-    value += text.slice(from, at);
-    // The escaped character begins the next piece and is not examined.
-    at += 1;
-    from = at;
-    if (text.charCodeAt(at) === STAR) {
-      literalStars ??= new Set();
-      literalStars.add(value.length);
-    }
+  const bare = next(cursor, BARE);
+  if (bare !== '') return { at, text: bare.replaceAll('*', WILDCARD) };
+  const quoted = next(cursor, QUOTED);
+  if (quoted === '') {
+    const isQuote = text[at] === "'" || text[at] === '"';
+    throw malformedFilter(text, at, isQuote ? 'a quote is opened and not closed' : `${what} was expected`);
   }
-  throw malformedFilter(text, opening, 'a quote is opened and not closed');
+  const inner = quoted.slice(1, -1);
+  if (inner === '') throw malformedFilter(text, at, 'what is quoted must not be empty');
+  return { at, text: inner.replace(ESCAPED_OR_STAR, (_, escaped?: string) => escaped ?? WILDCARD) };
 }
 
 function unclosed({ text, at }: FilterScanner): Fault {
-  const isDelimiter = at < text.length && endsBare(text.charCodeAt(at));
-  const rule = isDelimiter
+  const rule = /[(),'"]/.test(text.charAt(at))
     ? 'a value that holds a parenthesis or a quote must be quoted'
     : '"," or ")" was expected';
   return malformedFilter(text, at, rule);
 }
 
 /** Skips spaces and this character, if it is the next one. */
-function takes(cursor: FilterScanner, code: number): boolean {
-  skipSpaces(cursor);
-  if (cursor.text.charCodeAt(cursor.at) !== code) return false;
+function takes(cursor: FilterScanner, character: string): boolean {
+  next(cursor, SPACES);
+  if (cursor.text[cursor.at] !== character) return false;
   cursor.at += 1;
   return true;
 }
 
-function skipSpaces(cursor: FilterScanner): void {
-  while (cursor.text.charCodeAt(cursor.at) === SPACE) cursor.at += 1;
+/** Skips and returns what matches a sticky pattern here; an empty text for no match. */
+function next(cursor: FilterScanner, pattern: RegExp): string {
+  pattern.lastIndex = cursor.at;
+  const [found = ''] = pattern.exec(cursor.text) ?? [];
+  cursor.at += found.length;
+  return found;
 }
