@@ -284,8 +284,6 @@ export const LIMITS = Object.freeze({
   outboundBytesMax: 262_144,
   /** `tracestate` header. A longer one is not propagated (W3C Trace Context, 3.3.1.5). */
   traceStateCharactersMax: 512,
-  /** Members of `tracestate`. With more, it is not propagated (W3C Trace Context, 3.3.1.1). */
-  traceStateMembersMax: 32,
   /**
    * Time for a process to report its metrics to the parent, which then uses the last known ones. The parent's own answer
    * may take twice as long.

@@ -2,7 +2,7 @@ import { overloaded } from '../domain/fault.ts';
 import type { Clock, Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { issuerUrl } from '../domain/text/text.ts';
-import { startTrace, type TraceContext, traceHeaders } from '../domain/trace_context.ts';
+import { type TraceContext, traceHeaders } from '../domain/trace_context.ts';
 import { isNeverAllowed } from './addresses.ts';
 import { type GuardedFetch, type GuardedFetchOptions, openGuardedFetch } from './guarded_fetch.ts';
 import { TARGET_RULE } from './target.ts';
@@ -99,12 +99,11 @@ function failureRule(
 /** Discovers the issuers of OIDC profiles; `offline` sends no requests. */
 export function openProviderDiscovery(
   { offline, ...outbound }: GuardedFetchOptions & { readonly offline: boolean },
-  clock: Clock,
+  clock: Pick<Clock, 'randomBytes'>,
 ) {
   const { discover, discoveries } = openDiscovery(openGuardedFetch(outbound));
   async function discoverIssuer(url: string, expected: string, realm: Uuid, by: DiscoveryContext) {
-    const { trace = startTrace(clock) } = by;
-    const found = await discover(url, expected, realm, traceHeaders(trace, clock));
+    const found = await discover(url, expected, realm, by.trace && traceHeaders(by.trace, clock));
     if (found.kind === 'found') return found;
     // A provider recovers, and the operator allows a private one.
     const isPassing = ['unreachable', 'redirect', 'forbidden'].includes(found.kind);

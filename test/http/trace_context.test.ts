@@ -1,7 +1,6 @@
 import { afterAll, describe, expect, test } from 'bun:test';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { readTraceContext, startTrace, traceHeaders } from '../../src/domain/trace_context.ts';
-import { systemClock } from '../../src/platform/clock.ts';
+import { readTraceContext } from '../../src/domain/trace_context.ts';
 import { testInProcess } from '../support/program_service.ts';
 import { FULL_SCOPE } from '../support/resource_cases.ts';
 import { createFixture, oidcPath, startService } from '../support/service.ts';
@@ -44,44 +43,22 @@ describe('traceparent', () => {
 });
 
 describe('tracestate', () => {
-  const key = (length: number) => `k${'x'.repeat(length - 1)}`;
-  const members = (count: number) => Array.from({ length: count }, (_, at) => `k${at}=${at}`).join(',');
-
   test.each([
-    ['one member', 'congo=t61rcWkgMzE', 'congo=t61rcWkgMzE'],
-    ['white space and empty members', 'a=1 ,\t,b=2', 'a=1,b=2'],
-    ['a key of a tenant', 'fw529a3039@dt=FfAA', 'fw529a3039@dt=FfAA'],
-    [
-      'the maximum number of members',
-      members(LIMITS.traceStateMembersMax),
-      members(LIMITS.traceStateMembersMax),
-    ],
-    ['the maximum length', `${key(256)}=${'v'.repeat(255)}`, `${key(256)}=${'v'.repeat(255)}`],
-  ])('tracestate with %s is propagated', (_, state, passed) =>
-    expect(read(PARENT, state)?.state).toBe(passed),
+    ['one member', 'congo=t61rcWkgMzE'],
+    ['white space and empty members', 'a=1 ,\t,b=2'],
+    ['a key twice', 'a=1,b=2,a=3'],
+    ['the maximum length', `a=${'v'.repeat(LIMITS.traceStateCharactersMax - 2)}`],
+  ])('tracestate with %s is propagated unchanged', (_, state) =>
+    expect(read(PARENT, state)?.state).toBe(state),
   );
 
   test.each([
-    ['no member', ''],
-    ['no value', 'a'],
-    ['an empty value', 'a='],
-    ['a value with an equals sign', 'a=1=2'],
-    ['a key in upper case', 'A=1'],
-    ['a key twice', 'a=1,b=2,a=3'],
-    ['one member too many', members(LIMITS.traceStateMembersMax + 1)],
-    ['one character too many', `a=${'v'.repeat(250)},b=${'v'.repeat(LIMITS.traceStateCharactersMax - 254)}`],
+    ['nothing', ''],
+    ['one character too many', `a=${'v'.repeat(LIMITS.traceStateCharactersMax - 1)}`],
     ['a letter that is not ASCII', 'a=\u00e4'],
   ])('tracestate with %s is dropped, the trace is kept', (_, state) => {
     expect(read(PARENT, state)).toEqual({ traceId: TRACE, isSampled: true, state: undefined });
   });
-});
-
-test('a new trace has valid headers and a trace ID that is not all zeros', () => {
-  const headers = traceHeaders(startTrace(systemClock), systemClock);
-  expect(readTraceContext(new Headers(headers))).toMatchObject({ isSampled: false, state: undefined });
-  const zerosFirst = { randomBytes: (count: number) => new Uint8Array(count).fill(zeros++ === 0 ? 0 : 1) };
-  let zeros = 0;
-  expect(startTrace(zerosFirst).traceId).toBe('01'.repeat(16));
 });
 
 describe('trace context in the service', async () => {
@@ -140,24 +117,19 @@ describe('trace context in the service', async () => {
     expect([version, trace, flags]).toEqual(['00', TRACE, '01']);
     expect(parent).toMatch(/^(?!0{16})[0-9a-f]{16}$/);
     expect(PARENT).not.toContain(parent as string);
-    expect(sent.get('tracestate')).toBe('congo=t61rcWkgMzE,rojo=1');
+    expect(sent.get('tracestate')).toBe('congo=t61rcWkgMzE, rojo=1');
   });
 
-  test('a request to a provider starts a new trace if there is no valid traceparent', async () => {
-    const traces = [];
+  test('a request to a provider is part of no trace if there is no valid traceparent', async () => {
     for (const headers of [{}, { traceparent: 'none', tracestate: 'a=1' }]) {
       const sent = await createProfile(headers as Record<string, string>);
-      const trace = readTraceContext(sent);
-      expect(trace).toMatchObject({ isSampled: false, state: undefined });
-      traces.push(trace?.traceId);
+      expect([sent.get('traceparent'), sent.get('tracestate')]).toEqual([null, null]);
     }
-    expect(new Set(traces).size).toBe(2);
-    expect(traces).not.toContain(TRACE);
   });
 
   test('a tracestate of the caller cannot set another header of a request to a provider', async () => {
     const sent = await createProfile({ traceparent: PARENT, tracestate: 'a=1,Host=evil' });
-    expect(sent.get('tracestate')).toBeNull();
+    expect(sent.get('tracestate')).toBe('a=1,Host=evil');
     expect(sent.get('host')).toBe(`127.0.0.1:${provider.port}`);
   });
 });
