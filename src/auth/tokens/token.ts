@@ -129,17 +129,16 @@ function openVerify(
   }
 
   /** An expired token may be accepted within the clock leeway, but is not cached. */
-  async function checkUnknown(token: string, view: AuthView): Promise<VerificationOutcome> {
+  async function entryOf(token: string): Promise<VerificationOutcome> {
+    const view = await cache.fresh();
+    const known = cached.get(token);
+    if (known && known.expiresAt > clock.now()) return known;
     const entry = await check(token, view);
     if (isVerified(entry) && entry.expiresAt > clock.now()) cached.set(token, entry);
     return entry;
   }
 
-  async function verifyUnknown(token: string, view: AuthView): Promise<Principal | 'unchecked' | undefined> {
-    const entry = await checkUnknown(token, view);
-    if (!isVerified(entry)) return entry;
-    return principalOf(entry, await cache.fresh(), clock.now());
-  }
+  const principalNow = async (entry: VerifiedToken) => principalOf(entry, await cache.fresh(), clock.now());
 
   function verifyCachedWith(token: string, view: AuthView): Principal | undefined {
     const entry = cached.get(token);
@@ -149,29 +148,21 @@ function openVerify(
     return principalOf(entry, view, now);
   }
 
-  function verifyWith(token: string, view: AuthView): MaybePromise<Principal | 'unchecked' | undefined> {
-    return cached.get(token) ? verifyCachedWith(token, view) : verifyUnknown(token, view);
-  }
-
-  /**
-   * The principal of a token; undefined for an invalid token, `unchecked` while its issuer cannot be reached.
-   * Rejects with Fault `unavailable`.
-   */
-  function verify(token: string): MaybePromise<Principal | 'unchecked' | undefined> {
-    const view = cache.fresh();
-    return view instanceof Promise ? view.then((later) => verifyWith(token, later)) : verifyWith(token, view);
-  }
-
   return {
-    verify,
+    /**
+     * The principal of a token; undefined for an invalid token, `unchecked` while its issuer cannot be reached.
+     * Rejects with Fault `unavailable`.
+     */
+    async verify(token: string): Promise<Principal | 'unchecked' | undefined> {
+      const entry = await entryOf(token);
+      return isVerified(entry) ? principalNow(entry) : entry;
+    },
     /** The claims of a token that we issued and that `verify` accepts. Rejects as `verify` does. */
     async inspect(token: string): Promise<IssuedToken | undefined> {
-      const entry = cached.get(token) ?? (await checkUnknown(token, await cache.fresh()));
-      if (!isVerified(entry)) return undefined;
-      const principal = principalOf(entry, await cache.fresh(), clock.now());
-      return principal && entry.own
-        ? { ...entry.own, clientId: principal.clientId, scopes: principal.scopes }
-        : undefined;
+      const entry = await entryOf(token);
+      if (!isVerified(entry) || !entry.own) return undefined;
+      const principal = await principalNow(entry);
+      return principal && { ...entry.own, clientId: principal.clientId, scopes: principal.scopes };
     },
     /** The principal of a token in the cache of verified tokens; undefined for others. Rejects as `verify` does. */
     verifyCached(token: string): MaybePromise<Principal | undefined> {

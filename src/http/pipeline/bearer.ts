@@ -43,12 +43,7 @@ export function authenticate(tokens: Tokens, { caller, badCredentials }: RateLim
 
   /** Checks a token that is not cached, unless its address has sent too many bad ones. */
   function check(call: Call, token: string): MaybePromise<Reply | undefined> {
-    const refused = badCredentials?.admit(call);
-    if (refused) return refused;
-    const principal = tokens.verify(token);
-    return principal instanceof Promise
-      ? principal.then((later) => toReply(call, later))
-      : toReply(call, principal);
+    return badCredentials?.admit(call) ?? tokens.verify(token).then((later) => toReply(call, later));
   }
 
   return (call) => {
