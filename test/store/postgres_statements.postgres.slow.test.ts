@@ -181,7 +181,7 @@ async function useAccess(url: string): Promise<void> {
   expect(await access.redeemConsoleLink('redeemed', now, () => begun)).toEqual(session);
   expect(await access.renewConsoleSession(sessionId, now, (stored) => stored)).toEqual(session);
   expect(await access.consoleSessions(now)).toEqual([session]);
-  const ended = { sessionId, actor: session.actor, expiresAt: now + 1_000 };
+  const ended = { jti: sessionId, clientId: session.actor, expiresAt: now + 1_000 };
   await access.endConsoleSession(ended, linked);
   expect(await access.consoleSessions(now)).toEqual([]);
   for (const deleted of [1, 0]) expect(await access.deleteExpiredSignIns(link.expiresAt)).toBe(deleted);

@@ -148,7 +148,7 @@ export async function endSession(
 ): Promise<void> {
   const auditEntry = createAuditEntry('session.ended', { object: sessionId, detail: {} }, auditContext);
   const expiresAt = auditContext.now() + LIMITS.consoleTokenSeconds * 1_000;
-  await store.endConsoleSession({ sessionId, actor, expiresAt }, auditEntry);
+  await store.endConsoleSession({ jti: sessionId, clientId: actor, expiresAt }, auditEntry);
 }
 
 /** The session with the rights that it still has; undefined without any. */

@@ -34,11 +34,11 @@ export function openIntrospectionAndRevocation({ tokens, store, clock }: Introsp
     if (answer.kind === 'introspected' && answer.token) {
       const { jti, expires } = answer.token;
       const caller = { ...from, actor: clientId };
-      const revoked = { object: jti, detail: {} };
-      const auditEntry = createAuditEntry('token.revoked', revoked, { now: clock.now, caller });
-      const isRevoked = await store.revokeToken({ jti, clientId, expiresAt: expires * 1000 }, auditEntry);
+      const event = { object: jti, detail: {} };
+      const auditEntry = createAuditEntry('token.revoked', event, { now: clock.now, caller });
+      const revoked = await store.revokeToken({ jti, clientId, expiresAt: expires * 1000 }, auditEntry);
       // The client then knows that the token is still active (RFC 7009, 2.2.1).
-      if (!isRevoked) throw overloaded('REVOCATION_LIMIT');
+      if (revoked === 'too many') throw overloaded('REVOCATION_LIMIT');
     }
     return answer;
   }

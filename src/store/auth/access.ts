@@ -13,7 +13,6 @@ import {
   openChanges,
   type RevokedToken,
   revokeToken,
-  TOUCH_ACCESS,
 } from './revoked_tokens.ts';
 import type { RowMacs } from './row_macs.ts';
 import { DELETE_ALL_SESSIONS, openSignIns } from './sign_ins.ts';
@@ -96,19 +95,15 @@ export function openAuthStore({ read: readAny, write }: Transactions, macs: RowM
         return !replacement || (yield* addKey(replacement, macs));
       }, auditEntry),
     /**
-     * Revokes a token until it expires, and deletes revocations that have expired. Returns false at the limit
+     * Revokes a token until it expires, and deletes revocations that have expired. Returns `too many` at the limit
      * of revoked tokens per client. Revoking a token again writes nothing.
      */
     revokeToken: (token: RevokedToken, auditEntry: AuditEntry) =>
-      write('instance', function* () {
-        const revoked = yield* revokeToken(token, auditEntry.at);
-        if (revoked === 'new') yield* execute(TOUCH_ACCESS);
-        return {
-          value: revoked !== 'too many',
-          keep: true,
-          ...(revoked === 'new' ? { auditEntries: [auditEntry] } : {}),
-        };
-      }),
+      change(
+        () => revokeToken(token, auditEntry.at, LIMITS.revokedTokensPerClientMax),
+        auditEntry,
+        (outcome) => outcome === 'new',
+      ),
     /** Deletes the private keys of signing keys that never sign again. */
     async deletePrivateKeys(kids: readonly string[]): Promise<void> {
       await change(function* () {

@@ -5,7 +5,7 @@ import { consoleLinkTable, consoleSessionTable } from '../tables/installation.ts
 import type { StoredRow } from '../tables/table.ts';
 import { all, execute, first, type Work } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
-import { type EndedSession, revokeSession, TOUCH_ACCESS } from './revoked_tokens.ts';
+import { type RevokedToken, revokeToken, TOUCH_ACCESS } from './revoked_tokens.ts';
 import type { RowMacs } from './row_macs.ts';
 
 /** The rights that a console link grants to the person who follows it. */
@@ -118,11 +118,11 @@ export function openSignIns({ read, write }: Pick<Transactions, 'read' | 'write'
         yield* insertSession(renewed);
         return { value: renewed, keep: true };
       }),
-    /** Deletes a session and revokes its tokens. Ending a session again writes no audit entry. */
-    endConsoleSession: (session: EndedSession, auditEntry: AuditEntry) =>
+    /** Deletes a session and revokes its tokens; sign-ins bound their number. Ending a session again writes no audit entry. */
+    endConsoleSession: (session: RevokedToken, auditEntry: AuditEntry) =>
       write('instance', function* () {
-        yield* execute(DELETE_SESSION, session.sessionId);
-        const isNew = yield* revokeSession(session, auditEntry.at);
+        yield* execute(DELETE_SESSION, session.jti);
+        const isNew = (yield* revokeToken(session, auditEntry.at, Number.POSITIVE_INFINITY)) === 'new';
         if (isNew) yield* execute(TOUCH_ACCESS);
         return { value: undefined, keep: true, auditEntries: isNew ? [auditEntry] : [] };
       }),
