@@ -122,13 +122,8 @@ export const LIMITS = Object.freeze({
   accessTableAgeMsMax: 900,
   /** The same age before an unknown client ID or a wrong client secret is rejected. */
   accessTableRecheckMs: 50,
-  /**
-   * Tokens with a verified signature that a process remembers. When half as many were used since the last rotation, those
-   * not used since are dropped.
-   */
+  /** Tokens with a verified signature that a process remembers. The oldest is dropped for another, and verified again if it is used. */
   verifiedTokensMax: 10_000,
-  /** Interval of the same rotation: an unused token is remembered for one to two intervals. A dropped token is verified again. */
-  verifiedTokensTurnMs: 60_000,
   /** Realms named in a token. With more, the token names none, and the client's realm list alone applies. */
   tokenRealmsMax: 32,
   /** Largest `--token-lifetime`. A token of an external issuer with a longer lifetime is answered 401. */

@@ -131,8 +131,8 @@ function openVerify(
   /** An expired token may be accepted within the clock leeway, but is not cached. */
   async function entryOf(token: string): Promise<VerificationOutcome> {
     const view = await cache.fresh();
-    const known = cached.get(token);
-    if (known && known.expiresAt > clock.now()) return known;
+    const known = cached.get(token, clock.now());
+    if (known) return known;
     const entry = await check(token, view);
     if (isVerified(entry) && entry.expiresAt > clock.now()) cached.set(token, entry);
     return entry;
@@ -141,11 +141,9 @@ function openVerify(
   const principalNow = async (entry: VerifiedToken) => principalOf(entry, await cache.fresh(), clock.now());
 
   function verifyCachedWith(token: string, view: AuthView): Principal | undefined {
-    const entry = cached.get(token);
-    if (!entry) return undefined;
     const now = clock.now();
-    if (entry.expiresAt <= now) cached.delete(token);
-    return principalOf(entry, view, now);
+    const entry = cached.get(token, now);
+    return entry && principalOf(entry, view, now);
   }
 
   return {

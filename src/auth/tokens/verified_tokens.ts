@@ -50,57 +50,33 @@ export function principalOf(entry: VerifiedToken, view: AuthView, now: number): 
 }
 
 /**
- * Caches tokens whose signatures were verified, keyed by SHA-256, so that no tokens are stored. There are two
- * generations: a token that is used moves to the younger one, and when that is full or old the older one is
- * dropped. So tokens of active clients stay, and unused tokens go even without traffic. Only the last token
- * is also stored in plain form, because a busy client sends it again at once and the digest costs more than all
- * other checks. It ends in an unguessable signature, so the timing of the comparison reveals nothing useful.
+ * Caches tokens whose signatures were verified, keyed by SHA-256, so that no tokens are stored. Above `verifiedTokensMax` the oldest is
+ * dropped; if it is used again, it is verified again. Only the last token is also stored in plain form, because a busy client sends it
+ * again at once and the digest costs more than all other checks. It ends in an unguessable signature, so the timing of the comparison
+ * reveals nothing useful.
  */
 export function openVerifiedTokenCache() {
-  let younger = new Map<string, VerifiedToken>();
-  let older: typeof younger = new Map();
+  const entries = new Map<string, VerifiedToken>();
   let last: { readonly token: string; readonly entry: VerifiedToken } | undefined;
-  /** Runs while the cache is not empty. */
-  let timer: ReturnType<typeof setTimeout> | undefined;
   const digestOf = (token: string) => Bun.SHA256.hash(token, 'base64');
-  const scheduleRotation = () => setTimeout(rotate, LIMITS.verifiedTokensTurnMs).unref();
-
-  function rotate(): void {
-    [older, younger] = [younger, new Map()];
-    last = undefined;
-    clearTimeout(timer);
-    timer = older.size > 0 ? scheduleRotation() : undefined;
-  }
-
-  function insert(digest: string, entry: VerifiedToken): void {
-    if (younger.size >= LIMITS.verifiedTokensMax / 2) rotate();
-    younger.set(digest, entry);
-    timer ??= scheduleRotation();
-  }
-
-  function find(digest: string): VerifiedToken | undefined {
-    const entry = younger.get(digest);
-    if (entry) return entry;
-    const aged = older.get(digest);
-    if (aged) insert(digest, aged);
-    return aged;
-  }
 
   return {
-    get(token: string): VerifiedToken | undefined {
-      if (token === last?.token) return last.entry;
-      const entry = find(digestOf(token));
-      if (entry) last = { token, entry };
-      return entry;
+    /** Undefined for a token that has expired: within the clock leeway it is verified each time. */
+    get(token: string, now: number): VerifiedToken | undefined {
+      if (token !== last?.token) {
+        const entry = entries.get(digestOf(token));
+        if (!entry) return undefined;
+        last = { token, entry };
+      }
+      const { entry } = last;
+      if (entry.expiresAt > now) return entry;
+      entries.delete(digestOf(token));
+      last = undefined;
+      return undefined;
     },
     set(token: string, entry: VerifiedToken): void {
-      insert(digestOf(token), entry);
-    },
-    delete(token: string): void {
-      const digest = digestOf(token);
-      younger.delete(digest);
-      older.delete(digest);
-      last = undefined;
+      entries.set(digestOf(token), entry);
+      if (entries.size > LIMITS.verifiedTokensMax) entries.delete(entries.keys().next().value as string);
     },
   };
 }
