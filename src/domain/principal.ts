@@ -105,13 +105,10 @@ export function mayAccessRealm(principal: Principal, realm: Uuid): boolean {
   return principal.realms === '*' || principal.realms.has(realm);
 }
 
-/** Scopes beyond single realms: only a client with all realms may hold them. */
-export const INSTALLATION_SCOPES: Scopes = new Set(['admin']);
-
 /** All that the ID of a client alone may give (docs/guides/clients-and-tokens.md#storefronts). */
 export const IMPLICIT_SCOPES: Scopes = new Set(['settings:read', 'profiles:read', 'sign-in']);
 
-/** Whether one client may hold these rights together. */
+/** Whether one client may hold these rights together: `admin` goes beyond single realms. */
 export function areGrantable(scopes: Scopes, realms: Realms): boolean {
-  return realms === '*' || intersectScopes(scopes, INSTALLATION_SCOPES).size === 0;
+  return realms === '*' || !scopes.has('admin');
 }

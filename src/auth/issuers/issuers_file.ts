@@ -2,13 +2,7 @@ import { z } from 'zod';
 import { Refusal } from '../../domain/fault.ts';
 import { parseUuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import {
-  areGrantable,
-  INSTALLATION_SCOPES,
-  intersectScopes,
-  parseScopes,
-  type Scopes,
-} from '../../domain/principal.ts';
+import { areGrantable, parseScopes, type Scopes } from '../../domain/principal.ts';
 import { httpUrl, isSafeUrl, issuerUrl, parsedBy, text } from '../../domain/text/text.ts';
 import { ANY_VALUE, type ClaimRight } from '../tokens/claim_rights.ts';
 import { parseJsonWithUniqueKeys } from '../tokens/unique_key_json.ts';
@@ -75,10 +69,9 @@ const right = z
     ),
   })
   .superRefine(({ value, scopes: given, realms }, context) => {
-    const isWide = intersectScopes(given, INSTALLATION_SCOPES).size > 0;
     const addIssue = (path: string, message: string) =>
       context.addIssue({ code: 'custom', path: [path], message });
-    if (isWide && value === ANY_VALUE)
+    if (given.has('admin') && value === ANY_VALUE)
       addIssue('value', 'must name a value where scopes contain admin: "*" matches everybody');
     if (!areGrantable(given, realms)) addIssue('realms', 'must be "*" where scopes contain admin');
   });

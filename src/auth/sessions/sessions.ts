@@ -6,13 +6,7 @@ import {
 } from '../../domain/audit_entry.ts';
 import type { Clock } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import {
-  INSTALLATION_SCOPES,
-  intersectRealms,
-  intersectScopes,
-  type Realms,
-  type Scopes,
-} from '../../domain/principal.ts';
+import { intersectRealms, intersectScopes, type Realms, type Scopes } from '../../domain/principal.ts';
 import type { AuthStore } from '../../store/auth/access.ts';
 import type { StoredSession } from '../../store/auth/sign_ins.ts';
 import type { RequestOrigin } from '../tokens/introspection.ts';
@@ -169,8 +163,7 @@ function renewedSession(
 
 /** The longest session with these scopes. */
 function msMaxOf(scopes: Scopes): number {
-  const isAdmin = intersectScopes(scopes, INSTALLATION_SCOPES).size > 0;
-  return isAdmin ? LIMITS.consoleAdminSessionMsMax : LIMITS.consoleSessionMsMax;
+  return scopes.has('admin') ? LIMITS.consoleAdminSessionMsMax : LIMITS.consoleSessionMsMax;
 }
 
 function hasNoRealms(realms: Realms): boolean {

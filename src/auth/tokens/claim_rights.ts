@@ -1,11 +1,5 @@
 import { isJsonObject, type JsonObject } from '../../domain/json_object.ts';
-import {
-  areGrantable,
-  INSTALLATION_SCOPES,
-  intersectRealms,
-  type Realms,
-  type Scopes,
-} from '../../domain/principal.ts';
+import { areGrantable, intersectRealms, type Realms, type Scopes } from '../../domain/principal.ts';
 
 /** A rule that maps a claim of an external token to rights. */
 export interface ClaimRight {
@@ -49,7 +43,7 @@ export function combineRights(met: readonly ClaimRight[]): Rights {
   const realms = added.length === 0 ? NOWHERE : added.reduce(intersectRealms);
   const scopes = new Set(met.flatMap((right) => [...right.scopes]));
   if (areGrantable(scopes, realms)) return { scopes, realms };
-  return { scopes: new Set([...scopes].filter((scope) => !INSTALLATION_SCOPES.has(scope))), realms };
+  return { scopes: new Set([...scopes].filter((scope) => scope !== 'admin')), realms };
 }
 
 function joinRealms(left: Realms, right: Realms): Realms {
