@@ -20,7 +20,6 @@ export interface VerificationOptions {
   readonly checkpoints: readonly Checkpoint[];
   /** The time of the verifier, in milliseconds since the epoch. */
   now(): number;
-  onFinding(finding: LogFinding): void;
 }
 
 const PAGE = 1_000;
@@ -37,11 +36,8 @@ export async function verifyLogs(options: VerificationOptions) {
   const checkpointsByLog = Map.groupBy(options.checkpoints, ({ log }) => log);
   const retentionCutoff = retentionCutoffOf(options.checkpoints);
   const logStarts = await readLogStarts(options.store, options.keys);
-  const result = { logs: 0, entries: 0, findings: 0 };
-  const report = (found: LogFinding): void => {
-    result.findings += 1;
-    options.onFinding(found);
-  };
+  const findings: LogFinding[] = [];
+  const result = { logs: 0, entries: 0, findings };
   for await (const head of headsOf(options.store)) {
     const verified = await verifyUntilStable(
       { ...options, checkpoints: checkpointsByLog.get(head.log) ?? [], retentionCutoff },
@@ -49,17 +45,14 @@ export async function verifyLogs(options: VerificationOptions) {
     );
     result.logs += 1;
     result.entries += verified.entries;
-    for (const found of verified.findings) report(found);
-    logStarts.check(head, (seq, says) => report({ log: head.log, seq, message: says }));
+    for (const found of verified.findings) findings.push(found);
+    logStarts.check(head, (seq, message) => findings.push({ log: head.log, seq, message }));
     checkpointsByLog.delete(head.log);
   }
-  for (const found of logStarts.missing()) report(found);
+  for (const found of logStarts.missing()) findings.push(found);
   for (const [log, [checkpoint]] of checkpointsByLog) {
-    report({
-      log,
-      seq: checkpoint?.position,
-      message: 'a checkpoint covers this log, but the log does not exist',
-    });
+    const message = 'a checkpoint covers this log, but the log does not exist';
+    findings.push({ log, seq: checkpoint?.position, message });
   }
   return result;
 }

@@ -32,7 +32,6 @@ export interface RecordVerificationOptions {
   readonly records: ReadRecords;
   readonly forgedRows: ForgedRows;
   readonly keys: LogKeys;
-  onFinding(finding: RecordFinding): void;
 }
 
 /** A stored row that contradicts the log or its MAC. */
@@ -50,15 +49,16 @@ const PAGE = 1_000;
  * with the log; `notCovered`: those whose newest log entry was removed, or has no values, so that nothing can be compared.
  */
 export async function verifyRecords(options: RecordVerificationOptions) {
-  const result = { covered: 0, notCovered: 0 };
+  const findings: RecordFinding[] = [];
+  const result = { covered: 0, notCovered: 0, findings };
   for await (const row of options.forgedRows())
-    options.onFinding({ ...row, message: describeForgedRow(row.table) });
+    findings.push({ ...row, message: describeForgedRow(row.table) });
   for await (const head of realmHeads(options)) {
     const verified = await verifyRealm(options, head);
     result.covered += verified.covered;
     result.notCovered += verified.notCovered;
     const changed = verified.findings.length > 0 ? await changedSince(options.store, head) : new Set();
-    for (const finding of verified.findings) if (!changed.has(finding.id)) options.onFinding(finding);
+    for (const finding of verified.findings) if (!changed.has(finding.id)) findings.push(finding);
   }
   return result;
 }

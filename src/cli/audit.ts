@@ -1,11 +1,10 @@
 import type { Command } from 'commander';
-import type { LogFinding } from '../audit/chain_verifier.ts';
 import type { Checkpoint, Restoration } from '../audit/checkpoint.ts';
 import type { LogKeys } from '../audit/log_keys.ts';
 import { openLogReading } from '../audit/reading.ts';
 import { pagesAfter } from '../audit/stored_entries.ts';
 import { headsOf, verifyLogs } from '../audit/verify.ts';
-import { type RecordFinding, verifyRecords } from '../audit/verify_records.ts';
+import { verifyRecords } from '../audit/verify_records.ts';
 import { PROOF_REMOVED } from '../auth/inspection.ts';
 import { existingCheckpointFile, type Settings } from '../config/parse.ts';
 import { createAuditEntry } from '../domain/audit_entry.ts';
@@ -66,14 +65,13 @@ async function verify(settings: Settings, options: VerifyOptions) {
     const path = options.checkpoints ?? existingCheckpointFile(settings);
     const { checkpoints, unsigned, restored } = await readCheckpoints(path, logKeys);
     const stores = database.accessOf();
-    const findings: LogFinding[] = [];
     const verified = await verifyLogs({
       store: stores.log,
       keys: logKeys,
       checkpoints,
       now: systemClock.now,
-      onFinding: (found) => findings.push(found),
     });
+    const { findings } = verified;
     const isProven = (await stores.access.keyChecks()).length > 0;
     const records = options.records ? await compareRecords(stores, logKeys) : null;
     const count = findings.length + unsigned.length + (records?.findings.length ?? 0) + (isProven ? 0 : 1);
@@ -101,12 +99,10 @@ async function verify(settings: Settings, options: VerifyOptions) {
 const instantOf = (at: number | undefined) => (at === undefined ? null : new Date(at).toISOString());
 
 /** The comparison of the records with the log. */
-async function compareRecords(stores: InspectedStores, keys: LogKeys) {
-  const findings: RecordFinding[] = [];
+function compareRecords(stores: InspectedStores, keys: LogKeys) {
   stores.useKeys(keys);
   const { log: store, records, forgedRows } = stores;
-  const onFinding = (found: RecordFinding) => findings.push(found);
-  return { ...(await verifyRecords({ store, records, forgedRows, keys, onFinding })), findings };
+  return verifyRecords({ store, records, forgedRows, keys });
 }
 
 /** The checkpoints of a file, and the numbers of the lines that this installation did not sign. */

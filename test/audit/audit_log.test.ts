@@ -23,15 +23,7 @@ async function findingsOf(
   checkpoints: readonly Checkpoint[] = [],
   now: () => number = systemClock.now,
 ): Promise<readonly LogFinding[]> {
-  const findings: LogFinding[] = [];
-  await verifyLogs({
-    store: db.engine.log,
-    keys: db.logKeys,
-    checkpoints,
-    now,
-    onFinding: (found) => findings.push(found),
-  });
-  return findings;
+  return (await verifyLogs({ store: db.engine.log, keys: db.logKeys, checkpoints, now })).findings;
 }
 
 /** Checkpoints of all logs as they are now, read back from a signed line. */

@@ -31,15 +31,9 @@ async function withLog(work: (testLog: TestLog) => Promise<void>): Promise<void>
 }
 
 async function verify(db: OpenDatabase, checkpoints: readonly Checkpoint[] = []) {
-  const messages: string[] = [];
-  await verifyLogs({
-    store: db.engine.log,
-    keys: db.logKeys,
-    checkpoints,
-    now: systemClock.now,
-    onFinding: (found) => messages.push(found.message),
-  });
-  return messages;
+  const { now } = systemClock;
+  const { findings } = await verifyLogs({ store: db.engine.log, keys: db.logKeys, checkpoints, now });
+  return findings.map(({ message }) => message);
 }
 
 const erase = ({ db, fixture }: TestLog) =>

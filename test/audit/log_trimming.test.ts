@@ -69,15 +69,8 @@ async function checkpointsAt(
 }
 
 async function verify({ engine, logKeys }: OpenDatabase, checkpoints: readonly Checkpoint[], now: number) {
-  const findings: [number | undefined, string][] = [];
-  await verifyLogs({
-    store: engine.log,
-    keys: logKeys,
-    checkpoints,
-    now: () => now,
-    onFinding: ({ log, seq, message }) => findings.push([log === NIL_UUID ? -1 : seq, message]),
-  });
-  return findings;
+  const verified = await verifyLogs({ store: engine.log, keys: logKeys, checkpoints, now: () => now });
+  return verified.findings.map(({ log, seq, message }) => [log === NIL_UUID ? -1 : seq, message]);
 }
 
 /** Removes the first entries and seals the start after them: by SQL, with the keys of the installation. */
