@@ -246,20 +246,16 @@ export async function ensureClient(store: AuthStore, spec: ClientSpec, clock: Au
   }
   // Read first: a start without changes needs no write lock.
   if (found && matchesSpec(found, client)) return;
-  if (!found) {
-    if (await store.insertClient(client, creationEntry(client, clock))) return;
-  }
+  if (!found && (await store.insertClient(client, creationEntry(client, clock)))) return;
   const { secretDigest } = client;
   const patch = { name, ...rights, secretDigest, previous: undefined };
   await changeClient(store, clientId, patch, clock);
 }
 
 function matchesSpec(found: Client, spec: Client): boolean {
-  const flat = (client: Client) => {
-    const { name, scopes, realms, endUserAddress } = client;
-    const digest = Buffer.from(client.secretDigest).toString('hex');
-    const bySecret = [[...scopes].sort(), [...realms].sort(), endUserAddress, digest];
-    return JSON.stringify([name, bySecret, describeImplicit(client)]);
-  };
-  return flat(found) === flat(spec);
+  const described = ({ name, scopes, realms, endUserAddress, secretDigest, ...client }: Client) => [
+    ...[name, scopes, realms, endUserAddress, Buffer.from(secretDigest)],
+    describeImplicit(client),
+  ];
+  return Bun.deepEquals(described(found), described(spec));
 }

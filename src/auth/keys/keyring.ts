@@ -1,4 +1,4 @@
-import { createCipheriv, createDecipheriv, createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
+import { createCipheriv, createDecipheriv, createHmac, hkdfSync } from 'node:crypto';
 import { Refusal } from '../../domain/fault.ts';
 import { type Clock, NIL_UUID } from '../../domain/id.ts';
 import { CIPHERTEXT_HEADER_BYTES, ciphertextKeyId } from '../../domain/text/ciphertext.ts';
@@ -18,6 +18,7 @@ export type DigestPurpose = 'idempotency-key' | 'request-body' | 'external-subje
 
 /** Purposes by table; secrets in all other tables are members of a record. */
 const PURPOSES: Readonly<Record<string, Purpose>> = {
+  keyring: 'key-check',
   signing_key: 'signing-key',
   instance_secret: 'instance-secret',
   webhook: 'webhook-secret',
@@ -112,20 +113,14 @@ function additional(header: Buffer, { table, column, realm, id }: SecretLocation
 }
 
 const CHECK_PLACE: SecretLocation = { table: 'keyring', column: 'sealed', realm: NIL_UUID, id: 'check' };
-const CHECK_TEXT = 'authrealm';
 
 /** The key check value that ties a database to a master key: only that key decrypts it. */
 export function keyCheckOf(keyring: Keyring): KeyCheck {
-  return { keyId: keyring.keyId, sealed: keyring.seal('key-check', CHECK_PLACE, CHECK_TEXT) };
+  return { keyId: keyring.keyId, sealed: keyring.seal('key-check', CHECK_PLACE, 'authrealm') };
 }
 
 export function opensKeyCheck(keyring: Keyring, { sealed }: KeyCheck): boolean {
-  try {
-    const text = Buffer.from(keyring.open('key-check', CHECK_PLACE, sealed));
-    return timingSafeEqual(text, Buffer.from(CHECK_TEXT));
-  } catch {
-    return false;
-  }
+  return opensValue(keyring, { location: CHECK_PLACE, sealed });
 }
 
 /** Throws Refusal unless the configured keys decrypt every key check of a database. */
