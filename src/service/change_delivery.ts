@@ -4,16 +4,14 @@ import { errorTrace } from '../domain/error_trace.ts';
 import { Fault } from '../domain/fault.ts';
 import { NIL_UUID } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
-import type { Resource } from '../domain/resource.ts';
-import { type EventDeps, openEventWriter, type WriteEvents } from '../events/feed/write_events.ts';
 import { isDelivered, startDispatcher } from '../events/webhooks/dispatcher.ts';
 import { testMessage } from '../events/webhooks/message.ts';
 import { openSender } from '../events/webhooks/sender.ts';
 import { changeWebhook } from '../events/webhooks/targets.ts';
 import { DELIVERY_OUTCOMES } from '../events/webhooks/webhook.ts';
 import type { AdminDeps } from '../http/operations/admin/operation.ts';
+import { openEventWriter, type WriteEvents } from '../http/operations/change_events.ts';
 import { openChangeStreams } from '../http/operations/change_streams.ts';
-import { type Presenter, presenterOf } from '../http/pipeline/present.ts';
 import { openLease } from '../jobs/leases.ts';
 import { RETENTION, startRetention } from '../jobs/retention.ts';
 import { METRICS } from '../metrics/declarations.ts';
@@ -43,7 +41,7 @@ export type ChangeDelivery = ReturnType<typeof startChangeDelivery>;
 export function startChangeDelivery(deps: ChangeDeliveryContext) {
   const { engine, store, tokens, loopBudget, clock } = deps;
   const { feed } = engine;
-  const writeEvents = eventsOf(deps);
+  const writeEvents = openEventWriter(deps);
   const streams = openChangeStreams({
     store,
     feed,
@@ -125,15 +123,4 @@ function startWebhooks(deps: ChangeDeliveryContext, writeEvents: WriteEvents, co
     return send(webhook, testMessage(webhook, source, clock), { realm: NIL_UUID, attempt: 1, signal });
   };
   return { ...dispatcher, sendTest };
-}
-
-/** Writes changes as events, with records in the representation of a GET. */
-function eventsOf({ store, baseUrl, installation }: ChangeDeliveryContext): WriteEvents {
-  const presenters = new Map<Resource, Presenter>();
-  const present: EventDeps['present'] = (resource, record, key) => {
-    const presenter = presenters.get(resource) ?? presenterOf(resource, { baseUrl, installation });
-    presenters.set(resource, presenter);
-    return presenter(record, key);
-  };
-  return openEventWriter({ store, baseUrl, present });
 }

@@ -6,13 +6,13 @@ import { LIMITS } from '../../domain/limits.ts';
 import { mayAccessRealm, type Principal } from '../../domain/principal.ts';
 import { feedCursor, parseFeedCursor } from '../../events/feed/cursor.ts';
 import { type FeedPage, type FeedPosition, readFeed } from '../../events/feed/read_feed.ts';
-import type { WriteEvents } from '../../events/feed/write_events.ts';
 import { openSerialRunner } from '../../events/serial_runner.ts';
 import type { FeedStore } from '../../store/audit/feed.ts';
 import { bearerToken } from '../pipeline/bearer.ts';
 import type { Call } from '../pipeline/call.ts';
 import type { LoopBudget } from '../pipeline/loop_budget.ts';
 import { REQUEST_ID, type Reply } from '../server/reply.ts';
+import type { WriteEvents } from './change_events.ts';
 import { FEED_SCOPE, readableBy, STREAM_TYPE } from './changes.ts';
 
 interface StreamDeps {

@@ -1,8 +1,11 @@
-import { Fault, type FieldError } from '../../domain/fault.ts';
-import { parseUuid, type Uuid } from '../../domain/id.ts';
+import { z } from 'zod';
+import type { SequencedChange } from '../../domain/change.ts';
+import { Fault } from '../../domain/fault.ts';
+import { parseUuid, type Revision, type Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Principal } from '../../domain/principal.ts';
 import type { Resource } from '../../domain/resource.ts';
+import { realm, user } from '../../domain/resources.ts';
 import { type FeedCursor, feedCursor, parseFeedCursor } from '../../events/feed/cursor.ts';
 import {
   type FeedPage,
@@ -11,13 +14,18 @@ import {
   readFeedBefore,
   readUserFeedBefore,
 } from '../../events/feed/read_feed.ts';
-import type { WriteEvents } from '../../events/feed/write_events.ts';
 import type { FeedStore, RealmHead } from '../../store/audit/feed.ts';
-import type { Call, CallHandler } from '../pipeline/call.ts';
+import { EXAMPLE_AT, exampleIdOf } from '../openapi/examples.ts';
+import { EXTENSION, HEADERS, jsonContent } from '../openapi/responses.ts';
+import { idSchema, link } from '../openapi/schemas.ts';
+import type { Call } from '../pipeline/call.ts';
 import { asksFor } from '../pipeline/negotiation.ts';
+import type { DocumentContext, Operation } from '../pipeline/operation.ts';
 import { type OperationDeps, recordReply } from '../pipeline/pipeline.ts';
-import { isoTimestamp } from '../pipeline/present.ts';
+import { readParameters } from '../pipeline/reading.ts';
 import { expiredCursorReply, NOT_FOUND_REPLY, type Reply } from '../server/reply.ts';
+import { eventMembers, type WriteEvents } from './change_events.ts';
+import { instant, type ProjectedMembers, projectionSchema, projector } from './projection.ts';
 
 /** The dependencies of the feed. */
 export interface FeedDeps extends OperationDeps {
@@ -37,24 +45,92 @@ export function readableBy({ scopes }: Principal): (resource: Resource) => boole
   return ({ scope }) => scopes.has(`${scope}:read`);
 }
 
+/** The change of every example. */
+const CHANGE: SequencedChange = {
+  event: `${user.name}.created`,
+  realm: exampleIdOf(realm),
+  user: exampleIdOf(user),
+  id: exampleIdOf(user),
+  seq: 42,
+  revision: '17a4c09be25d6f83' as Revision,
+  members: [],
+  actor: '019c1318-a400-7000-8000-000000000098',
+  requestId: '5f0c6d7e8a9b4c3d2e1f-1a',
+  address: undefined,
+  at: EXAMPLE_AT,
+};
+const CURSOR = feedCursor('after', CHANGE);
+const CURSOR_RULE = 'must be a cursor that the feed of this realm returned';
+
+const cursor = z
+  .string()
+  .regex(/^[\w-]{38}$/, CURSOR_RULE)
+  .meta({ description: 'An opaque position in the feed of one realm.' });
+
+function parameter<S extends z.ZodType>(schema: S, description: string, example: string | number) {
+  return schema.optional().meta({ param: { ...EXTENSION, description, example } });
+}
+
+/** The ID of a record, in any letter case. */
+const idOf = (of: string) =>
+  z
+    .string()
+    .refine((text) => parseUuid(text) !== undefined, { error: `must be the ID of a ${of}` })
+    .meta({ format: 'uuid' });
+
+const pageLimit = parameter(
+  z.int().min(1).max(LIMITS.pageRecordsMax),
+  `The maximum number of items; ${LIMITS.pageRecordsMax} by default.`,
+  LIMITS.pageRecordsMax,
+);
+
+const changesQuery = z.object({
+  after: parameter(
+    cursor,
+    'Return changes after this cursor. By default, from the oldest retained change.',
+    CURSOR,
+  ),
+  before: parameter(
+    z.string().regex(/^([\w-]{38})?$/, CURSOR_RULE),
+    'Return the changes before this cursor, instead of `after`: the newest page first, each page in order. Empty for the newest changes. Not allowed for a stream.',
+    CURSOR,
+  ),
+  limit: pageLimit,
+  user_id: parameter(
+    idOf('user'),
+    'With `before`: return only changes of this user and of its links.',
+    exampleIdOf(user),
+  ),
+});
+
+const headsQuery = z.object({
+  after: parameter(idOf('realm'), 'Return realms after this ID.', exampleIdOf(realm)),
+  limit: pageLimit,
+});
+
+function readChangesQuery(url: string) {
+  const { limit = LIMITS.pageRecordsMax, user_id, ...position } = readParameters(changesQuery, url);
+  return { limit, user: parseUuid(user_id ?? ''), ...position };
+}
+
+type ChangesQuery = ReturnType<typeof readChangesQuery>;
+
 /** Pages of changes after or before a cursor, or a stream of them. */
-export function changes(deps: FeedDeps): CallHandler {
-  return async (call) => {
-    const realm = call.key?.[0] as Uuid;
-    const query = readFeedQuery(call.request.url);
-    const { after, before } = query;
-    const isStream = acceptsStream(call.request);
-    const isCombined = isStream || after !== undefined;
-    if (before === undefined ? query.user !== undefined : isCombined)
-      throw invalidQuery('before', 'cannot be combined with after or a stream; user_id requires it');
-    if (before !== undefined)
-      return changesReply(call, await pageBefore(deps, realm, before, query), query, deps);
-    const resumed = isStream ? call.request.headers.get('last-event-id') : null;
-    const place = positionAfter(realm, after, resumed);
-    const page = await readFeed(deps.store, realm, place, query.limit);
-    if (isStream && page.kind === 'page') return deps.followChanges(call, realm, place);
-    return changesReply(call, page, query, deps);
-  };
+async function answerChanges(call: Call, deps: FeedDeps): Promise<Reply> {
+  const realm = call.key?.[0] as Uuid;
+  const query = readChangesQuery(call.request.url);
+  const { after, before } = query;
+  const isStream = acceptsStream(call.request);
+  const isCombined = isStream || after !== undefined;
+  if (before === undefined ? query.user !== undefined : isCombined)
+    throw invalidQuery('before', 'cannot be combined with after or a stream; user_id requires it');
+  if (before !== undefined)
+    return changesReply(call, await pageBefore(deps, realm, before, query), query, deps);
+  const resumed = isStream ? call.request.headers.get('last-event-id') : null;
+  const place = positionAfter(realm, after, resumed);
+  const page = await readFeed(deps.store, realm, place, query.limit);
+  if (isStream && page.kind === 'page') return deps.followChanges(call, realm, place);
+  return changesReply(call, page, query, deps);
 }
 
 /** The position in the query, or after the last event of a resumed stream. */
@@ -68,7 +144,7 @@ function pageBefore(
   deps: FeedDeps,
   realm: Uuid,
   before: string,
-  { user, limit }: FeedQuery,
+  { user, limit }: ChangesQuery,
 ): Promise<FeedPage> {
   const place = before === '' ? 'end' : cursorIn('before', before, realm);
   return user
@@ -80,7 +156,7 @@ function pageBefore(
 async function changesReply(
   call: Call,
   page: FeedPage,
-  { after, before, limit, user }: FeedQuery,
+  { after, before, limit, user }: ChangesQuery,
   { writeEvents, baseUrl }: FeedDeps,
 ): Promise<Reply> {
   const side = before === undefined ? 'after' : 'before';
@@ -101,7 +177,7 @@ async function changesReply(
 /** Throws Fault `invalid_query` for a text that is no cursor of the realm. */
 function cursorIn(parameter: string, text: string, realm: Uuid): FeedCursor {
   const cursor = parseFeedCursor(text, realm);
-  if (!cursor) throw invalidQuery(parameter, 'must be a cursor that the feed of this realm returned');
+  if (!cursor) throw invalidQuery(parameter, CURSOR_RULE);
   return cursor;
 }
 
@@ -115,32 +191,25 @@ function acceptsStream(request: Request): boolean {
 }
 
 /** The feed heads of the realms that a token may read, ordered by realm ID. */
-export function heads({ feed, baseUrl }: FeedDeps): CallHandler {
-  return async (call) => {
-    const { after: text, limit } = readFeedQuery(call.request.url);
-    const after = text === undefined ? undefined : parseUuid(text);
-    if (text !== undefined && !after) throw invalidQuery('after', 'must be the ID of a realm');
-    const { realms } = call.principal as Principal;
-    // The extra head shows that there is another page.
-    const found = await feed.heads(after, limit + 1, realms === '*' ? undefined : [...realms]);
-    const listed = found.slice(0, limit);
-    const hasMore = found.length > limit;
-    const next = hasMore ? `${baseUrl}/v2/changes?after=${listed.at(-1)?.realm}&limit=${limit}` : null;
-    return feedReply(
-      call,
-      listed.map((head) => headText(head, baseUrl)),
-      { has_more: hasMore },
-      next,
-    );
-  };
+async function answerHeads(call: Call, { feed, baseUrl }: FeedDeps): Promise<Reply> {
+  const { after, limit = LIMITS.pageRecordsMax } = readParameters(headsQuery, call.request.url);
+  const { realms } = call.principal as Principal;
+  // The extra head shows that there is another page.
+  const found = await feed.heads(parseUuid(after ?? ''), limit + 1, realms === '*' ? undefined : [...realms]);
+  const listed = found.slice(0, limit);
+  const hasMore = found.length > limit;
+  const next = hasMore ? `${baseUrl}/v2/changes?after=${listed.at(-1)?.realm}&limit=${limit}` : null;
+  const items = listed.map((head) => JSON.stringify(describeHead({ ...head, baseUrl })));
+  return feedReply(call, items, { has_more: hasMore }, next);
 }
 
-/** A feed head as it is answered. */
-export function headText(head: RealmHead, baseUrl: string): string {
-  const cursor = feedCursor('after', head);
-  const links = { changes: urlAt(baseUrl, head.realm, cursor) };
-  return JSON.stringify({ realm_id: head.realm, cursor, time: isoTimestamp(head.at), links });
-}
+const HEAD: ProjectedMembers<RealmHead & { readonly baseUrl: string }> = {
+  realm_id: [idSchema, ({ realm }) => realm],
+  cursor: [cursor, (head) => feedCursor('after', head)],
+  time: instant(({ at }) => at),
+  links: { changes: [link, (head) => urlAt(head.baseUrl, head.realm, feedCursor('after', head))] },
+};
+const describeHead = projector(HEAD);
 
 /** The URL of the changes after or before a cursor. */
 function urlAt(baseUrl: string, realm: Uuid, cursor: string, side: 'after' | 'before' = 'after'): string {
@@ -152,34 +221,91 @@ function feedReply(call: Call, items: readonly string[], meta: object, next: str
   return recordReply(call, `{"data":[${items.join(',')}],${end}}`, { Vary: 'Accept' });
 }
 
-type FeedQuery = ReturnType<typeof readFeedQuery>;
+/** A page of one item in the OpenAPI document. */
+function pageContent(item: z.ZodType, example: unknown, meta: z.ZodRawShape, values: object) {
+  const schema = z.strictObject({
+    data: z.array(item).max(LIMITS.pageRecordsMax),
+    meta: z.strictObject(meta),
+    links: z.strictObject({ next: link.nullable() }),
+  });
+  return jsonContent(schema, { data: [example], meta: values, links: { next: null } });
+}
 
-/**
- * Reads `after`, `before`, `limit` and `user_id`, each at most once; other parameters are ignored. Throws
- * Fault `invalid_query`.
- */
-function readFeedQuery(url: string) {
-  const parameters = new URLSearchParams(/\?([^#]*)/.exec(url)?.[1] ?? '');
-  const fieldErrors: FieldError[] = [];
-  for (const name of ['after', 'before', 'limit', 'user_id']) {
-    if (parameters.getAll(name).length > 1)
-      fieldErrors.push({ field: name, rule: 'must be given at most once' });
-  }
-  const text = parameters.get('limit') ?? String(LIMITS.pageRecordsMax);
-  const limit = /^\d{1,3}$/.test(text) ? Number(text) : 0;
-  if (limit < 1 || limit > LIMITS.pageRecordsMax) {
-    fieldErrors.push({ field: 'limit', rule: `must be a whole number from 1 to ${LIMITS.pageRecordsMax}` });
-  }
-  const named = parameters.get('user_id');
-  const user = named === null ? undefined : parseUuid(named);
-  if (named !== null && !user) fieldErrors.push({ field: 'user_id', rule: 'must be the ID of a user' });
-  if (fieldErrors.length > 0) throw new Fault('invalid_query', fieldErrors);
+function changesContent({ baseUrl, examples }: DocumentContext) {
+  const members = eventMembers();
+  const describe = projector(members);
+  const schema = projectionSchema(members).meta({
+    id: 'Event',
+    description: 'A change (CloudEvents 1.0). Only `record` contains values of the record.',
+  });
+  const example = describe({ ...CHANGE, baseUrl, record: examples.record(user) });
+  const streamed = JSON.stringify(describe({ ...CHANGE, baseUrl }));
   return {
-    after: parameters.get('after') ?? undefined,
-    /** The cursor to read back from; empty for the newest changes. */
-    before: parameters.get('before') ?? undefined,
-    limit,
-    /** Only changes of this user. */
-    user,
+    ...pageContent(schema, example, { cursor, has_more: z.boolean() }, { cursor: CURSOR, has_more: false }),
+    [STREAM_TYPE]: {
+      schema: z.string(),
+      example: `: alive\n\nid: ${CURSOR}\ndata: ${streamed}\n\nevent: end\ndata: {"reason":"token"}\n\n`,
+    },
   };
 }
+
+const CACHING = { 'Cache-Control': HEADERS.cacheControl, Vary: HEADERS.vary };
+
+/** The change feed: the changes of a realm as pages or as a stream, and the newest position of every realm. */
+export const FEED_OPERATIONS: readonly Operation<FeedDeps>[] = [
+  {
+    name: 'list-changes',
+    method: 'GET',
+    path: '/v2/authentication-realms/:realm_id/changes',
+    access: { scope: FEED_SCOPE },
+    locates: 'key',
+    handle: (deps) => (call) => answerChanges(call, deps),
+    document: (context) => ({
+      summary:
+        'List the changes of a realm in order, from the start or after a cursor; `Accept: text/event-stream` streams new ones.',
+      tag: 'changes',
+      isExtension: true,
+      path: z.object({ realm_id: idSchema.meta({ param: { example: exampleIdOf(realm) } }) }),
+      query: changesQuery,
+      ownHeaders: {
+        'Last-Event-ID': parameter(
+          cursor,
+          'For a stream: the cursor to resume from; it takes precedence over `after`.',
+          CURSOR,
+        ),
+      },
+      success: {
+        status: 200,
+        description:
+          'The next changes and the cursor to continue from. A stream sends the cursor of each change as `id`, and the reason when it ends.',
+        headers: CACHING,
+        content: changesContent(context),
+      },
+      faults: ['not_found', 'expired_cursor'],
+    }),
+  },
+  {
+    name: 'list-change-heads',
+    method: 'GET',
+    path: '/v2/changes',
+    access: { scope: FEED_SCOPE },
+    handle: (deps) => (call) => answerHeads(call, deps),
+    document: ({ baseUrl }) => ({
+      summary: 'Get the cursor after the newest change of each realm that the token may read.',
+      tag: 'changes',
+      isExtension: true,
+      query: headsQuery,
+      success: {
+        status: 200,
+        description: 'The realms, ordered by ID.',
+        headers: CACHING,
+        content: pageContent(
+          projectionSchema(HEAD),
+          describeHead({ ...CHANGE, baseUrl }),
+          { has_more: z.boolean() },
+          { has_more: false },
+        ),
+      },
+    }),
+  },
+];
