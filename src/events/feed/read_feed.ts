@@ -19,7 +19,7 @@ export type FeedPage =
       readonly kind: 'page';
       readonly changes: readonly SequencedChange[];
       readonly hasMore: boolean;
-      /** Only for an empty page that was read from the end: the cursor after the newest change. */
+      /** Of a page that was read from the end: the cursor after the newest change of the realm. */
       readonly cursor?: string;
     }
   | { readonly kind: 'gone'; readonly oldest: string }
@@ -43,50 +43,30 @@ export async function readFeed(
 }
 
 /**
- * Reads the changes of a realm before a position, at most `limit` and in the order of the realm; `end` reads the newest
- * ones. `hasMore`: whether there are older ones.
+ * Reads the changes of a realm before a position, at most `limit` and in the order of the realm; with `user`, those of one user and of its
+ * links. `end` reads the newest ones. `hasMore`: whether there are older ones.
  */
 export async function readFeedBefore(
   { store, feed }: { readonly store: Pick<Store, 'changes'>; readonly feed: FeedStore },
-  realm: Uuid,
+  { realm, user }: { readonly realm: Uuid; readonly user: Uuid | undefined },
   position: 'end' | FeedCursor,
   limit: number,
 ): Promise<FeedPage> {
-  const [head] = position === 'end' ? await feed.heads(undefined, 1, [realm]) : [];
-  const end = position === 'end' ? head && ({ ...head, side: 'after' } as const) : position;
-  if (end === undefined) return { kind: 'absent' };
-  const last = end.side === 'after' ? end.seq : end.seq - 1;
-  const from = Math.max(last - limit - 1, 0);
-  const found = await store.changes(realm, from, end.seq - from);
+  const [at] =
+    position === 'end'
+      ? await feed.heads(undefined, 1, [realm])
+      : await store.changes(realm, position.seq - 1, 1);
+  if (position !== 'end' && !matchesCursor(position, at)) return gonePage(store, realm);
+  if (!at) return { kind: 'absent' };
+  const end = position === 'end' || position.side === 'after' ? at.seq + 1 : at.seq;
+  const from = Math.max(end - limit - 2, 0);
+  const rows = user
+    ? (await feed.userChanges({ realm, id: user }, end, limit + 1)).toReversed()
+    : await store.changes(realm, from, end - 1 - from);
   // If the oldest changes were removed, the rows extend past the position.
-  const rows = found.filter(({ seq }) => seq <= end.seq);
-  // Only the change of a cursor needs its revision compared.
-  if (position !== 'end' && !matchesCursor(position, rows.at(-1))) return gonePage(store, realm);
-  const before = rows.filter(({ seq }) => seq <= last);
-  return { kind: 'page', changes: before.slice(-limit), hasMore: before.length > limit };
-}
-
-/** Like `readFeedBefore`, for one user and its links. An empty page if none of their changes is stored. */
-export async function readUserFeedBefore(
-  { store, feed }: { readonly store: Pick<Store, 'changes'>; readonly feed: FeedStore },
-  user: { readonly realm: Uuid; readonly id: Uuid },
-  position: 'end' | FeedCursor,
-  limit: number,
-): Promise<FeedPage> {
-  const { realm } = user;
-  if (position !== 'end') {
-    const [at] = await store.changes(realm, position.seq - 1, 1);
-    if (!matchesCursor(position, at)) return gonePage(store, realm);
-  }
-  const end = position === 'end' ? Number.MAX_SAFE_INTEGER : position.seq + Number(position.side === 'after');
-  const rows = await feed.userChanges(user, end, limit + 1);
-  if (rows.length === 0 && position === 'end') {
-    const [head] = await feed.heads(undefined, 1, [realm]);
-    return head
-      ? { kind: 'page', changes: [], hasMore: false, cursor: feedCursor('after', head) }
-      : { kind: 'absent' };
-  }
-  return { kind: 'page', changes: rows.slice(0, limit).toReversed(), hasMore: rows.length > limit };
+  const before = rows.filter(({ seq }) => seq < end);
+  const page = { changes: before.slice(-limit), hasMore: before.length > limit };
+  return { kind: 'page', ...page, ...(position === 'end' ? { cursor: feedCursor('after', at) } : {}) };
 }
 
 async function gonePage(store: Pick<Store, 'changes'>, realm: Uuid): Promise<FeedPage> {

@@ -7,13 +7,7 @@ import type { Principal } from '../../domain/principal.ts';
 import type { Resource } from '../../domain/resource.ts';
 import { realm, user } from '../../domain/resources.ts';
 import { type FeedCursor, feedCursor, parseFeedCursor } from '../../events/feed/cursor.ts';
-import {
-  type FeedPage,
-  type FeedPosition,
-  readFeed,
-  readFeedBefore,
-  readUserFeedBefore,
-} from '../../events/feed/read_feed.ts';
+import { type FeedPage, type FeedPosition, readFeed, readFeedBefore } from '../../events/feed/read_feed.ts';
 import type { FeedStore, RealmHead } from '../../store/audit/feed.ts';
 import { EXAMPLE_AT, exampleIdOf } from '../openapi/examples.ts';
 import { EXTENSION, HEADERS, jsonContent } from '../openapi/responses.ts';
@@ -124,8 +118,11 @@ async function answerChanges(call: Call, deps: FeedDeps): Promise<Reply> {
   const isCombined = isStream || after !== undefined;
   if (before === undefined ? query.user !== undefined : isCombined)
     throw invalidQuery('before', 'cannot be combined with after or a stream; user_id requires it');
-  if (before !== undefined)
-    return changesReply(call, await pageBefore(deps, realm, before, query), query, deps);
+  if (before !== undefined) {
+    const place = before === '' ? 'end' : cursorIn('before', before, realm);
+    const page = await readFeedBefore(deps, { realm, user: query.user }, place, query.limit);
+    return changesReply(call, page, query, deps);
+  }
   const resumed = isStream ? call.request.headers.get('last-event-id') : null;
   const place = positionAfter(realm, after, resumed);
   const page = await readFeed(deps.store, realm, place, query.limit);
@@ -137,19 +134,6 @@ async function answerChanges(call: Call, deps: FeedDeps): Promise<Reply> {
 function positionAfter(realm: Uuid, after: string | undefined, resumed: string | null): FeedPosition {
   if (resumed) return cursorIn('Last-Event-ID', resumed, realm);
   return after === undefined ? 'oldest' : cursorIn('after', after, realm);
-}
-
-/** The changes before a cursor, or the newest ones. */
-function pageBefore(
-  deps: FeedDeps,
-  realm: Uuid,
-  before: string,
-  { user, limit }: ChangesQuery,
-): Promise<FeedPage> {
-  const place = before === '' ? 'end' : cursorIn('before', before, realm);
-  return user
-    ? readUserFeedBefore(deps, { realm, id: user }, place, limit)
-    : readFeedBefore(deps, realm, place, limit);
 }
 
 /** A page of changes and the cursor after its last one; the next page continues on the same side. */
