@@ -167,39 +167,52 @@ const foundLinks = z.strictObject({ current: nullableLink, first: nullableLink, 
   description: 'All null if the page is complete, or the filter was in the request body and has no URL.',
 });
 
-/** A page that is counted from the start, or one that follows a record and is not counted. */
-export function listSchema(resource: Resource, schemas: RecordSchemas): z.ZodType {
-  const page = { data: dataOf(schemas.item(resource)), meta: pageMeta, links: pageLinks };
-  return includingPage(resource, schemas, page, 'page');
-}
+const allRealmsMeta = z
+  .strictObject({
+    page: z.strictObject({ limit }),
+    realms: z.strictObject({
+      next: idSchema
+        .nullable()
+        .meta({ description: 'Pass it as `after_realm` to continue; null if no later realm has a match.' }),
+      cut: idSchema.nullable().meta({
+        description:
+          'The realm with more matches than fit on the page, or null. Pass it as `after_realm`, with the ID of the last item as ' +
+          '`after_id`, for the rest.',
+      }),
+    }),
+    results: z.strictObject({ total: count }).optional().meta({
+      description:
+        'The number of all matches, for a request with `page.total`; absent if they are too many to count.',
+    }),
+  })
+  .meta({ id: 'PageEverywhere' });
 
-/** A page found by a filter in the body, which has no URL to link to. The path of a list in one realm names the parent of its items. */
-export function searchedSchema(resource: Resource, schemas: RecordSchemas): z.ZodType {
-  const item = resource.reverseLookup ? schemas.foundItem(resource) : schemas.item(resource);
-  const page = { data: dataOf(item), meta: countedMeta, links: foundLinks };
-  return includingPage(resource, schemas, page, 'searched');
-}
+/** The pages of records, by the last word of their component. */
+const PAGES = {
+  page: { meta: pageMeta, links: pageLinks },
+  found: { meta: pageMeta, links: foundLinks },
+  searched: { meta: countedMeta, links: foundLinks },
+  everywhere: { meta: allRealmsMeta, links: foundLinks },
+};
 
-/** A page of a whole realm, whose items name their parent. A complete result has no links. */
-export function foundSchema(resource: Resource, { foundItem }: RecordSchemas): z.ZodType {
-  const page = { data: dataOf(foundItem(resource)), meta: pageMeta, links: foundLinks };
-  return z.strictObject(page).meta({ id: `${resource.type}.found` });
-}
-
-/** A page that may have the records below its own, which name their parent. */
-function includingPage(
+/**
+ * A page of records, which may have the records below its own. Those name their parent, as do the records themselves where the path does
+ * not name it.
+ */
+export function recordPageSchema(
   resource: Resource,
-  { foundItem }: RecordSchemas,
-  page: Shape,
-  name: string,
+  { item, foundItem }: RecordSchemas,
+  name: keyof typeof PAGES,
 ): z.ZodType {
+  const isNamedByPath = name === 'page' || (name === 'searched' && !resource.reverseLookup);
   const below = includableBelow(resource).map(foundItem);
   const id = `${resource.type}.${name}`;
   const included = includedShape(below, `${id}-included-item`, LIMITS.includedInPageMax * below.length, {
     description:
       'The records below those of the page, if the request asks for them: by resource, newest first.',
   });
-  return z.strictObject({ ...page, ...included }).meta({ id });
+  const data = dataOf(isNamedByPath ? item(resource) : foundItem(resource));
+  return z.strictObject({ data, ...PAGES[name], ...included }).meta({ id });
 }
 
 /** A page of items. */
@@ -279,32 +292,6 @@ function bodyId({ bodyId, parent }: Resource): Shape {
   return {
     id: idSchema.optional().meta({ description: `Must be the ID of the record in the path${other}.` }),
   };
-}
-
-const allRealmsMeta = z
-  .strictObject({
-    page: z.strictObject({ limit }),
-    realms: z.strictObject({
-      next: idSchema
-        .nullable()
-        .meta({ description: 'Pass it as `after_realm` to continue; null if no later realm has a match.' }),
-      cut: idSchema.nullable().meta({
-        description:
-          'The realm with more matches than fit on the page, or null. Pass it as `after_realm`, with the ID of the last item as ' +
-          '`after_id`, for the rest.',
-      }),
-    }),
-    results: z.strictObject({ total: count }).optional().meta({
-      description:
-        'The number of all matches, for a request with `page.total`; absent if they are too many to count.',
-    }),
-  })
-  .meta({ id: 'PageEverywhere' });
-
-/** The matches in all realms, with the realm to continue after. */
-export function allRealmsSchema(resource: Resource, schemas: RecordSchemas): z.ZodType {
-  const page = { data: dataOf(schemas.foundItem(resource)), meta: allRealmsMeta, links: foundLinks };
-  return includingPage(resource, schemas, page, 'everywhere');
 }
 
 /** The body of a search. */

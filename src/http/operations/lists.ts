@@ -5,7 +5,7 @@ import type { Principal } from '../../domain/principal.ts';
 import { ancestry, type KeyPrefix, type Resource } from '../../domain/resource.ts';
 import { includableBelow } from '../../domain/resources.ts';
 import { listParameters } from '../openapi/parameters.ts';
-import { listSchema } from '../openapi/schemas.ts';
+import { recordPageSchema } from '../openapi/schemas.ts';
 import type { Call, CallHandler } from '../pipeline/call.ts';
 import { collectionLinks, collectionPattern } from '../pipeline/links.ts';
 import type { Operation } from '../pipeline/operation.ts';
@@ -35,7 +35,7 @@ export function listCollection(resource: Resource): Operation<RecordDeps> {
     document: ({ schemas, examples }) => ({
       summary: `List ${resource.name} records, newest first.`,
       query: parametersOfPage(resource, listParameters(resource)),
-      success: pageAnswer(listSchema(resource, schemas), {
+      success: pageAnswer(recordPageSchema(resource, schemas, 'page'), {
         counted: examples.page(resource, 'offset'),
         followed: examples.page(resource, 'after'),
       }),

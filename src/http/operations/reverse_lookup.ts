@@ -14,7 +14,7 @@ import type { LookupKey, LookupRules, Resource } from '../../domain/resource.ts'
 import { includableBelow } from '../../domain/resources.ts';
 import { filterExample } from '../openapi/examples.ts';
 import { FILTER_PARAMETER, PAGE_PARAMETERS } from '../openapi/parameters.ts';
-import { foundSchema, searchedSchema, searchSchema } from '../openapi/schemas.ts';
+import { recordPageSchema, searchSchema } from '../openapi/schemas.ts';
 import type { Call, CallHandler } from '../pipeline/call.ts';
 import { collectionPattern, reverseLookupPattern } from '../pipeline/links.ts';
 import type { Operation } from '../pipeline/operation.ts';
@@ -45,7 +45,7 @@ export function find(resource: Resource, rules: LookupRules): Operation<RecordDe
       summary: `Find ${resource.name} records of a whole realm by their identity.`,
       isExtension: true,
       query: findParameters(resource, rules),
-      success: pageAnswer(foundSchema(resource, schemas), {
+      success: pageAnswer(recordPageSchema(resource, schemas, 'found'), {
         counted: examples.found(resource, 'offset'),
         followed: examples.found(resource, 'after'),
       }),
@@ -137,7 +137,7 @@ function searchOperation(
           page: { limit: 25, offset: 0 },
         },
       },
-      success: pageAnswer(searchedSchema(resource, schemas), {
+      success: pageAnswer(recordPageSchema(resource, schemas, 'searched'), {
         counted: examples.found(resource, 'search'),
       }),
       faults: ['not_found'],

@@ -10,7 +10,7 @@ import { includableBelow } from '../../domain/resources.ts';
 import { identifier, wholeNumber } from '../../domain/rule.ts';
 import { isLongWord } from '../../domain/text/words.ts';
 import { filterExample } from '../openapi/examples.ts';
-import { allRealmsSchema } from '../openapi/schemas.ts';
+import { recordPageSchema } from '../openapi/schemas.ts';
 import type { CallHandler } from '../pipeline/call.ts';
 import type { Operation } from '../pipeline/operation.ts';
 import { NO_LINKS } from '../pipeline/paging.ts';
@@ -85,7 +85,9 @@ export function searchAllRealms(resource: Resource, rules: LookupRules): Operati
         schema: searchRequestSchema,
         example: { filter: filterExample(resource, rules.by[0] ?? []), page: { limit: 25 } },
       },
-      success: pageAnswer(allRealmsSchema(resource, schemas), { found: examples.allRealms(resource) }),
+      success: pageAnswer(recordPageSchema(resource, schemas, 'everywhere'), {
+        found: examples.allRealms(resource),
+      }),
     }),
   });
 }
