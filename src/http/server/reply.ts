@@ -1,3 +1,4 @@
+import type { z } from 'zod';
 import {
   FAULTS,
   type Fault,
@@ -10,6 +11,7 @@ import {
   TITLES,
 } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import type { errorsShape } from '../openapi/schemas.ts';
 
 /** On every response; added to a shared reply when it is written. */
 export const REQUEST_ID = 'X-Request-Id';
@@ -28,20 +30,10 @@ export interface Reply {
 export const JSON_TYPE = 'application/json';
 
 /** One error of an error body (docs/wire.md#errors). */
-interface ErrorEntry {
-  readonly status: string;
-  readonly title: string;
-  readonly detail: string;
-  /** The section of docs/reference/faults.md that describes it. */
-  readonly code: FaultCode | GrantFaultCode;
-  /** The source of the error: a JSON pointer into the body, or a query parameter. */
-  readonly source?: { readonly pointer: string } | { readonly parameter: string };
-  /** The cursor that a reader with an expired one can continue from. */
-  readonly meta?: { readonly oldest_cursor: string };
-}
+type ErrorEntry = z.output<typeof errorsShape.errors>[number];
 
 /** The one function that makes errors of bodies (docs/wire.md#errors). */
-export function errorEntry(code: ErrorEntry['code'], detail: string): ErrorEntry {
+export function errorEntry(code: FaultCode | GrantFaultCode, detail: string): ErrorEntry {
   const status = code in FAULTS ? FAULTS[code as FaultCode].status : GRANT_FAULTS[code as GrantFaultCode];
   return { status: String(status), title: TITLES[status], detail, code };
 }
