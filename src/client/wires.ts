@@ -12,36 +12,26 @@ export interface WireMember {
  * What this library needs to know about a resource at run time. Plain data that the build writes into the package, so that a
  * page that loads the library does not load the validation of records.
  */
-export interface WireFormat {
-  readonly type: string;
-  /** The path segments of the collections, from the realms down to its own. */
-  readonly collections: readonly string[];
-  /** The names of the parts of a record's key, in order. */
-  readonly keyNames: readonly string[];
-  /** The `type` of the parent resource. */
-  readonly parentType: string | undefined;
-  /** Its name in the `include` of a request for its parent record. */
-  readonly includedAs: string | undefined;
-  readonly members: readonly WireMember[];
-  /** Writable members that are not directly in `data`. */
-  readonly placed: readonly WireMember[];
-  /** Whether its records can be found by value, with POST `…/search`. */
-  readonly isFindable: boolean;
-}
+export type WireFormat = ReturnType<typeof wireFormatOf>;
 
-export function wireFormatOf(resource: Resource): WireFormat {
+export function wireFormatOf(resource: Resource) {
   return {
     type: resource.type,
+    /** The path segments of the collections, from the realms down to its own. */
     collections: ancestry(resource).map(({ collection }) => collection),
+    /** The names of the parts of a record's key, in order. */
     keyNames: keyColumns(resource),
     parentType: resource.parent?.type,
+    /** Its name in the `include` of a request for its parent record. */
     includedAs: resource.includedAs,
-    members: shownMembers(resource).map(({ name, annotation: { within } }) =>
-      within === undefined ? { name } : { name, within },
+    members: shownMembers(resource).map(
+      ({ name, annotation: { within } }): WireMember => (within === undefined ? { name } : { name, within }),
     ),
-    placed: writableMembers(resource, 'create').flatMap(({ name, within }) =>
+    /** Writable members that are not directly in `data`. */
+    placed: writableMembers(resource, 'create').flatMap(({ name, within }): readonly WireMember[] =>
       within === 'data' ? [] : [{ name, within }],
     ),
+    /** Whether its records can be found by value, with POST `…/search`. */
     isFindable: resource.reverseLookup !== undefined,
   };
 }
