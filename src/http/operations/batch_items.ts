@@ -22,12 +22,7 @@ export const BATCH_METHODS = ['POST', 'PUT', 'DELETE'] as const;
 type BatchMethod = (typeof BATCH_METHODS)[number];
 
 /** The target of a path: a record, or the collection that a POST adds one to. */
-interface Target {
-  readonly resource: Resource;
-  /** The IDs in the path, the realm first. */
-  readonly ids: readonly Uuid[];
-  readonly isCollection: boolean;
-}
+type Target = NonNullable<ReturnType<typeof targetOf>>;
 
 /** The valid requests of a batch, and the errors of the others. */
 export interface BatchItems {
@@ -38,21 +33,16 @@ export interface BatchItems {
 /** The resources that a batch writes: those below a realm. */
 export const BATCH_RESOURCES: readonly Resource[] = RESOURCES.filter(({ parent }) => parent !== undefined);
 
-interface Route extends Pick<Target, 'resource' | 'isCollection'> {
-  readonly pattern: string;
-  readonly names: readonly string[];
-}
-
-const ROUTES: readonly Route[] = BATCH_RESOURCES.flatMap((resource) =>
-  [collectionPattern(resource), ...itemPatterns(resource)].map((pattern, index) => ({
-    pattern,
-    resource,
-    isCollection: index === 0,
-    names: parameterNames(pattern),
-  })),
+const match = openRouter(
+  BATCH_RESOURCES.flatMap((resource) =>
+    [collectionPattern(resource), ...itemPatterns(resource)].map((pattern, index) => ({
+      pattern,
+      resource,
+      isCollection: index === 0,
+      names: parameterNames(pattern),
+    })),
+  ),
 );
-
-const match = openRouter(ROUTES);
 
 /** Reads `requests` of the body of a batch for a realm. */
 export function readBatchItems(requests: unknown, realm: Uuid): BatchItems {
@@ -62,10 +52,10 @@ export function readBatchItems(requests: unknown, realm: Uuid): BatchItems {
   if (requests.length === 0) return refusedBatch('must not be empty');
   if (requests.length > most) return refusedBatch(`must have at most ${most} entries`);
   const read = requests.map((request, index) => readItem(request, `requests.${index}`, realm));
-  const items = read.flatMap(({ item }) => item ?? []);
+  const items = read.flatMap((each) => ('item' in each ? [each] : []));
   const records = items.reduce((sum, item) => sum + 1 + includedCount(item), 0);
   if (records > most) return refusedBatch(`must write at most ${most} records, including those in included`);
-  return { items, errors: read.flatMap(({ errors }) => errors) };
+  return { items, errors: read.flatMap((each) => ('item' in each ? [] : each)) };
 }
 
 function refusedBatch(rule: string): BatchItems {
@@ -78,13 +68,9 @@ function includedCount({ method, resource, body }: BatchItem): number {
   return Array.isArray(included) ? included.length : 0;
 }
 
-interface ReadItem {
-  readonly item?: BatchItem;
-  readonly errors: readonly FieldError[];
-}
-
-function readItem(request: unknown, item: string, realm: Uuid): ReadItem {
-  if (!isJsonObject(request)) return { errors: [{ field: item, rule: 'must be a JSON object' }] };
+/** A request, or its errors. */
+function readItem(request: unknown, item: string, realm: Uuid): BatchItem | readonly FieldError[] {
+  if (!isJsonObject(request)) return [{ field: item, rule: 'must be a JSON object' }];
   const { method, path, body, if_match: ifMatch } = request;
   const target = typeof path === 'string' ? targetOf(path) : undefined;
   const broken: Readonly<Record<string, string | undefined>> = {
@@ -96,21 +82,18 @@ function readItem(request: unknown, item: string, realm: Uuid): ReadItem {
   const errors = Object.entries(broken).flatMap(([name, rule]) =>
     rule === undefined ? [] : [{ field: `${item}.${name}`, rule }],
   );
-  if (errors.length > 0 || !target) return { errors };
+  if (errors.length > 0 || !target) return errors;
   return {
-    item: {
-      ...target,
-      method: method as BatchMethod,
-      body: method === 'DELETE' ? undefined : (body as JsonObject),
-      ifMatch: ifMatch as string | undefined,
-      item,
-    },
-    errors,
+    ...target,
+    method: method as BatchMethod,
+    body: method === 'DELETE' ? undefined : (body as JsonObject),
+    ifMatch: ifMatch as string | undefined,
+    item,
   };
 }
 
 /** The target of a path; undefined if it is not below a realm, or has an ID that is not a UUID. */
-function targetOf(path: string): Target | undefined {
+function targetOf(path: string) {
   const found = match(path);
   if (!found) return undefined;
   const { resource, isCollection, names } = found.route;
