@@ -12,8 +12,9 @@ import { OAUTH_OPERATIONS } from './oauth.ts';
 import type { OAuthDeps } from './oauth_form.ts';
 import { CHECK_PASSWORD } from './password_checks.ts';
 import type { SignInDeps } from './password_request.ts';
+import type { ServiceDeps } from './readiness.ts';
 import { operationsOf } from './resources.ts';
-import { SERVICE_OPERATIONS, type ServiceDeps } from './service.ts';
+import { SERVICE_OPERATIONS } from './service.ts';
 import { SETTINGS_OPERATIONS } from './settings_table.ts';
 import { SIGN_IN_THROTTLE_OPERATIONS } from './sign_in_throttle.ts';
 

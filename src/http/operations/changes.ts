@@ -25,11 +25,9 @@ import { instant, type ProjectedMembers, projectionSchema, projector } from './p
 export interface FeedDeps extends OperationDeps {
   readonly feed: FeedStore;
   readonly writeEvents: WriteEvents;
-  readonly followChanges: FollowChanges;
+  /** Replies with a stream of the changes of a realm from a position on (Server-Sent Events). */
+  followChanges(call: Call, realm: Uuid, position: FeedPosition): Reply;
 }
-
-/** Replies with a stream of the changes of a realm from a position on (Server-Sent Events). */
-type FollowChanges = (call: Call, realm: Uuid, position: FeedPosition) => Reply;
 
 export const FEED_SCOPE = 'changes:read';
 export const STREAM_TYPE = 'text/event-stream';

@@ -5,7 +5,6 @@ import type {
   PasswordCheckOutcome,
   PasswordCheckRequest,
 } from '../../auth/sign_in/password_check.ts';
-import type { Store } from '../../directory/store.ts';
 import type { AuditEntry } from '../../domain/audit_entry.ts';
 import { createAuditEntry } from '../../domain/audit_entry.ts';
 import { Fault } from '../../domain/fault.ts';
@@ -14,15 +13,14 @@ import { type IpAddress, isInAny, parseNodeAddress } from '../../domain/ip_addre
 import type { Principal } from '../../domain/principal.ts';
 import type { PasswordMechanism } from '../../metrics/outcome_counts.ts';
 import type { Call } from '../pipeline/call.ts';
+import type { RecordDeps } from '../pipeline/pipeline.ts';
 import { faultReply, type Reply } from '../server/reply.ts';
-import type { SettingsDeps } from './settings.ts';
 
 /** The outcome of a request to check a password, as metrics count it: `wrong` is never split by whether the username exists. */
 type CheckedOutcome = PasswordCheckOutcome['kind'] | 'overloaded';
 
 /** The dependencies of operations that sign in. */
-export interface SignInDeps extends SettingsDeps {
-  readonly store: SettingsDeps['store'] & Pick<Store, 'list'>;
+export interface SignInDeps extends RecordDeps {
   readonly clock: Clock;
   readonly signIn: {
     readonly check: CheckPassword;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { ZodOpenApiResponseObject } from 'zod-openapi';
 import type { AuthCache } from '../../auth/tokens/auth_cache.ts';
-import type { MaybePromise, Store } from '../../directory/store.ts';
+import type { MaybePromise } from '../../directory/store.ts';
 import { FAULTS, Fault, type FieldError } from '../../domain/fault.ts';
 import { faultExample } from '../openapi/examples.ts';
 import { ALWAYS, EXTENSION, HEADERS } from '../openapi/responses.ts';
@@ -16,18 +16,20 @@ const DEPENDENCIES = ['database', 'access_table'] as const;
 /** The states of a dependency. */
 const STATES = ['ok', 'in trouble'] as const;
 
-export interface ReadinessDeps extends OperationDeps {
-  readonly store: OperationDeps['store'] & Pick<Store, 'ready'>;
+/** The dependencies of the operations about the service itself. */
+export interface ServiceDeps extends OperationDeps {
   readonly access: AuthCache;
   /** Whether the service stops. */
   readonly isDraining: () => boolean;
+  /** Makes the OpenAPI document. */
+  readonly describe: () => Promise<object>;
 }
 
 /**
  * Ready means that a lookup can be answered. Throws Fault `not_ready` otherwise, with the state of each
  * dependency.
  */
-export function readiness({ store, access, isDraining }: ReadinessDeps, caching: string): CallHandler {
+export function readiness({ store, access, isDraining }: ServiceDeps, caching: string): CallHandler {
   const ready = documentReply(READY.example(), caching);
   return async () => {
     if (isDraining()) return faultReply('not_ready');

@@ -12,13 +12,7 @@ import type { Documentation, Operation } from '../pipeline/operation.ts';
 import type { OperationDeps } from '../pipeline/pipeline.ts';
 import { documentReply, JSON_TYPE, type Reply } from '../server/reply.ts';
 import { type ProjectedMembers, projectionSchema, projector } from './projection.ts';
-import { READY, type ReadinessDeps, readiness, unreadyResponse } from './readiness.ts';
-
-/** The dependencies of the operations about the service itself. */
-export interface ServiceDeps extends ReadinessDeps {
-  /** Makes the OpenAPI document. */
-  readonly describe: () => Promise<object>;
-}
+import { READY, readiness, type ServiceDeps, unreadyResponse } from './readiness.ts';
 
 /** A public operation about the service itself. */
 interface ServiceDescription<Deps>

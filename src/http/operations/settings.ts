@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import type { PresetOrigin } from '../../directory/presets.ts';
-import type { SettingsRealms } from '../../directory/settings_realms.ts';
 import type { FaultCode } from '../../domain/fault.ts';
 import type { Uuid } from '../../domain/id.ts';
 import type { JsonObject } from '../../domain/json_object.ts';
@@ -19,17 +18,12 @@ import { documentReply, NOT_FOUND_REPLY, type Reply } from '../server/reply.ts';
 import { type Projection, projectionSchema, projector } from './projection.ts';
 import { requestContext } from './record_writes.ts';
 
-/** The dependencies of settings. */
-export interface SettingsDeps extends RecordDeps {
-  readonly settingsRealms: SettingsRealms;
-}
-
 /** `settings:read` permits reading settings, `settings:write` changing them. */
 const SCOPE = 'settings';
 export const SETTINGS_TAG = 'settings';
 
 /** The source of settings: the service, and the realm or the installation that they show. */
-export interface Shown extends Pick<SettingsDeps, 'baseUrl' | 'installation'> {
+export interface Shown extends Pick<RecordDeps, 'baseUrl' | 'installation'> {
   readonly record: Pick<AnyRecord, 'id'> & Readonly<Record<string, unknown>>;
 }
 
@@ -75,13 +69,13 @@ interface SettingsChange {
 }
 
 /** The GET of settings, and their PUT if they can be changed. */
-export function settingsOperations(settings: SettingsRow): readonly Operation<SettingsDeps>[] {
+export function settingsOperations(settings: SettingsRow): readonly Operation<RecordDeps>[] {
   const { component, collection } = settings;
   const { bodyOf, documentationOf } = shownBy(settings);
-  const replyWith = ({ baseUrl, installation }: SettingsDeps, record: Shown['record']): Reply =>
+  const replyWith = ({ baseUrl, installation }: RecordDeps, record: Shown['record']): Reply =>
     documentReply(bodyOf({ baseUrl, installation, record }), RECORD_CACHING);
 
-  const getOperation = (at: Pick<SettingsRow, 'name' | 'path' | 'summary'>): Operation<SettingsDeps> => ({
+  const getOperation = (at: Pick<SettingsRow, 'name' | 'path' | 'summary'>): Operation<RecordDeps> => ({
     name: at.name,
     method: 'GET',
     path: at.path,
@@ -94,10 +88,7 @@ export function settingsOperations(settings: SettingsRow): readonly Operation<Se
     document: ({ baseUrl }) => documentationOf(at, baseUrl),
   });
 
-  const putOperation = (
-    { path, source }: RealmSettings,
-    change: SettingsChange,
-  ): Operation<SettingsDeps> => ({
+  const putOperation = ({ path, source }: RealmSettings, change: SettingsChange): Operation<RecordDeps> => ({
     name: change.name,
     method: 'PUT',
     path,
@@ -125,13 +116,13 @@ export function settingsOperations(settings: SettingsRow): readonly Operation<Se
 }
 
 /** The record that settings show to this caller; undefined if there is none, or if the path names another one. */
-async function recordFor(call: Call, source: SettingsRow['source'], deps: SettingsDeps) {
+async function recordFor(call: Call, source: SettingsRow['source'], deps: RecordDeps) {
   if (source !== 'installation') return realmFor(call, source, deps);
   const record: Shown['record'] = { id: deps.installation as Uuid };
   return isNamed(call, record) ? record : undefined;
 }
 
-async function realmFor(call: Call, origin: PresetOrigin, { settingsRealms }: SettingsDeps) {
+async function realmFor(call: Call, origin: PresetOrigin, { settingsRealms }: RecordDeps) {
   const record = await settingsRealms.find(origin);
   return isNamed(call, record) ? accessibleRealm(call, record) : undefined;
 }

@@ -1,5 +1,6 @@
 import type { Tokens } from '../../auth/tokens/token.ts';
 import type { WriteRecords } from '../../directory/directory.ts';
+import type { SettingsRealms } from '../../directory/settings_realms.ts';
 import type { IsOverloaded, Store } from '../../directory/store.ts';
 import { parseUuid, type Uuid } from '../../domain/id.ts';
 import { mayAccessRealm, type Principal } from '../../domain/principal.ts';
@@ -21,12 +22,13 @@ export interface OperationDeps {
   readonly baseUrl: string;
 }
 
-/** The dependencies of record operations. */
+/** The dependencies of operations on records and on settings. */
 export interface RecordDeps extends OperationDeps {
   /** The ID of this installation, part of further links (docs/wire.md#oidc-profiles). */
   readonly installation: string;
   readonly writeRecords: WriteRecords;
   readonly withIdempotency: WithIdempotency;
+  readonly settingsRealms: SettingsRealms;
 }
 
 /** A stage that waits for nothing. */
