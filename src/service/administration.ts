@@ -1,11 +1,12 @@
 import { erasureLine } from '../audit/checkpoint.ts';
+import type { Person } from '../audit/log_keys.ts';
 import { eraseUser } from '../audit/person_erasure.ts';
 import { type LogReading, openLogReading } from '../audit/reading.ts';
 import { subjectAccess } from '../audit/subject_access.ts';
 import type { SignInBudgets } from '../auth/sign_in/budgets.ts';
 import { checkpointFileOf, urlRule } from '../config/parse.ts';
+import type { AuditContext } from '../domain/audit_entry.ts';
 import { Fault } from '../domain/fault.ts';
-import type { AdminDeps } from '../http/operations/admin/operation.ts';
 import type { LoopBudget } from '../http/pipeline/loop_budget.ts';
 import { appendLines } from '../platform/fsync.ts';
 import type { ServiceContext } from './service_context.ts';
@@ -14,7 +15,7 @@ import type { ServiceContext } from './service_context.ts';
 export function openAdministration(
   { engine, keyring, logKeys, loopBudget, settings }: ServiceContext,
   budgets: Pick<SignInBudgets, 'refill'>,
-): Pick<AdminDeps, 'accessStore' | 'webhooks' | 'logStore' | 'logReading' | 'subjectAccess' | 'erase'> {
+) {
   const checkpointFile = checkpointFileOf(settings);
   const reading = openLogReading(engine.log, logKeys);
   const auditDeps = { records: engine.records, log: engine.log, reading: inTurns(reading, loopBudget) };
@@ -23,8 +24,11 @@ export function openAdministration(
     webhooks: { store: engine.webhooks, keyring, brokenUrlRule: urlRule(settings) },
     logStore: engine.log,
     logReading: reading,
-    subjectAccess: (person, auditContext) => subjectAccess(auditDeps, person, auditContext),
-    async erase(person, auditContext) {
+    /** Everything held about a user. */
+    subjectAccess: (person: Person, auditContext: AuditContext) =>
+      subjectAccess(auditDeps, person, auditContext),
+    /** Erases a user; undefined if there is no trace of one. `bytes`: undefined where database files still have some. */
+    async erase(person: Person, auditContext: AuditContext) {
       const erased = await eraseUser(
         {
           ...auditDeps,

@@ -8,7 +8,6 @@ import { openSignInQueue } from '../auth/sign_in/queue.ts';
 import type { AuthCache } from '../auth/tokens/auth_cache.ts';
 import type { OwnJwts } from '../auth/tokens/own_jwts.ts';
 import { Fault } from '../domain/fault.ts';
-import type { SignInDeps } from '../http/operations/password_request.ts';
 import { startExpiry } from '../jobs/expiry.ts';
 import { openPasswordCheckCounts } from '../metrics/outcome_counts.ts';
 import { openChecker } from '../workers/checker.ts';
@@ -65,7 +64,7 @@ export function openSignIn(
     signIn(
       { access: cache, jwts }: { readonly access: AuthCache; readonly jwts: OwnJwts },
       names: { readonly issuer: string; readonly installation: string },
-    ): SignInDeps['signIn'] {
+    ) {
       const accountTokens = openAccountTokens({ cache, jwts, credentials, clock }, names);
       const { append } = engine.log;
       const logSuccess = settings.logSignIns ? signedIn : undefined;

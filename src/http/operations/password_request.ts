@@ -1,17 +1,11 @@
-import type { AccountTokens } from '../../auth/sign_in/account_token.ts';
-import type { SignInBudgets } from '../../auth/sign_in/budgets.ts';
-import type {
-  CheckPassword,
-  PasswordCheckOutcome,
-  PasswordCheckRequest,
-} from '../../auth/sign_in/password_check.ts';
-import type { AuditEntry } from '../../domain/audit_entry.ts';
-import { createAuditEntry } from '../../domain/audit_entry.ts';
+import type { PasswordCheckOutcome, PasswordCheckRequest } from '../../auth/sign_in/password_check.ts';
+import { type AuditEntry, createAuditEntry } from '../../domain/audit_entry.ts';
 import { Fault } from '../../domain/fault.ts';
 import type { Clock, Uuid } from '../../domain/id.ts';
-import { type IpAddress, isInAny, parseNodeAddress } from '../../domain/ip_address.ts';
+import { isInAny, parseNodeAddress } from '../../domain/ip_address.ts';
 import type { Principal } from '../../domain/principal.ts';
 import type { PasswordMechanism } from '../../metrics/outcome_counts.ts';
+import type { openSignIn } from '../../service/sign_in.ts';
 import type { Call } from '../pipeline/call.ts';
 import type { RecordDeps } from '../pipeline/pipeline.ts';
 import { faultReply, type Reply } from '../server/reply.ts';
@@ -22,17 +16,7 @@ type CheckedOutcome = PasswordCheckOutcome['kind'] | 'overloaded';
 /** The dependencies of operations that sign in. */
 export interface SignInDeps extends RecordDeps {
   readonly clock: Clock;
-  readonly signIn: {
-    readonly check: CheckPassword;
-    readonly accountTokens: AccountTokens;
-    readonly budgets: Pick<SignInBudgets, 'throttledUntil' | 'refill'>;
-    readonly log: (auditEntries: readonly AuditEntry[]) => Promise<void>;
-    readonly count: (mechanism: PasswordMechanism, outcome: CheckedOutcome, milliseconds: number) => void;
-    /** Counts a request that was throttled, for the log of its realm. */
-    readonly throttled: (realmId: Uuid, address: IpAddress | undefined) => Promise<void> | undefined;
-    /** Logs a sign-in before it is answered; undefined if they are not logged. */
-    readonly logSuccess: ((auditEntry: AuditEntry) => Promise<void> | undefined) | undefined;
-  };
+  readonly signIn: ReturnType<ReturnType<typeof openSignIn>['signIn']>;
 }
 
 /** A client that may sign users in holds this scope, which no short form includes. */

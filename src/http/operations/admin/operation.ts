@@ -1,19 +1,12 @@
 import { z } from 'zod';
-import type { Person } from '../../../audit/log_keys.ts';
-import type { eraseUser } from '../../../audit/person_erasure.ts';
-import type { LogReading } from '../../../audit/reading.ts';
-import type { SubjectAccessItem } from '../../../audit/subject_access.ts';
 import type { Keyring } from '../../../auth/keys/keyring.ts';
-import type { MaybePromise, Store } from '../../../directory/store.ts';
+import type { MaybePromise } from '../../../directory/store.ts';
 import type { AuditContext } from '../../../domain/audit_entry.ts';
-import type { ErasedBytes } from '../../../domain/erasure.ts';
 import type { Clock, Revision } from '../../../domain/id.ts';
 import type { Principal } from '../../../domain/principal.ts';
-import type { WebhookDeps } from '../../../events/webhooks/targets.ts';
 import type { Delivery, Webhook } from '../../../events/webhooks/webhook.ts';
 import type { Snapshot } from '../../../metrics/family.ts';
-import type { LogStore } from '../../../store/audit/log_reading.ts';
-import type { AuthStore } from '../../../store/auth/access.ts';
+import type { openAdministration } from '../../../service/administration.ts';
 import { EXAMPLE_AT } from '../../openapi/examples.ts';
 import { HEADERS, header } from '../../openapi/responses.ts';
 import { dataBody, link } from '../../openapi/schemas.ts';
@@ -26,27 +19,13 @@ import { checkData, readData, readParameters } from '../../pipeline/reading.ts';
 import { JSON_TYPE, NO_CONTENT, type Reply } from '../../server/reply.ts';
 import { type ProjectedMembers, type Projection, projectionSchema, projector } from '../projection.ts';
 
-type UserErased = NonNullable<Awaited<ReturnType<typeof eraseUser>>>;
-
 /** The dependencies of administrative operations. */
-export interface AdminDeps extends OperationDeps {
-  readonly store: OperationDeps['store'] & Pick<Store, 'get'>;
-  readonly accessStore: AuthStore;
+export interface AdminDeps extends OperationDeps, ReturnType<typeof openAdministration> {
   readonly keyring: Keyring;
-  readonly logStore: Pick<LogStore, 'heads' | 'head' | 'erasure'>;
-  readonly logReading: LogReading;
-  readonly webhooks: WebhookDeps;
   /** Sends a test event to a target once. `source`: the URL of the target in this API. */
   sendTest(webhook: Webhook, source: string): Promise<Delivery>;
   /** The metrics of all processes of the service. */
   metrics(): Promise<Snapshot>;
-  /** Erases a user; undefined if there is no trace of one. `bytes`: undefined where database files still have some. */
-  erase(
-    person: Person,
-    auditContext: AuditContext,
-  ): Promise<(UserErased & { readonly bytes: Promise<ErasedBytes | undefined> }) | undefined>;
-  /** Everything held about a user. */
-  subjectAccess(person: Person, auditContext: AuditContext): AsyncIterable<SubjectAccessItem>;
   readonly clock: Clock;
 }
 
