@@ -9,7 +9,7 @@ import { consoleRoutes } from '../http/operations/console.ts';
 import { metricsRoutes } from '../http/operations/metrics.ts';
 import { openIdempotency } from '../http/pipeline/idempotency.ts';
 import { type LoopBudget, openLoopBudget } from '../http/pipeline/loop_budget.ts';
-import { openRateLimits, type RateSettings } from '../http/server/rate_limits.ts';
+import { openRateLimits } from '../http/server/rate_limits.ts';
 import type { Route } from '../http/server/router.ts';
 import { routesOf } from '../http/server/routes.ts';
 import { type Server, type ServerSettings, startServer } from '../http/server/server.ts';
@@ -44,13 +44,6 @@ const CONSOLE_FOLDER = programFile('dist/console');
 /** The settings of the listener and of request logging. */
 export function serverSettings(settings: Settings): ServerSettings {
   return { ...settings, tls: readTls(settings), isShared: settings.processes > 1 };
-}
-
-function rateSettings(settings: Settings): RateSettings {
-  const { addressRate: perAddress, clientRate: perClient, badTokenRate, grantRate, processes } = settings;
-  const badTokens = badTokenRate === 'off' ? undefined : badTokenRate;
-  const grants = grantRate === 'off' ? undefined : grantRate;
-  return { perAddress, perClient, badTokens, grants, processes };
 }
 
 /**
@@ -143,7 +136,7 @@ export async function serve(
   const settingsRealms = openSettingsRealms(store, clock, { ...settings, installation });
   const withIdempotency = openIdempotency({ store, keyring, clock });
   const administration = openAdministration(context, budgets);
-  const limits = openRateLimits(rateSettings(settings), clock);
+  const limits = openRateLimits(settings, clock);
   let changeDelivery: ChangeDelivery | undefined;
   const makeRoutes = async (url: string, isDraining: () => boolean) => {
     const baseUrl = settings.baseUrl ?? url;

@@ -18,9 +18,7 @@ const GROWTH_BYTES_MAX = 1_000_000;
 /** A service's token endpoint behind its authentication, on its database, with a short minute of the logs. */
 function openTokenEndpoint({ clock, db, settings }: Service, intervalMs: number) {
   const { log, access } = db.engine;
-  const grantRate = settings.grantRate === 'off' ? undefined : settings.grantRate;
-  const off = { perAddress: undefined, perClient: undefined, badTokens: undefined };
-  const limits = openRateLimits({ ...off, grants: grantRate, processes: 1 }, clock);
+  const limits = openRateLimits({ ...settings, badTokenRate: 'off', processes: 1 }, clock);
   const store = { append: log.append, recordClientUsage: access.recordClientUsage };
   const counters = openCounterLog(store, clock, { intervalMs });
   const refusals = openRefusedAccessLog(counters, clock.now);

@@ -12,6 +12,10 @@ import { createFixture, errorsOf, oidcPath, type Service, startService } from '.
 let service: Service;
 
 const PROXIED = { trustedProxies: '127.0.0.0/8 ::1' };
+const OFF = {
+  ...{ addressRate: undefined, clientRate: undefined, processes: 1 },
+  ...({ badTokenRate: 'off', grantRate: 'off' } as const),
+};
 const from = (address: string) => ({ 'X-Forwarded-For': address });
 
 async function startWithRecord(flags: Flags) {
@@ -145,13 +149,7 @@ describe('--address-rate', () => {
 
 test('callers without an address share one limit', () => {
   const { address, badCredentials: guesses } = openRateLimits(
-    {
-      perAddress: { requests: 1, seconds: 60 },
-      perClient: undefined,
-      badTokens: undefined,
-      grants: undefined,
-      processes: 1,
-    },
+    { ...OFF, addressRate: { requests: 1, seconds: 60 } },
     { ...systemClock, monotonic: () => 0 },
   );
   const call = (from: string | undefined) =>
@@ -167,10 +165,7 @@ describe('consecutive requests with the same credentials', () => {
   function openCountedLimit(requests: number) {
     const reads: string[] = [];
     const rate = { requests, seconds: 3_600 };
-    const { address } = openRateLimits(
-      { perAddress: rate, perClient: undefined, badTokens: undefined, grants: undefined, processes: 1 },
-      { ...systemClock, monotonic: () => 0 },
-    );
+    const { address } = openRateLimits({ ...OFF, addressRate: rate }, { ...systemClock, monotonic: () => 0 });
     const passes = (credentials: string | null, from: string) => {
       const read = () => {
         reads.push(from);
@@ -219,7 +214,7 @@ test('the RateLimit header is updated for each request, clock and other rate', (
   let at = 0;
   const rate = { requests: 50, seconds: 100 };
   const { address, caller } = openRateLimits(
-    { perAddress: rate, perClient: rate, badTokens: undefined, grants: undefined, processes: 1 },
+    { ...OFF, addressRate: rate, clientRate: rate },
     { ...systemClock, monotonic: () => at },
   );
   const headerAfter = (clientId: string) => {

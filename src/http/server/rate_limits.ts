@@ -1,3 +1,4 @@
+import type { Settings } from '../../config/parse.ts';
 import type { Clock } from '../../domain/id.ts';
 import { clientSubnet, isInAny } from '../../domain/ip_address.ts';
 import type { ImplicitLimits, Principal } from '../../domain/principal.ts';
@@ -12,17 +13,7 @@ import {
 import type { Call, RateHeaders } from '../pipeline/call.ts';
 import { faultReply, type Reply } from './reply.ts';
 
-/** The rate limits; undefined ones are off. */
-export interface RateSettings {
-  readonly perAddress: Rate | undefined;
-  readonly perClient: Rate | undefined;
-  /** Failed authentication attempts of an address. */
-  readonly badTokens: Rate | undefined;
-  /** Token grants of a client, and renewals of a console session. */
-  readonly grants: Rate | undefined;
-  /** Each process enforces its share of every rate. */
-  readonly processes: number;
-}
+type RateSettings = Pick<Settings, 'addressRate' | 'clientRate' | 'badTokenRate' | 'grantRate' | 'processes'>;
 
 /** Counts a call. Returns 429 if the limit is exceeded. */
 export type CountCall = (call: Call) => Reply | undefined;
@@ -36,9 +27,9 @@ export const UNLIMITED: RateLimits = {
   grants: undefined,
 };
 
-/** Every limit is undefined if it is off. */
+/** Every limit is undefined if it is off. Each process enforces its share of every rate. */
 export function openRateLimits(settings: RateSettings, { monotonic }: Clock) {
-  const { perAddress, perClient, badTokens, grants, processes } = settings;
+  const { addressRate, clientRate, badTokenRate, grantRate, processes } = settings;
   const policies: string[] = [];
   let policy = '';
   const open = (rate: Rate) => openTokenBuckets(ratePerProcess(rate, processes), monotonic);
@@ -61,16 +52,16 @@ export function openRateLimits(settings: RateSettings, { monotonic }: Clock) {
   }
 
   /** Counts a request by its address. */
-  const address: CountCall | undefined = limiter('address', perAddress, byAddress);
-  const client = limiter('client', perClient, byClient);
-  const grantBuckets = grants && open(grants);
+  const address: CountCall | undefined = limiter('address', addressRate, byAddress);
+  const client = limiter('client', clientRate, byClient);
+  const grantBuckets = grantRate === 'off' ? undefined : open(grantRate);
   const idAlone = idAloneLimit(open);
   return {
     address,
     /** Counts a request by its caller: by the ID of a client alone at the rate of each address, others by their ID. */
     caller: (call: Call, { clientId, implicit }: Pick<Principal, 'clientId' | 'implicit'>) =>
       implicit ? idAlone(call, clientId, implicit) : client?.(call, clientId),
-    badCredentials: badTokens && badCredentialLimit(open(badTokens)),
+    badCredentials: badTokenRate === 'off' ? undefined : badCredentialLimit(open(badTokenRate)),
     /**
      * Counts a token request of an authenticated client, or a renewal of a console session. Other answers do not report this limit
      * in headers, because it does not concern them.
