@@ -4,7 +4,7 @@ import { type AuditEntry, createAuditEntry } from '../domain/audit_entry.ts';
 import type { Clock } from '../domain/id.ts';
 import type { IpAddress } from '../domain/ip_address.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { openCallListener } from '../http/server/listener.ts';
+import type { Call } from '../http/pipeline/call.ts';
 import type { Log } from '../platform/log.ts';
 import { backgroundFault } from './background_fault.ts';
 import type { ServiceContext } from './service_context.ts';
@@ -33,7 +33,17 @@ export function openUsageTracking({ engine, log, clock }: Pick<ServiceContext, '
     },
     signedIn: (entry: AuditEntry) => counters.add(`${entry.realm} ${entry.object}`, entry),
     throttled: refusals.countThrottled,
-    listener: openCallListener({ used: counters.use, refused: refusals.count }),
+    /** Counts the use of a token by its secret, or a refused call, before the call is answered. */
+    listener(call: Call): Promise<void> | undefined {
+      const { principal, refused, client } = call;
+      if (principal !== undefined && !principal.implicit) counters.use(principal.clientId);
+      if (refused === undefined) return undefined;
+      const named = principal?.clientId ?? client;
+      // An ID alone is no credential, because every caller can know it.
+      const isAuthenticated = refused !== 'bad credentials' && !principal?.implicit;
+      const [clientId, target] = isAuthenticated ? [named, undefined] : [undefined, named];
+      return refusals.count({ clientId, target, address: call.address() }, refused);
+    },
     stop: counters.stop,
   };
 }

@@ -1,31 +1,26 @@
+import type { Settings } from '../../config/parse.ts';
 import { Fault, overloaded, Refusal } from '../../domain/fault.ts';
-import type { IpAddress, Network } from '../../domain/ip_address.ts';
+import type { IpAddress } from '../../domain/ip_address.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Meter } from '../../metrics/meter.ts';
-import type { Log, RequestLogging } from '../../platform/log.ts';
+import type { Log } from '../../platform/log.ts';
 import { withTimeout } from '../../platform/timeout.ts';
 import { isBodyComplete, isClosedAfterTask } from '../pipeline/body.ts';
 import { type Call, type CallHandler, openCall } from '../pipeline/call.ts';
 import { openCallerAddress } from './caller_address.ts';
 import { openCors } from './cors.ts';
-import type { CallListener } from './listener.ts';
 import { type CountCall, type RateLimits, UNLIMITED } from './rate_limits.ts';
 import { faultReply, OVERLOADED, REQUEST_ID, type Reply } from './reply.ts';
 import { type Endpoint, openRequestLog, type RequestLog } from './request_log.ts';
 import { allowedMethods, coveredMethods, type Method, openRouter, pathOf, type Route } from './router.ts';
 import { urlOf } from './url.ts';
 
-export interface ServerSettings {
-  readonly host: string;
-  /** 0 chooses a free port. */
-  readonly port: number;
+/** Port 0 chooses a free one. */
+export interface ServerSettings
+  extends Pick<Settings, 'host' | 'port' | 'trustedProxies' | 'corsOrigins' | 'requestLogging'> {
   readonly tls: { readonly cert: string; readonly key: string } | undefined;
   /** Several processes listen on one port. */
   readonly isShared: boolean;
-  /** Proxies whose forwarded addresses are trusted. */
-  readonly trustedProxies: readonly Network[];
-  readonly corsOrigins: readonly string[];
-  readonly requestLogging: RequestLogging;
   /** The flag that names both host and port, for messages. */
   readonly flag?: '--metrics';
 }
@@ -34,6 +29,9 @@ export type Server = Awaited<ReturnType<typeof startServer>>;
 
 /** The part of `Bun.serve` that is used here. */
 type NativeHandler = (request: Request & { params?: Record<string, string> }) => Response | Promise<Response>;
+
+/** Called with every call before its response is sent, which waits for the promise. */
+type CallListener = (call: Call) => Promise<void> | undefined;
 
 /** What runs before and after the stages of a call. */
 interface CallHooks {
