@@ -50,6 +50,8 @@ function withSecret(client: ConsoleClient, path: string): ConsoleClient {
   return { ...client, clientSecret };
 }
 
+export type Authentication = ReturnType<typeof openAuthentication>;
+
 /** Authentication by tokens of this service and of external issuers, client credentials, and console sessions. */
 export function openAuthentication(
   { settings, engine, keyring, logKeys, log, clock }: ServiceContext,

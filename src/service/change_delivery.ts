@@ -8,8 +8,7 @@ import { isDelivered, startDispatcher } from '../events/webhooks/dispatcher.ts';
 import { testMessage } from '../events/webhooks/message.ts';
 import { openSender } from '../events/webhooks/sender.ts';
 import { changeWebhook } from '../events/webhooks/targets.ts';
-import { DELIVERY_OUTCOMES } from '../events/webhooks/webhook.ts';
-import type { AdminDeps } from '../http/operations/admin/operation.ts';
+import { DELIVERY_OUTCOMES, type Webhook } from '../events/webhooks/webhook.ts';
 import { openEventWriter, type WriteEvents } from '../http/operations/change_events.ts';
 import { openChangeStreams } from '../http/operations/change_streams.ts';
 import { openLease } from '../jobs/leases.ts';
@@ -118,7 +117,8 @@ function startWebhooks(deps: ChangeDeliveryContext, writeEvents: WriteEvents, co
     onDeadLetter: (webhookId) => log.write({ event: 'webhook_dead_letter', webhook_id: webhookId }),
     onError: errorLoggerOf(deps, 'webhooks'),
   });
-  const sendTest: AdminDeps['sendTest'] = (webhook, source) => {
+  /** Sends a test event to a target once. `source`: the URL of the target in the API of administration. */
+  const sendTest = (webhook: Webhook, source: string) => {
     const signal = AbortSignal.timeout(LIMITS.webhookMsMax);
     return send(webhook, testMessage(webhook, source, clock), { realm: NIL_UUID, attempt: 1, signal });
   };

@@ -6,13 +6,7 @@ import type { MayRead, WriteEvents } from '../../http/operations/change_events.t
 import type { Webhook } from './webhook.ts';
 
 /** One message to a target: events of one realm, in its order. */
-export interface WebhookMessage {
-  readonly id: string;
-  readonly type: string;
-  readonly body: string;
-  readonly firstSeq: number;
-  readonly lastSeq: number;
-}
+export type WebhookMessage = Awaited<ReturnType<typeof writeMessage>>;
 
 /** Changes that may be sent in one message, and the sequence number up to which they cover the feed. */
 export interface DeliveryBatch {
@@ -61,7 +55,7 @@ export async function writeMessage(
   changes: readonly [SequencedChange, ...SequencedChange[]],
   webhook: Pick<Webhook, 'webhookId' | 'eventsMax' | 'withData'>,
   writeEvents: WriteEvents,
-): Promise<WebhookMessage> {
+) {
   const events = await writeEvents(changes, webhook.withData ? always : never);
   const count = countThatFit(events);
   const sent = changes.slice(0, count);

@@ -12,8 +12,15 @@ import { bearerToken } from '../pipeline/bearer.ts';
 import type { Call } from '../pipeline/call.ts';
 import type { LoopBudget } from '../pipeline/loop_budget.ts';
 import { REQUEST_ID, type Reply } from '../server/reply.ts';
-import type { WriteEvents } from './change_events.ts';
-import { FEED_SCOPE, readableBy, STREAM_TYPE } from './changes.ts';
+import type { MayRead, WriteEvents } from './change_events.ts';
+
+export const FEED_SCOPE = 'changes:read';
+export const STREAM_TYPE = 'text/event-stream';
+
+/** Whether a token may read the records of a resource; events about them then carry their state. */
+export function readableBy({ scopes }: Principal): MayRead {
+  return ({ scope }) => scopes.has(`${scope}:read`);
+}
 
 interface StreamDeps {
   readonly store: Pick<Store, 'changes'>;
@@ -50,6 +57,7 @@ export function openChangeStreams(deps: StreamDeps) {
   }, deps.onError);
 
   return {
+    /** Replies with a stream of the changes of a realm from a position on (Server-Sent Events). */
     follow(call: Call, realm: Uuid, place: FeedPosition): Reply {
       const principal = call.principal as Principal;
       const own = [...streams].filter((stream) => stream.principal.clientId === principal.clientId);

@@ -4,11 +4,11 @@ import { Fault } from '../../domain/fault.ts';
 import { parseUuid, type Revision, type Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Principal } from '../../domain/principal.ts';
-import type { Resource } from '../../domain/resource.ts';
 import { realm, user } from '../../domain/resources.ts';
 import { type FeedCursor, feedCursor, parseFeedCursor } from '../../events/feed/cursor.ts';
 import { type FeedPage, type FeedPosition, readFeed, readFeedBefore } from '../../events/feed/read_feed.ts';
-import type { FeedStore, RealmHead } from '../../store/audit/feed.ts';
+import type { ChangeDelivery } from '../../service/change_delivery.ts';
+import type { RealmHead } from '../../store/audit/feed.ts';
 import { EXAMPLE_AT, exampleIdOf } from '../openapi/examples.ts';
 import { EXTENSION, HEADERS, jsonContent } from '../openapi/responses.ts';
 import { idSchema, link } from '../openapi/schemas.ts';
@@ -18,24 +18,14 @@ import type { DocumentContext, Operation } from '../pipeline/operation.ts';
 import { type OperationDeps, recordReply } from '../pipeline/pipeline.ts';
 import { readParameters } from '../pipeline/reading.ts';
 import { expiredCursorReply, NOT_FOUND_REPLY, type Reply } from '../server/reply.ts';
-import { eventMembers, type WriteEvents } from './change_events.ts';
+import { eventMembers } from './change_events.ts';
+import { FEED_SCOPE, readableBy, STREAM_TYPE } from './change_streams.ts';
 import { instant, type ProjectedMembers, projectionSchema, projector } from './projection.ts';
 
 /** The dependencies of the feed. */
-export interface FeedDeps extends OperationDeps {
-  readonly feed: FeedStore;
-  readonly writeEvents: WriteEvents;
-  /** Replies with a stream of the changes of a realm from a position on (Server-Sent Events). */
-  followChanges(call: Call, realm: Uuid, position: FeedPosition): Reply;
-}
-
-export const FEED_SCOPE = 'changes:read';
-export const STREAM_TYPE = 'text/event-stream';
-
-/** Whether a token may read the records of a resource; events about them then carry their state. */
-export function readableBy({ scopes }: Principal): (resource: Resource) => boolean {
-  return ({ scope }) => scopes.has(`${scope}:read`);
-}
+export interface FeedDeps
+  extends OperationDeps,
+    Pick<ChangeDelivery, 'feed' | 'writeEvents' | 'followChanges'> {}
 
 /** The change of every example. */
 const CHANGE: SequencedChange = {

@@ -3,6 +3,7 @@ import type { AuthorizationRequest } from '../../auth/sessions/console_providers
 import type { ConsoleSession, ConsoleSessions, SessionGrant } from '../../auth/sessions/sessions.ts';
 import { Fault } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import type { Authentication } from '../../service/authentication.ts';
 import { EXTENSION, HEADERS, jsonContent } from '../openapi/responses.ts';
 import { dataBody, link } from '../openapi/schemas.ts';
 import { BAD_TOKEN, bearerToken } from '../pipeline/bearer.ts';
@@ -17,15 +18,10 @@ import { type ProjectedMembers, projectionSchema, projector } from './projection
 
 export const CONSOLE_TAG = 'console';
 
-/** The sign-in methods. Links are always accepted. */
-export interface ConsoleSignIn {
-  readonly sessions: ConsoleSessions;
-  readonly linkCommand: string;
-}
-
 /** The dependencies of the sign-in operations. */
 export interface SessionDeps extends OperationDeps {
-  readonly console: ConsoleSignIn;
+  /** The sign-in methods. Links are always accepted. */
+  readonly console: NonNullable<Authentication['console']>;
 }
 
 const INVALID_CODE: Reply = faultReply('invalid_sign_in_code');

@@ -1,9 +1,9 @@
 import type { z } from 'zod';
-import type { AuthenticateClient, OAuthError } from '../../auth/clients/client_credentials.ts';
-import type { IntrospectionAndRevocation } from '../../auth/tokens/introspection.ts';
+import type { OAuthError } from '../../auth/clients/client_credentials.ts';
 import type { GrantToken } from '../../auth/tokens/token_grant.ts';
 import { Fault, GRANT_FAULTS, type GrantFaultCode } from '../../domain/fault.ts';
 import type { Principal } from '../../domain/principal.ts';
+import type { Authentication } from '../../service/authentication.ts';
 import { fixedHeader, HEADERS, jsonContent } from '../openapi/responses.ts';
 import { readText } from '../pipeline/body.ts';
 import type { Call, CallHandler } from '../pipeline/call.ts';
@@ -27,11 +27,10 @@ export interface FormRules<P extends string> {
 }
 
 /** The dependencies of the token endpoints. */
-export interface OAuthDeps extends OperationDeps {
-  readonly authenticateClient: AuthenticateClient;
-  readonly identifyClient: AuthenticateClient;
+export interface OAuthDeps
+  extends OperationDeps,
+    Pick<Authentication, 'authenticateClient' | 'identifyClient' | 'desk'> {
   readonly grant: GrantToken;
-  readonly desk: IntrospectionAndRevocation;
 }
 
 /** Responses of these endpoints contain secrets. */

@@ -1,13 +1,13 @@
+import type { Authentication } from '../../service/authentication.ts';
 import { type ApiDeps, OPERATIONS } from '../operations/api.ts';
-import { CONSOLE_OPERATIONS, type ConsoleSignIn } from '../operations/console_sessions.ts';
+import { CONSOLE_OPERATIONS } from '../operations/console_sessions.ts';
 import { SERVER_METADATA } from '../operations/service.ts';
 import { routesFrom } from '../pipeline/admission.ts';
 import type { Route } from './router.ts';
 
-interface HttpDeps extends Omit<ApiDeps, 'describe'> {
+/** `console` is undefined if the console is off. */
+interface HttpDeps extends Omit<ApiDeps, 'describe'>, Pick<Authentication, 'console'> {
   readonly version: string;
-  /** Undefined if the console is off. */
-  readonly console: ConsoleSignIn | undefined;
 }
 
 /** Every route of the service. With a path prefix in the base URL, all routes also answer under the prefix. */

@@ -4,9 +4,9 @@ import type { MaybePromise } from '../../../directory/store.ts';
 import type { AuditContext } from '../../../domain/audit_entry.ts';
 import type { Clock, Revision } from '../../../domain/id.ts';
 import type { Principal } from '../../../domain/principal.ts';
-import type { Delivery, Webhook } from '../../../events/webhooks/webhook.ts';
 import type { Snapshot } from '../../../metrics/family.ts';
 import type { openAdministration } from '../../../service/administration.ts';
+import type { ChangeDelivery } from '../../../service/change_delivery.ts';
 import { EXAMPLE_AT } from '../../openapi/examples.ts';
 import { HEADERS, header } from '../../openapi/responses.ts';
 import { dataBody, link } from '../../openapi/schemas.ts';
@@ -20,10 +20,11 @@ import { JSON_TYPE, NO_CONTENT, type Reply } from '../../server/reply.ts';
 import { type ProjectedMembers, type Projection, projectionSchema, projector } from '../projection.ts';
 
 /** The dependencies of administrative operations. */
-export interface AdminDeps extends OperationDeps, ReturnType<typeof openAdministration> {
+export interface AdminDeps
+  extends OperationDeps,
+    ReturnType<typeof openAdministration>,
+    Pick<ChangeDelivery, 'sendTest'> {
   readonly keyring: Keyring;
-  /** Sends a test event to a target once. `source`: the URL of the target in this API. */
-  sendTest(webhook: Webhook, source: string): Promise<Delivery>;
   /** The metrics of all processes of the service. */
   metrics(): Promise<Snapshot>;
   readonly clock: Clock;
