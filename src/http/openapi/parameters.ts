@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { Filterables } from '../../domain/filter/filter.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { ancestry, type Resource } from '../../domain/resource.ts';
-import { paramNames } from '../pipeline/links.ts';
+import { itemPattern, parameterNames } from '../pipeline/links.ts';
 import { SORT_KEYS } from '../pipeline/paging.ts';
 import { exampleIdOf, filterExample, INSTALLATION } from './examples.ts';
 import { EXTENSION } from './responses.ts';
@@ -143,7 +143,7 @@ export function includeParameter(children: readonly Resource[], description: str
 /** The IDs in a path, from the realm down. */
 export function pathParameters(resource: Resource, names: readonly string[]): z.ZodObject {
   const line = ancestry(resource);
-  const all = paramNames(resource);
+  const all = parameterNames(itemPattern(resource));
   return z.object(
     Object.fromEntries(
       names.map((name) => {

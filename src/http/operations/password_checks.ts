@@ -8,7 +8,7 @@ import { pathParameters } from '../openapi/parameters.ts';
 import { HEADERS, namedExamples } from '../openapi/responses.ts';
 import { dataBody, idSchema } from '../openapi/schemas.ts';
 import type { CallHandler } from '../pipeline/call.ts';
-import { itemPattern, paramNames } from '../pipeline/links.ts';
+import { itemPattern, parameterNames } from '../pipeline/links.ts';
 import type { Operation } from '../pipeline/operation.ts';
 import { readData } from '../pipeline/reading.ts';
 import { documentReply, JSON_TYPE, NOT_FOUND_REPLY } from '../server/reply.ts';
@@ -18,6 +18,7 @@ import { type ProjectedMembers, projectionSchema, projector } from './projection
 
 /** Checks a password of any realm, for callers with sessions of their own (docs/wire.md#password-checks). No token is issued. */
 const TYPE = 'password_check';
+const PATH = `/v2${itemPattern(passwordProfile)}/check`;
 
 const filled = () => z.string().min(1, 'must not be empty');
 const request = z.object({ type: z.literal(TYPE), username: filled(), password: filled() });
@@ -67,7 +68,7 @@ const verifiedBody = projector(VERIFIED);
 export const CHECK_PASSWORD: Operation<SignInDeps> = {
   name: 'check-password',
   method: 'POST',
-  path: `/v2${itemPattern(passwordProfile)}/check`,
+  path: PATH,
   // By its ID alone a client signs in with the token call only: docs/guides/clients-and-tokens.md#storefronts.
   access: { scope: SIGN_IN_SCOPE, needs: 'the secret of the client' },
   work: 'get',
@@ -79,7 +80,7 @@ export const CHECK_PASSWORD: Operation<SignInDeps> = {
     description: 'Not with a token by the ID of a client alone.',
     tag: passwordProfile.name,
     isExtension: true,
-    path: pathParameters(passwordProfile, paramNames(passwordProfile)),
+    path: pathParameters(passwordProfile, parameterNames(PATH)),
     headers: ['X-Request-Id'],
     ownHeaders: signInParameters(),
     body: dataBody(`${TYPE}.request`, request, {

@@ -19,11 +19,9 @@ import type { FurtherNeed, Operation } from '../pipeline/operation.ts';
 import { type RecordDeps, refuseWithout } from '../pipeline/pipeline.ts';
 import { ifMatchRevisions, requiredRevision, revisionReader } from '../pipeline/precondition.ts';
 import { etags, matchesEtag } from '../pipeline/present.ts';
-import type { Reply } from '../server/reply.ts';
+import { DONE } from '../server/reply.ts';
 import { includedIn, readCreated, writeScopes } from './included.ts';
 import { recordAnswer, recordOperation, writeDescription } from './record_operation.ts';
-
-const DONE: Reply = Object.freeze({ status: 204, headers: Object.freeze({}), body: null });
 
 /**
  * A POST to a collection: authentication (401), scope (403), path (404), body (415, 413, 408), then once for each

@@ -10,9 +10,9 @@ import { pathParameters } from '../openapi/parameters.ts';
 import { HEADERS, jsonContent } from '../openapi/responses.ts';
 import { link, timestampSchema } from '../openapi/schemas.ts';
 import type { Call } from '../pipeline/call.ts';
-import { collectionLinks, itemPattern, paramNames } from '../pipeline/links.ts';
+import { collectionLinks, itemPattern, parameterNames } from '../pipeline/links.ts';
 import type { Operation } from '../pipeline/operation.ts';
-import { documentReply, NOT_FOUND_REPLY, type Reply } from '../server/reply.ts';
+import { DONE, documentReply, NOT_FOUND_REPLY } from '../server/reply.ts';
 import type { SignInDeps } from './password_request.ts';
 import { instant, type ProjectedMembers, projectionSchema, projector } from './projection.ts';
 
@@ -52,12 +52,10 @@ const THROTTLE: ProjectedMembers<{ readonly until: number | undefined; readonly 
 };
 const bodyOf = projector(THROTTLE);
 
-const LIFTED: Reply = Object.freeze({ status: 204, headers: Object.freeze({}), body: null });
-
 const shared = {
   tag: passwordProfileInfo.name,
   isExtension: true,
-  path: pathParameters(passwordProfileInfo, paramNames(passwordProfileInfo)),
+  path: pathParameters(passwordProfileInfo, parameterNames(PATH)),
   headers: ['X-Request-Id'],
 } as const;
 
@@ -107,7 +105,7 @@ export const SIGN_IN_THROTTLE_OPERATIONS: readonly Operation<SignInDeps>[] = [
       const fields = { id: deps.clock.mintId(), realm: realmId, user: userId, object, detail: {} };
       await deps.signIn.log([createAuditEntry('sign-in.throttle-lifted', fields, { ...deps.clock, caller })]);
       await deps.signIn.budgets.refill(name);
-      return LIFTED;
+      return DONE;
     },
     document: () => ({
       ...shared,

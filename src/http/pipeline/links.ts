@@ -7,12 +7,7 @@ export function itemPattern(resource: Resource): string {
     .join('');
 }
 
-/** The names of a route's parameters, in the order of the key they make. */
-export function paramNames(resource: Resource): readonly string[] {
-  return ancestry(resource).map((ancestor) => paramName(ancestor, resource));
-}
-
-/** The names of the parameters in a path, in their order. */
+/** The names of the parameters in a path, in their order, which is that of a key. */
 export function parameterNames(path: string): readonly string[] {
   return [...path.matchAll(/:(\w+)/g)].map(([, name = '']) => name);
 }

@@ -10,7 +10,7 @@ import { JSON_TYPE, NOT_FOUND_REPLY, OVERLOADED, REQUEST_ID, type Reply } from '
 import { insufficientScope } from './bearer.ts';
 import type { Call, Stage } from './call.ts';
 import type { WithIdempotency } from './idempotency.ts';
-import { paramNames } from './links.ts';
+import { itemPattern, parameterNames } from './links.ts';
 import type { LoopBudget } from './loop_budget.ts';
 
 /** The dependencies of every operation, with which its calls are admitted. */
@@ -81,7 +81,7 @@ function refuse(call: Call, refusal: Reply): Reply {
 
 /** Reads the key from the path. A malformed ID, or a realm outside the principal's list, is 404. */
 export function locate(resource: Resource): Check {
-  return locateBy(paramNames(resource), 'key');
+  return locateBy(parameterNames(itemPattern(resource)), 'key');
 }
 
 /** The same for named parameters, the realm first: the key of a record, or the scope of a collection. */

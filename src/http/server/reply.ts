@@ -111,7 +111,10 @@ export function expiredCursorReply(oldest: string, parameter: 'after' | 'before'
   return errorReply(code, [{ ...error, source: { parameter }, meta: { oldest_cursor: oldest } }]);
 }
 
-/** A success without a body, of what no cache may store. */
+/** A success without a body. */
+export const DONE: Reply = Object.freeze({ status: 204, headers: Object.freeze({}), body: null });
+
+/** The same, of what no cache may store. */
 export const NO_CONTENT: Reply = Object.freeze({
   status: 204,
   headers: Object.freeze({ 'Cache-Control': 'no-store' }),
