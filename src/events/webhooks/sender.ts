@@ -3,7 +3,7 @@ import type { Keyring } from '../../auth/keys/keyring.ts';
 import type { Clock, Uuid } from '../../domain/id.ts';
 import type { GuardedPost } from '../../outbound/guarded_post.ts';
 import type { WebhookMessage } from './message.ts';
-import { openWebhookSecret } from './secret.ts';
+import { webhookSecretAt } from './secret.ts';
 import type { Delivery, Webhook } from './webhook.ts';
 
 /** Signs and sends a message, and returns its delivery. Rejects only if the secret cannot be decrypted. */
@@ -22,9 +22,12 @@ interface SenderDeps {
 export function openSender({ keyring, post, clock }: SenderDeps): MessageSender {
   /** During a rotation the previous secret signs as well, so that the receiver may use either. */
   function secretsOf({ webhookId, secretSealed, previous }: Webhook, now: number): readonly string[] {
-    const secret = openWebhookSecret(keyring, 'secret_sealed', webhookId, secretSealed);
+    const secret = keyring.open('webhook-secret', webhookSecretAt('secret_sealed', webhookId), secretSealed);
     if (!previous || previous.expiresAt <= now) return [secret];
-    return [secret, openWebhookSecret(keyring, 'previous_sealed', webhookId, previous.sealed)];
+    return [
+      secret,
+      keyring.open('webhook-secret', webhookSecretAt('previous_sealed', webhookId), previous.sealed),
+    ];
   }
 
   return async (webhook, { id, type, body, firstSeq, lastSeq }, { realm, attempt, signal }) => {

@@ -7,7 +7,7 @@ import { applyEdit, assertRevision, type Edit, type LoggedChange } from '../../d
 import { RESOURCES } from '../../domain/resources.ts';
 import { text } from '../../domain/text/text.ts';
 import type { WebhookStore } from '../../store/webhooks/webhooks.ts';
-import { mintWebhookSecret, openWebhookSecret, sealWebhookSecret } from './secret.ts';
+import { mintWebhookSecret, webhookSecretAt } from './secret.ts';
 import type { DeadLetterKey, Webhook, WebhookOptions } from './webhook.ts';
 
 export const WEBHOOK_NAME = text(255);
@@ -46,7 +46,7 @@ export async function createWebhook(
     webhookId,
     ...options,
     disabledAt: undefined,
-    secretSealed: sealWebhookSecret(keyring, 'secret_sealed', webhookId, secret),
+    secretSealed: keyring.seal('webhook-secret', webhookSecretAt('secret_sealed', webhookId), secret),
     previous: undefined,
     createdAt: now,
     updatedAt: now,
@@ -100,10 +100,10 @@ export async function rotateWebhook(
 ): Promise<IssuedWebhook | undefined> {
   const secret = mintWebhookSecret(auditContext);
   const secrets = ({ secretSealed }: Webhook) => {
-    const old = openWebhookSecret(keyring, 'secret_sealed', webhookId, secretSealed);
-    const sealed = sealWebhookSecret(keyring, 'previous_sealed', webhookId, old);
+    const old = keyring.open('webhook-secret', webhookSecretAt('secret_sealed', webhookId), secretSealed);
+    const sealed = keyring.seal('webhook-secret', webhookSecretAt('previous_sealed', webhookId), old);
     return {
-      secretSealed: sealWebhookSecret(keyring, 'secret_sealed', webhookId, secret),
+      secretSealed: keyring.seal('webhook-secret', webhookSecretAt('secret_sealed', webhookId), secret),
       previous: overlapMs > 0 ? { sealed, expiresAt: auditContext.now() + overlapMs } : undefined,
     };
   };
