@@ -89,3 +89,18 @@ test('earlier signing keys are accepted until their tokens have expired on every
   expect([...keySetAt(keys, until - 1).accepted.keys()]).toEqual(['new', 'old']);
   expect([...keySetAt(keys, until).accepted.keys()]).toEqual(['new']);
 });
+
+test('a rotation with no private key to delete succeeds where a further write would be refused', async () => {
+  const service = await startService();
+  const { engine, keyring } = service.db;
+  const refusing = { ...engine.access, deletePrivateKeys: () => Promise.reject(new Error('refused')) };
+  const rotate = async (access = engine.access) =>
+    (await rotateSigningKey(access, keyring, service.clock)).kid;
+  const added = [await rotate(refusing)];
+  service.clock.advance(2 * 86_400_000);
+  await expect(rotate(refusing)).rejects.toThrow('refused');
+  // From now on the private key of the first one is deleted.
+  added.push(await rotate(), await rotate(refusing));
+  const stored = (await engine.access.signingKeys()).map(({ kid }) => kid);
+  expect(stored).toEqual(expect.arrayContaining(added));
+});

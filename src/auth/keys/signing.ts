@@ -105,8 +105,8 @@ export async function rotateSigningKey(
   if (inserted !== 'added') throw new Fault('unavailable', [], MASTER_KEY_CHANGED);
   const keys = await store.signingKeysInUse();
   const { accepted } = keySetAt(keys, now);
-  const expired = keys.filter(({ kid }) => !accepted.has(kid));
-  await store.deletePrivateKeys(expired.map(({ kid }) => kid));
+  const expired = keys.filter(({ kid, privateSealed }) => !accepted.has(kid) && privateSealed.length > 0);
+  if (expired.length > 0) await store.deletePrivateKeys(expired.map(({ kid }) => kid));
   return key;
 }
 
