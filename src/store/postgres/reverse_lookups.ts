@@ -10,17 +10,15 @@ import { type LookupStatements, openBatchedLookups } from './query_batches.ts';
 /** Reverse lookups. Those by one set of members in one realm share a statement. */
 export function openPostgresReverseLookups(pool: ConnectionPool, admission: Admission): Store['find'] {
   const lookups = new Map(
-    RESOURCES.flatMap(
-      (resource) =>
-        resource.reverseLookup?.by.map((members) => {
-          const { decodeKeyed } = postgresStatements(resource);
-          const statements = lookupStatements(resource, members);
-          return [members, openBatchedLookups(pool, admission, statements, decodeKeyed)] as const;
-        }) ?? [],
-    ),
+    RESOURCES.map((resource) => {
+      const { decodeKeyed } = postgresStatements(resource);
+      const lookupBy = (members: readonly string[]) =>
+        openBatchedLookups(pool, admission, lookupStatements(resource, members), decodeKeyed);
+      return [resource, new Map(resource.reverseLookup?.by.map((members) => [members, lookupBy(members)]))];
+    }),
   );
   return (resource, realm, { members, values }) => {
-    const find = lookups.get(members);
+    const find = lookups.get(resource)?.get(members);
     if (!find) throw new Error(`${resource.name} has no reverse lookup by ${members.join(' and ')}`);
     return find([realm, ...values.map(String)]);
   };

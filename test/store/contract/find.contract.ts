@@ -45,6 +45,11 @@ export function findContract(name: string, open: () => Promise<OpenStore>): void
       });
     };
 
+    test('find throws for members by which another resource is looked up', () => {
+      const lookup = async () => store.find(passwordProfileInfo, fixture.realm, identity('subject'));
+      return expect(lookup()).rejects.toThrow('has no reverse lookup by');
+    });
+
     test('searchRealms finds a subject in every realm, in the order of realms, and in none other than the named ones', async () => {
       const homes = [await createRealmFixture(store), await createRealmFixture(store)];
       const subject = `everywhere ${mintId()}`;
