@@ -21,7 +21,6 @@ import { openProviderDiscovery } from '../outbound/discovery.ts';
 import { watchDescriptors } from '../platform/descriptors.ts';
 import type { Log } from '../platform/log.ts';
 import { programFile } from '../platform/program_files.ts';
-import { VERSION } from '../platform/version.ts';
 import { type CountRequest, type Engine, fileOf, type ReaderSearchRequest } from '../store/open.ts';
 import { workerCommand } from '../workers/command.ts';
 import { openPool } from '../workers/pool.ts';
@@ -128,7 +127,9 @@ export async function serve(
     store,
     {
       seal: (place, plain) => keyring.seal('oidc-client-secret', place, plain),
-      ...{ hashPassword, discoverIssuer, get: store.get },
+      hashPassword,
+      discoverIssuer,
+      get: store.get,
     },
     { installation, issuersMatch: settings.strictIssuers },
     clock,
@@ -144,9 +145,23 @@ export async function serve(
     changeDelivery = startChangeDelivery({ ...context, store, tokens, baseUrl, installation });
     metrics.add(ageMetrics(METRICS.accessTableAge, access.ageMs), ...changeDelivery.collectors);
     const routes = routesOf({
-      ...{ ...context, ...authentication, ...changeDelivery, ...administration, metrics: allMetrics },
-      ...{ store, writeRecords, withIdempotency, settingsRealms, access, tokens, limits, isDraining },
-      ...{ installation, baseUrl, version: VERSION },
+      ...authentication,
+      ...changeDelivery,
+      ...administration,
+      keyring,
+      clock,
+      loopBudget,
+      store,
+      writeRecords,
+      withIdempotency,
+      settingsRealms,
+      access,
+      tokens,
+      limits,
+      isDraining,
+      installation,
+      baseUrl,
+      metrics: allMetrics,
       grant: openTokenGrants(tokens, clock, usage.granted),
       signIn: signIn({ access, jwts }, { issuer: baseUrl, installation }),
     });
@@ -164,7 +179,8 @@ export async function serve(
     passwords.collect,
   );
   return {
-    ...{ ...server, loopBudget },
+    ...server,
+    loopBudget,
     /** `own`: of this process. `readAll` rejects with Fault `unavailable` if the parent does not respond in time. */
     metrics: { own: metrics.snapshot, readAll: allMetrics },
     async stop(): Promise<void> {

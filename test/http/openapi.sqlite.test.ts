@@ -63,7 +63,6 @@ test('the document has every route of the service, and no other', () => {
     limits: UNLIMITED,
     store: service.db.engine.records,
     baseUrl: service.url,
-    version: '0',
     console: { linkCommand: '', sessions: { providers: [] } as never, clientCredentials: false },
   };
   const served = routesOf(deps).flatMap(({ pattern, answers }) =>

@@ -1,3 +1,4 @@
+import { VERSION } from '../../platform/version.ts';
 import type { Authentication } from '../../service/authentication.ts';
 import { type ApiDeps, OPERATIONS } from '../operations/api.ts';
 import { CONSOLE_OPERATIONS } from '../operations/console_sessions.ts';
@@ -6,9 +7,7 @@ import { routesFrom } from '../pipeline/admission.ts';
 import type { Route } from './router.ts';
 
 /** `console` is undefined if the console is off. */
-interface HttpDeps extends Omit<ApiDeps, 'describe'>, Pick<Authentication, 'console'> {
-  readonly version: string;
-}
+type HttpDeps = Omit<ApiDeps, 'describe'> & Pick<Authentication, 'console'>;
 
 /** Every route of the service. With a path prefix in the base URL, all routes also answer under the prefix. */
 export function routesOf(deps: HttpDeps): readonly Route[] {
@@ -27,7 +26,7 @@ function ownRoutes(deps: HttpDeps): Route[] {
   const { console } = deps;
   const describe = async () => {
     const { openApiDocument } = await import('../openapi/document.ts');
-    return openApiDocument(deps.baseUrl, deps.version, console !== undefined);
+    return openApiDocument(deps.baseUrl, VERSION, console !== undefined);
   };
   return [
     ...routesFrom(OPERATIONS, { ...deps, describe }),
