@@ -8,7 +8,7 @@ import {
   rotateSecret,
 } from '../../../auth/clients/clients.ts';
 import { Fault } from '../../../domain/fault.ts';
-import { describeImplicit, parseImplicit } from '../../../domain/implicit_rights.ts';
+import { parseImplicit } from '../../../domain/implicit_rights.ts';
 import { parseNetwork } from '../../../domain/ip_address.ts';
 import { LIMITS } from '../../../domain/limits.ts';
 import { assertFound } from '../../../domain/managed.ts';
@@ -19,11 +19,11 @@ import {
   SCOPE_WORDS,
   SCOPES,
 } from '../../../domain/principal.ts';
-import { RATE_PATTERN } from '../../../domain/token_buckets.ts';
+import { RATE_PATTERN, rateText } from '../../../domain/token_buckets.ts';
 import type { Client, ClientRights } from '../../../store/auth/clients.ts';
 import { EXAMPLE_AT } from '../../openapi/examples.ts';
 import { timestampSchema } from '../../openapi/schemas.ts';
-import { instant, type ProjectedMembers, type Projection } from '../projection.ts';
+import { instant, type ProjectedMembers } from '../projection.ts';
 import { type ManagedDeps, type ManagedKind, managedOperations } from './managed.ts';
 import { type AdminRequest, adminOperation, singleAnswer } from './operation.ts';
 import { absentRealmErrors, REALMS_INPUT, REALMS_OUTPUT, readRealms, showRealms } from './realms.ts';
@@ -107,11 +107,6 @@ function assertNotCaller({ params, clientId }: AdminRequest<unknown, unknown>, f
   throw new Fault('conflict', [{ field, rule }]);
 }
 
-const implicit = (name: keyof ReturnType<typeof describeImplicit>, schema: z.ZodType): Projection<Client> => [
-  schema,
-  (client) => describeImplicit(client)[name],
-];
-
 const EXAMPLE_CLIENT = {
   clientId: CLIENT_ID,
   name: RIGHTS.name,
@@ -133,13 +128,16 @@ const CLIENTS: ManagedKind<Client, Use, typeof input, typeof change> = {
       REALMS_OUTPUT.meta({ description: 'The realms it may access; `*` means all realms.' }),
       ({ realms }) => showRealms(realms),
     ],
-    implicit_scopes: implicit(
-      'implicit_scopes',
+    implicit_scopes: [
       z.array(z.enum([...IMPLICIT_SCOPES] as [string, ...string[]])),
-    ),
-    implicit_realms: implicit('implicit_realms', REALMS_OUTPUT),
-    rate_per_address: implicit('rate_per_address', rate().nullable()),
-    storefronts: implicit('storefronts', z.array(z.string())),
+      ({ implicitScopes = [] }) => [...implicitScopes],
+    ],
+    implicit_realms: [REALMS_OUTPUT, ({ implicitRealms = '*' }) => showRealms(implicitRealms)],
+    rate_per_address: [
+      rate().nullable(),
+      ({ ratePerAddress }) => (ratePerAddress ? rateText(ratePerAddress) : null),
+    ],
+    storefronts: [z.array(z.string()), ({ storefronts = [] }) => storefronts.map(({ cidr }) => cidr)],
     end_user_address: endUserAddress(),
   },
   listed: LAST_USE,
