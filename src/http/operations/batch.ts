@@ -2,7 +2,6 @@ import { z } from 'zod';
 import type { WriteRequest } from '../../directory/write_request.ts';
 import { Fault } from '../../domain/fault.ts';
 import type { Uuid } from '../../domain/id.ts';
-import type { JsonObject } from '../../domain/json_object.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Key } from '../../domain/resource.ts';
 import { realm, user } from '../../domain/resources.ts';
@@ -81,7 +80,8 @@ function batchHandler(deps: RecordDeps): CallHandler {
 
   return (call) => {
     const document = parseDocument(call.body ?? '');
-    const { items, errors } = readBatchItems((document as JsonObject).requests, realmOf(call));
+    const requests = document instanceof Fault ? undefined : document.requests;
+    const { items, errors } = readBatchItems(requests, realmOf(call));
     const refused = refuseWithout(call, scopesOf(items));
     if (refused) return refused;
     const check = async () => {

@@ -73,8 +73,8 @@ const PARENTS = { kind: 'one_of', compared: 'identifier' } as const;
 const TOO_MANY_INCLUDED = `finds more than ${LIMITS.includedInPageMax} records of one kind below this page: ask for a smaller page`;
 
 /** The resources of the records in `included` of a body. Entries of other types are rejected later. */
-export function includedIn(resource: Resource, body: object | undefined): readonly Resource[] {
-  const { included } = (body ?? {}) as { readonly included?: unknown };
+export function includedIn(resource: Resource, body: JsonObject | undefined): readonly Resource[] {
+  const included = body?.included;
   if (!Array.isArray(included)) return [];
   const types = new Set(included.map((entry) => (Object(entry) as { readonly type?: unknown }).type));
   return includableBelow(resource).filter(({ type }) => types.has(type));

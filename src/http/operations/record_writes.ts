@@ -81,7 +81,8 @@ function createHandler(resource: Resource, deps: RecordDeps): CallHandler {
     const scope = call.scope as KeyPrefix;
     // A body without an object is refused later, once for each idempotency key.
     const document = parseDocument(call.body ?? '');
-    const scopes = mayInclude ? writeScopes(includedIn(resource, document)) : undefined;
+    const body = document instanceof Fault ? undefined : document;
+    const scopes = mayInclude ? writeScopes(includedIn(resource, body)) : undefined;
     const refused = scopes && refuseWithout(call, scopes);
     if (refused) return refused;
     return withIdempotency(call, {
