@@ -57,6 +57,7 @@ export function openSettingsRealms(
     const patch = draftPatch(realm, [id], { ...edit(found) }, stampOf(by, clock));
     const result = await store.commit([{ ...patch, expectedRevision: revision }]);
     if (result.kind === 'written' && result.patched?.[0]) return result.patched[0];
+    // A realm has no unique members, and this write no guards: no other outcome exists.
     if (result.kind !== 'revision_mismatch' && result.kind !== 'not_found')
       throw new Error(`the settings of a realm were not written: ${result.kind}`);
     const now = await store.get(realm, [id]);

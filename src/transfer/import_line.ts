@@ -195,7 +195,7 @@ function parseRecord(format: LineFormat, line: JsonObject, context: ImportContex
 }
 
 /** Defaults: created at or before `updated_at`, updated now. */
-function stamps(of: Record<'createdAt' | 'updatedAt', number | undefined> & Record<'now', number>) {
+function stamps(of: { createdAt: number | undefined; updatedAt: number | undefined; now: number }) {
   const updatedAt = of.updatedAt ?? Math.max(of.now, of.createdAt ?? of.now);
   return { created_at: of.createdAt ?? Math.min(of.now, updatedAt), updated_at: updatedAt };
 }

@@ -17,8 +17,8 @@ export const readBody: Stage = async (call) => {
 };
 
 /**
- * The object of a body; of duplicate members the last one counts, as in JSON.parse. Another body is its Fault: `malformed` if it is not
- * JSON, `invalid` if it is not an object.
+ * Parses a body into its object. Returns Fault `malformed` if it is not JSON, `invalid` if it is not an object. The last of
+ * duplicate members counts, as in JSON.parse.
  */
 export function parseDocument(body: string): JsonObject | Fault {
   let value: unknown;
@@ -30,7 +30,7 @@ export function parseDocument(body: string): JsonObject | Fault {
   return isJsonObject(value) ? value : notAnObject('body', value);
 }
 
-/** The object of a body. Throws the Fault of another one. */
+/** As `parseDocument`, but throws the Fault. */
 export function documentOf(body: string): JsonObject {
   const document = parseDocument(body);
   if (document instanceof Fault) throw document;

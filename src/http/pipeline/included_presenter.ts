@@ -46,7 +46,7 @@ export function openIncludedPresenter(
   };
 }
 
-/** Makes replies with one record: the body that GET returns, with the records below it that it comes with. */
+/** Makes replies with one record: the body that GET returns, with the records below it, if the reply includes some. */
 export function recordReplies(resource: Resource, context: LinkContext) {
   const present = openIncludedPresenter(resource, context);
   const etagOf = etags(context.baseUrl);
