@@ -5,12 +5,12 @@ import { LIMITS } from '../domain/limits.ts';
 /** Expired records are deleted within this time, as long as a service runs. */
 const SWEEP_EVERY_MS = 3_600_000;
 
-/** Deletes a bounded number of records that expired before `now`, and returns how many. */
+/** Deletes records that expired before `now`, and returns how many. After fewer than `LIMITS.cascadeRecordsMax` none is left. */
 export type DeleteExpired = (now: number) => Promise<number>;
 
 /**
- * Deletes expired records now and every hour until it is stopped, so that they are deleted even without writes. Each commit
- * deletes at most `LIMITS.cascadeRecordsMax`. Does not keep the process alive.
+ * Deletes expired records now and every hour until it is stopped, so that they are deleted even without writes. Does not keep
+ * the process alive.
  */
 export function startExpiry(
   tasks: readonly DeleteExpired[],

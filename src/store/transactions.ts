@@ -4,7 +4,8 @@ import type { Work, WorkResult } from './transaction_work.ts';
 
 /**
  * The scope of a write: records of these realms (the nil UUID for requests without a realm), or data of the installation.
- * Writes in the same scope run one after the other, so that what the work has read there is still valid at its commit.
+ * Writes in the same scope run one after the other, so that what the work has read there is still valid at its commit. `[]`
+ * orders nothing: each statement then has to check what it depends on.
  */
 export type WriteScope = readonly Uuid[] | 'instance';
 

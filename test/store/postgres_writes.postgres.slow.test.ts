@@ -113,6 +113,23 @@ test('writes that wait for locks do not delay reads of the access table', async 
   await sql.close();
 });
 
+test('expired sign-ins are deleted after the write of the installation that runs', async () => {
+  const sql = new SQL(url, { max: 1 });
+  const holder = await sql.reserve();
+  await holder.unsafe('begin');
+  await holder.unsafe('select 1 from instance for update');
+  let isDeleted = false;
+  const deleting = engine.access.deleteExpiredSignIns(systemClock.now()).finally(() => {
+    isDeleted = true;
+  });
+  await Bun.sleep(100);
+  expect(isDeleted).toBe(false);
+  await holder.unsafe('rollback');
+  expect(await deleting).toBe(0);
+  holder.release();
+  await sql.close();
+});
+
 test('the limit of queued writes counts the writes of all realms', async () => {
   const refused: number[] = [];
   const writes = Array.from({ length: LIMITS.writesQueuedMax + 2 }, (_, number) =>

@@ -126,9 +126,9 @@ export function openSignIns({ read, write }: Pick<Transactions, 'read' | 'write'
         if (isNew) yield* execute(TOUCH_ACCESS);
         return { value: undefined, keep: true, auditEntries: isNew ? [auditEntry] : [] };
       }),
-    /** Deletes expired codes, and sessions whose token has expired everywhere; returns their number. */
+    /** Deletes all expired codes, and all sessions whose token has expired everywhere; returns their number. */
     deleteExpiredSignIns: (now: number) =>
-      write([], function* () {
+      write('instance', function* () {
         const links = yield* execute(DELETE_EXPIRED_LINKS, now);
         const value = links + (yield* execute(DELETE_EXPIRED_SESSIONS, now - UNUSED_MS_MAX));
         return { value, keep: value > 0, rows: value };
