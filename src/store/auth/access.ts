@@ -6,14 +6,9 @@ import { instanceSecretTable, instanceTable, keyringTable, signingKeyTable } fro
 import type { StoredRow } from '../tables/table.ts';
 import { all, execute, executeAll, first, type Long, type Row, type Work } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
+import { type ChangeAccess, openChanges } from './access_version.ts';
 import { type Client, openClients, readClients } from './clients.ts';
-import {
-  ALL_REVOKED,
-  type ChangeAccess,
-  openChanges,
-  type RevokedToken,
-  revokeToken,
-} from './revoked_tokens.ts';
+import { ALL_REVOKED, type RevokedToken, revokeToken } from './revoked_tokens.ts';
 import type { RowMacs } from './row_macs.ts';
 import { DELETE_ALL_SESSIONS, openSignIns } from './sign_ins.ts';
 

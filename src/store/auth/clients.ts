@@ -7,7 +7,7 @@ import { clientRealmTable, clientTable } from '../tables/installation.ts';
 import { type EncodedRow, type StoredRow, valuesIn } from '../tables/table.ts';
 import { all, execute, first, type Row, type Work } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
-import { type ChangeAccess, TOUCH_ACCESS } from './revoked_tokens.ts';
+import { type ChangeAccess, TOUCH_ACCESS } from './access_version.ts';
 import type { RowMacs } from './row_macs.ts';
 
 /** What a client may do: by its secret, and by its ID alone. */

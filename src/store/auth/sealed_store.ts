@@ -8,7 +8,7 @@ import { all, execute, first, type Work } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
 import type { KeyCheck } from './access.ts';
 import { IS_KEY_KNOWN } from './access.ts';
-import { openChanges } from './revoked_tokens.ts';
+import { openChanges } from './access_version.ts';
 
 /** The location that a ciphertext is bound to: it decrypts nowhere else. */
 export interface SecretLocation {

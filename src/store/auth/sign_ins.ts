@@ -5,7 +5,8 @@ import { consoleLinkTable, consoleSessionTable } from '../tables/installation.ts
 import type { StoredRow } from '../tables/table.ts';
 import { all, execute, first, type Work } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
-import { type RevokedToken, revokeToken, TOUCH_ACCESS } from './revoked_tokens.ts';
+import { TOUCH_ACCESS } from './access_version.ts';
+import { type RevokedToken, revokeToken } from './revoked_tokens.ts';
 import type { RowMacs } from './row_macs.ts';
 
 /** The rights that a console link grants to the person who follows it. */
