@@ -45,7 +45,9 @@ edit('src/store/tables/tables.ts', (text) =>
     .replace("} from './realm_data.ts'", "  noteTable,\n} from './realm_data.ts'")
     .replace('signInBudgetTable]', 'signInBudgetTable, noteTable]'),
 );
-const { noteTable } = (await import(join(folder, 'src/store/tables/realm_data.ts'))) as { noteTable: Table };
+const { noteTable } = (await import(join(folder, 'src/store/tables/realm_data.ts'))) as {
+  noteTable: Table & { readonly insert: string };
+};
 
 async function run(...words: readonly string[]): Promise<string> {
   const { code, stdout, stderr } = await runCommand([join(folder, 'bin/authrealm'), ...words]);

@@ -10,6 +10,7 @@ import { logReadingTexts } from '../../src/store/audit/log_reading.ts';
 import { userKeyTexts } from '../../src/store/audit/user_keys.ts';
 import { budgetTexts } from '../../src/store/auth/budgets.ts';
 import { credentialTexts } from '../../src/store/auth/credentials.ts';
+import type { Dialect } from '../../src/store/dialect.ts';
 import { idempotencyTexts } from '../../src/store/idempotency/idempotency_store.ts';
 import { LEASE_TEXTS } from '../../src/store/leases.ts';
 import { type ListPlan, listTable, planList } from '../../src/store/lists/list_plans.ts';
@@ -155,14 +156,17 @@ const NOT_OF_SERVICE =
   /^(sqlite|copying|backups)\/|^(inspection_queries|tables\/word_table)\.ts$|^postgres\/(citus|bulkheads|schema_state|inspection\w*)\.ts$/;
 
 /** The tables outside the resources by the names of their descriptions. */
-const DESCRIBED_TABLES: Readonly<Record<string, Table>> = { ...installation, ...realmData, ...webhooks };
+const DESCRIBED_TABLES: Readonly<
+  Record<string, Table & { readonly insert: string | ((id: Dialect['id']) => string) }>
+> = { ...installation, ...realmData, ...webhooks };
 
 /** The texts of described tables that code names, within a literal or not: `clientTable.insert`. */
 function tableTexts(code: string): readonly string[] {
   return [...code.matchAll(/\b(\w+Table)\.(select|insert|update)\b/g)].map(([, name = '', text]) => {
     const described = DESCRIBED_TABLES[name];
     if (!described) throw new Error(`no file of tables above describes ${name}`);
-    return described[text as 'select' | 'insert' | 'update'];
+    const found = described[text as 'select' | 'insert' | 'update'];
+    return typeof found === 'string' ? found : found(POSTGRES.id);
   });
 }
 

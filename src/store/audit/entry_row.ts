@@ -5,7 +5,6 @@ import { type Revision, type StoredId, type Uuid, uuidText } from '../../domain/
 import { LIMITS } from '../../domain/limits.ts';
 import type { Dialect } from '../dialect.ts';
 import { logEntryTable } from '../tables/realm_data.ts';
-import { insertText } from '../tables/table.ts';
 import { first, type Long, type SqlValue, type Statement, type Work } from '../transaction_work.ts';
 
 /**
@@ -230,6 +229,6 @@ export function changeIn(realm: Uuid, row: ChangeRow): SequencedChange {
 
 /** Every statement about single entries. */
 export const entryTexts = (dialect: Dialect): readonly string[] => [
-  insertText(logEntryTable, dialect.id),
+  logEntryTable.insert(dialect.id),
   runEnd(dialect),
 ];

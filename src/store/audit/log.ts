@@ -8,7 +8,6 @@ import { user } from '../../domain/resources.ts';
 import { openRowMacs, type RowMacs } from '../auth/row_macs.ts';
 import type { ClockOrder, Dialect } from '../dialect.ts';
 import { actTable, logEntryTable } from '../tables/realm_data.ts';
-import { insertText } from '../tables/table.ts';
 import { executeAll, first, type Long, type Statement, type Work } from '../transaction_work.ts';
 import type { ChangeEntry } from './entry.ts';
 import { entryColumns, entryTexts, insertEntry, type SequencedEntry } from './entry_row.ts';
@@ -47,7 +46,7 @@ interface ClockRow {
 
 export function openAuditLog(dialect: Dialect): AuditLog {
   const advance = advanceBy(dialect.clockOrder);
-  const insertion = insertText(logEntryTable, dialect.id);
+  const insertion = logEntryTable.insert(dialect.id);
   const rowMacs = openRowMacs();
   let keyed: { readonly keys: LogKeys; readonly userKeys: UserKeys } | undefined;
 

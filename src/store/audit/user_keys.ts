@@ -4,7 +4,6 @@ import { type StoredId, type Uuid, uuidText } from '../../domain/id.ts';
 import { user } from '../../domain/resources.ts';
 import { type Dialect, haveIds } from '../dialect.ts';
 import { userSaltTable } from '../tables/realm_data.ts';
-import { insertText } from '../tables/table.ts';
 import { all, allUnexpected, type Statement, type Work } from '../transaction_work.ts';
 import type { ChangeEntry } from './entry.ts';
 
@@ -27,7 +26,7 @@ export const userKeyTexts = (dialect: Dialect) => ({
   one: `select salt from user_salt where ${haveIds(['realm_id', 'user_id'], dialect)}`,
   many: `select user_id, salt from user_salt
   where ${haveIds(['realm_id'], dialect)} and user_id in (${Array(USERS_PER_QUERY).fill(dialect.id('?')).join(', ')})`,
-  insert: insertText(userSaltTable, dialect.id),
+  insert: userSaltTable.insert(dialect.id),
 });
 /** The event of a created user. */
 const CREATED = `${user.name}.created`;

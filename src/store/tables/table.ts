@@ -172,6 +172,13 @@ export interface EngineTable {
   readonly more?: readonly string[];
 }
 
+/**
+ * The text of an insert. Parameters: every column, IDs as text. Where some have 16 bytes, it is made with the engine's SQL for such
+ * an ID (src/store/dialect.ts): SQLite would store the text.
+ */
+type InsertOf<C> =
+  ColumnsLike<C, 'id_bytes' | 'id_bytes?'> extends never ? string : (id: (text: string) => string) => string;
+
 /** Stored values by column. */
 export type EncodedRow = Readonly<Record<string, SqlValue>>;
 
@@ -181,8 +188,6 @@ export interface Table<C extends TableColumns = TableColumns> extends TableDescr
   /** The columns that the HMAC of a row covers: all but itself and ciphertexts, which authenticate themselves. */
   readonly signed: readonly string[];
   readonly select: string;
-  /** Parameters: every column. */
-  readonly insert: string;
   /** The columns that an update sets: all but those of the key. */
   readonly updated: readonly string[];
   /** Parameters: the updated columns. */
@@ -196,7 +201,9 @@ export interface Table<C extends TableColumns = TableColumns> extends TableDescr
   read(stored: Row): StoredRow<{ readonly columns: C }>;
 }
 
-export function table<const C extends TableColumns>(description: TableDescription<C>): Table<C> {
+export function table<const C extends TableColumns>(
+  description: TableDescription<C>,
+): Table<C> & { readonly insert: InsertOf<C> } {
   const { name, key } = description;
   const columns = Object.entries<TableColumn>(description.columns).map(([column, of]) => {
     const { kind } = kindOf(of);
@@ -208,6 +215,10 @@ export function table<const C extends TableColumns>(description: TableDescriptio
   const names = columns.map(({ column }) => column);
   const updated = names.filter((column) => !key.includes(column));
   const members = columns.filter(({ kind }) => kind !== 'mac');
+  const insert = (id: (text: string) => string) => {
+    const values = columns.map(({ kind }) => (kind === 'id_bytes' ? id('?') : '?'));
+    return `insert into ${name} (${names.join(', ')}) values (${values.join(', ')})`;
+  };
   const encode = (row: object) =>
     Object.fromEntries(members.map((column) => [column.column, storedValue(column, row)]));
   return Object.freeze({
@@ -215,7 +226,9 @@ export function table<const C extends TableColumns>(description: TableDescriptio
     names: names.join(', '),
     signed: members.filter(({ kind }) => kind !== 'sealed').map(({ column }) => column),
     select: `select ${names.join(', ')} from ${name}`,
-    insert: `insert into ${name} (${names.join(', ')}) values (${names.map(() => '?').join(', ')})`,
+    insert: (columns.some(({ kind }) => kind === 'id_bytes')
+      ? insert
+      : insert((text) => text)) as InsertOf<C>,
     updated,
     update: `update ${name} set ${assignments(updated)}`,
     replacement: updated.map((column) => `${column} = excluded.${column}`).join(', '),
@@ -230,12 +243,6 @@ export function table<const C extends TableColumns>(description: TableDescriptio
         }),
       ) as StoredRow<{ readonly columns: C }>,
   });
-}
-
-/** The insert of a table with IDs of 16 bytes. `id`: SQL for such an ID. Parameters: every column, IDs as text. */
-export function insertText({ name, names, columns }: Table, id: (text: string) => string): string {
-  const values = Object.values(columns).map((column) => (kindOf(column).kind === 'id_bytes' ? id('?') : '?'));
-  return `insert into ${name} (${names}) values (${values.join(', ')})`;
 }
 
 /** SQL that sets these columns to parameters. */
