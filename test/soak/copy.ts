@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { prepareBare } from '../../bench/bare_inserts.ts';
-import { COPIED_TABLES, copiedColumns } from '../../src/store/copying/side.ts';
+import { COPIED_TABLES } from '../../src/store/copying/side.ts';
 import { connectSqlite } from '../../src/store/sqlite/connection.ts';
 import { startCluster } from '../support/citus_cluster.ts';
 import { populationLines, REALM } from '../support/population.ts';
@@ -92,8 +92,8 @@ function differences(): number {
   db.run('attach ? as other', [before]);
   let count = 0;
   for (const table of COPIED_TABLES) {
-    const { name } = table;
-    const columns = [...copiedColumns(table).keys()];
+    const { name, copied } = table;
+    const columns = [...copied.keys()];
     const [ours, theirs] = [
       `select ${columns.join()} from main.${name}`,
       `select ${columns.join()} from other.${name}`,

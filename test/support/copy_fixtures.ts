@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { systemClock } from '../../src/platform/clock.ts';
-import { COPIED_TABLES, copiedColumns } from '../../src/store/copying/side.ts';
+import { COPIED_TABLES } from '../../src/store/copying/side.ts';
 import { isCitusEngine, sharedCluster } from './citus_cluster.ts';
 import { postgresAt, sqliteAt, type TestDatabase } from './database.ts';
 import type { Json } from './import_fixtures.ts';
@@ -89,8 +89,7 @@ export async function allRows(
 ): Promise<Readonly<Record<string, readonly Json[]>>> {
   const found: Record<string, readonly Json[]> = {};
   for (const table of COPIED_TABLES) {
-    const { name, key } = table;
-    const columns = copiedColumns(table);
+    const { name, key, copied: columns } = table;
     const rows = await database.query<Json>(`select * from ${name} order by ${key.join(', ')}`);
     found[name] = rows.map((row) =>
       Object.fromEntries(

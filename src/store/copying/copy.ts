@@ -2,9 +2,15 @@ import { Refusal } from '../../domain/fault.ts';
 import type { Program } from '../migrations.ts';
 import { addressName, type DatabaseAddress } from '../open.ts';
 import { toRefusal } from '../refusals.ts';
-import type { Table } from '../tables/table.ts';
 import { openPostgresSource, openPostgresTarget } from './postgres.ts';
-import { COPIED_TABLES, type CopySource, type CopyTarget, PAGE_ROWS, type TextRow } from './side.ts';
+import {
+  COPIED_TABLES,
+  type CopiedTable,
+  type CopySource,
+  type CopyTarget,
+  PAGE_ROWS,
+  type TextRow,
+} from './side.ts';
 import { openSqliteSource, openSqliteTarget } from './sqlite.ts';
 
 type TableDigest = Awaited<ReturnType<typeof digestOf>>;
@@ -71,7 +77,11 @@ async function copyAll(
 }
 
 /** Reads a table, and calls `work` with one page after the other. Returns the SHA-256 of the values in the order of the key. */
-async function digestOf(side: CopySource, table: Table, work: (rows: readonly TextRow[]) => Promise<void>) {
+async function digestOf(
+  side: CopySource,
+  table: CopiedTable,
+  work: (rows: readonly TextRow[]) => Promise<void>,
+) {
   const hasher = new Bun.CryptoHasher('sha256');
   let rows = 0;
   for (let last: TextRow | undefined; ; ) {

@@ -14,8 +14,6 @@ import {
   COPIED_TABLES,
   type CopySource,
   type CopyTarget,
-  copiedColumns,
-  keyOf,
   PAGE_ROWS,
   type TextRow,
 } from './side.ts';
@@ -61,8 +59,8 @@ export async function openPostgresTarget(address: PostgresAddress, program: Prog
   return {
     ...sourceOver(transaction),
     async write(table, rows) {
-      const { name } = table;
-      const columns = [...copiedColumns(table).keys()];
+      const { name, copied } = table;
+      const columns = [...copied.keys()];
       const records = rows.map((row) => Object.fromEntries(columns.map((column, at) => [column, row[at]])));
       const from = `json_populate_recordset(null::${name}, $1::text::json)`;
       await run(`insert into ${name} (${columns.join()}) select ${columns.join()} from ${from}`, [
@@ -109,14 +107,14 @@ async function begin(address: PostgresAddress, program: Program, statements: rea
 function sourceOver({ run, close }: CopyTransaction): CopySource {
   return {
     async read(table, last) {
-      const { name, key } = table;
-      const values = [...copiedColumns(table).keys()].map((column) => `t.${column}::text`);
+      const { name, key, copied } = table;
+      const values = [...copied.keys()].map((column) => `t.${column}::text`);
       // With the name of the table, because the values have the names of the columns.
       const order = key.map((column) => `t.${column}`).join();
       const where = last ? `where (${order}) > (${key.map((_, at) => `$${at + 1}`).join()})` : '';
       const rows = await run(
         `select ${values.join()} from ${name} t ${where} order by ${order} limit ${PAGE_ROWS}`,
-        last && keyOf(table, last),
+        last && table.keyOf(last),
       );
       return rows.map((row) => Object.values(row));
     },

@@ -2,14 +2,24 @@ import { Refusal } from '../../domain/fault.ts';
 import { type ColumnKind, kindOf, type Table } from '../tables/table.ts';
 import { TABLES } from '../tables/tables.ts';
 
-/** Each follows those that it references. */
-export const COPIED_TABLES: readonly Table[] = TABLES.filter(({ isOfDatabase }) => !isOfDatabase);
-
-/** The names and kinds of the columns that are copied: the target fills columns of its own engine. */
-export function copiedColumns({ columns }: Table): ReadonlyMap<string, ColumnKind> {
-  const all = Object.entries(columns).map(([name, column]) => [name, kindOf(column).kind] as const);
-  return new Map(all.filter(([, kind]) => kind !== 'local'));
+/** A table whose rows are copied. */
+export interface CopiedTable extends Table {
+  /** The names and kinds of the columns that are copied: the target fills columns of its own engine. */
+  readonly copied: ReadonlyMap<string, ColumnKind>;
+  /** The values of the key of a row. */
+  keyOf(row: TextRow): TextRow;
 }
+
+/** Each follows those that it references. */
+export const COPIED_TABLES: readonly CopiedTable[] = TABLES.filter(({ isOfDatabase }) => !isOfDatabase).map(
+  (table) => {
+    const all = Object.entries(table.columns).map(([name, column]) => [name, kindOf(column).kind] as const);
+    const copied = new Map(all.filter(([, kind]) => kind !== 'local'));
+    const columns = [...copied.keys()];
+    const places = table.key.map((column) => columns.indexOf(column));
+    return { ...table, copied, keyOf: (row) => places.map((place) => row[place] ?? null) };
+  },
+);
 
 /** How many rows are read and written at a time. */
 export const PAGE_ROWS = 1_000;
@@ -23,7 +33,7 @@ export type TextRow = readonly (string | null)[];
 /** A database that is read in one transaction. */
 export interface CopySource {
   /** The rows after `last` in the order of the key, at most PAGE_ROWS. */
-  read(table: Table, last: TextRow | undefined): Promise<readonly TextRow[]>;
+  read(table: CopiedTable, last: TextRow | undefined): Promise<readonly TextRow[]>;
   close(): Promise<void>;
 }
 
@@ -32,14 +42,8 @@ export interface CopySource {
  * before, in any way, the engine rolls back, and the database is as empty as it was.
  */
 export interface CopyTarget extends CopySource {
-  write(table: Table, rows: readonly TextRow[]): Promise<void>;
+  write(table: CopiedTable, rows: readonly TextRow[]): Promise<void>;
   commit(): Promise<void>;
-}
-
-/** The values of the key of a row. */
-export function keyOf(table: Table, row: TextRow): TextRow {
-  const columns = [...copiedColumns(table).keys()];
-  return table.key.map((column) => row[columns.indexOf(column)] ?? null);
 }
 
 /** Throws Refusal for another schema than that of this program, whose tables may have other columns. */

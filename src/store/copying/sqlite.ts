@@ -13,14 +13,13 @@ import { SQLITE } from '../sqlite/dialect.ts';
 import { assertSqliteSchema } from '../sqlite/migrate.ts';
 import { openSqlite, sqliteMigrations } from '../sqlite/open.ts';
 import { connectToRead } from '../sqlite/reader.ts';
-import { type ColumnKind, KINDS, type Table } from '../tables/table.ts';
+import { type ColumnKind, KINDS } from '../tables/table.ts';
 import type { SqlValue } from '../transaction_work.ts';
 import {
   assertNewest,
+  type CopiedTable,
   type CopySource,
   type CopyTarget,
-  copiedColumns,
-  keyOf,
   PAGE_ROWS,
   type TextRow,
 } from './side.ts';
@@ -80,10 +79,9 @@ async function begin(db: Database, how: 'begin' | 'begin immediate', program: Pr
 function sourceOver(db: Database): CopySource {
   return {
     async read(table, last) {
-      const { name, key } = table;
-      const columns = copiedColumns(table);
+      const { name, key, copied: columns } = table;
       const after = last
-        ? keyOf(table, last).map((value, at) => boundValue(value, columns.get(key[at] ?? '')))
+        ? table.keyOf(last).map((value, at) => boundValue(value, columns.get(key[at] ?? '')))
         : [];
       const position = key.map((column) => placeholder(columns.get(column)));
       const where = last ? `where (${key.join()}) > (${position.join()})` : '';
@@ -120,9 +118,8 @@ function boundValue(text: string | null, kind: ColumnKind | undefined): SqlValue
 }
 
 /** Also fills the columns that only SQLite has, as for any other record. */
-function insertionInto(table: Table) {
-  const { name, key, resource } = table;
-  const copied = copiedColumns(table);
+function insertionInto(table: CopiedTable) {
+  const { name, key, resource, copied } = table;
   const [columns, kinds] = [[...copied.keys()], [...copied.values()]];
   const columnValues = (row: TextRow) => row.map((value, at) => boundValue(value, kinds[at]));
   if (!resource) {
