@@ -4,7 +4,6 @@ import { eventNumber, eventNumbered } from '../../domain/event.ts';
 import { type Revision, type StoredId, type Uuid, uuidText } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Dialect } from '../dialect.ts';
-import { logEntryTable } from '../tables/realm_data.ts';
 import { first, type Long, type SqlValue, type Statement, type Work } from '../transaction_work.ts';
 
 /**
@@ -122,21 +121,20 @@ function impliedMembers(event: string): string {
   return event.endsWith('.updated') ? TOUCHED.join(' ') : '';
 }
 
-const runEnd = ({ id }: Dialect): string => `select user_id, at, actor, request_id, address from log_entry
+/** The columns that the run of an entry has in common. Parameters: realm, the sequence number of an entry before its end. */
+export const runEndText = ({
+  id,
+}: Dialect): string => `select user_id, at, actor, request_id, address from log_entry
   where realm_id = ${id('?')} and seq > ? and at is not null order by seq limit 1`;
 
-/** The changes in rows of a realm, which are in order. */
-export function* changesIn(
-  realm: Uuid,
-  rows: readonly ChangeRow[],
-  dialect: Dialect,
-): Work<SequencedChange[]> {
-  return (yield* completed(realm, rows, dialect)).map((row) => changeIn(realm, row));
+/** The changes in rows of a realm, which are in order. `runEnd`: runEndText. */
+export function* changesIn(realm: Uuid, rows: readonly ChangeRow[], runEnd: string): Work<SequencedChange[]> {
+  return (yield* completed(realm, rows, runEnd)).map((row) => changeIn(realm, row));
 }
 
-/** The log entries in rows of a realm, which are in order. */
-export function* entriesIn(realm: Uuid, rows: readonly EntryRow[], dialect: Dialect): Work<StoredEntry[]> {
-  return (yield* completed(realm, rows, dialect)).map((row) => entryIn(realm, row));
+/** The log entries in rows of a realm, which are in order. `runEnd`: runEndText. */
+export function* entriesIn(realm: Uuid, rows: readonly EntryRow[], runEnd: string): Work<StoredEntry[]> {
+  return (yield* completed(realm, rows, runEnd)).map((row) => entryIn(realm, row));
 }
 
 /** Only tampering leaves an entry that is in no run. */
@@ -146,7 +144,7 @@ const NO_RUN: RunColumns = { user_id: null, at: null, actor: null, request_id: n
 function* completed<R extends ChangeRow>(
   realm: Uuid,
   rows: readonly R[],
-  dialect: Dialect,
+  runEnd: string,
 ): Work<readonly R[]> {
   const found: R[] = [];
   let end = NO_RUN;
@@ -154,7 +152,7 @@ function* completed<R extends ChangeRow>(
   for (const row of rows.toReversed()) {
     const seq = Number(row.seq);
     if (row.at !== null) end = row;
-    else if (following !== seq + 1) end = (yield* first<RunColumns>(runEnd(dialect), realm, seq)) ?? NO_RUN;
+    else if (following !== seq + 1) end = (yield* first<RunColumns>(runEnd, realm, seq)) ?? NO_RUN;
     following = seq;
     found.push(inRun(row, end));
   }
@@ -226,9 +224,3 @@ export function changeIn(realm: Uuid, row: ChangeRow): SequencedChange {
     seq: Number(row.seq),
   };
 }
-
-/** Every statement about single entries. */
-export const entryTexts = (dialect: Dialect): readonly string[] => [
-  logEntryTable.insert(dialect.id),
-  runEnd(dialect),
-];

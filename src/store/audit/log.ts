@@ -10,7 +10,7 @@ import type { ClockOrder, Dialect } from '../dialect.ts';
 import { actTable, logEntryTable } from '../tables/realm_data.ts';
 import { executeAll, first, type Long, type Statement, type Work } from '../transaction_work.ts';
 import type { ChangeEntry } from './entry.ts';
-import { entryColumns, entryTexts, insertEntry, type SequencedEntry } from './entry_row.ts';
+import { entryColumns, insertEntry, type SequencedEntry } from './entry_row.ts';
 import { COUNT_COLUMNS, countChanges, NO_COUNTS } from './record_counts.ts';
 import { openUserKeys, type UserKeys } from './user_keys.ts';
 
@@ -193,5 +193,5 @@ export const logTexts = (dialect: Dialect): readonly string[] => [
   SETTLE,
   BEGIN,
   actTable.insert,
-  ...entryTexts(dialect),
+  logEntryTable.insert(dialect.id),
 ];

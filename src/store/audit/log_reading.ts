@@ -31,6 +31,7 @@ import {
   entriesIn,
   entryIn,
   inOrder,
+  runEndText,
   type StoredEntry,
   userEntriesText,
 } from './entry_row.ts';
@@ -76,7 +77,10 @@ export const logReadingTexts = (dialect: Dialect) => ({
     where realm_id = ${dialect.id('?')} and seq > ? and seq <= ? order by seq limit ?`,
   removeEntries: `delete from log_entry where realm_id = ${dialect.id('?')} and seq > ? and seq <= ?`,
   userEntries: userEntriesText('after', 'entry', dialect),
+  runEnd: runEndText(dialect),
 });
+
+type Texts = ReturnType<typeof logReadingTexts>;
 
 interface ErasureRow {
   readonly realm_id: Uuid;
@@ -86,6 +90,7 @@ interface ErasureRow {
 
 /** Stores the audit logs: one per realm, and one of the installation. */
 export function openLogStore({ read, write }: Transactions, log: AuditLog, dialect: Dialect) {
+  const sql = logReadingTexts(dialect);
   const saltTexts = userKeyTexts(dialect);
   let keys: LogKeys | undefined;
   /** Audit entries whose commit may or may not have happened. */
@@ -121,7 +126,7 @@ export function openLogStore({ read, write }: Transactions, log: AuditLog, diale
         return [...(first ? [first] : []), ...rest.map(headFrom)];
       }),
     head: (logId: Uuid) => read(() => headOf(logId)),
-    ...openEntryReading(read, dialect),
+    ...openEntryReading(read, sql),
     /** The stored values from which the encryption keys of these users are derived; erased users are absent. */
     userKeys: (realm: Uuid, users: readonly Uuid[]) => read(() => findUserSalts(realm, users, saltTexts)),
     /**
@@ -131,7 +136,7 @@ export function openLogStore({ read, write }: Transactions, log: AuditLog, diale
     trim: (logId: Uuid, before: number) =>
       write([logId], function* () {
         const head = yield* headOf(logId);
-        return keys && head ? yield* trimLog({ keys, dialect }, head, before) : { value: 0, keep: false };
+        return keys && head ? yield* trimLog({ keys, sql }, head, before) : { value: 0, keep: false };
       }),
     /** The erasure of a user; undefined if it was not erased. */
     erasure: ({ realm, user }: Person) =>
@@ -166,15 +171,14 @@ export type LogStore = ReturnType<typeof openLogStore>;
 export type LogReader = Pick<LogStore, 'heads' | 'head' | 'entries' | 'entriesOf' | 'userKeys'>;
 
 /** Reads the entries of logs. */
-function openEntryReading(read: Transactions['read'], dialect: Dialect) {
-  const sql = logReadingTexts(dialect);
+function openEntryReading(read: Transactions['read'], sql: Texts) {
   return {
     /** The entries of a log after a sequence number, oldest first, at most `limit`. */
     entries: (logId: Uuid, after: number, limit: number) =>
       read(function* (): Work<readonly StoredEntry[]> {
         if (logId === NIL_UUID) return (yield* all<ActRow>(TEXTS.acts, after, limit)).map(entryFrom);
         const rows = yield* all<EntryRow>(sql.entries, logId, after, limit);
-        return yield* entriesIn(logId, rows, dialect);
+        return yield* entriesIn(logId, rows, sql.runEnd);
       }),
     /** The entries that concern a user, in the log of its realm or in the installation log. */
     entriesOf: ({ realm, user }: Person, log: 'realm' | 'installation', after: number, limit: number) =>
@@ -248,27 +252,27 @@ function entryFrom({ tag, ...row }: ActRow): StoredEntry {
  * not match its tag, so that retention never deletes evidence of tampering.
  */
 function* trimLog(
-  { keys, dialect }: TrimDeps,
+  { keys, sql }: TrimDeps,
   { log: logId, chain }: LogHead,
   before: number,
 ): Work<WorkResult<number>> {
   if (!chain) return trimmedRows(0);
   if (!isAnchorValid(keys, logId, chain.anchor)) throw new Error('the start of a log was tampered with');
-  const rows = yield* oldestEntries(logId, chain, dialect);
+  const rows = yield* oldestEntries(logId, chain, sql);
   const firstRecent = rows.findIndex(({ at }) => at >= before);
   const expired = (firstRecent < 0 ? rows : rows.slice(0, firstRecent)).slice(0, -1);
   const end = endOf(keys, chain.anchor, expired);
   if (expired.length === 0) return trimmedRows(0);
   const anchor = sealAnchor(keys, logId, end);
   if (logId === NIL_UUID) yield* execute(TEXTS.removeActs, anchor.seq);
-  else yield* execute(logReadingTexts(dialect).removeEntries, logId, chain.anchor.seq, anchor.seq);
+  else yield* execute(sql.removeEntries, logId, chain.anchor.seq, anchor.seq);
   yield* execute(TEXTS.moveAnchor, anchor.seq, anchor.tag, anchor.entries, anchor.mac, logId);
   return trimmedRows(expired.length);
 }
 
 interface TrimDeps {
   readonly keys: LogKeys;
-  readonly dialect: Dialect;
+  readonly sql: Texts;
 }
 
 const TRIMMED_MAX = LIMITS.cascadeRecordsMax;
@@ -292,10 +296,10 @@ function endOf(keys: LogKeys, anchor: ChainLink, entries: readonly StoredEntry[]
 function* oldestEntries(
   logId: Uuid,
   { anchor, end }: NonNullable<LogHead['chain']>,
-  dialect: Dialect,
+  sql: Texts,
 ): Work<readonly StoredEntry[]> {
   const range = [anchor.seq, end.seq, TRIMMED_MAX + 1];
   if (logId === NIL_UUID) return (yield* all<ActRow>(TEXTS.oldActs, ...range)).map(entryFrom);
-  const rows = yield* all<EntryRow>(logReadingTexts(dialect).oldEntries, logId, ...range);
-  return yield* entriesIn(logId, rows, dialect);
+  const rows = yield* all<EntryRow>(sql.oldEntries, logId, ...range);
+  return yield* entriesIn(logId, rows, sql.runEnd);
 }

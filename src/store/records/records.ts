@@ -1,7 +1,7 @@
 import type { Loader, Store } from '../../directory/store.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Resource } from '../../domain/resource.ts';
-import { CHANGE_COLUMNS, type ChangeRow, changesIn } from '../audit/entry_row.ts';
+import { CHANGE_COLUMNS, type ChangeRow, changesIn, runEndText } from '../audit/entry_row.ts';
 import type { Eraser } from '../audit/erase.ts';
 import { openErasing } from '../audit/erase.ts';
 import type { RowMacs } from '../auth/row_macs.ts';
@@ -38,6 +38,7 @@ export function openRecords(
 ): Omit<Store, OfEngine> & Loader & Eraser {
   const { read, write, yieldToWriters } = transactions;
   const changes = changesText(dialect);
+  const runEnd = runEndText(dialect);
   const of = withPasswordMacs(plainStatements, dialect, macs);
   const idempotency = openIdempotencyStore(dialect);
   const removals = openRemovals(of, dialect);
@@ -73,7 +74,7 @@ export function openRecords(
     changes: (realm, after, limit) =>
       read(function* () {
         const rows = yield* all<ChangeRow>(changes, realm, after, limit);
-        return yield* changesIn(realm, rows, dialect);
+        return yield* changesIn(realm, rows, runEnd);
       }),
   };
 }
