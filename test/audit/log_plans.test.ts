@@ -12,7 +12,7 @@ import { sqliteMigrations } from '../../src/store/sqlite/open.ts';
 const TABLE = /\b(log_entry|act|realm_clock|user_salt|erasure|k|e|p)\b/;
 
 const TEXTS = [
-  ...[...logTexts(SQLITE), ...Object.values(logReadingTexts(SQLITE)), ...feedTexts(SQLITE)],
+  ...[logTexts(SQLITE), logReadingTexts(SQLITE), feedTexts(SQLITE)].flatMap((texts) => Object.values(texts)),
   ...[...Object.values(userKeyTexts(SQLITE)), ...Object.values(erasingTexts(SQLITE))],
 ];
 

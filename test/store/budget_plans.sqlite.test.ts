@@ -7,7 +7,7 @@ import { sqliteMigrations } from '../../src/store/sqlite/open.ts';
 test('no statement about sign-in budgets sorts them', () => {
   const db = new Database(':memory:');
   for (const { sql } of sqliteMigrations()) db.run(sql);
-  for (const text of budgetTexts(SQLITE)) {
+  for (const text of Object.values(budgetTexts(SQLITE)).flat()) {
     const plan = db.query<{ detail: string }, []>(`explain query plan ${text}`).all();
     expect([text, plan.filter(({ detail }) => detail.includes('TEMP B-TREE'))]).toEqual([text, []]);
   }

@@ -59,15 +59,15 @@ export function derivedTexts(): ReadonlySet<string> {
     ),
     ...Object.values(idempotencyTexts(POSTGRES)),
     ...[
-      ...logTexts(POSTGRES),
+      ...Object.values(logTexts(POSTGRES)),
       ...Object.values(logReadingTexts(POSTGRES)),
       ...Object.values(userKeyTexts(POSTGRES)),
       ...Object.values(erasingTexts(POSTGRES)),
       ...Object.values(LEASE_TEXTS),
-      ...budgetTexts(POSTGRES),
+      ...Object.values(budgetTexts(POSTGRES)).flat(),
     ],
     ...[
-      ...feedTexts(POSTGRES),
+      ...Object.values(feedTexts(POSTGRES)),
       ...Object.values(webhookTexts(POSTGRES)),
       ...Object.values(deliveryTexts(POSTGRES)),
       ...Object.values(webhookProgressTexts(POSTGRES)),

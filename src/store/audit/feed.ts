@@ -18,11 +18,15 @@ export interface RealmHead {
 /** A clock that was created but never advanced has no change. The nil UUID has audit entries and no changes. */
 const select = ({ id }: Dialect) => `select k.realm_id, e.seq, e.revision, e.at from realm_clock k
   join log_entry e on e.realm_id = ${id('k.realm_id')} and e.seq = k.seq`;
-const headsText = (dialect: Dialect) => `${select(dialect)} where k.realm_id > ? order by k.realm_id limit ?`;
 /** Realms in one query. */
 const REALMS_PER_QUERY = LIMITS.pageRecordsMax;
-const someHeadsText = (dialect: Dialect) => `${select(dialect)}
-  where k.realm_id in (${Array(REALMS_PER_QUERY).fill('?').join(', ')}) order by k.realm_id limit ?`;
+/** Every statement about heads and the changes of a user. */
+export const feedTexts = (dialect: Dialect) => ({
+  heads: `${select(dialect)} where k.realm_id > ? order by k.realm_id limit ?`,
+  someHeads: `${select(dialect)}
+    where k.realm_id in (${Array(REALMS_PER_QUERY).fill('?').join(', ')}) order by k.realm_id limit ?`,
+  userChanges: userEntriesText('before', 'change', dialect),
+});
 
 interface HeadRow {
   readonly realm_id: Uuid;
@@ -33,11 +37,9 @@ interface HeadRow {
 
 /** Reads the heads of realms, and the changes of users, for the feed. */
 export function openFeedStore({ read }: Pick<Transactions, 'read'>, dialect: Dialect) {
-  const heads = headsText(dialect);
-  const someHeads = someHeadsText(dialect);
-  const userChanges = userEntriesText('before', 'change', dialect);
+  const sql = feedTexts(dialect);
   const headsOf = function* (after: Uuid, limit: number, only?: readonly Uuid[]): Work<readonly RealmHead[]> {
-    if (!only) return (yield* all<HeadRow>(heads, after, limit)).map(headOf);
+    if (!only) return (yield* all<HeadRow>(sql.heads, after, limit)).map(headOf);
     const wanted = only.filter((realm) => realm > after).sort();
     const found: RealmHead[] = [];
     for (let start = 0; start < wanted.length && found.length < limit; start += REALMS_PER_QUERY) {
@@ -46,7 +48,7 @@ export function openFeedStore({ read }: Pick<Transactions, 'read'>, dialect: Dia
         { length: REALMS_PER_QUERY },
         (_, at) => wanted[start + at] ?? (wanted[start] as Uuid),
       );
-      found.push(...(yield* all<HeadRow>(someHeads, ...placeholders, limit - found.length)).map(headOf));
+      found.push(...(yield* all<HeadRow>(sql.someHeads, ...placeholders, limit - found.length)).map(headOf));
     }
     return found;
   };
@@ -66,7 +68,7 @@ export function openFeedStore({ read }: Pick<Transactions, 'read'>, dialect: Dia
       read(function* (): Work<readonly SequencedChange[]> {
         // A run that ends at or after `before` may begin before it.
         const [end, runs] = [before + LIMITS.logRunEntriesMax, limit + LIMITS.logRunEntriesMax];
-        const rows = yield* all<ChangeRow>(userChanges, realm, id, end, runs);
+        const rows = yield* all<ChangeRow>(sql.userChanges, realm, id, end, runs);
         const changes = inOrder(rows).map((row) => changeIn(realm, row));
         return changes
           .filter(({ seq }) => seq < before)
@@ -81,8 +83,3 @@ function headOf({ realm_id, seq, revision, at }: HeadRow): RealmHead {
 }
 
 export type FeedStore = ReturnType<typeof openFeedStore>;
-
-/** Every statement about heads and the changes of a user. */
-export const feedTexts = (dialect: Dialect): readonly string[] => [
-  ...[headsText(dialect), someHeadsText(dialect), userEntriesText('before', 'change', dialect)],
-];

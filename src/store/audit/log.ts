@@ -6,7 +6,7 @@ import { NIL_UUID, type Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { user } from '../../domain/resources.ts';
 import { openRowMacs, type RowMacs } from '../auth/row_macs.ts';
-import type { ClockOrder, Dialect } from '../dialect.ts';
+import type { Dialect } from '../dialect.ts';
 import { actTable, logEntryTable } from '../tables/realm_data.ts';
 import { executeAll, first, type Long, type Statement, type Work } from '../transaction_work.ts';
 import type { ChangeEntry } from './entry.ts';
@@ -27,16 +27,23 @@ export interface AuditLog {
   write(entries: readonly ChangeEntry[], auditEntries?: readonly AuditEntry[]): Work<void>;
 }
 
-const advanceBy = ({
-  now,
-}: ClockOrder): string => `insert into realm_clock (realm_id, seq, moved, ${COUNT_COLUMNS.join(', ')})
-  values (?1, ?2, ${now}${', ?'.repeat(COUNT_COLUMNS.length)})
-  on conflict (realm_id) do update set moved = excluded.moved,
-    ${['seq', ...COUNT_COLUMNS].map((name) => `${name} = realm_clock.${name} + excluded.${name}`).join(', ')}
-  returning seq, tag, entries`;
-const SETTLE = 'update realm_clock set tag = ?, entries = ? where realm_id = ?';
-const BEGIN = `update realm_clock set anchor_seq = ?, anchor_tag = ?, anchor_entries = 0, anchor_mac = ?
-  where realm_id = ?`;
+const TEXTS = {
+  settle: 'update realm_clock set tag = ?, entries = ? where realm_id = ?',
+  begin: `update realm_clock set anchor_seq = ?, anchor_tag = ?, anchor_entries = 0, anchor_mac = ?
+    where realm_id = ?`,
+  insertAct: actTable.insert,
+};
+
+/** Every statement that writes the log. */
+export const logTexts = ({ clockOrder, id }: Dialect) => ({
+  ...TEXTS,
+  advance: `insert into realm_clock (realm_id, seq, moved, ${COUNT_COLUMNS.join(', ')})
+    values (?1, ?2, ${clockOrder.now}${', ?'.repeat(COUNT_COLUMNS.length)})
+    on conflict (realm_id) do update set moved = excluded.moved,
+      ${['seq', ...COUNT_COLUMNS].map((name) => `${name} = realm_clock.${name} + excluded.${name}`).join(', ')}
+    returning seq, tag, entries`,
+  insertEntry: logEntryTable.insert(id),
+});
 
 interface ClockRow {
   readonly seq: Long;
@@ -45,8 +52,7 @@ interface ClockRow {
 }
 
 export function openAuditLog(dialect: Dialect): AuditLog {
-  const advance = advanceBy(dialect.clockOrder);
-  const insertion = logEntryTable.insert(dialect.id);
+  const sql = logTexts(dialect);
   const rowMacs = openRowMacs();
   let keyed: { readonly keys: LogKeys; readonly userKeys: UserKeys } | undefined;
 
@@ -54,7 +60,7 @@ export function openAuditLog(dialect: Dialect): AuditLog {
    * Advances a log's clock by its new entries, with the counts of records. Returns the sequence number before, and the chain.
    */
   function* advanceClock(log: Uuid, { count, recordCounts, at }: NewEntries): Work<ClockStep> {
-    const clock = (yield* first<ClockRow>(advance, log, count, ...recordCounts)) as ClockRow;
+    const clock = (yield* first<ClockRow>(sql.advance, log, count, ...recordCounts)) as ClockRow;
     const before = Number(clock.seq) - count;
     if (!keyed) return { before, chain: undefined, auditEntries: [] };
     if (clock.tag === null) return { before, ...(yield* beginChain(keyed.keys, { log, at }, before)) };
@@ -81,7 +87,7 @@ export function openAuditLog(dialect: Dialect): AuditLog {
         personal: encrypted ?? null,
       };
       const tag = chain ? chain.next(seq, Object.values(entryColumns(entry))) : null;
-      return insertEntry(entry, reported[at + 1]?.change, tag, insertion);
+      return insertEntry(entry, reported[at + 1]?.change, tag, sql.insertEntry);
     });
     yield* writeRows(realm, [...(encryption?.statements ?? []), ...statements], chain);
     return auditEntries;
@@ -120,12 +126,14 @@ export function openAuditLog(dialect: Dialect): AuditLog {
 
 function insertAuditEntry(auditEntry: AuditEntry, seq: number, chain: Chain | undefined): Statement {
   const columns = actTable.values({ ...auditEntry, seq, detail: JSON.stringify(auditEntry.detail) });
-  return { text: actTable.insert, values: [...columns, chain ? chain.next(seq, columns) : null] };
+  return { text: TEXTS.insertAct, values: [...columns, chain ? chain.next(seq, columns) : null] };
 }
 
 /** Writes rows and the end of the chain in as few round trips as possible. */
 function* writeRows(log: Uuid, statements: readonly Statement[], chain: Chain | undefined): Work<void> {
-  const last: readonly Statement[] = chain ? [{ text: SETTLE, values: [chain.tag, chain.entries, log] }] : [];
+  const last: readonly Statement[] = chain
+    ? [{ text: TEXTS.settle, values: [chain.tag, chain.entries, log] }]
+    : [];
   const batch = [...statements, ...last];
   for (let start = 0; start < batch.length; start += LIMITS.insertsPerBatchMax) {
     yield* executeAll(batch.slice(start, start + LIMITS.insertsPerBatchMax));
@@ -167,7 +175,7 @@ function* beginChain(
   before: number,
 ): Work<Omit<ClockStep, 'before'>> {
   const { chain, anchor } = startChain(keys, log, before);
-  yield* executeAll([{ text: BEGIN, values: [anchor.seq, anchor.tag, anchor.mac, log] }]);
+  yield* executeAll([{ text: TEXTS.begin, values: [anchor.seq, anchor.tag, anchor.mac, log] }]);
   if (log === NIL_UUID) return { chain, auditEntries: [] };
   const origin = { actor: 'log', address: undefined, requestId: undefined };
   return {
@@ -186,12 +194,3 @@ export function namedColumns(
     Object.entries(row).map(([name, value]) => [name, LONGS.has(name) ? Number(value) : value]),
   );
 }
-
-/** Every statement of the log. */
-export const logTexts = (dialect: Dialect): readonly string[] => [
-  advanceBy(dialect.clockOrder),
-  SETTLE,
-  BEGIN,
-  actTable.insert,
-  logEntryTable.insert(dialect.id),
-];

@@ -25,26 +25,29 @@ const selectFullAt = (count: number) =>
   `${signInBudgetTable.select}
   where realm_id = ? and (${new Array<string>(count).fill(`(${IS_KEY})`).join(' or ')})`;
 const KEYS_MAX = 4;
-const SELECT_FULL_AT = Array.from({ length: KEYS_MAX }, (_, index) => selectFullAt(index + 1));
-const REMOVE_NAME = 'delete from sign_in_budget where realm_id = ? and name = ?';
-const SELECT_FULL = `${signInBudgetTable.select} where full_at <= ?
-  order by full_at, realm_id, name, kind, source limit ?`;
-/** Not a bucket from which was taken since. */
-const DELETE_FULL = `delete from sign_in_budget where realm_id = ? and ${IS_KEY} and full_at <= ?`;
 const REMOVE_OF_REALM = `delete from sign_in_budget where realm_id = ?1 and (name, kind, source) in
   (select name, kind, source from sign_in_budget where realm_id = ?1 limit ?2)`;
+
+/** Every statement about budgets. */
+export const budgetTexts = ({ greatest }: Pick<Dialect, 'greatest'>) => ({
+  /** By the number of buckets, less 1. */
+  fullAt: Array.from({ length: KEYS_MAX }, (_, index) => selectFullAt(index + 1)),
+  removeName: 'delete from sign_in_budget where realm_id = ? and name = ?',
+  full: `${signInBudgetTable.select} where full_at <= ? order by full_at, realm_id, name, kind, source limit ?`,
+  /** Not a bucket from which was taken since. */
+  deleteFull: `delete from sign_in_budget where realm_id = ? and ${IS_KEY} and full_at <= ?`,
+  removeOfRealm: REMOVE_OF_REALM,
+  /** Adds to the instant of a row that exists, so that concurrent takes add up. */
+  take: `insert into sign_in_budget (realm_id, name, kind, source, full_at) values (?1, ?2, ?3, ?4, ?5)
+    on conflict (realm_id, name, kind, source) do update set full_at = case
+      when sign_in_budget.full_at > ?7 then ?7
+      else ${greatest}(sign_in_budget.full_at + ?6, excluded.full_at) end`,
+});
 
 /** Deletes at most `limit` buckets of a deleted realm. Returns how many. */
 export function* deleteBudgets(realmId: Uuid, limit: number): Work<number> {
   return yield* execute(REMOVE_OF_REALM, realmId, limit);
 }
-
-/** Adds to the instant of a row that exists, so that concurrent takes add up. */
-const takeText = ({ greatest }: Pick<Dialect, 'greatest'>) =>
-  `insert into sign_in_budget (realm_id, name, kind, source, full_at) values (?1, ?2, ?3, ?4, ?5)
-  on conflict (realm_id, name, kind, source) do update set full_at = case
-    when sign_in_budget.full_at > ?7 then ?7
-    else ${greatest}(sign_in_budget.full_at + ?6, excluded.full_at) end`;
 
 const valuesOf = ({ name, kind, source }: BudgetKey) => [name, kind, source] as const;
 
@@ -56,13 +59,13 @@ export function openBudgetStore(
   { read, write }: Pick<Transactions, 'read' | 'write'>,
   dialect: Pick<Dialect, 'greatest'>,
 ) {
-  const take = takeText(dialect);
+  const sql = budgetTexts(dialect);
 
   return {
     /** When each of these buckets is full again; 0 for one without a row, which is full. */
     fullAt: (realmId: Uuid, keys: readonly BudgetKey[]) =>
       read(function* () {
-        const text = SELECT_FULL_AT[keys.length - 1] ?? '';
+        const text = sql.fullAt[keys.length - 1] ?? '';
         const rows = (yield* all(text, realmId, ...keys.flatMap(valuesOf))).map(signInBudgetTable.read);
         return keys.map(({ name, kind, source }) => {
           const row = rows.find((each) => each.name === name && each.kind === kind && each.source === source);
@@ -74,7 +77,7 @@ export function openBudgetStore(
       write([realmId], function* () {
         yield* executeAll(
           takes.map((each) => ({
-            text: take,
+            text: sql.take,
             values: [realmId, ...valuesOf(each), each.fullAt, each.refillMs, each.fullAtMax],
           })),
         );
@@ -83,16 +86,16 @@ export function openBudgetStore(
     /** Deletes all buckets of a name: they are full again. */
     removeName: (realmId: Uuid, name: string) =>
       write([realmId], function* () {
-        return { value: undefined, keep: (yield* execute(REMOVE_NAME, realmId, name)) > 0 };
+        return { value: undefined, keep: (yield* execute(sql.removeName, realmId, name)) > 0 };
       }),
     /** Deletes the rows of full buckets, at most `LIMITS.cascadeRecordsMax`. Returns how many. */
     async deleteFull(now: number): Promise<number> {
-      const found = await read(() => all(SELECT_FULL, now, LIMITS.cascadeRecordsMax));
+      const found = await read(() => all(sql.full, now, LIMITS.cascadeRecordsMax));
       const ofRealms = Map.groupBy(found.map(signInBudgetTable.read), ({ realm }) => realm);
       for (const [realmId, rows] of ofRealms) {
         await write([realmId], function* () {
           yield* executeAll(
-            rows.map((row) => ({ text: DELETE_FULL, values: [realmId, ...valuesOf(row), now] })),
+            rows.map((row) => ({ text: sql.deleteFull, values: [realmId, ...valuesOf(row), now] })),
           );
           return { value: undefined, keep: true, rows: rows.length };
         });
@@ -103,9 +106,3 @@ export function openBudgetStore(
 }
 
 export type BudgetStore = ReturnType<typeof openBudgetStore>;
-
-/** Every statement about budgets. */
-export const budgetTexts = (dialect: Pick<Dialect, 'greatest'>): readonly string[] => [
-  ...SELECT_FULL_AT,
-  ...[REMOVE_NAME, REMOVE_OF_REALM, SELECT_FULL, DELETE_FULL, takeText(dialect)],
-];
