@@ -69,10 +69,13 @@ function mapMembers<From, Mapped>(
 /** Throws for an absent member that the schema requires: a name that the thing does not have. */
 function memberReader(name: string, schema: z.ZodType): (from: unknown) => unknown {
   const member = name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
-  const mayBeAbsent = [null, undefined].some((absent) => schema.safeParse(absent).success);
+  let mayBeAbsent: boolean | undefined;
   return (from) => {
     const value = (from as Readonly<Record<string, unknown>>)[member] ?? null;
-    if (value === null && !mayBeAbsent) throw new Error(`nothing has the member ${member}`);
-    return value;
+    if (value !== null) return value;
+    // Not at the start: the first parse of all schemas takes 5 ms.
+    mayBeAbsent ??= [null, undefined].some((absent) => schema.safeParse(absent).success);
+    if (!mayBeAbsent) throw new Error(`nothing has the member ${member}`);
+    return null;
   };
 }

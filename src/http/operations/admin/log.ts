@@ -163,7 +163,7 @@ export const LOG_OPERATIONS = [
     page: {
       id: 'log_entry.realm_page',
       description: 'The entries, with the personal values that can still be read.',
-      item: { ...ENTRY, example: ENTRY.show(EXAMPLE_CHANGE, EXAMPLE_CONTEXT) },
+      item: { ...ENTRY, example: () => ENTRY.show(EXAMPLE_CHANGE, EXAMPLE_CONTEXT) },
     },
     async read({ after = 0, limit }, { params, query }, deps) {
       const log = await existingLog(params.realm_id ?? '', deps);

@@ -9,7 +9,7 @@ import type { openAdministration } from '../../../service/administration.ts';
 import type { ChangeDelivery } from '../../../service/change_delivery.ts';
 import { EXAMPLE_AT } from '../../openapi/examples.ts';
 import { HEADERS, header } from '../../openapi/responses.ts';
-import { dataBody, link } from '../../openapi/schemas.ts';
+import { dataBody, lazyComponent, link } from '../../openapi/schemas.ts';
 import type { Call, CallHandler } from '../../pipeline/call.ts';
 import type { Documentation, DocumentContext, Operation } from '../../pipeline/operation.ts';
 import type { OperationDeps } from '../../pipeline/pipeline.ts';
@@ -69,10 +69,10 @@ interface AnswerContext {
 /** What members of an answer are made from. */
 export type Presented<From> = From & Pick<AnswerContext, 'urlOf'> & { readonly now: number };
 
-/** A component of the OpenAPI document, its example, and the function that shows something in this form. */
+/** A component of the OpenAPI document and its example, created on first use, and the function that shows something in this form. */
 export interface AnswerForm<From> {
-  readonly schema: z.ZodType;
-  readonly example: Readonly<Record<string, unknown>>;
+  schema(): z.ZodType;
+  example(): Readonly<Record<string, unknown>>;
   show(from: From, context: AnswerContext): Readonly<Record<string, unknown>>;
 }
 
@@ -110,7 +110,11 @@ export function answerForm<From extends object>(
   const project = projector(members);
   const show = (from: From, { urlOf, auditContext }: AnswerContext) =>
     project({ ...from, urlOf, now: auditContext.now() });
-  return { schema: projectionSchema(members).meta({ id }), example: show(example, EXAMPLE_CONTEXT), show };
+  return {
+    schema: lazyComponent(() => projectionSchema(members).meta({ id })),
+    example: () => show(example, EXAMPLE_CONTEXT),
+    show,
+  };
 }
 
 /** The form of an answer with one thing, whose URL is that of the path. */
@@ -239,7 +243,8 @@ function selfOf(body: object): string {
 
 function documentationOf(described: AnyDescription, { etag }: DocumentContext): Documentation {
   const { name, summary, description, params, query, data, isConditional, success, faults = [] } = described;
-  const { status, schema, example, hasEtag } = success;
+  const { status, hasEtag } = success;
+  const example = success.example?.();
   const headers = {
     'Cache-Control': HEADERS.noStore,
     ...(hasEtag ? { ETag: etag } : {}),
@@ -247,7 +252,7 @@ function documentationOf(described: AnyDescription, { etag }: DocumentContext): 
       ? { Location: header('The absolute URL of the created resource.', selfOf(example)) }
       : {}),
   };
-  const content = schema && { [JSON_TYPE]: { schema, example } };
+  const content = success.schema && { [JSON_TYPE]: { schema: success.schema(), example } };
   return {
     summary,
     ...(description === undefined ? {} : { description }),

@@ -67,28 +67,30 @@ export function listOperation<
   Deps extends Pick<AdminDeps, 'clock'> = AdminDeps,
 >({ idPattern = UUID_FORM, query, page, read, ...described }: AdminList<From, More, Deps>) {
   const { path, params = {} } = described;
-  const { schema, example, show } = page.item;
+  const { item } = page;
   const examplePath = filledPath(path, (name) => params[name]?.example);
   return adminOperation<z.ZodObject, z.ZodObject, Item, Deps>({
     ...described,
     method: 'GET',
-    query: z.object({ ...pageParameters(idPattern, String(example.id)), ...query }),
+    query: z.object({ ...pageParameters(idPattern, String(item.example().id)), ...query }),
     success: {
       status: 200,
       description: page.description,
       show: (body) => body,
-      schema: z
-        .strictObject({
-          data: z.array(schema).max(LIMITS.pageRecordsMax),
-          meta: followedMeta,
-          links: pageLinks,
-        })
-        .meta({ id: page.id }),
-      example: pageBody(
-        [example],
-        { limit: LIMITS.pageRecordsDefault + 1, after: undefined },
-        EXAMPLE_CONTEXT.urlOf(examplePath),
-      ),
+      schema: () =>
+        z
+          .strictObject({
+            data: z.array(item.schema()).max(LIMITS.pageRecordsMax),
+            meta: followedMeta,
+            links: pageLinks,
+          })
+          .meta({ id: page.id }),
+      example: () =>
+        pageBody(
+          [item.example()],
+          { limit: LIMITS.pageRecordsDefault + 1, after: undefined },
+          EXAMPLE_CONTEXT.urlOf(examplePath),
+        ),
     },
     async handle(request, deps) {
       const given = request.query as PageQuery;
@@ -98,7 +100,7 @@ export function listOperation<
       };
       const found = await read(range, request as never, deps);
       const url = request.urlOf(found.path ?? filledPath(path, (name) => request.params[name]));
-      const items = found.items.map((item) => show(item, request));
+      const items = found.items.map((each) => item.show(each, request));
       return pageBody(items, range, url, found.carried);
     },
   });

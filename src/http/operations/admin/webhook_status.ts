@@ -73,11 +73,11 @@ const counted = z.int().min(0).max(LIMITS.webhookLagCountedMax);
 
 export const STATUS: ProjectedMembers<TargetStatus> = {
   last_delivery: [
-    SHOWN_DELIVERY.schema.nullable().meta({ description: 'The newest attempt; null if there is none.' }),
+    SHOWN_DELIVERY.schema().nullable().meta({ description: 'The newest attempt; null if there is none.' }),
     ({ newest }) => attemptOrNull(newest),
   ],
   last_error: [
-    SHOWN_DELIVERY.schema.nullable().meta({ description: 'The newest attempt that failed.' }),
+    SHOWN_DELIVERY.schema().nullable().meta({ description: 'The newest attempt that failed.' }),
     ({ failed }) => attemptOrNull(failed),
   ],
   behind_since: instant(
