@@ -30,8 +30,10 @@ export const LIMITS = Object.freeze({
   drainMsMax: 10_000,
   /** Largest `--drain-delay`. */
   drainDelaySecondsMax: 60,
-  /** Time for which requests that arrive after the drain delay wait: the listener is closed before they are answered. */
-  drainHoldMs: 200,
+  /** Time without a request after which the listener is closed, after the drain delay. Requests wait until then. */
+  drainHoldMs: 100,
+  /** Time after which the listener is closed even so. */
+  drainHoldMsMax: 1_000,
   /** Time that a read or write waits for a busy database; then 503. Less than `answerMsMax`. */
   storeWaitMsMax: 4_000,
   /**

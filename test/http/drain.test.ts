@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { connect } from 'node:net';
+import { LIMITS } from '../../src/domain/limits.ts';
 import { freshDatabase } from '../support/database.ts';
 import { exchangeBytes, getRequest } from '../support/raw_http.ts';
 import { type ServiceProcess, startServiceProcess } from '../support/service_process.ts';
@@ -85,6 +86,35 @@ test.each([1, 2])(
     expect(tally.lost).toBe(0);
   },
 );
+
+test('the listener closes after a time without a new request, or else after a second', async () => {
+  const { running, url } = await startDrainable();
+  const begun = performance.now();
+  const stopped = running.stop();
+  let [last, latest] = [begun, begun];
+  // Answered only after the listener is closed.
+  while (await isAccepted(url)) {
+    [last, latest] = [latest, performance.now()];
+    await Bun.sleep(20);
+  }
+  const end = performance.now();
+  const isQuiet = Math.max(latest - last, end - latest) > LIMITS.drainHoldMs / 2;
+  if (!isQuiet) expect(end - begun).toBeGreaterThan(LIMITS.drainHoldMsMax);
+  expect(end - begun).toBeLessThan(LIMITS.drainMsMax / 2);
+  expect(await stopped).toBe(0);
+});
+
+/** Sends a request over a new connection; false if the service accepts none. */
+function isAccepted(url: string): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  const socket = connect(Number(new URL(url).port), '127.0.0.1');
+  socket.on('connect', () => {
+    socket.write(getRequest('/readyz'));
+    resolve(true);
+  });
+  socket.on('error', () => resolve(false));
+  return promise;
+}
 
 const readiness = (url: string) => exchangeBytes(url, getRequest('/readyz'));
 

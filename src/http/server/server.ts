@@ -108,14 +108,27 @@ export async function startServer(
 
 /**
  * Closes the listener. The runtime closes idle connections at the same time, and with them requests that are on their way. So requests wait
- * until no process listens on the port: their connections are not idle meanwhile, and none of their callers connects again.
+ * until no process listens on the port: their connections are not idle meanwhile, and none of their callers connects again. Those whose
+ * connections were closed before may still connect, so each interval with a request is followed by another one.
  */
 async function closeListener(server: Bun.Server<undefined>, fetch: NativeHandler): Promise<void> {
   const closed = Promise.withResolvers<void>();
-  server.reload({ routes: {}, fetch: (request) => closed.promise.then(() => fetch(request)) });
-  await Bun.sleep(LIMITS.drainHoldMs / 2);
+  let requests = 0;
+  const hold: NativeHandler = (request) => {
+    requests += 1;
+    return closed.promise.then(() => fetch(request));
+  };
+  server.reload({ routes: {}, fetch: hold });
+  const deadline = performance.now() + LIMITS.drainHoldMsMax;
+  let before: number;
+  do {
+    before = requests;
+    await Bun.sleep(LIMITS.drainHoldMs);
+    // A process that was suspended has accepted connections in this turn, and reads their requests in the next one.
+    await Bun.sleep(DRAIN_POLL_MS);
+  } while (requests > before && performance.now() < deadline);
   server.stop();
-  // Other processes close theirs.
+  // Other processes, which began at the same time, close theirs at the end of an interval: now, or not soon.
   await Bun.sleep(LIMITS.drainHoldMs / 2);
   closed.resolve();
 }
