@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { Store } from '../../../directory/store.ts';
 import type { AuditContext } from '../../../domain/audit_entry.ts';
 import { Fault, type FaultCode } from '../../../domain/fault.ts';
 import type { Revision } from '../../../domain/id.ts';
@@ -22,7 +23,7 @@ import { listOperation, type PageRange } from './page.ts';
 /** The dependencies of the operations. */
 export interface ManagedDeps extends Pick<AdminDeps, 'accessStore' | 'webhooks' | 'clock'> {
   /** Looks up realms; undefined if they are not checked. */
-  readonly store: Pick<AdminDeps['store'], 'get'> | undefined;
+  readonly store: Pick<Store, 'get'> | undefined;
 }
 type Request = AdminRequest<unknown, unknown>;
 
