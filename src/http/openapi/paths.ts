@@ -124,7 +124,7 @@ function faultsOf(
 ): readonly FaultCode[] {
   const when = (condition: boolean, ...codes: readonly FaultCode[]) => (condition ? codes : []);
   const isRepeatable = headers.includes('Idempotency-Key');
-  return [
+  const all: readonly FaultCode[] = [
     ...when(!isAnonymous(access), 'unauthenticated', 'insufficient_scope'),
     ...when(!isUncounted, 'rate_limited', 'overloaded'),
     ...when(!isFixed, 'internal'),
@@ -133,7 +133,8 @@ function faultsOf(
     ...when(query !== undefined || isRepeatable, 'invalid_query'),
     ...when(headers.includes('If-Match'), 'precondition_failed'),
     ...faults,
-    ...when(path !== undefined && !isFixed && !faults.includes('not_found'), 'not_found'),
+    ...when(path !== undefined && !isFixed, 'not_found'),
     ...when(isRepeatable, 'idempotency_key_in_use', 'idempotency_key_reused', 'unknown_outcome'),
   ];
+  return [...new Set(all)];
 }

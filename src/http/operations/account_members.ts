@@ -154,7 +154,7 @@ function formOperation({ name, path, answer, document }: FormDescription): Opera
           [END_USER_ADDRESS]: endUserAddressParameter(),
         },
         ...documented,
-        faults: [...new Set([...faults, 'not_found', 'invalid_account_token', 'invalid_query'] as const)],
+        faults: [...faults, 'not_found', 'invalid_account_token', 'invalid_query'],
       };
     },
   };

@@ -198,6 +198,6 @@ export const CREATE_ACCOUNT_TOKENS: Operation<SignInDeps> = {
       headers: { 'Cache-Control': HEADERS.noStore, [DEVICE]: deviceHeader() },
       content: jsonContent(answerSchema(), exampleAnswer(baseUrl)),
     },
-    faults: ['authentication_failed', 'invalid_account_token', 'invalid_query'],
+    faults: ['authentication_failed', 'invalid_account_token'],
   }),
 };

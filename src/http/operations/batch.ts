@@ -152,7 +152,7 @@ function documentBatch(context: DocumentContext): Documentation {
         ],
       }),
     },
-    faults: ['not_found', 'precondition_failed', 'conflict'],
+    faults: ['precondition_failed', 'conflict'],
   };
 }
 

@@ -253,7 +253,7 @@ export const FEED_OPERATIONS: readonly Operation<FeedDeps>[] = [
         headers: CACHING,
         content: changesContent(context),
       },
-      faults: ['not_found', 'expired_cursor'],
+      faults: ['expired_cursor'],
     }),
   },
   {

@@ -39,10 +39,7 @@ export function listCollection(resource: Resource): Operation<RecordDeps> {
         counted: examples.page(resource, 'offset'),
         followed: examples.page(resource, 'after'),
       }),
-      faults: [
-        ...(resource.filterables ? (['malformed_filter'] as const) : []),
-        ...(resource.parent ? (['not_found'] as const) : []),
-      ],
+      faults: resource.filterables ? ['malformed_filter'] : [],
     }),
   });
 }

@@ -44,7 +44,6 @@ export function lookup(resource: Resource, path: string): Operation<RecordDeps> 
       ...(includes.length > 0 ? { query: includeParameter(includes, INCLUDE) } : {}),
       headers: ['If-None-Match'],
       success: { status: 200, description: 'The record.', ...recordAnswer(resource, context, true) },
-      faults: ['not_found'],
     }),
   });
 }

@@ -62,10 +62,7 @@ export function create(resource: Resource): Operation<RecordDeps> {
           },
           content,
         },
-        faults: [
-          ...(resource.parent ? (['not_found'] as const) : []),
-          ...(canRefuseWrite(resource) ? (['conflict'] as const) : []),
-        ],
+        faults: canRefuseWrite(resource) ? ['conflict'] : [],
       };
     },
   });
@@ -142,7 +139,6 @@ export function update(resource: Resource, path: string): Operation<RecordDeps> 
         ...recordAnswer(resource, context),
       },
       faults: [
-        'not_found',
         ...(canRefuseWrite(resource) || resource.bodyId !== 'ignored' ? (['conflict'] as const) : []),
         'unknown_outcome',
       ],
@@ -181,7 +177,7 @@ export function remove(resource: Resource, path: string): Operation<RecordDeps> 
       ...writeDescription(resource),
       headers: ['If-Match'],
       success: { status: 204, description: 'The record is deleted.' },
-      faults: ['not_found', ...(canRefuseDelete(resource) ? (['conflict'] as const) : []), 'unknown_outcome'],
+      faults: [...(canRefuseDelete(resource) ? (['conflict'] as const) : []), 'unknown_outcome'],
     }),
   });
 }

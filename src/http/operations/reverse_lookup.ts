@@ -49,7 +49,7 @@ export function find(resource: Resource, rules: LookupRules): Operation<RecordDe
         counted: examples.found(resource, 'offset'),
         followed: examples.found(resource, 'after'),
       }),
-      faults: ['malformed_filter', 'not_found'],
+      faults: ['malformed_filter'],
     }),
   });
 }
@@ -140,7 +140,6 @@ function searchOperation(
       success: pageAnswer(recordPageSchema(resource, schemas, 'searched'), {
         counted: examples.found(resource, 'search'),
       }),
-      faults: ['not_found'],
     }),
   });
 }
