@@ -82,7 +82,7 @@ async function erasePerson(
 }
 
 const ERASED_BYTES: Readonly<Record<ErasedBytes, string>> = {
-  clean:
+  overwritten:
     'the data is overwritten in the database file, and the write-ahead log is empty; unused parts of pages may hold ' +
     'copies until "authrealm compact"; text that other programs wrote to the file is not searched for',
   archived:

@@ -9,7 +9,7 @@ export interface Erasure {
 }
 
 /**
- * What is left of erased data in the files of the database. `clean`: no row, index, free page or log holds it, but unused parts of pages
- * may hold copies. `archived`: data files and archived logs of a server hold it, which only its operator can remove.
+ * What is left of erased data in the files of the database. `overwritten`: no row, index, free page or log holds it, but unused parts of
+ * pages may hold copies. `archived`: data files and archived logs of a server hold it, which only its operator can remove.
  */
-export type ErasedBytes = 'clean' | 'archived';
+export type ErasedBytes = 'overwritten' | 'archived';

@@ -100,7 +100,7 @@ describe('an erasure in a SQLite file', () => {
       // Pages become free.
       await eraseAll(users.splice(20));
       present.push(...users.flatMap(({ words }) => words));
-      expect(await engine.removeErasedBytes()).toBe('clean');
+      expect(await engine.removeErasedBytes()).toBe('overwritten');
     });
     const found = textsFoundIn(folderOf(database), [...erased, ...present], readAllocated);
     expect([seed, found.toSorted()]).toEqual([seed, present.toSorted()]);

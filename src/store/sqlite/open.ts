@@ -133,7 +133,7 @@ function engineOver(db: Database): Engine {
     async removeErasedBytes() {
       try {
         await removeErasedBytes(db, sharedReads);
-        return 'clean';
+        return 'overwritten';
       } catch (error) {
         throw sqliteFault(error);
       }

@@ -54,7 +54,7 @@ describe('create-erasure', () => {
     const { files, ...recorded } = erased.body.data as unknown as { files: string };
     expect([read.status, read.body.data as object]).toEqual([200, recorded]);
     const isEmbedded = api.service.database.address.engine === 'sqlite';
-    expect(files).toBe(isEmbedded ? 'clean' : 'archived');
+    expect(files).toBe(isEmbedded ? 'overwritten' : 'archived');
     if (isEmbedded) expect(await api.service.database.findPlaintext([name])).toEqual([]);
   }, 300_000);
 

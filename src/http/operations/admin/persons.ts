@@ -35,10 +35,10 @@ function unknownUser(): Fault {
   return new Fault('conflict', [{ field: 'data.user_id', rule: 'no data exists about this user' }]);
 }
 
-const files = z.enum(['clean', 'archived', 'pending']).meta({
+const files = z.enum(['overwritten', 'archived', 'pending']).meta({
   description:
-    'What is left of the data in database files: `clean`, at most copies in unused parts of pages, until `authrealm compact`; ' +
-    '`archived`, files and archives of PostgreSQL; `pending`, a read delays the removal. Text of other programs is not searched.',
+    'What is left of the data in database files: `overwritten`, at most copies in unused parts of pages, until `authrealm ' +
+    'compact`; `archived`, files and archives of PostgreSQL; `pending`, a read delays the removal. Text of other programs is not searched.',
   'x-authrealm-shown-once': true,
 });
 
@@ -54,7 +54,7 @@ const STORED = singleAnswer('erasure', ERASURE, EXAMPLE, pathOf);
 const NEW = singleAnswer<Erasure & { readonly files: string }>(
   'erasure.new',
   { ...ERASURE, files },
-  { ...EXAMPLE, files: 'clean' },
+  { ...EXAMPLE, files: 'overwritten' },
   pathOf,
 );
 
