@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { Caller } from '../domain/audit_entry.ts';
 import { type ChangeOrigin, changeOf } from '../domain/change.ts';
 import type { Clock, Revision, Uuid } from '../domain/id.ts';
 import { isJsonObject, type JsonObject } from '../domain/json_object.ts';
@@ -224,16 +225,9 @@ export interface Stamp {
   readonly mintRevision: () => Revision;
 }
 
-/** The cause of a change; commands have neither a request nor an address. */
-interface ChangeSource {
-  readonly actor: string;
-  readonly requestId?: string;
-  readonly address?: string | undefined;
-}
-
-/** Reads the clock once for each write. */
+/** Reads the clock once for each write. Commands have neither a request nor an address. */
 export function stampOf(
-  { actor, requestId, address }: ChangeSource,
+  { actor, requestId, address }: Pick<Caller, 'actor'> & Partial<Caller>,
   { now, mintRevision }: Pick<Clock, 'now' | 'mintRevision'>,
 ): Stamp {
   return { origin: { actor, requestId, address, at: now() }, mintRevision };
