@@ -113,6 +113,7 @@ export function openGroupCommit(
     await (group.isKept ? expectations?.checkExpected() : expectations?.check());
   }
 
+  /** Runs a transaction, and settles its jobs. */
   async function runTransaction(scope: WriteScope, jobs: readonly Job[], group: Group): Promise<void> {
     const { expectations } = group;
     const work = async (connection: Connection) => {
@@ -123,6 +124,9 @@ export function openGroupCommit(
     await pool.transaction(beginning.begin, work, true).catch(async (error) => {
       throw expectations ? await causeOf(error, expectations) : error;
     });
+    counts.commits += Number(group.isKept);
+    // No later: callers that write again at once would miss the next group, and groups would be half as large.
+    for (const settle of group.settles) settle();
   }
 
   /** Commits jobs in one transaction. Returns how many are settled; 0 where it has to be retried. */
@@ -142,8 +146,6 @@ export function openGroupCommit(
       for (const { reject } of concerned) reject(postgresFault(error));
       return concerned.length;
     }
-    counts.commits += Number(group.isKept);
-    for (const settle of group.settles) settle();
     return group.taken.length;
   }
 
