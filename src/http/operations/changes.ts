@@ -42,12 +42,11 @@ const CHANGE: SequencedChange = {
   at: EXAMPLE_AT,
 };
 const CURSOR = feedCursor('after', CHANGE);
-const CURSOR_RULE = 'must be a cursor that the feed of this realm returned';
 
+/** Its form is checked where it is read: a stream that is resumed ignores `after`. */
 const cursor = z
   .string()
-  .regex(/^[\w-]{38}$/, CURSOR_RULE)
-  .meta({ description: 'An opaque position in the feed of one realm.' });
+  .meta({ pattern: '^[\\w-]{38}$', description: 'An opaque position in the feed of one realm.' });
 
 function parameter<S extends z.ZodType>(schema: S, description: string, example: string | number) {
   return schema.optional().meta({ param: { ...EXTENSION, description, example } });
@@ -73,7 +72,7 @@ const changesQuery = z.object({
     CURSOR,
   ),
   before: parameter(
-    z.string().regex(/^([\w-]{38})?$/, CURSOR_RULE),
+    z.string().meta({ pattern: '^([\\w-]{38})?$' }),
     'Return the changes before this cursor, instead of `after`: the newest page first, each page in order. Empty for the newest changes. Not allowed for a stream.',
     CURSOR,
   ),
@@ -149,7 +148,7 @@ async function changesReply(
 /** Throws Fault `invalid_query` for a text that is no cursor of the realm. */
 function cursorIn(parameter: string, text: string, realm: Uuid): FeedCursor {
   const cursor = parseFeedCursor(text, realm);
-  if (!cursor) throw invalidQuery(parameter, CURSOR_RULE);
+  if (!cursor) throw invalidQuery(parameter, 'must be a cursor that the feed of this realm returned');
   return cursor;
 }
 
