@@ -205,9 +205,22 @@ const CHANGED_ENTRY = 'this entry, or one before it, was changed or inserted';
 
 const FOUND_IN_POSTGRES: Findings = { [CHANGED_ENTRY]: [storeDigits(`encode(packed, 'hex')`)] };
 
+/** An ID with a byte more, which only SQLite stores. */
+const byteMore = (column: string): string => `cast(${column} || x'07' as blob)`;
+
 /** Lookups in SQLite compare hashes as well. */
 const FOUND_IN_SQLITE: Findings = {
-  [CHANGED_ENTRY]: [storeDigits('lower(hex(packed))')],
+  [CHANGED_ENTRY]: [
+    storeDigits('lower(hex(packed))'),
+    ['lengthen the user of a log entry', `update log_entry set user_id = ${byteMore('user_id')}`],
+  ],
+  'no log entry records it (oidc_profile_info,': [
+    ['lengthen the ID of a link', `update oidc_profile_info set id = ${byteMore('id')}`],
+    ['cut the ID of a link', 'update oidc_profile_info set id = substr(id, 1, 15)'],
+  ],
+  'set its password again (password_profile_info,': [
+    ['lengthen the ID of a password link', `update password_profile_info set id = ${byteMore('id')}`],
+  ],
   'username_crc does not match the value it is computed from (password_profile_info,': [
     ['hide a username from lookups by its hash', 'update password_profile_info set username_crc = 1'],
   ],
@@ -309,10 +322,10 @@ test('audit verify --records finds every edit by hand but those that SECURITY.md
   const results: object[] = [];
   const expected: object[] = [];
   const { engine } = database.address;
-  const findings = { ...FOUND, ...(engine === 'sqlite' ? FOUND_IN_SQLITE : FOUND_IN_POSTGRES) };
-  const found = Object.entries(findings).flatMap(([finding, edits]) =>
-    edits.map((edit) => ({ finding, edit })),
-  );
+  const findings = [FOUND, engine === 'sqlite' ? FOUND_IN_SQLITE : FOUND_IN_POSTGRES];
+  const found = findings
+    .flatMap(Object.entries<readonly Edit[]>)
+    .flatMap(([finding, edits]) => edits.map((edit) => ({ finding, edit })));
   for (const { finding, edit } of [...found, ...notFound.map((each) => ({ finding: 'clean', edit: each }))]) {
     const [name, ...statements] = edit;
     const edited = await database.copy();

@@ -98,6 +98,9 @@ function otherThan(
   if (value instanceof Uint8Array) {
     const bytes = Buffer.from(value);
     const at = draw(bytes.length);
+    const edit = draw(3);
+    if (edit === 0) return Buffer.concat([bytes, Buffer.from([draw(256)])]);
+    if (edit === 1) return bytes.subarray(0, -1);
     bytes[at] = (bytes[at] as number) ^ (1 << draw(8));
     return bytes;
   }

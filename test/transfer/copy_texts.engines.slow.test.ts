@@ -1,4 +1,5 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { PAGE_ROWS } from '../../src/store/copying/side.ts';
 import { POSTGRES } from '../../src/store/postgres/dialect.ts';
 import { SQLITE } from '../../src/store/sqlite/dialect.ts';
 import {
@@ -57,4 +58,18 @@ describe.each(ENGINE_PAIRS)('a copy from %s to %s', (from, to) => {
     expect(content.signing_key?.map(({ private_sealed }) => private_sealed)).toEqual(['']);
     expect(copiedRowCount(stdout)).toBeGreaterThan(texts().length);
   });
+});
+
+test('a copy contains each row once where another program lengthened the IDs in a SQLite file', async () => {
+  const key = newMasterKey();
+  const [source, target] = [await createSchema('sqlite', key), await freshDatabaseOf('sqlite', key)];
+  await source.tamper(
+    `insert into log_entry (realm_id, seq, event, revision, actor, at)
+     with recursive counted (n) as (select 1 union all select n + 1 from counted where n <= ${PAGE_ROWS})
+     select randomblob(17), n, 1, x'', 'actor', 1 from counted`,
+  );
+  const { stderr, code } = await runCopy(source, target);
+  expect([stderr, code]).toEqual(['', 0]);
+  const count = 'select count(*) as n from log_entry where length(realm_id) = 17';
+  expect(await target.query<{ n: number }>(count)).toEqual([{ n: PAGE_ROWS + 1 }]);
 });
