@@ -4,7 +4,7 @@ import { LIMITS } from '../../src/domain/limits.ts';
 import { oidcProfile } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { openEngine, parseDatabase } from '../../src/store/open.ts';
-import { startServer } from '../support/postgres_server.ts';
+import { runOn, startServer } from '../support/postgres_server.ts';
 import { STATEMENT_LOGGING } from '../support/statement_texts.ts';
 import {
   anotherUser,
@@ -21,10 +21,18 @@ import {
 const server = await startServer({ fsync: 'off', ...STATEMENT_LOGGING });
 afterAll(() => server.stop());
 
-async function openStore(parameters = '') {
-  const address = parseDatabase(`${await server.freshDatabase()}${parameters}`);
+async function openStore(parameters = '', database?: string) {
+  const address = parseDatabase(`${database ?? (await server.freshDatabase())}${parameters}`);
   if (!address) throw new Error('the server has no URL');
   return openEngine(address, 'auto', { version: 'test', clock: systemClock });
+}
+
+/** Runs this code, in PL/pgSQL, in each statement that inserts into a table. */
+async function addTrigger(database: string, table: string, code: string): Promise<void> {
+  const body = `begin ${code}; return null; end`;
+  await runOn(database, `create function triggered() returns trigger language plpgsql as $$${body}$$`);
+  const when = `after insert on ${table} for each statement`;
+  await runOn(database, `create trigger triggered ${when} execute function triggered()`);
 }
 
 const loadOf = (write: Insert): Load => ({
@@ -67,6 +75,23 @@ test('a bulk load sends batches of insertsPerBatchMax records without waiting fo
   ]);
   await engine.close();
 });
+
+test.each(['user_info', 'log_entry'])(
+  'a bulk load whose inserts into %s take longer than storeWaitMsMax is stored',
+  async (table) => {
+    const database = await server.freshDatabase();
+    const engine = await openStore('', database);
+    const here = await createRealmFixture(engine.records);
+    const loads = Array.from({ length: 5 * LIMITS.insertsPerBatchMax }, () => loadOf(anotherUser(here)));
+    await addTrigger(database, table, 'perform pg_sleep(0.1)');
+    const startedAt = performance.now();
+    const outcomes = await engine.records.load(loads, false);
+    expect(outcomes.filter(({ kind }) => kind === 'written')).toHaveLength(loads.length);
+    expect(performance.now() - startedAt).toBeGreaterThan(LIMITS.storeWaitMsMax);
+    await engine.close();
+  },
+  60_000,
+);
 
 test('a refused record of a bulk load costs few round trips, and at most twice the rows of its batch again', async () => {
   const engine = await openStore();

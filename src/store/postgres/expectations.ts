@@ -14,8 +14,9 @@ export type Expectations = ReturnType<typeof openExpectations>;
 
 /** Statements of a transaction whose results were not awaited: their work continued as if each had returned the expected one. */
 export function openExpectations() {
-  /** The first may have settled. None rejects. */
-  const unanswered: Promise<void>[] = [];
+  /** Requests with the rows that they write at most. The first may have settled. None rejects. */
+  const unanswered: { readonly checked: Promise<void>; readonly rows: number }[] = [];
+  let rowsUnanswered = 0;
   const withExpectedResult: Promise<void>[] = [];
   /** The error of the first statement that failed, or UnexpectedResult. */
   let failure: unknown;
@@ -27,8 +28,8 @@ export function openExpectations() {
   return {
     /** How many statements wrote rows, or are expected to. */
     writes: 0,
-    /** Adds a statement that was sent. Without an expected result it only has to succeed. */
-    add(sent: Promise<QueryResult>, expected: ExpectedResult | undefined): void {
+    /** Adds a request that was sent, and writes at most so many rows. Without an expected result it only has to succeed. */
+    add(sent: Promise<QueryResult>, expected: ExpectedResult | undefined, rows = 1): void {
       const checked = sent
         .then((result) => {
           if (expected && !isExpected(expected, result)) throw new UnexpectedResult();
@@ -36,14 +37,23 @@ export function openExpectations() {
         .catch((error) => {
           failure ??= error;
         });
-      unanswered.push(checked);
+      unanswered.push({ checked, rows });
+      rowsUnanswered += rows;
       if (expected) withExpectedResult.push(checked);
     },
-    /** Waits while too many statements have no response yet. Rejects with the first failure that is known. */
+    /**
+     * Waits while too many statements, or the rows of more than a batch, have no response yet. Rejects with the first failure that is
+     * known.
+     */
     async makeRoom(): Promise<void> {
       assertNoFailure();
-      while (unanswered.length >= LIMITS.statementsUnansweredMax) {
-        await unanswered.shift();
+      while (
+        unanswered.length >= LIMITS.statementsUnansweredMax ||
+        rowsUnanswered > LIMITS.insertsPerBatchMax
+      ) {
+        const first = unanswered.shift();
+        await first?.checked;
+        rowsUnanswered -= first?.rows ?? 0;
         assertNoFailure();
       }
     },
@@ -54,7 +64,7 @@ export function openExpectations() {
     },
     /** Waits for all of them. Rejects with the first failure. */
     async check(): Promise<void> {
-      await Promise.all(unanswered);
+      await Promise.all(unanswered.map(({ checked }) => checked));
       assertNoFailure();
     },
   };

@@ -77,7 +77,8 @@ export function openPostgresSession() {
     const expected = 'statements' in request ? undefined : request.expected;
     await expectations.makeRoom();
     if (expected === undefined && !isExpectedBatch(request)) return undefined;
-    for (const sent of send(connection, request)) expectations.add(sent, expected);
+    const rows = 'statements' in request ? request.statements.length : 1;
+    expectations.add(Promise.all(send(connection, request)).then(lastOf), expected, rows);
     return resultOf(expected);
   }
 
