@@ -93,6 +93,19 @@ test.each(['user_info', 'log_entry'])(
   60_000,
 );
 
+test('a bulk load that fails leaves the next one as it was: sent without waiting', async () => {
+  const database = await server.freshDatabase();
+  const engine = await openStore('', database);
+  const here = await createRealmFixture(engine.records);
+  await addTrigger(database, 'log_entry', `raise 'refused'`);
+  const twice = [loadOf(oidcLink(here, 'subject')), loadOf(oidcLink(here, 'subject'))];
+  await expect(engine.records.load(twice, false)).rejects.toBeInstanceOf(Error);
+  await runOn(database, 'drop trigger triggered on log_entry');
+  const loads = Array.from({ length: 10 }, () => loadOf(anotherUser(here)));
+  expect(roundTripsOf(await statementsOf(() => engine.records.load(loads, false)))).toBe(0);
+  await engine.close();
+});
+
 test('a refused record of a bulk load costs few round trips, and at most twice the rows of its batch again', async () => {
   const engine = await openStore();
   const here = await createRealmFixture(engine.records);

@@ -3,6 +3,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import type { AnyRecord, Key, Resource } from '../../domain/resource.ts';
 import { type ChangeEntry, entryOf } from '../audit/entry.ts';
 import { first, tryExecute, type Work, type WorkResult } from '../transaction_work.ts';
+import type { Transactions } from '../transactions.ts';
 import { ID_TAKEN, insertAll, storeRecord, violationRefusal, WRITTEN } from './row_write.ts';
 import type { Statements } from './statements.ts';
 
@@ -12,13 +13,13 @@ interface Loaded {
   readonly entry?: ChangeEntry;
 }
 
-/** Creates the work of a bulk load: each record independently, in one transaction. */
-export function openLoading(of: (resource: Resource) => Statements) {
-  /** A load begins as the one before it ended, because both are parts of one import. */
-  let last: Omit<LoadProgress, 'at' | 'refusedUpTo'> = {
+/** Opens bulk loads: each record independently, in one transaction. */
+export function openLoading(of: (resource: Resource) => Statements, { write }: Pick<Transactions, 'write'>) {
+  /** A load begins as the last one that was committed ended, because both are parts of one import. */
+  let last: Pick<LoadProgress, 'batchSize' | 'isLikelyStored' | 'outcomes'> = {
     batchSize: LIMITS.insertsPerBatchMax,
     isLikelyStored: false,
-    isSuccessExpected: true,
+    outcomes: [],
   };
 
   /** Writes one record. A load checks no guards: it compares records itself. */
@@ -74,22 +75,30 @@ export function openLoading(of: (resource: Resource) => Statements) {
     return loaded;
   }
 
-  function* load(loads: readonly Load[], stopAtFirst: boolean): Work<WorkResult<LoadOutcome[]>> {
-    const value: LoadOutcome[] = [];
+  function* loadAll(loads: readonly Load[], stopAtFirst: boolean): Work<WorkResult<LoadProgress>> {
+    const { batchSize, isLikelyStored } = last;
+    const isSuccessExpected = last.outcomes.every(({ kind }) => kind === 'written');
+    const outcomes: LoadOutcome[] = [];
     const entries: ChangeEntry[] = [];
-    const progress: LoadProgress = { ...last, at: 0, refusedUpTo: 0 };
+    const progress = { at: 0, batchSize, refusedUpTo: 0, isLikelyStored, isSuccessExpected, outcomes };
     while (progress.at < loads.length) {
       for (const { outcome, entry } of yield* loadNext(loads, progress)) {
-        value.push(outcome);
+        outcomes.push(outcome);
         if (entry) entries.push(entry);
       }
-      if (stopAtFirst && isRefusal(value.at(-1))) break;
+      if (stopAtFirst && isRefusal(outcomes.at(-1))) break;
     }
-    last = { ...progress, isSuccessExpected: value.every(({ kind }) => kind === 'written') };
-    return { value, keep: true, entries: atOneTime(entries) };
+    return { value: progress, keep: true, entries: atOneTime(entries) };
   }
 
-  return { getStored, load };
+  return {
+    getStored,
+    async load(loads: readonly Load[], stopAtFirst: boolean): Promise<readonly LoadOutcome[]> {
+      const realms = new Set(loads.map((each) => each.write.key[0]));
+      last = await write([...realms], () => loadAll(loads, stopAtFirst));
+      return last.outcomes;
+    },
+  };
 }
 
 /** The entries of one load have one time, so that the log stores it once for several. */
@@ -100,6 +109,7 @@ function atOneTime(entries: readonly ChangeEntry[]): readonly ChangeEntry[] {
 
 /** The progress of a load. */
 interface LoadProgress {
+  readonly outcomes: readonly LoadOutcome[];
   at: number;
   /** Records to insert together: one after a refused record, and then twice as many each time. */
   batchSize: number;

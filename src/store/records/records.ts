@@ -43,7 +43,7 @@ export function openRecords(
   const idempotency = openIdempotencyStore(dialect);
   const removals = openRemovals(of, dialect);
   const commit = openCommits({ of, dialect, removals, idempotency });
-  const { getStored, load } = openLoading(of);
+  const { getStored, load } = openLoading(of, transactions);
 
   return {
     ...openErasing(removals, transactions, dialect),
@@ -66,10 +66,7 @@ export function openRecords(
       if (page.kind === 'removed' && !page.isDone) await yieldToWriters();
       return page;
     },
-    load(loads, stopAtFirst) {
-      const realms = new Set(loads.map((each) => each.write.key[0]));
-      return write([...realms], () => load(loads, stopAtFirst));
-    },
+    load,
     getStored: (resource, key) => read(() => getStored(resource, key)),
     changes: (realm, after, limit) =>
       read(function* () {
