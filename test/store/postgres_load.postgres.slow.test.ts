@@ -106,7 +106,7 @@ test('a bulk load that fails leaves the next one as it was: sent without waiting
   await engine.close();
 });
 
-test('a refused record of a bulk load costs few round trips, and at most twice the rows of its batch again', async () => {
+test('a bulk load with refused records runs again; each then costs few round trips and at most twice the rows of its batch', async () => {
   const engine = await openStore();
   const here = await createRealmFixture(engine.records);
   const batch = LIMITS.insertsPerBatchMax;
@@ -122,6 +122,27 @@ test('a refused record of a bulk load costs few round trips, and at most twice t
   expect(insertedRows(statements)).toBeLessThan(loads.length + refused.length * 2 * batch);
   await engine.close();
 });
+
+test.each([0, 1])(
+  'a bulk load after one without a refusal reports a refused record, also with %i record behind its batch',
+  async (more) => {
+    const engine = await openStore();
+    const here = await createRealmFixture(engine.records);
+    expect(await engine.records.load([loadOf(oidcLink(here, 'stored'))], false)).toMatchObject([
+      { kind: 'written' },
+    ]);
+    const loads = Array.from({ length: LIMITS.insertsPerBatchMax + more }, (_, at) =>
+      loadOf(oidcLink(here, at === 10 ? 'stored' : `subject-${at}`)),
+    );
+    const outcomes = await engine.records.load(loads, false);
+    const refused = outcomes.flatMap(({ kind }, at) => (kind === 'written' ? [] : [[kind, at]]));
+    expect([outcomes.length, refused]).toEqual([loads.length, [['unique', 10]]]);
+    const written = loads.map(({ write }) => write.record.id).filter((_, at) => at !== 10);
+    const changes = await engine.records.changes(here.realm, 0, 10_000);
+    expect(changes.slice(-written.length).map(({ id }) => id)).toEqual(written);
+    await engine.close();
+  },
+);
 
 test('a bulk load with a profile among users sends statements of many rows, also without prepared statements', async () => {
   const engine = await openStore('?prepare=off');
