@@ -37,7 +37,9 @@ function unallocatedParts(file: Buffer): readonly Buffer[] {
   if (!file.subarray(0, MAGIC.length).equals(MAGIC)) return [];
   const parts: Buffer[] = [];
   const pageBytes = file.readUInt16BE(MAGIC.length);
+  const free = freePages(file, pageBytes);
   for (let page = 0; page < file.length; page += pageBytes) {
+    if (free.has(page)) continue;
     const header = page + (page === 0 ? FILE_HEADER_BYTES : 0);
     const headerBytes = PAGE_HEADER_BYTES[file[header] ?? 0];
     if (headerBytes === undefined) continue;
@@ -45,6 +47,18 @@ function unallocatedParts(file: Buffer): readonly Buffer[] {
     parts.push(file.subarray(pointersEnd, page + file.readUInt16BE(header + 5)));
   }
   return parts;
+}
+
+/** The offsets of free pages, whose bytes are never masked, however they begin (sqlite.org/fileformat2.html, 1.5). */
+function freePages(file: Buffer, pageBytes: number): ReadonlySet<number> {
+  const beginning = (at: number) => (file.readUInt32BE(at) - 1) * pageBytes;
+  const free = new Set<number>();
+  for (let trunk = beginning(32); trunk >= 0; trunk = beginning(trunk)) {
+    free.add(trunk);
+    const leaves = file.readUInt32BE(trunk + 4);
+    for (let leaf = 0; leaf < leaves; leaf += 1) free.add(beginning(trunk + 8 + 4 * leaf));
+  }
+  return free;
 }
 
 function folderOf({ address }: TestDatabase): string {
