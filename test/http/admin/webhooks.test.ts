@@ -191,6 +191,7 @@ test('after a rotation both secrets sign for a day, or for the requested overlap
   expect(Math.abs(until - api.service.clock.now() - LIMITS.secretOverlapMs)).toBeLessThan(60_000);
   const both = await messageSignedBy(next);
   expect(isSignedBy(secret, both)).toBe(true);
+  expect(both.headers['webhook-signature']?.split(' ')).toHaveLength(2);
   const last = await api.request('POST', `${path}/rotate`, { data: { overlap_seconds: 0 } });
   const newest = String(last.body.data.secret);
   expect(last.body.data.previous_secret_expires_at).toBeNull();
