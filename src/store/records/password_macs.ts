@@ -45,8 +45,8 @@ export function openPasswordMacs(macs: RowMacs): PasswordMacs {
 
 /** A MAC covers IDs, and not how an engine stores them. */
 function idsAsText(row: CoveredRow): CoveredRow {
-  const ids = [...idColumns(passwordProfileInfo)].map((column) => [column, row[column] as StoredId]);
-  return Object.fromEntries(ids.map(([column, id]) => [column, id && uuidText(id as StoredId)]));
+  const idOf = (column: string) => row[column] && uuidText(row[column] as StoredId);
+  return Object.fromEntries([...idColumns(passwordProfileInfo)].map((column) => [column, idOf(column)]));
 }
 
 /** Statements that authenticate the password hashes that they write. */
