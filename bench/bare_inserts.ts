@@ -1,6 +1,6 @@
 import type { Database, Statement } from 'bun:sqlite';
 import { eventNumber } from '../src/domain/event.ts';
-import { uuidBytes } from '../src/domain/id.ts';
+import { type Uuid, uuidBytes } from '../src/domain/id.ts';
 import { RESOURCES } from '../src/domain/resources.ts';
 import { foldedKey } from '../src/domain/text/folded_key.ts';
 import { UNICODE_VERSION } from '../src/domain/text/folding.ts';
@@ -18,9 +18,9 @@ export interface BareInsert {
 
 interface Line {
   readonly type: string;
-  readonly id: string;
-  readonly realm_id?: string;
-  readonly user_authentication_info_id?: string;
+  readonly id: Uuid;
+  readonly realm_id?: Uuid;
+  readonly user_authentication_info_id?: Uuid;
   readonly meta: { readonly created_at: string; readonly updated_at: string; readonly issuer?: string };
   readonly [member: string]: unknown;
 }
@@ -61,7 +61,7 @@ const TABLES: Readonly<Record<string, { columns: string; values: (line: Line) =>
       ...head(line),
       ...owner(line),
       ...texts(line, 'subject', 'issuer'),
-      uuidBytes(line.oidc_profile_id as string),
+      uuidBytes(line.oidc_profile_id as Uuid),
       textHash(line.subject as string),
     ],
   },
@@ -71,7 +71,7 @@ const TABLES: Readonly<Record<string, { columns: string; values: (line: Line) =>
       'username_crc, words',
     values: (line) => {
       const username = line.username as string;
-      const profile = uuidBytes(line.password_profile_id as string);
+      const profile = uuidBytes(line.password_profile_id as Uuid);
       const key = foldedKey(username);
       return [
         ...head(line),
@@ -88,8 +88,8 @@ const TABLES: Readonly<Record<string, { columns: string; values: (line: Line) =>
 };
 
 const spaced = (key: string): string => wordsOf(key).join(' ');
-const head = (line: Line): Value[] => [line.realm_id ?? '', line.id].map(uuidBytes);
-const owner = (line: Line): Value[] => [uuidBytes(line.user_authentication_info_id ?? '')];
+const head = (line: Line): Value[] => [line.realm_id as Uuid, line.id].map(uuidBytes);
+const owner = (line: Line): Value[] => [uuidBytes(line.user_authentication_info_id as Uuid)];
 const texts = (line: Line, ...names: string[]): string[] => names.map((name) => line[name] as string);
 
 /** Turns lines into prepared inserts: the row and its change record. No two records of this population share a

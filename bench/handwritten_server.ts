@@ -1,6 +1,6 @@
 import { Database } from 'bun:sqlite';
 import { SQL } from 'bun';
-import { type StoredId, uuidBytes, uuidText } from '../src/domain/id.ts';
+import { type StoredId, type Uuid, uuidBytes, uuidText } from '../src/domain/id.ts';
 import { LIMITS } from '../src/domain/limits.ts';
 import type { AnyRecord } from '../src/domain/resource.ts';
 import { etags } from '../src/http/pipeline/present.ts';
@@ -96,7 +96,7 @@ function openSqlite(file: string): (kind: Kind) => Read {
         isOpen = true;
         setImmediate(end);
       }
-      return select.get(realm, user, id, rowIdOf(uuidBytes(id))) ?? undefined;
+      return select.get(realm, user, id, rowIdOf(uuidBytes(id as Uuid))) ?? undefined;
     };
   };
 }

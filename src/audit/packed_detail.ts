@@ -1,4 +1,4 @@
-import { parseUuid, UUID_BYTES, uuidText, writeUuid } from '../domain/id.ts';
+import { parseUuid, UUID_BYTES, type Uuid, uuidText, writeUuid } from '../domain/id.ts';
 import { type Member, membersOf, type Resource } from '../domain/resource.ts';
 
 /** The members of a record before and after a change. */
@@ -90,7 +90,7 @@ function packValue(value: unknown): void {
   } else if (parseUuid(value) === value) {
     packNumber(UUID);
     const start = reserve(UUID_BYTES);
-    writeUuid(value, packed.bytes.subarray(start));
+    writeUuid(value as Uuid, packed.bytes.subarray(start));
   } else packText(value, TEXT);
 }
 

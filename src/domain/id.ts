@@ -20,12 +20,12 @@ export const NIL_UUID = '00000000-0000-0000-0000-000000000000' as Uuid;
 export const UUID_BYTES = 16;
 
 /** The 16 bytes of an ID. */
-export function uuidBytes(uuid: string): Uint8Array {
+export function uuidBytes(uuid: Uuid): Uint8Array {
   return writeUuid(uuid, new Uint8Array(UUID_BYTES));
 }
 
 /** Writes the 16 bytes of an ID. */
-export function writeUuid(uuid: string, into: Uint8Array): Uint8Array {
+export function writeUuid(uuid: Uuid, into: Uint8Array): Uint8Array {
   for (let byte = 0; byte < UUID_BYTES; byte += 1) {
     const at = PLACES[byte] as number;
     const high = VALUES[uuid.charCodeAt(at)] as number;

@@ -1,4 +1,5 @@
 import { uuidBytes } from '../../src/domain/id.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { COUNT_COLUMNS } from '../../src/store/audit/record_counts.ts';
 import { isCitusEngine } from './citus_cluster.ts';
 import type { TestDatabase } from './database.ts';
@@ -108,7 +109,7 @@ function otherThan(
   if (LONGS.has(column)) return 1 + draw(1_000);
   if (value === null && BYTES.has(column)) return Buffer.from([draw(256)]);
   if (/(?:^|_)id$/.test(column) && column !== 'request_id')
-    return isIdOfBytes ? uuidBytes(crypto.randomUUID()) : crypto.randomUUID();
+    return isIdOfBytes ? uuidBytes(systemClock.mintId()) : systemClock.mintId();
   if (value === null) return 'x';
   const at = draw(value.length + 1);
   return `${value.slice(0, at)}x${value.slice(at)}`;

@@ -1,6 +1,6 @@
 import type { Database } from 'bun:sqlite';
 import type { KeyedRecord, Store } from '../../directory/store.ts';
-import { type StoredId, UUID_BYTES, uuidText, writeUuid } from '../../domain/id.ts';
+import { type StoredId, UUID_BYTES, type Uuid, uuidText, writeUuid } from '../../domain/id.ts';
 import { type Key, keyColumns, type LookupKey, membersOf, type Resource } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
 import { comparedColumn, hashColumn } from '../records/derived_columns.ts';
@@ -46,7 +46,7 @@ function lookupBy(db: Database, resource: Resource, members: readonly string[]) 
   const findRow = rowFinder(db, resource, members, [...selected, ...parents]);
   const added = [...parents, 'is_match'];
   const realmId = new Uint8Array(UUID_BYTES);
-  return (realm: string, values: LookupValues): KeyedRecord | undefined => {
+  return (realm: Uuid, values: LookupValues): KeyedRecord | undefined => {
     const row = findRow(writeUuid(realm, realmId), values);
     if (row === undefined) return undefined;
     const key = [realm, ...parents.map((column) => uuidText(row[column] as StoredId))];
