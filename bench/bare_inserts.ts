@@ -28,37 +28,51 @@ interface Line {
 const REVISION = '0123456789abcdef';
 const REVISION_BYTES = Uint8Array.fromHex(REVISION);
 
+/** A handwritten insert. `realm`: its number. */
+interface BareTable {
+  readonly columns: string;
+  readonly values: (line: Line, realm: number) => Value[];
+}
+
 /** Handwritten inserts into each table: the lower bound of the cost of an import. */
-const TABLES: Readonly<Record<string, { columns: string; values: (line: Line) => Value[] }>> = {
+const TABLES: Readonly<Record<string, BareTable>> = {
   'authentication-realm': {
     columns: 'realm(realm_id, name, redirect_uris, duplicate_email_policy, preset',
     values: (line) => [uuidBytes(line.id), line.name as string, '[]', 'allowed', 0],
   },
   'oidc-profile': {
     columns: 'oidc_profile(realm_id, id, name, discovery_url, client_id, issuer',
-    values: (line) => [
-      ...head(line),
+    values: (line, realm) => [
+      ...head(line, realm),
       ...texts(line, 'name', 'discovery_url', 'client_id'),
       line.meta.issuer ?? '',
     ],
   },
   password_profile: {
     columns: 'password_profile(realm_id, id, name, username_format, enable_one_time_password_token',
-    values: (line) => [...head(line), ...texts(line, 'name'), 'any', 0],
+    values: (line, realm) => [...head(line, realm), ...texts(line, 'name'), 'any', 0],
   },
   user_authentication_info: {
     columns:
       'user_info(realm_id, id, name, email, creation_status, name_key, email_key, unicode_version, words',
-    values: (line) => {
+    values: (line, realm) => {
       const [name = '', email = ''] = texts(line, 'name', 'email');
       const keys = [foldedKey(name), foldedKey(email)];
-      return [...head(line), name, email, 'COMPLETE', ...keys, UNICODE_VERSION, spaced(keys.join(' '))];
+      return [
+        ...head(line, realm),
+        name,
+        email,
+        'COMPLETE',
+        ...keys,
+        UNICODE_VERSION,
+        spaced(keys.join(' ')),
+      ];
     },
   },
   user_authentication_oidc_profile_info: {
     columns: 'oidc_profile_info(realm_id, id, user_id, subject, issuer, oidc_profile_id, subject_crc',
-    values: (line) => [
-      ...head(line),
+    values: (line, realm) => [
+      ...head(line, realm),
       ...owner(line),
       ...texts(line, 'subject', 'issuer'),
       uuidBytes(line.oidc_profile_id as Uuid),
@@ -69,12 +83,12 @@ const TABLES: Readonly<Record<string, { columns: string; values: (line: Line) =>
     columns:
       'password_profile_info(realm_id, id, user_id, username, password_profile_id, username_key, unicode_version, ' +
       'username_crc, words',
-    values: (line) => {
+    values: (line, realm) => {
       const username = line.username as string;
       const profile = uuidBytes(line.password_profile_id as Uuid);
       const key = foldedKey(username);
       return [
-        ...head(line),
+        ...head(line, realm),
         ...owner(line),
         username,
         profile,
@@ -88,7 +102,7 @@ const TABLES: Readonly<Record<string, { columns: string; values: (line: Line) =>
 };
 
 const spaced = (key: string): string => wordsOf(key).join(' ');
-const head = (line: Line): Value[] => [line.realm_id as Uuid, line.id].map(uuidBytes);
+const head = (line: Line, realm: number): Value[] => [realm, uuidBytes(line.id)];
 const owner = (line: Line): Value[] => [uuidBytes(line.user_authentication_info_id as Uuid)];
 const texts = (line: Line, ...names: string[]): string[] => names.map((name) => line[name] as string);
 
@@ -106,6 +120,10 @@ export function prepareBare(db: Database, lastSeq = 0): (line: string) => readon
     'insert into log_entry (realm_id, seq, event, record_id, revision, user_id, at, actor) ' +
       'values (?, ?, ?, ?, ?, ?, ?, ?)',
   );
+  const clock = db.prepare<{ readonly number: number }, [string]>(
+    'insert into realm_clock (realm_id, seq) values (?, 0) on conflict (realm_id) do update set seq = seq returning number',
+  );
+  const numbers = new Map<string, number>();
   let seq = lastSeq;
   return (text) => {
     const line = JSON.parse(text) as Line;
@@ -117,16 +135,19 @@ export function prepareBare(db: Database, lastSeq = 0): (line: string) => readon
     const resource = RESOURCES.find(({ type }) => type === line.type);
     const event = eventNumber(`${resource?.name}.created`);
     const owner = line.user_authentication_info_id;
-    const ids = [line.realm_id ?? line.id, line.id].map(uuidBytes);
+    const realm = line.realm_id ?? line.id;
+    const number = numbers.get(realm) ?? (clock.get(realm)?.number as number);
+    numbers.set(realm, number);
+    const slot = line.realm_id ? rowIdOf(uuidBytes(line.id)) : number;
     return [
-      { statement, values: [...table.values(line), at, at, REVISION, rowIdOf(uuidBytes(line.id))] },
+      { statement, values: [...table.values(line, number), at, at, REVISION, slot] },
       {
         statement: change,
         values: [
-          ids[0],
+          number,
           seq,
           event,
-          ids[1],
+          uuidBytes(line.id),
           REVISION_BYTES,
           owner ? uuidBytes(owner) : null,
           at,

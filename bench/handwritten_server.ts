@@ -81,14 +81,18 @@ function openSqlite(file: string): (kind: Kind) => Read {
   db.run(`pragma mmap_size = ${MAPPED_BYTES_MAX}`);
   const begin = db.prepare('begin');
   const commit = db.prepare('commit');
+  const selectNumber = db.prepare<{ number: number }, [string]>(
+    'select number from realm_clock where realm_id = ?',
+  );
+  const numbers = new Map<string, number>();
   let isOpen = false;
   const end = () => {
     commit.run();
     isOpen = false;
   };
   return ({ table, columns }) => {
-    const select = db.prepare<Row, [string, string, string, number]>(
-      `select ${columns} from ${table} where ${haveIds(['realm_id', 'user_id', 'id'], SQLITE)} and slot = ?`,
+    const select = db.prepare<Row, [number, string, string, number]>(
+      `select ${columns} from ${table} where realm_id = ? and ${haveIds(['user_id', 'id'], SQLITE)} and slot = ?`,
     );
     return ({ realm, user, id }) => {
       if (!isOpen) {
@@ -96,7 +100,10 @@ function openSqlite(file: string): (kind: Kind) => Read {
         isOpen = true;
         setImmediate(end);
       }
-      return select.get(realm, user, id, rowIdOf(uuidBytes(id as Uuid))) ?? undefined;
+      const number = numbers.get(realm) ?? selectNumber.get(realm)?.number;
+      if (number === undefined) return undefined;
+      numbers.set(realm, number);
+      return select.get(number, user, id, rowIdOf(uuidBytes(id as Uuid))) ?? undefined;
     };
   };
 }

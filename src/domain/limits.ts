@@ -236,6 +236,8 @@ export const LIMITS = Object.freeze({
   totalsCachedMax: 1_000,
   /** Prepared statements for filters of different shapes. The oldest is dropped for another. */
   listStatementsCachedMax: 200,
+  /** Realms whose number in a SQLite file a process remembers for lookups. The oldest is dropped for another. */
+  realmNumbersKnownMax: 10_000,
   /** Largest `page[limit]`. A larger value, or one below 1, is answered 400. */
   pageRecordsMax: 100,
   /** Records on a page without `page[limit]`. */

@@ -25,6 +25,19 @@ export interface Dialect {
    * is text.
    */
   readonly id: (text: string) => string;
+  /**
+   * SQL for a realm as the tables of records other than realms, the log and the salts store it: its ID on PostgreSQL; on SQLite the
+   * number in the row of its clock, and null where it has none. `id`: the ID as text.
+   */
+  readonly realm: (id: string) => string;
+  /** SQL that selects the ID of the realm of a row as `realm_id`, in a statement with that ID as a parameter. */
+  readonly selectedRealm: (parameter: string) => string;
+  /** Creates the clock of a realm that has none, and so its number. Undefined where every write does so first. */
+  readonly createClock: string | undefined;
+  /** Rows that are found in several realms. */
+  readonly foundRows: RealmRows;
+  /** Rows in the order of the IDs of their realms, and then of an index that begins with the realm. */
+  readonly orderedRows: RealmRows;
   readonly insertion: (resource: Resource, columns: readonly string[]) => Insertion;
   /** Whether the engine returns 64-bit numbers as text. */
   readonly returnsLongsAsText: boolean;
@@ -40,9 +53,24 @@ export interface Dialect {
   readonly clockOrder: ClockOrder;
 }
 
-/** SQL for whether these columns have the IDs of the next parameters. */
-export function haveIds(columns: readonly string[], { id }: Dialect): string {
-  return columns.map((column) => `${column} = ${id('?')}`).join(' and ');
+/** SQL for whether these columns have the IDs of the next parameters, in other tables than that of realms. */
+export function haveIds(columns: readonly string[], { id, realm }: Dialect): string {
+  return columns.map((column) => `${column} = ${(column === 'realm_id' ? realm : id)('?')}`).join(' and ');
+}
+
+/** How rows of several realms are read. */
+export interface RealmRows {
+  /** The source of the rows of a table. */
+  readonly source: (table: string) => string;
+  /** SQL that selects the ID of their realm as `realm_id`. */
+  readonly selected: (table: string) => string;
+  /** SQL for that ID. */
+  readonly id: (table: string) => string;
+  /** SQL for their realm as it is compared fastest, and for one to compare it with. */
+  readonly realm: string;
+  readonly compared: (id: string) => string;
+  /** SQL for whether a row comes after a realm and a value of the next column of the order. */
+  readonly isAfter: (table: string, realm: string, column: string, value: string) => string;
 }
 
 /** How records are found by the beginnings of their words. */

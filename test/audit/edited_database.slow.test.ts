@@ -3,11 +3,12 @@ import { createClient, rotateSecret } from '../../src/auth/clients/clients.ts';
 import { rotateSigningKey, withdrawSigningKey } from '../../src/auth/keys/signing.ts';
 import { createAuditEntry } from '../../src/domain/audit_entry.ts';
 import { changeOf } from '../../src/domain/change.ts';
+import { NIL_UUID } from '../../src/domain/id.ts';
 import { passwordProfileInfo } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { type OpenDatabase, openDatabase } from '../../src/service/open_database.ts';
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
-import { idText, storedId } from '../support/log_rows.ts';
+import { idText, realmText, storedId } from '../support/log_rows.ts';
 import { runAuthrealm } from '../support/processes.ts';
 import { createFixture, type Fixture, PASSWORD_HASH } from '../support/service.ts';
 import { sqlLiteral } from '../support/tampered_logs.ts';
@@ -218,6 +219,12 @@ const FOUND_IN_SQLITE: Findings = {
     ['lengthen the ID of a link', `update oidc_profile_info set id = ${byteMore('id')}`],
     ['cut the ID of a link', 'update oidc_profile_info set id = substr(id, 1, 15)'],
   ],
+  'entries, but its head counts': [
+    [
+      'give a realm another number',
+      `update realm_clock set number = number + 1000 where realm_id <> '${NIL_UUID}'`,
+    ],
+  ],
   'set its password again (password_profile_info,': [
     ['lengthen the ID of a password link', `update password_profile_info set id = ${byteMore('id')}`],
   ],
@@ -235,7 +242,7 @@ const NOT_FOUND: readonly Edit[] = [
   ['change the time of the last change of a record', 'update user_info set updated_at = updated_at - 1'],
   [
     'insert an erasure that did not happen',
-    `insert into erasure (realm_id, user_id, at) select ${idText(ENGINE, 'realm_id')}, '${NEW_ID}', 1 from user_info`,
+    `insert into erasure (realm_id, user_id, at) select ${realmText(ENGINE, 'user_info')}, '${NEW_ID}', 1 from user_info`,
   ],
   ['delete the revocation of a token', 'delete from revoked_token'],
   ['delete a client', 'delete from client'],

@@ -9,7 +9,7 @@ import type { Credential } from '../../src/store/auth/credentials.ts';
 import { openChecker } from '../../src/workers/checker.ts';
 import { openHasher } from '../../src/workers/hasher.ts';
 import { openFreshDatabase } from '../support/database.ts';
-import { ofRecord, storedId } from '../support/log_rows.ts';
+import { ofRecord, storedId, storedRealm } from '../support/log_rows.ts';
 import { verifyCleanRecords } from '../support/record_verification.ts';
 import { createFixture, insertRecord } from '../support/service.ts';
 
@@ -138,7 +138,8 @@ test('a hash that another program wrote counts as none, and so does one without 
   }
   // A MAC belongs to the row: that of another link is none.
   const { engine } = database.address;
-  const [inRealm, otherId] = [ids.realm, ids.passwordLink].map((id) => storedId(engine, `'${id}'`));
+  const inRealm = storedRealm(engine, `'${ids.realm}'`);
+  const otherId = storedId(engine, `'${ids.passwordLink}'`);
   const otherLink = `from password_profile_info where realm_id = ${inRealm} and id = ${otherId}`;
   const copied = await database.tamper(
     `update password_profile_info set password_hash = (select password_hash ${otherLink}),

@@ -6,7 +6,7 @@ import { LIMITS } from '../../src/domain/limits.ts';
 import { user } from '../../src/domain/resources.ts';
 import { feedCursor } from '../../src/events/feed/cursor.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { ofRealm } from '../support/log_rows.ts';
+import { ofRealm, storedId } from '../support/log_rows.ts';
 import {
   buildRecord,
   createFixture,
@@ -288,7 +288,7 @@ test('a record that cannot be read ends the streams of its realm and no others',
   };
   const intactStream = await open(intact.realm);
   await other.database.tamper(
-    `update realm set redirect_uris = 'x' where ${ofRealm(other.database.address.engine)}`,
+    `update realm set redirect_uris = 'x' where realm_id = ${storedId(other.database.address.engine, '?')}`,
     damaged.realm,
   );
   const damagedStream = await open(damaged.realm);

@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
 import { runDoctorOn } from '../support/doctor_report.ts';
-import { idText } from '../support/log_rows.ts';
+import { idText, realmText } from '../support/log_rows.ts';
 import { runAuthrealm, runClientCreate } from '../support/processes.ts';
 import { FULL_SCOPE } from '../support/resource_cases.ts';
 import { freshFolder } from '../support/service.ts';
@@ -69,7 +69,7 @@ test('init --preset-realms creates the three realms, with the profile and client
   expect(stdout).not.toContain('Default realm');
   expect(
     await database.query(
-      `select ${idText(database.address.engine, 'realm_id')} as realm_id, name from password_profile`,
+      `select ${realmText(database.address.engine, 'password_profile')} as realm_id, name from password_profile`,
     ),
   ).toEqual([{ realm_id: account, name: 'Passwords' }]);
   expect(await database.query('select realm_id from client_realm')).toEqual([{ realm_id: account }]);

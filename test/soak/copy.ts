@@ -50,7 +50,7 @@ async function fill(path: string): Promise<void> {
       if (count % COMMIT_LINES === 0) db.run('commit; begin');
     }
   }
-  db.query('insert into realm_clock (realm_id, seq) values (?, ?)').run(REALM, count);
+  db.query('update realm_clock set seq = ? where realm_id = ?').run(count, REALM);
   db.run('commit');
   db.close();
 }

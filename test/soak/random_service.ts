@@ -1,7 +1,7 @@
 import { RESOURCES } from '../../src/domain/resources.ts';
 import { findPort } from '../support/daemons.ts';
 import type { TestDatabase } from '../support/database.ts';
-import { idText, ofRealm } from '../support/log_rows.ts';
+import { idText, ofRealm, storedId } from '../support/log_rows.ts';
 import { runClientCreate } from '../support/processes.ts';
 import { FULL_SCOPE, type ParentIds } from '../support/resource_cases.ts';
 import { type ClientSecret, requestToken } from '../support/token_request.ts';
@@ -138,7 +138,8 @@ export async function modelMismatches(
   const found = new Set<string>();
   for (const { table, parent } of RESOURCES) {
     const id = idText(engine, parent ? 'id' : 'realm_id');
-    const sql = `select ${id} as id from ${table} where ${ofRealm(engine)}`;
+    const inRealm = parent ? ofRealm(engine) : `realm_id = ${storedId(engine, '?')}`;
+    const sql = `select ${id} as id from ${table} where ${inRealm}`;
     for (const row of await database.query<{ id: string }>(sql, realm)) found.add(row.id);
   }
   const known = new Set(writer.ids());

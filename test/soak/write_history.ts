@@ -1,7 +1,7 @@
 import type { Resource } from '../../src/domain/resource.ts';
 import { RESOURCES } from '../../src/domain/resources.ts';
 import type { TestDatabase } from '../support/database.ts';
-import { idText } from '../support/log_rows.ts';
+import { idText, realmText } from '../support/log_rows.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
 
 /** A write with the request IDs of its attempts, and its outcome. */
@@ -91,7 +91,8 @@ async function recordsOf(
   { name, table, parent }: Resource,
 ): Promise<readonly StoredRevision[]> {
   const { engine } = database.address;
-  const [realmId, id] = ['realm_id', parent ? 'id' : 'realm_id'].map((column) => idText(engine, column));
+  const id = idText(engine, parent ? 'id' : 'realm_id');
+  const realmId = parent ? realmText(engine, table) : id;
   const rows = await database.query<{ realm_id: string; id: string; revision: string }>(
     `select ${realmId} as realm_id, ${id} as id, revision from ${table}`,
   );

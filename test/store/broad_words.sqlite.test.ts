@@ -35,7 +35,7 @@ db.prepare(
   `with recursive n (i) as (select 1 union all select i + 1 from n where i < ?2)
      insert into user_info (realm_id, id, name, email, creation_status, name_key, email_key, unicode_version,
        created_at, updated_at, revision, words)
-     select unhex(?1, '-'), unhex(printf('%08x000040008000000000000000', i)), 'x', 'x', 'COMPLETE',
+     select (select number from realm_clock where realm_id = ?1), unhex(printf('%08x000040008000000000000000', i)), 'x', 'x', 'COMPLETE',
        'x', 'x', '', i, i, '0000000000000000',
        'common usual ' || case when i % ?3 = 0 then 'rare' || i else 'much' end from n`,
 ).run(home, COUNT, RARE);
@@ -124,7 +124,7 @@ test('the statement for a rare word is not that for a common one', () => {
     work.next();
     return (work.next({ rows: [{ n }], count: 0 }).value as Statement).text;
   });
-  expect(rare).toContain("+realm_id = unhex(?1, '-')");
+  expect(rare).toContain(`+realm_id = ${SQLITE.realm('?1')}`);
   expect(common).not.toContain('+realm_id');
 });
 

@@ -8,7 +8,7 @@ import { openLease } from '../../src/jobs/leases.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { freshDatabase } from '../support/database.ts';
 import { realmLines } from '../support/import_fixtures.ts';
-import { storedId } from '../support/log_rows.ts';
+import { storedId, storedRealm } from '../support/log_rows.ts';
 import { populationLines } from '../support/population.ts';
 import { AUTHREALM, runCommand, startCommand } from '../support/processes.ts';
 import { freshSeed, seededRandom } from '../support/random.ts';
@@ -52,8 +52,11 @@ async function call(method: string, below: string, data?: object): Promise<Respo
 
 /** The number of records of a realm, including the realm. */
 async function recordsOf(id: string, ask = database.query): Promise<number> {
-  const stored = storedId(database.address.engine, '?1');
-  const counts = RESOURCES.map(({ table }) => `(select count(*) from ${table} where realm_id = ${stored})`);
+  const { engine } = database.address;
+  const counts = RESOURCES.map(
+    ({ table, parent }) =>
+      `(select count(*) from ${table} where realm_id = ${(parent ? storedRealm : storedId)(engine, '?1')})`,
+  );
   const [row] = await ask<{ n: number }>(`select ${counts.join(' + ')} as n`, id);
   return row?.n ?? 0;
 }

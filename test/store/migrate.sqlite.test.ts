@@ -15,7 +15,9 @@ import { SQLITE, sqliteStatements } from '../../src/store/sqlite/dialect.ts';
 import { migrateSqlite } from '../../src/store/sqlite/migrate.ts';
 import { enableWal, sqliteMigrations } from '../../src/store/sqlite/open.ts';
 import { atRowId } from '../../src/store/sqlite/row_id.ts';
+import { parametersOf } from '../../src/store/tables/records.ts';
 import { AUTHREALM, runCommand, runTogether } from '../support/processes.ts';
+import { withoutRealmNumbers } from '../support/query_plans.ts';
 import { freshFolder, ISSUER } from '../support/service.ts';
 import { INSTANCE_TABLES } from '../support/table_names.ts';
 
@@ -237,7 +239,7 @@ describe('the schema follows the resource descriptions', () => {
       expect(found.filter(({ pk }) => pk > 0).map(({ name }) => name)).toEqual(['slot']);
       expect(indexes(resource.table, 1)).toContain([...new Set(['realm_id', keyOf(resource)])].join());
       for (const key of keyColumns(resource))
-        expect(statements.select).toContain(`${key} = ${SQLITE.id('?')}`);
+        expect(statements.select).toContain(`${key} = ${parametersOf(resource, SQLITE)(key)}`);
     });
 
     test(`${resource.table} has a folded key wherever it has the member`, () => {
@@ -303,9 +305,9 @@ describe('the schema follows the resource descriptions', () => {
     });
   }
 
-  function planOf(sql: string, ...values: (string | number)[]): string[] {
+  function planOf(sql: string, ...values: (string | number)[]): readonly string[] {
     const plan = db.prepare<{ detail: string }, (string | number)[]>(`explain query plan ${sql}`);
-    return plan.all(...values).map(({ detail }) => detail);
+    return withoutRealmNumbers(plan.all(...values).map(({ detail }) => detail));
   }
 
   function indexes(table: string, isUnique: number): string[] {
@@ -334,7 +336,7 @@ describe('the schema follows the resource descriptions', () => {
     const others = [...instanceTables, ...[user, passwordProfileInfo].map(({ table }) => `${table}_word`)];
     const ofRealms = all.map(({ name }) => name).filter((name) => !others.includes(name));
     for (const table of ofRealms) {
-      const keys = columns(table).some(({ name }) => name === 'slot')
+      const keys = columns(table).some(({ name }) => name === 'slot' || name === 'number')
         ? indexes(table, 1).map((index) => index.split(',')[0])
         : columns(table).flatMap(({ name, pk }) => (pk === 1 ? [name] : []));
       expect([table, ...new Set(keys)]).toEqual([table, 'realm_id']);

@@ -78,7 +78,7 @@ const TABLES = `select name from sqlite_schema where type = 'table' and name not
 
 /** Rows that a restore writes itself: its audit entry and the clock of the installation's log. */
 const WRITTEN_BY_RESTORE =
-  /"action":"database\.restored"|^\{"realm_id":"00000000-0000-0000-0000-000000000000","seq"/;
+  /"action":"database\.restored"|^\{"number":\d+,"realm_id":"00000000-0000-0000-0000-000000000000","seq"/;
 
 /** Every row of a database by table, sorted, without the rows that a restore writes itself. */
 export function contentOf(path: string): Readonly<Record<string, readonly string[]>> {

@@ -3,7 +3,7 @@ import { NIL_UUID } from '../../src/domain/id.ts';
 import type { Resource } from '../../src/domain/resource.ts';
 import { RESOURCES } from '../../src/domain/resources.ts';
 import { COUNTED_RESOURCES, countColumn } from '../../src/store/audit/record_counts.ts';
-import { type EngineName, idText, storedId, withChanges } from './log_rows.ts';
+import { type EngineName, idText, realmText, storedId, storedRealm, withChanges } from './log_rows.ts';
 
 /**
  * A query over records and changes that returns a row for each inconsistency, on both engines. It continues the common table
@@ -77,7 +77,7 @@ function wrongTotals(): ConsistencyCheck {
   const differences = (engine: EngineName) =>
     COUNTED_RESOURCES.map(
       (resource) => `${countColumn(resource)} <>
-        (select count(*) from ${resource.table} r where r.realm_id = ${storedId(engine, 'k.realm_id')})`,
+        (select count(*) from ${resource.table} r where r.realm_id = ${storedRealm(engine, 'k.realm_id')})`,
     );
   const text = (engine: EngineName) => ` select k.realm_id as id from realm_clock k
      where ${differences(engine).join(' or ')}`;
@@ -104,7 +104,7 @@ function recordsWithoutChange(resource: Resource): ConsistencyCheck {
       ? `or ${idText(engine, 'r.user_id')} is distinct from newest.user_id`
       : '';
   const text = (engine: EngineName) => `${NEWEST} select ${idText(engine, `r.${id}`)} as id from ${table} as r
-     left join newest on newest.realm_id = ${idText(engine, 'r.realm_id')}
+     left join newest on newest.realm_id = ${parent ? realmText(engine, 'r') : idText(engine, 'r.realm_id')}
        and newest.record_id = ${idText(engine, `r.${id}`)}
      where newest.revision is distinct from r.revision or births is distinct from 1 ${otherUser(engine)}`;
   return {
@@ -117,10 +117,10 @@ function recordsWithoutChange(resource: Resource): ConsistencyCheck {
 
 /** Changes of records that do not exist and were never deleted. */
 function missingRecords(resource: Resource): ConsistencyCheck {
-  const { name, table } = resource;
+  const { name, table, parent } = resource;
   const id = idColumn(resource);
   const text = (engine: EngineName) => `${NEWEST} select newest.record_id as id from newest
-     left join ${table} as r on r.realm_id = ${storedId(engine, 'newest.realm_id')}
+     left join ${table} as r on r.realm_id = ${(parent ? storedRealm : storedId)(engine, 'newest.realm_id')}
        and r.${id} = ${storedId(engine, 'newest.record_id')}
      where newest.event not in (?1 || '.deleted', ?1 || '.erased') and r.realm_id is null`;
   return {

@@ -80,17 +80,27 @@ export async function isEmptyTarget(target: Pick<TestDatabase, 'query'>): Promis
 
 /** Columns that are not copied: hashes, row IDs and the order of one engine, and the constant by which Citus distributes a log. */
 export function isCopiedColumn(column: string): boolean {
-  return !['slot', 'moved', 'log_id'].includes(column) && !column.endsWith('_crc');
+  return !['slot', 'number', 'moved', 'log_id'].includes(column) && !column.endsWith('_crc');
 }
+
+const compareTexts = (one: string, other: string): number => (one < other ? -1 : Number(one > other));
 
 /** Every row of every table, without the columns that are not copied. */
 export async function allRows(
   database: Pick<TestDatabase, 'query'>,
 ): Promise<Readonly<Record<string, readonly Json[]>>> {
   const found: Record<string, readonly Json[]> = {};
+  const clocks = await database
+    .query<{ number: number; realm_id: string }>('select number, realm_id from realm_clock')
+    .catch(() => []);
+  const realms = new Map(clocks.map(({ number, realm_id }) => [number, realm_id]));
   for (const table of COPIED_TABLES) {
     const { name, key, copied: columns } = table;
     const rows = await database.query<Json>(`select * from ${name} order by ${key.join(', ')}`);
+    if (columns.get('realm_id') === 'realm') {
+      for (const row of rows) row.realm_id = realms.get(row.realm_id as number) ?? row.realm_id;
+      rows.sort((one, other) => compareTexts(String(one.realm_id), String(other.realm_id)));
+    }
     found[name] = rows.map((row) =>
       Object.fromEntries(
         Object.entries(row)

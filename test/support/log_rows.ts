@@ -18,6 +18,7 @@ const EVENTS = RESOURCES.flatMap(({ name }) =>
 export function withChanges(engine: EngineName): string {
   const isSqlite = engine === 'sqlite';
   const id = (column: string) => idText(engine, column);
+  const realm = realmText(engine, 'numbered_entry');
   const hex = isSqlite ? 'lower(hex(revision))' : `encode(revision, 'hex')`;
   const ofRun = (column: string) => `first_value(${column}) over in_run`;
   const event = EVENTS.map((name) => `when ${eventNumber(name)} then '${name}'`).join(' ');
@@ -25,18 +26,18 @@ export function withChanges(engine: EngineName): string {
   return `with numbered_entry as (
       select *, count(at) over (partition by realm_id order by seq desc) as run from log_entry),
     change as (
-      select ${id('realm_id')} as realm_id, realm_id as stored_realm_id, seq, case event ${event} else 'unknown' end as event,
+      select ${realm} as realm_id, realm_id as stored_realm_id, seq, case event ${event} else 'unknown' end as event,
         ${id(ofRun('user_id'))} as user_id,
-        ${id(`coalesce(record_id, ${ofRun('user_id')}, realm_id)`)} as record_id, ${hex} as revision,
+        coalesce(${id(`coalesce(record_id, ${ofRun('user_id')})`)}, ${realm}) as record_id, ${hex} as revision,
         coalesce(members, case when ${isUpdate} then 'updated_at' else '' end) as members, ${ofRun('at')} as at,
         ${ofRun('actor')} as actor, ${ofRun('request_id')} as request_id, ${ofRun('address')} as address,
         detail, personal, tag
       from numbered_entry window in_run as (partition by realm_id, run order by seq desc))`;
 }
 
-/** A condition on `log_entry`, `user_salt` or a table of records with a realm as its parameter. */
+/** A condition on `log_entry`, `user_salt` or a table of records below realms, with a realm as its parameter. */
 export function ofRealm(engine: EngineName): string {
-  return `realm_id = ${storedId(engine, '?')}`;
+  return `realm_id = ${storedRealm(engine, '?')}`;
 }
 
 /** The same with a user. */
@@ -52,6 +53,16 @@ export function ofRecord(engine: EngineName): string {
 /** SQL for an ID as the tables of records and the log store it, from its text. */
 export function storedId(engine: EngineName, text: string): string {
   return DIALECTS[engine].id(text);
+}
+
+/** SQL for a realm as those tables store it, from the text of its ID. */
+export function storedRealm(engine: EngineName, text: string): string {
+  return DIALECTS[engine].realm(text);
+}
+
+/** SQL for the ID of the realm of a row in such a table. */
+export function realmText(engine: EngineName, table: string): string {
+  return engine === 'sqlite' ? SQLITE.foundRows.id(table) : `${table}.realm_id`;
 }
 
 /** SQL for the text of an ID in a table of records or in the log. */

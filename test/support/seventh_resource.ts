@@ -87,7 +87,7 @@ const DESCRIPTION = `export const device = resource({
 
 /** The columns of the table; those that end with `?` are nullable. */
 const COLUMNS = {
-  realm_id: 'id',
+  realm_id: 'realm',
   user_id: 'id',
   id: 'id',
   serial: 'text',
@@ -111,10 +111,18 @@ const COLUMNS = {
   revision: 'text',
 } as const;
 
-type Types = Readonly<Record<'id' | 'text' | 'bytes' | 'switch' | 'long', string>>;
+type Types = Readonly<Record<'realm' | 'id' | 'text' | 'bytes' | 'switch' | 'long', string>>;
 
-const SQLITE: Types = { id: 'blob', text: 'text', bytes: 'blob', switch: 'integer', long: 'integer' };
+const SQLITE: Types = {
+  realm: 'integer',
+  id: 'blob',
+  text: 'text',
+  bytes: 'blob',
+  switch: 'integer',
+  long: 'integer',
+};
 const POSTGRES: Types = {
+  realm: 'uuid',
   id: 'uuid',
   text: 'text collate "C"',
   bytes: 'bytea',

@@ -157,7 +157,7 @@ const NOT_OF_SERVICE =
 
 /** The tables outside the resources by the names of their descriptions. */
 const DESCRIBED_TABLES: Readonly<
-  Record<string, Table & { readonly insert: string | ((id: Dialect['id']) => string) }>
+  Record<string, Table & { readonly insert: string | ((dialect: Dialect) => string) }>
 > = { ...installation, ...realmData, ...webhooks };
 
 /** The texts of described tables that code names, within a literal or not: `clientTable.insert`. */
@@ -166,7 +166,7 @@ function tableTexts(code: string): readonly string[] {
     const described = DESCRIBED_TABLES[name];
     if (!described) throw new Error(`no file of tables above describes ${name}`);
     const found = described[text as 'select' | 'insert' | 'update'];
-    return typeof found === 'string' ? found : found(POSTGRES.id);
+    return typeof found === 'string' ? found : found(POSTGRES);
   });
 }
 

@@ -40,12 +40,14 @@ describe.each(ENGINE_PAIRS)('a copy from %s to %s', (from, to) => {
     const key = newMasterKey();
     const [source, target] = [await createSchema(from, key), await freshDatabaseOf(to, key)];
     const bytes = from === 'sqlite' ? "x''" : "''";
-    const realm = (from === 'sqlite' ? SQLITE : POSTGRES).id('?');
+    const realm = (from === 'sqlite' ? SQLITE : POSTGRES).realm('?');
     for (const text of texts()) {
+      const id = mintId();
+      await source.tamper('insert into realm_clock (realm_id, seq) values (?, 1)', id);
       await source.tamper(
         `insert into log_entry (realm_id, seq, event, revision, actor, at)
          values (${realm}, 1, 1, ${bytes}, ?, 9007199254740991)`,
-        mintId(),
+        id,
         text,
       );
     }

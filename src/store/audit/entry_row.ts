@@ -123,9 +123,9 @@ function impliedMembers(event: string): string {
 
 /** The columns that the run of an entry has in common. Parameters: realm, the sequence number of an entry before its end. */
 export const runEndText = ({
-  id,
+  realm,
 }: Dialect): string => `select user_id, at, actor, request_id, address from log_entry
-  where realm_id = ${id('?')} and seq > ? and at is not null order by seq limit 1`;
+  where realm_id = ${realm('?')} and seq > ? and at is not null order by seq limit 1`;
 
 /** The changes in rows of a realm, which are in order. `runEnd`: runEndText. */
 export function* changesIn(realm: Uuid, rows: readonly ChangeRow[], runEnd: string): Work<SequencedChange[]> {
@@ -184,16 +184,16 @@ const RUNS = {
 export function userEntriesText(
   which: keyof typeof RUNS,
   columns: 'change' | 'entry',
-  { id, lists }: Dialect,
+  { id, realm, lists }: Dialect,
 ): string {
   const runs = `select seq, user_id, at, actor, request_id, address
     from log_entry${lists.indexHint('log_entry_of_user')}
-    where realm_id = ${id('?1')} and user_id = ${id('?2')} and ${RUNS[which]} limit ?4`;
+    where realm_id = ${realm('?1')} and user_id = ${id('?2')} and ${RUNS[which]} limit ?4`;
   const previousRun = `select p.seq from log_entry p
-    where p.realm_id = ${id('?1')} and p.seq < h.seq and p.at is not null order by p.seq desc limit 1`;
+    where p.realm_id = ${realm('?1')} and p.seq < h.seq and p.at is not null order by p.seq desc limit 1`;
   return `select ${(columns === 'change' ? changeColumns : entryColumnNames)('e.', 'h.')}
     from (${runs}) h cross join log_entry e
-    where e.realm_id = ${id('?1')} and e.seq <= h.seq and e.seq > coalesce((${previousRun}), 0)`;
+    where e.realm_id = ${realm('?1')} and e.seq <= h.seq and e.seq > coalesce((${previousRun}), 0)`;
 }
 
 /** Rows in the order of their sequence numbers. */

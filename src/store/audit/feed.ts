@@ -16,8 +16,8 @@ export interface RealmHead {
 }
 
 /** A clock that was created but never advanced has no change. The nil UUID has audit entries and no changes. */
-const select = ({ id }: Dialect) => `select k.realm_id, e.seq, e.revision, e.at from realm_clock k
-  join log_entry e on e.realm_id = ${id('k.realm_id')} and e.seq = k.seq`;
+const select = ({ realm }: Dialect) => `select k.realm_id, e.seq, e.revision, e.at from realm_clock k
+  join log_entry e on e.realm_id = ${realm('k.realm_id')} and e.seq = k.seq`;
 /** Realms in one query. */
 const REALMS_PER_QUERY = LIMITS.pageRecordsMax;
 /** Every statement about heads and the changes of a user. */

@@ -35,14 +35,14 @@ const TEXTS = {
 };
 
 /** Every statement that writes the log. */
-export const logTexts = ({ clockOrder, id }: Dialect) => ({
+export const logTexts = (dialect: Dialect) => ({
   ...TEXTS,
   advance: `insert into realm_clock (realm_id, seq, moved, ${COUNT_COLUMNS.join(', ')})
-    values (?1, ?2, ${clockOrder.now}${', ?'.repeat(COUNT_COLUMNS.length)})
+    values (?1, ?2, ${dialect.clockOrder.now}${', ?'.repeat(COUNT_COLUMNS.length)})
     on conflict (realm_id) do update set moved = excluded.moved,
       ${['seq', ...COUNT_COLUMNS].map((name) => `${name} = realm_clock.${name} + excluded.${name}`).join(', ')}
     returning seq, tag, entries`,
-  insertEntry: logEntryTable.insert(id),
+  insertEntry: logEntryTable.insert(dialect),
 });
 
 interface ClockRow {

@@ -72,10 +72,10 @@ const TEXTS = {
 /** Every statement that reads or trims the log. */
 export const logReadingTexts = (dialect: Dialect) => ({
   ...TEXTS,
-  entries: `select ${ENTRY_COLUMNS} from log_entry where realm_id = ${dialect.id('?')} and seq > ? order by seq limit ?`,
+  entries: `select ${ENTRY_COLUMNS} from log_entry where realm_id = ${dialect.realm('?')} and seq > ? order by seq limit ?`,
   oldEntries: `select ${ENTRY_COLUMNS} from log_entry
-    where realm_id = ${dialect.id('?')} and seq > ? and seq <= ? order by seq limit ?`,
-  removeEntries: `delete from log_entry where realm_id = ${dialect.id('?')} and seq > ? and seq <= ?`,
+    where realm_id = ${dialect.realm('?')} and seq > ? and seq <= ? order by seq limit ?`,
+  removeEntries: `delete from log_entry where realm_id = ${dialect.realm('?')} and seq > ? and seq <= ?`,
   userEntries: userEntriesText('after', 'entry', dialect),
   runEnd: runEndText(dialect),
 });

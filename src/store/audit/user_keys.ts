@@ -26,7 +26,7 @@ export const userKeyTexts = (dialect: Dialect) => ({
   one: `select salt from user_salt where ${haveIds(['realm_id', 'user_id'], dialect)}`,
   many: `select user_id, salt from user_salt
   where ${haveIds(['realm_id'], dialect)} and user_id in (${Array(USERS_PER_QUERY).fill(dialect.id('?')).join(', ')})`,
-  insert: userSaltTable.insert(dialect.id),
+  insert: userSaltTable.insert(dialect),
 });
 /** The event of a created user. */
 const CREATED = `${user.name}.created`;

@@ -36,15 +36,20 @@ export interface HashKindCount extends Pick<Credential, 'isNormalised'> {
 const { table } = passwordProfileInfo;
 const HASH = 'password_hash';
 /** Those that the MAC of a hash covers, and what else a check needs. */
-export const CREDENTIAL_COLUMNS = `realm_id, user_id, id, password_profile_id, username_key, ${HASH}, password_hash_mac,
+export const credentialColumns = (
+  realm: string,
+): string => `${realm}, user_id, id, password_profile_id, username_key, ${HASH}, password_hash_mac,
   password_normalised, credential_version`;
 const KEY = ['realm_id', 'user_id', 'id'];
 const OF_PROFILE = ['realm_id', 'password_profile_id'];
 
+const selectCredential = ({ foundRows }: Dialect): string =>
+  `select ${credentialColumns(foundRows.selected(table))} from ${table}`;
+
 /** Every statement about credentials. */
 export const credentialTexts = (dialect: Dialect) => ({
-  find: `select ${CREDENTIAL_COLUMNS} from ${table} where ${haveIds(OF_PROFILE, dialect)} and username_key = ?`,
-  get: `select ${CREDENTIAL_COLUMNS} from ${table} where ${haveIds(KEY, dialect)}`,
+  find: `${selectCredential(dialect)} where ${haveIds(OF_PROFILE, dialect)} and username_key = ?`,
+  get: `${selectCredential(dialect)} where ${haveIds(KEY, dialect)}`,
   rehash: `update ${table} set ${HASH} = ?, password_normalised = 1, password_hash_mac = ?
   where ${haveIds(KEY, dialect)}`,
   /** In one order for all processes, because it decides which unknown name gets which kind. */

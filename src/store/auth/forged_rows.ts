@@ -9,7 +9,7 @@ import { webhookTable } from '../tables/webhooks.ts';
 import { all } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
 import type { AuthStore } from './access.ts';
-import { CREDENTIAL_COLUMNS, type CredentialRow } from './credentials.ts';
+import { type CredentialRow, credentialColumns } from './credentials.ts';
 import type { RowMacs, TableWithMac } from './row_macs.ts';
 
 /** A row whose MAC is wrong, or that has none. */
@@ -20,8 +20,11 @@ export interface ForgedRow {
 }
 
 const { table } = passwordProfileInfo;
-const passwords = ({ id }: Dialect): string => `select ${CREDENTIAL_COLUMNS} from ${table}
-  where (realm_id, id) > (${id('?1')}, ${id('?2')}) order by realm_id, id limit ?3`;
+const passwords = ({ id, orderedRows: rows }: Dialect): string => {
+  const [columns, source] = [credentialColumns(rows.selected(table)), rows.source(table)];
+  return `select ${columns} from ${source}
+  where ${rows.isAfter(table, '?1', 'id', id('?2'))} order by ${rows.id(table)}, id limit ?3`;
+};
 
 /**
  * Returns a function that yields every forged row of clients, their realms, signing keys, webhook targets, console links,

@@ -2,7 +2,7 @@ import type { AuditEntry } from '../../domain/audit_entry.ts';
 import { NIL_UUID, type StoredId, uuidText } from '../../domain/id.ts';
 import type { Dialect } from '../dialect.ts';
 import { keyringTable } from '../tables/installation.ts';
-import { kindOf, type Table } from '../tables/table.ts';
+import { kindOf, parameterOf, type Table } from '../tables/table.ts';
 import { TABLES } from '../tables/tables.ts';
 import { all, execute, first, type Work } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
@@ -41,12 +41,23 @@ interface ValueRow {
 }
 
 /** The statements about one column of ciphertexts. An empty value is a deleted secret. */
-function textsOf({ name: table, key, placement, resource }: Table, column: string, dialect: Dialect) {
-  const { hexAfterFirst } = dialect;
-  const [realm, id] = [placement === 'by realm' ? 'realm_id' : `'${NIL_UUID}'`, key.at(-1) as string];
-  const bound = resource ? dialect.id('?') : '?';
-  const isByOther = `${column} is not null and length(${column}) > 0 and ${hexAfterFirst(column)} <> ?`;
-  const select = `select ${realm} as realm, ${id} as id, ${column} as sealed from ${table} where ${isByOther}`;
+function textsOf({ name: table, key, columns, placement }: Table, column: string, dialect: Dialect) {
+  const { hexAfterFirst, orderedRows: rows } = dialect;
+  const id = key.at(-1) as string;
+  const kindOfColumn = (name: string) => kindOf(columns[name] ?? 'text').kind;
+  const own = (parameter: string) => parameterOf(kindOfColumn(id), dialect, parameter);
+  const isByOther = `${column} is not null and length(${column}) > 0 and ${hexAfterFirst(column)} <> ?1`;
+  const named = placement === 'by realm' ? 'realm_id' : `'${NIL_UUID}'`;
+  const [source, realm, isAfter, isIn] =
+    kindOfColumn('realm_id') === 'realm'
+      ? [
+          rows.source(table),
+          rows.id(table),
+          rows.isAfter(table, '?2', id, own('?3')),
+          `realm_id = ${dialect.realm('?')}`,
+        ]
+      : [table, named, `(${named}, ${id}) > (?2, ${own('?3')})`, `${named} = ?`];
+  const select = `select ${realm} as realm, ${id} as id, ${column} as sealed from ${source} where ${isByOther}`;
   const inOrder = 'order by realm, id limit ?';
   return {
     table,
@@ -54,9 +65,9 @@ function textsOf({ name: table, key, placement, resource }: Table, column: strin
     /** Parameters: the key to exclude, limit. */
     select: `${select} ${inOrder}`,
     /** Parameters: the key to exclude, realm and ID of the last value, limit. */
-    selectAfter: `${select} and (${realm}, ${id}) > (${bound}, ${bound}) ${inOrder}`,
+    selectAfter: `${select} and ${isAfter} ${inOrder}`,
     /** Parameters: the new value, realm, ID, the expected value. */
-    update: `update ${table} set ${column} = ? where ${realm} = ${bound} and ${id} = ${bound} and ${column} = ?`,
+    update: `update ${table} set ${column} = ? where ${isIn} and ${id} = ${own('?')} and ${column} = ?`,
     /** Parameters: the key. */
     hasOther: `select 1 from ${table} where ${isByOther} limit 1`,
   };

@@ -1,4 +1,5 @@
 import { Refusal } from '../../domain/fault.ts';
+import { realmClockTable } from '../tables/realm_data.ts';
 import { type ColumnKind, kindOf, type Table } from '../tables/table.ts';
 import { TABLES } from '../tables/tables.ts';
 
@@ -10,16 +11,17 @@ export interface CopiedTable extends Table {
   keyOf(row: TextRow): TextRow;
 }
 
-/** Each follows those that it references. */
-export const COPIED_TABLES: readonly CopiedTable[] = TABLES.filter(({ isOfDatabase }) => !isOfDatabase).map(
-  (table) => {
-    const all = Object.entries(table.columns).map(([name, column]) => [name, kindOf(column).kind] as const);
-    const copied = new Map(all.filter(([, kind]) => kind !== 'local'));
-    const columns = [...copied.keys()];
-    const places = table.key.map((column) => columns.indexOf(column));
-    return { ...table, copied, keyOf: (row) => places.map((place) => row[place] ?? null) };
-  },
-);
+/** Each follows those that it references; and all that have the numbers of realms follow the clocks, with which realms get theirs. */
+export const COPIED_TABLES: readonly CopiedTable[] = [
+  realmClockTable,
+  ...TABLES.filter((table) => !table.isOfDatabase && table !== realmClockTable),
+].map((table) => {
+  const all = Object.entries(table.columns).map(([name, column]) => [name, kindOf(column).kind] as const);
+  const copied = new Map(all.filter(([, kind]) => kind !== 'local'));
+  const columns = [...copied.keys()];
+  const places = table.key.map((column) => columns.indexOf(column));
+  return { ...table, copied, keyOf: (row) => places.map((place) => row[place] ?? null) };
+});
 
 /** How many rows are read and written at a time. */
 export const PAGE_ROWS = 1_000;

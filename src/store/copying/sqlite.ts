@@ -13,7 +13,7 @@ import { SQLITE } from '../sqlite/dialect.ts';
 import { assertSqliteSchema } from '../sqlite/migrate.ts';
 import { openSqlite, sqliteMigrations } from '../sqlite/open.ts';
 import { connectToRead } from '../sqlite/reader.ts';
-import { type ColumnKind, KINDS } from '../tables/table.ts';
+import { type ColumnKind, KINDS, parameterOf } from '../tables/table.ts';
 import type { SqlValue } from '../transaction_work.ts';
 import {
   assertNewest,
@@ -79,15 +79,11 @@ async function begin(db: Database, how: 'begin' | 'begin immediate', program: Pr
 function sourceOver(db: Database): CopySource {
   return {
     async read(table, last) {
-      const { name, key, copied: columns } = table;
+      const { key, copied: columns } = table;
       const after = last
         ? table.keyOf(last).map((value, at) => boundValue(value, columns.get(key[at] ?? '')))
         : [];
-      const position = key.map((column) => placeholder(columns.get(column)));
-      const where = last ? `where (${key.join()}) > (${position.join()})` : '';
-      const select = db.prepare<unknown, SqlValue[]>(
-        `select ${[...columns.keys()].join()} from ${name} ${where} order by ${key.join()} limit ${PAGE_ROWS}`,
-      );
+      const select = db.prepare<unknown, SqlValue[]>(pageText(table, last !== undefined));
       try {
         const kinds = [...columns.values()];
         const rows = select.values(...after) as SqlValue[][];
@@ -103,17 +99,31 @@ function sourceOver(db: Database): CopySource {
   };
 }
 
+/** A page in the order of the key, with realms as their IDs. Parameters: the key of the row before it, if there is one. */
+function pageText({ name, key, copied: columns }: CopiedTable, isAfterRow: boolean): string {
+  const { source, id, isAfter } = SQLITE.orderedRows;
+  const hasNumbers = columns.get('realm_id') === 'realm';
+  const [from, realm] = hasNumbers ? [source(name), id(name)] : [name, 'realm_id'];
+  const named = (column: string) => (column === 'realm_id' ? realm : `${name}.${column}`);
+  const order = key.map(named).join();
+  const values = key.map((column, at) => parameterOf(columns.get(column), SQLITE, `?${at + 1}`));
+  const [, own = ''] = key;
+  const position = hasNumbers
+    ? isAfter(name, '?1', named(own), values[1] as string)
+    : `(${order}) > (${values.join()})`;
+  return `select ${[...columns.keys()].map(named).join()} from ${from} ${isAfterRow ? `where ${position}` : ''}
+    order by ${order} limit ${PAGE_ROWS}`;
+}
+
 function textOf(value: SqlValue, kind: ColumnKind | undefined): string | null {
   if (!(value instanceof Uint8Array)) return value === null ? null : String(value);
   return kind === 'id_bytes' ? uuidText(value) : `\\x${value.toHex()}`;
 }
 
-const placeholder = (kind: ColumnKind | undefined): string => (kind === 'id_bytes' ? SQLITE.id('?') : '?');
-
-/** The value of such a placeholder. */
+/** The value of a parameter of this kind. */
 function boundValue(text: string | null, kind: ColumnKind | undefined): SqlValue {
   const type = kind && KINDS[kind].sqlite;
-  if (text === null || type === 'text' || kind === 'id_bytes') return text;
+  if (text === null || type === 'text' || kind === 'id_bytes' || kind === 'realm') return text;
   return type === 'integer' ? Number(text) : Uint8Array.fromHex(text.replace(/^\\x/, ''));
 }
 
@@ -123,7 +133,7 @@ function insertionInto(table: CopiedTable) {
   const [columns, kinds] = [[...copied.keys()], [...copied.values()]];
   const columnValues = (row: TextRow) => row.map((value, at) => boundValue(value, kinds[at]));
   if (!resource) {
-    const text = `insert into ${name} (${columns.join()}) values (${kinds.map(placeholder).join()})`;
+    const text = `insert into ${name} (${columns.join()}) values (${kinds.map((kind) => parameterOf(kind, SQLITE)).join()})`;
     return { text, valuesOf: columnValues };
   }
   const hashed = membersOf(resource).filter(({ annotation }) => annotation.hashColumn);

@@ -6,6 +6,7 @@ import { realm } from '../../domain/resources.ts';
 import { storedTotal } from '../audit/record_counts.ts';
 import type { Dialect } from '../dialect.ts';
 import type { Statements } from '../records/statements.ts';
+import { parametersOf } from '../tables/records.ts';
 import { type ColumnOf, columnsOf } from './filters.ts';
 
 /** An index of the database, as read from its schema. */
@@ -21,6 +22,8 @@ export interface ListTable {
   /** The key columns; the last one is the ID. */
   readonly keys: readonly string[];
   readonly columnOf: ColumnOf;
+  /** SQL for a parameter as a column stores it. */
+  readonly parameter: ReturnType<typeof parametersOf>;
   /** Selects the key and the visible members. */
   readonly select: string;
   readonly decode: Statements['decodeKeyed'];
@@ -31,17 +34,17 @@ export interface ListTable {
 
 export function listTable(
   resource: Resource,
-  { visible, decodeKeyed: decode }: Pick<Statements, 'visible' | 'decodeKeyed'>,
+  { visibleKeyed, decodeKeyed: decode }: Pick<Statements, 'visibleKeyed' | 'decodeKeyed'>,
   indexes: readonly Index[],
   dialect: Dialect,
 ): ListTable {
   const keys = keyColumns(resource);
-  const columns = [...keys.slice(0, -1), ...visible];
   return {
     table: resource.table,
     keys,
     columnOf: columnsOf(resource, dialect),
-    select: `select ${columns.join(', ')} from ${resource.table}`,
+    parameter: parametersOf(resource, dialect),
+    select: `select ${visibleKeyed(dialect.selectedRealm('?1'))} from ${resource.table}`,
     decode,
     indexes,
     presences: ancestry(resource)
@@ -85,11 +88,8 @@ export interface ListPlan {
   readonly texts: Readonly<Record<ListStatement, string>>;
 }
 
-export function planList(
-  table: ListTable,
-  shape: ListShape,
-  { id: bound, lists: dialect }: Dialect,
-): ListPlan {
+export function planList(table: ListTable, shape: ListShape, dialect: Dialect): ListPlan {
+  const { id: bound, lists } = dialect;
   const { select, indexes, keys } = table;
   const { depth, filter, hasOnly, sort, where, gatheredMax } = shape;
   const id = keys.at(-1) as string;
@@ -99,13 +99,16 @@ export function planList(
   const finding = findingIndex(indexes, comparisons);
   const isFound = finding !== undefined && !hasWords(filter);
   // A list on the event loop names its index, because statistics of the engine might make it choose another one.
-  const hintOf = (index: Index | undefined) => (index ? dialect.indexHint(index.name) : '');
+  const hintOf = (index: Index | undefined) => (index ? lists.indexHint(index.name) : '');
   const hint = hintOf(ordered ?? (isFound ? finding : scanIndex(table, shape)));
   const orderedHint = hintOf(ordered);
   const isByWord = shape.isByWord === true && !finding;
   const conditions = [
-    ...scope.map((column, index) => `${isByWord ? WITHOUT_INDEX : ''}${column} = ${bound(`?${index + 1}`)}`),
-    ...(hasOnly ? [dialect.isAmong(id, bound)] : []),
+    ...scope.map(
+      (column, index) =>
+        `${isByWord ? WITHOUT_INDEX : ''}${column} = ${table.parameter(column, `?${index + 1}`)}`,
+    ),
+    ...(hasOnly ? [lists.isAmong(id, bound)] : []),
     ...(where === '' ? [] : [where]),
   ];
   const matches = conditions.length === 0 ? 'true' : conditions.join(' and ');
@@ -223,7 +226,8 @@ function scanIndex({ indexes, keys, columnOf }: ListTable, { depth, filter }: Li
 }
 
 /** Values: the scope. */
-function presenceText(scope: Resource, total: string, { id }: Dialect): string {
-  const where = keyColumns(scope).map((column, depth) => `${column} = ${id(`?${depth + 1}`)}`);
+function presenceText(scope: Resource, total: string, dialect: Dialect): string {
+  const parameter = parametersOf(scope, dialect);
+  const where = keyColumns(scope).map((column, depth) => `${column} = ${parameter(column, `?${depth + 1}`)}`);
   return `select ${total} as total from ${scope.table} where ${where.join(' and ')}`;
 }

@@ -4,7 +4,7 @@ import { type StoredId, type Uuid, uuidText } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { type Key, keyColumns, membersOf, type Resource } from '../../domain/resource.ts';
 import { COUNTED_RESOURCES, countColumn } from '../audit/record_counts.ts';
-import type { Dialect } from '../dialect.ts';
+import type { Dialect, RealmRows } from '../dialect.ts';
 import { hashColumn } from '../records/derived_columns.ts';
 import type { Statements } from '../records/statements.ts';
 import { textHash } from '../records/text_hash.ts';
@@ -32,10 +32,9 @@ type Row = Record<string, unknown>;
 /** The statements of searches. */
 function openSearchReading(of: (resource: Resource) => Statements, dialect: Dialect) {
   function partsOf(resource: Resource, filter: ParsedFilter, words = dialect.words) {
-    const { visible, decodeKeyed } = of(resource);
-    const columns = [...keyColumns(resource).slice(0, -1), ...visible].join(', ');
+    const { visibleKeyed, decodeKeyed } = of(resource);
     const { text, values } = clauseOf(filter, columnsOf(resource, dialect), { ...dialect, words });
-    return { columns, matches: text || 'true', values, decodeKeyed };
+    return { visibleKeyed, matches: text || 'true', values, decodeKeyed };
   }
 
   /** Rows in the order of their realms. `condition` precedes the filter. */
@@ -43,11 +42,12 @@ function openSearchReading(of: (resource: Resource) => Statements, dialect: Dial
     resource: Resource,
     { filter, limit }: Pick<RealmSearch, 'filter' | 'limit'>,
     condition: Clause,
-    words = dialect.words,
+    { words, rows }: SearchedRows,
   ): Work<RealmSearchPage['items']> {
-    const { columns, matches, values, decodeKeyed } = partsOf(resource, filter, words);
-    const text = `select ${columns} from ${resource.table} where ${condition.text}${matches}
-      order by realm_id, ${keyColumns(resource).at(-1)} limit ?`;
+    const { table } = resource;
+    const { visibleKeyed, matches, values, decodeKeyed } = partsOf(resource, filter, words);
+    const text = `select ${visibleKeyed(rows.selected(table))} from ${rows.source(table)} where ${condition.text}${matches}
+      order by ${rows.id(table)}, ${keyColumns(resource).at(-1)} limit ?`;
     return (yield* all<Row>(text, ...condition.values, ...values, limit)).map(decodeKeyed);
   }
 
@@ -58,14 +58,14 @@ function openSearchReading(of: (resource: Resource) => Statements, dialect: Dial
   function* page(
     resource: Resource,
     search: RealmSearch,
-    { words, hashed }: { readonly words?: Dialect['words']; readonly hashed?: HashedValue | undefined } = {},
+    { words = dialect.words, rows = dialect.foundRows, hashed }: Partial<SearchedRows> = {},
   ): Work<RealmSearchPage['items']> {
     const items: RealmSearchPage['items'][number][] = [];
     for (const part of partsByRealm(search)) {
       const limit = search.limit - items.length;
       if (limit === 0) break;
-      const bounds = boundsOf(resource, part, dialect, hashed);
-      items.push(...(yield* ordered(resource, { ...part, limit }, bounds, words)));
+      const bounds = boundsOf(resource, part, dialect, { rows, hashed });
+      items.push(...(yield* ordered(resource, { ...part, limit }, bounds, { words, rows })));
     }
     return items;
   }
@@ -78,7 +78,11 @@ function openSearchReading(of: (resource: Resource) => Statements, dialect: Dial
   ): Work<number | undefined> {
     if (filter.length === 0 && COUNTED_RESOURCES.includes(resource))
       return yield* countAll(resource, only, dialect);
-    const condition = boundsOf(resource, { filter, only, after: undefined, limit: 0 }, dialect, hashed);
+    const { foundRows: rows } = dialect;
+    const condition = boundsOf(resource, { filter, only, after: undefined, limit: 0 }, dialect, {
+      rows,
+      hashed,
+    });
     const { matches, values } = partsOf(resource, filter);
     const source = `from ${resource.table} where ${condition.text}${matches}`;
     const text = `select count(*) as n from (select 1 ${source} limit ${LIMITS.searchCountMax + 1}) as matching`;
@@ -99,7 +103,8 @@ export function openRealmSearches(of: (resource: Resource) => Statements, dialec
     { column, hash }: HashedValue,
   ): Work<RealmSearchPage | undefined> {
     const { table } = resource;
-    const { columns, matches, values, decodeKeyed } = partsOf(resource, filter);
+    const { visibleKeyed, matches, values, decodeKeyed } = partsOf(resource, filter);
+    const columns = visibleKeyed(dialect.foundRows.selected(table));
     // Sorted here: SQLite compiles a statement with ORDER BY again for other values.
     const text = `select ${columns}, ${matches} as is_match from ${table}${indexHint(`${table}_${column}`)}
       where ${column} = ? limit ?`;
@@ -121,7 +126,9 @@ export function openRealmSearches(of: (resource: Resource) => Statements, dialec
     const chosen = { ...search, filter };
     const { choice } = dialect.words;
     const words = choice && isBroad ? { ...dialect.words, ...choice.broad } : dialect.words;
-    const items = yield* page(resource, chosen, { words, hashed });
+    // Few rows are found and sorted; many are read in their order, up to the end of the page.
+    const rows = isBroad || filter.length === 0 ? dialect.orderedRows : dialect.foundRows;
+    const items = yield* page(resource, chosen, { words, rows, hashed });
     const total = search.isCounted && !isBroad ? yield* count(resource, chosen, hashed) : undefined;
     return { items, through: undefined, ...(total === undefined ? {} : { total }) };
   }
@@ -179,20 +186,29 @@ function partsByRealm(search: RealmSearch): readonly RealmSearch[] {
   ];
 }
 
+/** How the rows of a search are found. */
+interface SearchedRows {
+  readonly words: Dialect['words'];
+  readonly rows: RealmRows;
+  readonly hashed?: HashedValue | undefined;
+}
+
 /** The conditions of a part of a search besides its filter, each with ` and ` behind it. A part with `only` and `after` is of one realm. */
 function boundsOf(
   resource: Resource,
   { only, after, afterId }: RealmSearch,
   { id, lists: { isAmong, among }, hasHashColumns }: Dialect,
-  hashed?: HashedValue,
+  { rows, hashed }: Pick<SearchedRows, 'rows' | 'hashed'>,
 ): Clause {
   const isInOne = after !== undefined && only !== undefined;
   const conditions = [
+    ...(after === undefined
+      ? []
+      : [positionAfter(resource, { realm: after, id: afterId, isInOne }, rows, id)]),
     ...(hasHashColumns && hashed ? [{ text: `${hashed.column} = ?`, values: [hashed.hash] }] : []),
-    ...(after === undefined ? [] : [positionAfter(resource, { realm: after, id: afterId, isInOne }, id)]),
     ...(only === undefined || isInOne
       ? []
-      : [{ text: isAmong('realm_id', id), values: [among(only) as string] }]),
+      : [{ text: isAmong(rows.realm, rows.compared), values: [among(only) as string] }]),
   ];
   return {
     text: conditions.map(({ text }) => `${text} and `).join(''),
@@ -211,18 +227,19 @@ function* countAll(
   return yield* numberOf(text, only ? [among(only)] : []);
 }
 
-/** After all records of a realm, or after one of them; `isInOne`: in that realm only. */
+/** After all records of a realm, or after one of them; `isInOne`: in that realm only. It has the first parameters. */
 function positionAfter(
   resource: Resource,
   { realm, id, isInOne }: { readonly realm: Uuid; readonly id: Uuid | undefined; readonly isInOne: boolean },
+  rows: RealmRows,
   bound: Dialect['id'],
 ): Clause {
-  const value = bound('?');
-  if (id === undefined) return { text: `realm_id > ${value}`, values: [realm] };
-  const own = keyColumns(resource).at(-1);
+  const { table } = resource;
+  if (id === undefined) return { text: `${rows.id(table)} > ?1`, values: [realm] };
+  const own = keyColumns(resource).at(-1) as string;
   return isInOne
-    ? { text: `realm_id = ${value} and ${own} > ${value}`, values: [realm, id] }
-    : { text: `(realm_id, ${own}) > (${value}, ${value})`, values: [realm, id] };
+    ? { text: `${rows.realm} = ${rows.compared('?1')} and ${own} > ${bound('?2')}`, values: [realm, id] }
+    : { text: rows.isAfter(table, '?1', own, bound('?2')), values: [realm, id] };
 }
 
 function* numberOf(text: string, values: readonly SqlValue[]): Work<number> {

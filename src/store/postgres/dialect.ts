@@ -1,6 +1,6 @@
 import { LIMITS } from '../../domain/limits.ts';
 import { RESOURCES } from '../../domain/resources.ts';
-import type { Dialect } from '../dialect.ts';
+import type { Dialect, RealmRows } from '../dialect.ts';
 import { statementsOver } from '../records/statements.ts';
 
 function asLong(transaction: string): string {
@@ -14,12 +14,27 @@ function roundedDown(transaction: string): string {
   return `${asLong(transaction)} & -64`;
 }
 
+const REALM_ROWS: RealmRows = {
+  source: (table) => table,
+  selected: () => 'realm_id',
+  id: () => 'realm_id',
+  realm: 'realm_id',
+  compared: (id) => id,
+  isAfter: (_, realm, column, value) => `(realm_id, ${column}) > (${realm}, ${value})`,
+};
+
 export const POSTGRES: Dialect = {
   position: 'strpos',
   greatest: 'greatest',
   hasHashColumns: false,
   hexAfterFirst: (value) => `encode(substr(${value}, 2, 8), 'hex')`,
   id: (text) => text,
+  realm: (id) => id,
+  selectedRealm: () => 'realm_id',
+  // The lock of a scope does.
+  createClock: undefined,
+  foundRows: REALM_ROWS,
+  orderedRows: REALM_ROWS,
   insertion({ table }, columns) {
     const placeholders = columns.map(() => '?').join(', ');
     return { text: `insert into ${table} (${columns.join(', ')}) values (${placeholders})`, lead: () => [] };

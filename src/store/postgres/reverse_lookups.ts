@@ -1,5 +1,5 @@
 import type { Store } from '../../directory/store.ts';
-import { keyColumns, membersOf, type Resource } from '../../domain/resource.ts';
+import { membersOf, type Resource } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
 import type { Admission } from '../admission.ts';
 import { comparedColumn } from '../records/derived_columns.ts';
@@ -32,11 +32,11 @@ function textArray(texts: readonly string[]): string {
 /** Two rows mean an ambiguous lookup. */
 function lookupStatements(resource: Resource, members: readonly string[]): LookupStatements {
   const { table } = resource;
-  const columns = [...keyColumns(resource).slice(0, -1), ...postgresStatements(resource).visible];
+  const columns = postgresStatements(resource).visibleKeyed('realm_id');
   const conditions = (placeholder: (at: number) => string) =>
     members.map((member, at) => `and ${comparedColumn(resource, member)} = ${placeholder(at)}`).join(' ');
   const selectRows = (placeholder: (at: number) => string) =>
-    `select ${columns.join(', ')} from ${table} where realm_id = $1 ${conditions(placeholder)} limit 2`;
+    `select ${columns} from ${table} where realm_id = $1 ${conditions(placeholder)} limit 2`;
   const arrays = members.map((member, at) => `$${at + 2}::${columnType(resource, member)}[]`).join(', ');
   const names = members.map((_, at) => `member_${at}`).join(', ');
   return {

@@ -47,10 +47,13 @@ export function dependentsOf(
   return [...conditions]
     .map(([resource, condition]) => {
       const { parent, table } = resource;
+      const columns = columnsOf(resource).map((name) =>
+        name === 'realm_id' ? dialect.selectedRealm('?1') : name,
+      );
       const losesChild = parent?.parent && parent !== removed && !conditions.has(parent);
       return {
         resource,
-        select: `select ${columnsOf(resource).join(', ')} from ${table} where ${condition} limit ?3`,
+        select: `select ${columns.join(', ')} from ${table} where ${condition} limit ?3`,
         count: `select count(*) as n from ${table} where ${condition}`,
         touchedParent: losesChild ? parent : undefined,
       };
@@ -74,7 +77,7 @@ function conditionOf({
   removed,
   all,
   conditions,
-  dialect: { id },
+  dialect: { id, realm },
 }: {
   readonly resource: Resource;
   readonly removed: Resource;
@@ -83,7 +86,7 @@ function conditionOf({
   readonly dialect: Dialect;
 }): string {
   // All dependents of a realm's records are in the realm.
-  if (removed.parent === undefined) return `realm_id = ${id('?1')} and realm_id = ${id('?2')}`;
+  if (removed.parent === undefined) return `realm_id = ${realm('?1')} and realm_id = ${realm('?2')}`;
   const conditionsByColumn = referencingColumns(resource, all).flatMap(({ column, target }) => {
     const condition = conditions.get(target);
     if (target === removed) return [`${column} = ${id('?2')}`];
@@ -91,7 +94,7 @@ function conditionOf({
   });
   if (conditionsByColumn.length === 0) return '';
   const [first, ...others] = conditionsByColumn;
-  return `realm_id = ${id('?1')} and ${others.length === 0 ? first : `(${conditionsByColumn.join(' or ')})`}`;
+  return `realm_id = ${realm('?1')} and ${others.length === 0 ? first : `(${conditionsByColumn.join(' or ')})`}`;
 }
 
 /** The dependents of each resource, derived at its first deletion or count: no lookup needs them. */

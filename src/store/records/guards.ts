@@ -1,17 +1,19 @@
 import type { Guard, Insert, PatchWrite } from '../../directory/store.ts';
 import { keyColumns, membersOf, type Resource, referencedResource } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
-import { type Dialect, haveIds } from '../dialect.ts';
+import type { Dialect } from '../dialect.ts';
+import { parametersOf } from '../tables/records.ts';
 import { firstUnexpected, type SqlValue, type Work } from '../transaction_work.ts';
 import type { Statements } from './statements.ts';
 
 /** Checks the guards of writes. */
 export function openGuards(of: (resource: Resource) => Statements, dialect: Dialect) {
-  const whereKey = (resource: Resource) =>
-    haveIds(
-      keyColumns(resource).map((column) => `t.${column}`),
-      dialect,
-    );
+  const whereKey = (resource: Resource) => {
+    const parameter = parametersOf(resource, dialect);
+    return keyColumns(resource)
+      .map((column) => `t.${column} = ${parameter(column)}`)
+      .join(' and ');
+  };
 
   /** Texts by resource and guard. Each selects a row where the guard does not hold. Parameters: the key of the record, then values. */
   const texts = new Map<string, string>();

@@ -5,7 +5,6 @@ import { passwordProfileInfo } from '../../domain/resources.ts';
 import { foldedKey } from '../../domain/text/folded_key.ts';
 import { isForgedMac, type RowMacs, type SignedTable } from '../auth/row_macs.ts';
 import { type Dialect, haveIds } from '../dialect.ts';
-import { idColumns } from '../tables/records.ts';
 import { first, type SqlValue, type Work } from '../transaction_work.ts';
 import { authenticatingColumns, COVERED_MEMBERS, comparedColumn } from './derived_columns.ts';
 import type { Statements } from './statements.ts';
@@ -22,8 +21,11 @@ export const SIGNED_PASSWORD: SignedTable = {
   ],
 };
 /** Parameters: the key. */
-export const selectAuthenticated = (dialect: Dialect): string =>
-  `select ${SIGNED_PASSWORD.signed.join(', ')}, password_hash_mac from ${table} where ${haveIds(KEY, dialect)}`;
+export const selectAuthenticated = (dialect: Dialect): string => {
+  const [, ...columns] = SIGNED_PASSWORD.signed;
+  const selected = [dialect.foundRows.selected(table), ...columns, 'password_hash_mac'].join(', ');
+  return `select ${selected} from ${table} where ${haveIds(KEY, dialect)}`;
+};
 
 /** The covered columns of a row, and its MAC. */
 export type CoveredRow = Readonly<Record<string, SqlValue | undefined>>;
@@ -46,7 +48,7 @@ export function openPasswordMacs(macs: RowMacs): PasswordMacs {
 /** A MAC covers IDs, and not how an engine stores them. */
 function idsAsText(row: CoveredRow): CoveredRow {
   const idOf = (column: string) => row[column] && uuidText(row[column] as StoredId);
-  return Object.fromEntries([...idColumns(passwordProfileInfo)].map((column) => [column, idOf(column)]));
+  return Object.fromEntries([...KEY, 'password_profile_id'].map((column) => [column, idOf(column)]));
 }
 
 /** Statements that authenticate the password hashes that they write. */

@@ -26,8 +26,8 @@ type OfEngine =
   | 'overloaded'
   | 'ready';
 
-const changesText = ({ id }: Dialect): string =>
-  `select ${CHANGE_COLUMNS} from log_entry where realm_id = ${id('?')} and seq > ? order by seq limit ?`;
+const changesText = ({ realm }: Dialect): string =>
+  `select ${CHANGE_COLUMNS} from log_entry where realm_id = ${realm('?')} and seq > ? order by seq limit ?`;
 
 /** Records and their changes, as far as the engines share them. */
 export function openRecords(

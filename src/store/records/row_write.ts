@@ -15,6 +15,7 @@ import { ciphertextKeyId } from '../../domain/text/ciphertext.ts';
 import { ANY_CHECK, IS_KEY_KNOWN } from '../auth/access.ts';
 import {
   ConstraintViolation,
+  execute,
   first,
   type Statement,
   tryExecuteAll,
@@ -39,12 +40,16 @@ const SEALED_MEMBERS = new Map(
   }),
 );
 
-/** The members of a write as its row stores them. Throws if a secret was sealed by a key that is no longer in use. */
+/**
+ * The members of a write as its row stores them; a new realm gets its clock. Throws if a secret was sealed by a key that is no longer in
+ * use.
+ */
 function* storedMembers<M extends AnyRecord | Patch['members']>(
   write: Insert | Replacement | PatchWrite,
   members: M,
-  { authenticate }: Statements,
+  { authenticate, createClock }: Statements,
 ): Work<M> {
+  if (write.op === 'insert' && createClock) yield* execute(createClock, write.key[0]);
   for (const name of SEALED_MEMBERS.get(write.resource) ?? []) yield* assertKeyIsKnown(members[name]);
   return authenticate ? { ...members, ...(yield* authenticate(write)) } : members;
 }

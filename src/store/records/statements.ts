@@ -11,7 +11,7 @@ import {
   referencedResource,
 } from '../../domain/resource.ts';
 import { type Dialect, haveIds } from '../dialect.ts';
-import { idColumns, memberKind, storedName } from '../tables/records.ts';
+import { memberKind, parametersOf, storedName } from '../tables/records.ts';
 import { KINDS, type KindStorage } from '../tables/table.ts';
 import type { SqlValue, Work } from '../transaction_work.ts';
 import {
@@ -48,8 +48,12 @@ export interface Statements {
   readonly selectStored: string;
   /** The select expressions of the ID and the visible members; `decode` reads such rows. */
   readonly visible: readonly string[];
+  /** The same with those of the IDs above the record, that of the realm by this SQL; `decodeKeyed` reads such rows. */
+  readonly visibleKeyed: (selectedRealm: string) => string;
   /** The columns of the table that an insert writes. */
   readonly columns: readonly string[];
+  /** Before the insert of a realm. Parameter: the realm. */
+  readonly createClock: string | undefined;
   /** Parameters: `insertValues`. */
   readonly insert: string;
   /** Parameters: `replaceValues`, then the key. */
@@ -122,8 +126,10 @@ function statementsFor(resource: Resource, all: readonly Resource[], dialect: Di
   const insertion = dialect.insertion(resource, written);
   const stored = columns.filter((column) => column.member !== undefined);
   const own = keys.at(-1) as string;
-  const [where, inRealm] = [haveIds(keys, dialect), haveIds(['realm_id'], dialect)];
-  const assign = assignmentIn(resource, dialect);
+  const parameter = parametersOf(resource, dialect);
+  const has = (column: string) => `${column} = ${parameter(column)}`;
+  const [where, inRealm] = [keys.map(has).join(' and '), has('realm_id')];
+  const assign = ({ name }: Column) => has(name);
   const id = own === 'id' ? 'id' : `${own} as id`;
   const names = (of: readonly Column[]) => of.map((column) => column.name).join(', ');
   const visible = [id, ...stored.filter((column) => column.isVisible).map(({ name }) => name)];
@@ -134,13 +140,16 @@ function statementsFor(resource: Resource, all: readonly Resource[], dialect: Di
     select: `select ${visible.join(', ')} from ${table} where ${where}`,
     selectStored: `select ${id}, ${names(stored)} from ${table} where ${where}`,
     visible,
+    visibleKeyed: (selectedRealm: string) =>
+      [...(resource.parent ? [selectedRealm, ...keys.slice(1, -1)] : []), ...visible].join(', '),
     columns: written,
+    createClock: resource.parent ? undefined : dialect.createClock,
     insert: insertion.text,
     replace: `update ${table} set ${columns.map(assign).join(', ')} where ${where}`,
     touch: `update ${table} set updated_at = ${dialect.greatest}(updated_at, ?), revision = ? where ${where}`,
     removeAmong: `delete from ${table} where ${inRealm} and ${dialect.lists.isAmong(own, dialect.id)}`,
     selectForRemoval: `select ${visible.join(', ')}, ${resource.protectedBy ?? '0'} as is_protected from ${table} where ${where}`,
-    selectInRealm: `select 1 from ${table} where ${inRealm} and ${haveIds([own], dialect)}`,
+    selectInRealm: `select 1 from ${table} where ${inRealm} and ${has(own)}`,
     ...scansOf(resource, { stored: names(stored), withComputed: names([...stored, ...computed]) }, dialect),
     wrongColumns: (row: Row) =>
       computed
@@ -180,16 +189,11 @@ function referenceOf(member: string, target: Resource, dialect: Dialect): Refere
   return { member, target, exists: `select 1 from ${target.table} where ${where}` };
 }
 
-/** SQL that sets a column to a parameter. */
-function assignmentIn(resource: Resource, { id }: Dialect): (column: Column) => string {
-  const ids = idColumns(resource);
-  return ({ name }) => `${name} = ${ids.has(name) ? id('?') : '?'}`;
-}
-
 /** The parts that all patch statements of a resource share. */
 interface PatchParts {
   readonly where: string;
   readonly visible: string;
+  /** SQL that sets a column to a parameter. */
   readonly assign: (column: Column) => string;
   readonly greatest: string;
 }
@@ -261,18 +265,30 @@ function buildPatchStatements(
 function scansOf(
   resource: Resource,
   columns: { readonly stored: string; readonly withComputed: string },
-  { id: bound }: Dialect,
+  { id: bound, orderedRows: rows }: Dialect,
 ) {
-  const parents = keyColumns(resource).slice(0, -1);
-  const id = keyColumns(resource).at(-1);
-  const [order, after] = resource.parent
-    ? ['realm_id, id', `(realm_id, id) > (${bound('?1')}, ${bound('?2')})`]
-    : ['realm_id', `realm_id > ${bound('?2')}`];
-  const select = (more: string) =>
-    `select ${[...parents, `${id} as id`].join(', ')}, ${more} from ${resource.table}`;
-  const ofRealm = `where realm_id = ${bound('?1')} and ${id} > ${bound('?2')} order by ${order} limit ?3`;
+  const { table, parent } = resource;
+  const [, ...others] = keyColumns(resource);
+  const after = bound('?2');
+  const [source, ids, order, isAfter, isIn] = parent
+    ? [
+        rows.source(table),
+        [rows.selected(table), ...others.slice(0, -1), 'id as id'],
+        `${rows.id(table)}, id`,
+        rows.isAfter(table, '?1', 'id', after),
+        `${rows.realm} = ${rows.compared('?1')} and id > ${after}`,
+      ]
+    : [
+        table,
+        ['realm_id as id'],
+        'realm_id',
+        `realm_id > ${after}`,
+        `realm_id = ${bound('?1')} and realm_id > ${after}`,
+      ];
+  const select = (more: string) => `select ${ids.join(', ')}, ${more} from ${source}`;
+  const ofRealm = `where ${isIn} order by ${order} limit ?3`;
   return {
-    scan: `${select(columns.stored)} where ${after} order by ${order} limit ?3`,
+    scan: `${select(columns.stored)} where ${isAfter} order by ${order} limit ?3`,
     scanRealm: `${select(columns.stored)} ${ofRealm}`,
     scanComputed: `${select(columns.withComputed)} ${ofRealm}`,
   };

@@ -1,13 +1,34 @@
 import { uuidBytes } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { RESOURCES } from '../../domain/resources.ts';
-import type { Dialect } from '../dialect.ts';
+import type { Dialect, RealmRows } from '../dialect.ts';
 import { successor } from '../lists/filters.ts';
 import { statementsOver } from '../records/statements.ts';
-import { idColumns } from '../tables/records.ts';
+import { parametersOf } from '../tables/records.ts';
 import { rowIdOf } from './row_id.ts';
 
 const NEXT_MOVE = 'coalesce(max(moved), 0) + 1';
+
+const FOUND_ROWS: RealmRows = {
+  source: (table) => table,
+  selected: (table) => `${realmIdOf(table)} as realm_id`,
+  id: realmIdOf,
+  realm: 'realm_id',
+  compared: realm,
+  isAfter: (table, after, column, value) => `(${realmIdOf(table)}, ${column}) > (${after}, ${value})`,
+};
+
+/** Clocks come first in the join, so that their index and that of the table give the order. */
+const ORDERED_ROWS: RealmRows = {
+  source: (table) => `realm_clock k cross join ${table} on ${table}.realm_id = k.number`,
+  selected: () => 'k.realm_id',
+  id: () => 'k.realm_id',
+  realm: 'k.realm_id',
+  compared: (text) => text,
+  // Both conditions are bounds of an index. Every number and every ID is greater than -1.
+  isAfter: (_, after, column, value) =>
+    `k.realm_id >= ${after} and ${column} > iif(k.realm_id = ${after}, ${value}, -1)`,
+};
 
 export const SQLITE: Dialect = {
   position: 'instr',
@@ -15,18 +36,23 @@ export const SQLITE: Dialect = {
   hasHashColumns: true,
   hexAfterFirst: (value) => `lower(hex(substr(${value}, 2, 8)))`,
   id,
-  /** Where the row ID is used already, the engine chooses another. */
+  realm,
+  selectedRealm: (parameter) => `${parameter} as realm_id`,
+  createClock: 'insert into realm_clock (realm_id, seq) values (?, 0) on conflict do nothing',
+  foundRows: FOUND_ROWS,
+  orderedRows: ORDERED_ROWS,
+  /** The slot of a realm is its number, and that of another record its row ID. Where the row ID is used already, the engine chooses another. */
   insertion(resource, columns) {
     const { table } = resource;
-    const isUsed = `exists (select 1 from ${table} where slot = ?1)`;
-    const ids = idColumns(resource);
-    const placeholders = columns
-      .map((column, index) => (ids.has(column) ? id(`?${index + 2}`) : `?${index + 2}`))
-      .join(', ');
+    const slot = resource.parent ? '?1' : realm('?1');
+    const isUsed = `exists (select 1 from ${table} where slot = ${slot})`;
+    // No realm has the number 0: one without a number is a missing reference.
+    const parameter = parametersOf(resource, { id, realm: (text) => `coalesce(${realm(text)}, 0)` });
+    const placeholders = columns.map((column, index) => parameter(column, `?${index + 2}`)).join(', ');
     return {
       text: `insert into ${table} (slot, ${columns.join(', ')})
-        values (case when ${isUsed} then null else ?1 end, ${placeholders})`,
-      lead: (own) => [rowIdOf(uuidBytes(own))],
+        values (case when ${isUsed} then null else ${slot} end, ${placeholders})`,
+      lead: (own) => [resource.parent ? rowIdOf(uuidBytes(own)) : own],
     };
   },
   returnsLongsAsText: false,
@@ -66,6 +92,16 @@ export const SQLITE: Dialect = {
 /** 16 bytes. */
 function id(text: string): string {
   return `unhex(${text}, '-')`;
+}
+
+/** The number of a realm belongs to its ID for ever: no clock is ever deleted. */
+function realm(id: string): string {
+  return `(select number from realm_clock where realm_id = ${id})`;
+}
+
+/** The ID of the realm of a row. */
+function realmIdOf(table: string): string {
+  return `(select k.realm_id from realm_clock k where k.number = ${table}.realm_id)`;
 }
 
 /** Searches the words of the record: that is faster than a set of all records with the word, if they are many. */

@@ -8,10 +8,12 @@ import type { RowMacs } from '../auth/row_macs.ts';
 import { openCountBelow } from '../lists/count_below.ts';
 import { newestBelowText, newestOf } from '../lists/newest_below.ts';
 import { openRecords, PROBE } from '../records/records.ts';
+import { parametersOf } from '../tables/records.ts';
 import { first, type SqlValue } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
 import { SQLITE, sqliteStatements } from './dialect.ts';
 import { openSqliteLists, openSqliteSearches } from './lists.ts';
+import { openRealmNumbers, type RealmNumbers } from './realm_numbers.ts';
 import { openSqliteReverseLookups } from './reverse_lookups.ts';
 import { atRowId, rowIdOf } from './row_id.ts';
 import { readRetrying, type SharedReadTransaction } from './shared_read_transaction.ts';
@@ -31,6 +33,7 @@ export function openSqliteRecords(
   macs: RowMacs,
 ): Store & Loader & Scanner & Eraser {
   const records = openRecords(sqliteStatements, SQLITE, transactions, macs);
+  const numbers = openRealmNumbers(db);
   let hasLoaded = false;
   return {
     ...records,
@@ -39,7 +42,7 @@ export function openSqliteRecords(
       hasLoaded = true;
       return records.load(loads, stopAtFirst);
     },
-    ...openLookups(db, sharedReads),
+    ...openLookups(db, sharedReads, numbers),
     find: openSqliteReverseLookups(db, sharedReads),
     list: openSqliteLists(db, sharedReads).local,
     searchRealms: openSqliteSearches(transactions),
@@ -58,8 +61,17 @@ export function openSqliteRecords(
 type Find = (key: Key) => AnyRecord | undefined;
 
 /** Lookups by ID, alone or with records below. */
-function openLookups(db: Database, sharedReads: SharedReadTransaction): Pick<Store, 'get' | 'getIncluding'> {
-  const finds = new Map(RESOURCES.map((resource) => [resource, openFind(db, resource)]));
+function openLookups(
+  db: Database,
+  sharedReads: SharedReadTransaction,
+  numbers: RealmNumbers,
+): Pick<Store, 'get' | 'getIncluding'> {
+  const finds = new Map(
+    RESOURCES.map((resource) => [
+      resource,
+      resource.parent ? openFind(db, resource, numbers) : openFindRealm(db, resource, numbers),
+    ]),
+  );
   const findNewest = openNewestBelow(db);
 
   function findOf(resource: Resource): Find {
@@ -99,25 +111,37 @@ function openLookups(db: Database, sharedReads: SharedReadTransaction): Pick<Sto
  * of a link is passed value by value, without an array to spread. Its bytes are written here, which is faster than `Dialect.id`, and
  * its ID is not read, because the key has it.
  */
-function openFind(db: Database, resource: Resource): Find {
+function openFind(db: Database, resource: Resource, numbers: RealmNumbers): Find {
   const { visible, decode } = sqliteStatements(resource);
   const columns = keyColumns(resource);
   const select = `select ${['null as id', ...visible.slice(1)].join(', ')} from ${resource.table}
     where ${columns.map((column) => `${column} = ?`).join(' and ')}`;
   const selectByKey = prepare(db, select);
   const selectAt = prepare(db, atRowId(select));
-  const ids = columns.map(() => new Uint8Array(UUID_BYTES));
-  const [realm, user, link] = ids as [Uint8Array, Uint8Array, Uint8Array];
+  const ids = columns.slice(1).map(() => new Uint8Array(UUID_BYTES));
+  const [user, link] = ids as [Uint8Array, Uint8Array];
   const own = ids.at(-1) as Uint8Array;
   return (key) => {
-    for (let at = 0; at < ids.length; at += 1) writeUuid(key[at] as Uuid, ids[at] as Uint8Array);
+    const realm = numbers.known.get(key[0]) ?? numbers.find(key[0]);
+    if (realm === undefined) return undefined;
+    for (let at = 0; at < ids.length; at += 1) writeUuid(key[at + 1] as Uuid, ids[at] as Uint8Array);
     const rowId = rowIdOf(own);
     const row =
-      (key.length === 3 ? selectAt.get(realm, user, link, rowId) : selectAt.get(...ids, rowId)) ??
-      selectByKey.get(...ids);
+      (key.length === 3 ? selectAt.get(realm, user, link, rowId) : selectAt.get(realm, ...ids, rowId)) ??
+      selectByKey.get(realm, ...ids);
     if (!row) return undefined;
     row.id = key.at(-1);
     return decode(row);
+  };
+}
+
+/** The slot of a realm is its number. */
+function openFindRealm(db: Database, resource: Resource, numbers: RealmNumbers): Find {
+  const { select, decode } = sqliteStatements(resource);
+  const selectAt = prepare(db, atRowId(select));
+  return ([id]) => {
+    const row = selectAt.get(id, numbers.known.get(id) ?? numbers.find(id) ?? null);
+    return row ? decode(row) : undefined;
   };
 }
 
@@ -131,7 +155,8 @@ function openNewestBelow(db: Database) {
     RESOURCES.filter(({ includedAs }) => includedAs !== undefined).map((resource) => {
       const parent = keyColumns(resource).slice(0, -1);
       const { visible } = sqliteStatements(resource);
-      const values = parent.map(() => SQLITE.id('?'));
+      const parameter = parametersOf(resource, SQLITE);
+      const values = parent.map((column) => parameter(column));
       return [resource, prepare(db, newestBelowText(resource, visible, values))];
     }),
   );

@@ -1,11 +1,11 @@
 import type { Database } from 'bun:sqlite';
 import type { KeyedRecord, Store } from '../../directory/store.ts';
-import { type StoredId, UUID_BYTES, type Uuid, uuidText, writeUuid } from '../../domain/id.ts';
+import { type StoredId, uuidText } from '../../domain/id.ts';
 import { type Key, keyColumns, type LookupKey, membersOf, type Resource } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
 import { comparedColumn, hashColumn } from '../records/derived_columns.ts';
 import { textHash } from '../records/text_hash.ts';
-import { idColumns } from '../tables/records.ts';
+import { parametersOf } from '../tables/records.ts';
 import type { SqlValue } from '../transaction_work.ts';
 import { SQLITE, sqliteStatements } from './dialect.ts';
 import { readRetrying, type SharedReadTransaction } from './shared_read_transaction.ts';
@@ -13,8 +13,8 @@ import { readRetrying, type SharedReadTransaction } from './shared_read_transact
 type Row = Record<string, unknown>;
 type LookupValues = LookupKey['values'];
 
-/** Returns the row with these values, and the bytes of a realm; undefined where there is none or more than one. `is_match` may be added. */
-type FindRow = (realm: Uint8Array, values: LookupValues) => Row | undefined;
+/** Returns the row with these values in a realm; undefined where there is none or more than one. `is_match` may be added. */
+type FindRow = (realm: string, values: LookupValues) => Row | undefined;
 
 /**
  * Reverse lookups over one connection, for each set of members that a resource can be looked up by. A member with a
@@ -45,9 +45,8 @@ function lookupBy(db: Database, resource: Resource, members: readonly string[]) 
   const parents = keyColumns(resource).slice(1, -1);
   const findRow = rowFinder(db, resource, members, [...selected, ...parents]);
   const added = [...parents, 'is_match'];
-  const realmId = new Uint8Array(UUID_BYTES);
-  return (realm: Uuid, values: LookupValues): KeyedRecord | undefined => {
-    const row = findRow(writeUuid(realm, realmId), values);
+  return (realm: string, values: LookupValues): KeyedRecord | undefined => {
+    const row = findRow(realm, values);
     if (row === undefined) return undefined;
     const key = [realm, ...parents.map((column) => uuidText(row[column] as StoredId))];
     for (const { member, index } of exact) row[member] = values[index];
@@ -69,13 +68,11 @@ function rowFinder(
   columns: readonly string[],
 ): FindRow {
   const { table } = resource;
-  const ids = idColumns(resource);
+  const parameter = parametersOf(resource, SQLITE);
   const compared = members.map((member) => comparedColumn(resource, member));
-  const placeholder = (column: string, at: number) => (ids.has(column) ? SQLITE.id(`?${at}`) : `?${at}`);
-  const matches = [
-    'realm_id = ?1',
-    ...compared.map((column, index) => `${column} = ${placeholder(column, index + 2)}`),
-  ].join(' and ');
+  const matches = ['realm_id', ...compared]
+    .map((column, index) => `${column} = ${parameter(column, `?${index + 1}`)}`)
+    .join(' and ');
   const selectByTexts = db.prepare<Row, SqlValue[]>(
     `select ${columns.join(', ')} from ${table} where ${matches} limit 2`,
   );

@@ -31,7 +31,7 @@ export const idempotencyTable = table({
 export const userSaltTable = table({
   name: 'user_salt',
   placement: 'by realm',
-  columns: { realm_id: 'id_bytes', user_id: 'id_bytes', salt: 'bytes' },
+  columns: { realm_id: 'realm', user_id: 'id_bytes', salt: 'bytes' },
   key: ['realm_id', 'user_id'],
 });
 
@@ -58,7 +58,8 @@ export const signInBudgetTable = table({
 
 /**
  * The clock of each realm, without a foreign key, because it outlives the realm. A transaction claims it before it ends, so that the
- * order of `seq` is that of commits. The nil UUID has the log of the installation.
+ * order of `seq` is that of commits. The nil UUID has the log of the installation. On SQLite it also has the number of its realm, which no
+ * other realm ever gets, because no clock is deleted.
  */
 export const realmClockTable = table({
   name: 'realm_clock',
@@ -80,7 +81,9 @@ export const realmClockTable = table({
     ...(Object.fromEntries(COUNT_COLUMNS.map((name) => [name, 'count'])) as Record<string, 'count'>),
   },
   key: ['realm_id'],
+  hasRowId: true,
   indexes: { realm_clock_moved: '(moved, realm_id)' },
+  sqlite: { columns: { number: 'integer not null' }, key: ['number'] },
 });
 
 /**
@@ -94,7 +97,7 @@ export const logEntryTable = table({
   name: 'log_entry',
   placement: 'by realm',
   columns: {
-    realm_id: 'id_bytes',
+    realm_id: 'realm',
     seq: 'long',
     event: 'code',
     record_id: 'id_bytes?',

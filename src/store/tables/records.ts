@@ -8,6 +8,7 @@ import {
   valueType,
 } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
+import type { Dialect } from '../dialect.ts';
 import {
   AUTHENTICATING_COLUMNS,
   authenticatingColumns,
@@ -19,10 +20,18 @@ import {
   WORDS,
   wordMembers,
 } from '../records/derived_columns.ts';
-import { type ColumnKind, type Table, type TableColumn, type TableReference, table } from './table.ts';
+import {
+  type ColumnKind,
+  kindOf,
+  parameterOf,
+  type Table,
+  type TableColumn,
+  type TableReference,
+  table,
+} from './table.ts';
 import { wordTable } from './word_table.ts';
 
-/** The table of a resource, from its description. On SQLite a record has a slot that its ID names. */
+/** The table of a resource, from its description. On SQLite a record has a slot that its ID names, and a realm its number. */
 export function resourceTable(resource: Resource): Table {
   const ids = keyColumns(resource);
   const hashed = membersOf(resource).filter(({ annotation }) => annotation.hashColumn);
@@ -31,7 +40,9 @@ export function resourceTable(resource: Resource): Table {
     name: resource.table,
     placement: 'by realm',
     columns: {
-      ...Object.fromEntries(ids.map((name) => [name, 'id_bytes'])),
+      ...Object.fromEntries(
+        ids.map((name) => [name, name === 'realm_id' && resource.parent ? 'realm' : 'id_bytes']),
+      ),
       ...Object.fromEntries(membersOf(resource).map((member) => [storedName(member), columnOf(member)])),
       ...foldedColumns(resource),
       created_at: 'instant',
@@ -71,10 +82,13 @@ export function resourceTable(resource: Resource): Table {
   });
 }
 
-/** The columns with IDs: those of the key, and references. */
-export function idColumns(resource: Resource): ReadonlySet<string> {
-  const references = membersOf(resource).filter(({ annotation }) => annotation.references);
-  return new Set([...keyColumns(resource), ...references.map(({ name }) => name)]);
+/** Returns SQL for a parameter as a column of these records stores it. */
+export function parametersOf(resource: Resource, dialect: Pick<Dialect, 'id' | 'realm'>) {
+  const { columns } = resourceTable(resource);
+  return (column: string, parameter = '?'): string => {
+    const stored = columns[column];
+    return stored ? parameterOf(kindOf(stored).kind, dialect, parameter) : parameter;
+  };
 }
 
 /** The columns of a record's key: the realm, and its own ID. */
@@ -122,7 +136,14 @@ function foldedColumns(resource: Resource): Readonly<Record<string, TableColumn>
 function referencesOf(resource: Resource): readonly TableReference[] {
   const { parent } = resource;
   const above = parent
-    ? [{ columns: keyColumns(resource).slice(0, -1), table: parent.table, target: keyOf(parent) }]
+    ? [
+        {
+          columns: keyColumns(resource).slice(0, -1),
+          table: parent.table,
+          target: keyOf(parent),
+          ...(parent.parent ? {} : { sqliteTarget: ['slot'] }),
+        },
+      ]
     : [];
   const named = membersOf(resource).flatMap(({ name, annotation }) => {
     if (!annotation.references) return [];

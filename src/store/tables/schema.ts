@@ -16,7 +16,7 @@ function sqliteTexts(tables: readonly Table[]): readonly string[] {
 function postgresTexts(tables: readonly Table[]): readonly string[] {
   const keys = tables.map((table) => `alter table ${table.name} add ${keyText(table, 'postgres')};`);
   const references = tables.flatMap(({ name, references = [] }) =>
-    references.map((reference) => `alter table ${name} add ${referenceText(reference)};`),
+    references.map((reference) => `alter table ${name} add ${referenceText(reference, 'postgres')};`),
   );
   return [
     ...tables.map((table) =>
@@ -39,7 +39,7 @@ export function tableText(table: Table, engine: SchemaEngine): string {
   return columnsText(table, engine, [
     keyText(table, engine),
     ...(isUnique ? [`unique (${key.join(', ')})`] : []),
-    ...references.map(referenceText),
+    ...references.map((reference) => referenceText(reference, engine)),
   ]);
 }
 
@@ -82,6 +82,10 @@ function keyText(table: Table, engine: SchemaEngine): string {
   return `primary key (${engineKey(table, engine).join(', ')})`;
 }
 
-function referenceText({ columns, table, target }: TableReference): string {
-  return `foreign key (${columns.join(', ')}) references ${table} (${target.join(', ')})`;
+function referenceText(
+  { columns, table, target, sqliteTarget = target }: TableReference,
+  engine: SchemaEngine,
+): string {
+  const referenced = engine === 'sqlite' ? sqliteTarget : target;
+  return `foreign key (${columns.join(', ')}) references ${table} (${referenced.join(', ')})`;
 }

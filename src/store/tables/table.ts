@@ -1,6 +1,7 @@
 import { type Revision, type Uuid, uuidText } from '../../domain/id.ts';
 import type { Realms, Scopes } from '../../domain/principal.ts';
 import type { Resource } from '../../domain/resource.ts';
+import type { Dialect } from '../dialect.ts';
 import type { Row, SqlValue } from '../transaction_work.ts';
 
 /** What the columns of each kind hold, as the program has it. */
@@ -9,6 +10,8 @@ interface KindValues {
   readonly id: Uuid;
   /** 16 bytes on SQLite, in the order of its text: in the tables of records and of their log, whose size their IDs decide. */
   readonly id_bytes: Uuid;
+  /** On SQLite the number that its clock has, in the tables whose rows and indexes all begin with it. */
+  readonly realm: Uuid;
   readonly text: string;
   readonly revision: Revision;
   readonly scopes: Scopes;
@@ -67,6 +70,7 @@ const joined = (words: Iterable<string>): string => [...words].join(' ');
 export const KINDS: { readonly [K in ColumnKind]: KindStorage<KindValues[K]> } = {
   id: { sqlite: 'text', postgres: 'uuid' },
   id_bytes: { sqlite: 'blob', postgres: 'uuid', read: uuidText },
+  realm: { sqlite: 'integer', postgres: 'uuid' },
   text: TEXT,
   revision: TEXT,
   scopes: { ...TEXT, read: (stored) => new Set(wordsIn(stored)), write: joined },
@@ -138,6 +142,8 @@ export interface TableReference {
   readonly columns: readonly string[];
   readonly table: string;
   readonly target: readonly string[];
+  /** The columns of the target on SQLite, where they are others. */
+  readonly sqliteTarget?: readonly string[];
 }
 
 /** A table as data: statements, both schemas, and what is copied, sealed and signed are derived from it. */
@@ -173,11 +179,13 @@ export interface EngineTable {
 }
 
 /**
- * The text of an insert. Parameters: every column, IDs as text. Where some have 16 bytes, it is made with the engine's SQL for such
- * an ID (src/store/dialect.ts): SQLite would store the text.
+ * The text of an insert. Parameters: every column, IDs as text. Where the dialect encodes some, it is made with the dialect: SQLite
+ * would store the text.
  */
 type InsertOf<C> =
-  ColumnsLike<C, 'id_bytes' | 'id_bytes?'> extends never ? string : (id: (text: string) => string) => string;
+  ColumnsLike<C, 'id_bytes' | 'id_bytes?' | 'realm'> extends never
+    ? string
+    : (dialect: Pick<Dialect, 'id' | 'realm'>) => string;
 
 /** Stored values by column. */
 export type EncodedRow = Readonly<Record<string, SqlValue>>;
@@ -215,10 +223,12 @@ export function table<const C extends TableColumns>(
   const names = columns.map(({ column }) => column);
   const updated = names.filter((column) => !key.includes(column));
   const members = columns.filter(({ kind }) => kind !== 'mac');
-  const insert = (id: (text: string) => string) => {
-    const values = columns.map(({ kind }) => (kind === 'id_bytes' ? id('?') : '?'));
+  const insert = (dialect: Pick<Dialect, 'id' | 'realm'>) => {
+    const values = columns.map(({ kind }) => parameterOf(kind, dialect));
     return `insert into ${name} (${names.join(', ')}) values (${values.join(', ')})`;
   };
+  const isEncoded = columns.some(({ kind }) => kind === 'id_bytes' || kind === 'realm');
+  const asGiven = (text: string) => text;
   const encode = (row: object) =>
     Object.fromEntries(members.map((column) => [column.column, storedValue(column, row)]));
   return Object.freeze({
@@ -226,9 +236,7 @@ export function table<const C extends TableColumns>(
     names: names.join(', '),
     signed: members.filter(({ kind }) => kind !== 'sealed').map(({ column }) => column),
     select: `select ${names.join(', ')} from ${name}`,
-    insert: (columns.some(({ kind }) => kind === 'id_bytes')
-      ? insert
-      : insert((text) => text)) as InsertOf<C>,
+    insert: (isEncoded ? insert : insert({ id: asGiven, realm: asGiven })) as InsertOf<C>,
     updated,
     update: `update ${name} set ${assignments(updated)}`,
     replacement: updated.map((column) => `${column} = excluded.${column}`).join(', '),
@@ -243,6 +251,16 @@ export function table<const C extends TableColumns>(
         }),
       ) as StoredRow<{ readonly columns: C }>,
   });
+}
+
+/** SQL for a parameter as a column of this kind stores it. */
+export function parameterOf(
+  kind: ColumnKind | undefined,
+  { id, realm }: Pick<Dialect, 'id' | 'realm'>,
+  parameter = '?',
+): string {
+  if (kind === 'realm') return realm(parameter);
+  return kind === 'id_bytes' ? id(parameter) : parameter;
 }
 
 /** SQL that sets these columns to parameters. */

@@ -10,7 +10,7 @@ const CLOCK = 'select realm_id, moved, seq as head from realm_clock';
 const REACHED = `${progressTable.select} where webhook_id = ?`;
 
 /** Every statement about progress. Clocks and progress are read separately: they are on different nodes of a cluster. */
-export const webhookProgressTexts = ({ clockOrder, id, lists: { isAmong } }: Dialect) => ({
+export const webhookProgressTexts = ({ clockOrder, realm, lists: { isAmong } }: Dialect) => ({
   bounds: clockOrder.bounds,
   moved: `${CLOCK} where (moved, realm_id) > (?, ?) and moved < ? and realm_id <> ?
     order by moved, realm_id limit ?`,
@@ -28,7 +28,7 @@ export const webhookProgressTexts = ({ clockOrder, id, lists: { isAmong } }: Dia
     'select count(*) as n from (select 1 from dead_letter where webhook_id = ? limit ?) as counted',
   /** The entries of a run share the time that its last one holds. */
   changedAt: `select at from log_entry
-    where realm_id = ${id('?')} and seq > ? and at is not null order by seq limit 1`,
+    where realm_id = ${realm('?')} and seq > ? and at is not null order by seq limit 1`,
 });
 
 /** Read at once: more than there are slots, because their messages may be in flight. */

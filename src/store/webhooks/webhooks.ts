@@ -20,11 +20,11 @@ const progressAfter = (position: string, matches: string): string =>
   `insert into webhook_progress (${progressTable.names})
     select ?, k.realm_id, ${position}, 0, 0, 0, 0 from realm_clock k where ${matches} on conflict do nothing`;
 const PRESENT = 'k.seq';
-const oldest = (id: Dialect['id']): string => `coalesce((select e.seq from log_entry e
-  where e.realm_id = ${id('k.realm_id')} order by e.seq limit 1), k.seq + 1) - 1`;
+const oldest = (realm: Dialect['realm']): string => `coalesce((select e.seq from log_entry e
+  where e.realm_id = ${realm('k.realm_id')} order by e.seq limit 1), k.seq + 1) - 1`;
 
 /** Every statement about targets. */
-export const webhookTexts = ({ id, rowLocks, lists: { isAmong } }: Dialect) => ({
+export const webhookTexts = ({ realm, rowLocks, lists: { isAmong } }: Dialect) => ({
   list: `${webhookTable.select} order by created_at, webhook_id`,
   one: `${webhookTable.select} where webhook_id = ?`,
   count: 'select count(*) as n from webhook',
@@ -34,8 +34,8 @@ export const webhookTexts = ({ id, rowLocks, lists: { isAmong } }: Dialect) => (
   update: `${webhookTable.update} where webhook_id = ?`,
   presentInOthers: progressAfter(PRESENT, `not (${isAmong('k.realm_id')})`),
   presentAmong: progressAfter(PRESENT, isAmong('k.realm_id')),
-  oldestInOthers: progressAfter(oldest(id), `not (${isAmong('k.realm_id')})`),
-  oldestAmong: progressAfter(oldest(id), isAmong('k.realm_id')),
+  oldestInOthers: progressAfter(oldest(realm), `not (${isAmong('k.realm_id')})`),
+  oldestAmong: progressAfter(oldest(realm), isAmong('k.realm_id')),
   /** A realm that is added again later starts from the present. */
   removeUnlisted: `delete from webhook_progress where webhook_id = ? and not (${isAmong('realm_id')})`,
   removeProgress: 'delete from webhook_progress where webhook_id = ?',

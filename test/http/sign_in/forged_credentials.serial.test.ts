@@ -4,7 +4,7 @@ import { foldedKey } from '../../../src/domain/text/folded_key.ts';
 import { hashOf } from '../../../src/workers/hasher.ts';
 import { isCitusEngine } from '../../support/citus_cluster.ts';
 import { runImport } from '../../support/import_fixtures.ts';
-import { ofRecord, storedId } from '../../support/log_rows.ts';
+import { ofRecord, storedId, storedRealm } from '../../support/log_rows.ts';
 import { createFixture, insertRecord, startService, userMembers } from '../../support/service.ts';
 import { createSettingsRealms } from '../../support/settings_realms.ts';
 import {
@@ -122,7 +122,7 @@ test('nobody signs in by a link that another realm got in the database', async (
   await insertRecord(db, passwordProfile, [accounts, own.profile], {
     ...{ name: 'Passwords', username_format: 'any', enable_one_time_password_token: false },
   });
-  const isMoved = await edit(own, `realm_id = ${stored(accounts)}`).then(
+  const isMoved = await edit(own, `realm_id = ${storedRealm(database.address.engine, `'${accounts}'`)}`).then(
     () => true,
     () => false,
   );

@@ -184,7 +184,7 @@ create index realm_created on realm (created_at, realm_id);
 
 create table oidc_profile (
   slot integer not null,
-  realm_id blob not null,
+  realm_id integer not null,
   id blob not null,
   name text not null,
   discovery_url text not null,
@@ -196,13 +196,13 @@ create table oidc_profile (
   revision text not null,
   primary key (slot),
   unique (realm_id, id),
-  foreign key (realm_id) references realm (realm_id)
+  foreign key (realm_id) references realm (slot)
 ) strict;
 create index oidc_profile_created on oidc_profile (realm_id, created_at, id);
 
 create table password_profile (
   slot integer not null,
-  realm_id blob not null,
+  realm_id integer not null,
   id blob not null,
   name text not null,
   username_format text not null,
@@ -212,13 +212,13 @@ create table password_profile (
   revision text not null,
   primary key (slot),
   unique (realm_id, id),
-  foreign key (realm_id) references realm (realm_id)
+  foreign key (realm_id) references realm (slot)
 ) strict;
 create index password_profile_created on password_profile (realm_id, created_at, id);
 
 create table user_info (
   slot integer not null,
-  realm_id blob not null,
+  realm_id integer not null,
   id blob not null,
   name text not null,
   email text not null,
@@ -238,7 +238,7 @@ create table user_info (
   words text,
   primary key (slot),
   unique (realm_id, id),
-  foreign key (realm_id) references realm (realm_id)
+  foreign key (realm_id) references realm (slot)
 ) strict;
 create index user_info_created on user_info (realm_id, created_at, id);
 create index user_info_updated on user_info (realm_id, updated_at, id);
@@ -266,7 +266,7 @@ end;
 create table oidc_profile_info (
   slot integer not null,
   subject_crc integer not null,
-  realm_id blob not null,
+  realm_id integer not null,
   user_id blob not null,
   id blob not null,
   subject text not null,
@@ -288,7 +288,7 @@ create index oidc_profile_info_subject_crc on oidc_profile_info (subject_crc);
 create table password_profile_info (
   slot integer not null,
   username_crc integer not null,
-  realm_id blob not null,
+  realm_id integer not null,
   user_id blob not null,
   id blob not null,
   username text not null,
@@ -348,7 +348,7 @@ create index idempotency_ordinal on idempotency (realm_id, client_id, ordinal);
 create index idempotency_expiry on idempotency (expires_at);
 
 create table user_salt (
-  realm_id blob not null,
+  realm_id integer not null,
   user_id blob not null,
   salt blob not null,
   primary key (realm_id, user_id)
@@ -374,6 +374,7 @@ create table sign_in_budget (
 create index sign_in_budget_full on sign_in_budget (full_at);
 
 create table realm_clock (
+  number integer not null,
   realm_id text not null,
   seq integer not null,
   tag blob,
@@ -386,12 +387,13 @@ create table realm_clock (
   oidc_profile_count integer not null default 0,
   password_profile_count integer not null default 0,
   user_info_count integer not null default 0,
-  primary key (realm_id)
-) strict, without rowid;
+  primary key (number),
+  unique (realm_id)
+) strict;
 create index realm_clock_moved on realm_clock (moved, realm_id);
 
 create table log_entry (
-  realm_id blob not null,
+  realm_id integer not null,
   seq integer not null,
   event integer not null,
   record_id blob,
