@@ -43,7 +43,7 @@ export function openSqliteRecords(
       return records.load(loads, stopAtFirst);
     },
     ...openLookups(db, sharedReads, numbers),
-    find: openSqliteReverseLookups(db, sharedReads),
+    find: openSqliteReverseLookups(db, sharedReads, numbers),
     list: openSqliteLists(db, sharedReads).local,
     searchRealms: openSqliteSearches(transactions),
     countBelow: openCountBelow(transactions, SQLITE),

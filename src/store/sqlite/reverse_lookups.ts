@@ -8,25 +8,32 @@ import { textHash } from '../records/text_hash.ts';
 import { parametersOf } from '../tables/records.ts';
 import type { SqlValue } from '../transaction_work.ts';
 import { SQLITE, sqliteStatements } from './dialect.ts';
+import type { RealmNumbers } from './realm_numbers.ts';
 import { readRetrying, type SharedReadTransaction } from './shared_read_transaction.ts';
 
 type Row = Record<string, unknown>;
 type LookupValues = LookupKey['values'];
 
-/** Returns the row with these values in a realm; undefined where there is none or more than one. `is_match` may be added. */
-type FindRow = (realm: string, values: LookupValues) => Row | undefined;
+/** Returns the row with these values in a realm, by its number; undefined where there is none or more than one. `is_match` may be added. */
+type FindRow = (realm: number, values: LookupValues) => Row | undefined;
 
 /**
  * Reverse lookups over one connection, for each set of members that a resource can be looked up by. A member with a
  * hash column is searched by its hash first, because an index of numbers is smaller and faster than one of texts
  * (decision 0006). Every row is still compared with the values.
  */
-export function openSqliteReverseLookups(db: Database, sharedReads: SharedReadTransaction): Store['find'] {
+export function openSqliteReverseLookups(
+  db: Database,
+  sharedReads: SharedReadTransaction,
+  numbers: RealmNumbers,
+): Store['find'] {
   const lookups = new Map(RESOURCES.map((resource) => [resource, lookupsOf(db, resource)]));
   return (resource, realm, { members, values }) => {
     const find = lookups.get(resource)?.get(members);
     if (!find) throw new Error(`${resource.name} has no reverse lookup by ${members.join(' and ')}`);
-    return readRetrying(sharedReads, () => find(realm, values));
+    return readRetrying(sharedReads, () =>
+      find(realm, numbers.known.get(realm) ?? numbers.find(realm), values),
+    );
   };
 }
 
@@ -45,8 +52,8 @@ function lookupBy(db: Database, resource: Resource, members: readonly string[]) 
   const parents = keyColumns(resource).slice(1, -1);
   const findRow = rowFinder(db, resource, members, [...selected, ...parents]);
   const added = [...parents, 'is_match'];
-  return (realm: string, values: LookupValues): KeyedRecord | undefined => {
-    const row = findRow(realm, values);
+  return (realm: string, number: number | undefined, values: LookupValues): KeyedRecord | undefined => {
+    const row = number === undefined ? undefined : findRow(number, values);
     if (row === undefined) return undefined;
     const key = [realm, ...parents.map((column) => uuidText(row[column] as StoredId))];
     for (const { member, index } of exact) row[member] = values[index];
@@ -70,9 +77,10 @@ function rowFinder(
   const { table } = resource;
   const parameter = parametersOf(resource, SQLITE);
   const compared = members.map((member) => comparedColumn(resource, member));
-  const matches = ['realm_id', ...compared]
-    .map((column, index) => `${column} = ${parameter(column, `?${index + 1}`)}`)
-    .join(' and ');
+  const matches = [
+    'realm_id = ?1',
+    ...compared.map((column, index) => `${column} = ${parameter(column, `?${index + 2}`)}`),
+  ].join(' and ');
   const selectByTexts = db.prepare<Row, SqlValue[]>(
     `select ${columns.join(', ')} from ${table} where ${matches} limit 2`,
   );
