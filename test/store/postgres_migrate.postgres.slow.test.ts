@@ -190,7 +190,7 @@ describe('concurrent migrations', () => {
     };
     expect(await Promise.all(Array.from({ length: 20 }, start))).toEqual(Array(20).fill(0));
     const { stdout } = await runCommand([AUTHREALM, 'keys', 'list', ...database]);
-    expect(stdout.trim().split('\n')).toHaveLength(1);
+    expect(stdout.match(/^kid /gm)).toHaveLength(1);
     const [counts] = await superuserClient(
       url,
     ).unsafe(`select (select count(*)::int from migration) as migrations,
