@@ -65,7 +65,7 @@ export const LIMITS = Object.freeze({
   reverseLookupConnectionsMax: 1,
   /** PostgreSQL connections of a process for writes and other work of several statements. */
   transactionConnectionsMax: 4,
-  /** Statements of a PostgreSQL transaction, or batches, without a response yet. At this number, it waits for their results. */
+  /** Requests of a PostgreSQL transaction without a response yet: statements and batches. At this number, it waits for the oldest. */
   statementsUnansweredMax: 100,
   /** PostgreSQL connections of a process for lists that touch few rows. */
   listConnectionsMax: 2,
@@ -203,7 +203,7 @@ export const LIMITS = Object.freeze({
   importCommitLines: 10_000,
   /** Bytes of import lines in one commit, so that long lines use little memory. */
   importCommitBytesMax: 16_777_216,
-  /** Rows inserted by one request: records of an import, or entries of the log. PostgreSQL has at most two unanswered ones. */
+  /** Rows inserted by one request: records of an import, or entries of the log. On PostgreSQL, at most twice as many rows are unanswered. */
   insertsPerBatchMax: 1_000,
   /** Import lines set aside until their parent arrives. */
   importDeferredLinesMax: 100_000,

@@ -201,7 +201,12 @@ describe('keys rewrap', () => {
     await rewrap(settingsOf(changeOf(database).both), systemClock);
     await expect(insertSecret(stale, realm)).rejects.toThrow('unavailable');
     const rotated = rotateSigningKey(stale.engine.access, stale.keyring, systemClock);
-    await expect(rotated).rejects.toMatchObject({ cause: { message: 'the master key was changed' } });
+    await expect(rotated).rejects.toMatchObject({
+      cause: {
+        message:
+          'the master key was changed, and nothing was written: run this again with the present master key',
+      },
+    });
     await stale.engine.close();
   });
 });

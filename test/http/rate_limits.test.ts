@@ -13,9 +13,12 @@ let service: Service;
 
 const PROXIED = { trustedProxies: '127.0.0.0/8 ::1' };
 const OFF = {
-  ...{ addressRate: undefined, clientRate: undefined, processes: 1 },
-  ...({ badTokenRate: 'off', grantRate: 'off' } as const),
-};
+  addressRate: undefined,
+  clientRate: undefined,
+  processes: 1,
+  badTokenRate: 'off',
+  grantRate: 'off',
+} as const;
 const from = (address: string) => ({ 'X-Forwarded-For': address });
 
 async function startWithRecord(flags: Flags) {

@@ -254,7 +254,11 @@ export async function ensureClient(store: AuthStore, spec: ClientSpec, clock: Au
 
 function matchesSpec(found: Client, spec: Client): boolean {
   const described = ({ name, scopes, realms, endUserAddress, secretDigest, ...client }: Client) => [
-    ...[name, scopes, realms, endUserAddress, Buffer.from(secretDigest)],
+    name,
+    scopes,
+    realms,
+    endUserAddress,
+    Buffer.from(secretDigest),
     describeImplicit(client),
   ];
   return Bun.deepEquals(described(found), described(spec));

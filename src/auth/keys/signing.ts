@@ -80,8 +80,10 @@ const TOO_MANY = {
   rule: `at most ${LIMITS.signingKeysMax} are in use: withdraw one that does not sign, or wait until the tokens of an old one have ended`,
 };
 
-/** The cause where the master key is being replaced, so it must not seal anything. */
-export const MASTER_KEY_CHANGED = new Error('the master key was changed');
+/** The cause of a refusal: another process has completed a change of the master key, so that this process must not seal a key. */
+export const MASTER_KEY_CHANGED = new Error(
+  'the master key was changed, and nothing was written: run this again with the present master key',
+);
 
 /**
  * Adds a key that signs once every cached key set contains it; the old key stays accepted until its tokens

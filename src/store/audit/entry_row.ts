@@ -122,10 +122,8 @@ function impliedMembers(event: string): string {
 }
 
 /** The columns that the run of an entry has in common. Parameters: realm, the sequence number of an entry before its end. */
-export const runEndText = ({
-  realm,
-}: Dialect): string => `select user_id, at, actor, request_id, address from log_entry
-  where realm_id = ${realm('?')} and seq > ? and at is not null order by seq limit 1`;
+export const runEndText = (dialect: Dialect) => `select user_id, at, actor, request_id, address from log_entry
+  where realm_id = ${dialect.realm('?')} and seq > ? and at is not null order by seq limit 1`;
 
 /** The changes in rows of a realm, which are in order. `runEnd`: runEndText. */
 export function* changesIn(realm: Uuid, rows: readonly ChangeRow[], runEnd: string): Work<SequencedChange[]> {

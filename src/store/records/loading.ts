@@ -16,10 +16,10 @@ interface Loaded {
 /** Opens bulk loads: each record independently, in one transaction. */
 export function openLoading(of: (resource: Resource) => Statements, { write }: Pick<Transactions, 'write'>) {
   /** A load begins as the last one that was committed ended, because both are parts of one import. */
-  let last: Pick<LoadProgress, 'batchSize' | 'isLikelyStored' | 'outcomes'> = {
-    batchSize: LIMITS.insertsPerBatchMax,
+  let last = {
+    batchSize: LIMITS.insertsPerBatchMax as number,
     isLikelyStored: false,
-    outcomes: [],
+    isSuccessExpected: true,
   };
 
   /** Writes one record. A load checks no guards: it compares records itself. */
@@ -76,11 +76,9 @@ export function openLoading(of: (resource: Resource) => Statements, { write }: P
   }
 
   function* loadAll(loads: readonly Load[], stopAtFirst: boolean): Work<WorkResult<LoadProgress>> {
-    const { batchSize, isLikelyStored } = last;
-    const isSuccessExpected = last.outcomes.every(({ kind }) => kind === 'written');
     const outcomes: LoadOutcome[] = [];
     const entries: ChangeEntry[] = [];
-    const progress = { at: 0, batchSize, refusedUpTo: 0, isLikelyStored, isSuccessExpected, outcomes };
+    const progress = { ...last, at: 0, refusedUpTo: 0, outcomes };
     while (progress.at < loads.length) {
       for (const { outcome, entry } of yield* loadNext(loads, progress)) {
         outcomes.push(outcome);
@@ -95,8 +93,15 @@ export function openLoading(of: (resource: Resource) => Statements, { write }: P
     getStored,
     async load(loads: readonly Load[], stopAtFirst: boolean): Promise<readonly LoadOutcome[]> {
       const realms = new Set(loads.map((each) => each.write.key[0]));
-      last = await write([...realms], () => loadAll(loads, stopAtFirst));
-      return last.outcomes;
+      const { batchSize, isLikelyStored, outcomes } = await write([...realms], () =>
+        loadAll(loads, stopAtFirst),
+      );
+      last = {
+        batchSize,
+        isLikelyStored,
+        isSuccessExpected: outcomes.every(({ kind }) => kind === 'written'),
+      };
+      return outcomes;
     },
   };
 }

@@ -60,6 +60,12 @@ export function openWebhookStore(transactions: Transactions, dialect: Dialect, m
     else yield* execute(sql[`${from}Among`], webhookId, among([...realms].filter((each) => !had.has(each))));
   }
 
+  /** A target continues in the realms that it had, also where it has no progress yet. */
+  function* changeRealms(found: Webhook, after: Webhook): Work<void> {
+    if (found.realms !== '*') yield* begin(after, 'present', found.realms);
+    if (after.realms !== '*') yield* execute(sql.removeUnlisted, after.webhookId, among([...after.realms]));
+  }
+
   return {
     ...openDeliveries(transactions, dialect),
     ...openProgressStore(transactions, dialect),
@@ -88,7 +94,7 @@ export function openWebhookStore(transactions: Transactions, dialect: Dialect, m
       }),
     /**
      * Replaces a target by what `edit` makes of it; returns it as it then is, or undefined if there is none. In newly added realms
-     * it receives changes from now on.
+     * it receives changes from now on. Also writes the secrets as they were read: a change of the master key writes in the same scope.
      */
     change: (webhookId: string, edit: (found: Webhook) => LoggedChange<Webhook> | undefined) =>
       write('instance', function* () {
@@ -99,9 +105,7 @@ export function openWebhookStore(transactions: Transactions, dialect: Dialect, m
         const { after, auditEntry } = changed;
         if (after.secretSealed !== found.secretSealed) yield* assertKnownKey(after);
         yield* execute(sql.update, ...valuesIn(signedRow(after, macs), webhookTable.updated), webhookId);
-        // It continues in the realms that it had, also where it has no progress yet.
-        if (found.realms !== '*') yield* begin(after, 'present', found.realms);
-        if (after.realms !== '*') yield* execute(sql.removeUnlisted, webhookId, among([...after.realms]));
+        if (!Bun.deepEquals(after.realms, found.realms)) yield* changeRealms(found, after);
         return { value: after, keep: true, auditEntries: [auditEntry] };
       }),
     /** Deletes a target with its deliveries and progress; false if there is none. `entryOf` may throw to keep it. */
