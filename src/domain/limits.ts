@@ -32,7 +32,7 @@ export const LIMITS = Object.freeze({
   drainDelaySecondsMax: 60,
   /** Time without a request after which the listener is closed, after the drain delay. Requests wait until then. */
   drainHoldMs: 100,
-  /** Time after which the listener is closed even so. */
+  /** The longest time for which the listener stays open while requests still arrive. */
   drainHoldMsMax: 1_000,
   /** Time that a read or write waits for a busy database; then 503. Less than `answerMsMax`. */
   storeWaitMsMax: 4_000,

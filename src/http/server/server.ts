@@ -108,8 +108,8 @@ export async function startServer(
 
 /**
  * Closes the listener. The runtime closes idle connections at the same time, and with them requests that are on their way. So requests wait
- * until no process listens on the port: their connections are not idle meanwhile, and none of their callers connects again. Those whose
- * connections were closed before may still connect, so each interval with a request is followed by another one.
+ * until the listener is closed: their connections are not idle meanwhile. Callers whose connections were closed before, also by another
+ * process, may still connect, so each interval with a request is followed by another one.
  */
 async function closeListener(server: Bun.Server<undefined>, fetch: NativeHandler): Promise<void> {
   const closed = Promise.withResolvers<void>();
@@ -128,7 +128,7 @@ async function closeListener(server: Bun.Server<undefined>, fetch: NativeHandler
     await Bun.sleep(DRAIN_POLL_MS);
   } while (requests > before && performance.now() < deadline);
   server.stop();
-  // Other processes, which began at the same time, close theirs at the end of an interval: now, or not soon.
+  // Another process without requests, which began at the same time, has closed its listener by then: callers connect to neither.
   await Bun.sleep(LIMITS.drainHoldMs / 2);
   closed.resolve();
 }
