@@ -52,7 +52,8 @@ export function addBackup(program: Command, context: CliContext): void {
       printResult({ ...made, ...manifest, rows: summary.rows }, options.json);
       if (!options.json)
         printLine(
-          'the backup does not contain the master key: store the key separately, for as long as the backup',
+          `keep ${made.path} together with its manifest ${made.path}.json; the backup does not contain the master key: ` +
+            'store the key separately, for as long as the backup',
         );
     });
 }

@@ -68,18 +68,23 @@ export function addRestore(program: Command, context: CliContext): void {
         },
         { version: VERSION, clock: systemClock },
       );
+      const restored = {
+        path: database,
+        taken_at: takenAt ?? null,
+        schema: summary.schema,
+        store_id: summary.storeId,
+        rows: summary.rows,
+      };
       if (options.dryRun) {
+        printResult(restored, options.json);
         const kept = existsSync(database) ? ', and keep the database there under another name' : '';
-        return printLine(`the backup is valid: would restore it as ${database}${kept}`);
+        if (!options.json) printLine(`the backup is valid: would restore it as ${database}${kept}`);
+        return;
       }
       await recordRestore(settings, takenAt);
       printResult(
         {
-          path: database,
-          taken_at: takenAt ?? null,
-          schema: summary.schema,
-          store_id: summary.storeId,
-          rows: summary.rows,
+          ...restored,
           erasures_applied: erased.applied,
           users_erased: erased.users,
           unsigned_lines: unsigned,

@@ -32,6 +32,7 @@ describe('a backup', () => {
     const to = join(freshFolder(), 'there.db');
     const { code, stdout, stderr } = await runOnFile(path, 'backup', '--to', to);
     expect([code, stderr]).toEqual([EXIT.done, '']);
+    expect(stdout).toContain(`keep ${to} together with its manifest ${to}.json`);
     expect(stdout).toContain('the backup does not contain the master key');
     expect(contentOf(to)).toEqual(contentOf(path));
     const manifest = JSON.parse(readFileSync(`${to}.json`, 'utf8'));

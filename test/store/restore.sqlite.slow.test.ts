@@ -78,14 +78,20 @@ describe('a restore', () => {
     const manifest = JSON.parse(readFileSync(`${backup}.json`, 'utf8'));
     const { taken_at, schema, store_id } = manifest;
     const rows = { user_info: 5, client: 0 };
-    expect(JSON.parse(stdout)).toMatchObject({
-      path: fresh,
-      taken_at,
-      schema,
-      store_id,
-      rows,
-      replaced: null,
-    });
+    const found = { path: fresh, taken_at, schema, store_id, rows };
+    expect(JSON.parse(stdout)).toMatchObject({ ...found, replaced: null });
+    const flags = ['--master-key-file', `${path}.key`, '--replace', '--dry-run'];
+    const dryJson = JSON.parse((await runOnFile(fresh, 'restore', backup, '--json', ...flags)).stdout);
+    expect(dryJson).toMatchObject(found);
+    expect(Object.keys(dryJson)).toEqual(Object.keys(found));
+    const dry = await runOnFile(fresh, 'restore', backup, ...flags);
+    expect(dry.stdout).toMatch(
+      new RegExp(`^path +${fresh}\ntaken_at +${taken_at}\nschema +${schema}\nstore_id +${store_id}\nrows +`),
+    );
+    expect(dry.stdout).toEndWith(
+      `the backup is valid: would restore it as ${fresh}, and keep the database there under another name\n`,
+    );
+    expect(readdirSync(dirname(fresh)).some((name) => name.includes('replaced'))).toBe(false);
     const link = join(freshFolder(), 'link.db');
     symlinkSync(fresh, link);
     const again = await restoreInProcess({ backup, database: link });
