@@ -153,26 +153,34 @@ export async function performOperation<Data>(settings: Settings, call: Operation
   }
 }
 
-/** The members that options give a value. An empty value is null: the member has none. */
+/** The members that options give a value. */
 function valuesOf(members: MemberOptions, given: Given): Readonly<Record<string, unknown>> {
   const values = members.map(([member, option]) => [member, given[option.attributeName()]] as const);
   return Object.fromEntries(
     values
       .filter(([, value]) => value !== undefined)
-      .map(([member, value]) => [member, value === '' ? null : value]),
+      .map(([member, value]) => [member, value === '' && NULLABLE.has(member) ? null : value]),
   );
 }
 
-/** The Refusal for a fault of the request, one sentence for each invalid field, which names its option. */
+/** Members that a client or a target may lack: an empty value removes them. */
+const NULLABLE: ReadonlySet<string> = new Set(['rate_per_address', 'skipped_client']);
+
+/**
+ * The Refusal for a fault of the request, one sentence for each invalid field, which names its option, and its place in a list. A
+ * fault whose cause is a Refusal is that one.
+ */
 function refusalBy(error: unknown, { missing, members = [] }: OperationCall): unknown {
   if (!(error instanceof Fault)) return error;
+  if (error.cause instanceof Refusal) return error.cause;
   if (error.code === 'not_found' && missing !== undefined) return new Refusal(missing);
   if (error.fieldErrors.length === 0) return error;
   const sentences = error.fieldErrors.map(({ field, rule }) => {
-    const [, name = field] = field.split('.');
-    return `${new Map(members).get(name)?.long ?? name}: ${rule}`;
+    const [, name = field, at] = field.split('.');
+    const place = at === undefined ? '' : `, value ${Number(at) + 1}`;
+    return `${new Map(members).get(name)?.long ?? name}${place}: ${rule}`;
   });
-  return new Refusal([...new Set(sentences)].join('\n'), { isUsage: error.code === 'invalid' });
+  return new Refusal(sentences.join('\n'), { isUsage: error.code === 'invalid' });
 }
 
 /** The members of a response, by the names of the command line. */

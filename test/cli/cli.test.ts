@@ -73,8 +73,8 @@ describe('client', async () => {
     expect(made).toMatchObject({ ...implicit, rate_per_address: '5/60', realms: '*' });
     const updated = await asJson('update', made.client_id, '--rate-per-address', '9/60');
     expect(updated).toMatchObject({ ...implicit, rate_per_address: '9/60' });
-    const bare = await asJson('update', made.client_id, '--implicit', '');
-    expect(bare).toMatchObject({ ...implicit, implicit_scopes: [] });
+    const bare = await asJson('update', made.client_id, '--implicit', '', '--rate-per-address', '');
+    expect(bare).toMatchObject({ ...implicit, implicit_scopes: [], rate_per_address: null });
   }, 300_000);
 });
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { chmodSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { freshDatabase } from '../support/database.ts';
+import { freshDatabase, openFreshDatabase } from '../support/database.ts';
 import { AUTHREALM, runAuthrealm, runCommand } from '../support/processes.ts';
 import { freshFolder } from '../support/service.ts';
 
@@ -33,7 +33,12 @@ describe('client', async () => {
 
   const storefront = ['create', '--name', 'p', '--scope', 'users:read', '--implicit', 'settings:read'];
   const invalidCalls: [string, string[], number, RegExp][] = [
-    ['an unknown scope', ['create', '--name', 'n', '--scope', 'x:read'], 2, /--scope: must be one of /],
+    [
+      'an unknown scope',
+      ['create', '--name', 'n', '--scope', 'x:read'],
+      2,
+      /--scope, value 1: must be one of /,
+    ],
     ['an empty scope', ['create', '--name', 'n', '--scope', ' '], 2, /--scope: must have at least 1/],
     [
       'the scope admin for one realm',
@@ -63,7 +68,7 @@ describe('client', async () => {
       'a storefront that is no network',
       [...storefront, '--realm', realm, '--rate-per-address', '5/60', '--storefront', '0.0.0.0/0'],
       2,
-      /--storefront: must be an IP address, or a network in CIDR notation that is not all addresses/,
+      /--storefront, value 1: must be an IP address, or a network in CIDR notation that is not all addresses/,
     ],
     ['a blank name', ['update', 'nobody', '--name', ' '], 2, /--name: must not be blank/],
     ['an update without changes', ['update', 'nobody'], 2, /nothing to change/],
@@ -77,6 +82,36 @@ describe('client', async () => {
     });
   }
 });
+
+const DELETE_KEY_CHECKS = 'begin delete from keyring; end';
+
+/** What makes the key check vanish while a command runs, as a completed change of the master key does. */
+const MASTER_KEY_CHANGES: [verb: string, ...statements: string[]][] = [
+  [
+    'rotate',
+    // The secret of the log is created after the master key was verified.
+    'delete from act',
+    'delete from instance_secret',
+    `create trigger changed after insert on instance_secret ${DELETE_KEY_CHECKS}`,
+  ],
+  ['withdraw', `create trigger changed after update on signing_key ${DELETE_KEY_CHECKS}`],
+];
+test.each(MASTER_KEY_CHANGES)(
+  'keys %s while the master key is changed prints what to do next, and changes no key',
+  async (verb, ...statements) => {
+    const { database, db } = await openFreshDatabase();
+    await db.engine.close();
+    const keys = () => database.query<{ kid: string }>('select * from signing_key');
+    const before = await keys();
+    for (const sql of statements) await database.tamper(sql);
+    const words = verb === 'withdraw' ? [verb, before[0]?.kid ?? ''] : [verb];
+    const { code, stdout, stderr } = await run('keys', ...words, ...database.args);
+    const sentence =
+      'authrealm: the master key was changed, and nothing was written: run this again with the present master key\n';
+    expect([code, stdout, stderr]).toEqual([1, '', sentence]);
+    expect(await keys()).toEqual(before);
+  },
+);
 
 describe('the command line', () => {
   const rows: [string[], number, RegExp][] = [

@@ -2,6 +2,7 @@ import { Database } from 'bun:sqlite';
 import { afterAll, expect, test } from 'bun:test';
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { SCOPE_WORDS } from '../../src/domain/principal.ts';
 import { findPort } from '../support/daemons.ts';
 import { AUTHREALM_UNPRIVILEGED, runAuthrealm, runCommand } from '../support/processes.ts';
 import { createFixture, freshFolder, startService } from '../support/service.ts';
@@ -60,7 +61,18 @@ const MISTAKES: readonly Mistake[] = [
     `option '--on-error <WHAT>' argument 'ignore' is invalid. Allowed choices are abort, skip${SEE('import')}`,
   ],
   ['client create --name x', 2, `required option '--scope <SCOPES>' not specified${SEE('client create')}`],
-  ['client create --name x --scope users:read --realm shop', 2, '--realm: must be the identifier of a realm'],
+  [
+    `client create --name x --scope users:read --realm ${ID} --realm shop --realm ${ID} --realm ${ID}x`,
+    2,
+    '--realm, value 2: must be the identifier of a realm',
+    '--realm, value 4: must be the identifier of a realm',
+  ],
+  [
+    'client create --name x --scope users:read --scope nope',
+    2,
+    `--scope, value 2: must be one of ${SCOPE_WORDS.join(', ')}`,
+  ],
+  ['client create --name= --scope users:read', 2, '--name: must not be blank'],
   ['backup --database good.db', 2, 'a backup needs a target: pass either --to FILE or --into FOLDER'],
   [
     `delete relm ${ID} --in-pages --yes`,

@@ -94,11 +94,12 @@ test.each([
   [['update', '--state', 'yes', 'none'], /Allowed choices are enabled, disabled/],
   [['delete', '--yes', 'none'], /no webhook target none/],
   [['rotate', 'none'], /no webhook target none/],
+  [['create', '--name', 'a', '--url', ''], /^authrealm: --url: must be an absolute http or https URL/m],
   [['create', '--name', 'a', '--url', 'http://example.com/'], /^authrealm: --url: must be an https URL/m],
   [['create', '--name', 'a', '--url', 'https://127.0.0.1/'], /^authrealm: --url: must be/m],
   [
     ['create', '--name', 'a', '--url', URL_OF_TARGET, '--event', 'x'],
-    /^authrealm: --event: must be one of /m,
+    /^authrealm: --event, value 1: must be one of /m,
   ],
   [
     ['create', '--name', 'a', '--url', URL_OF_TARGET, '--events-max', String(LIMITS.webhookEventsMax + 1)],
@@ -106,7 +107,7 @@ test.each([
   ],
   [
     ['create', '--name', 'a', '--url', URL_OF_TARGET, '--realm', 'x'],
-    /^authrealm: --realm: must be the identifier of a realm/m,
+    /^authrealm: --realm, value 1: must be the identifier of a realm/m,
   ],
   [['create', '--name', 'a', '--url', URL_OF_TARGET, '--from', 'now'], /Allowed choices are present, oldest/],
   [['update', 'none'], /nothing to change/],

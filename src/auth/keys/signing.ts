@@ -5,7 +5,7 @@ import {
   type AuditEntry,
   createAuditEntry,
 } from '../../domain/audit_entry.ts';
-import { Fault } from '../../domain/fault.ts';
+import { Fault, Refusal } from '../../domain/fault.ts';
 import { type Clock, NIL_UUID } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { AuthStore, NewSigningKey, SigningKey } from '../../store/auth/access.ts';
@@ -80,8 +80,8 @@ const TOO_MANY = {
   rule: `at most ${LIMITS.signingKeysMax} are in use: withdraw one that does not sign, or wait until the tokens of an old one have ended`,
 };
 
-/** The cause of a refusal: another process has completed a change of the master key, so that this process must not seal a key. */
-export const MASTER_KEY_CHANGED = new Error(
+/** The cause of a fault: another process has completed a change of the master key, so that this process must not seal a key. */
+export const MASTER_KEY_CHANGED = new Refusal(
   'the master key was changed, and nothing was written: run this again with the present master key',
 );
 
