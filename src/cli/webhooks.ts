@@ -49,9 +49,10 @@ function membersFor(isNew: boolean): MemberOptions {
     ['realms', listOption('--realm <ID>', REALM_HELP + ofRealms)],
     [
       'with_data',
-      new Option('--with-data [BOOLEAN]', 'include the current state of the record in events')
-        .preset('true')
-        .argParser((raw) => isTrue(raw) ?? raw),
+      new Option(
+        `--with-data${isNew ? '' : ' <BOOLEAN>'}`,
+        'include the current state of the record in events',
+      ).argParser((raw) => isTrue(raw) ?? raw),
     ],
     ['events_max', new Option('--events-max <N>', eventsMax).argParser(parseWholeNumber())],
     [

@@ -89,6 +89,13 @@ test('a webhook target is created, listed, changed, disabled, enabled, rotated a
   ]);
 }, 300_000);
 
+test('--with-data is a flag of webhook create, and needs a value in webhook update', async () => {
+  expect((await run('update', '--help')).stdout).toContain('--with-data <BOOLEAN>');
+  const created = await json<ShownTarget>('create', '--with-data', '--name', 'a', '--url', URL_OF_TARGET);
+  expect(created).toMatchObject({ with_data: true, name: 'a' });
+  expect((await run('delete', '--yes', created.webhook_id)).code).toBe(0);
+});
+
 test.each([
   [['update', '--state', 'disabled', 'none'], /no webhook target none/],
   [['update', '--state', 'yes', 'none'], /Allowed choices are enabled, disabled/],
@@ -111,6 +118,8 @@ test.each([
   ],
   [['create', '--name', 'a', '--url', URL_OF_TARGET, '--from', 'now'], /Allowed choices are present, oldest/],
   [['update', 'none'], /nothing to change/],
+  [['update', 'none', '--with-data', 'maybe'], /^authrealm: --with-data: must be true or false/m],
+  [['create', '--name', 'a', '--url', URL_OF_TARGET, '--with-data', 'false'], /too many arguments/],
   [['update', 'none', '--event', 'x', '--all-events'], /cannot be used with/],
   [['redeliver', 'none'], /choose messages/],
 ])('webhook %j is rejected with the reason', async (words, reason) => {
