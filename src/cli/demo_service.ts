@@ -86,7 +86,7 @@ async function performLookups(
   await stopped;
 }
 
-/** Of the client that creates the records, and whose token a reader may try. */
+/** Of the client that creates the records. A reader may try its token, also to write: the database is deleted with the demo. */
 const SCOPE = 'realms:write profiles:write users:write profile-infos:write profile-infos:read';
 
 /** Performs one lookup and prints the request and the response. */
