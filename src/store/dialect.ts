@@ -66,7 +66,7 @@ export interface RealmRows {
   readonly selected: (table: string) => string;
   /** SQL for that ID. */
   readonly id: (table: string) => string;
-  /** SQL for their realm as it is compared fastest, and for one to compare it with. */
+  /** SQL for their realm, and for one to compare it with: both as IDs, or as SQLite stores them. */
   readonly realm: string;
   readonly compared: (id: string) => string;
   /** SQL for whether a row comes after a realm and a value of the next column of the order. */

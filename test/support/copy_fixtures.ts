@@ -4,7 +4,7 @@ import { systemClock } from '../../src/platform/clock.ts';
 import { COPIED_TABLES } from '../../src/store/copying/side.ts';
 import { isCitusEngine, sharedCluster } from './citus_cluster.ts';
 import { postgresAt, sqliteAt, type TestDatabase } from './database.ts';
-import type { Json } from './import_fixtures.ts';
+import { type Json, numbersOfRealms } from './import_fixtures.ts';
 import { sharedServer } from './postgres_server.ts';
 import { AUTHREALM, runCommand } from './processes.ts';
 import {
@@ -90,10 +90,7 @@ export async function allRows(
   database: Pick<TestDatabase, 'query'>,
 ): Promise<Readonly<Record<string, readonly Json[]>>> {
   const found: Record<string, readonly Json[]> = {};
-  const clocks = await database
-    .query<{ number: number; realm_id: string }>('select number, realm_id from realm_clock')
-    .catch(() => []);
-  const realms = new Map(clocks.map(({ number, realm_id }) => [number, realm_id]));
+  const realms = await numbersOfRealms(database);
   for (const table of COPIED_TABLES) {
     const { name, key, copied: columns } = table;
     const rows = await database.query<Json>(`select * from ${name} order by ${key.join(', ')}`);

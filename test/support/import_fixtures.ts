@@ -165,17 +165,29 @@ export async function realmRows(
   omitted: readonly string[] = ['revision', 'client_secret_sealed', 'origin'],
 ): Promise<Json[]> {
   const found: Json[] = [];
+  const numbers = await numbersOfRealms(database);
   for (const table of TABLES) {
     const id = table === 'realm' ? 'realm_id' : 'id';
     const rows = await database.query<Json>(`select * from ${table} order by realm_id, ${id}`);
+    // SQLite stores an ID as bytes, and below a realm that of the realm as a number.
+    const shownValue = (name: string, value: unknown) =>
+      /(?:^|_)id$/.test(name) ? (numbers.get(value as number) ?? uuidText(value as StoredId)) : value;
     for (const row of rows) {
-      for (const name of omitted) delete row[name];
-      // SQLite stores an ID as bytes.
-      for (const name in row) if (/(?:^|_)id$/.test(name)) row[name] = uuidText(row[name] as StoredId);
+      const kept = Object.entries(row).filter(([name]) => !omitted.includes(name));
+      found.push(Object.fromEntries(kept.map(([name, value]) => [name, shownValue(name, value)])));
     }
-    found.push(...rows);
   }
   return found;
+}
+
+/** The IDs of realms by the numbers that SQLite stores for them. */
+export async function numbersOfRealms(
+  database: Pick<TestDatabase, 'query'>,
+): Promise<ReadonlyMap<number, string>> {
+  const clocks = await database
+    .query<{ number: number; realm_id: string }>('select number, realm_id from realm_clock')
+    .catch(() => []);
+  return new Map(clocks.map(({ number, realm_id }) => [number, realm_id]));
 }
 
 /** The events of the change feed with their record IDs, sorted. */

@@ -65,13 +65,14 @@ describe.each(ENGINE_PAIRS)('a copy from %s to %s', (from, to) => {
 test('a copy contains each row once where another program lengthened the IDs in a SQLite file', async () => {
   const key = newMasterKey();
   const [source, target] = [await createSchema('sqlite', key), await freshDatabaseOf('sqlite', key)];
+  await source.tamper(`insert into realm_clock (realm_id, seq) values ('${mintId()}', 0)`);
   await source.tamper(
-    `insert into log_entry (realm_id, seq, event, revision, actor, at)
+    `insert into user_salt (realm_id, user_id, salt)
      with recursive counted (n) as (select 1 union all select n + 1 from counted where n <= ${PAGE_ROWS})
-     select randomblob(17), n, 1, x'', 'actor', 1 from counted`,
+     select (select max(number) from realm_clock), randomblob(17), x'00' from counted`,
   );
   const { stderr, code } = await runCopy(source, target);
   expect([stderr, code]).toEqual(['', 0]);
-  const count = 'select count(*) as n from log_entry where length(realm_id) = 17';
+  const count = 'select count(*) as n from user_salt where length(user_id) = 17';
   expect(await target.query<{ n: number }>(count)).toEqual([{ n: PAGE_ROWS + 1 }]);
 });

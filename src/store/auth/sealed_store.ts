@@ -46,6 +46,7 @@ function textsOf({ name: table, key, columns, placement }: Table, column: string
   const id = key.at(-1) as string;
   const kindOfColumn = (name: string) => kindOf(columns[name] ?? 'text').kind;
   const own = (parameter: string) => parameterOf(kindOfColumn(id), dialect, parameter);
+  const ofRealm = (parameter: string) => parameterOf(kindOfColumn('realm_id'), dialect, parameter);
   const isByOther = `${column} is not null and length(${column}) > 0 and ${hexAfterFirst(column)} <> ?1`;
   const named = placement === 'by realm' ? 'realm_id' : `'${NIL_UUID}'`;
   const [source, realm, isAfter, isIn] =
@@ -56,7 +57,7 @@ function textsOf({ name: table, key, columns, placement }: Table, column: string
           rows.isAfter(table, '?2', id, own('?3')),
           `realm_id = ${dialect.realm('?')}`,
         ]
-      : [table, named, `(${named}, ${id}) > (?2, ${own('?3')})`, `${named} = ?`];
+      : [table, named, `(${named}, ${id}) > (${ofRealm('?2')}, ${own('?3')})`, `${named} = ${ofRealm('?')}`];
   const select = `select ${realm} as realm, ${id} as id, ${column} as sealed from ${source} where ${isByOther}`;
   const inOrder = 'order by realm, id limit ?';
   return {

@@ -21,7 +21,7 @@ const FOUND_ROWS: RealmRows = {
 /** Clocks come first in the join, so that their index and that of the table give the order. */
 const ORDERED_ROWS: RealmRows = {
   source: (table) => `realm_clock k cross join ${table} on ${table}.realm_id = k.number`,
-  selected: () => 'k.realm_id',
+  selected: () => 'k.realm_id as realm_id',
   id: () => 'k.realm_id',
   realm: 'k.realm_id',
   compared: (text) => text,

@@ -11,8 +11,8 @@ export interface RealmNumbers {
 }
 
 /**
- * Remembers the numbers that it finds: one belongs to its realm for ever, also while the realm is deleted. A lookup never runs inside a
- * commit, so none of them is rolled back.
+ * Remembers the numbers that it finds on one connection: one belongs to its realm for ever, also while the realm is deleted. A lookup
+ * never runs inside a commit (`takeLock` in writer.ts), so none of them is rolled back.
  */
 export function openRealmNumbers(db: Pick<Database, 'prepare'>): RealmNumbers {
   const select = db.prepare<{ readonly number: number }, [string]>(

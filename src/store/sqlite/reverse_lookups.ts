@@ -1,6 +1,6 @@
 import type { Database } from 'bun:sqlite';
 import type { KeyedRecord, Store } from '../../directory/store.ts';
-import { type StoredId, uuidText } from '../../domain/id.ts';
+import { type StoredId, type Uuid, uuidText } from '../../domain/id.ts';
 import { type Key, keyColumns, type LookupKey, membersOf, type Resource } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
 import { comparedColumn, hashColumn } from '../records/derived_columns.ts';
@@ -52,7 +52,7 @@ function lookupBy(db: Database, resource: Resource, members: readonly string[]) 
   const parents = keyColumns(resource).slice(1, -1);
   const findRow = rowFinder(db, resource, members, [...selected, ...parents]);
   const added = [...parents, 'is_match'];
-  return (realm: string, number: number | undefined, values: LookupValues): KeyedRecord | undefined => {
+  return (realm: Uuid, number: number | undefined, values: LookupValues): KeyedRecord | undefined => {
     const row = number === undefined ? undefined : findRow(number, values);
     if (row === undefined) return undefined;
     const key = [realm, ...parents.map((column) => uuidText(row[column] as StoredId))];

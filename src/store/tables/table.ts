@@ -10,7 +10,7 @@ interface KindValues {
   readonly id: Uuid;
   /** 16 bytes on SQLite, in the order of its text: in the tables of records and of their log, whose size their IDs decide. */
   readonly id_bytes: Uuid;
-  /** On SQLite the number that its clock has, in the tables whose rows and indexes all begin with it. */
+  /** On SQLite the number in its clock: in the tables of records below realms, their log and the salts. */
   readonly realm: Uuid;
   readonly text: string;
   readonly revision: Revision;
