@@ -1,4 +1,4 @@
-import { afterAll, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { SQL } from 'bun';
 import { TOO_MANY_CONNECTIONS } from '../../src/store/postgres/errors.ts';
 import {
@@ -23,7 +23,6 @@ const proxy = await startTcpProxy(server.port);
 const proxied = await startFaultyService(await databaseThrough(server, [proxy.port]));
 /** Connected without the proxy. */
 const direct = await startFaultyService(await databaseThrough(server, [server.port]));
-afterAll(() => server.stop());
 
 const statusesOf = (answers: readonly TimedResponse[]) => answers.map(({ status }) => status);
 const faultsOf = ({ service }: FaultyService) => service.log.filter((record) => record.event === 'fault');
