@@ -1,6 +1,7 @@
 import type { Database } from 'bun:sqlite';
 import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import type { MaybePromise } from '../../src/directory/store.ts';
+import { Fault } from '../../src/domain/fault.ts';
 import { NIL_UUID, type Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import type { Key, Resource } from '../../src/domain/resource.ts';
@@ -130,6 +131,31 @@ describe('two processes on one file', async () => {
       expect(found.filter((each) => each.startsWith(stem)).length).toBe(count);
     }
     await snapshot.close();
+  });
+});
+
+describe('rows that another program wrote', () => {
+  test('a realm whose number another row has is refused, and nothing of it is stored', async () => {
+    const database = await freshDatabaseOf('sqlite', newMasterKey());
+    const engine = await database.open();
+    const fixture = await createRealmFixture(engine.records);
+    const copied = 'name, redirect_uris, duplicate_email_policy, preset, created_at, updated_at, revision';
+    const inserted = await database.tamper(
+      `insert into realm (slot, realm_id, ${copied})
+       select (select max(number) + 1 from realm_clock), unhex(?, '-'), ${copied} from realm`,
+      mintId(),
+    );
+    expect(inserted).toBe(1);
+    const refused = mintId();
+    const writes = [insert(realm, [refused], realmMembers), anotherUser({ realm: refused })];
+    const thrown = await Promise.resolve(engine.records.commit(writes)).catch((error) => error);
+    expect(thrown).toBeInstanceOf(Fault);
+    expect(String(thrown.cause)).toContain('UNIQUE constraint failed: realm.slot');
+    expect((await numbersIn(database)).has(refused)).toBe(false);
+    expect((await database.query<object>('select * from user_info')).length).toBe(1);
+    const again = [insert(realm, [fixture.realm], realmMembers)];
+    expect(await engine.records.commit(again)).toEqual({ kind: 'unique', members: ['id'] });
+    await engine.close();
   });
 });
 

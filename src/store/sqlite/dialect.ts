@@ -41,11 +41,14 @@ export const SQLITE: Dialect = {
   createClock: 'insert into realm_clock (realm_id, seq) values (?, 0) on conflict do nothing',
   foundRows: FOUND_ROWS,
   orderedRows: ORDERED_ROWS,
-  /** The slot of a realm is its number, and that of another record its row ID. Where the row ID is used already, the engine chooses another. */
+  /**
+   * The slot of a realm is its number, and that of another record its row ID. Where the row ID is used already, the engine chooses
+   * another. A realm gets another one only where its ID exists, which violates the index of IDs: no lookup finds a realm elsewhere.
+   */
   insertion(resource, columns) {
     const { table } = resource;
-    const slot = resource.parent ? '?1' : realm('?1');
-    const isUsed = `exists (select 1 from ${table} where slot = ${slot})`;
+    const [slot, used] = resource.parent ? ['?1', 'slot = ?1'] : [realm('?1'), `realm_id = ${id('?1')}`];
+    const isUsed = `exists (select 1 from ${table} where ${used})`;
     // No realm has the number 0: one without a number is a missing reference.
     const parameter = parametersOf(resource, { id, realm: (text) => `coalesce(${realm(text)}, 0)` });
     const placeholders = columns.map((column, index) => parameter(column, `?${index + 2}`)).join(', ');
