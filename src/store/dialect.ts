@@ -32,6 +32,8 @@ export interface Dialect {
   readonly realm: (id: string) => string;
   /** SQL that selects the ID of the realm of a row as `realm_id`, in a statement with that ID as a parameter. */
   readonly selectedRealm: (parameter: string) => string;
+  /** SQL for whether a realm, by the first parameter, is in a slot where lookups do not find it. */
+  readonly isMisplaced: string;
   /** Creates the clock of a realm that has none, and so its number. Undefined where every write does so first. */
   readonly createClock: string | undefined;
   /** Rows that are found in several realms. */

@@ -225,6 +225,9 @@ const FOUND_IN_SQLITE: Findings = {
       `update realm_clock set number = number + 1000 where realm_id <> '${NIL_UUID}'`,
     ],
   ],
+  'slot does not match the value it is computed from (realm,': [
+    ['hide a realm from lookups by its number', 'update realm set slot = slot + 1000'],
+  ],
   'set its password again (password_profile_info,': [
     ['lengthen the ID of a password link', `update password_profile_info set id = ${byteMore('id')}`],
   ],

@@ -31,6 +31,7 @@ export const POSTGRES: Dialect = {
   id: (text) => text,
   realm: (id) => id,
   selectedRealm: () => 'realm_id',
+  isMisplaced: 'false',
   // The lock of a scope does.
   createClock: undefined,
   foundRows: REALM_ROWS,

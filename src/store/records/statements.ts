@@ -133,6 +133,8 @@ function statementsFor(resource: Resource, all: readonly Resource[], dialect: Di
   const id = own === 'id' ? 'id' : `${own} as id`;
   const names = (of: readonly Column[]) => of.map((column) => column.name).join(', ');
   const visible = [id, ...stored.filter((column) => column.isVisible).map(({ name }) => name)];
+  const isMisplaced = resource.parent ? 'false' : dialect.isMisplaced;
+  const withComputed = `${names([...stored, ...computed])}, ${isMisplaced} as is_misplaced`;
   const decode = decoding(stored.filter((column) => column.decode || column.name !== column.member));
   const { table } = resource;
 
@@ -150,11 +152,13 @@ function statementsFor(resource: Resource, all: readonly Resource[], dialect: Di
     removeAmong: `delete from ${table} where ${inRealm} and ${dialect.lists.isAmong(own, dialect.id)}`,
     selectForRemoval: `select ${visible.join(', ')}, ${resource.protectedBy ?? '0'} as is_protected from ${table} where ${where}`,
     selectInRealm: `select 1 from ${table} where ${inRealm} and ${has(own)}`,
-    ...scansOf(resource, { stored: names(stored), withComputed: names([...stored, ...computed]) }, dialect),
-    wrongColumns: (row: Row) =>
-      computed
+    ...scansOf(resource, { stored: names(stored), withComputed }, dialect),
+    wrongColumns: (row: Row) => [
+      ...(row.is_misplaced ? ['slot'] : []),
+      ...computed
         .filter(({ name, encode }) => String(row[name]) !== String(encode(row)))
         .map(({ name }) => name),
+    ],
     insertValues: (key: Key, record: AnyRecord) => [
       ...insertion.lead(record.id),
       ...key,

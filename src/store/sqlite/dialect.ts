@@ -38,6 +38,7 @@ export const SQLITE: Dialect = {
   id,
   realm,
   selectedRealm: (parameter) => `${parameter} as realm_id`,
+  isMisplaced: `slot is not ${realm('?1')}`,
   createClock: 'insert into realm_clock (realm_id, seq) values (?, 0) on conflict do nothing',
   foundRows: FOUND_ROWS,
   orderedRows: ORDERED_ROWS,
