@@ -2,6 +2,7 @@ import type { Database } from 'bun:sqlite';
 import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import type { MaybePromise } from '../../src/directory/store.ts';
 import { Fault } from '../../src/domain/fault.ts';
+import { parseFilter } from '../../src/domain/filter/filter.ts';
 import { NIL_UUID, type Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import type { Key, Resource } from '../../src/domain/resource.ts';
@@ -155,6 +156,40 @@ describe('rows that another program wrote', () => {
     expect((await database.query<object>('select * from user_info')).length).toBe(1);
     const again = [insert(realm, [fixture.realm], realmMembers)];
     expect(await engine.records.commit(again)).toEqual({ kind: 'unique', members: ['id'] });
+    await engine.close();
+  });
+
+  test('records whose realm does not exist do not stop searches of all realms', async () => {
+    const database = await freshDatabaseOf('sqlite', newMasterKey());
+    const engine = await database.open();
+    const ids = [await createRealmFixture(engine.records), await createRealmFixture(engine.records)] as const;
+    const links: Uuid[] = [];
+    for (const each of ids)
+      links.push((await commitWritten(engine.records, oidcLink(each, 'same'))).record.id);
+    for (const { table } of [user, oidcProfileInfo]) {
+      const moved = await database.tamper(
+        `update ${table} set realm_id = 1000 where realm_id = (select number from realm_clock where realm_id = ?)`,
+        ids[0].realm,
+      );
+      expect(moved).toBe(1);
+    }
+    const find = async (resource: Resource, text: string, more: object = {}) => {
+      const filter = parseFilter(text, resource.searchAllRealms?.filterables ?? {});
+      const search = { filter, only: undefined, after: undefined, limit: 10, isCounted: false, ...more };
+      return (await engine.records.searchRealms(resource, search)).items.map(({ key }) => key);
+    };
+    const words = 'match(text,jane)';
+    const users: readonly [Key, Key] = [
+      [NIL_UUID, ids[0].user],
+      [ids[1].realm, ids[1].user],
+    ];
+    expect(await find(user, words)).toEqual([...users]);
+    expect(await find(user, words, { only: [ids[1].realm] })).toEqual([users[1]]);
+    expect(await find(user, words, { after: NIL_UUID, afterId: ids[0].user })).toEqual([users[1]]);
+    expect(await find(oidcProfileInfo, 'eq(subject,"same")')).toEqual([
+      [NIL_UUID, ids[0].user, links[0] as Uuid],
+      [...users[1], links[1] as Uuid],
+    ]);
     await engine.close();
   });
 });

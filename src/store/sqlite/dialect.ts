@@ -1,4 +1,4 @@
-import { uuidBytes } from '../../domain/id.ts';
+import { NIL_UUID, uuidBytes } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { RESOURCES } from '../../domain/resources.ts';
 import type { Dialect, RealmRows } from '../dialect.ts';
@@ -103,9 +103,9 @@ function realm(id: string): string {
   return `(select number from realm_clock where realm_id = ${id})`;
 }
 
-/** The ID of the realm of a row. */
+/** The ID of the realm of a row; the nil UUID where another program wrote a number that no realm has. */
 function realmIdOf(table: string): string {
-  return `(select k.realm_id from realm_clock k where k.number = ${table}.realm_id)`;
+  return `coalesce((select k.realm_id from realm_clock k where k.number = ${table}.realm_id), '${NIL_UUID}')`;
 }
 
 /** Searches the words of the record: that is faster than a set of all records with the word, if they are many. */
