@@ -211,7 +211,7 @@ test('a token that is invalid without its key causes no request to the issuer', 
   ])
     expect([header, await send({}, header)]).toEqual([header, 0]);
   for (const more of [
-    ...[{ sub: '' }, { sub: 1 }, { iat: undefined }, { iat: '1' }, { iat: now() + 60 }],
+    ...[{ sub: '' }, { sub: 1 }, { iat: undefined }, { iat: String(now()) }, { iat: now() + 60 }],
     ...[{ exp: undefined }, { exp: '9999999999' }, { exp: now() + LIMITS.tokenLifetimeSecondsMax + 60 }],
   ])
     expect([more, await send(more)]).toEqual([more, 0]);

@@ -70,7 +70,7 @@ const SUITES: Readonly<Record<string, readonly string[]>> = {
   'src/auth/sessions/sessions.ts': CONSOLE_SUITES,
   'src/auth/keys/signing.ts': [...TOKEN_SUITES, 'signing', 'clock_skew', 'admin/signing_keys', 'forged_rows'],
   'src/auth/tokens/unique_key_json.ts': EXTERNAL_TOKEN_SUITES,
-  'src/auth/tokens/auth_cache.ts': ['auth_cache', ...TOKEN_SUITES, 'clock_skew'],
+  'src/auth/tokens/auth_cache.ts': ['auth_cache', ...TOKEN_SUITES, 'clock_skew', 'forged_rows'],
   'src/auth/tokens/own_jwts.ts': [
     ...['auth_cache', ...TOKEN_SUITES, 'external_tokens', 'bad_tokens'],
     'renewal',
