@@ -91,6 +91,7 @@ function runImport(settings: Settings, source: Source): Promise<ImportReport> {
   return withDatabase(settings, systemClock, async (db) => {
     const report = await importInto(db, db.engine.records, source);
     await recordImportEnd(db.engine, report.counts, source.signal);
+    if (report.counts.imported > 0 && !report.isInterrupted) await db.engine.updateStatistics();
     return report;
   });
 }

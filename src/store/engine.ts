@@ -28,6 +28,8 @@ export interface Engine {
   readonly leases: LeaseStore;
   /** Removes what is left of deleted data from the files of an embedded database. */
   removeErasedBytes(): Promise<ErasedBytes>;
+  /** Updates the planner's statistics after many writes. Where it fails, or the role may not, it resolves: a server does it later. */
+  updateStatistics(): Promise<void>;
   readonly feed: FeedStore;
   readonly webhooks: WebhookStore;
   /** Functions of a database inside this process only; undefined for a database server. */

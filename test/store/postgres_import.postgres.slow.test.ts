@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { postgresAt } from '../support/database.ts';
+import { freshDatabase, postgresAt } from '../support/database.ts';
 import { populationLines } from '../support/population.ts';
 import { startServer } from '../support/postgres_server.ts';
 import { AUTHREALM, runCommand, startCommand } from '../support/processes.ts';
@@ -30,3 +30,13 @@ test('an import resumes when PostgreSQL, stopped during it, is back', async () =
   expect(await database.query<{ n: number }>('select count(*) as n from user_info')).toEqual([{ n: USERS }]);
   await server.stop();
 }, 300_000);
+
+test('an import on PostgreSQL leaves statistics for the planner', async () => {
+  const { args, query } = await freshDatabase();
+  const file = join(freshFolder(), 'lines.ndjson');
+  writeFileSync(file, [...populationLines(10)].join('\n'));
+  expect(await runCommand([AUTHREALM, 'import', file, ...args])).toMatchObject({ code: 0, stderr: '' });
+  const tables = "tablename in ('log_entry', 'user_info')";
+  const found = await query(`select distinct tablename as name from pg_stats where ${tables} order by 1`);
+  expect(found).toEqual([{ name: 'log_entry' }, { name: 'user_info' }]);
+});

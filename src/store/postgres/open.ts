@@ -6,6 +6,7 @@ import { openSealedStore } from '../auth/sealed_store.ts';
 import type { Engine, EngineFigures } from '../engine.ts';
 import { openLeaseStore } from '../leases.ts';
 import type { MigrateMode, Program } from '../migrations.ts';
+import { TABLES } from '../tables/tables.ts';
 import { openWebhookStore } from '../webhooks/webhooks.ts';
 import type { PostgresAddress } from './address.ts';
 import { openBulkheads, openRealmNodes } from './bulkheads.ts';
@@ -13,7 +14,7 @@ import { openClient } from './client.ts';
 import { CITUS, POSTGRES } from './dialect.ts';
 import { type ConnectionPool, openConnectionPool } from './pool.ts';
 import { assertNoSharedStatementNames } from './pooler.ts';
-import { openPrimary, type Primary } from './primary.ts';
+import { connectToPrimary, openPrimary, type Primary } from './primary.ts';
 import { openPostgresReading } from './reading.ts';
 import { assertServable, prepareSchema } from './schema_setup.ts';
 import { openPostgresSession } from './session.ts';
@@ -33,7 +34,7 @@ export async function openPostgres(
   await assertNoSharedStatementNames(address, '--database', primary);
   const serving = openClient(address, 1, primary.current());
   const isDistributed = await prepareSchema(serving, mode, program, owner);
-  return openPrepared(address, isDistributed, primary);
+  return openPrepared(address, isDistributed, primary, owner);
 }
 
 /** Opens a database that another process has created and migrated. */
@@ -48,6 +49,7 @@ async function openPrepared(
   address: PostgresAddress,
   isDistributed: boolean,
   first: Primary,
+  owner = address,
 ): Promise<Engine> {
   // The nodes of a cluster are known once its tables exist.
   const isFinal = !isDistributed && !address.isBalanced;
@@ -86,6 +88,15 @@ async function openPrepared(
     log: openLogStore(transactions, log, dialect),
     leases: openLeaseStore(transactions),
     removeErasedBytes: async () => 'archived',
+    async updateStatistics() {
+      try {
+        const client = await connectToPrimary(owner);
+        const analyzing = client.unsafe(`analyze ${TABLES.map(({ name }) => name).join()}`);
+        await analyzing.finally(() => client.close());
+      } catch {
+        // Autovacuum does it later.
+      }
+    },
     feed,
     webhooks: openWebhookStore(transactions, dialect, log.rowMacs),
     embedded: undefined,

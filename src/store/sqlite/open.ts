@@ -138,6 +138,8 @@ function engineOver(db: Database): Engine {
         throw sqliteFault(error);
       }
     },
+    // Index hints choose the plans of its statements.
+    updateStatistics: async () => undefined,
     feed: openFeedStore(transactions, SQLITE),
     webhooks: openWebhookStore(transactions, SQLITE, log.rowMacs),
     embedded: {
