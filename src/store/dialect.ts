@@ -30,8 +30,6 @@ export interface Dialect {
    * number in the row of its clock, and null where it has none. `id`: the ID as text.
    */
   readonly realm: (id: string) => string;
-  /** SQL that selects the ID of the realm of a row as `realm_id`, in a statement with that ID as a parameter. */
-  readonly selectedRealm: (parameter: string) => string;
   /** SQL for whether a realm, by the first parameter, is in a slot where lookups do not find it. */
   readonly isMisplaced: string;
   /** Creates the clock of a realm that has none, and so its number. Undefined where every write does so first. */

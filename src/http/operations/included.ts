@@ -1,4 +1,4 @@
-import type { KeyedRecord, Store } from '../../directory/store.ts';
+import type { KeyedRecord, MaybePromise, RecordWithIncluded, Store } from '../../directory/store.ts';
 import { Fault } from '../../domain/fault.ts';
 import type { JsonObject } from '../../domain/json_object.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -21,9 +21,12 @@ export function includingStages(resource: Resource, deps: RecordDeps): readonly 
   if (includable.length === 0) return [];
   const replyTo = recordReplies(resource, deps);
   const checkKey = locate(resource);
-  const answer = async (call: Call, children: readonly Resource[]): Promise<Reply> => {
-    const found = await deps.store.getIncluding(resource, call.key as Key, children);
-    return found ? replyTo(call, call.key as Key, found) : NOT_FOUND_REPLY;
+  const reply = (call: Call, found: RecordWithIncluded | undefined): Reply =>
+    found ? replyTo(call, call.key as Key, found) : NOT_FOUND_REPLY;
+  /** Awaits only what an embedded engine does not return at once. */
+  const answer = (call: Call, children: readonly Resource[]): MaybePromise<Reply> => {
+    const found = deps.store.getIncluding(resource, call.key as Key, children);
+    return found instanceof Promise ? found.then((late) => reply(call, late)) : reply(call, found);
   };
   return [
     (call) => {

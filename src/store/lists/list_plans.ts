@@ -24,9 +24,9 @@ export interface ListTable {
   readonly columnOf: ColumnOf;
   /** SQL for a parameter as a column stores it. */
   readonly parameter: ReturnType<typeof parametersOf>;
-  /** Selects the key and the visible members. */
-  readonly select: string;
-  readonly decode: Statements['decodeKeyed'];
+  readonly visible: Statements['visible'];
+  readonly decode: Statements['decode'];
+  readonly decodeKeyed: Statements['decodeKeyed'];
   readonly indexes: readonly Index[];
   /** For each scope, by its length less one: selects a row if its record exists, with the stored `total` of all records. */
   readonly presences: readonly string[];
@@ -34,7 +34,7 @@ export interface ListTable {
 
 export function listTable(
   resource: Resource,
-  { visibleKeyed, decodeKeyed: decode }: Pick<Statements, 'visibleKeyed' | 'decodeKeyed'>,
+  { visible, decode, decodeKeyed }: Statements,
   indexes: readonly Index[],
   dialect: Dialect,
 ): ListTable {
@@ -44,8 +44,9 @@ export function listTable(
     keys,
     columnOf: columnsOf(resource, dialect),
     parameter: parametersOf(resource, dialect),
-    select: `select ${visibleKeyed(dialect.selectedRealm('?1'))} from ${resource.table}`,
+    visible,
     decode,
+    decodeKeyed,
     indexes,
     presences: ancestry(resource)
       .slice(0, -1)
@@ -85,15 +86,19 @@ export interface ListPlan {
   /** An index finds the records by equal values: `gather` touches no others. */
   readonly isFound: boolean;
   readonly gatheredMax: number;
+  /** The columns of IDs between those of the scope and the record's own. They and the visible members are selected. */
+  readonly between: readonly string[];
   readonly texts: Readonly<Record<ListStatement, string>>;
 }
 
 export function planList(table: ListTable, shape: ListShape, dialect: Dialect): ListPlan {
   const { id: bound, lists } = dialect;
-  const { select, indexes, keys } = table;
+  const { indexes, keys } = table;
   const { depth, filter, hasOnly, sort, where, gatheredMax } = shape;
   const id = keys.at(-1) as string;
   const scope = keys.slice(0, depth);
+  const between = keys.slice(depth, -1);
+  const select = `select ${[...between, ...table.visible].join(', ')} from ${table.table}`;
   const comparisons = comparisonsOf(table, shape);
   const ordered = orderedIndex(indexes, comparisons, sort.by === 'id' ? [id] : [sort.by, id]);
   const finding = findingIndex(indexes, comparisons);
@@ -117,6 +122,7 @@ export function planList(table: ListTable, shape: ListShape, dialect: Dialect): 
     isOrdered: ordered !== undefined,
     isFound,
     gatheredMax,
+    between,
     texts: {
       few: `${select}${hint} where ${matches} limit ${LIMITS.pageRecordsMax + 1}`,
       gather: `${select}${hint} where ${matches} limit ${gatheredMax + 1}`,

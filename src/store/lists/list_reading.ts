@@ -1,7 +1,7 @@
 import type { KeyedRecord, ListPage, ListRequest, PagePosition, Sort } from '../../directory/store.ts';
 import type { ComparableValue, FilterCondition } from '../../domain/filter/filter.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { KeyPrefix } from '../../domain/resource.ts';
+import type { Key, KeyPrefix } from '../../domain/resource.ts';
 import { all, first, type Long, type SqlValue, type Work } from '../transaction_work.ts';
 import type { ListPlan, ListStatement, ListTable } from './list_plans.ts';
 
@@ -66,20 +66,32 @@ function read({ plan }: PlannedList, statement: ListStatement, values: readonly 
   return all<Row>(plan.texts[statement], ...values);
 }
 
+/** Where the scope has all IDs above a record, its row becomes the record: a copy would take longer than reading it. */
+function recordsIn({ scope, table, plan }: PlannedList, rows: readonly Row[]): KeyedRecord[] {
+  return rows.map((row) => {
+    if (plan.between.length > 0) {
+      const { key, record } = table.decodeKeyed(row);
+      return { key: [...scope, ...key] as unknown as Key, record };
+    }
+    const record = table.decode(row);
+    return { key: [...scope, record.id] as unknown as Key, record };
+  });
+}
+
 /**
  * All records of the list, unordered; undefined if they are more than `gatheredMax`. A bounded list that exceeds a page is counted in
  * its index before the rest is fetched, so that at most a page is fetched in vain.
  */
 function* gather(planned: PlannedList, extent: ReadExtent): Work<KeyedRecord[] | undefined> {
-  const { values, plan, table, listing } = planned;
+  const { values, plan, listing } = planned;
   const { pageRecordsMax } = LIMITS;
   if (extent === 'bounded' && listing.page.limit <= pageRecordsMax && plan.gatheredMax > pageRecordsMax) {
     const rows = yield* read(planned, 'few', values);
-    if (rows.length <= pageRecordsMax) return rows.map(table.decode);
+    if (rows.length <= pageRecordsMax) return recordsIn(planned, rows);
     if ((yield* count(planned, extent)) === undefined) return undefined;
   }
   const rows = yield* read(planned, 'gather', values);
-  return rows.length > plan.gatheredMax ? undefined : rows.map(table.decode);
+  return rows.length > plan.gatheredMax ? undefined : recordsIn(planned, rows);
 }
 
 /** The page of a list whose records are all in memory. */
@@ -118,7 +130,7 @@ function* count(planned: PlannedList, extent: ReadExtent): Work<number | undefin
 }
 
 function* readPage(planned: PlannedList): Work<ListPage> {
-  const { values, table, listing } = planned;
+  const { values, listing } = planned;
   const { page, sort } = listing;
   const more = page.limit + 1;
   const rows =
@@ -126,7 +138,7 @@ function* readPage(planned: PlannedList): Work<ListPage> {
       ? yield* read(planned, 'after', [...values, ...positionValues(page.after, sort), more])
       : yield* read(planned, 'offset', [...values, more, page.kind === 'offset' ? page.offset : 0]);
   const hasMore = rows.length > page.limit;
-  return { items: rows.slice(0, page.limit).map(table.decode), hasMore, total: undefined };
+  return { items: recordsIn(planned, rows.slice(0, page.limit)), hasMore, total: undefined };
 }
 
 function positionValues({ at, id }: PagePosition, { by }: Sort): readonly SqlValue[] {

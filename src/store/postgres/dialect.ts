@@ -30,7 +30,6 @@ export const POSTGRES: Dialect = {
   hexAfterFirst: (value) => `encode(substr(${value}, 2, 8), 'hex')`,
   id: (text) => text,
   realm: (id) => id,
-  selectedRealm: () => 'realm_id',
   isMisplaced: 'false',
   // The lock of a scope does.
   createClock: undefined,

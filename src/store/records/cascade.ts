@@ -47,13 +47,10 @@ export function dependentsOf(
   return [...conditions]
     .map(([resource, condition]) => {
       const { parent, table } = resource;
-      const columns = columnsOf(resource).map((name) =>
-        name === 'realm_id' ? dialect.selectedRealm('?1') : name,
-      );
       const losesChild = parent?.parent && parent !== removed && !conditions.has(parent);
       return {
         resource,
-        select: `select ${columns.join(', ')} from ${table} where ${condition} limit ?3`,
+        select: `select ${columnsOf(resource).join(', ')} from ${table} where ${condition} limit ?3`,
         count: `select count(*) as n from ${table} where ${condition}`,
         touchedParent: losesChild ? parent : undefined,
       };
@@ -61,11 +58,11 @@ export function dependentsOf(
     .toReversed();
 }
 
-/** The key columns and the columns of visible members. */
+/** The key columns below the realm and the columns of visible members. */
 function columnsOf(resource: Resource): readonly string[] {
   const members = membersOf(resource).filter(isVisible);
   return [
-    ...keyColumns(resource),
+    ...keyColumns(resource).slice(1),
     ...members.map(({ name }) => name),
     ...['created_at', 'updated_at', 'revision'],
   ];

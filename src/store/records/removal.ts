@@ -49,8 +49,10 @@ function* targetsOf(
 ): Work<readonly RemovalTarget[]> {
   const found: RemovalTarget[] = [];
   for (const { resource, select, touchedParent } of cascadeOf(removed)) {
-    for (const row of yield* all(select, key[0], key.at(-1) as Uuid, limit - found.length))
-      found.push({ resource, ...of(resource).decodeKeyed(row), touchedParent });
+    for (const row of yield* all(select, key[0], key.at(-1) as Uuid, limit - found.length)) {
+      const { key: below, record } = of(resource).decodeKeyed(row);
+      found.push({ resource, key: [key[0], ...below] as unknown as Key, record, touchedParent });
+    }
     if (found.length >= limit) break;
   }
   return found;

@@ -37,7 +37,6 @@ export const SQLITE: Dialect = {
   hexAfterFirst: (value) => `lower(hex(substr(${value}, 2, 8)))`,
   id,
   realm,
-  selectedRealm: (parameter) => `${parameter} as realm_id`,
   isMisplaced: `slot is not ${realm('?1')}`,
   createClock: 'insert into realm_clock (realm_id, seq) values (?, 0) on conflict do nothing',
   foundRows: FOUND_ROWS,

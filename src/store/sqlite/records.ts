@@ -72,7 +72,7 @@ function openLookups(
       resource.parent ? openFind(db, resource, numbers) : openFindRealm(db, resource, numbers),
     ]),
   );
-  const findNewest = openNewestBelow(db);
+  const findNewest = openNewestBelow(db, numbers);
 
   function findOf(resource: Resource): Find {
     const find = finds.get(resource);
@@ -146,24 +146,26 @@ function openFindRealm(db: Database, resource: Resource, numbers: RealmNumbers):
 }
 
 /**
- * Reads the newest records of a resource below the record of a key. SQLite compiles a statement with ORDER BY again
- * whenever a bound value changes that its planner has looked at. It does not look at the operand of a function, and
+ * Reads the newest records of a resource below a record that was found, whose realm is known by its number. SQLite compiles a statement with ORDER BY again
+ * whenever a bound value changes that its planner has looked at. It does not look at the operand of a function or a unary plus, and
  * compiling takes twice the time of the select.
  */
-function openNewestBelow(db: Database) {
+function openNewestBelow(db: Database, { known }: RealmNumbers) {
   const selects = new Map(
     RESOURCES.filter(({ includedAs }) => includedAs !== undefined).map((resource) => {
       const parent = keyColumns(resource).slice(0, -1);
       const { visible } = sqliteStatements(resource);
       const parameter = parametersOf(resource, SQLITE);
-      const values = parent.map((column) => parameter(column));
+      const values = parent.map((column) => (column === 'realm_id' ? '+?' : parameter(column)));
       return [resource, prepare(db, newestBelowText(resource, visible, values))];
     }),
   );
   return (resource: Resource, key: Key): IncludedRecords => {
     const select = selects.get(resource);
     if (!select) throw new Error(`${resource.name} cannot be included`);
-    return newestOf(resource, select.all(...key).map(sqliteStatements(resource).decode));
+    const [realm, ...ids] = key;
+    const rows = select.all(known.get(realm) ?? null, ...ids);
+    return newestOf(resource, rows.map(sqliteStatements(resource).decode));
   };
 }
 
