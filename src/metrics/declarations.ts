@@ -4,7 +4,7 @@ import type { Gauge } from './family.ts';
 /** A metric family without its values. */
 export interface MetricDeclaration {
   readonly kind: 'counter' | 'gauge' | 'histogram';
-  /** Of a gauge: how the values of several processes are combined; the others are summed. */
+  /** Of a gauge: how the values of several processes are combined; by default they are summed, as those of the others. */
   readonly across?: Gauge['across'];
   /** The Prometheus name, with the unit as its suffix. */
   readonly name: string;
@@ -43,7 +43,6 @@ export const METRICS = {
   },
   requestsInFlight: {
     kind: 'gauge',
-    across: 'sum',
     name: 'authrealm_requests_in_flight',
     help: 'Requests in progress.',
   },
@@ -66,7 +65,6 @@ export const METRICS = {
   },
   queueLength: {
     kind: 'gauge',
-    across: 'sum',
     name: 'authrealm_queue_length',
     labels: ['queue'],
     help: 'Jobs waiting, by queue.',
@@ -74,7 +72,6 @@ export const METRICS = {
   },
   queueCapacity: {
     kind: 'gauge',
-    across: 'sum',
     name: 'authrealm_queue_capacity',
     labels: ['queue'],
     help: 'Jobs that may wait before the next one is rejected, by queue.',
@@ -84,7 +81,6 @@ export const METRICS = {
   },
   queueInProgress: {
     kind: 'gauge',
-    across: 'sum',
     name: 'authrealm_queue_in_progress',
     labels: ['queue'],
     help: 'Jobs in progress outside of the event loop, by queue.',
@@ -131,7 +127,6 @@ export const METRICS = {
   },
   changeStreams: {
     kind: 'gauge',
-    across: 'sum',
     name: 'authrealm_change_streams',
     help: 'Open change streams.',
     details: 'See [streams](../feed.md#streams).',
@@ -172,7 +167,6 @@ export const METRICS = {
   },
   processes: {
     kind: 'gauge',
-    across: 'sum',
     name: 'authrealm_processes',
     labels: ['state'],
     help: 'Serving processes, by whether they report their metrics in time.',
@@ -212,7 +206,6 @@ export const METRICS = {
   },
   residentMemory: {
     kind: 'gauge',
-    across: 'sum',
     name: 'process_resident_memory_bytes',
     help: 'Resident memory of all serving processes; shared memory is counted once for each.',
   },

@@ -47,7 +47,10 @@ export function counter({ name, help }: FamilyHeader, values: Values): Counter {
   return { kind: 'counter', name, help, samples: samplesOf(values) };
 }
 
-export function gauge({ name, help, across }: FamilyHeader & Pick<Gauge, 'across'>, values: Values): Gauge {
+export function gauge(
+  { name, help, across = 'sum' }: FamilyHeader & Partial<Pick<Gauge, 'across'>>,
+  values: Values,
+): Gauge {
   return { kind: 'gauge', across, name, help, samples: samplesOf(values) };
 }
 
