@@ -13,7 +13,6 @@ import {
 } from '../config/parse.ts';
 import { checkCertificate } from '../doctor/certificate.ts';
 import {
-  type Check,
   type CheckFinding,
   type CheckReport,
   type CheckReporter,
@@ -40,20 +39,16 @@ export function addDoctor(program: Command, context: CliContext): void {
       const settings = context.settingsOf(command);
       const origins = context.originsOf(command);
       const reports = await Array.fromAsync(runChecks(settings, origins));
-      const unhealthy = reports.filter((report) => !isHealthy(report));
-      if (json) printLine(JSON.stringify({ healthy: unhealthy.length === 0, checks: reports }, null, 2));
+      const unhealthy = reports.filter((report) => !isHealthy(report)).map(({ check }) => check);
+      const healthy = unhealthy.length === 0;
+      const verdict = `not healthy: ${unhealthy.length} of ${reports.length} checks reported problems, marked ! below: ${unhealthy.join(', ')}`;
+      if (json) printLine(JSON.stringify({ healthy, checks: reports }, null, 2));
       else {
-        printLine(verdictOn(reports, unhealthy));
+        printLine(healthy ? 'healthy' : verdict);
         reports.forEach(printReport);
       }
-      context.setExitCode(unhealthy.length === 0 ? EXIT.done : EXIT.failed);
+      context.setExitCode(healthy ? EXIT.done : EXIT.failed);
     });
-}
-
-function verdictOn(reports: readonly CheckReport[], unhealthy: readonly CheckReport[]): string {
-  if (unhealthy.length === 0) return 'healthy';
-  const names = unhealthy.map(({ check }) => check).join(', ');
-  return `not healthy: ${unhealthy.length} of ${reports.length} checks reported problems, marked ! below: ${names}`;
 }
 
 /** Without a database, the checks of one do not run. */
@@ -61,9 +56,15 @@ async function* runChecks(
   settings: Settings,
   origins: readonly SettingOrigin[],
 ): AsyncGenerator<CheckReport> {
-  yield runCheck({ name: 'settings', run: (reporter) => reportSettings(origins, reporter) });
+  yield runCheck({
+    name: 'settings',
+    run(reporter) {
+      for (const { env, value, from } of origins)
+        if (from !== 'default' && from !== 'not given') reporter.fact(`${env} = ${value} (${from})`);
+    },
+  });
   yield runCheck({ name: 'files', run: (reporter) => checkFiles(settings, reporter) });
-  let opened: Database | undefined;
+  let opened: Awaited<ReturnType<typeof inspect>> | undefined;
   yield runCheck({
     name: 'program',
     async run(reporter) {
@@ -73,25 +74,11 @@ async function* runChecks(
     },
   });
   if (!opened) return;
-  for (const check of checksOf(settings, opened)) yield runCheck(check);
-  await opened.close();
-}
-
-type Database = Awaited<ReturnType<typeof inspect>>;
-
-function checksOf(settings: Settings, database: Database): readonly Check[] {
-  const access = authChecks({
-    store: () => database.accessOf(),
-    keyring: () => givenKeyring(settings, systemClock),
-    clock: systemClock,
-  });
-  return [...access, ...recordChecks(database)];
-}
-
-/** The settings that are not at their default, with their sources. */
-function reportSettings(origins: readonly SettingOrigin[], reporter: CheckReporter): void {
-  for (const { env, value, from } of origins)
-    if (from !== 'default' && from !== 'not given') reporter.fact(`${env} = ${value} (${from})`);
+  const { accessOf: store, close } = opened;
+  const keyring = () => givenKeyring(settings, systemClock);
+  for (const check of [...authChecks({ store, keyring, clock: systemClock }), ...recordChecks(opened)])
+    yield runCheck(check);
+  await close();
 }
 
 /** Sizes and modes of the database files and of the files that settings name, and whether the certificate can be used. */

@@ -102,58 +102,48 @@ export interface Inspection {
   readonly close: () => MaybePromise<void>;
 }
 
-/** The checks of the stored data, quick ones first. */
+/** The checks of the stored data. */
 export function recordChecks(inspection: Inspection): readonly Check[] {
-  return CHECKS.map(([name, check]) => ({ name, run: (reporter) => check(inspection, reporter) }));
+  return Object.entries(CHECKS).map(([name, check]) => ({
+    name,
+    run: (reporter) => check(inspection, reporter),
+  }));
 }
 
 type RecordCheck = (inspection: Inspection, reporter: CheckReporter) => Promise<void>;
 
-/** What a constraint prevents or `audit verify` finds is not checked: docs/decisions/0023-doctor.md. */
-const CHECKS: readonly (readonly [name: string, check: RecordCheck])[] = [
-  ['server', checkServer],
-  ['migrations', checkMigrations],
-  ['schema', checkSchema],
-  ['integrity', checkIntegrity],
-  ['proxies', checkProxies],
-];
-
-async function checkServer(inspection: Inspection, reporter: CheckReporter): Promise<void> {
-  const { facts, findings } = await inspection.server();
-  for (const fact of facts) reporter.fact(fact);
-  for (const says of findings) reporter.find({ says });
-}
-
-async function checkMigrations(inspection: Inspection, reporter: CheckReporter): Promise<void> {
-  const { applied, known } = await inspection.migrations();
-  const done = new Set(applied.map(({ version }) => version));
-  const newest = known.at(-1)?.version ?? 0;
-  for (const { version, name, program } of applied) {
-    reporter.fact(`${version} ${name}, applied by ${program}`);
-    if (version > newest) {
-      reporter.find({
-        says: `schema ${version} is newer than this program: install authrealm ${program} or newer`,
-      });
+/** Quick ones first. What a constraint prevents or `audit verify` finds is not checked: docs/decisions/0023-doctor.md. */
+const CHECKS: Readonly<Record<string, RecordCheck>> = {
+  async server(inspection, reporter) {
+    const { facts, findings } = await inspection.server();
+    for (const fact of facts) reporter.fact(fact);
+    for (const says of findings) reporter.find({ says });
+  },
+  async migrations(inspection, reporter) {
+    const { applied, known } = await inspection.migrations();
+    const done = new Set(applied.map(({ version }) => version));
+    const newest = known.at(-1)?.version ?? 0;
+    for (const { version, name, program } of applied) {
+      reporter.fact(`${version} ${name}, applied by ${program}`);
+      const says = `schema ${version} is newer than this program: install authrealm ${program} or newer`;
+      if (version > newest) reporter.find({ says });
     }
-  }
-  for (const { version, name } of known) {
-    if (!done.has(version)) reporter.find({ says: `${version} ${name} is pending: run "authrealm migrate"` });
-  }
-}
-
-async function checkSchema(inspection: Inspection, reporter: CheckReporter): Promise<void> {
-  for await (const { type, name, is } of inspection.schema())
-    reporter.find({ says: `${type} ${name} is ${is}` });
-}
-
-async function checkIntegrity(inspection: Inspection, reporter: CheckReporter): Promise<void> {
-  for await (const says of inspection.integrity()) reporter.find({ says });
-}
-
-/** Notes: a command on the host of the proxy has its address as well. */
-async function checkProxies(inspection: Inspection, reporter: CheckReporter): Promise<void> {
-  for (const { address, at } of await inspection.unreadableProxies()) {
-    const says = `requests from the trusted proxy ${address} had no readable client address, last at ${new Date(at).toISOString()}: its clients share the limits of one address until it sends X-Forwarded-For`;
-    reporter.note({ says });
-  }
-}
+    for (const { version, name } of known)
+      if (!done.has(version))
+        reporter.find({ says: `${version} ${name} is pending: run "authrealm migrate"` });
+  },
+  async schema(inspection, reporter) {
+    for await (const { type, name, is } of inspection.schema())
+      reporter.find({ says: `${type} ${name} is ${is}` });
+  },
+  async integrity(inspection, reporter) {
+    for await (const says of inspection.integrity()) reporter.find({ says });
+  },
+  /** Notes: a command on the host of the proxy has its address as well. */
+  async proxies(inspection, reporter) {
+    for (const { address, at } of await inspection.unreadableProxies()) {
+      const says = `requests from the trusted proxy ${address} had no readable client address, last at ${new Date(at).toISOString()}: its clients share the limits of one address until it sends X-Forwarded-For`;
+      reporter.note({ says });
+    }
+  },
+};
