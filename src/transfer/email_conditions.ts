@@ -1,26 +1,22 @@
-import type { Load, MaybePromise, Store } from '../directory/store.ts';
+import type { Load } from '../directory/store.ts';
 import type { AnyRecord, ReferenceCondition } from '../domain/resource.ts';
 import { recordName } from './deferred_lines.ts';
 import { CONDITION_TARGETS, type EmailCondition } from './import_line.ts';
 
-interface ConditionDeps {
-  readonly get: Store['get'];
-  /** Commits the batch. */
-  readonly commitBatch: () => Promise<void>;
-  readonly retry: <T>(work: () => MaybePromise<T>) => Promise<T>;
-}
-
 export type EmailConditions = ReturnType<typeof openEmailConditions>;
 
-/** Checks the e-mail conditions of imported lines against the stored records and those of the current batch. */
-export function openEmailConditions({ get, commitBatch, retry }: ConditionDeps) {
+/**
+ * Checks the e-mail conditions of imported lines against the stored records, which `stored` reads, and those of the current batch,
+ * which `commitBatch` commits.
+ */
+export function openEmailConditions(
+  stored: (location: Pick<EmailCondition, 'resource' | 'key'>) => Promise<AnyRecord | undefined>,
+  commitBatch: () => Promise<void>,
+) {
   /** The writes of the batch to each record that a condition can refer to. */
   const targets = new Map<string, Load[]>();
   /** Whether conditions apply to the stored records, as read since the last commit. */
   const results = new Map<string, boolean>();
-
-  const stored = ({ resource, key }: Pick<EmailCondition, 'resource' | 'key'>) =>
-    retry(() => get(resource, key));
 
   /** Whether neither the stored record, as last read, nor one in the batch requires an e-mail address. */
   function isKnownNotToApply(emailCondition: EmailCondition): boolean {

@@ -1,7 +1,6 @@
 import type { Load, Loader, LoadOutcome, Store } from '../directory/store.ts';
 import { Fault } from '../domain/fault.ts';
 import { LIMITS } from '../domain/limits.ts';
-import type { Resource } from '../domain/resource.ts';
 import { type DeferredLines, openDeferredLines, type RejectedLine } from './deferred_lines.ts';
 import { type EmailConditions, openEmailConditions } from './email_conditions.ts';
 import { fixedOf, type LineParser, type ParsedLine } from './import_line.ts';
@@ -93,11 +92,10 @@ function begin(plan: ImportOptions): Run {
     counts: { imported: 0, unchanged: 0, replaced: 0, refused: 0 },
     ignored: new Map(),
     deferred: openDeferredLines(),
-    conditions: openEmailConditions({
-      get: (resource, key) => plan.store.get(resource, key),
-      commitBatch: () => flush(run),
-      retry: (work) => retryWhileUnavailable(plan.signal, work),
-    }),
+    conditions: openEmailConditions(
+      ({ resource, key }) => retryWhileUnavailable(plan.signal, () => plan.store.get(resource, key)),
+      () => flush(run),
+    ),
     batch: emptyBatch(),
     nextLine: plan.fromLine,
     resumeLine: undefined,
@@ -235,13 +233,8 @@ async function flush(run: Run): Promise<void> {
   const outcomes = loads.length === 0 ? [] : await retryWhileUnavailable(plan.signal, load);
   run.batch = emptyBatch();
   run.conditions.clear();
-  for (let at = 0; at < outcomes.length; at += 1) {
-    const rejection = recordOutcome(
-      run,
-      sources[at] as SourceLine,
-      loads[at] as Load,
-      outcomes[at] as LoadOutcome,
-    );
+  for (const [at, outcome] of outcomes.entries()) {
+    const rejection = recordOutcome(run, sources[at] as SourceLine, loads[at] as Load, outcome);
     if (rejection) rejected.push(rejection);
   }
   reportRejected(run, rejected);
@@ -276,8 +269,11 @@ function recordOutcome(
       const names = outcome.members.join(' and ');
       return { line, reason: `another record of the realm has the same ${names}` };
     }
-    case 'differs':
-      return { line, reason: differenceOf(write.resource, outcome.members) };
+    case 'differs': {
+      const fixed = fixedOf(write.resource, outcome.members);
+      const rule = fixed.length > 0 ? `; ${fixed.join(', ')} cannot change` : '';
+      return { line, reason: `differs from the stored record in ${outcome.members.join(', ')}${rule}` };
+    }
     case 'guard':
     case 'revision_mismatch':
       throw new Error(`a load has no outcome ${outcome.kind}`);
@@ -286,12 +282,6 @@ function recordOutcome(
   }
   run.deferred.markDone(write, line);
   return undefined;
-}
-
-function differenceOf(resource: Resource, members: readonly string[]): string {
-  const fixed = fixedOf(resource, members);
-  const rule = fixed.length > 0 ? `; ${fixed.join(', ')} cannot change` : '';
-  return `differs from the stored record in ${members.join(', ')}${rule}`;
 }
 
 /** Reports rejected lines in their order; only the first one where that one ends the import. */

@@ -63,20 +63,26 @@ const HOLDERS = ['meta', 'relationships'] as const;
 
 type LineRecord = ReturnType<typeof parseRecord>;
 
+/** The members of a resource that must be an e-mail address where a record requires it. */
+const conditionalMembers = (resource: Resource) =>
+  membersOf(resource).flatMap(({ name, annotation: { emailIf: condition } }) =>
+    condition
+      ? [{ name, condition, resource: referencedResource(resource, condition.reference, RESOURCES) }]
+      : [],
+  );
+
 /** The resources that a condition can refer to. */
 export const CONDITION_TARGETS: ReadonlySet<Resource> = new Set(
-  RESOURCES.flatMap((resource) =>
-    membersOf(resource).flatMap(({ annotation: { emailIf: emailWhere } }) =>
-      emailWhere ? [referencedResource(resource, emailWhere.reference, RESOURCES)] : [],
-    ),
-  ),
+  RESOURCES.flatMap(conditionalMembers).map(({ resource }) => resource),
 );
 
 /** Creates the parser of an import. It derives the line formats from the descriptions once. */
 export function openLineParser(context: ImportContext): LineParser {
-  const formats = new Map(RESOURCES.map((resource) => [resource.type, formatOf(resource)]));
+  const formats = new Map(RESOURCES.map((resource) => [resource.type, formatOf(resource, context)]));
   return (bytes) => {
-    const line = parseObject(bytes);
+    const text = parsed(() => UTF8.decode(bytes), 'is not UTF-8');
+    const value: unknown = parsed(() => JSON.parse(text), 'is not JSON');
+    const line = objectOf(value, '');
     const format = typeof line.type === 'string' ? formats.get(line.type) : undefined;
     if (!format) throw invalidField('type', `must be one of ${[...formats.keys()].join(', ')}`);
     const unknown = unknownNames(format, line);
@@ -104,7 +110,7 @@ function invalidField(field: string, rule: string): Fault {
 }
 
 /** The format of the lines of one resource. */
-function formatOf(resource: Resource) {
+function formatOf(resource: Resource, { installation: id }: ImportContext) {
   const members = membersOf(resource);
   return {
     resource,
@@ -115,13 +121,13 @@ function formatOf(resource: Resource) {
     dependents: new Map(
       Object.values(resource.inputs ?? {}).map(({ hash, isNormalised }) => [isNormalised, hash]),
     ),
-    /** Members whose default is this installation. */
-    defaulted: members.filter(({ annotation }) => annotation.installation),
-    conditional: members.flatMap(({ name, annotation: { emailIf } }) =>
-      emailIf
-        ? [{ name, condition: emailIf, resource: referencedResource(resource, emailIf.reference, RESOURCES) }]
-        : [],
+    /** The members whose default is this installation. */
+    defaults: Object.fromEntries(
+      members
+        .filter(({ annotation }) => annotation.installation)
+        .map(({ name, annotation }) => [name, { data: { id, type: annotation.installation } }]),
     ),
+    conditional: conditionalMembers(resource),
     /** The members of the line that name its parents, realm first. */
     parents: parentFields(resource),
     /** The member in which a line may repeat its own ID. */
@@ -137,23 +143,11 @@ function formatOf(resource: Resource) {
 
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-function parseObject(bytes: Uint8Array): JsonObject {
-  return objectOf(parsed(decoded(bytes)), '');
-}
-
-function decoded(bytes: Uint8Array): string {
+function parsed<T>(parse: () => T, rule: string): T {
   try {
-    return UTF8.decode(bytes);
+    return parse();
   } catch {
-    throw invalidField('', 'is not UTF-8');
-  }
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw invalidField('', 'is not JSON');
+    throw invalidField('', rule);
   }
 }
 
@@ -171,7 +165,7 @@ function parseRecord(format: LineFormat, line: JsonObject, context: ImportContex
     const value = (annotation.within ? holders[annotation.within] : line)[name];
     if (value !== undefined) given[name] = value;
   }
-  const members = parseMembers(format, given, context);
+  const members = parseMembers(format, given);
   for (const { name } of format.sealed) {
     const plain = members[name];
     if (plain !== undefined)
@@ -213,10 +207,7 @@ function keyOf(format: LineFormat, line: JsonObject): Key {
   if (format.ownId !== undefined && line[format.ownId] !== undefined && idOf(line, format.ownId) !== id) {
     throw invalidField(format.ownId, 'must equal id');
   }
-  const key: Uuid[] = [];
-  for (const name of format.parents) key.push(idOf(line, name));
-  key.push(id);
-  return key as unknown as Key;
+  return [...format.parents.map((name) => idOf(line, name)), id] as unknown as Key;
 }
 
 function idOf(line: JsonObject, name: string): Uuid {
@@ -236,12 +227,8 @@ function instantOf(meta: JsonObject, name: string): number | undefined {
   throw invalidField(`meta.${name}`, 'must be an instant of RFC 3339, such as 2026-01-31T09:00:00.000Z');
 }
 
-function parseMembers(
-  format: LineFormat,
-  given: JsonObject,
-  context: ImportContext,
-): Record<string, unknown> {
-  const completed = format.defaulted.length === 0 ? given : withDefaults(format, given, context);
+function parseMembers(format: LineFormat, given: JsonObject): Record<string, unknown> {
+  const completed: JsonObject = { ...format.defaults, ...given };
   const parsed = format.schema.safeParse(completed);
   if (parsed.success) {
     for (const member of format.members) {
@@ -264,29 +251,14 @@ function parseMembers(
   throw new Fault('invalid', fieldErrors);
 }
 
-/** Adds the defaults of missing members. */
-function withDefaults(
-  { defaulted }: LineFormat,
-  given: JsonObject,
-  { installation: id }: ImportContext,
-): JsonObject {
-  const defaults = defaulted.map(({ name, annotation }) => [
-    name,
-    { data: { id, type: annotation.installation } },
-  ]);
-  return { ...Object.fromEntries(defaults), ...given };
-}
-
 /** The conditions of members that are no e-mail addresses. */
 function conditionsOf({ format, given, record, key }: LineRecord): readonly EmailCondition[] {
-  if (format.conditional.length === 0) return NO_CONDITIONS;
   return format.conditional
     .filter(({ name }) => !EMAIL.safeParse(given[name]).success)
     .map((condition) => ({ ...condition, key: [key[0], record[condition.condition.reference] as Uuid] }));
 }
 
 const EMAIL = email();
-const NO_CONDITIONS: readonly EmailCondition[] = Object.freeze([]);
 
 function loadOf(lineRecord: LineRecord, context: ImportContext): Load {
   const { format, key, record, now } = lineRecord;
@@ -320,18 +292,15 @@ function compareWith(lineRecord: LineRecord, stored: AnyRecord, context: ImportC
   if (changed.length === 0) return { comparison: 'same', change };
   if (!context.isUpsert || fixedOf(format.resource, changed).length > 0)
     return { comparison: 'refuse', change };
+  // `created_at` is never after `updated_at`.
+  const earliest = Math.min(stored.created_at, updatedAt ?? stored.created_at);
   const replacement: AnyRecord = {
     ...stored,
     ...Object.fromEntries(changed.map((name) => [name, record[name]])),
-    ...stamps({ createdAt: createdAt ?? notAfter(stored.created_at, updatedAt), updatedAt, now }),
+    ...stamps({ createdAt: createdAt ?? earliest, updatedAt, now }),
     revision: record.revision,
   };
   return { comparison: 'replace', change, record: replacement };
-}
-
-/** `created_at` is never after `updated_at`. */
-function notAfter(createdAt: number, updatedAt: number | undefined): number {
-  return Math.min(createdAt, updatedAt ?? createdAt);
 }
 
 function changedMembers(

@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import type { MaybePromise } from '../directory/store.ts';
 import { Fault } from '../domain/fault.ts';
 import { LIMITS } from '../domain/limits.ts';
@@ -22,16 +23,7 @@ export async function retryWhileUnavailable<T>(signal: AbortSignal, work: () => 
       const isLast = attempt >= LIMITS.importCommitAttemptsMax || signal.aborted;
       if (!isUnavailable(error) || isLast) throw error;
     }
-    await pause(PAUSE_MS, signal);
+    // Ends early at the signal.
+    await setTimeout(PAUSE_MS, undefined, { signal }).catch(() => undefined);
   }
-}
-
-/** Ends early at the signal. */
-async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<unknown>();
-  const timer = setTimeout(resolve, ms);
-  signal.addEventListener('abort', resolve);
-  if (!signal.aborted) await promise;
-  clearTimeout(timer);
-  signal.removeEventListener('abort', resolve);
 }

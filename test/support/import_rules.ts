@@ -76,6 +76,7 @@ export const EXTERNAL_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   'node:path': ['auth', 'cli', 'platform', 'service', 'store'],
   'node:readline/promises': ['cli'],
   'node:stream': ['platform'],
+  'node:timers/promises': ['transfer'],
   'node:tls': ['outbound'],
   'node:tty': ['platform'],
 };
