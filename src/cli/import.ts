@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import { type Command, Option } from 'commander';
 import { DATABASE_SETTINGS, type Settings } from '../config/parse.ts';
 import { createAuditEntry } from '../domain/audit_entry.ts';
-import { type Fault, Refusal } from '../domain/fault.ts';
+import { Refusal } from '../domain/fault.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { systemClock } from '../platform/clock.ts';
 import { EXIT } from '../platform/exit.ts';
@@ -12,7 +12,7 @@ import { abortAtSignal } from '../platform/signals.ts';
 import { printLine, printNotice, standardStreams } from '../platform/standard_streams.ts';
 import { VERSION } from '../platform/version.ts';
 import { type OpenDatabase, withDatabase } from '../service/open_database.ts';
-import { openEngine, type SqliteAddress } from '../store/open.ts';
+import { openEngine } from '../store/open.ts';
 import { openDryRunStore } from '../transfer/dry_run.ts';
 import {
   type ImportCounts,
@@ -38,7 +38,6 @@ interface ImportOptions {
 }
 
 const STANDARD_INPUT = '-';
-const IN_MEMORY: SqliteAddress = { engine: 'sqlite', path: ':memory:' };
 const READ_BYTES = 262_144;
 
 /** `import`: imports records from JSON lines. */
@@ -66,11 +65,18 @@ export function addImport(program: Command, context: CliContext): void {
       if (report.resumeLine !== undefined && !options.dryRun) {
         const flags = toArguments(absoluteFlags(context.flagsOf(command), settings, DATABASE_SETTINGS));
         const path = file === STANDARD_INPUT ? file : resolve(file);
-        const words = [context.programPath, 'import', path, ...resumeOptions(options), ...flags];
-        printResumeCommand(report.resumeLine, words);
+        const words = [...resumeOptions(options), ...flags, '--from-line', String(report.resumeLine)];
+        printLine(
+          `line ${report.resumeLine} is the first line not imported: correct it, or pass --on-error skip, and resume with:\n` +
+            commandLine(context.programPath, 'import', path, ...words),
+        );
       }
-      if (report.error)
-        throw new Refusal(`the import stopped because the database failed: ${causeOf(report.error)}`);
+      if (report.error) {
+        const { cause } = report.error;
+        const busy = `it was busy in ${LIMITS.importCommitAttemptsMax} attempts`;
+        const reason = cause instanceof Error ? cause.message : busy;
+        throw new Refusal(`the import stopped because the database failed: ${reason}`);
+      }
       context.setExitCode(exitCodeOf(report));
     });
 }
@@ -81,10 +87,6 @@ interface Source {
   readonly options: ImportOptions;
   /** Stops the import after the current commit. */
   readonly signal: AbortSignal;
-}
-
-function unreadable(file: string, cause: unknown): Refusal {
-  return new Refusal(`${file} cannot be read: ${fileErrorText(cause)}`, { cause });
 }
 
 function runImport(settings: Settings, source: Source): Promise<ImportReport> {
@@ -99,7 +101,10 @@ function runImport(settings: Settings, source: Source): Promise<ImportReport> {
 /** Imports into a database in memory, so that nothing is written and writers of the real one never wait. */
 function runDryRun(settings: Settings, source: Source): Promise<ImportReport> {
   return withDatabase({ ...settings, migrate: 'check' }, systemClock, async (db) => {
-    const scratch = await openEngine(IN_MEMORY, 'auto', { version: VERSION, clock: systemClock });
+    const scratch = await openEngine({ engine: 'sqlite', path: ':memory:' }, 'auto', {
+      version: VERSION,
+      clock: systemClock,
+    });
     try {
       return await importInto(db, openDryRunStore(db.engine.records, scratch.records), source);
     } finally {
@@ -167,7 +172,8 @@ async function* chunksOf(file: string, signal: AbortSignal): AsyncGenerator<Uint
   try {
     yield* input as AsyncIterable<Uint8Array>;
   } catch (error) {
-    if (!signal.aborted) throw unreadable(file, error);
+    if (signal.aborted) return;
+    throw new Refusal(`${file} cannot be read: ${fileErrorText(error)}`, { cause: error });
   } finally {
     signal.removeEventListener('abort', stopReading);
     input.destroy();
@@ -190,17 +196,6 @@ function resumeOptions({ onError, upsert, strict }: ImportOptions): string[] {
     ...(upsert ? ['--upsert'] : []),
     ...(strict ? ['--strict'] : []),
   ];
-}
-
-function printResumeCommand(line: number, words: readonly string[]): void {
-  const command = commandLine(...words, '--from-line', String(line));
-  printLine(
-    `line ${line} is the first line not imported: correct it, or pass --on-error skip, and resume with:\n${command}`,
-  );
-}
-
-function causeOf({ cause }: Fault): string {
-  return cause instanceof Error ? cause.message : `it was busy in ${LIMITS.importCommitAttemptsMax} attempts`;
 }
 
 function exitCodeOf({ counts, isInterrupted }: ImportReport): number {
