@@ -48,11 +48,12 @@ type AnyEntry = ResourceRecord<Resource> & { readonly etag?: string };
 
 /** `get`, `list`, `find`, `create`, `update`: the records of a running service, through its HTTP API. */
 export function addRecordCommands(program: Command, context: CliContext): void {
-  const add: AddCommand = (verb, description, argument, work) =>
+  const add = (verb: string, description: string, argument: string, work: (call: Call) => Promise<void>) =>
     addConnection(
       program.command(verb).argument('<resource>', RESOURCE_HELP).argument('[words...]', argument),
     )
       .description(description)
+      .option('--json', 'write JSON, one record per line')
       .action(async (word: string, words: string[], options: RecordOptions, command: Command) => {
         // These commands use no settings, but a misspelled environment variable must be reported.
         context.settingsOf(command);
@@ -66,53 +67,28 @@ export function addRecordCommands(program: Command, context: CliContext): void {
         }
       });
 
-  addReadCommands(add);
-  addWriteCommands(add);
-}
-
-/** Adds a command. `argument` describes its arguments after the resource. */
-type AddCommand = (
-  verb: string,
-  description: string,
-  argument: string,
-  work: (call: Call) => Promise<void>,
-) => Command;
-
-function addReadCommands(add: AddCommand): void {
-  add('get', 'show a record', 'the IDs in its path, realm first', get)
-    .option('--json', JSON_HELP)
-    .option(
-      '--include <RESOURCES>',
-      'also show the records below a user-info: oidc-profile-info, password-profile-info, or both, separated by a comma',
-    );
+  add('get', 'show a record', 'the IDs in its path, realm first', get).option(
+    '--include <RESOURCES>',
+    'also show the records below a user-info: oidc-profile-info, password-profile-info, or both, separated by a comma',
+  );
   add(
     'list',
     'list the records of a realm or of a user',
     'the IDs in the path of the list, realm first',
     list,
   )
-    .option('--json', JSON_HELP)
     .option('--filter <FILTER>', 'only records that match, for example eq(name,Jane Doe)')
     .addOption(
       new Option('--sort <KEY>', 'sort key; a leading - sorts in descending order').choices(SORT_KEYS),
     )
     .option('--limit <N>', 'maximum number of records (default: all)', parseWholeNumber());
-  add(
-    'find',
-    'find links in a realm by their values',
-    'the realm ID; then the values as name=value',
-    find,
-  ).option('--json', JSON_HELP);
-}
-
-function addWriteCommands(add: AddCommand): void {
+  add('find', 'find links in a realm by their values', 'the realm ID; then the values as name=value', find);
   add(
     'create',
     'create a record and show it',
     `the IDs of the records above it, realm first; then ${MEMBERS_HELP}`,
     create,
   )
-    .option('--json', JSON_HELP)
     .option('--id', 'print only the ID of the record')
     .option('--body <FILE>', 'file with a JSON object of members; - for standard input')
     .option(
@@ -130,14 +106,12 @@ function addWriteCommands(add: AddCommand): void {
     `the IDs in its path, realm first; then ${MEMBERS_HELP}`,
     update,
   )
-    .option('--json', JSON_HELP)
     .option('--body <FILE>', 'file with a JSON object of members; - for standard input')
     .option('--if-match <ETAG>', 'only if the record still has this ETag', visible);
 }
 
 const SORT_KEYS = ['created_at', '-created_at', 'id', '-id'] as const satisfies readonly SortKey[];
 
-const JSON_HELP = 'write JSON, one record per line';
 const MEMBERS_HELP =
   'members as name=value; name=@FILE reads the value from a file, name=@- from standard input';
 
@@ -175,7 +149,7 @@ function childrenNamed(resource: Resource, words: readonly string[]): readonly R
 }
 
 async function list({ resource, records, words, options }: Call): Promise<void> {
-  const { filter, sort, limit = Number.POSITIVE_INFINITY } = options;
+  const { filter, sort, limit = LIMITS.pageRecordsMax } = options;
   if (!resource.filterables && (filter !== undefined || sort !== undefined)) {
     throw new Refusal('lists of this resource cannot be filtered or sorted', { isUsage: true });
   }
@@ -185,7 +159,7 @@ async function list({ resource, records, words, options }: Call): Promise<void> 
     sort,
     pageSize: Math.min(limit, LIMITS.pageRecordsMax),
   });
-  await showAll(resource, upTo(limit, listed), scope.length, options);
+  await showAll(resource, listed, scope.length, options);
 }
 
 async function find({ resource, records, words, options }: Call): Promise<void> {
@@ -203,24 +177,17 @@ async function find({ resource, records, words, options }: Call): Promise<void> 
 async function create({ resource, records, words, options }: Call): Promise<void> {
   const depth = keyColumns(resource).length - 1;
   const scope = identifiersIn(resource, words.slice(0, depth), depth);
-  const memberInput = { words: words.slice(depth), body: options.body };
+  const { idempotencyKey, included, body } = options;
   const read = openInputReader();
-  const members = await readMembers(resource, 'create', memberInput, read);
-  const { idempotencyKey, included } = options;
-  if (included === undefined) {
-    const created = await records.create(scope, members, { idempotencyKey });
-    return options.id ? showId(created) : show(resource, created, options);
-  }
-  const children = await readChildren(resource, included, read);
-  const below = Object.fromEntries(Array.from(children, ([child, inputs]) => [collectionOf(child), inputs]));
-  const created = await records.createIncluding(scope, members, below as never, { idempotencyKey });
-  return options.id
-    ? showId(created)
-    : showIncluding(resource, created as never, [...children.keys()], options);
-}
-
-async function showId({ id }: { readonly id: string }): Promise<void> {
-  await writeOut(`${printable(id)}\n`);
+  const members = await readMembers(resource, 'create', { words: words.slice(depth), body }, read);
+  const children = included === undefined ? undefined : await readChildren(resource, included, read);
+  const below = Array.from(children ?? [], ([child, inputs]) => [collectionOf(child), inputs] as const);
+  const created = await (children
+    ? records.createIncluding(scope, members, Object.fromEntries(below) as never, { idempotencyKey })
+    : records.create(scope, members, { idempotencyKey }));
+  if (options.id) return writeOut(`${printable(created.id)}\n`);
+  if (!children) return show(resource, created, options);
+  await showIncluding(resource, created as never, [...children.keys()], options);
 }
 
 /** The records of a file that can be created below a record, by the resource that their `type` names. */
@@ -245,15 +212,6 @@ async function update({ resource, records, words, options }: Call): Promise<void
   const memberInput = { words: words.slice(depth), body: options.body };
   const members = await readMembers(resource, 'update', memberInput, openInputReader());
   await show(resource, await records.update(key, members, { ifMatch: options.ifMatch }), options);
-}
-
-async function* upTo<T>(limit: number, items: AsyncIterable<T>): AsyncIterable<T> {
-  let taken = 0;
-  for await (const item of items) {
-    yield item;
-    taken += 1;
-    if (taken >= limit) return;
-  }
 }
 
 /** A record with its key members from `depth` on, and its other members in the order of the description. */
@@ -309,18 +267,22 @@ async function showAll(
   resource: Resource,
   records: AsyncIterable<AnyEntry> | Iterable<AnyEntry>,
   depth: number,
-  { json }: RecordOptions,
+  { json, limit }: RecordOptions,
 ): Promise<void> {
   const members = shownMembers(resource);
   const shown = members
     .filter(({ annotation }) => annotation.within !== 'relationships')
     .map(({ name }) => name);
   const table = openTable([...keyColumns(resource).slice(depth), ...shown, 'created_at'], writeOut);
+  let count = 0;
   for await (const record of records) {
     if (json) await writeOut(`${printableJson(entryOf(resource, record, 0))}\n`);
     else await table.add(entryOf(resource, record, 0));
+    count += 1;
+    if (count === limit) break;
   }
-  if (!json && (await table.end()) === 0) printNotice('authrealm: no records');
+  if (!json) await table.end();
+  if (!json && count === 0) printNotice('authrealm: no records');
 }
 
 /** Text of an option that becomes a header. Throws InvalidArgumentError. */

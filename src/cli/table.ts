@@ -63,10 +63,9 @@ export function openTable(columns: readonly string[], write: WriteText) {
       waiting.push(columns.map((column) => cell(row[column])));
       if (waiting.length > ROWS_MEASURED) await flush();
     },
-    /** Writes the remaining rows; resolves with the number of all rows. */
-    async end(): Promise<number> {
+    /** Writes the remaining rows; nothing without any. */
+    async end(): Promise<void> {
       if (rows > 0) await flush();
-      return rows;
     },
   };
 }
