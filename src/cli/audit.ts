@@ -15,10 +15,9 @@ import { systemClock } from '../platform/clock.ts';
 import { EXIT } from '../platform/exit.ts';
 import { fileErrorText } from '../platform/file_error.ts';
 import { printLine, printNotice } from '../platform/standard_streams.ts';
-import { type InspectedStores, inspectLog, withDatabase } from '../service/open_database.ts';
-import type { Engine } from '../store/open.ts';
+import { inspectLog, withDatabase } from '../service/open_database.ts';
 import { addDatabaseSettings, addSettings, type CliContext } from './context.ts';
-import { type WriteText, writeNewFile } from './output.ts';
+import { writeNewFile } from './output.ts';
 import { checkpointLines } from './restore.ts';
 import { printableJson } from './table.ts';
 
@@ -73,7 +72,9 @@ async function verify(settings: Settings, options: VerifyOptions) {
     });
     const { findings } = verified;
     const isProven = (await stores.access.keyChecks()).length > 0;
-    const records = options.records ? await compareRecords(stores, logKeys) : null;
+    if (options.records) stores.useKeys(logKeys);
+    const compared = { store: stores.log, records: stores.records, forgedRows: stores.forgedRows };
+    const records = options.records ? await verifyRecords({ ...compared, keys: logKeys }) : null;
     const count = findings.length + unsigned.length + (records?.findings.length ?? 0) + (isProven ? 0 : 1);
     return {
       clean: count === 0,
@@ -98,13 +99,6 @@ async function verify(settings: Settings, options: VerifyOptions) {
 
 const instantOf = (at: number | undefined) => (at === undefined ? null : new Date(at).toISOString());
 
-/** The comparison of the records with the log. */
-function compareRecords(stores: InspectedStores, keys: LogKeys) {
-  stores.useKeys(keys);
-  const { log: store, records, forgedRows } = stores;
-  return verifyRecords({ store, records, forgedRows, keys });
-}
-
 /** The checkpoints of a file, and the numbers of the lines that this installation did not sign. */
 async function readCheckpoints(path: string | undefined, logKeys: LogKeys) {
   let checkpoints: Checkpoint[] = [];
@@ -115,7 +109,9 @@ async function readCheckpoints(path: string | undefined, logKeys: LogKeys) {
     if (line.kind === 'malformed' || !line.isSigned) unsigned.push(number);
     else if (line.kind === 'checkpoint') checkpoints.push(...line.logs);
     else if (line.kind === 'restore') {
-      checkpoints = checkpoints.filter((each) => isBeforeBackup(each, line));
+      // Later ones describe the replaced database.
+      const { takenAt = Number.NEGATIVE_INFINITY } = line;
+      checkpoints = checkpoints.filter(({ at }) => at < takenAt - LIMITS.clockLeewayMs);
       restored = line;
     }
   }
@@ -129,11 +125,6 @@ async function* chunksOf(path: string): AsyncGenerator<Uint8Array> {
   } catch (error) {
     throw new Refusal(`--checkpoints: ${path} cannot be read: ${fileErrorText(error)}`);
   }
-}
-
-/** Whether a checkpoint was written before the backup was taken; later ones describe the replaced database. */
-function isBeforeBackup({ at }: Checkpoint, { takenAt }: Restoration): boolean {
-  return takenAt !== undefined && at < takenAt - LIMITS.clockLeewayMs;
 }
 
 type VerifyReport = Awaited<ReturnType<typeof verify>>;
@@ -177,22 +168,19 @@ function sentenceOf({ log, seq, says }: VerifyReport['findings'][number]): strin
 
 /** Writes every entry that exists now to a new file. The export itself is logged before the first entry is written. */
 async function exportLogs(settings: Settings, file: string): Promise<void> {
-  const count = await withDatabase(settings, systemClock, ({ engine, logKeys }) =>
-    writeNewFile(file, systemClock, (write) => writeEntries(engine, logKeys, write)),
+  let count = 0;
+  await withDatabase(settings, systemClock, ({ engine: { log: store }, logKeys }) =>
+    writeNewFile(file, systemClock, async (write) => {
+      const reading = openLogReading(store, logKeys);
+      await store.append([createAuditEntry('log.exported', { detail: {} }, systemClock)]);
+      for await (const { log, seq: end } of headsOf(store)) {
+        const read = (after: number) => reading.entries(log, after, LIMITS.exportPageRecords);
+        for await (const entries of pagesAfter(0, read, end)) {
+          await write(entries.map((entry) => `${printableJson(entry)}\n`).join(''));
+          count += entries.length;
+        }
+      }
+    }),
   );
   printNotice(`exported ${count} entries to ${file}`);
-}
-
-async function writeEntries({ log: store }: Engine, keys: LogKeys, write: WriteText): Promise<number> {
-  let count = 0;
-  const reading = openLogReading(store, keys);
-  await store.append([createAuditEntry('log.exported', { detail: {} }, systemClock)]);
-  for await (const { log, seq: end } of headsOf(store)) {
-    const read = (after: number) => reading.entries(log, after, LIMITS.exportPageRecords);
-    for await (const entries of pagesAfter(0, read, end)) {
-      await write(entries.map((entry) => `${printableJson(entry)}\n`).join(''));
-      count += entries.length;
-    }
-  }
-  return count;
 }
