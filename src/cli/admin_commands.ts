@@ -123,7 +123,7 @@ type Request = LocalRequest & { readonly id?: string };
 /** The query for a list without pages. */
 export const EVERY_ITEM = { 'page[limit]': Number.MAX_SAFE_INTEGER - 1 };
 
-interface OperationCall extends LocalRequest {
+export interface OperationCall extends LocalRequest {
   readonly name: string;
   /** The sentence for a record that does not exist. */
   readonly missing?: string;

@@ -4,7 +4,7 @@ import type { MasterKeyChanged } from '../auth/keys/rewrap.ts';
 import { systemClock } from '../platform/clock.ts';
 import { printLine } from '../platform/standard_streams.ts';
 import { rewrap } from '../service/open_database.ts';
-import { EVERY_ITEM, performOperation } from './admin_commands.ts';
+import { EVERY_ITEM, type OperationCall, performOperation } from './admin_commands.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
 import { printResult } from './table.ts';
 
@@ -12,29 +12,26 @@ import { printResult } from './table.ts';
 export function addKeyCommands(program: Command, context: CliContext): void {
   const keys = program.command('keys').description('manage signing keys and the master key');
 
+  async function show(by: Command, call: OperationCall): Promise<void> {
+    const keys = await performOperation<ShownKey | readonly ShownKey[]>(context.settingsOf(by), call);
+    printResult([keys].flat().map(describe));
+  }
+
   addDatabaseSettings(keys.command('list'))
     .description('list the signing keys and their state')
-    .action(async (_options, by: Command) => {
-      const call = { name: 'list-signing-keys', query: EVERY_ITEM };
-      const stored = await performOperation<readonly ShownKey[]>(context.settingsOf(by), call);
-      printResult(stored.map(describe));
-    });
+    .action((_options, by: Command) => show(by, { name: 'list-signing-keys', query: EVERY_ITEM }));
 
   addDatabaseSettings(keys.command('rotate'))
     .description('add a signing key; it starts to sign once every cached key set contains it')
-    .action(async (_options, by: Command) => {
-      const call = { name: 'create-signing-key' };
-      printResult(describe(await performOperation<ShownKey>(context.settingsOf(by), call)));
-    });
+    .action((_options, by: Command) => show(by, { name: 'create-signing-key' }));
 
   addDatabaseSettings(keys.command('withdraw').argument('<kid>', 'ID of the key to withdraw'))
     .description(
       'reject all tokens that this key signed, within a second, and end all console sessions; replaces the current signing key',
     )
-    .action(async (kid: string, _options, by: Command) => {
+    .action((kid: string, _options, by: Command) => {
       const missing = `no signing key ${kid}: list the keys with "authrealm keys list"`;
-      const call = { name: 'withdraw-signing-key', params: { kid }, missing };
-      printResult(describe(await performOperation<ShownKey>(context.settingsOf(by), call)));
+      return show(by, { name: 'withdraw-signing-key', params: { kid }, missing });
     });
 
   keys
