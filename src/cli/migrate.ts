@@ -20,32 +20,24 @@ export function addMigrate(program: Command, context: CliContext): void {
       // On a server the owner creates the tables of an empty database; a missing file may be that of another folder.
       const createsDatabase = fileOf(given.database) === undefined;
       const settings = { ...given, migrate: 'auto', createsDatabase } as const;
-      if (print === undefined) printLine(await applyPending(settings));
-      else standardStreams().stdout.write(await pendingSql(settings));
+      const { newest, migrations } = await pendingMigrationsOf(settings);
+      const isNewest = `database has schema ${newest}, the newest: nothing`;
+      if (print !== undefined) {
+        const sql = migrations.map(({ version, name, sql }) => `\n-- ${version} ${name}\n\n${sql}`);
+        const text =
+          migrations.length === 0 ? `-- The ${isNewest} is pending.\n` : [HEADING, ...sql].join('');
+        standardStreams().stdout.write(text);
+        return;
+      }
+      await (await openEngineFor(settings, systemClock)).close();
+      const applied = migrations.map(({ version, name }) => `${version} ${name}`).join(', ');
+      const done = `the database now has schema ${newest}; applied: ${applied}`;
+      printLine(migrations.length === 0 ? `the ${isNewest} was pending` : done);
     });
-}
-
-/** Applies pending migrations and returns a sentence that lists them. */
-async function applyPending(settings: Settings): Promise<string> {
-  const { newest, migrations } = await pendingMigrationsOf(settings);
-  const engine = await openEngineFor(settings, systemClock);
-  await engine.close();
-  if (migrations.length === 0) return `the database has schema ${newest}, the newest: nothing was pending`;
-  const applied = migrations.map(({ version, name }) => `${version} ${name}`).join(', ');
-  return `the database now has schema ${newest}; applied: ${applied}`;
 }
 
 const HEADING =
   '-- For review only. Apply it with "authrealm migrate", which records applied migrations in the database.\n';
-
-async function pendingSql(settings: Settings): Promise<string> {
-  const { newest, migrations } = await pendingMigrationsOf(settings);
-  if (migrations.length === 0)
-    return `-- The database has schema ${newest}, the newest: nothing is pending.\n`;
-  return [HEADING, ...migrations.map(({ version, name, sql }) => `-- ${version} ${name}\n\n${sql}`)].join(
-    '\n',
-  );
-}
 
 /** Connects as the role that will migrate: the serving role may not see the tables yet. */
 function pendingMigrationsOf(settings: Settings): ReturnType<typeof pendingMigrations> {
