@@ -9,7 +9,7 @@ import { systemClock } from '../platform/clock.ts';
 import { abortAtSignal } from '../platform/signals.ts';
 import { printNotice, standardStreams } from '../platform/standard_streams.ts';
 import { openDatabase, openEngineFor } from '../service/open_database.ts';
-import { EXPORT_START, type ExportOptions as ExportPlan, exportRecords } from '../transfer/export.ts';
+import { EXPORT_START, exportRecords } from '../transfer/export.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
 import { parseId } from './identifiers.ts';
 import { type WriteText, writeNewFile, writeOut } from './output.ts';
@@ -21,9 +21,6 @@ interface ExportOptions {
 }
 
 const STANDARD_OUTPUT = '-';
-
-/** Terminals and pipes may keep what passes through them. */
-const SECRETS_NEED_FILE = '--with-secrets requires a FILE: secrets are never written to a terminal or a pipe';
 
 /** `export`: writes every record as a line that `import` reads. */
 export function addExport(program: Command, context: CliContext): void {
@@ -38,11 +35,20 @@ export function addExport(program: Command, context: CliContext): void {
     .action(async (file: string, options: ExportOptions, command: Command) => {
       const settings = context.settingsOf(command);
       const isFile = file !== STANDARD_OUTPUT;
-      if (options.withSecrets && !isFile) throw new Refusal(SECRETS_NEED_FILE, { isUsage: true });
+      // Terminals and pipes may keep what passes through them.
+      const message = '--with-secrets requires a FILE: secrets are never written to a terminal or a pipe';
+      if (options.withSecrets && !isFile) throw new Refusal(message, { isUsage: true });
       const { snapshot, open, close } = await openSource(settings, options);
       try {
         await assertRealmExists(snapshot, options.realm);
-        const use = (write: WriteText) => writeLines(write, { snapshot, open, within: options.realm });
+        const use = async (write: WriteText) => {
+          const signal = abortAtSignal();
+          const onProgress = openProgress(systemClock, standardStreams().stderr);
+          const source = { snapshot, open, within: options.realm };
+          const records = await exportRecords({ ...source, signal, write, onProgress });
+          if (signal.aborted) throw new Refusal('the export was interrupted: run it again');
+          return records;
+        };
         const records = await (isFile ? writeNewFile(file, systemClock, use) : use(writeOut));
         printNotice(`exported ${records} records${isFile ? ` to ${file}` : ''}`);
       } finally {
@@ -72,19 +78,4 @@ async function assertRealmExists(snapshot: RecordSnapshot, within: Uuid | undefi
       `no realm ${within}: "authrealm export" without --realm writes every realm with its ID`,
     );
   }
-}
-
-async function writeLines(
-  write: WriteText,
-  source: Pick<ExportPlan, 'snapshot' | 'open' | 'within'>,
-): Promise<number> {
-  const signal = abortAtSignal();
-  const records = await exportRecords({
-    ...source,
-    signal,
-    write,
-    onProgress: openProgress(systemClock, standardStreams().stderr),
-  });
-  if (signal.aborted) throw new Refusal('the export was interrupted: run it again');
-  return records;
 }
