@@ -23,6 +23,7 @@ import { type Listening, type ServingRequest, startServingProcesses } from './se
 export async function serveUntilSignal(settings: Settings, flags: Flags): Promise<void> {
   // First of all: otherwise every worker process reports an invalid file, exits and is restarted.
   readIssuers(settings);
+  const { processes } = settings;
   const bootstrap = bootstrapClientOf(settings);
   const stopped = receiveStopSignal();
   const log = openLog();
@@ -30,13 +31,6 @@ export async function serveUntilSignal(settings: Settings, flags: Flags): Promis
   const db = await openDatabase(settings, systemClock, false, (done) =>
     log.write({ event: 'migrated', ...done }),
   );
-  let isOpen = true;
-  const close = async () => {
-    if (isOpen) {
-      isOpen = false;
-      await db.engine.close();
-    }
-  };
   try {
     printNewKeyFile(db);
     if (bootstrap) await ensureClient(db.engine.access, bootstrap, systemClock);
@@ -46,16 +40,16 @@ export async function serveUntilSignal(settings: Settings, flags: Flags): Promis
       metrics = await serveMetrics(settings, log, running.metrics, running.loopBudget);
       await announceReady({ url: running.url, metricsUrl: metrics?.url }, db, settings, log);
       // The worker processes have their own connections.
-      if (settings.processes > 1) await close();
+      if (processes > 1) await db.engine.close();
       log.write({ event: 'stopping', signal: await stopped });
       await running.drain();
     } finally {
       await running.stop();
       await metrics?.stop();
     }
-    await close();
+    if (processes === 1) await db.engine.close();
   } catch (error) {
-    await closeQuietly({ close });
+    await closeQuietly(db.engine);
     throw error;
   }
   log.write({ event: 'stopped' });
