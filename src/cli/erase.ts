@@ -77,8 +77,13 @@ async function erasePerson(
       `${copy} is an older copy of the database that still contains the data: delete it when you can`,
     );
   }
-  const recordingError = await erasure.reportError;
-  if (recordingError !== undefined) throw unrecordedErasure(person, recordingError as NodeJS.ErrnoException);
+  const recordingError = (await erasure.reportError) as NodeJS.ErrnoException | undefined;
+  if (recordingError === undefined) return;
+  throw new Refusal(
+    `user ${person.user} is erased, but the erasure could not be recorded outside the database (${recordingError.code ?? 'unknown'}): ` +
+      'until it is, restoring an older backup may bring the user back. Run the same command again, or wait for the next checkpoint ' +
+      'of the service',
+  );
 }
 
 const ERASED_BYTES: Readonly<Record<ErasedBytes, string>> = {
@@ -91,13 +96,6 @@ const ERASED_BYTES: Readonly<Record<ErasedBytes, string>> = {
     'words of the user until you run, as the owner of the tables: reindex index concurrently user_info_words; ' +
     'reindex index concurrently password_profile_info_words',
 };
-
-function unrecordedErasure({ user: id }: Person, { code = 'unknown' }: NodeJS.ErrnoException): Refusal {
-  return new Refusal(
-    `user ${id} is erased, but the erasure could not be recorded outside the database (${code}): until it is, restoring ` +
-      'an older backup may bring the user back. Run the same command again, or wait for the next checkpoint of the service',
-  );
-}
 
 const COPY_SUFFIXES = ['schema-', 'replaced-', 'rescued'];
 

@@ -57,7 +57,9 @@ export function addRestore(program: Command, context: CliContext): void {
           isDryRun: options.dryRun === true,
           hasManifest: options.manifest,
           async erasuresFor(copy) {
-            const keys = await logKeysIn(settings, copy, backup);
+            const keys = await assertKeysOf(settings, copy, systemClock);
+            const message = `the backup ${backup} is of a database that was never started: pass another backup`;
+            if (!keys) throw new Refusal(message);
             if (ledger === undefined) return [];
             const how = { name: ledger, keys, takesUnsigned: options.takeUnsigned === true };
             const read = await readErasures(Bun.file(ledger).stream(), how);
@@ -110,13 +112,6 @@ function printAdvice(ledger: string | undefined): void {
   );
 }
 
-/** The keys of the log in the copy of a backup. Throws Refusal for another master key. */
-async function logKeysIn(settings: Settings, path: string, backup: string): Promise<LogKeys> {
-  const keys = await assertKeysOf(settings, path, systemClock);
-  if (keys) return keys;
-  throw new Refusal(`the backup ${backup} is of a database that was never started: pass another backup`);
-}
-
 /** Opens another database file with the master key of these settings, and migrates its schema. */
 export async function openOtherFile(settings: Settings, path: string): Promise<Engine> {
   const source = masterKeySource(settings);
@@ -164,13 +159,10 @@ export async function* checkpointLines(chunks: AsyncIterable<Uint8Array>, keys: 
 
 const MALFORMED = { kind: 'malformed' } as const;
 
-/** How a ledger is read and verified. */
 interface LedgerOptions {
-  /** For messages. */
   readonly name: string;
   /** The log keys of the backup. */
   readonly keys: Pick<LogKeys, 'isSigned'>;
-  /** Whether lines that these keys did not sign are accepted. */
   readonly takesUnsigned: boolean;
 }
 
@@ -186,26 +178,20 @@ export async function readErasures(
   const erasures: Erasure[] = [];
   const unsigned: number[] = [];
   for await (const { number, line } of checkpointLines(chunks, keys)) {
-    if (line.kind === 'malformed') throw malformedLine(name, number);
-    if (!line.isSigned && !takesUnsigned) throw unsignedLine(name, number);
+    const place = `line ${number} of the ledger ${name} is`;
+    if (line.kind === 'malformed')
+      throw new Refusal(
+        `${place} malformed: it must be a JSON object with kind, and an erasure has realm_id, user_id and at. If a crash ` +
+          'truncated it, find the erased user in the audit log, remove or repair the line, and run the same command again. ' +
+          'A repaired line is unsigned: see --take-unsigned',
+      );
+    if (!line.isSigned && !takesUnsigned)
+      throw new Refusal(
+        `${place} not signed by the installation of the backup: it was changed, or another installation wrote it. Remove lines ` +
+          'that do not belong there; if you trust every line, --take-unsigned applies unsigned lines too, and lists them',
+      );
     if (!line.isSigned) unsigned.push(number);
     if (line.kind === 'erasure') erasures.push({ realm: line.realm, user: line.user, at: line.at });
   }
   return { erasures, unsigned };
-}
-
-function malformedLine(name: string, number: number): Refusal {
-  return new Refusal(
-    `line ${number} of the ledger ${name} is malformed: it must be a JSON object with kind, and an erasure has ` +
-      'realm_id, user_id and at. If a crash truncated it, find the erased user in the audit log, remove ' +
-      'or repair the line, and run the same command again. A repaired line is unsigned: see --take-unsigned',
-  );
-}
-
-function unsignedLine(name: string, number: number): Refusal {
-  return new Refusal(
-    `line ${number} of the ledger ${name} is not signed by the installation of the backup: it was changed, or another ` +
-      'installation wrote it. Remove lines that do not belong there; if you trust every line, --take-unsigned applies ' +
-      'unsigned lines too, and lists them',
-  );
 }
