@@ -12,7 +12,7 @@ import { printResult } from './table.ts';
 
 /** `webhook`: webhook targets, which receive events. */
 export function addWebhookCommands(program: Command, context: CliContext): void {
-  const webhook = addAdminCommands(program, context, {
+  const { named, perform } = addAdminCommands(program, context, {
     type: 'webhook',
     noun: 'webhook target',
     texts: {
@@ -26,17 +26,39 @@ export function addWebhookCommands(program: Command, context: CliContext): void 
       overlap: 'how long messages are also signed with the previous secret (default: 24)',
     },
     settings: ['allowPrivate'],
-    membersFor: (verb) => [...membersFor(verb === 'create'), ...(verb === 'create' ? OF_NEW : OF_UPDATE)],
+    membersFor,
     defaults: { events: '*', realms: '*' },
   });
-  addDeliveries(webhook);
-  addRedeliver(webhook);
+
+  named('deliveries', 'list recent deliveries to a target, newest first')
+    .option('--limit <N>', 'maximum number of entries', parseWholeNumber(), LIMITS.pageRecordsMax)
+    .option('--dead', 'list dead letters instead: messages whose delivery was given up')
+    .option('--json', 'write JSON')
+    .action(async (id: string, { limit, dead, json }: DeliveryOptions, by: Command) => {
+      const operation = dead ? 'list-dead-letters' : 'list-deliveries';
+      const query = { 'page[limit]': limit };
+      const entries = await perform<readonly DeliveryEntry[]>(by, operation, { id, query });
+      printResult(entries.map(describe), json);
+    });
+
+  named('redeliver', 'deliver dead letters again, and failed messages without waiting for their next attempt')
+    .option('--all', 'all dead letters and failed messages of the target')
+    .option('--realm <ID>', 'realm of the message', parseId)
+    .option('--first-seq <N>', 'sequence number of the first event in the message', parseWholeNumber())
+    .action(async (id: string, options: MessageOptions, by: Command) => {
+      const { dead_letters, retries } = await perform<{ dead_letters: number; retries: number }>(
+        by,
+        'redeliver-webhook',
+        { id, data: { message: messageId(options) } },
+      );
+      printLine(
+        `${dead_letters} dead letters and ${retries} failed messages are queued; a running service delivers them within seconds`,
+      );
+    });
 }
 
-type Webhooks = ReturnType<typeof addAdminCommands>;
-
-/** The options that `create` and `update` share. */
-function membersFor(isNew: boolean): MemberOptions {
+function membersFor(verb: 'create' | 'update'): MemberOptions {
+  const isNew = verb === 'create';
   const [ofEvents, ofRealms, ofMax, ofClient] = isNew
     ? [' (default: all)', ' (default: all realms)', ' (default: 1)', '']
     : ['', '', '', '; an empty value removes the exclusion'];
@@ -59,46 +81,21 @@ function membersFor(isNew: boolean): MemberOptions {
       'skipped_client',
       new Option('--skip-client <ID>', `do not deliver changes made by this client${ofClient}`),
     ],
+    isNew
+      ? ['from', new Option('--from <WHERE>', FROM_HELP).choices(['present', 'oldest'])]
+      : ['events', allOption('event', 'deliver all events')],
+    ...(isNew ? [] : [['realms', allOption('realm', 'deliver events of all realms')] as const]),
   ];
 }
 
-const OF_NEW: MemberOptions = [
-  [
-    'from',
-    new Option(
-      '--from <WHERE>',
-      'where deliveries start: at new events, the default, or at the oldest stored event',
-    ).choices(['present', 'oldest']),
-  ],
-];
-
-const OF_UPDATE: MemberOptions = [
-  ['events', allOption('event', 'deliver all events')],
-  ['realms', allOption('realm', 'deliver events of all realms')],
-];
-
 const EVENT_HELP = `deliver only these events: ${EVENT_NAMES.join(', ')}`;
+const FROM_HELP = 'where deliveries start: at new events, the default, or at the oldest stored event';
 const REALM_HELP = 'deliver only events of this realm; separate several by spaces or repeat the option';
 
 interface DeliveryOptions {
   readonly limit: number;
   readonly dead?: true;
   readonly json?: true;
-}
-
-function addDeliveries({ named, perform }: Webhooks): void {
-  named('deliveries', 'list recent deliveries to a target, newest first')
-    .option('--limit <N>', 'maximum number of entries', parseWholeNumber(), LIMITS.pageRecordsMax)
-    .option('--dead', 'list dead letters instead: messages whose delivery was given up')
-    .option('--json', 'write JSON')
-    .action(async (id: string, { limit, dead, json }: DeliveryOptions, by: Command) => {
-      const operation = dead ? 'list-dead-letters' : 'list-deliveries';
-      const query = { 'page[limit]': limit };
-      printResult(
-        (await perform<readonly DeliveryEntry[]>(by, operation, { id, query })).map(describe),
-        json,
-      );
-    });
 }
 
 interface DeliveryEntry {
@@ -115,23 +112,6 @@ interface MessageOptions {
   readonly all?: true;
   readonly realm?: string;
   readonly firstSeq?: number;
-}
-
-function addRedeliver({ named, perform }: Webhooks): void {
-  named('redeliver', 'deliver dead letters again, and failed messages without waiting for their next attempt')
-    .option('--all', 'all dead letters and failed messages of the target')
-    .option('--realm <ID>', 'realm of the message', parseId)
-    .option('--first-seq <N>', 'sequence number of the first event in the message', parseWholeNumber())
-    .action(async (id: string, options: MessageOptions, by: Command) => {
-      const { dead_letters, retries } = await perform<{ dead_letters: number; retries: number }>(
-        by,
-        'redeliver-webhook',
-        { id, data: { message: messageId(options) } },
-      );
-      printLine(
-        `${dead_letters} dead letters and ${retries} failed messages are queued; a running service delivers them within seconds`,
-      );
-    });
 }
 
 /** The message that the options name; `*` for all. */
