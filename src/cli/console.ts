@@ -1,7 +1,6 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { createConsoleLink } from '../auth/sessions/console_links.ts';
 import { endSession } from '../auth/sessions/sessions.ts';
-import type { Settings } from '../config/parse.ts';
 import { COMMAND_LINE } from '../domain/audit_entry.ts';
 import { Refusal } from '../domain/fault.ts';
 import type { Uuid } from '../domain/id.ts';
@@ -41,12 +40,17 @@ export function addConsoleCommands(program: Command, context: CliContext): void 
     .option('--json', 'write JSON')
     .action(async (options: LinkOptions, command: Command) => {
       const settings = context.settingsOf(command);
-      const { url, expiresAt } = await link(settings, options);
-      if (options.json) printLine(JSON.stringify({ url, expires_at: new Date(expiresAt).toISOString() }));
-      else
-        printLine(
-          `${url}\n\nOpen this link within ${LIMITS.consoleLinkMsMax / 1_000} seconds; it works once.`,
-        );
+      const { label, scope, realm, json } = options;
+      const rights = { scopes: scope, realms: realm ? new Set(realm) : ('*' as const) };
+      const { code, expiresAt } = await withDatabase(settings, systemClock, ({ engine }) =>
+        createConsoleLink(engine.access, { label, ...rights }, systemClock),
+      );
+      const { baseUrl = urlOf(settings.host, settings.port, settings.tlsCert !== undefined) } = settings;
+      // The code is in the fragment, which browsers do not send, so no server logs it.
+      const url = `${baseUrl}/console#code=${code}`;
+      const advice = `Open this link within ${LIMITS.consoleLinkMsMax / 1_000} seconds; it works once.`;
+      if (json) printLine(JSON.stringify({ url, expires_at: new Date(expiresAt).toISOString() }));
+      else printLine(`${url}\n\n${advice}`);
     });
   addSessionCommands(console_, context);
 }
@@ -93,16 +97,6 @@ function describe(session: StoredSession): object {
     renewed_at: instant(renewedAt),
     ends_at: instant(endsAt),
   };
-}
-
-function link(settings: Settings, { scope, realm, label: name }: LinkOptions) {
-  return withDatabase(settings, systemClock, async ({ engine }) => {
-    const realms = realm ? new Set(realm) : ('*' as const);
-    const made = await createConsoleLink(engine.access, { label: name, scopes: scope, realms }, systemClock);
-    const base = settings.baseUrl ?? urlOf(settings.host, settings.port, settings.tlsCert !== undefined);
-    // The code is in the fragment, which browsers do not send, so no server logs it.
-    return { url: `${base}/console#code=${made.code}`, expiresAt: made.expiresAt };
-  });
 }
 
 function scopes(raw: string): Scopes {
