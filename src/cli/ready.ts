@@ -8,8 +8,6 @@ import { printable } from './table.ts';
 
 /** Less than the timeout of the image's health check, which then shows the sentence. */
 const WAIT_MS_MAX = 4_000;
-/** The readiness response has less than 300 bytes; whatever else listens on the port may send more. */
-const BODY_BYTES_MAX = 4_096;
 
 /** `ready`: the health check of a container that has no other program. It reads the settings that `serve` listens by. */
 export function addReady(program: Command, context: CliContext): void {
@@ -53,15 +51,10 @@ function noAnswerText(url: string, { name, code }: Error & { readonly code?: unk
   return `no answer from ${url} (${code ?? name}): pass the --host, --port and TLS files of the service`;
 }
 
-/** The text of a response, or its first bytes if it is longer than that of the service. */
+/** The first part of a body: that of the service is short, and whatever else listens on the port may send without end. */
 async function readStart({ body }: Response): Promise<string> {
-  const decoder = new TextDecoder();
-  let text = '';
-  for await (const chunk of body ?? []) {
-    text += decoder.decode(chunk, { stream: true });
-    if (text.length > BODY_BYTES_MAX) break;
-  }
-  return text.slice(0, BODY_BYTES_MAX);
+  for await (const chunk of body ?? []) return new TextDecoder().decode(chunk);
+  return '';
 }
 
 /** The dependencies that a readiness response names as not `ok`; none of another text. */
