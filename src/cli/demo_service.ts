@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { createClient } from '../auth/clients/clients.ts';
 import { createConsoleLink } from '../auth/sessions/console_links.ts';
 import { AuthrealmError, connect } from '../client/client.ts';
-import { readSettings, type Settings } from '../config/parse.ts';
+import { readSettings } from '../config/parse.ts';
 import { Refusal } from '../domain/fault.ts';
 import { parseScopes, SCOPES } from '../domain/principal.ts';
 import type { Route } from '../http/server/router.ts';
@@ -27,7 +27,16 @@ export async function runDemo(port: string, isOnce: boolean): Promise<void> {
     const database = `sqlite:${join(folder, 'demo.db')}`;
     // The console shows metrics. The profiles of the demo name providers that it must not call.
     const flags = { database, port, metrics: '127.0.0.1:0', offline: 'true' };
-    await serveUntil(isOnce ? undefined : stopped, readSettings(flags, {}));
+    const settings = readSettings(flags, {});
+    await withDatabase(settings, systemClock, async (db) => {
+      const extraRoute = demoSignIn(db.engine.access);
+      const server = await serve(settings, { ...db, extraRoute }, openLog(), systemClock);
+      try {
+        await performLookups(db, server.url, isOnce ? undefined : stopped);
+      } finally {
+        await server.stop();
+      }
+    });
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
@@ -40,18 +49,6 @@ function createTemporaryFolder(): string {
   } catch (error) {
     throw new Refusal(`the demo needs a temporary folder: ${newFileErrorText(prefix, error)} with TMPDIR`);
   }
-}
-
-function serveUntil(stopped: Promise<unknown> | undefined, settings: Settings): Promise<void> {
-  return withDatabase(settings, systemClock, async (db) => {
-    const extraRoute = demoSignIn(db.engine.access);
-    const server = await serve(settings, { ...db, extraRoute }, openLog(), systemClock);
-    try {
-      await performLookups(db, server.url, stopped);
-    } finally {
-      await server.stop();
-    }
-  });
 }
 
 async function performLookups(

@@ -78,16 +78,10 @@ async function createFirstRecords({ engine }: OpenDatabase, given: Uuid | undefi
   return { realmId, profileId, issued: await createClient(engine.access, 'first', grant, systemClock) };
 }
 
-/** How the operator runs this program again on the same database. */
-interface Invocation {
-  readonly program: string;
-  readonly flags: Flags;
-}
-
 function printNextSteps(
   settings: Settings,
   { realmId, profileId, issued }: Awaited<ReturnType<typeof createFirstRecords>>,
-  calls: Invocation,
+  { program, flags }: { readonly program: string; readonly flags: Flags },
 ): void {
   const { client, secret } = issued;
   const base = settings.baseUrl ?? urlOf(settings.host, settings.port, settings.tlsCert !== undefined);
@@ -105,7 +99,6 @@ function printNextSteps(
     },
   ];
   const link = selfLinks(passwordProfileInfo, base)([realmId, userId, linkId]);
-  const { program, flags } = calls;
   const serve = commandLine(program, 'serve', ...toArguments(absoluteFlags(flags, settings)));
   const forDatabase = toArguments(absoluteFlags(flags, settings, DATABASE_SETTINGS));
   const importLines = commandLine(program, 'import', '-', ...forDatabase);
