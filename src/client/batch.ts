@@ -1,35 +1,27 @@
 import type { CollectionName } from '../domain/resources.ts';
 import { parseIdentifier, recordPath } from './address.ts';
 import { collectionPath, postOnce } from './calls.ts';
-import type { CreateOptions, Described } from './collection.ts';
+import type { CreateOptions, Described, WriteOptions } from './collection.ts';
 import { readResponses, readSingle, writeSingle } from './envelope.ts';
 import type { SendRequest } from './exchange.ts';
 import type { ChangesOf, KeyOf, NewOf, RecordWithEtag, ScopeOf } from './record_types.ts';
 import { WIRE_FORMATS, type WireFormat } from './wires.ts';
 
-interface Create<N extends CollectionName> {
-  readonly create: N;
-  readonly scope: ScopeOf<Described<N>>;
-  readonly input: NewOf<Described<N>>;
-}
-
-interface Update<N extends CollectionName> {
-  readonly update: N;
-  readonly key: KeyOf<Described<N>>;
-  readonly changes: ChangesOf<Described<N>>;
-  readonly ifMatch?: string | undefined;
-}
-
-interface Delete<N extends CollectionName> {
-  readonly delete: N;
-  readonly key: KeyOf<Described<N>>;
-  readonly ifMatch?: string | undefined;
-}
-
 type OfRealm = Exclude<CollectionName, 'realms'>;
 
 /** One write of a batch: the arguments of the method with this name. */
-export type BatchRequest = { [N in OfRealm]: Create<N> | Update<N> | Delete<N> }[OfRealm];
+export type BatchRequest = {
+  [N in OfRealm]:
+    | { readonly create: N; readonly scope: ScopeOf<Described<N>>; readonly input: NewOf<Described<N>> }
+    | (Condition & {
+        readonly update: N;
+        readonly key: KeyOf<Described<N>>;
+        readonly changes: ChangesOf<Described<N>>;
+      })
+    | (Condition & { readonly delete: N; readonly key: KeyOf<Described<N>> });
+}[OfRealm];
+
+type Condition = Pick<WriteOptions, 'ifMatch'>;
 
 /** The record of a create or update after the whole batch; undefined for a delete, and if it has been deleted since. */
 export type BatchResult<B extends BatchRequest> = B extends
@@ -46,7 +38,7 @@ export type WriteBatch = <const B extends readonly BatchRequest[]>(
 ) => Promise<{ readonly [I in keyof B]: BatchResult<B[I]> }>;
 
 /** A request of any collection. */
-interface AnyRequest {
+interface AnyRequest extends Condition {
   readonly create?: string;
   readonly update?: string;
   readonly delete?: string;
@@ -54,7 +46,6 @@ interface AnyRequest {
   readonly key?: readonly string[];
   readonly input?: Readonly<Record<string, unknown>>;
   readonly changes?: Readonly<Record<string, unknown>>;
-  readonly ifMatch?: string | undefined;
 }
 
 export function openBatch(send: SendRequest): WriteBatch {

@@ -16,14 +16,10 @@ export type RecordWithTag = FlatRecord & { readonly etag: string };
 
 /** The methods of every collection. */
 export function collectionMethods(wire: WireFormat, send: SendRequest): Collection<Resource> {
-  const depth = wire.collections.length;
+  const pathOf = (key: Key) => recordPath(wire, key, wire.collections.length);
 
   const get = async (key: Key, { signal }: CallOptions = {}): Promise<RecordWithTag> =>
-    recordWithTag(
-      wire,
-      await send({ method: 'GET', path: recordPath(wire, key, depth), signal }),
-      key.slice(0, -1),
-    );
+    recordWithTag(wire, await send({ method: 'GET', path: pathOf(key), signal }), key.slice(0, -1));
 
   const update = async (
     key: Key,
@@ -32,7 +28,7 @@ export function collectionMethods(wire: WireFormat, send: SendRequest): Collecti
   ): Promise<RecordWithTag> => {
     const headers = { ...JSON_BODY, ...condition(ifMatch) };
     const body = JSON.stringify(writeSingle(wire, changes));
-    const answer = await send({ method: 'PUT', path: recordPath(wire, key, depth), headers, body, signal });
+    const answer = await send({ method: 'PUT', path: pathOf(key), headers, body, signal });
     return recordWithTag(wire, answer, key.slice(0, -1));
   };
 
@@ -41,21 +37,14 @@ export function collectionMethods(wire: WireFormat, send: SendRequest): Collecti
     update,
     list: (scope, options = {}) => listRecords(wire, send, scope, options),
     page: (scope, options = {}) => fetchPage(wire, send, scope, options),
-    create: async (scope, input, options) =>
-      recordWithTag(
-        wire,
-        await postOnce(send, collectionPath(wire, scope), writeSingle(wire, input), options),
-        scope,
-      ),
+    async create(scope, input, options) {
+      const answer = await postOnce(send, collectionPath(wire, scope), writeSingle(wire, input), options);
+      return recordWithTag(wire, answer, scope);
+    },
     modify: (key, revise, options) => modify({ get, update }, key, revise, options),
     async delete(key, { ifMatch, signal } = {}) {
       try {
-        await send({
-          method: 'DELETE',
-          path: recordPath(wire, key, depth),
-          headers: condition(ifMatch),
-          signal,
-        });
+        await send({ method: 'DELETE', path: pathOf(key), headers: condition(ifMatch), signal });
       } catch (error) {
         // The response of an earlier attempt was lost: that attempt deleted the record.
         if (!isAbsent(error) || !error.isUncertain) throw error;

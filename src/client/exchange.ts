@@ -46,7 +46,8 @@ export async function sendWithRetries(
     // The same for every attempt, except for the Authorization header: the token may be renewed in between.
     const own = await identity?.headers(request.signal);
     const outcome = await attemptRequest(connection, request, { ...request.headers, ...own });
-    if (isUnauthorized(outcome) && own !== undefined && !isRenewed && identity?.renew(own)) {
+    const isUnauthorized = outcome.kind === 'answered' && outcome.status === 401;
+    if (isUnauthorized && own !== undefined && !isRenewed && identity?.renew(own)) {
       isRenewed = true;
       done -= 1;
       continue;
@@ -56,10 +57,6 @@ export async function sendWithRetries(
     isUncertain ||= mayHaveExecuted(outcome);
     await sleep(wait, request.signal);
   }
-}
-
-function isUnauthorized(outcome: AttemptOutcome): boolean {
-  return outcome.kind === 'answered' && outcome.status === 401;
 }
 
 function responseOf(

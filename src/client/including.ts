@@ -14,8 +14,10 @@ export function includingMethods(
   wire: WireFormat,
   send: SendRequest,
 ): Partial<Pick<IncludingCollection<Resource>, 'getIncluding' | 'createIncluding'>> {
-  const children = includableIn(wire);
-  if (Object.keys(children).length === 0) return {};
+  const children = Object.entries(WIRE_FORMATS).filter(
+    ([, child]) => child.parentType === wire.type && child.includedAs !== undefined,
+  );
+  if (children.length === 0) return {};
   const depth = wire.collections.length;
 
   function recordOf(answer: ServiceResponse, wires: WireFormats, scope: readonly string[]) {
@@ -25,13 +27,13 @@ export function includingMethods(
 
   return {
     async getIncluding(key, names, { signal } = {}) {
-      const wires = pick(children, names);
+      const wires = pick(new Map(children), names);
       const include = Object.values(wires).map(({ includedAs }) => includedAs);
       const path = `${recordPath(wire, key, depth)}?include=${include.join()}`;
       return recordOf(await send({ method: 'GET', path, signal }), wires, key.slice(0, -1));
     },
     async createIncluding(scope, input, below: MemberValues, options) {
-      const wires = pick(children, Object.keys(below));
+      const wires = pick(new Map(children), Object.keys(below));
       const included = Object.entries(wires).flatMap(([name, child]) =>
         (below[name] as readonly MemberValues[]).map((each) => writeSingle(child, each).data),
       );
@@ -42,21 +44,12 @@ export function includingMethods(
   };
 }
 
-/** The formats of the records that can be included, by collection. */
-function includableIn({ type }: WireFormat): WireFormats {
-  return Object.fromEntries(
-    Object.entries(WIRE_FORMATS).filter(
-      ([, child]) => child.parentType === type && child.includedAs !== undefined,
-    ),
-  );
-}
-
 /** Throws TypeError for a name that is not a collection of such records. */
-function pick(children: WireFormats, names: readonly string[]): WireFormats {
+function pick(children: ReadonlyMap<string, WireFormat>, names: readonly string[]): WireFormats {
   return Object.fromEntries(
     names.map((name) => {
-      const wire = children[name];
-      if (!wire) throw new TypeError(`each name must be one of ${Object.keys(children).join(', ')}`);
+      const wire = children.get(name);
+      if (!wire) throw new TypeError(`each name must be one of ${[...children.keys()].join(', ')}`);
       return [name, wire];
     }),
   );

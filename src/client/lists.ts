@@ -63,14 +63,9 @@ export function searchMethods(
     for (;;) {
       const page = { limit: LIMITS.pageRecordsMax, offset: found.length };
       const body = JSON.stringify({ filter: filter.text, page });
-      const request = {
-        method: 'POST',
-        path: searchPath(wire, realm),
-        headers: JSON_BODY,
-        body,
-        signal,
-      } as const;
-      const { records, total } = pageOf(readMany(wire, (await send(request)).body, [realm]));
+      const path = searchPath(wire, realm);
+      const answer = await send({ method: 'POST', path, headers: JSON_BODY, body, signal });
+      const { records, total } = pageOf(readMany(wire, answer.body, [realm]));
       found.push(...records);
       if (records.length === 0 || found.length >= total) return found;
     }
