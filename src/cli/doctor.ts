@@ -26,8 +26,8 @@ import { EXIT } from '../platform/exit.ts';
 import { readFileMode } from '../platform/file_mode.ts';
 import { printLine } from '../platform/standard_streams.ts';
 import { VERSION } from '../platform/version.ts';
-import { givenKeyring, inspect } from '../service/open_database.ts';
-import { fileOf } from '../store/open.ts';
+import { givenKeyring } from '../service/open_database.ts';
+import { fileOf, inspectEngine } from '../store/open.ts';
 import { addSettings, type CliContext } from './context.ts';
 
 /** `doctor`: checks an installation. It reports and repairs nothing. */
@@ -64,12 +64,12 @@ async function* runChecks(
     },
   });
   yield runCheck({ name: 'files', run: (reporter) => checkFiles(settings, reporter) });
-  let opened: Awaited<ReturnType<typeof inspect>> | undefined;
+  let opened: Awaited<ReturnType<typeof inspectEngine>> | undefined;
   yield runCheck({
     name: 'program',
     async run(reporter) {
       reporter.fact(`authrealm ${VERSION}, Bun ${Bun.version}, Unicode ${UNICODE_VERSION}`);
-      opened = await inspect(settings);
+      opened = await inspectEngine(settings.database);
       reporter.fact(await opened.engine());
     },
   });

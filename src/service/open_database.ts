@@ -173,15 +173,10 @@ export async function assertKeysOf(
   }
 }
 
-/** The stores of an inspected database. */
-export type InspectedStores = ReturnType<InspectedDatabase['accessOf']>;
-
-type InspectedDatabase = Awaited<ReturnType<typeof inspect>>;
-
 /** The keys of the log of an inspected database; undefined if it has none. Throws Refusal for another master key. */
 async function logKeysOf(
   settings: Settings,
-  database: Pick<InspectedDatabase, 'accessOf'>,
+  database: Pick<Awaited<ReturnType<typeof inspectEngine>>, 'accessOf'>,
   clock: Clock,
 ): Promise<LogKeys | undefined> {
   const { access, sealed } = database.accessOf();
@@ -196,7 +191,7 @@ async function logKeysOf(
 
 /** Opens a read-only view of a database with a log, and the keys of the log. Throws Refusal. */
 export async function inspectLog(settings: Settings, clock: Clock) {
-  const database = await inspect(settings);
+  const database = await inspectEngine(settings.database);
   try {
     const logKeys = await logKeysOf(settings, database, clock);
     if (!logKeys) throw new Refusal('this database has no audit log yet: its first start begins it');
@@ -205,11 +200,6 @@ export async function inspectLog(settings: Settings, clock: Clock) {
     await database.close();
     throw toRefusal(error, addressName(settings.database));
   }
-}
-
-/** Opens a read-only view of the database. */
-export function inspect({ database }: Settings): ReturnType<typeof inspectEngine> {
-  return inspectEngine(database);
 }
 
 /** Changes the master key from the previous to the current one of the settings, while processes with both keep running. */

@@ -35,8 +35,6 @@ import { ageMetrics, serviceMetrics } from './service_metrics.ts';
 import { openSignIn } from './sign_in.ts';
 import { openUsageTracking } from './usage.ts';
 
-export { readIssuers } from './authentication.ts';
-
 /** The built pages of the console. */
 const CONSOLE_FOLDER = programFile('dist/console');
 
@@ -62,14 +60,11 @@ function openStoreWithReaders({ database }: Settings, engine: Engine) {
     waitMsMax: LIMITS.listMsMax,
   });
   const list = embedded.listDelegating(readers.request);
-  const searchRealms = embedded.searchDelegating(({ name }, search) => {
-    const request: ReaderSearchRequest = { resource: name, search };
-    return readers.request<RealmSearchPage>(request);
-  });
-  const countBelow: Store['countBelow'] = ({ name }, key) => {
-    const question: CountRequest = { resource: name, key };
-    return readers.request<number>(question);
-  };
+  const searchRealms = embedded.searchDelegating(({ name: resource }, search) =>
+    readers.request<RealmSearchPage>({ resource, search } satisfies ReaderSearchRequest),
+  );
+  const countBelow: Store['countBelow'] = ({ name: resource }, key) =>
+    readers.request<number>({ resource, key } satisfies CountRequest);
   const { figures, close } = readers;
   return { store: { ...engine.records, list, searchRealms, countBelow }, figures, close };
 }
@@ -95,10 +90,6 @@ export async function serveMetrics(
   const fixed = { tls: undefined, isShared: false, corsOrigins: [], requestLogging: 'off' } as const;
   const listenerSettings = { ...address, trustedProxies, flag: '--metrics', ...fixed } as const;
   return startServer(listenerSettings, log, async () => metricsRoutes(snapshot, loopBudget));
-}
-
-function consolePages({ noConsole }: Settings, baseUrl: string, extra: Route | undefined): readonly Route[] {
-  return noConsole ? [] : [...consoleRoutes(CONSOLE_FOLDER, baseUrl), ...(extra ? [extra] : [])];
 }
 
 /**
@@ -165,7 +156,8 @@ export async function serve(
       grant: openTokenGrants(tokens, clock, usage.granted),
       signIn: signIn({ access, jwts }, { issuer: baseUrl, installation }),
     });
-    return [...routes, ...consolePages(settings, baseUrl, extraRoute)];
+    if (settings.noConsole) return routes;
+    return [...routes, ...consoleRoutes(CONSOLE_FOLDER, baseUrl), ...(extraRoute ? [extraRoute] : [])];
   };
   const observers = { ...usage, limits, meter: metrics.meter };
   const server = await startServer(serverSettings(settings), log, makeRoutes, observers);

@@ -6,7 +6,7 @@ import { mintSigningKey, rotateSigningKey, withdrawSigningKey } from '../../src/
 import { type CheckFinding, type CheckReport, isHealthy, runCheck } from '../../src/doctor/inspection.ts';
 import { createAuditEntry } from '../../src/domain/audit_entry.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { inspect } from '../../src/service/open_database.ts';
+import { inspectEngine } from '../../src/store/open.ts';
 import { type Service, startService } from '../support/service.ts';
 
 /** The checks of `doctor` for keys and clients, in each state. */
@@ -18,7 +18,7 @@ beforeEach(async () => {
 
 async function reports(): Promise<ReadonlyMap<string, CheckReport>> {
   const { db, clock, settings } = service;
-  const database = await inspect(settings);
+  const database = await inspectEngine(settings.database);
   try {
     const checks = authChecks({
       store: () => database.accessOf(),

@@ -3,8 +3,7 @@ import { recordChecks, runCheck } from '../../src/doctor/inspection.ts';
 import { parseNetwork } from '../../src/domain/ip_address.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { openCallerAddress } from '../../src/http/server/caller_address.ts';
-import { inspect } from '../../src/service/open_database.ts';
-import type { Engine } from '../../src/store/open.ts';
+import { type Engine, inspectEngine } from '../../src/store/open.ts';
 import { testInProcess } from '../support/program_service.ts';
 import { createFixture, oidcPath, startService } from '../support/service.ts';
 
@@ -112,7 +111,7 @@ test('a request from a trusted proxy without a readable header is logged once a 
   const service = await startService({ trustedProxies: '127.0.0.0/8', addressRate: '100/60' });
   const logged = () => service.log.filter(({ event }) => event === 'client_address_unknown');
   const proxies = async () => {
-    const database = await inspect(service.settings);
+    const database = await inspectEngine(service.settings.database);
     try {
       const checks = recordChecks(database).filter(({ name }) => name === 'proxies');
       return (await Promise.all(checks.map(runCheck))).flatMap(({ notes }) => notes.map(({ says }) => says));
