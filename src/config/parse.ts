@@ -51,8 +51,7 @@ export function readSettings(
   );
   const values: Partial<Record<SettingName, unknown>> = {};
   for (const [name, row] of Object.entries(SETTINGS) as [SettingName, Setting][]) {
-    const given = flags[name] ?? environment[row.env];
-    const raw = given ?? row.defaultValue;
+    const raw = flags[name] ?? environment[row.env] ?? row.defaultValue;
     if (raw === undefined) continue;
     const value = row.parse(raw);
     if (value !== undefined) values[name] = value;

@@ -17,7 +17,12 @@ import {
   port,
 } from './values.ts';
 
-const RATE = 'a number of requests and a number of seconds, such as 600/60';
+const RATE = {
+  value: 'N/SECONDS',
+  parse: parseRate,
+  expects: 'a number of requests and a number of seconds, such as 600/60',
+};
+const RATE_OR_OFF = { value: 'N/SECONDS|off', parse: parseRateOrOff, expects: `${RATE.expects}, or off` };
 
 /** The settings, in the order in which help texts list them. */
 export const SETTINGS = nameSettings({
@@ -77,33 +82,25 @@ export const SETTINGS = nameSettings({
     expects: 'networks such as 10.0.0.0/8 or 2001:db8::/32, or addresses, but not all addresses',
   }),
   clientRate: {
-    value: 'N/SECONDS',
     doc: 'request limit for each client: N requests in SECONDS; default: no limit',
     details: 'See [rates](../guides/rates-and-overload.md#rates).',
-    parse: parseRate,
-    expects: RATE,
+    ...RATE,
   },
   addressRate: {
-    value: 'N/SECONDS',
     doc: 'request limit for each client address: N requests in SECONDS; default: no limit',
-    parse: parseRate,
-    expects: RATE,
+    ...RATE,
   },
   badTokenRate: {
-    value: 'N/SECONDS|off',
     defaultValue: '100/60',
     doc: 'limit of failed authentication attempts for each client address: N attempts in SECONDS',
     details: 'Tokens and client credentials count. Further attempts are answered 429.',
-    parse: parseRateOrOff,
-    expects: `${RATE}, or off`,
+    ...RATE_OR_OFF,
   },
   grantRate: {
-    value: 'N/SECONDS|off',
     defaultValue: '120/120',
     doc: 'limit of token grants for each client: N tokens in SECONDS',
     details: 'More are answered 429. See [token grants](../guides/rates-and-overload.md#token-grants).',
-    parse: parseRateOrOff,
-    expects: `${RATE}, or off`,
+    ...RATE_OR_OFF,
   },
   corsOrigins: list({
     value: 'ORIGINS',

@@ -25,12 +25,7 @@ export function choice<const V extends string>(...words: readonly V[]) {
 /** A switch. */
 export const isTrue = (raw: string): boolean | undefined => SWITCHES.get(raw);
 
-const SWITCHES: ReadonlyMap<string, boolean> = new Map([
-  ['true', true],
-  ['1', true],
-  ['false', false],
-  ['0', false],
-]);
+const SWITCHES = new Map(Object.entries({ true: true, 1: true, false: false, 0: false }));
 
 /** A list of values, separated by spaces or commas; may be empty. */
 export function listOf<V>(parse: (raw: string) => V | undefined): (raw: string) => readonly V[] | undefined {
@@ -51,18 +46,11 @@ export function parseRateOrOff(raw: string): Rate | 'off' | undefined {
 /** Any text but the empty one. */
 export const isNotEmpty = (raw: string): string | undefined => (raw === '' ? undefined : raw);
 
-/** Where a listener is. */
-interface ListenAddress {
-  readonly host: string;
-  /** 0 chooses a free port. */
-  readonly port: number;
-}
-
 /** A TCP port; 0 chooses a free one. */
 export const port = integer(0, 65_535);
 
 /** HOST:PORT, an IPv6 address in brackets. */
-export function parseListenAddress(raw: string): ListenAddress | undefined {
+export function parseListenAddress(raw: string) {
   const [, bracketed, plain, digits = ''] = /^(?:\[([\da-f:.]+)\]|([^\s:[\]]+)):(\d+)$/i.exec(raw) ?? [];
   const host = bracketed ?? plain;
   const number = port.parse(digits);
