@@ -24,12 +24,19 @@ export async function readMembers(
   { words, body }: { readonly words: readonly string[]; readonly body?: string | undefined },
   read: ReadInput,
 ): Promise<MemberArguments> {
-  const members: Record<string, unknown> = body === undefined ? {} : parseObject(await read(body));
+  const given = body === undefined ? {} : parseJson(await read(body));
+  if (!isJsonObject(given)) throw usageError('--body must contain a JSON object of members');
+  const members: Record<string, unknown> = { ...given };
   for (const name of Object.keys(members)) writableMember(resource, verb, name);
   for (const [name, text] of pairsOf(words)) {
     const { schema, isPassword } = writableMember(resource, verb, name);
-    if ((isPassword || isSecret(resource, name)) && !isReference(text))
-      throw usageError(secretOnCommandLine(name));
+    const isSecret = membersOf(resource).some((each) => each.name === name && each.annotation.secret);
+    if ((isPassword || isSecret) && !isReference(text)) {
+      throw usageError(
+        `${name} is a secret, and command lines are visible to other users of this machine: pass ${name}=@FILE, or ${name}=@- ` +
+          'to read it from standard input',
+      );
+    }
     members[name] = parseValue(schema, await textOf(text, read));
   }
   if (Object.keys(members).length === 0) {
@@ -46,10 +53,6 @@ export async function readObjects(path: string, read: ReadInput): Promise<readon
   if (Array.isArray(values) && values.every(isJsonObject)) return values;
   throw usageError('--included must contain a JSON array of objects');
 }
-
-const secretOnCommandLine = (name: string): string =>
-  `${name} is a secret, and command lines are visible to other users of this machine: pass ${name}=@FILE, or ${name}=@- to read ` +
-  'it from standard input';
 
 /** Reads `name=value` words, which must name exactly one of the sets of members by which records can be found. */
 export async function readCriteria(
@@ -104,10 +107,6 @@ async function bytesOf(stream: AsyncIterable<Uint8Array>, place: string): Promis
   return Buffer.concat(chunks);
 }
 
-function isSecret(resource: Resource, name: string): boolean {
-  return membersOf(resource).some((each) => each.name === name && each.annotation.secret !== undefined);
-}
-
 function writableMember(resource: Resource, verb: InputVerb, name: string): WritableMember {
   const found = writableMembers(resource, verb).find((each) => each.name === name);
   if (!found) throw usageError(`unknown member: ${verb} accepts ${namesOf(resource, verb)}`);
@@ -156,12 +155,6 @@ function parseJson(text: string): unknown {
   } catch {
     return undefined;
   }
-}
-
-function parseObject(text: string): Record<string, unknown> {
-  const value = parseJson(text);
-  if (isJsonObject(value)) return { ...value };
-  throw usageError('--body must contain a JSON object of members');
 }
 
 function usageError(message: string): Refusal {

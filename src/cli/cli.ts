@@ -51,23 +51,21 @@ export function runCli(
 ): Promise<number> {
   // The stream also reports a reader that is gone, of `… | head`, after a write has returned.
   if (streams === undefined) process.stdout.on('error', throwUnlessUnread);
-  return withStandardStreams(streams, () => runCommandLine(argv, environment));
-}
-
-async function runCommandLine(argv: readonly string[], environment: Environment): Promise<number> {
-  let code: number = EXIT.done;
-  const setExitCode = (outcome: number) => {
-    code = outcome;
-  };
-  // The modules of the other commands are not loaded.
-  const named = COMMANDS.filter(({ names }) => names.includes(argv[0] ?? ''));
-  const program = await createProgram(environment, setExitCode, named.length > 0 ? named : COMMANDS);
-  try {
-    await program.parseAsync(argv, { from: 'user' });
-  } catch (error) {
-    code = exitCodeOf(error);
-  }
-  return code;
+  return withStandardStreams(streams, async () => {
+    let code: number = EXIT.done;
+    const setExitCode = (outcome: number) => {
+      code = outcome;
+    };
+    // The modules of the other commands are not loaded.
+    const named = COMMANDS.filter(({ names }) => names.includes(argv[0] ?? ''));
+    const program = await createProgram(environment, setExitCode, named.length > 0 ? named : COMMANDS);
+    try {
+      await program.parseAsync(argv, { from: 'user' });
+    } catch (error) {
+      code = exitCodeOf(error);
+    }
+    return code;
+  });
 }
 
 /** All commands, or those given, each with its options. */
@@ -91,21 +89,18 @@ function throwUnlessUnread(error: Error): void {
   if (!isUnread(error)) throw error;
 }
 
-/** Prints why a command failed and returns its exit code. An unexpected error is a bug: it is thrown again, with its stack. */
+/**
+ * Prints why a command failed, also by an error of the database or the operating system, and returns its exit code. An unexpected
+ * error is a bug: it is thrown again, with its stack.
+ */
 function exitCodeOf(error: unknown): number {
   if (error instanceof OutputUnread) return EXIT.failed;
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage;
-  const refusal = asRefusal(error);
-  if (!refusal) throw error;
-  return printRefusal(refusal);
-}
-
-/** An error of the database or the operating system as one sentence; undefined for a bug. */
-function asRefusal(error: unknown): Refusal | undefined {
   const refusal = toRefusal(error);
-  if (refusal instanceof Refusal) return refusal;
+  if (refusal instanceof Refusal) return printRefusal(refusal);
   const { syscall, message } = error as NodeJS.ErrnoException;
-  return syscall === undefined ? undefined : new Refusal(message);
+  if (syscall === undefined) throw error;
+  return printRefusal(new Refusal(message));
 }
 
 function exitCodes(): string {

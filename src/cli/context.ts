@@ -35,18 +35,15 @@ export function openSettings(environment: Environment) {
 
   /** Of the one command that runs. */
   function sourcesOf(command: Command): SettingSources {
-    known ??= readSources(command);
-    return known;
-  }
-
-  function readSources(command: Command): SettingSources {
+    if (known) return known;
     const flags = flagsOf(command);
-    const path = flags.config ?? environment[SETTINGS.config.env] ?? existingFile(DEFAULT_SETTINGS_FILE);
-    const sources = { flags, environment, path, file: path === undefined ? {} : readSettingsFile(path) };
+    const ownFile = existsSync(DEFAULT_SETTINGS_FILE) ? DEFAULT_SETTINGS_FILE : undefined;
+    const path = flags.config ?? environment[SETTINGS.config.env] ?? ownFile;
+    known = { flags, environment, path, file: path === undefined ? {} : readSettingsFile(path) };
     // The processes of a service repeat what it has reported.
-    const isUsed = command.name() !== 'worker' && originsOf(sources).some(({ from }) => from === 'file');
+    const isUsed = command.name() !== 'worker' && originsOf(known).some(({ from }) => from === 'file');
     if (isUsed) printNotice(`authrealm: using settings from ${path}`);
-    return sources;
+    return known;
   }
 
   function environmentOf(command: Command): Environment {
@@ -102,8 +99,6 @@ export function linkCommand({ flags, environment }: SettingSources, settings: Se
   });
   return ['authrealm console link --scope support', ...words].join(' ');
 }
-
-const existingFile = (path: string) => (existsSync(path) ? path : undefined);
 
 /**
  * Commands that create a missing database, and migrate an older schema by default. The others may run in the wrong folder, or next
