@@ -1,6 +1,6 @@
 import { LIMITS } from '../domain/limits.ts';
 import { METRICS } from '../metrics/declarations.ts';
-import { counter, gauge, mergeSnapshots, type Snapshot, withoutGauges } from '../metrics/family.ts';
+import { familyOf, mergeSnapshots, type Snapshot, withoutGauges } from '../metrics/family.ts';
 import { startTimeGauge } from '../metrics/metrics.ts';
 import { withTimeout } from '../platform/timeout.ts';
 
@@ -42,18 +42,15 @@ export function openMetricsAggregation(startedAt: number, isPolling: boolean) {
     const present = answers.filter(({ source }) => sources.has(source));
     const unresponsive = present.filter(({ answer }) => answer === undefined).length;
     const snapshots = present.map(({ answer, source }) => answer ?? withoutGauges(source.last));
-    return mergeSnapshots([...snapshots, exited, ownMetrics(present.length - unresponsive, unresponsive)]);
-  }
-
-  function ownMetrics(responding: number, unresponsive: number): Snapshot {
-    return [
-      gauge(METRICS.processes, [
-        { labels: { state: 'responding' }, value: responding },
+    const own = [
+      familyOf(METRICS.processes, [
+        { labels: { state: 'responding' }, value: present.length - unresponsive },
         { labels: { state: 'unresponsive' }, value: unresponsive },
       ]),
-      counter(METRICS.processExits, exits),
+      familyOf(METRICS.processExits, exits),
       startTimeGauge(startedAt),
     ];
+    return mergeSnapshots([...snapshots, exited, own]);
   }
 
   /**

@@ -1,11 +1,11 @@
 import { LIMITS } from '../domain/limits.ts';
-import type { Gauge } from './family.ts';
+import type { SampleFamily } from './family.ts';
 
 /** A metric family without its values. */
 export interface MetricDeclaration {
   readonly kind: 'counter' | 'gauge' | 'histogram';
   /** Of a gauge: how the values of several processes are combined; by default they are summed, as those of the others. */
-  readonly across?: Gauge['across'];
+  readonly across?: SampleFamily['across'];
   /** The Prometheus name, with the unit as its suffix. */
   readonly name: string;
   /** Default: none. */

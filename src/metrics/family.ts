@@ -20,12 +20,10 @@ interface FamilyHeader {
   readonly help: string;
 }
 
-export type Counter = FamilyHeader & { readonly kind: 'counter'; readonly samples: readonly Sample[] };
-
-export type Gauge = FamilyHeader & {
-  readonly kind: 'gauge';
-  /** How the values of several processes are combined. */
-  readonly across: 'sum' | 'max' | 'min';
+export type SampleFamily = FamilyHeader & {
+  readonly kind: 'counter' | 'gauge';
+  /** Of a gauge: how the values of several processes are combined; those of a counter are summed. */
+  readonly across?: 'sum' | 'max' | 'min' | undefined;
   readonly samples: readonly Sample[];
 };
 
@@ -36,22 +34,17 @@ export type Histogram = FamilyHeader & {
 };
 
 /** A metric family. Plain data, so that one process can send it to another. */
-export type Family = Counter | Gauge | Histogram;
+export type Family = SampleFamily | Histogram;
 
 export type Snapshot = readonly Family[];
 
-/** A value without labels, samples, or undefined for none. */
-type Values = number | undefined | readonly Sample[];
-
-export function counter({ name, help }: FamilyHeader, values: Values): Counter {
-  return { kind: 'counter', name, help, samples: samplesOf(values) };
-}
-
-export function gauge(
-  { name, help, across = 'sum' }: FamilyHeader & Partial<Pick<Gauge, 'across'>>,
-  values: Values,
-): Gauge {
-  return { kind: 'gauge', across, name, help, samples: samplesOf(values) };
+/** A counter or gauge with a value without labels, with samples, or without any. */
+export function familyOf(
+  { kind, name, help, across = 'sum' }: Omit<SampleFamily, 'samples'>,
+  values: number | undefined | readonly Sample[],
+): SampleFamily {
+  const samples = typeof values === 'number' ? [{ labels: {}, value: values }] : (values ?? []);
+  return { kind, name, help, across: kind === 'gauge' ? across : undefined, samples };
 }
 
 export function histogram(
@@ -60,11 +53,6 @@ export function histogram(
   distributions: readonly Distribution[],
 ): Histogram {
   return { kind: 'histogram', name, help, bounds, distributions };
-}
-
-function samplesOf(values: Values): readonly Sample[] {
-  if (typeof values === 'number') return [{ labels: {}, value: values }];
-  return values ?? [];
 }
 
 /** Combines the metrics of several processes: sums counters and histograms, and combines gauges as their `across` says. */
@@ -89,7 +77,7 @@ function mergeFamilies(left: Family, right: Family): Family {
   }
   // A name has one kind in every process.
   if (left.kind === 'histogram' || right.kind === 'histogram') return left;
-  const merge = MERGES[left.kind === 'gauge' ? left.across : 'sum'];
+  const merge = MERGES[left.across ?? 'sum'];
   const samples = mergeByLabels([...left.samples, ...right.samples], (one, other) => ({
     ...one,
     value: merge(one.value, other.value),

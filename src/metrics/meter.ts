@@ -1,6 +1,6 @@
 import { LIMITS } from '../domain/limits.ts';
 import { METRICS } from './declarations.ts';
-import { counter, type Family, histogram, type Labels, type Sample } from './family.ts';
+import { type Family, familyOf, histogram, type Labels, type Sample } from './family.ts';
 import { LATENCY_SECONDS, openHistogramCounts } from './histogram.ts';
 
 export type Meter = ReturnType<typeof openMeter>;
@@ -19,8 +19,8 @@ export function openMeter() {
   function collect(): readonly Family[] {
     const used = [...operations.values()].filter(({ seconds }) => seconds.total() > 0);
     return [
-      counter(METRICS.requests, used.flatMap(statusesOf)),
-      counter(
+      familyOf(METRICS.requests, used.flatMap(statusesOf)),
+      familyOf(
         METRICS.faults,
         used.flatMap(({ labels, faults }) => samplesOf(faults, 'code', labels)),
       ),
@@ -29,7 +29,7 @@ export function openMeter() {
         LATENCY_SECONDS,
         used.map(({ labels, seconds }) => seconds.read(labels)),
       ),
-      counter(METRICS.errors, samplesOf(causes, 'cause')),
+      familyOf(METRICS.errors, samplesOf(causes, 'cause')),
     ];
   }
 

@@ -1,7 +1,7 @@
 import { LIMITS } from '../domain/limits.ts';
 import { withTimeout } from '../platform/timeout.ts';
 import { EVENT_LOOP_SAMPLE_MS, METRICS } from './declarations.ts';
-import { counter, type Family, type Gauge, gauge, histogram, type Snapshot } from './family.ts';
+import { type Family, familyOf, histogram, type SampleFamily, type Snapshot } from './family.ts';
 import { LATENCY_SECONDS, openHistogramCounts } from './histogram.ts';
 import { openMeter } from './meter.ts';
 
@@ -18,12 +18,9 @@ export function openMetrics(countsRequests: boolean) {
   const collectors: Collector[] = [processMetrics];
   if (loop) collectors.push(loop.collect);
   if (meter) collectors.push(meter.collect);
-  const collect = async (collector: Collector) => {
-    const families = await withTimeout(Promise.try(collector), LIMITS.collectorMsMax, () => undefined).catch(
-      () => undefined,
-    );
-    return families ?? [];
-  };
+  const none = (): readonly Family[] => [];
+  const collect = (collector: Collector) =>
+    withTimeout(Promise.try(collector), LIMITS.collectorMsMax, none).catch(none);
   return {
     /** Undefined where requests are not counted. */
     meter,
@@ -33,16 +30,16 @@ export function openMetrics(countsRequests: boolean) {
   };
 }
 
-export function startTimeGauge(startedAt: number): Gauge {
-  return gauge(METRICS.startTime, startedAt / 1_000);
+export function startTimeGauge(startedAt: number): SampleFamily {
+  return familyOf(METRICS.startTime, startedAt / 1_000);
 }
 
 /** Under the names that Prometheus client libraries use. */
 function processMetrics(): readonly Family[] {
   const { user, system } = process.cpuUsage();
   return [
-    counter(METRICS.cpu, (user + system) / 1e6),
-    gauge(METRICS.residentMemory, process.memoryUsage.rss()),
+    familyOf(METRICS.cpu, (user + system) / 1e6),
+    familyOf(METRICS.residentMemory, process.memoryUsage.rss()),
   ];
 }
 

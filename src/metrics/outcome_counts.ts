@@ -1,9 +1,9 @@
 import { METRICS } from './declarations.ts';
-import { counter, type Family, histogram } from './family.ts';
+import { type Family, familyOf, histogram } from './family.ts';
 import { openHistogramCounts } from './histogram.ts';
 
 interface OutcomeMetrics {
-  readonly total: Parameters<typeof counter>[0];
+  readonly total: Parameters<typeof familyOf>[0];
   readonly duration: Parameters<typeof histogram>[0];
   /** The label with the name of what is counted. */
   readonly label: string;
@@ -41,7 +41,7 @@ function openOutcomeCounts(metrics: OutcomeMetrics) {
       for (const name of counts.keys()) if (!existing.includes(name)) counts.delete(name);
     },
     collect: (): readonly Family[] => [
-      counter(
+      familyOf(
         total,
         [...counts].flatMap(([name, known]) =>
           [...known.outcomes].map(([outcome, value]) => ({ labels: { [label]: name, outcome }, value })),

@@ -14,7 +14,7 @@ import { openChangeStreams } from '../http/operations/change_streams.ts';
 import { openLease } from '../jobs/leases.ts';
 import { RETENTION, startRetention } from '../jobs/retention.ts';
 import { METRICS } from '../metrics/declarations.ts';
-import { gauge } from '../metrics/family.ts';
+import { familyOf } from '../metrics/family.ts';
 import type { Collector } from '../metrics/metrics.ts';
 import { type OutcomeCounts, openDeliveryCounts } from '../metrics/outcome_counts.ts';
 import { openGuardedPost } from '../outbound/guarded_post.ts';
@@ -58,7 +58,7 @@ export function startChangeDelivery(deps: ChangeDeliveryContext) {
     const lags = webhooks.map(async (each) => [each.webhookId, await engine.webhooks.lag(each)] as const);
     return webhookMetrics(await Promise.all(lags), clock.now());
   };
-  const streamMetrics: Collector = () => [gauge(METRICS.changeStreams, streams.count())];
+  const streamMetrics: Collector = () => [familyOf(METRICS.changeStreams, streams.count())];
   const retention = startRetention({
     log: engine.log,
     webhooks: engine.webhooks,

@@ -1,7 +1,7 @@
 import { SIGN_IN_PLACES_MAX } from '../auth/sign_in/queue.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { METRICS } from '../metrics/declarations.ts';
-import { counter, type Gauge, gauge, type Labels, type Sample } from '../metrics/family.ts';
+import { familyOf, type Labels, type Sample, type SampleFamily } from '../metrics/family.ts';
 import { type Collector, startTimeGauge } from '../metrics/metrics.ts';
 import { VERSION } from '../platform/version.ts';
 import type { QueueFigures } from '../store/engine.ts';
@@ -30,8 +30,8 @@ export function serviceMetrics(
     const { writesWaiting, commits, retries, ...figures } = engine.figures();
     const lists = readers?.() ?? figures.lists;
     return [
-      gauge(METRICS.build, sample({ version: VERSION, runtime: `bun ${Bun.version}` }, 1)),
-      gauge(METRICS.engine, sample({ engine: database.engine }, 1)),
+      familyOf(METRICS.build, sample({ version: VERSION, runtime: `bun ${Bun.version}` }, 1)),
+      familyOf(METRICS.engine, sample({ engine: database.engine }, 1)),
       startTimeGauge(startedAt),
       ...queueMetrics({
         writes: { waiting: writesWaiting, capacity: LIMITS.writesQueuedMax },
@@ -40,10 +40,10 @@ export function serviceMetrics(
         checks: { ...checks(), capacity: SIGN_IN_PLACES_MAX },
         discoveries: { working: discoveries() },
       }),
-      gauge(METRICS.requestsInFlight, pending()),
-      gauge(METRICS.writeAheadLog, engine.embedded?.logBytes()),
-      counter(METRICS.commits, commits),
-      counter(METRICS.commitRetries, retries),
+      familyOf(METRICS.requestsInFlight, pending()),
+      familyOf(METRICS.writeAheadLog, engine.embedded?.logBytes()),
+      familyOf(METRICS.commits, commits),
+      familyOf(METRICS.commitRetries, retries),
     ];
   };
 }
@@ -52,8 +52,8 @@ type Queue = Partial<QueueFigures> & { readonly capacity?: number };
 
 /** Length and capacity of each queue, and the work in progress. */
 function queueMetrics(queues: Readonly<Record<string, Queue | undefined>>) {
-  const ofQueues = (metric: Parameters<typeof gauge>[0], figure: keyof Queue) =>
-    gauge(
+  const ofQueues = (metric: Parameters<typeof familyOf>[0], figure: keyof Queue) =>
+    familyOf(
       metric,
       Object.entries(queues).flatMap(([queue, each]) => sample({ queue }, each?.[figure])),
     );
@@ -65,10 +65,13 @@ function queueMetrics(queues: Readonly<Record<string, Queue | undefined>>) {
 }
 
 /** An age in milliseconds as a gauge; undefined where there is none. */
-export function ageMetrics(metric: Parameters<typeof gauge>[0], ageMs: () => number | undefined): Collector {
+export function ageMetrics(
+  metric: Parameters<typeof familyOf>[0],
+  ageMs: () => number | undefined,
+): Collector {
   return () => {
     const age = ageMs();
-    return [gauge(metric, age === undefined ? undefined : age / 1_000)];
+    return [familyOf(metric, age === undefined ? undefined : age / 1_000)];
   };
 }
 
@@ -76,9 +79,9 @@ export function ageMetrics(metric: Parameters<typeof gauge>[0], ageMs: () => num
 export function webhookMetrics(
   lags: readonly (readonly [webhookId: string, lag: DeliveryLag])[],
   now: number,
-): readonly Gauge[] {
-  const ofTargets = (metric: Parameters<typeof gauge>[0], figure: (lag: DeliveryLag) => number) =>
-    gauge(
+): readonly SampleFamily[] {
+  const ofTargets = (metric: Parameters<typeof familyOf>[0], figure: (lag: DeliveryLag) => number) =>
+    familyOf(
       metric,
       lags.flatMap(([webhook, lag]) => sample({ webhook }, figure(lag))),
     );

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { exposition } from '../../src/metrics/exposition.ts';
-import { gauge, mergeSnapshots, type Snapshot, withoutGauges } from '../../src/metrics/family.ts';
+import { familyOf, mergeSnapshots, type Snapshot, withoutGauges } from '../../src/metrics/family.ts';
 import { openMetrics } from '../../src/metrics/metrics.ts';
 import { freshDatabase, openFreshDatabase } from '../support/database.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
@@ -275,7 +275,7 @@ describe('a metrics registry', () => {
       () => {
         throw new Error('no');
       },
-      () => [gauge({ across: 'sum', name: 'well', help: 'h' }, [{ labels: { target: 'a' }, value: 7 }])],
+      () => [familyOf({ kind: 'gauge', name: 'well', help: 'h' }, [{ labels: { target: 'a' }, value: 7 }])],
     );
     const start = performance.now();
     const snapshot = await metrics.snapshot();
@@ -296,10 +296,10 @@ describe('a metrics registry', () => {
 
   test('the Prometheus text format escapes help and labels, and omits a metric without values', () => {
     const text = exposition([
-      gauge({ across: 'sum', name: 'authrealm_x', help: 'a\\b\nc' }, [
+      familyOf({ kind: 'gauge', name: 'authrealm_x', help: 'a\\b\nc' }, [
         { labels: { path: 'C:\\"x"\n' }, value: 0.25 },
       ]),
-      gauge({ across: 'sum', name: 'authrealm_y', help: 'h' }, undefined),
+      familyOf({ kind: 'gauge', name: 'authrealm_y', help: 'h' }, undefined),
     ]);
     expect(text).toBe(
       '# HELP authrealm_x a\\\\b\\nc\n# TYPE authrealm_x gauge\nauthrealm_x{path="C:\\\\\\"x\\"\\n"} 0.25\n\n',
