@@ -60,12 +60,15 @@ export function addDelete(program: Command, context: CliContext): void {
       }
       const deletion = { resource, key, options };
       if (!options.inPages) return await deleteByService(deletion, context.environmentOf(by));
-      await withDatabase(settings, systemClock, async ({ engine }) => {
-        if (options.dryRun) return await showPages(engine.records, deletion);
+      await withDatabase(settings, systemClock, async ({ engine: { records: store, leases } }) => {
+        const counted = (records: number) => (records === 1 ? '1 record' : `${records} records`);
+        if (options.dryRun) {
+          if (!(await store.get(resource, key))) throw new Refusal(REFUSALS.not_found);
+          return printLine(`would delete ${counted(1 + (await store.countBelow(resource, key)))}`);
+        }
         await confirm(word, deletion);
-        const lease = openLease(engine.leases, DELETION_LEASE, LIMITS.deletionLeaseMs, systemClock);
-        const records = await deleteInPages(engine.records, deletion, lease);
-        printLine(records === 1 ? 'deleted 1 record' : `deleted ${records} records`);
+        const lease = openLease(leases, DELETION_LEASE, LIMITS.deletionLeaseMs, systemClock);
+        printLine(`deleted ${counted(await deleteInPages(store, deletion, lease))}`);
       });
     },
   );
@@ -89,12 +92,6 @@ async function deleteByService(deletion: Deletion, environment: Environment): Pr
   }
 }
 
-async function showPages(store: Store, { resource, key }: Deletion): Promise<void> {
-  if (!(await store.get(resource, key))) throw new Refusal(REFUSALS.not_found);
-  const records = 1 + (await store.countBelow(resource, key));
-  printLine(records === 1 ? 'would delete 1 record' : `would delete ${records} records`);
-}
-
 /**
  * Deletes page by page, and the record with the last page. Clients may create records meanwhile: after as many records as there
  * were it begins another round, and gives up after the last one. Returns the number of deleted records.
@@ -110,7 +107,8 @@ export async function deleteInPages(
     await hold(lease);
     for (let round = 1; round <= LIMITS.deletionRoundsMax; round += 1) {
       const left = 1 + (await store.countBelow(target.resource, target.key));
-      if (round === 1 && left > PAGE) printNotice(noticeOf(left));
+      const notice = `authrealm: deleting ${left} records in commits of ${PAGE}; what is left can be read and written until the last one`;
+      if (round === 1 && left > PAGE) printNotice(notice);
       for (const end = records + left; records < end; ) {
         await hold(lease);
         const page = await removePage(store, target, records > 0);
@@ -156,9 +154,6 @@ async function hold(lease: JobLease): Promise<void> {
 export const DELETION_LEASE = 'deletion';
 const POLL_MS = 500;
 const PAGE = LIMITS.cascadeRecordsMax;
-
-const noticeOf = (left: number) =>
-  `authrealm: deleting ${left} records in commits of ${PAGE}; what is left can be read and written until the last one`;
 
 const REFUSALS = {
   not_found: 'no such record: check the IDs with "authrealm list" or "authrealm export"',

@@ -17,13 +17,9 @@ function cell(value: unknown): string {
   return printable(typeof value === 'string' ? value : JSON.stringify(value));
 }
 
-function padded(text: string, width: number): string {
-  return text + ' '.repeat(Math.max(0, width - Bun.stringWidth(text)));
-}
-
 function line(cells: readonly string[], widths: readonly number[]): string {
   return `${cells
-    .map((text, index) => padded(text, widths[index] ?? 0))
+    .map((text, index) => text + ' '.repeat(Math.max(0, (widths[index] ?? 0) - Bun.stringWidth(text))))
     .join('  ')
     .trimEnd()}\n`;
 }
