@@ -46,9 +46,10 @@ export function readSettings(
   environment: Environment,
   { otherNames = [], listens = false, createsDatabase = true }: ReadOptions = {},
 ): Settings {
-  const mistakes = unknownVariables(environment, otherNames).map(
-    (name) => `${name} is not a variable of authrealm: see --help of the command for the list`,
-  );
+  const known = new Set([...Object.values(SETTINGS).map(({ env }) => env), ...otherNames]);
+  const mistakes = Object.keys(environment)
+    .filter((name) => name.startsWith('AUTHREALM_') && !known.has(name))
+    .map((name) => `${name} is not a variable of authrealm: see --help of the command for the list`);
   const values: Partial<Record<SettingName, unknown>> = {};
   for (const [name, row] of Object.entries(SETTINGS) as [SettingName, Setting][]) {
     const raw = flags[name] ?? environment[row.env] ?? row.defaultValue;
@@ -107,12 +108,6 @@ export function hasSecrets(file: Environment): boolean {
 
 function sourceOf(row: Setting, flag: string | undefined): string {
   return flag === undefined ? row.env : `--${row.flag}`;
-}
-
-/** The variables of this program in the environment that are neither settings nor among `otherNames`. */
-export function unknownVariables(environment: Environment, otherNames: readonly string[]): readonly string[] {
-  const known = new Set<string>([...Object.values(SETTINGS).map(({ env }) => env), ...otherNames]);
-  return Object.keys(environment).filter((name) => name.startsWith('AUTHREALM_') && !known.has(name));
 }
 
 /** Checks settings against each other. Settings with an invalid value are undefined here, and not checked. */
