@@ -16,7 +16,6 @@ export function recordPath(wire: WireFormat, ids: readonly string[], depth: numb
   return `/v2${segments.join('')}`;
 }
 
-/** The path of the search for links of a realm. */
 export function searchPath(wire: WireFormat, realm: string): string {
   const [realms] = wire.collections;
   return `/v2/${realms}/${parseIdentifier(realm, wire.keyNames[0])}/${wire.collections.at(-1)}/search`;

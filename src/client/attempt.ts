@@ -1,6 +1,27 @@
 /** `fetch`, or a function that behaves like it. */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
+export interface ServiceOptions {
+  /** URL of the service, with its path prefix if it has one. */
+  readonly url: string;
+  /**
+   * Allows http to a host that is not loopback, where secret and tokens are sent unencrypted. Only for networks that are
+   * protected otherwise. Default false.
+   */
+  readonly allowPlainHttp?: boolean;
+  /** Sends the requests. Default: `fetch` of the runtime. */
+  readonly fetch?: Fetch;
+  /** How often a request is repeated when the service is busy or the connection is lost. Default 4. */
+  readonly retries?: number;
+  /** Timeout of one attempt. Default 10,000. */
+  readonly timeoutMs?: number;
+  /** Timeout of all attempts of a request and the delays between them. Default 60,000. */
+  readonly totalTimeoutMs?: number;
+}
+
+/** With the defaults; the URL has no final slash. */
+export type ServiceConnection = Required<Omit<ServiceOptions, 'allowPlainHttp'>>;
+
 /** A request of a collection or of the token endpoint. */
 export interface ServiceRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
@@ -24,7 +45,7 @@ const REPEATED_BY_BUN: ReadonlySet<string> = new Set(['PUT', 'DELETE']);
  * its reason.
  */
 export async function attemptRequest(
-  { fetch, url, timeoutMs }: { readonly fetch: Fetch; readonly url: string; readonly timeoutMs: number },
+  { fetch, url, timeoutMs }: Pick<ServiceConnection, 'fetch' | 'url' | 'timeoutMs'>,
   { method, path, body, signal }: ServiceRequest,
   headers: Readonly<Record<string, string>>,
 ): Promise<AttemptOutcome> {

@@ -1,11 +1,11 @@
 import { isLoopbackHost } from '../domain/loopback.ts';
 import type { CollectionName } from '../domain/resources.ts';
-import type { Fetch, ServiceRequest } from './attempt.ts';
+import type { ServiceConnection, ServiceOptions, ServiceRequest } from './attempt.ts';
 import { openBatch, type WriteBatch } from './batch.ts';
 import { BOUNDS } from './bounds.ts';
 import { collectionMethods } from './calls.ts';
 import type { CollectionOf, Described } from './collection.ts';
-import { type ServiceConnection, sendWithRetries } from './exchange.ts';
+import { sendWithRetries } from './exchange.ts';
 import { includingMethods } from './including.ts';
 import { searchMethods } from './lists.ts';
 import { type CheckClientPassword, passwordCheckMethod } from './password_check.ts';
@@ -31,24 +31,6 @@ export type {
   ScopeOf,
   SortKey,
 } from './record_types.ts';
-
-interface ServiceOptions {
-  /** URL of the service, with its path prefix if it has one. */
-  readonly url: string;
-  /**
-   * Allows http to a host that is not loopback, where secret and tokens are sent unencrypted. Only for networks that are
-   * protected otherwise. Default false.
-   */
-  readonly allowPlainHttp?: boolean;
-  /** Sends the requests. Default: `fetch` of the runtime. */
-  readonly fetch?: Fetch;
-  /** How often a request is repeated when the service is busy or the connection is lost. Default 4. */
-  readonly retries?: number;
-  /** Timeout of one attempt. Default 10,000. */
-  readonly timeoutMs?: number;
-  /** Timeout of all attempts of a request and the delays between them. Default 60,000. */
-  readonly totalTimeoutMs?: number;
-}
 
 /** The credentials: a client ID with its secret, or a function that returns a token and is called before each attempt. */
 type CallerOptions =

@@ -1,15 +1,11 @@
-import { type AttemptOutcome, attemptRequest, type Fetch, type ServiceRequest } from './attempt.ts';
+import {
+  type AttemptOutcome,
+  attemptRequest,
+  type ServiceConnection,
+  type ServiceRequest,
+} from './attempt.ts';
 import { AuthrealmError, readErrors, summaryOf } from './error.ts';
-import { mayHaveExecuted, type RetryLimits, retryAfterMs, retryDelay, sleep } from './retries.ts';
-
-/** The service, and the time limits of requests. */
-export interface ServiceConnection extends RetryLimits {
-  readonly fetch: Fetch;
-  /** URL of the service, without a final slash. */
-  readonly url: string;
-  /** Timeout of one attempt. */
-  readonly timeoutMs: number;
-}
+import { mayHaveExecuted, retryAfterMs, retryDelay, sleep } from './retries.ts';
 
 export interface ServiceResponse {
   readonly headers: Headers;
@@ -17,7 +13,6 @@ export interface ServiceResponse {
   readonly body: unknown;
 }
 
-/** The header of a JSON body. */
 export const JSON_BODY = { 'Content-Type': 'application/json' } as const;
 
 /** Sends an authenticated request. */

@@ -1,12 +1,5 @@
-import type { AttemptOutcome } from './attempt.ts';
+import type { AttemptOutcome, ServiceConnection } from './attempt.ts';
 import { BOUNDS } from './bounds.ts';
-
-/** The limits of retries. */
-export interface RetryLimits {
-  readonly retries: number;
-  /** Milliseconds, counted from the first attempt. */
-  readonly totalTimeoutMs: number;
-}
 
 /** Retryable statuses. 409: a request with the same idempotency key is still being processed. */
 const RETRYABLE: ReadonlySet<number> = new Set([409, 429, 502, 503, 504]);
@@ -19,13 +12,14 @@ export function mayHaveExecuted(outcome: AttemptOutcome): boolean {
 }
 
 /**
- * Milliseconds to wait before the next attempt; undefined if there must be none. `done` is the number of attempts so far.
+ * Milliseconds to wait before the next attempt; undefined if there must be none. `done` is the number of attempts so far, and
+ * `startedAt` the time of the first.
  */
 export function retryDelay(
   outcome: AttemptOutcome,
   done: number,
   startedAt: number,
-  { retries, totalTimeoutMs }: RetryLimits,
+  { retries, totalTimeoutMs }: Pick<ServiceConnection, 'retries' | 'totalTimeoutMs'>,
 ): number | undefined {
   const mayRetry = outcome.kind === 'lost' || RETRYABLE.has(outcome.status);
   if (done > retries || !mayRetry) return undefined;

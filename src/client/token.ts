@@ -1,6 +1,7 @@
+import type { ServiceConnection } from './attempt.ts';
 import { BOUNDS } from './bounds.ts';
 import { AuthrealmError } from './error.ts';
-import { type Identity, type ServiceConnection, sendWithRetries } from './exchange.ts';
+import { type Identity, sendWithRetries } from './exchange.ts';
 import { abortable } from './retries.ts';
 
 type CachedToken = Awaited<ReturnType<typeof fetchToken>>;
