@@ -39,7 +39,13 @@ export async function serveUntilSignal(settings: Settings, flags: Flags): Promis
     let metrics: Awaited<ReturnType<typeof serveMetrics>>;
     try {
       metrics = await serveMetrics(settings, log, running.metrics, running.loopBudget);
-      await announceReady({ url: running.url, metricsUrl: metrics?.url }, db, settings, log);
+      const { url } = running;
+      printLine(`listening on ${url}`);
+      if (metrics) printLine(`metrics on ${metrics.url}/metrics`);
+      const table = await db.engine.access.state(undefined);
+      if (table?.clients.length === 0) printLine('no clients yet: create one with "authrealm init"');
+      const { engine } = settings.database;
+      log.write({ event: 'started', url, version: VERSION, engine, pid: process.pid });
       // The worker processes have their own connections.
       if (processes > 1) await db.engine.close();
       log.write({ event: 'stopping', signal: await stopped });
@@ -111,17 +117,4 @@ async function startServing(settings: Settings, db: OpenDatabase, flags: Flags, 
   }
   const { url, drain, stop, metrics, loopBudget } = await serve(settings, db, log, systemClock);
   return { url, drain: () => drain(settings.drainDelay), stop, metrics: metrics.own, loopBudget };
-}
-
-async function announceReady(
-  { url, metricsUrl }: { readonly url: string; readonly metricsUrl: string | undefined },
-  { engine }: OpenDatabase,
-  settings: Settings,
-  log: Log,
-): Promise<void> {
-  printLine(`listening on ${url}`);
-  if (metricsUrl !== undefined) printLine(`metrics on ${metricsUrl}/metrics`);
-  const table = await engine.access.state(undefined);
-  if (table?.clients.length === 0) printLine('no clients yet: create one with "authrealm init"');
-  log.write({ event: 'started', url, version: VERSION, engine: settings.database.engine, pid: process.pid });
 }
