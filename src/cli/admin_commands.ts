@@ -25,7 +25,6 @@ export type MemberOptions = readonly (readonly [member: string, option: Option])
 
 interface Kind {
   readonly type: 'client' | 'webhook';
-  /** For messages. */
   readonly noun: string;
   readonly texts: Readonly<
     Record<'kind' | 'create' | 'list' | 'update' | 'state' | 'delete' | 'rotate' | 'overlap', string>

@@ -6,9 +6,6 @@ import { existingDatabaseFile } from './backup.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
 import { printResult } from './table.ts';
 
-const POSTGRES_REUSES_SPACE =
-  'compact rewrites a SQLite file, but --database names PostgreSQL, which reuses its space by itself';
-
 /** `compact`: rewrites the file of a database. */
 export function addCompact(program: Command, context: CliContext): void {
   addDatabaseSettings(program.command('compact'))
@@ -16,7 +13,9 @@ export function addCompact(program: Command, context: CliContext): void {
       'rewrite a SQLite file that no process has open: without free pages, and with what lookups read at its beginning',
     )
     .action(async (_options: unknown, command: Command) => {
-      const path = existingDatabaseFile(context.settingsOf(command), 'compacted', POSTGRES_REUSES_SPACE);
+      const advice =
+        'compact rewrites a SQLite file, but --database names PostgreSQL, which reuses its space by itself';
+      const path = existingDatabaseFile(context.settingsOf(command), 'compacted', advice);
       const { compact } = await import('../store/backups/compaction.ts');
       const release = { version: VERSION, clock: systemClock };
       const done = await compact(path, release, printLine);

@@ -15,7 +15,6 @@ export interface ConnectionOptions {
   readonly allowPlainHttp?: true;
 }
 
-/** Adds the options for the service and the client to a command. */
 export function addConnection(command: Command): Command {
   return addSettings(command, ['config'])
     .option('--url <URL>', `URL of the service (${CONNECTION_VARIABLES.url}, default ${URL_FALLBACK})`)

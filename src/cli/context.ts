@@ -127,7 +127,6 @@ export function addSettings(command: Command, names: readonly SettingName[]): Co
   return command;
 }
 
-/** Adds the flags that choose the database to a command. */
 export function addDatabaseSettings(command: Command): Command {
   return addSettings(command, DATABASE_SETTINGS);
 }

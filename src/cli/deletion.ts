@@ -22,7 +22,6 @@ interface DeletionOptions extends ConnectionOptions, ConfirmationOptions {
   readonly inPages?: true;
 }
 
-/** A record to delete. */
 interface Deletion {
   readonly resource: Resource;
   readonly key: Key;

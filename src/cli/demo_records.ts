@@ -4,7 +4,6 @@ import type { DirectoryClient } from '../client/client.ts';
 
 const ISSUERS = { google: 'https://accounts.google.com', azure: 'https://login.example.com' };
 
-/** Given name, family name, and the local part of the e-mail address. */
 const PEOPLE: readonly (readonly [given: string, family: string, mailbox: string])[] = [
   ['Amélie', 'Dubois-Lefèvre', 'amelie.dubois'],
   ['Łukasz', 'Żółtowski', 'lukasz'],

@@ -86,7 +86,6 @@ async function performLookups(
 /** Of the client that creates the records. A reader may try its token, also to write: the database is deleted with the demo. */
 const SCOPE = 'realms:write profiles:write users:write profile-infos:write profile-infos:read';
 
-/** Performs one lookup and prints the request and the response. */
 async function printLookup(link: string, authorization: string): Promise<void> {
   // Without `proxy` the runtime sends requests to this machine through HTTP_PROXY.
   const answer = await fetch(link, { headers: { Authorization: authorization }, proxy: false });

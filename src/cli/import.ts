@@ -81,7 +81,6 @@ export function addImport(program: Command, context: CliContext): void {
     });
 }
 
-/** The source of an import. */
 interface Source {
   readonly file: string;
   readonly options: ImportOptions;

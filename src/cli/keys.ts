@@ -1,6 +1,5 @@
 import type { Command } from 'commander';
 import { createNewKeyFile } from '../auth/keys/master_key.ts';
-import type { MasterKeyChanged } from '../auth/keys/rewrap.ts';
 import { systemClock } from '../platform/clock.ts';
 import { printLine } from '../platform/standard_streams.ts';
 import { rewrap } from '../service/open_database.ts';
@@ -52,19 +51,16 @@ export function addKeyCommands(program: Command, context: CliContext): void {
         'if interrupted, run it again',
     )
     .action(async (_options, command: Command) => {
-      printRewrapResult(await rewrap(context.settingsOf(command), systemClock));
+      const { keyId, ended, resealed } = await rewrap(context.settingsOf(command), systemClock);
+      if (ended.length === 0) {
+        printLine(`key ${keyId} is already the master key; nothing was changed`);
+        return;
+      }
+      printLine(`encrypted ${resealed} values again: the master key is now key ${keyId}`);
+      printLine(
+        `processes no longer need --previous-master-key-file. Older backups need key ${ended.join(', ')}: keep its file as long as them`,
+      );
     });
-}
-
-function printRewrapResult({ keyId, ended, resealed }: MasterKeyChanged): void {
-  if (ended.length === 0) {
-    printLine(`key ${keyId} is already the master key; nothing was changed`);
-    return;
-  }
-  printLine(`encrypted ${resealed} values again: the master key is now key ${keyId}`);
-  printLine(
-    `processes no longer need --previous-master-key-file. Older backups need key ${ended.join(', ')}: keep its file as long as them`,
-  );
 }
 
 /** A signing key as the admin operations return it. */

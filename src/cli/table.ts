@@ -11,7 +11,6 @@ export function printableJson(value: unknown): string {
   return escapeUnprintable(JSON.stringify(value));
 }
 
-/** A value as text of a table cell. */
 function cell(value: unknown): string {
   if (value === null || value === undefined) return '-';
   return printable(typeof value === 'string' ? value : JSON.stringify(value));

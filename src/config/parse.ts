@@ -159,7 +159,6 @@ function publicAddressMistakes(settings: Partial<Settings>): string[] {
   return found;
 }
 
-/** The files that settings name. */
 export function namedFiles(settings: Settings) {
   const rows = Object.entries(SETTINGS) as [SettingName, Setting][];
   return rows.flatMap(([name, { file: kind, flag = '' }]) => {
@@ -176,7 +175,6 @@ export function privateFiles(settings: Settings): readonly string[] {
   return [...new Set([...own, ...named].filter((path) => path !== undefined))];
 }
 
-/** Reads certificate and key from their files. */
 export function readTls({ tlsCert, tlsKey }: Settings): { cert: string; key: string } | undefined {
   if (tlsCert === undefined || tlsKey === undefined) return undefined;
   return { cert: readSettingFile('--tls-cert', tlsCert), key: readSettingFile('--tls-key', tlsKey) };

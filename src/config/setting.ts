@@ -52,7 +52,6 @@ export type ValueOf<R> = R extends { readonly parse: (raw: string) => infer T }
     : T
   : never;
 
-/** A setting that names a file. */
 export function file(
   row: Pick<SettingRow<string>, 'doc' | 'details'> & Required<Pick<SettingRow<string>, 'file'>>,
 ) {

@@ -21,7 +21,6 @@ export const SETTING_GROUPS: Readonly<Record<string, readonly SettingName[]>> = 
   'Logs and metrics': ['requestLogging', 'metrics'],
 };
 
-/** The heading of a setting. */
 export function groupOf(name: SettingName): string {
   const [heading] = Object.entries(SETTING_GROUPS).find(([, names]) => names.includes(name)) ?? [];
   if (heading === undefined) throw new Error(`${name} has no heading in SETTING_GROUPS`);

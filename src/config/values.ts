@@ -2,7 +2,6 @@ import { parseRate, type Rate } from '../domain/token_buckets.ts';
 
 /** Parsers of the values of settings. Each returns undefined for an invalid value. */
 
-/** An integer from `min` to `max`. */
 export function integer(min: number, max: number) {
   return {
     parse(raw: string): number | undefined {
@@ -13,7 +12,6 @@ export function integer(min: number, max: number) {
   };
 }
 
-/** One of a few words. */
 export function choice<const V extends string>(...words: readonly V[]) {
   return {
     value: words.join('|'),

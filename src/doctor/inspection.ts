@@ -9,7 +9,6 @@ export interface CheckFinding {
   readonly ids?: readonly string[];
 }
 
-/** The result of one check. */
 export interface CheckReport {
   readonly check: string;
   readonly facts: readonly string[];
@@ -23,7 +22,6 @@ export interface CheckReport {
   readonly unchecked: string | undefined;
 }
 
-/** Receives the results of a check. */
 export interface CheckReporter {
   fact(text: string): void;
   find(finding: CheckFinding): void;

@@ -1,17 +1,13 @@
 import { LIMITS } from '../domain/limits.ts';
-import type { SampleFamily } from './family.ts';
+import type { Family, FamilyHeader, SampleFamily } from './family.ts';
 
-/** A metric family without its values. */
-export interface MetricDeclaration {
-  readonly kind: 'counter' | 'gauge' | 'histogram';
+/** A metric family without its values; `help` is its HELP line. */
+export interface MetricDeclaration extends FamilyHeader {
+  readonly kind: Family['kind'];
   /** Of a gauge: how the values of several processes are combined; by default they are summed, as those of the others. */
   readonly across?: SampleFamily['across'];
-  /** The Prometheus name, with the unit as its suffix. */
-  readonly name: string;
   /** Default: none. */
   readonly labels?: readonly string[];
-  /** The HELP line. */
-  readonly help: string;
   /** What docs/reference/metrics.md adds to it, with links as that page has them. */
   readonly details?: string;
 }

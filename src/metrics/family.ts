@@ -1,6 +1,5 @@
 export type Labels = Readonly<Record<string, string>>;
 
-/** One value with its labels. */
 export interface Sample {
   readonly labels: Labels;
   readonly value: number;
@@ -14,7 +13,7 @@ export interface Distribution {
   readonly sum: number;
 }
 
-interface FamilyHeader {
+export interface FamilyHeader {
   /** The Prometheus name, with the unit as its suffix. */
   readonly name: string;
   readonly help: string;

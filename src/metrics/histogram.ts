@@ -17,7 +17,6 @@ export function openHistogramCounts(bounds: readonly number[] = LATENCY_SECONDS)
       counts[index] = (counts[index] as number) + 1;
       sum += value;
     },
-    /** The number of values. */
     total: () => counts.reduce((total, count) => total + count, 0),
     read: (labels: Labels): Distribution => ({ labels, counts: [...counts], sum }),
   };

@@ -48,7 +48,6 @@ interface ImportBatch {
   bytes: number;
 }
 
-/** A running import. */
 interface Run {
   readonly plan: ImportOptions;
   readonly counts: { -readonly [K in keyof ImportCounts]: ImportCounts[K] };

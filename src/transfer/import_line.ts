@@ -25,7 +25,6 @@ import { RESOURCES } from '../domain/resources.ts';
 import { violatedRule } from '../domain/rule.ts';
 import { email } from '../domain/text/folding.ts';
 
-/** Dependencies of the line parser. */
 export interface ImportContext {
   readonly clock: Clock;
   /** Whether a line may replace a stored record. */
@@ -251,7 +250,6 @@ function parseMembers(format: LineFormat, given: JsonObject): Record<string, unk
   throw new Fault('invalid', fieldErrors);
 }
 
-/** The conditions of members that are no e-mail addresses. */
 function conditionsOf({ format, given, record, key }: LineRecord): readonly EmailCondition[] {
   return format.conditional
     .filter(({ name }) => !EMAIL.safeParse(given[name]).success)

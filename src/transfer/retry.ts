@@ -3,7 +3,6 @@ import type { MaybePromise } from '../directory/store.ts';
 import { Fault } from '../domain/fault.ts';
 import { LIMITS } from '../domain/limits.ts';
 
-/** The pause before a commit is retried. */
 const PAUSE_MS = 1_000;
 
 /** Whether a retry may succeed. After an unknown outcome, a retry finds records that were committed unchanged. */

@@ -1,6 +1,5 @@
 import { IS_SINGLE_FILE, programFile } from '../platform/program_files.ts';
 
-/** The tasks of worker processes. */
 export type TaskName = 'hasher' | 'checker' | 'reader';
 
 /** As bin/authrealm has it: no file of the working folder decides what the runtime does. */

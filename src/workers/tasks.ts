@@ -12,9 +12,7 @@ import type { Handle } from './protocol.ts';
  * line take twice as long to load, and a worker may load them at the lowest priority.
  */
 const TASKS: Readonly<Record<TaskName, (path: string) => Promise<(request: never) => unknown>>> = {
-  /** Hashes passwords. */
   hasher: async () => (await import('./hasher.ts')).hashOf,
-  /** Checks passwords. */
   checker: async () => (await import('./checker.ts')).openRestingCheck(),
   /** Reads lists and counts in the file of a database. */
   async reader(path) {
