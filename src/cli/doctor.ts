@@ -83,7 +83,9 @@ async function* runChecks(
 
 /** Sizes and modes of the database files and of the files that settings name, and whether the certificate can be used. */
 function checkFiles(settings: Settings, reporter: CheckReporter): void {
-  for (const file of databaseFiles(fileOf(settings.database))) reportFile(file, true, reporter);
+  // The database, and what this program has next to it.
+  const ending = /^(-wal|-shm|\.key|\.schema-[\d.]+|\.rescued|\.replaced-[^-]+)?$/;
+  for (const file of filesNamedAfter(fileOf(settings.database), ending)) reportFile(file, true, reporter);
   for (const { flag, path, kind } of namedFiles(settings)) {
     if (existsSync(path)) reportFile(path, kind !== 'public', reporter);
     else if (kind !== 'written') reporter.find({ says: `--${flag}: ${path} does not exist` });
@@ -107,15 +109,14 @@ function reportFile(file: string, isSecret: boolean, reporter: CheckReporter): v
   reporter.find({ says: `${file} has mode ${octal}, so other users can ${may} it: run chmod ${right}` });
 }
 
-/** The database, and what this program has next to it. */
-function databaseFiles(path: string | undefined): readonly string[] {
-  if (path === undefined || !existsSync(dirname(path))) return [];
-  const own = basename(path);
-  const ending = /^(-wal|-shm|\.key|\.schema-[\d.]+|\.rescued|\.replaced-[^-]+)?$/;
-  return readdirSync(dirname(path))
+/** The files in the folder of a database whose names are its own with such an ending. */
+export function filesNamedAfter(database: string | undefined, ending: RegExp): readonly string[] {
+  if (database === undefined || !existsSync(dirname(database))) return [];
+  const own = basename(database);
+  return readdirSync(dirname(database))
     .filter((name) => name.startsWith(own) && ending.test(name.slice(own.length)))
     .sort()
-    .map((name) => join(dirname(path), name));
+    .map((name) => join(dirname(database), name));
 }
 
 function printReport({ check, facts, findings, total, notes, notesTotal, unchecked }: CheckReport): void {

@@ -1,5 +1,3 @@
-import { readdirSync } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
 import type { Command } from 'commander';
 import { erasureLine } from '../audit/checkpoint.ts';
 import type { Person } from '../audit/log_keys.ts';
@@ -18,6 +16,7 @@ import { type OpenDatabase, withDatabase } from '../service/open_database.ts';
 import { fileOf } from '../store/open.ts';
 import { addConfirmation, assertConfirmed, type ConfirmationOptions } from './confirmation.ts';
 import { addDatabaseSettings, addSettings, type CliContext } from './context.ts';
+import { filesNamedAfter } from './doctor.ts';
 import { parseId } from './identifiers.ts';
 
 /** `erase`: permanently removes the data of a person (GDPR, Article 17). */
@@ -72,7 +71,7 @@ async function erasePerson(
   if (!erasure) throw new Refusal(`no user ${person.user} in realm ${person.realm}`);
   printLine(`user ${person.user} is erased`);
   printLine(ERASED_BYTES[await engine.removeErasedBytes()]);
-  for (const copy of olderCopies(settings)) {
+  for (const copy of filesNamedAfter(fileOf(settings.database), OLDER_COPY)) {
     printLine(
       `${copy} is an older copy of the database that still contains the data: delete it when you can`,
     );
@@ -86,6 +85,9 @@ async function erasePerson(
   );
 }
 
+/** The ending of a copy of the database file that this program made. */
+const OLDER_COPY = /^\.(schema-|replaced-|rescued)/;
+
 const ERASED_BYTES: Readonly<Record<ErasedBytes, string>> = {
   overwritten:
     'the data is overwritten in the database file, and the write-ahead log is empty; unused parts of pages may hold ' +
@@ -96,15 +98,3 @@ const ERASED_BYTES: Readonly<Record<ErasedBytes, string>> = {
     'words of the user until you run, as the owner of the tables: reindex index concurrently user_info_words; ' +
     'reindex index concurrently password_profile_info_words',
 };
-
-const COPY_SUFFIXES = ['schema-', 'replaced-', 'rescued'];
-
-/** Older copies of the database file that this program made. */
-function olderCopies({ database }: Settings): readonly string[] {
-  const file = fileOf(database);
-  if (file === undefined) return [];
-  const folder = dirname(file);
-  return readdirSync(folder)
-    .filter((name) => COPY_SUFFIXES.some((word) => name.startsWith(`${basename(file)}.${word}`)))
-    .map((name) => join(folder, name));
-}
