@@ -27,7 +27,6 @@ function readinessUrl({ host, port, tlsCert }: Settings): string {
 
 async function assertReady(url: string): Promise<void> {
   let response: Response;
-  let failing: readonly string[];
   try {
     response = await fetch(url, {
       signal: AbortSignal.timeout(WAIT_MS_MAX),
@@ -36,11 +35,11 @@ async function assertReady(url: string): Promise<void> {
       // The certificate has the public name. The request has no secret.
       tls: { rejectUnauthorized: false },
     });
-    if (response.ok) return;
-    failing = failingDependencies(await readStart(response));
   } catch (error) {
     throw new Refusal(noAnswerText(url, error as Error & { readonly code?: unknown }));
   }
+  if (response.ok) return;
+  const failing = await failingDependencies(response);
   const names = failing.length > 0 ? `: in trouble: ${printable(failing.join(', '))}` : '';
   throw new Refusal(`not ready: ${url} answered ${response.status}${names}`);
 }
@@ -51,18 +50,14 @@ function noAnswerText(url: string, { name, code }: Error & { readonly code?: unk
   return `no answer from ${url} (${code ?? name}): pass the --host, --port and TLS files of the service`;
 }
 
-/** The first part of a body: that of the service is short, and whatever else listens on the port may send without end. */
-async function readStart({ body }: Response): Promise<string> {
-  for await (const chunk of body ?? []) return new TextDecoder().decode(chunk);
-  return '';
-}
-
 /** The dependencies that a readiness response names as not `ok`; none of another text. */
-function failingDependencies(text: string): readonly string[] {
+async function failingDependencies({ body }: Response): Promise<readonly string[]> {
   try {
-    const { dependencies } = JSON.parse(text) as { readonly dependencies: object };
-    return Object.entries(dependencies).flatMap(([name, state]) => (state === 'ok' ? [] : [name]));
-  } catch {
-    return [];
-  }
+    // The first part: the response of the service is short, and whatever else listens on the port may send without end.
+    for await (const chunk of body ?? []) {
+      const { dependencies } = JSON.parse(new TextDecoder().decode(chunk)) as { dependencies: object };
+      return Object.entries(dependencies).flatMap(([name, state]) => (state === 'ok' ? [] : [name]));
+    }
+  } catch {}
+  return [];
 }
