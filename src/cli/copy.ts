@@ -4,7 +4,6 @@ import { Refusal } from '../domain/fault.ts';
 import { systemClock } from '../platform/clock.ts';
 import { printLine, standardStreams } from '../platform/standard_streams.ts';
 import { VERSION } from '../platform/version.ts';
-import type { OnCopyStep } from '../store/copying/copy.ts';
 import { type DatabaseAddress, isInMemory } from '../store/open.ts';
 import { writeOut } from './output.ts';
 import { openProgress } from './progress.ts';
@@ -29,7 +28,15 @@ export function addCopy(program: Command): void {
     .action(async (options: CopyOptions) => {
       const move = { from: addressOf('from', options), to: addressOf('to', options) };
       const { copyDatabase } = await import('../store/copying/copy.ts');
-      const tables = await copyDatabase(move, { version: VERSION, clock: systemClock }, showStep);
+      const tables = await copyDatabase(move, { version: VERSION, clock: systemClock }, (step) => {
+        printLine(step);
+        const show = openProgress(systemClock, standardStreams().stdout);
+        let done = 0;
+        return (rows) => {
+          done += rows;
+          show(done);
+        };
+      });
       const shown = openTable(['table', 'rows', 'digest'], writeOut);
       for (const each of tables) await shown.add({ ...each });
       await shown.end();
@@ -39,16 +46,6 @@ export function addCopy(program: Command): void {
       );
     });
 }
-
-const showStep: OnCopyStep = (step) => {
-  printLine(step);
-  const show = openProgress(systemClock, standardStreams().stdout);
-  let done = 0;
-  return (rows) => {
-    done += rows;
-    show(done);
-  };
-};
 
 /** The address of source or target. Its URL may contain a password, so no message repeats any part of it. */
 function addressOf(side: 'from' | 'to', options: CopyOptions): DatabaseAddress {

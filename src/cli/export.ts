@@ -1,7 +1,6 @@
 import { type Command, Option } from 'commander';
 import type { Settings } from '../config/parse.ts';
 import type { OpenSecret } from '../directory/format.ts';
-import type { RecordSnapshot } from '../directory/store.ts';
 import { Refusal } from '../domain/fault.ts';
 import type { Uuid } from '../domain/id.ts';
 import { realm } from '../domain/resources.ts';
@@ -40,12 +39,15 @@ export function addExport(program: Command, context: CliContext): void {
       if (options.withSecrets && !isFile) throw new Refusal(message, { isUsage: true });
       const { snapshot, open, close } = await openSource(settings, options);
       try {
-        await assertRealmExists(snapshot, options.realm);
+        const { realm: within } = options;
+        if (within !== undefined && (await snapshot.scan(realm, EXPORT_START, 1, within)).length === 0)
+          throw new Refusal(
+            `no realm ${within}: "authrealm export" without --realm writes every realm with its ID`,
+          );
         const use = async (write: WriteText) => {
           const signal = abortAtSignal();
           const onProgress = openProgress(systemClock, standardStreams().stderr);
-          const source = { snapshot, open, within: options.realm };
-          const records = await exportRecords({ ...source, signal, write, onProgress });
+          const records = await exportRecords({ snapshot, open, within, signal, write, onProgress });
           if (signal.aborted) throw new Refusal('the export was interrupted: run it again');
           return records;
         };
@@ -69,13 +71,5 @@ async function openSource(settings: Settings, { withSecrets }: ExportOptions) {
   } catch (error) {
     await engine.close();
     throw error;
-  }
-}
-
-async function assertRealmExists(snapshot: RecordSnapshot, within: Uuid | undefined): Promise<void> {
-  if (within !== undefined && (await snapshot.scan(realm, EXPORT_START, 1, within)).length === 0) {
-    throw new Refusal(
-      `no realm ${within}: "authrealm export" without --realm writes every realm with its ID`,
-    );
   }
 }

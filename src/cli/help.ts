@@ -13,14 +13,12 @@ export function completeHelp(command: Command, words = ''): void {
   command.configureOutput({
     writeOut: (text) => standardStreams().stdout.write(text),
     writeErr: (text) => standardStreams().stderr.write(text),
-    outputError: (text) => printNotice(usageLine(text, help)),
+    outputError(text) {
+      // One line, also with the suggestion of commander in a second one.
+      const [message = '', suggestion] = text.trim().split('\n');
+      const what = [message.replace(/^error: /, '').replace(/\.$/, ''), suggestion].filter(Boolean).join(' ');
+      printNotice(`authrealm: ${what}; see "${help}"`);
+    },
   });
   for (const child of command.commands) completeHelp(child, `${words} ${child.name()}`.trim());
-}
-
-/** A message of commander, which may have a suggestion in a second line, as one line. */
-function usageLine(text: string, help: string): string {
-  const [message = '', suggestion] = text.trim().split('\n');
-  const what = [message.replace(/^error: /, '').replace(/\.$/, ''), suggestion].filter(Boolean).join(' ');
-  return `authrealm: ${what}; see "${help}"`;
 }

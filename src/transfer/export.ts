@@ -74,16 +74,11 @@ function lineWriter(resource: Resource, open: OpenSecret | undefined): (stored: 
     if (related.length > 0) line.relationships = put(related, stored, {});
     line.meta = put(meta, stored, {});
     Object.assign(line.meta as LineObject, {
-      created_at: instant(record.created_at),
-      updated_at: instant(record.updated_at),
+      created_at: new Date(record.created_at).toISOString(),
+      updated_at: new Date(record.updated_at).toISOString(),
     });
     return `${JSON.stringify(line)}\n`;
   };
-}
-
-/** ISO 8601 in UTC with three decimals and `Z`, as in `import` and in answers. */
-function instant(milliseconds: number): string {
-  return new Date(milliseconds).toISOString();
 }
 
 function opened(resource: Resource, { key, record }: StoredRecord, name: string, open: OpenSecret): string {
