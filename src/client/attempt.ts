@@ -38,8 +38,6 @@ export type AttemptOutcome =
   | { readonly kind: 'answered'; readonly status: number; readonly headers: Headers; readonly text: string }
   | { readonly kind: 'lost'; readonly reason: string };
 
-const REPEATED_BY_BUN: ReadonlySet<string> = new Set(['PUT', 'DELETE']);
-
 /**
  * Sends a request once and reads the complete response within `timeoutMs`. Rejects only if the caller's signal aborts, with
  * its reason.
@@ -64,7 +62,7 @@ export async function attemptRequest(
       // Bun uses HTTP_PROXY by default, for loopback too. Other runtimes ignore this option.
       proxy: false,
       // Bun silently repeats a PUT or DELETE when a kept-alive connection is lost.
-      ...(REPEATED_BY_BUN.has(method) ? { keepalive: false } : {}),
+      ...(method === 'PUT' || method === 'DELETE' ? { keepalive: false } : {}),
     };
     const response = await fetch(url + path, body === undefined ? init : { ...init, body });
     const text = await response.text();

@@ -3,6 +3,8 @@ import { file, type SettingRow } from './setting.ts';
 import { DEFAULT_SETTINGS_FILE } from './settings_file.ts';
 import { choice, isNotEmpty } from './values.ts';
 
+const URL_ROW = { value: 'URL', expectsFor: postgresUrlError, redact: urlWithoutPassword };
+
 /** The settings of the database, which every command that opens it takes. */
 export const DATABASE_ROWS = {
   config: file({
@@ -12,7 +14,7 @@ export const DATABASE_ROWS = {
       'The grammar is that of an `EnvironmentFile` of systemd. A flag and a variable of the environment take precedence. Other users must not be able to write the file.',
   }),
   database: {
-    value: 'URL',
+    ...URL_ROW,
     defaultValue: 'sqlite:./authrealm.db',
     doc: 'URL of the database',
     details:
@@ -20,22 +22,18 @@ export const DATABASE_ROWS = {
       'the flag must not; the password is never displayed. [PostgreSQL](../guides/postgresql.md) has the parameters of its URL.',
     parse: parseDatabase,
     expects: 'a file such as ./authrealm.db, sqlite:PATH, or postgres://USER@HOST:PORT/DATABASE',
-    expectsFor: postgresUrlError,
-    redact: urlWithoutPassword,
   },
   databasePasswordFile: file({
     file: 'secret',
     doc: 'file with the password of the role in --database; read at every new connection',
   }),
   migrateDatabase: {
-    value: 'URL',
+    ...URL_ROW,
     doc: 'URL of the same PostgreSQL database for the role that owns its tables, which migrates the schema and grants privileges',
     details:
       'By default the role of `--database` creates and migrates the tables. See [two roles](../guides/postgresql.md#two-roles).',
     parse: parsePostgres,
     expects: 'postgres://USER@HOST:PORT/DATABASE',
-    expectsFor: postgresUrlError,
-    redact: urlWithoutPassword,
   },
   migrateDatabasePasswordFile: file({
     file: 'secret',

@@ -205,12 +205,10 @@ const REPETITION_INTERVAL_MS = 1_000;
 function openRepetitions(writeLine: (record: CountedRecord) => void) {
   const counted = new Map<string, { record: CountedRecord; count: number }>();
   const flush = () => {
-    for (const [kind, { record, count }] of counted) {
-      if (count === 0) counted.delete(kind);
-      else {
-        writeLine({ ...record, count });
-        counted.set(kind, { record, count: 0 });
-      }
+    for (const [kind, last] of counted) {
+      if (last.count === 0) counted.delete(kind);
+      else writeLine({ ...last.record, count: last.count });
+      last.count = 0;
     }
     if (counted.size > 0) setTimeout(flush, REPETITION_INTERVAL_MS).unref();
   };
