@@ -19,18 +19,7 @@ export type * from './collection.ts';
 export { AuthrealmError, type ErrorObject, isAbsent, isStale } from './error.ts';
 export * from './filter.ts';
 export type { PasswordCheckOptions, PasswordCheckResult, TypedPassword } from './password_check.ts';
-export type {
-  ChangesOf,
-  CriteriaOf,
-  FieldOf,
-  KeyOf,
-  NewOf,
-  PageSortKey,
-  RecordWithEtag,
-  ResourceRecord,
-  ScopeOf,
-  SortKey,
-} from './record_types.ts';
+export type * from './record_types.ts';
 
 /** The credentials: a client ID with its secret, or a function that returns a token and is called before each attempt. */
 type CallerOptions =

@@ -56,7 +56,7 @@ export type ScopeOf<R extends Resource> = Resource extends R['parent']
     : readonly [];
 
 /** The properties that every record has. */
-export interface RecordMetadata<R extends Resource> {
+interface RecordMetadata<R extends Resource> {
   readonly id: string;
   /** The key for `get`, `update`, `modify` and `delete`. */
   readonly key: KeyOf<R>;
