@@ -1,7 +1,6 @@
 import type { Command } from 'commander';
 import { AuthrealmError, connect } from '../client/client.ts';
-import type { Environment } from '../config/parse.ts';
-import { readSettingFile } from '../config/parse.ts';
+import { type Environment, readSettingFile } from '../config/parse.ts';
 import { Refusal } from '../domain/fault.ts';
 import { addSettings, CONNECTION_VARIABLES } from './context.ts';
 import { printable } from './table.ts';

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { databaseContradictions, disclosure, SETTINGS } from '../config/parse.ts';
+import { databaseContradictions, passwordOnCommandLine, SETTINGS } from '../config/parse.ts';
 import { Refusal } from '../domain/fault.ts';
 import { systemClock } from '../platform/clock.ts';
 import { printLine, standardStreams } from '../platform/standard_streams.ts';
@@ -59,7 +59,7 @@ function addressOf(side: 'from' | 'to', options: CopyOptions): DatabaseAddress {
   if (isInMemory(address))
     throw refusal(`--${side}: an in-memory database ends with its process; use a file`);
   const problems = [
-    ...disclosure(side, address),
+    ...passwordOnCommandLine(side, address),
     ...databaseContradictions({ database: address, databasePasswordFile: passwordFile }),
   ];
   if (problems.length > 0) throw refusal(problems.join('\n'));

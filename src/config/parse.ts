@@ -14,13 +14,7 @@ import type { Setting } from './setting.ts';
 import { SETTINGS, type SettingName, type Settings } from './settings.ts';
 
 export { DATABASE_SETTINGS } from './database_settings.ts';
-export {
-  checkpointFileOf,
-  databaseContradictions,
-  existingCheckpointFile,
-  masterKeySource,
-  passwordOnCommandLine as disclosure,
-} from './databases.ts';
+export * from './databases.ts';
 export { SETTINGS, type SettingName, type Settings } from './settings.ts';
 
 /** Values from the command line, by setting. */
