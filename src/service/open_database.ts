@@ -51,7 +51,13 @@ export async function openDatabase(
 ): Promise<OpenDatabase> {
   const source = masterKeySource(settings);
   assertKeyConfigured(source);
-  await assertKeysOfFile(settings, clock);
+  const path = fileOf(settings.database);
+  // Only read: to open the file for writing may migrate it, and moves its log into it.
+  if (path !== undefined && fileSize(path) > 0)
+    await withRollback(path, async () => {
+      // A first start that was killed, or still runs, leaves a file without tables.
+      if (await isFileUsed(path)) await assertKeysOf(settings, path, clock);
+    });
   const engine = await openEngineFor(settings, clock, replacesLost, onMigrated);
   try {
     const hasKeyCheck = (await engine.access.keyChecks()).length > 0;
@@ -75,15 +81,14 @@ export async function withDatabase<T>(
   replacesLost = false,
 ): Promise<T> {
   const db = await openDatabase(settings, clock, replacesLost);
-  let result: T;
   try {
-    result = await use(db);
+    const result = await use(db);
+    await db.engine.close();
+    return result;
   } catch (error) {
     await closeQuietly(db.engine);
     throw error;
   }
-  await db.engine.close();
-  return result;
 }
 
 /** Opens a database without its secrets. */
@@ -121,19 +126,6 @@ function fileOfEarlierDatabase(settings: Settings): string | undefined {
   if (checkpoints !== undefined && fileSize(checkpoints) > 0) return checkpoints;
   const source = masterKeySource(settings);
   return source.from === 'default' && fileSize(source.path) > 0 ? source.path : undefined;
-}
-
-/**
- * Throws Refusal where the configured keys are missing, or not those of a database file. It reads: to open the file for
- * writing may migrate it, and moves its log into it.
- */
-async function assertKeysOfFile(settings: Settings, clock: Clock): Promise<void> {
-  const path = fileOf(settings.database);
-  if (path === undefined || fileSize(path) === 0) return;
-  await withRollback(path, async () => {
-    // A first start that was killed, or still runs, leaves a file without tables.
-    if (await isFileUsed(path)) await assertKeysOf(settings, path, clock);
-  });
 }
 
 /** Opens a database that the parent process has opened before. */
