@@ -150,15 +150,14 @@ function printReport(report: VerifyReport): void {
     printLine(`${records.covered} records compared with the log; ${records.notCovered} not covered by it`);
   const { logs, entries, checkpoints, public_key: key } = report;
   printLine(`${entries} entries of ${logs} logs, ${checkpoints} checkpoints signed by ${key}`);
-  if (report.restored_at !== null) printLine(restorationOf(report));
+  const { restored_at: at, restored_taken_at: takenAt } = report;
+  const [backup, range] =
+    takenAt === null
+      ? ['a backup of unknown date', 'before the restore']
+      : [`a backup taken at ${takenAt}`, 'between the two'];
+  if (at !== null) printLine(`${backup} was restored at ${at}: checkpoints ${range} are not compared`);
   if (report.not_seen !== null) printLine(report.not_seen);
   printLine(report.clean ? 'clean' : `not clean: ${found.length} findings`);
-}
-
-function restorationOf({ restored_at: at, restored_taken_at: takenAt }: VerifyReport): string {
-  const which = takenAt === null ? 'a backup of unknown date' : `a backup taken at ${takenAt}`;
-  const comparedRange = takenAt === null ? 'before the restore' : 'between the two';
-  return `${which} was restored at ${at}: checkpoints ${comparedRange} are not compared`;
 }
 
 function sentenceOf({ log, seq, says }: VerifyReport['findings'][number]): string {
