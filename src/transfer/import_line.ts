@@ -93,7 +93,14 @@ export function openLineParser(context: ImportContext): LineParser {
       );
     }
     const lineRecord = parseRecord(format, line, context);
-    return { load: loadOf(lineRecord, context), conditions: conditionsOf(lineRecord), unknown };
+    const { key, record, now } = lineRecord;
+    const { resource } = format;
+    const change = changeOf(resource, 'created', { key, revision: record.revision }, originAt(now));
+    const load: Load = {
+      write: { op: 'insert', resource, key, record, change },
+      compare: (stored) => compareWith(lineRecord, stored, context),
+    };
+    return { load, conditions: conditionsOf(lineRecord), unknown };
   };
 }
 
@@ -258,16 +265,6 @@ function conditionsOf({ format, given, record, key }: LineRecord): readonly Emai
 
 const EMAIL = email();
 
-function loadOf(lineRecord: LineRecord, context: ImportContext): Load {
-  const { format, key, record, now } = lineRecord;
-  const { resource } = format;
-  const change = changeOf(resource, 'created', { key, revision: record.revision }, originAt(now));
-  return {
-    write: { op: 'insert', resource, key, record, change },
-    compare: (stored) => compareWith(lineRecord, stored, context),
-  };
-}
-
 /** The origin of the changes of an import. */
 export function originAt(at: number): ChangeOrigin {
   return { actor: 'import', requestId: undefined, address: undefined, at };
@@ -314,14 +311,10 @@ function changedMembers(
     const isSame =
       annotation.secret === 'sealed'
         ? opened(stored[name], secretLocation(format.resource, name, key), context) === given[name]
-        : isEqual(stored[name], record[name]);
+        : stored[name] === record[name] || Bun.deepEquals(stored[name], record[name], true);
     if (!isSame) changed.push(name);
   }
   return changed;
-}
-
-function isEqual(left: unknown, right: unknown): boolean {
-  return left === right || (typeof left === 'object' && Bun.deepEquals(left, right, true));
 }
 
 /** Undefined if no secret is stored or it does not decrypt: the line's secret then replaces it. */
