@@ -78,7 +78,12 @@ export async function createProgram(
     .description('The self-hosted directory of identity links.')
     .version(VERSION)
     .exitOverride()
-    .addHelpText('after', exitCodes());
+    .addHelpText(
+      'after',
+      `
+Exit codes: ${EXIT.done} success; ${EXIT.failed} failure; ${EXIT.usage} invalid command line or setting;
+  ${EXIT.linesRefused} the import finished, but rejected some lines.`,
+    );
   const context: CliContext = { ...openSettings(environment), setExitCode };
   for (const { load } of commands) (await load())(program, context);
   completeHelp(program);
@@ -101,10 +106,4 @@ function exitCodeOf(error: unknown): number {
   const { syscall, message } = error as NodeJS.ErrnoException;
   if (syscall === undefined) throw error;
   return printRefusal(new Refusal(message));
-}
-
-function exitCodes(): string {
-  return `
-Exit codes: ${EXIT.done} success; ${EXIT.failed} failure; ${EXIT.usage} invalid command line or setting;
-  ${EXIT.linesRefused} the import finished, but rejected some lines.`;
 }

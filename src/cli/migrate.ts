@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander';
-import { DATABASE_SETTINGS, type Settings } from '../config/parse.ts';
+import { DATABASE_SETTINGS } from '../config/parse.ts';
 import { Refusal } from '../domain/fault.ts';
 import { systemClock } from '../platform/clock.ts';
 import { printLine, standardStreams } from '../platform/standard_streams.ts';
@@ -20,7 +20,12 @@ export function addMigrate(program: Command, context: CliContext): void {
       // On a server the owner creates the tables of an empty database; a missing file may be that of another folder.
       const createsDatabase = fileOf(given.database) === undefined;
       const settings = { ...given, migrate: 'auto', createsDatabase } as const;
-      const { newest, migrations } = await pendingMigrationsOf(settings);
+      const { database, migrateDatabase } = settings;
+      if (isInMemory(database))
+        throw new Refusal('an in-memory database cannot be migrated: it ends with its process');
+      const release = { version: VERSION, clock: systemClock, missingDatabase: missingDatabaseOf(settings) };
+      // By the role that will migrate: the serving role may not see the tables yet.
+      const { newest, migrations } = await pendingMigrations(migrateDatabase ?? database, release);
       const isNewest = `database has schema ${newest}, the newest: nothing`;
       if (print !== undefined) {
         const sql = migrations.map(({ version, name, sql }) => `\n-- ${version} ${name}\n\n${sql}`);
@@ -38,12 +43,3 @@ export function addMigrate(program: Command, context: CliContext): void {
 
 const HEADING =
   '-- For review only. Apply it with "authrealm migrate", which records applied migrations in the database.\n';
-
-/** Connects as the role that will migrate: the serving role may not see the tables yet. */
-function pendingMigrationsOf(settings: Settings): ReturnType<typeof pendingMigrations> {
-  const { database, migrateDatabase } = settings;
-  if (isInMemory(database))
-    throw new Refusal('an in-memory database cannot be migrated: it ends with its process');
-  const program = { version: VERSION, clock: systemClock, missingDatabase: missingDatabaseOf(settings) };
-  return pendingMigrations(migrateDatabase ?? database, program);
-}

@@ -159,13 +159,6 @@ export async function* checkpointLines(chunks: AsyncIterable<Uint8Array>, keys: 
 
 const MALFORMED = { kind: 'malformed' } as const;
 
-interface LedgerOptions {
-  readonly name: string;
-  /** The log keys of the backup. */
-  readonly keys: Pick<LogKeys, 'isSigned'>;
-  readonly takesUnsigned: boolean;
-}
-
 /**
  * Reads the erasures of a ledger, and the numbers of the accepted lines without a valid signature. Throws Refusal at the first
  * malformed line, which may be the erasure of a user who must not be restored, and at the first line that the installation of the
@@ -173,7 +166,7 @@ interface LedgerOptions {
  */
 export async function readErasures(
   chunks: AsyncIterable<Uint8Array>,
-  { name, keys, takesUnsigned }: LedgerOptions,
+  { name, keys, takesUnsigned }: { name: string; keys: Pick<LogKeys, 'isSigned'>; takesUnsigned: boolean },
 ) {
   const erasures: Erasure[] = [];
   const unsigned: number[] = [];

@@ -34,11 +34,11 @@ export function addWebhookCommands(program: Command, context: CliContext): void 
     .option('--limit <N>', 'maximum number of entries', parseWholeNumber(), LIMITS.pageRecordsMax)
     .option('--dead', 'list dead letters instead: messages whose delivery was given up')
     .option('--json', 'write JSON')
-    .action(async (id: string, { limit, dead, json }: DeliveryOptions, by: Command) => {
-      const operation = dead ? 'list-dead-letters' : 'list-deliveries';
-      const query = { 'page[limit]': limit };
+    .action(async (id: string, options: { limit: number; dead?: true; json?: true }, by: Command) => {
+      const operation = options.dead ? 'list-dead-letters' : 'list-deliveries';
+      const query = { 'page[limit]': options.limit };
       const entries = await perform<readonly DeliveryEntry[]>(by, operation, { id, query });
-      printResult(entries.map(describe), json);
+      printResult(entries.map(describe), options.json);
     });
 
   named('redeliver', 'deliver dead letters again, and failed messages without waiting for their next attempt')
@@ -91,12 +91,6 @@ function membersFor(verb: 'create' | 'update'): MemberOptions {
 const EVENT_HELP = `deliver only these events: ${EVENT_NAMES.join(', ')}`;
 const FROM_HELP = 'where deliveries start: at new events, the default, or at the oldest stored event';
 const REALM_HELP = 'deliver only events of this realm; separate several by spaces or repeat the option';
-
-interface DeliveryOptions {
-  readonly limit: number;
-  readonly dead?: true;
-  readonly json?: true;
-}
 
 interface DeliveryEntry {
   readonly id: string;

@@ -11,7 +11,6 @@ import { backoffDelay, sleep } from './retries.ts';
 import type { WireFormat } from './wires.ts';
 
 type Key = readonly string[];
-type MemberValues = Readonly<Record<string, unknown>>;
 export type RecordWithTag = FlatRecord & { readonly etag: string };
 
 /** The methods of every collection. */
@@ -23,7 +22,7 @@ export function collectionMethods(wire: WireFormat, send: SendRequest): Collecti
 
   const update = async (
     key: Key,
-    changes: MemberValues,
+    changes: Readonly<Record<string, unknown>>,
     { ifMatch, signal }: WriteOptions = {},
   ): Promise<RecordWithTag> => {
     const headers = { ...JSON_BODY, ...condition(ifMatch) };

@@ -22,11 +22,8 @@ export type { PasswordCheckOptions, PasswordCheckResult, TypedPassword } from '.
 export type * from './record_types.ts';
 
 /** The credentials: a client ID with its secret, or a function that returns a token and is called before each attempt. */
-type CallerOptions =
-  | { readonly clientId: string; readonly clientSecret: string }
-  | { readonly token: () => Promise<string> };
-
-export type ConnectOptions = ServiceOptions & CallerOptions;
+export type ConnectOptions = ServiceOptions &
+  ({ readonly clientId: string; readonly clientSecret: string } | { readonly token: () => Promise<string> });
 
 /** The service, one collection per resource. */
 export type DirectoryClient = { readonly [N in CollectionName]: CollectionOf<Described<N>> } & {

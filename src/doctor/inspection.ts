@@ -108,10 +108,8 @@ export function recordChecks(inspection: Inspection): readonly Check[] {
   }));
 }
 
-type RecordCheck = (inspection: Inspection, reporter: CheckReporter) => Promise<void>;
-
 /** Quick ones first. What a constraint prevents or `audit verify` finds is not checked: docs/decisions/0023-doctor.md. */
-const CHECKS: Readonly<Record<string, RecordCheck>> = {
+const CHECKS: Readonly<Record<string, (of: Inspection, reporter: CheckReporter) => Promise<void>>> = {
   async server(inspection, reporter) {
     const { facts, findings } = await inspection.server();
     for (const fact of facts) reporter.fact(fact);
