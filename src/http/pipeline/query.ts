@@ -36,14 +36,6 @@ type Name = (typeof PAGE | typeof FURTHER)[number];
 /** The parameters that a list reads besides those of its page. It ignores all others (docs/wire.md#order). */
 export type FurtherParameters = readonly (typeof FURTHER)[number][];
 
-/** Clients send brackets raw and percent-encoded (docs/wire.md#lists). */
-const NAMES: ReadonlyMap<string, Name> = new Map(
-  [...PAGE, ...FURTHER].flatMap((name) => [
-    [name, name],
-    [encodeURIComponent(name), name],
-  ]),
-);
-
 const SORTS: ReadonlyMap<string, Sort> = new Map(
   SORT_KEYS.flatMap((by): [string, Sort][] => [
     [by, Object.freeze({ by, isDescending: false })],
@@ -71,10 +63,9 @@ interface RawParameter {
  * Reads the query of a URL. Throws Fault `invalid_query` that names every invalid parameter and the rule it breaks.
  */
 export function readQuery(url: string, further: FurtherParameters = []): ListQuery {
-  const start = url.indexOf('?') + 1;
-  if (start === 0 || start === url.length) return DEFAULT_QUERY;
+  if (!url.includes('?')) return DEFAULT_QUERY;
   const fieldErrors: FieldError[] = [];
-  const parameters = parametersOf(url, start, [...PAGE, ...further], fieldErrors);
+  const parameters = parametersOf(url, [...PAGE, ...further], fieldErrors);
   const limit = numberOf('page[limit]', parameters, [1, LIMITS.pageRecordsMax], fieldErrors);
   const offset = numberOf('page[offset]', parameters, [0, LIMITS.pageOffsetMax], fieldErrors);
   const sort = sortOf(parameters.get('sort'), fieldErrors);
@@ -90,10 +81,9 @@ export function readQuery(url: string, further: FurtherParameters = []): ListQue
  * Fault `invalid_query` if it is given twice or cannot be decoded.
  */
 export function childrenNamed(includable: readonly Resource[], url: string): readonly Resource[] {
-  const start = url.indexOf('?') + 1;
-  if (start === 0) return NO_CHILDREN;
+  if (!url.includes('?')) return NO_CHILDREN;
   const fieldErrors: FieldError[] = [];
-  const parameters = parametersOf(url, start, ['include'], fieldErrors);
+  const parameters = parametersOf(url, ['include'], fieldErrors);
   if (fieldErrors.length > 0) throw new Fault('invalid_query', fieldErrors);
   const names = parameters.get('include')?.text.split(',') ?? [];
   return includable.filter(({ includedAs = '' }) => names.includes(includedAs));
@@ -101,22 +91,21 @@ export function childrenNamed(includable: readonly Resource[], url: string): rea
 
 export const NO_CHILDREN: readonly Resource[] = Object.freeze([]);
 
-/** The parameters that are read, by name. */
+/** The parameters that are read, by name. Clients send brackets raw and percent-encoded (docs/wire.md#lists). */
 function parametersOf(
   url: string,
-  start: number,
   read: readonly Name[],
   fieldErrors: FieldError[],
 ): ReadonlyMap<Name, RawParameter> {
   const parameters = new Map<Name, RawParameter>();
-  const end = orEnd(url.indexOf('#', start), url.length);
-  for (let from = start, to = 0; from < end; from = to + 1) {
-    to = orEnd(url.indexOf('&', from), end);
-    const nameEnd = orEnd(url.indexOf('=', from), to);
-    const name = nameOf(url.slice(from, nameEnd), fieldErrors);
-    if (name === undefined || !read.includes(name)) continue;
+  for (const pair of (/\?([^#]*)/.exec(url)?.[1] ?? '').split('&')) {
+    const [rawName = ''] = pair.split('=', 1);
+    const given = decoded(rawName);
+    if (given === undefined) fieldErrors.push({ field: 'query', rule: `a name in it ${NOT_DECODABLE}` });
+    const name = read.find((each) => each === given);
+    if (name === undefined) continue;
     if (parameters.has(name)) fieldErrors.push({ field: name, rule: 'must be given at most once' });
-    const raw = url.slice(Math.min(nameEnd + 1, to), to);
+    const raw = pair.slice(rawName.length + 1);
     const text = decoded(raw);
     if (text === undefined) fieldErrors.push({ field: name, rule: NOT_DECODABLE });
     parameters.set(name, { raw, text: text ?? '' });
@@ -124,21 +113,7 @@ function parametersOf(
   return parameters;
 }
 
-/** An index before the end, or the end. */
-function orEnd(found: number, end: number): number {
-  return found < 0 || found > end ? end : found;
-}
-
 const NOT_DECODABLE = 'must be UTF-8, percent-encoded';
-
-/** The parameter of this name, raw or encoded; undefined for an unknown one. */
-function nameOf(raw: string, fieldErrors: FieldError[]): Name | undefined {
-  const known = NAMES.get(raw);
-  if (known !== undefined || !raw.includes('%')) return known;
-  const name = decoded(raw);
-  if (name === undefined) fieldErrors.push({ field: 'query', rule: `a name in it ${NOT_DECODABLE}` });
-  return name === undefined ? undefined : NAMES.get(name);
-}
 
 /** `+` is a space, as in a form. Undefined for invalid percent-encoding or UTF-8. */
 function decoded(raw: string): string | undefined {
