@@ -64,9 +64,6 @@ export function issuerUrl() {
   });
 }
 
-/** Parameters of an issue whose value is well-formed but not permitted: 422, not 400 (docs/wire.md#errors). */
-export const UNPROCESSABLE = Object.freeze({ isImpossible: true });
-
 const LOCAL_HOSTS: ReadonlySet<string> = new Set(['localhost', '127.0.0.1']);
 
 /** A URL that browsers are redirected to: https, or http on this machine, without fragment (docs/wire.md#realms). */
@@ -77,7 +74,8 @@ export function redirectUri(max: number) {
       error:
         'must be an absolute https URL, or http with the host localhost or 127.0.0.1, without fragment, of at most ' +
         `${max} ASCII characters`,
-      params: UNPROCESSABLE,
+      // Well-formed but not permitted: 422, not 400 (docs/wire.md#errors).
+      params: { isImpossible: true },
     })
     .meta({ format: 'uri', minLength: 1, maxLength: max });
 }

@@ -1,12 +1,10 @@
-import { z } from 'zod';
 import type { IncludedRecords, Insert } from '../../directory/store.ts';
 import type { WriteContext } from '../../directory/write_request.ts';
 import { Fault } from '../../domain/fault.ts';
 import type { JsonObject } from '../../domain/json_object.ts';
 import type { Principal } from '../../domain/principal.ts';
-import { type Key, type KeyPrefix, membersOf, type Resource } from '../../domain/resource.ts';
-import { includableBelow, RESOURCES } from '../../domain/resources.ts';
-import { UNPROCESSABLE } from '../../domain/text/text.ts';
+import type { Key, KeyPrefix, Resource } from '../../domain/resource.ts';
+import { includableBelow } from '../../domain/resources.ts';
 import { readTraceContext } from '../../domain/trace_context.ts';
 import { includingRequestExample, requestExample } from '../openapi/examples.ts';
 import { header } from '../openapi/responses.ts';
@@ -62,7 +60,7 @@ export function create(resource: Resource): Operation<RecordDeps> {
           },
           content,
         },
-        faults: canRefuseWrite(resource) ? ['conflict'] : [],
+        faults: ['conflict'],
       };
     },
   });
@@ -138,10 +136,8 @@ export function update(resource: Resource, path: string): Operation<RecordDeps> 
         description: 'The updated record.',
         ...recordAnswer(resource, context),
       },
-      faults: [
-        ...(canRefuseWrite(resource) || resource.bodyId !== 'ignored' ? (['conflict'] as const) : []),
-        'unknown_outcome',
-      ],
+      // Only of the resource that ignores an ID in the body is no value refused.
+      faults: resource.bodyId === 'ignored' ? ['unknown_outcome'] : ['conflict', 'unknown_outcome'],
     }),
   });
 }
@@ -177,7 +173,7 @@ export function remove(resource: Resource, path: string): Operation<RecordDeps> 
       ...writeDescription(resource),
       headers: ['If-Match'],
       success: { status: 204, description: 'The record is deleted.' },
-      faults: [...(canRefuseDelete(resource) ? (['conflict'] as const) : []), 'unknown_outcome'],
+      faults: ['conflict', 'unknown_outcome'],
     }),
   });
 }
@@ -223,37 +219,4 @@ function preconditionReader(resource: Resource, { store, baseUrl }: RecordDeps) 
     }
     return requiredRevision(ifMatchRevisions(request.headers.get('if-match'), revisionOf), current);
   };
-}
-
-/** Whether a well-formed record can be rejected with 422, because of other records or its own values. */
-function canRefuseWrite(resource: Resource): boolean {
-  return (
-    resource.unique.length > 0 ||
-    membersOf(resource).some(({ schema, annotation }) => {
-      const { references, emailIf, sameAs, immutableWhileReferenced, discoveredFrom } = annotation;
-      return (
-        [references, emailIf, sameAs, immutableWhileReferenced, discoveredFrom].some(Boolean) ||
-        canRefuseValue(schema)
-      );
-    })
-  );
-}
-
-/** Whether a well-formed value can be rejected with 422 (docs/wire.md#errors). */
-function canRefuseValue(schema: z.core.$ZodType): boolean {
-  if (schema instanceof z.ZodDefault || schema instanceof z.ZodOptional)
-    return canRefuseValue(schema.unwrap());
-  if (schema instanceof z.ZodArray) return canRefuseValue(schema.element);
-  const checks = schema._zod.def.checks ?? [];
-  return checks.some(({ _zod: { def } }) => 'params' in def && def.params === UNPROCESSABLE);
-}
-
-/** Whether a delete can be rejected with 422: the record is preset, or too many records depend on it. */
-function canRefuseDelete(resource: Resource): boolean {
-  const dependents = RESOURCES.filter(
-    (other) =>
-      other.parent === resource ||
-      membersOf(other).some(({ annotation }) => annotation.references === resource.name),
-  );
-  return resource.protectedBy !== undefined || dependents.length > 0;
 }
