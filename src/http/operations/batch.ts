@@ -10,14 +10,14 @@ import { pathParameters } from '../openapi/parameters.ts';
 import { EXTENSION, HEADERS, jsonContent } from '../openapi/responses.ts';
 import { parseDocument } from '../pipeline/body.ts';
 import type { Call, CallHandler } from '../pipeline/call.ts';
-import { collectionPattern } from '../pipeline/links.ts';
+import { openIncludedPresenter } from '../pipeline/included_presenter.ts';
+import { collectionPattern, selfLinks } from '../pipeline/links.ts';
 import type { Documentation, DocumentContext, Operation } from '../pipeline/operation.ts';
 import { type RecordDeps, recordReply, refuseWithout } from '../pipeline/pipeline.ts';
 import { ifMatchRevisions, requiredRevision, revisionReader } from '../pipeline/precondition.ts';
 import { etags } from '../pipeline/present.ts';
 import { BATCH_METHODS, BATCH_RESOURCES, type BatchItem, readBatchItems } from './batch_items.ts';
-import { openBatchResponses } from './batch_responses.ts';
-import { includedIn, writeScopes } from './included.ts';
+import { includedIn, readCreated, writeScopes } from './included.ts';
 import { requestContext } from './record_writes.ts';
 
 /** The scopes of the requests of batches: a token needs at least one of them for any batch. */
@@ -56,7 +56,7 @@ function realmOf({ scope }: Call): Uuid {
 function batchHandler(deps: RecordDeps): CallHandler {
   const { store, writeRecords, withIdempotency, baseUrl } = deps;
   const revisionOf = revisionReader(etags(baseUrl));
-  const respond = openBatchResponses(deps);
+  const respond = openResponses(deps);
 
   async function requestOf({
     resource,
@@ -103,6 +103,38 @@ function batchHandler(deps: RecordDeps): CallHandler {
         return await replyWith(call, items, created);
       },
     });
+  };
+}
+
+/**
+ * Makes the responses to the requests of a committed batch, with the records as they are now; `created`: the IDs of those that it
+ * created, in order. The response of a deleted record has no body.
+ */
+function openResponses(deps: RecordDeps) {
+  const { store, baseUrl } = deps;
+  const etagOf = etags(baseUrl);
+  const presenters = new Map(
+    BATCH_RESOURCES.map((resource) => [resource, openIncludedPresenter(resource, deps)]),
+  );
+
+  async function respond({ method, resource, body = {} }: BatchItem, key: Key): Promise<string> {
+    if (method === 'DELETE') return '{"status":204}';
+    const isNew = method === 'POST';
+    const location = () => selfLinks({ ...resource, selfPrefix: '/v2' }, baseUrl)(key);
+    const start = isNew ? `{"status":201,"location":"${location()}"` : '{"status":200';
+    const found = await readCreated(store, resource, key, isNew ? body : {});
+    if (!found) return `${start}}`;
+    const etag = JSON.stringify(etagOf(found.record));
+    return `${start},"etag":${etag},"body":${presenters.get(resource)?.(key, found)}}`;
+  }
+
+  return async (items: readonly BatchItem[], created: readonly Uuid[]): Promise<string> => {
+    const ids = created.values();
+    const responses = items.map((item) => {
+      const key = item.method === 'POST' ? [...item.ids, ids.next().value] : item.ids;
+      return respond(item, key as unknown as Key);
+    });
+    return `{"responses":[${(await Promise.all(responses)).join()}]}`;
   };
 }
 
