@@ -2,8 +2,8 @@ import { z } from 'zod';
 import { timestampSchema } from '../openapi/schemas.ts';
 import { isoTimestamp } from '../pipeline/present.ts';
 
-/** A schema, and the function that makes its value. */
-type Value<From> = readonly [schema: z.ZodType, valueOf: (from: From) => unknown];
+/** A schema, or a function that makes it on first use, and the function that makes its value. */
+type Value<From> = readonly [schema: z.ZodType | (() => z.ZodType), valueOf: (from: From) => unknown];
 
 /**
  * The description of a JSON value: a constant; a schema with its function, or alone for the member of the same name in camel case,
@@ -34,7 +34,9 @@ function schemaOf<From>(projection: Projection<From>): z.ZodType {
   if (projection === null) return z.null();
   if (typeof projection === 'string') return z.literal(projection);
   if (projection instanceof z.ZodType) return projection;
-  return isValue(projection) ? projection[0] : projectionSchema(projection);
+  if (!isValue(projection)) return projectionSchema(projection);
+  const [schema] = projection;
+  return typeof schema === 'function' ? schema() : schema;
 }
 
 /** Makes the function that makes the object. */

@@ -4,7 +4,7 @@ import { realm } from '../../../domain/resources.ts';
 import { DELIVERY_OUTCOMES, type Delivery, type Webhook } from '../../../events/webhooks/webhook.ts';
 import { EXAMPLE_AT, exampleIdOf } from '../../openapi/examples.ts';
 import { idSchema, timestampSchema } from '../../openapi/schemas.ts';
-import { instant, type ProjectedMembers, projector } from '../projection.ts';
+import { instant, type ProjectedMembers, type Projection, projector } from '../projection.ts';
 import { type AdminDeps, answerForm } from './operation.ts';
 
 export const WEBHOOK_ID = '019c1318-a400-7000-8000-000000000096';
@@ -68,18 +68,17 @@ export async function readStatus(
 }
 
 const describeDelivery = projector(DELIVERY);
-const attemptOrNull = (attempt: Delivery | undefined) => (attempt ? describeDelivery(attempt) : null);
 const counted = z.int().min(0).max(LIMITS.webhookLagCountedMax);
 
+/** An attempt, or null. */
+const attempt = (of: 'newest' | 'failed', description: string): Projection<TargetStatus> => [
+  () => SHOWN_DELIVERY.schema().nullable().meta({ description }),
+  ({ [of]: found }) => (found ? describeDelivery(found) : null),
+];
+
 export const STATUS: ProjectedMembers<TargetStatus> = {
-  last_delivery: [
-    SHOWN_DELIVERY.schema().nullable().meta({ description: 'The newest attempt; null if there is none.' }),
-    ({ newest }) => attemptOrNull(newest),
-  ],
-  last_error: [
-    SHOWN_DELIVERY.schema().nullable().meta({ description: 'The newest attempt that failed.' }),
-    ({ failed }) => attemptOrNull(failed),
-  ],
+  last_delivery: attempt('newest', 'The newest attempt; null if there is none.'),
+  last_error: attempt('failed', 'The newest attempt that failed.'),
   behind_since: instant(
     ({ behindSince }) => behindSince,
     timestampSchema.nullable().meta({
