@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { Uuid } from './id.ts';
 
 /** The JSON names of the types that schemas expect. */
 const TYPES: Readonly<Record<string, string>> = {
@@ -31,11 +32,11 @@ export function violatedRule(issue: z.core.$ZodIssue): string {
 }
 
 /** An ID of a record, in any letter case. `of` names the record in the error. */
-export function identifier(of: string) {
-  return z
+export function identifier(of: string): z.ZodType<Uuid> {
+  const text = z
     .string()
-    .regex(/^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/, `must be the identifier of ${of}`)
-    .toLowerCase();
+    .regex(/^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/, `must be the identifier of ${of}`);
+  return text.toLowerCase() as z.ZodType<unknown> as z.ZodType<Uuid>;
 }
 
 /** A whole number from `min` to `max`. Of a number beyond both its bound and 2^53, `z.int()` would name the second. */

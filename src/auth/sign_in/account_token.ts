@@ -27,7 +27,7 @@ interface AccountTokenSettings {
 /** The path of the members that the tokens are for, below the base URL. */
 const AUDIENCE_PATH = '/v2/account-members';
 
-const id = () => identifier('a record').transform((text) => text as Uuid);
+const id = () => identifier('a record');
 
 const CLAIMS = z.object({
   sub: id(),

@@ -1,10 +1,11 @@
 import { z } from 'zod';
 import type { SequencedChange } from '../../domain/change.ts';
 import { Fault } from '../../domain/fault.ts';
-import { parseUuid, type Revision, type Uuid } from '../../domain/id.ts';
+import type { Revision, Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Principal } from '../../domain/principal.ts';
 import { realm, user } from '../../domain/resources.ts';
+import { identifier } from '../../domain/rule.ts';
 import { type FeedCursor, feedCursor, parseFeedCursor } from '../../events/feed/cursor.ts';
 import { type FeedPage, type FeedPosition, readFeed, readFeedBefore } from '../../events/feed/read_feed.ts';
 import type { ChangeDelivery } from '../../service/change_delivery.ts';
@@ -52,13 +53,6 @@ function parameter<S extends z.ZodType>(schema: S, description: string, example:
   return schema.optional().meta({ param: { ...EXTENSION, description, example } });
 }
 
-/** The ID of a record, in any letter case. */
-const idOf = (of: string) =>
-  z
-    .string()
-    .refine((text) => parseUuid(text) !== undefined, { error: `must be the ID of a ${of}` })
-    .meta({ format: 'uuid' });
-
 const pageLimit = parameter(
   z.int().min(1).max(LIMITS.pageRecordsMax),
   `The maximum number of items; ${LIMITS.pageRecordsMax} by default.`,
@@ -78,20 +72,24 @@ const changesQuery = z.object({
   ),
   limit: pageLimit,
   user_id: parameter(
-    idOf('user'),
+    identifier('a user').meta({ format: 'uuid' }),
     'With `before`: return only changes of this user and of its links.',
     exampleIdOf(user),
   ),
 });
 
 const headsQuery = z.object({
-  after: parameter(idOf('realm'), 'Return realms after this ID.', exampleIdOf(realm)),
+  after: parameter(
+    identifier('a realm').meta({ format: 'uuid' }),
+    'Return realms after this ID.',
+    exampleIdOf(realm),
+  ),
   limit: pageLimit,
 });
 
 function readChangesQuery(url: string) {
-  const { limit = LIMITS.pageRecordsMax, user_id, ...position } = readParameters(changesQuery, url);
-  return { limit, user: parseUuid(user_id ?? ''), ...position };
+  const { limit = LIMITS.pageRecordsMax, user_id: user, ...position } = readParameters(changesQuery, url);
+  return { limit, user, ...position };
 }
 
 type ChangesQuery = ReturnType<typeof readChangesQuery>;
@@ -166,7 +164,7 @@ async function answerHeads(call: Call, { feed, baseUrl }: FeedDeps): Promise<Rep
   const { after, limit = LIMITS.pageRecordsMax } = readParameters(headsQuery, call.request.url);
   const { realms } = call.principal as Principal;
   // The extra head shows that there is another page.
-  const found = await feed.heads(parseUuid(after ?? ''), limit + 1, realms === '*' ? undefined : [...realms]);
+  const found = await feed.heads(after, limit + 1, realms === '*' ? undefined : [...realms]);
   const listed = found.slice(0, limit);
   const hasMore = found.length > limit;
   const next = hasMore ? `${baseUrl}/v2/changes?after=${listed.at(-1)?.realm}&limit=${limit}` : null;

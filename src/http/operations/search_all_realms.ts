@@ -118,9 +118,9 @@ function searchHandler(resource: Resource, rules: LookupRules, deps: RecordDeps)
 /** The realms that are searched; undefined for all. */
 function realmsOf(
   allowed: Principal['realms'],
-  requested: readonly string[] | undefined,
+  requested: readonly Uuid[] | undefined,
 ): readonly Uuid[] | undefined {
-  if (allowed === '*') return requested as readonly Uuid[] | undefined;
+  if (allowed === '*') return requested;
   return [...allowed].filter((realm) => !requested || requested.includes(realm));
 }
 
@@ -132,10 +132,9 @@ type SearchPosition = Pick<RealmSearch, 'after' | 'afterId' | 'limit' | 'isCount
  */
 async function pageOfRealms(
   searchAfter: (position: SearchPosition) => MaybePromise<RealmSearchPage>,
-  { after_realm, after_id, total: isCounted }: NonNullable<AllRealmsRequest['page']>,
+  { after_realm: after, after_id: afterId, total: isCounted }: NonNullable<AllRealmsRequest['page']>,
   limit: number,
 ) {
-  const [after, afterId] = [after_realm, after_id] as (Uuid | undefined)[];
   const searched = await searchAfter({ after, afterId, limit: limit + 1, isCounted });
   const { items: found, through = null, total } = searched;
   const items = found.slice(0, limit);

@@ -3,6 +3,7 @@ import type { ReadableEntry } from '../../../audit/reading.ts';
 import { Fault } from '../../../domain/fault.ts';
 import { NIL_UUID, parseUuid, type Uuid } from '../../../domain/id.ts';
 import { realm, user } from '../../../domain/resources.ts';
+import { identifier } from '../../../domain/rule.ts';
 import type { LogHead } from '../../../store/audit/log_reading.ts';
 import { EXAMPLE_AT, exampleIdOf } from '../../openapi/examples.ts';
 import { idSchema, timestampSchema } from '../../openapi/schemas.ts';
@@ -149,9 +150,7 @@ export const LOG_OPERATIONS = [
     },
     idPattern: ENTRY_ID,
     query: {
-      user_id: z
-        .string()
-        .refine((raw) => parseUuid(raw) !== undefined, { error: 'must be the identifier of a user' })
+      user_id: identifier('a user')
         .optional()
         .meta({
           param: {
@@ -165,9 +164,8 @@ export const LOG_OPERATIONS = [
       description: 'The entries, with the personal values that can still be read.',
       item: { ...ENTRY, example: () => ENTRY.show(EXAMPLE_CHANGE, EXAMPLE_CONTEXT) },
     },
-    async read({ after = 0, limit }, { params, query }, deps) {
+    async read({ after = 0, limit }, { params, query: { user_id: user } }, deps) {
       const log = await existingLog(params.realm_id ?? '', deps);
-      const user = parseUuid(query.user_id ?? '');
       const items = await (user
         ? deps.logReading.entriesOf({ realm: log, user }, 'realm', Number(after), limit)
         : deps.logReading.entries(log, Number(after), limit));

@@ -2,10 +2,11 @@ import { z } from 'zod';
 import type { Person } from '../../../audit/log_keys.ts';
 import type { Erasure } from '../../../domain/erasure.ts';
 import { Fault } from '../../../domain/fault.ts';
-import { parseUuid, type Uuid } from '../../../domain/id.ts';
+import { parseUuid } from '../../../domain/id.ts';
 import { LIMITS } from '../../../domain/limits.ts';
 import { assertFound } from '../../../domain/managed.ts';
 import { realm, user } from '../../../domain/resources.ts';
+import { identifier } from '../../../domain/rule.ts';
 import { withTimeout } from '../../../platform/timeout.ts';
 import { EXAMPLE_AT, exampleIdOf } from '../../openapi/examples.ts';
 import { idSchema } from '../../openapi/schemas.ts';
@@ -16,20 +17,9 @@ import { adminOperation, answerForm, singleAnswer } from './operation.ts';
 const REALM = exampleIdOf(realm);
 const USER = exampleIdOf(user);
 
-/** The ID of a record that `readBy` reads, in any letter case. */
-function identifierReadBy(readBy: string, more: object = {}) {
-  return z
-    .string()
-    .refine((raw) => parseUuid(raw) !== undefined, { error: 'must be an identifier' })
-    .meta({ format: 'uuid', 'x-authrealm-reads': readBy, ...more });
-}
-
-const realmId = identifierReadBy('get-authentication-realm');
+const realmId = identifier('a realm').meta({ format: 'uuid', 'x-authrealm-reads': `get-${realm.name}` });
+const userId = identifier('a user').meta({ format: 'uuid', 'x-authrealm-reads': `get-${user.name}` });
 const PERSON = { realm_id: REALM, user_id: USER };
-
-function personIn({ realm_id, user_id }: { readonly realm_id: string; readonly user_id: string }) {
-  return { realm: parseUuid(realm_id) as Uuid, user: parseUuid(user_id) as Uuid };
-}
 
 function unknownUser(): Fault {
   return new Fault('conflict', [{ field: 'data.user_id', rule: 'no data exists about this user' }]);
@@ -90,7 +80,7 @@ export const PERSON_OPERATIONS = [
     data: {
       schema: z.object({
         realm_id: realmId,
-        user_id: identifierReadBy('get-user-authentication-info', { 'x-authrealm-ends': true }),
+        user_id: userId.meta({ ...userId.meta(), 'x-authrealm-ends': true }),
       }),
       example: PERSON,
     },
@@ -100,8 +90,8 @@ export const PERSON_OPERATIONS = [
       ...NEW,
     },
     faults: ['conflict', 'unknown_outcome'],
-    async handle(request, { erase }) {
-      const done = await erase(personIn(request.data), request.auditContext);
+    async handle({ data: { realm_id, user_id }, auditContext }, { erase }) {
+      const done = await erase({ realm: realm_id, user: user_id }, auditContext);
       if (!done) throw unknownUser();
       const waiting = withTimeout(done.bytes, LIMITS.erasedBytesWaitMsMax, () => undefined);
       const [files = 'pending', reportError] = await Promise.all([waiting, done.reportError]);
@@ -135,7 +125,7 @@ export const PERSON_OPERATIONS = [
       `At most ${LIMITS.subjectAccessEntriesMax} records and entries; \`authrealm subject-access\` has no limit. ` +
       'Each request is an entry in the audit log.',
     data: {
-      schema: z.object({ realm_id: realmId, user_id: identifierReadBy('get-user-authentication-info') }),
+      schema: z.object({ realm_id: realmId, user_id: userId }),
       example: PERSON,
     },
     success: {
@@ -145,7 +135,8 @@ export const PERSON_OPERATIONS = [
     },
     faults: ['conflict'],
     async handle(request, { subjectAccess }) {
-      const person = personIn(request.data);
+      const { realm_id, user_id } = request.data;
+      const person = { realm: realm_id, user: user_id };
       const records: object[] = [];
       const entries: { readonly what: string }[] = [];
       for await (const item of subjectAccess(person, request.auditContext)) {
