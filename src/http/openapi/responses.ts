@@ -48,7 +48,8 @@ export const HEADERS = {
   retryAfter: fixedHeader('The number of seconds to wait.', '1', 'retry-after'),
 } as const;
 
-const challenge = header(
+/** Optional, because a response may also be of a fault without it. */
+const challenge = optionalHeader(
   'Why the token was rejected (RFC 6750, 3).',
   'Bearer realm="authrealm", error="invalid_token"',
   'challenge',
@@ -111,31 +112,13 @@ export function openFaults(): Faults {
 function faultResponse(codes: readonly FaultCode[]): ZodOpenApiResponseObject {
   const [first] = codes as [FaultCode];
   const { status } = FAULTS[first];
-  const headers = headersOfAny(codes.map(headersOf));
   const examples = codes.map((code) => [code, { value: faultExample(code) }]);
   return {
     ...(FAMILY_STATUSES.has(status) ? {} : EXTENSION),
     description: `${TITLES[status]}. ${codes.map((code) => `${code}: ${FAULTS[code].detail}.`).join(' ')}`,
-    headers: z.object({ ...ALWAYS, ...headers }),
+    headers: z.object(Object.assign({ ...ALWAYS }, ...codes.map(headersOf))),
     content: { [JSON_TYPE]: { schema: errorsSchema, examples: Object.fromEntries(examples) } },
   };
-}
-
-/** A header that only some of the faults have is optional. */
-function headersOfAny(all: readonly Record<string, z.ZodType>[]): Record<string, z.ZodType> {
-  const merged: Record<string, z.ZodType> = Object.assign({}, ...all);
-  return Object.fromEntries(
-    Object.entries(merged).map(([name, schema]) => {
-      const isOnEach = all.every((headers) => name in headers);
-      return [name, isOnEach ? schema : schema.optional().meta(withoutId(schema.meta()))];
-    }),
-  );
-}
-
-/** The metadata without its component ID, because the component is a required header. */
-function withoutId(meta: Record<string, unknown> = {}): Record<string, unknown> {
-  const { id: _, ...header } = meta.header as Record<string, unknown>;
-  return { ...meta, header };
 }
 
 /** The headers of a fault's response. */
