@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import type { ListPage, PageRequest } from '../../directory/store.ts';
 import { FAULTS, Fault, type FaultCode } from '../../domain/fault.ts';
 import type { Revision, Uuid } from '../../domain/id.ts';
 import { type AnyRecord, ancestry, type Key, membersOf, type Resource } from '../../domain/resource.ts';
@@ -110,24 +109,15 @@ export function openExamples(baseUrl: string) {
   const context = { baseUrl, installation: INSTALLATION };
   const read = (text: string): unknown => JSON.parse(text);
 
-  function pageOf(
-    resource: Resource,
-    kind: PageRequest['kind'],
-    url: string | undefined,
-    includesParent = false,
-  ) {
+  function pageOf(resource: Resource, url: string | undefined, includesParent = false) {
     const placed = { key: keyOf(resource), record: recordOf(resource) };
     const present = itemPresenterOf(resource, context, includesParent);
-    const isCounted = kind === 'offset';
-    const page: PageRequest = isCounted
-      ? { kind, offset: 0, limit: 25 }
-      : { kind, after: undefined, limit: 25 };
-    const listed: ListPage = { items: [placed], hasMore: false, total: isCounted ? 1 : undefined };
+    const page = { kind: 'offset', offset: 0, limit: 25 } as const;
+    const listed = { items: [placed], hasMore: false, total: 1 };
     const address = url === undefined ? undefined : { url, carried: '' };
     return read(listBody(present(placed.record, placed.key), { listed, page, sort: NEWEST_FIRST, address }));
   }
 
-  const urlOf = (line: readonly Resource[]) => collectionLinks(line, baseUrl)(line.map(exampleIdOf));
   return {
     etag: etags(baseUrl)({ revision: REVISION }),
     /** The example record as it is stored. */
@@ -145,16 +135,14 @@ export function openExamples(baseUrl: string) {
       return read(present(keyOf(resource), { record: recordOf(resource), included }));
     },
     /** A page of one record. */
-    page: (resource: Resource, kind: PageRequest['kind']) =>
-      pageOf(resource, kind, urlOf(ancestry(resource))),
-    found(resource: Resource, kind: PageRequest['kind'] | 'search') {
-      const url = urlOf([...ancestry(resource).slice(0, 1), resource]);
-      return kind === 'after'
-        ? pageOf(resource, kind, url, true)
-        : pageOf(resource, 'offset', undefined, resource.reverseLookup !== undefined);
+    page(resource: Resource) {
+      const line = ancestry(resource);
+      return pageOf(resource, collectionLinks(line, baseUrl)(line.map(exampleIdOf)));
     },
+    /** The same page as the answer to a search, which has no links. */
+    found: (resource: Resource) => pageOf(resource, undefined, resource.reverseLookup !== undefined),
     allRealms(resource: Resource) {
-      const { data, links } = pageOf(resource, 'offset', undefined, true) as { data: object; links: object };
+      const { data, links } = pageOf(resource, undefined, true) as { data: object; links: object };
       return { data, meta: { page: { limit: 25 }, realms: { next: null, cut: null } }, links };
     },
   };

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { PresetOrigin } from '../../directory/presets.ts';
-import type { PageRequest, Store } from '../../directory/store.ts';
+import type { Store } from '../../directory/store.ts';
 import { accountSettingsOf } from '../../domain/account_settings.ts';
 import { parseFilter } from '../../domain/filter/filter.ts';
 import { parseUuid, type Uuid } from '../../domain/id.ts';
@@ -16,7 +16,7 @@ import type { Call } from '../pipeline/call.ts';
 import type { Documentation, Operation } from '../pipeline/operation.ts';
 import { listBody } from '../pipeline/paging.ts';
 import { RECORD_CACHING, recordReply } from '../pipeline/pipeline.ts';
-import { NEWEST_FIRST, readQuery } from '../pipeline/query.ts';
+import { readQuery } from '../pipeline/query.ts';
 import { documentReply, NOT_FOUND_REPLY, type Reply } from '../server/reply.ts';
 import { ACCOUNT_TOKEN, refuseAccountToken } from './account_tokens.ts';
 import { NO_FILTER, pageOf, shortListBody } from './lists.ts';
@@ -191,19 +191,12 @@ const listOperation = (form: UserForm) =>
     document(example, baseUrl) {
       const projection = itemOf(form, baseUrl);
       const item = projectionSchema(projection).meta({ id: `${form.type}.item` });
-      const pageExample = (page: PageRequest, total: number | undefined): unknown => {
-        const listed = { items: [], hasMore: false, total };
-        const address = { url: `${baseUrl}${form.collection}`, carried: '' };
-        const items = JSON.stringify(projector(projection)(example));
-        return JSON.parse(listBody(items, { listed, page, sort: NEWEST_FIRST, address }));
-      };
+      const page = { url: `${baseUrl}${form.collection}`, total: 1, limit: 25 };
+      const body = shortListBody([projector(projection)(example)], page);
       return {
         summary: `List the users of the account realm as ${nounOf(form)}s, newest first; with an account token, the one that it names.`,
         query: listParameters(user),
-        success: pageAnswer(pageSchema(item, `${form.type}.page`), {
-          counted: pageExample({ kind: 'offset', offset: 0, limit: 25 }, 1),
-          followed: pageExample({ kind: 'after', after: undefined, limit: 25 }, undefined),
-        }),
+        success: pageAnswer(pageSchema(item, `${form.type}.page`), JSON.parse(body)),
         faults: ['malformed_filter'],
       };
     },
@@ -297,7 +290,7 @@ const LIST_MEMBERSHIPS = formOperation({
         projectionSchema(MEMBERSHIP).meta({ id: `${MEMBERSHIP.type}.item` }),
         `${MEMBERSHIP.type}.page`,
       ),
-      { counted: JSON.parse(membershipsBody(example, baseUrl, { limit: 25 })) },
+      JSON.parse(membershipsBody(example, baseUrl, { limit: 25 })),
     ),
   }),
 });

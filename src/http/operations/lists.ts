@@ -35,10 +35,7 @@ export function listCollection(resource: Resource): Operation<RecordDeps> {
     document: ({ schemas, examples }) => ({
       summary: `List ${resource.name} records, newest first.`,
       query: parametersOfPage(resource, listParameters(resource)),
-      success: pageAnswer(recordPageSchema(resource, schemas, 'page'), {
-        counted: examples.page(resource, 'offset'),
-        followed: examples.page(resource, 'after'),
-      }),
+      success: pageAnswer(recordPageSchema(resource, schemas, 'page'), examples.page(resource)),
       faults: resource.filterables ? ['malformed_filter'] : [],
     }),
   });

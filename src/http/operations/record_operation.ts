@@ -3,7 +3,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import type { Resource } from '../../domain/resource.ts';
 import { includableBelow } from '../../domain/resources.ts';
 import { includeParameter, pathParameters } from '../openapi/parameters.ts';
-import { HEADERS, namedExamples } from '../openapi/responses.ts';
+import { HEADERS, jsonContent, namedExamples } from '../openapi/responses.ts';
 import { parameterNames } from '../pipeline/links.ts';
 import type { Documentation, DocumentContext, FurtherNeed, Operation } from '../pipeline/operation.ts';
 import { JSON_TYPE } from '../server/reply.ts';
@@ -69,12 +69,12 @@ export function recordAnswer(
 }
 
 /** A response with a page of records. */
-export function pageAnswer(schema: z.ZodType, examples: Readonly<Record<string, unknown>>) {
+export function pageAnswer(schema: z.ZodType, example: unknown) {
   return {
     status: 200 as const,
     description: 'The records. An empty page is a success.',
     headers: { 'Cache-Control': HEADERS.cacheControl },
-    content: { [JSON_TYPE]: { schema, examples: namedExamples(examples) } },
+    content: jsonContent(schema, example),
   };
 }
 

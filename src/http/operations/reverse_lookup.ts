@@ -45,10 +45,7 @@ export function find(resource: Resource, rules: LookupRules): Operation<RecordDe
       summary: `Find ${resource.name} records of a whole realm by their identity.`,
       isExtension: true,
       query: findParameters(resource, rules),
-      success: pageAnswer(recordPageSchema(resource, schemas, 'found'), {
-        counted: examples.found(resource, 'offset'),
-        followed: examples.found(resource, 'after'),
-      }),
+      success: pageAnswer(recordPageSchema(resource, schemas, 'found'), examples.found(resource)),
       faults: ['malformed_filter'],
     }),
   });
@@ -137,9 +134,7 @@ function searchOperation(
           page: { limit: 25, offset: 0 },
         },
       },
-      success: pageAnswer(recordPageSchema(resource, schemas, 'searched'), {
-        counted: examples.found(resource, 'search'),
-      }),
+      success: pageAnswer(recordPageSchema(resource, schemas, 'searched'), examples.found(resource)),
     }),
   });
 }

@@ -85,9 +85,7 @@ export function searchAllRealms(resource: Resource, rules: LookupRules): Operati
         schema: searchRequestSchema,
         example: { filter: filterExample(resource, rules.by[0] ?? []), page: { limit: 25 } },
       },
-      success: pageAnswer(recordPageSchema(resource, schemas, 'everywhere'), {
-        found: examples.allRealms(resource),
-      }),
+      success: pageAnswer(recordPageSchema(resource, schemas, 'everywhere'), examples.allRealms(resource)),
     }),
   });
 }
