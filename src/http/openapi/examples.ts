@@ -2,9 +2,8 @@ import { z } from 'zod';
 import { FAULTS, Fault, type FaultCode } from '../../domain/fault.ts';
 import type { Revision, Uuid } from '../../domain/id.ts';
 import { type AnyRecord, ancestry, type Key, membersOf, type Resource } from '../../domain/resource.ts';
-import { includableBelow, RESOURCES } from '../../domain/resources.ts';
+import { RESOURCES } from '../../domain/resources.ts';
 import { type InputVerb, type WritableMember, writableMembers } from '../../domain/writable_members.ts';
-import { openIncludedPresenter } from '../pipeline/included_presenter.ts';
 import { collectionLinks, selfLinks } from '../pipeline/links.ts';
 import { listBody } from '../pipeline/paging.ts';
 import { etags, itemPresenterOf, presenterOf } from '../pipeline/present.ts';
@@ -90,12 +89,6 @@ export function requestExample(resource: Resource, verb: InputVerb): { readonly 
   return { data: { type: resource.type, ...within('data'), ...related } };
 }
 
-/** The body of a POST with a record of each resource below it; undefined if there are none. */
-export function includingRequestExample(resource: Resource): object | undefined {
-  const included = includableBelow(resource).map((child) => requestExample(child, 'create').data);
-  return included.length === 0 ? undefined : { ...requestExample(resource, 'create'), included };
-}
-
 /** A filter that finds the example record by these members. */
 export function filterExample(resource: Resource, members: readonly string[]): string {
   const record = recordOf(resource);
@@ -124,16 +117,6 @@ export function openExamples(baseUrl: string) {
     stored: recordOf,
     location: (resource: Resource) => selfLinks({ ...resource, selfPrefix: '/v2' }, baseUrl)(keyOf(resource)),
     record: (resource: Resource) => read(presenterOf(resource, context)(recordOf(resource), keyOf(resource))),
-    /** A record with one record of each resource below it. */
-    including(resource: Resource) {
-      const included = includableBelow(resource).map((child) => ({
-        resource: child,
-        records: [recordOf(child)],
-        hasMore: false,
-      }));
-      const present = openIncludedPresenter(resource, context);
-      return read(present(keyOf(resource), { record: recordOf(resource), included }));
-    },
     /** A page of one record. */
     page(resource: Resource) {
       const line = ancestry(resource);

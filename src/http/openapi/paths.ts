@@ -9,7 +9,7 @@ import type { FaultCode } from '../../domain/fault.ts';
 import type { Access, Documentation, DocumentContext, Operation } from '../pipeline/operation.ts';
 import { JSON_TYPE } from '../server/reply.ts';
 import { REQUEST_HEADERS } from './parameters.ts';
-import { ALWAYS, EXTENSION, namedExamples } from './responses.ts';
+import { ALWAYS, EXTENSION } from './responses.ts';
 
 /** The operations by path, as the document lists them. */
 export function pathsOf(
@@ -69,16 +69,9 @@ function requestParameters({ path, query, headers = [], ownHeaders }: Documentat
   };
 }
 
-function requestBody(
-  { body }: Operation<never>,
-  { schema, example, further }: NonNullable<Documentation['body']>,
-) {
+function requestBody({ body }: Operation<never>, content: NonNullable<Documentation['body']>) {
   const type = body === 'form' ? 'application/x-www-form-urlencoded' : JSON_TYPE;
-  const examples = further ? { examples: namedExamples({ plain: example, ...further }) } : { example };
-  return {
-    required: true,
-    content: { [type]: { schema, ...examples } },
-  } satisfies ZodOpenApiRequestBodyObject;
+  return { required: true, content: { [type]: content } } satisfies ZodOpenApiRequestBodyObject;
 }
 
 function responsesOf(

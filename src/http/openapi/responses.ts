@@ -87,11 +87,6 @@ export function jsonContent(schema: z.ZodType, example: unknown) {
   return { [JSON_TYPE]: { schema, example } };
 }
 
-/** Several examples, by name. */
-export function namedExamples(examples: Readonly<Record<string, unknown>>) {
-  return Object.fromEntries(Object.entries(examples).map(([name, value]) => [name, { value }]));
-}
-
 /** Error responses by status. Operations with the same set of codes share a component. */
 export type Faults = (...codes: readonly FaultCode[]) => ZodOpenApiResponsesObject;
 

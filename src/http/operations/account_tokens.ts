@@ -190,7 +190,6 @@ export const CREATE_ACCOUNT_TOKENS: Operation<SignInDeps> = {
           password: 'correct horse battery staple',
         },
       },
-      further: { renewal: { data: { type: TYPE, authentication_mechanism: TYPE } } },
     },
     success: {
       status: 201,

@@ -43,7 +43,7 @@ export function lookup(resource: Resource, path: string): Operation<RecordDeps> 
       summary: `Get one ${resource.name} record by its identifier.`,
       ...(includes.length > 0 ? { query: includeParameter(includes, INCLUDE) } : {}),
       headers: ['If-None-Match'],
-      success: { status: 200, description: 'The record.', ...recordAnswer(resource, context, true) },
+      success: { status: 200, description: 'The record.', ...recordAnswer(resource, context) },
     }),
   });
 }

@@ -5,13 +5,13 @@ import { passwordProfile, passwordProfileInfo, user } from '../../domain/resourc
 import type { Credential } from '../../store/auth/credentials.ts';
 import { exampleIdOf } from '../openapi/examples.ts';
 import { pathParameters } from '../openapi/parameters.ts';
-import { HEADERS, namedExamples } from '../openapi/responses.ts';
+import { HEADERS, jsonContent } from '../openapi/responses.ts';
 import { dataBody, idSchema } from '../openapi/schemas.ts';
 import type { CallHandler } from '../pipeline/call.ts';
 import { itemPattern, parameterNames } from '../pipeline/links.ts';
 import type { Operation } from '../pipeline/operation.ts';
 import { readData } from '../pipeline/reading.ts';
-import { documentReply, JSON_TYPE, NOT_FOUND_REPLY } from '../server/reply.ts';
+import { documentReply, NOT_FOUND_REPLY } from '../server/reply.ts';
 import { checkPassword, readEndUserAddress, SIGN_IN_SCOPE, type SignInDeps } from './password_request.ts';
 import { DEVICE_EXAMPLE, signInParameters } from './password_schemas.ts';
 import { type ProjectedMembers, projectionSchema, projector } from './projection.ts';
@@ -38,8 +38,7 @@ function answer(deps: SignInDeps): CallHandler {
   };
 }
 
-const NOT_VERIFIED = { data: { type: TYPE, verified: false } };
-const UNVERIFIED = documentReply(NOT_VERIFIED, 'no-store');
+const UNVERIFIED = documentReply({ data: { type: TYPE, verified: false } }, 'no-store');
 
 type Verified = Pick<Credential, 'userId' | 'infoId'> & { readonly deviceToken: string };
 
@@ -92,19 +91,14 @@ export const CHECK_PASSWORD: Operation<SignInDeps> = {
       status: 200,
       description: 'Whether the password is right. An unknown username is answered as a wrong password.',
       headers: { 'Cache-Control': HEADERS.noStore },
-      content: {
-        [JSON_TYPE]: {
-          schema: projectionSchema(VERIFIED).meta({ id: TYPE }),
-          examples: namedExamples({
-            right: verifiedBody({
-              userId: exampleIdOf(user),
-              infoId: exampleIdOf(passwordProfileInfo),
-              deviceToken: DEVICE_EXAMPLE,
-            }),
-            wrong: NOT_VERIFIED,
-          }),
-        },
-      },
+      content: jsonContent(
+        projectionSchema(VERIFIED).meta({ id: TYPE }),
+        verifiedBody({
+          userId: exampleIdOf(user),
+          infoId: exampleIdOf(passwordProfileInfo),
+          deviceToken: DEVICE_EXAMPLE,
+        }),
+      ),
     },
     faults: ['invalid_query'],
   }),

@@ -3,10 +3,9 @@ import { LIMITS } from '../../domain/limits.ts';
 import type { Resource } from '../../domain/resource.ts';
 import { includableBelow } from '../../domain/resources.ts';
 import { includeParameter, pathParameters } from '../openapi/parameters.ts';
-import { HEADERS, jsonContent, namedExamples } from '../openapi/responses.ts';
+import { HEADERS, jsonContent } from '../openapi/responses.ts';
 import { parameterNames } from '../pipeline/links.ts';
 import type { Documentation, DocumentContext, FurtherNeed, Operation } from '../pipeline/operation.ts';
-import { JSON_TYPE } from '../server/reply.ts';
 
 /** An operation on the records of one resource; without what all such operations share. */
 interface RecordDescription<Deps> extends Omit<Operation<Deps>, 'access' | 'document'> {
@@ -51,20 +50,11 @@ export function writeDescription({
   return { description: `${summary} Requires a client with access to all realms.`, isExtension: true };
 }
 
-/** A response with one record. `isIncluding`: of an operation that may add records below it. */
-export function recordAnswer(
-  resource: Resource,
-  { examples, etag, schemas }: DocumentContext,
-  isIncluding = false,
-) {
-  const [schema, plain] = [schemas.record(resource), examples.record(resource)];
-  const content =
-    isIncluding && includableBelow(resource).length > 0
-      ? { schema, examples: namedExamples({ plain, including: examples.including(resource) }) }
-      : { schema, example: plain };
+/** A response with one record. */
+export function recordAnswer(resource: Resource, { examples, etag, schemas }: DocumentContext) {
   return {
     headers: { ETag: etag, 'Cache-Control': HEADERS.cacheControl },
-    content: { [JSON_TYPE]: content },
+    content: jsonContent(schemas.record(resource), examples.record(resource)),
   };
 }
 

@@ -6,7 +6,7 @@ import type { Principal } from '../../domain/principal.ts';
 import type { Key, KeyPrefix, Resource } from '../../domain/resource.ts';
 import { includableBelow } from '../../domain/resources.ts';
 import { readTraceContext } from '../../domain/trace_context.ts';
-import { includingRequestExample, requestExample } from '../openapi/examples.ts';
+import { requestExample } from '../openapi/examples.ts';
 import { header } from '../openapi/responses.ts';
 import { requestSchema } from '../openapi/schemas.ts';
 import { documentOf, parseDocument } from '../pipeline/body.ts';
@@ -37,20 +37,15 @@ export function create(resource: Resource): Operation<RecordDeps> {
     body: 'json',
     handle: (deps) => createHandler(resource, deps),
     document: (context) => {
-      const { headers, content } = recordAnswer(resource, context, true);
+      const { headers, content } = recordAnswer(resource, context);
       const { location } = context.examples;
       const children = includableBelow(resource);
-      const including = includingRequestExample(resource);
       return {
         summary: `Create one ${resource.name} record.`,
         ...writeDescription(resource),
         ...(children.length > 0 ? { furtherScopes: writeScopes(children) } : {}),
         headers: ['Idempotency-Key'],
-        body: {
-          schema: requestSchema(resource, 'create'),
-          example: requestExample(resource, 'create'),
-          further: including && { including },
-        },
+        body: { schema: requestSchema(resource, 'create'), example: requestExample(resource, 'create') },
         success: {
           status: 201,
           description: 'The new record, as GET returns it.',
@@ -127,15 +122,8 @@ export function update(resource: Resource, path: string): Operation<RecordDeps> 
     document: (context) => ({
       summary: `Change one ${resource.name} record. Members absent from the body are unchanged.`,
       headers: ['If-Match'],
-      body: {
-        schema: context.schemas.update(resource),
-        example: requestExample(resource, 'update'),
-      },
-      success: {
-        status: 200,
-        description: 'The updated record.',
-        ...recordAnswer(resource, context),
-      },
+      body: { schema: context.schemas.update(resource), example: requestExample(resource, 'update') },
+      success: { status: 200, description: 'The updated record.', ...recordAnswer(resource, context) },
       // Only of the resource that ignores an ID in the body is no value refused.
       faults: resource.bodyId === 'ignored' ? ['unknown_outcome'] : ['conflict', 'unknown_outcome'],
     }),

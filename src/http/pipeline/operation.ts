@@ -79,7 +79,7 @@ export interface Documentation {
   readonly headers?: readonly RequestHeader[];
   /** Request headers of this operation only. */
   readonly ownHeaders?: z.ZodRawShape;
-  readonly body?: Body;
+  readonly body?: { readonly schema: z.ZodType; readonly example: unknown };
   /** Undefined if it always answers a fault. */
   readonly success?: Success;
   /** Responses that are neither the success nor plain faults, by status. */
@@ -88,13 +88,6 @@ export interface Documentation {
   readonly isFixed?: true;
   /** Faults that the other fields do not imply. */
   readonly faults?: readonly FaultCode[];
-}
-
-interface Body {
-  readonly schema: z.ZodType;
-  readonly example: unknown;
-  /** Another example, by its name. */
-  readonly further?: Readonly<Record<string, unknown>> | undefined;
 }
 
 interface Success {
