@@ -20,15 +20,6 @@ export interface ListQuery {
 /** Newest first (docs/wire.md#order). */
 export const NEWEST_FIRST: Sort = Object.freeze({ by: 'created_at', isDescending: true });
 
-const DEFAULT_QUERY: ListQuery = Object.freeze({
-  limit: undefined,
-  offset: undefined,
-  after: undefined,
-  filter: undefined,
-  sort: NEWEST_FIRST,
-  carried: '',
-});
-
 const PAGE = ['page[limit]', 'page[offset]', 'page[after]'] as const;
 const FURTHER = ['filter', 'sort', 'include'] as const;
 type Name = (typeof PAGE | typeof FURTHER)[number];
@@ -63,7 +54,6 @@ interface RawParameter {
  * Reads the query of a URL. Throws Fault `invalid_query` that names every invalid parameter and the rule it breaks.
  */
 export function readQuery(url: string, further: FurtherParameters = []): ListQuery {
-  if (!url.includes('?')) return DEFAULT_QUERY;
   const fieldErrors: FieldError[] = [];
   const parameters = parametersOf(url, [...PAGE, ...further], fieldErrors);
   const limit = numberOf('page[limit]', parameters, [1, LIMITS.pageRecordsMax], fieldErrors);
