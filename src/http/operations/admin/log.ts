@@ -9,7 +9,7 @@ import { EXAMPLE_AT, exampleIdOf } from '../../openapi/examples.ts';
 import { idSchema, timestampSchema } from '../../openapi/schemas.ts';
 import { isoTimestamp } from '../../pipeline/present.ts';
 import type { ProjectedMembers } from '../projection.ts';
-import { type AdminDeps, answerForm, EXAMPLE_CONTEXT } from './operation.ts';
+import { type AdminDeps, answerForm } from './operation.ts';
 import { listOperation } from './page.ts';
 
 const REALM_ID = exampleIdOf(realm);
@@ -94,16 +94,6 @@ const EXAMPLE_ENTRY: ReadableEntry = {
   detail: { before: { is_disabled: false }, after: { is_disabled: true } },
   tag: TAG,
 };
-const { detail: _, ...EXAMPLE_CALL } = EXAMPLE_ENTRY;
-const EXAMPLE_CHANGE: ReadableEntry = {
-  ...EXAMPLE_CALL,
-  what: 'user-authentication-info.created',
-  realm_id: REALM_ID,
-  user_id: USER_ID,
-  object: USER_ID,
-  members: ['name', 'email'],
-  personal: { after: { name: 'Jane Doe', email: 'jane@example.com' } },
-};
 const ENTRY = answerForm('log_entry', ENTRY_MEMBERS, EXAMPLE_ENTRY);
 
 const ENTRY_ID = /^\d{1,15}$/;
@@ -162,7 +152,7 @@ export const LOG_OPERATIONS = [
     page: {
       id: 'log_entry.realm_page',
       description: 'The entries, with the personal values that can still be read.',
-      item: { ...ENTRY, example: () => ENTRY.show(EXAMPLE_CHANGE, EXAMPLE_CONTEXT) },
+      item: ENTRY,
     },
     async read({ after = 0, limit }, { params, query: { user_id: user } }, deps) {
       const log = await existingLog(params.realm_id ?? '', deps);
