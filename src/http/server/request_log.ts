@@ -1,5 +1,5 @@
 import { errorTrace } from '../../domain/error_trace.ts';
-import { Fault } from '../../domain/fault.ts';
+import { Fault, OVERLOAD_CAUSES } from '../../domain/fault.ts';
 import { readTraceContext } from '../../domain/trace_context.ts';
 import type { Meter, OperationMeter } from '../../metrics/meter.ts';
 import type { Log, RequestLogging } from '../../platform/log.ts';
@@ -26,13 +26,11 @@ export function openRequestLog(
   log: Pick<Log, 'write'>,
   meter: Meter | undefined,
 ) {
-  const logShed = (cause: string) => log.write({ event: 'overloaded', cause, count: 1 });
-
   function recordFault(fault: Fault, { request, requestId }: Call, { route }: Endpoint): void {
     const { cause, frames } = errorTrace(fault.cause ?? fault);
     meter?.countError(cause);
     if (fault.code === 'overloaded' && isShed(fault.cause)) {
-      logShed(cause);
+      log.write({ event: 'overloaded', cause, count: 1 });
       return;
     }
     log.write({
@@ -90,7 +88,7 @@ export function openRequestLog(
     /** Counts load that was shed without a fault. */
     recordShed(cause: string): void {
       meter?.countError(cause);
-      logShed(cause);
+      log.write({ event: 'overloaded', cause, count: 1 });
     },
   };
 }
@@ -101,16 +99,10 @@ function traceIdOf({ headers }: Request): { readonly trace_id?: string } {
   return trace ? { trace_id: trace.traceId } : {};
 }
 
-/** Causes of shed load. A process that died or did not start is a fault like any other. */
-const SHED_CAUSES = new Set([
-  'QUEUE_FULL',
-  'CONCURRENCY_LIMIT',
-  'DEADLINE_EXCEEDED',
-  'WORKER_TIMEOUT',
-  'WORKER_START_TIMEOUT',
-  'REVOCATION_LIMIT',
-]);
+/** Causes of unfinished work that are no shed load, but a fault like any other: a process died, or did not start. */
+const FAULT_CAUSES = new Set(['WORKER_START_FAILED', 'WORKER_EXITED', 'POOL_CLOSED']);
 
-function isShed(cause: unknown): cause is { readonly code: string } {
-  return cause instanceof Error && 'code' in cause && SHED_CAUSES.has(cause.code as string);
+function isShed(cause: unknown): boolean {
+  const { code = '' } = (cause ?? {}) as { readonly code?: string };
+  return code in OVERLOAD_CAUSES && !FAULT_CAUSES.has(code);
 }
