@@ -21,6 +21,7 @@ import { requestContext } from './record_writes.ts';
 /** `settings:read` permits reading settings, `settings:write` changing them. */
 const SCOPE = 'settings';
 export const SETTINGS_TAG = 'settings';
+const EXAMPLE_REALM = { id: exampleIdOf(realm), duplicate_email_policy: 'allowed', prefix: 'shop' };
 
 /** The source of settings: the service, and the realm or the installation that they show. */
 export interface Shown extends Pick<RecordDeps, 'baseUrl' | 'installation'> {
@@ -29,34 +30,23 @@ export interface Shown extends Pick<RecordDeps, 'baseUrl' | 'installation'> {
 
 export type SettingsProjection = Projection<Shown>;
 
-/** Settings: a path, their source, and their body. */
-interface SettingsBase {
+/** Settings: a path, which may have one parameter, the ID of the realm or installation (404); their source and their body. */
+export interface SettingsRow {
   readonly name: string;
   readonly path: string;
   readonly summary: string;
   /** `settings` by default. */
   readonly noun?: string;
+  /** The realm of this origin, which the caller must be permitted to access (404). */
+  readonly source: PresetOrigin | 'installation';
   /** Its component in the OpenAPI document. */
   readonly component: { readonly id: string; readonly description?: string };
   readonly body: Readonly<Record<string, SettingsProjection>>;
   /** The same without an ID, because there is only one. */
-  readonly collection?: Pick<SettingsBase, 'name' | 'path' | 'summary'>;
-}
-
-interface InstallationSettings extends SettingsBase {
-  readonly source: 'installation';
-  readonly change?: undefined;
-}
-
-interface RealmSettings extends SettingsBase {
-  /** They show the realm of this origin, which the caller must be permitted to access (404). */
-  readonly source: PresetOrigin;
+  readonly collection?: Pick<SettingsRow, 'name' | 'path' | 'summary'>;
   /** A PUT changes members of the realm. */
   readonly change?: SettingsChange;
 }
-
-/** A path may have one parameter: the ID of the realm or installation (404). */
-export type SettingsRow = InstallationSettings | RealmSettings;
 
 interface SettingsChange {
   readonly name: string;
@@ -70,8 +60,31 @@ interface SettingsChange {
 
 /** The GET of settings, and their PUT if they can be changed. */
 export function settingsOperations(settings: SettingsRow): readonly Operation<RecordDeps>[] {
-  const { component, collection } = settings;
-  const { bodyOf, documentationOf } = shownBy(settings);
+  const { noun = 'settings', source, path, component, body, collection, change } = settings;
+  const bodyOf = projector(body);
+  const schema = lazyComponent(() => projectionSchema(body).meta({ ...component }));
+  const isOfRealm = source !== 'installation';
+  const example = isOfRealm ? EXAMPLE_REALM : { id: INSTALLATION };
+  const param = { description: `The ID of the ${isOfRealm ? noun : source}.`, example: example.id };
+  const documentationOf = (
+    at: Pick<SettingsRow, 'path' | 'summary'>,
+    baseUrl: string,
+    faults: readonly FaultCode[] = [],
+  ): Documentation => ({
+    summary: at.summary,
+    tag: SETTINGS_TAG,
+    ...Object.fromEntries(
+      parameterNames(at.path).map((name) => ['path', z.object({ [name]: idSchema.meta({ param }) })]),
+    ),
+    success: {
+      status: 200,
+      description: `The ${noun}.`,
+      headers: { 'Cache-Control': HEADERS.cacheControl },
+      content: jsonContent(schema(), bodyOf({ baseUrl, installation: INSTALLATION, record: example })),
+    },
+    faults: [...(isOfRealm ? (['not_found'] as const) : []), ...faults],
+    headers: ['X-Request-Id'],
+  });
   const replyWith = ({ baseUrl, installation }: RecordDeps, record: Shown['record']): Reply =>
     documentReply(bodyOf({ baseUrl, installation, record }), RECORD_CACHING);
 
@@ -82,54 +95,52 @@ export function settingsOperations(settings: SettingsRow): readonly Operation<Re
     access: { scope: `${SCOPE}:read` },
     work: 'get',
     handle: (deps) => async (call) => {
-      const record = await recordFor(call, settings.source, deps);
+      const record = await recordFor(call, source, deps);
       return record ? replyWith(deps, record) : NOT_FOUND_REPLY;
     },
     document: ({ baseUrl }) => documentationOf(at, baseUrl),
   });
 
-  const putOperation = ({ path, source }: RealmSettings, change: SettingsChange): Operation<RecordDeps> => ({
-    name: change.name,
+  const putOperation = ({ name, summary, data, ...of }: SettingsChange): Operation<RecordDeps> => ({
+    name,
     method: 'PUT',
     path,
     access: { scope: `${SCOPE}:write` },
     work: 'write',
     body: 'json',
     handle: (deps) => async (call) => {
-      const record = await realmFor(call, source, deps);
+      const record = await recordFor(call, source, deps);
       if (!record) return NOT_FOUND_REPLY;
-      const edit = change.read(dataOf(call.body ?? ''));
-      return replyWith(deps, await deps.settingsRealms.change(record, edit, requestContext(call)));
+      const edit = of.read(dataOf(call.body ?? ''));
+      return replyWith(
+        deps,
+        await deps.settingsRealms.change(record as AnyRecord, edit, requestContext(call)),
+      );
     },
     document: ({ baseUrl }) => ({
-      ...documentationOf({ path, summary: change.summary }, baseUrl),
-      body: dataBody(`${component.id}.update`, change.data, change.example),
-      faults: ['not_found', ...(change.faults ?? []), 'unknown_outcome'],
+      ...documentationOf({ path, summary }, baseUrl, [...(of.faults ?? []), 'unknown_outcome']),
+      body: dataBody(`${component.id}.update`, data, of.example),
     }),
   });
 
   return [
     ...(collection ? [getOperation(collection)] : []),
     getOperation(settings),
-    ...(settings.change ? [putOperation(settings, settings.change)] : []),
+    ...(change ? [putOperation(change)] : []),
   ];
 }
 
 /** The record that settings show to this caller; undefined if there is none, or if the path names another one. */
-async function recordFor(call: Call, source: SettingsRow['source'], deps: RecordDeps) {
-  if (source !== 'installation') return realmFor(call, source, deps);
-  const record: Shown['record'] = { id: deps.installation as Uuid };
-  return isNamed(call, record) ? record : undefined;
-}
-
-async function realmFor(call: Call, origin: PresetOrigin, { settingsRealms }: RecordDeps) {
-  const record = await settingsRealms.find(origin);
-  return isNamed(call, record) ? accessibleRealm(call, record) : undefined;
-}
-
-/** Whether the path has no parameter, or the ID of this record in it. */
-function isNamed({ params }: Call, record: Shown['record'] | undefined): boolean {
-  return Object.values(params).every((id) => id.toLowerCase() === record?.id);
+async function recordFor(
+  call: Call,
+  source: SettingsRow['source'],
+  { settingsRealms, installation }: RecordDeps,
+): Promise<Shown['record'] | undefined> {
+  const isOfRealm = source !== 'installation';
+  const record = isOfRealm ? await settingsRealms.find(source) : { id: installation as Uuid };
+  const isNamed = Object.values(call.params).every((id) => id.toLowerCase() === record?.id);
+  if (!isNamed) return undefined;
+  return isOfRealm ? accessibleRealm(call, record as AnyRecord | undefined) : record;
 }
 
 /** The realm, unless the caller may not access it. */
@@ -137,36 +148,4 @@ export function accessibleRealm(call: Call, found: AnyRecord | undefined): AnyRe
   if (!found || mayAccessRealm(call.principal as Principal, found.id)) return found;
   call.refused = 'realm outside the list';
   return undefined;
-}
-
-/** The realm of every example in the OpenAPI document. */
-const EXAMPLE_REALM = { id: exampleIdOf(realm), duplicate_email_policy: 'allowed', prefix: 'shop' };
-
-/** The function that makes the body of settings, and the one that documents the operation at a path. */
-function shownBy({ noun = 'settings', source, component, body }: SettingsRow) {
-  const bodyOf = projector(body);
-  const schema = lazyComponent(() => projectionSchema(body).meta({ ...component }));
-  const isOfRealm = source !== 'installation';
-  const record = isOfRealm ? EXAMPLE_REALM : { id: INSTALLATION };
-  const description = `The ID of the ${isOfRealm ? noun : source}.`;
-  const id = idSchema.meta({ param: { description, example: record.id } });
-  const withIds = ([name]: readonly string[]) =>
-    name === undefined ? {} : { path: z.object({ [name]: id }) };
-  const documentationOf = (
-    { path, summary }: Pick<SettingsRow, 'path' | 'summary'>,
-    baseUrl: string,
-  ): Documentation => ({
-    summary,
-    tag: SETTINGS_TAG,
-    ...withIds(parameterNames(path)),
-    success: {
-      status: 200,
-      description: `The ${noun}.`,
-      headers: { 'Cache-Control': HEADERS.cacheControl },
-      content: jsonContent(schema(), bodyOf({ baseUrl, installation: INSTALLATION, record })),
-    },
-    faults: isOfRealm ? ['not_found'] : [],
-    headers: ['X-Request-Id'],
-  });
-  return { bodyOf, documentationOf };
 }
