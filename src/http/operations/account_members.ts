@@ -50,7 +50,13 @@ interface UserForm {
   /** They exist only with `auto_create_account_for_account_members`. */
   readonly isAccount: boolean;
   /** The members between `type` and `meta`. */
-  readonly members: ProjectedMembers<AnyRecord>;
+  readonly members: ProjectedMembers<Shown>;
+}
+
+/** A user of the account realm, and the base URL of its links. */
+interface Shown {
+  readonly record: AnyRecord;
+  readonly baseUrl: string;
 }
 
 /** The members that an account member has in common with its user. */
@@ -62,11 +68,14 @@ const ACCOUNT_MEMBER: UserForm = {
   parameter: 'member_id',
   isAccount: false,
   members: Object.fromEntries(
-    MEMBERS.map((member) => [member.name, [outputMember(member), (record) => record[member.name] ?? null]]),
+    MEMBERS.map((member) => [
+      member.name,
+      [outputMember(member), ({ record }) => record[member.name] ?? null],
+    ]),
   ),
 };
 
-const NAME: Projection<AnyRecord> = [z.string(), ({ name }) => name];
+const NAME: Projection<Shown> = [z.string(), ({ record }) => record.name];
 
 const ACCOUNT: UserForm = {
   type: 'account',
@@ -78,25 +87,19 @@ const ACCOUNT: UserForm = {
 
 const nounOf = ({ type }: UserForm) => type.replace('_', ' ');
 
-const META: ProjectedMembers<AnyRecord> = {
+const ID: Projection<Shown> = [idSchema, ({ record }) => record.id];
+const META: ProjectedMembers<Shown> = {
   timestamps: {
-    created_at: instant(({ created_at }) => created_at),
-    updated_at: instant(({ updated_at }) => updated_at),
+    created_at: instant(({ record }) => record.created_at),
+    updated_at: instant(({ record }) => record.updated_at),
   },
 };
 
-const dataOf = ({ type, members }: Pick<UserForm, 'type' | 'members'>) => ({
-  id: idSchema,
-  type,
-  ...members,
-  meta: META,
+/** A user by itself; the members of an item of a list are its data and links. */
+const formOf = ({ type, collection, members }: UserForm) => ({
+  data: { id: ID, type, ...members, meta: META },
+  links: { self: [link, ({ record, baseUrl }: Shown) => `${baseUrl}${collection}/${record.id}`] as const },
 });
-const linksOf = ({ collection }: UserForm, baseUrl: string) => ({
-  self: [link, ({ id }: AnyRecord) => `${baseUrl}${collection}/${id}`] as const,
-});
-/** A user by itself, and as an item of a list. */
-const singleOf = (form: UserForm, baseUrl: string) => ({ data: dataOf(form), links: linksOf(form, baseUrl) });
-const itemOf = (form: UserForm, baseUrl: string) => ({ ...dataOf(form), links: linksOf(form, baseUrl) });
 
 /** What a request may read: all users of the account realm, or the one that its account token names. */
 interface Visible {
@@ -120,11 +123,8 @@ async function visibleTo(
 }
 
 interface FormDescription extends Pick<Operation<SignInDeps>, 'name' | 'path'> {
-  readonly answer: (deps: SignInDeps) => (call: Call, visible: Visible) => Promise<Reply>;
-  readonly document: (
-    example: AnyRecord,
-    baseUrl: string,
-  ) => Pick<Documentation, 'summary' | 'path' | 'query' | 'success' | 'faults'>;
+  readonly answer: (call: Call, visible: Visible, deps: SignInDeps) => Promise<Reply>;
+  readonly document: (example: Shown) => Omit<Documentation, 'tag'>;
 }
 
 function formOperation({ name, path, answer, document }: FormDescription): Operation<SignInDeps> {
@@ -134,18 +134,15 @@ function formOperation({ name, path, answer, document }: FormDescription): Opera
     path,
     access: { anyScope: [SCOPE, SIGN_IN_SCOPE] },
     work: 'get',
-    handle(deps) {
-      const respond = answer(deps);
-      return async (call) => {
-        const visible = await visibleTo(call, deps);
-        if ('status' in visible) return visible;
-        const reply = await respond(call, visible);
-        // A cache does not know that the answer depends on the account token.
-        return visible.own === undefined ? reply : { ...reply, headers: { ...reply.headers, ...NO_STORE } };
-      };
+    handle: (deps) => async (call) => {
+      const visible = await visibleTo(call, deps);
+      if ('status' in visible) return visible;
+      const reply = await answer(call, visible, deps);
+      // A cache does not know that the answer depends on the account token.
+      return visible.own === undefined ? reply : { ...reply, headers: { ...reply.headers, ...NO_STORE } };
     },
     document: ({ baseUrl, examples }) => {
-      const { faults = [], ...documented } = document(examples.stored(user), baseUrl);
+      const { faults = [], ...documented } = document({ record: examples.stored(user), baseUrl });
       return {
         tag: ACCOUNT_MEMBERS_TAG,
         headers: ['X-Request-Id'],
@@ -165,42 +162,44 @@ const hasAccounts = ({ accountRealm }: Visible) =>
 const isUser = (id: Uuid) =>
   ({ kind: 'one_of', member: 'id', compared: 'identifier', values: [id] }) as const;
 
-const listOperation = (form: UserForm) =>
-  formOperation({
+function listOperation(form: UserForm): Operation<SignInDeps> {
+  const { data, links } = formOf(form);
+  const item = { ...data, links };
+  const project = projector(item);
+  return formOperation({
     name: `list-${form.collection.slice('/v2/'.length)}`,
     path: form.collection,
-    answer({ store, baseUrl }) {
-      const project = projector(itemOf(form, baseUrl));
-      return async (call, visible) => {
-        const { accountRealm, own } = visible;
-        const query = readQuery(call.request.url, ['filter', 'sort']);
-        const parsed = query.filter === undefined ? NO_FILTER : parseFilter(query.filter, user.filterables);
-        const filter = own === undefined ? parsed : [...parsed, [isUser(own)]];
-        const { carried, sort } = query;
-        const page = pageOf(query);
-        const listed =
-          form.isAccount && !hasAccounts(visible)
-            ? { items: [], hasMore: false, total: 0 }
-            : await store.list(user, [accountRealm.id], { filter, sort, page });
-        if (!listed) return NOT_FOUND_REPLY;
-        const items = listed.items.map(({ record }) => JSON.stringify(project(record))).join();
-        const address = { url: `${baseUrl}${form.collection}`, carried };
-        return recordReply(call, listBody(items, { listed, page, sort, address }));
-      };
+    async answer(call, visible, { store, baseUrl }) {
+      const { accountRealm, own } = visible;
+      const query = readQuery(call.request.url, ['filter', 'sort']);
+      const parsed = query.filter === undefined ? NO_FILTER : parseFilter(query.filter, user.filterables);
+      const filter = own === undefined ? parsed : [...parsed, [isUser(own)]];
+      const { carried, sort } = query;
+      const page = pageOf(query);
+      const listed =
+        form.isAccount && !hasAccounts(visible)
+          ? { items: [], hasMore: false, total: 0 }
+          : await store.list(user, [accountRealm.id], { filter, sort, page });
+      if (!listed) return NOT_FOUND_REPLY;
+      const items = listed.items.map(({ record }) => JSON.stringify(project({ record, baseUrl }))).join();
+      const address = { url: `${baseUrl}${form.collection}`, carried };
+      return recordReply(call, listBody(items, { listed, page, sort, address }));
     },
-    document(example, baseUrl) {
-      const projection = itemOf(form, baseUrl);
-      const item = projectionSchema(projection).meta({ id: `${form.type}.item` });
-      const page = { url: `${baseUrl}${form.collection}`, total: 1, limit: 25 };
-      const body = shortListBody([projector(projection)(example)], page);
+    document(example) {
+      const page = { url: `${example.baseUrl}${form.collection}`, total: 1, limit: 25 };
+      const schema = pageSchema(
+        projectionSchema(item).meta({ id: `${form.type}.item` }),
+        `${form.type}.page`,
+      );
       return {
         summary: `List the users of the account realm as ${nounOf(form)}s, newest first; with an account token, the one that it names.`,
         query: listParameters(user),
-        success: pageAnswer(pageSchema(item, `${form.type}.page`), JSON.parse(body)),
+        success: pageAnswer(schema, JSON.parse(shortListBody([project(example)], page))),
         faults: ['malformed_filter'],
       };
     },
   });
+}
 
 /** The user of an ID in the path; undefined for none that the request may read in this form. */
 async function userOf(
@@ -226,71 +225,66 @@ const cacheControl = header(
   'private, no-cache',
 );
 
-const getOperation = (form: UserForm) =>
-  formOperation({
+function getOperation(form: UserForm): Operation<SignInDeps> {
+  const single = formOf(form);
+  const project = projector(single);
+  return formOperation({
     name: `get-${form.type.replace('_', '-')}`,
     path: `${form.collection}/:${form.parameter}`,
-    answer({ store, baseUrl }) {
-      const project = projector(singleOf(form, baseUrl));
-      return async (call, visible) => {
-        const record = await userOf(form, call, { visible, store });
-        return record ? documentReply(project(record), RECORD_CACHING) : NOT_FOUND_REPLY;
-      };
+    async answer(call, visible, { store, baseUrl }) {
+      const record = await userOf(form, call, { visible, store });
+      return record ? documentReply(project({ record, baseUrl }), RECORD_CACHING) : NOT_FOUND_REPLY;
     },
-    document: (example, baseUrl) => ({
+    document: (example) => ({
       summary: `Get a user of the account realm as an ${nounOf(form)}; with an account token, only the one that it names.`,
       path: pathOf(form),
       success: {
         status: 200,
         description: `The ${nounOf(form)}.`,
         headers: { 'Cache-Control': cacheControl },
-        content: jsonContent(
-          projectionSchema(singleOf(form, baseUrl)).meta({ id: form.type }),
-          projector(singleOf(form, baseUrl))(example),
-        ),
+        content: jsonContent(projectionSchema(single).meta({ id: form.type }), project(example)),
       },
     }),
   });
+}
 
-const MEMBERSHIP = dataOf({
+const MEMBERSHIP: ProjectedMembers<Shown> = {
+  id: ID,
   type: 'account_membership',
-  members: { relationships: { account_member: { data: { id: idSchema, type: ACCOUNT_MEMBER.type } } } },
-});
+  relationships: { account_member: { data: { id: ID, type: ACCOUNT_MEMBER.type } } },
+  meta: META,
+};
 const projectMembership = projector(MEMBERSHIP);
 
 function membershipsBody(
-  record: AnyRecord,
-  baseUrl: string,
-  { limit, offset = 0 }: { readonly limit: number; readonly offset?: number | undefined },
-): string {
-  const url = `${baseUrl}${ACCOUNT.collection}/${record.id}/account-memberships`;
-  const items = offset === 0 ? [projectMembership(record)] : [];
-  return shortListBody(items, { url, total: 1, limit, offset });
+  shown: Shown,
+  page: { readonly limit: number; readonly offset?: number | undefined },
+) {
+  const url = `${shown.baseUrl}${ACCOUNT.collection}/${shown.record.id}/account-memberships`;
+  const items = page.offset ? [] : [projectMembership(shown)];
+  return shortListBody(items, { url, total: 1, ...page });
 }
 
 /** The one membership of an account is that of its user, and has the same ID. */
 const LIST_MEMBERSHIPS = formOperation({
   name: 'list-account-memberships',
   path: `${ACCOUNT.collection}/:${ACCOUNT.parameter}/account-memberships`,
-  answer:
-    ({ store, baseUrl }) =>
-    async (call, visible) => {
-      const { limit = LIMITS.pageRecordsDefault, offset } = readQuery(call.request.url);
-      const record = await userOf(ACCOUNT, call, { visible, store });
-      return record
-        ? recordReply(call, membershipsBody(record, baseUrl, { limit, offset }))
-        : NOT_FOUND_REPLY;
-    },
-  document: (example, baseUrl) => ({
+  async answer(call, visible, { store, baseUrl }) {
+    const { limit = LIMITS.pageRecordsDefault, offset } = readQuery(call.request.url);
+    const record = await userOf(ACCOUNT, call, { visible, store });
+    if (!record) return NOT_FOUND_REPLY;
+    return recordReply(call, membershipsBody({ record, baseUrl }, { limit, offset }));
+  },
+  document: (example) => ({
     summary: 'List the memberships of an account: the one of its user.',
     path: pathOf(ACCOUNT),
     query: offsetParameters(),
     success: pageAnswer(
       pageSchema(
-        projectionSchema(MEMBERSHIP).meta({ id: `${MEMBERSHIP.type}.item` }),
-        `${MEMBERSHIP.type}.page`,
+        projectionSchema(MEMBERSHIP).meta({ id: 'account_membership.item' }),
+        'account_membership.page',
       ),
-      JSON.parse(membershipsBody(example, baseUrl, { limit: 25 })),
+      JSON.parse(membershipsBody(example, { limit: 25 })),
     ),
   }),
 });
