@@ -11,7 +11,7 @@ import type { Documentation, DocumentContext, FurtherNeed, Operation } from '../
 interface RecordDescription<Deps> extends Omit<Operation<Deps>, 'access' | 'document'> {
   readonly right: 'read' | 'write';
   readonly needs?: FurtherNeed | undefined;
-  /** The description is that of the resource by default. */
+  /** The description is that of the resource by default. With a further need it is an extension. */
   readonly document: (context: DocumentContext) => Omit<Documentation, 'tag' | 'path'>;
 }
 
@@ -30,24 +30,15 @@ export function recordOperation<Deps>(
     document(context) {
       const documentation = document(context);
       return {
-        description: resource.summary,
+        description: needs ? `${resource.summary} Requires a client with ${needs}.` : resource.summary,
         ...documentation,
         tag: resource.name,
-        ...(isSelfLink ? { isExtension: true } : {}),
+        ...(isSelfLink || needs ? { isExtension: true } : {}),
         ...(names.length > 0 ? { path: pathParameters(resource, names) } : {}),
         headers: [...(documentation.headers ?? []), 'X-Request-Id'],
       };
     },
   };
-}
-
-/** The description of POST and DELETE. For top-level records they require a client with access to all realms. */
-export function writeDescription({
-  summary,
-  parent,
-}: Resource): Pick<Documentation, 'description' | 'isExtension'> {
-  if (parent) return {};
-  return { description: `${summary} Requires a client with access to all realms.`, isExtension: true };
 }
 
 /** A response with one record. */

@@ -19,7 +19,7 @@ import { ifMatchRevisions, requiredRevision, revisionReader } from '../pipeline/
 import { etags, matchesEtag } from '../pipeline/present.ts';
 import { DONE } from '../server/reply.ts';
 import { includedIn, readCreated, writeScopes } from './included.ts';
-import { recordAnswer, recordOperation, writeDescription } from './record_operation.ts';
+import { recordAnswer, recordOperation } from './record_operation.ts';
 
 /**
  * A POST to a collection: authentication (401), scope (403), path (404), body (415, 413, 408), then once for each
@@ -42,7 +42,6 @@ export function create(resource: Resource): Operation<RecordDeps> {
       const children = includableBelow(resource);
       return {
         summary: `Create one ${resource.name} record.`,
-        ...writeDescription(resource),
         ...(children.length > 0 ? { furtherScopes: writeScopes(children) } : {}),
         headers: ['Idempotency-Key'],
         body: { schema: requestSchema(resource, 'create'), example: requestExample(resource, 'create') },
@@ -158,7 +157,6 @@ export function remove(resource: Resource, path: string): Operation<RecordDeps> 
     handle: (deps) => removeHandler(resource, deps),
     document: () => ({
       summary: `Delete one ${resource.name} record, the records below it and those that refer to it.`,
-      ...writeDescription(resource),
       headers: ['If-Match'],
       success: { status: 204, description: 'The record is deleted.' },
       faults: ['conflict', 'unknown_outcome'],
