@@ -12,7 +12,7 @@ import { HEADERS, jsonContent } from '../openapi/responses.ts';
 import { countedMeta, idSchema, lazyComponent, pageLinks } from '../openapi/schemas.ts';
 import { NOT_SENT, NOT_VALID } from '../pipeline/bearer.ts';
 import { dataOf } from '../pipeline/body.ts';
-import type { Call, CallHandler } from '../pipeline/call.ts';
+import type { Call } from '../pipeline/call.ts';
 import type { Operation } from '../pipeline/operation.ts';
 import { readQuery } from '../pipeline/query.ts';
 import { checkData } from '../pipeline/reading.ts';
@@ -63,17 +63,6 @@ function readRequest(body: string): z.output<typeof byPassword> | z.output<typeo
   if (data.authentication_mechanism === 'password') return checkData(byPassword, data);
   checkData(byAnother, data);
   return checkData(byToken, data);
-}
-
-function answer(deps: SignInDeps): CallHandler {
-  return async (call) => {
-    readEndUserAddress(call);
-    const page = readQuery(call.request.url);
-    const request = readRequest(call.body ?? '');
-    const realm = accessibleRealm(call, await deps.settingsRealms.find(ORIGIN));
-    if (request.authentication_mechanism !== 'password') return renew(call, { realm, page }, deps);
-    return signIn(call, request, { realm, page }, deps);
-  };
 }
 
 interface TokenScope {
@@ -170,7 +159,14 @@ export const CREATE_ACCOUNT_TOKENS: Operation<SignInDeps> = {
   access: { scope: SIGN_IN_SCOPE },
   work: 'get',
   body: 'json',
-  handle: answer,
+  handle: (deps) => async (call) => {
+    readEndUserAddress(call);
+    const page = readQuery(call.request.url);
+    const request = readRequest(call.body ?? '');
+    const realm = accessibleRealm(call, await deps.settingsRealms.find(ORIGIN));
+    if (request.authentication_mechanism !== 'password') return renew(call, { realm, page }, deps);
+    return signIn(call, request, { realm, page }, deps);
+  },
   document: ({ baseUrl }) => ({
     summary: 'Sign in an account member by password, or renew an account token.',
     tag: 'account-members',

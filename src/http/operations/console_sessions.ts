@@ -7,7 +7,7 @@ import type { Authentication } from '../../service/authentication.ts';
 import { EXTENSION, HEADERS, jsonContent } from '../openapi/responses.ts';
 import { dataBody, link } from '../openapi/schemas.ts';
 import { BAD_TOKEN, bearerToken } from '../pipeline/bearer.ts';
-import type { Call, CallHandler } from '../pipeline/call.ts';
+import type { Call } from '../pipeline/call.ts';
 import type { Operation } from '../pipeline/operation.ts';
 import type { OperationDeps } from '../pipeline/pipeline.ts';
 import { readData } from '../pipeline/reading.ts';
@@ -144,7 +144,12 @@ const SIGN_IN_OPERATIONS: readonly Omit<Operation<SessionDeps>, 'isOwn'>[] = [
     method: 'GET',
     path: '/console/ways',
     access: 'open',
-    handle: signInMethods,
+    handle({ console }) {
+      const { sessions, linkCommand } = console;
+      const providers = sessions.providers.map((name) => ({ name }));
+      const reply = documentReply({ data: { link: linkCommand, providers } }, 'no-store');
+      return () => reply;
+    },
     document: () => ({
       ...DOCUMENTED,
       summary: 'List the ways to sign in to the console.',
@@ -168,7 +173,16 @@ const SIGN_IN_OPERATIONS: readonly Omit<Operation<SessionDeps>, 'isOwn'>[] = [
     path: '/console/provider',
     access: 'open',
     body: 'json',
-    handle: beginSignIn,
+    handle:
+      ({ console: { sessions } }) =>
+      async (call) => {
+        const { name } = readData(providerSignInSchema, call.body ?? '');
+        const departure = await sessions.authorizationRequest(name);
+        if (departure === 'unavailable') throw new Fault('provider_unavailable');
+        if (!departure)
+          throw new Fault('invalid', [{ field: 'data.name', rule: 'is no provider of the console' }]);
+        return secretReply({ data: describeRequest(departure) });
+      },
     document: ({ baseUrl }) => ({
       ...documentedAt(baseUrl),
       summary: 'Get the authorization request parameters for signing in to the console through a provider.',
@@ -190,7 +204,20 @@ const SIGN_IN_OPERATIONS: readonly Omit<Operation<SessionDeps>, 'isOwn'>[] = [
     path: '/console/token',
     access: 'credentials',
     body: 'json',
-    handle: exchange,
+    handle:
+      ({ console: { sessions }, limits: { badCredentials } }) =>
+      async (call) => {
+        const session = await exchangeCode(sessions, readData(exchangeSchema, call.body ?? ''), call);
+        if (typeof session === 'object') return secretReply({ data: describeSession(session) });
+        if (session === 'unavailable') throw new Fault('provider_unavailable');
+        if (session === 'rightless') {
+          call.refused = 'insufficient scope';
+          return NO_RIGHTS;
+        }
+        call.refused = 'bad credentials';
+        badCredentials?.countFailure(call);
+        return INVALID_CODE;
+      },
     document: ({ baseUrl }) => ({
       ...documentedAt(baseUrl),
       summary: 'Sign in to the console with the code of a link or of a provider.',
@@ -209,7 +236,21 @@ const SIGN_IN_OPERATIONS: readonly Omit<Operation<SessionDeps>, 'isOwn'>[] = [
     method: 'PUT',
     path: '/console/token',
     access: 'session',
-    handle: renew,
+    handle:
+      ({ tokens, console: { sessions }, limits: { grants } }) =>
+      async (call) => {
+        const token = await tokens.inspect(bearerToken(call.authorization ?? '') ?? '');
+        if (token?.sessionId === undefined) return NO_SESSION;
+        const limited = grants?.(token.sessionId);
+        if (limited) {
+          call.refused = 'too many grants';
+          return limited;
+        }
+        const session = await sessions.renew(token.sessionId);
+        if (session) return secretReply({ data: describeRenewal(session) });
+        call.refused = 'bad token';
+        return BAD_TOKEN;
+      },
     document: ({ baseUrl }) => ({
       ...documentedAt(baseUrl),
       summary:
@@ -226,7 +267,15 @@ const SIGN_IN_OPERATIONS: readonly Omit<Operation<SessionDeps>, 'isOwn'>[] = [
     method: 'DELETE',
     path: '/console/token',
     access: 'session',
-    handle: end,
+    handle:
+      ({ tokens, console: { sessions } }) =>
+      async (call) => {
+        const token = await tokens.inspect(bearerToken(call.authorization ?? '') ?? '');
+        return token &&
+          (await sessions.signOut(token, { address: call.address(), requestId: call.requestId }))
+          ? NO_CONTENT
+          : NO_SESSION;
+      },
     document: ({ baseUrl }) => ({
       ...documentedAt(baseUrl),
       summary: 'Sign out of the console. The token is rejected within a second.',
@@ -245,67 +294,9 @@ export const CONSOLE_OPERATIONS: readonly Operation<SessionDeps>[] = SIGN_IN_OPE
   isOwn: true,
 }));
 
-function signInMethods({ console }: SessionDeps): CallHandler {
-  const { sessions, linkCommand } = console;
-  const providers = sessions.providers.map((name) => ({ name }));
-  const reply = documentReply({ data: { link: linkCommand, providers } }, 'no-store');
-  return () => reply;
-}
-
-function beginSignIn({ console: { sessions } }: SessionDeps): CallHandler {
-  return async (call) => {
-    const { name } = readData(providerSignInSchema, call.body ?? '');
-    const departure = await sessions.authorizationRequest(name);
-    if (departure === 'unavailable') throw new Fault('provider_unavailable');
-    if (!departure)
-      throw new Fault('invalid', [{ field: 'data.name', rule: 'is no provider of the console' }]);
-    return secretReply({ data: describeRequest(departure) });
-  };
-}
-
-function exchange({ console: { sessions }, limits: { badCredentials } }: SessionDeps): CallHandler {
-  return async (call) => {
-    const session = await exchangeCode(sessions, readData(exchangeSchema, call.body ?? ''), call);
-    if (typeof session === 'object') return secretReply({ data: describeSession(session) });
-    if (session === 'unavailable') throw new Fault('provider_unavailable');
-    if (session === 'rightless') {
-      call.refused = 'insufficient scope';
-      return NO_RIGHTS;
-    }
-    call.refused = 'bad credentials';
-    badCredentials?.countFailure(call);
-    return INVALID_CODE;
-  };
-}
-
 function exchangeCode(sessions: ConsoleSessions, input: z.output<typeof exchangeSchema>, call: Call) {
   const { code, name = '', code_verifier: codeVerifier = '', nonce = '', iss } = input;
   const from = { address: call.address(), requestId: call.requestId };
   if (input.grant === 'link') return sessions.signInByLink(code, from);
   return sessions.signInByProvider(name, { code, codeVerifier, nonce, iss }, from);
-}
-
-function renew({ tokens, console: { sessions }, limits: { grants } }: SessionDeps): CallHandler {
-  return async (call) => {
-    const token = await tokens.inspect(bearerToken(call.authorization ?? '') ?? '');
-    if (token?.sessionId === undefined) return NO_SESSION;
-    const limited = grants?.(token.sessionId);
-    if (limited) {
-      call.refused = 'too many grants';
-      return limited;
-    }
-    const session = await sessions.renew(token.sessionId);
-    if (session) return secretReply({ data: describeRenewal(session) });
-    call.refused = 'bad token';
-    return BAD_TOKEN;
-  };
-}
-
-function end({ tokens, console: { sessions } }: SessionDeps): CallHandler {
-  return async (call) => {
-    const token = await tokens.inspect(bearerToken(call.authorization ?? '') ?? '');
-    return token && (await sessions.signOut(token, { address: call.address(), requestId: call.requestId }))
-      ? NO_CONTENT
-      : NO_SESSION;
-  };
 }

@@ -6,7 +6,7 @@ import { ancestry, type KeyPrefix, type Resource } from '../../domain/resource.t
 import { includableBelow } from '../../domain/resources.ts';
 import { listParameters } from '../openapi/parameters.ts';
 import { recordPageSchema } from '../openapi/schemas.ts';
-import type { Call, CallHandler } from '../pipeline/call.ts';
+import type { Call } from '../pipeline/call.ts';
 import { collectionLinks, collectionPattern } from '../pipeline/links.ts';
 import type { Operation } from '../pipeline/operation.ts';
 import { type ListAddress, listBody, type PageContent } from '../pipeline/paging.ts';
@@ -31,7 +31,22 @@ export function listCollection(resource: Resource): Operation<RecordDeps> {
     right: 'read',
     includes: includableBelow(resource),
     locates: 'scope',
-    handle: (deps) => listHandler(resource, deps),
+    handle(deps) {
+      const { filterables } = resource;
+      const further: FurtherParameters = [
+        ...(filterables ? (['filter', 'sort'] as const) : []),
+        ...(includableBelow(resource).length > 0 ? (['include'] as const) : []),
+      ];
+      const answer = listResponder(resource, false, deps);
+      return (call) => {
+        const query = readQuery(call.request.url, further);
+        const filter =
+          filterables && query.filter !== undefined ? parseFilter(query.filter, filterables) : NO_FILTER;
+        const { realms } = call.principal as Principal;
+        const only = realms === '*' || call.scope?.length !== 0 ? {} : { only: [...realms] };
+        return answer(call, { filter, sort: query.sort, page: pageOf(query), ...only }, query.carried);
+      };
+    },
     document: ({ schemas, examples }) => ({
       summary: `List ${resource.name} records, newest first.`,
       query: parametersOfPage(resource, listParameters(resource)),
@@ -39,23 +54,6 @@ export function listCollection(resource: Resource): Operation<RecordDeps> {
       faults: resource.filterables ? ['malformed_filter'] : [],
     }),
   });
-}
-
-function listHandler(resource: Resource, deps: RecordDeps): CallHandler {
-  const { filterables } = resource;
-  const further: FurtherParameters = [
-    ...(filterables ? (['filter', 'sort'] as const) : []),
-    ...(includableBelow(resource).length > 0 ? (['include'] as const) : []),
-  ];
-  const answer = listResponder(resource, false, deps);
-  return (call) => {
-    const query = readQuery(call.request.url, further);
-    const filter =
-      filterables && query.filter !== undefined ? parseFilter(query.filter, filterables) : NO_FILTER;
-    const { realms } = call.principal as Principal;
-    const only = realms === '*' || call.scope?.length !== 0 ? {} : { only: [...realms] };
-    return answer(call, { filter, sort: query.sort, page: pageOf(query), ...only }, query.carried);
-  };
 }
 
 /** The requested page; `length` is its length without `page[limit]`. */

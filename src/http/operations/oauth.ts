@@ -45,25 +45,6 @@ function tokenEndpoint(deps: OAuthDeps): CallHandler {
 const OF_TOKEN: FormRules<'token' | 'token_type_hint'> = { parameters: ['token', 'token_type_hint'] };
 const DONE = secretReply({});
 
-/** Revocation (RFC 7009): a text that is no token of this client is answered like a token that is already revoked. */
-function revocationEndpoint(deps: OAuthDeps): CallHandler {
-  return formEndpoint(OF_TOKEN, deps, async (call, client, value) => {
-    const from = { address: call.address(), requestId: call.requestId };
-    const answer = await deps.desk.revoke(client.clientId, value('token'), from);
-    return answer.kind === 'refused' ? answer : DONE;
-  });
-}
-
-/** Introspection (RFC 7662): a text that is no token of this client is answered as inactive, without its claims. */
-function introspectionEndpoint(deps: OAuthDeps): CallHandler {
-  return formEndpoint(OF_TOKEN, deps, async (_, client, value) => {
-    const answer = await deps.desk.introspect(client.clientId, value('token'));
-    return answer.kind === 'refused'
-      ? answer
-      : secretReply(answer.token ? claimsOf(answer.token) : { active: false });
-  });
-}
-
 /** An operation whose caller sends client credentials in a form. */
 function formOperation({ document, ...operation }: FormDescription): Operation<OAuthDeps> {
   return {
@@ -214,7 +195,13 @@ export const OAUTH_OPERATIONS: readonly Operation<OAuthDeps>[] = [
   formOperation({
     name: 'revoke-token',
     path: '/oauth/revoke',
-    handle: revocationEndpoint,
+    // A text that is no token of this client is answered like a token that is already revoked.
+    handle: (deps) =>
+      formEndpoint(OF_TOKEN, deps, async (call, client, value) => {
+        const from = { address: call.address(), requestId: call.requestId };
+        const answer = await deps.desk.revoke(client.clientId, value('token'), from);
+        return answer.kind === 'refused' ? answer : DONE;
+      }),
     document: () => ({
       summary: 'Revoke an access token of this client (RFC 7009). It is rejected within a second.',
       isExtension: true,
@@ -229,7 +216,13 @@ export const OAUTH_OPERATIONS: readonly Operation<OAuthDeps>[] = [
   formOperation({
     name: 'introspect-token',
     path: '/oauth/introspect',
-    handle: introspectionEndpoint,
+    // A text that is no token of this client is answered as inactive, without its claims.
+    handle: (deps) =>
+      formEndpoint(OF_TOKEN, deps, async (_, client, value) => {
+        const answer = await deps.desk.introspect(client.clientId, value('token'));
+        if (answer.kind === 'refused') return answer;
+        return secretReply(answer.token ? claimsOf(answer.token) : { active: false });
+      }),
     document: (baseUrl) => ({
       summary: 'Introspect an access token of this client (RFC 7662).',
       isExtension: true,

@@ -7,7 +7,6 @@ import { exampleIdOf } from '../openapi/examples.ts';
 import { pathParameters } from '../openapi/parameters.ts';
 import { HEADERS, jsonContent } from '../openapi/responses.ts';
 import { dataBody, idSchema } from '../openapi/schemas.ts';
-import type { CallHandler } from '../pipeline/call.ts';
 import { itemPattern, parameterNames } from '../pipeline/links.ts';
 import type { Operation } from '../pipeline/operation.ts';
 import { readData } from '../pipeline/reading.ts';
@@ -22,21 +21,6 @@ const PATH = `/v2${itemPattern(passwordProfile)}/check`;
 
 const filled = () => z.string().min(1, 'must not be empty');
 const request = z.object({ type: z.literal(TYPE), username: filled(), password: filled() });
-
-function answer(deps: SignInDeps): CallHandler {
-  return async (call) => {
-    readEndUserAddress(call);
-    if (!(await deps.store.get(passwordProfile, call.key as Key))) return NOT_FOUND_REPLY;
-    const { username, password } = readData(request, call.body ?? '');
-    const [realmId, profileId] = call.key as Key;
-    const given = { realmId, profileId: profileId as Uuid, username, password };
-    const checked = await checkPassword(call, TYPE, given, deps);
-    if ('status' in checked) return checked;
-    if (checked.kind === 'wrong') return UNVERIFIED;
-    const { credential, deviceToken } = checked;
-    return documentReply(verifiedBody({ ...credential, deviceToken }), 'no-store');
-  };
-}
 
 const UNVERIFIED = documentReply({ data: { type: TYPE, verified: false } }, 'no-store');
 
@@ -73,7 +57,18 @@ export const CHECK_PASSWORD: Operation<SignInDeps> = {
   work: 'get',
   locates: 'key',
   body: 'json',
-  handle: answer,
+  handle: (deps) => async (call) => {
+    readEndUserAddress(call);
+    if (!(await deps.store.get(passwordProfile, call.key as Key))) return NOT_FOUND_REPLY;
+    const { username, password } = readData(request, call.body ?? '');
+    const [realmId, profileId] = call.key as Key;
+    const given = { realmId, profileId: profileId as Uuid, username, password };
+    const checked = await checkPassword(call, TYPE, given, deps);
+    if ('status' in checked) return checked;
+    if (checked.kind === 'wrong') return UNVERIFIED;
+    const { credential, deviceToken } = checked;
+    return documentReply(verifiedBody({ ...credential, deviceToken }), 'no-store');
+  },
   document: () => ({
     summary: 'Check the password of a username.',
     description: 'Not with a token by the ID of a client alone.',

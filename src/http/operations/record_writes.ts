@@ -117,7 +117,20 @@ export function update(resource: Resource, path: string): Operation<RecordDeps> 
     work: 'write',
     locates: 'key',
     body: 'json',
-    handle: (deps) => updateHandler(resource, deps),
+    handle(deps) {
+      const { writeRecords } = deps;
+      const replyTo = recordReplies(resource, deps);
+      const seenBy = preconditionReader(resource, deps);
+      return async (call) => {
+        const key = call.key as Key;
+        const expectedRevision = await seenBy(call);
+        const body = documentOf(call.body ?? '');
+        const request = { verb: 'update', resource, key, body, expectedRevision } as const;
+        const [record] = (await writeRecords([request], requestContext(call)))?.patched ?? [];
+        if (!record) throw new Error('a patch returned no record');
+        return replyTo(call, key, { record });
+      };
+    },
     document: (context) => ({
       summary: `Change one ${resource.name} record. Members absent from the body are unchanged.`,
       headers: ['If-Match'],
@@ -127,21 +140,6 @@ export function update(resource: Resource, path: string): Operation<RecordDeps> 
       faults: resource.bodyId === 'ignored' ? ['unknown_outcome'] : ['conflict', 'unknown_outcome'],
     }),
   });
-}
-
-function updateHandler(resource: Resource, deps: RecordDeps): CallHandler {
-  const { writeRecords } = deps;
-  const replyTo = recordReplies(resource, deps);
-  const seenBy = preconditionReader(resource, deps);
-  return async (call) => {
-    const key = call.key as Key;
-    const expectedRevision = await seenBy(call);
-    const body = documentOf(call.body ?? '');
-    const request = { verb: 'update', resource, key, body, expectedRevision } as const;
-    const [record] = (await writeRecords([request], requestContext(call)))?.patched ?? [];
-    if (!record) throw new Error('a patch returned no record');
-    return replyTo(call, key, { record });
-  };
 }
 
 /** A DELETE. Its body is not read: one client sends a body (docs/wire.md#request-bodies). */
@@ -154,7 +152,16 @@ export function remove(resource: Resource, path: string): Operation<RecordDeps> 
     needs: needsOf(resource),
     work: 'write',
     locates: 'key',
-    handle: (deps) => removeHandler(resource, deps),
+    handle(deps) {
+      const { writeRecords } = deps;
+      const seenBy = preconditionReader(resource, deps);
+      return async (call) => {
+        const key = call.key as Key;
+        const request = { verb: 'remove', resource, key, expectedRevision: await seenBy(call) } as const;
+        await writeRecords([request], requestContext(call));
+        return DONE;
+      };
+    },
     document: () => ({
       summary: `Delete one ${resource.name} record, the records below it and those that refer to it.`,
       headers: ['If-Match'],
@@ -162,17 +169,6 @@ export function remove(resource: Resource, path: string): Operation<RecordDeps> 
       faults: ['conflict', 'unknown_outcome'],
     }),
   });
-}
-
-function removeHandler(resource: Resource, deps: RecordDeps): CallHandler {
-  const { writeRecords } = deps;
-  const seenBy = preconditionReader(resource, deps);
-  return async (call) => {
-    const key = call.key as Key;
-    const request = { verb: 'remove', resource, key, expectedRevision: await seenBy(call) } as const;
-    await writeRecords([request], requestContext(call));
-    return DONE;
-  };
 }
 
 /** Top-level records are created and deleted by clients with access to all realms. */

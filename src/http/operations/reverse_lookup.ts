@@ -15,7 +15,7 @@ import { includableBelow } from '../../domain/resources.ts';
 import { filterExample } from '../openapi/examples.ts';
 import { FILTER_PARAMETER, PAGE_PARAMETERS } from '../openapi/parameters.ts';
 import { recordPageSchema, searchSchema } from '../openapi/schemas.ts';
-import type { Call, CallHandler } from '../pipeline/call.ts';
+import type { Call } from '../pipeline/call.ts';
 import { collectionPattern, reverseLookupPattern } from '../pipeline/links.ts';
 import type { Operation } from '../pipeline/operation.ts';
 import { listBody } from '../pipeline/paging.ts';
@@ -40,7 +40,19 @@ export function find(resource: Resource, rules: LookupRules): Operation<RecordDe
     work: 'find',
     locates: 'scope',
     loopUse: 'lookup',
-    handle: (deps) => lookupByQuery(resource, rules, deps),
+    handle(deps) {
+      const answer = lookupResponder(resource, deps);
+      return (call) => {
+        const { url } = call.request;
+        const text = onlyFilter(url);
+        const lookupKey = text === undefined ? undefined : parseLookupFilter(text, rules);
+        return answer(call, lookupKey, LIMITS.pageRecordsDefault, () => {
+          const query = readQuery(url, ['filter']);
+          const filter = readFilter(query.filter, rules);
+          return { filter, page: pageOf(query, lengthFor(filter)), carried: query.carried };
+        });
+      };
+    },
     document: ({ schemas, examples }) => ({
       summary: `Find ${resource.name} records of a whole realm by their identity.`,
       isExtension: true,
@@ -49,20 +61,6 @@ export function find(resource: Resource, rules: LookupRules): Operation<RecordDe
       faults: ['malformed_filter'],
     }),
   });
-}
-
-function lookupByQuery(resource: Resource, rules: LookupRules, deps: RecordDeps): CallHandler {
-  const answer = lookupResponder(resource, deps);
-  return (call) => {
-    const { url } = call.request;
-    const text = onlyFilter(url);
-    const lookupKey = text === undefined ? undefined : parseLookupFilter(text, rules);
-    return answer(call, lookupKey, LIMITS.pageRecordsDefault, () => {
-      const query = readQuery(url, ['filter']);
-      const filter = readFilter(query.filter, rules);
-      return { filter, page: pageOf(query, lengthFor(filter)), carried: query.carried };
-    });
-  };
 }
 
 /**
@@ -75,21 +73,19 @@ export function search(resource: Resource, rules: LookupRules): Operation<Record
     work: 'find',
     loopUse: 'lookup',
     filters: `The filter is one of: ${lookupForms(rules)}`,
-    handle: (deps) => lookupByBody(resource, rules, deps),
+    handle(deps) {
+      const answer = lookupResponder(resource, deps);
+      return (call) => {
+        const { filter: text, limit, offset } = readSearch(call);
+        const lookupKey = offset > 0 ? undefined : parseLookupFilter(text, rules);
+        return answer(call, lookupKey, limit ?? LIMITS.pageRecordsDefault, () => {
+          const filter = inBody(() => readFilter(text, rules));
+          const page = { kind: 'offset', offset, limit: limit ?? lengthFor(filter) } as const;
+          return { filter, page, carried: undefined };
+        });
+      };
+    },
   });
-}
-
-function lookupByBody(resource: Resource, rules: LookupRules, deps: RecordDeps): CallHandler {
-  const answer = lookupResponder(resource, deps);
-  return (call) => {
-    const { filter: text, limit, offset } = readSearch(call);
-    const lookupKey = offset > 0 ? undefined : parseLookupFilter(text, rules);
-    return answer(call, lookupKey, limit ?? LIMITS.pageRecordsDefault, () => {
-      const filter = inBody(() => readFilter(text, rules));
-      const page = { kind: 'offset', offset, limit: limit ?? lengthFor(filter) } as const;
-      return { filter, page, carried: undefined };
-    });
-  };
 }
 
 /**
@@ -101,7 +97,15 @@ export function searchList(resource: Resource, filterables: Filterables): Operat
     path: `${collectionPattern(resource)}/search`,
     includes: includableBelow(resource),
     filters: 'The filter is that of the list.',
-    handle: (deps) => listByBody(resource, filterables, deps),
+    handle(deps) {
+      const list = listResponder(resource, false, deps);
+      return (call) => {
+        const { filter: text, limit, offset } = readSearch(call);
+        const filter = inBody(() => parseFilter(text, filterables));
+        const page = { kind: 'offset', offset, limit: limit ?? LIMITS.pageRecordsDefault } as const;
+        return list(call, { filter, page, sort: NEWEST_FIRST }, undefined);
+      };
+    },
   });
 }
 
@@ -137,16 +141,6 @@ function searchOperation(
       success: pageAnswer(recordPageSchema(resource, schemas, 'searched'), examples.found(resource)),
     }),
   });
-}
-
-function listByBody(resource: Resource, filterables: Filterables, deps: RecordDeps): CallHandler {
-  const list = listResponder(resource, false, deps);
-  return (call) => {
-    const { filter: text, limit, offset } = readSearch(call);
-    const filter = inBody(() => parseFilter(text, filterables));
-    const page = { kind: 'offset', offset, limit: limit ?? LIMITS.pageRecordsDefault } as const;
-    return list(call, { filter, page, sort: NEWEST_FIRST }, undefined);
-  };
 }
 
 /** Reads the body of a search. Throws Fault `malformed` or `invalid`. */

@@ -11,7 +11,6 @@ import { identifier, wholeNumber } from '../../domain/rule.ts';
 import { isLongWord } from '../../domain/text/words.ts';
 import { filterExample } from '../openapi/examples.ts';
 import { recordPageSchema } from '../openapi/schemas.ts';
-import type { CallHandler } from '../pipeline/call.ts';
 import type { Operation } from '../pipeline/operation.ts';
 import { NO_LINKS } from '../pipeline/paging.ts';
 import { type RecordDeps, recordReply } from '../pipeline/pipeline.ts';
@@ -75,7 +74,32 @@ export function searchAllRealms(resource: Resource, rules: LookupRules): Operati
     right: 'read',
     includes: includableBelow(resource),
     body: 'json',
-    handle: (deps) => searchHandler(resource, rules, deps),
+    handle(deps) {
+      const { store } = deps;
+      const present = itemPresenterOf(resource, deps, true);
+      const readIncluded = openPageIncluding(resource, deps);
+      return async (call) => {
+        const {
+          filter: text,
+          realms: requested,
+          page = {},
+        } = readDocument(searchRequestSchema, call.body ?? '');
+        const filter = inBody(() => readFilter(text, rules));
+        const limit = page.limit ?? LIMITS.pageRecordsDefault;
+        const { realms } = call.principal as Principal;
+        const only = realmsOf(realms, requested);
+        const searchAfter = (position: SearchPosition) =>
+          store.searchRealms(resource, { filter, only, ...position });
+        const found = await pageOfRealms(searchAfter, page, limit);
+        const items = found.items.map(({ record, key }) => present(record, key)).join(',');
+        const below = await readIncluded(call, found.items);
+        const included = below === undefined ? '' : `"included":[${below}],`;
+        const { next, cut, total } = found;
+        const results = total === undefined ? {} : { results: { total } };
+        const meta = JSON.stringify({ page: { limit }, realms: { next, cut }, ...results });
+        return recordReply(call, `{"data":[${items}],${included}"meta":${meta},"links":${NO_LINKS}}`);
+      };
+    },
     document: ({ schemas, examples }) => ({
       summary: `Find ${resource.name} records in every realm that the token may read.`,
       isExtension: true,
@@ -88,29 +112,6 @@ export function searchAllRealms(resource: Resource, rules: LookupRules): Operati
       success: pageAnswer(recordPageSchema(resource, schemas, 'everywhere'), examples.allRealms(resource)),
     }),
   });
-}
-
-function searchHandler(resource: Resource, rules: LookupRules, deps: RecordDeps): CallHandler {
-  const { store } = deps;
-  const present = itemPresenterOf(resource, deps, true);
-  const readIncluded = openPageIncluding(resource, deps);
-  return async (call) => {
-    const { filter: text, realms: requested, page = {} } = readDocument(searchRequestSchema, call.body ?? '');
-    const filter = inBody(() => readFilter(text, rules));
-    const limit = page.limit ?? LIMITS.pageRecordsDefault;
-    const { realms } = call.principal as Principal;
-    const only = realmsOf(realms, requested);
-    const searchAfter = (position: SearchPosition) =>
-      store.searchRealms(resource, { filter, only, ...position });
-    const found = await pageOfRealms(searchAfter, page, limit);
-    const items = found.items.map(({ record, key }) => present(record, key)).join(',');
-    const below = await readIncluded(call, found.items);
-    const included = below === undefined ? '' : `"included":[${below}],`;
-    const { next, cut, total } = found;
-    const results = total === undefined ? {} : { results: { total } };
-    const meta = JSON.stringify({ page: { limit }, realms: { next, cut }, ...results });
-    return recordReply(call, `{"data":[${items}],${included}"meta":${meta},"links":${NO_LINKS}}`);
-  };
 }
 
 /** The realms that are searched; undefined for all. */
