@@ -78,21 +78,6 @@ const KEY_EXAMPLE = {
   use: 'sig',
 };
 
-const keySet = serviceOperation<ServiceDeps>({
-  name: 'get-key-set',
-  path: '/.well-known/jwks.json',
-  summary: 'Get the public keys that verify access tokens (RFC 7517).',
-  caching: `public, max-age=${LIMITS.keySetAgeMsMax / 1000}`,
-  schema: () => z.strictObject({ keys: z.array(publicKey()) }),
-  example: () => ({ keys: [KEY_EXAMPLE] }),
-  answer({ access }, caching) {
-    return async () => {
-      const { keys } = await access.fresh();
-      return documentReply(publicKeySet(keys.accepted.values()), caching);
-    };
-  },
-});
-
 const METHODS = ['client_secret_basic', 'client_secret_post'] as const;
 const methodsOfClient = [z.array(z.enum(METHODS)), () => METHODS] as const;
 const at = (path: string) => [link, ({ issuer }: { readonly issuer: string }) => issuer + path] as const;
@@ -124,62 +109,69 @@ export const SERVER_METADATA = serviceOperation<OperationDeps>({
     fixed(documentReply(metadataOf({ issuer, scopes: SCOPES }), caching)),
 });
 
-const openApi = serviceOperation<ServiceDeps>({
-  name: 'get-openapi',
-  path: '/openapi.json',
-  summary: 'Get this document.',
-  caching: 'no-cache',
-  isNegotiated: true,
-  schema: () => z.looseObject({ openapi: z.string() }),
-  example: () => ({ openapi: '3.1.0', info: { title: 'authrealm', version: VERSION } }),
-  answer({ describe }, caching) {
-    // Built when it is first requested, so that a start does not wait for it.
-    let made: Promise<Representations> | undefined;
-    const headers = { 'Content-Type': JSON_TYPE, 'Cache-Control': caching };
-    return async (call) => {
-      made ??= describe().then((document) => {
-        const bytes = new TextEncoder().encode(JSON.stringify(document));
-        return representationsOf(headers, bytes, Bun.gzipSync(bytes));
-      });
-      return negotiate(call, await made);
-    };
-  },
-});
-
-const health = serviceOperation({
-  name: 'get-health',
-  path: '/healthz',
-  summary: 'Check that the process answers.',
-  caching: 'no-store',
-  isFixed: true,
-  isUncounted: true,
-  loopUse: 'own turn',
-  schema: () => z.strictObject({ status: z.literal('ok') }),
-  example: () => ({ status: 'ok' }),
-  answer: (_, caching) => fixed(documentReply({ status: 'ok' }, caching)),
-});
-
-const readinessOperation = serviceOperation<ServiceDeps>({
-  name: 'get-readiness',
-  path: '/readyz',
-  summary: 'Check that lookups can be answered.',
-  caching: 'no-store',
-  isUncounted: true,
-  loopUse: 'own turn',
-  ...READY,
-  responses: () => ({ '503': unreadyResponse() }),
-  answer: readiness,
-});
-
 function fixed(reply: Reply): CallHandler {
   return () => reply;
 }
 
 /** Key set, metadata, OpenAPI document and health checks. */
 export const SERVICE_OPERATIONS: readonly Operation<ServiceDeps>[] = [
-  keySet,
+  serviceOperation<ServiceDeps>({
+    name: 'get-key-set',
+    path: '/.well-known/jwks.json',
+    summary: 'Get the public keys that verify access tokens (RFC 7517).',
+    caching: `public, max-age=${LIMITS.keySetAgeMsMax / 1000}`,
+    schema: () => z.strictObject({ keys: z.array(publicKey()) }),
+    example: () => ({ keys: [KEY_EXAMPLE] }),
+    answer({ access }, caching) {
+      return async () => {
+        const { keys } = await access.fresh();
+        return documentReply(publicKeySet(keys.accepted.values()), caching);
+      };
+    },
+  }),
   SERVER_METADATA,
-  openApi,
-  health,
-  readinessOperation,
+  serviceOperation<ServiceDeps>({
+    name: 'get-openapi',
+    path: '/openapi.json',
+    summary: 'Get this document.',
+    caching: 'no-cache',
+    isNegotiated: true,
+    schema: () => z.looseObject({ openapi: z.string() }),
+    example: () => ({ openapi: '3.1.0', info: { title: 'authrealm', version: VERSION } }),
+    answer({ describe }, caching) {
+      // Built when it is first requested, so that a start does not wait for it.
+      let made: Promise<Representations> | undefined;
+      const headers = { 'Content-Type': JSON_TYPE, 'Cache-Control': caching };
+      return async (call) => {
+        made ??= describe().then((document) => {
+          const bytes = new TextEncoder().encode(JSON.stringify(document));
+          return representationsOf(headers, bytes, Bun.gzipSync(bytes));
+        });
+        return negotiate(call, await made);
+      };
+    },
+  }),
+  serviceOperation({
+    name: 'get-health',
+    path: '/healthz',
+    summary: 'Check that the process answers.',
+    caching: 'no-store',
+    isFixed: true,
+    isUncounted: true,
+    loopUse: 'own turn',
+    schema: () => z.strictObject({ status: z.literal('ok') }),
+    example: () => ({ status: 'ok' }),
+    answer: (_, caching) => fixed(documentReply({ status: 'ok' }, caching)),
+  }),
+  serviceOperation<ServiceDeps>({
+    name: 'get-readiness',
+    path: '/readyz',
+    summary: 'Check that lookups can be answered.',
+    caching: 'no-store',
+    isUncounted: true,
+    loopUse: 'own turn',
+    ...READY,
+    responses: () => ({ '503': unreadyResponse() }),
+    answer: readiness,
+  }),
 ];
