@@ -79,28 +79,15 @@ function responsesOf(
   documentation: Documentation,
   { faults }: DocumentContext,
 ): ZodOpenApiResponsesObject {
-  const { success, headers = [], responses } = documentation;
+  const { success, headers: requestHeaders = [], responses } = documentation;
+  const headers = z.object({ ...ALWAYS, ...success?.headers });
+  const { status = 200, description = '', content } = success ?? {};
+  const notModified = { ...EXTENSION, description: 'If-None-Match has the current ETag.', headers };
   return {
-    ...(success ? { [success.status]: successResponse(success) } : {}),
-    ...(headers.includes('If-None-Match') ? { '304': notModified(success) } : {}),
+    ...(success ? { [status]: { description, headers, ...(content ? { content } : {}) } } : {}),
+    ...(requestHeaders.includes('If-None-Match') ? { '304': notModified } : {}),
     ...faults(...faultsOf(operation, documentation)),
     ...responses,
-  };
-}
-
-function successResponse({ description, headers, content }: NonNullable<Documentation['success']>) {
-  return {
-    description,
-    headers: z.object({ ...ALWAYS, ...headers }),
-    ...(content ? { content } : {}),
-  };
-}
-
-function notModified(success: Documentation['success']) {
-  return {
-    ...EXTENSION,
-    description: 'If-None-Match has the current ETag.',
-    headers: z.object({ ...ALWAYS, ...success?.headers }),
   };
 }
 
