@@ -9,7 +9,7 @@ import { passwordProfile, user } from '../../domain/resources.ts';
 import { exampleIdOf } from '../openapi/examples.ts';
 import { offsetParameters } from '../openapi/parameters.ts';
 import { HEADERS, jsonContent } from '../openapi/responses.ts';
-import { countedMeta, idSchema, lazyComponent, pageLinks } from '../openapi/schemas.ts';
+import { countedMeta, idSchema, pageLinks } from '../openapi/schemas.ts';
 import { NOT_SENT, NOT_VALID } from '../pipeline/bearer.ts';
 import { dataOf } from '../pipeline/body.ts';
 import type { Call } from '../pipeline/call.ts';
@@ -134,15 +134,14 @@ const ITEM: ProjectedMembers<MintedToken> = {
 };
 const itemOf = projector(ITEM);
 
-const answerSchema = lazyComponent(() =>
+const answerSchema = () =>
   z
     .strictObject({
       data: z.array(projectionSchema(ITEM)),
       meta: z.strictObject({ account_member_id: idSchema, ...countedMeta.shape }),
       links: pageLinks,
     })
-    .meta({ id: `${TYPE}.page` }),
-);
+    .meta({ id: `${TYPE}.page` });
 
 function exampleAnswer(baseUrl: string): unknown {
   const id = exampleIdOf(user);

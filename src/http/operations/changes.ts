@@ -7,7 +7,7 @@ import type { Principal } from '../../domain/principal.ts';
 import { realm, user } from '../../domain/resources.ts';
 import { identifier } from '../../domain/rule.ts';
 import { type FeedCursor, feedCursor, parseFeedCursor } from '../../events/feed/cursor.ts';
-import { type FeedPage, type FeedPosition, readFeed, readFeedBefore } from '../../events/feed/read_feed.ts';
+import { type FeedPage, readFeed, readFeedBefore } from '../../events/feed/read_feed.ts';
 import type { ChangeDelivery } from '../../service/change_delivery.ts';
 import type { RealmHead } from '../../store/audit/feed.ts';
 import { EXAMPLE_AT, exampleIdOf } from '../openapi/examples.ts';
@@ -99,7 +99,8 @@ async function answerChanges(call: Call, deps: FeedDeps): Promise<Reply> {
   const realm = call.key?.[0] as Uuid;
   const query = readChangesQuery(call.request.url);
   const { after, before } = query;
-  const isStream = acceptsStream(call.request);
+  // HEAD is answered like a page: for a stream it would never end.
+  const isStream = call.request.method === 'GET' && asksFor(STREAM_TYPE, call.request);
   const isCombined = isStream || after !== undefined;
   if (before === undefined ? query.user !== undefined : isCombined)
     throw invalidQuery('before', 'cannot be combined with after or a stream; user_id requires it');
@@ -109,16 +110,11 @@ async function answerChanges(call: Call, deps: FeedDeps): Promise<Reply> {
     return changesReply(call, page, query, deps);
   }
   const resumed = isStream ? call.request.headers.get('last-event-id') : null;
-  const place = positionAfter(realm, after, resumed);
+  const [parameter, text] = resumed ? ['Last-Event-ID', resumed] : ['after', after];
+  const place = text === undefined ? 'oldest' : cursorIn(parameter, text, realm);
   const page = await readFeed(deps.store, realm, place, query.limit);
   if (isStream && page.kind === 'page') return deps.followChanges(call, realm, place);
   return changesReply(call, page, query, deps);
-}
-
-/** The position in the query, or after the last event of a resumed stream. */
-function positionAfter(realm: Uuid, after: string | undefined, resumed: string | null): FeedPosition {
-  if (resumed) return cursorIn('Last-Event-ID', resumed, realm);
-  return after === undefined ? 'oldest' : cursorIn('after', after, realm);
 }
 
 /** A page of changes and the cursor after its last one; the next page continues on the same side. */
@@ -152,11 +148,6 @@ function cursorIn(parameter: string, text: string, realm: Uuid): FeedCursor {
 
 function invalidQuery(parameter: string, rule: string): Fault {
   return new Fault('invalid_query', [{ field: parameter, rule }]);
-}
-
-/** HEAD is answered like a page: for a stream it would never end. */
-function acceptsStream(request: Request): boolean {
-  return request.method === 'GET' && asksFor(STREAM_TYPE, request);
 }
 
 /** The feed heads of the realms that a token may read, ordered by realm ID. */

@@ -1,13 +1,12 @@
 import { z } from 'zod';
 import type { AuthorizationRequest } from '../../auth/sessions/console_providers.ts';
-import type { ConsoleSession, ConsoleSessions, SessionGrant } from '../../auth/sessions/sessions.ts';
+import type { ConsoleSession, SessionGrant } from '../../auth/sessions/sessions.ts';
 import { Fault } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Authentication } from '../../service/authentication.ts';
 import { EXTENSION, HEADERS, jsonContent } from '../openapi/responses.ts';
 import { dataBody, link } from '../openapi/schemas.ts';
 import { BAD_TOKEN, bearerToken } from '../pipeline/bearer.ts';
-import type { Call } from '../pipeline/call.ts';
 import type { Operation } from '../pipeline/operation.ts';
 import type { OperationDeps } from '../pipeline/pipeline.ts';
 import { readData } from '../pipeline/reading.ts';
@@ -207,7 +206,19 @@ const SIGN_IN_OPERATIONS: readonly Omit<Operation<SessionDeps>, 'isOwn'>[] = [
     handle:
       ({ console: { sessions }, limits: { badCredentials } }) =>
       async (call) => {
-        const session = await exchangeCode(sessions, readData(exchangeSchema, call.body ?? ''), call);
+        const {
+          grant,
+          code,
+          name = '',
+          nonce = '',
+          iss,
+          ...input
+        } = readData(exchangeSchema, call.body ?? '');
+        const from = { address: call.address(), requestId: call.requestId };
+        const { code_verifier: codeVerifier = '' } = input;
+        const session = await (grant === 'link'
+          ? sessions.signInByLink(code, from)
+          : sessions.signInByProvider(name, { code, codeVerifier, nonce, iss }, from));
         if (typeof session === 'object') return secretReply({ data: describeSession(session) });
         if (session === 'unavailable') throw new Fault('provider_unavailable');
         if (session === 'rightless') {
@@ -293,10 +304,3 @@ export const CONSOLE_OPERATIONS: readonly Operation<SessionDeps>[] = SIGN_IN_OPE
   ...operation,
   isOwn: true,
 }));
-
-function exchangeCode(sessions: ConsoleSessions, input: z.output<typeof exchangeSchema>, call: Call) {
-  const { code, name = '', code_verifier: codeVerifier = '', nonce = '', iss } = input;
-  const from = { address: call.address(), requestId: call.requestId };
-  if (input.grant === 'link') return sessions.signInByLink(code, from);
-  return sessions.signInByProvider(name, { code, codeVerifier, nonce, iss }, from);
-}

@@ -1,4 +1,4 @@
-import type { ListPage, ListRequest, PageRequest } from '../../directory/store.ts';
+import type { ListRequest, PageRequest } from '../../directory/store.ts';
 import { type ParsedFilter, parseFilter } from '../../domain/filter/filter.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Principal } from '../../domain/principal.ts';
@@ -9,7 +9,7 @@ import { recordPageSchema } from '../openapi/schemas.ts';
 import type { Call } from '../pipeline/call.ts';
 import { collectionLinks, collectionPattern } from '../pipeline/links.ts';
 import type { Operation } from '../pipeline/operation.ts';
-import { type ListAddress, listBody, type PageContent } from '../pipeline/paging.ts';
+import { listBody, type PageContent } from '../pipeline/paging.ts';
 import { type RecordDeps, recordReply } from '../pipeline/pipeline.ts';
 import { itemPresenterOf } from '../pipeline/present.ts';
 import { type FurtherParameters, type ListQuery, NEWEST_FIRST, readQuery } from '../pipeline/query.ts';
@@ -65,11 +65,6 @@ export function pageOf(
   return { kind: 'after', after: after === 'start' ? undefined : after, limit: limit ?? length };
 }
 
-/** Whether the page is the complete result, so that there is no other page to link to. */
-function isComplete({ page }: ListRequest, { hasMore }: ListPage): boolean {
-  return page.kind === 'offset' && page.offset === 0 && !hasMore;
-}
-
 /**
  * Makes the function that reads a page and writes it. `carried` is repeated by links; without it there are none. The items of a whole realm
  * name their parent, which the path does not name.
@@ -87,12 +82,12 @@ export function listResponder(resource: Resource, isOfRealm: boolean, deps: Reco
     let items = '';
     for (const { key, record } of listed.items)
       items += items === '' ? present(record, key) : `,${present(record, key)}`;
-    const address: ListAddress | undefined =
-      carried === undefined || (isOfRealm && isComplete(listing, listed))
-        ? undefined
-        : { url: urlOf(call.scope as KeyPrefix), carried };
-    const included = await readIncluded(call, listed.items);
     const { page, sort } = listing;
+    // The complete result has no other page to link to.
+    const isComplete = isOfRealm && page.kind === 'offset' && page.offset === 0 && !listed.hasMore;
+    const isLinked = carried !== undefined && !isComplete;
+    const address = isLinked ? { url: urlOf(call.scope as KeyPrefix), carried } : undefined;
+    const included = await readIncluded(call, listed.items);
     return recordReply(call, listBody(items, { listed, page, sort, address, included }));
   };
 }

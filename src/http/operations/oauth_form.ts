@@ -80,17 +80,13 @@ export function formEndpoint<P extends string>(
       limits.badCredentials?.countFailure(call);
       return refusalReply(client);
     }
-    call.client = authenticatedId(client);
+    // An ID alone is no credential, because every caller can know it.
+    call.client = client.implicit ? undefined : client.clientId;
     const limited = limits.caller(call, client);
     if (limited) return limited;
     const answered = await answer(call, client, form.value);
     return 'kind' in answered ? refusalReply(answered) : answered;
   };
-}
-
-/** Undefined for an ID alone, which is no credential, because every caller can know it. */
-function authenticatedId({ clientId, implicit }: Principal): string | undefined {
-  return implicit ? undefined : clientId;
 }
 
 async function readForm<P extends string>(

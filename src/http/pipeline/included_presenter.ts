@@ -1,4 +1,4 @@
-import type { IncludedRecords, RecordWithIncluded } from '../../directory/store.ts';
+import type { RecordWithIncluded } from '../../directory/store.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { type AnyRecord, ancestry, type Key, type Resource } from '../../domain/resource.ts';
 import { includableBelow } from '../../domain/resources.ts';
@@ -40,7 +40,10 @@ export function openIncludedPresenter(
       const known = children.get(child);
       if (!known) throw new Error(`${child.name} cannot be included`);
       for (const each of records) items.push(known.presentItem(each, [...key, each.id]));
-      if (hasMore) more.push(`"${child.includedAs}":"${restOf(known.urlOf(key), records)}"`);
+      const last = records.at(-1);
+      const position = last && { at: last.created_at, id: last.id };
+      const rest = () => linkAfter(known.urlOf(key), LIMITS.includedRecordsMax, position, NEWEST_FIRST);
+      if (hasMore) more.push(`"${child.includedAs}":"${rest()}"`);
     }
     return presentIncluding(record, key, items, more);
   };
@@ -57,11 +60,4 @@ export function recordReplies(resource: Resource, context: LinkContext) {
     if (location === undefined) return recordReply(call, body, { ETag });
     return recordReply(call, body, { ETag, Location: location }, 201);
   };
-}
-
-/** The URL of the list page that continues after the included records. */
-function restOf(url: string, records: IncludedRecords['records']): string {
-  const last = records.at(-1);
-  const position = last && { at: last.created_at, id: last.id };
-  return linkAfter(url, LIMITS.includedRecordsMax, position, NEWEST_FIRST);
 }

@@ -14,7 +14,10 @@ export function routesOf(deps: HttpDeps): readonly Route[] {
   const prefix = prefixOf(deps.baseUrl);
   const own = ownRoutes(deps);
   const under = (before: string) => own.map((route) => ({ ...route, pattern: before + route.pattern }));
-  return prefix === '' ? own : [...own, ...under(prefix), ...metadataBefore(prefix, deps)];
+  if (prefix === '') return own;
+  // The spelling of RFC 8414, section 3.1, for an issuer that has a path.
+  const metadata = { ...SERVER_METADATA, path: SERVER_METADATA.path + prefix };
+  return [...own, ...under(prefix), ...routesFrom([metadata], deps)];
 }
 
 /** The path of the base URL, without a trailing slash. */
@@ -32,10 +35,4 @@ function ownRoutes(deps: HttpDeps): Route[] {
     ...routesFrom(OPERATIONS, { ...deps, describe }),
     ...(console ? routesFrom(CONSOLE_OPERATIONS, { ...deps, console }) : []),
   ];
-}
-
-/** The spelling of RFC 8414, section 3.1, for an issuer that has a path. */
-function metadataBefore(prefix: string, deps: HttpDeps): readonly Route[] {
-  const operation = { ...SERVER_METADATA, path: SERVER_METADATA.path + prefix };
-  return routesFrom([operation], deps);
 }

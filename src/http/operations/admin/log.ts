@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import type { ReadableEntry } from '../../../audit/reading.ts';
 import { Fault } from '../../../domain/fault.ts';
-import { NIL_UUID, parseUuid, type Uuid } from '../../../domain/id.ts';
+import { NIL_UUID, parseUuid } from '../../../domain/id.ts';
+import { assertFound } from '../../../domain/managed.ts';
 import { realm, user } from '../../../domain/resources.ts';
 import { identifier } from '../../../domain/rule.ts';
 import type { LogHead } from '../../../store/audit/log_reading.ts';
@@ -9,7 +10,7 @@ import { EXAMPLE_AT, exampleIdOf } from '../../openapi/examples.ts';
 import { idSchema, timestampSchema } from '../../openapi/schemas.ts';
 import { isoTimestamp } from '../../pipeline/present.ts';
 import type { ProjectedMembers } from '../projection.ts';
-import { type AdminDeps, answerForm } from './operation.ts';
+import { answerForm } from './operation.ts';
 import { listOperation } from './page.ts';
 
 const REALM_ID = exampleIdOf(realm);
@@ -98,13 +99,6 @@ const ENTRY = answerForm('log_entry', ENTRY_MEMBERS, EXAMPLE_ENTRY);
 
 const ENTRY_ID = /^\d{1,15}$/;
 
-/** The realm of a path; its log remains after it is deleted. Throws Fault `not_found` if it never existed. */
-async function existingLog(raw: string, { logStore }: AdminDeps): Promise<Uuid> {
-  const id = parseUuid(raw);
-  if (id === undefined || id === NIL_UUID || !(await logStore.head(id))) throw new Fault('not_found');
-  return id;
-}
-
 /** The audit log: an entry for each action and each change, chained by tags. */
 export const LOG_OPERATIONS = [
   listOperation({
@@ -155,7 +149,9 @@ export const LOG_OPERATIONS = [
       item: ENTRY,
     },
     async read({ after = 0, limit }, { params, query: { user_id: user } }, deps) {
-      const log = await existingLog(params.realm_id ?? '', deps);
+      const log = assertFound(parseUuid(params.realm_id ?? ''));
+      // The log of a deleted realm remains.
+      if (log === NIL_UUID || !(await deps.logStore.head(log))) throw new Fault('not_found');
       const items = await (user
         ? deps.logReading.entriesOf({ realm: log, user }, 'realm', Number(after), limit)
         : deps.logReading.entries(log, Number(after), limit));
