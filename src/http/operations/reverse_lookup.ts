@@ -56,7 +56,15 @@ export function find(resource: Resource, rules: LookupRules): Operation<RecordDe
     document: ({ schemas, examples }) => ({
       summary: `Find ${resource.name} records of a whole realm by their identity.`,
       isExtension: true,
-      query: findParameters(resource, rules),
+      query: z.object({
+        filter: FILTER_PARAMETER.meta({
+          param: {
+            description: `One of: ${lookupForms(rules, '`')}.`,
+            example: filterExample(resource, rules.by[0] ?? []),
+          },
+        }),
+        ...PAGE_PARAMETERS,
+      }),
       success: pageAnswer(recordPageSchema(resource, schemas, 'found'), examples.found(resource)),
       faults: ['malformed_filter'],
     }),
@@ -72,7 +80,7 @@ export function search(resource: Resource, rules: LookupRules): Operation<Record
     path: `${reverseLookupPattern(resource)}/search`,
     work: 'find',
     loopUse: 'lookup',
-    filters: `The filter is one of: ${lookupForms(rules)}`,
+    filters: `The filter is one of: ${lookupForms(rules, '`')}.`,
     handle(deps) {
       const answer = lookupResponder(resource, deps);
       return (call) => {
@@ -149,11 +157,6 @@ function readSearch({ body = '' }: Call) {
   return { filter, limit, offset };
 }
 
-/** A reverse lookup as a list. `carried` is the filter and sort part of its links. */
-interface LookupListRequest extends Pick<ListRequest, 'filter' | 'page'> {
-  readonly carried: string | undefined;
-}
-
 /**
  * Creates the function that answers a reverse lookup. A filter in the plain spelling that matches one record is answered by an
  * index; any other is parsed by `readWhole` and answered as a list.
@@ -166,7 +169,7 @@ function lookupResponder(resource: Resource, deps: RecordDeps) {
     call: Call,
     lookupKey: LookupKey | undefined,
     limit: number,
-    readWhole: () => LookupListRequest,
+    readWhole: () => Pick<ListRequest, 'filter' | 'page'> & { readonly carried: string | undefined },
   ): MaybePromise<Reply> => {
     const listAll = () => {
       const { carried, ...request } = readWhole();
@@ -193,7 +196,7 @@ function readFilter(text: string | undefined, rules: LookupRules): ParsedFilter 
   const filter = text === undefined ? undefined : parseFilter(text, rules.filterables);
   // A member that does not allow `in` has one value: the parser rejected the rest.
   if (filter && filteredSets(rules).some((members) => equalityValues(filter, members))) return filter;
-  const rule = `must be one of: ${lookupFilters(rules).join('; ')}`;
+  const rule = `must be one of: ${lookupForms(rules)}`;
   throw new Fault('invalid_query', [{ field: 'filter', rule }]);
 }
 
@@ -202,30 +205,14 @@ function filteredSets({ by, listedBy }: LookupRules): LookupRules['by'] {
   return listedBy === undefined ? by : [...by, [listedBy]];
 }
 
-/** The accepted filters of a reverse lookup, as texts. */
-function lookupFilters(rules: LookupRules): readonly string[] {
+/** The accepted filters of a reverse lookup, as texts between quotes. */
+function lookupForms(rules: LookupRules, quote = ''): string {
   const terms = (member: string) => {
     const operators = rules.filterables[member]?.operators.map((operator) => `${operator}(${member},…)`);
     return operators?.join(' or ');
   };
-  return filteredSets(rules).map((members) => members.map(terms).join(':'));
-}
-
-/** The same as a list for the OpenAPI document. */
-function lookupForms(rules: LookupRules): string {
-  const ways = lookupFilters(rules).map((filter) => `\`${filter}\``);
-  return `${ways.join('; ')}.`;
-}
-
-/** The parameters of a reverse lookup; the filter is required. */
-function findParameters(resource: Resource, rules: LookupRules): z.ZodObject {
-  const filter = FILTER_PARAMETER.meta({
-    param: {
-      description: `One of: ${lookupForms(rules)}`,
-      example: filterExample(resource, rules.by[0] ?? []),
-    },
-  });
-  return z.object({ filter, ...PAGE_PARAMETERS });
+  const forms = filteredSets(rules).map((members) => members.map(terms).join(':'));
+  return forms.map((form) => quote + form + quote).join('; ');
 }
 
 /** The default page length: a lookup of many IDs returns all of them on one page. */
