@@ -172,17 +172,6 @@ const CLAIMS: ProjectedMembers<IssuedToken> = {
 };
 const claimsOf = projector(CLAIMS);
 
-const inspectionExample = (issuer: string) =>
-  claimsOf({
-    scopes: new Set([TOKEN.scope]),
-    clientId: CLIENT.client_id,
-    expires: TOKEN.expires,
-    issuedAt: TOKEN.expires - TOKEN.expires_in,
-    notBefore: TOKEN.expires - TOKEN.expires_in,
-    issuer,
-    jti: '019c1318-a400-7000-8000-000000000097',
-  });
-
 /** How a client gets a token, revokes it and inspects it. */
 export const OAUTH_OPERATIONS: readonly Operation<OAuthDeps>[] = [
   formOperation({ name: 'get-access-token', path: '/oauth/access_token', ...GRANT }),
@@ -223,14 +212,22 @@ export const OAUTH_OPERATIONS: readonly Operation<OAuthDeps>[] = [
         if (answer.kind === 'refused') return answer;
         return secretReply(answer.token ? claimsOf(answer.token) : { active: false });
       }),
-    document: (baseUrl) => ({
+    document: (issuer) => ({
       summary: 'Introspect an access token of this client (RFC 7662).',
       isExtension: true,
       body: tokenForm(),
       success: secretAnswer(
         'The claims of the token. Invalid tokens and tokens of other clients are not active.',
         projectionSchema(CLAIMS).meta({ id: 'TokenInspection' }),
-        inspectionExample(baseUrl),
+        claimsOf({
+          scopes: new Set([TOKEN.scope]),
+          clientId: CLIENT.client_id,
+          expires: TOKEN.expires,
+          issuedAt: TOKEN.expires - TOKEN.expires_in,
+          notBefore: TOKEN.expires - TOKEN.expires_in,
+          issuer,
+          jti: '019c1318-a400-7000-8000-000000000097',
+        }),
       ),
     }),
   }),

@@ -51,12 +51,18 @@ export function openRateLimits(settings: RateSettings, { monotonic }: Clock) {
     };
   }
 
-  /** Counts a request by its address. */
   const address: CountCall | undefined = limiter('address', addressRate, byAddress);
-  const client = limiter('client', clientRate, byClient);
+  const client = limiter(
+    'client',
+    clientRate,
+    ({ take }) =>
+      (_, clientId) =>
+        take(clientId),
+  );
   const grantBuckets = grantRate === 'off' ? undefined : open(grantRate);
   const idAlone = idAloneLimit(open);
   return {
+    /** Counts a request by its address. */
     address,
     /** Counts a request by its caller: by the ID of a client alone at the rate of each address, others by their ID. */
     caller: (call: Call, { clientId, implicit }: Pick<Principal, 'clientId' | 'implicit'>) =>
@@ -69,11 +75,6 @@ export function openRateLimits(settings: RateSettings, { monotonic }: Clock) {
     grants: grantBuckets && ((clientOrSessionId: string) => refusalOf(grantBuckets.take(clientOrSessionId))),
   };
 }
-
-const byClient =
-  ({ take }: TokenBuckets) =>
-  (_: Call, clientId: string) =>
-    take(clientId);
 
 /** Consecutive requests with the same credentials that are counted by one read of the address. */
 const ADDRESS_USES_MAX = 64;
