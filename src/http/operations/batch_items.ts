@@ -25,7 +25,7 @@ type BatchMethod = (typeof BATCH_METHODS)[number];
 type Target = NonNullable<ReturnType<typeof targetOf>>;
 
 /** The valid requests of a batch, and the errors of the others. */
-export interface BatchItems {
+interface BatchItems {
   readonly items: readonly BatchItem[];
   readonly errors: readonly FieldError[];
 }

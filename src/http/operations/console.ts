@@ -38,7 +38,7 @@ export function consoleRoutes(folder: string, baseUrl: string): readonly Route[]
     ...assets.map((name) => ({
       pattern: `/console/${name}`,
       label: '/console/:name',
-      answers: { GET: asset(name, replies) },
+      answers: { GET: async (call: Call) => negotiate(call, (await replies()).get(name) as Representations) },
     })),
   ];
   const prefix = prefixOf(baseUrl);
@@ -84,10 +84,6 @@ function moved(call: Call, slashes: number): Reply {
     headers: { Location: '../'.repeat(slashes) + name, 'Cache-Control': REVALIDATED },
     body: null,
   };
-}
-
-function asset(name: string, assets: () => Promise<Assets>): CallHandler {
-  return async (call) => negotiate(call, (await assets()).get(name) as Representations);
 }
 
 async function readAssets(folder: string, names: readonly string[]): Promise<Assets> {

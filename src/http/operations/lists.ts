@@ -84,7 +84,7 @@ export function listResponder(resource: Resource, isOfRealm: boolean, deps: Reco
       items += items === '' ? present(record, key) : `,${present(record, key)}`;
     const { page, sort } = listing;
     // The complete result has no other page to link to.
-    const isComplete = isOfRealm && page.kind === 'offset' && page.offset === 0 && !listed.hasMore;
+    const isComplete = page.kind === 'offset' && page.offset === 0 && isOfRealm && !listed.hasMore;
     const isLinked = carried !== undefined && !isComplete;
     const address = isLinked ? { url: urlOf(call.scope as KeyPrefix), carried } : undefined;
     const included = await readIncluded(call, listed.items);

@@ -3,7 +3,7 @@ import type { Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 
 /** The URL of a list. */
-export interface ListAddress {
+interface ListAddress {
   /** Without a query. */
   readonly url: string;
   /** The filter and sort parameters of the request, which every link repeats. */

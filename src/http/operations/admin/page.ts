@@ -55,11 +55,6 @@ interface AdminList<From extends object, More extends z.ZodRawShape, Deps>
 
 const UUID_FORM = /^[0-9a-f-]{36}$/;
 
-interface PageQuery {
-  readonly 'page[limit]'?: number | undefined;
-  readonly 'page[after]'?: string | undefined;
-}
-
 /** The operation of a list. */
 export function listOperation<
   From extends object,
@@ -93,11 +88,8 @@ export function listOperation<
         ),
     },
     async handle(request, deps) {
-      const given = request.query as PageQuery;
-      const range = {
-        limit: (given['page[limit]'] ?? LIMITS.pageRecordsDefault) + 1,
-        after: given['page[after]'] || undefined,
-      };
+      const { 'page[limit]': length = LIMITS.pageRecordsDefault, 'page[after]': after } = request.query;
+      const range = { limit: Number(length) + 1, after: after ? String(after) : undefined };
       const found = await read(range, request as never, deps);
       const url = request.urlOf(found.path ?? filledPath(path, (name) => request.params[name]));
       const items = found.items.map((each) => item.show(each, request));
