@@ -11,7 +11,7 @@ import { trackDatabaseFiles } from '../../src/store/sqlite/database_files.ts';
 import { SQLITE } from '../../src/store/sqlite/dialect.ts';
 import { openSqliteRecords } from '../../src/store/sqlite/records.ts';
 import { openSharedReadTransaction } from '../../src/store/sqlite/shared_read_transaction.ts';
-import { openSqliteTransactions } from '../../src/store/sqlite/transactions.ts';
+import { openSqliteReading } from '../../src/store/sqlite/transactions.ts';
 import { openSqliteWriter } from '../../src/store/sqlite/writer.ts';
 import { fillDisk, freeDisk } from '../support/ballast.ts';
 import { sqliteAt } from '../support/database.ts';
@@ -45,8 +45,9 @@ function limitByEngine({ settings }: Service): LimitedStore {
   const log = openAuditLog(SQLITE);
   const writer = openSqliteWriter(db, sharedReads, trackDatabaseFiles(db.filename), log);
   const pages = db.query<{ page_count: number }, []>('pragma page_count').get()?.page_count ?? 0;
+  const transactions = { ...openSqliteReading(db, sharedReads), ...writer, yieldToWriters: async () => {} };
   return {
-    records: openSqliteRecords(db, sharedReads, openSqliteTransactions(db, sharedReads, writer), log.rowMacs),
+    records: openSqliteRecords(db, sharedReads, transactions, log.rowMacs),
     fill: () => db.run(`pragma max_page_count = ${pages}`),
     free: () => db.run(`pragma max_page_count = ${pages * 1_000}`),
   };

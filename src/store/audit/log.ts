@@ -5,27 +5,14 @@ import type { AuditEntry } from '../../domain/audit_entry.ts';
 import { NIL_UUID, type Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { user } from '../../domain/resources.ts';
-import { openRowMacs, type RowMacs } from '../auth/row_macs.ts';
+import { openRowMacs } from '../auth/row_macs.ts';
 import type { Dialect } from '../dialect.ts';
 import { actTable, logEntryTable } from '../tables/realm_data.ts';
 import { executeAll, first, type Long, type Statement, type Work } from '../transaction_work.ts';
 import type { ChangeEntry } from './entry.ts';
 import { entryColumns, insertEntry, type SequencedEntry } from './entry_row.ts';
 import { COUNT_COLUMNS, countChanges, NO_COUNTS } from './record_counts.ts';
-import { openUserKeys, type UserKeys } from './user_keys.ts';
-
-/**
- * The log of each realm and of the installation. Entries are written by the last statements of a transaction, in the order
- * of its clocks; the tag of each entry includes the previous one.
- */
-export interface AuditLog {
-  /** From now on entries have tags, and hold the record before and after. Without keys there are no audit entries. */
-  useKeys(keys: LogKeys): void;
-  /** The codes of rows outside of the log, under the same keys. */
-  readonly rowMacs: RowMacs;
-  /** Writes entries: advances each clock once, then inserts the rows with their sequence numbers. */
-  write(entries: readonly ChangeEntry[], auditEntries?: readonly AuditEntry[]): Work<void>;
-}
+import { openUserEncryption } from './user_keys.ts';
 
 const TEXTS = {
   settle: 'update realm_clock set tag = ?, entries = ? where realm_id = ?',
@@ -51,10 +38,18 @@ interface ClockRow {
   readonly entries: Long | null;
 }
 
-export function openAuditLog(dialect: Dialect): AuditLog {
+export type AuditLog = ReturnType<typeof openAuditLog>;
+
+/**
+ * The log of each realm and of the installation. Entries are written by the last statements of a transaction, in the order
+ * of its clocks; the tag of each entry includes the previous one.
+ */
+export function openAuditLog(dialect: Dialect) {
   const sql = logTexts(dialect);
   const rowMacs = openRowMacs();
-  let keyed: { readonly keys: LogKeys; readonly userKeys: UserKeys } | undefined;
+  let keyed:
+    | { readonly keys: LogKeys; readonly encryptionOf: ReturnType<typeof openUserEncryption> }
+    | undefined;
 
   /**
    * Advances a log's clock by its new entries, with the counts of records. Returns the sequence number before, and the chain.
@@ -72,7 +67,7 @@ export function openAuditLog(dialect: Dialect): AuditLog {
   function* writeRealm(realm: Uuid, entries: readonly ChangeEntry[]): Work<readonly AuditEntry[]> {
     const reported = withoutErased(entries);
     // Before the clock, whose result a remote engine has to wait for.
-    const encryption = keyed && (yield* keyed.userKeys.of(realm, reported));
+    const encryption = keyed && (yield* keyed.encryptionOf(realm, reported));
     const { before, chain, auditEntries } = yield* advanceClock(realm, {
       count: entries.length,
       recordCounts: countChanges(entries),
@@ -107,12 +102,15 @@ export function openAuditLog(dialect: Dialect): AuditLog {
   }
 
   return {
+    /** The codes of rows outside of the log, under the same keys. */
     rowMacs,
-    useKeys(keys) {
+    /** From now on entries have tags, and hold the record before and after. Without keys there are no audit entries. */
+    useKeys(keys: LogKeys): void {
       rowMacs.useKeys(keys);
-      keyed = { keys, userKeys: openUserKeys(keys, dialect) };
+      keyed = { keys, encryptionOf: openUserEncryption(keys, dialect) };
     },
-    *write(entries, auditEntries = []) {
+    /** Writes entries: advances each clock once, then inserts the rows with their sequence numbers. */
+    *write(entries: readonly ChangeEntry[], auditEntries: readonly AuditEntry[] = []): Work<void> {
       // The installation's clock first: clocks are locked in one order (docs/decisions/0008-postgresql.md).
       if (auditEntries.length > 0) yield* writeAuditEntries(auditEntries);
       const more: AuditEntry[] = [];

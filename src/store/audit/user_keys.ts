@@ -7,13 +7,8 @@ import { userSaltTable } from '../tables/realm_data.ts';
 import { all, allUnexpected, type Statement, type Work } from '../transaction_work.ts';
 import type { ChangeEntry } from './entry.ts';
 
-/** The keys that encrypt personal values in the log, one per user, derived from a salt. */
-export interface UserKeys {
-  /** The encryption of these entries: reads the salt of each user, or creates it. */
-  of(realm: Uuid, entries: readonly ChangeEntry[]): Work<EntryEncryption>;
-}
-
-export interface EntryEncryption {
+/** The encryption of personal values in the log, by one key per user, which is derived from a salt. */
+interface EntryEncryption {
   encrypt(change: Change, plain: Uint8Array): Uint8Array;
   /** Store the salts that were created. */
   readonly statements: readonly Statement[];
@@ -31,37 +26,36 @@ export const userKeyTexts = (dialect: Dialect) => ({
 /** The event of a created user. */
 const CREATED = `${user.name}.created`;
 
-export function openUserKeys(keys: LogKeys, dialect: Dialect): UserKeys {
+/** Returns the encryption of entries of a realm: reads the salt of each user, or creates it. */
+export function openUserEncryption(keys: LogKeys, dialect: Dialect) {
   const sql = userKeyTexts(dialect);
-  return {
-    *of(realm, entries) {
-      const users = new Set<Uuid>();
-      /** Users of these entries that had no entry before; one that was imported again may have a salt. */
-      const created = new Set<Uuid>();
-      for (const { change, personal } of entries) {
-        if (change.user === undefined || personal === undefined) continue;
-        users.add(change.user);
-        if (change.event === CREATED) created.add(change.user);
-      }
-      const salts = new Map([
-        ...(yield* findUserSalts(realm, [...created], sql, allUnexpected)),
-        ...(yield* findUserSalts(realm, [...users.difference(created)], sql)),
-      ]);
-      const statements: Statement[] = [];
-      for (const user of users.difference(salts)) {
-        const salt = keys.mintUserKey();
-        salts.set(user, salt);
-        statements.push({ text: sql.insert, values: [realm, user, salt] });
-      }
-      return {
-        encrypt({ user }, plain) {
-          const salt = user && salts.get(user);
-          if (!user || !salt) throw new Error('a personal value belongs to a user');
-          return keys.encrypt(salt, { realm, user }, plain);
-        },
-        statements,
-      };
-    },
+  return function* (realm: Uuid, entries: readonly ChangeEntry[]): Work<EntryEncryption> {
+    const users = new Set<Uuid>();
+    /** Users of these entries that had no entry before; one that was imported again may have a salt. */
+    const created = new Set<Uuid>();
+    for (const { change, personal } of entries) {
+      if (change.user === undefined || personal === undefined) continue;
+      users.add(change.user);
+      if (change.event === CREATED) created.add(change.user);
+    }
+    const salts = new Map([
+      ...(yield* findUserSalts(realm, [...created], sql, allUnexpected)),
+      ...(yield* findUserSalts(realm, [...users.difference(created)], sql)),
+    ]);
+    const statements: Statement[] = [];
+    for (const user of users.difference(salts)) {
+      const salt = keys.mintUserKey();
+      salts.set(user, salt);
+      statements.push({ text: sql.insert, values: [realm, user, salt] });
+    }
+    return {
+      encrypt({ user }, plain) {
+        const salt = user && salts.get(user);
+        if (!user || !salt) throw new Error('a personal value belongs to a user');
+        return keys.encrypt(salt, { realm, user }, plain);
+      },
+      statements,
+    };
   };
 }
 

@@ -30,18 +30,12 @@ export const selectAuthenticated = (dialect: Dialect): string => {
 /** The covered columns of a row, and its MAC. */
 export type CoveredRow = Readonly<Record<string, SqlValue | undefined>>;
 
-/** The MACs of password hashes. */
-export interface PasswordMacs {
-  /** Null without keys. */
-  of(row: CoveredRow): Uint8Array | null;
-  isValid(row: CoveredRow): boolean;
-}
-
-export function openPasswordMacs(macs: RowMacs): PasswordMacs {
+/** The MACs of password hashes; null without keys. */
+export function openPasswordMacs(macs: RowMacs) {
   const of = (row: CoveredRow) => macs.of(SIGNED_PASSWORD, { ...row, ...idsAsText(row) });
   return {
     of,
-    isValid: (row) => !isForgedMac((row.password_hash_mac ?? null) as Uint8Array | null, of(row)),
+    isValid: (row: CoveredRow) => !isForgedMac((row.password_hash_mac ?? null) as Uint8Array | null, of(row)),
   };
 }
 
@@ -66,7 +60,7 @@ export function withPasswordMacs(
  * A write that leaves the hash keeps its version, and verifies the stored MAC: a new one would make the hash of a forged row valid
  * again. Where the stored one is not valid, the row has none afterwards. A patch with the same hash sets it again.
  */
-function authenticateBy(macs: PasswordMacs, select: string): (write: Write) => Work<Patch['members']> {
+function authenticateBy(macs: ReturnType<typeof openPasswordMacs>, select: string) {
   function authenticated(row: CoveredRow, kept: CoveredRow | undefined, revision: Revision): CoveredRow {
     if ((row.password_hash ?? null) === null) return { credential_version: null, password_hash_mac: null };
     const version = { credential_version: kept ? kept.credential_version : revision };
@@ -76,7 +70,7 @@ function authenticateBy(macs: PasswordMacs, select: string): (write: Write) => W
     };
   }
 
-  return function* (write) {
+  return function* (write: Write): Work<Patch['members']> {
     const { key } = write;
     if (write.op === 'patch') {
       const { members, revision } = write.patch;

@@ -12,11 +12,7 @@ import { openCascades } from './cascade.ts';
 import { touchRow } from './row_write.ts';
 import type { Statements } from './statements.ts';
 
-/** Deletes records: in one commit, or in pages. */
-export interface Removals {
-  remove(removal: Removal): Work<WorkResult<{ readonly kind: 'removed' } | RemovalRefusal>>;
-  removePage(removal: Omit<Removal, 'expectedRevision'>): Work<WorkResult<PageRemovalResult>>;
-}
+export type Removals = ReturnType<typeof openRemovals>;
 
 type Of = (resource: Resource) => Statements;
 
@@ -103,7 +99,8 @@ function* deleteOwned({ resource, key }: Pick<Removal, 'resource' | 'key'>): Wor
   return resource.parent ? 0 : yield* deleteBudgets(key[0], ROWS_MAX);
 }
 
-export function openRemovals(of: Of, dialect: Dialect): Removals {
+/** Deletes records: in one commit, or in pages. */
+export function openRemovals(of: Of, dialect: Dialect) {
   const { among } = dialect.lists;
   const cascadeOf = openCascades(dialect);
 
@@ -125,7 +122,7 @@ export function openRemovals(of: Of, dialect: Dialect): Removals {
   }
 
   return {
-    *remove(removal) {
+    *remove(removal: Removal): Work<WorkResult<{ readonly kind: 'removed' } | RemovalRefusal>> {
       const { resource, key, expectedRevision } = removal;
       const stored = yield* first<RemovalRow>(of(resource).selectForRemoval, ...key);
       if (!stored) return refused('not_found');
@@ -139,7 +136,7 @@ export function openRemovals(of: Of, dialect: Dialect): Removals {
       return { value: { kind: 'removed' }, keep: true, entries, rows };
     },
 
-    *removePage(removal) {
+    *removePage(removal: Omit<Removal, 'expectedRevision'>): Work<WorkResult<PageRemovalResult>> {
       const { resource, key } = removal;
       const stored = yield* first<RemovalRow>(of(resource).selectForRemoval, ...key);
       if (!stored) return refused('not_found');

@@ -13,8 +13,9 @@ import { openSealedStore } from '../auth/sealed_store.ts';
 import type { Engine } from '../engine.ts';
 import { openLeaseStore } from '../leases.ts';
 import { type MigrateMode, type Migration, migrationsOf, type Program } from '../migrations.ts';
+import type { Transactions } from '../transactions.ts';
 import { openWebhookStore } from '../webhooks/webhooks.ts';
-import { connectSqlite, retryWhileBusy, sqliteFault } from './connection.ts';
+import { connectSqlite, retryWhileBusy, sqliteFault, yieldLock } from './connection.ts';
 import {
   assertNoOrphanedLog,
   DatabaseFileMoved,
@@ -29,7 +30,7 @@ import { openSqliteLists, openSqliteSearches } from './lists.ts';
 import { assertSqliteSchema, migrateSqlite } from './migrate.ts';
 import { openSqliteRecords } from './records.ts';
 import { openSharedReadTransaction } from './shared_read_transaction.ts';
-import { openSqliteTransactions } from './transactions.ts';
+import { openSqliteReading } from './transactions.ts';
 import { openSqliteWriter } from './writer.ts';
 
 /** The migrations of this release, in order. */
@@ -104,7 +105,9 @@ function engineOver(db: Database): Engine {
   const files = trackDatabaseFiles(db.filename);
   const log = openAuditLog(SQLITE);
   const writer = openSqliteWriter(db, sharedReads, files, log);
-  const transactions = openSqliteTransactions(db, sharedReads, writer);
+  const { read } = openSqliteReading(db, sharedReads);
+  const { write, isOverloaded } = writer;
+  const transactions: Transactions = { read, write, isOverloaded, yieldToWriters: yieldLock };
   const records = openSqliteRecords(db, sharedReads, transactions, log.rowMacs);
   const access = openAuthStore(transactions, log.rowMacs);
   return {

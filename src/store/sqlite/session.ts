@@ -13,19 +13,11 @@ type Row = Record<string, unknown>;
 const NO_ROWS: readonly Row[] = Object.freeze([]);
 const NO_RESULT: StatementResult = Object.freeze({ rows: NO_ROWS, count: 0 });
 
-/** Runs work on one connection, in the transaction that is open on it. */
-export interface SqliteSession {
-  /** Runs work synchronously to its end. */
-  perform<T>(work: Work<T>): T;
-  /** Finalizes cached statements that are no longer used. */
-  forget(texts: Iterable<string>): void;
-}
-
 /**
- * Caches every prepared statement. The number of those that follow from the descriptions is limited; callers must
- * forget all others.
+ * Runs work on one connection, in the transaction that is open on it. Caches every prepared statement. The number of those that follow
+ * from the descriptions is limited; callers must forget all others.
  */
-export function openSqliteSession(db: Database): SqliteSession {
+export function openSqliteSession(db: Database) {
   const cached = new Map<string, Statement<Row, SqlValue[]>>();
 
   function prepared(text: string): Statement<Row, SqlValue[]> {
@@ -61,12 +53,14 @@ export function openSqliteSession(db: Database): SqliteSession {
   }
 
   return {
-    forget(texts) {
+    /** Finalizes cached statements that are no longer used. */
+    forget(texts: Iterable<string>): void {
       for (const text of texts) {
         cached.get(text)?.finalize();
         cached.delete(text);
       }
     },
+    /** Runs work synchronously to its end. */
     perform<T>(work: Work<T>): T {
       let step = work.next();
       while (!step.done) {

@@ -1,29 +1,17 @@
 import type { Database } from 'bun:sqlite';
-import type { IsOverloaded } from '../../directory/store.ts';
 import type { AuditEntry } from '../../domain/audit_entry.ts';
 import { Fault } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { openAdmission } from '../admission.ts';
 import type { ChangeEntry } from '../audit/entry.ts';
 import type { AuditLog } from '../audit/log.ts';
-import type { Engine, WriterFigures } from '../engine.ts';
+import type { WriterFigures } from '../engine.ts';
 import type { Work, WorkResult } from '../transaction_work.ts';
-import type { Transactions, WriteScope } from '../transactions.ts';
+import type { WriteScope } from '../transactions.ts';
 import { isBusy, pauseForLock, rollbackQuietly, sqliteFault } from './connection.ts';
 import type { DatabaseFiles } from './database_files.ts';
 import { openSqliteSession } from './session.ts';
 import type { SharedReadTransaction } from './shared_read_transaction.ts';
-
-export interface SqliteWriter {
-  /**
-   * Runs `work` in a transaction that it shares with other waiting work, of any scope: SQLite has one writer. Resolves after the commit
-   * is on disk.
-   */
-  readonly write: Transactions['write'];
-  figures(): WriterFigures;
-  readonly workMs: Engine['workMs'];
-  readonly isOverloaded: IsOverloaded;
-}
 
 interface Job {
   readonly work: () => Work<WorkResult<unknown>>;
@@ -42,7 +30,7 @@ export function openSqliteWriter(
   sharedReads: SharedReadTransaction,
   files: Pick<DatabaseFiles, 'assertInPlace'>,
   log: Pick<AuditLog, 'write'>,
-): SqliteWriter {
+) {
   const begin = db.prepare('begin immediate');
   const commitGroup = openGroupCommit(db, files, log);
   const pause = openPauses(sharedReads);
@@ -107,6 +95,10 @@ export function openSqliteWriter(
   }
 
   return {
+    /**
+     * Runs `work` in a transaction that it shares with other waiting work, of any scope: SQLite has one writer. Resolves after the
+     * commit is on disk.
+     */
     write<T>(_: WriteScope, work: () => Work<WorkResult<T>>): Promise<T> {
       if (queue.length >= LIMITS.writesQueuedMax) return Promise.reject(new Fault('unavailable'));
       const { promise, resolve, reject } = Promise.withResolvers<T>();
@@ -118,7 +110,7 @@ export function openSqliteWriter(
       }
       return promise;
     },
-    figures: () => ({ writesWaiting: queue.length, commits, retries }),
+    figures: (): WriterFigures => ({ writesWaiting: queue.length, commits, retries }),
     workMs: () => workMs,
     isOverloaded: admission.isOverloaded,
   };
