@@ -18,13 +18,11 @@ export interface RealmHead {
 /** A clock that was created but never advanced has no change. The nil UUID has audit entries and no changes. */
 const select = ({ realm }: Dialect) => `select k.realm_id, e.seq, e.revision, e.at from realm_clock k
   join log_entry e on e.realm_id = ${realm('k.realm_id')} and e.seq = k.seq`;
-/** Realms in one query. */
-const REALMS_PER_QUERY = LIMITS.pageRecordsMax;
 /** Every statement about heads and the changes of a user. */
 export const feedTexts = (dialect: Dialect) => ({
   heads: `${select(dialect)} where k.realm_id > ? order by k.realm_id limit ?`,
   someHeads: `${select(dialect)}
-    where k.realm_id in (${Array(REALMS_PER_QUERY).fill('?').join(', ')}) order by k.realm_id limit ?`,
+    where k.realm_id > ? and ${dialect.lists.isAmong('k.realm_id')} order by k.realm_id limit ?`,
   userChanges: userEntriesText('before', 'change', dialect),
 });
 
@@ -38,27 +36,19 @@ interface HeadRow {
 /** Reads the heads of realms, and the changes of users, for the feed. */
 export function openFeedStore({ read }: Pick<Transactions, 'read'>, dialect: Dialect) {
   const sql = feedTexts(dialect);
-  const headsOf = function* (after: Uuid, limit: number, only?: readonly Uuid[]): Work<readonly RealmHead[]> {
-    if (!only) return (yield* all<HeadRow>(sql.heads, after, limit)).map(headOf);
-    const wanted = only.filter((realm) => realm > after).sort();
-    const found: RealmHead[] = [];
-    for (let start = 0; start < wanted.length && found.length < limit; start += REALMS_PER_QUERY) {
-      // Unused placeholders repeat the first realm.
-      const placeholders = Array.from(
-        { length: REALMS_PER_QUERY },
-        (_, at) => wanted[start + at] ?? (wanted[start] as Uuid),
-      );
-      found.push(...(yield* all<HeadRow>(sql.someHeads, ...placeholders, limit - found.length)).map(headOf));
-    }
-    return found;
-  };
   return {
     /**
      * The heads of realms after `after` in the order of their IDs, at most `limit`; with `only`, of these realms. A deleted
      * realm still has one.
      */
     heads: (after: Uuid | undefined, limit: number, only?: readonly Uuid[]) =>
-      read(() => headsOf(after ?? NIL_UUID, limit, only)),
+      read(function* (): Work<readonly RealmHead[]> {
+        const first = after ?? NIL_UUID;
+        const rows = only
+          ? yield* all<HeadRow>(sql.someHeads, first, dialect.lists.among(only), limit)
+          : yield* all<HeadRow>(sql.heads, first, limit);
+        return rows.map(headOf);
+      }),
     /** The changes of a user and its links before a sequence number, newest first, at most `limit`. */
     userChanges: (
       { realm, id }: { readonly realm: Uuid; readonly id: Uuid },

@@ -36,7 +36,7 @@ import {
   userEntriesText,
 } from './entry_row.ts';
 import { type AuditLog, namedColumns } from './log.ts';
-import { findUserSalts, userKeyTexts } from './user_keys.ts';
+import { openUserSalts } from './user_keys.ts';
 
 /** The head of the log of a realm, or of the installation (nil UUID). */
 export interface LogHead {
@@ -91,7 +91,7 @@ interface ErasureRow {
 /** Stores the audit logs: one per realm, and one of the installation. */
 export function openLogStore({ read, write }: Transactions, log: AuditLog, dialect: Dialect) {
   const sql = logReadingTexts(dialect);
-  const saltTexts = userKeyTexts(dialect);
+  const findUserSalts = openUserSalts(dialect);
   let keys: LogKeys | undefined;
   /** Audit entries whose commit may or may not have happened. */
   const doubtful = new WeakSet<AuditEntry>();
@@ -128,7 +128,7 @@ export function openLogStore({ read, write }: Transactions, log: AuditLog, diale
     head: (logId: Uuid) => read(() => headOf(logId)),
     ...openEntryReading(read, sql),
     /** The stored values from which the encryption keys of these users are derived; erased users are absent. */
-    userKeys: (realm: Uuid, users: readonly Uuid[]) => read(() => findUserSalts(realm, users, saltTexts)),
+    userKeys: (realm: Uuid, users: readonly Uuid[]) => read(() => findUserSalts(realm, users)),
     /**
      * Removes the oldest tagged entries older than `before`, at most LIMITS.cascadeRecordsMax and never the
      * newest of them, and moves the anchor. Returns the number of removed entries. Rejects if one of them is not what was tagged.

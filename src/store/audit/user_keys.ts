@@ -14,13 +14,11 @@ interface EntryEncryption {
   readonly statements: readonly Statement[];
 }
 
-/** Users in one query; unused placeholders repeat the last user. */
-const USERS_PER_QUERY = 100;
 /** Every statement about salts. */
 export const userKeyTexts = (dialect: Dialect) => ({
   one: `select salt from user_salt where ${haveIds(['realm_id', 'user_id'], dialect)}`,
   many: `select user_id, salt from user_salt
-  where ${haveIds(['realm_id'], dialect)} and user_id in (${Array(USERS_PER_QUERY).fill(dialect.id('?')).join(', ')})`,
+    where ${haveIds(['realm_id'], dialect)} and ${dialect.lists.isAmong('user_id', dialect.id)}`,
   insert: userSaltTable.insert(dialect),
 });
 /** The event of a created user. */
@@ -28,7 +26,8 @@ const CREATED = `${user.name}.created`;
 
 /** Returns the encryption of entries of a realm: reads the salt of each user, or creates it. */
 export function openUserEncryption(keys: LogKeys, dialect: Dialect) {
-  const sql = userKeyTexts(dialect);
+  const { insert } = userKeyTexts(dialect);
+  const findSalts = openUserSalts(dialect);
   return function* (realm: Uuid, entries: readonly ChangeEntry[]): Work<EntryEncryption> {
     const users = new Set<Uuid>();
     /** Users of these entries that had no entry before; one that was imported again may have a salt. */
@@ -39,14 +38,14 @@ export function openUserEncryption(keys: LogKeys, dialect: Dialect) {
       if (change.event === CREATED) created.add(change.user);
     }
     const salts = new Map([
-      ...(yield* findUserSalts(realm, [...created], sql, allUnexpected)),
-      ...(yield* findUserSalts(realm, [...users.difference(created)], sql)),
+      ...(yield* findSalts(realm, [...created], allUnexpected)),
+      ...(yield* findSalts(realm, [...users.difference(created)])),
     ]);
     const statements: Statement[] = [];
     for (const user of users.difference(salts)) {
       const salt = keys.mintUserKey();
       salts.set(user, salt);
-      statements.push({ text: sql.insert, values: [realm, user, salt] });
+      statements.push({ text: insert, values: [realm, user, salt] });
     }
     return {
       encrypt({ user }, plain) {
@@ -59,27 +58,17 @@ export function openUserEncryption(keys: LogKeys, dialect: Dialect) {
   };
 }
 
-/** The salts of these users; users without one are missing. */
-export function* findUserSalts(
-  realm: Uuid,
-  users: readonly Uuid[],
-  sql: ReturnType<typeof userKeyTexts>,
-  read = all,
-): Work<ReadonlyMap<Uuid, Uint8Array>> {
-  const found = new Map<Uuid, Uint8Array>();
-  const [only] = users;
-  if (users.length === 1 && only) {
-    const [row] = yield* read<{ readonly salt: Uint8Array }>(sql.one, realm, only);
-    if (row) found.set(only, row.salt);
-    return found;
-  }
-  for (let start = 0; start < users.length; start += USERS_PER_QUERY) {
-    const some = users.slice(start, start + USERS_PER_QUERY);
-    const ids = Array.from({ length: USERS_PER_QUERY }, (_, at) => (some[at] ?? some.at(-1)) as Uuid);
-    const rows = yield* read<SaltRow>(sql.many, realm, ...ids);
-    for (const { user_id, salt } of rows) found.set(uuidText(user_id), salt);
-  }
-  return found;
+/** Returns the salts of users; those without one are missing. */
+export function openUserSalts(dialect: Dialect) {
+  const { one, many } = userKeyTexts(dialect);
+  return function* (realm: Uuid, users: readonly Uuid[], read = all): Work<ReadonlyMap<Uuid, Uint8Array>> {
+    const [first, ...others] = users;
+    if (!first) return new Map();
+    if (others.length === 0)
+      return new Map((yield* read<SaltRow>(one, realm, first)).map(({ salt }) => [first, salt]));
+    const rows = yield* read<SaltRow>(many, realm, dialect.lists.among(users));
+    return new Map(rows.map(({ user_id, salt }) => [uuidText(user_id), salt]));
+  };
 }
 
 interface SaltRow {
