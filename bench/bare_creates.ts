@@ -1,6 +1,7 @@
-import { haveIds } from '../src/store/dialect.ts';
+import { user } from '../src/domain/resources.ts';
 import { connectSqlite } from '../src/store/sqlite/connection.ts';
 import { SQLITE } from '../src/store/sqlite/dialect.ts';
+import { haveValues } from '../src/store/tables/records.ts';
 import { ISSUER, OIDC_PROFILE, REALM, subjectAt, userAt } from '../test/support/population.ts';
 import { type BareInsert, prepareBare } from './bare_inserts.ts';
 
@@ -16,7 +17,7 @@ const AT = '2026-01-31T09:00:00.000Z';
 const db = connectSqlite(path);
 const prepare = prepareBare(db, Number(first) * 2);
 const touch = db.prepare(
-  `update user_info set updated_at = ?, revision = ? where ${haveIds(['realm_id', 'id'], SQLITE)}`,
+  `update user_info set updated_at = ?, revision = ? where ${haveValues(user, ['realm_id', 'id'], SQLITE)}`,
 );
 const begin = db.prepare('begin immediate');
 const commit = db.prepare('commit');

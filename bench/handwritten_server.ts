@@ -4,7 +4,6 @@ import { type StoredId, type Uuid, uuidBytes, uuidText } from '../src/domain/id.
 import { LIMITS } from '../src/domain/limits.ts';
 import type { AnyRecord } from '../src/domain/resource.ts';
 import { etags } from '../src/http/pipeline/present.ts';
-import { haveIds } from '../src/store/dialect.ts';
 import { MAPPED_BYTES_MAX } from '../src/store/sqlite/connection.ts';
 import { SQLITE } from '../src/store/sqlite/dialect.ts';
 import { rowIdOf } from '../src/store/sqlite/row_id.ts';
@@ -92,7 +91,7 @@ function openSqlite(file: string): (kind: Kind) => Read {
   };
   return ({ table, columns }) => {
     const select = db.prepare<Row, [number, string, string, number]>(
-      `select ${columns} from ${table} where realm_id = ? and ${haveIds(['user_id', 'id'], SQLITE)} and slot = ?`,
+      `select ${columns} from ${table} where realm_id = ? and user_id = ${SQLITE.id('?')} and id = ${SQLITE.id('?')} and slot = ?`,
     );
     return ({ realm, user, id }) => {
       if (!isOpen) {

@@ -53,11 +53,6 @@ export interface Dialect {
   readonly clockOrder: ClockOrder;
 }
 
-/** SQL for whether these columns have the IDs of the next parameters, in other tables than that of realms. */
-export function haveIds(columns: readonly string[], { id, realm }: Dialect): string {
-  return columns.map((column) => `${column} = ${(column === 'realm_id' ? realm : id)('?')}`).join(' and ');
-}
-
 /** How rows of several realms are read. */
 export interface RealmRows {
   /** The source of the rows of a table. */

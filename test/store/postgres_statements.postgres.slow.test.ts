@@ -67,7 +67,7 @@ const WITHOUT_REALM: Readonly<Record<string, RegExp>> = {
     /^select realm_id, moved, seq as head from realm_clock where (\(?moved|realm_id = any)|^insert into webhook_progress .* from realm_clock k/,
   'erasures not yet reported': /^select .* from erasure where told_at is null and /,
   'exports, counts and walks over all realms':
-    /^select count\(\*\) as n from \w+$|^select 1 from realm limit 1$|^select .* where \(?realm_id(, (id|user_id)\))? > (?!\$1 and .*(subject|username_key) = |.*(true order by|array_to_tsvector))/,
+    /^select count\(\*\) as n from \w+$|^select 1 from realm limit 1$|^select .* where \(?realm_id(, (id|user_id))?\)? > (?!\$1 and .*(subject|username_key) = |.*(true order by|array_to_tsvector))/,
 };
 
 const server: Promise<PostgresServer> = startServer({

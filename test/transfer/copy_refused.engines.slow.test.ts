@@ -66,6 +66,13 @@ describe.each(ENGINES)('a refused copy on %s', (engine) => {
     expect(await allRows(target)).toEqual(before);
   });
 
+  test('a source with rows of a realm without a clock is refused', async () => {
+    const [source, target] = [await createWithRealm('sqlite'), await freshDatabaseOf(engine, key)];
+    await source.tamper(`insert into user_salt (realm_id, user_id, salt) values (4711, x'00', x'00')`);
+    expect(await refusalOfCopy(source, target)).toContain('table user_salt has rows');
+    expect(await isEmptyTarget(target)).toBe(true);
+  });
+
   test('concurrent copies of two sources into one target never mix', async () => {
     const [source, other] = [await createWithRealm('sqlite'), await createWithRealm('sqlite')];
     const target = await freshDatabaseOf(engine, key);

@@ -2,7 +2,7 @@ import type { AuditEntry } from '../../domain/audit_entry.ts';
 import { type ChangeOrigin, changeOf } from '../../domain/change.ts';
 import type { Revision, Uuid } from '../../domain/id.ts';
 import { user } from '../../domain/resources.ts';
-import { type Dialect, haveIds } from '../dialect.ts';
+import type { Dialect } from '../dialect.ts';
 import type { Removals } from '../records/removal.ts';
 import { execute, first, type Work, type WorkResult } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
@@ -18,15 +18,15 @@ export interface EraseRequest {
 
 /** Every statement about erasures. */
 export const erasingTexts = (dialect: Dialect) => ({
-  salt: `select 1 from user_salt where ${haveIds(OF_USER, dialect)}`,
-  deleteSalt: `delete from user_salt where ${haveIds(OF_USER, dialect)}`,
-  entry: `select 1 from log_entry where ${haveIds(OF_USER, dialect)} limit 1`,
+  salt: `select 1 from user_salt where ${isOfUser(dialect)}`,
+  deleteSalt: `delete from user_salt where ${isOfUser(dialect)}`,
+  entry: `select 1 from log_entry where ${isOfUser(dialect)} limit 1`,
   erasure: 'select 1 from erasure where realm_id = ? and user_id = ?',
   insert: `insert into erasure (realm_id, user_id, at) values (?, ?, ?)
     on conflict (realm_id, user_id) do update set at = excluded.at, told_at = null`,
 });
 
-const OF_USER = ['realm_id', 'user_id'];
+const isOfUser = ({ realm, id }: Dialect) => `realm_id = ${realm('?')} and user_id = ${id('?')}`;
 
 /** Erases users: their records, the keys of their log entries, and the values in them. */
 export function openErasing(removals: Removals, { write, yieldToWriters }: Transactions, dialect: Dialect) {

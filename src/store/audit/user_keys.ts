@@ -2,7 +2,7 @@ import type { LogKeys } from '../../audit/log_keys.ts';
 import type { Change } from '../../domain/change.ts';
 import { type StoredId, type Uuid, uuidText } from '../../domain/id.ts';
 import { user } from '../../domain/resources.ts';
-import { type Dialect, haveIds } from '../dialect.ts';
+import type { Dialect } from '../dialect.ts';
 import { userSaltTable } from '../tables/realm_data.ts';
 import { all, allUnexpected, type Statement, type Work } from '../transaction_work.ts';
 import type { ChangeEntry } from './entry.ts';
@@ -16,9 +16,9 @@ interface EntryEncryption {
 
 /** Every statement about salts. */
 export const userKeyTexts = (dialect: Dialect) => ({
-  one: `select salt from user_salt where ${haveIds(['realm_id', 'user_id'], dialect)}`,
+  one: `select salt from user_salt where realm_id = ${dialect.realm('?')} and user_id = ${dialect.id('?')}`,
   many: `select user_id, salt from user_salt
-    where ${haveIds(['realm_id'], dialect)} and ${dialect.lists.isAmong('user_id', dialect.id)}`,
+    where realm_id = ${dialect.realm('?')} and ${dialect.lists.isAmong('user_id', dialect.id)}`,
   insert: userSaltTable.insert(dialect),
 });
 /** The event of a created user. */

@@ -3,8 +3,9 @@ import { type StoredId, type Uuid, uuidText } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { decoyHash, type HashKind, isCheckable, type MadeHash } from '../../domain/password_hash.ts';
 import { passwordProfileInfo } from '../../domain/resources.ts';
-import { type Dialect, haveIds } from '../dialect.ts';
+import type { Dialect } from '../dialect.ts';
 import { type CoveredRow, openPasswordMacs } from '../records/password_macs.ts';
+import { haveValues } from '../tables/records.ts';
 import { all, execute, first, type Long, type Work } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
 import type { RowMacs } from './row_macs.ts';
@@ -48,16 +49,16 @@ const selectCredential = ({ foundRows }: Dialect): string =>
 
 /** Every statement about credentials. */
 export const credentialTexts = (dialect: Dialect) => ({
-  find: `${selectCredential(dialect)} where ${haveIds(OF_PROFILE, dialect)} and username_key = ?`,
-  get: `${selectCredential(dialect)} where ${haveIds(KEY, dialect)}`,
+  find: `${selectCredential(dialect)} where ${haveValues(passwordProfileInfo, OF_PROFILE, dialect)} and username_key = ?`,
+  get: `${selectCredential(dialect)} where ${haveValues(passwordProfileInfo, KEY, dialect)}`,
   rehash: `update ${table} set ${HASH} = ?, password_normalised = 1, password_hash_mac = ?
-  where ${haveIds(KEY, dialect)}`,
+  where ${haveValues(passwordProfileInfo, KEY, dialect)}`,
   /** In one order for all processes, because it decides which unknown name gets which kind. */
   hashKinds: `select kind, normalised, count(*) as count from (
      select case when substr(${HASH}, 1, 2) = '$2' then substr(${HASH}, 1, 7)
          else substr(${HASH}, 1, ${dialect.position}(${HASH}, ',p=') + 4) end as kind,
        coalesce(password_normalised, 0) as normalised
-     from ${table} where ${haveIds(OF_PROFILE, dialect)}
+     from ${table} where ${haveValues(passwordProfileInfo, OF_PROFILE, dialect)}
      order by realm_id, password_profile_id, username_key limit ?
    ) as sample where kind is not null group by kind, normalised order by kind, normalised`,
 });

@@ -4,7 +4,8 @@ import { passwordProfileInfo } from '../../domain/resources.ts';
 import type { Dialect } from '../dialect.ts';
 import { openPasswordMacs } from '../records/password_macs.ts';
 import { consoleLinkTable, consoleSessionTable } from '../tables/installation.ts';
-import type { Table } from '../tables/table.ts';
+import { resourceTable } from '../tables/records.ts';
+import { rowOrder, type Table } from '../tables/table.ts';
 import { webhookTable } from '../tables/webhooks.ts';
 import { all } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
@@ -20,10 +21,10 @@ export interface ForgedRow {
 }
 
 const { table } = passwordProfileInfo;
-const passwords = ({ id, orderedRows: rows }: Dialect): string => {
-  const [columns, source] = [credentialColumns(rows.selected(table)), rows.source(table)];
-  return `select ${columns} from ${source}
-  where ${rows.isAfter(table, '?1', 'id', id('?2'))} order by ${rows.id(table)}, id limit ?3`;
+const passwords = (dialect: Dialect): string => {
+  const { source, named, order, isAfter } = rowOrder(resourceTable(passwordProfileInfo), dialect);
+  return `select ${credentialColumns(`${named('realm_id')} as realm_id`)} from ${source}
+    where ${isAfter(1)} order by ${order} limit ?3`;
 };
 
 /**

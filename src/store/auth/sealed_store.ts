@@ -2,7 +2,7 @@ import type { AuditEntry } from '../../domain/audit_entry.ts';
 import { NIL_UUID, type StoredId, uuidText } from '../../domain/id.ts';
 import type { Dialect } from '../dialect.ts';
 import { keyringTable } from '../tables/installation.ts';
-import { kindOf, parameterOf, type Table } from '../tables/table.ts';
+import { kindOf, parameterOf, rowOrder, type Table } from '../tables/table.ts';
 import { TABLES } from '../tables/tables.ts';
 import { all, execute, first, type Work } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
@@ -41,36 +41,28 @@ interface ValueRow {
 }
 
 /** The statements about one column of ciphertexts. An empty value is a deleted secret. */
-function textsOf({ name: table, key, columns, placement }: Table, column: string, dialect: Dialect) {
-  const { hexAfterFirst, orderedRows: rows } = dialect;
+function textsOf(table: Table, column: string, dialect: Dialect) {
+  const { name, key } = table;
+  const isByRealm = table.placement === 'by realm';
+  const { source, named, order, isAfter } = rowOrder(table, dialect);
   const id = key.at(-1) as string;
-  const kindOfColumn = (name: string) => kindOf(columns[name] ?? 'text').kind;
-  const own = (parameter: string) => parameterOf(kindOfColumn(id), dialect, parameter);
-  const ofRealm = (parameter: string) => parameterOf(kindOfColumn('realm_id'), dialect, parameter);
-  const isByOther = `${column} is not null and length(${column}) > 0 and ${hexAfterFirst(column)} <> ?1`;
-  const named = placement === 'by realm' ? 'realm_id' : `'${NIL_UUID}'`;
-  const [source, realm, isAfter, isIn] =
-    kindOfColumn('realm_id') === 'realm'
-      ? [
-          rows.source(table),
-          rows.id(table),
-          rows.isAfter(table, '?2', id, own('?3')),
-          `realm_id = ${dialect.realm('?')}`,
-        ]
-      : [table, named, `(${named}, ${id}) > (${ofRealm('?2')}, ${own('?3')})`, `${named} = ${ofRealm('?')}`];
-  const select = `select ${realm} as realm, ${id} as id, ${column} as sealed from ${source} where ${isByOther}`;
-  const inOrder = 'order by realm, id limit ?';
+  const isByOther = `${column} is not null and length(${column}) > 0 and ${dialect.hexAfterFirst(column)} <> ?1`;
+  const realm = isByRealm ? named('realm_id') : `'${NIL_UUID}'`;
+  const select = `select ${realm} as realm, ${named(id)} as id, ${column} as sealed from ${source} where ${isByOther}`;
+  const hasKey = key.map((name) => `${name} = ${parameterOf(table.columns[name], dialect)}`).join(' and ');
+  const inOrder = `order by ${order} limit ?`;
   return {
-    table,
+    table: name,
     column,
+    keyOf: ({ realm, id }: SecretLocation) => (isByRealm ? [realm, id] : [id]),
     /** Parameters: the key to exclude, limit. */
     select: `${select} ${inOrder}`,
-    /** Parameters: the key to exclude, realm and ID of the last value, limit. */
-    selectAfter: `${select} and ${isAfter} ${inOrder}`,
-    /** Parameters: the new value, realm, ID, the expected value. */
-    update: `update ${table} set ${column} = ? where ${isIn} and ${id} = ${own('?')} and ${column} = ?`,
+    /** Parameters: the key to exclude, the key of the last value, limit. */
+    selectAfter: `${select} and ${isAfter(2)} ${inOrder}`,
+    /** Parameters: the new value, the key, the expected value. */
+    update: `update ${name} set ${column} = ? where ${hasKey} and ${column} = ?`,
     /** Parameters: the key. */
-    hasOther: `select 1 from ${table} where ${isByOther} limit 1`,
+    hasOther: `select 1 from ${name} where ${isByOther} limit 1`,
   };
 }
 
@@ -92,12 +84,12 @@ export function openSealedStore({ read, write }: Transactions, dialect: Dialect)
   ): Work<readonly SealedValue[]> {
     const found: SealedValue[] = [];
     const start = columns.findIndex(({ table, column }) => table === after?.table && column === after.column);
-    for (const [index, { table, column, select, selectAfter }] of columns.entries()) {
+    for (const [index, { table, column, select, selectAfter, keyOf }] of columns.entries()) {
       if (index < start) continue;
       const left = limit - found.length;
       const rows =
         after && index === start
-          ? yield* all<ValueRow>(selectAfter, notBy, after.realm, after.id, left)
+          ? yield* all<ValueRow>(selectAfter, notBy, ...keyOf(after), left)
           : yield* all<ValueRow>(select, notBy, left);
       for (const { realm, id, sealed } of rows)
         found.push({ location: { table, column, realm: uuidText(realm), id: uuidText(id) }, sealed });
@@ -128,7 +120,7 @@ export function openSealedStore({ read, write }: Transactions, dialect: Dialect)
           const texts = columns.find(
             (each) => each.table === location.table && each.column === location.column,
           );
-          if (texts) yield* execute(texts.update, sealed, location.realm, location.id, seen);
+          if (texts) yield* execute(texts.update, sealed, ...texts.keyOf(location), seen);
         }
         return true;
       }),

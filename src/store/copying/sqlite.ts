@@ -7,16 +7,17 @@ import { membersOf } from '../../domain/resource.ts';
 import type { Program } from '../migrations.ts';
 import { comparedColumn, hashColumn } from '../records/derived_columns.ts';
 import { textHash } from '../records/text_hash.ts';
-import { connectSqlite, retryWhileBusy, rollbackQuietly } from '../sqlite/connection.ts';
+import { connectSqlite, queryOnce, retryWhileBusy, rollbackQuietly } from '../sqlite/connection.ts';
 import { assertNoOrphanedLog } from '../sqlite/database_files.ts';
 import { SQLITE } from '../sqlite/dialect.ts';
 import { assertSqliteSchema } from '../sqlite/migrate.ts';
 import { openSqlite, sqliteMigrations } from '../sqlite/open.ts';
 import { connectToRead } from '../sqlite/reader.ts';
-import { type ColumnKind, KINDS, parameterOf } from '../tables/table.ts';
+import { type ColumnKind, KINDS, parameterOf, rowOrder } from '../tables/table.ts';
 import type { SqlValue } from '../transaction_work.ts';
 import {
   assertNewest,
+  COPIED_TABLES,
   type CopiedTable,
   type CopySource,
   type CopyTarget,
@@ -70,10 +71,21 @@ async function begin(db: Database, how: 'begin' | 'begin immediate', program: Pr
     // The first read of the transaction takes its snapshot.
     const readSchema = () => assertSqliteSchema(db, 'auto', newest, program);
     assertNewest(await retryWhileBusy(readSchema, LIMITS.migrationWaitMsMax), newest);
+    for (const { name, copied } of COPIED_TABLES)
+      if (copied.get('realm_id') === 'realm') assertRealmsKnown(db, name);
   } catch (error) {
     db.close(false);
     throw error;
   }
+}
+
+/** Throws Refusal where rows have a number of no realm: a copy has realms as their IDs, and would lack these rows. */
+function assertRealmsKnown(db: Database, table: string): void {
+  const text = `select 1 from ${table} where realm_id not in (select number from realm_clock) limit 1`;
+  if (queryOnce(db, text).length > 0)
+    throw new Refusal(
+      `table ${table} has rows that another program wrote, because their realm has no clock: delete them first`,
+    );
 }
 
 function sourceOver(db: Database): CopySource {
@@ -99,19 +111,11 @@ function sourceOver(db: Database): CopySource {
   };
 }
 
-/** A page in the order of the key, with realms as their IDs. Parameters: the key of the row before it, if there is one. */
-function pageText({ name, key, copied: columns }: CopiedTable, isAfterRow: boolean): string {
-  const { source, id, isAfter } = SQLITE.orderedRows;
-  const hasNumbers = columns.get('realm_id') === 'realm';
-  const [from, realm] = hasNumbers ? [source(name), id(name)] : [name, 'realm_id'];
-  const named = (column: string) => (column === 'realm_id' ? realm : `${name}.${column}`);
-  const order = key.map(named).join();
-  const values = key.map((column, at) => parameterOf(columns.get(column), SQLITE, `?${at + 1}`));
-  const [, own = ''] = key;
-  const position = hasNumbers
-    ? isAfter(name, '?1', named(own), values[1] as string)
-    : `(${order}) > (${values.join()})`;
-  return `select ${[...columns.keys()].map(named).join()} from ${from} ${isAfterRow ? `where ${position}` : ''}
+/** A page in the order of the key. Parameters: the key of the row before it, if there is one. */
+function pageText(table: CopiedTable, isAfterRow: boolean): string {
+  const { source, named, order, isAfter } = rowOrder(table, SQLITE);
+  const values = [...table.copied.keys()].map(named).join();
+  return `select ${values} from ${source} ${isAfterRow ? `where ${isAfter(1)}` : ''}
     order by ${order} limit ${PAGE_ROWS}`;
 }
 

@@ -103,8 +103,8 @@ export function openConnectionPool(
     },
     /**
      * Runs `work` in a transaction that the statements of `begin` start, and rolls it back; with `mayCommit`, which only the writer
-     * passes, commits it where the work returns true. Nothing is committed where the work returns without having awaited a statement that fails. Rejects with
-     * Fault `unknown_outcome` where the outcome of the commit is unknown.
+     * passes, commits it where the work returns true. Nothing is committed where the work returns without having awaited a statement
+     * that fails. Rejects with Fault `unknown_outcome` where the outcome of the commit is unknown.
      */
     async transaction<T>(
       begin: BeginStatements,

@@ -4,7 +4,8 @@ import type { Key, Resource } from '../../domain/resource.ts';
 import { passwordProfileInfo } from '../../domain/resources.ts';
 import { foldedKey } from '../../domain/text/folded_key.ts';
 import { isForgedMac, type RowMacs, type SignedTable } from '../auth/row_macs.ts';
-import { type Dialect, haveIds } from '../dialect.ts';
+import type { Dialect } from '../dialect.ts';
+import { haveValues } from '../tables/records.ts';
 import { first, type SqlValue, type Work } from '../transaction_work.ts';
 import { authenticatingColumns, COVERED_MEMBERS, comparedColumn } from './derived_columns.ts';
 import type { Statements } from './statements.ts';
@@ -24,7 +25,7 @@ export const SIGNED_PASSWORD: SignedTable = {
 export const selectAuthenticated = (dialect: Dialect): string => {
   const [, ...columns] = SIGNED_PASSWORD.signed;
   const selected = [dialect.foundRows.selected(table), ...columns, 'password_hash_mac'].join(', ');
-  return `select ${selected} from ${table} where ${haveIds(KEY, dialect)}`;
+  return `select ${selected} from ${table} where ${haveValues(passwordProfileInfo, KEY, dialect)}`;
 };
 
 /** The covered columns of a row, and its MAC. */

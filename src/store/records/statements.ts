@@ -10,9 +10,9 @@ import {
   type Resource,
   referencedResource,
 } from '../../domain/resource.ts';
-import { type Dialect, haveIds } from '../dialect.ts';
-import { memberKind, parametersOf, storedName } from '../tables/records.ts';
-import { KINDS, type KindStorage } from '../tables/table.ts';
+import type { Dialect } from '../dialect.ts';
+import { haveValues, memberKind, parametersOf, resourceTable, storedName } from '../tables/records.ts';
+import { KINDS, type KindStorage, rowOrder } from '../tables/table.ts';
 import type { SqlValue, Work } from '../transaction_work.ts';
 import {
   authenticatingColumns,
@@ -189,7 +189,7 @@ function statementsFor(resource: Resource, all: readonly Resource[], dialect: Di
 }
 
 function referenceOf(member: string, target: Resource, dialect: Dialect): Reference {
-  const where = haveIds(['realm_id', 'id'], dialect);
+  const where = haveValues(target, ['realm_id', 'id'], dialect);
   return { member, target, exists: `select 1 from ${target.table} where ${where}` };
 }
 
@@ -269,30 +269,18 @@ function buildPatchStatements(
 function scansOf(
   resource: Resource,
   columns: { readonly stored: string; readonly withComputed: string },
-  { id: bound, orderedRows: rows }: Dialect,
+  dialect: Dialect,
 ) {
-  const { table, parent } = resource;
-  const [, ...others] = keyColumns(resource);
-  const after = bound('?2');
-  const [source, ids, order, isAfter, isIn] = parent
-    ? [
-        rows.source(table),
-        [rows.selected(table), ...others.slice(0, -1), 'id as id'],
-        `${rows.id(table)}, id`,
-        rows.isAfter(table, '?1', 'id', after),
-        `${rows.realm} = ${rows.compared('?1')} and id > ${after}`,
-      ]
-    : [
-        table,
-        ['realm_id as id'],
-        'realm_id',
-        `realm_id > ${after}`,
-        `realm_id = ${bound('?1')} and realm_id > ${after}`,
-      ];
+  const { source, named, order, isAfter } = rowOrder(resourceTable(resource), dialect);
+  const [realm, own] = [named('realm_id'), named(resource.parent ? 'id' : 'realm_id')];
+  const ids = resource.parent
+    ? [`${realm} as realm_id`, ...keyColumns(resource).slice(1, -1), 'id as id']
+    : ['realm_id as id'];
+  const isIn = `${realm} = ${resource.parent ? '?1' : dialect.id('?1')} and ${own} > ${dialect.id('?2')}`;
   const select = (more: string) => `select ${ids.join(', ')}, ${more} from ${source}`;
   const ofRealm = `where ${isIn} order by ${order} limit ?3`;
   return {
-    scan: `${select(columns.stored)} where ${isAfter} order by ${order} limit ?3`,
+    scan: `${select(columns.stored)} where ${isAfter(resource.parent ? 1 : 2)} order by ${order} limit ?3`,
     scanRealm: `${select(columns.stored)} ${ofRealm}`,
     scanComputed: `${select(columns.withComputed)} ${ofRealm}`,
   };

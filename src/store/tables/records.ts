@@ -22,7 +22,6 @@ import {
 } from '../records/derived_columns.ts';
 import {
   type ColumnKind,
-  kindOf,
   parameterOf,
   type Table,
   type TableColumn,
@@ -85,10 +84,13 @@ export function resourceTable(resource: Resource): Table {
 /** Returns SQL for a parameter as a column of these records stores it. */
 export function parametersOf(resource: Resource, dialect: Pick<Dialect, 'id' | 'realm'>) {
   const { columns } = resourceTable(resource);
-  return (column: string, parameter = '?'): string => {
-    const stored = columns[column];
-    return stored ? parameterOf(kindOf(stored).kind, dialect, parameter) : parameter;
-  };
+  return (column: string, parameter = '?') => parameterOf(columns[column], dialect, parameter);
+}
+
+/** SQL for whether columns of these records have the values of the next parameters. */
+export function haveValues(resource: Resource, columns: readonly string[], dialect: Dialect): string {
+  const parameter = parametersOf(resource, dialect);
+  return columns.map((column) => `${column} = ${parameter(column)}`).join(' and ');
 }
 
 /** The columns of a record's key: the realm, and its own ID. */

@@ -253,14 +253,42 @@ export function table<const C extends TableColumns>(
   });
 }
 
-/** SQL for a parameter as a column of this kind stores it. */
+/** SQL for a parameter as such a column stores it. */
 export function parameterOf(
-  kind: ColumnKind | undefined,
+  column: TableColumn | undefined,
   { id, realm }: Pick<Dialect, 'id' | 'realm'>,
   parameter = '?',
 ): string {
-  if (kind === 'realm') return realm(parameter);
-  return kind === 'id_bytes' ? id(parameter) : parameter;
+  if (column === 'realm') return realm(parameter);
+  return column?.startsWith('id_bytes') ? id(parameter) : parameter;
+}
+
+/** SQL that reads rows in the order of their key, with realms as their IDs. */
+export function rowOrder(
+  { name, key, columns }: Table,
+  dialect: Pick<Dialect, 'id' | 'realm' | 'orderedRows'>,
+) {
+  const { source, id, isAfter } = dialect.orderedRows;
+  const hasNumbers = columns.realm_id === 'realm';
+  const from = hasNumbers ? source(name) : name;
+  const named = (column: string) => {
+    if (hasNumbers && column === 'realm_id') return id(name);
+    return from === name ? column : `${name}.${column}`;
+  };
+  const order = key.map(named).join(', ');
+  return {
+    source: from,
+    named,
+    order,
+    /** SQL for whether a row comes after a key, whose parameters begin with this number. */
+    isAfter(first: number): string {
+      const parameters = key.map((column, at) => parameterOf(columns[column], dialect, `?${first + at}`));
+      const [, own = ''] = key;
+      return hasNumbers
+        ? isAfter(name, `?${first}`, named(own), parameters[1] as string)
+        : `(${order}) > (${parameters.join(', ')})`;
+    },
+  };
 }
 
 /** SQL that sets these columns to parameters. */
