@@ -47,11 +47,7 @@ export function openBulkheads(
 ): RealmStores {
   const opened = new Map<string, RealmStores>();
 
-  function ofNode(node: string): RealmStores {
-    const stores = opened.get(node) ?? open();
-    opened.set(node, stores);
-    return stores;
-  }
+  const ofNode = (node: string) => opened.getOrInsertComputed(node, open);
 
   async function within<T>(
     realms: readonly string[],

@@ -25,13 +25,9 @@ export function openLookups(pool: ConnectionPool, admission: Admission): Pick<St
 
   function lookupIncluding(resource: Resource, children: readonly Resource[]): Lookup<RecordWithIncluded> {
     const name = [resource, ...children].map((each) => each.name).join();
-    let lookup = including.get(name);
-    if (!lookup) {
-      const statements = lookupStatements(resource, children);
-      lookup = lookupOf(statements, (row) => decodeIncluding(resource, children, row));
-      including.set(name, lookup);
-    }
-    return lookup;
+    return including.getOrInsertComputed(name, () =>
+      lookupOf(lookupStatements(resource, children), (row) => decodeIncluding(resource, children, row)),
+    );
   }
 
   return {

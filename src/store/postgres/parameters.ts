@@ -13,12 +13,7 @@ export function numberParameters(text: string) {
   const numbered = text.replace(PLACEHOLDER, (_, digits: string) => {
     const position = digits === '' ? last + 1 : Number(digits);
     last = Math.max(last, position);
-    let number = numbers.get(position);
-    if (number === undefined) {
-      number = order.push(position - 1);
-      numbers.set(position, number);
-    }
-    return `$${number}`;
+    return `$${numbers.getOrInsertComputed(position, () => order.push(position - 1))}`;
   });
   return { text: numbered, order };
 }

@@ -101,11 +101,7 @@ export function openBatchedLookups<T>(
   return (values) =>
     new Promise((resolve, reject) => {
       const [realm] = values;
-      let queue = queues.get(realm);
-      if (!queue) {
-        queue = { realm, waiting: [], inFlight: 0 };
-        queues.set(realm, queue);
-      }
+      const queue = queues.getOrInsert(realm, { realm, waiting: [], inFlight: 0 });
       admission.enter();
       const deadline = performance.now() + LIMITS.storeWaitMsMax;
       queue.waiting.push({ values, resolve, reject, deadline });

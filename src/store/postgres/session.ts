@@ -39,20 +39,11 @@ export function openPostgresSession() {
     }
   }
 
-  function numberedOnce(text: string) {
-    let found = numberedTexts.get(text);
-    if (!found) {
-      found = numberParameters(text);
-      numberedTexts.set(text, found);
-    }
-    return found;
-  }
-
   function send(connection: Connection, request: StatementRequest): readonly Promise<QueryResult>[] {
     return timed(() => {
       const statements = 'statements' in request ? uniteInserts(request) : [request];
       return statements.map(({ text, values }) => {
-        const { text: numbered, order } = numberedOnce(text);
+        const { text: numbered, order } = numberedTexts.getOrInsertComputed(text, numberParameters);
         return connection.query(numbered, parameterValues(values, order));
       });
     });

@@ -38,10 +38,24 @@ export function dependentsOf(
   all: readonly Resource[],
   dialect: Dialect,
 ): readonly Dependent[] {
+  const { id, realm } = dialect;
   const conditions = new Map<Resource, string>();
+
+  /** Empty for a resource without dependents of the record. */
+  function conditionOf(resource: Resource): string {
+    // All dependents of a realm's records are in the realm.
+    if (removed.parent === undefined) return `realm_id = ${realm('?1')} and realm_id = ${realm('?2')}`;
+    const parts = referencingColumns(resource, all).flatMap(({ column, target }) => {
+      const condition = conditions.get(target);
+      if (target === removed) return [`${column} = ${id('?2')}`];
+      return condition ? [`${column} in (select id from ${target.table} where ${condition})`] : [];
+    });
+    if (parts.length === 0) return '';
+    return `realm_id = ${realm('?1')} and ${parts.length === 1 ? parts[0] : `(${parts.join(' or ')})`}`;
+  }
+
   for (const resource of all) {
-    const condition =
-      resource === removed ? '' : conditionOf({ resource, removed, all, conditions, dialect });
+    const condition = resource === removed ? '' : conditionOf(resource);
     if (condition !== '') conditions.set(resource, condition);
   }
   return [...conditions]
@@ -68,38 +82,9 @@ function columnsOf(resource: Resource): readonly string[] {
   ];
 }
 
-/** Empty for a resource without dependents of the record. */
-function conditionOf({
-  resource,
-  removed,
-  all,
-  conditions,
-  dialect: { id, realm },
-}: {
-  readonly resource: Resource;
-  readonly removed: Resource;
-  readonly all: readonly Resource[];
-  readonly conditions: ReadonlyMap<Resource, string>;
-  readonly dialect: Dialect;
-}): string {
-  // All dependents of a realm's records are in the realm.
-  if (removed.parent === undefined) return `realm_id = ${realm('?1')} and realm_id = ${realm('?2')}`;
-  const conditionsByColumn = referencingColumns(resource, all).flatMap(({ column, target }) => {
-    const condition = conditions.get(target);
-    if (target === removed) return [`${column} = ${id('?2')}`];
-    return condition ? [`${column} in (select id from ${target.table} where ${condition})`] : [];
-  });
-  if (conditionsByColumn.length === 0) return '';
-  const [first, ...others] = conditionsByColumn;
-  return `realm_id = ${realm('?1')} and ${others.length === 0 ? first : `(${conditionsByColumn.join(' or ')})`}`;
-}
-
 /** The dependents of each resource, derived at its first deletion or count: no lookup needs them. */
 export function openCascades(dialect: Dialect): (resource: Resource) => readonly Dependent[] {
   const cascades = new Map<Resource, readonly Dependent[]>();
-  return (resource) => {
-    const known = cascades.get(resource) ?? dependentsOf(resource, RESOURCES, dialect);
-    cascades.set(resource, known);
-    return known;
-  };
+  const derive = (removed: Resource) => dependentsOf(removed, RESOURCES, dialect);
+  return (resource) => cascades.getOrInsertComputed(resource, derive);
 }

@@ -18,14 +18,10 @@ export function openGuards(of: (resource: Resource) => Statements, dialect: Dial
   /** Texts by resource and guard. Each selects a row where the guard does not hold. Parameters: the key of the record, then values. */
   const texts = new Map<string, string>();
 
-  function textOf(resource: Resource, guard: Guard): string {
-    const name = `${resource.name} ${JSON.stringify(guard)}`;
-    const known = texts.get(name);
-    if (known) return known;
-    const text = guard.kind === 'unreferenced' ? textBefore(resource, guard) : textAfter(resource, guard);
-    texts.set(name, text);
-    return text;
-  }
+  const textOf = (resource: Resource, guard: Guard): string =>
+    texts.getOrInsertComputed(`${resource.name} ${JSON.stringify(guard)}`, () =>
+      guard.kind === 'unreferenced' ? textBefore(resource, guard) : textAfter(resource, guard),
+    );
 
   function textBefore(resource: Resource, { member }: Guard & { readonly kind: 'unreferenced' }): string {
     const { name } = of(resource).columnOf(member);

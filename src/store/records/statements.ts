@@ -107,14 +107,11 @@ export function statementsOver(
   dialect: Dialect,
 ): (resource: Resource) => Statements {
   const cache = new Map<Resource, Statements>();
-  return (resource) => {
-    const known = cache.get(resource);
-    if (known) return known;
-    if (!all.includes(resource)) throw new Error(`${resource.name} has no table`);
-    const statements = statementsFor(resource, all, dialect);
-    cache.set(resource, statements);
-    return statements;
-  };
+  return (resource) =>
+    cache.getOrInsertComputed(resource, () => {
+      if (!all.includes(resource)) throw new Error(`${resource.name} has no table`);
+      return statementsFor(resource, all, dialect);
+    });
 }
 
 function statementsFor(resource: Resource, all: readonly Resource[], dialect: Dialect): Statements {
@@ -211,16 +208,9 @@ function patchStatementsFor(
   const cache = new Map<string, PatchStatements>();
   return (members) => {
     const names = Object.keys(members).sort();
-    const named = names.join(' ');
-    const known = cache.get(named);
-    if (known) return known;
-    const statements = buildPatchStatements(
-      resource,
-      patchedColumns(resource, columns, new Set(names)),
-      parts,
+    return cache.getOrInsertComputed(names.join(' '), () =>
+      buildPatchStatements(resource, patchedColumns(resource, columns, new Set(names)), parts),
     );
-    cache.set(named, statements);
-    return statements;
   };
 }
 

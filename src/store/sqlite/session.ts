@@ -20,18 +20,12 @@ const NO_RESULT: StatementResult = Object.freeze({ rows: NO_ROWS, count: 0 });
 export function openSqliteSession(db: Database) {
   const cached = new Map<string, Statement<Row, SqlValue[]>>();
 
-  function prepared(text: string): Statement<Row, SqlValue[]> {
-    const known = cached.get(text);
-    if (known) return known;
-    const statement = db.prepare<Row, SqlValue[]>(text);
-    cached.set(text, statement);
-    return statement;
-  }
+  const prepare = (text: string) => db.prepare<Row, SqlValue[]>(text);
 
   function execute(request: StatementRequest): StatementResult {
     if ('statements' in request) return runBatch(request);
     const { text, values, returns } = request;
-    const statement = prepared(text);
+    const statement = cached.getOrInsertComputed(text, prepare);
     if (returns === 'count') return { rows: NO_ROWS, count: statement.run(...values).changes };
     if (returns === 'rows') return { rows: statement.all(...values), count: 0 };
     const row = statement.get(...values);
@@ -43,7 +37,7 @@ export function openSqliteSession(db: Database) {
     let done = 0;
     try {
       for (const { text, values } of statements) {
-        prepared(text).run(...values);
+        cached.getOrInsertComputed(text, prepare).run(...values);
         done += 1;
       }
     } catch (error) {
