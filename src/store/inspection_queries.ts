@@ -24,3 +24,23 @@ const APPLIED = 'select version, name, program_version as program from migration
 
 const PROXIES = `
   select address, max(at) as at from act where action = 'proxy.unreadable' group by address order by address`;
+
+/** An object of a schema. */
+export interface SchemaObject {
+  readonly type: string;
+  readonly name: string;
+  readonly definition: string | null;
+}
+
+/** Compares the objects of a schema with those that this release creates. */
+export function* schemaDifferences(found: readonly SchemaObject[], expected: readonly SchemaObject[]) {
+  const left = new Map(found.map((object) => [`${object.type} ${object.name}`, object]));
+  for (const { type, name, definition } of expected) {
+    const object = left.get(`${type} ${name}`);
+    left.delete(`${type} ${name}`);
+    if (!object) yield { type, name, is: 'missing' };
+    else if (object.definition !== definition) yield { type, name, is: 'not as this program creates it' };
+  }
+  for (const { type, name } of left.values())
+    yield { type, name, is: 'not part of the schema of this program' };
+}

@@ -29,12 +29,8 @@ function appliedToFile(path: string, newest: number, program: Program): number |
     if (program.missingDatabase) throw program.missingDatabase;
     return undefined;
   }
-  const db = connectSqlite(path);
-  try {
-    return assertSqliteSchema(db, 'auto', newest, program);
-  } finally {
-    db.close();
-  }
+  using db = connectSqlite(path);
+  return assertSqliteSchema(db, 'auto', newest, program);
 }
 
 async function appliedToServer(

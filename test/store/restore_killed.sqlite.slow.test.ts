@@ -122,7 +122,7 @@ describe('a command that opens the database during a restore', () => {
     const previous = `${database}.replaced-now`;
     replaceDatabase(database, complete, previous);
     const inode = statSync(database).ino;
-    lock.release();
+    lock[Symbol.dispose]();
     for (const { process: child, output } of opening) {
       const code = await child.exited;
       if (code !== EXIT.done)
@@ -155,7 +155,7 @@ describe('a command that opens the database during a restore', () => {
 
   test('a command opens the database after a refused restore', async () => {
     const { database } = copyBackupFixture(fixture);
-    lockDatabase(database).release();
+    lockDatabase(database)[Symbol.dispose]();
     const moved = `${database}.moved`;
     renameSync(database, moved);
     renameSync(moved, database);

@@ -22,24 +22,20 @@ export async function compact(
 ) {
   const path = realpathSync(database);
   if (!statSync(path).isFile()) throw new Refusal(`${path} is not a file: pass the path of a database file`);
-  const lock = lockDatabase(path);
-  try {
-    return await withTemporaryFolder(path, clock, async (folder) => {
-      onStep('verifying the database');
-      const before = verifyDatabaseFile(path, `the database ${path}`, version);
-      const compacted = join(folder, 'compact.db');
-      onStep('writing the new file');
-      writeCompact(path, compacted);
-      onStep('verifying the new file');
-      const label = `${path} was not changed, because the new file failed verification`;
-      const summary = verifyDatabaseFile(compacted, label, version);
-      if (!Bun.deepEquals(before, summary))
-        throw new Refusal(`${label}: its rows differ from those of the database`);
-      const sizes = { bytesBefore: statSync(path).size, bytesAfter: statSync(compacted).size };
-      replaceDatabase(path, compacted);
-      return { summary, ...sizes };
-    });
-  } finally {
-    lock.release();
-  }
+  using _ = lockDatabase(path);
+  return await withTemporaryFolder(path, clock, async (folder) => {
+    onStep('verifying the database');
+    const before = verifyDatabaseFile(path, `the database ${path}`, version);
+    const compacted = join(folder, 'compact.db');
+    onStep('writing the new file');
+    writeCompact(path, compacted);
+    onStep('verifying the new file');
+    const label = `${path} was not changed, because the new file failed verification`;
+    const summary = verifyDatabaseFile(compacted, label, version);
+    if (!Bun.deepEquals(before, summary))
+      throw new Refusal(`${label}: its rows differ from those of the database`);
+    const sizes = { bytesBefore: statSync(path).size, bytesAfter: statSync(compacted).size };
+    replaceDatabase(path, compacted);
+    return { summary, ...sizes };
+  });
 }

@@ -55,16 +55,12 @@ export async function applyErasures(
 
 /** The last erasure of each user that the database has not recorded. */
 function missingIn({ path, knownUntil }: RestoredDatabase, erasures: readonly Erasure[]): readonly Erasure[] {
-  const db = new Database(path, { readonly: true });
-  try {
-    const recorded = selectErasures(db).filter(({ at }) => at <= knownUntil + LIMITS.clockLeewayMs);
-    const known = latestByUser(recorded);
-    return [...latestByUser(erasures)]
-      .filter(([name, { at }]) => (known.get(name)?.at ?? -1) < at)
-      .map(([, erasure]) => erasure);
-  } finally {
-    db.close(false);
-  }
+  using db = new Database(path, { readonly: true });
+  const recorded = selectErasures(db).filter(({ at }) => at <= knownUntil + LIMITS.clockLeewayMs);
+  const known = latestByUser(recorded);
+  return [...latestByUser(erasures)]
+    .filter(([name, { at }]) => (known.get(name)?.at ?? -1) < at)
+    .map(([, erasure]) => erasure);
 }
 
 function latestByUser(erasures: readonly Erasure[]): ReadonlyMap<string, Erasure> {
@@ -77,14 +73,9 @@ const UPSERT_ERASURE = `insert into erasure (realm_id, user_id, at) values (?, ?
 
 /** Keeps the times of the original erasures for the next restore. */
 function recordErasures(path: string, erasures: readonly Erasure[]): void {
-  const db = new Database(path, { readwrite: true });
-  try {
-    const upsert = db.prepare(UPSERT_ERASURE);
-    db.transaction(() => {
-      for (const { realm, user: id, at } of erasures) upsert.run(realm, id, at);
-    })();
-    upsert.finalize();
-  } finally {
-    db.close(false);
-  }
+  using db = new Database(path, { readwrite: true });
+  using upsert = db.prepare(UPSERT_ERASURE);
+  db.run('begin');
+  for (const { realm, user: id, at } of erasures) upsert.run(realm, id, at);
+  db.run('commit');
 }

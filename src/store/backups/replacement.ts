@@ -20,7 +20,7 @@ import { selectErasures } from './erasures.ts';
 const LOCK_WAIT_MS = 5_000;
 
 /**
- * Locks a database against all other processes until the lock is released. It checkpoints and removes the write-ahead log,
+ * Locks a database against all other processes until the end of a block that is `using` the lock. It checkpoints and removes the write-ahead log,
  * and locks the file exclusively. Throws Refusal while another process has the database open, and where the file is too
  * damaged to be locked, because its use cannot be determined then.
  */
@@ -35,7 +35,7 @@ export function lockDatabase(path: string) {
     return {
       /** The erasures that the database has recorded. */
       erasures: hasSchema ? selectErasures(db) : [],
-      release: () => unlock(db),
+      [Symbol.dispose]: () => unlock(db),
     };
   } catch (error) {
     unlock(db);

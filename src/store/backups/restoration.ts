@@ -53,19 +53,15 @@ export async function restore(options: RestoreOptions, program: Program) {
     const recorded = await options.erasuresFor(copy);
     if (options.isDryRun)
       return { summary, takenAt, erased: { applied: 0, users: 0 }, replacedPath: undefined };
-    const lock = existsSync(path) ? lockDatabase(path) : undefined;
-    try {
-      const erasures = [...recorded, ...(lock?.erasures ?? [])];
-      const knownUntil = takenAt === undefined ? clock.now() : Date.parse(takenAt);
-      const erased = await applyErasures({ path: copy, knownUntil }, erasures, options.openOtherFile, clock);
-      const restored = erased.applied === 0 ? { path: copy, summary } : rewrite(copy, folder, program);
-      syncPath(restored.path);
-      const replacedPath = lock && `${path}.replaced-${instantName(clock.now())}`;
-      placeDatabase(path, restored.path, replacedPath);
-      return { summary: restored.summary, takenAt, erased, replacedPath };
-    } finally {
-      lock?.release();
-    }
+    using lock = existsSync(path) ? lockDatabase(path) : undefined;
+    const erasures = [...recorded, ...(lock?.erasures ?? [])];
+    const knownUntil = takenAt === undefined ? clock.now() : Date.parse(takenAt);
+    const erased = await applyErasures({ path: copy, knownUntil }, erasures, options.openOtherFile, clock);
+    const restored = erased.applied === 0 ? { path: copy, summary } : rewrite(copy, folder, program);
+    syncPath(restored.path);
+    const replacedPath = lock && `${path}.replaced-${instantName(clock.now())}`;
+    placeDatabase(path, restored.path, replacedPath);
+    return { summary: restored.summary, takenAt, erased, replacedPath };
   });
 }
 

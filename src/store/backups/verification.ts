@@ -24,7 +24,7 @@ export function verifyDatabaseFile(path: string, label: string, programVersion: 
 }
 
 function verifyContent(path: string, programVersion: string) {
-  const db = openImmutable(path);
+  using db = openImmutable(path);
   try {
     const migrations = sqliteMigrations();
     const newest = migrations.at(-1)?.version ?? 0;
@@ -41,8 +41,6 @@ function verifyContent(path: string, programVersion: string) {
   } catch (error) {
     if (error instanceof SQLiteError) throw damaged(error.message);
     throw error;
-  } finally {
-    db.close(false);
   }
 }
 

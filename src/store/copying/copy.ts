@@ -27,21 +27,16 @@ export async function copyDatabase(
   program: Program,
   onStep: OnCopyStep,
 ): Promise<readonly TableDigest[]> {
+  await using opened = new AsyncDisposableStack();
   const source = await openNamed('source', from, () =>
     from.engine === 'sqlite' ? openSqliteSource(from.path, program) : openPostgresSource(from, program),
   );
-  try {
-    const target = await openNamed('target', to, () =>
-      to.engine === 'sqlite' ? openSqliteTarget(to.path, program) : openPostgresTarget(to, program),
-    );
-    try {
-      return await copyAll(source, target, onStep);
-    } finally {
-      await target.close();
-    }
-  } finally {
-    await source.close();
-  }
+  opened.defer(source.close);
+  const target = await openNamed('target', to, () =>
+    to.engine === 'sqlite' ? openSqliteTarget(to.path, program) : openPostgresTarget(to, program),
+  );
+  opened.defer(target.close);
+  return await copyAll(source, target, onStep);
 }
 
 async function copyAll(

@@ -49,12 +49,8 @@ export async function openSqliteTarget(path: string, program: Program): Promise<
     ...sourceOver(db),
     async write(table, rows) {
       const { text, valuesOf } = insertionInto(table);
-      const insert = db.prepare(text);
-      try {
-        for (const row of rows) insert.run(...valuesOf(row));
-      } finally {
-        insert.finalize();
-      }
+      using insert = db.prepare(text);
+      for (const row of rows) insert.run(...valuesOf(row));
     },
     async commit() {
       db.run('commit');
@@ -95,14 +91,10 @@ function sourceOver(db: Database): CopySource {
       const after = last
         ? table.keyOf(last).map((value, at) => boundValue(value, columns.get(key[at] ?? '')))
         : [];
-      const select = db.prepare<unknown, SqlValue[]>(pageText(table, last !== undefined));
-      try {
-        const kinds = [...columns.values()];
-        const rows = select.values(...after) as SqlValue[][];
-        return rows.map((row) => row.map((value, at) => textOf(value, kinds[at])));
-      } finally {
-        select.finalize();
-      }
+      using select = db.prepare<unknown, SqlValue[]>(pageText(table, last !== undefined));
+      const kinds = [...columns.values()];
+      const rows = select.values(...after) as SqlValue[][];
+      return rows.map((row) => row.map((value, at) => textOf(value, kinds[at])));
     },
     async close() {
       rollbackQuietly(db);

@@ -1,14 +1,9 @@
 import type { Inspection } from '../../doctor/inspection.ts';
+import { type SchemaObject, schemaDifferences } from '../inspection_queries.ts';
 import { engineColumns, engineIndexes, engineKey } from '../tables/schema.ts';
 import type { Table } from '../tables/table.ts';
 import { TABLES } from '../tables/tables.ts';
 import type { InspectionQuery } from './reading.ts';
-
-interface SchemaObject {
-  readonly type: string;
-  readonly name: string;
-  readonly definition: string;
-}
 
 /** Excludes objects of extensions. */
 const IS_IN_SCHEMA = `c.relnamespace = to_regnamespace(quote_ident(current_schema()))
@@ -52,16 +47,7 @@ export async function* postgresSchemaDifferences(
   const { applied, known } = await migrations();
   const versions = [applied, known].map((each) => each.map(({ version }) => version).join());
   if (versions[0] !== versions[1]) return;
-  const found = new Map<string, SchemaObject>();
-  for (const row of await schemaObjects(rows)) found.set(`${row.type} ${row.name}`, row);
-  for (const { type, name, definition } of TABLES.flatMap(objectsOf)) {
-    const object = found.get(`${type} ${name}`);
-    found.delete(`${type} ${name}`);
-    if (!object) yield { type, name, is: 'missing' };
-    else if (object.definition !== definition) yield { type, name, is: 'not as this program creates it' };
-  }
-  for (const { type, name } of found.values())
-    yield { type, name, is: 'not part of the schema of this program' };
+  yield* schemaDifferences(await schemaObjects(rows), TABLES.flatMap(objectsOf));
 }
 
 /** The objects of a table as SELECT_OBJECTS describes them. */

@@ -45,12 +45,8 @@ export function createPrivateFile(path: string): void {
  * until garbage collection.
  */
 export function queryOnce<T>(db: Database, text: string): T[] {
-  const statement = db.prepare<T, []>(text);
-  try {
-    return statement.all();
-  } finally {
-    statement.finalize();
-  }
+  using statement = db.prepare<T, []>(text);
+  return statement.all();
 }
 
 const BUSY = 5;
@@ -76,13 +72,9 @@ export async function repeatAfterRollback<T>(path: string, check: () => Promise<
   } catch (error) {
     if (!needsRollback(error)) throw error;
   }
-  const db = await retryWhileBusy(() => connectSqlite(path));
-  try {
-    await retryWhileBusy(() => queryOnce(db, 'select 1 from sqlite_schema limit 1'));
-    return await check();
-  } finally {
-    db.close(false);
-  }
+  using db = await retryWhileBusy(() => connectSqlite(path));
+  await retryWhileBusy(() => queryOnce(db, 'select 1 from sqlite_schema limit 1'));
+  return await check();
 }
 
 /**

@@ -34,13 +34,9 @@ const RECOVERY_WAIT_MS = 5_000;
 /** Copies a database file, which may be in use, as of one read transaction, which does not block writers. */
 export function copyDatabaseFile(from: string, to: string): void {
   // Where no other process has the database open, a read-only connection would leave -wal and -shm files behind.
-  const db = new Database(from, { readwrite: true });
-  try {
-    db.run(`pragma busy_timeout = ${RECOVERY_WAIT_MS}`);
-    writeCopy(db, to);
-  } finally {
-    db.close(false);
-  }
+  using db = new Database(from, { readwrite: true });
+  db.run(`pragma busy_timeout = ${RECOVERY_WAIT_MS}`);
+  writeCopy(db, to);
 }
 
 /** Writes a copy of mode 0600 to a new file, without deleted data, and syncs it. */
@@ -63,12 +59,8 @@ export function publish(copy: string, path: string): boolean {
 }
 
 function checkCopy(path: string, check: (database: Database) => boolean): boolean {
-  const database = new Database(path, { readonly: true });
-  try {
-    return check(database);
-  } finally {
-    database.close();
-  }
+  using database = new Database(path, { readonly: true });
+  return check(database);
 }
 
 const COMPARED_BYTES = 1_048_576;

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { Refusal } from '../../domain/fault.ts';
 import type { EngineInspection } from '../engine.ts';
 import { openInspectedStores } from '../inspected_stores.ts';
-import { inspectionQueries } from '../inspection_queries.ts';
+import { inspectionQueries, type SchemaObject, schemaDifferences } from '../inspection_queries.ts';
 import type { Migration } from '../migrations.ts';
 import { MAPPED_BYTES_MAX, needsRollback, queryOnce } from './connection.ts';
 import { fileSize } from './database_files.ts';
@@ -58,13 +58,9 @@ type Rows = <T>(sql: string) => Iterable<T>;
 export function isSqliteFileUsed(path: string): boolean {
   // Another read-only connection would keep the -wal and -shm files until garbage collection.
   if (fileSize(path) > PAGE_BYTES) return true;
-  const { db } = openReadOnly(path);
-  try {
-    db.run(`pragma busy_timeout = ${RECOVERY_WAIT_MS}`);
-    return hasTables(db);
-  } finally {
-    db.close(false);
-  }
+  using db = openReadOnly(path).db;
+  db.run(`pragma busy_timeout = ${RECOVERY_WAIT_MS}`);
+  return hasTables(db);
 }
 
 /** Whether the file has none of the tables that every schema of this program has. A damaged one is not foreign. */
@@ -121,43 +117,20 @@ function versionOf(rows: Rows): string {
   return `sqlite ${[...rows<{ version: string }>('select sqlite_version() as version')][0]?.version}`;
 }
 
-interface SchemaRow {
-  readonly type: string;
-  readonly name: string;
-  readonly sql: string | null;
-}
-
-const SELECT_OBJECTS = `select type, name, sql from sqlite_schema where name not like 'sqlite_%' and name <> 'migration'`;
+const SELECT_OBJECTS = `select type, name, sql as definition from sqlite_schema where name not like 'sqlite_%' and name <> 'migration'`;
 
 /**
  * Compares the schema with one that the same migrations create. Yields nothing where unknown migrations were applied.
  */
 export function* sqliteSchemaDifferences(db: Database, known: readonly Migration[]) {
-  const applied = db.query<{ version: number }, []>('select version from migration').all();
+  const applied = queryOnce<{ version: number }>(db, 'select version from migration');
   if (applied.some(({ version }) => !known.some((each) => each.version === version))) return;
-  const model = new Database(':memory:');
-  try {
-    for (const { version, sql } of known)
-      if (applied.some((each) => each.version === version)) model.run(sql);
-    const expected = model.query<SchemaRow, []>(SELECT_OBJECTS).all();
-    const found = new Map(
-      db
-        .query<SchemaRow, []>(SELECT_OBJECTS)
-        .all()
-        .map((row) => [row.name, row]),
-    );
-    for (const { type, name, sql } of expected) {
-      const object = found.get(name);
-      found.delete(name);
-      if (!object) yield { type, name, is: 'missing' };
-      else if (object.sql !== sql) yield { type, name, is: 'not as this program creates it' };
-    }
-    for (const { type, name } of found.values())
-      yield { type, name, is: 'not part of the schema of this program' };
-  } finally {
-    model.close();
-  }
+  using model = new Database(':memory:');
+  for (const { version, sql } of known) if (applied.some((each) => each.version === version)) model.run(sql);
+  yield* schemaDifferences(objectsIn(db), objectsIn(model));
 }
+
+const objectsIn = (db: Database) => queryOnce<SchemaObject>(db, SELECT_OBJECTS);
 
 /** Results of the integrity check of the engine. Also checks foreign keys: connections of other programs may write without enforcing them. */
 export function* integrityErrors(rows: Rows): Iterable<string> {
