@@ -14,6 +14,8 @@ export interface EraseRequest {
   /** Generates the revisions of records that change. */
   readonly mintRevision: () => Revision;
   readonly auditEntry: AuditEntry;
+  /** The time of an erasure that another database recorded: it is recorded here also where no user is known. */
+  readonly recordedAt?: number;
 }
 
 /** Every statement about erasures. */
@@ -40,14 +42,16 @@ export function openErasing(removals: Removals, { write, yieldToWriters }: Trans
 
   /** One commit. Undefined after one that removed only a page of the user's records. */
   function* eraseNext(request: EraseRequest): Work<WorkResult<boolean | undefined>> {
-    const { key, origin, mintRevision, auditEntry } = request;
+    const { key, origin, mintRevision, auditEntry, recordedAt } = request;
     const [realm, id] = key;
     const removal = { ...request, resource: user, isErasure: true } as const;
     const { value, entries = [] } = yield* removals.remove(removal);
     if (value.kind === 'too_many') return { ...(yield* removals.removePage(removal)), value: undefined };
-    if (value.kind === 'not_found' && !(yield* isKnown(realm, id))) return { value: false, keep: false };
+    const isUnknown = value.kind === 'not_found' && !(yield* isKnown(realm, id));
+    if (isUnknown && recordedAt === undefined) return { value: false, keep: false };
+    yield* execute(sql.insert, realm, id, recordedAt ?? origin.at);
+    if (isUnknown) return { value: false, keep: true };
     yield* execute(sql.deleteSalt, realm, id);
-    yield* execute(sql.insert, realm, id, origin.at);
     const change = changeOf(user, 'erased', { key, revision: mintRevision() }, origin);
     return {
       value: true,

@@ -26,7 +26,7 @@ interface RestoredDatabase {
  * the personal data in its log. A recorded erasure was applied already, and a user created later
  * with the same ID is another person. Recorded erasures after `knownUntil` are ignored, because they are unsigned and a
  * forged one would keep a user from being erased. No other process may have the database open. Returns how many
- * erasures were new, and how many users they removed.
+ * erasures were new, and how many users they removed. The times of the original erasures stay for the next restore.
  */
 export async function applyErasures(
   { path, knownUntil }: RestoredDatabase,
@@ -39,17 +39,16 @@ export async function applyErasures(
   const { records, close } = await open(path);
   let users = 0;
   try {
-    for (const { realm, user: id } of missing) {
+    for (const { realm, user: id, at: recordedAt } of missing) {
       const key = [realm, id] as const;
       const origin = { ...COMMAND_LINE, at: clock.now() };
       const auditEntry = createAuditEntry('user.erased', { realm, user: id, object: id, detail: {} }, clock);
       if (await records.get(user, key)) users += 1;
-      await records.erase({ key, origin, mintRevision: clock.mintRevision, auditEntry });
+      await records.erase({ key, origin, mintRevision: clock.mintRevision, auditEntry, recordedAt });
     }
   } finally {
     await close();
   }
-  recordErasures(path, missing);
   return { applied: missing.length, users };
 }
 
@@ -66,16 +65,4 @@ function missingIn({ path, knownUntil }: RestoredDatabase, erasures: readonly Er
 function latestByUser(erasures: readonly Erasure[]): ReadonlyMap<string, Erasure> {
   const sorted = erasures.toSorted((one, other) => one.at - other.at);
   return new Map(sorted.map((erasure) => [`${erasure.realm} ${erasure.user}`, erasure]));
-}
-
-const UPSERT_ERASURE = `insert into erasure (realm_id, user_id, at) values (?, ?, ?)
-  on conflict (realm_id, user_id) do update set at = excluded.at, told_at = null`;
-
-/** Keeps the times of the original erasures for the next restore. */
-function recordErasures(path: string, erasures: readonly Erasure[]): void {
-  using db = new Database(path, { readwrite: true });
-  using upsert = db.prepare(UPSERT_ERASURE);
-  db.run('begin');
-  for (const { realm, user: id, at } of erasures) upsert.run(realm, id, at);
-  db.run('commit');
 }
