@@ -134,6 +134,10 @@ function statementsFor(resource: Resource, all: readonly Resource[], dialect: Di
   const withComputed = `${names([...stored, ...computed])}, ${isMisplaced} as is_misplaced`;
   const decode = decoding(stored.filter((column) => column.decode || column.name !== column.member));
   const { table } = resource;
+  const update = (patched: readonly Column[], condition = '') => {
+    const set = [...patched.map(assign), `updated_at = ${dialect.greatest}(updated_at, ?)`, 'revision = ?'];
+    return `update ${table} set ${set.join(', ')} where ${where}${condition}`;
+  };
 
   return Object.freeze({
     select: `select ${visible.join(', ')} from ${table} where ${where}`,
@@ -145,7 +149,7 @@ function statementsFor(resource: Resource, all: readonly Resource[], dialect: Di
     createClock: resource.parent ? undefined : dialect.createClock,
     insert: insertion.text,
     replace: `update ${table} set ${columns.map(assign).join(', ')} where ${where}`,
-    touch: `update ${table} set updated_at = ${dialect.greatest}(updated_at, ?), revision = ? where ${where}`,
+    touch: update([]),
     removeAmong: `delete from ${table} where ${inRealm} and ${dialect.lists.isAmong(own, dialect.id)}`,
     selectForRemoval: `select ${visible.join(', ')}, ${resource.protectedBy ?? '0'} as is_protected from ${table} where ${where}`,
     selectInRealm: `select 1 from ${table} where ${inRealm} and ${has(own)}`,
@@ -164,12 +168,11 @@ function statementsFor(resource: Resource, all: readonly Resource[], dialect: Di
     replaceValues: (record: AnyRecord) => columns.map(({ encode }) => encode(record)),
     decode,
     decodeKeyed: (row: Row) => decodeKeyed(row, decode),
-    patchStatements: patchStatementsFor(resource, columns, {
-      where,
-      visible: visible.join(', '),
-      assign,
-      greatest: dialect.greatest,
-    }),
+    patchStatements: patchStatementsFor(
+      resource,
+      columns,
+      (...patch) => `${update(...patch)} returning ${visible.join(', ')}`,
+    ),
     columnOf: (member: string) => {
       const column = columns.find((each) => each.member === member);
       if (!column) throw new Error(`${resource.name} has no member ${member}`);
@@ -190,27 +193,29 @@ function referenceOf(member: string, target: Resource, dialect: Dialect): Refere
   return { member, target, exists: `select 1 from ${target.table} where ${where}` };
 }
 
-/** The parts that all patch statements of a resource share. */
-interface PatchParts {
-  readonly where: string;
-  readonly visible: string;
-  /** SQL that sets a column to a parameter. */
-  readonly assign: (column: Column) => string;
-  readonly greatest: string;
-}
-
 /** Caches the statements for each set of patched members. */
 function patchStatementsFor(
   resource: Resource,
   columns: readonly Column[],
-  parts: PatchParts,
+  updateOf: (patched: readonly Column[], condition?: string) => string,
 ): Statements['patchStatements'] {
   const cache = new Map<string, PatchStatements>();
+
+  function build(names: readonly string[]): PatchStatements {
+    const patched = patchedColumns(resource, columns, new Set(names));
+    return {
+      update: updateOf(patched),
+      updateIfRevision: updateOf(patched, ' and revision = ?'),
+      values: ({ members, at, revision }, before) => {
+        const written = { ...before, ...members, revision };
+        return [...patched.map(({ encode }) => encode(written)), at, revision];
+      },
+    };
+  }
+
   return (members) => {
     const names = Object.keys(members).sort();
-    return cache.getOrInsertComputed(names.join(' '), () =>
-      buildPatchStatements(resource, patchedColumns(resource, columns, new Set(names)), parts),
-    );
+    return cache.getOrInsertComputed(names.join(' '), () => build(names));
   };
 }
 
@@ -235,24 +240,6 @@ function patchedColumns(
     ...authenticatingColumns(resource, [...names]),
   ]);
   return columns.filter(({ name, member }) => (member === undefined ? derived.has(name) : names.has(member)));
-}
-
-function buildPatchStatements(
-  { table }: Resource,
-  patched: readonly Column[],
-  { where, visible, assign, greatest }: PatchParts,
-): PatchStatements {
-  const stamped = [...patched.map(assign), `updated_at = ${greatest}(updated_at, ?)`, 'revision = ?'].join(
-    ', ',
-  );
-  return {
-    update: `update ${table} set ${stamped} where ${where} returning ${visible}`,
-    updateIfRevision: `update ${table} set ${stamped} where ${where} and revision = ? returning ${visible}`,
-    values: ({ members, at, revision }, before) => {
-      const written = { ...before, ...members, revision };
-      return [...patched.map(({ encode }) => encode(written)), at, revision];
-    },
-  };
 }
 
 /** The index of the key is in the order of realm and ID, so a scan can start at any position. */
