@@ -1,5 +1,4 @@
-import type { EntryValue } from '../../audit/chain.ts';
-import { type Chain, resumeChain, startChain } from '../../audit/chain.ts';
+import { type Chain, type EntryValue, resumeChain, startChain } from '../../audit/chain.ts';
 import type { LogKeys } from '../../audit/log_keys.ts';
 import type { AuditEntry } from '../../domain/audit_entry.ts';
 import { NIL_UUID, type Uuid } from '../../domain/id.ts';

@@ -6,8 +6,7 @@ import { kindOf, parameterOf, rowOrder, type Table } from '../tables/table.ts';
 import { TABLES } from '../tables/tables.ts';
 import { all, execute, first, type Work } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
-import type { KeyCheck } from './access.ts';
-import { IS_KEY_KNOWN } from './access.ts';
+import { IS_KEY_KNOWN, type KeyCheck } from './access.ts';
 import { openChanges } from './access_version.ts';
 
 /** The location that a ciphertext is bound to: it decrypts nowhere else. */

@@ -1,12 +1,12 @@
 import type { SQL } from 'bun';
-import type {
-  Constraint,
-  ExpectedResult,
-  StatementRequest,
-  StatementResult,
-  Work,
+import {
+  type Constraint,
+  ConstraintViolation,
+  type ExpectedResult,
+  type StatementRequest,
+  type StatementResult,
+  type Work,
 } from '../transaction_work.ts';
-import { ConstraintViolation } from '../transaction_work.ts';
 import type { Connection, QueryResult } from './connection.ts';
 import { sqlState, UNIQUE_VIOLATION } from './errors.ts';
 import type { Expectations } from './expectations.ts';

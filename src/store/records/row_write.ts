@@ -115,9 +115,10 @@ export function* touchRow({ resource, patch, key }: Omit<PatchWrite, 'op'>, of: 
 
 /**
  * Rejects a secret that was sealed by a key without a key check: a process that missed the end of a master key change
- * would store a secret that cannot be decrypted. That end waits for the clocks of all realms, and this write holds one.
+ * would store a secret that cannot be decrypted. That end waits for the clocks of all realms and of the installation, and
+ * this write holds one of these locks.
  */
-function* assertKeyIsKnown(sealed: unknown): Work<void> {
+export function* assertKeyIsKnown(sealed: unknown): Work<void> {
   if (!(sealed instanceof Uint8Array) || (yield* first(IS_KEY_KNOWN, ciphertextKeyId(sealed)))) return;
   // A database without any key check has never had a master key.
   if (yield* first(ANY_CHECK)) {

@@ -3,8 +3,7 @@ import { NIL_UUID } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { DeadLetterKey, Delivery, DeliveryResult } from '../../events/webhooks/webhook.ts';
 import type { Dialect } from '../dialect.ts';
-import type { Lease } from '../leases.ts';
-import { LEASE_TEXTS } from '../leases.ts';
+import { LEASE_TEXTS, type Lease } from '../leases.ts';
 import { deadLetterTable, deliveryTable, progressTable } from '../tables/webhooks.ts';
 import {
   all,

@@ -1,13 +1,11 @@
 import type { AuditEntry } from '../../domain/audit_entry.ts';
-import { Fault } from '../../domain/fault.ts';
 import { NIL_UUID, type Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { LoggedChange } from '../../domain/managed.ts';
-import { ciphertextKeyId } from '../../domain/text/ciphertext.ts';
 import type { Webhook } from '../../events/webhooks/webhook.ts';
-import { IS_KEY_KNOWN } from '../auth/access.ts';
 import type { RowMacs } from '../auth/row_macs.ts';
 import type { Dialect } from '../dialect.ts';
+import { assertKeyIsKnown } from '../records/row_write.ts';
 import { type EncodedRow, valuesIn } from '../tables/table.ts';
 import { progressTable, webhookTable } from '../tables/webhooks.ts';
 import { all, execute, first, type Long, type Row, type Work } from '../transaction_work.ts';
@@ -87,7 +85,7 @@ export function openWebhookStore(transactions: Transactions, dialect: Dialect, m
       write('instance', function* () {
         const { n } = (yield* first<{ readonly n: Long }>(sql.count)) as { readonly n: Long };
         if (Number(n) >= LIMITS.webhooksMax) return { value: false, keep: false };
-        yield* assertKnownKey(webhook);
+        yield* assertKeysAreKnown(webhook);
         yield* execute(sql.insert, ...Object.values(signedRow(webhook, macs)));
         yield* begin(webhook, from);
         return { value: true, keep: true, auditEntries: [auditEntry] };
@@ -103,7 +101,7 @@ export function openWebhookStore(transactions: Transactions, dialect: Dialect, m
         const changed = found && edit(found);
         if (!changed) return { value: found, keep: false };
         const { after, auditEntry } = changed;
-        if (after.secretSealed !== found.secretSealed) yield* assertKnownKey(after);
+        if (after.secretSealed !== found.secretSealed) yield* assertKeysAreKnown(after);
         yield* execute(sql.update, ...valuesIn(signedRow(after, macs), webhookTable.updated), webhookId);
         if (!Bun.deepEquals(after.realms, found.realms)) yield* changeRealms(found, after);
         return { value: after, keep: true, auditEntries: [auditEntry] };
@@ -124,12 +122,8 @@ export function openWebhookStore(transactions: Transactions, dialect: Dialect, m
 
 export type WebhookStore = ReturnType<typeof openWebhookStore>;
 
-/** Secrets are stored only while their key has a key check: otherwise the master key was changed. */
-function* assertKnownKey({ secretSealed, previous }: Webhook): Work<void> {
-  for (const sealed of previous ? [secretSealed, previous.sealed] : [secretSealed]) {
-    if (yield* first(IS_KEY_KNOWN, ciphertextKeyId(sealed))) continue;
-    throw new Fault('unavailable', [], new Error('the master key was changed while this process ran'));
-  }
+function* assertKeysAreKnown({ secretSealed, previous }: Webhook): Work<void> {
+  for (const sealed of [secretSealed, previous?.sealed]) yield* assertKeyIsKnown(sealed);
 }
 
 /** Its HMAC covers all but its secrets, which authenticate themselves. */
