@@ -51,9 +51,15 @@ export function openAuditLog(dialect: Dialect) {
     | undefined;
 
   /**
-   * Advances a log's clock by its new entries, with the counts of records. Returns the sequence number before, and the chain.
+   * Advances a log's clock by its new entries, and by what they add to each of COUNT_COLUMNS. Returns the sequence number before,
+   * and the chain.
    */
-  function* advanceClock(log: Uuid, { count, recordCounts, at }: NewEntries): Work<ClockStep> {
+  function* advanceClock(
+    log: Uuid,
+    count: number,
+    recordCounts: readonly number[],
+    at: number,
+  ): Work<ClockStep> {
     const clock = (yield* first<ClockRow>(sql.advance, log, count, ...recordCounts)) as ClockRow;
     const before = Number(clock.seq) - count;
     if (!keyed) return { before, chain: undefined, auditEntries: [] };
@@ -67,11 +73,9 @@ export function openAuditLog(dialect: Dialect) {
     const reported = withoutErased(entries);
     // Before the clock, whose result a remote engine has to wait for.
     const encryption = keyed && (yield* keyed.encryptionOf(realm, reported));
-    const { before, chain, auditEntries } = yield* advanceClock(realm, {
-      count: entries.length,
-      recordCounts: countChanges(entries),
-      at: entries[0]?.change.at ?? 0,
-    });
+    const at = entries[0]?.change.at ?? 0;
+    const step = yield* advanceClock(realm, entries.length, countChanges(entries), at);
+    const { before, chain, auditEntries } = step;
     const statements = reported.map(({ change, detail, personal }, at): Statement => {
       const seq = before + at + 1;
       const encrypted = personal && encryption?.encrypt(change, personal);
@@ -89,11 +93,8 @@ export function openAuditLog(dialect: Dialect) {
 
   function* writeAuditEntries(auditEntries: readonly AuditEntry[]): Work<void> {
     if (!keyed) return;
-    const { before, chain } = yield* advanceClock(NIL_UUID, {
-      count: auditEntries.length,
-      recordCounts: NO_COUNTS,
-      at: auditEntries[0]?.at ?? 0,
-    });
+    const at = auditEntries[0]?.at ?? 0;
+    const { before, chain } = yield* advanceClock(NIL_UUID, auditEntries.length, NO_COUNTS, at);
     const statements = auditEntries.map((auditEntry, at) =>
       insertAuditEntry(auditEntry, before + at + 1, chain),
     );
@@ -135,14 +136,6 @@ function* writeRows(log: Uuid, statements: readonly Statement[], chain: Chain | 
   for (let start = 0; start < batch.length; start += LIMITS.insertsPerBatchMax) {
     yield* executeAll(batch.slice(start, start + LIMITS.insertsPerBatchMax));
   }
-}
-
-/** The new entries of a log. */
-interface NewEntries {
-  readonly count: number;
-  /** What they add to each of COUNT_COLUMNS. */
-  readonly recordCounts: readonly number[];
-  readonly at: number;
 }
 
 interface ClockStep {

@@ -136,7 +136,7 @@ export function openLogStore({ read, write }: Transactions, log: AuditLog, diale
     trim: (logId: Uuid, before: number) =>
       write([logId], function* () {
         const head = yield* headOf(logId);
-        return keys && head ? yield* trimLog({ keys, sql }, head, before) : { value: 0, keep: false };
+        return keys && head ? yield* trimLog(keys, sql, head, before) : { value: 0, keep: false };
       }),
     /** The erasure of a user; undefined if it was not erased. */
     erasure: ({ realm, user }: Person) =>
@@ -252,7 +252,8 @@ function entryFrom({ tag, ...row }: ActRow): StoredEntry {
  * not match its tag, so that retention never deletes evidence of tampering.
  */
 function* trimLog(
-  { keys, sql }: TrimDeps,
+  keys: LogKeys,
+  sql: Texts,
   { log: logId, chain }: LogHead,
   before: number,
 ): Work<WorkResult<number>> {
@@ -269,13 +270,6 @@ function* trimLog(
   yield* execute(TEXTS.moveAnchor, anchor.seq, anchor.tag, anchor.entries, anchor.mac, logId);
   return trimmedRows(expired.length);
 }
-
-interface TrimDeps {
-  readonly keys: LogKeys;
-  readonly sql: Texts;
-}
-
-const TRIMMED_MAX = LIMITS.cascadeRecordsMax;
 
 function trimmedRows(rows: number): WorkResult<number> {
   return { value: rows, keep: rows > 0, rows };
@@ -298,7 +292,7 @@ function* oldestEntries(
   { anchor, end }: NonNullable<LogHead['chain']>,
   sql: Texts,
 ): Work<readonly StoredEntry[]> {
-  const range = [anchor.seq, end.seq, TRIMMED_MAX + 1];
+  const range = [anchor.seq, end.seq, LIMITS.cascadeRecordsMax + 1];
   if (logId === NIL_UUID) return (yield* all<ActRow>(TEXTS.oldActs, ...range)).map(entryFrom);
   const rows = yield* all<EntryRow>(sql.oldEntries, logId, ...range);
   return yield* entriesIn(logId, rows, sql.runEnd);

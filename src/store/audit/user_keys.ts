@@ -7,13 +7,6 @@ import { userSaltTable } from '../tables/realm_data.ts';
 import { all, allUnexpected, type Statement, type Work } from '../transaction_work.ts';
 import type { ChangeEntry } from './entry.ts';
 
-/** The encryption of personal values in the log, by one key per user, which is derived from a salt. */
-interface EntryEncryption {
-  encrypt(change: Change, plain: Uint8Array): Uint8Array;
-  /** Store the salts that were created. */
-  readonly statements: readonly Statement[];
-}
-
 /** Every statement about salts. */
 export const userKeyTexts = (dialect: Dialect) => ({
   one: `select salt from user_salt where realm_id = ${dialect.realm('?')} and user_id = ${dialect.id('?')}`,
@@ -24,11 +17,14 @@ export const userKeyTexts = (dialect: Dialect) => ({
 /** The event of a created user. */
 const CREATED = `${user.name}.created`;
 
-/** Returns the encryption of entries of a realm: reads the salt of each user, or creates it. */
+/**
+ * Returns the encryption of personal values in entries of a realm, by one key per user, which is derived from a salt: reads the salt of
+ * each user, or creates it. The statements store the salts that were created.
+ */
 export function openUserEncryption(keys: LogKeys, dialect: Dialect) {
   const { insert } = userKeyTexts(dialect);
   const findSalts = openUserSalts(dialect);
-  return function* (realm: Uuid, entries: readonly ChangeEntry[]): Work<EntryEncryption> {
+  return function* (realm: Uuid, entries: readonly ChangeEntry[]) {
     const users = new Set<Uuid>();
     /** Users of these entries that had no entry before; one that was imported again may have a salt. */
     const created = new Set<Uuid>();
@@ -48,7 +44,7 @@ export function openUserEncryption(keys: LogKeys, dialect: Dialect) {
       statements.push({ text: insert, values: [realm, user, salt] });
     }
     return {
-      encrypt({ user }, plain) {
+      encrypt({ user }: Change, plain: Uint8Array): Uint8Array {
         const salt = user && salts.get(user);
         if (!user || !salt) throw new Error('a personal value belongs to a user');
         return keys.encrypt(salt, { realm, user }, plain);
