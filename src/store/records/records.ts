@@ -14,27 +14,16 @@ import { withPasswordMacs } from './password_macs.ts';
 import { openRemovals } from './removal.ts';
 import type { Statements } from './statements.ts';
 
-/** What each engine implements itself: reads, and whether it is ready or overloaded. */
-type OfEngine =
-  | 'get'
-  | 'getIncluding'
-  | 'list'
-  | 'find'
-  | 'searchRealms'
-  | 'countBelow'
-  | 'overloaded'
-  | 'ready';
-
 const changesText = ({ realm }: Dialect): string =>
   `select ${CHANGE_COLUMNS} from log_entry where realm_id = ${realm('?')} and seq > ? order by seq limit ?`;
 
-/** Records and their changes, as far as the engines share them. */
+/** Records and their changes, but for reads, and whether they are ready or overloaded, which each engine implements itself. */
 export function openRecords(
   plainStatements: (resource: Resource) => Statements,
   dialect: Dialect,
   transactions: Transactions,
   macs: RowMacs,
-): Omit<Store, OfEngine> & Loader & Eraser {
+) {
   const { read, write, yieldToWriters } = transactions;
   const changes = changesText(dialect);
   const runEnd = runEndText(dialect);
@@ -72,7 +61,7 @@ export function openRecords(
         const rows = yield* all<ChangeRow>(changes, realm, after, limit);
         return yield* changesIn(realm, rows, runEnd);
       }),
-  };
+  } satisfies Partial<Store> & Loader & Eraser;
 }
 
 /** Reads one row, to prove that a read succeeds. */
