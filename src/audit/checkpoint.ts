@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { attempt } from '../domain/attempt.ts';
 import type { Erasure } from '../domain/erasure.ts';
 import { parseUuid, type Uuid } from '../domain/id.ts';
 import { parseInstant } from '../domain/instant.ts';
@@ -114,7 +115,7 @@ const RECORDS = {
 
 /** Parses a line and verifies its signature. */
 export function readLine(text: string, keys: Pick<LogKeys, 'isSigned'>): CheckpointFileLine {
-  const { signature, ...rest } = parseObject(text);
+  const { signature, ...rest }: JsonObject = attempt(() => ({ ...JSON.parse(text) })) ?? {};
   const { kind } = rest;
   if (typeof kind !== 'string') return { kind: 'malformed' };
   const record = Object.hasOwn(RECORDS, kind)
@@ -123,12 +124,4 @@ export function readLine(text: string, keys: Pick<LogKeys, 'isSigned'>): Checkpo
   if (!record) return { kind: 'malformed' };
   const isSigned = typeof signature === 'string' && keys.isSigned(JSON.stringify(rest), signature);
   return { ...record, isSigned };
-}
-
-function parseObject(text: string): JsonObject {
-  try {
-    return { ...JSON.parse(text) };
-  } catch {
-    return {};
-  }
 }

@@ -1,9 +1,10 @@
+import { attempt } from '../domain/attempt.ts';
 import { eventResource } from '../domain/event.ts';
 import { NIL_UUID, type Uuid } from '../domain/id.ts';
 import type { StoredEntry } from '../store/audit/entry_row.ts';
 import type { LogStore } from '../store/audit/log_reading.ts';
-import type { LogKeys, Person } from './log_keys.ts';
-import { openPerson, PERSON_MEMBER } from './log_keys.ts';
+import type { EntryValue } from './chain.ts';
+import { type LogKeys, openPerson, PERSON_MEMBER, type Person } from './log_keys.ts';
 import { type BeforeAndAfter, unpackDetail } from './packed_detail.ts';
 import { openPersonalValues } from './stored_entries.ts';
 
@@ -50,11 +51,12 @@ export function openLogReading(
     };
     const readableEntries: ReadableEntry[] = [];
     for (const entry of entries) {
-      const found = unpacked(entry, open(entry));
-      const user = entry.columns.user_id as Uuid;
-      const personal = found === 'unreadable' && (await isErased(user)) ? 'erased' : found;
+      const opened = open(entry);
+      const { event, user_id } = entry.columns;
+      const found = opened instanceof Uint8Array ? (unpacked(event, opened) ?? 'unreadable') : opened;
+      const personal = found === 'unreadable' && (await isErased(user_id as Uuid)) ? 'erased' : found;
       readableEntries.push({
-        ...(log === NIL_UUID ? installationEntry(entry, keys) : realmEntry(log, entry)),
+        ...entryWithoutPersonal(log, entry, keys),
         ...(personal && { personal }),
         ...(entry.tag ? { tag: Buffer.from(entry.tag).toString('hex') } : {}),
       });
@@ -72,63 +74,45 @@ export function openLogReading(
   };
 }
 
-function unpacked(
-  { columns }: StoredEntry,
-  personal: Uint8Array | 'erased' | 'unreadable' | undefined,
-): ReadableEntry['personal'] {
-  if (!(personal instanceof Uint8Array)) return personal;
-  try {
-    return unpackDetail(eventResource(String(columns.event)), personal);
-  } catch {
-    return 'unreadable';
-  }
-}
-
-function installationEntry({ seq, at, columns }: StoredEntry, keys: Pick<LogKeys, 'decrypt'>): ReadableEntry {
-  const { action, actor, address, request_id, object, realm_id, user_id } = columns;
-  const { [PERSON_MEMBER]: sealed, ...detail } = JSON.parse(String(columns.detail));
-  return {
-    log: NIL_UUID,
-    seq,
-    at: new Date(at).toISOString(),
-    what: String(action),
-    actor: String(actor),
-    ...presentValues({ address, request_id, realm_id, user_id, object }),
-    detail,
-    ...(typeof sealed === 'string' ? { personal: personIn(sealed, keys) } : {}),
-  };
-}
-
-/** The personal values of an installation entry. */
-function personIn(sealed: string, keys: Pick<LogKeys, 'decrypt'>): BeforeAndAfter | 'unreadable' {
-  try {
-    return { after: { ...openPerson(keys, sealed) } };
-  } catch {
-    return 'unreadable';
-  }
-}
-
-function realmEntry(log: Uuid, { seq, at, columns }: StoredEntry): ReadableEntry {
-  const { event, actor, address, request_id, user_id, record_id, members, detail } = columns;
+function entryWithoutPersonal(
+  log: Uuid,
+  { seq, at, columns }: StoredEntry,
+  keys: Pick<LogKeys, 'decrypt'>,
+): ReadableEntry {
+  const { action, event = action, actor, address, request_id, user_id } = columns;
+  const { object, record_id = object } = columns;
+  const isOfRealm = log !== NIL_UUID;
+  const realm_id = isOfRealm ? log : columns.realm_id;
   return {
     log,
     seq,
     at: new Date(at).toISOString(),
     what: String(event),
     actor: String(actor),
-    ...presentValues({ address, request_id, realm_id: log, user_id, object: record_id }),
-    ...(members ? { members: String(members).split(' ') } : {}),
-    ...(detail instanceof Uint8Array ? { detail: detailIn(String(event), detail) } : {}),
+    ...presentValues({ address, request_id, realm_id, user_id, object: record_id }),
+    ...(isOfRealm ? realmDetail(columns) : installationDetail(columns, keys)),
   };
 }
 
-/** The members of a realm entry without personal values. Bytes that were tampered with are shown as they are. */
-function detailIn(event: string, bytes: Uint8Array): NonNullable<ReadableEntry['detail']> {
-  try {
-    return unpackDetail(eventResource(event), bytes);
-  } catch {
-    return { unreadable: bytes.toHex() };
-  }
+function installationDetail({ detail }: StoredEntry['columns'], keys: Pick<LogKeys, 'decrypt'>) {
+  const { [PERSON_MEMBER]: sealed, ...rest } = JSON.parse(String(detail));
+  if (typeof sealed !== 'string') return { detail: rest };
+  const personal = attempt(() => ({ after: { ...openPerson(keys, sealed) } })) ?? ('unreadable' as const);
+  return { detail: rest, personal };
+}
+
+function realmDetail({ event, members, detail }: StoredEntry['columns']) {
+  return {
+    ...(members ? { members: String(members).split(' ') } : {}),
+    // Bytes that were tampered with are shown as they are.
+    ...(detail instanceof Uint8Array && {
+      detail: unpacked(event, detail) ?? { unreadable: detail.toHex() },
+    }),
+  };
+}
+
+function unpacked(event: EntryValue | undefined, bytes: Uint8Array): BeforeAndAfter | undefined {
+  return attempt(() => unpackDetail(eventResource(String(event)), bytes));
 }
 
 /** The members that have a value. */

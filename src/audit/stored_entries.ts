@@ -1,4 +1,5 @@
 import type { MaybePromise } from '../directory/store.ts';
+import { attempt } from '../domain/attempt.ts';
 import type { Uuid } from '../domain/id.ts';
 import type { StoredEntry } from '../store/audit/entry_row.ts';
 import type { LogStore } from '../store/audit/log_reading.ts';
@@ -42,10 +43,6 @@ export async function openPersonalValues(
     const user = user_id as Uuid;
     const userKey = userKeys.get(user);
     if (!userKey) return 'erased';
-    try {
-      return keys.decrypt(userKey, { realm, user }, personal);
-    } catch {
-      return 'unreadable';
-    }
+    return attempt(() => keys.decrypt(userKey, { realm, user }, personal)) ?? 'unreadable';
   };
 }

@@ -1,3 +1,4 @@
+import { attempt } from '../domain/attempt.ts';
 import { NIL_UUID, type Uuid } from '../domain/id.ts';
 import { user as users } from '../domain/resources.ts';
 import type { StoredEntry } from '../store/audit/entry_row.ts';
@@ -175,11 +176,7 @@ function openPersonalValuesCheck(
 
 /** The position named by an entry; NaN if it was edited, which verification reports elsewhere. */
 function startPositionIn(detail: unknown): number {
-  try {
-    return Number((JSON.parse(String(detail)) as { readonly after?: unknown }).after);
-  } catch {
-    return Number.NaN;
-  }
+  return Number(attempt(() => JSON.parse(String(detail)).after));
 }
 
 /**

@@ -1,4 +1,5 @@
 import type { KeyedRecord, MaybePromise } from '../directory/store.ts';
+import { attempt } from '../domain/attempt.ts';
 import { eventResource } from '../domain/event.ts';
 import { describeForgedRow } from '../domain/forged_row.ts';
 import { NIL_UUID, type Uuid } from '../domain/id.ts';
@@ -204,12 +205,10 @@ function valuesAfter(
   personal: Uint8Array | string | undefined,
 ): Values | undefined {
   if (typeof personal === 'string') return undefined;
-  try {
+  return attempt(() => {
     const plain = detail instanceof Uint8Array ? unpackDetail(resource, detail).after : undefined;
     return personal ? { ...plain, ...unpackDetail(resource, personal).after } : plain;
-  } catch {
-    return undefined;
-  }
+  });
 }
 
 /** The records that were written after the verification of their realm began. */

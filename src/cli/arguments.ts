@@ -1,4 +1,5 @@
 import { createReadStream } from 'node:fs';
+import { attempt } from '../domain/attempt.ts';
 import { Refusal } from '../domain/fault.ts';
 import { isJsonObject } from '../domain/json_object.ts';
 import { LIMITS } from '../domain/limits.ts';
@@ -150,11 +151,7 @@ function parseValue(schema: WritableMember['schema'], text: string): unknown {
 }
 
 function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
+  return attempt(() => JSON.parse(text));
 }
 
 function usageError(message: string): Refusal {

@@ -1,3 +1,4 @@
+import { attempt } from '../domain/attempt.ts';
 import { isJsonObject, type JsonObject } from '../domain/json_object.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { CheckedAddress } from './addresses.ts';
@@ -146,14 +147,7 @@ function read(response: OutboundResponse | Unanswered): FetchResult {
 
 /** The JSON object in a response with a JSON media type; undefined for any other body. */
 export function jsonIn({ type, body }: Pick<OutboundResponse, 'type' | 'body'>): JsonObject | undefined {
-  return JSON_TYPE.test(type) ? parseObject(body) : undefined;
-}
-
-function parseObject(body: Uint8Array): JsonObject | undefined {
-  try {
-    const value: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
-    return isJsonObject(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
+  if (!JSON_TYPE.test(type)) return undefined;
+  const value = attempt((): unknown => JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body)));
+  return isJsonObject(value) ? value : undefined;
 }

@@ -8,6 +8,7 @@ import {
 } from '../directory/format.ts';
 import type { ComparedRecord, Load } from '../directory/store.ts';
 import { issuerProblem } from '../directory/write_rules.ts';
+import { attempt } from '../domain/attempt.ts';
 import { type ChangeOrigin, changeOf } from '../domain/change.ts';
 import { Fault } from '../domain/fault.ts';
 import { type Clock, parseUuid, type Uuid } from '../domain/id.ts';
@@ -323,12 +324,7 @@ function opened(
   location: RecordSecretLocation,
   { open }: ImportContext,
 ): string | undefined {
-  if (!(sealed instanceof Uint8Array)) return undefined;
-  try {
-    return open(location, sealed);
-  } catch {
-    return undefined;
-  }
+  return sealed instanceof Uint8Array ? attempt(() => open(location, sealed)) : undefined;
 }
 
 /** The members among these that never change: a link stays with its profile. */

@@ -1,4 +1,5 @@
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync } from 'node:crypto';
+import { attempt } from '../../domain/attempt.ts';
 import { Refusal } from '../../domain/fault.ts';
 import { type Clock, NIL_UUID } from '../../domain/id.ts';
 import { CIPHERTEXT_HEADER_BYTES, ciphertextKeyId } from '../../domain/text/ciphertext.ts';
@@ -184,12 +185,7 @@ export async function assertKeyringMatches(
 
 /** Whether the configured keys decrypt a sealed value. */
 export function opensValue(keyring: Pick<Keyring, 'open'>, { location, sealed }: SealedValue): boolean {
-  try {
-    keyring.open(purposeOf(location), location, sealed);
-    return true;
-  } catch {
-    return false;
-  }
+  return attempt(() => keyring.open(purposeOf(location), location, sealed)) !== undefined;
 }
 
 function foreignKey({ keyId }: Keyring, { location, sealed }: SealedValue): Refusal {

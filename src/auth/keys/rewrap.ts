@@ -1,3 +1,4 @@
+import { attempt } from '../../domain/attempt.ts';
 import { type AuditContext, createAuditEntry } from '../../domain/audit_entry.ts';
 import { Refusal } from '../../domain/fault.ts';
 import { ciphertextKeyId } from '../../domain/text/ciphertext.ts';
@@ -68,12 +69,11 @@ function reseal(
   keyring: Keyring,
   target: Keyring,
 ): ResealedValue | undefined {
-  try {
-    const plain = keyring.open(purposeOf(location), location, sealed);
-    return { location, seen: sealed, sealed: target.seal(purposeOf(location), location, plain) };
-  } catch {
-    return undefined;
-  }
+  const purpose = purposeOf(location);
+  const plain = attempt(() => keyring.open(purpose, location, sealed));
+  return plain === undefined
+    ? undefined
+    : { location, seen: sealed, sealed: target.seal(purpose, location, plain) };
 }
 
 function describeValue({ location, sealed }: SealedValue): string {

@@ -1,4 +1,5 @@
 import { decodeProtectedHeader, type JWTPayload, jwtVerify, SignJWT } from 'jose';
+import { attempt } from '../../domain/attempt.ts';
 import { Fault } from '../../domain/fault.ts';
 import type { Clock } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -75,12 +76,8 @@ export function openOwnJwts(keyring: Keyring, clock: Pick<Clock, 'now'>) {
 /** The key named by a token of this type. Cheap checks come first, before a signature is verified. */
 function claimedKey(token: string, type: string, keys: KeySet): SigningKey | undefined {
   if (token.length > LIMITS.tokenBytesMax || !COMPACT.test(token)) return undefined;
-  try {
-    const header = decodeProtectedHeader(token);
-    if (header.alg !== ALGORITHM || header.typ !== type || typeof header.kid !== 'string') return undefined;
-    if (REFUSED_HEADERS.some((name) => name in header)) return undefined;
-    return keys.accepted.get(header.kid);
-  } catch {
-    return undefined;
-  }
+  const header = attempt(() => decodeProtectedHeader(token));
+  if (header?.alg !== ALGORITHM || header.typ !== type || typeof header.kid !== 'string') return undefined;
+  if (REFUSED_HEADERS.some((name) => name in header)) return undefined;
+  return keys.accepted.get(header.kid);
 }

@@ -1,5 +1,6 @@
 import { decodeJwt, type JWTPayload } from 'jose';
 import type { MaybePromise } from '../../directory/store.ts';
+import { attempt } from '../../domain/attempt.ts';
 import { type Clock, parseUuid, type Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import {
@@ -181,13 +182,9 @@ function isVerified(entry: VerificationOutcome): entry is VerifiedToken {
 /** The unverified `iss` of a token that is not too long and not expired. */
 function claimedIssuer(token: string, now: number): string | undefined {
   if (token.length > LIMITS.tokenBytesMax) return undefined;
-  try {
-    const { iss, exp } = decodeJwt(token);
-    const isInTime = now < Number(exp) * 1000 + LIMITS.clockLeewayMs;
-    return typeof iss === 'string' && isInTime ? iss : undefined;
-  } catch {
-    return undefined;
-  }
+  const { iss, exp } = attempt(() => decodeJwt(token)) ?? {};
+  const isInTime = now < Number(exp) * 1000 + LIMITS.clockLeewayMs;
+  return typeof iss === 'string' && isInTime ? iss : undefined;
 }
 
 function realmsClaim(realms: Realms): { readonly realms?: readonly string[] } {

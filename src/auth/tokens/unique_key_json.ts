@@ -1,3 +1,4 @@
+import { attempt } from '../../domain/attempt.ts';
 import { isJsonObject, type JsonObject } from '../../domain/json_object.ts';
 
 /** The tokens of JSON text that delimit object keys. */
@@ -8,12 +9,8 @@ const TOKENS = /"(?:[^"\\]|\\.)*"|[{}[\]:]/g;
  * which of two duplicate values they use (RFC 8259, 4).
  */
 export function parseJsonWithUniqueKeys(text: string): JsonObject | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isJsonObject(value) && !hasDuplicateKey(text) ? value : undefined;
-  } catch {
-    return undefined;
-  }
+  const value = attempt((): unknown => JSON.parse(text));
+  return isJsonObject(value) && !hasDuplicateKey(text) ? value : undefined;
 }
 
 function hasDuplicateKey(json: string): boolean {

@@ -1,4 +1,5 @@
 import type { PagePosition, Sort } from '../../directory/store.ts';
+import { attempt } from '../../domain/attempt.ts';
 import { Fault, type FieldError } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Resource } from '../../domain/resource.ts';
@@ -108,12 +109,7 @@ const NOT_DECODABLE = 'must be UTF-8, percent-encoded';
 /** `+` is a space, as in a form. Undefined for invalid percent-encoding or UTF-8. */
 function decoded(raw: string): string | undefined {
   const spaced = raw.includes('+') ? raw.replaceAll('+', ' ') : raw;
-  if (!spaced.includes('%')) return spaced;
-  try {
-    return decodeURIComponent(spaced);
-  } catch {
-    return undefined;
-  }
+  return spaced.includes('%') ? attempt(() => decodeURIComponent(spaced)) : spaced;
 }
 
 const NUMBER = /^(?:0|[1-9]\d{0,5})$/;

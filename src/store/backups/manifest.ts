@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { z } from 'zod';
+import { attempt } from '../../domain/attempt.ts';
 import { Refusal } from '../../domain/fault.ts';
 
 /** The description of a backup, in a file next to it. It holds no values of records. */
@@ -24,11 +25,7 @@ export function manifestPath(backup: string): string {
 
 /** Reads a manifest; undefined where the file is not a valid one. */
 export function readManifest(path: string): Manifest | undefined {
-  try {
-    return MANIFEST.safeParse(JSON.parse(readFileSync(path, 'utf8'))).data;
-  } catch {
-    return undefined;
-  }
+  return attempt(() => MANIFEST.safeParse(JSON.parse(readFileSync(path, 'utf8'))).data);
 }
 
 /** Reads the manifest of a backup. Throws Refusal where it is missing or invalid. */

@@ -1,3 +1,4 @@
+import { attempt } from '../../domain/attempt.ts';
 import { isLoopbackHost } from '../../domain/loopback.ts';
 
 /** One server of a PostgreSQL database. */
@@ -86,12 +87,8 @@ function readPostgres(raw: string): PostgresAddress | string {
 }
 
 function decoded(text: string): string | undefined {
-  try {
-    const plain = decodeURIComponent(text);
-    return CONTROL.test(plain) ? undefined : plain;
-  } catch {
-    return undefined;
-  }
+  const plain = attempt(() => decodeURIComponent(text));
+  return plain === undefined || CONTROL.test(plain) ? undefined : plain;
 }
 
 function readHost(text: string): Host | undefined {
