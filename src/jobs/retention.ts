@@ -88,23 +88,13 @@ export function startRetention(
   { lease, onError, ...deps }: RetentionSchedule,
   everyMs: number = LIMITS.retentionIntervalMs,
 ): { stop(): Promise<void> } {
-  const stopping = Promise.withResolvers<void>();
   let isStopped = false;
   let removing: Promise<void> = Promise.resolve();
 
-  /** Acquires the lease. That of a process that was killed expires a term later. */
-  async function begin(): Promise<void> {
-    await lease.keep();
-    if (lease.isHeld()) return;
-    const term = Promise.withResolvers<void>();
-    setTimeout(term.resolve, lease.termMs + LIMITS.retentionPauseMs).unref();
-    await Promise.race([term.promise, stopping.promise]);
-    if (!isStopped) await lease.keep();
-  }
-
   async function removeOnce(): Promise<void> {
     try {
-      await begin();
+      // The lease of a process that was killed is acquired at the next run.
+      await lease.keep();
       const mayContinue = () => !isStopped && lease.isHeld();
       const pause = async () => {
         await Bun.sleep(LIMITS.retentionPauseMs);
@@ -126,7 +116,6 @@ export function startRetention(
   return {
     async stop() {
       isStopped = true;
-      stopping.resolve();
       clearInterval(timer);
       await removing;
     },
