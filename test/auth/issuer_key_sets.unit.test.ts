@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test';
 import { type KeySetOutcome, openIssuerKeys } from '../../src/auth/issuers/issuer_keys.ts';
 import { readKeySet } from '../../src/auth/issuers/jwk_set.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
-import type { FetchResult } from '../../src/outbound/guarded_fetch.ts';
+import type { FetchResult, GuardedFetch } from '../../src/outbound/guarded_fetch.ts';
 import { createKeyPair } from '../support/issuers.ts';
 
 /** The keys of an issuer, while its key set can be read and while it cannot. */
@@ -69,7 +69,7 @@ test('at most issuerWaitersMax lookups wait for a key set, and further ones are 
 test('a key set whose URL is in a discovery document is fetched as named by the issuer, a configured one is not', async () => {
   const requests: (readonly [string, string | undefined])[] = [];
   const issuer = 'https://issuer.example';
-  const fetch = async (url: string, namedBy?: string): Promise<FetchResult> => {
+  const fetch: GuardedFetch = async (url, { namedBy } = {}) => {
     requests.push([url, namedBy]);
     return { kind: 'document', document: { issuer, jwks_uri: 'https://keys.example/', keys: [publicJwk] } };
   };

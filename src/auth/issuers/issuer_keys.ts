@@ -44,20 +44,10 @@ export function openIssuerKeys(
   let requestedAt = Number.NEGATIVE_INFINITY;
   let outcome: KeySetOutcome | undefined;
   let reading: Promise<void> | undefined;
-  let resolving = 0;
   let waiting = 0;
 
-  const onResolve = (settling: Promise<unknown>): void => {
-    resolving += 1;
-    const leave = () => {
-      resolving -= 1;
-    };
-    settling.then(leave, leave);
-  };
-  const fetch = (url: string, namedBy?: string) => fetchDocument(url, { onResolve, namedBy });
-
   async function read(): Promise<void> {
-    const found = await readKeySet(issuer, fetch);
+    const found = await readKeySet(issuer, fetchDocument);
     if (typeof found !== 'string') {
       keys = new Map([...found].map(([kid, key]) => [kid, reuseUnchangedKey(keys.get(kid), key)]));
       readAt = clock.monotonic();
@@ -67,13 +57,10 @@ export function openIssuerKeys(
     outcome = current;
   }
 
-  /**
-   * Reads the key set, or joins a running read; undefined if it is too early, or a DNS resolution is still
-   * running.
-   */
+  /** Reads the key set, or joins a running read; undefined if it is too early. */
   function refresh(): Promise<void> | undefined {
     if (reading) return reading;
-    if (resolving > 0 || clock.monotonic() - requestedAt < LIMITS.issuerKeysPauseMs) return undefined;
+    if (clock.monotonic() - requestedAt < LIMITS.issuerKeysPauseMs) return undefined;
     requestedAt = clock.monotonic();
     reading = read().finally(() => {
       reading = undefined;

@@ -1,7 +1,7 @@
 import type { JWK } from 'jose';
 import type { JsonObject } from '../../domain/json_object.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { FetchResult } from '../../outbound/guarded_fetch.ts';
+import type { FetchResult, GuardedFetch } from '../../outbound/guarded_fetch.ts';
 import type { ExternalIssuer } from './issuers_file.ts';
 
 export type FetchFailure = Exclude<FetchResult['kind'], 'document'>;
@@ -18,11 +18,11 @@ export type KeySetFailure = FetchFailure | 'issuer_differs' | 'no_key_set';
 /** Reads the key set of an issuer (RFC 7517); its URL is configured or in the discovery document. */
 export async function readKeySet(
   { issuer, jwksUri }: Pick<ExternalIssuer, 'issuer' | 'jwksUri'>,
-  fetch: (url: string, namedBy?: string) => Promise<FetchResult>,
+  fetch: GuardedFetch,
 ): Promise<ReadonlyMap<string, IssuerKey> | KeySetFailure> {
   const found = jwksUri === undefined ? await discover(issuer, fetch) : { url: jwksUri };
   if (typeof found === 'string') return found;
-  const fetched = await fetch(found.url, jwksUri === undefined ? issuer : undefined);
+  const fetched = await fetch(found.url, { namedBy: jwksUri === undefined ? issuer : undefined });
   if (fetched.kind !== 'document') return fetched.kind;
   return verificationKeysOf(fetched.document) ?? 'no_key_set';
 }
@@ -33,7 +33,7 @@ export async function readKeySet(
  */
 async function discover(
   issuer: string,
-  fetch: (url: string) => Promise<FetchResult>,
+  fetch: GuardedFetch,
 ): Promise<{ readonly url: string } | KeySetFailure> {
   const fetched = await fetch(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`);
   if (fetched.kind !== 'document') return fetched.kind;
