@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { createClient, listClients } from '../auth/clients/clients.ts';
+import { createClient } from '../auth/clients/clients.ts';
 import { DATABASE_SETTINGS, type Flags, type Settings } from '../config/parse.ts';
 import { commitWrites } from '../directory/directory.ts';
 import { draftDescribed } from '../directory/plan.ts';
@@ -39,7 +39,7 @@ export function addInit(program: Command, context: CliContext): void {
       const calls = { program: context.programPath, flags: context.flagsOf(command) };
       const create = async (db: OpenDatabase) => {
         const account = options.presetRealms && (await createPresetRealms(db));
-        const isInUse = (await listClients(db.engine.access)).length > 0;
+        const isInUse = (await db.engine.access.clientsAfter('', 1)).length > 0;
         if (isInUse && options.presetRealms) return;
         if (isInUse) {
           throw new Refusal(

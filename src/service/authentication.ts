@@ -92,7 +92,7 @@ export function openAuthentication(
     access,
     jwts,
     tokens,
-    desk: openIntrospectionAndRevocation(tokenDeps),
+    desk: openIntrospectionAndRevocation(tokens, engine.access, clock),
     authenticateClient: openClientCredentials(access, clock),
     identifyClient: openImplicitClients(access),
     console: settings.noConsole

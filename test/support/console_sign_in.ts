@@ -1,4 +1,4 @@
-import { type CreatedConsoleLink, createConsoleLink } from '../../src/auth/sessions/console_links.ts';
+import { createConsoleLink } from '../../src/auth/sessions/console_links.ts';
 import type { Settings } from '../../src/config/parse.ts';
 import { parseScopes, type Realms } from '../../src/domain/principal.ts';
 import { DISCOVERY, issuerEntry, issuersFile, json, startIssuer } from './issuers.ts';
@@ -11,7 +11,7 @@ import type { Service } from './service.ts';
 export async function createLink(
   { db, clock }: Pick<Service, 'db' | 'clock'>,
   { scope = 'users:read', label = 'anna', realms = '*' as Realms } = {},
-): Promise<CreatedConsoleLink> {
+) {
   const scopes = parseScopes(scope);
   if (!scopes) throw new Error(`no scope ${scope}`);
   return createConsoleLink(db.engine.access, { label, scopes, realms }, clock);

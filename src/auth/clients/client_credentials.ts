@@ -18,14 +18,11 @@ export function oauthError(code: GrantFaultCode, description: string): OAuthErro
   return { kind: 'refused', code, description };
 }
 
-/** Client credentials as sent, not verified. */
-interface ClientCredentials {
+/** Resolves with what the credentials of a client, as sent, give it. */
+export type AuthenticateClient = (credentials: {
   readonly clientId: string | undefined;
   readonly clientSecret: string | undefined;
-}
-
-/** Resolves with what the credentials of a client give it. */
-export type AuthenticateClient = (credentials: ClientCredentials) => Promise<Principal | OAuthError>;
+}) => Promise<Principal | OAuthError>;
 
 /** Unknown clients, wrong secrets and disabled clients get the same answer in the same time. */
 export function openClientCredentials(cache: AuthCache, clock: Pick<Clock, 'now'>): AuthenticateClient {

@@ -165,10 +165,6 @@ function auditActionOf(before: Client, after: Client): AuditAction {
   return after.disabledAt === undefined ? 'client.enabled' : 'client.disabled';
 }
 
-export async function listClients(store: AuthStore): Promise<readonly Client[]> {
-  return (await store.state(undefined))?.clients ?? [];
-}
-
 export type ClientEdit = Edit<
   Client,
   Partial<Pick<Client, 'name' | 'disabledAt' | 'secretDigest' | 'previous'> & ClientRights>

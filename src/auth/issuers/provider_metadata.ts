@@ -15,11 +15,6 @@ export interface ProviderMetadata {
   readonly sendsIssuer: boolean;
 }
 
-interface ProviderMetadataDeps {
-  readonly fetchDocument: GuardedFetch;
-  readonly clock: Pick<Clock, 'monotonic'>;
-}
-
 type MetadataResult = ProviderMetadata | FetchFailure | 'metadata_unusable';
 
 /**
@@ -28,7 +23,8 @@ type MetadataResult = ProviderMetadata | FetchFailure | 'metadata_unusable';
  */
 export function openProviderMetadata(
   issuer: string,
-  { fetchDocument, clock }: ProviderMetadataDeps,
+  fetchDocument: GuardedFetch,
+  clock: Pick<Clock, 'monotonic'>,
 ): () => Promise<MetadataResult> {
   const url = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;
   let read: MetadataResult = 'unreachable';

@@ -130,7 +130,11 @@ export function assertOpensAll(keyring: Keyring, keyChecks: readonly KeyCheck[])
     .filter((keyCheck) => !opensKeyCheck(keyring, keyCheck))
     .map(({ keyId }) => keyId);
   if (unopened.length === 0) return;
-  if (unopened.length < keyChecks.length) throw halfChanged(unopened);
+  if (unopened.length < keyChecks.length)
+    throw new Refusal(
+      `the master key is being changed, and key ${unopened.join(', ')} is also required: pass the new key with ` +
+        '--master-key-file and the one before with --previous-master-key-file, and run "authrealm keys rewrap" with both until it completes',
+    );
   throw new Refusal(
     `the master key does not match this database: key ${keyring.keyId} was given, and ${unopened.join(', ')} is required. ` +
       'Set AUTHREALM_MASTER_KEY_FILE or AUTHREALM_MASTER_KEY to the right key, or restore its file. To change the key, pass ' +
@@ -159,7 +163,13 @@ export async function assertOpensSealed(
 ): Promise<void> {
   for await (const page of sealedPages(sealed)) {
     const unopened = page.find((value) => !opensValue(keyring, value));
-    if (unopened) throw foreignKey(keyring, unopened);
+    if (!unopened) continue;
+    const { location, sealed: text } = unopened;
+    throw new Refusal(
+      `the proof of the master key is missing in this database, and key ${keyring.keyId} does not open its ${location.table} ` +
+        `${location.id}, which key ${ciphertextKeyId(text)} sealed: set AUTHREALM_MASTER_KEY_FILE or AUTHREALM_MASTER_KEY to ` +
+        'that key',
+    );
   }
 }
 
@@ -186,19 +196,4 @@ export async function assertKeyringMatches(
 /** Whether the configured keys decrypt a sealed value. */
 export function opensValue(keyring: Pick<Keyring, 'open'>, { location, sealed }: SealedValue): boolean {
   return attempt(() => keyring.open(purposeOf(location), location, sealed)) !== undefined;
-}
-
-function foreignKey({ keyId }: Keyring, { location, sealed }: SealedValue): Refusal {
-  return new Refusal(
-    `the proof of the master key is missing in this database, and key ${keyId} does not open its ${location.table} ` +
-      `${location.id}, which key ${ciphertextKeyId(sealed)} sealed: set AUTHREALM_MASTER_KEY_FILE or ` +
-      'AUTHREALM_MASTER_KEY to that key',
-  );
-}
-
-function halfChanged(keyIds: readonly string[]): Refusal {
-  return new Refusal(
-    `the master key is being changed, and key ${keyIds.join(', ')} is also required: pass the new key with ` +
-      '--master-key-file and the one before with --previous-master-key-file, and run "authrealm keys rewrap" with both until it completes',
-  );
 }

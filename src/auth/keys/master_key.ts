@@ -50,7 +50,11 @@ export function readMasterKeys(source: MasterKeySource): readonly Uint8Array[] {
   assertKeyConfigured(source);
   if (source.from === 'nowhere')
     throw new Refusal('the master key of an in-memory database ends with its process');
-  if (source.from === 'default' && !existsSync(source.path)) throw keyFileMissing(source.path);
+  if (source.from === 'default' && !existsSync(source.path))
+    throw new Refusal(
+      `the master key file ${source.path} is missing, and this database was created with one: restore it, or set ` +
+        'AUTHREALM_MASTER_KEY_FILE or AUTHREALM_MASTER_KEY to the key',
+    );
   const key =
     source.from === 'value'
       ? parseKeyOrRefuse(source.value, 'AUTHREALM_MASTER_KEY')
@@ -95,13 +99,6 @@ function readKeyFile(path: string): Uint8Array {
     throw new Refusal(`the master key file ${path} cannot be read: ${fileErrorText(error)}`);
   }
   return parseKeyOrRefuse(content, path);
-}
-
-function keyFileMissing(path: string): Refusal {
-  return new Refusal(
-    `the master key file ${path} is missing, and this database was created with one: restore it, or set ` +
-      'AUTHREALM_MASTER_KEY_FILE or AUTHREALM_MASTER_KEY to the key',
-  );
 }
 
 /** Creates the file atomically; returns false when another process created it first. */

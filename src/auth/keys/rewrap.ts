@@ -3,7 +3,7 @@ import { type AuditContext, createAuditEntry } from '../../domain/audit_entry.ts
 import { Refusal } from '../../domain/fault.ts';
 import { ciphertextKeyId } from '../../domain/text/ciphertext.ts';
 import type { AuthStore } from '../../store/auth/access.ts';
-import type { ResealedValue, SealedStore, SealedValue } from '../../store/auth/sealed_store.ts';
+import type { ResealedValue, SealedStore } from '../../store/auth/sealed_store.ts';
 import { type Keyring, keyCheckOf, openKeyring, purposeOf, sealedPages } from './keyring.ts';
 
 /** A change of the master key. */
@@ -53,35 +53,18 @@ async function resealRound(store: SealedStore, keyring: Keyring, target: Keyring
   let resealed = 0;
   // A page is a commit; other writers get their turn in between.
   for await (const values of sealedPages(store, target.keyId)) {
-    const opened = values.map((value) => reseal(value, keyring, target));
-    const ready = opened.filter((each) => each !== undefined);
+    const ready: ResealedValue[] = [];
+    for (const { location, sealed: seen } of values) {
+      const purpose = purposeOf(location);
+      const plain = attempt(() => keyring.open(purpose, location, seen));
+      if (plain !== undefined) ready.push({ location, seen, sealed: target.seal(purpose, location, plain) });
+      else unreadable.push(`${location.table} ${location.id} (encrypted with key ${ciphertextKeyId(seen)})`);
+    }
     await store.replace(ready);
     resealed += ready.length;
-    unreadable.push(...values.filter((_, at) => !opened[at]).map(describeValue));
   }
-  if (unreadable.length > 0) throw valuesUnreadable(unreadable);
-  return resealed;
-}
-
-/** Undefined if the value does not decrypt. */
-function reseal(
-  { location, sealed }: SealedValue,
-  keyring: Keyring,
-  target: Keyring,
-): ResealedValue | undefined {
-  const purpose = purposeOf(location);
-  const plain = attempt(() => keyring.open(purpose, location, sealed));
-  return plain === undefined
-    ? undefined
-    : { location, seen: sealed, sealed: target.seal(purpose, location, plain) };
-}
-
-function describeValue({ location, sealed }: SealedValue): string {
-  return `${location.table} ${location.id} (encrypted with key ${ciphertextKeyId(sealed)})`;
-}
-
-function valuesUnreadable(unreadable: readonly string[]): Refusal {
-  return new Refusal(
+  if (unreadable.length === 0) return resealed;
+  throw new Refusal(
     `${unreadable.length} encrypted values cannot be decrypted, so the old master key stays in use next to the new one: ` +
       `${unreadable.slice(0, 5).join(', ')}. Withdraw these signing keys, enter these client secrets again, then run this command again`,
   );

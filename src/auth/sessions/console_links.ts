@@ -21,22 +21,15 @@ export function digestLinkCode(code: string): string {
   return createHash('sha256').update(code).digest('base64url');
 }
 
-/** A new console link; the code is known only now. */
-export interface CreatedConsoleLink {
-  readonly code: string;
-  /** Milliseconds since the epoch. */
-  readonly expiresAt: number;
-}
-
 /**
- * Creates a one-time code that grants these rights in the console. Throws Refusal for rights that no token
- * can carry.
+ * Creates a one-time code, which is known only now, that grants these rights in the console. Throws Refusal for rights that no
+ * token can carry.
  */
 export async function createConsoleLink(
   store: Pick<AuthStore, 'insertConsoleLink'>,
   { label, ...rights }: Rights & { readonly label: string },
   auditContext: AuditContext,
-): Promise<CreatedConsoleLink> {
+) {
   const [issue] = LINK_LABEL.safeParse(label).error?.issues ?? [];
   if (issue) throw new Refusal(`the label of a console link ${issue.message}`, { isUsage: true });
   const { scopes, realms } = rights;

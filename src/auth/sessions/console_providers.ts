@@ -82,7 +82,7 @@ export type ConsoleProvider = ReturnType<typeof openProvider>;
 /** An OpenID provider with which people sign in to the console. */
 function openProvider(known: ConfiguredIssuer, client: ConsoleClient, deps: ProviderDeps) {
   const { issuer } = known;
-  const metadata = openProviderMetadata(issuer.issuer, deps);
+  const metadata = openProviderMetadata(issuer.issuer, deps.fetchDocument, deps.clock);
   let last: ProviderOutcome = 'answered';
   let pending = 0;
 
@@ -138,15 +138,11 @@ function openProvider(known: ConfiguredIssuer, client: ConsoleClient, deps: Prov
     name: issuer.name,
     async authorizationRequest(): Promise<AuthorizationRequest | undefined> {
       const read = await readMetadata();
-      return (
-        read && {
-          authorizationEndpoint: read.authorizationEndpoint,
-          clientId: client.clientId,
-          issuer: issuer.issuer,
-          scope: client.scope,
-          redirectUri: deps.redirectUri,
-        }
-      );
+      if (!read) return undefined;
+      const { authorizationEndpoint } = read;
+      const { clientId, scope } = client;
+      const { redirectUri } = deps;
+      return { authorizationEndpoint, clientId, issuer: issuer.issuer, scope, redirectUri };
     },
     /** Exchanges the code and verifies the ID token. Rejects only with Fault `overloaded`. */
     async completeSignIn(response: AuthorizationResponse): Promise<SignInResult> {
@@ -165,15 +161,13 @@ function openProvider(known: ConfiguredIssuer, client: ConsoleClient, deps: Prov
   };
 }
 
-type CodeExchangeResult = { readonly token: string } | 'refused' | 'token_endpoint_failed' | 'no_id_token';
-
 /** OpenID Connect Core 1.0, 3.1.3.1, with the verifier of RFC 7636, 4.5. */
 async function exchangeCode(
   { code, codeVerifier }: AuthorizationResponse,
   read: ProviderMetadata,
   { clientId, clientSecret }: ConsoleClient,
   { postForm, redirectUri, namedBy }: Pick<ProviderDeps, 'postForm' | 'redirectUri'> & { namedBy: string },
-): Promise<CodeExchangeResult> {
+): Promise<{ readonly token: string } | 'refused' | 'token_endpoint_failed' | 'no_id_token'> {
   const form = {
     grant_type: 'authorization_code',
     code,
@@ -213,7 +207,7 @@ async function verifyIdToken(
   const kind = {
     audience: clientId,
     // An access token has another `typ`.
-    isType: (typ: unknown) => typ === undefined || isJwt(typ),
+    isType: (typ: unknown) => typ === undefined || (typeof typ === 'string' && normalizeTyp(typ) === 'jwt'),
     // No other audience; jose checks that there is one.
     isMeant: ({ aud, azp, nonce: sent }: JsonObject) =>
       [aud].flat().every(isFor) && (azp === undefined || isFor(azp)) && sent === nonce,
@@ -224,10 +218,6 @@ async function verifyIdToken(
   } catch {
     return 'refused';
   }
-}
-
-function isJwt(typ: unknown): boolean {
-  return typeof typ === 'string' && normalizeTyp(typ) === 'jwt';
 }
 
 const LABEL = displayedText(255);

@@ -1,9 +1,4 @@
-import {
-  type AuditContext,
-  type AuditEntry,
-  type Caller,
-  createAuditEntry,
-} from '../../domain/audit_entry.ts';
+import { type AuditContext, type AuditEntry, createAuditEntry } from '../../domain/audit_entry.ts';
 import type { Clock } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { intersectRealms, intersectScopes, type Realms, type Scopes } from '../../domain/principal.ts';
@@ -56,8 +51,8 @@ export function openConsoleSessions(deps: SessionDeps) {
   /** A session that begins now. */
   function begin(rights: Pick<StoredSession, 'actor' | 'scopes' | 'realms' | 'rules'>): StoredSession {
     const now = clock.now();
-    const times = { begunAt: now, renewedAt: now, endsAt: now + msMaxOf(rights.scopes) };
-    return { ...rights, sessionId: clock.mintId(), ...times };
+    const msMax = rights.scopes.has('admin') ? LIMITS.consoleAdminSessionMsMax : LIMITS.consoleSessionMsMax;
+    return { ...rights, sessionId: clock.mintId(), begunAt: now, renewedAt: now, endsAt: now + msMax };
   }
 
   async function grantToken(session: StoredSession): Promise<SessionGrant> {
@@ -127,8 +122,7 @@ export function openConsoleSessions(deps: SessionDeps) {
     /** Ends the session of a token; false for the token of a client. */
     async signOut({ sessionId, clientId: actor }: IssuedToken, from: RequestOrigin): Promise<boolean> {
       if (sessionId === undefined) return false;
-      const caller = { ...from, actor };
-      await endSession(store, { sessionId, actor }, { now: clock.now, caller });
+      await endSession(store, { sessionId, actor }, { now: clock.now, caller: { ...from, actor } });
       return true;
     },
   };
@@ -161,11 +155,6 @@ function renewedSession(
   return scopes.size === 0 || hasNoRealms(realms) ? undefined : { ...at, scopes, realms };
 }
 
-/** The longest session with these scopes. */
-function msMaxOf(scopes: Scopes): number {
-  return scopes.has('admin') ? LIMITS.consoleAdminSessionMsMax : LIMITS.consoleSessionMsMax;
-}
-
 function hasNoRealms(realms: Realms): boolean {
   return realms !== '*' && realms.size === 0;
 }
@@ -176,11 +165,14 @@ function sessionBegunEntry(
   from: RequestOrigin,
   { now }: Pick<Clock, 'now'>,
 ): AuditEntry {
-  const caller: Caller = { ...from, actor };
   const detail = {
     scope: [...scopes].join(' '),
     realms: realms === '*' ? realms : [...realms],
     expires_at: new Date(endsAt).toISOString(),
   };
-  return createAuditEntry('session.begun', { object: sessionId, detail }, { now, caller });
+  return createAuditEntry(
+    'session.begun',
+    { object: sessionId, detail },
+    { now, caller: { ...from, actor } },
+  );
 }

@@ -17,13 +17,6 @@ export interface AccountSignIn {
   readonly authTime: number;
 }
 
-interface AccountTokenSettings {
-  /** The base URL. */
-  readonly issuer: string;
-  /** The ID of the installation, which stands for that of a store. */
-  readonly installation: string;
-}
-
 /** The path of the members that the tokens are for, below the base URL. */
 const AUDIENCE_PATH = '/v2/account-members';
 
@@ -44,15 +37,13 @@ interface AccountTokenDeps {
   readonly clock: Pick<Clock, 'now' | 'mintId'>;
 }
 
-export type AccountTokens = ReturnType<typeof openAccountTokens>;
-
 /**
  * Tokens of account members (docs/wire.md#account-tokens): JWTs by the signing keys of the service, which everybody can verify with
  * its key set, and nobody can use as an access token.
  */
 export function openAccountTokens(
   { cache, jwts, credentials, clock: { now, mintId } }: AccountTokenDeps,
-  { issuer, installation }: AccountTokenSettings,
+  { issuer, installation }: { readonly issuer: string; readonly installation: string },
 ) {
   const kind: JwtKind = {
     type: 'account-member+jwt',
@@ -70,7 +61,7 @@ export function openAccountTokens(
       const exp = issuedAt + lifetimeSeconds;
       const claims = {
         ...{ iss: issuer, aud: kind.audience, sub: userId },
-        // The one account of a member is the member (docs/wire.md#account-tokens).
+        // The one account of a member is the member, and the installation is the store (docs/wire.md#account-tokens).
         ...{ scope: userId, realm_id: realmId, store_id: installation },
         ...{ ancestors: '', account_member_self_management: 'disabled' },
         ...{ iat: issuedAt, exp, jti: mintId(), auth_time: authTime, amr: ['pwd'] },

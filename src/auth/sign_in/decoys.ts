@@ -19,11 +19,8 @@ interface DecoyDeps {
   readonly clock: Pick<Clock, 'monotonic'>;
 }
 
-/** The kinds of hashes of a profile, and when they were read. */
-interface KnownKinds {
-  readonly kinds: Promise<readonly HashKindCount[]>;
-  readonly readAt: number;
-}
+/** The kinds of hashes of a profile. */
+type HashKinds = Promise<readonly HashKindCount[]>;
 
 /** Then the kinds of hashes of a profile are read again. */
 const HASH_KINDS_AGE_MS_MAX = 3_600_000;
@@ -37,10 +34,10 @@ export type Decoys = ReturnType<typeof openDecoys>;
  * (docs/decisions/0024-sign-in-by-password.md#time).
  */
 export function openDecoys({ credentials, keys, cost, clock }: DecoyDeps) {
-  const known = new Map<string, KnownKinds>();
+  const known = new Map<string, { readonly kinds: HashKinds; readonly readAt: number }>();
   const newHashes: HashKindCount = { kind: newHashKind(cost), isNormalised: true, count: 1 };
 
-  function kindsOf({ realmId, profileId }: SignInName): KnownKinds['kinds'] {
+  function kindsOf({ realmId, profileId }: SignInName): HashKinds {
     const key = `${realmId} ${profileId}`;
     const earlier = known.get(key);
     if (earlier && clock.monotonic() - earlier.readAt < HASH_KINDS_AGE_MS_MAX) return earlier.kinds;

@@ -8,16 +8,12 @@ import type { IssuedToken, Tokens } from './token.ts';
 /** Where a request came from, for the audit log. */
 export type RequestOrigin = Pick<Caller, 'address' | 'requestId'>;
 
-interface IntrospectionDeps {
-  readonly tokens: Pick<Tokens, 'inspect'>;
-  readonly store: Pick<AuthStore, 'revokeToken'>;
-  readonly clock: Pick<Clock, 'now'>;
-}
-
-export type IntrospectionAndRevocation = ReturnType<typeof openIntrospectionAndRevocation>;
-
 /** Introspection and revocation of a client's own tokens; the tokens of other clients count as unknown. */
-export function openIntrospectionAndRevocation({ tokens, store, clock }: IntrospectionDeps) {
+export function openIntrospectionAndRevocation(
+  tokens: Pick<Tokens, 'inspect'>,
+  store: Pick<AuthStore, 'revokeToken'>,
+  clock: Pick<Clock, 'now'>,
+) {
   /** Describes a token (RFC 7662); undefined if it belongs to another client or is no longer accepted. */
   async function introspect(
     clientId: string,

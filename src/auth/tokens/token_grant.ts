@@ -1,9 +1,9 @@
-import { type AuditContext, type AuditEntry, createAuditEntry } from '../../domain/audit_entry.ts';
+import { type AuditEntry, createAuditEntry } from '../../domain/audit_entry.ts';
 import type { Clock } from '../../domain/id.ts';
 import { type Principal, parseScopes, type Scopes } from '../../domain/principal.ts';
 import { type OAuthError, oauthError } from '../clients/client_credentials.ts';
 import type { RequestOrigin } from './introspection.ts';
-import type { MintedToken, Tokens } from './token.ts';
+import type { Tokens } from './token.ts';
 
 /**
  * The grant types: client credentials (RFC 6749, 4.4); and what existing clients call `implicit`, a request at the token
@@ -30,26 +30,18 @@ export function openTokenGrants(
     const scopes = grantedScopes(client.scopes, scope);
     if (!scopes) return oauthError('invalid_scope', 'scope asks for more than the client holds');
     const minted = await tokens.mint(client, scopes);
-    const caller = { ...from, actor: client.clientId };
-    await note(tokenGrantEntry(client, scopes, minted, { now, caller }));
+    const { clientId, realms, implicit } = client;
+    const detail = {
+      scope: [...scopes].join(' '),
+      realms: realms === '*' ? realms : [...realms],
+      ...(implicit ? { grant: 'implicit' } : {}),
+      jti: minted.jti,
+      expires_at: new Date(minted.expires * 1_000).toISOString(),
+    };
+    const caller = { ...from, actor: clientId };
+    await note(createAuditEntry('token.granted', { object: clientId, detail }, { now, caller }));
     return { kind: 'granted' as const, minted, scopes };
   };
-}
-
-function tokenGrantEntry(
-  { clientId, realms, implicit }: Principal,
-  scopes: Scopes,
-  { jti, expires }: MintedToken,
-  auditContext: Pick<AuditContext, 'now' | 'caller'>,
-): AuditEntry {
-  const detail = {
-    scope: [...scopes].join(' '),
-    realms: realms === '*' ? realms : [...realms],
-    ...(implicit ? { grant: 'implicit' } : {}),
-    jti,
-    expires_at: new Date(expires * 1_000).toISOString(),
-  };
-  return createAuditEntry('token.granted', { object: clientId, detail }, auditContext);
 }
 
 /** The requested scopes, or by default all that the client holds; undefined if more was requested. */
