@@ -25,14 +25,6 @@ import {
   type VerifiedToken,
 } from './verified_tokens.ts';
 
-/** Claims and `typ` of RFC 9068. */
-const accessTokenOf = (issuer: string): JwtKind => ({
-  type: 'at+jwt',
-  issuer,
-  audience: issuer,
-  requiredClaims: ['sub', 'client_id', 'exp', 'iat', 'jti', 'scope'],
-});
-
 /** The claim `gty`, the grant type by the name that Auth0 gives it; absent if the client has proved its secret. */
 const IMPLICIT = 'implicit';
 
@@ -72,50 +64,21 @@ export interface TokenSettings {
   readonly external?: VerifyExternalToken;
 }
 
-export function openTokens(cache: AuthCache, jwts: OwnJwts, settings: TokenSettings, clock: Clock) {
-  return { mint: openMint(cache, jwts, settings, clock), ...openVerify(cache, jwts, settings, clock) };
-}
-
-/** Issues tokens for clients and console sessions. */
-function openMint(
+/** Issues tokens for clients and console sessions, and verifies those and the tokens of external issuers. */
+export function openTokens(
   cache: AuthCache,
   jwts: OwnJwts,
-  { issuer, lifetimeSeconds: defaultLifetime }: TokenSettings,
-  clock: Clock,
-) {
-  const kind = accessTokenOf(issuer);
-  return async (
-    holder: Pick<Principal, 'clientId' | 'realms' | 'implicit'>,
-    scopes: Scopes,
-    session?: TokenSession,
-  ): Promise<MintedToken> => {
-    const { keys } = await cache.fresh();
-    const jti = clock.mintId();
-    const lifetimeSeconds = session?.lifetimeSeconds ?? defaultLifetime;
-    const issuedAt = Math.floor(clock.now() / 1000);
-    const expires = issuedAt + lifetimeSeconds;
-    const claims = {
-      client_id: holder.clientId,
-      scope: [...scopes].join(' '),
-      ...realmsClaim(holder.realms),
-      ...(holder.implicit ? { gty: IMPLICIT } : {}),
-      ...(session ? { sid: session.sessionId } : {}),
-      ...{ iss: issuer, aud: issuer, sub: holder.clientId },
-      ...{ iat: issuedAt, nbf: issuedAt, exp: expires, jti },
-    };
-    return { token: await jwts.sign(kind, claims, keys), expiresIn: lifetimeSeconds, expires, jti };
-  };
-}
-
-function openVerify(
-  cache: AuthCache,
-  jwts: OwnJwts,
-  { issuer, external, sessions = NO_SESSIONS }: TokenSettings,
+  { issuer, lifetimeSeconds: defaultLifetime, external, sessions = NO_SESSIONS }: TokenSettings,
   clock: Clock,
 ) {
   const cached = openVerifiedTokenCache();
-
-  const kind = accessTokenOf(issuer);
+  /** Claims and `typ` of RFC 9068. */
+  const kind: JwtKind = {
+    type: 'at+jwt',
+    issuer,
+    audience: issuer,
+    requiredClaims: ['sub', 'client_id', 'exp', 'iat', 'jti', 'scope'],
+  };
 
   async function checkOwn(token: string, { keys }: AuthView): Promise<VerifiedToken | undefined> {
     const verified = await jwts.verify(kind, token, keys);
@@ -148,6 +111,27 @@ function openVerify(
   }
 
   return {
+    async mint(
+      holder: Pick<Principal, 'clientId' | 'realms' | 'implicit'>,
+      scopes: Scopes,
+      session?: TokenSession,
+    ): Promise<MintedToken> {
+      const { keys } = await cache.fresh();
+      const jti = clock.mintId();
+      const lifetimeSeconds = session?.lifetimeSeconds ?? defaultLifetime;
+      const issuedAt = Math.floor(clock.now() / 1000);
+      const expires = issuedAt + lifetimeSeconds;
+      const claims = {
+        client_id: holder.clientId,
+        scope: [...scopes].join(' '),
+        ...realmsClaim(holder.realms),
+        ...(holder.implicit ? { gty: IMPLICIT } : {}),
+        ...(session ? { sid: session.sessionId } : {}),
+        ...{ iss: issuer, aud: issuer, sub: holder.clientId },
+        ...{ iat: issuedAt, nbf: issuedAt, exp: expires, jti },
+      };
+      return { token: await jwts.sign(kind, claims, keys), expiresIn: lifetimeSeconds, expires, jti };
+    },
     /**
      * The principal of a token; undefined for an invalid token, `unchecked` while its issuer cannot be reached.
      * Rejects with Fault `unavailable`.
@@ -206,20 +190,26 @@ function readClaims(
   const claimed = readRealms(realms);
   if (claimed === undefined || exp === undefined) return undefined;
   const own = { issuer, jti, issuedAt: iat, notBefore: nbf, expires: exp };
+  const times = { notBefore: nbf * 1000, expiresAt: exp * 1000 };
   const rights = { scope, realms: claimed, isImplicit: gty === IMPLICIT };
+  const isAccepted = (view: AuthView, revocableId: string) =>
+    view.keys.accepted.has(kid) && !view.isRevoked(revocableId);
   if (isClientId(client_id)) {
-    const resolvePrincipal = clientPrincipalResolver({ kid, revocableId: jti, clientId: client_id }, rights);
-    return { notBefore: nbf * 1000, expiresAt: exp * 1000, resolvePrincipal, own };
+    /** The client is looked up each time, as it may change. */
+    const resolvePrincipal = (view: AuthView) => {
+      const client = view.client(client_id);
+      if (!client || client.disabledAt !== undefined || !isAccepted(view, jti)) return undefined;
+      return principalWith(client, rights);
+    };
+    return { ...times, resolvePrincipal, own };
   }
   // A session has no client record: its token must limit it.
   const isUnknown = realms === undefined || !sessions.has(client_id.slice(0, client_id.indexOf(':')));
   if (isUnknown || typeof sid !== 'string') return undefined;
-  return {
-    notBefore: nbf * 1000,
-    expiresAt: exp * 1000,
-    resolvePrincipal: sessionPrincipalResolver({ kid, revocableId: sid, clientId: client_id }, rights),
-    own: { ...own, sessionId: sid },
-  };
+  const scopes = intersectScopes(new Set(scope.split(' ')), new Set(SCOPES));
+  const principal: Principal = { clientId: client_id, scopes, realms: claimed };
+  const resolvePrincipal = (view: AuthView) => (isAccepted(view, sid) ? principal : undefined);
+  return { ...times, resolvePrincipal, own: { ...own, sessionId: sid } };
 }
 
 /** The rights in a token. */
@@ -237,6 +227,7 @@ const lastPrincipal = new WeakMap<
   { readonly claimed: ClaimedRights; readonly principal: Principal }
 >();
 
+/** The rights in a token, limited to those its client holds now. */
 function principalWith(client: Client, claimed: ClaimedRights): Principal | undefined {
   const { scope, realms, isImplicit } = claimed;
   const last = lastPrincipal.get(client);
@@ -255,40 +246,6 @@ function principalWith(client: Client, claimed: ClaimedRights): Principal | unde
   };
   lastPrincipal.set(client, { claimed, principal });
   return principal;
-}
-
-/** Identifies a token and its client. */
-interface TokenIdentity {
-  readonly kid: string;
-  /** That of the token, or of its session, which ends all its tokens. */
-  readonly revocableId: string;
-  readonly clientId: string;
-}
-
-/** The rights of a session token, until its key is withdrawn or the session ended. */
-function sessionPrincipalResolver(
-  { kid, revocableId, clientId }: TokenIdentity,
-  claimed: ClaimedRights,
-): VerifiedToken['resolvePrincipal'] {
-  const scopes = intersectScopes(new Set(claimed.scope.split(' ')), new Set(SCOPES));
-  const principal: Principal = { clientId, scopes, realms: claimed.realms };
-  return (view) => (view.keys.accepted.has(kid) && !view.isRevoked(revocableId) ? principal : undefined);
-}
-
-/**
- * The rights in a token, limited to those its client holds now. The client is looked up each time, as it may
- * change.
- */
-function clientPrincipalResolver(
-  { kid, revocableId, clientId }: TokenIdentity,
-  claimed: ClaimedRights,
-): VerifiedToken['resolvePrincipal'] {
-  return (view) => {
-    const client = view.client(clientId);
-    if (!client || client.disabledAt !== undefined) return undefined;
-    if (!view.keys.accepted.has(kid) || view.isRevoked(revocableId)) return undefined;
-    return principalWith(client, claimed);
-  };
 }
 
 /** Without the claim the client record decides. */

@@ -1,5 +1,4 @@
 import { existsSync, realpathSync, statSync } from 'node:fs';
-import { attempt } from '../../domain/attempt.ts';
 import { Fault, Refusal } from '../../domain/fault.ts';
 
 export type DatabaseFiles = ReturnType<typeof trackDatabaseFiles>;
@@ -36,10 +35,12 @@ export function fileSize(path: string): number {
 
 /** Device and inode, which identify a file; undefined where it does not exist. */
 export function inodeOf(file: string): string | undefined {
-  return attempt(() => {
+  try {
     const { dev, ino } = statSync(file);
     return `${dev}:${ino}`;
-  });
+  } catch {
+    return undefined;
+  }
 }
 
 export class DatabaseFileMoved extends Error {
