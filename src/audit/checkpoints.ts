@@ -2,6 +2,7 @@ import type { Erasure } from '../domain/erasure.ts';
 import { Fault } from '../domain/fault.ts';
 import { type Clock, parseUuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
+import { pagesOf } from '../domain/pages.ts';
 import type { JobLease } from '../jobs/leases.ts';
 import type { LogHead, LogStore } from '../store/audit/log_reading.ts';
 import { checkpointLine, erasureLine, type LogPosition, logPositionOf } from './checkpoint.ts';
@@ -128,20 +129,12 @@ export async function writeErasures(
   { store, keys, append }: Pick<CheckpointDeps, 'store' | 'keys' | 'append'>,
   now: number,
 ): Promise<void> {
-  let after: Erasure | undefined;
-  for (;;) {
-    const page = await store.unreportedErasures(after, PAGE);
-    if (page.length === 0) return;
-    const erasures = page.filter(hasValidIds);
+  for await (const page of pagesOf<Erasure>((last) => store.unreportedErasures(last, PAGE))) {
+    // Rows with other IDs were not written by this program; a line about them could not be read back.
+    const erasures = page.filter(({ realm, user }) => parseUuid(realm) && parseUuid(user));
     append(erasures.map((erasure) => erasureLine(erasure, keys)));
     await store.markErasuresReported(erasures, now);
-    after = page.at(-1);
     // Signing blocks the event loop: yield to requests between pages.
     await new Promise((resolve) => setImmediate(resolve));
   }
-}
-
-/** Rows with other IDs were not written by this program; a line about them could not be read back. */
-function hasValidIds({ realm, user }: Erasure): boolean {
-  return parseUuid(realm) !== undefined && parseUuid(user) !== undefined;
 }

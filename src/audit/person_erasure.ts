@@ -1,9 +1,10 @@
 import type { SignInName } from '../auth/sign_in/credentials.ts';
-import type { Store } from '../directory/store.ts';
+import type { KeyedRecord, Store } from '../directory/store.ts';
 import { type AuditContext, COMMAND_LINE, createAuditEntry } from '../domain/audit_entry.ts';
 import type { Erasure } from '../domain/erasure.ts';
 import type { Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
+import { pagesOf } from '../domain/pages.ts';
 import { type AnyRecord, isVisible, membersOf, type Resource } from '../domain/resource.ts';
 import { passwordProfileInfo, RESOURCES, user } from '../domain/resources.ts';
 import { foldedKey } from '../domain/text/folded_key.ts';
@@ -121,17 +122,12 @@ async function* recordsBelow(
   scope: readonly [Uuid, Uuid],
 ): AsyncGenerator<OwnedRecord> {
   const sort = { by: 'id', isDescending: false } as const;
-  const limit = LIMITS.pageRecordsMax;
-  let after: { readonly at: undefined; readonly id: Uuid } | undefined;
-  for (;;) {
-    const page = { kind: 'after', after, limit } as const;
-    const listed = await records.list(resource, scope, { filter: [], sort, page });
-    if (!listed) return;
-    for (const { key, record } of listed.items) yield { resource, key, record };
-    const last = listed.items.at(-1);
-    if (!listed.hasMore || !last) return;
-    after = { at: undefined, id: last.record.id };
-  }
+  const pages = pagesOf<KeyedRecord>(async (last) => {
+    const after = last && { at: undefined, id: last.record.id };
+    const page = { kind: 'after', after, limit: LIMITS.pageRecordsMax } as const;
+    return (await records.list(resource, scope, { filter: [], sort, page }))?.items ?? [];
+  });
+  for await (const page of pages) for (const { key, record } of page) yield { resource, key, record };
 }
 
 /** The visible members of a record, as in a subject access export. */

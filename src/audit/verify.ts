@@ -1,5 +1,6 @@
 import { attempt } from '../domain/attempt.ts';
 import { NIL_UUID, type Uuid } from '../domain/id.ts';
+import { pagesOf } from '../domain/pages.ts';
 import { user as users } from '../domain/resources.ts';
 import type { StoredEntry } from '../store/audit/entry_row.ts';
 import type { LogHead, LogReader, LogStore } from '../store/audit/log_reading.ts';
@@ -60,11 +61,9 @@ export async function verifyLogs(options: VerificationOptions) {
 
 /** The head of every log. Yields to other work between pages. */
 export async function* headsOf(store: Pick<LogStore, 'heads'>): AsyncGenerator<LogHead> {
-  let heads = await store.heads(undefined, PAGE);
-  while (heads.length > 0) {
+  for await (const heads of pagesOf<LogHead>((last) => store.heads(last?.log, PAGE))) {
     yield* heads;
     await new Promise((resolve) => setImmediate(resolve));
-    heads = await store.heads(heads.at(-1)?.log, PAGE);
   }
 }
 
@@ -174,11 +173,6 @@ function openPersonalValuesCheck(
   };
 }
 
-/** The position named by an entry; NaN if it was edited, which verification reports elsewhere. */
-function startPositionIn(detail: unknown): number {
-  return Number(attempt(() => JSON.parse(String(detail)).after));
-}
-
 /**
  * Reads the entries that record where realm logs start, as far as retention has not deleted them, to check the logs against the
  * installation log.
@@ -194,7 +188,9 @@ async function readLogStarts(store: Pick<LogStore, 'entries' | 'head'>, keys: Pi
     for (const { columns } of entries) {
       if (columns.action !== 'log.begun') continue;
       const realm = columns.realm_id as Uuid;
-      startsByLog.set(realm, [...(startsByLog.get(realm) ?? []), startPositionIn(columns.detail)]);
+      // NaN if the entry was edited, which verification reports elsewhere.
+      const start = Number(attempt(() => JSON.parse(String(columns.detail)).after));
+      startsByLog.set(realm, [...(startsByLog.get(realm) ?? []), start]);
       unseen.add(realm);
     }
   }

@@ -3,6 +3,7 @@ import { attempt } from '../domain/attempt.ts';
 import { eventResource } from '../domain/event.ts';
 import { describeForgedRow } from '../domain/forged_row.ts';
 import { NIL_UUID, type Uuid } from '../domain/id.ts';
+import { pagesOf } from '../domain/pages.ts';
 import { isVisible, membersOf, type Resource } from '../domain/resource.ts';
 import { RESOURCES, realm as realmResource } from '../domain/resources.ts';
 import type { StoredEntry } from '../store/audit/entry_row.ts';
@@ -134,13 +135,8 @@ function contradictions(last: LoggedRecord, { key, record }: KeyedRecord): strin
 }
 
 async function* recordsOf(records: ReadRecords, resource: Resource, realm: Uuid | undefined) {
-  for (let after: Uuid = NIL_UUID; ; ) {
-    const page = await records(resource, realm, after, PAGE);
-    yield* page;
-    const last = page.at(-1);
-    if (!last) return;
-    after = last.record.id;
-  }
+  const read = (last: ReadRecord | undefined) => records(resource, realm, last?.record.id ?? NIL_UUID, PAGE);
+  for await (const page of pagesOf(read)) yield* page;
 }
 
 async function readLogged(
@@ -158,8 +154,6 @@ async function readLogged(
   }
   return logged;
 }
-
-type Values = Readonly<Record<string, unknown>>;
 
 function addEntry(
   logged: LoggedRecords,
@@ -188,14 +182,8 @@ function addEntry(
 
 /** Whether the log has no values of such an update: of the time alone, or of a password or another secret. */
 function isWithoutValues(resource: Resource, { members }: StoredEntry['columns']): boolean {
-  const logged = new Set(
-    membersOf(resource)
-      .filter(isVisible)
-      .map(({ name }) => name),
-  );
-  return String(members)
-    .split(' ')
-    .every((name) => !logged.has(name));
+  const written = String(members).split(' ');
+  return !membersOf(resource).some((member) => isVisible(member) && written.includes(member.name));
 }
 
 /** The values after a write; undefined for an entry without any, or whose values cannot be read any more. */
@@ -203,7 +191,7 @@ function valuesAfter(
   { detail }: StoredEntry['columns'],
   resource: Resource,
   personal: Uint8Array | string | undefined,
-): Values | undefined {
+): LoggedRecord['values'] | undefined {
   if (typeof personal === 'string') return undefined;
   return attempt(() => {
     const plain = detail instanceof Uint8Array ? unpackDetail(resource, detail).after : undefined;

@@ -2,6 +2,7 @@ import { createCipheriv, createDecipheriv, createHmac, hkdfSync } from 'node:cry
 import { attempt } from '../../domain/attempt.ts';
 import { Refusal } from '../../domain/fault.ts';
 import { type Clock, NIL_UUID } from '../../domain/id.ts';
+import { pagesOf } from '../../domain/pages.ts';
 import { CIPHERTEXT_HEADER_BYTES, ciphertextKeyId } from '../../domain/text/ciphertext.ts';
 import type { AuthStore, KeyCheck } from '../../store/auth/access.ts';
 import type { SealedStore, SealedValue, SecretLocation } from '../../store/auth/sealed_store.ts';
@@ -145,15 +146,8 @@ export function assertOpensAll(keyring: Keyring, keyChecks: readonly KeyCheck[])
 const SEALED_BATCH = 500;
 
 /** Pages of the sealed values of a database; with `notBy`, only those of other keys. */
-export async function* sealedPages(
-  { values }: Pick<SealedStore, 'values'>,
-  notBy?: string,
-): AsyncGenerator<readonly SealedValue[]> {
-  let page = await values(notBy, undefined, SEALED_BATCH);
-  while (page.length > 0) {
-    yield page;
-    page = await values(notBy, page.at(-1)?.location, SEALED_BATCH);
-  }
+export function sealedPages({ values }: Pick<SealedStore, 'values'>, notBy?: string) {
+  return pagesOf<SealedValue>((last) => values(notBy, last?.location, SEALED_BATCH));
 }
 
 /** Throws Refusal unless the configured keys decrypt every sealed value of a database without a key check. */

@@ -1,5 +1,6 @@
 import { NIL_UUID, uuidText } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { pagesOf } from '../../domain/pages.ts';
 import { passwordProfileInfo } from '../../domain/resources.ts';
 import type { Dialect } from '../dialect.ts';
 import { openPasswordMacs } from '../records/password_macs.ts';
@@ -40,17 +41,14 @@ export function openForgedRows(
   const passwordMacs = openPasswordMacs(macs);
 
   async function* forgedPasswords(): AsyncGenerator<ForgedRow> {
-    for (let after: Pick<CredentialRow, 'realm_id' | 'id'> = { realm_id: NIL_UUID, id: NIL_UUID }; ; ) {
-      const position = [uuidText(after.realm_id), uuidText(after.id), LIMITS.exportPageRecords];
-      const rows = await read(() => all<CredentialRow>(passwords(dialect), ...position));
-      for (const row of rows) {
-        if (row.password_hash === null || passwordMacs.isValid(row)) continue;
-        yield { table, realm: uuidText(row.realm_id), id: uuidText(row.id) };
-      }
-      const last = rows.at(-1);
-      if (!last) return;
-      after = last;
-    }
+    const pages = pagesOf<CredentialRow>((last) => {
+      const { realm_id, id } = last ?? { realm_id: NIL_UUID, id: NIL_UUID };
+      return read(() => all(passwords(dialect), uuidText(realm_id), uuidText(id), LIMITS.exportPageRecords));
+    });
+    for await (const rows of pages)
+      for (const row of rows)
+        if (row.password_hash !== null && !passwordMacs.isValid(row))
+          yield { table, realm: uuidText(row.realm_id), id: uuidText(row.id) };
   }
 
   async function* forgedIn(each: Table & TableWithMac): AsyncGenerator<ForgedRow> {
