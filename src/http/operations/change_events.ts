@@ -94,28 +94,19 @@ export function openEventWriter({ store, baseUrl, installation }: EventDeps): Wr
   );
   const describeEvent = projector(eventMembers());
 
-  async function stateOf(resource: Resource, key: Key): Promise<unknown> {
-    const record = await store.get(resource, key);
-    return record ? JSON.parse(presenters.get(resource)?.(record, key) ?? '') : null;
-  }
-
-  return (changes, mayRead) => {
-    const states = new Map<string, Promise<unknown>>();
-    const stateOnce = (resource: Resource, key: Key): Promise<unknown> => {
-      const name = `${resource.name} ${key.join(' ')}`;
-      const state = states.get(name) ?? stateOf(resource, key);
-      states.set(name, state);
-      return state;
-    };
-    return Promise.all(
+  return (changes, mayRead) =>
+    Promise.all(
       changes.map(async (change) => {
+        const event = JSON.stringify(describeEvent({ ...change, baseUrl }));
         const resource = eventResource(change.event);
         const key = resource && recordKey(resource, change);
-        const record = resource && key && mayRead(resource) ? await stateOnce(resource, key) : undefined;
-        return JSON.stringify(describeEvent({ ...change, baseUrl, record }));
+        if (!resource || !key || !mayRead(resource)) return event;
+        const record = await store.get(resource, key);
+        const state = record ? presenters.get(resource)?.(record, key) : 'null';
+        // The record is the last member of the last member.
+        return `${event.slice(0, -'}}'.length)},"record":${state}}}`;
       }),
     );
-  };
 }
 
 /** The key of the record of a change. */
