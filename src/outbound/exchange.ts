@@ -41,13 +41,8 @@ export type Exchange = (
   target: OutboundTarget & { readonly headers?: Readonly<Record<string, string>> },
   address: CheckedAddress,
   signal: AbortSignal,
-  overrides?: ExchangeOverrides,
+  overrides?: { readonly connectMs?: number | undefined; readonly request?: OutboundRequest | undefined },
 ) => Promise<ExchangeResult>;
-
-interface ExchangeOverrides {
-  readonly connectMs?: number | undefined;
-  readonly request?: OutboundRequest | undefined;
-}
 
 const BROKEN = { kind: 'broken' } as const;
 const UNCONNECTED = { kind: 'unconnected' } as const;
@@ -161,10 +156,8 @@ function readBody(
     else chunks.push(chunk);
   });
   message.on('end', () => {
-    const { statusCode: status = 0, headers } = message;
-    const isPlain = (headers['content-encoding'] ?? 'identity').toLowerCase() === 'identity';
-    const type = headers['content-type'] ?? '';
-    end(isPlain ? { kind: 'answered', status, type, body: Buffer.concat(chunks) } : broken);
+    const isPlain = (message.headers['content-encoding'] ?? 'identity').toLowerCase() === 'identity';
+    end(isPlain ? { ...statusOnly(message), body: Buffer.concat(chunks) } : broken);
   });
   // Emitted after `end`, or alone if the body was cut short.
   message.on('close', () => end(broken));

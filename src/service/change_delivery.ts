@@ -97,7 +97,7 @@ function startWebhooks(deps: ChangeDeliveryContext, writeEvents: WriteEvents, co
   const logForged = openForgedRowLog(log);
   const post = openGuardedPost(outboundRules(deps));
   const caller = { actor: 'webhooks', address: undefined, requestId: undefined };
-  const send = openSender({ keyring, post, clock });
+  const send = openSender(keyring, post, clock);
   const dispatcher = startDispatcher({
     store,
     changes: engine.records.changes,

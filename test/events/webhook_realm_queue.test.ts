@@ -3,7 +3,7 @@ import { SQL } from 'bun';
 import type { Settings } from '../../src/config/parse.ts';
 import { NIL_UUID, type Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { openRealmQueue, type RealmQueue } from '../../src/events/webhooks/realm_queue.ts';
+import { openRealmQueue } from '../../src/events/webhooks/realm_queue.ts';
 import { changeWebhook } from '../../src/events/webhooks/targets.ts';
 import type { Webhook } from '../../src/events/webhooks/webhook.ts';
 import { systemClock } from '../../src/platform/clock.ts';
@@ -26,7 +26,7 @@ let db: OpenDatabase;
 let settings: Settings;
 let clock: MovableClock;
 let webhook: Webhook;
-let queue: RealmQueue;
+let queue: ReturnType<typeof openRealmQueue>;
 /** Realms that have a slot. */
 const running = new Set<Uuid>();
 let one: Uuid;
@@ -64,7 +64,7 @@ function frozenClock(): MovableClock {
   };
 }
 
-function queueOf(target: Webhook, store = db.engine.webhooks): RealmQueue {
+function queueOf(target: Webhook, store = db.engine.webhooks) {
   running.clear();
   return openRealmQueue({ store, clock, webhook: () => target, running });
 }

@@ -41,20 +41,21 @@ async function deliverBatch(
     if (!delivery) return undefined;
     const [{ at }] = left;
     left = left.filter(({ seq }) => seq > delivery.lastSeq);
-    const isLast = isLastAttempt(delivery);
-    progress = isLast
-      ? progressAt(progress.realm, left.length > 0 ? delivery.lastSeq : upTo)
-      : retryOf(target, progress, delivery, at);
-    const deadLetter = isLast ? deadLetterOf(target, delivery) : undefined;
-    if (!(await target.save({ delivery, progress, deadLetter })) || !isLast) return undefined;
+    const { outcome, attempt: attempts, lastSeq } = delivery;
+    if (outcome !== 'delivered' && attempts < LIMITS.webhookAttemptsMax) {
+      const nextAt = target.deps.clock.now() + backoffMs(attempts, Math.random());
+      const retry = { ...progress, attempts, nextAt, failedSeq: lastSeq, behindSince: at };
+      await target.save({ delivery, progress: retry });
+      return undefined;
+    }
+    progress = progressAt(progress.realm, left.length > 0 ? lastSeq : upTo);
+    // After its last attempt a message that was not received becomes a dead letter, so that later changes are delivered.
+    const deadLetter = outcome === 'delivered' ? undefined : lostMessage(target, delivery, attempts);
+    if (!(await target.save({ delivery, progress, deadLetter }))) return undefined;
   }
   if (upTo <= progress.seq) return progress;
   progress = progressAt(progress.realm, upTo);
   return (await target.save({ progress })) ? progress : undefined;
-}
-
-function isLastAttempt({ outcome, attempt }: Delivery): boolean {
-  return outcome === 'delivered' || attempt >= LIMITS.webhookAttemptsMax;
 }
 
 /** A failed message is sent again unchanged, with the same ID, even if there are newer changes. */
@@ -65,21 +66,6 @@ function upToFailed(changes: NonEmpty<SequencedChange>, failedSeq: number): NonE
 
 function progressAt(realm: Uuid, seq: number): RealmProgress {
   return { realm, seq, attempts: 0, nextAt: 0, failedSeq: 0, behindSince: 0 };
-}
-
-function retryOf(
-  { deps }: DeliveryTarget,
-  { realm, seq }: RealmProgress,
-  { attempt: attempts, lastSeq: failedSeq }: Delivery,
-  behindSince: number,
-): RealmProgress {
-  const nextAt = deps.clock.now() + backoffMs(attempts, Math.random());
-  return { realm, seq, attempts, nextAt, failedSeq, behindSince };
-}
-
-/** After its last attempt a message that was not received becomes a dead letter, so that later changes are delivered. */
-function deadLetterOf(target: DeliveryTarget, delivery: Delivery): DeadLetter | undefined {
-  return delivery.outcome === 'delivered' ? undefined : lostMessage(target, delivery, delivery.attempt);
 }
 
 function lostMessage(

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { SequencedChange } from '../../domain/change.ts';
 import type { Clock } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { MayRead, WriteEvents } from '../../http/operations/change_events.ts';
+import type { WriteEvents } from '../../http/operations/change_events.ts';
 import type { Webhook } from './webhook.ts';
 
 /** One message to a target: events of one realm, in its order. */
@@ -25,7 +25,10 @@ export function* deliveryBatches(
 ): Generator<DeliveryBatch> {
   let selected: SequencedChange[] = [];
   for (const change of changes) {
-    if (!isSelected(change, webhook)) continue;
+    const { event, actor } = change;
+    const isChosen = webhook.events === '*' || webhook.events.includes(event);
+    // Every target receives erasures, because it may hold data about the user.
+    if (!event.endsWith('.erased') && (actor === webhook.skippedClient || !isChosen)) continue;
     selected.push(change);
     if (selected.length < webhook.eventsMax) continue;
     yield { changes: selected, upTo: change.seq };
@@ -34,18 +37,6 @@ export function* deliveryBatches(
   const last = changes.at(-1);
   if (last) yield { changes: selected, upTo: last.seq };
 }
-
-/** Every target receives erasures, because it may hold data about the user. */
-function isSelected(
-  { event, actor }: SequencedChange,
-  { events, skippedClient }: Pick<Webhook, 'events' | 'skippedClient'>,
-): boolean {
-  if (event.endsWith('.erased')) return true;
-  return actor !== skippedClient && (events === '*' || events.includes(event));
-}
-
-const always: MayRead = () => true;
-const never: MayRead = () => false;
 
 /**
  * Writes a message of as many of these changes as fit, at least one. A message of the same changes always has the same ID,
@@ -56,7 +47,7 @@ export async function writeMessage(
   webhook: Pick<Webhook, 'webhookId' | 'eventsMax' | 'withData'>,
   writeEvents: WriteEvents,
 ) {
-  const events = await writeEvents(changes, webhook.withData ? always : never);
+  const events = await writeEvents(changes, () => webhook.withData);
   const count = countThatFit(events);
   const sent = changes.slice(0, count);
   const [first] = changes;

@@ -24,8 +24,6 @@ const scanFrom = (moved: number): ClockScan => ({ after: { moved, realm: NIL_UUI
 /** Finds no clock, and ends where the next scan begins. */
 const LATEST = scanFrom(Number.MAX_SAFE_INTEGER);
 
-export type RealmQueue = ReturnType<typeof openRealmQueue>;
-
 /**
  * Realms of one target that wait for a free slot, first in, first out. One scan follows the clocks that advance. A sweep reads
  * all clocks: at the start, after a change of the target, and every LIMITS.webhookSweepMs, because the clock of a realm may have

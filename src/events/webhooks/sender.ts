@@ -6,20 +6,14 @@ import type { WebhookMessage } from './message.ts';
 import { webhookSecretAt } from './secret.ts';
 import type { Delivery, Webhook } from './webhook.ts';
 
-/** Signs and sends a message, and returns its delivery. Rejects only if the secret cannot be decrypted. */
-export type MessageSender = (
-  webhook: Webhook,
-  message: WebhookMessage,
-  of: { readonly realm: Uuid; readonly attempt: number; readonly signal: AbortSignal },
-) => Promise<Delivery>;
+export type MessageSender = ReturnType<typeof openSender>;
 
-interface SenderDeps {
-  readonly keyring: Pick<Keyring, 'open'>;
-  readonly post: GuardedPost;
-  readonly clock: Pick<Clock, 'now' | 'monotonic' | 'mintId'>;
-}
-
-export function openSender({ keyring, post, clock }: SenderDeps): MessageSender {
+/** Signs and sends messages, and returns the delivery of each. Rejects only if the secret cannot be decrypted. */
+export function openSender(
+  keyring: Pick<Keyring, 'open'>,
+  post: GuardedPost,
+  clock: Pick<Clock, 'now' | 'monotonic' | 'mintId'>,
+) {
   /** During a rotation the previous secret signs as well, so that the receiver may use either. */
   function secretsOf({ webhookId, secretSealed, previous }: Webhook, now: number): readonly string[] {
     const secret = keyring.open('webhook-secret', webhookSecretAt('secret_sealed', webhookId), secretSealed);
@@ -30,7 +24,15 @@ export function openSender({ keyring, post, clock }: SenderDeps): MessageSender 
     ];
   }
 
-  return async (webhook, { id, type, body, firstSeq, lastSeq }, { realm, attempt, signal }) => {
+  return async (
+    webhook: Webhook,
+    { id, type, body, firstSeq, lastSeq }: WebhookMessage,
+    {
+      realm,
+      attempt,
+      signal,
+    }: { readonly realm: Uuid; readonly attempt: number; readonly signal: AbortSignal },
+  ): Promise<Delivery> => {
     const at = clock.now();
     const signatures = secretsOf(webhook, at).map((secret) =>
       new Signer(secret).sign(id, new Date(at), body),
@@ -43,6 +45,7 @@ export function openSender({ keyring, post, clock }: SenderDeps): MessageSender 
     };
     const startedAt = clock.monotonic();
     const status = await post(webhook.url, { headers, body: Buffer.from(body) }, signal);
+    const isSuccess = status !== undefined && status >= 200 && status < 300;
     return {
       deliveryId: clock.mintId(),
       webhookId: webhook.webhookId,
@@ -51,14 +54,10 @@ export function openSender({ keyring, post, clock }: SenderDeps): MessageSender 
       firstSeq,
       lastSeq,
       attempt,
-      outcome: status === undefined ? 'unreachable' : isSuccess(status) ? 'delivered' : 'refused',
+      outcome: status === undefined ? 'unreachable' : isSuccess ? 'delivered' : 'refused',
       status,
       durationMs: Math.round(clock.monotonic() - startedAt),
       at,
     };
   };
-}
-
-function isSuccess(status: number): boolean {
-  return status >= 200 && status < 300;
 }

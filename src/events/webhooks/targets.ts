@@ -1,7 +1,7 @@
 import type { Keyring } from '../../auth/keys/keyring.ts';
 import { type AuditAction, type AuditContext, createAuditEntry } from '../../domain/audit_entry.ts';
 import { Fault } from '../../domain/fault.ts';
-import type { Revision, Uuid } from '../../domain/id.ts';
+import type { Revision } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { applyEdit, assertRevision, type Edit, type LoggedChange } from '../../domain/managed.ts';
 import { RESOURCES } from '../../domain/resources.ts';
@@ -100,10 +100,11 @@ export async function rotateWebhook(
 ): Promise<IssuedWebhook | undefined> {
   const secret = mintWebhookSecret(auditContext);
   const secrets = ({ secretSealed }: Webhook) => {
-    const old = keyring.open('webhook-secret', webhookSecretAt('secret_sealed', webhookId), secretSealed);
+    const location = webhookSecretAt('secret_sealed', webhookId);
+    const old = keyring.open('webhook-secret', location, secretSealed);
     const sealed = keyring.seal('webhook-secret', webhookSecretAt('previous_sealed', webhookId), old);
     return {
-      secretSealed: keyring.seal('webhook-secret', webhookSecretAt('secret_sealed', webhookId), secret),
+      secretSealed: keyring.seal('webhook-secret', location, secret),
       previous: overlapMs > 0 ? { sealed, expiresAt: auditContext.now() + overlapMs } : undefined,
     };
   };
@@ -137,13 +138,10 @@ export function requestRedelivery(
   which: DeadLetterKey | undefined,
   auditContext: AuditContext,
 ): ReturnType<WebhookStore['requestRedelivery']> {
-  const subject: { readonly realm?: Uuid } = which ? { realm: which.realm } : {};
   const detail = which ? { first_seq: which.firstSeq } : {};
-  return store.requestRedelivery(
-    webhookId,
-    which,
-    createAuditEntry('webhook.redelivered', { object: webhookId, ...subject, detail }, auditContext),
-  );
+  const fields = { object: webhookId, ...(which && { realm: which.realm }), detail };
+  const auditEntry = createAuditEntry('webhook.redelivered', fields, auditContext);
+  return store.requestRedelivery(webhookId, which, auditEntry);
 }
 
 function loggedChange(
