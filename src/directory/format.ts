@@ -1,5 +1,6 @@
 import type { Uuid } from '../domain/id.ts';
 import { ancestry, type Key, membersOf, type Resource } from '../domain/resource.ts';
+import type { SecretLocation } from '../store/auth/sealed_store.ts';
 
 /** The members of an import or export line that name parent records, by column. */
 const ID_FIELDS = { realm_id: 'realm_id', user_id: 'user_authentication_info_id' } as const;
@@ -16,20 +17,12 @@ export function ownIdField(resource: Resource): string | undefined {
   return resource.foreignKey && ID_FIELDS[resource.foreignKey];
 }
 
-/** The location that a sealed secret is bound to. */
-export interface RecordSecretLocation {
-  readonly table: string;
-  readonly column: string;
-  readonly realm: Uuid;
-  readonly id: Uuid;
-}
-
-export function secretLocation(resource: Resource, name: string, key: Key): RecordSecretLocation {
+export function secretLocation(resource: Resource, name: string, key: Key): SecretLocation {
   return { table: resource.table, column: `${name}_sealed`, realm: key[0], id: key.at(-1) as Uuid };
 }
 
 /** Decrypts a secret. Throws if that fails. */
-export type OpenSecret = (location: RecordSecretLocation, sealed: Uint8Array) => string;
+export type OpenSecret = (location: SecretLocation, sealed: Uint8Array) => string;
 
 /** The members of a resource in one object of a line; undefined for the line itself. */
 export function membersWithin(resource: Resource, within: 'meta' | 'relationships' | undefined) {

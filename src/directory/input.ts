@@ -93,7 +93,8 @@ export function collectFieldErrors() {
       }
       for (const issue of issues) {
         const fieldError = { field: [field, ...issue.path].join('.'), rule: violatedRule(issue) };
-        (isImpossible(issue) ? impossible : invalid).push(fieldError);
+        const isImpossible = issue.code === 'custom' && issue.params?.isImpossible === true;
+        (isImpossible ? impossible : invalid).push(fieldError);
       }
     },
     /** Throws if there are any: `invalid` for malformed values, `conflict` if all values are only impossible. */
@@ -102,10 +103,6 @@ export function collectFieldErrors() {
       if (impossible.length > 0) throw new Fault('conflict', impossible);
     },
   };
-}
-
-function isImpossible(issue: z.core.$ZodIssue): boolean {
-  return issue.code === 'custom' && issue.params?.isImpossible === true;
 }
 
 /** Checks an `id` in the body of an update (docs/wire.md#updates). */

@@ -10,22 +10,16 @@ import type { WriteContext } from './write_request.ts';
 
 export type SettingsRealms = ReturnType<typeof openSettingsRealms>;
 
-interface SettingsRealmRules {
-  readonly installation: string;
-  /** The configured realm of the account members. */
-  readonly accountRealm: Uuid | undefined;
-}
-
 const ACCOUNTS: PresetOrigin = 'account_authentication_settings';
 /** With more realms than on these pages, the account realm must be configured. */
 const REALM_PAGES_MAX = 10;
 const OLDEST_FIRST: Sort = { by: 'created_at', isDescending: false };
 
-/** The realms that settings name (docs/wire.md#settings). */
+/** The realms that settings name (docs/wire.md#settings). `accountRealm`: the configured one of the account members. */
 export function openSettingsRealms(
   store: Store,
   clock: Clock,
-  { installation, accountRealm }: SettingsRealmRules,
+  { installation, accountRealm }: { readonly installation: string; readonly accountRealm: Uuid | undefined },
 ) {
   /** Every realm that names no origin is one of account members, so the first page mostly decides. */
   async function onlyAccountRealm(): Promise<AnyRecord | undefined> {

@@ -346,16 +346,13 @@ export interface ScanPosition {
   readonly id: string;
 }
 
-/** A record with its key and its secrets as stored. */
-export type StoredRecord = KeyedRecord;
-
 /**
  * All records as of one moment; commits after it was opened are not in it. The nodes of a cluster have a moment each, so a realm
  * always has one.
  */
 export interface RecordSnapshot {
   /**
-   * Records of a resource after a position, in the order of realm and ID, at most `limit`. With `within`, only those of that
+   * Records of a resource after a position, with their secrets as stored, in the order of realm and ID, at most `limit`. With `within`, only those of that
    * realm.
    */
   scan(
@@ -363,7 +360,7 @@ export interface RecordSnapshot {
     after: ScanPosition,
     limit: number,
     within?: Uuid,
-  ): MaybePromise<readonly StoredRecord[]>;
+  ): MaybePromise<readonly KeyedRecord[]>;
   close(): void;
 }
 

@@ -2,7 +2,8 @@ import { Fault } from '../domain/fault.ts';
 import type { Uuid } from '../domain/id.ts';
 import { type Key, type Member, membersOf, type Resource } from '../domain/resource.ts';
 import type { InputVerb } from '../domain/writable_members.ts';
-import { type RecordSecretLocation, secretLocation } from './format.ts';
+import type { SecretLocation } from '../store/auth/sealed_store.ts';
+import { secretLocation } from './format.ts';
 import { type Input, inputReaderFor } from './input.ts';
 import type { Store } from './store.ts';
 import type { CreateRequest, UpdateRequest, WriteContext } from './write_request.ts';
@@ -15,7 +16,7 @@ export type DiscoveryOutcome =
 /** Functions of other modules that the directory needs. */
 export interface DirectoryDeps {
   /** Encrypts a secret for its location. */
-  seal(location: RecordSecretLocation, plain: string): Uint8Array;
+  seal(location: SecretLocation, plain: string): Uint8Array;
   /** Throws Fault `overloaded` if too many passwords wait. */
   hashPassword(password: string): Promise<{ readonly hash: string; readonly isNormalised: boolean }>;
   /**

@@ -1,5 +1,5 @@
 import { membersWithin, type OpenSecret, parentFields, secretLocation } from '../directory/format.ts';
-import type { RecordSnapshot, ScanPosition, StoredRecord } from '../directory/store.ts';
+import type { KeyedRecord, RecordSnapshot, ScanPosition } from '../directory/store.ts';
 import { Refusal } from '../domain/fault.ts';
 import type { Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
@@ -33,7 +33,7 @@ export async function exportRecords(plan: ExportOptions): Promise<number> {
     const lineOf = lineWriter(resource, plan.open);
     for (let after: ScanPosition | undefined = EXPORT_START; after !== undefined; ) {
       if (plan.signal.aborted) return records;
-      const page: readonly StoredRecord[] = await plan.snapshot.scan(
+      const page: readonly KeyedRecord[] = await plan.snapshot.scan(
         resource,
         after,
         LIMITS.exportPageRecords,
@@ -52,12 +52,12 @@ export async function exportRecords(plan: ExportOptions): Promise<number> {
 type LineObject = Record<string, unknown>;
 
 /** Creates the line writer of a resource: the members that a read returns, and the IDs of its parents. */
-function lineWriter(resource: Resource, open: OpenSecret | undefined): (stored: StoredRecord) => string {
+function lineWriter(resource: Resource, open: OpenSecret | undefined): (stored: KeyedRecord) => string {
   const parents = parentFields(resource);
   const of = (within: 'meta' | 'relationships' | undefined): readonly Member[] =>
     membersWithin(resource, within).filter(({ annotation }) => open !== undefined || !annotation.secret);
   const [plain, related, meta] = [of(undefined), of('relationships'), of('meta')];
-  const put = (members: readonly Member[], stored: StoredRecord, into: LineObject): LineObject => {
+  const put = (members: readonly Member[], stored: KeyedRecord, into: LineObject): LineObject => {
     for (const { name, annotation } of members) {
       const value = stored.record[name];
       const isSealed = open !== undefined && annotation.secret === 'sealed' && value !== undefined;
@@ -81,7 +81,7 @@ function lineWriter(resource: Resource, open: OpenSecret | undefined): (stored: 
   };
 }
 
-function opened(resource: Resource, { key, record }: StoredRecord, name: string, open: OpenSecret): string {
+function opened(resource: Resource, { key, record }: KeyedRecord, name: string, open: OpenSecret): string {
   try {
     return open(secretLocation(resource, name, key), record[name] as Uint8Array);
   } catch (cause) {

@@ -1,11 +1,5 @@
 import { z } from 'zod';
-import {
-  type OpenSecret,
-  ownIdField,
-  parentFields,
-  type RecordSecretLocation,
-  secretLocation,
-} from '../directory/format.ts';
+import { type OpenSecret, ownIdField, parentFields, secretLocation } from '../directory/format.ts';
 import type { ComparedRecord, Load } from '../directory/store.ts';
 import { issuerProblem } from '../directory/write_rules.ts';
 import { attempt } from '../domain/attempt.ts';
@@ -25,6 +19,7 @@ import {
 import { RESOURCES } from '../domain/resources.ts';
 import { violatedRule } from '../domain/rule.ts';
 import { email } from '../domain/text/folding.ts';
+import type { SecretLocation } from '../store/auth/sealed_store.ts';
 
 export interface ImportContext {
   readonly clock: Clock;
@@ -34,7 +29,7 @@ export interface ImportContext {
   readonly isStrict: boolean;
   /** The ID of this installation: the origin of a realm that names none (docs/wire.md#realms). */
   readonly installation: string;
-  seal(location: RecordSecretLocation, plain: string): Uint8Array;
+  seal(location: SecretLocation, plain: string): Uint8Array;
   readonly open: OpenSecret;
 }
 
@@ -319,11 +314,7 @@ function changedMembers(
 }
 
 /** Undefined if no secret is stored or it does not decrypt: the line's secret then replaces it. */
-function opened(
-  sealed: unknown,
-  location: RecordSecretLocation,
-  { open }: ImportContext,
-): string | undefined {
+function opened(sealed: unknown, location: SecretLocation, { open }: ImportContext): string | undefined {
   return sealed instanceof Uint8Array ? attempt(() => open(location, sealed)) : undefined;
 }
 

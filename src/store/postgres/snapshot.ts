@@ -1,4 +1,4 @@
-import type { RecordSnapshot, StoredRecord } from '../../directory/store.ts';
+import type { KeyedRecord, RecordSnapshot } from '../../directory/store.ts';
 import { NIL_UUID } from '../../domain/id.ts';
 import { BEGIN_READ } from './begin_statements.ts';
 import { type Connection, postgresFault } from './connection.ts';
@@ -24,7 +24,7 @@ export function takePostgresSnapshot(pool: ConnectionPool, begin = BEGIN_READ): 
 
 function snapshotOver(connection: Connection, end: () => void): RecordSnapshot {
   return {
-    async scan(resource, after, limit, within): Promise<readonly StoredRecord[]> {
+    async scan(resource, after, limit, within): Promise<readonly KeyedRecord[]> {
       const { scan, scanRealm, decodeKeyed } = postgresStatements(resource);
       const { text, order } = numberParameters(within ? scanRealm : scan);
       const values = [within ?? (after.realm || NIL_UUID), after.id || NIL_UUID, limit];

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import type {
+  KeyedRecord,
   RecordSnapshot,
   Scanner,
   ScanPosition,
   Store,
-  StoredRecord,
 } from '../../../src/directory/store.ts';
 import type { Uuid } from '../../../src/domain/id.ts';
 import type { Key, Resource } from '../../../src/domain/resource.ts';
@@ -40,7 +40,7 @@ async function insertRecord(store: Store, resource: Resource, key: Key, members:
 }
 
 async function scanAll(snapshot: RecordSnapshot, resource: Resource, limit: number, within?: Uuid) {
-  const found: StoredRecord[] = [];
+  const found: KeyedRecord[] = [];
   for (let after: ScanPosition = START; ; ) {
     const page = await snapshot.scan(resource, after, limit, within);
     expect(page.length).toBeLessThanOrEqual(limit);
@@ -51,7 +51,7 @@ async function scanAll(snapshot: RecordSnapshot, resource: Resource, limit: numb
   }
 }
 
-const inOrder = (stored: readonly StoredRecord[]): readonly StoredRecord[] =>
+const inOrder = (stored: readonly KeyedRecord[]): readonly KeyedRecord[] =>
   stored.toSorted((left, right) =>
     `${left.key[0]} ${left.record.id}` < `${right.key[0]} ${right.record.id}` ? -1 : 1,
   );
@@ -62,7 +62,7 @@ export function scannerContract(name: string, open: () => Promise<OpenScanner>):
     let opened: OpenScanner;
     let store: Store & Scanner;
     const realms = [mintId(), mintId(), mintId()];
-    const users: StoredRecord[] = [];
+    const users: KeyedRecord[] = [];
     beforeAll(async () => {
       opened = await open();
       store = opened.store;
@@ -102,7 +102,7 @@ export function scannerContract(name: string, open: () => Promise<OpenScanner>):
       const [id] = realms as [Uuid];
       const before = await store.openSnapshot();
       const late = await insertRecord(store, user, [id, mintId()], { ...userMembers, name: 'late' });
-      const first = inOrder(users)[0] as StoredRecord;
+      const first = inOrder(users)[0] as KeyedRecord;
       const record = { ...first.record, name: 'renamed', revision: systemClock.mintRevision() };
       await store.commit([{ op: 'replace', resource: user, key: first.key, record }]);
       expect(await scanAll(before, user, 4)).toEqual([...inOrder(users)]);
