@@ -18,11 +18,8 @@ export async function startAuditLog(
   keyring: Pick<Keyring, 'seal' | 'open'>,
   clock: Clock,
 ): Promise<LogKeys> {
-  let keys = await findLogKeys(access, keyring, clock);
-  if (!keys) {
-    await createLogSecret(access, keyring, clock);
-    keys = await findLogKeys(access, keyring, clock);
-  }
+  const find = () => findLogKeys(access, keyring, clock);
+  const keys = (await find()) ?? (await createLogSecret(access, keyring, clock).then(find));
   if (!keys) throw new Error('the master key was changed while the audit log was started');
   log.useKeys(keys);
   return keys;

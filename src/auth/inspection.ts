@@ -3,7 +3,7 @@ import type { Clock } from '../domain/id.ts';
 import { ciphertextKeyId } from '../domain/text/ciphertext.ts';
 import type { AuthStore } from '../store/auth/access.ts';
 import type { Client } from '../store/auth/clients.ts';
-import type { SealedStore, SealedValue } from '../store/auth/sealed_store.ts';
+import type { SealedStore } from '../store/auth/sealed_store.ts';
 import { type Keyring, opensKeyCheck, opensValue, sealedPages } from './keys/keyring.ts';
 import { keySetAt, signingKeyState } from './keys/signing.ts';
 
@@ -58,20 +58,15 @@ async function checkMasterKey(
 async function checkSealed({ store, keyring }: AuthInspectionDeps, reporter: CheckReporter): Promise<void> {
   let count = 0;
   for await (const values of sealedPages(store().sealed)) {
-    for (const value of values) if (!opensValue(keyring(), value)) reporter.find(unreadableValue(value));
+    for (const value of values) {
+      if (opensValue(keyring(), value)) continue;
+      const { table, column, realm, id } = value.location;
+      const says = `${column} cannot be decrypted; it was encrypted with key ${ciphertextKeyId(value.sealed)}`;
+      reporter.find({ says, table, realm, ids: [id] });
+    }
     count += values.length;
   }
   reporter.fact(`${count} of them`);
-}
-
-function unreadableValue({ location, sealed }: SealedValue) {
-  const { table, column, realm, id } = location;
-  return {
-    says: `${column} cannot be decrypted; it was encrypted with key ${ciphertextKeyId(sealed)}`,
-    table,
-    realm,
-    ids: [id],
-  };
 }
 
 async function checkSigningKeys(

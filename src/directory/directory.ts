@@ -1,4 +1,4 @@
-import { FAULTS, Fault, type FieldError } from '../domain/fault.ts';
+import { conflict, FAULTS, Fault, type FieldError } from '../domain/fault.ts';
 import { lookupKeyOf } from '../domain/filter/lookup_filter.ts';
 import type { Clock, Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
@@ -140,11 +140,6 @@ function uniqueRule(members: readonly string[], name: string): string {
   const others = members.filter((other) => other !== name);
   const together = others.length === 0 ? '' : `, together with ${others.join(' and ')}`;
   return `must be unique in the realm${together}`;
-}
-
-/** A conflict about one member. */
-function conflict(field: string, rule: string): Fault {
-  return new Fault('conflict', [{ field, rule }]);
 }
 
 /** The member that the caller wrote. */

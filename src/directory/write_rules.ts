@@ -1,4 +1,4 @@
-import { Fault } from '../domain/fault.ts';
+import { conflict } from '../domain/fault.ts';
 import type { Uuid } from '../domain/id.ts';
 import { type Key, type Member, membersOf, type Resource } from '../domain/resource.ts';
 import type { InputVerb } from '../domain/writable_members.ts';
@@ -137,10 +137,6 @@ function discoveryStep(member: Member, discoverIssuer: NonNullable<DirectoryDeps
     if ('refusal' in discovered) throw conflict(`${at}.${from}`, discovered.refusal, discovered.isPassing);
     members[name] = discovered.issuer;
   };
-}
-
-function conflict(field: string, rule: string, isPassing = false): Fault {
-  return new Fault('conflict', [{ field, rule }], undefined, isPassing);
 }
 
 /** The part of a URL before its suffix. Throws Fault `conflict` if that is no issuer. */

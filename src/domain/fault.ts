@@ -208,6 +208,11 @@ export class Fault extends Error {
   }
 }
 
+/** The fault of one member. */
+export function conflict(field: string, rule: string, isPassing = false): Fault {
+  return new Fault('conflict', [{ field, rule }], undefined, isPassing);
+}
+
 /** Why work was rejected or given up: the details of `overloaded`. */
 export const OVERLOAD_CAUSES = {
   QUEUE_FULL: FAULTS.overloaded.detail,

@@ -1,5 +1,5 @@
 import type { AuditContext, AuditEntry } from './audit_entry.ts';
-import { Fault } from './fault.ts';
+import { conflict, Fault } from './fault.ts';
 import type { Revision } from './id.ts';
 
 /** The fields that clients and webhook targets share. Timestamps are milliseconds since the epoch. */
@@ -25,7 +25,7 @@ const FORGED = 'it was changed in the database without the service, and can only
 
 /** Throws Fault `conflict` for a forged row. */
 export function assertGenuine({ isForged }: Pick<Managed, 'isForged'>): void {
-  if (isForged) throw new Fault('conflict', [{ field: 'data', rule: FORGED }]);
+  if (isForged) throw conflict('data', FORGED);
 }
 
 /**

@@ -72,15 +72,6 @@ export function reference(name: string) {
 
 type Members = Readonly<Record<string, z.ZodType>>;
 
-/** A password in a request: only its hash is stored. */
-interface PasswordInput {
-  readonly schema: z.ZodType<string>;
-  /** The member that holds its hash. */
-  readonly hash: string;
-  /** The member that holds whether the password was normalised before it was hashed. */
-  readonly isNormalised: string;
-}
-
 /** The reverse lookup of a resource in its realm. */
 export interface LookupRules {
   readonly filterables: Filterables;
@@ -124,8 +115,13 @@ export interface Resource<M extends Members = Members> {
   readonly members: M;
   /** Sets of columns that are unique in a realm; a unique index decides. */
   readonly unique: readonly (readonly string[])[];
-  /** Inputs of a request that no record holds. */
-  readonly inputs?: Readonly<Record<string, PasswordInput>>;
+  /** Passwords in a request, and the members that hold the hash of each and whether it was normalised before it was hashed. */
+  readonly inputs?: Readonly<
+    Record<
+      string,
+      { readonly schema: z.ZodType<string>; readonly hash: string; readonly isNormalised: string }
+    >
+  >;
   /** The permitted `id` in the body of a PUT (docs/wire.md#updates). */
   readonly bodyId: 'own' | 'own_or_parent' | 'ignored';
   /** Further links of a record, by name: paths below the base URL with `{store}`, `{realm}` and `{id}`. */

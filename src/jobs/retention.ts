@@ -3,7 +3,8 @@ import { daysBefore } from '../domain/days.ts';
 import { Fault } from '../domain/fault.ts';
 import { type Clock, NIL_UUID, type Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
-import type { LogStore } from '../store/audit/log_reading.ts';
+import { pagesOf } from '../domain/pages.ts';
+import type { LogHead, LogStore } from '../store/audit/log_reading.ts';
 import type { WebhookStore } from '../store/webhooks/webhooks.ts';
 import type { JobLease } from './leases.ts';
 
@@ -54,9 +55,9 @@ export async function removeOld(deps: RetentionDeps): Promise<void> {
   }
 
   async function trimLogs(): Promise<void> {
-    let after: Uuid | undefined;
-    while (mayContinue()) {
-      const heads = await log.heads(after, LIMITS.pageRecordsMax);
+    const read = (last: LogHead | undefined) =>
+      mayContinue() ? log.heads(last?.log, LIMITS.pageRecordsMax) : [];
+    for await (const heads of pagesOf(read)) {
       for (const head of heads) {
         if (!mayContinue()) return;
         await trimLog(head.log).catch((error) => {
@@ -65,8 +66,6 @@ export async function removeOld(deps: RetentionDeps): Promise<void> {
           onTampered(head.log, error);
         });
       }
-      after = heads.at(-1)?.log;
-      if (heads.length < LIMITS.pageRecordsMax) return;
       await pause();
     }
   }

@@ -4,36 +4,14 @@ import { parseUuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { areGrantable, parseScopes, type Scopes } from '../../domain/principal.ts';
 import { httpUrl, isSafeUrl, issuerUrl, parsedBy, text } from '../../domain/text/text.ts';
-import { ANY_VALUE, type ClaimRight } from '../tokens/claim_rights.ts';
+import { ANY_VALUE } from '../tokens/claim_rights.ts';
 import { parseJsonWithUniqueKeys } from '../tokens/unique_key_json.ts';
 
 /** An OpenID provider whose access tokens are accepted. */
-export interface ExternalIssuer {
-  /** Its name in logs and in the actors of audit entries. */
-  readonly name: string;
-  readonly issuer: string;
-  readonly audience: string;
-  /** The URL of its key set; undefined: read from its discovery document. */
-  readonly jwksUri: string | undefined;
-  /** The `typ` of its access tokens, in lower case, without `application/`. */
-  readonly type: string;
-  readonly algorithms: readonly string[];
-  readonly rights: readonly ClaimRight[];
-  /** The client registration with which people sign in to the console; undefined: not offered. */
-  readonly console: ConsoleClient | undefined;
-}
+export type ExternalIssuer = Readonly<z.output<typeof issuer>>;
 
 /** The OAuth client of an issuer with which the console signs people in. */
-export interface ConsoleClient {
-  readonly clientId: string;
-  /** Empty until `clientSecretFile` was read. */
-  readonly clientSecret: string;
-  readonly clientSecretFile: string | undefined;
-  /** The requested scope (OpenID Connect Core 1.0, 5.4). */
-  readonly scope: string;
-  /** The claims that name a person; the first one present is used. */
-  readonly person: readonly string[];
-}
+export type ConsoleClient = Readonly<z.output<typeof consoleClient>>;
 
 /** Asymmetric algorithms, with which only the issuer can sign (RFC 7518, 3.1; RFC 8037; RFC 9864). */
 const ASYMMETRIC = [
@@ -83,11 +61,13 @@ const consoleClient = z
     client_id: text(1024),
     client_secret: text(4096).optional(),
     client_secret_file: text(4096).optional(),
+    /** The requested scope (OpenID Connect Core 1.0, 5.4). */
     scope: z
       .string()
       .regex(/^[\x21\x23-\x5b\x5d-\x7e ]{1,1024}$/, 'must be words separated by spaces')
       .refine((value) => value.split(' ').includes('openid'), 'must contain openid')
       .default('openid profile email'),
+    /** The claims that name a person; the first one present is used. */
     person: z
       .array(text(255))
       .min(1, 'must name at least one claim')
@@ -97,16 +77,23 @@ const consoleClient = z
   .refine(
     ({ client_secret: given, client_secret_file: file }) => (given === undefined) !== (file === undefined),
     'must have one of client_secret and client_secret_file',
-  );
+  )
+  // The secret is empty until its file was read.
+  .transform(({ client_id: clientId, client_secret: clientSecret = '', ...rest }) => {
+    const { client_secret_file: clientSecretFile, scope, person } = rest;
+    return { clientId, clientSecret, clientSecretFile, scope, person };
+  });
 
 const issuer = z
   .strictObject({
+    /** In logs and in the actors of audit entries. */
     name: z
       .string()
       .regex(/^[a-z0-9-]{1,32}$/, 'must be 1 to 32 of a-z, 0-9 and -')
       .refine((name) => name !== 'console', 'must not be console: sessions of console links use that name'),
     issuer: issuerUrl().refine(isSafeUrl, SAFE),
     audience: text(1024),
+    /** Default: read from its discovery document. */
     jwks_uri: httpUrl(1024).refine(isSafeUrl, SAFE).optional(),
     typ: z
       .string()
@@ -117,13 +104,14 @@ const issuer = z
       .min(1, 'must name at least one')
       .default(['RS256']),
     rights: z.array(right).max(LIMITS.issuerRightsMax, `must have at most ${LIMITS.issuerRightsMax} entries`),
+    /** Default: people cannot sign in to the console with it. */
     console: consoleClient.optional(),
   })
   .superRefine(({ console, audience, typ, rights }, context) => {
     if (!console) return;
     const addIssue = (path: string, message: string) =>
       context.addIssue({ code: 'custom', path: [path], message });
-    if (audience === console.client_id && normalizeTyp(typ) === 'jwt')
+    if (audience === console.clientId && normalizeTyp(typ) === 'jwt')
       addIssue(
         'audience',
         'must not be the client_id of its console: its ID tokens would be accepted as access tokens',
@@ -131,7 +119,8 @@ const issuer = z
     const named = new Set(rights.flatMap(({ realms }) => (realms === '*' ? [] : [...realms])));
     if (named.size > LIMITS.tokenRealmsMax)
       addIssue('rights', `must name at most ${LIMITS.tokenRealmsMax} realms where console is set`);
-  });
+  })
+  .transform(({ jwks_uri: jwksUri, typ, ...rest }) => ({ ...rest, jwksUri, type: normalizeTyp(typ) }));
 
 const issuersFile = z.strictObject({
   issuers: z
@@ -167,18 +156,7 @@ export function parseIssuers(path: string, content: string): readonly ExternalIs
     );
     throw new Refusal(problems.join('\n'), { isUsage: true });
   }
-  return parsed.data.issuers.map(({ jwks_uri: jwksUri, typ, console, ...rest }) =>
-    Object.freeze({ ...rest, jwksUri, type: normalizeTyp(typ), console: console && consoleOf(console) }),
-  );
-}
-
-function consoleOf({
-  client_id,
-  client_secret = '',
-  ...rest
-}: z.output<typeof consoleClient>): ConsoleClient {
-  const { client_secret_file: clientSecretFile, scope, person } = rest;
-  return { clientId: client_id, clientSecret: client_secret, clientSecretFile, scope, person };
+  return parsed.data.issuers;
 }
 
 /** The canonical form of a `typ` (RFC 7515, 4.1.9). */

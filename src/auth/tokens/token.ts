@@ -28,16 +28,6 @@ import {
 /** The claim `gty`, the grant type by the name that Auth0 gives it; absent if the client has proved its secret. */
 const IMPLICIT = 'implicit';
 
-export interface MintedToken {
-  readonly token: string;
-  /** Seconds. */
-  readonly expiresIn: number;
-  /** Seconds since the epoch. */
-  readonly expires: number;
-  /** The unique identifier of the token (RFC 7519, 4.1.7). */
-  readonly jti: string;
-}
-
 /** A token that we issued and that is accepted now, with its rights. */
 export interface IssuedToken extends IssuedClaims {
   readonly clientId: string;
@@ -68,7 +58,7 @@ export interface TokenSettings {
 export function openTokens(
   cache: AuthCache,
   jwts: OwnJwts,
-  { issuer, lifetimeSeconds: defaultLifetime, external, sessions = NO_SESSIONS }: TokenSettings,
+  { issuer, lifetimeSeconds: defaultLifetime, external, sessions = new Set() }: TokenSettings,
   clock: Clock,
 ) {
   const cached = openVerifiedTokenCache();
@@ -111,11 +101,12 @@ export function openTokens(
   }
 
   return {
+    /** `expiresIn`: seconds. `expires`: seconds since the epoch. `jti`: the unique identifier of the token (RFC 7519, 4.1.7). */
     async mint(
       holder: Pick<Principal, 'clientId' | 'realms' | 'implicit'>,
       scopes: Scopes,
       session?: TokenSession,
-    ): Promise<MintedToken> {
+    ) {
       const { keys } = await cache.fresh();
       const jti = clock.mintId();
       const lifetimeSeconds = session?.lifetimeSeconds ?? defaultLifetime;
@@ -156,8 +147,6 @@ export function openTokens(
     },
   };
 }
-
-const NO_SESSIONS: ReadonlySet<string> = new Set();
 
 function isVerified(entry: VerificationOutcome): entry is VerifiedToken {
   return typeof entry === 'object';

@@ -71,12 +71,6 @@ export function openRealmQueue({ store, clock, webhook, running }: QueueDeps) {
     return isOver;
   }
 
-  async function readRecent(): Promise<boolean> {
-    const { scan, isOver } = await readPage(recent);
-    recent = scan;
-    return isOver;
-  }
-
   return {
     /**
      * Adds realms whose failed message is due, and with `withNew` realms whose clock has advanced: until there are as many as
@@ -91,7 +85,8 @@ export function openRealmQueue({ store, clock, webhook, running }: QueueDeps) {
       if (!withNew || isEnough()) return void (await read(undefined));
       for (;;) {
         // First, so that no clock advances unnoticed between the two.
-        const isRecentRead = await readRecent();
+        const { scan, isOver: isRecentRead } = await readPage(recent);
+        recent = scan;
         const isSwept = await readSweep();
         if ((isSwept && isRecentRead) || isEnough() || clock.monotonic() >= until) return;
         await new Promise((resolve) => setImmediate(resolve));

@@ -1,6 +1,6 @@
 import type { Keyring } from '../../auth/keys/keyring.ts';
 import { type AuditAction, type AuditContext, createAuditEntry } from '../../domain/audit_entry.ts';
-import { Fault } from '../../domain/fault.ts';
+import { conflict } from '../../domain/fault.ts';
 import type { Revision } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { applyEdit, assertRevision, type Edit, type LoggedChange } from '../../domain/managed.ts';
@@ -57,11 +57,8 @@ export async function createWebhook(
     { object: webhookId, detail: { after: auditState(webhook), from } },
     auditContext,
   );
-  if (!(await store.insert(webhook, from, auditEntry))) {
-    throw new Fault('conflict', [
-      { field: 'body', rule: `there may be ${LIMITS.webhooksMax} webhook targets` },
-    ]);
-  }
+  if (!(await store.insert(webhook, from, auditEntry)))
+    throw conflict('body', `there may be ${LIMITS.webhooksMax} webhook targets`);
   return { webhook, secret };
 }
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { Fault } from '../../../domain/fault.ts';
+import { conflict } from '../../../domain/fault.ts';
 import { parseUuid } from '../../../domain/id.ts';
 import { assertGenuine } from '../../../domain/managed.ts';
 import { requestRedelivery } from '../../../events/webhooks/targets.ts';
@@ -161,9 +161,7 @@ export const DELIVERY_OPERATIONS = [
       const { store } = deps.webhooks;
       const sent = await requestRedelivery(store, webhookId, which, request.auditContext);
       if (which && sent.deadLetters + sent.retries === 0) {
-        throw new Fault('conflict', [
-          { field: 'data.message', rule: 'is no dead letter and no failed message of this target' },
-        ]);
+        throw conflict('data.message', 'is no dead letter and no failed message of this target');
       }
       return { webhookId, ...sent };
     },
