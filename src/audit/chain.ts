@@ -1,7 +1,6 @@
 import type { Uuid } from '../domain/id.ts';
 import type { LogKeys } from './log_keys.ts';
 
-/** A value of a stored entry. */
 export type EntryValue = string | number | Uint8Array | null;
 
 /**

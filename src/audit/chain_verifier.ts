@@ -26,7 +26,6 @@ export function openChainVerifier(
   let entries = 0;
 
   return {
-    /** The number of entries. */
     get entries() {
       return entries;
     },
@@ -126,7 +125,6 @@ function openCheckpointComparison(
   };
 }
 
-/** A problem found in a log. */
 export interface LogFinding {
   readonly log: Uuid;
   readonly seq: number | undefined;

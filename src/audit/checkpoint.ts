@@ -80,7 +80,6 @@ export function erasureLine({ realm, user, at }: Erasure, keys: Pick<LogKeys, 's
   return signLine({ kind: 'erasure', realm_id: realm, user_id: user, at: instantOf(at) }, keys);
 }
 
-/** A restore line. */
 export function restoreLine({ at, takenAt }: Restoration, keys: Pick<LogKeys, 'sign'>): string {
   const taken_at = takenAt === undefined ? null : new Date(takenAt).toISOString();
   return signLine({ kind: 'restore', at: new Date(at).toISOString(), taken_at }, keys);

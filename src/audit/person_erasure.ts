@@ -86,7 +86,6 @@ function signInNames(
 
 type LoggedMembers = Readonly<Record<string, unknown>>;
 
-/** The log entries that concern a user. */
 export async function* userEntries(
   reading: LogReading,
   person: Person,

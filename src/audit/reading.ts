@@ -115,7 +115,6 @@ function unpacked(event: EntryValue | undefined, bytes: Uint8Array): BeforeAndAf
   return attempt(() => unpackDetail(eventResource(String(event)), bytes));
 }
 
-/** The members that have a value. */
 function presentValues(values: Readonly<Record<string, unknown>>): Record<string, string> {
   return Object.fromEntries(
     Object.entries(values).flatMap(([name, value]) => (typeof value === 'string' ? [[name, value]] : [])),

@@ -73,7 +73,6 @@ async function* realmHeads({ store, records }: RecordVerificationOptions): Async
   }
 }
 
-/** The last state of a record in the log. */
 interface LoggedRecord {
   readonly resource: Resource;
   readonly user: string | null;

@@ -18,7 +18,6 @@ export interface AuthInspectionDeps {
   readonly clock: Pick<Clock, 'now'>;
 }
 
-/** The checks of keys and clients. */
 export function authChecks(deps: AuthInspectionDeps): readonly Check[] {
   return [
     { name: 'master key', run: (reporter) => checkMasterKey(deps, reporter) },

@@ -31,7 +31,6 @@ interface WritePlan {
   readonly writes: PlannedWrite[];
   /** The records that requests create, in their order; without those in `included`. */
   readonly created: Insert[];
-  /** The records in `included`. */
   readonly included: Insert[];
 }
 
@@ -155,7 +154,6 @@ function checkCosts(records: readonly RequestedRecord[], errors: FieldErrors): v
   }
 }
 
-/** Runs the steps of a record one after the other. */
 async function addMembers(record: RequestedRecord, by: WriteContext): Promise<void> {
   for (const step of record.rules.steps) await step(record, by);
 }
@@ -233,7 +231,6 @@ export function stampOf(
   return { origin: { actor, requestId, address, at: now() }, mintRevision };
 }
 
-/** The write of a new record with these members. */
 export function draftRecord(
   resource: Resource,
   key: Key,

@@ -68,7 +68,6 @@ export interface Replacement extends AnyWrite {
   readonly record: AnyRecord;
 }
 
-/** One row to write. */
 export type Write = Insert | PatchWrite | Replacement;
 
 /**
@@ -195,7 +194,6 @@ export interface RealmSearchPage {
   readonly total?: number;
 }
 
-/** A record with its key. */
 export interface KeyedRecord {
   readonly key: Key;
   readonly record: AnyRecord;

@@ -3,13 +3,11 @@ import type { JsonObject } from '../domain/json_object.ts';
 import type { Key, KeyPrefix, Resource } from '../domain/resource.ts';
 import type { TraceContext } from '../domain/trace_context.ts';
 
-/** The caller of a write. */
 export interface WriteContext {
   readonly actor: string;
   readonly requestId: string;
   /** The IP address of the caller; undefined if unknown. */
   readonly address: string | undefined;
-  /** The trace of the request. */
   readonly trace?: TraceContext | undefined;
   /** Whether the caller has the scope `admin`. */
   readonly isAdmin?: boolean;

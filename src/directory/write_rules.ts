@@ -13,7 +13,6 @@ export type DiscoveryOutcome =
   | { readonly issuer: string }
   | { readonly refusal: string; readonly isPassing: boolean };
 
-/** Functions of other modules that the directory needs. */
 export interface DirectoryDeps {
   /** Encrypts a secret for its location. */
   seal(location: SecretLocation, plain: string): Uint8Array;
@@ -37,7 +36,6 @@ export interface DirectorySettings {
   readonly issuersMatch: boolean;
 }
 
-/** How records of one resource are written with one verb. */
 export interface WriteRules {
   readonly resource: Resource;
   readonly read: ReturnType<typeof inputReaderFor>;

@@ -35,7 +35,6 @@ export type AuditAction =
   | 'records.imported'
   | 'database.restored';
 
-/** The caller of an operation. */
 export interface Caller {
   /** The client, the console user, the command line, or `authrealm` itself. */
   readonly actor: string;
@@ -58,7 +57,6 @@ export interface AuditEntry extends Caller {
   readonly at: number;
 }
 
-/** The caller of commands. */
 export const COMMAND_LINE: Caller = Object.freeze({
   actor: 'command line',
   address: undefined,

@@ -4,7 +4,6 @@ import type { Key, Resource } from './resource.ts';
 
 export type ChangeVerb = 'created' | 'updated' | 'deleted' | 'erased';
 
-/** Who wrote, and when. */
 export interface ChangeOrigin extends Caller {
   /** Milliseconds since the epoch. */
   readonly at: number;
@@ -44,7 +43,6 @@ interface WrittenRecord {
 /** Changed by every update; named if nothing else changed. */
 export const TOUCHED: readonly string[] = ['updated_at'];
 
-/** The change of one written record. */
 export function changeOf(
   resource: Resource,
   verb: ChangeVerb,

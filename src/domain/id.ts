@@ -19,12 +19,10 @@ export const NIL_UUID = '00000000-0000-0000-0000-000000000000' as Uuid;
 
 export const UUID_BYTES = 16;
 
-/** The 16 bytes of an ID. */
 export function uuidBytes(uuid: Uuid): Uint8Array {
   return writeUuid(uuid, new Uint8Array(UUID_BYTES));
 }
 
-/** Writes the 16 bytes of an ID. */
 export function writeUuid(uuid: Uuid, into: Uint8Array): Uint8Array {
   for (let byte = 0; byte < UUID_BYTES; byte += 1) {
     const at = PLACES[byte] as number;

@@ -47,7 +47,6 @@ export interface ReferenceCondition {
   readonly equals: string;
 }
 
-/** The annotation of each schema. */
 export const annotations = z.registry<Annotation>();
 
 /** A schema with the type of its annotation, for the compiler. At run time the registry has it. */
@@ -71,6 +70,15 @@ export function reference(name: string) {
 }
 
 type Members = Readonly<Record<string, z.ZodType>>;
+
+/** A password in a request: only its hash is stored. */
+interface PasswordInput {
+  readonly schema: z.ZodType<string>;
+  /** The member that holds its hash. */
+  readonly hash: string;
+  /** The member that holds whether the password was normalised before it was hashed. */
+  readonly isNormalised: string;
+}
 
 /** The reverse lookup of a resource in its realm. */
 export interface LookupRules {
@@ -115,13 +123,8 @@ export interface Resource<M extends Members = Members> {
   readonly members: M;
   /** Sets of columns that are unique in a realm; a unique index decides. */
   readonly unique: readonly (readonly string[])[];
-  /** Passwords in a request, and the members that hold the hash of each and whether it was normalised before it was hashed. */
-  readonly inputs?: Readonly<
-    Record<
-      string,
-      { readonly schema: z.ZodType<string>; readonly hash: string; readonly isNormalised: string }
-    >
-  >;
+  /** Inputs of a request that no record holds. */
+  readonly inputs?: Readonly<Record<string, PasswordInput>>;
   /** The permitted `id` in the body of a PUT (docs/wire.md#updates). */
   readonly bodyId: 'own' | 'own_or_parent' | 'ignored';
   /** Further links of a record, by name: paths below the base URL with `{store}`, `{realm}` and `{id}`. */
@@ -150,7 +153,6 @@ export type RecordOf<R extends Resource> = {
   readonly revision: Revision;
 } & z.output<z.ZodObject<R['members']>>;
 
-/** A record of any resource. */
 export type AnyRecord = {
   readonly id: Uuid;
   readonly created_at: number;
@@ -204,7 +206,6 @@ export function membersOf(resource: Resource): readonly Member[] {
   return found;
 }
 
-/** Whether callers may see a member. */
 export function isVisible({ annotation }: Member): boolean {
   return annotation.secret === undefined && annotation.hidden === undefined;
 }
@@ -214,7 +215,6 @@ export function shownMembers(resource: Resource): readonly Member[] {
   return membersOf(resource).filter((member) => isVisible(member) && member.annotation.shownIn === undefined);
 }
 
-/** The resource whose records this member names. */
 export function referencedResource(resource: Resource, member: string, all: readonly Resource[]): Resource {
   const name = membersOf(resource).find((each) => each.name === member)?.annotation.references;
   const found = all.find((other) => other.name === name);

@@ -6,7 +6,6 @@ export interface Rate {
   readonly seconds: number;
 }
 
-/** A rate as `requests/seconds`. */
 export const RATE_PATTERN = /^[1-9]\d{0,8}\/[1-9]\d{0,4}$/;
 
 /** Returns undefined for a text that does not match RATE_PATTERN. */
@@ -20,7 +19,6 @@ export function rateText({ requests, seconds }: Rate): string {
   return `${requests}/${seconds}`;
 }
 
-/** The tokens left in a bucket. */
 export interface BucketState {
   readonly isExhausted: boolean;
   readonly remaining: number;

@@ -1,14 +1,12 @@
 import type { z } from 'zod';
 import { membersOf, type Resource } from './resource.ts';
 
-/** The verbs that write a record. */
 export type InputVerb = 'create' | 'update';
 
 /** A member that callers can write over HTTP. */
 export interface WritableMember {
   readonly name: string;
   readonly schema: z.ZodType;
-  /** The object that holds it. */
   readonly within: 'data' | 'relationships';
   /** Required, although its schema is optional. */
   readonly isRequired: boolean;

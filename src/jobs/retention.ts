@@ -16,7 +16,6 @@ interface RetentionDeps {
   readonly webhooks: Pick<WebhookStore, 'trim'>;
   readonly clock: Pick<Clock, 'now'>;
   readonly days: number;
-  /** Whether to continue. */
   readonly mayContinue: () => boolean;
   /** Called between commits, and between pages of logs. */
   readonly pause: () => Promise<void>;

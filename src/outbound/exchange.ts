@@ -6,11 +6,9 @@ import { LIMITS } from '../domain/limits.ts';
 import type { CheckedAddress } from './addresses.ts';
 import type { OutboundTarget } from './target.ts';
 
-/** A complete response. */
 export interface OutboundResponse {
   readonly kind: 'answered';
   readonly status: number;
-  /** The `Content-Type` header. */
   readonly type: string;
   readonly body: Uint8Array;
 }
@@ -136,7 +134,6 @@ function perform(
   return promise;
 }
 
-/** A response without its body. */
 function statusOnly({ statusCode: status = 0, headers }: IncomingMessage): OutboundResponse {
   return { kind: 'answered', status, type: headers['content-type'] ?? '', body: new Uint8Array() };
 }

@@ -29,7 +29,6 @@ export interface FetchOptions {
   readonly namedBy?: string | undefined;
   /** Receives the promise of the name resolution, which may take longer. */
   readonly onResolve?: (resolving: Promise<unknown>) => void;
-  /** Additional headers. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
 }
 

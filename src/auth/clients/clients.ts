@@ -50,7 +50,6 @@ export function isSecretOf(client: Client | undefined, secret: string, now: numb
   return client !== undefined && client.disabledAt === undefined && isAccepted;
 }
 
-/** What the secret of a client gives. */
 export function principalBySecret({ clientId, scopes, realms, endUserAddress }: Client): Principal {
   return { clientId, scopes, realms, endUserAddress };
 }
@@ -158,7 +157,6 @@ function auditState(client: Client) {
   };
 }
 
-/** The name of a change in the audit log. */
 function auditActionOf(before: Client, after: Client): AuditAction {
   if (after.secretDigest !== before.secretDigest) return 'client.rotated';
   if (after.disabledAt === before.disabledAt) return 'client.changed';

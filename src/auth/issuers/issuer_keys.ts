@@ -6,7 +6,6 @@ import { withTimeout } from '../../platform/timeout.ts';
 import type { ExternalIssuer } from './issuers_file.ts';
 import { type IssuerKey, type KeySetFailure, readKeySet } from './jwk_set.ts';
 
-/** The outcome of reading a key set. */
 export type KeySetOutcome = 'read' | KeySetFailure;
 
 interface IssuerKeysDeps {
@@ -16,7 +15,6 @@ interface IssuerKeysDeps {
   readonly note: (outcome: KeySetOutcome, name: string) => void;
 }
 
-/** A configured issuer and its cached keys. */
 export interface ConfiguredIssuer {
   readonly issuer: ExternalIssuer;
   readonly keys: ReturnType<typeof openIssuerKeys>;

@@ -6,7 +6,6 @@ import type { ExternalIssuer } from './issuers_file.ts';
 
 export type FetchFailure = Exclude<FetchResult['kind'], 'document'>;
 
-/** A public key of an issuer. */
 export interface IssuerKey {
   readonly kid: string;
   /** Its public members. jose imports them once for each object and algorithm. */

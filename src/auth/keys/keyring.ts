@@ -26,7 +26,6 @@ const PURPOSES: Readonly<Record<string, Purpose>> = {
   webhook: 'webhook-secret',
 };
 
-/** The purpose of a stored secret. */
 export function purposeOf({ table }: SecretLocation): Purpose {
   return PURPOSES[table] ?? 'oidc-client-secret';
 }
@@ -187,7 +186,6 @@ export async function assertKeyringMatches(
   keyring.activateNewest(keyChecks.map(({ keyId }) => keyId));
 }
 
-/** Whether the configured keys decrypt a sealed value. */
 export function opensValue(keyring: Pick<Keyring, 'open'>, { location, sealed }: SealedValue): boolean {
   return attempt(() => keyring.open(purposeOf(location), location, sealed)) !== undefined;
 }

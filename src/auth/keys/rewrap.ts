@@ -6,7 +6,6 @@ import type { AuthStore } from '../../store/auth/access.ts';
 import type { ResealedValue, SealedStore } from '../../store/auth/sealed_store.ts';
 import { type Keyring, keyCheckOf, openKeyring, purposeOf, sealedPages } from './keyring.ts';
 
-/** A change of the master key. */
 export interface MasterKeyChange {
   /** The new key first; they open every key check and every sealed value of the database. */
   readonly keys: readonly Uint8Array[];

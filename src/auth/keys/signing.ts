@@ -131,7 +131,6 @@ export async function withdrawSigningKey(
   return store.withdrawSigningKey(kid, replacement, { ...auditEntry, at: now });
 }
 
-/** The signing keys at one moment. */
 export interface KeySet {
   readonly signer: SigningKey | undefined;
   /** Keys whose signatures are accepted: not withdrawn, and not yet expired after a successor. */

@@ -66,7 +66,6 @@ type ProviderOutcome =
   | 'id_token_refused'
   | 'answered';
 
-/** The providers among these issuers. */
 export function openConsoleProviders(
   known: Iterable<ConfiguredIssuer>,
   deps: ProviderDeps,

@@ -26,7 +26,6 @@ export interface SessionGrant {
   readonly actor: string;
 }
 
-/** A session that begins. */
 export interface ConsoleSession extends SessionGrant {
   /** The name shown in the console. */
   readonly label: string;
@@ -48,7 +47,6 @@ export type ConsoleSessions = ReturnType<typeof openConsoleSessions>;
 /** Starts, renews and ends sessions of the console. */
 export function openConsoleSessions(deps: SessionDeps) {
   const { tokens, store, providers, sealPerson, onForgedRow, clock } = deps;
-  /** A session that begins now. */
   function begin(rights: Pick<StoredSession, 'actor' | 'scopes' | 'realms' | 'rules'>): StoredSession {
     const now = clock.now();
     const msMax = rights.scopes.has('admin') ? LIMITS.consoleAdminSessionMsMax : LIMITS.consoleSessionMsMax;
@@ -65,7 +63,6 @@ export function openConsoleSessions(deps: SessionDeps) {
   }
 
   return {
-    /** The names of the configured sign-in providers. */
     providers: [...providers.keys()],
     /** The authorization request for a provider; undefined if there is none of that name. */
     async authorizationRequest(name: string): Promise<AuthorizationRequest | 'unavailable' | undefined> {
@@ -159,7 +156,6 @@ function hasNoRealms(realms: Realms): boolean {
   return realms !== '*' && realms.size === 0;
 }
 
-/** The audit entry of a session that starts now. */
 function sessionBegunEntry(
   { sessionId, actor, scopes, realms, endsAt }: StoredSession,
   from: RequestOrigin,

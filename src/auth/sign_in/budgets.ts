@@ -56,7 +56,6 @@ const DIGEST_CHARACTERS = 16;
 
 type BucketKeys = Pick<LogKeys, 'signInMac'>;
 
-/** A bucket of an attempt. */
 interface Bucket extends Budget, BudgetKey {}
 
 /** Returns the text that a row stores for a username, a device or a network of a profile. */

@@ -24,12 +24,10 @@ export function needsRehash(
 export interface RehashDeps {
   readonly credentials: Pick<CredentialStore, 'rehash'>;
   readonly hashPassword: (password: string) => Promise<MadeHash>;
-  /** The cost of new hashes. */
   readonly cost: PasswordCost;
   readonly clock: Pick<Clock, 'now'>;
 }
 
-/** A password that was checked. */
 export interface CheckedPassword {
   readonly credential: Credential;
   readonly password: string;

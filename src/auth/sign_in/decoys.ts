@@ -19,7 +19,6 @@ interface DecoyDeps {
   readonly clock: Pick<Clock, 'monotonic'>;
 }
 
-/** The kinds of hashes of a profile. */
 type HashKinds = Promise<readonly HashKindCount[]>;
 
 /** Then the kinds of hashes of a profile are read again. */

@@ -201,7 +201,6 @@ function readClaims(
   return { ...times, resolvePrincipal, own: { ...own, sessionId: sid } };
 }
 
-/** The rights in a token. */
 interface ClaimedRights {
   readonly scope: string;
   readonly realms: Realms;

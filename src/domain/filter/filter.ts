@@ -33,7 +33,6 @@ export type Filterable =
 /** Patterns match folded keys only. */
 type PlainOperator = Exclude<FilterOperator, 'like' | 'ilike' | 'match'>;
 
-/** The attributes of list filters. */
 export type Filterables = Readonly<Record<string, Filterable>>;
 
 type Compared = Exclude<Filterable['compared'], 'words'>;

@@ -20,7 +20,6 @@ const SIDES = ['after', 'before'] as const;
 const REVISION_PREFIX_BYTES = 4;
 const BYTES = 2 + 16 + 6 + REVISION_PREFIX_BYTES;
 
-/** The cursor after or before a change. */
 export function feedCursor(side: FeedCursor['side'], { realm, seq, revision }: CursorChange): string {
   const sequence = Buffer.alloc(6);
   sequence.writeUIntBE(seq, 0, 6);

@@ -90,7 +90,6 @@ export function startDispatcher(deps: DispatcherDeps) {
   };
 }
 
-/** Whether a target receives anything. */
 export function isDelivered({ disabledAt, isForged }: Webhook): boolean {
   return disabledAt === undefined && !isForged;
 }

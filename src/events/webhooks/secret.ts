@@ -5,7 +5,6 @@ import type { SecretLocation } from '../../store/auth/sealed_store.ts';
 const PREFIX = 'whsec_';
 const BYTES = 32;
 
-/** A new secret: 256 random bits. */
 export function mintWebhookSecret({ randomBytes }: Pick<Clock, 'randomBytes'>): string {
   return PREFIX + Buffer.from(randomBytes(BYTES)).toString('base64');
 }
