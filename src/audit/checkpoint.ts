@@ -18,13 +18,10 @@ export interface LogPosition {
 }
 
 /** The position of a log at some time, recorded outside of the database. */
-export interface Checkpoint extends LogPosition, CheckpointContext {}
-
-/** When a checkpoint was written, and the retention in force. */
-export interface CheckpointContext {
-  /** Milliseconds since the epoch. */
+export interface Checkpoint extends LogPosition {
+  /** When it was written, in milliseconds since the epoch. */
   readonly at: number;
-  /** Entries older than this number of days were removed. */
+  /** The retention in force: entries older than this number of days were removed. */
   readonly retentionDays: number;
 }
 
@@ -53,7 +50,7 @@ export type CheckpointFileLine =
  */
 export function checkpointLine(
   heads: readonly LogHead[],
-  { at, retentionDays }: CheckpointContext,
+  { at, retentionDays }: Pick<Checkpoint, 'at' | 'retentionDays'>,
   keys: Pick<LogKeys, 'sign'>,
 ): string {
   const logs = heads.flatMap((head) => logPositionOf(head) ?? []);

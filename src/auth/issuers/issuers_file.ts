@@ -27,6 +27,10 @@ const someScopes = (raw: string): Scopes | undefined => {
   return parsed?.size ? parsed : undefined;
 };
 
+function addIssue(context: z.RefinementCtx, path: (string | number)[], message: string): void {
+  context.addIssue({ code: 'custom', path, message });
+}
+
 const right = z
   .strictObject({
     claim: z.union(
@@ -47,11 +51,9 @@ const right = z
     ),
   })
   .superRefine(({ value, scopes: given, realms }, context) => {
-    const addIssue = (path: string, message: string) =>
-      context.addIssue({ code: 'custom', path: [path], message });
     if (given.has('admin') && value === ANY_VALUE)
-      addIssue('value', 'must name a value where scopes contain admin: "*" matches everybody');
-    if (!areGrantable(given, realms)) addIssue('realms', 'must be "*" where scopes contain admin');
+      addIssue(context, ['value'], 'must name a value where scopes contain admin: "*" matches everybody');
+    if (!areGrantable(given, realms)) addIssue(context, ['realms'], 'must be "*" where scopes contain admin');
   });
 
 const SAFE = { error: 'must be https; http is for providers on this machine' };
@@ -109,16 +111,15 @@ const issuer = z
   })
   .superRefine(({ console, audience, typ, rights }, context) => {
     if (!console) return;
-    const addIssue = (path: string, message: string) =>
-      context.addIssue({ code: 'custom', path: [path], message });
     if (audience === console.clientId && normalizeTyp(typ) === 'jwt')
       addIssue(
-        'audience',
+        context,
+        ['audience'],
         'must not be the client_id of its console: its ID tokens would be accepted as access tokens',
       );
     const named = new Set(rights.flatMap(({ realms }) => (realms === '*' ? [] : [...realms])));
     if (named.size > LIMITS.tokenRealmsMax)
-      addIssue('rights', `must name at most ${LIMITS.tokenRealmsMax} realms where console is set`);
+      addIssue(context, ['rights'], `must name at most ${LIMITS.tokenRealmsMax} realms where console is set`);
   })
   .transform(({ jwks_uri: jwksUri, typ, ...rest }) => ({ ...rest, jwksUri, type: normalizeTyp(typ) }));
 
@@ -130,12 +131,8 @@ const issuersFile = z.strictObject({
       for (const member of ['name', 'issuer'] as const) {
         const values = issuers.map((each) => each[member]);
         for (const [at, value] of values.entries()) {
-          if (values.indexOf(value) === at) continue;
-          context.addIssue({
-            code: 'custom',
-            path: [at, member],
-            message: 'is already used by another issuer',
-          });
+          if (values.indexOf(value) < at)
+            addIssue(context, [at, member], 'is already used by another issuer');
         }
       }
     }),

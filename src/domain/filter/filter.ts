@@ -84,12 +84,8 @@ export type ParsedFilter = readonly (readonly FilterCondition[])[];
  */
 export function parseFilter(text: string, filterables: Filterables): ParsedFilter {
   const groups = parseTerms(text).map((terms) => terms.map((term) => conditionOf(term, text, filterables)));
-  return groups.filter((group) => !group.some(isAlwaysTrue));
-}
-
-/** Whether it is `match` of `*`. A filter without the group selects the same records. */
-function isAlwaysTrue(condition: FilterCondition): boolean {
-  return condition.kind === 'words' && condition.words.length === 0;
+  // A group with `match` of `*` is always true.
+  return groups.filter((group) => !group.some((each) => each.kind === 'words' && each.words.length === 0));
 }
 
 /**

@@ -66,18 +66,15 @@ export function malformedFilter(text: string, at: number, rule: string): Fault {
 }
 
 function checkText(text: string): void {
-  if (!isWithin(text, LIMITS.filterBytesMax)) {
-    const rule = `must have at most ${LIMITS.filterBytesMax} bytes`;
+  const most = LIMITS.filterBytesMax;
+  // A UTF-16 unit has 1 to 3 bytes in UTF-8; bytes are counted only if that does not decide.
+  if (text.length * 3 > most && (text.length > most || Buffer.byteLength(text) > most)) {
+    const rule = `must have at most ${most} bytes`;
     throw new Fault('malformed_filter', [{ field: 'filter', rule }]);
   }
   const forbidden = text.search(NEVER_STORED);
   if (forbidden >= 0)
     throw malformedFilter(text, forbidden, 'no control character and no lone surrogate is allowed');
-}
-
-/** A UTF-16 unit has 1 to 3 bytes in UTF-8; bytes are counted only if that does not decide. */
-function isWithin(text: string, bytes: number): boolean {
-  return text.length * 3 <= bytes || (text.length <= bytes && Buffer.byteLength(text) <= bytes);
 }
 
 function readGroup(cursor: FilterScanner): readonly ParsedTerm[] {

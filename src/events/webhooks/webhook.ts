@@ -6,10 +6,9 @@ import type {
   webhookTable,
 } from '../../store/tables/webhooks.ts';
 
-type StoredWebhook = StoredRow<typeof webhookTable>;
-
 /** A webhook target. Timestamps are milliseconds since the epoch; secrets are sealed by the keyring. */
-export interface Webhook extends Omit<StoredWebhook, 'previousSealed' | 'previousExpiresAt'> {
+export interface Webhook
+  extends Omit<StoredRow<typeof webhookTable>, 'previousSealed' | 'previousExpiresAt'> {
   /** The previous secret, which also signs until it expires. */
   readonly previous: { readonly sealed: Uint8Array; readonly expiresAt: number } | undefined;
   /** Its rows were not written by the service: nothing is sent to it, and it can only be deleted. */
@@ -30,14 +29,13 @@ export type WebhookOptions = Pick<
  * stored, so that it reveals nothing about the network. `expired`: retention has removed the changes.
  */
 export const DELIVERY_OUTCOMES = ['delivered', 'refused', 'unreachable', 'expired'] as const;
-type DeliveryOutcome = (typeof DELIVERY_OUTCOMES)[number];
 
 /**
  * One attempt to deliver a message, numbered from 1. Its ID is time-ordered: the newest is the greatest. `messageId` is the
  * `webhook-id` header, the same for every attempt with the same changes. There is no status without a response.
  */
 export interface Delivery extends StoredRow<typeof deliveryTable> {
-  readonly outcome: DeliveryOutcome;
+  readonly outcome: (typeof DELIVERY_OUTCOMES)[number];
 }
 
 /** Changes whose delivery was given up. Later changes of the realm are delivered without them. */
