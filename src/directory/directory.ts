@@ -61,8 +61,12 @@ async function faultOf(refusal: CommitRefusal, planned: PlannedWrite, store: Sto
     }
     case 'foreign_key':
       return conflict(`${at}.${refusal.member}`, 'must name a record of the realm');
-    case 'guard':
-      return conflict(`${at}.${fieldOf(refusal.guard)}`, guardRule(refusal.guard));
+    case 'guard': {
+      const { guard } = refusal;
+      // The member that the caller wrote.
+      const member = guard.kind === 'unreferenced' ? guard.input : guard.member;
+      return conflict(`${at}.${member}`, guardRule(guard));
+    }
     case 'protected':
       return conflict(removedField(planned), 'this record is kept and cannot be deleted');
     case 'too_many':
@@ -140,11 +144,6 @@ function uniqueRule(members: readonly string[], name: string): string {
   const others = members.filter((other) => other !== name);
   const together = others.length === 0 ? '' : `, together with ${others.join(' and ')}`;
   return `must be unique in the realm${together}`;
-}
-
-/** The member that the caller wrote. */
-function fieldOf(guard: Guard): string {
-  return guard.kind === 'unreferenced' ? guard.input : guard.member;
 }
 
 function guardRule(guard: Guard): string {

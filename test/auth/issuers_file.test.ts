@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { parseIssuers } from '../../src/auth/issuers/issuers_file.ts';
-import { type ClaimRight, rightsFromClaims } from '../../src/auth/tokens/claim_rights.ts';
+import { type ClaimRight, combineRights, metRights } from '../../src/auth/tokens/claim_rights.ts';
 import { parseJsonWithUniqueKeys } from '../../src/auth/tokens/unique_key_json.ts';
 import { readSettings } from '../../src/config/parse.ts';
 import { Refusal } from '../../src/domain/fault.ts';
@@ -266,7 +266,10 @@ describe('parseJsonWithUniqueKeys', () => {
   });
 });
 
-describe('rightsFromClaims', () => {
+describe('the rights that claims map to', () => {
+  const rightsFromClaims = (claims: object, rights: readonly ClaimRight[]) =>
+    combineRights(metRights({ ...claims }, rights));
+
   const of = (value: string, scope: string, realms: Realms): ClaimRight => ({
     claim: ['groups'],
     value,

@@ -22,11 +22,6 @@ export interface Rights {
 const WORDS: ReadonlySet<string> = new Set(['scope', 'scp']);
 const NOWHERE: Realms = new Set();
 
-/** The rights that claims map to. */
-export function rightsFromClaims(claims: JsonObject, rights: readonly ClaimRight[]): Rights {
-  return combineRights(metRights(claims, rights));
-}
-
 /** The rules that claims meet. */
 export function metRights(claims: JsonObject, rights: readonly ClaimRight[]): readonly ClaimRight[] {
   return rights.filter((right) => isMet(right, claims));

@@ -3,7 +3,7 @@ import type { Principal } from '../../domain/principal.ts';
 import type { ConfiguredIssuer } from '../issuers/issuer_keys.ts';
 import { type ExternalIssuer, normalizeTyp } from '../issuers/issuers_file.ts';
 import type { Keyring } from '../keys/keyring.ts';
-import { rightsFromClaims } from './claim_rights.ts';
+import { combineRights, metRights } from './claim_rights.ts';
 import { verifyExternalJwt } from './external_jwt.ts';
 import type { VerificationOutcome } from './verified_tokens.ts';
 
@@ -39,7 +39,7 @@ async function verifyBy(
   const { claims, key } = verified;
   const principal: Principal = {
     clientId: externalActor(issuer, String(claims.sub), keyring),
-    ...rightsFromClaims(claims, issuer.rights),
+    ...combineRights(metRights(claims, issuer.rights)),
   };
   return {
     notBefore: (claims.nbf ?? 0) * 1000,

@@ -58,13 +58,12 @@ export function startDispatcher(deps: DispatcherDeps) {
     await keepLease(webhooks.length + ending.size > 0);
     if (!lease.isHeld()) return;
     const ours = webhooks.filter(({ webhookId }) => !ending.has(webhookId));
-    await Promise.all(ours.map((webhook) => subscriptionOf(webhook).poll(webhook)));
-  }
-
-  function subscriptionOf(webhook: Webhook): Subscription {
-    const subscription = subscriptions.get(webhook.webhookId) ?? openSubscription(deps, webhook, lease);
-    subscriptions.set(webhook.webhookId, subscription);
-    return subscription;
+    const polls = ours.map((webhook) => {
+      const subscription = subscriptions.get(webhook.webhookId) ?? openSubscription(deps, webhook, lease);
+      subscriptions.set(webhook.webhookId, subscription);
+      return subscription.poll(webhook);
+    });
+    await Promise.all(polls);
   }
 
   async function poll(): Promise<void> {
