@@ -12,110 +12,79 @@ export interface Clause {
 /** The column that a condition compares, or the source of its words. Throws if the resource has no such member: a bug. */
 export type ColumnOf = (condition: FilterCondition) => string;
 
-const STAMPS = ['created_at', 'updated_at'] as const;
-
 /** The columns of a resource for filters. */
 export function columnsOf(resource: Resource, { words }: Pick<Dialect, 'words'>): ColumnOf {
-  const names = new Map<string, string>([
-    ...keyColumns(resource).map((name): [string, string] => [name, name]),
-    ...STAMPS.map((name): [string, string] => [name, name]),
-    ...membersOf(resource).map(({ name }): [string, string] => [name, name]),
-  ]);
+  const members = membersOf(resource).map(({ name }) => name);
+  const names = new Set([...keyColumns(resource), 'created_at', 'updated_at', ...members]);
   return (condition) => {
-    if (condition.kind === 'words') return words.source(resource.table);
-    const name = names.get(condition.member);
-    if (name === undefined) throw new Error(`${resource.name} has no member of this name to filter by`);
-    return 'compared' in condition && condition.compared === 'folded' ? comparedColumn(resource, name) : name;
+    const { kind, member } = condition;
+    if (kind === 'words') return words.source(resource.table);
+    if (!names.has(member)) throw new Error(`${resource.name} has no member of this name to filter by`);
+    return 'compared' in condition && condition.compared === 'folded'
+      ? comparedColumn(resource, member)
+      : member;
   };
 }
 
 /** A filter as a clause: groups joined by AND, the conditions of a group by OR. Empty for an empty filter. */
 export function clauseOf(filter: ParsedFilter, columns: ColumnOf, dialect: Dialect): Clause {
-  const values: ComparableValue[] = [];
-  let text = '';
-  for (const group of filter) {
-    let alternatives = '';
-    for (const condition of group) {
-      const one = textOf(condition, columns(condition), dialect);
-      alternatives = alternatives === '' ? one : `${alternatives} or ${one}`;
-      collectValues(condition, values, dialect);
-    }
-    if (group.length > 1) alternatives = `(${alternatives})`;
-    text = text === '' ? alternatives : `${text} and ${alternatives}`;
-  }
-  return { text, values };
+  const groups = filter.map((group) => group.map((each) => conditionClause(each, columns(each), dialect)));
+  const texts = groups.map((group) => {
+    const alternatives = group.map(({ text }) => text).join(' or ');
+    return group.length > 1 ? `(${alternatives})` : alternatives;
+  });
+  return { text: texts.join(' and '), values: groups.flat().flatMap(({ values }) => values) };
 }
 
 const SIGNS = { gt: '>', ge: '>=', lt: '<', le: '<=' } as const;
 
-/** A condition in SQL; `collectValues` adds the values of its placeholders. */
-function textOf(condition: FilterCondition, column: string, { id, position, words }: Dialect): string {
+function conditionClause(
+  condition: FilterCondition,
+  column: string,
+  { id, position, words }: Dialect,
+): Clause {
   const value = 'compared' in condition && condition.compared === 'identifier' ? id('?') : '?';
   switch (condition.kind) {
-    case 'one_of':
-      return condition.values.length === 1
-        ? `${column} = ${value}`
-        : `${column} in (${new Array(parameterCount(condition)).fill(value).join(', ')})`;
+    case 'one_of': {
+      const values = filledUp(condition.values);
+      if (values.length === 1) return { text: `${column} = ${value}`, values };
+      return { text: `${column} in (${values.map(() => value).join(', ')})`, values };
+    }
     case 'range':
-      return `${column} ${SIGNS[condition.operator]} ${value}`;
+      return { text: `${column} ${SIGNS[condition.operator]} ${value}`, values: [condition.value] };
     case 'pattern':
-      if (condition.part === 'infix') return `${position}(${column}, ?) > 0`;
-      if (condition.part === 'suffix') {
-        return `(length(${column}) >= ? and substr(${column}, length(${column}) + 1 - ?) = ?)`;
-      }
-      return successor(condition.text) === undefined
-        ? `${column} >= ?`
-        : `(${column} >= ? and ${column} < ?)`;
+      return patternClause(condition, column, position);
     case 'words':
-      return words.match(column, condition.words);
+      return { text: words.match(column, condition.words), values: words.values(condition.words) };
     case 'absent':
-      return `${column} is null`;
+      return { text: `${column} is null`, values: [] };
   }
 }
 
-function collectValues(
-  condition: FilterCondition,
-  into: ComparableValue[],
-  { words }: Pick<Dialect, 'words'>,
-): void {
-  switch (condition.kind) {
-    case 'one_of':
-      into.push(...condition.values);
-      for (let count = condition.values.length; count < parameterCount(condition); count += 1) {
-        into.push(condition.values[0] as ComparableValue);
-      }
-      return;
-    case 'range':
-      into.push(condition.value);
-      return;
-    case 'pattern':
-      into.push(...partsOf(condition));
-      return;
-    case 'words':
-      into.push(...words.values(condition.words));
-      return;
-    case 'absent':
-      return;
-  }
-}
-
-function partsOf({ part, text }: Extract<FilterCondition, { kind: 'pattern' }>): ComparableValue[] {
-  if (part === 'infix') return [text];
+function patternClause(
+  { part, text }: Extract<FilterCondition, { kind: 'pattern' }>,
+  column: string,
+  position: string,
+): Clause {
+  if (part === 'infix') return { text: `${position}(${column}, ?) > 0`, values: [text] };
   if (part === 'suffix') {
     // Engines count code points.
     const { length } = [...text];
-    return [length, length, text];
+    const isEnd = `substr(${column}, length(${column}) + 1 - ?) = ?`;
+    return { text: `(length(${column}) >= ? and ${isEnd})`, values: [length, length, text] };
   }
   const end = successor(text);
-  return end === undefined ? [text] : [text, end];
+  if (end === undefined) return { text: `${column} >= ?`, values: [text] };
+  return { text: `(${column} >= ? and ${column} < ?)`, values: [text, end] };
 }
 
 /**
- * The number of placeholders for the values of a condition: the next power of two, filled up with a repeated value. Lists
- * of up to a hundred values then need only eight statements.
+ * As many values as the next power of two, filled up with a repeated one. Lists of up to a hundred values then need only eight
+ * statements.
  */
-function parameterCount({ values }: Extract<FilterCondition, { kind: 'one_of' }>): number {
-  return 2 ** Math.ceil(Math.log2(values.length));
+function filledUp(values: readonly ComparableValue[]): readonly ComparableValue[] {
+  const length = 2 ** Math.ceil(Math.log2(values.length));
+  return Array.from({ length }, (_, at) => values[at] ?? (values[0] as ComparableValue));
 }
 
 const LAST_CODE_POINT = 0x10ffff;

@@ -38,23 +38,20 @@ export interface ScopedListRequest {
 /** Sends a request to a reader process. Rejects with Fault `overloaded` if too many wait. */
 export type ReaderClient = (request: ReaderListRequest) => Promise<ListPage | undefined>;
 
-export interface Lists {
-  /** Reads in this process, however many rows that touches: for processes that need not answer other requests. */
-  readonly local: Store['list'];
-  /** Answers a request in the reader process. */
-  serve(request: ReaderListRequest): Promise<ListPage | undefined>;
-  /** Reads lists that are bounded (docs/guides/lists-and-writes.md#lists), and delegates others to a reader process. */
-  delegating(send: ReaderClient): Store['list'];
-}
+export type Lists = ReturnType<typeof openLists>;
 
-export function openLists({ bounded, unbounded }: ListReading, read: Transactions['read']): Lists {
+export function openLists({ bounded, unbounded }: ListReading, read: Transactions['read']) {
   return {
-    local: (resource, scope, listing) => read(() => unbounded({ resource, scope, listing }, 'whole')),
-    async serve({ resource: name, scope, listing, isTotalWanted }) {
+    /** Reads in this process, however many rows that touches: for processes that need not answer other requests. */
+    local: (resource: Resource, scope: KeyPrefix, listing: ListRequest) =>
+      read(() => unbounded({ resource, scope, listing }, 'whole')),
+    /** Answers a request in the reader process. */
+    async serve({ resource: name, scope, listing, isTotalWanted }: ReaderListRequest) {
       const extent = isTotalWanted ? 'whole' : 'page';
       return read(() => unbounded({ resource: resourceNamed(name), scope, listing }, extent));
     },
-    delegating(send) {
+    /** Reads lists that are bounded (docs/guides/lists-and-writes.md#lists), and delegates others to a reader process. */
+    delegating(send: ReaderClient): Store['list'] {
       const delegate = openDelegation(send);
       return (resource, scope, listing) => {
         const request = { resource, scope, listing };
@@ -104,18 +101,10 @@ interface ListReadingDeps {
   readonly forget: (texts: Iterable<string>) => void;
 }
 
-/** The work that reads a list. */
-export interface ListReading {
-  /**
-   * Each statement finds at most one row more than LIMITS.listRecordsInlineMax; `elsewhere` if the list needs more. Undefined if its
-   * shape sets no bound.
-   */
-  bounded(request: ScopedListRequest): (() => Work<ListOutcome>) | undefined;
-  /** Touches any number of rows. */
-  unbounded(request: ScopedListRequest, extent: 'page' | 'whole'): Work<ListPage | undefined>;
-}
+type ListReading = ReturnType<typeof openListReading>;
 
-export function openListReading({ of, dialect, indexesOf, forget }: ListReadingDeps): ListReading {
+/** The work that reads a list. */
+export function openListReading({ of, dialect, indexesOf, forget }: ListReadingDeps) {
   // Described when the store is opened: a list is planned outside of its read, which retries and reports errors of the engine.
   const tables = new Map(
     RESOURCES.map((resource) => [
@@ -159,12 +148,16 @@ export function openListReading({ of, dialect, indexesOf, forget }: ListReadingD
   }
 
   return {
-    // The shape of a filter by words has no bound, so no word is chosen. The work plans again: while it waited for a connection, the plan
-    // may have been dropped, and its statements forgotten.
-    bounded(request) {
+    /**
+     * Each statement finds at most one row more than LIMITS.listRecordsInlineMax; `elsewhere` if the list needs more. Undefined if its
+     * shape sets no bound, as that of a filter by words, so no word is chosen. The work plans again: while it waited for a connection,
+     * the plan may have been dropped, and its statements forgotten.
+     */
+    bounded(request: ScopedListRequest): (() => Work<ListOutcome>) | undefined {
       return isBoundedByShape(planned(request)) ? () => readList(planned(request), 'bounded') : undefined;
     },
-    *unbounded(request, extent) {
+    /** Touches any number of rows. */
+    *unbounded(request: ScopedListRequest, extent: 'page' | 'whole'): Work<ListPage | undefined> {
       const { resource, listing } = request;
       const { filter, isNarrow } = yield* chooseWords(resource, listing.filter, dialect.words);
       const list = planned({ ...request, listing: { ...listing, filter } }, isNarrow);

@@ -19,13 +19,7 @@ export interface ReaderSearchRequest {
   readonly search: RealmSearch;
 }
 
-/** Searches of records of all realms. */
-export interface RealmSearches {
-  /** By an index without the realm. Undefined if the filter has none, or too many rows have its hash. */
-  byHash(resource: Resource, search: RealmSearch): Work<RealmSearchPage | undefined> | undefined;
-  /** By any filter: by such an index, by the index of words, or by the indexes of at most LIMITS.searchRealmsMax realms. */
-  whole(resource: Resource, search: RealmSearch): Work<RealmSearchPage>;
-}
+type RealmSearches = ReturnType<typeof openRealmSearches>;
 
 type Row = Record<string, unknown>;
 
@@ -93,7 +87,8 @@ function openSearchReading(of: (resource: Resource) => Statements, dialect: Dial
   return { partsOf, page, count };
 }
 
-export function openRealmSearches(of: (resource: Resource) => Statements, dialect: Dialect): RealmSearches {
+/** Searches of records of all realms. */
+export function openRealmSearches(of: (resource: Resource) => Statements, dialect: Dialect) {
   const { indexHint } = dialect.lists;
   const { partsOf, page, count } = openSearchReading(of, dialect);
 
@@ -141,14 +136,16 @@ export function openRealmSearches(of: (resource: Resource) => Statements, dialec
   }
 
   return {
-    byHash(resource, search) {
+    /** By an index without the realm. Undefined if the filter has none, or too many rows have its hash. */
+    byHash(resource: Resource, search: RealmSearch): Work<RealmSearchPage | undefined> | undefined {
       const hashed = hashedValue(resource, search.filter);
       if (!hashed) return undefined;
       return dialect.hasHashColumns
         ? byHashColumn(resource, search, hashed)
         : byIndex(resource, search, hashed);
     },
-    whole(resource, search) {
+    /** By any filter: by such an index, by the index of words, or by the indexes of at most LIMITS.searchRealmsMax realms. */
+    whole(resource: Resource, search: RealmSearch): Work<RealmSearchPage> {
       const hashed = hashedValue(resource, search.filter);
       return hashed || search.filter.length === 0 || hasWords(search.filter)
         ? byIndex(resource, search, hashed)
