@@ -41,57 +41,10 @@ export interface PatchStatements {
 }
 
 /** The SQL statements of one resource, and the conversions between records and rows. */
-export interface Statements {
-  /** Parameters: the key. Selects the visible members. */
-  readonly select: string;
-  /** Parameters: the key. Selects all members, secrets as stored. */
-  readonly selectStored: string;
-  /** The select expressions of the ID and the visible members; `decode` reads such rows. */
-  readonly visible: readonly string[];
-  /** The same with those of the IDs above the record, that of the realm by this SQL; `decodeKeyed` reads such rows. */
-  readonly visibleKeyed: (selectedRealm: string) => string;
-  /** The columns of the table that an insert writes. */
-  readonly columns: readonly string[];
-  /** Before the insert of a realm. Parameter: the realm. */
-  readonly createClock: string | undefined;
-  /** Parameters: `insertValues`. */
-  readonly insert: string;
-  /** Parameters: `replaceValues`, then the key. */
-  readonly replace: string;
-  /** Sets the time and the revision alone. Parameters: these, then the key. */
-  readonly touch: string;
-  /** Deletes records of one realm. Parameters: the realm, the IDs. */
-  readonly removeAmong: string;
-  /** Parameters: the key. Selects the visible members and `is_protected`. */
-  readonly selectForRemoval: string;
-  /** Parameters: realm, ID. Selects a row if the realm has this record, below any user. */
-  readonly selectInRealm: string;
-  /** Parameters: realm, ID, limit. Selects all members of the records after this position, in this order. */
-  readonly scan: string;
-  /** Like `scan`, for that realm only. */
-  readonly scanRealm: string;
-  /** Like `scanRealm`, with computed columns as well. */
-  readonly scanComputed: string;
-  /** The names of the computed columns of such a row that do not match its members. */
-  readonly wrongColumns: (row: Row) => readonly string[];
-  readonly decodeKeyed: (row: Row) => KeyedRecord;
-  readonly insertValues: (key: Key, record: AnyRecord) => SqlValue[];
-  readonly replaceValues: (record: AnyRecord) => SqlValue[];
-  readonly decode: (row: Row) => AnyRecord;
-  /** Cached for each set of members. Throws if the resource has no such member. */
-  readonly patchStatements: (members: Patch['members']) => PatchStatements;
+export type Statements = ReturnType<typeof statementsFor> & {
   /** Returns the values of the columns that authenticate a member, for the values of a write. Absent if the resource has none. */
   readonly authenticate?: (write: Write) => Work<Patch['members']>;
-  /** The column of a member, and the encoding of its values. */
-  readonly columnOf: (member: string) => {
-    readonly name: string;
-    readonly encode: (value: unknown) => SqlValue;
-  };
-  /** The set of members whose unique index has exactly these columns and the realm. */
-  readonly uniqueMembers: (columns: readonly string[]) => readonly string[] | undefined;
-  /** The members that name another record. */
-  readonly references: readonly Reference[];
-}
+};
 
 /** A member that names another record. */
 export interface Reference {
@@ -114,7 +67,7 @@ export function statementsOver(
     });
 }
 
-function statementsFor(resource: Resource, all: readonly Resource[], dialect: Dialect): Statements {
+function statementsFor(resource: Resource, all: readonly Resource[], dialect: Dialect) {
   const keys = keyColumns(resource);
   const derived = derivedColumns(resource, dialect);
   const computed = computedColumns(resource, dialect);
@@ -140,27 +93,40 @@ function statementsFor(resource: Resource, all: readonly Resource[], dialect: Di
   };
 
   return Object.freeze({
+    /** Parameters: the key. Selects the visible members. */
     select: `select ${visible.join(', ')} from ${table} where ${where}`,
+    /** Parameters: the key. Selects all members, secrets as stored. */
     selectStored: `select ${id}, ${names(stored)} from ${table} where ${where}`,
+    /** The select expressions of the ID and the visible members; `decode` reads such rows. */
     visible,
+    /** The same with those of the IDs above the record, that of the realm by this SQL; `decodeKeyed` reads such rows. */
     visibleKeyed: (selectedRealm: string) =>
       [...(resource.parent ? [selectedRealm, ...keys.slice(1, -1)] : []), ...visible].join(', '),
+    /** The columns of the table that an insert writes. */
     columns: written,
+    /** Before the insert of a realm. Parameter: the realm. */
     createClock: resource.parent ? undefined : dialect.createClock,
+    /** Parameters: `insertValues`. */
     insert: insertion.text,
+    /** Parameters: `replaceValues`, then the key. */
     replace: `update ${table} set ${columns.map(assign).join(', ')} where ${where}`,
+    /** Sets the time and the revision alone. Parameters: these, then the key. */
     touch: update([]),
+    /** Deletes records of one realm. Parameters: the realm, the IDs. */
     removeAmong: `delete from ${table} where ${inRealm} and ${dialect.lists.isAmong(own, dialect.id)}`,
+    /** Parameters: the key. Selects the visible members and `is_protected`. */
     selectForRemoval: `select ${visible.join(', ')}, ${resource.protectedBy ?? '0'} as is_protected from ${table} where ${where}`,
+    /** Parameters: realm, ID. Selects a row if the realm has this record, below any user. */
     selectInRealm: `select 1 from ${table} where ${inRealm} and ${has(own)}`,
     ...scansOf(resource, { stored: names(stored), withComputed }, dialect),
+    /** The names of the computed columns of a row of `scanComputed` that do not match its members. */
     wrongColumns: (row: Row) => [
       ...(row.is_misplaced ? ['slot'] : []),
       ...computed
         .filter(({ name, encode }) => String(row[name]) !== String(encode(row)))
         .map(({ name }) => name),
     ],
-    insertValues: (key: Key, record: AnyRecord) => [
+    insertValues: (key: Key, record: AnyRecord): SqlValue[] => [
       ...insertion.lead(record.id),
       ...key,
       ...columns.map((column) => column.encode(record)),
@@ -168,20 +134,24 @@ function statementsFor(resource: Resource, all: readonly Resource[], dialect: Di
     replaceValues: (record: AnyRecord) => columns.map(({ encode }) => encode(record)),
     decode,
     decodeKeyed: (row: Row) => decodeKeyed(row, decode),
+    /** Cached for each set of members. Throws if the resource has no such member. */
     patchStatements: patchStatementsFor(
       resource,
       columns,
       (...patch) => `${update(...patch)} returning ${visible.join(', ')}`,
     ),
+    /** The column of a member, and the encoding of its values. */
     columnOf: (member: string) => {
       const column = columns.find((each) => each.member === member);
       if (!column) throw new Error(`${resource.name} has no member ${member}`);
       return { name: column.name, encode: (value: unknown) => column.encode({ [member]: value }) };
     },
+    /** The set of members whose unique index has exactly these columns and the realm. */
     uniqueMembers: (found: readonly string[]) =>
       resource.unique.find(
         (members) => members.map((member) => comparedColumn(resource, member)).join() === found.join(),
       ),
+    /** The members that name another record. */
     references: membersOf(resource).flatMap(({ name, annotation }) =>
       annotation.references ? [referenceOf(name, referencedResource(resource, name, all), dialect)] : [],
     ),
@@ -198,7 +168,7 @@ function patchStatementsFor(
   resource: Resource,
   columns: readonly Column[],
   updateOf: (patched: readonly Column[], condition?: string) => string,
-): Statements['patchStatements'] {
+) {
   const cache = new Map<string, PatchStatements>();
 
   function build(names: readonly string[]): PatchStatements {
@@ -213,7 +183,7 @@ function patchStatementsFor(
     };
   }
 
-  return (members) => {
+  return (members: Patch['members']) => {
     const names = Object.keys(members).sort();
     return cache.getOrInsertComputed(names.join(' '), () => build(names));
   };
@@ -257,14 +227,17 @@ function scansOf(
   const select = (more: string) => `select ${ids.join(', ')}, ${more} from ${source}`;
   const ofRealm = `where ${isIn} order by ${order} limit ?3`;
   return {
+    /** Parameters: realm, ID, limit. Selects all members of the records after this position, in this order. */
     scan: `${select(columns.stored)} where ${isAfter(resource.parent ? 1 : 2)} order by ${order} limit ?3`,
+    /** Like `scan`, for that realm only. */
     scanRealm: `${select(columns.stored)} ${ofRealm}`,
+    /** Like `scanRealm`, with computed columns as well. */
     scanComputed: `${select(columns.withComputed)} ${ofRealm}`,
   };
 }
 
 /** The function that decodes a row, which becomes the record. `columns`: those whose values or names differ from their members. */
-function decoding(columns: readonly Column[]): Statements['decode'] {
+function decoding(columns: readonly Column[]): (row: Row) => AnyRecord {
   return (row) => {
     row.id = uuidText(row.id as StoredId);
     for (const { name, member = name, decode } of columns) {
@@ -279,7 +252,7 @@ function decoding(columns: readonly Column[]): Statements['decode'] {
 }
 
 /** Decodes a row of a scan into key and record. */
-function decodeKeyed(row: Row, decode: Statements['decode']): KeyedRecord {
+function decodeKeyed(row: Row, decode: (row: Row) => AnyRecord): KeyedRecord {
   const members: Row = {};
   // Twice as fast as a rest pattern.
   for (const name in row) if (name !== 'realm_id' && name !== 'user_id') members[name] = row[name];
