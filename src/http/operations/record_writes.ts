@@ -166,7 +166,11 @@ export function remove(resource: Resource, path: string): Operation<RecordDeps> 
       summary: `Delete one ${resource.name} record, the records below it and those that refer to it.`,
       headers: ['If-Match'],
       success: { status: 204, description: 'The record is deleted.' },
-      faults: ['conflict', 'unknown_outcome'],
+      // No record depends on a link.
+      faults:
+        resource.parent?.parent && !resource.protectedBy
+          ? ['unknown_outcome']
+          : ['conflict', 'unknown_outcome'],
     }),
   });
 }
