@@ -189,7 +189,7 @@ async function readLogStarts(store: Pick<LogStore, 'entries' | 'head'>, keys: Pi
       if (columns.action !== 'log.begun') continue;
       const realm = columns.realm_id as Uuid;
       // NaN if the entry was edited, which verification reports elsewhere.
-      const start = Number(attempt(() => JSON.parse(String(columns.detail)).after));
+      const start = attempt(() => Number(JSON.parse(String(columns.detail)).after)) ?? Number.NaN;
       startsByLog.set(realm, [...(startsByLog.get(realm) ?? []), start]);
       unseen.add(realm);
     }

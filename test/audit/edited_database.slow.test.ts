@@ -175,6 +175,12 @@ const FOUND: Findings = {
   'installation, entry 1: this entry, or one before it, was changed or inserted': [
     ['change an entry of the installation', `update act set actor = 'mallory'`],
   ],
+  'this entry, or one before it, was changed': [
+    [
+      'replace the position in the entry of a log that began by an object',
+      `update act set detail = '{"after":{"valueOf":1,"toString":1}}' where action = 'log.begun'`,
+    ],
+  ],
   'the log head is at this position, but the last entry is': [
     ['move a clock', 'update realm_clock set seq = seq + 1'],
   ],
