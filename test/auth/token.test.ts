@@ -183,6 +183,7 @@ const WRONG: Record<string, [string, () => string | Promise<string>][]> = {
     ['expired', () => forged({ exp: now() - 31 })],
     ['exp missing', () => forged({ exp: undefined })],
     ['exp a text', () => forged({ exp: '9999999999' })],
+    ['exp an object', () => forged({ exp: { valueOf: 1, toString: 1 } })],
     ['exp null', () => forged({ exp: null })],
     ['exp duplicate, expired last', () => withPayload(`${claimsText().slice(0, -1)},"exp":1}`)],
     ['not yet valid', () => forged({ nbf: now() + 60 })],

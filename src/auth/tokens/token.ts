@@ -156,7 +156,8 @@ function isVerified(entry: VerificationOutcome): entry is VerifiedToken {
 function claimedIssuer(token: string, now: number): string | undefined {
   if (token.length > LIMITS.tokenBytesMax) return undefined;
   const { iss, exp } = attempt(() => decodeJwt(token)) ?? {};
-  const isInTime = now < Number(exp) * 1000 + LIMITS.clockLeewayMs;
+  // Not verified yet: `exp` may be anything that JSON can have.
+  const isInTime = typeof exp === 'number' && now < exp * 1000 + LIMITS.clockLeewayMs;
   return typeof iss === 'string' && isInTime ? iss : undefined;
 }
 
