@@ -38,6 +38,11 @@ describe('invalid console entries', () => {
       { rights: [right, { ...right, realms }] },
       /^issuers\.json: issuers\.0\.rights must name at most 32 realms where console is set$/,
     ],
+    [
+      'two mistakes',
+      { typ: 'JWT', audience: 'directory', console: { client_id: 'directory' } },
+      /^issuers\.json: issuers\.0\.console must have one of [^\n]*\nissuers\.json: issuers\.0\.audience must not be [^\n]*$/,
+    ],
   ] as const)('an issuers file is refused with %s', (_what, entry, complaint) => {
     expect(() => read(entry)).toThrow(complaint);
   });

@@ -11,7 +11,7 @@ import { parseJsonWithUniqueKeys } from '../tokens/unique_key_json.ts';
 export type ExternalIssuer = Readonly<z.output<typeof issuer>>;
 
 /** The OAuth client of an issuer with which the console signs people in. */
-export type ConsoleClient = Readonly<z.output<typeof consoleClient>>;
+export type ConsoleClient = Readonly<NonNullable<ExternalIssuer['console']>>;
 
 /** Asymmetric algorithms, with which only the issuer can sign (RFC 7518, 3.1; RFC 8037; RFC 9864). */
 const ASYMMETRIC = [
@@ -79,12 +79,7 @@ const consoleClient = z
   .refine(
     ({ client_secret: given, client_secret_file: file }) => (given === undefined) !== (file === undefined),
     'must have one of client_secret and client_secret_file',
-  )
-  // The secret is empty until its file was read.
-  .transform(({ client_id: clientId, client_secret: clientSecret = '', ...rest }) => {
-    const { client_secret_file: clientSecretFile, scope, person } = rest;
-    return { clientId, clientSecret, clientSecretFile, scope, person };
-  });
+  );
 
 const issuer = z
   .strictObject({
@@ -111,7 +106,7 @@ const issuer = z
   })
   .superRefine(({ console, audience, typ, rights }, context) => {
     if (!console) return;
-    if (audience === console.clientId && normalizeTyp(typ) === 'jwt')
+    if (audience === console.client_id && normalizeTyp(typ) === 'jwt')
       addIssue(
         context,
         ['audience'],
@@ -121,7 +116,19 @@ const issuer = z
     if (named.size > LIMITS.tokenRealmsMax)
       addIssue(context, ['rights'], `must name at most ${LIMITS.tokenRealmsMax} realms where console is set`);
   })
-  .transform(({ jwks_uri: jwksUri, typ, ...rest }) => ({ ...rest, jwksUri, type: normalizeTyp(typ) }));
+  .transform(({ jwks_uri: jwksUri, typ, console, ...rest }) => ({
+    ...rest,
+    jwksUri,
+    type: normalizeTyp(typ),
+    console: console && {
+      clientId: console.client_id,
+      /** Empty until its file was read. */
+      clientSecret: console.client_secret ?? '',
+      clientSecretFile: console.client_secret_file,
+      scope: console.scope,
+      person: console.person,
+    },
+  }));
 
 const issuersFile = z.strictObject({
   issuers: z
