@@ -91,7 +91,7 @@ export function startRetention(
 
   async function removeOnce(): Promise<void> {
     try {
-      // The lease of a process that was killed is acquired at the next run.
+      // The lease of a process that was killed is acquired at the second run that finds it.
       await lease.keep();
       const mayContinue = () => !isStopped && lease.isHeld();
       const pause = async () => {
