@@ -1,4 +1,3 @@
-import { promises as dns } from 'node:dns';
 import { ipFamily, isInNetwork, type Network, parseIpAddress, parseNetwork } from '../domain/ip_address.ts';
 import { isLoopbackHost } from '../domain/loopback.ts';
 import { type CheckedAddress, isNeverAllowed, isPublic } from './addresses.ts';
@@ -113,7 +112,10 @@ export async function addressesOf(
   return addresses.filter((_, index) => families.indexOf(families[index]) === index) as CheckedAddress[];
 }
 
-/** Resolves by the system's hosts file and name servers, without a thread that a slow server could block. */
+/**
+ * Resolves by the system's hosts file and name servers, without a thread that a slow server could block: `node:dns` occupies one of
+ * those that verify signatures and passwords.
+ */
 export async function resolveBySystem(host: string): Promise<readonly string[]> {
-  return (await dns.lookup(host, { all: true })).map(({ address }) => address);
+  return (await Bun.dns.lookup(host, { backend: 'c-ares' })).map(({ address }) => address);
 }

@@ -1,5 +1,4 @@
 import { afterAll, describe, expect, spyOn, test } from 'bun:test';
-import { promises as dns } from 'node:dns';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Provider } from 'oidc-provider';
@@ -149,7 +148,7 @@ describe('an address that does not lead to a provider is 422', () => {
 testInProcess(
   'what the name of a provider resolves to is in the log, and in the answer to admin alone',
   async () => {
-    const lookup = spyOn(dns, 'lookup').mockImplementation((async () => [
+    const lookup = spyOn(Bun.dns, 'lookup').mockImplementation((async () => [
       { address: '10.1.2.3', family: 4 },
     ]) as never);
     const data = { ...profiles.fresh(home), discovery_url: `https://keycloak.internal${WELL_KNOWN}` };

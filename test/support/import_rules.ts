@@ -67,7 +67,6 @@ export const EXTERNAL_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   'zod-openapi': ['http'],
   'node:async_hooks': ['platform'],
   'node:crypto': ['audit', 'auth', 'doctor', 'events'],
-  'node:dns': ['outbound'],
   'node:fs': ['auth', 'cli', 'config', 'platform', 'store'],
   'node:http': ['outbound'],
   'node:https': ['outbound'],
