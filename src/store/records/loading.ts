@@ -62,7 +62,7 @@ export function openLoading(of: (resource: Resource) => Statements, { write }: P
 
   /** The outcomes of the next loads: of several inserted together, or of one; none if one of several was refused. */
   function* loadNext(loads: readonly Load[], progress: LoadProgress): Work<readonly Loaded[]> {
-    const next = loads.slice(progress.at, progress.at + (progress.isLikelyStored ? 1 : progress.batchSize));
+    const next = loads.slice(progress.at, progress.at + nextCount(progress));
     const loaded: Loaded[] = [];
     if (next.length > 1) {
       const inserts = next.map(({ write }) => write);
@@ -78,7 +78,7 @@ export function openLoading(of: (resource: Resource) => Statements, { write }: P
   function* loadAll(loads: readonly Load[], stopAtFirst: boolean): Work<WorkResult<LoadProgress>> {
     const outcomes: LoadOutcome[] = [];
     const entries: ChangeEntry[] = [];
-    const progress = { ...last, at: 0, outcomes };
+    const progress = { ...last, at: 0, refusedUpTo: 0, outcomes };
     while (progress.at < loads.length) {
       for (const { outcome, entry } of yield* loadNext(loads, progress)) {
         outcomes.push(outcome);
@@ -118,16 +118,29 @@ interface LoadProgress {
   at: number;
   /** Records to insert together: one after a refused record, and then twice as many each time. */
   batchSize: number;
+  /** One of the records up to here was refused in a batch: until it is found, each batch has half of them. */
+  refusedUpTo: number;
   isLikelyStored: boolean;
   /** The load before inserted each of its records. */
   readonly isSuccessExpected: boolean;
 }
 
+function nextCount({ at, batchSize, refusedUpTo, isLikelyStored }: LoadProgress): number {
+  if (isLikelyStored) return 1;
+  return at < refusedUpTo ? Math.ceil((refusedUpTo - at) / 2) : batchSize;
+}
+
 /** Notes the outcomes of the records that were tried. */
 function noteOutcomes(progress: LoadProgress, tried: number, loaded: readonly Loaded[]): void {
+  const { at, batchSize, refusedUpTo } = progress;
   const count = loaded.filter(({ outcome }) => outcome.kind === 'written').length;
-  // SQLite keeps the records before the refused one; PostgreSQL keeps none, and does not report which one it is.
-  progress.batchSize = count < tried ? 1 : Math.min(2 * progress.batchSize, LIMITS.insertsPerBatchMax);
+  if (count < tried) {
+    // SQLite keeps the records before the refused one; PostgreSQL keeps none, and does not report which one it is.
+    progress.refusedUpTo = at + (count > 0 ? count + 1 : tried);
+    progress.batchSize = 1;
+  } else if (at >= refusedUpTo) {
+    progress.batchSize = Math.min(2 * batchSize, LIMITS.insertsPerBatchMax);
+  }
   progress.at += loaded.length;
   // A file that is imported again usually has further records that exist.
   progress.isLikelyStored = loaded.at(-1)?.outcome.kind === 'same';
