@@ -350,8 +350,8 @@ export interface ScanPosition {
  */
 export interface RecordSnapshot {
   /**
-   * Records of a resource after a position, with their secrets as stored, in the order of realm and ID, at most `limit`. With `within`, only those of that
-   * realm.
+   * Records of a resource after a position, with their secrets as stored, in the order of realm and ID, at most `limit`. With
+   * `within`, only those of that realm.
    */
   scan(
     resource: Resource,

@@ -29,10 +29,7 @@ export function openEmailConditions(
     /** Adds a record to the batch. */
     add(load: Load): void {
       if (!CONDITION_TARGETS.has(load.write.resource)) return;
-      const name = recordName(load.write);
-      const loads = targets.get(name);
-      if (loads) loads.push(load);
-      else targets.set(name, [load]);
+      targets.getOrInsert(recordName(load.write), []).push(load);
     },
     /** Called after each commit: the batch is empty again. */
     clear(): void {

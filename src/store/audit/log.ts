@@ -76,8 +76,8 @@ export function openAuditLog(dialect: Dialect) {
     const at = entries[0]?.change.at ?? 0;
     const step = yield* advanceClock(realm, entries.length, countChanges(entries), at);
     const { before, chain, auditEntries } = step;
-    const statements = reported.map(({ change, detail, personal }, at): Statement => {
-      const seq = before + at + 1;
+    const statements = reported.map(({ change, detail, personal }, index): Statement => {
+      const seq = before + index + 1;
       const encrypted = personal && encryption?.encrypt(change, personal);
       const entry: SequencedEntry = {
         change: { ...change, seq },
@@ -85,7 +85,7 @@ export function openAuditLog(dialect: Dialect) {
         personal: encrypted ?? null,
       };
       const tag = chain ? chain.next(seq, Object.values(entryColumns(entry))) : null;
-      return insertEntry(entry, reported[at + 1]?.change, tag, sql.insertEntry);
+      return insertEntry(entry, reported[index + 1]?.change, tag, sql.insertEntry);
     });
     yield* writeRows(realm, [...(encryption?.statements ?? []), ...statements], chain);
     return auditEntries;
@@ -95,8 +95,8 @@ export function openAuditLog(dialect: Dialect) {
     if (!keyed) return;
     const at = auditEntries[0]?.at ?? 0;
     const { before, chain } = yield* advanceClock(NIL_UUID, auditEntries.length, NO_COUNTS, at);
-    const statements = auditEntries.map((auditEntry, at) =>
-      insertAuditEntry(auditEntry, before + at + 1, chain),
+    const statements = auditEntries.map((auditEntry, index) =>
+      insertAuditEntry(auditEntry, before + index + 1, chain),
     );
     yield* writeRows(NIL_UUID, statements, chain);
   }

@@ -20,9 +20,9 @@ import { selectErasures } from './erasures.ts';
 const LOCK_WAIT_MS = 5_000;
 
 /**
- * Locks a database against all other processes until the end of a block that is `using` the lock. It checkpoints and removes the write-ahead log,
- * and locks the file exclusively. Throws Refusal while another process has the database open, and where the file is too
- * damaged to be locked, because its use cannot be determined then.
+ * Locks a database against all other processes until the end of a block that is `using` the lock. It checkpoints and removes the
+ * write-ahead log, and locks the file exclusively. Throws Refusal while another process has the database open, and where the file is
+ * too damaged to be locked, because its use cannot be determined then.
  */
 export function lockDatabase(path: string) {
   // The engine would remove a log that it cannot read.

@@ -146,9 +146,9 @@ function openFindRealm(db: Database, resource: Resource, numbers: RealmNumbers):
 }
 
 /**
- * Reads the newest records of a resource below a record that was found, whose realm is known by its number. SQLite compiles a statement with ORDER BY again
- * whenever a bound value changes that its planner has looked at. It does not look at the operand of a function or a unary plus, and
- * compiling takes twice the time of the select.
+ * Reads the newest records of a resource below a record that was found, whose realm is known by its number. SQLite compiles a statement
+ * with ORDER BY again whenever a bound value changes that its planner has looked at. It does not look at the operand of a function or
+ * a unary plus, and compiling takes twice the time of the select.
  */
 function openNewestBelow(db: Database, { known }: RealmNumbers) {
   const selects = new Map(
