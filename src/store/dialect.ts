@@ -57,9 +57,7 @@ export interface Dialect {
 export interface RealmRows {
   /** The source of the rows of a table. */
   readonly source: (table: string) => string;
-  /** SQL that selects the ID of their realm as `realm_id`. */
-  readonly selected: (table: string) => string;
-  /** SQL for that ID. */
+  /** SQL for the ID of their realm. */
   readonly id: (table: string) => string;
   /** SQL for their realm, and for one to compare it with: both as IDs, or as SQLite stores them. */
   readonly realm: string;

@@ -39,13 +39,13 @@ const HASH = 'password_hash';
 /** Those that the MAC of a hash covers, and what else a check needs. */
 export const credentialColumns = (
   realm: string,
-): string => `${realm}, user_id, id, password_profile_id, username_key, ${HASH}, password_hash_mac,
+): string => `${realm} as realm_id, user_id, id, password_profile_id, username_key, ${HASH}, password_hash_mac,
   password_normalised, credential_version`;
 const KEY = ['realm_id', 'user_id', 'id'];
 const OF_PROFILE = ['realm_id', 'password_profile_id'];
 
 const selectCredential = ({ foundRows }: Dialect): string =>
-  `select ${credentialColumns(foundRows.selected(table))} from ${table}`;
+  `select ${credentialColumns(foundRows.id(table))} from ${table}`;
 
 /** Every statement about credentials. */
 export const credentialTexts = (dialect: Dialect) => ({

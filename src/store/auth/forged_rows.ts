@@ -24,7 +24,7 @@ export interface ForgedRow {
 const { table } = passwordProfileInfo;
 const passwords = (dialect: Dialect): string => {
   const { source, named, order, isAfter } = rowOrder(resourceTable(passwordProfileInfo), dialect);
-  return `select ${credentialColumns(`${named('realm_id')} as realm_id`)} from ${source}
+  return `select ${credentialColumns(named('realm_id'))} from ${source}
     where ${isAfter(1)} order by ${order} limit ?3`;
 };
 

@@ -40,7 +40,7 @@ function openSearchReading(of: (resource: Resource) => Statements, dialect: Dial
   ): Work<RealmSearchPage['items']> {
     const { table } = resource;
     const { visibleKeyed, matches, values, decodeKeyed } = partsOf(resource, filter, words);
-    const text = `select ${visibleKeyed(rows.selected(table))} from ${rows.source(table)} where ${condition.text}${matches}
+    const text = `select ${visibleKeyed(rows.id(table))} from ${rows.source(table)} where ${condition.text}${matches}
       order by ${rows.id(table)}, ${keyColumns(resource).at(-1)} limit ?`;
     return (yield* all<Row>(text, ...condition.values, ...values, limit)).map(decodeKeyed);
   }
@@ -99,7 +99,7 @@ export function openRealmSearches(of: (resource: Resource) => Statements, dialec
   ): Work<RealmSearchPage | undefined> {
     const { table } = resource;
     const { visibleKeyed, matches, values, decodeKeyed } = partsOf(resource, filter);
-    const columns = visibleKeyed(dialect.foundRows.selected(table));
+    const columns = visibleKeyed(dialect.foundRows.id(table));
     // Sorted here: SQLite compiles a statement with ORDER BY again for other values.
     const text = `select ${columns}, ${matches} as is_match from ${table}${indexHint(`${table}_${column}`)}
       where ${column} = ? limit ?`;

@@ -16,7 +16,6 @@ function roundedDown(transaction: string): string {
 
 const REALM_ROWS: RealmRows = {
   source: (table) => table,
-  selected: () => 'realm_id',
   id: () => 'realm_id',
   realm: 'realm_id',
   compared: (id) => id,

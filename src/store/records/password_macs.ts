@@ -24,7 +24,7 @@ export const SIGNED_PASSWORD: SignedTable = {
 /** Parameters: the key. */
 export const selectAuthenticated = (dialect: Dialect): string => {
   const [, ...columns] = SIGNED_PASSWORD.signed;
-  const selected = [dialect.foundRows.selected(table), ...columns, 'password_hash_mac'].join(', ');
+  const selected = [`${dialect.foundRows.id(table)} as realm_id`, ...columns, 'password_hash_mac'].join(', ');
   return `select ${selected} from ${table} where ${haveValues(passwordProfileInfo, KEY, dialect)}`;
 };
 

@@ -100,8 +100,8 @@ function statementsFor(resource: Resource, all: readonly Resource[], dialect: Di
     /** The select expressions of the ID and the visible members; `decode` reads such rows. */
     visible,
     /** The same with those of the IDs above the record, that of the realm by this SQL; `decodeKeyed` reads such rows. */
-    visibleKeyed: (selectedRealm: string) =>
-      [...(resource.parent ? [selectedRealm, ...keys.slice(1, -1)] : []), ...visible].join(', '),
+    visibleKeyed: (realm: string) =>
+      [...(resource.parent ? [`${realm} as realm_id`, ...keys.slice(1, -1)] : []), ...visible].join(', '),
     /** The columns of the table that an insert writes. */
     columns: written,
     /** Before the insert of a realm. Parameter: the realm. */

@@ -11,7 +11,6 @@ const NEXT_MOVE = 'coalesce(max(moved), 0) + 1';
 
 const FOUND_ROWS: RealmRows = {
   source: (table) => table,
-  selected: (table) => `${realmIdOf(table)} as realm_id`,
   id: realmIdOf,
   realm: 'realm_id',
   compared: realm,
@@ -21,7 +20,6 @@ const FOUND_ROWS: RealmRows = {
 /** Clocks come first in the join, so that their index and that of the table give the order. */
 const ORDERED_ROWS: RealmRows = {
   source: (table) => `realm_clock k cross join ${table} on ${table}.realm_id = k.number`,
-  selected: () => 'k.realm_id as realm_id',
   id: () => 'k.realm_id',
   realm: 'k.realm_id',
   compared: (text) => text,
