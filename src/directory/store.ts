@@ -11,8 +11,6 @@ import type {
   ReferenceCondition,
   Resource,
 } from '../domain/resource.ts';
-import type { idempotencyTable } from '../store/tables/realm_data.ts';
-import type { StoredRow } from '../store/tables/table.ts';
 
 /** An embedded engine returns at once, a remote one later: reads of the embedded one never wait for a microtask. */
 export type MaybePromise<T> = T | Promise<T>;
@@ -116,9 +114,15 @@ export type RemovalRefusal = {
  * has no value of the request, and of its records only the IDs. `key` and `body` are digests under the keyring, the former of
  * method, path and key; the realm is the nil UUID if the request names none.
  */
-export interface IdempotencyRecord extends Omit<StoredRow<typeof idempotencyTable>, 'ordinal'> {
+export interface IdempotencyRecord {
+  readonly realm: Uuid;
+  readonly clientId: string;
+  readonly key: string;
+  readonly body: string;
   readonly created: readonly Uuid[];
   readonly fault: FaultCode | undefined;
+  readonly at: number;
+  readonly expiresAt: number;
 }
 
 export type IdempotencyRecordKey = Pick<IdempotencyRecord, 'realm' | 'clientId' | 'key'>;

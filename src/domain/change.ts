@@ -31,6 +31,16 @@ export interface SequencedChange extends Change {
 }
 
 /**
+ * A log entry of a realm: a change with its record before and after, without secrets. The feed reports only the change.
+ */
+export interface ChangeEntry {
+  readonly change: Change;
+  /** The packed members that are not personal, and those that are. */
+  readonly detail?: Uint8Array | undefined;
+  readonly personal?: Uint8Array | undefined;
+}
+
+/**
  * A written record: its key, its revision and, for an update, the names of the written members. An update without them
  * only changes `updated_at`.
  */

@@ -68,6 +68,14 @@ export function isWeaker(hash: string, { memoryKib, passes }: PasswordCost): boo
   return algorithm !== 'argon2id' || Number(memory) * Number(ownPasses) < memoryKib * passes;
 }
 
+/** A password to compare with a hash that `isCheckable` accepts. */
+export interface CheckRequest {
+  readonly hash: string;
+  readonly password: string;
+  /** The hash was made from the text after NFKC. */
+  readonly isNormalised: boolean;
+}
+
 /** The result of comparing a password with a hash. */
 export interface PasswordCheck {
   readonly isRight: boolean;

@@ -11,6 +11,7 @@ import type { SealedStore } from './auth/sealed_store.ts';
 import type { openInspectedStores } from './inspected_stores.ts';
 import type { LeaseStore } from './leases.ts';
 import type { ReaderClient } from './lists/lists.ts';
+import type { WriterFigures } from './transactions.ts';
 import type { WebhookStore } from './webhooks/webhooks.ts';
 
 /** An open database, with one port for each module that uses it. */
@@ -41,13 +42,6 @@ export interface Engine {
 export interface EngineFigures extends WriterFigures {
   /** Long lists; undefined if reader processes read them. */
   readonly lists: QueueFigures | undefined;
-}
-
-export interface WriterFigures {
-  readonly writesWaiting: number;
-  readonly commits: number;
-  /** Commits that were delayed or retried because of lock contention. */
-  readonly retries: number;
 }
 
 export interface QueueFigures {

@@ -1,5 +1,5 @@
 import type { AuditEntry } from '../domain/audit_entry.ts';
-import type { ChangeEntry } from './audit/entry.ts';
+import type { ChangeEntry } from '../domain/change.ts';
 
 /** A row as an engine returns it. */
 export type Row = Readonly<Record<string, unknown>>;
@@ -146,4 +146,9 @@ export interface WorkResult<T> {
   readonly auditEntries?: readonly AuditEntry[];
   /** Rows that it read or wrote besides those of its entries, if they may be many. */
   readonly rows?: number;
+}
+
+/** Writes log entries: advances each clock once, then inserts the rows with their sequence numbers. */
+export interface EntryWriter {
+  write(entries: readonly ChangeEntry[], auditEntries?: readonly AuditEntry[]): Work<void>;
 }

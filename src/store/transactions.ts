@@ -23,3 +23,10 @@ export interface Transactions {
   /** Lets other writers run between the commits of a long job. */
   yieldToWriters(): Promise<void>;
 }
+
+export interface WriterFigures {
+  readonly writesWaiting: number;
+  readonly commits: number;
+  /** Commits that were delayed or retried because of lock contention. */
+  readonly retries: number;
+}

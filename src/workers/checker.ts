@@ -1,16 +1,8 @@
 import { LIMITS } from '../domain/limits.ts';
 import { normalisedPassword } from '../domain/password.ts';
-import { isBcrypt, type PasswordCheck } from '../domain/password_hash.ts';
+import { type CheckRequest, isBcrypt, type PasswordCheck } from '../domain/password_hash.ts';
 import { workerCommand } from './command.ts';
 import { openPool } from './pool.ts';
-
-/** A password to compare with a hash that `isCheckable` accepts. */
-export interface CheckRequest {
-  readonly hash: string;
-  readonly password: string;
-  /** The hash was made from the text after NFKC. */
-  readonly isNormalised: boolean;
-}
 
 /**
  * Lower than that of the hasher: anybody may send passwords to check, and lookups on the same processor should keep most of it

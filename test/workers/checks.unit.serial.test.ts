@@ -2,10 +2,10 @@ import { afterAll, describe, expect, test } from 'bun:test';
 import { availableParallelism, getPriority } from 'node:os';
 import bcrypt from 'bcryptjs';
 import { normalisedPassword } from '../../src/domain/password.ts';
+import type { CheckRequest } from '../../src/domain/password_hash.ts';
 import { decoyHash, isCheckable, newHashKind, type PasswordCheck } from '../../src/domain/password_hash.ts';
 import {
   CHECKER_NICENESS,
-  type CheckRequest,
   checkResult,
   openChecker,
   openRestingCheck,

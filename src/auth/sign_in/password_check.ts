@@ -1,10 +1,9 @@
 import { type OverloadCause, overloaded } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { PasswordCheck } from '../../domain/password_hash.ts';
+import type { CheckRequest, PasswordCheck } from '../../domain/password_hash.ts';
 import { foldedKey } from '../../domain/text/folded_key.ts';
 import { NEVER_STORED } from '../../domain/text/text.ts';
 import type { Credential, CredentialStore } from '../../store/auth/credentials.ts';
-import type { CheckRequest } from '../../workers/checker.ts';
 import type { SignInAttempt, SignInBudgets, ThrottledSignIn } from './budgets.ts';
 import type { CheckedPassword } from './credentials.ts';
 import type { Decoy, Decoys } from './decoys.ts';

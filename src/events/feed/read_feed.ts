@@ -1,6 +1,7 @@
 import type { Store } from '../../directory/store.ts';
 import type { SequencedChange } from '../../domain/change.ts';
 import type { Uuid } from '../../domain/id.ts';
+import type { Resource } from '../../domain/resource.ts';
 import type { FeedStore } from '../../store/audit/feed.ts';
 import { type FeedCursor, feedCursor, matchesCursor } from './cursor.ts';
 
@@ -24,6 +25,18 @@ export type FeedPage =
     }
   | { readonly kind: 'gone'; readonly oldest: string }
   | { readonly kind: 'absent' };
+
+/** Whether events about this resource contain the state of their record. */
+export type MayRead = (resource: Resource) => boolean;
+
+/**
+ * Writes changes as events (CloudEvents 1.0, JSON). A change holds no value of its record: if `mayRead` permits it, the
+ * current state is added, or null for a deleted record.
+ */
+export type WriteEvents = (
+  changes: readonly SequencedChange[],
+  mayRead: MayRead,
+) => Promise<readonly string[]>;
 
 /** Reads the changes of a realm after a position, at most `limit`. */
 export async function readFeed(

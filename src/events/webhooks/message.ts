@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { SequencedChange } from '../../domain/change.ts';
 import type { Clock } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { WriteEvents } from '../../http/operations/change_events.ts';
+import type { WriteEvents } from '../feed/read_feed.ts';
 import type { Webhook } from './webhook.ts';
 
 /** One message to a target: events of one realm, in its order. */

@@ -1,8 +1,8 @@
 import type { Store } from '../../directory/store.ts';
 import type { SequencedChange } from '../../domain/change.ts';
 import type { Clock, Uuid } from '../../domain/id.ts';
-import type { WriteEvents } from '../../http/operations/change_events.ts';
 import type { WebhookStore } from '../../store/webhooks/webhooks.ts';
+import type { WriteEvents } from '../feed/read_feed.ts';
 import type { Availability } from './backoff.ts';
 import { writeMessage } from './message.ts';
 import type { MessageSender } from './sender.ts';

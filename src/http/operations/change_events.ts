@@ -4,22 +4,11 @@ import type { SequencedChange } from '../../domain/change.ts';
 import { eventResource } from '../../domain/event.ts';
 import { ancestry, type Key, type Resource } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
+import type { WriteEvents } from '../../events/feed/read_feed.ts';
 import { idSchema, link } from '../openapi/schemas.ts';
 import { type LinkContext, presenterOf } from '../pipeline/present.ts';
 import { JSON_TYPE } from '../server/reply.ts';
 import { instant, type ProjectedMembers, projector } from './projection.ts';
-
-/** Whether events about this resource contain the state of their record. */
-export type MayRead = (resource: Resource) => boolean;
-
-/**
- * Writes changes as events (CloudEvents 1.0, JSON). A change holds no value of its record: if `mayRead` permits it, the
- * current state is added, or null for a deleted record.
- */
-export type WriteEvents = (
-  changes: readonly SequencedChange[],
-  mayRead: MayRead,
-) => Promise<readonly string[]>;
 
 /** A change with the state of its record, if the event contains it. */
 interface ChangeWithState extends SequencedChange {

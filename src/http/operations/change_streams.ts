@@ -5,14 +5,14 @@ import type { Clock, Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { mayAccessRealm, type Principal } from '../../domain/principal.ts';
 import { feedCursor, parseFeedCursor } from '../../events/feed/cursor.ts';
-import { type FeedPage, type FeedPosition, readFeed } from '../../events/feed/read_feed.ts';
+import type { FeedPage, FeedPosition, MayRead, WriteEvents } from '../../events/feed/read_feed.ts';
+import { readFeed } from '../../events/feed/read_feed.ts';
 import { openSerialRunner } from '../../events/serial_runner.ts';
 import type { FeedStore } from '../../store/audit/feed.ts';
 import { bearerToken } from '../pipeline/bearer.ts';
 import type { Call } from '../pipeline/call.ts';
 import type { LoopBudget } from '../pipeline/loop_budget.ts';
 import { REQUEST_ID, type Reply } from '../server/reply.ts';
-import type { MayRead, WriteEvents } from './change_events.ts';
 
 export const FEED_SCOPE = 'changes:read';
 export const STREAM_TYPE = 'text/event-stream';

@@ -1,17 +1,7 @@
 import { type BeforeAndAfter, packDetail, type ReportedMember } from '../../audit/packed_detail.ts';
-import type { Change } from '../../domain/change.ts';
+import type { Change, ChangeEntry } from '../../domain/change.ts';
 import { isVisible, membersOf, type Resource } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
-
-/**
- * A log entry of a realm: a change with its record before and after, without secrets. The feed reports only the change.
- */
-export interface ChangeEntry {
-  readonly change: Change;
-  /** The packed members that are not personal, and those that are. */
-  readonly detail?: Uint8Array | undefined;
-  readonly personal?: Uint8Array | undefined;
-}
 
 /** A record before and after a write. */
 export interface Versions extends BeforeAndAfter {

@@ -1,6 +1,7 @@
 import { type Chain, type EntryValue, resumeChain, startChain } from '../../audit/chain.ts';
 import type { LogKeys } from '../../audit/log_keys.ts';
 import type { AuditEntry } from '../../domain/audit_entry.ts';
+import type { ChangeEntry } from '../../domain/change.ts';
 import { NIL_UUID, type Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { user } from '../../domain/resources.ts';
@@ -8,7 +9,6 @@ import { openRowMacs } from '../auth/row_macs.ts';
 import type { Dialect } from '../dialect.ts';
 import { actTable, logEntryTable } from '../tables/realm_data.ts';
 import { executeAll, first, type Long, type Statement, type Work } from '../transaction_work.ts';
-import type { ChangeEntry } from './entry.ts';
 import { entryColumns, insertEntry, type SequencedEntry } from './entry_row.ts';
 import { COUNT_COLUMNS, countChanges, NO_COUNTS } from './record_counts.ts';
 import { openUserEncryption } from './user_keys.ts';

@@ -1,11 +1,10 @@
 import type { LogKeys } from '../../audit/log_keys.ts';
-import type { Change } from '../../domain/change.ts';
+import type { Change, ChangeEntry } from '../../domain/change.ts';
 import { type StoredId, type Uuid, uuidText } from '../../domain/id.ts';
 import { user } from '../../domain/resources.ts';
 import type { Dialect } from '../dialect.ts';
 import { userSaltTable } from '../tables/realm_data.ts';
 import { all, allUnexpected, type Statement, type Work } from '../transaction_work.ts';
-import type { ChangeEntry } from './entry.ts';
 
 /** Every statement about salts. */
 export const userKeyTexts = (dialect: Dialect) => ({

@@ -1,9 +1,8 @@
 import type { AuditEntry } from '../../domain/audit_entry.ts';
+import type { ChangeEntry } from '../../domain/change.ts';
 import { Fault } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { ChangeEntry } from '../audit/entry.ts';
-import type { AuditLog } from '../audit/log.ts';
-import type { Work, WorkResult } from '../transaction_work.ts';
+import type { EntryWriter, Work, WorkResult } from '../transaction_work.ts';
 import type { WriteScope } from '../transactions.ts';
 import { type Connection, isRetryableConflict, postgresFault } from './connection.ts';
 import { databaseError, isBug } from './errors.ts';
@@ -57,7 +56,7 @@ export function openGroupCommit(
   pool: ConnectionPool,
   beginning: WriteBeginning,
   perform: Perform,
-  log: Pick<AuditLog, 'write'>,
+  log: EntryWriter,
 ) {
   /** Transactions that were committed, and those that were retried or failed because of a conflict. */
   const counts = { commits: 0, retries: 0 };

@@ -9,9 +9,10 @@ import type {
   Write,
   WriteRefusal,
 } from '../../directory/store.ts';
+import type { ChangeEntry } from '../../domain/change.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { AnyRecord, Resource } from '../../domain/resource.ts';
-import { type ChangeEntry, entryOf } from '../audit/entry.ts';
+import { entryOf } from '../audit/entry.ts';
 import type { Dialect } from '../dialect.ts';
 import type { IdempotencyStore } from '../idempotency/idempotency_store.ts';
 import { first, type Work, type WorkResult } from '../transaction_work.ts';

@@ -1,7 +1,8 @@
 import type { Insert, Load, LoadOutcome, Replacement, WriteResult } from '../../directory/store.ts';
+import type { ChangeEntry } from '../../domain/change.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { AnyRecord, Key, Resource } from '../../domain/resource.ts';
-import { type ChangeEntry, entryOf } from '../audit/entry.ts';
+import { entryOf } from '../audit/entry.ts';
 import { first, tryExecute, type Work, type WorkResult } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
 import { ID_TAKEN, insertAll, storeRecord, violationRefusal, WRITTEN } from './row_write.ts';

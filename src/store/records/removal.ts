@@ -1,9 +1,9 @@
 import type { PageRemovalResult, Removal, RemovalRefusal } from '../../directory/store.ts';
-import { changeOf } from '../../domain/change.ts';
+import { type ChangeEntry, changeOf } from '../../domain/change.ts';
 import type { Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { type AnyRecord, type Key, parentKey, type Resource } from '../../domain/resource.ts';
-import { type ChangeEntry, entryOf } from '../audit/entry.ts';
+import { entryOf } from '../audit/entry.ts';
 import { TOUCH_ACCESS } from '../auth/access_version.ts';
 import { deleteBudgets } from '../auth/budgets.ts';
 import type { Dialect } from '../dialect.ts';

@@ -1,13 +1,11 @@
 import type { Database } from 'bun:sqlite';
 import type { AuditEntry } from '../../domain/audit_entry.ts';
+import type { ChangeEntry } from '../../domain/change.ts';
 import { Fault } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { openAdmission } from '../admission.ts';
-import type { ChangeEntry } from '../audit/entry.ts';
-import type { AuditLog } from '../audit/log.ts';
-import type { WriterFigures } from '../engine.ts';
-import type { Work, WorkResult } from '../transaction_work.ts';
-import type { WriteScope } from '../transactions.ts';
+import type { EntryWriter, Work, WorkResult } from '../transaction_work.ts';
+import type { WriterFigures, WriteScope } from '../transactions.ts';
 import { isBusy, pauseForLock, rollbackQuietly, sqliteFault } from './connection.ts';
 import type { DatabaseFiles } from './database_files.ts';
 import { openSqliteSession } from './session.ts';
@@ -29,7 +27,7 @@ export function openSqliteWriter(
   db: Database,
   sharedReads: SharedReadTransaction,
   files: Pick<DatabaseFiles, 'assertInPlace'>,
-  log: Pick<AuditLog, 'write'>,
+  log: EntryWriter,
 ) {
   const begin = db.prepare('begin immediate');
   const commitGroup = openGroupCommit(db, files, log);
@@ -132,11 +130,7 @@ interface Group {
  * jobs wait for the next commit. The function returns how many jobs it ran and settled, and whether they were
  * committed.
  */
-function openGroupCommit(
-  db: Database,
-  files: Pick<DatabaseFiles, 'assertInPlace'>,
-  log: Pick<AuditLog, 'write'>,
-) {
+function openGroupCommit(db: Database, files: Pick<DatabaseFiles, 'assertInPlace'>, log: EntryWriter) {
   const commit = db.prepare('commit');
   const rollback = db.prepare('rollback');
   const savepoint = db.prepare('savepoint job');
