@@ -2,7 +2,7 @@ import type { Call, CallHandler } from '../pipeline/call.ts';
 import { asksFor, negotiate, type Representations, representationsOf } from '../pipeline/negotiation.ts';
 import { faultReply, type Reply } from '../server/reply.ts';
 import { normalise, pathOf, type Route } from '../server/router.ts';
-import { prefixOf } from '../server/routes.ts';
+import { prefixOf } from '../server/url.ts';
 
 /** The security headers of every page: only resources of this service may load. */
 const PAGE_HEADERS = {

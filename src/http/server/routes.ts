@@ -5,6 +5,7 @@ import { CONSOLE_OPERATIONS } from '../operations/console_sessions.ts';
 import { SERVER_METADATA } from '../operations/service.ts';
 import { routesFrom } from '../pipeline/admission.ts';
 import type { Route } from './router.ts';
+import { prefixOf } from './url.ts';
 
 /** `console` is undefined if the console is off. */
 type HttpDeps = Omit<ApiDeps, 'describe'> & Pick<Authentication, 'console'>;
@@ -18,11 +19,6 @@ export function routesOf(deps: HttpDeps): readonly Route[] {
   // The spelling of RFC 8414, section 3.1, for an issuer that has a path.
   const metadata = { ...SERVER_METADATA, path: SERVER_METADATA.path + prefix };
   return [...own, ...under(prefix), ...routesFrom([metadata], deps)];
-}
-
-/** The path of the base URL, without a trailing slash. */
-export function prefixOf(baseUrl: string): string {
-  return new URL(baseUrl).pathname.replace(/\/$/, '');
 }
 
 function ownRoutes(deps: HttpDeps): Route[] {
