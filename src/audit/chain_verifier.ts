@@ -3,8 +3,7 @@ import type { Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { StoredEntry } from '../store/audit/entry_row.ts';
 import type { LogHead } from '../store/audit/log_reading.ts';
-import type { Anchor } from './chain.ts';
-import { type Chain, isAnchorValid, isChainStart, resumeChain } from './chain.ts';
+import { type Anchor, type Chain, isAnchorValid, isChainStart, resumeChain } from './chain.ts';
 import type { Checkpoint } from './checkpoint.ts';
 import type { LogKeys } from './log_keys.ts';
 

@@ -84,11 +84,7 @@ function mergeFamilies(left: Family, right: Family): Family {
   return { ...left, samples };
 }
 
-const MERGES = {
-  sum: (left: number, right: number) => left + right,
-  max: Math.max,
-  min: Math.min,
-} as const;
+const MERGES = { sum: (left: number, right: number) => left + right, max: Math.max, min: Math.min } as const;
 
 function addDistributions(left: Distribution, right: Distribution): Distribution {
   return {

@@ -46,10 +46,7 @@ const BROKEN = { kind: 'broken' } as const;
 const UNCONNECTED = { kind: 'unconnected' } as const;
 
 /** A response that is encoded anyway is rejected and never decompressed: its size is unknown. */
-const HEADERS = {
-  'Accept-Encoding': 'identity',
-  'User-Agent': 'authrealm',
-};
+const HEADERS = { 'Accept-Encoding': 'identity', 'User-Agent': 'authrealm' };
 
 const GET_JSON: OutboundRequest = {
   method: 'GET',

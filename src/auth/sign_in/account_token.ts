@@ -22,13 +22,7 @@ const AUDIENCE_PATH = '/v2/account-members';
 
 const id = () => identifier('a record');
 
-const CLAIMS = z.object({
-  sub: id(),
-  realm_id: id(),
-  pid: id(),
-  cv: z.string(),
-  auth_time: z.int(),
-});
+const CLAIMS = z.object({ sub: id(), realm_id: id(), pid: id(), cv: z.string(), auth_time: z.int() });
 
 interface AccountTokenDeps {
   readonly cache: Pick<AuthCache, 'fresh'>;

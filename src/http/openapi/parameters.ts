@@ -129,13 +129,7 @@ export function includeParameter(children: readonly Resource[], description: str
     .array(z.enum(names))
     .optional()
     .meta({
-      param: {
-        style: 'form',
-        explode: false,
-        description,
-        example: names,
-        ...EXTENSION,
-      },
+      param: { style: 'form', explode: false, description, example: names, ...EXTENSION },
     });
   return z.object({ include });
 }

@@ -170,10 +170,7 @@ function inRun<R extends ChangeRow>(row: R, end: RunColumns): R {
 }
 
 /** Which runs of a user are read. `seq` is the last entry of a run. */
-const RUNS = {
-  after: 'seq > ?3 order by seq',
-  before: 'seq < ?3 order by seq desc',
-};
+const RUNS = { after: 'seq > ?3 order by seq', before: 'seq < ?3 order by seq desc' };
 
 /**
  * Entries of one user by its index, with the others of their runs. Parameters: realm, user, a sequence number, the number of

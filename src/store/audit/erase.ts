@@ -53,12 +53,7 @@ export function openErasing(removals: Removals, { write, yieldToWriters }: Trans
     if (isUnknown) return { value: false, keep: true };
     yield* execute(sql.deleteSalt, realm, id);
     const change = changeOf(user, 'erased', { key, revision: mintRevision() }, origin);
-    return {
-      value: true,
-      keep: true,
-      entries: [...entries, { change }],
-      auditEntries: [auditEntry],
-    };
+    return { value: true, keep: true, entries: [...entries, { change }], auditEntries: [auditEntry] };
   }
 
   return {

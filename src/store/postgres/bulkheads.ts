@@ -87,11 +87,7 @@ export function openBulkheads(
       ),
     removePage: (removal) => within([removal.key[0]], (own) => own.records.removePage(removal)),
     erase: (request) => within([request.key[0]], (own) => own.records.erase(request)),
-    overloaded: {
-      write: isOverloaded('write'),
-      get: isOverloaded('get'),
-      find: isOverloaded('find'),
-    },
+    overloaded: { write: isOverloaded('write'), get: isOverloaded('get'), find: isOverloaded('find') },
   };
   const credentials: RealmStores['credentials'] = {
     find: (realm, profile, username) =>

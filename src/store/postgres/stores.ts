@@ -61,11 +61,7 @@ export function openPostgresStores(
     ...openRecords(postgresStatements, dialect, transactions, log.rowMacs),
     ...openLookups(lookupPool, lookups),
     find: openPostgresReverseLookups(reverseLookupPool, reverseLookups),
-    overloaded: {
-      write: writer.isOverloaded,
-      get: lookups.isOverloaded,
-      find: reverseLookups.isOverloaded,
-    },
+    overloaded: { write: writer.isOverloaded, get: lookups.isOverloaded, find: reverseLookups.isOverloaded },
     list: openLists(listing, readShort).delegating(openLists(listing, long.read).serve),
     searchRealms: openSearchRealms(searches, readShort, (resource, search) =>
       long.read(() => searches.whole(resource, search)),
