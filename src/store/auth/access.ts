@@ -1,4 +1,5 @@
 import type { AuditEntry } from '../../domain/audit_entry.ts';
+import { Fault } from '../../domain/fault.ts';
 import { NIL_UUID } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { ciphertextKeyId } from '../../domain/text/ciphertext.ts';
@@ -58,7 +59,7 @@ const SECRET = 'select sealed from instance_secret where name = ?';
 /** The log of the installation begins when it has a secret. */
 const ANY_ACT = `select 1 from act where log_id = '${NIL_UUID}' limit 1`;
 const CHECKS = `${keyringTable.select} order by created_at, key_id`;
-export const ANY_CHECK = 'select 1 from keyring limit 1';
+const ANY_CHECK = 'select 1 from keyring limit 1';
 export const IS_KEY_KNOWN = 'select 1 from keyring where key_id = ?';
 
 /** The value of a deleted private key. */
@@ -213,6 +214,19 @@ function* insertKey(
     if (later.length + older >= LIMITS.signingKeysMax) return 'too many';
   }
   return (yield* addKey(key, macs)) ? 'added' : 'unproven';
+}
+
+/**
+ * Rejects a secret that was sealed by a key without a key check: a process that missed the end of a master key change
+ * would store a secret that cannot be decrypted. That end waits for the clocks of all realms and of the installation, and
+ * this write holds one of these locks.
+ */
+export function* assertKeyIsKnown(sealed: unknown): Work<void> {
+  if (!(sealed instanceof Uint8Array) || (yield* first(IS_KEY_KNOWN, ciphertextKeyId(sealed)))) return;
+  // A database without any key check has never had a master key.
+  if (yield* first(ANY_CHECK)) {
+    throw new Fault('unavailable', [], new Error('the master key was changed while this process ran'));
+  }
 }
 
 /** Returns false for a key that was sealed by a master key without a key check. */

@@ -7,12 +7,10 @@ import type {
   WriteRefusal,
   WriteResult,
 } from '../../directory/store.ts';
-import { Fault } from '../../domain/fault.ts';
 import type { Uuid } from '../../domain/id.ts';
 import { type AnyRecord, membersOf, parentKey, type Resource } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
-import { ciphertextKeyId } from '../../domain/text/ciphertext.ts';
-import { ANY_CHECK, IS_KEY_KNOWN } from '../auth/access.ts';
+import { assertKeyIsKnown } from '../auth/access.ts';
 import {
   ConstraintViolation,
   execute,
@@ -111,19 +109,6 @@ export function* patchRow(
 /** Sets only the time and revision of a record. Returns whether it exists. */
 export function* touchRow({ resource, patch, key }: Omit<PatchWrite, 'op'>, of: Of): Work<boolean> {
   return (yield* tryExecuteExpected(of(resource).touch, [patch.at, patch.revision, ...key])) > 0;
-}
-
-/**
- * Rejects a secret that was sealed by a key without a key check: a process that missed the end of a master key change
- * would store a secret that cannot be decrypted. That end waits for the clocks of all realms and of the installation, and
- * this write holds one of these locks.
- */
-export function* assertKeyIsKnown(sealed: unknown): Work<void> {
-  if (!(sealed instanceof Uint8Array) || (yield* first(IS_KEY_KNOWN, ciphertextKeyId(sealed)))) return;
-  // A database without any key check has never had a master key.
-  if (yield* first(ANY_CHECK)) {
-    throw new Fault('unavailable', [], new Error('the master key was changed while this process ran'));
-  }
 }
 
 /**
