@@ -1,7 +1,7 @@
-import { user } from '../src/domain/resources.ts';
-import { connectSqlite } from '../src/store/sqlite/connection.ts';
-import { SQLITE } from '../src/store/sqlite/dialect.ts';
-import { haveValues } from '../src/store/tables/records.ts';
+import { user } from '../src/model/resources.ts';
+import { SQLITE } from '../src/records/store/sqlite/dialect.ts';
+import { connectSqlite } from '../src/sql/sqlite/connection.ts';
+import { haveValues } from '../src/sql/tables/records.ts';
 import { ISSUER, OIDC_PROFILE, REALM, subjectAt, userAt } from '../test/support/population.ts';
 import { type BareInsert, prepareBare } from './bare_inserts.ts';
 

@@ -1,12 +1,12 @@
 import type { Database, Statement } from 'bun:sqlite';
-import { eventNumber } from '../src/domain/event.ts';
-import { type Uuid, uuidBytes } from '../src/domain/id.ts';
-import { RESOURCES } from '../src/domain/resources.ts';
-import { foldedKey } from '../src/domain/text/folded_key.ts';
-import { UNICODE_VERSION } from '../src/domain/text/folding.ts';
-import { wordsOf } from '../src/domain/text/words.ts';
-import { textHash } from '../src/store/records/text_hash.ts';
-import { rowIdOf } from '../src/store/sqlite/row_id.ts';
+import { type Uuid, uuidBytes } from '../src/model/id.ts';
+import { eventNumber } from '../src/model/log/event.ts';
+import { RESOURCES } from '../src/model/resources.ts';
+import { foldedKey } from '../src/model/text/folded_key.ts';
+import { UNICODE_VERSION } from '../src/model/text/folding.ts';
+import { wordsOf } from '../src/model/text/words.ts';
+import { rowIdOf } from '../src/records/store/sqlite/row_id.ts';
+import { textHash } from '../src/sql/tables/text_hash.ts';
 
 type Value = string | number | Uint8Array | null;
 

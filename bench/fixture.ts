@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { sqliteMigrations } from '../src/store/sqlite/open.ts';
+import { sqliteMigrations } from '../src/ops/store/sqlite/open.ts';
 import { fillByImport, type ImportResult } from './import_rate.ts';
 
 /** A database file of users with one link of each kind. */

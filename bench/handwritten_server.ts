@@ -1,12 +1,12 @@
 import { Database } from 'bun:sqlite';
 import { SQL } from 'bun';
-import { type StoredId, type Uuid, uuidBytes, uuidText } from '../src/domain/id.ts';
-import { LIMITS } from '../src/domain/limits.ts';
-import type { AnyRecord } from '../src/domain/resource.ts';
 import { etags } from '../src/http/pipeline/present.ts';
-import { MAPPED_BYTES_MAX } from '../src/store/sqlite/connection.ts';
-import { SQLITE } from '../src/store/sqlite/dialect.ts';
-import { rowIdOf } from '../src/store/sqlite/row_id.ts';
+import { type StoredId, type Uuid, uuidBytes, uuidText } from '../src/model/id.ts';
+import { LIMITS } from '../src/model/limits.ts';
+import type { AnyRecord } from '../src/model/resource.ts';
+import { SQLITE } from '../src/records/store/sqlite/dialect.ts';
+import { rowIdOf } from '../src/records/store/sqlite/row_id.ts';
+import { MAPPED_BYTES_MAX } from '../src/sql/sqlite/connection.ts';
 
 /**
  * A reference server, written by hand for the two lookups alone: `Bun.serve` around the statements of the service, with

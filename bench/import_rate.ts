@@ -1,6 +1,6 @@
 import type { Database } from 'bun:sqlite';
-import { connectSqlite } from '../src/store/sqlite/connection.ts';
-import { sqliteMigrations } from '../src/store/sqlite/open.ts';
+import { sqliteMigrations } from '../src/ops/store/sqlite/open.ts';
+import { connectSqlite } from '../src/sql/sqlite/connection.ts';
 import { populationLines, type UserOf } from '../test/support/population.ts';
 import { type BareInsert, prepareBare } from './bare_inserts.ts';
 import { memoryOf } from './process_usage.ts';

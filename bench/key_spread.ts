@@ -1,5 +1,5 @@
 import { Database } from 'bun:sqlite';
-import { uuidText } from '../src/domain/id.ts';
+import { uuidText } from '../src/model/id.ts';
 
 const GAP_MAX = 1.5;
 

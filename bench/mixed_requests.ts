@@ -1,4 +1,4 @@
-import { OPERATIONS } from '../src/http/operations/api.ts';
+import { OPERATIONS } from '../src/app/api/operations.ts';
 import type { JsonObject } from '../test/support/json_schema.ts';
 import {
   type Operation,

@@ -1,6 +1,6 @@
-import { PASSWORD_COSTS, type PasswordCost } from '../src/domain/password.ts';
 import { DEVICE, END_USER_ADDRESS } from '../src/http/operations/password_request.ts';
-import { hashOf } from '../src/workers/hasher.ts';
+import { PASSWORD_COSTS, type PasswordCost } from '../src/model/password.ts';
+import { hashOf } from '../src/ops/workers/hasher.ts';
 import { REALM, userAt } from '../test/support/population.ts';
 import { runConcurrently, type SendRequest } from './callers.ts';
 import type { RequestTimes } from './load.ts';

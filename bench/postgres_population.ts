@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import { oidcProfileInfo, passwordProfileInfo } from '../src/domain/resources.ts';
-import { postgresStatements } from '../src/store/postgres/dialect.ts';
-import { numberParameters } from '../src/store/postgres/parameters.ts';
+import { oidcProfileInfo, passwordProfileInfo } from '../src/model/resources.ts';
+import { postgresStatements } from '../src/records/store/postgres/dialect.ts';
+import { numberParameters } from '../src/sql/postgres/parameters.ts';
 import { REALM, type User } from '../test/support/population.ts';
 
 /** The IDs of a user are the MD5 of a prefix and the user's number. */

@@ -1,5 +1,5 @@
 /**
- * The descriptions of resources as plain data. The build derives them from `src/domain/resources.ts`;
+ * The descriptions of resources as plain data. The build derives them from `src/model/resources.ts`;
  * validation stays in the service.
  */
 

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import type { ConsoleSchema, Description, Field, FieldKind } from '../console/description.ts';
-import { parentFields } from '../src/directory/format.ts';
-import { LIMITS } from '../src/domain/limits.ts';
-import { IMPLICIT_SCOPES, SCOPES } from '../src/domain/principal.ts';
+import { EVENT_NAMES } from '../src/deliver/webhooks/targets.ts';
+import { LIMITS } from '../src/model/limits.ts';
+import { IMPLICIT_SCOPES, SCOPES } from '../src/model/principal.ts';
 import {
   type Annotation,
   ancestry,
@@ -10,10 +10,10 @@ import {
   type Member,
   membersOf,
   type Resource,
-} from '../src/domain/resource.ts';
-import { DESCRIPTIONS } from '../src/domain/resources.ts';
-import { writableMembers } from '../src/domain/writable_members.ts';
-import { EVENT_NAMES } from '../src/events/webhooks/targets.ts';
+} from '../src/model/resource.ts';
+import { DESCRIPTIONS } from '../src/model/resources.ts';
+import { writableMembers } from '../src/model/writable_members.ts';
+import { parentFields } from '../src/records/format.ts';
 
 /** The resources, limits, scopes and events in the form that the console uses, derived from the descriptions of the service. */
 export function describeForConsole(version: string): ConsoleSchema {

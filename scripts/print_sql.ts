@@ -1,7 +1,7 @@
-import { RESOURCES } from '../src/domain/resources.ts';
-import { postgresStatements } from '../src/store/postgres/dialect.ts';
-import { numberParameters } from '../src/store/postgres/parameters.ts';
-import { sqliteStatements } from '../src/store/sqlite/dialect.ts';
+import { RESOURCES } from '../src/model/resources.ts';
+import { postgresStatements } from '../src/records/store/postgres/dialect.ts';
+import { sqliteStatements } from '../src/records/store/sqlite/dialect.ts';
+import { numberParameters } from '../src/sql/postgres/parameters.ts';
 
 /**
  * Prints the SQL that the store derives from the description of a resource, for both engines:

@@ -19,7 +19,7 @@ const IN_PROCESS =
   /\/(batch_outcome|check_order|not_found|delete_count_in_worker|matrix|openapi_conformance|overload|overload_before_authentication|search_rights)\./;
 
 function apiSuites(): readonly string[] {
-  const paths = [...new Bun.Glob('test/http/**/*.test.ts').scanSync(ROOT)].sort();
+  const paths = [...new Bun.Glob('test/{http,compat}/**/*.test.ts').scanSync(ROOT)].sort();
   return paths.filter((path) => !/\.(unit|slow)\./.test(path) && !IN_PROCESS.test(path));
 }
 

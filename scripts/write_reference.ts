@@ -2,16 +2,16 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Command } from 'commander';
+import { DATABASE_SETTINGS, SETTINGS } from '../src/app/config/parse.ts';
+import type { Setting } from '../src/app/config/setting.ts';
 import { createProgram } from '../src/cli/cli.ts';
 import { examplesOf } from '../src/cli/examples.ts';
-import { DATABASE_SETTINGS, SETTINGS } from '../src/config/parse.ts';
-import type { Setting } from '../src/config/setting.ts';
-import { FAULTS, GRANT_FAULTS, RETRYABLE, TITLES } from '../src/domain/fault.ts';
-import { LIMITS } from '../src/domain/limits.ts';
 import { faultExample } from '../src/http/openapi/examples.ts';
-import { METRICS, type MetricDeclaration } from '../src/metrics/declarations.ts';
-import { EXIT } from '../src/platform/exit.ts';
-import { LOG_LEVELS } from '../src/platform/log.ts';
+import { FAULTS, GRANT_FAULTS, RETRYABLE, TITLES } from '../src/model/fault.ts';
+import { LIMITS } from '../src/model/limits.ts';
+import { METRICS, type MetricDeclaration } from '../src/ops/metrics/declarations.ts';
+import { EXIT } from '../src/ops/process/exit.ts';
+import { LOG_LEVELS } from '../src/ops/process/log.ts';
 
 /** Writes the pages of docs/reference/ from the tables of the program: `npm run reference`. */
 
@@ -39,7 +39,7 @@ function settingsPage(): string {
   ]);
   return page(
     'Settings',
-    'src/config/settings.ts',
+    'src/app/config/settings.ts',
     `A flag takes precedence over its environment variable, and that over the settings file. All mistakes are printed at once, and the command does not start. A
 variable that begins with \`AUTHREALM_\`, and is neither listed here nor [of a client](../client.md#at-a-terminal), is a mistake.
 
@@ -61,7 +61,7 @@ const UNITS = {
 };
 
 function limitsPage(): string {
-  const meanings = commentsIn('src/domain/limits.ts');
+  const meanings = commentsIn('src/model/limits.ts');
   const rows = Object.entries(LIMITS).map(([name, bound]) => {
     const [, unit] =
       Object.entries(UNITS).find(([part]) => new RegExp(`${part}(?:Max|Min)?$`).test(name)) ?? [];
@@ -69,7 +69,7 @@ function limitsPage(): string {
   });
   return page(
     'Limits',
-    'src/domain/limits.ts',
+    'src/model/limits.ts',
     `Every bound of the service, by its name in the program. They are not settings. The number of requests of a caller is limited
 only if [rates](../guides/rates-and-overload.md) are set.`,
     table(['Name', 'Bound', 'Meaning'], rows),
@@ -77,7 +77,7 @@ only if [rates](../guides/rates-and-overload.md) are set.`,
 }
 
 function faultsPage(): string {
-  const meanings = commentsIn('src/domain/fault.ts');
+  const meanings = commentsIn('src/model/fault.ts');
   const rows = Object.entries(FAULTS).map(([name, { status, detail, source }]) => {
     const hasSource = source === 'pointer' || source === 'parameter';
     return {
@@ -92,7 +92,7 @@ function faultsPage(): string {
   const byStatus = Object.groupBy([...rows, ...grants], ({ status }) => status);
   return page(
     'Faults',
-    'src/domain/fault.ts',
+    'src/model/fault.ts',
     `Every error response is one of these, by status. Its body is JSON and repeats no value of the request:`,
     `\`\`\`json\n${JSON.stringify(faultExample('invalid'))}\n\`\`\``,
     `There is one error for each member, parameter or header that broke a rule: \`detail\` names both, and \`source\` has its \`pointer\`
@@ -116,8 +116,8 @@ function linked(text: string): string {
 }
 
 function logEventsPage(): string {
-  const meanings = commentsIn('src/platform/log.ts');
-  const source = read('src/platform/log.ts');
+  const meanings = commentsIn('src/ops/process/log.ts');
+  const source = read('src/ops/process/log.ts');
   const rows = Object.entries(LOG_LEVELS).map(([event, level]) => {
     const [, members = ''] = new RegExp(`event: '${event}';?([^}]*)\\}`).exec(source) ?? [];
     const names = [...members.matchAll(/readonly (\w+\??):/g)].map(([, name = '']) => name);
@@ -125,7 +125,7 @@ function logEventsPage(): string {
   });
   return page(
     'Log events',
-    'src/platform/log.ts',
+    'src/ops/process/log.ts',
     `Standard error has one line of JSON for each event, with the members \`level\`, \`time\`, \`event\` and those below; a member
 with \`?\` may be absent. No member has a URL of a request, a header, an error message or a value of a record, so tokens, subjects,
 usernames and secrets cannot be logged. See [logs](../guides/monitoring.md#logs).`,
@@ -145,7 +145,7 @@ function metricsPage(): string {
   );
   return page(
     'Metrics',
-    'src/metrics/declarations.ts',
+    'src/ops/metrics/declarations.ts',
     `With \`--metrics\`, \`GET /metrics\` on a separate listener returns these metrics in the Prometheus text format: see
 [metrics](../guides/monitoring.md#metrics). \`method\` and \`route\` are the method and the path pattern of an operation. \`webhook\` is the
 identifier of a target; there are at most ${LIMITS.webhooksMax}. The last column says how the values of several serving processes are combined.`,
@@ -155,7 +155,7 @@ identifier of a target; there are at most ${LIMITS.webhooksMax}. The last column
 
 async function cliPage(): Promise<string> {
   const program = await createProgram({}, () => undefined);
-  const meanings = commentsIn('src/platform/exit.ts');
+  const meanings = commentsIn('src/ops/process/exit.ts');
   const sections = program.commands.flatMap((command) => sectionsOf(command));
   const names = sections.flatMap((part) => (part.startsWith('## ') ? [part.slice('## '.length)] : []));
   const index = names.map((name) => `[${name}](#${name.replaceAll(' ', '-')})`).join(' · ');

@@ -2,7 +2,7 @@ import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, write
 import { dirname, join, relative, resolve } from 'node:path';
 import { default as Eleventy, type EleventyConfig, type OutputPage } from '@11ty/eleventy';
 import manifest from '../package.json' with { type: 'json' };
-import { openApiDocument } from '../src/http/openapi/document.ts';
+import { openApiDocument } from '../src/app/api/document.ts';
 import { API_INDEX, ApiNavigation, type ApiPage, apiPages, EXAMPLE_BASE_URL } from './api_pages.tsx';
 import { CHAPTER_AFTER_API } from './contents.ts';
 import { renderPage, type SiteChapter } from './layout.tsx';

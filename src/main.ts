@@ -1,4 +1,4 @@
-import { isTaskName, runWorker } from './workers/tasks.ts';
+import { isTaskName, runWorker } from './ops/workers/tasks.ts';
 
 const [word = '', path = ''] = process.argv.slice(2);
 if (isTaskName(word)) process.exitCode = await runWorker(word, path);

@@ -1,6 +1,6 @@
 import { chmodSync, copyFileSync, cpSync, existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { VERSION } from '../../src/platform/version.ts';
+import { VERSION } from '../../src/model/version.ts';
 import { ROOT, run, runBuild, withTemporaryFolder } from './build.ts';
 import { lockedPackages } from './package_lock.ts';
 
@@ -23,7 +23,7 @@ export type BinaryTarget = keyof typeof RUNTIMES;
 const EMBEDDED = [
   'package.json',
   // Before the first release there are none.
-  ...['src/store/sqlite/migrations', 'src/store/postgres/migrations'].filter((path) =>
+  ...['src/sql/sqlite/migrations', 'src/sql/postgres/migrations'].filter((path) =>
     existsSync(join(ROOT, path)),
   ),
   'dist/console',

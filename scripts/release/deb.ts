@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { VERSION } from '../../src/platform/version.ts';
+import { VERSION } from '../../src/model/version.ts';
 import { installBinary } from './binary.ts';
 import { commitSeconds, ROOT, run, runBuild, withTemporaryFolder } from './build.ts';
 import { LICENSES_PATH, licenseTexts } from './licenses.ts';

@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { VERSION } from '../../src/platform/version.ts';
+import { VERSION } from '../../src/model/version.ts';
 import { installBinary } from './binary.ts';
 import { commitSeconds, run, runBuild, withTemporaryFolder } from './build.ts';
 import { LICENSES_PATH, licenseTexts } from './licenses.ts';

@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { VERSION } from '../../src/platform/version.ts';
+import { VERSION } from '../../src/model/version.ts';
 import { ROOT, runBuild } from './build.ts';
 import { releasedPackages } from './package_lock.ts';
 

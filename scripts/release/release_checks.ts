@@ -46,8 +46,8 @@ function checkSettings(manifest: Manifest): readonly string[] {
 /** Later releases migrate databases with this schema: its text may not follow the descriptions of tables any more. */
 function checkSchemas(): readonly string[] {
   return ['sqlite', 'postgres'].flatMap((engine) => {
-    const path = `src/store/${engine}/migrations/0001_directory.sql`;
-    const text = `test/store/schema/${engine}.sql`;
+    const path = `src/sql/${engine}/migrations/0001_directory.sql`;
+    const text = `test/sql/schema/${engine}.sql`;
     return existsSync(join(ROOT, path)) ? [] : [`${path} is missing: copy ${text} there, and commit it`];
   });
 }

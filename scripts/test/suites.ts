@@ -21,15 +21,15 @@ export interface Suite {
 }
 
 /** The suites of the store's contract, which `npm test` runs on PostgreSQL as well, and `.ci/run` on Citus. */
-const CONTRACT = /^test\/store\/store\./;
+const CONTRACT = /^test\/records\/store\./;
 /** Run on PostgreSQL by every `.ci/run`: all of HTTP, and the change feed. */
-const HTTP_AND_FEED = /^test\/(http\/|events\/change_feed)/;
+const HTTP_AND_FEED = /^test\/(http\/|compat\/|deliver\/change_feed)/;
 /** Run on Citus by every `.ci/run`, with the contract. */
-const ROUTING = /^test\/store\/rout\w+\.citus\./;
+const ROUTING = /^test\/sql\/rout\w+\.citus\./;
 /** Build or install what a release consists of. */
 const RELEASE = /^test\/(release\/.*\.slow\.|distro\/(deb|emulated_binaries|image)\.)/;
 /** Suites that choose their engines, and include a cluster where they run on Citus. */
-const COPY = /^test\/transfer\/copy\w*\.engines\./;
+const COPY = /^test\/ops\/transfer\/copy\w*\.engines\./;
 
 export function findSuites(): readonly Suite[] {
   const paths = [...new Bun.Glob('test/**/*.test.ts').scanSync(ROOT)].sort();

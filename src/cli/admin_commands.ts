@@ -1,11 +1,11 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { type SettingName, type Settings, urlRule } from '../config/parse.ts';
-import { Fault, Refusal } from '../domain/fault.ts';
-import { LIMITS } from '../domain/limits.ts';
+import { type SettingName, type Settings, urlRule } from '../app/config/parse.ts';
+import { withDatabase } from '../app/open_database.ts';
 import type { LocalRequest } from '../http/operations/admin/operation.ts';
-import { systemClock } from '../platform/clock.ts';
-import { printLine } from '../platform/standard_streams.ts';
-import { withDatabase } from '../service/open_database.ts';
+import { Fault, Refusal } from '../model/fault.ts';
+import { LIMITS } from '../model/limits.ts';
+import { systemClock } from '../ops/process/clock.ts';
+import { printLine } from '../ops/process/standard_streams.ts';
 import { addConfirmation, assertConfirmed, type ConfirmationOptions } from './confirmation.ts';
 import { addDatabaseSettings, addSettings, type CliContext } from './context.ts';
 import { printResult } from './table.ts';

@@ -1,12 +1,12 @@
 import { createReadStream } from 'node:fs';
-import { attempt } from '../domain/attempt.ts';
-import { Refusal } from '../domain/fault.ts';
-import { isJsonObject } from '../domain/json_object.ts';
-import { LIMITS } from '../domain/limits.ts';
-import { membersOf, type Resource } from '../domain/resource.ts';
-import { type InputVerb, type WritableMember, writableMembers } from '../domain/writable_members.ts';
-import { fileErrorText } from '../platform/file_error.ts';
-import { standardStreams } from '../platform/standard_streams.ts';
+import { attempt } from '../model/attempt.ts';
+import { Refusal } from '../model/fault.ts';
+import { fileErrorText } from '../model/file_error.ts';
+import { LIMITS } from '../model/limits.ts';
+import { membersOf, type Resource } from '../model/resource.ts';
+import { isJsonObject } from '../model/text/json_object.ts';
+import { type InputVerb, type WritableMember, writableMembers } from '../model/writable_members.ts';
+import { standardStreams } from '../ops/process/standard_streams.ts';
 
 /** Values of a record's members as given on a command line. */
 export type MemberArguments = Readonly<Record<string, unknown>>;

@@ -1,13 +1,13 @@
 import { existsSync } from 'node:fs';
 import { type Command, Option } from 'commander';
-import type { Settings } from '../config/parse.ts';
-import { Refusal } from '../domain/fault.ts';
-import { systemClock } from '../platform/clock.ts';
-import { printLine } from '../platform/standard_streams.ts';
-import { VERSION } from '../platform/version.ts';
-import { missingDatabaseOf } from '../service/open_database.ts';
-import type { BackupTarget } from '../store/backups/backup.ts';
-import { fileOf, isInMemory } from '../store/open.ts';
+import type { Settings } from '../app/config/parse.ts';
+import { missingDatabaseOf } from '../app/open_database.ts';
+import { Refusal } from '../model/fault.ts';
+import { VERSION } from '../model/version.ts';
+import { systemClock } from '../ops/process/clock.ts';
+import { printLine } from '../ops/process/standard_streams.ts';
+import type { BackupTarget } from '../ops/store/backups/backup.ts';
+import { fileOf, isInMemory } from '../ops/store/open.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
 import { parseWholeNumber } from './option_values.ts';
 import { printResult } from './table.ts';
@@ -44,7 +44,7 @@ export function addBackup(program: Command, context: CliContext): void {
     .action(async (options: BackupOptions, command: Command) => {
       const target = targetOf(options);
       const database = existingDatabaseFile(context.settingsOf(command), 'backed up', POSTGRES_TOOLS);
-      const { backUp } = await import('../store/backups/backup.ts');
+      const { backUp } = await import('../ops/store/backups/backup.ts');
       const { manifest, summary, ...made } = await backUp(database, target, {
         version: VERSION,
         clock: systemClock,

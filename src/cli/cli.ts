@@ -1,10 +1,10 @@
 import { Command, CommanderError } from 'commander';
-import type { Environment } from '../config/parse.ts';
-import { Refusal } from '../domain/fault.ts';
-import { EXIT, printRefusal } from '../platform/exit.ts';
-import { isUnread, type StandardStreams, withStandardStreams } from '../platform/standard_streams.ts';
-import { VERSION } from '../platform/version.ts';
-import { toRefusal } from '../store/refusals.ts';
+import type { Environment } from '../app/config/parse.ts';
+import { Refusal } from '../model/fault.ts';
+import { VERSION } from '../model/version.ts';
+import { EXIT, printRefusal } from '../ops/process/exit.ts';
+import { isUnread, type StandardStreams, withStandardStreams } from '../ops/process/standard_streams.ts';
+import { toRefusal } from '../sql/refusals.ts';
 import { type CliContext, openSettings } from './context.ts';
 import { completeHelp } from './help.ts';
 import { OutputUnread } from './output.ts';

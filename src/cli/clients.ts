@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander';
-import { END_USER_ADDRESSES, IMPLICIT_SCOPES, SCOPE_WORDS } from '../domain/principal.ts';
+import { END_USER_ADDRESSES, IMPLICIT_SCOPES, SCOPE_WORDS } from '../model/principal.ts';
 import { addAdminCommands, type MemberOptions } from './admin_commands.ts';
 import type { CliContext } from './context.ts';
 import { allOption, listOption } from './option_values.ts';

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
-import { systemClock } from '../platform/clock.ts';
-import { printLine } from '../platform/standard_streams.ts';
-import { VERSION } from '../platform/version.ts';
+import { VERSION } from '../model/version.ts';
+import { systemClock } from '../ops/process/clock.ts';
+import { printLine } from '../ops/process/standard_streams.ts';
 import { existingDatabaseFile } from './backup.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
 import { printResult } from './table.ts';
@@ -16,7 +16,7 @@ export function addCompact(program: Command, context: CliContext): void {
       const advice =
         'compact rewrites a SQLite file, but --database names PostgreSQL, which reuses its space by itself';
       const path = existingDatabaseFile(context.settingsOf(command), 'compacted', advice);
-      const { compact } = await import('../store/backups/compaction.ts');
+      const { compact } = await import('../ops/store/backups/compaction.ts');
       const release = { version: VERSION, clock: systemClock };
       const done = await compact(path, release, printLine);
       const { schema, rows } = done.summary;

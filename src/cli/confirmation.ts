@@ -1,7 +1,7 @@
 import { createInterface } from 'node:readline/promises';
 import type { Command } from 'commander';
-import { Refusal } from '../domain/fault.ts';
-import { standardStreams } from '../platform/standard_streams.ts';
+import { Refusal } from '../model/fault.ts';
+import { standardStreams } from '../ops/process/standard_streams.ts';
 
 export interface ConfirmationOptions {
   readonly yes?: true;

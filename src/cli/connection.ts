@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
+import { type Environment, readSettingFile } from '../app/config/parse.ts';
 import { AuthrealmError, connect } from '../client/client.ts';
-import { type Environment, readSettingFile } from '../config/parse.ts';
-import { Refusal } from '../domain/fault.ts';
+import { Refusal } from '../model/fault.ts';
 import { addSettings, CONNECTION_VARIABLES } from './context.ts';
 import { printable } from './table.ts';
 

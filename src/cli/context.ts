@@ -11,11 +11,11 @@ import {
   type SettingName,
   type SettingSources,
   type Settings,
-} from '../config/parse.ts';
-import type { Setting } from '../config/setting.ts';
-import { groupOf } from '../config/setting_groups.ts';
-import { DEFAULT_SETTINGS_FILE, readSettingsFile } from '../config/settings_file.ts';
-import { printNotice } from '../platform/standard_streams.ts';
+} from '../app/config/parse.ts';
+import type { Setting } from '../app/config/setting.ts';
+import { groupOf } from '../app/config/setting_groups.ts';
+import { DEFAULT_SETTINGS_FILE, readSettingsFile } from '../app/config/settings_file.ts';
+import { printNotice } from '../ops/process/standard_streams.ts';
 import { commandLine, pathIn, programPath } from './invocation.ts';
 
 /** The variables of a service's URL and its client; the secret has no option, because other users can read command lines. */

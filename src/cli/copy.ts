@@ -1,10 +1,10 @@
 import type { Command } from 'commander';
-import { databaseContradictions, passwordOnCommandLine, SETTINGS } from '../config/parse.ts';
-import { Refusal } from '../domain/fault.ts';
-import { systemClock } from '../platform/clock.ts';
-import { printLine, standardStreams } from '../platform/standard_streams.ts';
-import { VERSION } from '../platform/version.ts';
-import { type DatabaseAddress, isInMemory } from '../store/open.ts';
+import { databaseContradictions, passwordOnCommandLine, SETTINGS } from '../app/config/parse.ts';
+import { Refusal } from '../model/fault.ts';
+import { VERSION } from '../model/version.ts';
+import { systemClock } from '../ops/process/clock.ts';
+import { printLine, standardStreams } from '../ops/process/standard_streams.ts';
+import { type DatabaseAddress, isInMemory } from '../ops/store/open.ts';
 import { writeOut } from './output.ts';
 import { openProgress } from './progress.ts';
 import { openTable } from './table.ts';
@@ -27,7 +27,7 @@ export function addCopy(program: Command): void {
     .option('--to-password-file <FILE>', 'file with the password of the role in --to')
     .action(async (options: CopyOptions) => {
       const move = { from: addressOf('from', options), to: addressOf('to', options) };
-      const { copyDatabase } = await import('../store/copying/copy.ts');
+      const { copyDatabase } = await import('../ops/store/copying/copy.ts');
       const tables = await copyDatabase(move, { version: VERSION, clock: systemClock }, (step) => {
         printLine(step);
         const show = openProgress(systemClock, standardStreams().stdout);

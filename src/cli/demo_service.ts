@@ -1,21 +1,21 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createClient } from '../auth/clients/clients.ts';
-import { createConsoleLink } from '../auth/sessions/console_links.ts';
+import { createClient } from '../access/clients/clients.ts';
+import { createConsoleLink } from '../access/sessions/console_links.ts';
+import type { AuthStore } from '../access/store/access.ts';
+import { readSettings } from '../app/config/parse.ts';
+import { type OpenDatabase, withDatabase } from '../app/open_database.ts';
+import { serve } from '../app/service.ts';
 import { AuthrealmError, connect } from '../client/client.ts';
-import { readSettings } from '../config/parse.ts';
-import { Refusal } from '../domain/fault.ts';
-import { parseScopes, SCOPES } from '../domain/principal.ts';
 import type { Route } from '../http/server/router.ts';
-import { systemClock } from '../platform/clock.ts';
-import { newFileErrorText } from '../platform/file_error.ts';
-import { openLog } from '../platform/log.ts';
-import { receiveStopSignal } from '../platform/signals.ts';
-import { printLine } from '../platform/standard_streams.ts';
-import { type OpenDatabase, withDatabase } from '../service/open_database.ts';
-import { serve } from '../service/service.ts';
-import type { AuthStore } from '../store/auth/access.ts';
+import { Refusal } from '../model/fault.ts';
+import { newFileErrorText } from '../model/file_error.ts';
+import { parseScopes, SCOPES } from '../model/principal.ts';
+import { systemClock } from '../ops/process/clock.ts';
+import { openLog } from '../ops/process/log.ts';
+import { receiveStopSignal } from '../ops/process/signals.ts';
+import { printLine } from '../ops/process/standard_streams.ts';
 import { createDemoRecords } from './demo_records.ts';
 
 /** Serves two small realms from a new temporary database and performs two lookups; then exits, or serves until a signal. */

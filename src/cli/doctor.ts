@@ -1,7 +1,6 @@
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import type { Command } from 'commander';
-import { authChecks } from '../auth/inspection.ts';
 import {
   masterKeySource,
   namedFiles,
@@ -10,8 +9,11 @@ import {
   type SettingName,
   type SettingOrigin,
   type Settings,
-} from '../config/parse.ts';
-import { checkCertificate } from '../doctor/certificate.ts';
+} from '../app/config/parse.ts';
+import { givenKeyring } from '../app/open_database.ts';
+import { UNICODE_VERSION } from '../model/text/folding.ts';
+import { VERSION } from '../model/version.ts';
+import { checkCertificate } from '../ops/doctor/certificate.ts';
 import {
   type CheckFinding,
   type CheckReport,
@@ -19,16 +21,14 @@ import {
   isHealthy,
   recordChecks,
   runCheck,
-} from '../doctor/inspection.ts';
-import { UNICODE_VERSION } from '../domain/text/folding.ts';
-import { systemClock } from '../platform/clock.ts';
-import { EXIT } from '../platform/exit.ts';
-import { readFileMode } from '../platform/file_mode.ts';
-import { printLine } from '../platform/standard_streams.ts';
-import { VERSION } from '../platform/version.ts';
-import { givenKeyring } from '../service/open_database.ts';
-import { fileOf, inspectEngine } from '../store/open.ts';
+} from '../ops/doctor/inspection.ts';
+import { authChecks } from '../ops/doctor/key_inspection.ts';
+import { systemClock } from '../ops/process/clock.ts';
+import { EXIT } from '../ops/process/exit.ts';
+import { printLine } from '../ops/process/standard_streams.ts';
+import { fileOf, inspectEngine } from '../ops/store/open.ts';
 import { addSettings, type CliContext } from './context.ts';
+import { readFileMode } from './file_mode.ts';
 
 /** `doctor`: checks an installation. It reports and repairs nothing. */
 export function addDoctor(program: Command, context: CliContext): void {

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { printNotice, standardStreams } from '../platform/standard_streams.ts';
+import { printNotice, standardStreams } from '../ops/process/standard_streams.ts';
 import { examplesOf } from './examples.ts';
 
 /** Adds examples to the help texts of a command and its subcommands, and makes usage errors one line that names the help. */

@@ -1,8 +1,8 @@
 import { InvalidArgumentError } from 'commander';
-import { Refusal } from '../domain/fault.ts';
-import { parseUuid, type Uuid } from '../domain/id.ts';
-import { keyColumns, type Resource } from '../domain/resource.ts';
-import { RESOURCES } from '../domain/resources.ts';
+import { Refusal } from '../model/fault.ts';
+import { parseUuid, type Uuid } from '../model/id.ts';
+import { keyColumns, type Resource } from '../model/resource.ts';
+import { RESOURCES } from '../model/resources.ts';
 
 /** The name of a resource on the command line: its table name with hyphens. */
 export function commandLineName({ table }: Resource): string {

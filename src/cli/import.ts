@@ -1,28 +1,28 @@
 import { createReadStream } from 'node:fs';
 import { resolve } from 'node:path';
 import { type Command, Option } from 'commander';
-import { DATABASE_SETTINGS, type Settings } from '../config/parse.ts';
-import { createAuditEntry } from '../domain/audit_entry.ts';
-import { Refusal } from '../domain/fault.ts';
-import { LIMITS } from '../domain/limits.ts';
-import { systemClock } from '../platform/clock.ts';
-import { EXIT } from '../platform/exit.ts';
-import { fileErrorText } from '../platform/file_error.ts';
-import { abortAtSignal } from '../platform/signals.ts';
-import { printLine, printNotice, standardStreams } from '../platform/standard_streams.ts';
-import { VERSION } from '../platform/version.ts';
-import { type OpenDatabase, withDatabase } from '../service/open_database.ts';
-import { openEngine } from '../store/open.ts';
-import { openDryRunStore } from '../transfer/dry_run.ts';
+import { DATABASE_SETTINGS, type Settings } from '../app/config/parse.ts';
+import { type OpenDatabase, withDatabase } from '../app/open_database.ts';
+import { Refusal } from '../model/fault.ts';
+import { fileErrorText } from '../model/file_error.ts';
+import { LIMITS } from '../model/limits.ts';
+import { createAuditEntry } from '../model/log/audit_entry.ts';
+import { VERSION } from '../model/version.ts';
+import { systemClock } from '../ops/process/clock.ts';
+import { EXIT } from '../ops/process/exit.ts';
+import { abortAtSignal } from '../ops/process/signals.ts';
+import { printLine, printNotice, standardStreams } from '../ops/process/standard_streams.ts';
+import { openEngine } from '../ops/store/open.ts';
+import { openDryRunStore } from '../ops/transfer/dry_run.ts';
 import {
   type ImportCounts,
   type ImportOptions as ImportPlan,
   type ImportResult,
   importLines,
-} from '../transfer/import.ts';
-import { openLineParser } from '../transfer/import_line.ts';
-import { splitLines } from '../transfer/line_reader.ts';
-import { isUnavailable, retryWhileUnavailable } from '../transfer/retry.ts';
+} from '../ops/transfer/import.ts';
+import { openLineParser } from '../ops/transfer/import_line.ts';
+import { splitLines } from '../ops/transfer/line_reader.ts';
+import { isUnavailable, retryWhileUnavailable } from '../ops/transfer/retry.ts';
 import { addDatabaseSettings, type CliContext, toArguments } from './context.ts';
 import { absoluteFlags, commandLine } from './invocation.ts';
 import { parseWholeNumber } from './option_values.ts';

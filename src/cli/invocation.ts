@@ -1,8 +1,9 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { isAbsolute, resolve } from 'node:path';
-import { type Environment, type Flags, SETTINGS, type SettingName, type Settings } from '../config/parse.ts';
-import { IS_SINGLE_FILE, programFile } from '../platform/program_files.ts';
-import { fileOf } from '../store/open.ts';
+import type { Environment, Flags, SettingName, Settings } from '../app/config/parse.ts';
+import { SETTINGS } from '../app/config/parse.ts';
+import { IS_SINGLE_FILE, programFile } from '../model/program_files.ts';
+import { fileOf } from '../ops/store/open.ts';
 
 /** Printed commands of this program: they work as pasted, from any folder. */
 

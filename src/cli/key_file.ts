@@ -1,5 +1,5 @@
-import { printLine } from '../platform/standard_streams.ts';
-import type { OpenDatabase } from '../service/open_database.ts';
+import type { OpenDatabase } from '../app/open_database.ts';
+import { printLine } from '../ops/process/standard_streams.ts';
 
 /** Prints what the operator must do about a new master key file. */
 export function printNewKeyFile({ createdKeyFile }: OpenDatabase): void {

@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
-import { createNewKeyFile } from '../auth/keys/master_key.ts';
-import { systemClock } from '../platform/clock.ts';
-import { printLine } from '../platform/standard_streams.ts';
-import { rewrap } from '../service/open_database.ts';
+import { createNewKeyFile } from '../access/keys/master_key.ts';
+import { rewrap } from '../app/open_database.ts';
+import { systemClock } from '../ops/process/clock.ts';
+import { printLine } from '../ops/process/standard_streams.ts';
 import { EVERY_ITEM, type OperationCall, performOperation } from './admin_commands.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
 import { printResult } from './table.ts';

@@ -1,8 +1,8 @@
-import { LIMITS } from '../domain/limits.ts';
-import { METRICS } from '../metrics/declarations.ts';
-import { familyOf, mergeSnapshots, type Snapshot, withoutGauges } from '../metrics/family.ts';
-import { startTimeGauge } from '../metrics/metrics.ts';
-import { withTimeout } from '../platform/timeout.ts';
+import { LIMITS } from '../model/limits.ts';
+import { withTimeout } from '../model/timeout.ts';
+import { METRICS } from '../ops/metrics/declarations.ts';
+import { familyOf, mergeSnapshots, type Snapshot, withoutGauges } from '../ops/metrics/family.ts';
+import { startTimeGauge } from '../ops/metrics/metrics.ts';
 
 interface Source {
   readonly read: () => Promise<Snapshot>;

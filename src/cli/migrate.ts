@@ -1,12 +1,12 @@
 import { type Command, Option } from 'commander';
-import { DATABASE_SETTINGS } from '../config/parse.ts';
-import { Refusal } from '../domain/fault.ts';
-import { systemClock } from '../platform/clock.ts';
-import { printLine, standardStreams } from '../platform/standard_streams.ts';
-import { VERSION } from '../platform/version.ts';
-import { missingDatabaseOf, openEngineFor } from '../service/open_database.ts';
-import { fileOf, isInMemory } from '../store/open.ts';
-import { pendingMigrations } from '../store/pending_migrations.ts';
+import { DATABASE_SETTINGS } from '../app/config/parse.ts';
+import { missingDatabaseOf, openEngineFor } from '../app/open_database.ts';
+import { Refusal } from '../model/fault.ts';
+import { VERSION } from '../model/version.ts';
+import { systemClock } from '../ops/process/clock.ts';
+import { printLine, standardStreams } from '../ops/process/standard_streams.ts';
+import { fileOf, isInMemory } from '../ops/store/open.ts';
+import { pendingMigrations } from '../ops/store/pending_migrations.ts';
 import { addSettings, type CliContext } from './context.ts';
 
 /** `migrate`: applies pending migrations, so that serving processes need no rights to do so. It ignores --migrate. */

@@ -1,10 +1,10 @@
 import { closeSync, fsyncSync, linkSync, lstatSync, openSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { Refusal } from '../domain/fault.ts';
-import type { Clock } from '../domain/id.ts';
-import { newFileErrorText } from '../platform/file_error.ts';
-import { syncPath } from '../platform/fsync.ts';
-import { isUnread, STANDARD_OUTPUT, standardStreams, writeAll } from '../platform/standard_streams.ts';
+import { Refusal } from '../model/fault.ts';
+import { newFileErrorText } from '../model/file_error.ts';
+import type { Clock } from '../model/id.ts';
+import { isUnread, STANDARD_OUTPUT, standardStreams, writeAll } from '../ops/process/standard_streams.ts';
+import { syncPath } from '../sql/fsync.ts';
 
 /** Writes data of a command. Every error of it is a Refusal with the next step. */
 export type WriteText = (text: string) => Promise<void>;

@@ -1,5 +1,5 @@
-import type { Clock } from '../domain/id.ts';
-import type { OutputStream } from '../platform/standard_streams.ts';
+import type { Clock } from '../model/id.ts';
+import type { OutputStream } from '../ops/process/standard_streams.ts';
 
 const EVERY_MS = 5_000;
 

@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
-import type { Settings } from '../config/parse.ts';
-import { Refusal } from '../domain/fault.ts';
+import type { Settings } from '../app/config/parse.ts';
 import { urlOf } from '../http/server/url.ts';
-import { printLine } from '../platform/standard_streams.ts';
+import { Refusal } from '../model/fault.ts';
+import { printLine } from '../ops/process/standard_streams.ts';
 import { addSettings, type CliContext } from './context.ts';
 import { printable } from './table.ts';
 

@@ -1,12 +1,12 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { FindableCollection, IncludingCollection, ResourceRecord, SortKey } from '../client/client.ts';
 import { rawFilter } from '../client/client.ts';
-import { Refusal } from '../domain/fault.ts';
-import { LIMITS } from '../domain/limits.ts';
-import { keyColumns, type Resource, shownMembers } from '../domain/resource.ts';
-import { type CollectionName, DESCRIPTIONS, includableBelow, RESOURCES } from '../domain/resources.ts';
-import { isVisibleAscii, VISIBLE_ASCII_RULE } from '../domain/text/visible_ascii.ts';
-import { printNotice } from '../platform/standard_streams.ts';
+import { Refusal } from '../model/fault.ts';
+import { LIMITS } from '../model/limits.ts';
+import { keyColumns, type Resource, shownMembers } from '../model/resource.ts';
+import { type CollectionName, DESCRIPTIONS, includableBelow, RESOURCES } from '../model/resources.ts';
+import { isVisibleAscii, VISIBLE_ASCII_RULE } from '../model/text/visible_ascii.ts';
+import { printNotice } from '../ops/process/standard_streams.ts';
 import {
   type MemberArguments,
   openInputReader,

@@ -1,19 +1,20 @@
 import { existsSync } from 'node:fs';
 import { basename } from 'node:path';
 import type { Command } from 'commander';
-import { readLine, restoreLine } from '../audit/checkpoint.ts';
-import type { LogKeys } from '../audit/log_keys.ts';
-import { checkpointFileOf, existingCheckpointFile, masterKeySource, type Settings } from '../config/parse.ts';
-import { createAuditEntry } from '../domain/audit_entry.ts';
-import type { Erasure } from '../domain/erasure.ts';
-import { Refusal } from '../domain/fault.ts';
-import { systemClock } from '../platform/clock.ts';
-import { appendLines } from '../platform/fsync.ts';
-import { printLine, printNotice } from '../platform/standard_streams.ts';
-import { VERSION } from '../platform/version.ts';
-import { assertKeysOf, openDatabase, withDatabase } from '../service/open_database.ts';
-import type { Engine } from '../store/open.ts';
-import { splitLines } from '../transfer/line_reader.ts';
+import type { Settings } from '../app/config/parse.ts';
+import { checkpointFileOf, existingCheckpointFile, masterKeySource } from '../app/config/parse.ts';
+import { assertKeysOf, openDatabase, withDatabase } from '../app/open_database.ts';
+import { readLine, restoreLine } from '../log/checkpoint.ts';
+import type { LogKeys } from '../log/keys.ts';
+import { Refusal } from '../model/fault.ts';
+import { createAuditEntry } from '../model/log/audit_entry.ts';
+import type { Erasure } from '../model/log/erasure.ts';
+import { VERSION } from '../model/version.ts';
+import { systemClock } from '../ops/process/clock.ts';
+import { printLine, printNotice } from '../ops/process/standard_streams.ts';
+import type { Engine } from '../ops/store/open.ts';
+import { splitLines } from '../ops/transfer/line_reader.ts';
+import { appendLines } from '../sql/fsync.ts';
 import { databaseFileOf, POSTGRES_TOOLS } from './backup.ts';
 import { addConfirmation, assertConfirmed, type ConfirmationOptions } from './confirmation.ts';
 import { addDatabaseSettings, addSettings, type CliContext } from './context.ts';
@@ -47,7 +48,7 @@ export function addRestore(program: Command, context: CliContext): void {
       if (options.replace && !options.dryRun && existsSync(database))
         await assertConfirmed(options, `replaces the database ${database}`, basename(database));
       const ledger = ledgerOf(settings, options);
-      const { restore } = await import('../store/backups/restoration.ts');
+      const { restore } = await import('../ops/store/backups/restoration.ts');
       let unsigned: readonly number[] = [];
       const { summary, takenAt, erased, replacedPath } = await restore(
         {

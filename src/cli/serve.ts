@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { SETTINGS, type SettingName } from '../config/parse.ts';
+import { SETTINGS, type SettingName } from '../app/config/parse.ts';
 import { addSettings, type CliContext } from './context.ts';
 
 /** `serve`: runs the service until a signal. Its modules are imported here, so that other commands do not load them. */

@@ -1,14 +1,14 @@
-import type { Flags, Settings } from '../config/parse.ts';
-import { Refusal } from '../domain/fault.ts';
-import { LIMITS } from '../domain/limits.ts';
+import type { Flags, Settings } from '../app/config/parse.ts';
+import { serverSettings } from '../app/service.ts';
 import { assertPortFree } from '../http/server/server.ts';
-import type { Snapshot } from '../metrics/family.ts';
-import { systemClock } from '../platform/clock.ts';
-import { watchDescriptors } from '../platform/descriptors.ts';
-import type { Log } from '../platform/log.ts';
-import { serverSettings } from '../service/service.ts';
-import { workerCommand } from '../workers/command.ts';
-import { RESTART_MS, startWorkerProcess, type WorkerProcess } from '../workers/worker_process.ts';
+import { Refusal } from '../model/fault.ts';
+import { LIMITS } from '../model/limits.ts';
+import type { Snapshot } from '../ops/metrics/family.ts';
+import { systemClock } from '../ops/process/clock.ts';
+import { watchDescriptors } from '../ops/process/descriptors.ts';
+import type { Log } from '../ops/process/log.ts';
+import { workerCommand } from '../ops/workers/command.ts';
+import { RESTART_MS, startWorkerProcess, type WorkerProcess } from '../ops/workers/worker_process.ts';
 import { toArguments } from './context.ts';
 import { openMetricsAggregation } from './metrics_aggregation.ts';
 

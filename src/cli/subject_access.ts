@@ -1,9 +1,9 @@
 import type { Command } from 'commander';
-import { openLogReading } from '../audit/reading.ts';
-import { subjectAccess } from '../audit/subject_access.ts';
-import type { Uuid } from '../domain/id.ts';
-import { systemClock } from '../platform/clock.ts';
-import { withDatabase } from '../service/open_database.ts';
+import { withDatabase } from '../app/open_database.ts';
+import { openLogReading } from '../log/reading.ts';
+import { subjectAccess } from '../log/subject_access.ts';
+import type { Uuid } from '../model/id.ts';
+import { systemClock } from '../ops/process/clock.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
 import { parseId } from './identifiers.ts';
 import { type WriteText, writeNewFile, writeOut } from './output.ts';

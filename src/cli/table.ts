@@ -1,4 +1,4 @@
-import { escapeUnprintable, printLine, UNPRINTABLE } from '../platform/standard_streams.ts';
+import { escapeUnprintable, printLine, UNPRINTABLE } from '../ops/process/standard_streams.ts';
 import type { WriteText } from './output.ts';
 
 /** The text with unprintable characters escaped. */

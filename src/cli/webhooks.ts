@@ -1,9 +1,9 @@
 import { type Command, Option } from 'commander';
-import { isTrue } from '../config/values.ts';
-import { Refusal } from '../domain/fault.ts';
-import { LIMITS } from '../domain/limits.ts';
-import { EVENT_NAMES } from '../events/webhooks/targets.ts';
-import { printLine } from '../platform/standard_streams.ts';
+import { isTrue } from '../app/config/values.ts';
+import { EVENT_NAMES } from '../deliver/webhooks/targets.ts';
+import { Refusal } from '../model/fault.ts';
+import { LIMITS } from '../model/limits.ts';
+import { printLine } from '../ops/process/standard_streams.ts';
 import { addAdminCommands, type MemberOptions } from './admin_commands.ts';
 import type { CliContext } from './context.ts';
 import { parseId } from './identifiers.ts';

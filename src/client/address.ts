@@ -1,4 +1,4 @@
-import { parseUuid } from '../domain/id.ts';
+import { parseUuid } from '../model/id.ts';
 import type { WireFormat } from './wires.ts';
 
 /**

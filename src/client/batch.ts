@@ -1,4 +1,4 @@
-import type { CollectionName } from '../domain/resources.ts';
+import type { CollectionName } from '../model/resources.ts';
 import { parseIdentifier, recordPath } from './address.ts';
 import { collectionPath, postOnce } from './calls.ts';
 import type { CreateOptions, Described, WriteOptions } from './collection.ts';

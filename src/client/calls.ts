@@ -1,5 +1,5 @@
-import type { Resource } from '../domain/resource.ts';
-import { isVisibleAscii, VISIBLE_ASCII_RULE } from '../domain/text/visible_ascii.ts';
+import type { Resource } from '../model/resource.ts';
+import { isVisibleAscii, VISIBLE_ASCII_RULE } from '../model/text/visible_ascii.ts';
 import { recordPath } from './address.ts';
 import { BOUNDS } from './bounds.ts';
 import type { CallOptions, Collection, CreateOptions, Revise, WriteOptions } from './collection.ts';

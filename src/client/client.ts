@@ -1,5 +1,5 @@
-import { isLoopbackHost } from '../domain/loopback.ts';
-import type { CollectionName } from '../domain/resources.ts';
+import { isLoopbackHost } from '../model/loopback.ts';
+import type { CollectionName } from '../model/resources.ts';
 import type { ServiceConnection, ServiceOptions, ServiceRequest } from './attempt.ts';
 import { openBatch, type WriteBatch } from './batch.ts';
 import { BOUNDS } from './bounds.ts';

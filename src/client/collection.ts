@@ -1,5 +1,5 @@
-import type { Resource } from '../domain/resource.ts';
-import type { CollectionName, DESCRIPTIONS } from '../domain/resources.ts';
+import type { Resource } from '../model/resource.ts';
+import type { CollectionName, DESCRIPTIONS } from '../model/resources.ts';
 import type { Filter } from './filter.ts';
 import type {
   ChangesOf,

@@ -1,4 +1,4 @@
-import type { Resource } from '../domain/resource.ts';
+import type { Resource } from '../model/resource.ts';
 import { recordPath } from './address.ts';
 import { collectionPath, postOnce, recordWithTag } from './calls.ts';
 import type { IncludingCollection } from './collection.ts';

@@ -1,5 +1,5 @@
-import { LIMITS } from '../domain/limits.ts';
-import type { Resource } from '../domain/resource.ts';
+import { LIMITS } from '../model/limits.ts';
+import type { Resource } from '../model/resource.ts';
 import { parseIdentifier, recordPath, searchPath } from './address.ts';
 import type { CallOptions, FindableCollection, ListOptions, PageOptions, RecordPage } from './collection.ts';
 import { type Envelope, type FlatRecord, readMany } from './envelope.ts';

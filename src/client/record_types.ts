@@ -1,6 +1,6 @@
-import type { Resource } from '../domain/resource.ts';
+import type { Resource } from '../model/resource.ts';
 
-/** All types below are inferred from the descriptions in domain/resources.ts; none names a member. */
+/** All types below are inferred from the descriptions in model/resources.ts; none names a member. */
 
 /** The annotation of a member, as a type. */
 type AnnotationOf<S> = S extends { readonly '~annotation'?: infer P }

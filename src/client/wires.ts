@@ -1,6 +1,6 @@
-import { ancestry, keyColumns, type Resource, shownMembers } from '../domain/resource.ts';
-import { type CollectionName, DESCRIPTIONS } from '../domain/resources.ts';
-import { writableMembers } from '../domain/writable_members.ts';
+import { ancestry, keyColumns, type Resource, shownMembers } from '../model/resource.ts';
+import { type CollectionName, DESCRIPTIONS } from '../model/resources.ts';
+import { writableMembers } from '../model/writable_members.ts';
 
 /** A member of a response or request, and the object inside `data` that contains it. */
 export interface WireMember {

@@ -1,6 +1,6 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { changeClient } from '../../src/auth/clients/clients.ts';
-import type { Uuid } from '../../src/domain/id.ts';
+import { changeClient } from '../../src/access/clients/clients.ts';
+import type { Uuid } from '../../src/model/id.ts';
 import { findPort } from '../support/daemons.ts';
 import { createFixture, startService } from '../support/service.ts';
 import { startTcpProxy } from '../support/tcp_proxy.ts';

@@ -1,7 +1,7 @@
 import { expect } from 'bun:test';
 import type { Locator } from 'playwright-core';
-import { parseUuid, type Uuid } from '../../src/domain/id.ts';
-import { parseScopes } from '../../src/domain/principal.ts';
+import { parseUuid, type Uuid } from '../../src/model/id.ts';
+import { parseScopes } from '../../src/model/principal.ts';
 import { createLink } from '../support/console_sign_in.ts';
 import type { Service } from '../support/service.ts';
 import {

@@ -1,10 +1,10 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test';
-import type { Store } from '../../src/directory/store.ts';
-import { overloaded } from '../../src/domain/fault.ts';
-import type { Uuid } from '../../src/domain/id.ts';
-import { LIMITS } from '../../src/domain/limits.ts';
-import { oidcProfileInfo, realm as realms, user } from '../../src/domain/resources.ts';
-import type { Engine } from '../../src/store/open.ts';
+import { overloaded } from '../../src/model/fault.ts';
+import type { Uuid } from '../../src/model/id.ts';
+import { LIMITS } from '../../src/model/limits.ts';
+import { oidcProfileInfo, realm as realms, user } from '../../src/model/resources.ts';
+import type { Store } from '../../src/model/store.ts';
+import type { Engine } from '../../src/ops/store/open.ts';
 import { createFixture, insertRecord, realmMembers, startService, userMembers } from '../support/service.ts';
 import { expectNoErrors, HOSTILE_TEXTS, openSignedIn, READ_SCOPE } from './console_session.ts';
 import { BROWSER_TEST_MS } from './console_window.ts';

@@ -1,6 +1,6 @@
 import { expect, setDefaultTimeout, test } from 'bun:test';
-import type { Uuid } from '../../src/domain/id.ts';
-import { passwordProfileInfo, realm as realms, user } from '../../src/domain/resources.ts';
+import type { Uuid } from '../../src/model/id.ts';
+import { passwordProfileInfo, realm as realms, user } from '../../src/model/resources.ts';
 import { createFixture, insertRecord, realmMembers, startService, userMembers } from '../support/service.ts';
 import { expectNoErrors, expectNoErrorsInAnyView, openSignedIn, READ_SCOPE } from './console_session.ts';
 import { BROWSER_TEST_MS } from './console_window.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { LIMITS } from '../../src/domain/limits.ts';
+import { LIMITS } from '../../src/model/limits.ts';
 import { expectNoErrors, openSignedIn, WRITE_SCOPE } from './console_session.ts';
 import { openShop } from './open_console.ts';
 import { pagePaths } from './page_paths.ts';

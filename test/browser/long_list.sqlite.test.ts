@@ -1,7 +1,7 @@
 import { expect, setDefaultTimeout, test } from 'bun:test';
-import type { Write } from '../../src/directory/store.ts';
-import { realm, user } from '../../src/domain/resources.ts';
-import { systemClock } from '../../src/platform/clock.ts';
+import { realm, user } from '../../src/model/resources.ts';
+import type { Write } from '../../src/model/store.ts';
+import { systemClock } from '../../src/ops/process/clock.ts';
 import { buildRecord, insertOf, realmMembers, startService, userMembers } from '../support/service.ts';
 import { expectNoErrors, openSignedIn } from './console_session.ts';
 import { BROWSER_TEST_MS } from './console_window.ts';

@@ -1,5 +1,5 @@
 import { setDefaultTimeout } from 'bun:test';
-import type { Flags } from '../../src/config/parse.ts';
+import type { Flags } from '../../src/app/config/parse.ts';
 import { type Service, startService } from '../support/service.ts';
 import { BROWSER_TEST_MS } from './console_window.ts';
 import { createShop, type Shop } from './shop_fixture.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import type { Page } from 'playwright-core';
-import { parseUuid, type Uuid } from '../../src/domain/id.ts';
+import { parseUuid, type Uuid } from '../../src/model/id.ts';
 import { expectNoErrors, openSignedIn, READ_SCOPE, WRITE_SCOPE } from './console_session.ts';
 import { BROWSER_TEST_MS, type ConsoleWindow } from './console_window.ts';
 import { openShop } from './open_console.ts';

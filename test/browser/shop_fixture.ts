@@ -5,7 +5,7 @@ import {
   passwordProfileInfo,
   realm,
   user,
-} from '../../src/domain/resources.ts';
+} from '../../src/model/resources.ts';
 import { createRecord, kindOf, PASSWORD, type ParentIds } from '../support/resource_cases.ts';
 import type { Service } from '../support/service.ts';
 import { HOSTILE_TEXTS, WRITE_SCOPE } from './console_session.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test';
-import { openSignInBudgets } from '../../src/auth/sign_in/budgets.ts';
-import type { Uuid } from '../../src/domain/id.ts';
+import type { Uuid } from '../../src/model/id.ts';
+import { openSignInBudgets } from '../../src/sign_in/budgets.ts';
 import { expectNoErrors, openSignedIn, READ_SCOPE } from './console_session.ts';
 import { openShop } from './open_console.ts';
 

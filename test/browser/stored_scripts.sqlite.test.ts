@@ -7,7 +7,7 @@ import {
   passwordProfileInfo,
   realm,
   user,
-} from '../../src/domain/resources.ts';
+} from '../../src/model/resources.ts';
 import { createLink } from '../support/console_sign_in.ts';
 import { createRecord, kindOf, PASSWORD, type ParentIds } from '../support/resource_cases.ts';
 import { startService } from '../support/service.ts';

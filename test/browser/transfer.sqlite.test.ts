@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'bun:test';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { parseUuid, type Uuid } from '../../src/domain/id.ts';
-import { DESCRIPTIONS } from '../../src/domain/resources.ts';
-import { exportRecords } from '../../src/transfer/export.ts';
+import { parseUuid, type Uuid } from '../../src/model/id.ts';
+import { DESCRIPTIONS } from '../../src/model/resources.ts';
+import { exportRecords } from '../../src/ops/transfer/export.ts';
 import { freshFolder, type Service, startService } from '../support/service.ts';
 import { expectNoErrors, HOSTILE_TEXTS, openSignedIn, READ_SCOPE, WRITE_SCOPE } from './console_session.ts';
 import { type ConsoleWindow, LONG_WAIT_MS, VIEWS } from './console_window.ts';

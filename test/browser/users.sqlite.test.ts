@@ -1,5 +1,5 @@
 import { expect, setDefaultTimeout, test } from 'bun:test';
-import { realm as realms, user } from '../../src/domain/resources.ts';
+import { realm as realms, user } from '../../src/model/resources.ts';
 import { createFixture, insertRecord, realmMembers, startService, userMembers } from '../support/service.ts';
 import { expectNoErrors, expectNoErrorsInAnyView, openSignedIn, READ_SCOPE } from './console_session.ts';
 import { BROWSER_TEST_MS } from './console_window.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { user } from '../../src/domain/resources.ts';
+import { user } from '../../src/model/resources.ts';
 import { createDeadLetters } from '../support/dead_letter_fixtures.ts';
 import { createFixture, insertRecord, startService, userMembers } from '../support/service.ts';
 import { type ReceivedMessage, startReceiver, verifySignature } from '../support/webhook_receivers.ts';

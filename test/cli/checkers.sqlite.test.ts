@@ -10,8 +10,8 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { systemClock } from '../../src/platform/clock.ts';
-import { openDatabase } from '../../src/service/open_database.ts';
+import { openDatabase } from '../../src/app/open_database.ts';
+import { systemClock } from '../../src/ops/process/clock.ts';
 import { sqliteAt } from '../support/database.ts';
 import { freshFolder } from '../support/folder.ts';
 import {

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test';
-import { type Flags, originsOf, readSettings, SETTINGS, urlRule } from '../../src/config/parse.ts';
-import { Refusal } from '../../src/domain/fault.ts';
-import { TARGET_RULE } from '../../src/outbound/target.ts';
-import { urlWithoutPassword } from '../../src/store/open.ts';
+import { TARGET_RULE } from '../../src/access/outbound/target.ts';
+import { type Flags, originsOf, readSettings, SETTINGS, urlRule } from '../../src/app/config/parse.ts';
+import { Refusal } from '../../src/model/fault.ts';
+import { urlWithoutPassword } from '../../src/ops/store/open.ts';
 
 function complaints(flags: Flags, environment: Record<string, string> = {}): readonly string[] {
   try {

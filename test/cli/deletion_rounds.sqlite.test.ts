@@ -1,17 +1,17 @@
 import { expect, test } from 'bun:test';
 import { DELETION_LEASE, deleteInPages } from '../../src/cli/deletion.ts';
-import type { Store } from '../../src/directory/store.ts';
-import { LIMITS } from '../../src/domain/limits.ts';
-import { user } from '../../src/domain/resources.ts';
-import { openLease } from '../../src/jobs/leases.ts';
-import { systemClock } from '../../src/platform/clock.ts';
+import { LIMITS } from '../../src/model/limits.ts';
+import { user } from '../../src/model/resources.ts';
+import type { Store } from '../../src/model/store.ts';
+import { systemClock } from '../../src/ops/process/clock.ts';
+import { openLease } from '../../src/sql/job_leases.ts';
 import {
   commitWrites,
   createRealmFixture,
   mintId,
   oidcLink,
   WRITTEN,
-} from '../store/contract/store_fixtures.ts';
+} from '../records/contract/store_fixtures.ts';
 import { freshDatabase } from '../support/database.ts';
 
 /** More links than a page deletes. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { EXIT } from '../../src/platform/exit.ts';
+import { EXIT } from '../../src/ops/process/exit.ts';
 import { freshDatabase } from '../support/database.ts';
 import { createHealthyFixture, runDoctorOn } from '../support/doctor_report.ts';
 import { runAuthrealm } from '../support/processes.ts';

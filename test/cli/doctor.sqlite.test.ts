@@ -12,11 +12,11 @@ import {
   writeSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { readSettings } from '../../src/config/parse.ts';
-import type { CheckReport } from '../../src/doctor/inspection.ts';
-import { systemClock } from '../../src/platform/clock.ts';
-import { openDatabase } from '../../src/service/open_database.ts';
-import { COUNTED_RESOURCES, countColumn } from '../../src/store/audit/record_counts.ts';
+import { readSettings } from '../../src/app/config/parse.ts';
+import { openDatabase } from '../../src/app/open_database.ts';
+import type { CheckReport } from '../../src/ops/doctor/inspection.ts';
+import { systemClock } from '../../src/ops/process/clock.ts';
+import { COUNTED_RESOURCES, countColumn } from '../../src/sql/tables/record_counts.ts';
 import {
   createClosedFile,
   createHealthyFile,

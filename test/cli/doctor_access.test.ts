@@ -1,12 +1,12 @@
 import { beforeEach, expect, test } from 'bun:test';
-import { changeClient } from '../../src/auth/clients/clients.ts';
-import { authChecks, PROOF_REMOVED } from '../../src/auth/inspection.ts';
-import { keyCheckOf, openKeyring } from '../../src/auth/keys/keyring.ts';
-import { mintSigningKey, rotateSigningKey, withdrawSigningKey } from '../../src/auth/keys/signing.ts';
-import { type CheckFinding, type CheckReport, isHealthy, runCheck } from '../../src/doctor/inspection.ts';
-import { createAuditEntry } from '../../src/domain/audit_entry.ts';
-import { LIMITS } from '../../src/domain/limits.ts';
-import { inspectEngine } from '../../src/store/open.ts';
+import { changeClient } from '../../src/access/clients/clients.ts';
+import { keyCheckOf, openKeyring } from '../../src/access/keys/keyring.ts';
+import { mintSigningKey, rotateSigningKey, withdrawSigningKey } from '../../src/access/keys/signing.ts';
+import { LIMITS } from '../../src/model/limits.ts';
+import { createAuditEntry } from '../../src/model/log/audit_entry.ts';
+import { type CheckFinding, type CheckReport, isHealthy, runCheck } from '../../src/ops/doctor/inspection.ts';
+import { authChecks, PROOF_REMOVED } from '../../src/ops/doctor/key_inspection.ts';
+import { inspectEngine } from '../../src/ops/store/open.ts';
 import { type Service, startService } from '../support/service.ts';
 
 /** The checks of `doctor` for keys and clients, in each state. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { workerCommand } from '../../src/workers/command.ts';
+import { workerCommand } from '../../src/ops/workers/command.ts';
 import { findPort } from '../support/daemons.ts';
 import { freshDatabase } from '../support/database.ts';
 import { createHostileFolder } from '../support/hostile_folder.ts';

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import { dirname } from 'node:path';
+import { readSettings } from '../../src/app/config/parse.ts';
 import { linkCommand } from '../../src/cli/context.ts';
-import { readSettings } from '../../src/config/parse.ts';
 import { freshDatabase } from '../support/database.ts';
 import { atEnd } from '../support/ending.ts';
 import { freshFolder } from '../support/folder.ts';

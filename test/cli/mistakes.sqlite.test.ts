@@ -2,7 +2,7 @@ import { Database } from 'bun:sqlite';
 import { afterAll, expect, test } from 'bun:test';
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { SCOPE_WORDS } from '../../src/domain/principal.ts';
+import { SCOPE_WORDS } from '../../src/model/principal.ts';
 import { findPort } from '../support/daemons.ts';
 import { AUTHREALM_UNPRIVILEGED, runAuthrealm, runCommand } from '../support/processes.ts';
 import { createFixture, freshFolder, startService } from '../support/service.ts';

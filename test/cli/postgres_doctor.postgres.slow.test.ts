@@ -2,10 +2,10 @@ import { afterAll, describe, expect, test } from 'bun:test';
 import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { SQL } from 'bun';
-import { createNewKeyFile } from '../../src/auth/keys/master_key.ts';
-import { type Flags, readSettings } from '../../src/config/parse.ts';
-import { systemClock } from '../../src/platform/clock.ts';
-import { openDatabase } from '../../src/service/open_database.ts';
+import { createNewKeyFile } from '../../src/access/keys/master_key.ts';
+import { type Flags, readSettings } from '../../src/app/config/parse.ts';
+import { openDatabase } from '../../src/app/open_database.ts';
+import { systemClock } from '../../src/ops/process/clock.ts';
 import {
   COMMON_FAULTS,
   createHealthyFixture,

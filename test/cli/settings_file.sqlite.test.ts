@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { parseSettingsFile } from '../../src/config/settings_file.ts';
+import { parseSettingsFile } from '../../src/app/config/settings_file.ts';
 import { freshDatabase } from '../support/database.ts';
 import { AUTHREALM_UNPRIVILEGED, runAuthrealm, runCommand } from '../support/processes.ts';
 import { freshFolder } from '../support/service.ts';

@@ -1,9 +1,9 @@
 import { expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createClient } from '../../src/auth/clients/clients.ts';
-import { passwordProfile, user } from '../../src/domain/resources.ts';
-import { systemClock } from '../../src/platform/clock.ts';
+import { createClient } from '../../src/access/clients/clients.ts';
+import { passwordProfile, user } from '../../src/model/resources.ts';
+import { systemClock } from '../../src/ops/process/clock.ts';
 import { freshFolder } from '../support/folder.ts';
 import { runAuthrealm } from '../support/processes.ts';
 import { createFixture, insertRecord, startService, userMembers } from '../support/service.ts';

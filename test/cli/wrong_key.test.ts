@@ -1,8 +1,8 @@
 import { expect, test } from 'bun:test';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { systemClock } from '../../src/platform/clock.ts';
-import { openDatabase } from '../../src/service/open_database.ts';
+import { openDatabase } from '../../src/app/open_database.ts';
+import { systemClock } from '../../src/ops/process/clock.ts';
 import { openFreshDatabase } from '../support/database.ts';
 import { freshFolder } from '../support/folder.ts';
 import { runAuthrealm } from '../support/processes.ts';

@@ -14,7 +14,7 @@ import {
   rawFilter,
   startsWith,
 } from '../../src/client/client.ts';
-import { DESCRIPTIONS, RESOURCES } from '../../src/domain/resources.ts';
+import { DESCRIPTIONS, RESOURCES } from '../../src/model/resources.ts';
 import { errorOf } from '../support/client_library.ts';
 import { ISSUER, startService } from '../support/service.ts';
 

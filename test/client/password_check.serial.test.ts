@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import { type AuthrealmError, connect } from '../../src/client/client.ts';
-import { realm } from '../../src/domain/resources.ts';
-import { systemClock } from '../../src/platform/clock.ts';
+import { realm } from '../../src/model/resources.ts';
+import { systemClock } from '../../src/ops/process/clock.ts';
 import { insertRecord, realmMembers, startService } from '../support/service.ts';
 import { createPassword, createSignInClient } from '../support/sign_in.ts';
 

@@ -1,8 +1,8 @@
 import { afterAll, describe, expect, test } from 'bun:test';
-import { Fault } from '../../src/domain/fault.ts';
-import type { Revision } from '../../src/domain/id.ts';
-import { feedCursor } from '../../src/events/feed/cursor.ts';
-import { systemClock } from '../../src/platform/clock.ts';
+import { feedCursor } from '../../src/deliver/feed/cursor.ts';
+import { Fault } from '../../src/model/fault.ts';
+import type { Revision } from '../../src/model/id.ts';
+import { systemClock } from '../../src/ops/process/clock.ts';
 import { installFromNpm, NPM_GENERATORS, runGenerator } from '../generators/generators.ts';
 import { startGeneratorTarget } from '../generators/target.ts';
 import { createFixture, freshFolder, startService } from '../support/service.ts';

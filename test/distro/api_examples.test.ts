@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { type ApiDocument, apiOf } from '../../console/openapi/document.ts';
 import { examplesOf } from '../../console/openapi/languages.ts';
 import { draftOf, type HttpRequest, requestOf } from '../../console/openapi/request.ts';
-import { openApiDocument } from '../../src/http/openapi/document.ts';
+import { openApiDocument } from '../../src/app/api/document.ts';
 import { freshFolder } from '../support/folder.ts';
 import { runCommand } from '../support/processes.ts';
 

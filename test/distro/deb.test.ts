@@ -11,7 +11,7 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { LICENSES_PATH, licenseTexts } from '../../scripts/release/licenses.ts';
-import { VERSION } from '../../src/platform/version.ts';
+import { VERSION } from '../../src/model/version.ts';
 import { buildArtefact, inRoot, openFolder, removeOpenFolders, runTool } from '../support/bare_system.ts';
 import { type RunningCommand, runCommand, startCommand, urlOf } from '../support/processes.ts';
 import { walkProgram } from '../support/program_walk.ts';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { imagePackages } from '../../scripts/release/image_packages.ts';
 import { LICENSES_PATH, licenseTexts } from '../../scripts/release/licenses.ts';
-import { VERSION } from '../../src/platform/version.ts';
+import { VERSION } from '../../src/model/version.ts';
 import { buildArtefact, inRoot, openFolder, removeOpenFolders, runTool } from '../support/bare_system.ts';
 import { type RunningCommand, runCommand, startCommand, urlOf } from '../support/processes.ts';
 import { walkProgram } from '../support/program_walk.ts';

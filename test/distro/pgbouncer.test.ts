@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import { SQL } from 'bun';
-import { type PostgresAddress, parsePostgres } from '../../src/store/open.ts';
-import { openStore, runContracts } from '../store/contract/contracts.ts';
+import { type PostgresAddress, parsePostgres } from '../../src/ops/store/open.ts';
+import { openStore, runContracts } from '../records/contract/contracts.ts';
 import { startPgBouncer } from '../support/pgbouncer.ts';
 import { sharedServer } from '../support/postgres_server.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { SQL } from 'bun';
-import { systemClock } from '../../src/platform/clock.ts';
-import { openEngine, type PostgresAddress, parsePostgres } from '../../src/store/open.ts';
+import { systemClock } from '../../src/ops/process/clock.ts';
+import { openEngine, type PostgresAddress, parsePostgres } from '../../src/ops/store/open.ts';
 import { writeMasterKey } from '../support/fault_injection.ts';
 import { startPgBouncer } from '../support/pgbouncer.ts';
 import { sharedServer } from '../support/postgres_server.ts';

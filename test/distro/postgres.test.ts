@@ -1,5 +1,5 @@
-import { type PostgresAddress, parsePostgres } from '../../src/store/open.ts';
-import { openStore, runContracts } from '../store/contract/contracts.ts';
+import { type PostgresAddress, parsePostgres } from '../../src/ops/store/open.ts';
+import { openStore, runContracts } from '../records/contract/contracts.ts';
 import { sharedServer } from '../support/postgres_server.ts';
 
 runContracts('PostgreSQL of Debian', async () => {

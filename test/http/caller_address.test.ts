@@ -1,9 +1,9 @@
 import { expect, test } from 'bun:test';
-import { recordChecks, runCheck } from '../../src/doctor/inspection.ts';
-import { parseNetwork } from '../../src/domain/ip_address.ts';
-import { LIMITS } from '../../src/domain/limits.ts';
 import { openCallerAddress } from '../../src/http/server/caller_address.ts';
-import { type Engine, inspectEngine } from '../../src/store/open.ts';
+import { parseNetwork } from '../../src/model/ip_address.ts';
+import { LIMITS } from '../../src/model/limits.ts';
+import { recordChecks, runCheck } from '../../src/ops/doctor/inspection.ts';
+import { type Engine, inspectEngine } from '../../src/ops/store/open.ts';
 import { testInProcess } from '../support/program_service.ts';
 import { createFixture, oidcPath, startService } from '../support/service.ts';
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
-import { LIMITS } from '../../src/domain/limits.ts';
 import { type Server, startServer } from '../../src/http/server/server.ts';
-import type { LogRecord } from '../../src/platform/log.ts';
+import { LIMITS } from '../../src/model/limits.ts';
+import type { LogRecord } from '../../src/ops/process/log.ts';
 
 test('requests beyond requestsAtOnceMax are 503 at once, health checks excepted; the others are answered', async () => {
   const { promise, resolve } = Promise.withResolvers<void>();

@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { decodeJwt } from 'jose';
 import { Provider } from 'oidc-provider';
-import { NIL_UUID } from '../../src/domain/id.ts';
+import { NIL_UUID } from '../../src/model/id.ts';
 import { type ConsoleSession, postConsoleToken, sameOrigin } from '../support/console_sign_in.ts';
 import { findPort } from '../support/daemons.ts';
 import { issuersFile } from '../support/issuers.ts';

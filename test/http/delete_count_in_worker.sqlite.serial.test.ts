@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
-import { Fault } from '../../src/domain/fault.ts';
-import { LIMITS } from '../../src/domain/limits.ts';
-import { commitWrites, oidcLink, type RealmFixture, WRITTEN } from '../store/contract/store_fixtures.ts';
+import { Fault } from '../../src/model/fault.ts';
+import { LIMITS } from '../../src/model/limits.ts';
+import { commitWrites, oidcLink, type RealmFixture, WRITTEN } from '../records/contract/store_fixtures.ts';
 import { FULL_SCOPE, OFFLINE } from '../support/resource_cases.ts';
 import { createFixture, errorsOf, type Service, startService } from '../support/service.ts';
 

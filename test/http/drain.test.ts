@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { connect } from 'node:net';
-import { LIMITS } from '../../src/domain/limits.ts';
+import { LIMITS } from '../../src/model/limits.ts';
 import { freshDatabase } from '../support/database.ts';
 import { exchangeBytes, getRequest } from '../support/raw_http.ts';
 import { type ServiceProcess, startServiceProcess } from '../support/service_process.ts';

@@ -2,11 +2,11 @@ import { describe, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
-import { equalityValues, type Filterables, parseFilter } from '../../src/domain/filter/filter.ts';
-import { OPERATORS } from '../../src/domain/filter/grammar.ts';
-import { LIMITS } from '../../src/domain/limits.ts';
-import { oidcProfileInfo, passwordProfileInfo, user } from '../../src/domain/resources.ts';
-import { foldedKey } from '../../src/domain/text/folded_key.ts';
+import { equalityValues, type Filterables, parseFilter } from '../../src/model/filter/filter.ts';
+import { OPERATORS } from '../../src/model/filter/grammar.ts';
+import { LIMITS } from '../../src/model/limits.ts';
+import { oidcProfileInfo, passwordProfileInfo, user } from '../../src/model/resources.ts';
+import { foldedKey } from '../../src/model/text/folded_key.ts';
 import {
   AT,
   ATTRIBUTES,

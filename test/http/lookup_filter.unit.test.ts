@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
 import { allOf, eq } from '../../src/client/filter.ts';
-import { Fault } from '../../src/domain/fault.ts';
-import { equalityValues, parseFilter } from '../../src/domain/filter/filter.ts';
-import { parseLookupFilter } from '../../src/domain/filter/lookup_filter.ts';
-import { LIMITS } from '../../src/domain/limits.ts';
-import type { LookupKey, LookupRules } from '../../src/domain/resource.ts';
-import { oidcProfileInfo, passwordProfileInfo, RESOURCES } from '../../src/domain/resources.ts';
+import { Fault } from '../../src/model/fault.ts';
+import { equalityValues, parseFilter } from '../../src/model/filter/filter.ts';
+import { parseLookupFilter } from '../../src/model/filter/lookup_filter.ts';
+import { LIMITS } from '../../src/model/limits.ts';
+import type { LookupKey, LookupRules } from '../../src/model/resource.ts';
+import { oidcProfileInfo, passwordProfileInfo, RESOURCES } from '../../src/model/resources.ts';
 
 /** The parser of plain lookup filters is a shortcut for the grammar: it returns the same lookup, or undefined. */
 

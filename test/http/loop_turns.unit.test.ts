@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
-import { LIMITS } from '../../src/domain/limits.ts';
 import type { Call } from '../../src/http/pipeline/call.ts';
 import { openLoopBudget } from '../../src/http/pipeline/loop_budget.ts';
+import { LIMITS } from '../../src/model/limits.ts';
 
 /** Turn by turn, on a clock that only the test advances: when turns run, how many at once, and when the limit ends. */
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { OPERATIONS } from '../../src/http/operations/api.ts';
+import { OPERATIONS } from '../../src/app/api/operations.ts';
 
 /** How operations use the event loop; all that are not listed wait for their turn. */
 const LOOP_USES = {

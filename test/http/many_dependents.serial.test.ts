@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
-import { LIMITS } from '../../src/domain/limits.ts';
-import { user } from '../../src/domain/resources.ts';
-import { commitWrites, oidcLink, type RealmFixture, WRITTEN } from '../store/contract/store_fixtures.ts';
+import { LIMITS } from '../../src/model/limits.ts';
+import { user } from '../../src/model/resources.ts';
+import { commitWrites, oidcLink, type RealmFixture, WRITTEN } from '../records/contract/store_fixtures.ts';
 import { testInProcess } from '../support/program_service.ts';
 import { FULL_SCOPE, OFFLINE } from '../support/resource_cases.ts';
 import { createFixture, errorsOf, type Service, startService } from '../support/service.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { IMPLICIT_SCOPES, SCOPES } from '../../src/domain/principal.ts';
+import { IMPLICIT_SCOPES, SCOPES } from '../../src/model/principal.ts';
 import { type Operation, successOf } from '../support/openapi_client.ts';
 import { computeMatrix, isOfInstallation, RIGHTS, TOKENS } from './matrix/matrix.ts';
 import { differences, readTable } from './matrix/table.ts';

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'bun:test';
-import { FAULTS } from '../../src/domain/fault.ts';
-import { membersOf } from '../../src/domain/resource.ts';
-import { oidcProfileInfo, passwordProfileInfo, RESOURCES } from '../../src/domain/resources.ts';
+import { routesOf } from '../../src/app/api/routes.ts';
 import { UNLIMITED } from '../../src/http/server/rate_limits.ts';
-import { routesOf } from '../../src/http/server/routes.ts';
+import { FAULTS } from '../../src/model/fault.ts';
+import { membersOf } from '../../src/model/resource.ts';
+import { oidcProfileInfo, passwordProfileInfo, RESOURCES } from '../../src/model/resources.ts';
 import { type Json, type JsonObject, openSchemaValidator, type Schema } from '../support/json_schema.ts';
 import {
   type Media,

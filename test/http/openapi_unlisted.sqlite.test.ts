@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { LIMITS } from '../../src/domain/limits.ts';
+import { LIMITS } from '../../src/model/limits.ts';
 import type { JsonObject } from '../support/json_schema.ts';
 import { openOperationClient, operationsOf } from '../support/openapi_client.ts';
 import { startService } from '../support/service.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test';
-import { FAULTS, Fault, OVERLOAD_CAUSES, type OverloadCause, overloaded } from '../../src/domain/fault.ts';
 import { OVERLOADED, replyOf } from '../../src/http/server/reply.ts';
+import { FAULTS, Fault, OVERLOAD_CAUSES, type OverloadCause, overloaded } from '../../src/model/fault.ts';
 
 const detailOf = (fault: Fault): string => JSON.parse(String(replyOf(fault).body)).errors[0].detail;
 

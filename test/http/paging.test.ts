@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'bun:test';
-import type { Uuid } from '../../src/domain/id.ts';
-import { LIMITS } from '../../src/domain/limits.ts';
-import { realm, user } from '../../src/domain/resources.ts';
-import { systemClock } from '../../src/platform/clock.ts';
-import { removeRecord } from '../store/contract/store_fixtures.ts';
+import type { Uuid } from '../../src/model/id.ts';
+import { LIMITS } from '../../src/model/limits.ts';
+import { realm, user } from '../../src/model/resources.ts';
+import { systemClock } from '../../src/ops/process/clock.ts';
+import { removeRecord } from '../records/contract/store_fixtures.ts';
 import {
   buildRecord,
   errorsOf,

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { systemClock } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/ops/process/clock.ts';
 import { createFixture, startService } from '../support/service.ts';
 
 /** The links of one profile, over all users of a realm (docs/filters.md). */

@@ -1,8 +1,5 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import type { Sort } from '../../src/directory/store.ts';
-import { Fault } from '../../src/domain/fault.ts';
-import { LIMITS } from '../../src/domain/limits.ts';
 import { readPageCursor, writePageCursor } from '../../src/http/pipeline/paging.ts';
 import {
   type FurtherParameters,
@@ -10,7 +7,10 @@ import {
   onlyFilter,
   readQuery,
 } from '../../src/http/pipeline/query.ts';
-import { systemClock } from '../../src/platform/clock.ts';
+import { Fault } from '../../src/model/fault.ts';
+import { LIMITS } from '../../src/model/limits.ts';
+import type { Sort } from '../../src/model/store.ts';
+import { systemClock } from '../../src/ops/process/clock.ts';
 
 const URL_START = 'http://service.example/v2/authentication-realms';
 const FILTER_AND_SORT: FurtherParameters = ['filter', 'sort'];

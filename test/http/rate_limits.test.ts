@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'bun:test';
-import type { Flags } from '../../src/config/parse.ts';
-import { parseIpAddress } from '../../src/domain/ip_address.ts';
+import type { Flags } from '../../src/app/config/parse.ts';
 import type { Call } from '../../src/http/pipeline/call.ts';
 import { openRateLimits } from '../../src/http/server/rate_limits.ts';
-import { systemClock } from '../../src/platform/clock.ts';
+import { parseIpAddress } from '../../src/model/ip_address.ts';
+import { systemClock } from '../../src/ops/process/clock.ts';
 import type { JsonObject } from '../support/json_schema.ts';
 import { openOperationClient, operationsOf } from '../support/openapi_client.ts';
 import { testInProcess } from '../support/program_service.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { LIMITS } from '../../src/domain/limits.ts';
+import { LIMITS } from '../../src/model/limits.ts';
 import { isCitusEngine } from '../support/citus_cluster.ts';
 import { findPort } from '../support/daemons.ts';
 import { serveTls } from '../support/outbound_servers.ts';

@@ -1,11 +1,11 @@
 import { expect, test } from 'bun:test';
-import { openCounterLog } from '../../src/audit/counter_log.ts';
-import { openRefusedAccessLog } from '../../src/audit/refused_access_log.ts';
-import type { AuditEntry } from '../../src/domain/audit_entry.ts';
-import type { Uuid } from '../../src/domain/id.ts';
-import { type IpAddress, parseIpAddress } from '../../src/domain/ip_address.ts';
-import { LIMITS } from '../../src/domain/limits.ts';
-import { systemClock } from '../../src/platform/clock.ts';
+import { openCounterLog } from '../../src/log/counters.ts';
+import { openRefusedAccessLog } from '../../src/log/refused_access.ts';
+import type { Uuid } from '../../src/model/id.ts';
+import { type IpAddress, parseIpAddress } from '../../src/model/ip_address.ts';
+import { LIMITS } from '../../src/model/limits.ts';
+import type { AuditEntry } from '../../src/model/log/audit_entry.ts';
+import { systemClock } from '../../src/ops/process/clock.ts';
 import { createFixture, oidcPath, passwordPath, type Service, startService } from '../support/service.ts';
 import { createSettingsRealms, createStorefront } from '../support/settings_realms.ts';
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test';
-import type { Uuid } from '../../src/domain/id.ts';
-import { LIMITS } from '../../src/domain/limits.ts';
-import { oidcProfileInfo, passwordProfileInfo } from '../../src/domain/resources.ts';
-import { systemClock } from '../../src/platform/clock.ts';
+import type { Uuid } from '../../src/model/id.ts';
+import { LIMITS } from '../../src/model/limits.ts';
+import { oidcProfileInfo, passwordProfileInfo } from '../../src/model/resources.ts';
+import { systemClock } from '../../src/ops/process/clock.ts';
 import { testInProcess } from '../support/program_service.ts';
 import {
   createFixture,

@@ -1,7 +1,7 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { NIL_UUID, type Uuid } from '../../src/domain/id.ts';
-import { LIMITS } from '../../src/domain/limits.ts';
-import { oidcProfileInfo, realm, user } from '../../src/domain/resources.ts';
+import { NIL_UUID, type Uuid } from '../../src/model/id.ts';
+import { LIMITS } from '../../src/model/limits.ts';
+import { oidcProfileInfo, realm, user } from '../../src/model/resources.ts';
 import {
   createFixture,
   errorsOf,

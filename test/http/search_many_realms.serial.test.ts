@@ -1,18 +1,18 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { parseFilter } from '../../src/domain/filter/filter.ts';
-import type { Uuid } from '../../src/domain/id.ts';
-import { LIMITS } from '../../src/domain/limits.ts';
+import { parseFilter } from '../../src/model/filter/filter.ts';
+import type { Uuid } from '../../src/model/id.ts';
+import { LIMITS } from '../../src/model/limits.ts';
 import {
   oidcProfileInfo,
   passwordProfile,
   passwordProfileInfo,
   realm,
   user,
-} from '../../src/domain/resources.ts';
-import { openRealmSearches } from '../../src/store/lists/realm_search.ts';
-import { POSTGRES, postgresStatements } from '../../src/store/postgres/dialect.ts';
-import { SQLITE, sqliteStatements } from '../../src/store/sqlite/dialect.ts';
-import type { SingleStatement } from '../../src/store/transaction_work.ts';
+} from '../../src/model/resources.ts';
+import { openRealmSearches } from '../../src/records/store/lists/realm_search.ts';
+import { POSTGRES, postgresStatements } from '../../src/records/store/postgres/dialect.ts';
+import { SQLITE, sqliteStatements } from '../../src/records/store/sqlite/dialect.ts';
+import type { SingleStatement } from '../../src/sql/transaction_work.ts';
 import { createFixture, insertRecord, realmMembers, startService, userMembers } from '../support/service.ts';
 
 /** Searches of many realms, and of realms with many profiles or links. */

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
-import { changeClient } from '../../src/auth/clients/clients.ts';
-import type { Store } from '../../src/directory/store.ts';
-import type { Engine } from '../../src/store/open.ts';
+import { changeClient } from '../../src/access/clients/clients.ts';
+import type { Store } from '../../src/model/store.ts';
+import type { Engine } from '../../src/ops/store/open.ts';
 import { createFixture, startService } from '../support/service.ts';
 import { startReader } from '../support/started_reader.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { NIL_UUID } from '../../src/domain/id.ts';
-import { user } from '../../src/domain/resources.ts';
+import { NIL_UUID } from '../../src/model/id.ts';
+import { user } from '../../src/model/resources.ts';
 import { createFixture, insertRecord, startService, userMembers } from '../support/service.ts';
 
 /** Searches of all realms by the beginnings of words, and of all records. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { LIMITS } from '../../src/domain/limits.ts';
+import { LIMITS } from '../../src/model/limits.ts';
 import { exchangeBytes, getRequest, type RawExchange } from '../support/raw_http.ts';
 import { startService } from '../support/service.ts';
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test';
-import { LIMITS } from '../../src/domain/limits.ts';
-import { openTokenBuckets, ratePerProcess } from '../../src/domain/token_buckets.ts';
+import { LIMITS } from '../../src/model/limits.ts';
+import { openTokenBuckets, ratePerProcess } from '../../src/model/token_buckets.ts';
 
 /** Buckets with a clock that only `pass` advances. */
 function bucketsAt(requests: number, seconds: number) {

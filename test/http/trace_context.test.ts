@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from 'bun:test';
-import { LIMITS } from '../../src/domain/limits.ts';
-import { readTraceContext } from '../../src/domain/trace_context.ts';
+import { LIMITS } from '../../src/model/limits.ts';
+import { readTraceContext } from '../../src/model/trace_context.ts';
 import { testInProcess } from '../support/program_service.ts';
 import { FULL_SCOPE } from '../support/resource_cases.ts';
 import { createFixture, oidcPath, startService } from '../support/service.ts';

@@ -1,9 +1,9 @@
 import { expect, test } from 'bun:test';
-import { membersOf } from '../../src/domain/resource.ts';
-import { user } from '../../src/domain/resources.ts';
-import { UNICODE_VERSION } from '../../src/domain/text/folding.ts';
-import { systemClock } from '../../src/platform/clock.ts';
-import { commitWrites, createRealmFixture } from '../store/contract/store_fixtures.ts';
+import { membersOf } from '../../src/model/resource.ts';
+import { user } from '../../src/model/resources.ts';
+import { UNICODE_VERSION } from '../../src/model/text/folding.ts';
+import { systemClock } from '../../src/ops/process/clock.ts';
+import { commitWrites, createRealmFixture } from '../records/contract/store_fixtures.ts';
 import { freshDatabase } from '../support/database.ts';
 import { userMembers } from '../support/service.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { LIMITS } from '../../src/domain/limits.ts';
+import { LIMITS } from '../../src/model/limits.ts';
 import { exchangeBytes, getRequest, type RawExchangeOptions } from '../support/raw_http.ts';
 import { createFixture, LOOKUPS, startService } from '../support/service.ts';
 

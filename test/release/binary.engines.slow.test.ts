@@ -14,8 +14,8 @@ import {
 import { dirname, join, relative } from 'node:path';
 import { buildBinary } from '../../scripts/release/binary.ts';
 import { ROOT } from '../../scripts/release/build.ts';
-import { type CheckReport, isHealthy } from '../../src/doctor/inspection.ts';
-import { VERSION } from '../../src/platform/version.ts';
+import { VERSION } from '../../src/model/version.ts';
+import { type CheckReport, isHealthy } from '../../src/ops/doctor/inspection.ts';
 import { runFirstMinutes } from '../support/first_minutes.ts';
 import { freshFolder } from '../support/folder.ts';
 import { createHostileFolder } from '../support/hostile_folder.ts';

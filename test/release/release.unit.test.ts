@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, test } from 'bun:test';
 import { existsSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { VERSION } from '../../src/platform/version.ts';
+import { VERSION } from '../../src/model/version.ts';
 import { freshFolder } from '../support/folder.ts';
 import { runCommand } from '../support/processes.ts';
 import { createReleaseClone, REPOSITORY, TAG } from '../support/release_clone.ts';
@@ -15,7 +15,7 @@ afterAll(() => clone.remove());
 const release = (...args: readonly string[]) =>
   runCommand([process.execPath, join(clone.folder, 'scripts/release/release.ts'), ...args]);
 
-const FROZEN = 'src/store/sqlite/migrations/0001_directory.sql';
+const FROZEN = 'src/sql/sqlite/migrations/0001_directory.sql';
 
 describe('npm run release refuses', () => {
   const REFUSALS: readonly [string, () => unknown, string][] = [
@@ -66,7 +66,7 @@ describe('npm run release refuses', () => {
     [
       'a schema that is not frozen',
       () => commitAndTag(() => rmSync(join(clone.folder, FROZEN))),
-      `${FROZEN} is missing: copy test/store/schema/sqlite.sql there, and commit it`,
+      `${FROZEN} is missing: copy test/sql/schema/sqlite.sql there, and commit it`,
     ],
     [
       'packages that are not those of the lock file',

@@ -2,7 +2,7 @@ import { afterAll, expect, test } from 'bun:test';
 import { readdirSync, readFileSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Sbom } from '../../scripts/make_sbom.ts';
-import { VERSION } from '../../src/platform/version.ts';
+import { VERSION } from '../../src/model/version.ts';
 import { freshFolder } from '../support/folder.ts';
 import { runCommand } from '../support/processes.ts';
 import { createReleaseClone, REPOSITORY, TAG } from '../support/release_clone.ts';

@@ -44,7 +44,7 @@ test('a failed test whose file fails again fails the run', async () => {
 test.each([
   'test/durability/sync.test.ts',
   'test/soak/torture.slow.serial.test.ts',
-  'test/store/concurrent_writes.test.ts',
+  'test/records/concurrent_writes.test.ts',
   'test/http/api/integrity.serial.test.ts',
   'test/http/matrix.serial.test.ts',
 ])('a failed test of %s fails the run at once', async (path) => {

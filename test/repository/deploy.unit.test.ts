@@ -3,8 +3,8 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { YAML } from 'bun';
-import { readSettings, SETTINGS } from '../../src/config/parse.ts';
-import { LIMITS } from '../../src/domain/limits.ts';
+import { readSettings, SETTINGS } from '../../src/app/config/parse.ts';
+import { LIMITS } from '../../src/model/limits.ts';
 import { runAuthrealm } from '../support/processes.ts';
 
 /** The files of deploy/: the files they name exist, and the program accepts their settings. */

@@ -17,8 +17,8 @@ test('each suite is in one part of the nightly run, and the parts take about the
 test('the suites next to a change are those that changed, the latest first, then those that import it', () => {
   const suites = all.filter(({ engine }) => engine === 'sqlite');
   const changed = [
-    'test/store/store.serial.test.ts',
-    'test/auth/clients.test.ts',
+    'test/records/store.serial.test.ts',
+    'test/access/clients.test.ts',
     'src/http/server/router.ts',
   ];
   const near = nearest(suites, changed).map(({ path }) => path);

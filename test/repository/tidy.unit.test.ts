@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { EXTERNAL_IMPORTS, IMPORT_RULES } from '../support/import_rules.ts';
+import { EXTERNAL_IMPORTS, IMPORT_RULES, TYPES_OF_LATER_MODULES } from '../support/import_rules.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -46,7 +46,7 @@ const CONSOLE_IMPORT_RULES: Readonly<Record<string, readonly string[]>> = {
   sign_in: ['api', 'layout', 'observable', 'parts', 'preact', 'preact/hooks', 'session'],
   pages: [
     ...['api', 'authrealm:schema', 'description', 'form', 'layout', 'observable', 'openapi', 'parts'],
-    ...['preact', 'preact/hooks', 'session', 'src/client', 'src/domain', 'src/metrics', 'src/transfer'],
+    ...['preact', 'preact/hooks', 'session', 'src/client', 'src/model', 'src/ops'],
   ],
   main: ['layout', 'observable', 'pages', 'parts', 'preact', 'preact/hooks', 'session', 'sign_in'],
 };
@@ -91,11 +91,11 @@ describe('the values that each file of src imports follow the import rules', () 
   }
 });
 
-/** The modules from which the files of each module import values. */
-function rulesForExistingImports(): Readonly<Record<string, readonly string[]>> {
+/** The modules from which the files of each module import values, or types. */
+function existingImports(areTypes: boolean): Readonly<Record<string, readonly string[]>> {
   const used = src.flatMap(({ path, text }) =>
     importsOf(text)
-      .filter(({ from, isType }) => from.startsWith('.') && !isType)
+      .filter(({ from, isType }) => from.startsWith('.') && isType === areTypes)
       .map(({ from }) => ({ module: moduleOf(path), target: moduleOf(join(dirname(path), from)) })),
   );
   return Object.fromEntries(
@@ -107,7 +107,43 @@ function rulesForExistingImports(): Readonly<Record<string, readonly string[]>> 
 }
 
 test('the import rules permit only imports that exist', () => {
-  expect(IMPORT_RULES).toEqual(rulesForExistingImports());
+  expect(IMPORT_RULES).toEqual(existingImports(false));
+});
+
+/** The modules that are listed after a module. */
+const laterOf = (module: string, targets: readonly string[]) => {
+  const modules = Object.keys(IMPORT_RULES);
+  return targets.filter((target) => modules.indexOf(target) > modules.indexOf(module));
+};
+
+for (const [module, targets] of Object.entries(IMPORT_RULES)) {
+  test(`${module} may import values only of modules listed before it`, () => {
+    expect(laterOf(module, targets)).toEqual([]);
+  });
+}
+
+test('the import rules list which modules know types of later ones', () => {
+  const later = Object.entries(existingImports(true)).map(
+    ([module, targets]) => [module, laterOf(module, targets)] as const,
+  );
+  expect(TYPES_OF_LATER_MODULES).toEqual(
+    Object.fromEntries(later.filter(([, targets]) => targets.length > 0)),
+  );
+});
+
+/** What runs statements: sql/, and the folders store/ of other modules. */
+const RUNS_STATEMENTS = /^src\/(sql|\w+\/store)\//;
+
+test('http and compat run nothing that runs statements', () => {
+  const run = src
+    .filter(({ path }) => ['http', 'compat'].includes(moduleOf(path)))
+    .flatMap(({ path, text }) =>
+      importsOf(text)
+        .filter(({ from, isType }) => from.startsWith('.') && !isType)
+        .map(({ from }) => join(dirname(path), from)),
+    );
+  expect(run.length).toBeGreaterThan(0);
+  expect(run.filter((path) => RUNS_STATEMENTS.test(path))).toEqual([]);
 });
 
 const EXPORTED =
@@ -159,7 +195,7 @@ describe('the imports of each file of the console follow its import rules', () =
 
 /** Code that only one file may contain. */
 const OWNED: readonly [RegExp, string][] = [
-  [/Date\.now\(|new Date\(\)|getRandomValues/, 'src/platform/clock.ts'],
+  [/Date\.now\(|new Date\(\)|getRandomValues/, 'src/ops/process/clock.ts'],
   [/Bun\.serve\b/, 'src/http/server/server.ts'],
   [/process\.env\b/, 'src/main.ts'],
 ];
@@ -199,11 +235,11 @@ describe('file sizes, file names and banned constructs', () => {
     });
   }
 
-  test('only store/ contains SQL', () => {
+  test('only sql/ and folders named store/ contain SQL', () => {
     const sql = /\b(select [\w*, ]+ from|insert into|delete from|update \w+ set)\b/;
-    expect(src.filter(({ text }) => sql.test(text)).map(({ path }) => moduleOf(path))).toEqual(
-      src.filter(({ text }) => sql.test(text)).map(() => 'store'),
-    );
+    const found = src.filter(({ text }) => sql.test(text)).map(({ path }) => path);
+    expect(found.length).toBeGreaterThan(0);
+    expect(found.filter((path) => !RUNS_STATEMENTS.test(path))).toEqual([]);
   });
 
   test('src has no loose file but main.ts', () => {

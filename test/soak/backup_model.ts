@@ -1,5 +1,5 @@
 import { Database } from 'bun:sqlite';
-import { oidcProfileInfo, user } from '../../src/domain/resources.ts';
+import { oidcProfileInfo, user } from '../../src/model/resources.ts';
 import { findInconsistencies } from '../support/consistency.ts';
 import { idText, withChanges } from '../support/log_rows.ts';
 import type { LoadRecord, WriteOperation } from './write_load.ts';

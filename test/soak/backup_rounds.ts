@@ -1,8 +1,8 @@
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { erasureLine } from '../../src/audit/checkpoint.ts';
-import type { Uuid } from '../../src/domain/id.ts';
-import { oidcProfile, realm, user } from '../../src/domain/resources.ts';
+import { erasureLine } from '../../src/log/checkpoint.ts';
+import type { Uuid } from '../../src/model/id.ts';
+import { oidcProfile, realm, user } from '../../src/model/resources.ts';
 import { logKeysOf } from '../support/backup_fixtures.ts';
 import { findPort } from '../support/daemons.ts';
 import { createSqlite, type TestDatabase } from '../support/database.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { fillByImport } from '../../bench/import_rate.ts';
 import { median } from '../../bench/load.ts';
-import { LIMITS } from '../../src/domain/limits.ts';
+import { LIMITS } from '../../src/model/limits.ts';
 import { endBrowser } from '../browser/browser.ts';
 import { AUTHREALM } from '../support/processes.ts';
 import { freshSeed, seededRandom } from '../support/random.ts';

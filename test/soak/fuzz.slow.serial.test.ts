@@ -1,5 +1,5 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test';
-import type { Uuid } from '../../src/domain/id.ts';
+import type { Uuid } from '../../src/model/id.ts';
 import { freshDatabase } from '../support/database.ts';
 import type { JsonObject } from '../support/json_schema.ts';
 import { type OperationResponse, operationsOf } from '../support/openapi_client.ts';

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { LIMITS } from '../../src/domain/limits.ts';
+import { LIMITS } from '../../src/model/limits.ts';
 import { freshDatabase, sqliteAt, type TestDatabase } from '../support/database.ts';
 import { withDatabase } from '../support/erasure_fixtures.ts';
 import { RUN_FOLDER } from '../support/folder.ts';

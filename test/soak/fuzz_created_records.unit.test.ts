@@ -1,5 +1,5 @@
 import { afterAll, beforeEach, expect, test } from 'bun:test';
-import { LIMITS } from '../../src/domain/limits.ts';
+import { LIMITS } from '../../src/model/limits.ts';
 import { type CreatedRecords, openCreatedRecords } from './fuzz/created_records.ts';
 
 /** How the fuzzer removes the records that it created. */

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import { join } from 'node:path';
-import { eventNumber } from '../../src/domain/event.ts';
-import { user } from '../../src/domain/resources.ts';
+import { eventNumber } from '../../src/model/log/event.ts';
+import { user } from '../../src/model/resources.ts';
 import { freshDatabase } from '../support/database.ts';
 import { storedId, withChanges } from '../support/log_rows.ts';
 import { freshSeed, seededRandom } from '../support/random.ts';

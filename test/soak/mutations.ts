@@ -38,7 +38,7 @@ const PIPELINE_SUITES = [
   'overload_before_authentication',
 ];
 const CLIENT_SUITES = [
-  ...['auth/clients', 'implicit_grant', 'token_grant', 'rights', 'admin/clients', 'admin/changes'],
+  ...['access/clients', 'implicit_grant', 'token_grant', 'rights', 'admin/clients', 'admin/changes'],
   'end_user_address',
 ];
 const KEY_SUITES = ['sealed_secrets', 'keyring', 'doctor_access', 'rewrap'];
@@ -47,48 +47,59 @@ const FEED_SUITES = ['change_feed', 'change_feed_of_user', 'matrix', 'change_str
 
 /** The suites that test the checks of each file. */
 const SUITES: Readonly<Record<string, readonly string[]>> = {
-  'src/auth/clients/bootstrap.ts': ['bootstrap'],
-  'src/auth/tokens/claim_rights.ts': EXTERNAL_TOKEN_SUITES,
-  'src/auth/clients/client_credentials.ts': [
+  'src/access/clients/bootstrap.ts': ['bootstrap'],
+  'src/access/tokens/claim_rights.ts': EXTERNAL_TOKEN_SUITES,
+  'src/access/clients/client_credentials.ts': [
     ...['token_grant', 'implicit_grant', 'revocation', 'rights', 'auth_cache', 'refused_access_log'],
   ],
-  'src/auth/clients/clients.ts': [...CLIENT_SUITES, 'bootstrap', 'forged_rows'],
-  'src/auth/sessions/console_links.ts': CONSOLE_SUITES,
-  'src/auth/sessions/console_providers.ts': CONSOLE_SUITES,
-  'src/auth/tokens/external_tokens.ts': EXTERNAL_TOKEN_SUITES,
-  'src/auth/tokens/token_grant.ts': [...TOKEN_SUITES, 'implicit_grant', 'grants_logged'],
-  'src/auth/keys/imported_keys.ts': ['imported_keys', 'auth_cache'],
-  'src/auth/inspection.ts': ['doctor_access'],
-  'src/auth/issuers/issuer_keys.ts': ['issuer_key_sets', ...EXTERNAL_TOKEN_SUITES],
-  'src/auth/tokens/external_jwt.ts': [...EXTERNAL_TOKEN_SUITES, ...CONSOLE_SUITES],
-  'src/auth/issuers/issuers_file.ts': ['issuers_file', 'issuers_console', 'external_tokens', 'console_entry'],
-  'src/auth/issuers/jwk_set.ts': ['issuer_key_sets', ...EXTERNAL_TOKEN_SUITES],
-  'src/auth/keys/keyring.ts': KEY_SUITES,
-  'src/auth/keys/master_key.ts': ['master_key', ...KEY_SUITES],
-  'src/auth/keys/rewrap.ts': ['rewrap'],
-  'src/auth/issuers/provider_metadata.ts': CONSOLE_SUITES,
-  'src/auth/sessions/sessions.ts': CONSOLE_SUITES,
-  'src/auth/keys/signing.ts': [...TOKEN_SUITES, 'signing', 'clock_skew', 'admin/signing_keys', 'forged_rows'],
-  'src/auth/tokens/unique_key_json.ts': EXTERNAL_TOKEN_SUITES,
-  'src/auth/tokens/auth_cache.ts': ['auth_cache', ...TOKEN_SUITES, 'clock_skew', 'forged_rows'],
-  'src/auth/tokens/own_jwts.ts': [
+  'src/access/clients/clients.ts': [...CLIENT_SUITES, 'bootstrap', 'forged_rows'],
+  'src/access/sessions/console_links.ts': CONSOLE_SUITES,
+  'src/access/sessions/console_providers.ts': CONSOLE_SUITES,
+  'src/access/tokens/external_tokens.ts': EXTERNAL_TOKEN_SUITES,
+  'src/access/tokens/token_grant.ts': [...TOKEN_SUITES, 'implicit_grant', 'grants_logged'],
+  'src/access/keys/imported_keys.ts': ['imported_keys', 'auth_cache'],
+  'src/ops/doctor/key_inspection.ts': ['doctor_access'],
+  'src/access/issuers/issuer_keys.ts': ['issuer_key_sets', ...EXTERNAL_TOKEN_SUITES],
+  'src/access/tokens/external_jwt.ts': [...EXTERNAL_TOKEN_SUITES, ...CONSOLE_SUITES],
+  'src/access/issuers/issuers_file.ts': [
+    'issuers_file',
+    'issuers_console',
+    'external_tokens',
+    'console_entry',
+  ],
+  'src/access/issuers/jwk_set.ts': ['issuer_key_sets', ...EXTERNAL_TOKEN_SUITES],
+  'src/access/keys/keyring.ts': KEY_SUITES,
+  'src/access/keys/master_key.ts': ['master_key', ...KEY_SUITES],
+  'src/access/keys/rewrap.ts': ['rewrap'],
+  'src/access/issuers/provider_metadata.ts': CONSOLE_SUITES,
+  'src/access/sessions/sessions.ts': CONSOLE_SUITES,
+  'src/access/keys/signing.ts': [
+    ...TOKEN_SUITES,
+    'signing',
+    'clock_skew',
+    'admin/signing_keys',
+    'forged_rows',
+  ],
+  'src/access/tokens/unique_key_json.ts': EXTERNAL_TOKEN_SUITES,
+  'src/access/tokens/auth_cache.ts': ['auth_cache', ...TOKEN_SUITES, 'clock_skew', 'forged_rows'],
+  'src/access/tokens/own_jwts.ts': [
     ...['auth_cache', ...TOKEN_SUITES, 'external_tokens', 'bad_tokens'],
     'renewal',
   ],
-  'src/auth/tokens/token.ts': [
+  'src/access/tokens/token.ts': [
     ...['auth_cache', ...TOKEN_SUITES, 'external_tokens', 'revocation', 'clock_skew'],
     'bad_tokens',
     'console_links',
   ],
-  'src/auth/tokens/introspection.ts': ['revocation'],
-  'src/auth/tokens/verified_tokens.ts': ['verified_token_cache', ...TOKEN_SUITES, 'external_tokens'],
-  'src/domain/managed.ts': ['forged_rows', ...CLIENT_SUITES],
-  'src/domain/principal.ts': ['principal', ...TOKEN_SUITES, 'issuers_file', 'bootstrap', 'admin/clients'],
-  'src/domain/token_buckets.ts': ['token_buckets', 'rate_limits'],
-  'src/events/feed/cursor.ts': FEED_SUITES,
+  'src/access/tokens/introspection.ts': ['revocation'],
+  'src/access/tokens/verified_tokens.ts': ['verified_token_cache', ...TOKEN_SUITES, 'external_tokens'],
+  'src/model/managed.ts': ['forged_rows', ...CLIENT_SUITES],
+  'src/model/principal.ts': ['principal', ...TOKEN_SUITES, 'issuers_file', 'bootstrap', 'admin/clients'],
+  'src/model/token_buckets.ts': ['token_buckets', 'rate_limits'],
+  'src/deliver/feed/cursor.ts': FEED_SUITES,
   'src/http/operations/change_events.ts': FEED_SUITES,
-  'src/http/operations/account_members.ts': ['account_members', 'renewal', 'overload_before_authentication'],
-  'src/http/operations/account_tokens.ts': [...SIGN_IN_SUITES, 'overload_before_authentication'],
+  'src/compat/account_members.ts': ['account_members', 'renewal', 'overload_before_authentication'],
+  'src/compat/account_tokens.ts': [...SIGN_IN_SUITES, 'overload_before_authentication'],
   'src/http/operations/admin/clients.ts': ['admin/clients', 'end_user_address', 'implicit_grant', 'matrix'],
   'src/http/operations/admin/realms.ts': ['admin/clients', 'admin/invalid_webhooks', 'openapi'],
   'src/http/operations/admin/operation.ts': ['matrix', 'admin/clients', 'admin/log', 'admin/signing_keys'],
@@ -138,9 +149,9 @@ const SUITES: Readonly<Record<string, readonly string[]>> = {
     'api/deletes',
     'api/idempotency',
   ],
-  'src/http/operations/settings_table.ts': ['http/settings', 'account_settings'],
-  'src/http/operations/settings.ts': [
-    ...['http/settings', 'account_settings', 'account_members', 'overload_before_authentication'],
+  'src/compat/settings_table.ts': ['compat/settings', 'account_settings'],
+  'src/compat/settings.ts': [
+    ...['compat/settings', 'account_settings', 'account_members', 'overload_before_authentication'],
   ],
   'src/http/operations/sign_in_throttle.ts': ['throttle_lifted', 'overload_before_authentication'],
   'src/http/server/own_origin.ts': ['console_links', 'matrix'],
@@ -152,18 +163,18 @@ const SUITES: Readonly<Record<string, readonly string[]>> = {
   'src/http/pipeline/pipeline.ts': PIPELINE_SUITES,
   'src/http/server/rate_limits.ts': ['rate_limits', 'implicit_grant', 'bad_tokens', 'grants_logged'],
   'src/http/operations/resources.ts': ['matrix', 'reverse_lookup', 'openapi'],
-  'src/auth/sign_in/account_token.ts': ['renewal', 'account_tokens'],
-  'src/auth/sign_in/budgets.ts': ['sign_in/budgets', 'budget_rows'],
-  'src/auth/sign_in/credentials.ts': ['password_hash', 'sign_in/rehash', 'auth/rehash'],
-  'src/auth/sign_in/decoys.ts': ['decoys', 'decoy_hashes'],
-  'src/auth/sign_in/device_token.ts': ['device_token'],
-  'src/auth/sign_in/password_check.ts': ['sign_in/password_check', 'account_tokens'],
-  'src/auth/sign_in/queue.ts': ['sign_in/queue'],
-  'src/domain/password_hash.ts': ['password_hash', 'auth/rehash', 'checks', 'import_lines'],
-  'src/store/auth/credentials.ts': ['auth/rehash', 'forged_credentials', 'store'],
-  'src/workers/checker.ts': ['checks', 'auth/rehash'],
-  'src/store/auth/row_macs.ts': ['forged_rows', ...CLIENT_SUITES],
-  'src/store/lists/realm_search.ts': [
+  'src/compat/account_token.ts': ['renewal', 'account_tokens'],
+  'src/sign_in/budgets.ts': ['sign_in/budgets', 'budget_rows'],
+  'src/sign_in/credentials.ts': ['password_hash', 'sign_in/rehash', 'access/rehash'],
+  'src/sign_in/decoys.ts': ['decoys', 'decoy_hashes'],
+  'src/sign_in/device_token.ts': ['device_token'],
+  'src/sign_in/password_check.ts': ['sign_in/password_check', 'account_tokens'],
+  'src/sign_in/queue.ts': ['sign_in/queue'],
+  'src/model/password_hash.ts': ['password_hash', 'access/rehash', 'checks', 'import_lines'],
+  'src/sign_in/store/credentials.ts': ['access/rehash', 'forged_credentials', 'store'],
+  'src/ops/workers/checker.ts': ['checks', 'access/rehash'],
+  'src/log/store/row_macs.ts': ['forged_rows', ...CLIENT_SUITES],
+  'src/records/store/lists/realm_search.ts': [
     ...['realm_search', 'realm_search_turns', 'search_all_realms', 'search_many_realms', 'search_words'],
   ],
 };
@@ -174,8 +185,10 @@ const { values: options } = parseArgs({
     workers: { type: 'string', default: '2' },
   },
 });
-const authFiles = [...new Bun.Glob('src/auth/**/*.ts').scanSync(ROOT)];
-const filesWithoutSuites = authFiles.filter((path) => !(path in SUITES) && !path.endsWith('/port.ts'));
+const authFiles = [...new Bun.Glob('src/{access,sign_in}/**/*.ts').scanSync(ROOT)];
+const filesWithoutSuites = authFiles.filter(
+  (path) => !(path in SUITES) && !/\/(store|outbound)\/|\/log_secret\./.test(path),
+);
 if (filesWithoutSuites.length > 0)
   throw new Error(`no suites are listed for ${filesWithoutSuites.join(', ')}`);
 const isSelected = (line: string): boolean => options.only.some((part) => line.includes(part));

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { median } from '../../bench/load.ts';
-import { systemClock } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/ops/process/clock.ts';
 import { createSqlite, postgresAt, type TestDatabase } from '../support/database.ts';
 import { sharedServer } from '../support/postgres_server.ts';
 import { type ServiceProcess, startServiceProcess } from '../support/service_process.ts';

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { mappedBytes, residentMb, usageOf } from '../../bench/process_usage.ts';
-import { connectSqlite } from '../../src/store/sqlite/connection.ts';
+import { connectSqlite } from '../../src/sql/sqlite/connection.ts';
 
 /** What the bench reports of a server, from the files of the kernel. */
 

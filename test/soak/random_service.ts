@@ -1,4 +1,4 @@
-import { RESOURCES } from '../../src/domain/resources.ts';
+import { RESOURCES } from '../../src/model/resources.ts';
 import { findPort } from '../support/daemons.ts';
 import type { TestDatabase } from '../support/database.ts';
 import { idText, ofRealm, storedId } from '../support/log_rows.ts';

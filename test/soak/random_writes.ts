@@ -1,4 +1,4 @@
-import { LIMITS } from '../../src/domain/limits.ts';
+import { LIMITS } from '../../src/model/limits.ts';
 import { type Data, type Kind, type ParentIds, uniqueWord } from '../support/resource_cases.ts';
 import { ISSUER } from '../support/service.ts';
 import type { CommandLine } from './command_line.ts';

@@ -1,4 +1,4 @@
-import { LIMITS } from '../../src/domain/limits.ts';
+import { LIMITS } from '../../src/model/limits.ts';
 import {
   oidcProfile,
   oidcProfileInfo,
@@ -6,7 +6,7 @@ import {
   passwordProfileInfo,
   realm,
   user,
-} from '../../src/domain/resources.ts';
+} from '../../src/model/resources.ts';
 import { type Data, type Kind, kindOf, type ParentIds } from '../support/resource_cases.ts';
 import type { ModelRecord } from './random_client.ts';
 

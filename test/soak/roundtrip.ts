@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { NIL_UUID } from '../../src/domain/id.ts';
+import { NIL_UUID } from '../../src/model/id.ts';
 import { createSqlite } from '../support/database.ts';
 import { populationLines } from '../support/population.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';

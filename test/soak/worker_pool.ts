@@ -1,8 +1,8 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Fault } from '../../src/domain/fault.ts';
-import { openPool, type Pool, type PoolSettings } from '../../src/workers/pool.ts';
+import { Fault } from '../../src/model/fault.ts';
+import { openPool, type Pool, type PoolSettings } from '../../src/ops/workers/pool.ts';
 
 /** How much of its possible work a worker pool does while it gets twice as much for five seconds. */
 

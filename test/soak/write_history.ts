@@ -1,5 +1,5 @@
-import type { Resource } from '../../src/domain/resource.ts';
-import { RESOURCES } from '../../src/domain/resources.ts';
+import type { Resource } from '../../src/model/resource.ts';
+import { RESOURCES } from '../../src/model/resources.ts';
 import type { TestDatabase } from '../support/database.ts';
 import { idText, realmText } from '../support/log_rows.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';

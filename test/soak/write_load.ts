@@ -1,4 +1,4 @@
-import { oidcProfileInfo, user } from '../../src/domain/resources.ts';
+import { oidcProfileInfo, user } from '../../src/model/resources.ts';
 import type { RecordBody } from '../support/resource_cases.ts';
 import { kindOf } from '../support/resource_cases.ts';
 import { ISSUER } from '../support/service.ts';

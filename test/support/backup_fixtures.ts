@@ -12,17 +12,17 @@ import {
   writeSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
-import type { LogKeys } from '../../src/audit/log_keys.ts';
+import { readSettings } from '../../src/app/config/parse.ts';
+import { assertKeysOf, openDatabase } from '../../src/app/open_database.ts';
 import { openOtherFile } from '../../src/cli/restore.ts';
-import { readSettings } from '../../src/config/parse.ts';
-import { uuidText } from '../../src/domain/id.ts';
-import { RESOURCES } from '../../src/domain/resources.ts';
-import { systemClock } from '../../src/platform/clock.ts';
-import { VERSION } from '../../src/platform/version.ts';
-import { assertKeysOf, openDatabase } from '../../src/service/open_database.ts';
-import { backUp } from '../../src/store/backups/backup.ts';
-import type { OpenRestored } from '../../src/store/backups/erasures.ts';
-import { type RestoreOptions, type RestoreResult, restore } from '../../src/store/backups/restoration.ts';
+import type { LogKeys } from '../../src/log/keys.ts';
+import { uuidText } from '../../src/model/id.ts';
+import { RESOURCES } from '../../src/model/resources.ts';
+import { VERSION } from '../../src/model/version.ts';
+import { systemClock } from '../../src/ops/process/clock.ts';
+import { backUp } from '../../src/ops/store/backups/backup.ts';
+import type { OpenRestored } from '../../src/ops/store/backups/erasures.ts';
+import { type RestoreOptions, type RestoreResult, restore } from '../../src/ops/store/backups/restoration.ts';
 import { AUTHREALM, runCommand } from './processes.ts';
 import { createFixture, type Fixture, freshFolder } from './service.ts';
 

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { systemClock } from '../../src/platform/clock.ts';
-import { openEngine, parseDatabase } from '../../src/store/open.ts';
+import { systemClock } from '../../src/ops/process/clock.ts';
+import { openEngine, parseDatabase } from '../../src/ops/store/open.ts';
 import { freshDaemonFolder, runAsDaemon } from './daemons.ts';
 import { sharedArtefact } from './folder.ts';
 import { type PostgresServer, ROLES, runOn, startServer } from './postgres_server.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'bun:test';
-import type { Flags } from '../../src/config/parse.ts';
+import type { Flags } from '../../src/app/config/parse.ts';
 import type { CitusCluster } from './citus_cluster.ts';
 import { freshMasterKey, postgresAt, type TestDatabase } from './database.ts';
 import type { PostgresServer } from './postgres_server.ts';

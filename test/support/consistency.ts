@@ -1,8 +1,8 @@
 import { Database } from 'bun:sqlite';
-import { NIL_UUID } from '../../src/domain/id.ts';
-import type { Resource } from '../../src/domain/resource.ts';
-import { RESOURCES } from '../../src/domain/resources.ts';
-import { COUNTED_RESOURCES, countColumn } from '../../src/store/audit/record_counts.ts';
+import { NIL_UUID } from '../../src/model/id.ts';
+import type { Resource } from '../../src/model/resource.ts';
+import { RESOURCES } from '../../src/model/resources.ts';
+import { COUNTED_RESOURCES, countColumn } from '../../src/sql/tables/record_counts.ts';
 import { type EngineName, idText, realmText, storedId, storedRealm, withChanges } from './log_rows.ts';
 
 /**

@@ -1,6 +1,6 @@
-import { createConsoleLink } from '../../src/auth/sessions/console_links.ts';
-import type { Settings } from '../../src/config/parse.ts';
-import { parseScopes, type Realms } from '../../src/domain/principal.ts';
+import { createConsoleLink } from '../../src/access/sessions/console_links.ts';
+import type { Settings } from '../../src/app/config/parse.ts';
+import { parseScopes, type Realms } from '../../src/model/principal.ts';
 import { DISCOVERY, issuerEntry, issuersFile, json, startIssuer } from './issuers.ts';
 import { LOOPBACK_RULES } from './outbound_servers.ts';
 import type { Service } from './service.ts';

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { systemClock } from '../../src/platform/clock.ts';
-import { COPIED_TABLES } from '../../src/store/copying/side.ts';
+import { systemClock } from '../../src/ops/process/clock.ts';
+import { COPIED_TABLES } from '../../src/ops/store/copying/side.ts';
 import { isCitusEngine, sharedCluster } from './citus_cluster.ts';
 import { postgresAt, sqliteAt, type TestDatabase } from './database.ts';
 import { type Json, numbersOfRealms } from './import_fixtures.ts';

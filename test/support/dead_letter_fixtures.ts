@@ -1,7 +1,7 @@
-import type { Uuid } from '../../src/domain/id.ts';
-import { LIMITS } from '../../src/domain/limits.ts';
-import type { DeliveryResult } from '../../src/events/webhooks/webhook.ts';
-import { systemClock } from '../../src/platform/clock.ts';
+import type { DeliveryResult } from '../../src/deliver/webhooks/webhook.ts';
+import type { Uuid } from '../../src/model/id.ts';
+import { LIMITS } from '../../src/model/limits.ts';
+import { systemClock } from '../../src/ops/process/clock.ts';
 import type { Service } from './service.ts';
 import { holdLease } from './webhook_service.ts';
 

@@ -1,8 +1,8 @@
 import { expect } from 'bun:test';
-import type { Uuid } from '../../src/domain/id.ts';
-import { user } from '../../src/domain/resources.ts';
-import { systemClock } from '../../src/platform/clock.ts';
-import { type OpenDatabase, openDatabase } from '../../src/service/open_database.ts';
+import { type OpenDatabase, openDatabase } from '../../src/app/open_database.ts';
+import type { Uuid } from '../../src/model/id.ts';
+import { user } from '../../src/model/resources.ts';
+import { systemClock } from '../../src/ops/process/clock.ts';
 import type { TestDatabase } from './database.ts';
 import { AUTHREALM, runCommand } from './processes.ts';
 import { FULL_SCOPE } from './resource_cases.ts';

@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { SQL } from 'bun';
-import { user } from '../../src/domain/resources.ts';
-import { systemClock } from '../../src/platform/clock.ts';
+import { user } from '../../src/model/resources.ts';
+import { systemClock } from '../../src/ops/process/clock.ts';
 import { HOST } from './daemons.ts';
 import { freshFolder } from './folder.ts';
 import type { SharedServer } from './postgres_server.ts';

@@ -1,6 +1,6 @@
 import { expect } from 'bun:test';
-import { Fault } from '../../src/domain/fault.ts';
-import { type Filterables, type ParsedFilter, parseFilter } from '../../src/domain/filter/filter.ts';
+import { Fault } from '../../src/model/fault.ts';
+import { type Filterables, type ParsedFilter, parseFilter } from '../../src/model/filter/filter.ts';
 
 /** Valid and invalid filters of test/http/filter.unit.serial.test.ts. */
 

@@ -1,4 +1,5 @@
-import { type StoredId, uuidText } from '../../src/domain/id.ts';
+import type { OpenDatabase } from '../../src/app/open_database.ts';
+import { type StoredId, uuidText } from '../../src/model/id.ts';
 import {
   oidcProfile,
   oidcProfileInfo,
@@ -6,12 +7,11 @@ import {
   passwordProfileInfo,
   realm,
   user,
-} from '../../src/domain/resources.ts';
-import { systemClock } from '../../src/platform/clock.ts';
-import type { OpenDatabase } from '../../src/service/open_database.ts';
-import { type ImportOptions, type ImportResult, importLines } from '../../src/transfer/import.ts';
-import { openLineParser } from '../../src/transfer/import_line.ts';
-import { splitLines } from '../../src/transfer/line_reader.ts';
+} from '../../src/model/resources.ts';
+import { systemClock } from '../../src/ops/process/clock.ts';
+import { type ImportOptions, type ImportResult, importLines } from '../../src/ops/transfer/import.ts';
+import { openLineParser } from '../../src/ops/transfer/import_line.ts';
+import { splitLines } from '../../src/ops/transfer/line_reader.ts';
 import type { TestDatabase } from './database.ts';
 import { PASSWORD_HASH } from './service.ts';
 

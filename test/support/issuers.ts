@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { systemClock } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/ops/process/clock.ts';
 import { atEnd } from './ending.ts';
 import { freshFolder } from './folder.ts';
 import { type Service, startService } from './service.ts';

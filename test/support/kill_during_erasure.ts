@@ -1,9 +1,9 @@
-import { eraseUser } from '../../src/audit/person_erasure.ts';
-import { openLogReading } from '../../src/audit/reading.ts';
-import { readSettings } from '../../src/config/parse.ts';
-import type { Uuid } from '../../src/domain/id.ts';
-import { systemClock } from '../../src/platform/clock.ts';
-import { openDatabase } from '../../src/service/open_database.ts';
+import { readSettings } from '../../src/app/config/parse.ts';
+import { openDatabase } from '../../src/app/open_database.ts';
+import { eraseUser } from '../../src/log/person_erasure.ts';
+import { openLogReading } from '../../src/log/reading.ts';
+import type { Uuid } from '../../src/model/id.ts';
+import { systemClock } from '../../src/ops/process/clock.ts';
 
 /**
  * A process that erases a user and is killed after the commit, before it reports the erasure:

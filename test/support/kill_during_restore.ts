@@ -1,6 +1,6 @@
-import type { Uuid } from '../../src/domain/id.ts';
-import { systemClock } from '../../src/platform/clock.ts';
-import { restore } from '../../src/store/backups/restoration.ts';
+import type { Uuid } from '../../src/model/id.ts';
+import { systemClock } from '../../src/ops/process/clock.ts';
+import { restore } from '../../src/ops/store/backups/restoration.ts';
 import { openWithKeyOf, program } from './backup_fixtures.ts';
 
 /**

@@ -1,10 +1,10 @@
 import { Database } from 'bun:sqlite';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { unpackDetail } from '../../src/audit/packed_detail.ts';
-import { eventResource } from '../../src/domain/event.ts';
-import { LIMITS } from '../../src/domain/limits.ts';
-import { RESOURCES } from '../../src/domain/resources.ts';
+import { unpackDetail } from '../../src/log/packed_detail.ts';
+import { LIMITS } from '../../src/model/limits.ts';
+import { eventResource } from '../../src/model/log/event.ts';
+import { RESOURCES } from '../../src/model/resources.ts';
 import { findProblems, type KillTarget, killAfter, missingIds } from './killed_process.ts';
 import { withChanges } from './log_rows.ts';
 import { populationLines } from './population.ts';

@@ -1,5 +1,5 @@
 import { Database } from 'bun:sqlite';
-import { RESOURCES } from '../../src/domain/resources.ts';
+import { RESOURCES } from '../../src/model/resources.ts';
 import { findInconsistencies } from './consistency.ts';
 import { idText } from './log_rows.ts';
 import { AUTHREALM, runCommand } from './processes.ts';

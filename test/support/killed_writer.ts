@@ -1,11 +1,11 @@
-import { draftDescribed } from '../../src/directory/plan.ts';
-import type { Store } from '../../src/directory/store.ts';
-import { Fault } from '../../src/domain/fault.ts';
-import type { Uuid } from '../../src/domain/id.ts';
-import { user } from '../../src/domain/resources.ts';
-import { systemClock } from '../../src/platform/clock.ts';
-import { VERSION } from '../../src/platform/version.ts';
-import { openEngine, parseDatabase } from '../../src/store/open.ts';
+import { Fault } from '../../src/model/fault.ts';
+import type { Uuid } from '../../src/model/id.ts';
+import { user } from '../../src/model/resources.ts';
+import type { Store } from '../../src/model/store.ts';
+import { VERSION } from '../../src/model/version.ts';
+import { systemClock } from '../../src/ops/process/clock.ts';
+import { openEngine, parseDatabase } from '../../src/ops/store/open.ts';
+import { draftDescribed } from '../../src/records/plan.ts';
 
 /**
  * Writes users, one to a commit, until SIGTERM or a kill. Arguments: database, realm, and the number of concurrent commits.

@@ -1,7 +1,7 @@
-import { eventNumber } from '../../src/domain/event.ts';
-import { RESOURCES } from '../../src/domain/resources.ts';
-import { POSTGRES } from '../../src/store/postgres/dialect.ts';
-import { SQLITE } from '../../src/store/sqlite/dialect.ts';
+import { eventNumber } from '../../src/model/log/event.ts';
+import { RESOURCES } from '../../src/model/resources.ts';
+import { POSTGRES } from '../../src/records/store/postgres/dialect.ts';
+import { SQLITE } from '../../src/records/store/sqlite/dialect.ts';
 
 /** The log as SQL reads it, independent of how it is stored. */
 

@@ -1,5 +1,5 @@
-import type { Clock } from '../../src/domain/id.ts';
-import { systemClock } from '../../src/platform/clock.ts';
+import type { Clock } from '../../src/model/id.ts';
+import { systemClock } from '../../src/ops/process/clock.ts';
 
 /** The system clock plus an offset that a test advances. */
 export interface MovableClock extends Clock {

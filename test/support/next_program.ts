@@ -1,7 +1,7 @@
 import { cpSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { sqliteMigrations } from '../../src/store/sqlite/open.ts';
+import { sqliteMigrations } from '../../src/ops/store/sqlite/open.ts';
 import { freshFolder } from './folder.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -18,7 +18,7 @@ export function copyProgram(): string {
 /** A copy of the program with one more migration on SQLite, as the next release has it. Returns the path of its command. */
 export function createNextProgram(sql: string): string {
   const folder = copyProgram();
-  const migrations = join(folder, 'src/store/sqlite/migrations');
+  const migrations = join(folder, 'src/sql/sqlite/migrations');
   mkdirSync(migrations, { recursive: true });
   const known = sqliteMigrations();
   for (const each of [...known, { version: known.length + 1, name: 'next', sql }])

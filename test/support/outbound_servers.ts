@@ -1,13 +1,17 @@
 import { connect, createServer as createPlainServer, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer, type TLSSocket } from 'node:tls';
-import type { CheckedAddress } from '../../src/outbound/addresses.ts';
-import { type Exchange, openExchange } from '../../src/outbound/exchange.ts';
+import type { CheckedAddress } from '../../src/access/outbound/addresses.ts';
+import { type Exchange, openExchange } from '../../src/access/outbound/exchange.ts';
 import {
   type FetchOptions,
   type GuardedFetchOptions,
   openGuardedFetch,
-} from '../../src/outbound/guarded_fetch.ts';
-import { type PrivateTarget, parsePrivateTarget, type TargetRules } from '../../src/outbound/target.ts';
+} from '../../src/access/outbound/guarded_fetch.ts';
+import {
+  type PrivateTarget,
+  parsePrivateTarget,
+  type TargetRules,
+} from '../../src/access/outbound/target.ts';
 import { atEnd } from './ending.ts';
 import { startCommand } from './processes.ts';
 

@@ -1,6 +1,6 @@
 import { SQL } from 'bun';
-import { objectsOf, schemaObjects } from '../../src/store/postgres/inspection_schema.ts';
-import { TABLES } from '../../src/store/tables/tables.ts';
+import { objectsOf, schemaObjects } from '../../src/ops/store/postgres/inspection_schema.ts';
+import { TABLES } from '../../src/sql/tables/tables.ts';
 
 type SchemaObject = ReturnType<typeof objectsOf>[number];
 

@@ -1,11 +1,11 @@
 import { afterAll } from 'bun:test';
 import { SQL } from 'bun';
-import { systemClock } from '../../src/platform/clock.ts';
-import { type MigrateMode, type Migration, migrationsOf } from '../../src/store/migrations.ts';
-import { openEngine } from '../../src/store/open.ts';
-import { type PostgresAddress, parsePostgres } from '../../src/store/postgres/address.ts';
-import { migratePostgres } from '../../src/store/postgres/migrate.ts';
-import { connectToPrimary } from '../../src/store/postgres/primary.ts';
+import { systemClock } from '../../src/ops/process/clock.ts';
+import { openEngine } from '../../src/ops/store/open.ts';
+import { type MigrateMode, type Migration, migrationsOf } from '../../src/sql/migrations.ts';
+import { type PostgresAddress, parsePostgres } from '../../src/sql/postgres/address.ts';
+import { migratePostgres } from '../../src/sql/postgres/migrate.ts';
+import { connectToPrimary } from '../../src/sql/postgres/primary.ts';
 import { sharedServer } from './postgres_server.ts';
 
 export const program = { version: '0.1.0', clock: systemClock };

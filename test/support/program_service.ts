@@ -1,9 +1,9 @@
 import { test } from 'bun:test';
+import type { Flags } from '../../src/app/config/parse.ts';
+import type { Service as Served } from '../../src/app/service.ts';
 import { toArguments } from '../../src/cli/context.ts';
-import type { Flags } from '../../src/config/parse.ts';
-import { systemClock } from '../../src/platform/clock.ts';
-import type { LogRecord } from '../../src/platform/log.ts';
-import type { Service as Served } from '../../src/service/service.ts';
+import { systemClock } from '../../src/ops/process/clock.ts';
+import type { LogRecord } from '../../src/ops/process/log.ts';
 import type { MovableClock } from './movable_clock.ts';
 import { startCommand } from './processes.ts';
 

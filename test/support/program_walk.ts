@@ -1,8 +1,8 @@
 import { expect } from 'bun:test';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { oidcProfileInfo, passwordProfileInfo } from '../../src/domain/resources.ts';
-import { VERSION } from '../../src/platform/version.ts';
+import { oidcProfileInfo, passwordProfileInfo } from '../../src/model/resources.ts';
+import { VERSION } from '../../src/model/version.ts';
 import { type Environment, type RunningCommand, runCommand, startCommand } from './processes.ts';
 import { createParents, createRecord, FULL_SCOPE, kindOf } from './resource_cases.ts';
 import { type HttpClient, ISSUER, openHttpClient, retryWhenOverloaded } from './service.ts';

@@ -2,7 +2,7 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync }
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { VERSION } from '../../src/platform/version.ts';
+import { VERSION } from '../../src/model/version.ts';
 import { runCommand } from './processes.ts';
 import { copySourceTree } from './source_copy.ts';
 
@@ -38,8 +38,8 @@ export async function createReleaseClone() {
   });
   edit('SECURITY.md', (text) => text.replace(/^Contact:.*$/m, 'Contact: mailto:security@example.com'));
   for (const engine of ['sqlite', 'postgres']) {
-    const frozen = join(folder, `src/store/${engine}/migrations/0001_directory.sql`);
-    cpSync(join(folder, `test/store/schema/${engine}.sql`), frozen);
+    const frozen = join(folder, `src/sql/${engine}/migrations/0001_directory.sql`);
+    cpSync(join(folder, `test/sql/schema/${engine}.sql`), frozen);
   }
   await clone.git('add', '--all');
   await clone.git('commit', '--quiet', '--message', 'Release');

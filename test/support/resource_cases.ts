@@ -1,4 +1,4 @@
-import type { Resource } from '../../src/domain/resource.ts';
+import type { Resource } from '../../src/model/resource.ts';
 import {
   oidcProfile,
   oidcProfileInfo,
@@ -7,7 +7,7 @@ import {
   RESOURCES,
   realm,
   user,
-} from '../../src/domain/resources.ts';
+} from '../../src/model/resources.ts';
 import { ISSUER, type Sendable, type Service } from './service.ts';
 
 /** The resources as the suites write them, one row for each; a test fails where one is missing. */

@@ -1,4 +1,4 @@
-import { FAULTS, Fault, OVERLOAD_CAUSES } from '../../src/domain/fault.ts';
+import { FAULTS, Fault, OVERLOAD_CAUSES } from '../../src/model/fault.ts';
 
 /** A machine may be busy for a minute. */
 const TRIES_MAX = 60;

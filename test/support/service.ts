@@ -1,11 +1,13 @@
-import { createClient } from '../../src/auth/clients/clients.ts';
-import { type Flags, readSettings, type Settings } from '../../src/config/parse.ts';
-import { accountSettings } from '../../src/domain/account_settings.ts';
-import { changeOf } from '../../src/domain/change.ts';
-import { FAULTS, type FaultCode, GRANT_FAULTS, type GrantFaultCode } from '../../src/domain/fault.ts';
-import type { Uuid } from '../../src/domain/id.ts';
-import { parseScopes, type Realms } from '../../src/domain/principal.ts';
-import type { AnyRecord, Key, Resource } from '../../src/domain/resource.ts';
+import { createClient } from '../../src/access/clients/clients.ts';
+import { type Flags, readSettings, type Settings } from '../../src/app/config/parse.ts';
+import { type OpenDatabase, openDatabase } from '../../src/app/open_database.ts';
+import { type Service as Served, serve } from '../../src/app/service.ts';
+import { accountSettings } from '../../src/model/account_settings.ts';
+import { FAULTS, type FaultCode, GRANT_FAULTS, type GrantFaultCode } from '../../src/model/fault.ts';
+import type { Uuid } from '../../src/model/id.ts';
+import { changeOf } from '../../src/model/log/change.ts';
+import { parseScopes, type Realms } from '../../src/model/principal.ts';
+import type { AnyRecord, Key, Resource } from '../../src/model/resource.ts';
 import {
   oidcProfile,
   oidcProfileInfo,
@@ -14,13 +16,11 @@ import {
   RESOURCES,
   realm,
   user,
-} from '../../src/domain/resources.ts';
-import { systemClock } from '../../src/platform/clock.ts';
-import type { Log, LogRecord } from '../../src/platform/log.ts';
-import { type OpenDatabase, openDatabase } from '../../src/service/open_database.ts';
-import { type Service as Served, serve } from '../../src/service/service.ts';
-import type { Engine } from '../../src/store/open.ts';
-import { fileOf } from '../../src/store/open.ts';
+} from '../../src/model/resources.ts';
+import { systemClock } from '../../src/ops/process/clock.ts';
+import type { Log, LogRecord } from '../../src/ops/process/log.ts';
+import type { Engine } from '../../src/ops/store/open.ts';
+import { fileOf } from '../../src/ops/store/open.ts';
 import { databaseOf, type TestDatabase } from './database.ts';
 import { atEnd } from './ending.ts';
 import { type MovableClock, movableClock } from './movable_clock.ts';

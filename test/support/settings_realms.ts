@@ -1,12 +1,12 @@
-import { createClient } from '../../src/auth/clients/clients.ts';
-import { makePresetRealms } from '../../src/directory/presets.ts';
-import type { Uuid } from '../../src/domain/id.ts';
-import { type Network, parseNetwork } from '../../src/domain/ip_address.ts';
-import { IMPLICIT_SCOPES } from '../../src/domain/principal.ts';
-import { user } from '../../src/domain/resources.ts';
-import type { Rate } from '../../src/domain/token_buckets.ts';
-import { systemClock } from '../../src/platform/clock.ts';
-import type { OpenDatabase } from '../../src/service/open_database.ts';
+import { createClient } from '../../src/access/clients/clients.ts';
+import type { OpenDatabase } from '../../src/app/open_database.ts';
+import type { Uuid } from '../../src/model/id.ts';
+import { type Network, parseNetwork } from '../../src/model/ip_address.ts';
+import { IMPLICIT_SCOPES } from '../../src/model/principal.ts';
+import { user } from '../../src/model/resources.ts';
+import type { Rate } from '../../src/model/token_buckets.ts';
+import { systemClock } from '../../src/ops/process/clock.ts';
+import { makePresetRealms } from '../../src/records/presets.ts';
 import { insertRecord, type Service, userMembers } from './service.ts';
 
 /** The pre-set realms, by who signs in to them. */

@@ -1,7 +1,7 @@
 import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { migrationsOf } from '../../src/store/migrations.ts';
+import { migrationsOf } from '../../src/sql/migrations.ts';
 import { freshDatabase } from './database.ts';
 import { realmLines } from './import_fixtures.ts';
 import type { Json, JsonObject } from './json_schema.ts';
@@ -188,14 +188,14 @@ export async function createSevenResourceProgram(): Promise<ProgramCopy> {
   symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
   writeFileSync(join(folder, 'caller.ts'), CALLER);
 
-  const descriptions = join(folder, 'src/domain/resources.ts');
+  const descriptions = join(folder, 'src/model/resources.ts');
   const six = readFileSync(descriptions, 'utf8');
   for (const anchor of [LIST, LAST]) {
     if (six.split(anchor).length !== 2) throw new Error(`resources.ts has not one ${anchor}`);
   }
   const seven = six.replace(LIST, DESCRIPTION + LIST).replace(LAST, `${LAST}  devices: device,\n`);
   writeFileSync(descriptions, seven);
-  const store = join(folder, 'src/store');
+  const store = join(folder, 'src/sql');
   const added = {
     sqlite: migration(SQLITE, 'slot integer not null primary key,\n  unique (realm_id, id)', ' strict'),
     postgres: migration(POSTGRES, 'primary key (realm_id, id)'),

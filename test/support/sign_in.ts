@@ -1,10 +1,10 @@
-import { createClient } from '../../src/auth/clients/clients.ts';
-import type { Uuid } from '../../src/domain/id.ts';
-import type { ImplicitRights } from '../../src/domain/implicit_rights.ts';
-import { type EndUserAddress, parseScopes } from '../../src/domain/principal.ts';
-import { passwordProfile, passwordProfileInfo, user } from '../../src/domain/resources.ts';
-import { systemClock } from '../../src/platform/clock.ts';
-import type { OpenDatabase } from '../../src/service/open_database.ts';
+import { createClient } from '../../src/access/clients/clients.ts';
+import type { OpenDatabase } from '../../src/app/open_database.ts';
+import type { Uuid } from '../../src/model/id.ts';
+import type { ImplicitRights } from '../../src/model/implicit_rights.ts';
+import { type EndUserAddress, parseScopes } from '../../src/model/principal.ts';
+import { passwordProfile, passwordProfileInfo, user } from '../../src/model/resources.ts';
+import { systemClock } from '../../src/ops/process/clock.ts';
 import type { JsonObject } from './json_schema.ts';
 import { insertRecord, type Sendable, type Service, startService, userMembers } from './service.ts';
 import { createSettingsRealms } from './settings_realms.ts';

@@ -1,32 +1,32 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { ancestry, membersOf, type Resource } from '../../src/domain/resource.ts';
-import { passwordProfileInfo, RESOURCES } from '../../src/domain/resources.ts';
-import { erasingTexts } from '../../src/store/audit/erase.ts';
-import { feedTexts } from '../../src/store/audit/feed.ts';
-import { logTexts } from '../../src/store/audit/log.ts';
-import { logReadingTexts } from '../../src/store/audit/log_reading.ts';
-import { userKeyTexts } from '../../src/store/audit/user_keys.ts';
-import { budgetTexts } from '../../src/store/auth/budgets.ts';
-import { credentialTexts } from '../../src/store/auth/credentials.ts';
-import type { Dialect } from '../../src/store/dialect.ts';
-import { idempotencyTexts } from '../../src/store/idempotency/idempotency_store.ts';
-import { LEASE_TEXTS } from '../../src/store/leases.ts';
-import { type ListPlan, listTable, planList } from '../../src/store/lists/list_plans.ts';
-import { POSTGRES, postgresStatements } from '../../src/store/postgres/dialect.ts';
-import { postgresIndexesOf } from '../../src/store/postgres/indexes.ts';
-import { numberParameters } from '../../src/store/postgres/parameters.ts';
-import { CITUS_WRITE } from '../../src/store/postgres/scope_locks.ts';
-import { dependentsOf } from '../../src/store/records/cascade.ts';
-import { selectAuthenticated } from '../../src/store/records/password_macs.ts';
-import * as installation from '../../src/store/tables/installation.ts';
-import * as realmData from '../../src/store/tables/realm_data.ts';
-import type { Table } from '../../src/store/tables/table.ts';
-import * as webhooks from '../../src/store/tables/webhooks.ts';
-import { deliveryTexts } from '../../src/store/webhooks/deliveries.ts';
-import { webhookProgressTexts } from '../../src/store/webhooks/progress.ts';
-import { webhookTexts } from '../../src/store/webhooks/webhooks.ts';
+import { deliveryTexts } from '../../src/deliver/store/deliveries.ts';
+import { feedTexts } from '../../src/deliver/store/feed.ts';
+import { webhookProgressTexts } from '../../src/deliver/store/progress.ts';
+import { webhookTexts } from '../../src/deliver/store/webhooks.ts';
+import { erasingTexts } from '../../src/log/store/erase.ts';
+import { logTexts } from '../../src/log/store/log.ts';
+import { logReadingTexts } from '../../src/log/store/reading.ts';
+import { userKeyTexts } from '../../src/log/store/user_keys.ts';
+import { ancestry, membersOf, type Resource } from '../../src/model/resource.ts';
+import { passwordProfileInfo, RESOURCES } from '../../src/model/resources.ts';
+import { dependentsOf } from '../../src/records/store/cascade.ts';
+import { idempotencyTexts } from '../../src/records/store/idempotency.ts';
+import { type ListPlan, listTable, planList } from '../../src/records/store/lists/list_plans.ts';
+import { POSTGRES, postgresStatements } from '../../src/records/store/postgres/dialect.ts';
+import { budgetTexts } from '../../src/sign_in/store/budgets.ts';
+import { credentialTexts } from '../../src/sign_in/store/credentials.ts';
+import { selectAuthenticated } from '../../src/sign_in/store/password_macs.ts';
+import type { Dialect } from '../../src/sql/dialect.ts';
+import { LEASE_TEXTS } from '../../src/sql/leases.ts';
+import { postgresIndexesOf } from '../../src/sql/postgres/indexes.ts';
+import { numberParameters } from '../../src/sql/postgres/parameters.ts';
+import { CITUS_WRITE } from '../../src/sql/postgres/scope_locks.ts';
+import * as installation from '../../src/sql/tables/installation.ts';
+import * as realmData from '../../src/sql/tables/realm_data.ts';
+import type { Table } from '../../src/sql/tables/table.ts';
+import * as webhooks from '../../src/sql/tables/webhooks.ts';
 
 /** Settings of a server that logs every statement with its database. */
 export const STATEMENT_LOGGING = {
@@ -140,7 +140,7 @@ function plansOf(table: ReturnType<typeof listTable>, depth: number): readonly L
   );
 }
 
-const STORE = fileURLToPath(new URL('../../src/store/', import.meta.url));
+const SRC = fileURLToPath(new URL('../../src/', import.meta.url));
 
 /** A fixed part of an SQL statement in the source, between interpolated parts. */
 export interface Fragment {
@@ -153,7 +153,9 @@ export interface Fragment {
  * connections.
  */
 const NOT_OF_SERVICE =
-  /^(sqlite|copying|backups)\/|^(inspection_queries|tables\/word_table)\.ts$|^postgres\/(citus|bulkheads|schema_state|inspection\w*)\.ts$/;
+  /\/(sqlite|copying|backups)\/|\/(inspection_queries|word_table|citus|bulkheads|schema_state|inspection\w*)\.ts$/;
+/** What runs statements: sql/, and the folders store/ of other modules. */
+const RUNS_STATEMENTS = /^sql\/|\/store\//;
 
 /** The tables outside the resources by the names of their descriptions. */
 const DESCRIBED_TABLES: Readonly<
@@ -176,10 +178,12 @@ const STARTS_STATEMENT =
 
 /** The fixed parts of every statement that a service can send to PostgreSQL, and the texts of tables whole. */
 export function fragmentsInSource(): readonly Fragment[] {
-  const paths = readdirSync(STORE, { recursive: true, encoding: 'utf8' });
-  const ours = paths.filter((path) => path.endsWith('.ts') && !NOT_OF_SERVICE.test(path));
+  const paths = readdirSync(SRC, { recursive: true, encoding: 'utf8' });
+  const ours = paths.filter(
+    (path) => path.endsWith('.ts') && RUNS_STATEMENTS.test(path) && !NOT_OF_SERVICE.test(path),
+  );
   return ours.sort().flatMap((path) => {
-    const code = readFileSync(join(STORE, path), 'utf8').replace(/^\s*(\/\/|\/?\*).*$/gm, '');
+    const code = readFileSync(join(SRC, path), 'utf8').replace(/^\s*(\/\/|\/?\*).*$/gm, '');
     const literals = [...code.matchAll(/`([^`]*)`|'([^'\n]*)'/g)].map((found) => found[1] ?? found[2] ?? '');
     const parts = literals
       .filter((literal) => STARTS_STATEMENT.test(literal))

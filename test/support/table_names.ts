@@ -1,6 +1,6 @@
-import { engineKey } from '../../src/store/tables/schema.ts';
-import type { Table } from '../../src/store/tables/table.ts';
-import { TABLES } from '../../src/store/tables/tables.ts';
+import { engineKey } from '../../src/sql/tables/schema.ts';
+import type { Table } from '../../src/sql/tables/table.ts';
+import { TABLES } from '../../src/sql/tables/tables.ts';
 
 const namesOf = (tables: readonly Table[]): readonly string[] => tables.map(({ name }) => name);
 

@@ -1,6 +1,6 @@
-import { NIL_UUID, uuidBytes } from '../../src/domain/id.ts';
-import { systemClock } from '../../src/platform/clock.ts';
-import { COUNT_COLUMNS } from '../../src/store/audit/record_counts.ts';
+import { NIL_UUID, uuidBytes } from '../../src/model/id.ts';
+import { systemClock } from '../../src/ops/process/clock.ts';
+import { COUNT_COLUMNS } from '../../src/sql/tables/record_counts.ts';
 import { isCitusEngine } from './citus_cluster.ts';
 import type { TestDatabase } from './database.ts';
 

@@ -1,6 +1,6 @@
-import { importPrivateKey } from '../../src/auth/keys/signing.ts';
-import { systemClock } from '../../src/platform/clock.ts';
-import type { OpenDatabase } from '../../src/service/open_database.ts';
+import { importPrivateKey } from '../../src/access/keys/signing.ts';
+import type { OpenDatabase } from '../../src/app/open_database.ts';
+import { systemClock } from '../../src/ops/process/clock.ts';
 import type { Service } from './service.ts';
 
 export type Json = Readonly<Record<string, unknown>>;

@@ -1,16 +1,16 @@
 import { Webhook as Verifier } from 'standardwebhooks';
-import { urlRule } from '../../src/config/parse.ts';
+import { urlRule } from '../../src/app/config/parse.ts';
 import {
   createWebhook,
   deleteWebhook,
   type IssuedWebhook,
   type WebhookDeps,
-} from '../../src/events/webhooks/targets.ts';
-import type { WebhookOptions } from '../../src/events/webhooks/webhook.ts';
-import { systemClock } from '../../src/platform/clock.ts';
-import type { ClockOrder } from '../../src/store/dialect.ts';
-import { CITUS, POSTGRES } from '../../src/store/postgres/dialect.ts';
-import { SQLITE } from '../../src/store/sqlite/dialect.ts';
+} from '../../src/deliver/webhooks/targets.ts';
+import type { WebhookOptions } from '../../src/deliver/webhooks/webhook.ts';
+import { systemClock } from '../../src/ops/process/clock.ts';
+import { CITUS, POSTGRES } from '../../src/records/store/postgres/dialect.ts';
+import { SQLITE } from '../../src/records/store/sqlite/dialect.ts';
+import type { ClockOrder } from '../../src/sql/dialect.ts';
 import { isCitusEngine } from './citus_cluster.ts';
 import type { TestDatabase } from './database.ts';
 import { atEnd } from './ending.ts';

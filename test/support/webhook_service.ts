@@ -1,5 +1,5 @@
 import { afterEach, beforeEach } from 'bun:test';
-import type { DeadLetter, Delivery, WebhookOptions } from '../../src/events/webhooks/webhook.ts';
+import type { DeadLetter, Delivery, WebhookOptions } from '../../src/deliver/webhooks/webhook.ts';
 import { createFixture, type Fixture, type Service, startService } from './service.ts';
 import { addTarget, deleteTargets, startReceiver, type WebhookReceiver } from './webhook_receivers.ts';
 

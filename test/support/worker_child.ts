@@ -1,6 +1,6 @@
 import { getPriority } from 'node:os';
-import { Fault } from '../../src/domain/fault.ts';
-import { serveParent } from '../../src/workers/parent.ts';
+import { Fault } from '../../src/model/fault.ts';
+import { serveParent } from '../../src/ops/workers/parent.ts';
 
 /** A worker whose requests name its action. */
 type WorkerRequest =

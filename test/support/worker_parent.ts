@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { openPool } from '../../src/workers/pool.ts';
+import { openPool } from '../../src/ops/workers/pool.ts';
 
 /**
  * A process with a worker, whose process ID it prints. Argument: `leave` exits, `close` closes the pool and prints that,

@@ -1,5 +1,5 @@
 import { allOf, eq, type Filter } from '../../../src/client/filter.ts';
-import { foldedKey } from '../../../src/domain/text/folded_key.ts';
+import { foldedKey } from '../../../src/model/text/folded_key.ts';
 import { type Problem, toProblem } from '../../api/problem.ts';
 import { RESOURCES } from '../../api/records.ts';
 import { searchRealms } from '../../api/search_realms.ts';

@@ -1,7 +1,7 @@
 import { SCHEMA } from 'authrealm:schema';
 import { type Filter, matches } from '../../../src/client/filter.ts';
-import { foldedKey } from '../../../src/domain/text/folded_key.ts';
-import { isLongWord, wordsOf } from '../../../src/domain/text/words.ts';
+import { foldedKey } from '../../../src/model/text/folded_key.ts';
+import { isLongWord, wordsOf } from '../../../src/model/text/words.ts';
 
 const { filterWordsMax } = SCHEMA.limits;
 

@@ -1,4 +1,4 @@
-import type { Family, Labels, Snapshot } from '../../../src/metrics/family.ts';
+import type { Family, Labels, Snapshot } from '../../../src/ops/metrics/family.ts';
 import { callApi } from '../../api/call_api.ts';
 
 /** The metrics of all processes, when they were read. */

@@ -1,4 +1,4 @@
-import { splitLines } from '../../../src/transfer/line_reader.ts';
+import { splitLines } from '../../../src/ops/transfer/line_reader.ts';
 import { pagesOf, readPages } from '../../api/list_page.ts';
 import { type Problem, toProblem } from '../../api/problem.ts';
 import { type ApiRecord, createRecord, type Key, RESOURCES, recordPages } from '../../api/records.ts';

@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { FAULTS, Fault, type FaultCode } from '../../domain/fault.ts';
-import type { Revision, Uuid } from '../../domain/id.ts';
-import { type AnyRecord, ancestry, type Key, membersOf, type Resource } from '../../domain/resource.ts';
-import { RESOURCES } from '../../domain/resources.ts';
-import { type InputVerb, type WritableMember, writableMembers } from '../../domain/writable_members.ts';
+import { FAULTS, Fault, type FaultCode } from '../../model/fault.ts';
+import type { Revision, Uuid } from '../../model/id.ts';
+import { type AnyRecord, ancestry, type Key, membersOf, type Resource } from '../../model/resource.ts';
+import { RESOURCES } from '../../model/resources.ts';
+import { type InputVerb, type WritableMember, writableMembers } from '../../model/writable_members.ts';
 import { collectionLinks, selfLinks } from '../pipeline/links.ts';
 import { listBody } from '../pipeline/paging.ts';
 import { etags, itemPresenterOf, presenterOf } from '../pipeline/present.ts';

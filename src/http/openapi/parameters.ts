@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import type { Filterables } from '../../domain/filter/filter.ts';
-import { LIMITS } from '../../domain/limits.ts';
-import { ancestry, type Resource } from '../../domain/resource.ts';
+import type { Filterables } from '../../model/filter/filter.ts';
+import { LIMITS } from '../../model/limits.ts';
+import { ancestry, type Resource } from '../../model/resource.ts';
 import { itemPattern, parameterNames } from '../pipeline/links.ts';
 import { SORT_KEYS } from '../pipeline/paging.ts';
 import { exampleIdOf, filterExample, INSTALLATION } from './examples.ts';

@@ -5,7 +5,7 @@ import type {
   ZodOpenApiRequestBodyObject,
   ZodOpenApiResponsesObject,
 } from 'zod-openapi';
-import type { FaultCode } from '../../domain/fault.ts';
+import type { FaultCode } from '../../model/fault.ts';
 import type { Access, Documentation, DocumentContext, Operation } from '../pipeline/operation.ts';
 import { JSON_TYPE } from '../server/reply.ts';
 import { REQUEST_HEADERS } from './parameters.ts';

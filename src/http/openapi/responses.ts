@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { ZodOpenApiResponseObject, ZodOpenApiResponsesObject } from 'zod-openapi';
-import { FAULTS, type FaultCode, RETRYABLE, TITLES } from '../../domain/fault.ts';
-import { LIMITS } from '../../domain/limits.ts';
+import { FAULTS, type FaultCode, RETRYABLE, TITLES } from '../../model/fault.ts';
+import { LIMITS } from '../../model/limits.ts';
 import { JSON_TYPE, REQUEST_ID } from '../server/reply.ts';
 import { faultExample } from './examples.ts';
 import { errorsSchema } from './schemas.ts';

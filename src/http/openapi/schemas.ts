@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { LIMITS } from '../../domain/limits.ts';
-import { type Member, membersOf, type Resource, shownMembers } from '../../domain/resource.ts';
-import { includableBelow, RESOURCES } from '../../domain/resources.ts';
-import { wholeNumber } from '../../domain/rule.ts';
-import { type InputVerb, type WritableMember, writableMembers } from '../../domain/writable_members.ts';
+import { LIMITS } from '../../model/limits.ts';
+import { type Member, membersOf, type Resource, shownMembers } from '../../model/resource.ts';
+import { includableBelow, RESOURCES } from '../../model/resources.ts';
+import { wholeNumber } from '../../model/rule.ts';
+import { type InputVerb, type WritableMember, writableMembers } from '../../model/writable_members.ts';
 
 type Shape = Record<string, z.ZodType>;
 

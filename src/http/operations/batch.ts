@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import type { WriteRequest } from '../../directory/write_request.ts';
-import { Fault } from '../../domain/fault.ts';
-import type { Uuid } from '../../domain/id.ts';
-import { LIMITS } from '../../domain/limits.ts';
-import type { Key } from '../../domain/resource.ts';
-import { realm, user } from '../../domain/resources.ts';
+import { Fault } from '../../model/fault.ts';
+import type { Uuid } from '../../model/id.ts';
+import { LIMITS } from '../../model/limits.ts';
+import type { Key } from '../../model/resource.ts';
+import { realm, user } from '../../model/resources.ts';
+import type { WriteRequest } from '../../records/write_request.ts';
 import { exampleIdOf, requestExample } from '../openapi/examples.ts';
 import { pathParameters } from '../openapi/parameters.ts';
 import { EXTENSION, HEADERS, jsonContent } from '../openapi/responses.ts';

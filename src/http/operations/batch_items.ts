@@ -1,9 +1,9 @@
-import type { FieldError } from '../../domain/fault.ts';
-import { parseUuid, type Uuid } from '../../domain/id.ts';
-import { isJsonObject, type JsonObject } from '../../domain/json_object.ts';
-import { LIMITS } from '../../domain/limits.ts';
-import type { Resource } from '../../domain/resource.ts';
-import { includableBelow, RESOURCES } from '../../domain/resources.ts';
+import type { FieldError } from '../../model/fault.ts';
+import { parseUuid, type Uuid } from '../../model/id.ts';
+import { LIMITS } from '../../model/limits.ts';
+import type { Resource } from '../../model/resource.ts';
+import { includableBelow, RESOURCES } from '../../model/resources.ts';
+import { isJsonObject, type JsonObject } from '../../model/text/json_object.ts';
 import { collectionPattern, itemPatterns, parameterNames } from '../pipeline/links.ts';
 import { openRouter } from '../server/router.ts';
 

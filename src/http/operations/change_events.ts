@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import type { Store } from '../../directory/store.ts';
-import type { SequencedChange } from '../../domain/change.ts';
-import { eventResource } from '../../domain/event.ts';
-import { ancestry, type Key, type Resource } from '../../domain/resource.ts';
-import { RESOURCES } from '../../domain/resources.ts';
-import type { WriteEvents } from '../../events/feed/read_feed.ts';
+import type { WriteEvents } from '../../deliver/feed/read_feed.ts';
+import type { SequencedChange } from '../../model/log/change.ts';
+import { eventResource } from '../../model/log/event.ts';
+import { ancestry, type Key, type Resource } from '../../model/resource.ts';
+import { RESOURCES } from '../../model/resources.ts';
+import type { Store } from '../../model/store.ts';
 import { idSchema, link } from '../openapi/schemas.ts';
 import { type LinkContext, presenterOf } from '../pipeline/present.ts';
 import { JSON_TYPE } from '../server/reply.ts';

@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import type { AuthorizationRequest } from '../../auth/sessions/console_providers.ts';
-import type { ConsoleSession, SessionGrant } from '../../auth/sessions/sessions.ts';
-import { Fault } from '../../domain/fault.ts';
-import { LIMITS } from '../../domain/limits.ts';
-import type { Authentication } from '../../service/authentication.ts';
+import type { AuthorizationRequest } from '../../access/sessions/console_providers.ts';
+import type { ConsoleSession, SessionGrant } from '../../access/sessions/sessions.ts';
+import type { Authentication } from '../../app/authentication.ts';
+import { Fault } from '../../model/fault.ts';
+import { LIMITS } from '../../model/limits.ts';
 import { EXTENSION, HEADERS, jsonContent } from '../openapi/responses.ts';
 import { dataBody, link } from '../openapi/schemas.ts';
 import { BAD_TOKEN, bearerToken } from '../pipeline/bearer.ts';

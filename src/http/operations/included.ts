@@ -1,9 +1,9 @@
-import type { KeyedRecord, MaybePromise, RecordWithIncluded, Store } from '../../directory/store.ts';
-import { Fault } from '../../domain/fault.ts';
-import type { JsonObject } from '../../domain/json_object.ts';
-import { LIMITS } from '../../domain/limits.ts';
-import type { Key, Resource } from '../../domain/resource.ts';
-import { includableBelow } from '../../domain/resources.ts';
+import { Fault } from '../../model/fault.ts';
+import { LIMITS } from '../../model/limits.ts';
+import type { Key, Resource } from '../../model/resource.ts';
+import { includableBelow } from '../../model/resources.ts';
+import type { KeyedRecord, MaybePromise, RecordWithIncluded, Store } from '../../model/store.ts';
+import type { JsonObject } from '../../model/text/json_object.ts';
 import type { Call, Stage } from '../pipeline/call.ts';
 import { recordReplies, type ShownRecord } from '../pipeline/included_presenter.ts';
 import { locate, type RecordDeps, refuseWithout } from '../pipeline/pipeline.ts';

@@ -1,9 +1,9 @@
-import type { ListRequest, PageRequest } from '../../directory/store.ts';
-import { type ParsedFilter, parseFilter } from '../../domain/filter/filter.ts';
-import { LIMITS } from '../../domain/limits.ts';
-import type { Principal } from '../../domain/principal.ts';
-import { ancestry, type KeyPrefix, type Resource } from '../../domain/resource.ts';
-import { includableBelow } from '../../domain/resources.ts';
+import { type ParsedFilter, parseFilter } from '../../model/filter/filter.ts';
+import { LIMITS } from '../../model/limits.ts';
+import type { Principal } from '../../model/principal.ts';
+import { ancestry, type KeyPrefix, type Resource } from '../../model/resource.ts';
+import { includableBelow } from '../../model/resources.ts';
+import type { ListRequest, PageRequest } from '../../model/store.ts';
 import { listParameters } from '../openapi/parameters.ts';
 import { recordPageSchema } from '../openapi/schemas.ts';
 import type { Call } from '../pipeline/call.ts';

@@ -1,6 +1,6 @@
-import { LIMITS } from '../../domain/limits.ts';
-import type { AnyRecord, Key, Resource } from '../../domain/resource.ts';
-import { includableBelow } from '../../domain/resources.ts';
+import { LIMITS } from '../../model/limits.ts';
+import type { AnyRecord, Key, Resource } from '../../model/resource.ts';
+import { includableBelow } from '../../model/resources.ts';
 import { includeParameter } from '../openapi/parameters.ts';
 import { authenticate } from '../pipeline/bearer.ts';
 import { runStages, type Stage } from '../pipeline/call.ts';

@@ -1,5 +1,5 @@
-import { EXPOSITION_TYPE, exposition } from '../../metrics/exposition.ts';
-import type { Snapshot } from '../../metrics/family.ts';
+import { EXPOSITION_TYPE, exposition } from '../../ops/metrics/exposition.ts';
+import type { Snapshot } from '../../ops/metrics/family.ts';
 import type { LoopBudget } from '../pipeline/loop_budget.ts';
 import type { Route } from '../server/router.ts';
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import type { IssuedToken } from '../../auth/tokens/token.ts';
-import { checkGrantType, GRANT_TYPES, type GrantToken } from '../../auth/tokens/token_grant.ts';
-import { GRANT_FAULTS } from '../../domain/fault.ts';
+import type { IssuedToken } from '../../access/tokens/token.ts';
+import { checkGrantType, GRANT_TYPES, type GrantToken } from '../../access/tokens/token_grant.ts';
+import { GRANT_FAULTS } from '../../model/fault.ts';
 import { ALWAYS, header, jsonContent } from '../openapi/responses.ts';
 import { errorsShape, lazyComponent, link } from '../openapi/schemas.ts';
 import type { CallHandler } from '../pipeline/call.ts';

@@ -1,9 +1,9 @@
 import type { z } from 'zod';
-import type { OAuthError } from '../../auth/clients/client_credentials.ts';
-import type { GrantToken } from '../../auth/tokens/token_grant.ts';
-import { Fault, GRANT_FAULTS, type GrantFaultCode } from '../../domain/fault.ts';
-import type { Principal } from '../../domain/principal.ts';
-import type { Authentication } from '../../service/authentication.ts';
+import type { OAuthError } from '../../access/clients/client_credentials.ts';
+import type { GrantToken } from '../../access/tokens/token_grant.ts';
+import type { Authentication } from '../../app/authentication.ts';
+import { Fault, GRANT_FAULTS, type GrantFaultCode } from '../../model/fault.ts';
+import type { Principal } from '../../model/principal.ts';
 import { fixedHeader, HEADERS, jsonContent } from '../openapi/responses.ts';
 import { readText } from '../pipeline/body.ts';
 import type { Call, CallHandler } from '../pipeline/call.ts';

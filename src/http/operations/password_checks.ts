@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import type { Uuid } from '../../domain/id.ts';
-import type { Key } from '../../domain/resource.ts';
-import { passwordProfile, passwordProfileInfo, user } from '../../domain/resources.ts';
-import type { Credential } from '../../store/auth/credentials.ts';
+import type { Uuid } from '../../model/id.ts';
+import type { Key } from '../../model/resource.ts';
+import { passwordProfile, passwordProfileInfo, user } from '../../model/resources.ts';
+import type { Credential } from '../../sign_in/store/credentials.ts';
 import { exampleIdOf } from '../openapi/examples.ts';
 import { pathParameters } from '../openapi/parameters.ts';
 import { HEADERS, jsonContent } from '../openapi/responses.ts';

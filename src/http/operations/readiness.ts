@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import type { ZodOpenApiResponseObject } from 'zod-openapi';
-import type { AuthCache } from '../../auth/tokens/auth_cache.ts';
-import type { MaybePromise } from '../../directory/store.ts';
-import { FAULTS, Fault, type FieldError } from '../../domain/fault.ts';
+import type { AuthCache } from '../../access/tokens/auth_cache.ts';
+import { FAULTS, Fault, type FieldError } from '../../model/fault.ts';
+import type { MaybePromise } from '../../model/store.ts';
 import { faultExample } from '../openapi/examples.ts';
 import { ALWAYS, EXTENSION, HEADERS } from '../openapi/responses.ts';
 import { errorsShape } from '../openapi/schemas.ts';

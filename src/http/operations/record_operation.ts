@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { LIMITS } from '../../domain/limits.ts';
-import type { Resource } from '../../domain/resource.ts';
-import { includableBelow } from '../../domain/resources.ts';
+import { LIMITS } from '../../model/limits.ts';
+import type { Resource } from '../../model/resource.ts';
+import { includableBelow } from '../../model/resources.ts';
 import { includeParameter, pathParameters } from '../openapi/parameters.ts';
 import { HEADERS, jsonContent } from '../openapi/responses.ts';
 import { parameterNames } from '../pipeline/links.ts';

@@ -1,4 +1,4 @@
-import type { Resource } from '../../domain/resource.ts';
+import type { Resource } from '../../model/resource.ts';
 import { linkParameters } from '../openapi/parameters.ts';
 import { itemPatterns } from '../pipeline/links.ts';
 import type { Operation } from '../pipeline/operation.ts';

@@ -1,17 +1,17 @@
 import { z } from 'zod';
-import type { KeyedRecord, ListRequest, MaybePromise } from '../../directory/store.ts';
-import { Fault } from '../../domain/fault.ts';
+import { Fault } from '../../model/fault.ts';
 import {
   equalityValues,
   type Filterables,
   type ParsedFilter,
   parseFilter,
-} from '../../domain/filter/filter.ts';
-import { parseLookupFilter } from '../../domain/filter/lookup_filter.ts';
-import type { Uuid } from '../../domain/id.ts';
-import { LIMITS } from '../../domain/limits.ts';
-import type { LookupKey, LookupRules, Resource } from '../../domain/resource.ts';
-import { includableBelow } from '../../domain/resources.ts';
+} from '../../model/filter/filter.ts';
+import { parseLookupFilter } from '../../model/filter/lookup_filter.ts';
+import type { Uuid } from '../../model/id.ts';
+import { LIMITS } from '../../model/limits.ts';
+import type { LookupKey, LookupRules, Resource } from '../../model/resource.ts';
+import { includableBelow } from '../../model/resources.ts';
+import type { KeyedRecord, ListRequest, MaybePromise } from '../../model/store.ts';
 import { filterExample } from '../openapi/examples.ts';
 import { FILTER_PARAMETER, PAGE_PARAMETERS } from '../openapi/parameters.ts';
 import { recordPageSchema, searchSchema } from '../openapi/schemas.ts';

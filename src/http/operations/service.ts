@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { publicKeySet } from '../../auth/keys/signing.ts';
-import { GRANT_TYPES } from '../../auth/tokens/token_grant.ts';
-import { LIMITS } from '../../domain/limits.ts';
-import { SCOPES } from '../../domain/principal.ts';
-import { VERSION } from '../../platform/version.ts';
+import { publicKeySet } from '../../access/keys/signing.ts';
+import { GRANT_TYPES } from '../../access/tokens/token_grant.ts';
+import { LIMITS } from '../../model/limits.ts';
+import { SCOPES } from '../../model/principal.ts';
+import { VERSION } from '../../model/version.ts';
 import { fixedHeader, HEADERS, jsonContent } from '../openapi/responses.ts';
 import { link } from '../openapi/schemas.ts';
 import type { CallHandler } from '../pipeline/call.ts';

@@ -1,10 +1,10 @@
-import type { SignInName } from '../../auth/sign_in/credentials.ts';
-import { createAuditEntry } from '../../domain/audit_entry.ts';
-import type { Uuid } from '../../domain/id.ts';
-import type { Principal } from '../../domain/principal.ts';
-import { ancestry, type Key } from '../../domain/resource.ts';
-import { passwordProfileInfo, user } from '../../domain/resources.ts';
-import { foldedKey } from '../../domain/text/folded_key.ts';
+import type { Uuid } from '../../model/id.ts';
+import { createAuditEntry } from '../../model/log/audit_entry.ts';
+import type { Principal } from '../../model/principal.ts';
+import { ancestry, type Key } from '../../model/resource.ts';
+import { passwordProfileInfo, user } from '../../model/resources.ts';
+import { foldedKey } from '../../model/text/folded_key.ts';
+import type { SignInName } from '../../sign_in/credentials.ts';
 import { EXAMPLE_AT, exampleIdOf } from '../openapi/examples.ts';
 import { pathParameters } from '../openapi/parameters.ts';
 import { HEADERS, jsonContent } from '../openapi/responses.ts';

@@ -1,5 +1,5 @@
-import type { Principal } from '../../domain/principal.ts';
-import type { Resource } from '../../domain/resource.ts';
+import type { Principal } from '../../model/principal.ts';
+import type { Resource } from '../../model/resource.ts';
 import { requireOwnOrigin } from '../server/own_origin.ts';
 import type { Route } from '../server/router.ts';
 import { authenticate, insufficientScope } from './bearer.ts';

@@ -1,6 +1,6 @@
-import type { Tokens } from '../../auth/tokens/token.ts';
-import type { MaybePromise } from '../../directory/store.ts';
-import type { Principal } from '../../domain/principal.ts';
+import type { Tokens } from '../../access/tokens/token.ts';
+import type { Principal } from '../../model/principal.ts';
+import type { MaybePromise } from '../../model/store.ts';
 import type { RateLimits } from '../server/rate_limits.ts';
 import { faultReply, type Reply } from '../server/reply.ts';
 import type { Call, Stage } from './call.ts';

@@ -1,7 +1,7 @@
-import { Fault } from '../../domain/fault.ts';
-import { jsonErrorPlace } from '../../domain/json_error.ts';
-import { isJsonObject, type JsonObject } from '../../domain/json_object.ts';
-import { LIMITS } from '../../domain/limits.ts';
+import { Fault } from '../../model/fault.ts';
+import { LIMITS } from '../../model/limits.ts';
+import { jsonErrorPlace } from '../../model/text/json_error.ts';
+import { isJsonObject, type JsonObject } from '../../model/text/json_object.ts';
 import type { Stage } from './call.ts';
 
 /** Parameters are ignored: JSON is UTF-8 (RFC 8259, 8.1). */

@@ -1,8 +1,8 @@
-import type { MaybePromise } from '../../directory/store.ts';
-import type { IpAddress } from '../../domain/ip_address.ts';
-import type { Principal } from '../../domain/principal.ts';
-import type { RefusedAccess } from '../../domain/refused_access.ts';
-import type { AnyRecord, Key, KeyPrefix } from '../../domain/resource.ts';
+import type { IpAddress } from '../../model/ip_address.ts';
+import type { RefusedAccess } from '../../model/log/refused_access.ts';
+import type { Principal } from '../../model/principal.ts';
+import type { AnyRecord, Key, KeyPrefix } from '../../model/resource.ts';
+import type { MaybePromise } from '../../model/store.ts';
 import type { Reply } from '../server/reply.ts';
 import { NO_CHILDREN } from './query.ts';
 

@@ -1,11 +1,11 @@
-import type { Keyring } from '../../auth/keys/keyring.ts';
-import type { IdempotencyRecord, IdempotencyRecordKey, Store } from '../../directory/store.ts';
-import { FAULTS, Fault, type FaultCode } from '../../domain/fault.ts';
-import { type Clock, NIL_UUID, type Uuid } from '../../domain/id.ts';
-import { LIMITS } from '../../domain/limits.ts';
-import type { Principal } from '../../domain/principal.ts';
-import type { KeyPrefix } from '../../domain/resource.ts';
-import { isVisibleAscii, VISIBLE_ASCII_RULE } from '../../domain/text/visible_ascii.ts';
+import type { Keyring } from '../../access/keys/keyring.ts';
+import { FAULTS, Fault, type FaultCode } from '../../model/fault.ts';
+import { type Clock, NIL_UUID, type Uuid } from '../../model/id.ts';
+import { LIMITS } from '../../model/limits.ts';
+import type { Principal } from '../../model/principal.ts';
+import type { KeyPrefix } from '../../model/resource.ts';
+import type { IdempotencyRecord, IdempotencyRecordKey, Store } from '../../model/store.ts';
+import { isVisibleAscii, VISIBLE_ASCII_RULE } from '../../model/text/visible_ascii.ts';
 import { faultReply, type Reply } from '../server/reply.ts';
 import type { Call } from './call.ts';
 

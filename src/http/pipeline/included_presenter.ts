@@ -1,7 +1,7 @@
-import type { RecordWithIncluded } from '../../directory/store.ts';
-import { LIMITS } from '../../domain/limits.ts';
-import { type AnyRecord, ancestry, type Key, type Resource } from '../../domain/resource.ts';
-import { includableBelow } from '../../domain/resources.ts';
+import { LIMITS } from '../../model/limits.ts';
+import { type AnyRecord, ancestry, type Key, type Resource } from '../../model/resource.ts';
+import { includableBelow } from '../../model/resources.ts';
+import type { RecordWithIncluded } from '../../model/store.ts';
 import type { Reply } from '../server/reply.ts';
 import type { Call } from './call.ts';
 import { collectionLinks } from './links.ts';

@@ -1,4 +1,4 @@
-import { ancestry, type Key, type KeyPrefix, type Resource } from '../../domain/resource.ts';
+import { ancestry, type Key, type KeyPrefix, type Resource } from '../../model/resource.ts';
 
 /** The path of a resource's record below the version segment, as a route pattern: one `:column` per key column. */
 export function itemPattern(resource: Resource): string {

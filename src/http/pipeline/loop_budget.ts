@@ -1,5 +1,5 @@
-import { overloaded } from '../../domain/fault.ts';
-import { LIMITS } from '../../domain/limits.ts';
+import { overloaded } from '../../model/fault.ts';
+import { LIMITS } from '../../model/limits.ts';
 import type { Call } from './call.ts';
 
 export type LoopBudget = ReturnType<typeof openLoopBudget>;

@@ -1,8 +1,8 @@
 import type { z } from 'zod';
 import type { ZodOpenApiMediaTypeObject, ZodOpenApiResponsesObject } from 'zod-openapi';
-import type { Store } from '../../directory/store.ts';
-import type { FaultCode } from '../../domain/fault.ts';
-import type { Resource } from '../../domain/resource.ts';
+import type { FaultCode } from '../../model/fault.ts';
+import type { Resource } from '../../model/resource.ts';
+import type { Store } from '../../model/store.ts';
 import type { Examples } from '../openapi/examples.ts';
 import type { RequestHeader } from '../openapi/parameters.ts';
 import type { Faults } from '../openapi/responses.ts';

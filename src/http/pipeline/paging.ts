@@ -1,6 +1,6 @@
-import type { ListPage, PagePosition, PageRequest, Sort } from '../../directory/store.ts';
-import type { Uuid } from '../../domain/id.ts';
-import { LIMITS } from '../../domain/limits.ts';
+import type { Uuid } from '../../model/id.ts';
+import { LIMITS } from '../../model/limits.ts';
+import type { ListPage, PagePosition, PageRequest, Sort } from '../../model/store.ts';
 
 /** The URL of a list. */
 interface ListAddress {

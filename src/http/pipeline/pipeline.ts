@@ -1,10 +1,10 @@
-import type { Tokens } from '../../auth/tokens/token.ts';
-import type { WriteRecords } from '../../directory/directory.ts';
-import type { SettingsRealms } from '../../directory/settings_realms.ts';
-import type { IsOverloaded, Store } from '../../directory/store.ts';
-import { parseUuid, type Uuid } from '../../domain/id.ts';
-import { mayAccessRealm, type Principal } from '../../domain/principal.ts';
-import type { AnyRecord, Key, Resource } from '../../domain/resource.ts';
+import type { Tokens } from '../../access/tokens/token.ts';
+import { parseUuid, type Uuid } from '../../model/id.ts';
+import { mayAccessRealm, type Principal } from '../../model/principal.ts';
+import type { AnyRecord, Key, Resource } from '../../model/resource.ts';
+import type { IsOverloaded, Store } from '../../model/store.ts';
+import type { WriteRecords } from '../../records/directory.ts';
+import type { SettingsRealms } from '../../records/settings_realms.ts';
 import type { RateLimits } from '../server/rate_limits.ts';
 import { JSON_TYPE, NOT_FOUND_REPLY, OVERLOADED, REQUEST_ID, type Reply } from '../server/reply.ts';
 import { insufficientScope } from './bearer.ts';

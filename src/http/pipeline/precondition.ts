@@ -1,4 +1,4 @@
-import type { Revision } from '../../domain/id.ts';
+import type { Revision } from '../../model/id.ts';
 
 /** The revision in a strong ETag of this service; undefined for any other. */
 type RevisionOf = (etag: string) => Revision | undefined;

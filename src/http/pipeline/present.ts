@@ -1,5 +1,5 @@
-import type { Uuid } from '../../domain/id.ts';
-import { type AnyRecord, type Key, type Member, type Resource, shownMembers } from '../../domain/resource.ts';
+import type { Uuid } from '../../model/id.ts';
+import { type AnyRecord, type Key, type Member, type Resource, shownMembers } from '../../model/resource.ts';
 import { selfLinkTexts } from './links.ts';
 
 /** Part of every ETag. Increase it when the serialization of an unchanged record changes. */

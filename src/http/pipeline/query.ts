@@ -1,8 +1,8 @@
-import type { PagePosition, Sort } from '../../directory/store.ts';
-import { attempt } from '../../domain/attempt.ts';
-import { Fault, type FieldError } from '../../domain/fault.ts';
-import { LIMITS } from '../../domain/limits.ts';
-import type { Resource } from '../../domain/resource.ts';
+import { attempt } from '../../model/attempt.ts';
+import { Fault, type FieldError } from '../../model/fault.ts';
+import { LIMITS } from '../../model/limits.ts';
+import type { Resource } from '../../model/resource.ts';
+import type { PagePosition, Sort } from '../../model/store.ts';
 import { hasCursors, readPageCursor, SORT_KEYS } from './paging.ts';
 
 /** The list parameters of a URL. */

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { Fault, type FieldError } from '../../domain/fault.ts';
-import { violatedRule } from '../../domain/rule.ts';
+import { Fault, type FieldError } from '../../model/fault.ts';
+import { violatedRule } from '../../model/rule.ts';
 import { dataOf, documentOf } from './body.ts';
 
 /** Reads the `data` of a body. Throws Fault `invalid` with all field errors. */

@@ -4,8 +4,8 @@ import {
   type Network,
   parseIpAddress,
   parseNodeAddress,
-} from '../../domain/ip_address.ts';
-import { LIMITS } from '../../domain/limits.ts';
+} from '../../model/ip_address.ts';
+import { LIMITS } from '../../model/limits.ts';
 
 /**
  * The address of the caller: the peer of the connection, or if that is a trusted proxy, the rightmost address of X-Forwarded-For

@@ -1,7 +1,7 @@
-import type { Settings } from '../../config/parse.ts';
-import type { Clock } from '../../domain/id.ts';
-import { clientSubnet, isInAny } from '../../domain/ip_address.ts';
-import type { ImplicitLimits, Principal } from '../../domain/principal.ts';
+import type { Settings } from '../../app/config/parse.ts';
+import type { Clock } from '../../model/id.ts';
+import { clientSubnet, isInAny } from '../../model/ip_address.ts';
+import type { ImplicitLimits, Principal } from '../../model/principal.ts';
 import {
   type BucketState,
   openTokenBuckets,
@@ -9,7 +9,7 @@ import {
   ratePerProcess,
   rateText,
   type TokenBuckets,
-} from '../../domain/token_buckets.ts';
+} from '../../model/token_buckets.ts';
 import type { Call, RateHeaders } from '../pipeline/call.ts';
 import { faultReply, type Reply } from './reply.ts';
 

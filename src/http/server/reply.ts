@@ -9,8 +9,8 @@ import {
   OVERLOAD_CAUSES,
   RETRYABLE,
   TITLES,
-} from '../../domain/fault.ts';
-import { LIMITS } from '../../domain/limits.ts';
+} from '../../model/fault.ts';
+import { LIMITS } from '../../model/limits.ts';
 import type { errorsShape } from '../openapi/schemas.ts';
 
 /** On every response; added to a shared reply when it is written. */

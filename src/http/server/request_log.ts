@@ -1,8 +1,8 @@
-import { errorTrace } from '../../domain/error_trace.ts';
-import { Fault, OVERLOAD_CAUSES } from '../../domain/fault.ts';
-import { readTraceContext } from '../../domain/trace_context.ts';
-import type { Meter, OperationMeter } from '../../metrics/meter.ts';
-import type { Log, RequestLogging } from '../../platform/log.ts';
+import { errorTrace } from '../../model/error_trace.ts';
+import { Fault, OVERLOAD_CAUSES } from '../../model/fault.ts';
+import { readTraceContext } from '../../model/trace_context.ts';
+import type { Meter, OperationMeter } from '../../ops/metrics/meter.ts';
+import type { Log, RequestLogging } from '../../ops/process/log.ts';
 import type { Call, CallHandler } from '../pipeline/call.ts';
 import { type Reply, replyOf } from './reply.ts';
 import { labelOf, type Route } from './router.ts';

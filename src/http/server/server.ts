@@ -1,10 +1,10 @@
-import type { Settings } from '../../config/parse.ts';
-import { Fault, overloaded, Refusal } from '../../domain/fault.ts';
-import type { IpAddress } from '../../domain/ip_address.ts';
-import { LIMITS } from '../../domain/limits.ts';
-import type { Meter } from '../../metrics/meter.ts';
-import type { Log } from '../../platform/log.ts';
-import { withTimeout } from '../../platform/timeout.ts';
+import type { Settings } from '../../app/config/parse.ts';
+import { Fault, overloaded, Refusal } from '../../model/fault.ts';
+import type { IpAddress } from '../../model/ip_address.ts';
+import { LIMITS } from '../../model/limits.ts';
+import { withTimeout } from '../../model/timeout.ts';
+import type { Meter } from '../../ops/metrics/meter.ts';
+import type { Log } from '../../ops/process/log.ts';
 import { isBodyComplete, isClosedAfterTask } from '../pipeline/body.ts';
 import { type Call, type CallHandler, openCall } from '../pipeline/call.ts';
 import { openCallerAddress } from './caller_address.ts';

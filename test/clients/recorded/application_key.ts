@@ -1,4 +1,4 @@
-import { parseScopes } from '../../../src/domain/principal.ts';
+import { parseScopes } from '../../../src/model/principal.ts';
 import type { Service } from '../../support/service.ts';
 import { createSettingsRealms } from '../../support/settings_realms.ts';
 import { createPassword, createSignInClient } from '../../support/sign_in.ts';

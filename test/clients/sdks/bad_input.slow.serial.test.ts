@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { Fault } from '../../../src/domain/fault.ts';
+import { Fault } from '../../../src/model/fault.ts';
 import { findPort } from '../../support/daemons.ts';
 import { createFixture, type Fixture, startService } from '../../support/service.ts';
 import { createSettingsRealms, createStorefront } from '../../support/settings_realms.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { Fault } from '../../../src/domain/fault.ts';
+import { Fault } from '../../../src/model/fault.ts';
 import { findPort } from '../../support/daemons.ts';
 import { startService } from '../../support/service.ts';
 import { createSettingsRealms } from '../../support/settings_realms.ts';

@@ -1,5 +1,5 @@
-import type { Flags } from '../../../src/config/parse.ts';
-import type { Engine } from '../../../src/store/open.ts';
+import type { Flags } from '../../../src/app/config/parse.ts';
+import type { Engine } from '../../../src/ops/store/open.ts';
 import type { Json } from '../../support/json_schema.ts';
 import { checkedResponse, type Service, startService } from '../../support/service.ts';
 

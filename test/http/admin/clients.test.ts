@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
-import { LIMITS } from '../../../src/domain/limits.ts';
-import { SCOPE_WORDS } from '../../../src/domain/principal.ts';
+import { LIMITS } from '../../../src/model/limits.ts';
+import { SCOPE_WORDS } from '../../../src/model/principal.ts';
 import { createFixture, oidcPath } from '../../support/service.ts';
 import { type AdminResponse, getsToken, startAdminApi } from './admin_api.ts';
 

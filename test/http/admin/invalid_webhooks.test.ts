@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from 'bun:test';
-import { LIMITS } from '../../../src/domain/limits.ts';
-import { EVENT_NAMES } from '../../../src/events/webhooks/targets.ts';
-import { TARGET_RULE } from '../../../src/outbound/target.ts';
+import { TARGET_RULE } from '../../../src/access/outbound/target.ts';
+import { EVENT_NAMES } from '../../../src/deliver/webhooks/targets.ts';
+import { LIMITS } from '../../../src/model/limits.ts';
 import { type AdminApi, startAdminApi } from './admin_api.ts';
 
 /** Invalid requests about webhook targets. The service does not allow loopback addresses here. */

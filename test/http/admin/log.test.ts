@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
-import { NIL_UUID } from '../../../src/domain/id.ts';
-import { realm as realms, user as users } from '../../../src/domain/resources.ts';
+import { NIL_UUID } from '../../../src/model/id.ts';
+import { realm as realms, user as users } from '../../../src/model/resources.ts';
 import { createFixture } from '../../support/service.ts';
 import { type AdminItem, startAdminApi } from './admin_api.ts';
 

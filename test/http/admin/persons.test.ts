@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
-import { LIMITS } from '../../../src/domain/limits.ts';
-import { user as users } from '../../../src/domain/resources.ts';
-import type { Engine } from '../../../src/store/open.ts';
+import { LIMITS } from '../../../src/model/limits.ts';
+import { user as users } from '../../../src/model/resources.ts';
+import type { Engine } from '../../../src/ops/store/open.ts';
 import { createFixture, type Fixture } from '../../support/service.ts';
 import { type AdminItem, startAdminApi } from './admin_api.ts';
 

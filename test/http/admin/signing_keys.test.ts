@@ -4,11 +4,11 @@ import {
   mintSigningKey,
   rotateSigningKey,
   withdrawSigningKey,
-} from '../../../src/auth/keys/signing.ts';
-import { createAuditEntry } from '../../../src/domain/audit_entry.ts';
-import { FAULTS, Fault } from '../../../src/domain/fault.ts';
-import { LIMITS } from '../../../src/domain/limits.ts';
-import type { SigningKeyInsertion } from '../../../src/store/auth/access.ts';
+} from '../../../src/access/keys/signing.ts';
+import type { SigningKeyInsertion } from '../../../src/access/store/access.ts';
+import { FAULTS, Fault } from '../../../src/model/fault.ts';
+import { LIMITS } from '../../../src/model/limits.ts';
+import { createAuditEntry } from '../../../src/model/log/audit_entry.ts';
 import { runAuthrealm } from '../../support/processes.ts';
 import { testInProcess } from '../../support/program_service.ts';
 import { createFixture, oidcPath } from '../../support/service.ts';

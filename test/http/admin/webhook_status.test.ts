@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from 'bun:test';
-import { systemClock } from '../../../src/platform/clock.ts';
+import { systemClock } from '../../../src/ops/process/clock.ts';
 import { createDeadLetters } from '../../support/dead_letter_fixtures.ts';
 import { createFixture } from '../../support/service.ts';
 import { sequenceRange, startReceiver, verifySignature } from '../../support/webhook_receivers.ts';

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'bun:test';
-import { LIMITS } from '../../../src/domain/limits.ts';
+import { LIMITS } from '../../../src/model/limits.ts';
 import { createDeadLetters } from '../../support/dead_letter_fixtures.ts';
 import { createFixture } from '../../support/service.ts';
 import {

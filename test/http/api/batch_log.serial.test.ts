@@ -1,12 +1,7 @@
 import { expect, test } from 'bun:test';
-import { openLogReading } from '../../../src/audit/reading.ts';
-import type { Uuid } from '../../../src/domain/id.ts';
-import {
-  oidcProfileInfo,
-  passwordProfile,
-  passwordProfileInfo,
-  user,
-} from '../../../src/domain/resources.ts';
+import { openLogReading } from '../../../src/log/reading.ts';
+import type { Uuid } from '../../../src/model/id.ts';
+import { oidcProfileInfo, passwordProfile, passwordProfileInfo, user } from '../../../src/model/resources.ts';
 import {
   createParents,
   createRecord,

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test';
-import { FAULTS, Fault } from '../../../src/domain/fault.ts';
-import { user } from '../../../src/domain/resources.ts';
+import { FAULTS, Fault } from '../../../src/model/fault.ts';
+import { user } from '../../../src/model/resources.ts';
 import { createParents, FULL_SCOPE, kindOf, OFFLINE, rowCounts } from '../../support/resource_cases.ts';
 import { startService } from '../../support/service.ts';
 

@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from 'bun:test';
-import { LIMITS } from '../../../src/domain/limits.ts';
+import { LIMITS } from '../../../src/model/limits.ts';
 import {
   createParents,
   FULL_SCOPE,

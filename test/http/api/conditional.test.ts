@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'bun:test';
-import { changeOf } from '../../../src/domain/change.ts';
-import type { Key, Resource } from '../../../src/domain/resource.ts';
-import { oidcProfileInfo, passwordProfileInfo } from '../../../src/domain/resources.ts';
 import { etags } from '../../../src/http/pipeline/present.ts';
-import { systemClock } from '../../../src/platform/clock.ts';
+import { changeOf } from '../../../src/model/log/change.ts';
+import type { Key, Resource } from '../../../src/model/resource.ts';
+import { oidcProfileInfo, passwordProfileInfo } from '../../../src/model/resources.ts';
+import { systemClock } from '../../../src/ops/process/clock.ts';
 import {
   comparableResponse,
   createFixture,

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'bun:test';
-import { draftDescribed } from '../../../src/directory/plan.ts';
-import { makePresetRealms } from '../../../src/directory/presets.ts';
-import type { SequencedChange } from '../../../src/domain/change.ts';
-import type { Uuid } from '../../../src/domain/id.ts';
-import { LIMITS } from '../../../src/domain/limits.ts';
-import { user } from '../../../src/domain/resources.ts';
-import { systemClock } from '../../../src/platform/clock.ts';
+import type { Uuid } from '../../../src/model/id.ts';
+import { LIMITS } from '../../../src/model/limits.ts';
+import type { SequencedChange } from '../../../src/model/log/change.ts';
+import { user } from '../../../src/model/resources.ts';
+import { systemClock } from '../../../src/ops/process/clock.ts';
+import { draftDescribed } from '../../../src/records/plan.ts';
+import { makePresetRealms } from '../../../src/records/presets.ts';
 import { verifyCleanRecords } from '../../support/record_verification.ts';
 import {
   createParents,

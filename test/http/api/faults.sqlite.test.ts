@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test';
-import { FAULTS, Fault, type FaultCode, TITLES } from '../../../src/domain/fault.ts';
 import type { Route } from '../../../src/http/server/router.ts';
 import { type Server, type ServerSettings, startServer } from '../../../src/http/server/server.ts';
-import type { LogRecord } from '../../../src/platform/log.ts';
+import { FAULTS, Fault, type FaultCode, TITLES } from '../../../src/model/fault.ts';
+import type { LogRecord } from '../../../src/ops/process/log.ts';
 
 const SETTINGS: ServerSettings = {
   host: '127.0.0.1',

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'bun:test';
-import { changeClient } from '../../../src/auth/clients/clients.ts';
-import type { Uuid } from '../../../src/domain/id.ts';
-import { LIMITS } from '../../../src/domain/limits.ts';
-import { parseScopes } from '../../../src/domain/principal.ts';
-import { systemClock } from '../../../src/platform/clock.ts';
+import { changeClient } from '../../../src/access/clients/clients.ts';
+import type { Uuid } from '../../../src/model/id.ts';
+import { LIMITS } from '../../../src/model/limits.ts';
+import { parseScopes } from '../../../src/model/principal.ts';
+import { systemClock } from '../../../src/ops/process/clock.ts';
 import { testInProcess } from '../../support/program_service.ts';
 import {
   createParents,

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
-import { LIMITS } from '../../../src/domain/limits.ts';
-import { oidcProfileInfo, passwordProfileInfo, user } from '../../../src/domain/resources.ts';
-import { systemClock } from '../../../src/platform/clock.ts';
+import { LIMITS } from '../../../src/model/limits.ts';
+import { oidcProfileInfo, passwordProfileInfo, user } from '../../../src/model/resources.ts';
+import { systemClock } from '../../../src/ops/process/clock.ts';
 import {
   comparableResponse,
   createFixture,

@@ -1,8 +1,8 @@
 import { expect, test } from 'bun:test';
-import { LIMITS } from '../../../src/domain/limits.ts';
-import { oidcProfileInfo, realm as realmResource, user } from '../../../src/domain/resources.ts';
-import { systemClock } from '../../../src/platform/clock.ts';
-import { commitWrites, insert, oidcLink, WRITTEN } from '../../store/contract/store_fixtures.ts';
+import { LIMITS } from '../../../src/model/limits.ts';
+import { oidcProfileInfo, realm as realmResource, user } from '../../../src/model/resources.ts';
+import { systemClock } from '../../../src/ops/process/clock.ts';
+import { commitWrites, insert, oidcLink, WRITTEN } from '../../records/contract/store_fixtures.ts';
 import {
   createFixture,
   errorsOf,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { systemClock } from '../../../src/platform/clock.ts';
+import { systemClock } from '../../../src/ops/process/clock.ts';
 import { UNUSUAL_EMAILS } from '../../support/emails.ts';
 import {
   createParents,

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
-import type { Key, Resource } from '../../../src/domain/resource.ts';
-import { systemClock } from '../../../src/platform/clock.ts';
-import type { Engine } from '../../../src/store/open.ts';
+import type { Key, Resource } from '../../../src/model/resource.ts';
+import { systemClock } from '../../../src/ops/process/clock.ts';
+import type { Engine } from '../../../src/ops/store/open.ts';
 import {
   comparableResponse,
   createFixture,

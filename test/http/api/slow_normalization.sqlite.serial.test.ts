@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { passwordProfileInfo, user } from '../../../src/domain/resources.ts';
+import { passwordProfileInfo, user } from '../../../src/model/resources.ts';
 import { createParents, FULL_SCOPE, kindOf, OFFLINE } from '../../support/resource_cases.ts';
 import { errorsOf, startService } from '../../support/service.ts';
 

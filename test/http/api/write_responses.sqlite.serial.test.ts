@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
-import { membersOf } from '../../../src/domain/resource.ts';
-import { RESOURCES } from '../../../src/domain/resources.ts';
-import { systemClock } from '../../../src/platform/clock.ts';
+import { membersOf } from '../../../src/model/resource.ts';
+import { RESOURCES } from '../../../src/model/resources.ts';
+import { systemClock } from '../../../src/ops/process/clock.ts';
 import {
   createParents,
   createRecord,

@@ -1,6 +1,6 @@
-import type { Uuid } from '../../../src/domain/id.ts';
-import type { Realms } from '../../../src/domain/principal.ts';
-import { SCOPES } from '../../../src/domain/principal.ts';
+import type { Uuid } from '../../../src/model/id.ts';
+import type { Realms } from '../../../src/model/principal.ts';
+import { SCOPES } from '../../../src/model/principal.ts';
 import { consoleCredentials, startConsoleProvider } from '../../support/console_sign_in.ts';
 import type { JsonObject } from '../../support/json_schema.ts';
 import {

@@ -1,9 +1,9 @@
 import { createHmac } from 'node:crypto';
-import { changeClient } from '../../../src/auth/clients/clients.ts';
-import { rotateSigningKey, withdrawSigningKey } from '../../../src/auth/keys/signing.ts';
-import { createAuditEntry } from '../../../src/domain/audit_entry.ts';
-import { type StoredId, uuidText } from '../../../src/domain/id.ts';
-import { IMPLICIT_SCOPES, SCOPES } from '../../../src/domain/principal.ts';
+import { changeClient } from '../../../src/access/clients/clients.ts';
+import { rotateSigningKey, withdrawSigningKey } from '../../../src/access/keys/signing.ts';
+import { type StoredId, uuidText } from '../../../src/model/id.ts';
+import { createAuditEntry } from '../../../src/model/log/audit_entry.ts';
+import { IMPLICIT_SCOPES, SCOPES } from '../../../src/model/principal.ts';
 import type { Service } from '../../support/service.ts';
 import {
   compact,

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { createLocalJWKSet, type JSONWebKeySet, jwtVerify } from 'jose';
-import { passwordProfile, passwordProfileInfo, realm, user } from '../../../src/domain/resources.ts';
-import { systemClock } from '../../../src/platform/clock.ts';
+import { passwordProfile, passwordProfileInfo, realm, user } from '../../../src/model/resources.ts';
+import { systemClock } from '../../../src/ops/process/clock.ts';
 import {
   comparableResponse,
   errorsOf,

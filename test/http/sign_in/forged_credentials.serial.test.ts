@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
-import { passwordProfile, passwordProfileInfo, user } from '../../../src/domain/resources.ts';
-import { foldedKey } from '../../../src/domain/text/folded_key.ts';
-import { hashOf } from '../../../src/workers/hasher.ts';
+import { passwordProfile, passwordProfileInfo, user } from '../../../src/model/resources.ts';
+import { foldedKey } from '../../../src/model/text/folded_key.ts';
+import { hashOf } from '../../../src/ops/workers/hasher.ts';
 import { isCitusEngine } from '../../support/citus_cluster.ts';
 import { runImport } from '../../support/import_fixtures.ts';
 import { ofRecord, storedId, storedRealm } from '../../support/log_rows.ts';

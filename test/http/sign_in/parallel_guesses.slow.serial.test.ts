@@ -1,9 +1,9 @@
 import { afterAll, expect, setDefaultTimeout, test } from 'bun:test';
-import { openSignInBudgets } from '../../../src/auth/sign_in/budgets.ts';
-import { OVERLOAD_CAUSES } from '../../../src/domain/fault.ts';
-import { parseIpAddress } from '../../../src/domain/ip_address.ts';
-import { foldedKey } from '../../../src/domain/text/folded_key.ts';
-import { systemClock } from '../../../src/platform/clock.ts';
+import { OVERLOAD_CAUSES } from '../../../src/model/fault.ts';
+import { parseIpAddress } from '../../../src/model/ip_address.ts';
+import { foldedKey } from '../../../src/model/text/folded_key.ts';
+import { systemClock } from '../../../src/ops/process/clock.ts';
+import { openSignInBudgets } from '../../../src/sign_in/budgets.ts';
 import { openFreshDatabase } from '../../support/database.ts';
 import { movableClock } from '../../support/movable_clock.ts';
 import { errorsOf } from '../../support/service.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
-import { passwordProfile, realm } from '../../../src/domain/resources.ts';
-import { systemClock } from '../../../src/platform/clock.ts';
+import { passwordProfile, realm } from '../../../src/model/resources.ts';
+import { systemClock } from '../../../src/ops/process/clock.ts';
 import { UNUSUAL_EMAILS } from '../../support/emails.ts';
 import {
   comparableResponse,

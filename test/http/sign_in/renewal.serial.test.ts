@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
-import { LIMITS } from '../../../src/domain/limits.ts';
-import { passwordProfileInfo } from '../../../src/domain/resources.ts';
+import { LIMITS } from '../../../src/model/limits.ts';
+import { passwordProfileInfo } from '../../../src/model/resources.ts';
 import { errorsOf, startService } from '../../support/service.ts';
 import { createSettingsRealms, createStorefront } from '../../support/settings_realms.ts';
 import {

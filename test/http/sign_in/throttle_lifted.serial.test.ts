@@ -1,9 +1,9 @@
 import { expect, test } from 'bun:test';
-import { openSignInBudgets } from '../../../src/auth/sign_in/budgets.ts';
-import type { Uuid } from '../../../src/domain/id.ts';
-import { realm } from '../../../src/domain/resources.ts';
-import { foldedKey } from '../../../src/domain/text/folded_key.ts';
-import { systemClock } from '../../../src/platform/clock.ts';
+import type { Uuid } from '../../../src/model/id.ts';
+import { realm } from '../../../src/model/resources.ts';
+import { foldedKey } from '../../../src/model/text/folded_key.ts';
+import { systemClock } from '../../../src/ops/process/clock.ts';
+import { openSignInBudgets } from '../../../src/sign_in/budgets.ts';
 import { insertRecord, realmMembers, startService } from '../../support/service.ts';
 import { createPassword, type PasswordFixture } from '../../support/sign_in.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
-import { Fault } from '../../../src/domain/fault.ts';
-import { passwordProfileInfo } from '../../../src/domain/resources.ts';
+import { Fault } from '../../../src/model/fault.ts';
+import { passwordProfileInfo } from '../../../src/model/resources.ts';
 import { type Service, startService } from '../../support/service.ts';
 import { createSettingsRealms, createStorefront } from '../../support/settings_realms.ts';
 import {

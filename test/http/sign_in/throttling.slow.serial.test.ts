@@ -18,7 +18,7 @@ const { db, clock } = service;
 
 const HOUR_MS = 3_600_000;
 const HOURS = 5;
-/** Fewer than in the suite of budgets (test/auth/sign_in/guesses.slow.test.ts): each is two requests. */
+/** Fewer than in the suite of budgets (test/sign_in/guesses.slow.test.ts): each is two requests. */
 const GUESSES = 2_000;
 
 /** A name that is guessed at. */

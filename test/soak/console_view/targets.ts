@@ -1,4 +1,4 @@
-import { SCOPES } from '../../../src/domain/principal.ts';
+import { SCOPES } from '../../../src/model/principal.ts';
 import { type ConsoleWindow, openWindow } from '../../browser/console_window.ts';
 import { REALM, userAt } from '../../support/population.ts';
 import { AUTHREALM, runCommand, startCommand } from '../../support/processes.ts';

@@ -1,5 +1,5 @@
-import { LIMITS } from '../../../src/domain/limits.ts';
-import { user } from '../../../src/domain/resources.ts';
+import { LIMITS } from '../../../src/model/limits.ts';
+import { user } from '../../../src/model/resources.ts';
 import { type ProcessUsage, usageOf } from '../../support/process_tree.ts';
 import { seededRandom } from '../../support/random.ts';
 import { exchangeBytes, getRequest, type RawResponse } from '../../support/raw_http.ts';

@@ -1,4 +1,4 @@
-import { LIMITS } from '../../../src/domain/limits.ts';
+import { LIMITS } from '../../../src/model/limits.ts';
 
 /** Records that the fuzzer created and may delete: the oldest go first, so that their number stays bounded. */
 export interface CreatedRecords {

@@ -1,17 +1,17 @@
 import fc from 'fast-check';
-import { Fault, type FaultCode } from '../../../src/domain/fault.ts';
-import { parseFilter } from '../../../src/domain/filter/filter.ts';
-import type { Revision } from '../../../src/domain/id.ts';
-import { LIMITS } from '../../../src/domain/limits.ts';
-import { RESOURCES } from '../../../src/domain/resources.ts';
-import { isVisibleAscii } from '../../../src/domain/text/visible_ascii.ts';
 import { searchSchema } from '../../../src/http/openapi/schemas.ts';
 import { documentOf } from '../../../src/http/pipeline/body.ts';
 import { ifMatchRevisions, revisionReader } from '../../../src/http/pipeline/precondition.ts';
 import { readDocument } from '../../../src/http/pipeline/reading.ts';
-import { systemClock } from '../../../src/platform/clock.ts';
-import { openLineParser } from '../../../src/transfer/import_line.ts';
-import { splitLines } from '../../../src/transfer/line_reader.ts';
+import { Fault, type FaultCode } from '../../../src/model/fault.ts';
+import { parseFilter } from '../../../src/model/filter/filter.ts';
+import type { Revision } from '../../../src/model/id.ts';
+import { LIMITS } from '../../../src/model/limits.ts';
+import { RESOURCES } from '../../../src/model/resources.ts';
+import { isVisibleAscii } from '../../../src/model/text/visible_ascii.ts';
+import { systemClock } from '../../../src/ops/process/clock.ts';
+import { openLineParser } from '../../../src/ops/transfer/import_line.ts';
+import { splitLines } from '../../../src/ops/transfer/line_reader.ts';
 
 /** A property that must hold for every input of a parser. It is checked `runs` times; a failure names its seed. */
 export interface Property {

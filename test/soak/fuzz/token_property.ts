@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { LIMITS } from '../../../src/domain/limits.ts';
+import { LIMITS } from '../../../src/model/limits.ts';
 import { createFixture, LOOKUPS, type Service } from '../../support/service.ts';
 import { compact, encode, openForge } from '../../support/token_forge.ts';
 import type { Property } from './parser_properties.ts';

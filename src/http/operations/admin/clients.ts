@@ -6,21 +6,21 @@ import {
   createClient,
   deleteClient,
   rotateSecret,
-} from '../../../auth/clients/clients.ts';
-import { Fault } from '../../../domain/fault.ts';
-import { parseImplicit } from '../../../domain/implicit_rights.ts';
-import { parseNetwork } from '../../../domain/ip_address.ts';
-import { LIMITS } from '../../../domain/limits.ts';
-import { assertFound } from '../../../domain/managed.ts';
+} from '../../../access/clients/clients.ts';
+import type { Client, ClientRights } from '../../../access/store/clients.ts';
+import { Fault } from '../../../model/fault.ts';
+import { parseImplicit } from '../../../model/implicit_rights.ts';
+import { parseNetwork } from '../../../model/ip_address.ts';
+import { LIMITS } from '../../../model/limits.ts';
+import { assertFound } from '../../../model/managed.ts';
 import {
   END_USER_ADDRESSES,
   IMPLICIT_SCOPES,
   parseScopes,
   SCOPE_WORDS,
   SCOPES,
-} from '../../../domain/principal.ts';
-import { RATE_PATTERN, rateText } from '../../../domain/token_buckets.ts';
-import type { Client, ClientRights } from '../../../store/auth/clients.ts';
+} from '../../../model/principal.ts';
+import { RATE_PATTERN, rateText } from '../../../model/token_buckets.ts';
 import { EXAMPLE_AT } from '../../openapi/examples.ts';
 import { timestampSchema } from '../../openapi/schemas.ts';
 import { instant, type ProjectedMembers } from '../projection.ts';

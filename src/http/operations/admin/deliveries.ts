@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { conflict } from '../../../domain/fault.ts';
-import { parseUuid } from '../../../domain/id.ts';
-import { assertGenuine } from '../../../domain/managed.ts';
-import { requestRedelivery } from '../../../events/webhooks/targets.ts';
-import type { DeadLetter, DeadLetterKey, Webhook } from '../../../events/webhooks/webhook.ts';
+import { requestRedelivery } from '../../../deliver/webhooks/targets.ts';
+import type { DeadLetter, DeadLetterKey, Webhook } from '../../../deliver/webhooks/webhook.ts';
+import { conflict } from '../../../model/fault.ts';
+import { parseUuid } from '../../../model/id.ts';
+import { assertGenuine } from '../../../model/managed.ts';
 import { timestampSchema } from '../../openapi/schemas.ts';
 import { instant, type ProjectedMembers } from '../projection.ts';
 import type { ManagedDeps } from './managed.ts';

@@ -1,11 +1,11 @@
 import { z } from 'zod';
-import type { ReadableEntry } from '../../../audit/reading.ts';
-import { Fault } from '../../../domain/fault.ts';
-import { NIL_UUID, parseUuid } from '../../../domain/id.ts';
-import { assertFound } from '../../../domain/managed.ts';
-import { realm, user } from '../../../domain/resources.ts';
-import { identifier } from '../../../domain/rule.ts';
-import type { LogHead } from '../../../store/audit/log_reading.ts';
+import type { ReadableEntry } from '../../../log/reading.ts';
+import type { LogHead } from '../../../log/store/reading.ts';
+import { Fault } from '../../../model/fault.ts';
+import { NIL_UUID, parseUuid } from '../../../model/id.ts';
+import { assertFound } from '../../../model/managed.ts';
+import { realm, user } from '../../../model/resources.ts';
+import { identifier } from '../../../model/rule.ts';
 import { EXAMPLE_AT, exampleIdOf } from '../../openapi/examples.ts';
 import { idSchema, timestampSchema } from '../../openapi/schemas.ts';
 import { isoTimestamp } from '../../pipeline/present.ts';

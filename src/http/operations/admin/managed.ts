@@ -1,11 +1,11 @@
 import { z } from 'zod';
-import type { Store } from '../../../directory/store.ts';
-import type { AuditContext } from '../../../domain/audit_entry.ts';
-import { Fault, type FaultCode } from '../../../domain/fault.ts';
-import type { Revision } from '../../../domain/id.ts';
-import { LIMITS } from '../../../domain/limits.ts';
-import { assertFound, assertRevision, type Edit, type Managed } from '../../../domain/managed.ts';
-import { wholeNumber } from '../../../domain/rule.ts';
+import { Fault, type FaultCode } from '../../../model/fault.ts';
+import type { Revision } from '../../../model/id.ts';
+import { LIMITS } from '../../../model/limits.ts';
+import type { AuditContext } from '../../../model/log/audit_entry.ts';
+import { assertFound, assertRevision, type Edit, type Managed } from '../../../model/managed.ts';
+import { wholeNumber } from '../../../model/rule.ts';
+import type { Store } from '../../../model/store.ts';
 import { EXAMPLE_AT } from '../../openapi/examples.ts';
 import { timestampSchema } from '../../openapi/schemas.ts';
 import { instant, type ProjectedMembers } from '../projection.ts';

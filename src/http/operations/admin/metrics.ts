@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Snapshot } from '../../../metrics/family.ts';
+import type { Snapshot } from '../../../ops/metrics/family.ts';
 import { adminOperation, singleAnswer } from './operation.ts';
 
 const labels = z.looseObject({});

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import type { MaybePromise } from '../../../directory/store.ts';
-import { LIMITS } from '../../../domain/limits.ts';
+import { LIMITS } from '../../../model/limits.ts';
+import type { MaybePromise } from '../../../model/store.ts';
 import { PAGE_PARAMETERS } from '../../openapi/parameters.ts';
 import { followedMeta, pageLinks } from '../../openapi/schemas.ts';
 import {

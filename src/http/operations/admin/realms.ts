@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import type { FieldError } from '../../../domain/fault.ts';
-import type { Realms } from '../../../domain/principal.ts';
-import { realm } from '../../../domain/resources.ts';
-import { identifier } from '../../../domain/rule.ts';
+import type { FieldError } from '../../../model/fault.ts';
+import type { Realms } from '../../../model/principal.ts';
+import { realm } from '../../../model/resources.ts';
+import { identifier } from '../../../model/rule.ts';
 import type { ManagedDeps } from './managed.ts';
 
 const ALL_OR_SOME = '`*` for all realms, or the IDs of some.';

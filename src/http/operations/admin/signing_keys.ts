@@ -6,11 +6,11 @@ import {
   SIGNING_KEY_STATES,
   signingKeyState,
   withdrawSigningKey,
-} from '../../../auth/keys/signing.ts';
-import { Fault } from '../../../domain/fault.ts';
-import { parseUuid } from '../../../domain/id.ts';
-import { assertFound } from '../../../domain/managed.ts';
-import type { SigningKey } from '../../../store/auth/access.ts';
+} from '../../../access/keys/signing.ts';
+import type { SigningKey } from '../../../access/store/access.ts';
+import { Fault } from '../../../model/fault.ts';
+import { parseUuid } from '../../../model/id.ts';
+import { assertFound } from '../../../model/managed.ts';
 import { EXAMPLE_AT } from '../../openapi/examples.ts';
 import { timestampSchema } from '../../openapi/schemas.ts';
 import { instant, type ProjectedMembers } from '../projection.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { LIMITS } from '../../../domain/limits.ts';
-import { realm } from '../../../domain/resources.ts';
-import { DELIVERY_OUTCOMES, type Delivery, type Webhook } from '../../../events/webhooks/webhook.ts';
+import { DELIVERY_OUTCOMES, type Delivery, type Webhook } from '../../../deliver/webhooks/webhook.ts';
+import { LIMITS } from '../../../model/limits.ts';
+import { realm } from '../../../model/resources.ts';
 import { EXAMPLE_AT, exampleIdOf } from '../../openapi/examples.ts';
 import { idSchema, timestampSchema } from '../../openapi/schemas.ts';
 import { instant, type ProjectedMembers, type Projection, projector } from '../projection.ts';

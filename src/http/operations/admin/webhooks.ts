@@ -1,9 +1,4 @@
 import { z } from 'zod';
-import { Fault, type FieldError } from '../../../domain/fault.ts';
-import { LIMITS } from '../../../domain/limits.ts';
-import { assertFound } from '../../../domain/managed.ts';
-import { wholeNumber } from '../../../domain/rule.ts';
-import { httpUrl } from '../../../domain/text/text.ts';
 import {
   changeWebhook,
   createWebhook,
@@ -13,8 +8,13 @@ import {
   SKIPPED_CLIENT,
   WEBHOOK_NAME,
   type WebhookPatch,
-} from '../../../events/webhooks/targets.ts';
-import type { Webhook, WebhookOptions } from '../../../events/webhooks/webhook.ts';
+} from '../../../deliver/webhooks/targets.ts';
+import type { Webhook, WebhookOptions } from '../../../deliver/webhooks/webhook.ts';
+import { Fault, type FieldError } from '../../../model/fault.ts';
+import { LIMITS } from '../../../model/limits.ts';
+import { assertFound } from '../../../model/managed.ts';
+import { wholeNumber } from '../../../model/rule.ts';
+import { httpUrl } from '../../../model/text/text.ts';
 import { link } from '../../openapi/schemas.ts';
 import { type ManagedDeps, type ManagedKind, managedOperations } from './managed.ts';
 import type { AdminDeps, AdminRequest } from './operation.ts';

@@ -1,0 +1,107 @@
+import type { Clock } from '../../model/id.ts';
+import { LIMITS } from '../../model/limits.ts';
+import type { MaybePromise } from '../../model/store.ts';
+import { withTimeout } from '../../model/timeout.ts';
+import type { GuardedFetch } from '../outbound/guarded_fetch.ts';
+import type { ExternalIssuer } from './issuers_file.ts';
+import { type IssuerKey, type KeySetFailure, readKeySet } from './jwk_set.ts';
+
+export type KeySetOutcome = 'read' | KeySetFailure;
+
+interface IssuerKeysDeps {
+  readonly fetchDocument: GuardedFetch;
+  readonly clock: Pick<Clock, 'monotonic'>;
+  /** Called with the outcome of reading the keys of the issuer of this name, when it differs from the previous one. */
+  readonly note: (outcome: KeySetOutcome, name: string) => void;
+}
+
+export interface ConfiguredIssuer {
+  readonly issuer: ExternalIssuer;
+  readonly keys: ReturnType<typeof openIssuerKeys>;
+}
+
+/** The configured issuers by their `iss`. */
+export function openIssuers(
+  issuers: readonly ExternalIssuer[],
+  deps: IssuerKeysDeps,
+): ReadonlyMap<string, ConfiguredIssuer> {
+  return new Map(issuers.map((issuer) => [issuer.issuer, { issuer, keys: openIssuerKeys(issuer, deps) }]));
+}
+
+/**
+ * Reads the key set on first use, every `issuerKeysFreshMs`, and when a key is unknown, but at least
+ * `issuerKeysPauseMs` apart. While the issuer cannot be reached the cached set is used, up to an age of
+ * `issuerKeysAgeMsMax`.
+ */
+export function openIssuerKeys(
+  issuer: Pick<ExternalIssuer, 'name' | 'issuer' | 'jwksUri'>,
+  { fetchDocument, clock, note }: IssuerKeysDeps,
+) {
+  let keys: ReadonlyMap<string, IssuerKey> = new Map();
+  let readAt = Number.NEGATIVE_INFINITY;
+  let requestedAt = Number.NEGATIVE_INFINITY;
+  let outcome: KeySetOutcome | undefined;
+  let reading: Promise<void> | undefined;
+  let waiting = 0;
+
+  async function read(): Promise<void> {
+    const found = await readKeySet(issuer, fetchDocument);
+    if (typeof found !== 'string') {
+      keys = new Map([...found].map(([kid, key]) => [kid, reuseUnchangedKey(keys.get(kid), key)]));
+      readAt = clock.monotonic();
+    }
+    const current = typeof found === 'string' ? found : 'read';
+    if (current !== outcome) note(current, issuer.name);
+    outcome = current;
+  }
+
+  /** Reads the key set, or joins a running read; undefined if it is too early. */
+  function refresh(): Promise<void> | undefined {
+    if (reading) return reading;
+    if (clock.monotonic() - requestedAt < LIMITS.issuerKeysPauseMs) return undefined;
+    requestedAt = clock.monotonic();
+    reading = read().finally(() => {
+      reading = undefined;
+    });
+    return reading;
+  }
+
+  function cachedKey(kid: string): IssuerKey | undefined {
+    const age = clock.monotonic() - readAt;
+    if (age >= LIMITS.issuerKeysFreshMs) refresh();
+    return age < LIMITS.issuerKeysAgeMsMax ? keys.get(kid) : undefined;
+  }
+
+  /** The result for an unknown key: undefined if the key set is up to date, else `unread`. */
+  function unknownKey(): 'unread' | undefined {
+    const isRead = outcome === 'read' && clock.monotonic() - readAt < LIMITS.issuerKeysAgeMsMax;
+    return isRead && !reading ? undefined : 'unread';
+  }
+
+  async function wait(kid: string, refreshing: Promise<void>): Promise<IssuerKey | 'unread' | undefined> {
+    waiting += 1;
+    await withTimeout(refreshing, LIMITS.issuerKeysWaitMsMax, () => undefined);
+    waiting -= 1;
+    return cachedKey(kid) ?? unknownKey();
+  }
+
+  return {
+    /**
+     * The key with this `kid`. For an unknown key the key set is read again, rate limited. `unread` if the key
+     * set cannot be read, so that the existence of the key is unknown.
+     */
+    find(kid: string): MaybePromise<IssuerKey | 'unread' | undefined> {
+      const key = cachedKey(kid);
+      if (key) return key;
+      const refreshing = refresh();
+      return refreshing && waiting < LIMITS.issuerWaitersMax ? wait(kid, refreshing) : unknownKey();
+    },
+    /** Whether the issuer still publishes this key. */
+    holds: (key: IssuerKey): boolean => cachedKey(key.kid) === key,
+  };
+}
+
+/** Keeps the cached object of an unchanged key, so that tokens verified with it stay valid. */
+function reuseUnchangedKey(cachedKey: IssuerKey | undefined, read: IssuerKey): IssuerKey {
+  return cachedKey && Bun.deepEquals(cachedKey, read) ? cachedKey : read;
+}

@@ -1,0 +1,73 @@
+import type { Clock } from '../../model/id.ts';
+import { LIMITS } from '../../model/limits.ts';
+import type { JsonObject } from '../../model/text/json_object.ts';
+import { isSafeUrl } from '../../model/text/text.ts';
+import type { GuardedFetch } from '../outbound/guarded_fetch.ts';
+import type { FetchFailure } from './jwk_set.ts';
+
+/** The metadata of an OpenID provider that sign-in needs (OpenID Connect Discovery 1.0, 3). */
+export interface ProviderMetadata {
+  readonly authorizationEndpoint: string;
+  readonly tokenEndpoint: string;
+  /** The client authentication method of the token endpoint. */
+  readonly authMethod: 'client_secret_basic' | 'client_secret_post';
+  /** Authorization responses contain `iss` (RFC 9207, 3). */
+  readonly sendsIssuer: boolean;
+}
+
+type MetadataResult = ProviderMetadata | FetchFailure | 'metadata_unusable';
+
+/**
+ * Reads the discovery document on first use, and again when it is older than `issuerKeysFreshMs`; after a
+ * failure at the earliest `issuerKeysPauseMs` later.
+ */
+export function openProviderMetadata(
+  issuer: string,
+  fetchDocument: GuardedFetch,
+  clock: Pick<Clock, 'monotonic'>,
+): () => Promise<MetadataResult> {
+  const url = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;
+  let read: MetadataResult = 'unreachable';
+  let readAt = Number.NEGATIVE_INFINITY;
+  let reading: Promise<MetadataResult> | undefined;
+
+  async function fetch(): Promise<MetadataResult> {
+    const fetched = await fetchDocument(url);
+    read = fetched.kind === 'document' ? metadataIn(fetched.document, issuer) : fetched.kind;
+    readAt = clock.monotonic();
+    return read;
+  }
+
+  return async () => {
+    const age = clock.monotonic() - readAt;
+    if (age < (typeof read === 'object' ? LIMITS.issuerKeysFreshMs : LIMITS.issuerKeysPauseMs)) return read;
+    reading ??= fetch().finally(() => {
+      reading = undefined;
+    });
+    return reading;
+  };
+}
+
+/** `issuer` must match exactly (OpenID Connect Discovery 1.0, 4.3). */
+function metadataIn(document: JsonObject, issuer: string): MetadataResult {
+  const {
+    issuer: claimed,
+    authorization_endpoint: authorizationEndpoint,
+    token_endpoint: tokenEndpoint,
+    token_endpoint_auth_methods_supported: methods = ['client_secret_basic'],
+    code_challenge_methods_supported: challenges = ['S256'],
+    authorization_response_iss_parameter_supported: sendsIssuer,
+  } = document;
+  if (claimed !== issuer || !isEndpoint(authorizationEndpoint) || !isEndpoint(tokenEndpoint))
+    return 'metadata_unusable';
+  const authMethod = (['client_secret_basic', 'client_secret_post'] as const).find(
+    (method) => Array.isArray(methods) && methods.includes(method),
+  );
+  const supportsPkce = Array.isArray(challenges) && challenges.includes('S256');
+  if (!authMethod || !supportsPkce) return 'metadata_unusable';
+  return { authorizationEndpoint, tokenEndpoint, authMethod, sendsIssuer: sendsIssuer === true };
+}
+
+function isEndpoint(url: unknown): url is string {
+  return typeof url === 'string' && isSafeUrl(url) && !url.includes('#');
+}

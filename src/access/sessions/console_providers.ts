@@ -1,0 +1,228 @@
+import { overloaded } from '../../model/fault.ts';
+import type { Clock } from '../../model/id.ts';
+import { LIMITS } from '../../model/limits.ts';
+import { displayedText } from '../../model/text/folding.ts';
+import type { JsonObject } from '../../model/text/json_object.ts';
+import type { ConfiguredIssuer } from '../issuers/issuer_keys.ts';
+import { type ConsoleClient, normalizeTyp } from '../issuers/issuers_file.ts';
+import type { FetchFailure } from '../issuers/jwk_set.ts';
+import { openProviderMetadata, type ProviderMetadata } from '../issuers/provider_metadata.ts';
+import type { Keyring } from '../keys/keyring.ts';
+import type { GuardedFetch } from '../outbound/guarded_fetch.ts';
+import type { openGuardedForm } from '../outbound/guarded_post.ts';
+import { type ClaimRight, combineRights, metRights, type Rights } from '../tokens/claim_rights.ts';
+import { verifyExternalJwt } from '../tokens/external_jwt.ts';
+import { externalActor } from '../tokens/external_tokens.ts';
+
+/** The parameters with which the console sends a browser to a provider (OpenID Connect Core 1.0, 3.1.2.1). */
+export interface AuthorizationRequest {
+  readonly authorizationEndpoint: string;
+  readonly clientId: string;
+  readonly issuer: string;
+  readonly scope: string;
+  readonly redirectUri: string;
+}
+
+/** What the browser brings back from the provider (OpenID Connect Core 1.0, 3.1.2.5). */
+export interface AuthorizationResponse {
+  readonly code: string;
+  readonly codeVerifier: string;
+  readonly nonce: string;
+  /** The parameter `iss` (RFC 9207), if present. */
+  readonly iss: string | undefined;
+}
+
+/** A person authenticated by a provider, with the rights that claims map to. */
+interface SignedInPerson extends Rights {
+  readonly actor: string;
+  readonly label: string;
+  readonly subject: string;
+  /** Keyed digests of the rules that the claims met: a rule may name a personal value. */
+  readonly rules: readonly string[];
+}
+
+/** `refused`: the response is invalid. `unavailable`: the provider fails. */
+type SignInResult = SignedInPerson | 'refused' | 'unavailable';
+
+interface ProviderDeps {
+  readonly fetchDocument: GuardedFetch;
+  readonly postForm: ReturnType<typeof openGuardedForm>;
+  readonly keyring: Pick<Keyring, 'digest'>;
+  readonly clock: Pick<Clock, 'now' | 'monotonic'>;
+  /** The URL of the console. */
+  readonly redirectUri: string;
+  /**
+   * Called with the outcome at a provider when it differs from the previous one; the operator can fix it, the
+   * user cannot.
+   */
+  readonly note: (name: string, outcome: ProviderOutcome) => void;
+}
+
+type ProviderOutcome =
+  | FetchFailure
+  | 'metadata_unusable'
+  | 'token_endpoint_failed'
+  | 'no_id_token'
+  | 'id_token_refused'
+  | 'answered';
+
+export function openConsoleProviders(
+  known: Iterable<ConfiguredIssuer>,
+  deps: ProviderDeps,
+): ReadonlyMap<string, ConsoleProvider> {
+  const providers = [...known].flatMap(({ issuer, keys }) =>
+    issuer.console ? [openProvider({ issuer, keys }, issuer.console, deps)] : [],
+  );
+  return new Map(providers.map((provider) => [provider.name, provider]));
+}
+
+export type ConsoleProvider = ReturnType<typeof openProvider>;
+
+/** An OpenID provider with which people sign in to the console. */
+function openProvider(known: ConfiguredIssuer, client: ConsoleClient, deps: ProviderDeps) {
+  const { issuer } = known;
+  const metadata = openProviderMetadata(issuer.issuer, deps.fetchDocument, deps.clock);
+  let last: ProviderOutcome = 'answered';
+  let pending = 0;
+
+  function note(outcome: ProviderOutcome): void {
+    if (outcome !== last) deps.note(issuer.name, outcome);
+    last = outcome;
+  }
+
+  async function readMetadata(): Promise<ProviderMetadata | undefined> {
+    const read = await metadata();
+    if (typeof read === 'object') return read;
+    note(read);
+    return undefined;
+  }
+
+  async function signIn(response: AuthorizationResponse): Promise<SignInResult> {
+    const { iss, nonce } = response;
+    const read = await readMetadata();
+    if (!read) return 'unavailable';
+    // The issuer of the response is checked before the code is sent (RFC 9207, 2.4).
+    if (iss === undefined ? read.sendsIssuer : iss !== issuer.issuer) return 'refused';
+    const idToken = await exchangeCode(response, read, client, { ...deps, namedBy: issuer.issuer });
+    if (idToken === 'refused') return 'refused';
+    if (idToken === 'token_endpoint_failed' || idToken === 'no_id_token') {
+      note(idToken);
+      return 'unavailable';
+    }
+    return identify(idToken.token, nonce);
+  }
+
+  /** The person that an ID token is about. */
+  async function identify(token: string, nonce: string): Promise<SignInResult> {
+    const claims = await verifyIdToken(known, client, { token, nonce }, deps.clock.now());
+    note(claims === 'refused' ? 'id_token_refused' : 'answered');
+    if (typeof claims === 'string') return claims;
+    const subject = String(claims.sub);
+    const met = metRights(claims, issuer.rights);
+    return {
+      actor: externalActor(issuer, subject, deps.keyring),
+      label: labelOf(claims, client) ?? subject,
+      subject,
+      rules: met.map(digestOf),
+      ...combineRights(met),
+    };
+  }
+
+  /** The scopes and realms of a rule are not in its digest: they may change during a session. */
+  function digestOf({ claim, value }: ClaimRight): string {
+    return deps.keyring.digest('claim-right', JSON.stringify([issuer.issuer, claim, value]));
+  }
+
+  return {
+    name: issuer.name,
+    async authorizationRequest(): Promise<AuthorizationRequest | undefined> {
+      const read = await readMetadata();
+      if (!read) return undefined;
+      const { authorizationEndpoint } = read;
+      const { clientId, scope } = client;
+      const { redirectUri } = deps;
+      return { authorizationEndpoint, clientId, issuer: issuer.issuer, scope, redirectUri };
+    },
+    /** Exchanges the code and verifies the ID token. Rejects only with Fault `overloaded`. */
+    async completeSignIn(response: AuthorizationResponse): Promise<SignInResult> {
+      // Anybody can send codes, and each occupies a connection until the provider answers.
+      if (pending >= LIMITS.providerCodesAtOnceMax) throw overloaded('CONCURRENCY_LIMIT');
+      pending += 1;
+      try {
+        return await signIn(response);
+      } finally {
+        pending -= 1;
+      }
+    },
+    /** The rights that these rules give now: those of the issuer may have changed since the sign-in. */
+    rightsOf: (rules: readonly string[]): Rights =>
+      combineRights(issuer.rights.filter((right) => rules.includes(digestOf(right)))),
+  };
+}
+
+/** OpenID Connect Core 1.0, 3.1.3.1, with the verifier of RFC 7636, 4.5. */
+async function exchangeCode(
+  { code, codeVerifier }: AuthorizationResponse,
+  read: ProviderMetadata,
+  { clientId, clientSecret }: ConsoleClient,
+  { postForm, redirectUri, namedBy }: Pick<ProviderDeps, 'postForm' | 'redirectUri'> & { namedBy: string },
+): Promise<{ readonly token: string } | 'refused' | 'token_endpoint_failed' | 'no_id_token'> {
+  const form = {
+    grant_type: 'authorization_code',
+    code,
+    redirect_uri: redirectUri,
+    code_verifier: codeVerifier,
+  };
+  const [headers, members] =
+    read.authMethod === 'client_secret_basic'
+      ? [{ Authorization: basicCredentials(clientId, clientSecret) }, form]
+      : [{}, { ...form, client_id: clientId, client_secret: clientSecret }];
+  const answer = await postForm(read.tokenEndpoint, members, { headers, namedBy });
+  if (answer.kind !== 'answered') return 'token_endpoint_failed';
+  const { status, document = {} } = answer;
+  if (status === 400 && document.error === 'invalid_grant') return 'refused';
+  if (status !== 200) return 'token_endpoint_failed';
+  return typeof document.id_token === 'string' ? { token: document.id_token } : 'no_id_token';
+}
+
+/** RFC 6749, 2.3.1: both halves are form-encoded before they are joined. */
+function basicCredentials(clientId: string, clientSecret: string): string {
+  const encoded = (part: string) => new URLSearchParams({ '': part }).toString().slice(1);
+  return `Basic ${Buffer.from(`${encoded(clientId)}:${encoded(clientSecret)}`).toString('base64')}`;
+}
+
+/**
+ * The claims of a valid ID token (OpenID Connect Core 1.0, 3.1.3.7): of this issuer, for this client alone,
+ * with the nonce of the request.
+ */
+async function verifyIdToken(
+  known: ConfiguredIssuer,
+  { clientId }: ConsoleClient,
+  { token, nonce }: { readonly token: string; readonly nonce: string },
+  now: number,
+): Promise<JsonObject | 'refused' | 'unavailable'> {
+  if (token.length > LIMITS.idTokenBytesMax) return 'refused';
+  const isFor = (audience: unknown) => audience === clientId;
+  const kind = {
+    audience: clientId,
+    // An access token has another `typ`.
+    isType: (typ: unknown) => typ === undefined || (typeof typ === 'string' && normalizeTyp(typ) === 'jwt'),
+    // No other audience; jose checks that there is one.
+    isMeant: ({ aud, azp, nonce: sent }: JsonObject) =>
+      [aud].flat().every(isFor) && (azp === undefined || isFor(azp)) && sent === nonce,
+  };
+  try {
+    const verified = await verifyExternalJwt(known, token, kind, now);
+    return verified === 'unread' ? 'unavailable' : (verified?.claims ?? 'refused');
+  } catch {
+    return 'refused';
+  }
+}
+
+const LABEL = displayedText(255);
+
+/** The first of the configured claims that is present; an unverified e-mail address is not used. */
+function labelOf(claims: JsonObject, { person }: ConsoleClient): string | undefined {
+  const names = person.filter((name) => name !== 'email' || claims.email_verified !== false);
+  return names.map((name) => LABEL.safeParse(claims[name]).data).find((label) => label !== undefined);
+}

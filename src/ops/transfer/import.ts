@@ -1,0 +1,315 @@
+import { Fault } from '../../model/fault.ts';
+import { LIMITS } from '../../model/limits.ts';
+import type { Load, Loader, LoadOutcome, Store } from '../../model/store.ts';
+import { type DeferredLines, openDeferredLines, type RejectedLine } from './deferred_lines.ts';
+import { type EmailConditions, openEmailConditions } from './email_conditions.ts';
+import { fixedOf, type LineParser, type ParsedLine } from './import_line.ts';
+import type { SourceLine } from './line_reader.ts';
+import { isUnavailable, retryWhileUnavailable } from './retry.ts';
+
+/** How many lines had which outcome so far. */
+export interface ImportCounts {
+  readonly imported: number;
+  readonly unchanged: number;
+  readonly replaced: number;
+  readonly refused: number;
+}
+
+export interface ImportOptions {
+  readonly store: Pick<Store, 'get'> & Pick<Loader, 'load'>;
+  readonly read: LineParser;
+  /** Ends the import at the first rejected line; earlier lines stay imported. */
+  readonly stopAtFirst: boolean;
+  /** Lines before this one are skipped. */
+  readonly fromLine: number;
+  /** Ends the import after the current commit. */
+  readonly signal: AbortSignal;
+  /** Called in the order of the lines within a commit. The reason holds no value of the line. */
+  onRefused(line: number, reason: string): void;
+  /** Called after every commit. */
+  onProgress(counts: ImportCounts): void;
+}
+
+export interface ImportResult {
+  readonly counts: ImportCounts;
+  /** How many lines had which unknown member, at most `importUnknownNamesMax` of them. */
+  readonly ignored: ReadonlyMap<string, number>;
+  /** The first line that is not done, from which an import can resume; undefined where all of them are. */
+  readonly resumeLine: number | undefined;
+  /** The error of the database that ended the import. */
+  readonly error: Fault | undefined;
+}
+
+/** Lines to be committed together. */
+interface ImportBatch {
+  readonly sources: SourceLine[];
+  readonly loads: Load[];
+  readonly rejected: RejectedLine[];
+  bytes: number;
+}
+
+interface Run {
+  readonly plan: ImportOptions;
+  readonly counts: { -readonly [K in keyof ImportCounts]: ImportCounts[K] };
+  readonly ignored: Map<string, number>;
+  readonly deferred: DeferredLines;
+  readonly conditions: EmailConditions;
+  batch: ImportBatch;
+  nextLine: number;
+  /** The first line that is not done. */
+  resumeLine: number | undefined;
+  /** Set after the first rejected line, where that one ends the import. */
+  isStopped: boolean;
+}
+
+/**
+ * Imports lines in order, `importCommitLines` to a commit. A line whose parent or profile does not exist yet is deferred and
+ * tried again at the end, for as long as that imports more of them.
+ */
+export async function importLines(
+  source: AsyncIterable<readonly SourceLine[]>,
+  plan: ImportOptions,
+): Promise<ImportResult> {
+  const run = begin(plan);
+  let failure: Fault | undefined;
+  try {
+    await importSource(run, source);
+    if (!isOver(run)) await flush(run);
+    while (!isOver(run) && (await retryDeferred(run)));
+    if (!isOver(run)) rejectDeferred(run);
+  } catch (error) {
+    if (!isUnavailable(error)) throw error;
+    failure = error;
+  }
+  if (isOver(run) || failure) markRestUndone(run);
+  return { counts: run.counts, ignored: run.ignored, resumeLine: run.resumeLine, error: failure };
+}
+
+function begin(plan: ImportOptions): Run {
+  const run: Run = {
+    plan,
+    counts: { imported: 0, unchanged: 0, replaced: 0, refused: 0 },
+    ignored: new Map(),
+    deferred: openDeferredLines(),
+    conditions: openEmailConditions(
+      ({ resource, key }) => retryWhileUnavailable(plan.signal, () => plan.store.get(resource, key)),
+      () => flush(run),
+    ),
+    batch: emptyBatch(),
+    nextLine: plan.fromLine,
+    resumeLine: undefined,
+    isStopped: false,
+  };
+  return run;
+}
+
+function emptyBatch(): ImportBatch {
+  return { sources: [], loads: [], rejected: [], bytes: 0 };
+}
+
+function isOver(run: Run): boolean {
+  return run.isStopped || run.plan.signal.aborted;
+}
+
+/** Moves `resumeLine` back to this line. */
+function markUndone(run: Run, line: number): void {
+  run.resumeLine = Math.min(run.resumeLine ?? line, line);
+}
+
+/** Rejected lines of a batch that was not committed were not reported: the next import reads them again. */
+function markRestUndone(run: Run): void {
+  for (const { number } of run.batch.sources) markUndone(run, number);
+  for (const { line } of run.batch.rejected) markUndone(run, line);
+  for (const { line } of run.deferred.list()) markUndone(run, line);
+  run.resumeLine ??= run.nextLine;
+}
+
+async function importSource(run: Run, source: AsyncIterable<readonly SourceLine[]>): Promise<void> {
+  for await (const lines of source) {
+    await importEach(run, lines);
+    run.nextLine = Math.max(run.nextLine, (lines.at(-1)?.number ?? 0) + 1);
+    if (isOver(run)) return;
+  }
+}
+
+/** Imports lines until the import is over; an import can resume at the first line that was not imported. */
+async function importEach(run: Run, lines: readonly SourceLine[]): Promise<void> {
+  for (const line of lines) {
+    if (line.number < run.plan.fromLine) continue;
+    if (isOver(run)) return markUndone(run, line.number);
+    try {
+      const work = importLine(run, line);
+      if (work) await work;
+    } catch (error) {
+      markUndone(run, line.number);
+      throw error;
+    }
+  }
+}
+
+/** Adds a line to the batch. Returns a promise only where the database is needed. */
+function importLine(run: Run, line: SourceLine): Promise<void> | undefined {
+  const parsed = parseLine(run, line);
+  if ('reason' in parsed) return reject(run, parsed);
+  // A deferred line was counted when it was read from the file.
+  if (line.number >= run.nextLine) countIgnored(run, parsed.unknown);
+  return parsed.conditions.every((condition) => run.conditions.isKnownNotToApply(condition))
+    ? accept(run, line, parsed.load)
+    : importConditional(run, line, parsed);
+}
+
+function countIgnored({ ignored }: Run, names: readonly string[]): void {
+  for (const name of names) {
+    const count = ignored.get(name);
+    if (count !== undefined || ignored.size < LIMITS.importUnknownNamesMax)
+      ignored.set(name, (count ?? 0) + 1);
+  }
+}
+
+function parseLine({ plan }: Run, { number, bytes }: SourceLine): ParsedLine | RejectedLine {
+  if (bytes === undefined) {
+    return { line: number, reason: `is longer than ${LIMITS.importLineBytesMax} bytes` };
+  }
+  try {
+    return plan.read(bytes);
+  } catch (error) {
+    if (!(error instanceof Fault) || error.code !== 'invalid') throw error;
+    const problems = error.fieldErrors.map(({ field, rule }) => `${field} ${rule}`.trim());
+    return { line: number, reason: problems.join('; ') };
+  }
+}
+
+async function importConditional(
+  run: Run,
+  line: SourceLine,
+  { load, conditions }: ParsedLine,
+): Promise<void> {
+  for (const condition of conditions) {
+    const isBroken = await run.conditions.isBroken(load, condition);
+    if (isOver(run)) return markUndone(run, line.number);
+    if (!isBroken) continue;
+    const { name, resource } = condition;
+    const reason = `${name} must be an e-mail address: its ${resource.name} requires it`;
+    return reject(run, { line: line.number, reason });
+  }
+  return accept(run, line, load);
+}
+
+function accept(run: Run, line: SourceLine, load: Load): Promise<void> | undefined {
+  const { batch } = run;
+  batch.sources.push(line);
+  batch.loads.push(run.deferred.isSuperseded(load.write, line.number) ? insertOnly(load) : load);
+  batch.bytes += line.bytes?.length ?? 0;
+  run.conditions.add(load);
+  return isFull(batch) ? flush(run) : undefined;
+}
+
+/** A load that never replaces a stored record: a later line of the file has written it. */
+function insertOnly(load: Load): Load {
+  return {
+    ...load,
+    compare(stored) {
+      const compared = load.compare(stored);
+      return compared.comparison === 'replace' ? { ...compared, comparison: 'same' } : compared;
+    },
+  };
+}
+
+function reject(run: Run, rejected: RejectedLine): Promise<void> | undefined {
+  run.batch.rejected.push(rejected);
+  return run.plan.stopAtFirst || isFull(run.batch) ? flush(run) : undefined;
+}
+
+function isFull({ sources, rejected, bytes }: ImportBatch): boolean {
+  return sources.length + rejected.length >= LIMITS.importCommitLines || bytes >= LIMITS.importCommitBytesMax;
+}
+
+/** Commits the batch and reports the outcomes of its lines. */
+async function flush(run: Run): Promise<void> {
+  const { plan, batch } = run;
+  const { sources, loads, rejected } = batch;
+  const load = () => plan.store.load(loads, plan.stopAtFirst);
+  const outcomes = loads.length === 0 ? [] : await retryWhileUnavailable(plan.signal, load);
+  run.batch = emptyBatch();
+  run.conditions.clear();
+  for (const [at, outcome] of outcomes.entries()) {
+    const rejection = recordOutcome(run, sources[at] as SourceLine, loads[at] as Load, outcome);
+    if (rejection) rejected.push(rejection);
+  }
+  reportRejected(run, rejected);
+  plan.onProgress(run.counts);
+}
+
+/** Counts an outcome, or defers the line. Returns the rejection, if there is one. */
+function recordOutcome(
+  run: Run,
+  source: SourceLine,
+  { write }: Load,
+  outcome: LoadOutcome,
+): RejectedLine | undefined {
+  const { number: line } = source;
+  switch (outcome.kind) {
+    case 'written':
+      run.counts.imported += 1;
+      break;
+    case 'same':
+      run.counts.unchanged += 1;
+      break;
+    case 'replaced':
+      run.counts.replaced += 1;
+      break;
+    case 'not_found':
+      return run.deferred.defer(source, write, `its ${write.resource.parent?.name} does not exist`);
+    case 'foreign_key': {
+      const reason = `${outcome.member} names a record that the realm does not have`;
+      return run.deferred.defer(source, write, reason);
+    }
+    case 'unique': {
+      const names = outcome.members.join(' and ');
+      return { line, reason: `another record of the realm has the same ${names}` };
+    }
+    case 'differs': {
+      const fixed = fixedOf(write.resource, outcome.members);
+      const rule = fixed.length > 0 ? `; ${fixed.join(', ')} cannot change` : '';
+      return { line, reason: `differs from the stored record in ${outcome.members.join(', ')}${rule}` };
+    }
+    case 'guard':
+    case 'revision_mismatch':
+      throw new Error(`a load has no outcome ${outcome.kind}`);
+    default:
+      outcome satisfies never;
+  }
+  run.deferred.markDone(write, line);
+  return undefined;
+}
+
+/** Reports rejected lines in their order; only the first one where that one ends the import. */
+function reportRejected(run: Run, rejected: readonly RejectedLine[]): void {
+  const sorted = rejected.toSorted((left, right) => left.line - right.line);
+  for (const { line, reason } of run.plan.stopAtFirst ? sorted.slice(0, 1) : sorted) {
+    run.counts.refused += 1;
+    run.plan.onRefused(line, reason);
+    if (!run.plan.stopAtFirst) continue;
+    markUndone(run, line);
+    run.isStopped = true;
+  }
+}
+
+/** Tries the deferred lines once more. Returns whether another try may help. */
+async function retryDeferred(run: Run): Promise<boolean> {
+  const before = run.deferred.takeAll();
+  const sources = before.map(({ source }) => source);
+  await importEach(run, sources);
+  if (!isOver(run)) await flush(run);
+  const { length } = run.deferred.list();
+  return length > 0 && length < before.length;
+}
+
+/** Rejects the lines whose missing records did not come with the rest of the file. */
+function rejectDeferred(run: Run): void {
+  for (const { line, reason } of run.deferred.takeAll()) {
+    run.counts.refused += 1;
+    run.plan.onRefused(line, reason);
+    if (run.plan.stopAtFirst) markUndone(run, line);
+  }
+}

@@ -1,0 +1,71 @@
+import { LIMITS } from '../../model/limits.ts';
+import { normalisedPassword } from '../../model/password.ts';
+import { type CheckRequest, isBcrypt, type PasswordCheck } from '../../model/password_hash.ts';
+import { workerCommand } from './command.ts';
+import { openPool } from './pool.ts';
+
+/**
+ * Lower than that of the hasher: anybody may send passwords to check, and lookups on the same processor should keep most of it
+ * (docs/decisions/0024-sign-in-by-password.md#hashes).
+ */
+export const CHECKER_NICENESS = 10;
+
+/** One worker checks passwords, one after the other, so that a queue of them delays no write that hashes one. */
+export function openChecker() {
+  const { request, close } = openPool({
+    command: workerCommand('checker'),
+    niceness: CHECKER_NICENESS,
+    workersMax: 1,
+    waitingMax: LIMITS.hashesWaitingMax,
+    waitMsMax: LIMITS.hashMsMax,
+  });
+  return {
+    /** Rejects with Fault `overloaded` where `hashesWaitingMax` wait, or after `hashMsMax`. */
+    check: (checked: CheckRequest) => request<PasswordCheck>(checked),
+    close,
+  };
+}
+
+/** Rest after a check, as a multiple of the time that it waited for a processor, at most REST_MS_MAX. */
+const REST_RATIO = 3;
+const REST_MS_MAX = 100;
+
+/**
+ * In the worker. It rests between checks if they waited for a processor: lookups wait for the same processors, in the service or in a
+ * database on this machine (docs/decisions/0024-sign-in-by-password.md#hashes).
+ */
+export function openRestingCheck(sleep: (ms: number) => void = Bun.sleepSync) {
+  let restsUntil = 0;
+  return (request: CheckRequest): PasswordCheck => {
+    sleep(Math.max(0, restsUntil - performance.now()));
+    const startedAt = performance.now();
+    const usageBefore = process.cpuUsage();
+    const result = checkResult(request);
+    const { user, system } = process.cpuUsage(usageBefore);
+    const endedAt = performance.now();
+    restsUntil = endedAt + restMs(endedAt - startedAt - (user + system) / 1_000);
+    return result;
+  };
+}
+
+/** `waitedMs`: less than 0 where other threads of the worker ran as well. */
+export const restMs = (waitedMs: number): number => Math.min(Math.max(0, waitedMs) * REST_RATIO, REST_MS_MAX);
+
+/** Bcrypt reads no more of a password. */
+const BCRYPT_BYTES = 72;
+
+/**
+ * How an imported hash was made is not known, so it is compared with the text as typed, and after NFKC where that differs. Programs
+ * differ in what they do with a longer password than bcrypt reads: `Bun.password` hashes it first, others cut it. A wrong password
+ * costs every comparison.
+ */
+export function checkResult({ hash, password, isNormalised }: CheckRequest): PasswordCheck {
+  const normalised = normalisedPassword(password);
+  const texts = [...new Set(isNormalised ? [normalised] : [password, normalised])].map((text) =>
+    Buffer.from(text),
+  );
+  if (texts.some((text) => Bun.password.verifySync(text, hash))) return { isRight: true, isCut: false };
+  const cut = isBcrypt(hash) ? texts.filter(({ length }) => length > BCRYPT_BYTES) : [];
+  const isRight = cut.some((text) => Bun.password.verifySync(text.subarray(0, BCRYPT_BYTES), hash));
+  return { isRight, isCut: isRight };
+}

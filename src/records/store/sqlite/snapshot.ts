@@ -1,0 +1,48 @@
+import { Database } from 'bun:sqlite';
+import type { RecordSnapshot } from '../../../model/store.ts';
+import { retryWhileBusy, sqliteFault } from '../../../sql/sqlite/connection.ts';
+import { sqliteStatements } from './dialect.ts';
+import { connectToRead } from './reader.ts';
+
+/**
+ * Opens a snapshot of the records: a read transaction on its own connection, concurrent with lookups and commits. Until
+ * it is closed, the write-ahead log cannot be checkpointed completely, and grows with every write.
+ */
+export async function takeSqliteSnapshot(db: Database): Promise<RecordSnapshot> {
+  try {
+    return snapshotOver(await retryWhileBusy(() => openReadTransaction(db)));
+  } catch (error) {
+    throw sqliteFault(error);
+  }
+}
+
+/** Opens a read transaction on a new connection. */
+function openReadTransaction(db: Database): Database {
+  // Only its own connection can read a database in memory, so its snapshot is a copy.
+  if (db.filename === '' || db.filename === ':memory:') return Database.deserialize(db.serialize());
+  const connection = connectToRead(db.filename);
+  try {
+    connection.run('begin');
+    // The first read of the transaction takes its snapshot.
+    connection.query('select count(*) from sqlite_schema').get();
+    return connection;
+  } catch (error) {
+    connection.close(false);
+    throw error;
+  }
+}
+
+function snapshotOver(db: Database): RecordSnapshot {
+  return {
+    scan(resource, after, limit, within) {
+      const { scan, scanRealm, decodeKeyed } = sqliteStatements(resource);
+      const select = db.query<Record<string, unknown>, [string, string, number]>(within ? scanRealm : scan);
+      try {
+        return select.all(within ?? after.realm, after.id, limit).map(decodeKeyed);
+      } catch (error) {
+        throw sqliteFault(error);
+      }
+    },
+    close: () => db.close(false),
+  };
+}

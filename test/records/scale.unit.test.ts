@@ -1,0 +1,83 @@
+import { describe, expect, test } from 'bun:test';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { LIMITS } from '../../src/model/limits.ts';
+import { tablesOn } from '../../src/sql/tables/tables.ts';
+
+/** What docs/scale.md says of Citus, and its arithmetic, which is recomputed. */
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const page = readFileSync(join(ROOT, 'docs/scale.md'), 'utf8');
+
+/** The cells of the rows under a table heading, without backticks. */
+function rowsUnder(heading: string): readonly (readonly string[])[] {
+  const [, after = ''] = page.split(`\n${heading}\n`);
+  const [table = ''] = after.split('\n\n');
+  return table
+    .split('\n')
+    .slice(1)
+    .map((line) =>
+      line
+        .split('|')
+        .slice(1, -1)
+        .map((cell) => cell.trim().replaceAll('`', '')),
+    );
+}
+
+const inputs = new Map(
+  rowsUnder('| Input | Value | From |').map(([name = '', value = '']) => [
+    name,
+    Number(value.replaceAll(',', '')),
+  ]),
+);
+const results = rowsUnder('| Result | Formula | Comes to | What it is |');
+
+/** Inputs, and the results so far. */
+const values = new Map(inputs);
+
+/** As in the table: three significant digits. */
+function formatted(value: number): string {
+  return Number(value.toPrecision(3)).toLocaleString('en-US', { maximumFractionDigits: 1 });
+}
+
+describe('docs/scale.md', () => {
+  test('no test is left out on Citus', () => {
+    const leavesOut = /\b(skip|skipIf|if|todoIf) ?\(!?isCitusEngine\)[( ]*(return|['"`])/;
+    const suites = [...new Bun.Glob('test/**/*.{test,contract}.ts').scanSync(ROOT)];
+    expect(suites.filter((path) => leavesOut.test(readFileSync(join(ROOT, path), 'utf8')))).toEqual([]);
+  });
+
+  test('docs/scale.md says which tables every node of a cluster has, and which one node', () => {
+    const [everywhere = [], onOneNode = []] = rowsUnder('| Tables | In a cluster | Because |');
+    const cells = [everywhere, onOneNode].map(([tables = '', place]) => [tables.split(', '), place]);
+    expect(cells).toEqual([
+      [tablesOn('every node').map(({ name }) => name), 'on every node'],
+      [tablesOn('one node').map(({ name }) => name), 'on one node'],
+    ]);
+  });
+
+  test('every input of docs/scale.md is a number', () => {
+    expect([...inputs].filter(([, value]) => !Number.isFinite(value))).toEqual([]);
+    expect(inputs.size).toBeGreaterThan(0);
+  });
+
+  test.each(results.map((row) => row as [string, string, string]))(
+    'the result %s is computed right',
+    (name, formula, expected) => {
+      const compute = new Function(...values.keys(), `return ${formula}`);
+      const value = compute(...values.values());
+      values.set(name, value);
+      expect(expected).toBe(formatted(value));
+    },
+  );
+
+  test('every input of docs/scale.md is used, and process_connections is the sum of the limits', () => {
+    const used = results.map(([, formula]) => formula).join(' ');
+    expect([...inputs.keys()].filter((name) => !new RegExp(`\\b${name}\\b`).test(used))).toEqual([]);
+    const connections = Object.entries(LIMITS)
+      .filter(([name]) => /ConnectionsMax$/.test(name) || name === 'readersMax')
+      .reduce((sum, [, bound]) => sum + bound, 0);
+    expect(inputs.get('process_connections')).toBe(connections);
+  });
+});
