@@ -3,7 +3,7 @@ import { copyFileSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { freshFolder } from '../support/folder.ts';
 import { runCommand } from '../support/processes.ts';
-import { walkByDemo } from '../support/program_walk.ts';
+import { walkWithoutWorkers } from '../support/program_walk.ts';
 import { sharedBinary } from '../support/shared_artefacts.ts';
 
 /**
@@ -28,16 +28,18 @@ async function makeMuslLibraries(): Promise<string> {
   return folder;
 }
 
+const walk = (command: readonly string[]) => walkWithoutWorkers({ command, folder: freshFolder() });
+
 test('the binary for arm64 answers lookups under an emulator', async () => {
   const emulator = ['qemu-aarch64-static', '-L', '/usr/aarch64-linux-gnu'];
-  await walkByDemo([...emulator, await sharedBinary('linux-arm64-glibc')]);
+  await walk([...emulator, await sharedBinary('linux-arm64-glibc')]);
 });
 
 test('the binary for x64 answers lookups on the processors of 2008', async () => {
-  await walkByDemo(['qemu-x86_64-static', '-cpu', 'Nehalem', await sharedBinary('linux-x64-glibc')]);
+  await walk(['qemu-x86_64-static', '-cpu', 'Nehalem', await sharedBinary('linux-x64-glibc')]);
 });
 
 test('the binary for musl answers lookups with the musl of Debian', async () => {
   const libraries = `LD_LIBRARY_PATH=${await makeMuslLibraries()}`;
-  await walkByDemo(['env', libraries, await sharedBinary('linux-x64-musl')]);
+  await walk(['env', libraries, await sharedBinary('linux-x64-musl')]);
 });

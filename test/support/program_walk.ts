@@ -48,29 +48,24 @@ async function serveNewDatabase(
   return { url, running, token, ...retryWhenOverloaded(openHttpClient(url)) };
 }
 
-/** Creates a link of each kind, one with a password, and looks both up. */
-async function lookUpBoth(service: ServedProgram): Promise<void> {
+/** Creates a link, one to a username with a password, and looks it up. */
+async function lookUp(
+  service: ServedProgram,
+  resource: typeof oidcProfileInfo | typeof passwordProfileInfo,
+): Promise<void> {
   const home = await createParents(service, service.token);
-  for (const resource of [oidcProfileInfo, passwordProfileInfo]) {
-    const data = resource === oidcProfileInfo ? { issuer: OFFLINE_ISSUER } : {};
-    const { path, body } = await createRecord(service, service.token, { kind: kindOf(resource), home, data });
-    const answer = await service.get(path, service.token);
-    expect([answer.status, await answer.json()]).toEqual([200, body]);
-  }
+  const data = resource === oidcProfileInfo ? { issuer: OFFLINE_ISSUER } : {};
+  const { path, body } = await createRecord(service, service.token, { kind: kindOf(resource), home, data });
+  const answer = await service.get(path, service.token);
+  expect([answer.status, await answer.json()]).toEqual([200, body]);
 }
 
-/** Creates records, looks up both kinds of links and serves the console, by one process: `authrealm demo` does that. */
-export async function walkByDemo(command: readonly string[]): Promise<void> {
-  const running = startCommand([...command, 'demo']);
-  await running.line(/^Ctrl-C ends the demo and removes its database\.$/);
-  // Standard error, which follows, is empty.
-  const output = running.output().trimEnd();
-  expect(output).toEndWith('Ctrl-C ends the demo and removes its database.');
-  expect(output).toMatch(/^200 OK\n(?:.*\n)*? {4}"subject": "\d+",\n {4}"issuer": "https:/m);
-  expect(output).toMatch(/^200 OK\n(?:.*\n)*? {4}"username": "jane@example\.com",/m);
-  const [, url = ''] = /^serving a demo realm on (.+)$/m.exec(output) ?? [];
-  await loadConsole({ url });
-  expect(await running.stop()).toBe(0);
+/** Creates a database, serves it, looks up a link to a provider and loads the console: what needs no worker process. */
+export async function walkWithoutWorkers(program: WalkedProgram): Promise<void> {
+  const service = await serveNewDatabase(program);
+  await lookUp(service, oidcProfileInfo);
+  await loadConsole(service);
+  expect(await service.running.stop()).toBe(0);
 }
 
 /** Loads both pages with everything that they name, and the document of the API. */
@@ -103,7 +98,7 @@ export async function walkProgram(program: WalkedProgram): Promise<void> {
   });
   expect(await run('init')).toMatchObject({ stderr: '', code: 0 });
   const service = await serveNewDatabase(program, '--processes', '2');
-  await lookUpBoth(service);
+  for (const resource of [oidcProfileInfo, passwordProfileInfo]) await lookUp(service, resource);
   await loadConsole(service);
   const doctor = await run('doctor');
   expect([doctor.stdout.match(/^ +[!-] .*/gm), doctor.stderr, doctor.code]).toEqual([null, '', 0]);
