@@ -62,6 +62,8 @@ describe('without JavaScript', () => {
     await menu.getByText('API', { exact: true }).click();
     await menu.getByRole('link', { name: 'HTTP API' }).click();
     await page.locator('main a[href="create-authentication-realm.html"]').click();
+    // Its style hides the other languages.
+    await page.waitForURL('**/create-authentication-realm.html');
     const go = page.getByText('http.NewRequest');
     expect(await go.isVisible()).toBe(false);
     await page.getByRole('radio', { name: 'Go' }).check();
