@@ -1,22 +1,18 @@
-import { Database } from 'bun:sqlite';
+import { constants, Database } from 'bun:sqlite';
 import { closeSync, linkSync, openSync, readSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { syncPath } from '../fsync.ts';
 import { createPrivateFile } from './connection.ts';
 
 /**
- * Keeps a copy of the database if `isWanted` is true for it, at `path`, or at `path.2`, `path.3`, … where files exist.
- * It never replaces one, which may be the copy of another upgrade; one with the same bytes is enough. Returns the path of the copy.
+ * Keeps a copy of the database if `isWanted` is true once it is written, at `path`, or at `path.2`, `path.3`, … where files exist. It
+ * never replaces one, which may be the copy of another upgrade; one with the same bytes is enough. Returns the path of the copy.
  */
-export function keepUpgradeCopy(
-  db: Database,
-  path: string,
-  isWanted: (database: Database) => boolean,
-): string | undefined {
+export function keepUpgradeCopy(db: Database, path: string, isWanted: () => boolean): string | undefined {
   const copy = `${path}.${crypto.randomUUID()}.partial`;
   try {
     writeCopy(db, copy);
-    if (!checkCopy(copy, isWanted)) return undefined;
+    if (!isWanted()) return undefined;
     let name = path;
     for (let number = 2; !publish(copy, name) && !hasSameBytes(copy, name); number += 1)
       name = `${path}.${number}`;
@@ -39,6 +35,16 @@ export function copyDatabaseFile(from: string, to: string): void {
   writeCopy(db, to);
 }
 
+/**
+ * Writes a database again to a new file without free pages: row IDs are kept, and tables are in the order of the schema, each before its
+ * indexes (docs/decisions/0006-sqlite-lookups.md). The source is read without locks, so no process may write to it.
+ */
+export function writeCompact(from: string, to: string): void {
+  const flags = constants.SQLITE_OPEN_READONLY | constants.SQLITE_OPEN_URI;
+  using db = new Database(`${Bun.pathToFileURL(from).href}?immutable=1`, flags);
+  writeCopy(db, to);
+}
+
 /** Writes a copy of mode 0600 to a new file, without deleted data, and syncs it. */
 function writeCopy(db: Database, path: string): void {
   createPrivateFile(path);
@@ -56,11 +62,6 @@ export function publish(copy: string, path: string): boolean {
   }
   syncPath(dirname(path));
   return true;
-}
-
-function checkCopy(path: string, check: (database: Database) => boolean): boolean {
-  using database = new Database(path, { readonly: true });
-  return check(database);
 }
 
 const COMPARED_BYTES = 1_048_576;

@@ -33,10 +33,9 @@ export async function migrateSqlite(
   if (found !== undefined && found >= newest) return;
   let copy: string | undefined;
   if (found !== undefined) {
-    // A process that migrated first has kept its own copy. A migrated file must not be kept under the old schema
-    // number.
-    const isBeforeMigration = (copied: Database) => sqliteSchemaVersion(copied)?.version === found;
-    const keep = () => keepUpgradeCopy(db, `${db.filename}.schema-${found}`, isBeforeMigration);
+    // A process that migrated first has kept its own copy; a migrated file must not be kept under the old schema number.
+    const isUnmigrated = () => sqliteSchemaVersion(db)?.version === found;
+    const keep = () => keepUpgradeCopy(db, `${db.filename}.schema-${found}`, isUnmigrated);
     copy = await retryWhileBusy(keep, LIMITS.migrationWaitMsMax);
   }
   const before = await retryWhileBusy(() => applyPending(db, migrations, program), LIMITS.migrationWaitMsMax);

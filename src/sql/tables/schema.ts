@@ -8,8 +8,11 @@ export function schemaText(tables: readonly Table[], engine: SchemaEngine): stri
   return `${(engine === 'sqlite' ? sqliteTexts : postgresTexts)(tables).join('\n\n')}\n`;
 }
 
+/** The tables of links come first: the engine maps the beginning of a file, where `compact` writes them. */
 function sqliteTexts(tables: readonly Table[]): readonly string[] {
-  return tables.map((table) => [tableText(table, 'sqlite'), ...indexTexts(table, 'sqlite')].join('\n'));
+  const isOfLinks = ({ resource }: Table) => resource?.parent?.parent !== undefined;
+  const ordered = [...tables.filter(isOfLinks), ...tables.filter((table) => !isOfLinks(table))];
+  return ordered.map((table) => [tableText(table, 'sqlite'), ...indexTexts(table, 'sqlite')].join('\n'));
 }
 
 /** The keys come last, and then the foreign keys that need them. */

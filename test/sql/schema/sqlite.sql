@@ -1,3 +1,72 @@
+create table oidc_profile_info (
+  slot integer not null,
+  subject_crc integer not null,
+  realm_id integer not null,
+  user_id blob not null,
+  id blob not null,
+  subject text not null,
+  issuer text not null,
+  oidc_profile_id blob not null,
+  created_at integer not null,
+  updated_at integer not null,
+  revision text not null,
+  primary key (slot),
+  unique (realm_id, id),
+  foreign key (realm_id, user_id) references user_info (realm_id, id),
+  foreign key (realm_id, oidc_profile_id) references oidc_profile (realm_id, id)
+) strict;
+create unique index oidc_profile_info_subject on oidc_profile_info (realm_id, issuer, subject);
+create index oidc_profile_info_of_user on oidc_profile_info (realm_id, user_id, created_at, id);
+create index oidc_profile_info_of_oidc_profile on oidc_profile_info (realm_id, oidc_profile_id, created_at, id);
+create index oidc_profile_info_subject_crc on oidc_profile_info (subject_crc);
+
+create table password_profile_info (
+  slot integer not null,
+  username_crc integer not null,
+  realm_id integer not null,
+  user_id blob not null,
+  id blob not null,
+  username text not null,
+  password_profile_id blob not null,
+  password_hash text,
+  password_normalised integer,
+  username_key text not null,
+  unicode_version text not null,
+  created_at integer not null,
+  updated_at integer not null,
+  revision text not null,
+  words text,
+  password_hash_mac blob,
+  credential_version text,
+  primary key (slot),
+  unique (realm_id, id),
+  foreign key (realm_id, user_id) references user_info (realm_id, id),
+  foreign key (realm_id, password_profile_id) references password_profile (realm_id, id)
+) strict;
+create unique index password_profile_info_username on password_profile_info (realm_id, password_profile_id, username_key);
+create index password_profile_info_of_user on password_profile_info (realm_id, user_id, created_at, id);
+create index password_profile_info_of_password_profile on password_profile_info (realm_id, password_profile_id, created_at, id);
+create index password_profile_info_by_username on password_profile_info (realm_id, username_key);
+create index password_profile_info_username_crc on password_profile_info (username_crc);
+create table password_profile_info_word (
+  word text not null,
+  slot integer not null,
+  primary key (word, slot)
+) strict, without rowid;
+create trigger password_profile_info_word_insert after insert on password_profile_info begin
+  insert into password_profile_info_word select value, new.slot from json_each('["' || replace(new.words, ' ', '","') || '"]')
+  where value <> '' on conflict do nothing;
+end;
+create trigger password_profile_info_word_delete after delete on password_profile_info begin
+  delete from password_profile_info_word where slot = old.slot and word in (select value from json_each('["' || replace(old.words, ' ', '","') || '"]'));
+end;
+create trigger password_profile_info_word_update after update of words on password_profile_info
+  when new.words is not old.words begin
+  delete from password_profile_info_word where slot = old.slot and word in (select value from json_each('["' || replace(old.words, ' ', '","') || '"]'));
+  insert into password_profile_info_word select value, new.slot from json_each('["' || replace(new.words, ' ', '","') || '"]')
+  where value <> '' on conflict do nothing;
+end;
+
 create table instance (
   singleton integer not null,
   store_id text not null,
@@ -260,75 +329,6 @@ create trigger user_info_word_update after update of words on user_info
   when new.words is not old.words begin
   delete from user_info_word where slot = old.slot and word in (select value from json_each('["' || replace(old.words, ' ', '","') || '"]'));
   insert into user_info_word select value, new.slot from json_each('["' || replace(new.words, ' ', '","') || '"]')
-  where value <> '' on conflict do nothing;
-end;
-
-create table oidc_profile_info (
-  slot integer not null,
-  subject_crc integer not null,
-  realm_id integer not null,
-  user_id blob not null,
-  id blob not null,
-  subject text not null,
-  issuer text not null,
-  oidc_profile_id blob not null,
-  created_at integer not null,
-  updated_at integer not null,
-  revision text not null,
-  primary key (slot),
-  unique (realm_id, id),
-  foreign key (realm_id, user_id) references user_info (realm_id, id),
-  foreign key (realm_id, oidc_profile_id) references oidc_profile (realm_id, id)
-) strict;
-create unique index oidc_profile_info_subject on oidc_profile_info (realm_id, issuer, subject);
-create index oidc_profile_info_of_user on oidc_profile_info (realm_id, user_id, created_at, id);
-create index oidc_profile_info_of_oidc_profile on oidc_profile_info (realm_id, oidc_profile_id, created_at, id);
-create index oidc_profile_info_subject_crc on oidc_profile_info (subject_crc);
-
-create table password_profile_info (
-  slot integer not null,
-  username_crc integer not null,
-  realm_id integer not null,
-  user_id blob not null,
-  id blob not null,
-  username text not null,
-  password_profile_id blob not null,
-  password_hash text,
-  password_normalised integer,
-  username_key text not null,
-  unicode_version text not null,
-  created_at integer not null,
-  updated_at integer not null,
-  revision text not null,
-  words text,
-  password_hash_mac blob,
-  credential_version text,
-  primary key (slot),
-  unique (realm_id, id),
-  foreign key (realm_id, user_id) references user_info (realm_id, id),
-  foreign key (realm_id, password_profile_id) references password_profile (realm_id, id)
-) strict;
-create unique index password_profile_info_username on password_profile_info (realm_id, password_profile_id, username_key);
-create index password_profile_info_of_user on password_profile_info (realm_id, user_id, created_at, id);
-create index password_profile_info_of_password_profile on password_profile_info (realm_id, password_profile_id, created_at, id);
-create index password_profile_info_by_username on password_profile_info (realm_id, username_key);
-create index password_profile_info_username_crc on password_profile_info (username_crc);
-create table password_profile_info_word (
-  word text not null,
-  slot integer not null,
-  primary key (word, slot)
-) strict, without rowid;
-create trigger password_profile_info_word_insert after insert on password_profile_info begin
-  insert into password_profile_info_word select value, new.slot from json_each('["' || replace(new.words, ' ', '","') || '"]')
-  where value <> '' on conflict do nothing;
-end;
-create trigger password_profile_info_word_delete after delete on password_profile_info begin
-  delete from password_profile_info_word where slot = old.slot and word in (select value from json_each('["' || replace(old.words, ' ', '","') || '"]'));
-end;
-create trigger password_profile_info_word_update after update of words on password_profile_info
-  when new.words is not old.words begin
-  delete from password_profile_info_word where slot = old.slot and word in (select value from json_each('["' || replace(old.words, ' ', '","') || '"]'));
-  insert into password_profile_info_word select value, new.slot from json_each('["' || replace(new.words, ' ', '","') || '"]')
   where value <> '' on conflict do nothing;
 end;
 

@@ -2,7 +2,7 @@ import { realpathSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { Refusal } from '../../../model/fault.ts';
 import type { Program } from '../../../sql/migrations.ts';
-import { writeCompact } from '../../../sql/sqlite/file_layout.ts';
+import { writeCompact } from '../../../sql/sqlite/file_copy.ts';
 import { lockDatabase, replaceDatabase } from './replacement.ts';
 import { withTemporaryFolder } from './temporary_folder.ts';
 import { verifyDatabaseFile } from './verification.ts';
