@@ -9,7 +9,6 @@ import { type Key, keyColumns, type Resource } from '../model/resource.ts';
 import type { Store } from '../model/store.ts';
 import { systemClock } from '../ops/process/clock.ts';
 import { printLine, printNotice, standardStreams } from '../ops/process/standard_streams.ts';
-import { type JobLease, openLease } from '../sql/job_leases.ts';
 import { addConfirmation, assertConfirmed, type ConfirmationOptions } from './confirmation.ts';
 import { addConnection, type ConnectionOptions, connectBy } from './connection.ts';
 import { addSettings, type CliContext } from './context.ts';
@@ -59,15 +58,14 @@ export function addDelete(program: Command, context: CliContext): void {
       }
       const deletion = { resource, key, options };
       if (!options.inPages) return await deleteByService(deletion, context.environmentOf(by));
-      await withDatabase(settings, systemClock, async ({ engine: { records: store, leases } }) => {
+      await withDatabase(settings, systemClock, async ({ engine: { records: store } }) => {
         const counted = (records: number) => (records === 1 ? '1 record' : `${records} records`);
         if (options.dryRun) {
           if (!(await store.get(resource, key))) throw new Refusal(REFUSALS.not_found);
           return printLine(`would delete ${counted(1 + (await store.countBelow(resource, key)))}`);
         }
         await confirm(word, deletion);
-        const lease = openLease(leases, DELETION_LEASE, LIMITS.deletionLeaseMs, systemClock);
-        printLine(`deleted ${counted(await deleteInPages(store, deletion, lease))}`);
+        printLine(`deleted ${counted(await deleteInPages(store, deletion))}`);
       });
     },
   );
@@ -98,33 +96,26 @@ async function deleteByService(deletion: Deletion, environment: Environment): Pr
 export async function deleteInPages(
   store: Pick<Store, 'countBelow' | 'removePage'>,
   target: Pick<Deletion, 'resource' | 'key'>,
-  lease: JobLease,
 ): Promise<number> {
   const showProgress = openProgress(systemClock, standardStreams().stderr);
   let records = 0;
-  try {
-    await hold(lease);
-    for (let round = 1; round <= LIMITS.deletionRoundsMax; round += 1) {
-      const left = 1 + (await store.countBelow(target.resource, target.key));
-      const notice = `authrealm: deleting ${left} records in commits of ${PAGE}; what is left can be read and written until the last one`;
-      if (round === 1 && left > PAGE) printNotice(notice);
-      for (const end = records + left; records < end; ) {
-        await hold(lease);
-        const page = await removePage(store, target, records > 0);
-        records += page.records;
-        showProgress(records);
-        if (page.isDone) return records;
-      }
+  for (let round = 1; round <= LIMITS.deletionRoundsMax; round += 1) {
+    const left = 1 + (await store.countBelow(target.resource, target.key));
+    const notice = `authrealm: deleting ${left} records in commits of ${PAGE}; what is left can be read and written until the last one`;
+    if (round === 1 && left > PAGE) printNotice(notice);
+    for (const end = records + left; records < end; ) {
+      const page = await removePage(store, target, records > 0);
+      records += page.records;
+      showProgress(records);
+      if (page.isDone) return records;
     }
-  } finally {
-    await lease.release();
   }
   throw new Refusal(
     `${records} records are deleted, but others were created meanwhile: stop the clients that write below this record, then run the command again`,
   );
 }
 
-/** Deletes the next page. After another page, a missing record means that a concurrent DELETE has removed the rest. */
+/** Deletes the next page. After another page, a missing record means that another caller has deleted the rest. */
 async function removePage(
   store: Pick<Store, 'removePage'>,
   target: Pick<Deletion, 'resource' | 'key'>,
@@ -137,21 +128,6 @@ async function removePage(
   throw new Refusal(REFUSALS[page.kind]);
 }
 
-/** Acquires or renews the lease. Waits for that of a command that was killed; throws a Refusal if that of another one is renewed. */
-async function hold(lease: JobLease): Promise<void> {
-  const begun = systemClock.monotonic();
-  for (;;) {
-    await lease.keep();
-    if (lease.isHeld()) return;
-    if (systemClock.monotonic() - begun > lease.termMs + 2 * POLL_MS)
-      throw new Refusal('another command deletes in pages: wait until it has ended, then run this one again');
-    await Bun.sleep(POLL_MS);
-  }
-}
-
-/** The lease of the one command that deletes in pages. */
-export const DELETION_LEASE = 'deletion';
-const POLL_MS = 500;
 const PAGE = LIMITS.cascadeRecordsMax;
 
 const REFUSALS = {

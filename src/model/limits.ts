@@ -215,8 +215,6 @@ export const LIMITS = Object.freeze({
   cascadeRecordsMax: 1_000,
   /** Rounds of that command: each deletes as many records as there were at its beginning, while clients create others. */
   deletionRoundsMax: 10,
-  /** Time after which another such command takes over the lease of one that was killed. */
-  deletionLeaseMs: 10_000,
   /** Consecutive log entries that share the stored user, actor, request, address and time. */
   logRunEntriesMax: 16,
   /**

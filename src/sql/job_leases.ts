@@ -33,7 +33,6 @@ export function openLease(
   return {
     name,
     holder,
-    termMs,
     /** Whether this process holds the lease, so that no other process does. */
     isHeld: () => renewedAt !== undefined && monotonic() - renewedAt < termMs,
     /** Renews the lease, or acquires one that is free or expired. Must be called at least every third of a term. */

@@ -1,10 +1,8 @@
 import { expect, test } from 'bun:test';
-import { DELETION_LEASE, deleteInPages } from '../../src/cli/deletion.ts';
+import { deleteInPages } from '../../src/cli/deletion.ts';
 import { LIMITS } from '../../src/model/limits.ts';
 import { user } from '../../src/model/resources.ts';
 import type { Store } from '../../src/model/store.ts';
-import { systemClock } from '../../src/ops/process/clock.ts';
-import { openLease } from '../../src/sql/job_leases.ts';
 import {
   commitWrites,
   createRealmFixture,
@@ -18,10 +16,9 @@ import { freshDatabase } from '../support/database.ts';
 const LINKS = LIMITS.cascadeRecordsMax + 1;
 
 test('a deletion in pages gives up after ten rounds while links are created as fast, and succeeds once they are not', async () => {
-  const { records, leases, close } = await (await freshDatabase()).open();
+  const { records, close } = await (await freshDatabase()).open();
   const here = await createRealmFixture(records);
   const target = { resource: user, key: [here.realm, here.user] } as const;
-  const lease = openLease(leases, DELETION_LEASE, LIMITS.deletionLeaseMs, systemClock);
   let pages = 0;
   const busy: Pick<Store, 'countBelow' | 'removePage'> = {
     countBelow: records.countBelow,
@@ -33,12 +30,11 @@ test('a deletion in pages gives up after ten rounds while links are created as f
     },
   };
   const deleted = LIMITS.deletionRoundsMax * LIMITS.cascadeRecordsMax;
-  await expect(deleteInPages(busy, target, lease)).rejects.toThrow(
+  await expect(deleteInPages(busy, target)).rejects.toThrow(
     `${deleted} records are deleted, but others were created meanwhile: stop the clients that write below this record`,
   );
   expect(pages).toBe(LIMITS.deletionRoundsMax);
-  expect(await leases.list()).toEqual([]);
-  expect(await deleteInPages(records, target, lease)).toBe(1 + LIMITS.deletionRoundsMax);
+  expect(await deleteInPages(records, target)).toBe(1 + LIMITS.deletionRoundsMax);
   expect(await records.get(user, target.key)).toBeUndefined();
   await close();
 });

@@ -1,11 +1,8 @@
 import { afterAll, describe, expect, test } from 'bun:test';
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { DELETION_LEASE } from '../../src/cli/deletion.ts';
 import { LIMITS } from '../../src/model/limits.ts';
 import { RESOURCES, realm, user } from '../../src/model/resources.ts';
-import { systemClock } from '../../src/ops/process/clock.ts';
-import { openLease } from '../../src/sql/job_leases.ts';
 import { freshDatabase } from '../support/database.ts';
 import { realmLines } from '../support/import_fixtures.ts';
 import { storedId, storedRealm } from '../support/log_rows.ts';
@@ -156,22 +153,6 @@ describe('a realm with more records than the limit of a removal', () => {
     expect(listed.data.map(({ id }) => id)).toEqual([small.ids.realm]);
   }
 });
-
-test('a deletion in pages is refused while another one renews its lease', async () => {
-  const { leases, close } = await database.open();
-  const other = openLease(leases, DELETION_LEASE, LIMITS.deletionLeaseMs, systemClock);
-  await other.keep();
-  const refused = deleteInPages('user-info', small.ids.realm, small.ids.user);
-  const renewing = setInterval(() => other.keep(), LIMITS.deletionLeaseMs / 5);
-  expect(await refused).toMatchObject({
-    code: 1,
-    stdout: '',
-    stderr: expect.stringContaining('another command deletes in pages'),
-  });
-  clearInterval(renewing);
-  await other.release();
-  await close();
-}, 60_000);
 
 describe('a deletion in pages of a single record', () => {
   test('a deletion in pages removes the record and its dependents, and nothing else', async () => {
