@@ -74,6 +74,7 @@ const SCOPE_LABELS = new Map([
   ['settings:read', 'read settings'],
   ['settings:write', 'write settings'],
   ['sign-in', 'sign in end users'],
+  ['sign-up', 'create users who sign up'],
   ['profiles:read', 'read profiles'],
   ['profiles:write', 'write profiles'],
 ]);

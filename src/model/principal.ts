@@ -22,6 +22,7 @@ export const SCOPES: readonly string[] = [
   'settings:write',
   'changes:read',
   'sign-in',
+  'sign-up',
   'admin',
 ];
 
@@ -106,7 +107,7 @@ export function mayAccessRealm(principal: Principal, realm: Uuid): boolean {
 }
 
 /** All that the ID of a client alone may give (docs/guides/clients-and-tokens.md#storefronts). */
-export const IMPLICIT_SCOPES: Scopes = new Set(['settings:read', 'profiles:read', 'sign-in']);
+export const IMPLICIT_SCOPES: Scopes = new Set(['settings:read', 'profiles:read', 'sign-in', 'sign-up']);
 
 /** Whether one client may hold these rights together: `admin` goes beyond single realms. */
 export function areGrantable(scopes: Scopes, realms: Realms): boolean {

@@ -7,6 +7,6 @@ test('the scope "support" reads everything, and writes OIDC profile infos alone'
   expect([...(parseScopes('support') ?? [])].sort()).toEqual([...reading, 'oidc-profile-infos:write'].sort());
 });
 
-test('the ID of a client alone may give three scopes', () => {
-  expect([...IMPLICIT_SCOPES].sort()).toEqual(['profiles:read', 'settings:read', 'sign-in']);
+test('the ID of a client alone may give four scopes', () => {
+  expect([...IMPLICIT_SCOPES].sort()).toEqual(['profiles:read', 'settings:read', 'sign-in', 'sign-up']);
 });
