@@ -19,6 +19,8 @@ export interface Annotation {
   readonly personal?: true;
   /** Never returned, although it is not a secret. */
   readonly hidden?: true;
+  /** A write of this other member gives it its default. */
+  readonly resetBy?: string;
   /** Returned as a part of this other resource instead (docs/wire.md#settings). */
   readonly shownIn?: string;
   /**
@@ -204,6 +206,11 @@ export function membersOf(resource: Resource): readonly Member[] {
   }));
   members.set(resource, Object.freeze(found));
   return found;
+}
+
+/** Whether the feed names a member that was written. */
+export function isNamed(resource: Resource, name: string): boolean {
+  return !membersOf(resource).some((member) => member.name === name && member.annotation.hidden);
 }
 
 export function isVisible({ annotation }: Member): boolean {

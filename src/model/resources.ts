@@ -183,6 +183,13 @@ export const user = resource({
       within: 'meta',
       writableBy: 'none',
     }),
+    // False for an address that the user or a provider stated without proof: no sign-in finds the user by it.
+    email_vouched: annotate(z.boolean().default(true), {
+      within: 'meta',
+      hidden: true,
+      writableBy: 'none',
+      resetBy: 'email',
+    }),
   },
   unique: [],
 });

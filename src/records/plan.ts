@@ -75,7 +75,9 @@ export function openPlanning(deps: DirectoryDeps, settings: DirectorySettings, c
   ): void {
     const rules = rulesOf(resource, place.request.verb);
     const input = rules.read(data, place.at, errors);
-    records.push({ ...place, rules, input, members: { ...input.members } });
+    const { request } = place;
+    const fixed = request.verb === 'create' && request.resource === resource ? request.fixed : undefined;
+    records.push({ ...place, rules, input, members: { ...input.members, ...fixed } });
   }
 
   /** Adds the records in `included`: each is an object like the `data` of its own create. */

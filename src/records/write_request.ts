@@ -27,6 +27,8 @@ export interface CreateRequest extends AnyRequest {
   readonly verb: 'create';
   readonly scope: KeyPrefix;
   readonly body: JsonObject;
+  /** Members of the record that callers cannot write. Default: those of the description. */
+  readonly fixed?: Readonly<Record<string, unknown>>;
 }
 
 interface KeyedRequest extends AnyRequest {

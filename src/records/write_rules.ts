@@ -77,7 +77,7 @@ export function rulesFor(
     resource,
     read: inputReaderFor(resource, verb),
     steps: [
-      ...(verb === 'create' ? defaultSteps(resource, installation) : []),
+      ...(verb === 'create' ? defaultSteps(resource, installation) : resetSteps(resource)),
       ...discoverySteps(resource, deps),
       ...hashSteps(resource, deps),
       ...sealSteps(resource, deps),
@@ -113,6 +113,18 @@ function defaultSteps(resource: Resource, id: string): readonly Step[] {
     return [
       ({ members }) => {
         if (members[name] === undefined) members[name] = value;
+      },
+    ];
+  });
+}
+
+function resetSteps(resource: Resource): readonly Step[] {
+  return membersOf(resource).flatMap(({ name, schema, annotation: { resetBy } }): Step[] => {
+    if (resetBy === undefined) return [];
+    const value = schema.parse(undefined);
+    return [
+      ({ members }) => {
+        if (members[resetBy] !== undefined) members[name] = value;
       },
     ];
   });

@@ -115,8 +115,8 @@ const FOUND: Findings = {
   'no log entry records it (user_info,': [
     [
       'insert a user',
-      `insert into user_info (realm_id, id, name, email, creation_status, name_key, email_key, unicode_version, ${COPY})
-     select realm_id, ${STORED_ID}, name, email, creation_status, name_key, email_key, unicode_version, ${COPY} from user_info`,
+      `insert into user_info (realm_id, id, name, email, creation_status, email_vouched, name_key, email_key, unicode_version, ${COPY})
+     select realm_id, ${STORED_ID}, name, email, creation_status, email_vouched, name_key, email_key, unicode_version, ${COPY} from user_info`,
     ],
   ],
   'name is not as in the log (user_info,': [['rename a user', `update user_info set name = 'Mallory'`]],

@@ -350,6 +350,7 @@ export const userMembers = {
   // Long enough not to be in random bytes: an erasure searches the file for it.
   family_name: 'Doering',
   creation_status: 'COMPLETE',
+  email_vouched: true,
 };
 
 /** A record with these members, created now. */

@@ -1,5 +1,5 @@
 import type { Revision, Uuid } from '../id.ts';
-import type { Key, Resource } from '../resource.ts';
+import { isNamed, type Key, type Resource } from '../resource.ts';
 import type { Caller } from './audit_entry.ts';
 
 export type ChangeVerb = 'created' | 'updated' | 'deleted' | 'erased';
@@ -59,7 +59,8 @@ export function changeOf(
   { key, revision, members = [] }: WrittenRecord,
   origin: ChangeOrigin,
 ): Change {
-  const changed = members.length === 0 ? TOUCHED : members;
+  const named = members.filter((name) => isNamed(resource, name));
+  const changed = named.length === 0 ? TOUCHED : named;
   // Users are directly below a realm.
   const isOfUser = (resource.foreignKey ?? resource.parent?.foreignKey) === 'user_id';
   return {

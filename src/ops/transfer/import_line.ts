@@ -302,7 +302,9 @@ function changedMembers(
   const changed: string[] = [];
   for (const { name, annotation } of format.members) {
     const from = format.dependents.get(name);
-    const isCompared = given[name] !== undefined || changed.includes(from ?? '');
+    // Every line states the member that resets another one, so it states the default of the other.
+    const isCompared =
+      given[name] !== undefined || changed.includes(from ?? '') || annotation.resetBy !== undefined;
     if (!isCompared) continue;
     const isSame =
       annotation.secret === 'sealed'

@@ -15,6 +15,7 @@ import type { RemovalWrite, Write } from '../../../src/model/store.ts';
 import { systemClock } from '../../../src/ops/process/clock.ts';
 import { ISSUER, realmMembers, userMembers } from '../../support/service.ts';
 import {
+  anotherUser,
   commitWrites,
   createRealmFixture,
   eventsOf,
@@ -63,7 +64,7 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
             username_format: 'any',
             enable_one_time_password_token: false,
           }),
-          insert(user, [fixture.realm, mintId()], userMembers),
+          anotherUser(fixture),
           oidcLink(fixture, 'every-kind'),
           usernameLink(fixture, 'every-kind@example.com'),
         ];

@@ -108,8 +108,11 @@ export const usernameLink = (at: Omit<RealmFixture, 'oidc'>, username: string, i
     password_hash: PASSWORD_HASH,
   });
 
+/** The members of a user that a read returns. */
+const { email_vouched: _, ...shownUserMembers } = userMembers;
+
 export const anotherUser = (fixture: Pick<RealmFixture, 'realm'>, id = mintId()): Insert =>
-  insert(user, [fixture.realm, id], userMembers);
+  insert(user, [fixture.realm, id], shownUserMembers);
 
 export const commitWrites = (store: Store, ...writes: Write[]) => store.commit(writes);
 

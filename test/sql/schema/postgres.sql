@@ -197,6 +197,7 @@ create table user_info (
   middle_name text collate "C",
   family_name text collate "C",
   creation_status text collate "C" not null,
+  email_vouched integer not null,
   name_key text collate "C" not null,
   email_key text collate "C" not null,
   given_name_key text collate "C",

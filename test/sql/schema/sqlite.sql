@@ -295,6 +295,7 @@ create table user_info (
   middle_name text,
   family_name text,
   creation_status text not null,
+  email_vouched integer not null,
   name_key text not null,
   email_key text not null,
   given_name_key text,
