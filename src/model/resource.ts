@@ -208,11 +208,6 @@ export function membersOf(resource: Resource): readonly Member[] {
   return found;
 }
 
-/** Whether the feed names a member that was written. */
-export function isNamed(resource: Resource, name: string): boolean {
-  return !membersOf(resource).some((member) => member.name === name && member.annotation.hidden);
-}
-
 export function isVisible({ annotation }: Member): boolean {
   return annotation.secret === undefined && annotation.hidden === undefined;
 }

@@ -1,5 +1,6 @@
 import type { Revision, Uuid } from '../id.ts';
-import { isNamed, type Key, type Resource } from '../resource.ts';
+import { type Key, membersOf, type Resource } from '../resource.ts';
+import { RESOURCES } from '../resources.ts';
 import type { Caller } from './audit_entry.ts';
 
 export type ChangeVerb = 'created' | 'updated' | 'deleted' | 'erased';
@@ -53,13 +54,23 @@ interface WrittenRecord {
 /** Changed by every update; named if nothing else changed. */
 export const TOUCHED: readonly string[] = ['updated_at'];
 
+/** The members that no change names. */
+const HIDDEN: ReadonlySet<string> = new Set(
+  RESOURCES.flatMap((resource) =>
+    membersOf(resource).flatMap(({ name, annotation }) =>
+      annotation.hidden ? [`${resource.name} ${name}`] : [],
+    ),
+  ),
+);
+
 export function changeOf(
   resource: Resource,
   verb: ChangeVerb,
   { key, revision, members = [] }: WrittenRecord,
   origin: ChangeOrigin,
 ): Change {
-  const named = members.filter((name) => isNamed(resource, name));
+  const named: string[] = [];
+  for (const name of members) if (!HIDDEN.has(`${resource.name} ${name}`)) named.push(name);
   const changed = named.length === 0 ? TOUCHED : named;
   // Users are directly below a realm.
   const isOfUser = (resource.foreignKey ?? resource.parent?.foreignKey) === 'user_id';
