@@ -4,7 +4,7 @@ import { projectionSchema, projector } from '../http/operations/projection.ts';
 import { selfLinks } from '../http/pipeline/links.ts';
 import { checkData } from '../http/pipeline/reading.ts';
 import { type AccountSettings, accountSettings, accountSettingsOf } from '../model/account_settings.ts';
-import { Fault, type FieldError } from '../model/fault.ts';
+import { conflict, Fault, type FieldError } from '../model/fault.ts';
 import { LIMITS } from '../model/limits.ts';
 import { mappingPrefix } from '../model/mapping_prefix.ts';
 import { realm } from '../model/resources.ts';
@@ -29,26 +29,14 @@ const realmAs = (type: string) => ({
 const ACCOUNT_TYPE = 'account_authentication_settings';
 const ACCOUNT_PATH = '/v2/settings/account-authentication';
 
-/** Settings of what this service does not offer. A request may name them with these values. */
-const FIXED = { enable_self_signup: false, account_member_self_management: 'disabled' } as const;
-type Fixed = keyof typeof FIXED;
-const fixedShape = {
-  enable_self_signup: z.boolean(),
-  account_member_self_management: z.enum(['disabled', 'update_only']),
-};
-
 const changeable = accountSettings().shape;
-const accountChange = z.object({
-  type: z.literal(ACCOUNT_TYPE),
-  ...z.object({ ...changeable, ...fixedShape }).partial().shape,
-});
+const accountChange = z.object({ type: z.literal(ACCOUNT_TYPE), ...accountSettings().partial().shape });
 
 /** The settings as they are stored with the realm, or their defaults. */
 const stored = (name: keyof AccountSettings): SettingsProjection => [
   changeable[name],
   ({ record }) => accountSettingsOf(record)[name],
 ];
-const fixed = (name: Fixed): SettingsProjection => [fixedShape[name], () => FIXED[name]];
 
 const ACCOUNT_SETTINGS: SettingsRow = {
   name: 'get-account-authentication-settings',
@@ -60,8 +48,8 @@ const ACCOUNT_SETTINGS: SettingsRow = {
     data: {
       id: INSTALLATION_ID,
       type: ACCOUNT_TYPE,
-      enable_self_signup: fixed('enable_self_signup'),
-      account_member_self_management: fixed('account_member_self_management'),
+      enable_self_signup: stored('enable_self_signup'),
+      account_member_self_management: stored('account_member_self_management'),
       auto_create_account_for_account_members: stored('auto_create_account_for_account_members'),
       account_management_authentication_token_timeout_secs: stored(
         'account_management_authentication_token_timeout_secs',
@@ -78,27 +66,23 @@ const ACCOUNT_SETTINGS: SettingsRow = {
     example: { type: ACCOUNT_TYPE, account_management_authentication_token_timeout_secs: 3_600 },
     faults: ['conflict'],
     read(data) {
-      const {
-        type: _,
-        enable_self_signup,
-        account_member_self_management,
-        ...changes
-      } = checkData(accountChange, data);
-      assertFixed({ enable_self_signup, account_member_self_management });
+      const { type: _, ...changes } = checkData(accountChange, data);
+      assertOffered(changes);
       return (record) => ({ account_settings: { ...accountSettingsOf(record), ...changes } });
     },
   },
 };
 
-/** Throws Fault `conflict` for values that would switch on what is not offered. */
-function assertFixed(wanted: Readonly<Record<Fixed, unknown>>): void {
-  const impossible = (Object.keys(FIXED) as Fixed[])
-    .filter((name) => wanted[name] !== undefined && wanted[name] !== FIXED[name])
-    .map((name) => ({
-      field: `data.${name}`,
-      rule: `must be ${FIXED[name]}: this service does not offer it`,
-    }));
-  if (impossible.length > 0) throw new Fault('conflict', impossible);
+/**
+ * Throws Fault `conflict` if members should manage themselves, which does not exist. Set-up tools send this together with
+ * `enable_self_signup`: then it is stored, and has no effect.
+ */
+function assertOffered({
+  enable_self_signup,
+  account_member_self_management: management,
+}: Omit<z.output<typeof accountChange>, 'type'>): void {
+  if (enable_self_signup === undefined && management === 'update_only')
+    throw conflict('data.account_member_self_management', 'must be disabled: this service does not offer it');
 }
 
 const CUSTOMER_TYPE = 'customer-authentication-settings';

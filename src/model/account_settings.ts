@@ -6,6 +6,8 @@ export function accountSettings() {
   return z.object({
     auto_create_account_for_account_members: z.boolean(),
     account_management_authentication_token_timeout_secs: wholeNumber(60, 86_400),
+    enable_self_signup: z.boolean(),
+    account_member_self_management: z.enum(['disabled', 'update_only']),
   });
 }
 
@@ -14,9 +16,11 @@ export type AccountSettings = Readonly<z.output<ReturnType<typeof accountSetting
 const DEFAULTS: AccountSettings = Object.freeze({
   auto_create_account_for_account_members: true,
   account_management_authentication_token_timeout_secs: 86_400,
+  enable_self_signup: false,
+  account_member_self_management: 'disabled',
 });
 
-/** The settings of the account realm, or the defaults of a realm whose settings were never changed. */
+/** The settings of the account realm, with the defaults of those that were never changed. */
 export function accountSettingsOf(realm: Readonly<Record<string, unknown>>): AccountSettings {
-  return (realm.account_settings as AccountSettings | undefined) ?? DEFAULTS;
+  return { ...DEFAULTS, ...(realm.account_settings as Partial<AccountSettings> | undefined) };
 }

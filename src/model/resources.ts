@@ -57,7 +57,7 @@ export const realm = resource({
       shownIn: 'merchant-realm-mappings',
       writableBy: 'none',
     }),
-    account_settings: annotate(accountSettings().optional(), {
+    account_settings: annotate(accountSettings().partial().optional(), {
       shownIn: 'account_authentication_settings',
       writableBy: 'none',
     }),

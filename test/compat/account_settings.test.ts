@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, test } from 'bun:test';
+import { runImport } from '../support/import_fixtures.ts';
 import { errorsOf, startService } from '../support/service.ts';
 import { createSettingsRealms } from '../support/settings_realms.ts';
 
@@ -7,6 +8,8 @@ import { createSettingsRealms } from '../support/settings_realms.ts';
 const PATH = '/v2/settings/account-authentication';
 const TYPE = 'account_authentication_settings';
 const CREATE_ACCOUNTS = 'auto_create_account_for_account_members';
+const SELF_SIGNUP = 'enable_self_signup';
+const SELF_MANAGEMENT = 'account_member_self_management';
 const LIFETIME = 'account_management_authentication_token_timeout_secs';
 
 const service = await startService();
@@ -80,14 +83,36 @@ describe('the settings of account members', () => {
     expect([answer.status, (await errorsOf(answer)).map((error) => error.detail)]).toEqual([400, [detail]]);
   });
 
-  test.each([
-    [{ enable_self_signup: true }, 'enable_self_signup'],
-    [{ account_member_self_management: 'update_only' }, 'account_member_self_management'],
-  ])('%p would switch on what does not exist, and is 422', async (data, member) => {
+  test('members that manage themselves do not exist: alone, the setting is 422', async () => {
     const before = await read();
-    const answer = await put({ ...data, [LIFETIME]: 60 });
+    const answer = await put({ [SELF_MANAGEMENT]: 'update_only', [LIFETIME]: 60 });
     const errors = await errorsOf(answer);
-    expect([answer.status, errors.map(({ source }) => source?.pointer)]).toEqual([422, [`/data/${member}`]]);
+    expect([answer.status, errors.map(({ source }) => source?.pointer)]).toEqual([
+      422,
+      [`/data/${SELF_MANAGEMENT}`],
+    ]);
     expect(await read()).toEqual(before);
+    expect((await put({ [SELF_MANAGEMENT]: 'disabled' })).status).toBe(200);
+  });
+
+  test('with enable_self_signup, as set-up tools send it, it is stored, and can be written back', async () => {
+    expect((await read()).data).toMatchObject({ [SELF_SIGNUP]: false, [SELF_MANAGEMENT]: 'disabled' });
+    const settings = { [SELF_SIGNUP]: true, [SELF_MANAGEMENT]: 'update_only' };
+    expect((await put(settings)).status).toBe(200);
+    const { data } = await read();
+    expect(data).toMatchObject(settings);
+    expect((await service.put(PATH, token, { data })).status).toBe(200);
+    expect((await put({ [SELF_SIGNUP]: false })).status).toBe(200);
+    expect((await read()).data).toEqual({ ...data, [SELF_SIGNUP]: false });
+  });
+
+  test('settings that a realm was stored without have their defaults', async () => {
+    const account_settings = { [CREATE_ACCOUNTS]: false };
+    const line = { type: 'authentication-realm', id: accounts, name: 'Members', account_settings };
+    await runImport(service.db, [line], { isUpsert: true });
+    expect((await read()).data).toMatchObject({
+      ...account_settings,
+      ...{ [LIFETIME]: 86_400, [SELF_SIGNUP]: false, [SELF_MANAGEMENT]: 'disabled' },
+    });
   });
 });

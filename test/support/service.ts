@@ -218,7 +218,7 @@ function textsIn(value: unknown): string[] {
 const ALLOWED_NAMES: ReadonlySet<string> = new Set([
   ...['data', 'id', 'type', 'relationships', 'included', 'requests', 'method', 'path', 'body', 'if_match'],
   ...['scopes', 'realms', 'overlap_seconds', 'realm_id', 'user_id', 'authentication_mechanism'],
-  ...['enable_self_signup', 'account_member_self_management', ...Object.keys(accountSettings().shape)],
+  ...Object.keys(accountSettings().shape),
   ...RESOURCES.flatMap(({ members, inputs = {} }) => [...Object.keys(members), ...Object.keys(inputs)]),
 ]);
 

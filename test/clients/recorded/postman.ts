@@ -173,12 +173,12 @@ const USES: readonly RecordedUse[] = [
     ],
   },
   {
-    title: 'self-signup, one-time passwords and other settings are refused',
+    title: 'self-signup is switched on; one-time passwords and other settings are refused',
     requests: [
       put(
         '/v2/settings/account-authentication',
         { type: 'account_authentication_settings', enable_self_signup: true },
-        { status: 422, reads: { errors: [{ status: '422' }] } },
+        { status: 200, reads: { data: { enable_self_signup: true } } },
       ),
       put('/v2/settings', { type: 'settings', calculation_method: 'line' }, { status: 405, reads: {} }),
       post(
