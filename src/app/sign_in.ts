@@ -2,7 +2,7 @@ import type { AuthCache } from '../access/tokens/auth_cache.ts';
 import type { OwnJwts } from '../access/tokens/own_jwts.ts';
 import { openAccountTokens } from '../compat/account_token.ts';
 import { Fault } from '../model/fault.ts';
-import { openPasswordCheckCounts } from '../ops/metrics/outcome_counts.ts';
+import { openPasswordCheckCounts, openSignUpCounts } from '../ops/metrics/outcome_counts.ts';
 import { openChecker } from '../ops/workers/checker.ts';
 import { openHasher } from '../ops/workers/hasher.ts';
 import { openSignInBudgets } from '../sign_in/budgets.ts';
@@ -11,6 +11,7 @@ import { openDecoys } from '../sign_in/decoys.ts';
 import { openDeviceTokens } from '../sign_in/device_token.ts';
 import { openPasswordCheck } from '../sign_in/password_check.ts';
 import { openSignInQueue } from '../sign_in/queue.ts';
+import { openSignUp } from '../sign_in/sign_up.ts';
 import { backgroundFault } from './background_fault.ts';
 import { startExpiry } from './expiry.ts';
 import type { ServiceContext } from './service_context.ts';
@@ -30,6 +31,7 @@ export function openSignIn(
   const checker = openChecker();
   const budgets = openSignInBudgets(engine.budgets, logKeys, clock);
   const counts = openPasswordCheckCounts();
+  const signUpCounts = openSignUpCounts();
   const rehash = openRehash({ credentials, hashPassword: hasher.hash, cost, clock });
   const rehashing = new Set<Promise<unknown>>();
 
@@ -44,12 +46,13 @@ export function openSignIn(
   }
 
   const queue = openSignInQueue(clock.monotonic);
+  const devices = openDeviceTokens(logKeys, clock);
   const check = openPasswordCheck({
     ...{ credentials, budgets, compare: checker.check, rehash: rehashLater },
-    devices: openDeviceTokens(logKeys, clock),
-    queue,
+    ...{ devices, queue },
     decoys: openDecoys({ credentials, keys: logKeys, cost, clock }),
   });
+  const signUp = openSignUp(budgets, queue);
   const sweep = async (now: number) => {
     await loopBudget.turn();
     return engine.budgets.deleteFull(now);
@@ -59,7 +62,7 @@ export function openSignIn(
     hashPassword: hasher.hash,
     budgets,
     figures: { hasher: hasher.figures, checks: queue.figures },
-    collect: counts.collect,
+    collect: () => [...counts.collect(), signUpCounts.collect()],
     /** What the operations need, given the base URL. */
     signIn(
       { access: cache, jwts }: { readonly access: AuthCache; readonly jwts: OwnJwts },
@@ -68,7 +71,10 @@ export function openSignIn(
       const accountTokens = openAccountTokens({ cache, jwts, credentials, clock }, names);
       const { append } = engine.log;
       const logSuccess = settings.logSignIns ? signedIn : undefined;
-      return { check, accountTokens, budgets, count: counts.record, throttled, logSuccess, log: append };
+      return {
+        ...{ check, accountTokens, budgets, count: counts.record, throttled, logSuccess, log: append },
+        ...{ signUp, countSignUp: signUpCounts.record, makeDevice: devices.make },
+      };
     },
     async stop() {
       await Promise.all(rehashing);

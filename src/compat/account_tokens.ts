@@ -9,6 +9,7 @@ import {
   DEVICE,
   readEndUserAddress,
   SIGN_IN_SCOPE,
+  SIGN_UP_SCOPE,
   type SignInDeps,
 } from '../http/operations/password_request.ts';
 import {
@@ -32,11 +33,12 @@ import type { AnyRecord } from '../model/resource.ts';
 import { passwordProfile, user } from '../model/resources.ts';
 import type { PresetOrigin } from '../records/presets.ts';
 import type { AccountSignIn } from './account_token.ts';
+import { refuseSelfSignup, SELF_SIGNUP, signUp } from './self_signup.ts';
 import { accessibleRealm } from './settings.ts';
 
 /**
- * The token call: an account member signs in by password, or renews an account token (docs/wire.md#account-tokens). It serves the
- * account realm alone.
+ * The token call: an account member signs in by password, signs up, or renews an account token (docs/wire.md#account-tokens). It serves
+ * the account realm alone.
  */
 const PATH = '/v2/account-members/tokens';
 const ORIGIN: PresetOrigin = 'account_authentication_settings';
@@ -51,7 +53,7 @@ export function refuseAccountToken(token: string | null): Reply {
   return faultReply('invalid_account_token', {}, token ? NOT_VALID : NOT_SENT);
 }
 
-const MECHANISMS = ['password', TYPE] as const;
+const MECHANISMS = ['password', 'self_signup', TYPE] as const;
 const byPassword = z.object({
   type: z.literal(TYPE),
   authentication_mechanism: z.literal('password'),
@@ -59,13 +61,21 @@ const byPassword = z.object({
   username: z.string(),
   password: z.string(),
 });
+const bySelfSignup = z.object({
+  type: z.literal(TYPE),
+  authentication_mechanism: z.literal('self_signup'),
+  ...SELF_SIGNUP,
+});
 const byToken = z.object({ type: z.literal(TYPE), authentication_mechanism: z.literal(TYPE) });
 const byAnother = z.object({ type: z.literal(TYPE), authentication_mechanism: z.enum(MECHANISMS) });
 
+type SignInRequest = z.output<typeof byPassword> | z.output<typeof bySelfSignup>;
+
 /** Reads a request. Throws Fault `malformed` or `invalid`. */
-function readRequest(body: string): z.output<typeof byPassword> | z.output<typeof byToken> {
+function readRequest(body: string): SignInRequest | z.output<typeof byToken> {
   const data = dataOf(body);
   if (data.authentication_mechanism === 'password') return checkData(byPassword, data);
+  if (data.authentication_mechanism === 'self_signup') return checkData(bySelfSignup, data);
   checkData(byAnother, data);
   return checkData(byToken, data);
 }
@@ -78,23 +88,29 @@ interface TokenScope {
 
 async function signIn(
   call: Call,
-  { password_profile_id, username, password }: z.output<typeof byPassword>,
+  request: SignInRequest,
   { realm, page }: TokenScope,
   deps: SignInDeps,
 ): Promise<Reply> {
-  const profileId = parseUuid(password_profile_id);
+  const isSignUp = request.authentication_mechanism === 'self_signup';
+  const refused = isSignUp ? refuseSelfSignup(call, realm) : undefined;
+  if (refused) return refused;
+  const profileId = parseUuid(request.password_profile_id);
   if (!realm || !profileId || !(await deps.store.get(passwordProfile, [realm.id, profileId])))
     return AUTHENTICATION_FAILED;
-  const given = { realmId: realm.id, profileId, username, password };
-  const checked = await checkPassword(call, 'password', given, deps);
-  if ('status' in checked) return checked;
-  if (checked.kind === 'wrong') return AUTHENTICATION_FAILED;
-  const { userId, infoId, version } = checked.credential;
+  const place = { realmId: realm.id, profileId };
+  const { username, password } = request;
+  const outcome = isSignUp
+    ? await signUp(call, place, request, deps)
+    : await checkPassword(call, 'password', { ...place, username, password }, deps);
+  if ('status' in outcome) return outcome;
+  if (outcome.kind === 'wrong') return AUTHENTICATION_FAILED;
+  const { userId, infoId, version } = outcome.credential;
   const authTime = Math.floor(deps.clock.now() / 1000);
   const signedIn = { realmId: realm.id, userId, infoId, credentialVersion: version, authTime };
   const reply = await tokensReply(signedIn, { realm, page }, deps);
   return reply
-    ? { ...reply, headers: { ...reply.headers, [DEVICE]: checked.deviceToken } }
+    ? { ...reply, headers: { ...reply.headers, [DEVICE]: outcome.deviceToken } }
     : AUTHENTICATION_FAILED;
 }
 
@@ -168,18 +184,21 @@ export const CREATE_ACCOUNT_TOKENS: Operation<SignInDeps> = {
     const page = readQuery(call.request.url);
     const request = readRequest(call.body ?? '');
     const realm = accessibleRealm(call, await deps.settingsRealms.find(ORIGIN));
-    if (request.authentication_mechanism !== 'password') return renew(call, { realm, page }, deps);
+    if (request.authentication_mechanism === TYPE) return renew(call, { realm, page }, deps);
     return signIn(call, request, { realm, page }, deps);
   },
   document: ({ baseUrl }) => ({
-    summary: 'Sign in an account member by password, or renew an account token.',
+    summary: 'Sign in an account member by password, sign up a new one, or renew an account token.',
+    furtherScopes: [SIGN_UP_SCOPE],
     tag: 'account-members',
     query: offsetParameters(),
     headers: ['X-Request-Id'],
     ownHeaders: { ...signInParameters(), [ACCOUNT_TOKEN]: accountTokenParameter() },
     body: {
       schema: z
-        .object({ data: z.discriminatedUnion('authentication_mechanism', [byPassword, byToken]) })
+        .object({
+          data: z.discriminatedUnion('authentication_mechanism', [byPassword, bySelfSignup, byToken]),
+        })
         .meta({ id: `${TYPE}.request` }),
       example: {
         data: {
@@ -197,6 +216,6 @@ export const CREATE_ACCOUNT_TOKENS: Operation<SignInDeps> = {
       headers: { 'Cache-Control': HEADERS.noStore, [DEVICE]: deviceHeader() },
       content: jsonContent(answerSchema(), exampleAnswer(baseUrl)),
     },
-    faults: ['authentication_failed', 'invalid_account_token'],
+    faults: ['authentication_failed', 'invalid_account_token', 'conflict', 'unknown_outcome'],
   }),
 };

@@ -1,5 +1,5 @@
 import type { LogKeys } from '../log/keys.ts';
-import type { Clock } from '../model/id.ts';
+import type { Clock, Uuid } from '../model/id.ts';
 import { clientSubnet, type IpAddress, wideSubnet } from '../model/ip_address.ts';
 import { LIMITS } from '../model/limits.ts';
 import type { SignInName } from './credentials.ts';
@@ -21,7 +21,7 @@ export interface ThrottledSignIn {
   readonly retryAfterS: number;
 }
 
-/** A burst of `size` wrong passwords, and one more after each `refillMs`. */
+/** A burst of `size` wrong passwords, or of sign-ups, and one more after each `refillMs`. */
 interface Budget {
   readonly kind: number;
   readonly size: number;
@@ -40,6 +40,9 @@ const BUDGETS = {
   network: { kind: 4, size: 100, refillMs: 9_000 },
   /** Of a /48, which has many /64. */
   wideNetwork: { kind: 5, size: 1_000, refillMs: 900 },
+  signUpsOfNetwork: { kind: 6, size: 10, refillMs: 1.5 * MINUTE_MS },
+  /** Of a client, for end users without an address. */
+  signUpsOfClient: { kind: 7, size: 60, refillMs: 1_000 },
 } as const satisfies Record<string, Budget>;
 
 /** A process reads an exhausted bucket once in this time at most, however many attempts arrive. */
@@ -58,11 +61,11 @@ type BucketKeys = Pick<LogKeys, 'signInMac'>;
 
 interface Bucket extends Budget, BudgetKey {}
 
-/** Returns the text that a row stores for a username, a device or a network of a profile. */
+/** Returns the text that a row stores for a username, a device or a network of a profile, or for a network or client of a realm. */
 function digestOf(
   keys: BucketKeys,
-  kind: 'name' | 'device' | 'network',
-  { realmId, profileId }: Pick<SignInName, 'realmId' | 'profileId'>,
+  kind: 'name' | 'device' | 'network' | 'client',
+  { realmId, profileId }: Pick<SignInName, 'realmId'> & Partial<SignInName>,
   text: string,
 ): string {
   const mac = keys.signInMac(JSON.stringify(['budget', kind, realmId, profileId, text]));
@@ -90,6 +93,14 @@ function bucketsOf(keys: BucketKeys, attempt: Omit<SignInAttempt, 'clientId'>): 
   ];
 }
 
+/** Returns the bucket of a sign-up: that of its network in the realm, or of its client. */
+function signUpBucketOf(keys: BucketKeys, { realmId, address, clientId }: SignInAttempt): Bucket {
+  const [budget, source] = address
+    ? [BUDGETS.signUpsOfNetwork, digestOf(keys, 'network', { realmId }, clientSubnet(address))]
+    : [BUDGETS.signUpsOfClient, digestOf(keys, 'client', { realmId }, clientId)];
+  return { ...budget, name: '', source };
+}
+
 const windowMs = ({ size, refillMs }: Budget): number => size * refillMs;
 
 /**
@@ -101,6 +112,10 @@ const fullAtMax = (bucket: Bucket, now: number): number => now + 2 * windowMs(bu
 /** Returns the milliseconds until a bucket has a token; 0 or less if it has one. */
 const waitMsOf = (bucket: Bucket, fullAt: number, now: number): number =>
   fullAt + bucket.refillMs - windowMs(bucket) - now;
+
+const throttledFor = (wait: number): ThrottledSignIn => ({
+  retryAfterS: Math.max(1, Math.ceil(wait / 1000)),
+});
 
 const takeOf = (bucket: Bucket, now: number): BudgetTake => ({
   ...bucket,
@@ -124,10 +139,8 @@ export function openSignInBudgets(
 ) {
   const exhausted = openExhausted(monotonic);
 
-  /** Resolves to the milliseconds until all buckets of an attempt have a token; 0 if they have one. */
-  async function waitMs(attempt: Omit<SignInAttempt, 'clientId'>): Promise<number> {
-    const { realmId } = attempt;
-    const wanted = bucketsOf(keys, attempt);
+  /** Resolves to the milliseconds until all these buckets have a token; 0 if they have one. */
+  async function waitMs(realmId: Uuid, wanted: readonly Bucket[]): Promise<number> {
     const remembered = exhausted.waitMs(wanted);
     if (remembered > 0) return remembered;
     const fullAt = await store.fullAt(realmId, wanted);
@@ -149,10 +162,24 @@ export function openSignInBudgets(
    * try again. `admit` takes no token. It is called before the attempt is queued, and again before the password is checked.
    */
   async function admit(attempt: SignInAttempt): Promise<SignInAttempt | ThrottledSignIn> {
-    const wait = await waitMs(attempt);
+    const wait = await waitMs(attempt.realmId, bucketsOf(keys, attempt));
     if (wait === 0) return attempt;
     if (attempt.device) return admit({ ...attempt, device: undefined });
-    return { retryAfterS: Math.max(1, Math.ceil(wait / 1000)) };
+    return throttledFor(wait);
+  }
+
+  async function take(realmId: Uuid, buckets: readonly Bucket[]): Promise<void> {
+    const time = now();
+    try {
+      await store.take(
+        realmId,
+        buckets.map((bucket) => takeOf(bucket, time)),
+      );
+    } catch (error) {
+      for (const bucket of buckets)
+        exhausted.remember(bucket, Math.min(bucket.refillMs, UNCOUNTED_MS_MAX), UNCOUNTED_MS_MAX);
+      throw error;
+    }
   }
 
   return {
@@ -161,21 +188,24 @@ export function openSignInBudgets(
      * Takes a token from each bucket of an attempt. It must be called after a wrong password, with the attempt that `admit` returned
      * last, before another attempt of the same name is checked. If it rejects, this process counts the buckets as exhausted for a while.
      */
-    async countWrong(attempt: SignInAttempt): Promise<void> {
-      const taken = bucketsOf(keys, attempt);
-      const time = now();
-      const takes = taken.map((bucket) => takeOf(bucket, time));
-      try {
-        await store.take(attempt.realmId, takes);
-      } catch (error) {
-        for (const bucket of taken)
-          exhausted.remember(bucket, Math.min(bucket.refillMs, UNCOUNTED_MS_MAX), UNCOUNTED_MS_MAX);
-        throw error;
-      }
+    countWrong: (attempt: SignInAttempt): Promise<void> => take(attempt.realmId, bucketsOf(keys, attempt)),
+    /** Whether this process remembers that the budget of a sign-up is exhausted. Reads nothing. */
+    exhaustedSignUp(attempt: SignInAttempt): ThrottledSignIn | undefined {
+      const wait = exhausted.waitMs([signUpBucketOf(keys, attempt)]);
+      return wait > 0 ? throttledFor(wait) : undefined;
+    },
+    /** Takes a token for a sign-up, whatever its outcome; resolves to the time after which the caller may try again if there is none. */
+    async takeSignUp(attempt: SignInAttempt): Promise<ThrottledSignIn | undefined> {
+      const bucket = signUpBucketOf(keys, attempt);
+      const wait = await waitMs(attempt.realmId, [bucket]);
+      if (wait > 0) return throttledFor(wait);
+      await take(attempt.realmId, [bucket]);
+      return undefined;
     },
     /** Resolves to the instant until which attempts at a name without a device are refused; undefined if they are checked. */
     async throttledUntil(name: SignInName): Promise<number | undefined> {
-      const wait = await waitMs({ ...name, address: undefined, device: undefined });
+      const wanted = bucketsOf(keys, { ...name, address: undefined, device: undefined });
+      const wait = await waitMs(name.realmId, wanted);
       return wait === 0 ? undefined : now() + wait;
     },
     /** Refills all budgets of a name, in every process within a second. */

@@ -8,6 +8,8 @@ export const SIGN_IN_PLACES_MAX = 64;
 export const STRANGER_PLACES_MAX = 48;
 /** Of these, the places for attempts of a client without addresses. */
 export const UNADDRESSED_PLACES_MAX = 32;
+/** Of the places for attempts without a valid device token, those for sign-ups. */
+export const SIGN_UP_PLACES_MAX = 16;
 /** Places of a name with a device, and as many without. */
 const NAME_PLACES_MAX = 2;
 /** Places of an IPv4 address or of a /48 with a device, and as many without. */
@@ -18,6 +20,7 @@ const WAIT_MS_MAX = 2_500;
 /** An attempt in the queue, with the values by which places are counted. */
 interface Place {
   readonly hasDevice: boolean;
+  readonly isSignUp: boolean;
   readonly name: string;
   /** Undefined without an address. */
   readonly network: string | undefined;
@@ -31,7 +34,7 @@ interface Place {
 export type SignInQueue = ReturnType<typeof openSignInQueue>;
 
 /**
- * Orders the password checks of a process, which take a processor for a tenth of a second each
+ * Orders the password checks and sign-ups of a process, which take a processor for a tenth of a second each
  * (docs/decisions/0024-sign-in-by-password.md#queue). One runs at a time, so at most one wrong password is not counted yet.
  */
 export function openSignInQueue(monotonic: () => number) {
@@ -42,11 +45,12 @@ export function openSignInQueue(monotonic: () => number) {
 
   const count = (of: (place: Place) => boolean): number => places.filter(of).length;
 
-  function hasPlace({ hasDevice, name, network, clientId }: Place): boolean {
+  function hasPlace({ hasDevice, isSignUp, name, network, clientId }: Place): boolean {
     const ofClass = (of: (place: Place) => boolean) =>
       count((place) => place.hasDevice === hasDevice && of(place));
     if (places.length >= SIGN_IN_PLACES_MAX) return false;
     if (!hasDevice && ofClass(() => true) >= STRANGER_PLACES_MAX) return false;
+    if (isSignUp && count((place) => place.isSignUp) >= SIGN_UP_PLACES_MAX) return false;
     if (ofClass((place) => place.name === name) >= NAME_PLACES_MAX) return false;
     return network === undefined
       ? count((place) => place.clientId === clientId && !place.network) < UNADDRESSED_PLACES_MAX
@@ -73,15 +77,17 @@ export function openSignInQueue(monotonic: () => number) {
 
   return {
     /**
-     * Runs `check` in its turn: attempts with a device and without alternately, otherwise in the order of arrival. Rejects with Fault
+     * Runs a check, or a sign-up, in its turn: attempts with a device and without alternately, otherwise in the order of arrival. Rejects with Fault
      * `overloaded`, without running it, if there is no place or the wait is too long.
      */
-    run<T>(attempt: SignInAttempt, check: () => Promise<T>): Promise<T> {
+    run<T>(attempt: SignInAttempt, check: () => Promise<T>, isSignUp = false): Promise<T> {
       const { realmId, profileId, usernameKey, address, clientId, device } = attempt;
       const { promise, resolve, reject } = Promise.withResolvers<T>();
       const place: Place = {
         hasDevice: device !== undefined,
-        name: `${realmId} ${profileId} ${usernameKey}`,
+        isSignUp,
+        // A sign-up takes no place from sign-ins by the same name.
+        name: `${isSignUp ? 'new ' : ''}${realmId} ${profileId} ${usernameKey}`,
         network: address && `${realmId} ${profileId} ${wideSubnet(address)}`,
         clientId,
         waitsUntil: monotonic() + WAIT_MS_MAX,

@@ -240,3 +240,51 @@ describe('a clock that is set back', () => {
     expect(await checkedOf(one.guess, repeated(jane, 20))).toBe(10);
   });
 });
+
+describe('sign-ups', () => {
+  /** How many of these sign-ups have a token. */
+  async function takenOf(
+    { takeSignUp }: ReturnType<typeof openProcess>,
+    attempts: readonly SignInAttempt[],
+  ): Promise<number> {
+    let taken = 0;
+    for (const attempt of attempts) if ((await takeSignUp(attempt)) === undefined) taken += 1;
+    return taken;
+  }
+
+  test('from one network are ten on all processes together, of all names and profiles of a realm', async () => {
+    const { clock, one, other } = openProcesses();
+    const attemptOf = freshAttempts();
+    const { profileId } = freshAttempts()('x');
+    const sent = (count: number, more = {}) =>
+      Array.from({ length: count }, (_, at) => attemptOf(`user${at}`, `2001:db8:1:1::${at}`, more));
+    expect(await takenOf(one, sent(6))).toBe(6);
+    expect(await takenOf(other, sent(10, { profileId }))).toBe(4);
+    expect(one.exhaustedSignUp(attemptOf('y', '2001:db8:1:1::1'))).toBeUndefined();
+    expect(await takenOf(one, sent(1))).toBe(0);
+    expect(one.exhaustedSignUp(attemptOf('y', '2001:db8:1:1::1'))).toEqual({ retryAfterS: 90 });
+    expect(
+      await takenOf(one, [attemptOf('y', '2001:db8:1:2::1'), freshAttempts()('y', '2001:db8:1:1::1')]),
+    ).toBe(2);
+    clock.pass(90_000);
+    expect(await takenOf(one, sent(2))).toBe(1);
+  });
+
+  test('without an address are 60 of a client, and one more each second', async () => {
+    const { clock, one } = openProcesses();
+    const attemptOf = freshAttempts();
+    const sent = (count: number, clientId: string) =>
+      Array.from({ length: count }, (_, at) => attemptOf(`user${at}`, undefined, { clientId }));
+    expect(await takenOf(one, sent(61, 'shop'))).toBe(60);
+    expect(await takenOf(one, sent(1, 'other'))).toBe(1);
+    clock.pass(1_000);
+    expect(await takenOf(one, sent(2, 'shop'))).toBe(1);
+  });
+
+  test('take nothing from the budgets of wrong passwords', async () => {
+    const { one } = openProcesses();
+    const attempt = freshAttempts()('jane', '192.0.2.90');
+    expect(await takenOf(one, repeated(attempt, 10))).toBe(10);
+    expect(await checkedOf(one.guess, repeated(attempt, 11))).toBe(10);
+  });
+});

@@ -6,6 +6,7 @@ import type { SignInAttempt } from '../../src/sign_in/budgets.ts';
 import {
   openSignInQueue,
   SIGN_IN_PLACES_MAX,
+  SIGN_UP_PLACES_MAX,
   STRANGER_PLACES_MAX,
   UNADDRESSED_PLACES_MAX,
 } from '../../src/sign_in/queue.ts';
@@ -33,16 +34,19 @@ function openQueue() {
   const started: string[] = [];
   const ends: (() => void)[] = [];
   const causes: string[] = [];
-  function enter(attempt: SignInAttempt, label = attempt.usernameKey): Promise<unknown> {
-    return queue
-      .run(attempt, () => {
-        started.push(label);
-        return new Promise<void>((resolve) => ends.push(resolve));
-      })
-      .catch((error) => {
-        if (!(error instanceof Fault)) throw error;
-        causes.push((error.cause as { code: string }).code);
-      });
+  function enter(
+    attempt: SignInAttempt,
+    label = attempt.usernameKey,
+    isSignUp: boolean | undefined = undefined,
+  ): Promise<unknown> {
+    const check = () => {
+      started.push(label);
+      return new Promise<void>((resolve) => ends.push(resolve));
+    };
+    return queue.run(attempt, check, isSignUp).catch((error) => {
+      if (!(error instanceof Fault)) throw error;
+      causes.push((error.cause as { code: string }).code);
+    });
   }
   return {
     ...{ queue, started, causes, enter },
@@ -76,6 +80,29 @@ describe('the queue of password checks', () => {
     expect(await refusedOf([...distinct(48), ...withDevice.slice(0, 16)])).toBe(0);
     expect(await refusedOf([...distinct(48), ...withDevice])).toBe(1);
     expect(await refusedOf(distinct(65, { device: DEVICE }))).toBe(1);
+  });
+
+  test('has 16 places for sign-ups, among those for attempts without a device', async () => {
+    expect(SIGN_UP_PLACES_MAX).toBe(16);
+    const { enter, enterAll, causes } = openQueue();
+    const attempts = distinct(49);
+    for (const attempt of attempts.slice(0, 17)) enter(attempt, 'new', true);
+    await Bun.sleep(0);
+    expect(causes).toEqual(['QUEUE_FULL']);
+    enterAll(attempts.slice(17));
+    await Bun.sleep(0);
+    expect(causes).toEqual(['QUEUE_FULL']);
+    enterAll([attemptOf('more', '198.51.100.1')]);
+    await Bun.sleep(0);
+    expect(causes).toEqual(['QUEUE_FULL', 'QUEUE_FULL']);
+  });
+
+  test('has two places for sign-ups of a name, which take none from its sign-ins', async () => {
+    const { enter, causes } = openQueue();
+    for (const isSignUp of [true, false])
+      for (const at of [1, 2, 3]) enter(attemptOf('jane', `192.0.2.${at}`), 'jane', isSignUp);
+    await Bun.sleep(0);
+    expect(causes).toEqual(['QUEUE_FULL', 'QUEUE_FULL']);
   });
 
   test('has two places of a name with a device and two without', async () => {

@@ -9,17 +9,28 @@ export interface BodyMember {
   readonly isRequired: boolean;
 }
 
-/** Every member of a body, at any depth. */
-export function bodyMembers(schema: Schema, above: readonly string[] = []): readonly BodyMember[] {
-  const choices = (schema.anyOf ?? schema.oneOf)?.flatMap((choice) => bodyMembers(choice, above)) ?? [];
+/** Every member of a body, at any depth; of several forms, which a constant tells apart, those of `body`, if it is passed. */
+export function bodyMembers(
+  schema: Schema,
+  above: readonly string[] = [],
+  body?: Json,
+): readonly BodyMember[] {
+  const forms = (schema.anyOf ?? schema.oneOf)?.filter((form) => body === undefined || isForm(form, body));
+  const choices = forms?.flatMap((choice) => bodyMembers(choice, above, body)) ?? [];
   const own = Object.entries(schema.properties ?? {}).flatMap(([name, each]) => {
     const at = [...above, name];
     return [
       { at, schema: each, isRequired: schema.required?.includes(name) ?? false },
-      ...bodyMembers(each, at),
+      ...bodyMembers(each, at, isObject(body) ? body[name] : undefined),
     ];
   });
   return [...choices, ...own];
+}
+
+function isForm({ properties = {} }: Schema, body: Json): boolean {
+  return Object.entries(properties).every(
+    ([name, each]) => each.const === undefined || (isObject(body) && body[name] === each.const),
+  );
 }
 
 /** Values that a schema does not allow. */

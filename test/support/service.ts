@@ -224,7 +224,7 @@ const ALLOWED_NAMES: ReadonlySet<string> = new Set([
 
 /** Long words of the API that an error may repeat. */
 const ALLOWED_WORDS =
-  /^(?:authentication-realms|merchant-realm-mappings|settings|password|account_management_authentication_token|user-authentication-[a-z-]+|(?:oidc|password)-profiles|after_realm|after_id|application\/[a-z-]+)$/;
+  /^(?:authentication-realms|merchant-realm-mappings|settings|password|self_signup|account_management_authentication_token|user-authentication-[a-z-]+|(?:oidc|password)-profiles|after_realm|after_id|application\/[a-z-]+)$/;
 /** Values of `type`: an error may name the expected one. */
 const RESOURCE_TYPES: ReadonlySet<string> = new Set(RESOURCES.map(({ type }) => type));
 

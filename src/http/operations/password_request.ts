@@ -2,9 +2,10 @@ import type { openSignIn } from '../../app/sign_in.ts';
 import { Fault } from '../../model/fault.ts';
 import type { Clock, Uuid } from '../../model/id.ts';
 import { isInAny, parseNodeAddress } from '../../model/ip_address.ts';
-import { type AuditEntry, createAuditEntry } from '../../model/log/audit_entry.ts';
+import { createAuditEntry } from '../../model/log/audit_entry.ts';
 import type { Principal } from '../../model/principal.ts';
 import type { PasswordMechanism } from '../../ops/metrics/outcome_counts.ts';
+import type { ThrottledSignIn } from '../../sign_in/budgets.ts';
 import type { PasswordCheckOutcome, PasswordCheckRequest } from '../../sign_in/password_check.ts';
 import type { Call } from '../pipeline/call.ts';
 import type { RecordDeps } from '../pipeline/pipeline.ts';
@@ -21,6 +22,8 @@ export interface SignInDeps extends RecordDeps {
 
 /** A client that may sign users in holds this scope, which no short form includes. */
 export const SIGN_IN_SCOPE = 'sign-in';
+/** With it, a sign-in may create users and links. No short form includes it. */
+export const SIGN_UP_SCOPE = 'sign-up';
 
 /** Names the address of the end user. */
 export const END_USER_ADDRESS = 'Authrealm-End-User-Address';
@@ -65,21 +68,30 @@ export async function checkPassword(
     throw error;
   }
   count(outcome.kind);
-  if (outcome.kind === 'throttled') {
-    await signIn.throttled(given.realmId, address);
-    return faultReply('rate_limited', { 'Retry-After': String(outcome.retryAfterS) });
-  }
-  if (outcome.kind === 'right') await signIn.logSuccess?.(successEntry(call, outcome.credential, clock));
+  if (outcome.kind === 'throttled') return throttledReply(call, given.realmId, outcome, signIn);
+  if (outcome.kind === 'right') await logSignIn(call, outcome.credential, { signIn, clock });
   return outcome;
 }
 
-function successEntry(
+/** The answer to an attempt that a budget refuses, which the log counts. */
+export async function throttledReply(
+  { endUserAddress }: Call,
+  realmId: Uuid,
+  { retryAfterS }: ThrottledSignIn,
+  { throttled }: Pick<SignInDeps['signIn'], 'throttled'>,
+): Promise<Reply> {
+  await throttled(realmId, endUserAddress);
+  return faultReply('rate_limited', { 'Retry-After': String(retryAfterS) });
+}
+
+/** Logs a sign-in, with `--log-sign-ins`. */
+export async function logSignIn(
   { principal, requestId }: Call,
   { realmId, userId, infoId }: { readonly realmId: Uuid; readonly userId: Uuid; readonly infoId: Uuid },
-  { now }: Clock,
-): AuditEntry {
+  { signIn, clock: { now } }: Pick<SignInDeps, 'signIn' | 'clock'>,
+): Promise<void> {
   const { clientId: actor } = principal as Principal;
   const caller = { actor, address: undefined, requestId };
   const fields = { realm: realmId, user: userId, object: infoId, detail: {} };
-  return createAuditEntry('sign-in.succeeded', fields, { now, caller });
+  await signIn.logSuccess?.(createAuditEntry('sign-in.succeeded', fields, { now, caller }));
 }

@@ -96,6 +96,14 @@ export const METRICS = {
     labels: ['mechanism'],
     help: 'Time to check a password, with its wait in the queue, by mechanism; without throttled and rejected requests.',
   },
+  signUps: {
+    kind: 'counter',
+    name: 'authrealm_sign_ups_total',
+    labels: ['outcome'],
+    help: 'Self-signups by outcome.',
+    details:
+      '`outcome` is `created`, `refused` (the username is taken, for example), `throttled` or `overloaded`.',
+  },
   eventLoopDelay: {
     kind: 'histogram',
     name: 'authrealm_event_loop_delay_seconds',

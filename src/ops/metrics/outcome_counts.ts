@@ -80,3 +80,20 @@ export const openPasswordCheckCounts = () =>
     unmeasured: ['throttled', 'overloaded'],
     names: MECHANISMS,
   });
+
+const SIGN_UP_OUTCOMES = ['created', 'refused', 'throttled', 'overloaded'] as const;
+
+/** Self-signups. */
+export function openSignUpCounts() {
+  const counts = new Map<string, number>(SIGN_UP_OUTCOMES.map((outcome) => [outcome, 0]));
+  return {
+    record(outcome: (typeof SIGN_UP_OUTCOMES)[number]): void {
+      counts.set(outcome, (counts.get(outcome) ?? 0) + 1);
+    },
+    collect: (): Family =>
+      familyOf(
+        METRICS.signUps,
+        [...counts].map(([outcome, value]) => ({ labels: { outcome }, value })),
+      ),
+  };
+}

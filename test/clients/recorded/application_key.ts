@@ -4,18 +4,21 @@ import { createSettingsRealms } from '../../support/settings_realms.ts';
 import { createPassword, createSignInClient } from '../../support/sign_in.ts';
 
 const SERVER_SCOPE =
-  'settings:read profiles:read users:read users:write password-profile-infos:read password-profile-infos:write sign-in';
+  'settings:read profiles:read users:read users:write password-profile-infos:read password-profile-infos:write sign-in sign-up';
 
 /**
  * Creates the one key of the storefronts, and a shopper. `secret` is for a server; the ID alone gives what a browser needs. `member` is
- * another shopper.
+ * another shopper. Self-signup is on.
  */
 export async function createApplicationKey(service: Service) {
   const { accounts, member } = await createSettingsRealms(service.db);
+  const settings = { type: 'account_authentication_settings', enable_self_signup: true };
+  const writer = await service.token('settings:write');
+  await service.put('/v2/settings/account-authentication', writer, { data: settings });
   const shopper = await createPassword(service.db, accounts, { username: 'Jane@shop.example' });
   const key = await createSignInClient(service, {
     scope: SERVER_SCOPE,
-    implicitScopes: parseScopes('settings:read profiles:read sign-in'),
+    implicitScopes: parseScopes('settings:read profiles:read sign-in sign-up'),
     implicitRealms: new Set([accounts]),
     ratePerAddress: { requests: 1_000, seconds: 60 },
   });

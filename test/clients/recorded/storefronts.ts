@@ -82,20 +82,19 @@ const ACCOUNT_PAGES: readonly RecordedRequest[] = [
   }),
 ];
 
-const SELF_SIGNUP: RecordedRequest = {
-  send: TOKENS,
+/** A new shopper, who is signed in at once. */
+const selfSignup = (username: string): RecordedRequest => ({
+  ...signIn(username, 'correct horse'),
   data: {
     type: TOKEN_TYPE,
     authentication_mechanism: 'self_signup',
     password_profile_id: '{passwords}',
-    username: 'new@shop.example',
+    username,
     password: 'correct horse',
     name: 'New Shopper',
-    email: 'new@shop.example',
+    email: username,
   },
-  status: 400,
-  reads: { errors: [{ source: { pointer: '/data/authentication_mechanism' } }] },
-};
+});
 
 /** A wrong password, the right one, and the account before and after a switch to it. */
 const SIGN_IN = [
@@ -145,9 +144,10 @@ export const SERVER_STOREFRONT: RecordedClient = {
       ],
     },
     {
-      title: 'a new shopper registers at the server, and signs in',
+      title: 'a new shopper signs up, and another one is registered by the server and signs in',
       requests: [
-        SELF_SIGNUP,
+        selfSignup('jill@shop.example'),
+        own('/v2/account-members', { data: [{ id: '{user}', name: 'New Shopper' }] }),
         {
           send: `POST ${USERS}`,
           data: { type: TYPES.user, name: 'Joe Doe', email: 'joe@shop.example' },
@@ -195,7 +195,14 @@ export const BROWSER_STOREFRONT: RecordedClient = {
         { ...get('/v2/accounts/{account}'), ...SIGNED_OUT },
         get(USERS, { status: 403 }),
         { send: `PUT ${USERS}/{user}`, data: { type: TYPES.user, name: 'Jane Roe' }, status: 403 },
-        SELF_SIGNUP,
+      ],
+    },
+    {
+      title: 'a new shopper signs up, and is signed in',
+      requests: [
+        selfSignup('joan@shop.example'),
+        own('/v2/account-members', { data: [{ id: '{user}', name: 'New Shopper' }] }),
+        { ...selfSignup('joan@shop.example'), status: 422, reads: {}, saves: {} },
       ],
     },
   ],

@@ -257,7 +257,7 @@ describe('a sign-in that fails', () => {
     ['no members', { data: {} }, 2],
     ['another type', { data: { ...dataOf(), type: 'account_member' } }, 1],
     ['another mechanism', { data: { ...dataOf(), authentication_mechanism: 'oidc' } }, 1],
-    ['self-signup', { data: { ...dataOf(), authentication_mechanism: 'self_signup' } }, 1],
+    ['self-signup', { data: { ...dataOf(), authentication_mechanism: 'self_signup' } }, 2],
     ['a password that is a number', { data: { ...dataOf(), password: 12_345_678 } }, 1],
     ['no username and no password', { data: { ...dataOf(), username: undefined, password: undefined } }, 2],
     ['a username that is null', { data: { ...dataOf(), username: null } }, 1],
