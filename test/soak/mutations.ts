@@ -55,6 +55,7 @@ const SUITES: Readonly<Record<string, readonly string[]>> = {
   'src/access/clients/clients.ts': [...CLIENT_SUITES, 'bootstrap', 'forged_rows'],
   'src/access/sessions/console_links.ts': CONSOLE_SUITES,
   'src/access/sessions/console_providers.ts': CONSOLE_SUITES,
+  'src/access/issuers/code_flow.ts': CONSOLE_SUITES,
   'src/access/tokens/external_tokens.ts': EXTERNAL_TOKEN_SUITES,
   'src/access/tokens/token_grant.ts': [...TOKEN_SUITES, 'implicit_grant', 'grants_logged'],
   'src/access/keys/imported_keys.ts': ['imported_keys', 'auth_cache'],

@@ -3,15 +3,15 @@ import type { Clock } from '../../model/id.ts';
 import { LIMITS } from '../../model/limits.ts';
 import { displayedText } from '../../model/text/folding.ts';
 import type { JsonObject } from '../../model/text/json_object.ts';
+import { exchangeCode, verifyIdToken } from '../issuers/code_flow.ts';
 import type { ConfiguredIssuer } from '../issuers/issuer_keys.ts';
-import { type ConsoleClient, normalizeTyp } from '../issuers/issuers_file.ts';
+import type { ConsoleClient } from '../issuers/issuers_file.ts';
 import type { FetchFailure } from '../issuers/jwk_set.ts';
 import { openProviderMetadata, type ProviderMetadata } from '../issuers/provider_metadata.ts';
 import type { Keyring } from '../keys/keyring.ts';
 import type { GuardedFetch } from '../outbound/guarded_fetch.ts';
 import type { openGuardedForm } from '../outbound/guarded_post.ts';
 import { type ClaimRight, combineRights, metRights, type Rights } from '../tokens/claim_rights.ts';
-import { verifyExternalJwt } from '../tokens/external_jwt.ts';
 import { externalActor } from '../tokens/external_tokens.ts';
 
 /** The parameters with which the console sends a browser to a provider (OpenID Connect Core 1.0, 3.1.2.1). */
@@ -103,7 +103,9 @@ function openProvider(known: ConfiguredIssuer, client: ConsoleClient, deps: Prov
     if (!read) return 'unavailable';
     // The issuer of the response is checked before the code is sent (RFC 9207, 2.4).
     if (iss === undefined ? read.sendsIssuer : iss !== issuer.issuer) return 'refused';
-    const idToken = await exchangeCode(response, read, client, { ...deps, namedBy: issuer.issuer });
+    const { postForm, redirectUri } = deps;
+    const received = { ...response, redirectUri };
+    const idToken = await exchangeCode(received, read, client, { postForm, namedBy: issuer.issuer });
     if (idToken === 'refused') return 'refused';
     if (idToken === 'token_endpoint_failed' || idToken === 'no_id_token') {
       note(idToken);
@@ -158,65 +160,6 @@ function openProvider(known: ConfiguredIssuer, client: ConsoleClient, deps: Prov
     rightsOf: (rules: readonly string[]): Rights =>
       combineRights(issuer.rights.filter((right) => rules.includes(digestOf(right)))),
   };
-}
-
-/** OpenID Connect Core 1.0, 3.1.3.1, with the verifier of RFC 7636, 4.5. */
-async function exchangeCode(
-  { code, codeVerifier }: AuthorizationResponse,
-  read: ProviderMetadata,
-  { clientId, clientSecret }: ConsoleClient,
-  { postForm, redirectUri, namedBy }: Pick<ProviderDeps, 'postForm' | 'redirectUri'> & { namedBy: string },
-): Promise<{ readonly token: string } | 'refused' | 'token_endpoint_failed' | 'no_id_token'> {
-  const form = {
-    grant_type: 'authorization_code',
-    code,
-    redirect_uri: redirectUri,
-    code_verifier: codeVerifier,
-  };
-  const [headers, members] =
-    read.authMethod === 'client_secret_basic'
-      ? [{ Authorization: basicCredentials(clientId, clientSecret) }, form]
-      : [{}, { ...form, client_id: clientId, client_secret: clientSecret }];
-  const answer = await postForm(read.tokenEndpoint, members, { headers, namedBy });
-  if (answer.kind !== 'answered') return 'token_endpoint_failed';
-  const { status, document = {} } = answer;
-  if (status === 400 && document.error === 'invalid_grant') return 'refused';
-  if (status !== 200) return 'token_endpoint_failed';
-  return typeof document.id_token === 'string' ? { token: document.id_token } : 'no_id_token';
-}
-
-/** RFC 6749, 2.3.1: both halves are form-encoded before they are joined. */
-function basicCredentials(clientId: string, clientSecret: string): string {
-  const encoded = (part: string) => new URLSearchParams({ '': part }).toString().slice(1);
-  return `Basic ${Buffer.from(`${encoded(clientId)}:${encoded(clientSecret)}`).toString('base64')}`;
-}
-
-/**
- * The claims of a valid ID token (OpenID Connect Core 1.0, 3.1.3.7): of this issuer, for this client alone,
- * with the nonce of the request.
- */
-async function verifyIdToken(
-  known: ConfiguredIssuer,
-  { clientId }: ConsoleClient,
-  { token, nonce }: { readonly token: string; readonly nonce: string },
-  now: number,
-): Promise<JsonObject | 'refused' | 'unavailable'> {
-  if (token.length > LIMITS.idTokenBytesMax) return 'refused';
-  const isFor = (audience: unknown) => audience === clientId;
-  const kind = {
-    audience: clientId,
-    // An access token has another `typ`.
-    isType: (typ: unknown) => typ === undefined || (typeof typ === 'string' && normalizeTyp(typ) === 'jwt'),
-    // No other audience; jose checks that there is one.
-    isMeant: ({ aud, azp, nonce: sent }: JsonObject) =>
-      [aud].flat().every(isFor) && (azp === undefined || isFor(azp)) && sent === nonce,
-  };
-  try {
-    const verified = await verifyExternalJwt(known, token, kind, now);
-    return verified === 'unread' ? 'unavailable' : (verified?.claims ?? 'refused');
-  } catch {
-    return 'refused';
-  }
 }
 
 const LABEL = displayedText(255);
