@@ -100,6 +100,8 @@ const RIGHT: [string, () => Promise<string>, string][] = [
   ['a complete token', () => mint(), 'jane@example.com'],
   ['without typ', () => mint({}, { typ: undefined }), 'jane@example.com'],
   ['expired within the leeway', () => mint({ iat: now() - 300, exp: now() - 20 }), 'jane@example.com'],
+  ['of a lifetime that the provider chose', () => mint({ exp: now() + 864_000 }), 'jane@example.com'],
+  ['without kid, by the only key', () => mint({}, { kid: undefined }), 'jane@example.com'],
   ['an audience in a list', () => mint({ aud: [CLIENT.client_id] }), 'jane@example.com'],
   ['azp', () => mint({ azp: CLIENT.client_id }), 'jane@example.com'],
   ['a claim with precedence over the e-mail address', () => mint({ nickname: 'Жанна 🙂' }), 'Жанна 🙂'],
@@ -133,7 +135,6 @@ const WRONG: [string, () => unknown][] = [
   ['expired', () => mint({ iat: now() - 400, exp: now() - 31 })],
   ['exp missing', () => mint({ exp: undefined })],
   ['exp a text', () => mint({ exp: '9999999999' })],
-  ['too long a lifetime', (iat = now()) => mint({ iat, exp: iat + LIMITS.tokenLifetimeSecondsMax + 1 })],
   ['iat in the future', () => mint({ iat: now() + 60 })],
   ['iat missing', () => mint({ iat: undefined })],
   ['not yet valid', () => mint({ nbf: now() + 60 })],
@@ -154,7 +155,6 @@ const WRONG: [string, () => unknown][] = [
   ['the key of another issuer with the same kid', () => issue(stranger, claims(), { typ: 'JWT' })],
   ['our own key', async () => issue(rsa, claims(), { typ: 'JWT' }, (await openForge(service)).sign)],
   ['an unpublished key', () => mint({}, { kid: 'two' })],
-  ['kid missing', () => mint({}, { kid: undefined })],
   ['a key in the header', () => mint({}, { jwk: rsa.publicJwk })],
   ['jku', () => mint({}, { jku: `${other.issuer}/keys` })],
   ['crit', () => mint({}, { crit: ['exp'] })],
@@ -248,6 +248,20 @@ test('the token request has client, code, verifier and redirect URI, and the pag
       ...{ issuer: acme.issuer, scope: 'openid profile email', redirect_uri: `${service.url}/console` },
     },
   });
+});
+
+test('a provider has 4.5 seconds for all requests of a sign-in together', async () => {
+  publish();
+  const read = acme.routes.get(DISCOVERY);
+  acme.routes.set(DISCOVERY, (request, response) => {
+    service.clock.advance(LIMITS.outboundMsMax - 100);
+    read?.(request, response);
+  });
+  acme.routes.set('/token', () => undefined);
+  const began = performance.now();
+  expect((await postConsoleToken(service, CODE)).status).toBe(503);
+  expect(performance.now() - began).toBeLessThan(2_000);
+  publish();
 });
 
 test('the way to an unknown provider is 400, and to an unreachable one 503', async () => {

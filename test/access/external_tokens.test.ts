@@ -112,6 +112,10 @@ const WRONG: Record<string, [string, () => string | Promise<string>][]> = {
     ['x5c', () => by({}, { x5c: [] })],
     ['crit', () => by({}, { crit: ['exp'] })],
     ['kid missing', () => by({}, { kid: undefined })],
+    [
+      'kid missing though the set has one key',
+      () => issue(others, claimsOf(other, service), { typ: 'JWT', kid: undefined }),
+    ],
     ['kid a number', () => by({}, { kid: 1 })],
     ['kid of a path', () => by({}, { kid: '../../../../dev/null' })],
     ['kid of SQL', () => by({}, { kid: "one' or '1'='1" })],

@@ -96,5 +96,25 @@ test.each<[string, object]>([
   });
   const found = await readKeySet({ issuer: 'https://issuer.example', jwksUri: 'https://x.example' }, answers);
   if (typeof found === 'string') throw new Error(found);
-  expect([...found].map(([kid, { jwk }]) => [kid, jwk.alg])).toEqual([['one', 'RS256']]);
+  // It is the only key, too.
+  expect([...found].map(([kid, { jwk }]) => [kid, jwk.alg])).toEqual([
+    ['one', 'RS256'],
+    [undefined, 'RS256'],
+  ]);
+});
+
+const { kid: _, ...unnamed } = publicJwk;
+test.each<[string, readonly object[], readonly (string | undefined)[]]>([
+  ['the only key', [publicJwk], ['one', undefined]],
+  ['the only key, which has no kid', [unnamed], [undefined]],
+  ['the only key that signs', [{ ...publicJwk, kid: 'two', use: 'enc' }, unnamed], [undefined]],
+  ['none of two keys', [publicJwk, unnamed], ['one']],
+  ['none of two keys with the same kid', [publicJwk, publicJwk], ['one']],
+  ['none of two keys without kid', [unnamed, unnamed], []],
+  ['none where a kid is not a text', [{ ...publicJwk, kid: 1 }], []],
+])('a token without kid is verified by %s', async (_name, keys, named) => {
+  const answers = async (): Promise<FetchResult> => ({ kind: 'document', document: { keys } });
+  const found = await readKeySet({ issuer: 'https://issuer.example', jwksUri: 'https://x.example' }, answers);
+  if (typeof found === 'string') throw new Error(found);
+  expect([...found.keys()]).toEqual([...named]);
 });

@@ -1,8 +1,9 @@
+import type { Clock } from '../../model/id.ts';
 import { LIMITS } from '../../model/limits.ts';
 import type { JsonObject } from '../../model/text/json_object.ts';
-import type { openGuardedForm } from '../outbound/guarded_post.ts';
-import { verifyExternalJwt } from '../tokens/external_jwt.ts';
-import type { ConfiguredIssuer } from './issuer_keys.ts';
+import { withTimeout } from '../../model/timeout.ts';
+import type { GuardedForm } from '../outbound/guarded_post.ts';
+import { type JwtIssuer, verifyExternalJwt } from '../tokens/external_jwt.ts';
 import { type ConsoleClient, normalizeTyp } from './issuers_file.ts';
 import type { ProviderMetadata } from './provider_metadata.ts';
 
@@ -13,10 +14,16 @@ interface ReceivedCode {
   readonly redirectUri: string;
 }
 
-interface ExchangeDeps {
-  readonly postForm: ReturnType<typeof openGuardedForm>;
-  /** The issuer whose metadata contains the token endpoint. */
+interface ProviderRequest {
+  /** The issuer whose metadata contains the URL. */
   readonly namedBy: string;
+  readonly msMax: number;
+}
+
+/** Returns the milliseconds that are left to a sign-in: all its requests together have as long as one. */
+export function openSignInDeadline({ monotonic }: Pick<Clock, 'monotonic'>): () => number {
+  const endsAt = monotonic() + LIMITS.outboundMsMax;
+  return () => Math.max(0, endsAt - monotonic());
 }
 
 /** OpenID Connect Core 1.0, 3.1.3.1, with the verifier of RFC 7636, 4.5. */
@@ -24,8 +31,8 @@ export async function exchangeCode(
   { code, codeVerifier, redirectUri }: ReceivedCode,
   read: ProviderMetadata,
   { clientId, clientSecret }: Pick<ConsoleClient, 'clientId' | 'clientSecret'>,
-  { postForm, namedBy }: ExchangeDeps,
-): Promise<{ readonly token: string } | 'refused' | 'token_endpoint_failed' | 'no_id_token'> {
+  { postForm, ...request }: ProviderRequest & { readonly postForm: GuardedForm },
+) {
   const form = {
     grant_type: 'authorization_code',
     code,
@@ -36,12 +43,13 @@ export async function exchangeCode(
     read.authMethod === 'client_secret_basic'
       ? [{ Authorization: basicCredentials(clientId, clientSecret) }, form]
       : [{}, { ...form, client_id: clientId, client_secret: clientSecret }];
-  const answer = await postForm(read.tokenEndpoint, members, { headers, namedBy });
+  const answer = await postForm(read.tokenEndpoint, members, { headers, ...request });
   if (answer.kind !== 'answered') return 'token_endpoint_failed';
   const { status, document = {} } = answer;
-  if (status === 400 && document.error === 'invalid_grant') return 'refused';
+  if (status === 400 && document.error === 'invalid_grant') return 'code_refused';
   if (status !== 200) return 'token_endpoint_failed';
-  return typeof document.id_token === 'string' ? { token: document.id_token } : 'no_id_token';
+  const { id_token: idToken } = document;
+  return typeof idToken === 'string' ? { idToken } : 'no_id_token';
 }
 
 /** RFC 6749, 2.3.1: both halves are form-encoded before they are joined. */
@@ -50,17 +58,23 @@ function basicCredentials(clientId: string, clientSecret: string): string {
   return `Basic ${Buffer.from(`${encoded(clientId)}:${encoded(clientSecret)}`).toString('base64')}`;
 }
 
+interface ReceivedIdToken {
+  readonly token: string;
+  readonly clientId: string;
+  /** That of the request; undefined if it had none. */
+  readonly nonce: string | undefined;
+}
+
 /**
  * The claims of a valid ID token (OpenID Connect Core 1.0, 3.1.3.7): of this issuer, for this client alone,
- * with the nonce of the request.
+ * with the nonce of the request. The keys may be read for `msMax`.
  */
 export async function verifyIdToken(
-  known: ConfiguredIssuer,
-  { clientId }: Pick<ConsoleClient, 'clientId'>,
-  { token, nonce }: { readonly token: string; readonly nonce: string },
-  now: number,
-): Promise<JsonObject | 'refused' | 'unavailable'> {
-  if (token.length > LIMITS.idTokenBytesMax) return 'refused';
+  known: JwtIssuer,
+  { token, clientId, nonce }: ReceivedIdToken,
+  { now, msMax }: { readonly now: number; readonly msMax: number },
+): Promise<JsonObject | 'id_token_refused' | 'keys_unreadable'> {
+  if (token.length > LIMITS.idTokenBytesMax) return 'id_token_refused';
   const isFor = (audience: unknown) => audience === clientId;
   const kind = {
     audience: clientId,
@@ -69,11 +83,16 @@ export async function verifyIdToken(
     // No other audience; jose checks that there is one.
     isMeant: ({ aud, azp, nonce: sent }: JsonObject) =>
       [aud].flat().every(isFor) && (azp === undefined || isFor(azp)) && sent === nonce,
+    isIdToken: true,
   };
   try {
-    const verified = await verifyExternalJwt(known, token, kind, now);
-    return verified === 'unread' ? 'unavailable' : (verified?.claims ?? 'refused');
+    const verified = await withTimeout(
+      verifyExternalJwt(known, token, kind, now),
+      msMax,
+      () => 'unread' as const,
+    );
+    return verified === 'unread' ? 'keys_unreadable' : (verified?.claims ?? 'id_token_refused');
   } catch {
-    return 'refused';
+    return 'id_token_refused';
   }
 }

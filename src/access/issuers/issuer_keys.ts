@@ -4,7 +4,13 @@ import type { MaybePromise } from '../../model/store.ts';
 import { withTimeout } from '../../model/timeout.ts';
 import type { GuardedFetch } from '../outbound/guarded_fetch.ts';
 import type { ExternalIssuer } from './issuers_file.ts';
-import { type IssuerKey, type KeySetFailure, readKeySet } from './jwk_set.ts';
+import {
+  type IssuerKey,
+  type IssuerKeySet,
+  type KeySetFailure,
+  type LocateKeySet,
+  readKeySet,
+} from './jwk_set.ts';
 
 export type KeySetOutcome = 'read' | KeySetFailure;
 
@@ -13,6 +19,8 @@ interface IssuerKeysDeps {
   readonly clock: Pick<Clock, 'monotonic'>;
   /** Called with the outcome of reading the keys of the issuer of this name, when it differs from the previous one. */
   readonly note: (outcome: KeySetOutcome, name: string) => void;
+  /** Default: reads the discovery document. */
+  readonly locate?: LocateKeySet;
 }
 
 export interface ConfiguredIssuer {
@@ -35,9 +43,9 @@ export function openIssuers(
  */
 export function openIssuerKeys(
   issuer: Pick<ExternalIssuer, 'name' | 'issuer' | 'jwksUri'>,
-  { fetchDocument, clock, note }: IssuerKeysDeps,
+  { fetchDocument, clock, note, locate }: IssuerKeysDeps,
 ) {
-  let keys: ReadonlyMap<string, IssuerKey> = new Map();
+  let keys: IssuerKeySet = new Map();
   let readAt = Number.NEGATIVE_INFINITY;
   let requestedAt = Number.NEGATIVE_INFINITY;
   let outcome: KeySetOutcome | undefined;
@@ -45,7 +53,7 @@ export function openIssuerKeys(
   let waiting = 0;
 
   async function read(): Promise<void> {
-    const found = await readKeySet(issuer, fetchDocument);
+    const found = await readKeySet(issuer, fetchDocument, locate);
     if (typeof found !== 'string') {
       keys = new Map([...found].map(([kid, key]) => [kid, reuseUnchangedKey(keys.get(kid), key)]));
       readAt = clock.monotonic();
@@ -66,7 +74,7 @@ export function openIssuerKeys(
     return reading;
   }
 
-  function cachedKey(kid: string): IssuerKey | undefined {
+  function cachedKey(kid: string | undefined): IssuerKey | undefined {
     const age = clock.monotonic() - readAt;
     if (age >= LIMITS.issuerKeysFreshMs) refresh();
     return age < LIMITS.issuerKeysAgeMsMax ? keys.get(kid) : undefined;
@@ -78,7 +86,10 @@ export function openIssuerKeys(
     return isRead && !reading ? undefined : 'unread';
   }
 
-  async function wait(kid: string, refreshing: Promise<void>): Promise<IssuerKey | 'unread' | undefined> {
+  async function wait(
+    kid: string | undefined,
+    refreshing: Promise<void>,
+  ): Promise<IssuerKey | 'unread' | undefined> {
     waiting += 1;
     await withTimeout(refreshing, LIMITS.issuerKeysWaitMsMax, () => undefined);
     waiting -= 1;
@@ -87,10 +98,10 @@ export function openIssuerKeys(
 
   return {
     /**
-     * The key with this `kid`. For an unknown key the key set is read again, rate limited. `unread` if the key
-     * set cannot be read, so that the existence of the key is unknown.
+     * The key with this `kid`; for undefined the only key of the set. For an unknown key the key set is read again, rate
+     * limited. `unread` if the key set cannot be read, so that the existence of the key is unknown.
      */
-    find(kid: string): MaybePromise<IssuerKey | 'unread' | undefined> {
+    find(kid: string | undefined): MaybePromise<IssuerKey | 'unread' | undefined> {
       const key = cachedKey(kid);
       if (key) return key;
       const refreshing = refresh();

@@ -3,7 +3,7 @@ import { LIMITS } from '../../model/limits.ts';
 import type { JsonObject } from '../../model/text/json_object.ts';
 import { isSafeUrl } from '../../model/text/text.ts';
 import type { GuardedFetch } from '../outbound/guarded_fetch.ts';
-import type { FetchFailure } from './jwk_set.ts';
+import { type FetchFailure, keySetUrlIn, type LocateKeySet } from './jwk_set.ts';
 
 /** The metadata of an OpenID provider that sign-in needs (OpenID Connect Discovery 1.0, 3). */
 export interface ProviderMetadata {
@@ -13,6 +13,9 @@ export interface ProviderMetadata {
   readonly authMethod: 'client_secret_basic' | 'client_secret_post';
   /** Authorization responses contain `iss` (RFC 9207, 3). */
   readonly sendsIssuer: boolean;
+  readonly userinfoEndpoint: string | undefined;
+  /** What the request for a code asks for: `openid`, and of e-mail address and names what the provider offers. */
+  readonly scope: string;
 }
 
 type MetadataResult = ProviderMetadata | FetchFailure | 'metadata_unusable';
@@ -25,26 +28,38 @@ export function openProviderMetadata(
   issuer: string,
   fetchDocument: GuardedFetch,
   clock: Pick<Clock, 'monotonic'>,
-): () => Promise<MetadataResult> {
+) {
   const url = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;
   let read: MetadataResult = 'unreachable';
+  let keySet: Awaited<ReturnType<LocateKeySet>> = 'unreachable';
   let readAt = Number.NEGATIVE_INFINITY;
   let reading: Promise<MetadataResult> | undefined;
 
   async function fetch(): Promise<MetadataResult> {
     const fetched = await fetchDocument(url);
-    read = fetched.kind === 'document' ? metadataIn(fetched.document, issuer) : fetched.kind;
+    const isRead = fetched.kind === 'document';
+    read = isRead ? metadataIn(fetched.document, issuer) : fetched.kind;
+    keySet = isRead ? keySetUrlIn(fetched.document, issuer) : fetched.kind;
     readAt = clock.monotonic();
     return read;
   }
 
-  return async () => {
+  async function metadata(): Promise<MetadataResult> {
     const age = clock.monotonic() - readAt;
     if (age < (typeof read === 'object' ? LIMITS.issuerKeysFreshMs : LIMITS.issuerKeysPauseMs)) return read;
     reading ??= fetch().finally(() => {
       reading = undefined;
     });
     return reading;
+  }
+
+  return {
+    metadata,
+    /** The URL of the key set, even of metadata without what sign-in needs: an app may check ID tokens alone. */
+    locateKeySet: async () => {
+      await metadata();
+      return keySet;
+    },
   };
 }
 
@@ -54,6 +69,8 @@ function metadataIn(document: JsonObject, issuer: string): MetadataResult {
     issuer: claimed,
     authorization_endpoint: authorizationEndpoint,
     token_endpoint: tokenEndpoint,
+    userinfo_endpoint: userinfoEndpoint,
+    scopes_supported: scopes = ['email', 'profile'],
     token_endpoint_auth_methods_supported: methods = ['client_secret_basic'],
     code_challenge_methods_supported: challenges = ['S256'],
     authorization_response_iss_parameter_supported: sendsIssuer,
@@ -65,7 +82,13 @@ function metadataIn(document: JsonObject, issuer: string): MetadataResult {
   );
   const supportsPkce = Array.isArray(challenges) && challenges.includes('S256');
   if (!authMethod || !supportsPkce) return 'metadata_unusable';
-  return { authorizationEndpoint, tokenEndpoint, authMethod, sendsIssuer: sendsIssuer === true };
+  if (userinfoEndpoint !== undefined && !isEndpoint(userinfoEndpoint)) return 'metadata_unusable';
+  const offered = ['email', 'profile', 'name'].filter(
+    (word) => Array.isArray(scopes) && scopes.includes(word),
+  );
+  const scope = ['openid', ...offered].join(' ');
+  const endpoints = { authorizationEndpoint, tokenEndpoint, userinfoEndpoint };
+  return { ...endpoints, authMethod, sendsIssuer: sendsIssuer === true, scope };
 }
 
 function isEndpoint(url: unknown): url is string {

@@ -25,6 +25,8 @@ export type FetchResult =
 export type GuardedFetch = (url: string, options?: FetchOptions) => Promise<FetchResult>;
 
 export interface FetchOptions {
+  /** Default: `outboundMsMax`. */
+  readonly msMax?: number;
   /** The issuer whose discovery document contains the URL. */
   readonly namedBy?: string | undefined;
   /** Receives the promise of the name resolution, which may take longer. */

@@ -37,16 +37,18 @@ type FormResult =
   | { readonly kind: 'answered'; readonly status: number; readonly document: JsonObject | undefined }
   | { readonly kind: 'unreachable' };
 
-/** Posts a form and reads the response. Ends within `outboundMsMax`, and never rejects. */
+export type GuardedForm = ReturnType<typeof openGuardedForm>;
+
+/** Posts a form and reads the response. Ends within `msMax`, and never rejects. */
 export function openGuardedForm(options: GuardedFetchOptions = {}) {
   const exchange = openGuardedExchange(options);
   return async (
     url: string,
     form: Readonly<Record<string, string>>,
-    { headers, namedBy }: Pick<FetchOptions, 'headers' | 'namedBy'>,
+    { headers, namedBy, msMax = LIMITS.outboundMsMax }: Pick<FetchOptions, 'headers' | 'namedBy' | 'msMax'>,
   ): Promise<FormResult> => {
     const exchanged = await exchange(url, {
-      msMax: LIMITS.outboundMsMax,
+      msMax,
       namedBy,
       request: {
         method: 'POST',

@@ -3,14 +3,14 @@ import type { Clock } from '../../model/id.ts';
 import { LIMITS } from '../../model/limits.ts';
 import { displayedText } from '../../model/text/folding.ts';
 import type { JsonObject } from '../../model/text/json_object.ts';
-import { exchangeCode, verifyIdToken } from '../issuers/code_flow.ts';
+import { exchangeCode, openSignInDeadline, verifyIdToken } from '../issuers/code_flow.ts';
 import type { ConfiguredIssuer } from '../issuers/issuer_keys.ts';
 import type { ConsoleClient } from '../issuers/issuers_file.ts';
 import type { FetchFailure } from '../issuers/jwk_set.ts';
 import { openProviderMetadata, type ProviderMetadata } from '../issuers/provider_metadata.ts';
 import type { Keyring } from '../keys/keyring.ts';
 import type { GuardedFetch } from '../outbound/guarded_fetch.ts';
-import type { openGuardedForm } from '../outbound/guarded_post.ts';
+import type { GuardedForm } from '../outbound/guarded_post.ts';
 import { type ClaimRight, combineRights, metRights, type Rights } from '../tokens/claim_rights.ts';
 import { externalActor } from '../tokens/external_tokens.ts';
 
@@ -46,7 +46,7 @@ type SignInResult = SignedInPerson | 'refused' | 'unavailable';
 
 interface ProviderDeps {
   readonly fetchDocument: GuardedFetch;
-  readonly postForm: ReturnType<typeof openGuardedForm>;
+  readonly postForm: GuardedForm;
   readonly keyring: Pick<Keyring, 'digest'>;
   readonly clock: Pick<Clock, 'now' | 'monotonic'>;
   /** The URL of the console. */
@@ -81,7 +81,7 @@ export type ConsoleProvider = ReturnType<typeof openProvider>;
 /** An OpenID provider with which people sign in to the console. */
 function openProvider(known: ConfiguredIssuer, client: ConsoleClient, deps: ProviderDeps) {
   const { issuer } = known;
-  const metadata = openProviderMetadata(issuer.issuer, deps.fetchDocument, deps.clock);
+  const { metadata } = openProviderMetadata(issuer.issuer, deps.fetchDocument, deps.clock);
   let last: ProviderOutcome = 'answered';
   let pending = 0;
 
@@ -99,26 +99,29 @@ function openProvider(known: ConfiguredIssuer, client: ConsoleClient, deps: Prov
 
   async function signIn(response: AuthorizationResponse): Promise<SignInResult> {
     const { iss, nonce } = response;
+    const leftMs = openSignInDeadline(deps.clock);
     const read = await readMetadata();
     if (!read) return 'unavailable';
     // The issuer of the response is checked before the code is sent (RFC 9207, 2.4).
     if (iss === undefined ? read.sendsIssuer : iss !== issuer.issuer) return 'refused';
     const { postForm, redirectUri } = deps;
-    const received = { ...response, redirectUri };
-    const idToken = await exchangeCode(received, read, client, { postForm, namedBy: issuer.issuer });
-    if (idToken === 'refused') return 'refused';
-    if (idToken === 'token_endpoint_failed' || idToken === 'no_id_token') {
-      note(idToken);
+    const request = { postForm, namedBy: issuer.issuer, msMax: leftMs() };
+    const tokens = await exchangeCode({ ...response, redirectUri }, read, client, request);
+    if (tokens === 'code_refused') return 'refused';
+    if (typeof tokens === 'string') {
+      note(tokens);
       return 'unavailable';
     }
-    return identify(idToken.token, nonce);
+    return identify(tokens.idToken, nonce, leftMs());
   }
 
   /** The person that an ID token is about. */
-  async function identify(token: string, nonce: string): Promise<SignInResult> {
-    const claims = await verifyIdToken(known, client, { token, nonce }, deps.clock.now());
-    note(claims === 'refused' ? 'id_token_refused' : 'answered');
-    if (typeof claims === 'string') return claims;
+  async function identify(token: string, nonce: string, msMax: number): Promise<SignInResult> {
+    const { clientId } = client;
+    const claims = await verifyIdToken(known, { token, clientId, nonce }, { now: deps.clock.now(), msMax });
+    note(claims === 'id_token_refused' ? claims : 'answered');
+    if (claims === 'id_token_refused') return 'refused';
+    if (claims === 'keys_unreadable') return 'unavailable';
     const subject = String(claims.sub);
     const met = metRights(claims, issuer.rights);
     return {

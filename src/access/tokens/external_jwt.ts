@@ -3,15 +3,23 @@ import { LIMITS } from '../../model/limits.ts';
 import type { JsonObject } from '../../model/text/json_object.ts';
 import { text } from '../../model/text/text.ts';
 import type { ConfiguredIssuer } from '../issuers/issuer_keys.ts';
+import type { ExternalIssuer } from '../issuers/issuers_file.ts';
 import type { IssuerKey } from '../issuers/jwk_set.ts';
 import { parseJsonWithUniqueKeys } from './unique_key_json.ts';
 import { REFUSED_HEADERS } from './verified_tokens.ts';
+
+export interface JwtIssuer {
+  readonly issuer: Pick<ExternalIssuer, 'issuer' | 'algorithms'>;
+  readonly keys: Pick<ConfiguredIssuer['keys'], 'find'>;
+}
 
 /** What one kind of token of an external issuer must have. */
 interface ExternalJwtKind {
   readonly audience: string;
   readonly isType: (typ: unknown) => boolean;
   readonly isMeant?: (claims: JsonObject) => boolean;
+  /** Of any lifetime, and without `kid` if the key set has one key. Access tokens are reused, so both stay strict for them. */
+  readonly isIdToken?: boolean;
 }
 
 /**
@@ -19,16 +27,18 @@ interface ExternalJwtKind {
  * existence of its key is unknown. Throws as jose does.
  */
 export async function verifyExternalJwt(
-  { issuer, keys }: ConfiguredIssuer,
+  { issuer, keys }: JwtIssuer,
   token: string,
-  { audience, isType, isMeant = () => true }: ExternalJwtKind,
+  { audience, isType, isMeant = () => true, isIdToken = false }: ExternalJwtKind,
   now: number,
 ): Promise<{ readonly claims: JWTPayload; readonly key: IssuerKey } | 'unread' | undefined> {
   const parts = parseJwt(token);
   if (!parts) return undefined;
   const header = checkJwtHeader(parts.header, issuer.algorithms, isType);
   // Cheap checks come first, before keys are fetched or a signature is verified.
-  if (!header || !hasSubject(parts.claims, now) || !isMeant(parts.claims)) return undefined;
+  if (!header || (header.kid === undefined && !isIdToken)) return undefined;
+  const lifetimeMax = isIdToken ? Number.POSITIVE_INFINITY : LIMITS.tokenLifetimeSecondsMax;
+  if (!hasSubject(parts.claims, now, lifetimeMax) || !isMeant(parts.claims)) return undefined;
   const key = await keys.find(header.kid);
   if (!key || key === 'unread') return key;
   const { payload } = await jwtVerify(token, key.jwk, {
@@ -69,19 +79,18 @@ function checkJwtHeader(
   header: JsonObject,
   algorithms: readonly string[],
   isType: (typ: unknown) => boolean,
-): { readonly kid: string; readonly algorithm: string } | undefined {
+): { readonly kid: string | undefined; readonly algorithm: string } | undefined {
   const { alg, typ, kid } = header;
   if (REFUSED_HEADERS.some((name) => name in header)) return undefined;
   const algorithm = algorithms.find((each) => each === alg);
-  if (algorithm === undefined || typeof kid !== 'string') return undefined;
+  if (algorithm === undefined || (kid !== undefined && typeof kid !== 'string')) return undefined;
   return isType(typ) ? { kid, algorithm } : undefined;
 }
 
 const SUBJECT = text(255);
 
-/** Whether a token names its subject, was issued before now, and has no longer lifetime than our own tokens may have. */
-function hasSubject({ sub, iat, exp }: JsonObject, now: number): boolean {
-  if (typeof iat !== 'number' || typeof exp !== 'number' || exp - iat > LIMITS.tokenLifetimeSecondsMax)
-    return false;
+/** Whether a token names its subject, was issued before now, and has no longer lifetime than `lifetimeMax` in seconds. */
+function hasSubject({ sub, iat, exp }: JsonObject, now: number, lifetimeMax: number): boolean {
+  if (typeof iat !== 'number' || typeof exp !== 'number' || exp - iat > lifetimeMax) return false;
   return iat * 1000 <= now + LIMITS.clockLeewayMs && SUBJECT.safeParse(sub).success;
 }
