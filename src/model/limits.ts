@@ -168,10 +168,19 @@ export const LIMITS = Object.freeze({
   issuerKeysWaitMsMax: 4_000,
   /** Requests of a process that wait for the keys of one issuer. One more is answered 401 immediately. */
   issuerWaitersMax: 64,
-  /** ID token of an OpenID provider at a console sign-in. A longer one is rejected. */
+  /** ID token of an OpenID provider. A longer one is rejected. */
   idTokenBytesMax: 65_536,
-  /** Codes of one provider that a process exchanges at once for console sign-ins. One more is rejected with 503. */
+  /** Age of an ID token that a client sends for a check. An older one is rejected. */
+  idTokenAgeMsMax: 600_000,
+  /** Codes of one provider that a process exchanges at once, for users and for the console each. One more is rejected with 503. */
   providerCodesAtOnceMax: 16,
+  /** Of these, the ones of users at one IPv4 address, /48 of IPv6 addresses, or client that sends no addresses. One more is rejected with 503. */
+  providerCodesPerCallerMax: 4,
+  /**
+   * Providers of OIDC profiles whose metadata and keys a process remembers. The least recently used one leaves, and is unavailable until
+   * `issuerKeysPauseMs` after its document was read.
+   */
+  identityProvidersMax: 256,
   /**
    * Interval at which a process writes further grants, sign-ins and refusals of the same caller to the audit log, as one entry with their
    * number, entries that could not be written before, and when clients were last used.
@@ -273,11 +282,11 @@ export const LIMITS = Object.freeze({
   /** Idempotency records of a client in a realm. The oldest is dropped for another. */
   idempotencyKeysPerClientMax: 10_000,
   /**
-   * Time to fetch a discovery document or key set, including name resolution; then it is unreachable. Less than
-   * `answerMsMax`, so that the caller learns which server is late.
+   * Time to fetch a discovery document or key set, including name resolution, and for all requests of a sign-in to its provider
+   * together; then it is unreachable. Less than `answerMsMax`, so that the caller learns which server is late.
    */
   outboundMsMax: 4_500,
-  /** Discovery document or key set. A longer one is unreachable. */
+  /** Response of an OpenID provider. A longer one is not read. */
   outboundBytesMax: 262_144,
   /** `tracestate` header. A longer one is not propagated (W3C Trace Context, 3.3.1.5). */
   traceStateCharactersMax: 512,

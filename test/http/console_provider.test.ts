@@ -10,6 +10,7 @@ import { NIL_UUID } from '../../src/model/id.ts';
 import { type ConsoleSession, postConsoleToken, sameOrigin } from '../support/console_sign_in.ts';
 import { findPort } from '../support/daemons.ts';
 import { issuersFile } from '../support/issuers.ts';
+import { signInAtProvider } from '../support/provider_pages.ts';
 import { createFixture, freshFolder, oidcPath, startService } from '../support/service.ts';
 
 /** Sign-in to the console through a real provider, oidc-provider from npm on loopback, with the requests of its page. */
@@ -65,39 +66,6 @@ afterAll(async () => {
   server.close();
 });
 
-/** Follows the pages of the provider like a browser, until it redirects back to the console. */
-async function visit(first: string, login: string): Promise<URL> {
-  const cookies = new Map<string, string>();
-  const isBack = (url: string) => url.startsWith(`${service.settings.baseUrl}/console?`);
-  let next: { url: string; body?: URLSearchParams } = { url: first };
-  for (let step = 0; step < 12; step += 1) {
-    if (isBack(next.url)) return new URL(next.url);
-    const answer = await fetch(next.url, {
-      redirect: 'manual',
-      headers: { Cookie: [...cookies].map(([name, value]) => `${name}=${value}`).join('; ') },
-      ...(next.body ? { method: 'POST', body: next.body } : {}),
-    });
-    for (const cookie of answer.headers.getSetCookie()) {
-      const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(cookie) ?? [];
-      cookies.set(name, value);
-    }
-    const text = await answer.text();
-    const location = answer.headers.get('location');
-    if (location) {
-      next = { url: new URL(location, next.url).href };
-      continue;
-    }
-    const [, action = ''] = /action="([^"]+)"/.exec(text) ?? [];
-    const [, prompt = ''] = /name="prompt" value="([^"]+)"/.exec(text) ?? [];
-    if (prompt === '') throw new Error(`${answer.status} ${text.slice(0, 400)}`);
-    next = {
-      url: new URL(action, next.url).href,
-      body: new URLSearchParams({ prompt, login, password: 'any' }),
-    };
-  }
-  throw new Error('the provider did not redirect back');
-}
-
 interface AuthorizationResult {
   readonly codeVerifier: string;
   readonly nonce: string;
@@ -127,7 +95,8 @@ async function authorize(login: string): Promise<AuthorizationResult> {
   };
   for (const [name, value] of Object.entries({ ...parameters, code_challenge_method: 'S256' }))
     url.searchParams.set(name, value);
-  const back = await visit(url.href, login);
+  const isBack = (each: string) => each.startsWith(`${service.settings.baseUrl}/console?`);
+  const back = await signInAtProvider(url.href, login, isBack);
   expect(back.searchParams.get('state')).toBe(state);
   return { codeVerifier, nonce, back };
 }

@@ -41,6 +41,9 @@ const CLIENT_SUITES = [
   ...['access/clients', 'implicit_grant', 'token_grant', 'rights', 'admin/clients', 'admin/changes'],
   'end_user_address',
 ];
+const IDENTITY_SUITES = [
+  ...['identity_by_code', 'identity_by_token', 'identity_providers', 'identity_at_real_provider'],
+];
 const KEY_SUITES = ['sealed_secrets', 'keyring', 'doctor_access', 'rewrap'];
 const SIGN_IN_SUITES = ['account_tokens', 'renewal', 'password_checks', 'throttling.serial'];
 const FEED_SUITES = ['change_feed', 'change_feed_of_user', 'matrix', 'change_streams'];
@@ -55,13 +58,14 @@ const SUITES: Readonly<Record<string, readonly string[]>> = {
   'src/access/clients/clients.ts': [...CLIENT_SUITES, 'bootstrap', 'forged_rows'],
   'src/access/sessions/console_links.ts': CONSOLE_SUITES,
   'src/access/sessions/console_providers.ts': CONSOLE_SUITES,
-  'src/access/issuers/code_flow.ts': CONSOLE_SUITES,
+  'src/access/issuers/code_flow.ts': [...IDENTITY_SUITES, ...CONSOLE_SUITES],
+  'src/access/issuers/identity_providers.ts': IDENTITY_SUITES,
   'src/access/tokens/external_tokens.ts': EXTERNAL_TOKEN_SUITES,
   'src/access/tokens/token_grant.ts': [...TOKEN_SUITES, 'implicit_grant', 'grants_logged'],
   'src/access/keys/imported_keys.ts': ['imported_keys', 'auth_cache'],
   'src/ops/doctor/key_inspection.ts': ['doctor_access'],
   'src/access/issuers/issuer_keys.ts': ['issuer_key_sets', ...EXTERNAL_TOKEN_SUITES],
-  'src/access/tokens/external_jwt.ts': [...EXTERNAL_TOKEN_SUITES, ...CONSOLE_SUITES],
+  'src/access/tokens/external_jwt.ts': [...EXTERNAL_TOKEN_SUITES, ...CONSOLE_SUITES, ...IDENTITY_SUITES],
   'src/access/issuers/issuers_file.ts': [
     'issuers_file',
     'issuers_console',
@@ -72,7 +76,7 @@ const SUITES: Readonly<Record<string, readonly string[]>> = {
   'src/access/keys/keyring.ts': KEY_SUITES,
   'src/access/keys/master_key.ts': ['master_key', ...KEY_SUITES],
   'src/access/keys/rewrap.ts': ['rewrap'],
-  'src/access/issuers/provider_metadata.ts': CONSOLE_SUITES,
+  'src/access/issuers/provider_metadata.ts': [...IDENTITY_SUITES, ...CONSOLE_SUITES],
   'src/access/sessions/sessions.ts': CONSOLE_SUITES,
   'src/access/keys/signing.ts': [
     ...TOKEN_SUITES,

@@ -2,13 +2,14 @@ import type { Clock } from '../../model/id.ts';
 import { LIMITS } from '../../model/limits.ts';
 import type { JsonObject } from '../../model/text/json_object.ts';
 import { withTimeout } from '../../model/timeout.ts';
+import type { GuardedFetch } from '../outbound/guarded_fetch.ts';
 import type { GuardedForm } from '../outbound/guarded_post.ts';
 import { type JwtIssuer, verifyExternalJwt } from '../tokens/external_jwt.ts';
 import { type ConsoleClient, normalizeTyp } from './issuers_file.ts';
 import type { ProviderMetadata } from './provider_metadata.ts';
 
 /** The code of an authorization response, and what the provider compares with the request for it. */
-interface ReceivedCode {
+export interface ReceivedCode {
   readonly code: string;
   readonly codeVerifier: string;
   readonly redirectUri: string;
@@ -48,8 +49,8 @@ export async function exchangeCode(
   const { status, document = {} } = answer;
   if (status === 400 && document.error === 'invalid_grant') return 'code_refused';
   if (status !== 200) return 'token_endpoint_failed';
-  const { id_token: idToken } = document;
-  return typeof idToken === 'string' ? { idToken } : 'no_id_token';
+  const { id_token: idToken, access_token: accessToken } = document;
+  return typeof idToken === 'string' ? { idToken, accessToken } : 'no_id_token';
 }
 
 /** RFC 6749, 2.3.1: both halves are form-encoded before they are joined. */
@@ -95,4 +96,22 @@ export async function verifyIdToken(
   } catch {
     return 'id_token_refused';
   }
+}
+
+/** What a header can hold; others are no tokens either (RFC 6750, 2.1). */
+const BEARER_TOKEN = /^[\x21-\x7e]+$/;
+
+/** The claims that a provider keeps out of its ID tokens (OpenID Connect Core 1.0, 5.3), as JSON; none without an endpoint. */
+export async function readUserinfo(
+  { userinfoEndpoint }: ProviderMetadata,
+  { accessToken, subject }: { readonly accessToken: unknown; readonly subject: unknown },
+  { fetchDocument, ...request }: ProviderRequest & { readonly fetchDocument: GuardedFetch },
+): Promise<JsonObject | 'userinfo_failed' | 'userinfo_refused'> {
+  if (userinfoEndpoint === undefined) return {};
+  if (typeof accessToken !== 'string' || !BEARER_TOKEN.test(accessToken)) return {};
+  const headers = { Authorization: `Bearer ${accessToken}` };
+  const fetched = await fetchDocument(userinfoEndpoint, { headers, ...request });
+  if (fetched.kind === 'not_json') return 'userinfo_refused';
+  if (fetched.kind !== 'document') return 'userinfo_failed';
+  return fetched.document.sub === subject ? fetched.document : 'userinfo_refused';
 }

@@ -14,7 +14,7 @@ export type ExternalIssuer = Readonly<z.output<typeof issuer>>;
 export type ConsoleClient = Readonly<NonNullable<ExternalIssuer['console']>>;
 
 /** Asymmetric algorithms, with which only the issuer can sign (RFC 7518, 3.1; RFC 8037; RFC 9864). */
-const ASYMMETRIC = [
+export const ASYMMETRIC = [
   ...['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'],
   ...['ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519'],
 ] as const;

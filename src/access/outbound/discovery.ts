@@ -1,10 +1,10 @@
-import { overloaded } from '../../model/fault.ts';
 import type { Clock, Uuid } from '../../model/id.ts';
 import { LIMITS } from '../../model/limits.ts';
 import { issuerUrl } from '../../model/text/text.ts';
 import { type TraceContext, traceHeaders } from '../../model/trace_context.ts';
 import { isNeverAllowed } from './addresses.ts';
 import { type GuardedFetch, type GuardedFetchOptions, openGuardedFetch } from './guarded_fetch.ts';
+import { openSlots } from './slots.ts';
 import { TARGET_RULE } from './target.ts';
 
 /** What callers see of a failed discovery: no address, port, status or text of the response except an issuer. */
@@ -27,19 +27,9 @@ const ISSUER = issuerUrl();
 
 /** Opens the discovery of issuers, which occupies a slot for each request. */
 export function openDiscovery(fetchDocument: GuardedFetch) {
-  const callers: string[] = [];
-
-  /** Takes a slot, and returns the function that releases it. */
-  function takeSlot(caller: string): () => void {
-    const own = callers.filter((other) => other === caller).length;
-    if (callers.length >= LIMITS.discoveriesAtOnceMax || own >= LIMITS.discoveriesPerRealmMax)
-      throw overloaded('CONCURRENCY_LIMIT');
-    callers.push(caller);
-    return () => callers.splice(callers.indexOf(caller), 1);
-  }
-
+  const slots = openSlots(LIMITS.discoveriesAtOnceMax, LIMITS.discoveriesPerRealmMax);
   return {
-    discoveries: () => callers.length,
+    discoveries: slots.count,
     /**
      * Reads the issuer in the document at a URL: `expected`, except for one final slash. Rejects with Fault `overloaded`
      * while `discoveriesAtOnceMax` discoveries are running, or `discoveriesPerRealmMax` of the same caller.
@@ -50,7 +40,7 @@ export function openDiscovery(fetchDocument: GuardedFetch) {
       caller: string,
       headers?: Readonly<Record<string, string>>,
     ): Promise<Discovery> {
-      const release = takeSlot(caller);
+      const release = slots.take(caller);
       let resolved: Promise<unknown> = Promise.resolve();
       try {
         const onResolve = (resolving: Promise<unknown>) => {
