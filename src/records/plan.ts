@@ -197,7 +197,10 @@ function draftRecordWrites(
     writes.push({ ...draftPatch(resource, key, members, stamp), guards, expectedRevision, item, at });
   }
   const above = isIncluded ? undefined : parentKey(key);
-  if (touched && above) writes.push({ ...draftPatch(touched, above, {}, stamp), isTouch: true, item, at });
+  if (!touched || !above) return;
+  const expectedRevision = request.verb === 'create' ? request.expectedParentRevision : undefined;
+  const touch = expectedRevision === undefined ? { isTouch: true } : { expectedRevision };
+  writes.push({ ...draftPatch(touched, above, {}, stamp), ...touch, item, at });
 }
 
 const EMAIL = email();

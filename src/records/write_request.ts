@@ -29,6 +29,8 @@ export interface CreateRequest extends AnyRequest {
   readonly body: JsonObject;
   /** Members of the record that callers cannot write. Default: those of the description. */
   readonly fixed?: Readonly<Record<string, unknown>>;
+  /** The revision that the user above the record must have; undefined for any. */
+  readonly expectedParentRevision?: Revision | undefined;
 }
 
 interface KeyedRequest extends AnyRequest {
