@@ -181,6 +181,10 @@ export const LIMITS = Object.freeze({
    * `issuerKeysPauseMs` after its document was read.
    */
   identityProvidersMax: 256,
+  /** Time for which a person can sign in at a provider. After that the callback of the provider is answered 400. */
+  oidcStateSeconds: 600,
+  /** Time for which the code of a sign-in through a provider is valid. After that the token call is answered 400. */
+  oidcCodeSeconds: 60,
   /**
    * Interval at which a process writes further grants, sign-ins and refusals of the same caller to the audit log, as one entry with their
    * number, entries that could not be written before, and when clients were last used.
