@@ -28,6 +28,7 @@ import { type ChangeDelivery, startChangeDelivery } from './change_delivery.ts';
 import { startCheckpointFile } from './checkpoint_file.ts';
 import { readTls, type Settings } from './config/parse.ts';
 import { startExpiry } from './expiry.ts';
+import { openOidcSignIn } from './oidc_sign_in.ts';
 import type { OpenDatabase } from './open_database.ts';
 import { outboundRules } from './outbound.ts';
 import type { ServiceContext } from './service_context.ts';
@@ -125,6 +126,7 @@ export async function serve(
     { installation, issuersMatch: settings.strictIssuers },
     clock,
   );
+  const oidc = openOidcSignIn(context);
   const settingsRealms = openSettingsRealms(store, clock, { ...settings, installation });
   const withIdempotency = openIdempotency({ store, keyring, clock });
   const administration = openAdministration(context, budgets);
@@ -146,6 +148,7 @@ export async function serve(
       writeRecords,
       withIdempotency,
       settingsRealms,
+      oidc,
       access,
       tokens,
       limits,

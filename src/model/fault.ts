@@ -22,7 +22,6 @@ export const TITLES = {
   422: 'Unprocessable Entity',
   429: 'Too Many Requests',
   500: 'Internal Server Error',
-  501: 'Not Implemented',
   503: 'Service Unavailable',
 } as const;
 
@@ -154,8 +153,6 @@ const ROWS = {
   rate_limited: { status: 429, detail: 'Retry-After says in how many seconds to ask again' },
   /** An unexpected error occurred. Please report the log line with the `request_id` in `X-Request-Id`: it has no value of the request. */
   internal: { status: 500, detail: 'there was a problem processing your request' },
-  /** Links of an OIDC profile lead here, because clients read them. Let users sign in at the provider instead. */
-  not_implemented: { status: 501, detail: 'Sign-in is not offered by this service' },
   /**
    * The service stops, or lookups cannot be answered: `dependencies` shows whether records (`database`), and clients and keys
    * (`access_table`), can be read. The log event `fault` has the `cause`: docs/guides/troubleshooting.md#database-errors.

@@ -75,7 +75,7 @@ export const oidcProfile = resource({
   selfPrefix: '/v2',
   scope: 'profiles',
   bodyId: 'own',
-  // 501 until sign-in exists (docs/wire.md#oidc-profiles). Clients append `&client_id=…` to the first.
+  // docs/wire.md#oidc-profiles. Clients append `&client_id=…` to the first.
   extraLinks: {
     'authorization-endpoint':
       '/oidc-idp/login/stores/{store}/authentication-realms/{realm}?elasticpath_commerce_cloud_profile_id={id}',

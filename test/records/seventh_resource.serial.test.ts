@@ -112,9 +112,6 @@ test('a record of the added resource is created, read, changed and removed; each
   expect([read.status, read.text]).toEqual([200, made.text]);
   const etag = read.headers.get('etag') ?? '';
   expect((await send('get-device', { id: data.id, headers: { 'If-None-Match': etag } })).status).toBe(304);
-  expect((await send('visit-enrolment', { path: { store: store ?? '', realm: ids.realm } })).status).toBe(
-    501,
-  );
 
   const change = { type: 'device', state: 'lost', note: 'ausgemustert', password_profile_id: mintId() };
   const headers = { 'If-Match': etag };
@@ -283,7 +280,7 @@ test('the OpenAPI document and the metadata have the operations, schemas and sco
     }
   }
   const names = service.operations.filter(({ path }) => path.includes('/devices')).map(({ id }) => id);
-  expect(names.sort()).toEqual(['visit-enrolment', ...OPERATIONS.map(([name]) => name)].sort());
+  expect(names.sort()).toEqual(OPERATIONS.map(([name]) => name).sort());
   const { schemas } = service.document.components as { schemas: JsonObject };
   expect(Object.keys(schemas).filter((name) => /^device\b/.test(name))).toContain('device.create');
   const metadata = await fetch(`${service.url}/.well-known/oauth-authorization-server`);

@@ -115,13 +115,22 @@ interface RawOperation {
   readonly responses: Readonly<Record<string, Raw<ResponseSpec>>>;
 }
 
-/** The success status of an operation, or 501 where it is documented as not implemented. */
-export function successOf({ responses }: Operation): number {
+/**
+ * The status of a valid request. Browsers sign in only to a realm that has redirect URIs, which no example is: these operations are
+ * answered as for any other realm, but for the one that only redirects.
+ */
+export function successOf({ path, method, responses }: Operation): number {
+  if (isForBrowsers({ path }) && method === 'get') return path.startsWith('/oidc-idp/stores/') ? 404 : 400;
   return (
     Object.keys(responses)
       .map(Number)
-      .find((status) => status < 400) ?? 501
+      .find((status) => status < 400) ?? Number.NaN
   );
+}
+
+/** Whether browsers are sent to an operation. Their suites are those of sign-in through a provider. */
+export function isForBrowsers({ path }: Pick<Operation, 'path'>): boolean {
+  return path.startsWith('/oidc-idp/');
 }
 
 /** Headers of every HTTP server (RFC 9110) that a document does not list. */

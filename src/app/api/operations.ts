@@ -1,5 +1,8 @@
 import { ACCOUNT_MEMBER_OPERATIONS } from '../../compat/account_members.ts';
 import { CREATE_ACCOUNT_TOKENS } from '../../compat/account_tokens.ts';
+import type { OidcDeps } from '../../compat/oidc_browser.ts';
+import { CALLBACK_OPERATIONS } from '../../compat/oidc_callback.ts';
+import { LOGIN_OPERATIONS } from '../../compat/oidc_login.ts';
 import { SETTINGS_OPERATIONS } from '../../compat/settings_table.ts';
 import type { AdminDeps } from '../../http/operations/admin/operation.ts';
 import { ADMIN_OPERATIONS } from '../../http/operations/admin/operations.ts';
@@ -14,12 +17,11 @@ import { operationsOf } from '../../http/operations/resources.ts';
 import { SERVICE_OPERATIONS } from '../../http/operations/service.ts';
 import { SIGN_IN_THROTTLE_OPERATIONS } from '../../http/operations/sign_in_throttle.ts';
 import type { Operation } from '../../http/pipeline/operation.ts';
-import type { RecordDeps } from '../../http/pipeline/pipeline.ts';
 import { RESOURCES } from '../../model/resources.ts';
 import type { Store } from '../../model/store.ts';
 
 /** The dependencies of all operations. */
-export interface ApiDeps extends RecordDeps, FeedDeps, OAuthDeps, ServiceDeps, AdminDeps, SignInDeps {
+export interface ApiDeps extends OidcDeps, FeedDeps, OAuthDeps, ServiceDeps, AdminDeps, SignInDeps {
   readonly store: Store;
 }
 
@@ -32,6 +34,8 @@ export const OPERATIONS: readonly Operation<ApiDeps>[] = [
   ...SETTINGS_OPERATIONS,
   ...ACCOUNT_MEMBER_OPERATIONS,
   CREATE_ACCOUNT_TOKENS,
+  ...LOGIN_OPERATIONS,
+  ...CALLBACK_OPERATIONS,
   ...FEED_OPERATIONS,
   ...OAUTH_OPERATIONS,
   ...SERVICE_OPERATIONS,

@@ -1,9 +1,7 @@
 import type { Resource } from '../../model/resource.ts';
-import { linkParameters } from '../openapi/parameters.ts';
 import { itemPatterns } from '../pipeline/links.ts';
 import type { Operation } from '../pipeline/operation.ts';
 import type { RecordDeps } from '../pipeline/pipeline.ts';
-import { faultReply } from '../server/reply.ts';
 import { listCollection } from './lists.ts';
 import { lookup } from './lookup.ts';
 import { create, remove, update } from './record_writes.ts';
@@ -25,28 +23,5 @@ export function operationsOf(resource: Resource): readonly Operation<RecordDeps>
     // A resource with a reverse lookup is searched by that.
     ...(filterables && !reverseLookup ? [searchList(resource, filterables)] : []),
     ...(inAllRealms ? [searchAllRealms(resource, inAllRealms)] : []),
-    ...unimplementedOperations(resource),
   ];
-}
-
-/** The targets of further links of a record, which answer 501 (docs/wire.md#oidc-profiles). */
-function unimplementedOperations(resource: Resource): readonly Operation<RecordDeps>[] {
-  return Object.entries(resource.extraLinks ?? {}).map(([name, link]) => {
-    const path = link.split('?')[0] ?? '';
-    const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, each]) => each ?? '');
-    return {
-      name: `visit-${name}`,
-      method: 'GET',
-      path: path.replace(/\{(\w+)\}/g, ':$1'),
-      access: 'open',
-      handle: () => () => faultReply('not_implemented'),
-      document: () => ({
-        summary: `Where the link ${name} of an ${resource.name} record points to; not implemented.`,
-        tag: resource.name,
-        path: linkParameters(resource, names),
-        isFixed: true,
-        faults: ['not_implemented'],
-      }),
-    };
-  });
 }

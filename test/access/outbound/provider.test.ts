@@ -74,10 +74,9 @@ test('no GET of the API sends a request to the provider of a profile', async () 
   };
   const ids: Readonly<Record<string, string | undefined>> = {
     realm_id: home.realm,
-    realm: home.realm,
     id: home.oidcProfile,
   };
-  const reads = Object.keys(paths).filter((path) => paths[path]?.get && path.includes('oidc'));
+  const reads = Object.keys(paths).filter((path) => paths[path]?.get && /^\/v2\/.*oidc/.test(path));
   expect(reads.length).toBeGreaterThan(4);
   requests = 0;
   for (const path of reads) {
@@ -85,7 +84,7 @@ test('no GET of the API sends a request to the provider of a profile', async () 
       path.replace(/\{(\w+)\}/g, (_, name) => ids[name] ?? service.clock.mintId()),
       token,
     );
-    expect([200, 400, 404, 501]).toContain(status);
+    expect([200, 400, 404]).toContain(status);
   }
   expect(requests).toBe(0);
 });
