@@ -1,24 +1,48 @@
-import { openProviderMetadata } from '../access/issuers/provider_metadata.ts';
+import { openIdentityProviders } from '../access/issuers/identity_providers.ts';
 import { openGuardedFetch } from '../access/outbound/guarded_fetch.ts';
-import type { OidcDeps } from '../compat/oidc_browser.ts';
+import { openGuardedForm } from '../access/outbound/guarded_post.ts';
+import type { Uuid } from '../model/id.ts';
+import type { Key } from '../model/resource.ts';
+import { oidcProfile } from '../model/resources.ts';
+import type { Store } from '../model/store.ts';
+import { openOidcSignInCounts } from '../ops/metrics/outcome_counts.ts';
+import type { WriteRecords } from '../records/directory.ts';
+import { secretLocation } from '../records/format.ts';
+import { openIdentityLinking } from '../records/identity_linking.ts';
 import { openOidcFlow } from '../sign_in/oidc_flow.ts';
 import { outboundRules } from './outbound.ts';
 import type { ServiceContext } from './service_context.ts';
 
-const SCOPES = ['openid', 'email', 'profile'];
-
 /** Sign-in of end users through the OpenID providers of profiles. */
-export function openOidcSignIn({ settings, keyring, log, clock }: ServiceContext): OidcDeps['oidc'] {
-  const fetchDocument = openGuardedFetch(outboundRules({ settings, log }));
-  const providers = new Map<string, ReturnType<typeof openProviderMetadata>>();
+export function openOidcSignIn(
+  { settings, engine, keyring, log, clock }: ServiceContext,
+  { store, writeRecords }: { readonly store: Store; readonly writeRecords: WriteRecords },
+) {
+  const rules = outboundRules({ settings, log });
+  const counts = openOidcSignInCounts();
   return {
+    collect: counts.collect,
+    count: counts.record,
     flow: openOidcFlow(keyring, clock),
-    async metadata(issuer) {
-      if (settings.offline) return undefined;
-      const read = providers.get(issuer) ?? openProviderMetadata(issuer, fetchDocument, clock);
-      providers.set(issuer, read);
-      const metadata = await read();
-      return typeof metadata === 'object' ? { ...metadata, scopes: SCOPES } : undefined;
+    linking: openIdentityLinking({ store, writeRecords }),
+    providers: openIdentityProviders({
+      fetchDocument: openGuardedFetch(rules),
+      postForm: openGuardedForm(rules),
+      clock,
+      offline: settings.offline,
+    }),
+    /** Reads the client secret of a profile, which no cache keeps; undefined if there is none. */
+    async clientSecret(key: Key): Promise<string | undefined> {
+      const sealed = (await engine.records.getStored(oidcProfile, key))?.client_secret;
+      if (!(sealed instanceof Uint8Array)) return undefined;
+      return keyring.open('oidc-client-secret', secretLocation(oidcProfile, 'client_secret', key), sealed);
     },
+    /** Returns the function that logs the outcomes at the provider of a profile. */
+    noteProvider:
+      (realm: Uuid, profile: Uuid) =>
+      (outcome: string): void =>
+        log.write({ event: 'oidc_provider', realm, profile, outcome }),
+    noteRefusal: (realm: Uuid, profile: Uuid, cause: string): void =>
+      log.write({ event: 'oidc_sign_in_refused', realm, profile, cause, count: 1 }),
   };
 }

@@ -126,7 +126,7 @@ export async function serve(
     { installation, issuersMatch: settings.strictIssuers },
     clock,
   );
-  const oidc = openOidcSignIn(context);
+  const oidc = openOidcSignIn(context, { store, writeRecords });
   const settingsRealms = openSettingsRealms(store, clock, { ...settings, installation });
   const withIdempotency = openIdempotency({ store, keyring, clock });
   const administration = openAdministration(context, budgets);
@@ -172,6 +172,7 @@ export async function serve(
     serviceMetrics(context, { ...sources, pending: server.pending }),
     ageMetrics(METRICS.checkpointAge, checkpoints.ageMs),
     passwords.collect,
+    oidc.collect,
   );
   return {
     ...server,

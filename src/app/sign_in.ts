@@ -68,7 +68,10 @@ export function openSignIn(
       { access: cache, jwts }: { readonly access: AuthCache; readonly jwts: OwnJwts },
       names: { readonly issuer: string; readonly installation: string },
     ) {
-      const accountTokens = openAccountTokens({ cache, jwts, credentials, clock }, names);
+      const accountTokens = openAccountTokens(
+        { cache, jwts, credentials, store: engine.records, clock },
+        names,
+      );
       const { append } = engine.log;
       const logSuccess = settings.logSignIns ? signedIn : undefined;
       return {

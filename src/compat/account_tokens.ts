@@ -4,6 +4,7 @@ import { offsetParameters } from '../http/openapi/parameters.ts';
 import { HEADERS, jsonContent } from '../http/openapi/responses.ts';
 import { countedMeta, idSchema, pageLinks } from '../http/openapi/schemas.ts';
 import { shortListBody } from '../http/operations/lists.ts';
+import type { OidcDeps } from '../http/operations/oidc_request.ts';
 import {
   checkPassword,
   DEVICE,
@@ -33,6 +34,7 @@ import type { AnyRecord } from '../model/resource.ts';
 import { passwordProfile, user } from '../model/resources.ts';
 import type { PresetOrigin } from '../records/presets.ts';
 import type { AccountSignIn } from './account_token.ts';
+import { CODE_MEMBERS, signInByCode } from './oidc_sign_in.ts';
 import { refuseSelfSignup, SELF_SIGNUP, signUp } from './self_signup.ts';
 import { accessibleRealm } from './settings.ts';
 
@@ -53,7 +55,10 @@ export function refuseAccountToken(token: string | null): Reply {
   return faultReply('invalid_account_token', {}, token ? NOT_VALID : NOT_SENT);
 }
 
-const MECHANISMS = ['password', 'self_signup', TYPE] as const;
+/** How a user with a password authenticated (RFC 8176). */
+const PASSWORD = ['pwd'];
+
+const MECHANISMS = ['password', 'self_signup', 'oidc', TYPE] as const;
 const byPassword = z.object({
   type: z.literal(TYPE),
   authentication_mechanism: z.literal('password'),
@@ -66,18 +71,24 @@ const bySelfSignup = z.object({
   authentication_mechanism: z.literal('self_signup'),
   ...SELF_SIGNUP,
 });
+const byCode = z.object({
+  type: z.literal(TYPE),
+  authentication_mechanism: z.literal('oidc'),
+  ...CODE_MEMBERS,
+});
 const byToken = z.object({ type: z.literal(TYPE), authentication_mechanism: z.literal(TYPE) });
 const byAnother = z.object({ type: z.literal(TYPE), authentication_mechanism: z.enum(MECHANISMS) });
 
-type SignInRequest = z.output<typeof byPassword> | z.output<typeof bySelfSignup>;
+const REQUESTS = [byPassword, bySelfSignup, byCode, byToken] as const;
+type PasswordRequest = z.output<typeof byPassword> | z.output<typeof bySelfSignup>;
 
 /** Reads a request. Throws Fault `malformed` or `invalid`. */
-function readRequest(body: string): SignInRequest | z.output<typeof byToken> {
+function readRequest(body: string): z.output<(typeof REQUESTS)[number]> {
   const data = dataOf(body);
-  if (data.authentication_mechanism === 'password') return checkData(byPassword, data);
-  if (data.authentication_mechanism === 'self_signup') return checkData(bySelfSignup, data);
-  checkData(byAnother, data);
-  return checkData(byToken, data);
+  const { authentication_mechanism: mechanism } = data;
+  const schema = REQUESTS.find(({ shape }) => shape.authentication_mechanism.value === mechanism);
+  // Another mechanism is an error of that member.
+  return checkData(schema ?? byAnother, data) as z.output<(typeof REQUESTS)[number]>;
 }
 
 interface TokenScope {
@@ -88,7 +99,7 @@ interface TokenScope {
 
 async function signIn(
   call: Call,
-  request: SignInRequest,
+  request: PasswordRequest,
   { realm, page }: TokenScope,
   deps: SignInDeps,
 ): Promise<Reply> {
@@ -107,11 +118,28 @@ async function signIn(
   if (outcome.kind === 'wrong') return AUTHENTICATION_FAILED;
   const { userId, infoId, version } = outcome.credential;
   const authTime = Math.floor(deps.clock.now() / 1000);
-  const signedIn = { realmId: realm.id, userId, infoId, credentialVersion: version, authTime };
+  const signedIn = {
+    ...({ mechanism: 'password', realmId: realm.id, userId, infoId } as const),
+    version,
+    authTime,
+    amr: PASSWORD,
+  };
   const reply = await tokensReply(signedIn, { realm, page }, deps);
   return reply
     ? { ...reply, headers: { ...reply.headers, [DEVICE]: outcome.deviceToken } }
     : AUTHENTICATION_FAILED;
+}
+
+async function signInByProvider(
+  call: Call,
+  request: z.output<typeof byCode>,
+  { realm, page }: TokenScope,
+  deps: OidcDeps,
+): Promise<Reply> {
+  const signedIn = realm && (await signInByCode(call, request, realm, deps));
+  if (!signedIn || signedIn === 'refused') return AUTHENTICATION_FAILED;
+  if ('status' in signedIn) return signedIn;
+  return (await tokensReply(signedIn, { realm, page }, deps)) ?? AUTHENTICATION_FAILED;
 }
 
 async function renew({ request }: Call, { realm, page }: TokenScope, deps: SignInDeps): Promise<Reply> {
@@ -172,7 +200,7 @@ function exampleAnswer(baseUrl: string): unknown {
   return JSON.parse(shortListBody([item], page));
 }
 
-export const CREATE_ACCOUNT_TOKENS: Operation<SignInDeps> = {
+export const CREATE_ACCOUNT_TOKENS: Operation<OidcDeps> = {
   name: 'create-account-management-authentication-token',
   method: 'POST',
   path: PATH,
@@ -185,10 +213,13 @@ export const CREATE_ACCOUNT_TOKENS: Operation<SignInDeps> = {
     const request = readRequest(call.body ?? '');
     const realm = accessibleRealm(call, await deps.settingsRealms.find(ORIGIN));
     if (request.authentication_mechanism === TYPE) return renew(call, { realm, page }, deps);
+    if (request.authentication_mechanism === 'oidc')
+      return signInByProvider(call, request, { realm, page }, deps);
     return signIn(call, request, { realm, page }, deps);
   },
   document: ({ baseUrl }) => ({
-    summary: 'Sign in an account member by password, sign up a new one, or renew an account token.',
+    summary:
+      'Sign in an account member by password or through a provider, sign up a new one, or renew an account token.',
     furtherScopes: [SIGN_UP_SCOPE],
     tag: 'account-members',
     query: offsetParameters(),
@@ -197,7 +228,7 @@ export const CREATE_ACCOUNT_TOKENS: Operation<SignInDeps> = {
     body: {
       schema: z
         .object({
-          data: z.discriminatedUnion('authentication_mechanism', [byPassword, bySelfSignup, byToken]),
+          data: z.discriminatedUnion('authentication_mechanism', REQUESTS),
         })
         .meta({ id: `${TYPE}.request` }),
       example: {
@@ -216,6 +247,12 @@ export const CREATE_ACCOUNT_TOKENS: Operation<SignInDeps> = {
       headers: { 'Cache-Control': HEADERS.noStore, [DEVICE]: deviceHeader() },
       content: jsonContent(answerSchema(), exampleAnswer(baseUrl)),
     },
-    faults: ['authentication_failed', 'invalid_account_token', 'conflict', 'unknown_outcome'],
+    faults: [
+      'authentication_failed',
+      'invalid_account_token',
+      'conflict',
+      'unknown_outcome',
+      'provider_unavailable',
+    ],
   }),
 };

@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import type { ProviderMetadata } from '../access/issuers/provider_metadata.ts';
 import { linkParameters } from '../http/openapi/parameters.ts';
 import {
   ALWAYS,
@@ -19,24 +18,11 @@ import type { RecordOf } from '../model/resource.ts';
 import { oidcProfile, type realm } from '../model/resources.ts';
 import { isSafeUrl } from '../model/text/text.ts';
 import type { PresetOrigin } from '../records/presets.ts';
-import type { OidcFlow, OpenedState } from '../sign_in/oidc_flow.ts';
+import type { OpenedState } from '../sign_in/oidc_flow.ts';
 
 /** What the endpoints of sign-in through OpenID providers have in common (docs/wire.md#oidc-profiles). Browsers are sent to them. */
 
 const ORIGIN: PresetOrigin = 'account_authentication_settings';
-
-/** The metadata of a provider that browsers need, and the scopes to ask for. */
-type BrowserProvider = Pick<ProviderMetadata, 'authorizationEndpoint' | 'sendsIssuer'> & {
-  readonly scopes: readonly string[];
-};
-
-export interface OidcDeps extends RecordDeps {
-  readonly oidc: {
-    readonly flow: OidcFlow;
-    /** Undefined for a provider that cannot be used or reached. */
-    readonly metadata: (issuer: string) => Promise<BrowserProvider | undefined>;
-  };
-}
 
 const LINKS = oidcProfile.extraLinks;
 
@@ -99,14 +85,16 @@ export function badRequest(text: string): Reply {
 export const UNKNOWN_PROFILE =
   'the URL must name an OIDC profile of the realm of account members, which has redirect URIs';
 
-/** Sends a browser on by GET, also from a POST. */
-export function seeOther(url: string, parameters: Iterable<[string, string]>, cookie?: string): Reply {
-  const Location = `${url}${url.includes('?') ? '&' : '?'}${new URLSearchParams([...parameters])}`;
-  return {
-    status: 303,
-    headers: { ...NO_TRACE, Location, ...(cookie ? { 'Set-Cookie': cookie } : {}) },
-    body: null,
-  };
+/** Sends a browser on by GET, also from a POST, with those parameters that have a value. */
+export function seeOther(
+  url: string,
+  parameters: Iterable<[string, string | undefined]>,
+  cookie?: string,
+): Reply {
+  const given = [...parameters].filter((each): each is [string, string] => each[1] !== undefined);
+  const Location = `${url}${url.includes('?') ? '&' : '?'}${new URLSearchParams(given)}`;
+  const headers = { ...NO_TRACE, Location, ...(cookie ? { 'Set-Cookie': cookie } : {}) };
+  return { status: 303, headers, body: null };
 }
 
 /** `__Host-` keeps other hosts of the domain from setting it. Browsers accept it over https alone. */

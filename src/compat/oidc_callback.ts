@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { OidcDeps } from '../http/operations/oidc_request.ts';
 import { readText } from '../http/pipeline/body.ts';
 import type { CallHandler } from '../http/pipeline/call.ts';
 import type { Operation } from '../http/pipeline/operation.ts';
@@ -11,7 +12,6 @@ import {
   callbackUri,
   cookieName,
   cookieText,
-  type OidcDeps,
   pathOfLink,
   queryOf,
   seeOther,
@@ -37,9 +37,9 @@ const PASSED_ON: ReadonlySet<string> = new Set(
 async function readResponse(
   query: URLSearchParams,
   issuer: string,
-  { metadata }: OidcDeps['oidc'],
+  { providers }: OidcDeps['oidc'],
 ): Promise<string | [string, string]> {
-  const provider = query.has('iss') ? undefined : await metadata(issuer);
+  const provider = query.has('iss') ? undefined : await providers.metadata(issuer);
   // Without the metadata, nobody knows whether the parameter was removed on the way (RFC 9207, 2.4).
   if (!query.has('iss') && !provider)
     return ['temporarily_unavailable', 'the provider cannot be used at the moment'];

@@ -3,6 +3,7 @@ import { exampleIdOf, INSTALLATION } from '../http/openapi/examples.ts';
 import { linkParameters } from '../http/openapi/parameters.ts';
 import { fixedHeader, jsonContent } from '../http/openapi/responses.ts';
 import { lazyComponent, link } from '../http/openapi/schemas.ts';
+import type { OidcDeps } from '../http/operations/oidc_request.ts';
 import type { CallHandler } from '../http/pipeline/call.ts';
 import type { Operation } from '../http/pipeline/operation.ts';
 import { documentReply, NOT_FOUND_REPLY } from '../http/server/reply.ts';
@@ -16,7 +17,6 @@ import {
   callbackUri,
   cookieName,
   cookieText,
-  type OidcDeps,
   pathOfLink,
   queryOf,
   seeOther,
@@ -30,13 +30,12 @@ const CLIENT = 'account-management';
 const PROFILE = 'elasticpath_commerce_cloud_profile_id';
 /** This provider sends names and e-mail addresses with this response mode alone. */
 const FORM_POST_ISSUER = 'https://appleid.apple.com';
-/** They are passed on to the provider. */
-const FORWARDED = ['prompt', 'display', 'ui_locales', 'login_hint'] as const;
 
 const withExample = <S extends z.ZodType>(schema: S, example: string): S =>
   schema.meta({ param: { example } });
 const matching = (pattern: RegExp, rule: string, example: string) =>
   withExample(z.string().regex(pattern, rule), example);
+/** It is passed on to the provider. */
 const forwarded = () =>
   withExample(
     z
@@ -100,34 +99,32 @@ function login(deps: OidcDeps): CallHandler {
     if (redirectUri === undefined) return badRequest('redirect_uri must be a redirect URI of the realm');
     const back = ([error, text]: readonly [string, string]) => {
       const state = requestSchema().shape.state.safeParse(single(query, 'state')).data;
-      const known = state === undefined ? {} : { state };
-      return seeOther(redirectUri, Object.entries({ error, error_description: text, ...known }));
+      return seeOther(redirectUri, Object.entries({ error, error_description: text, state }));
     };
     const request = readRequest(query);
     if (Array.isArray(request)) return back(request);
-    const provider = await oidc.metadata(issuer);
+    const provider = await oidc.providers.metadata(issuer);
     if (!provider) return back(['temporarily_unavailable', 'the provider cannot be used at the moment']);
     const begun = oidc.flow.begin({
       ...{ realmId: place.realm.id, profileId: id, redirectUri, state: request.state },
       codeChallenge: request.code_challenge,
       reportsReplay: request.ep_report_callback_replay_error === 'true',
     });
+    const { prompt, display, ui_locales, login_hint } = request;
     const parameters = {
-      ...{ response_type: 'code', client_id, scope: provider.scopes.join(' ') },
+      ...{ response_type: 'code', client_id, scope: provider.scope },
       redirect_uri: callbackUri(deps, place.realm.id, id),
       ...{ state: begun.state, nonce: begun.nonce },
       ...{ code_challenge: begun.codeChallenge, code_challenge_method: 'S256' },
-      ...(issuer === FORM_POST_ISSUER ? { response_mode: 'form_post' } : {}),
+      response_mode: issuer === FORM_POST_ISSUER ? 'form_post' : undefined,
+      ...{ prompt, display, ui_locales, login_hint },
     };
-    const passedOn = FORWARDED.flatMap((name): [string, string][] => {
-      const value = request[name];
-      return value === undefined ? [] : [[name, value]];
-    });
+    // A header has only ASCII characters.
+    const endpoint = new URL(provider.authorizationEndpoint).href;
     const cookie = `${cookieName(baseUrl, begun)}=${begun.cookie.value}`;
     return seeOther(
-      // A header has only ASCII characters.
-      new URL(provider.authorizationEndpoint).href,
-      [...Object.entries(parameters), ...passedOn],
+      endpoint,
+      Object.entries(parameters),
       cookieText(cookie, baseUrl, LIMITS.oidcStateSeconds),
     );
   };

@@ -177,7 +177,10 @@ const ROWS = {
    * `eq`, `in` or a prefix, or the reverse lookup. See docs/guides/rates-and-overload.md#overload.
    */
   overloaded: { status: 503, detail: 'Too much work of this kind is waiting; try again' },
-  /** The log event `console_provider` has the reason. Compare the entry in `--issuers-file` with the provider's configuration. */
+  /**
+   * The log event `console_provider` or `oidc_provider` has the reason. Compare the entry in `--issuers-file`, or the OIDC profile, with the
+   * provider's configuration.
+   */
   provider_unavailable: {
     status: 503,
     detail: 'The identity provider does not answer as it should; try again',

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { OidcIdentity } from '../access/issuers/identity_providers.ts';
 import { Fault, type FaultCode } from '../model/fault.ts';
 import type { ComparableValue, FilterCondition } from '../model/filter/filter.ts';
 import type { Revision, Uuid } from '../model/id.ts';
@@ -8,22 +9,6 @@ import type { KeyedRecord, Store } from '../model/store.ts';
 import { foldedKey } from '../model/text/folded_key.ts';
 import type { WriteRecords } from './directory.ts';
 import type { CreateRequest, WriteContext } from './write_request.ts';
-
-/** What an OpenID provider proved about an end user. */
-interface Identity {
-  readonly issuer: string;
-  readonly subject: string;
-  /** Valid by the rule of a user's `email`. */
-  readonly email: string | undefined;
-  readonly isEmailVerified: boolean;
-  readonly names: {
-    readonly name?: string;
-    readonly given_name?: string;
-    readonly middle_name?: string;
-    readonly family_name?: string;
-  };
-  readonly amr: readonly string[] | undefined;
-}
 
 /** `known`: the link existed. `infoId` and `revision` are of the link. */
 export type LinkedIdentity = {
@@ -50,7 +35,7 @@ type Comparison = Extract<FilterCondition, { readonly kind: 'one_of' }>['compare
 /** Links identities to users, so that no e-mail address gives one person the user of another. */
 export function openIdentityLinking({ store, writeRecords }: { store: Store; writeRecords: WriteRecords }) {
   /** Finds the link whichever profile it belongs to. */
-  async function findKnown({ issuer, subject }: Identity, realmId: Uuid) {
+  async function findKnown({ issuer, subject }: OidcIdentity, realmId: Uuid) {
     const members = oidcProfileInfo.reverseLookup.by[0];
     const found = await store.find(oidcProfileInfo, realmId, { members, values: [issuer, subject] });
     return found && linkedBy('known', found);
@@ -87,7 +72,7 @@ export function openIdentityLinking({ store, writeRecords }: { store: Store; wri
   }
 
   /** Links to the user with the verified address, or to a new one. */
-  async function linkByEmail(identity: Identity, email: string, place: LinkPlace, by: WriteContext) {
+  async function linkByEmail(identity: OidcIdentity, email: string, place: LinkPlace, by: WriteContext) {
     const { realm } = place;
     const isShared = realm.duplicate_email_policy === 'allowed';
     const owner = isShared ? undefined : await findOwner(email, identity.isEmailVerified, realm.id);
@@ -99,7 +84,7 @@ export function openIdentityLinking({ store, writeRecords }: { store: Store; wri
 
   return {
     /** Finds the user of an identity; else links it by its address. */
-    link(identity: Identity, place: LinkPlace & { readonly mayCreate: boolean }, by: WriteContext) {
+    link(identity: OidcIdentity, place: LinkPlace & { readonly mayCreate: boolean }, by: WriteContext) {
       return attemptTwice(async () => {
         const known = await findKnown(identity, place.realm.id);
         if (known) return known;
@@ -109,7 +94,7 @@ export function openIdentityLinking({ store, writeRecords }: { store: Store; wri
       });
     },
     /** Links an identity to the user whom the caller has authenticated. */
-    linkTo(identity: Identity, place: LinkPlace & { readonly userId: Uuid }, by: WriteContext) {
+    linkTo(identity: OidcIdentity, place: LinkPlace & { readonly userId: Uuid }, by: WriteContext) {
       return attemptTwice(async () => {
         const { realm, userId } = place;
         const known = await findKnown(identity, realm.id);
@@ -144,11 +129,11 @@ function inLowerCase(email: string): string {
   return email.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
 }
 
-function linkData({ issuer, subject }: Identity, { profileId }: LinkPlace) {
+function linkData({ issuer, subject }: OidcIdentity, { profileId }: LinkPlace) {
   return { type: oidcProfileInfo.type, issuer, subject, oidc_profile_id: profileId };
 }
 
-function linkRequest(identity: Identity, place: LinkPlace, userId: Uuid): CreateRequest {
+function linkRequest(identity: OidcIdentity, place: LinkPlace, userId: Uuid): CreateRequest {
   const scope = [place.realm.id, userId];
   return { verb: 'create', resource: oidcProfileInfo, scope, body: { data: linkData(identity, place) } };
 }
@@ -162,7 +147,7 @@ const NAMES = z.object({
 });
 
 /** A new user and its link. */
-function userRequest(identity: Identity, email: string, place: LinkPlace): CreateRequest {
+function userRequest(identity: OidcIdentity, email: string, place: LinkPlace): CreateRequest {
   const { name, ...parts } = NAMES.parse(identity.names);
   const full = [parts.given_name, parts.family_name].filter((part) => part !== null).join(' ');
   // An address may be longer than a name.

@@ -16,6 +16,11 @@ export interface SignInAttempt extends SignInName {
   readonly device: DeviceToken | undefined;
 }
 
+type ProfilePlace = Pick<SignInName, 'realmId' | 'profileId'>;
+
+/** A request with a code or an ID token of a provider. */
+export type IdentityAttempt = ProfilePlace & Pick<SignInAttempt, 'clientId' | 'address'>;
+
 /** An attempt that is not checked, because a budget is exhausted. */
 export interface ThrottledSignIn {
   readonly retryAfterS: number;
@@ -43,6 +48,8 @@ const BUDGETS = {
   signUpsOfNetwork: { kind: 6, size: 10, refillMs: 1.5 * MINUTE_MS },
   /** Of a client, for end users without an address. */
   signUpsOfClient: { kind: 7, size: 60, refillMs: 1_000 },
+  /** Of identities that a provider does not confirm, of a client, for end users without an address. */
+  identitiesOfClient: { kind: 8, size: 60, refillMs: 1_000 },
 } as const satisfies Record<string, Budget>;
 
 /** A process reads an exhausted bucket once in this time at most, however many attempts arrive. */
@@ -80,17 +87,26 @@ function bucketsOf(keys: BucketKeys, attempt: Omit<SignInAttempt, 'clientId'>): 
   const ofName = { ...BUDGETS.name, name, source: '' };
   if (address === undefined) return [ofName];
   const source = digestOf(keys, 'network', attempt, clientSubnet(address));
-  const ofNetwork = [
-    ofName,
-    { ...BUDGETS.networkAndName, name, source },
-    { ...BUDGETS.network, name: '', source },
-  ];
+  return [ofName, { ...BUDGETS.networkAndName, name, source }, ...networkBucketsOf(keys, attempt, address)];
+}
+
+/** Returns the buckets of the networks of an address, for all names of a profile. */
+function networkBucketsOf(keys: BucketKeys, of: ProfilePlace, address: IpAddress): readonly Bucket[] {
+  const ofNetwork = {
+    ...{ ...BUDGETS.network, name: '' },
+    source: digestOf(keys, 'network', of, clientSubnet(address)),
+  };
   const wide = wideSubnet(address);
-  if (wide === address) return ofNetwork;
-  return [
-    ...ofNetwork,
-    { ...BUDGETS.wideNetwork, name: '', source: digestOf(keys, 'network', attempt, wide) },
-  ];
+  if (wide === address) return [ofNetwork];
+  return [ofNetwork, { ...BUDGETS.wideNetwork, name: '', source: digestOf(keys, 'network', of, wide) }];
+}
+
+/** Returns the buckets of an identity that a provider has to confirm: those of its networks, or of its client. */
+function identityBucketsOf(keys: BucketKeys, attempt: IdentityAttempt): readonly Bucket[] {
+  const { address, clientId } = attempt;
+  if (address) return networkBucketsOf(keys, attempt, address);
+  const source = digestOf(keys, 'client', attempt, clientId);
+  return [{ ...BUDGETS.identitiesOfClient, name: '', source }];
 }
 
 /** Returns the bucket of a sign-up: that of its network in the realm, or of its client. */
@@ -202,6 +218,14 @@ export function openSignInBudgets(
       await take(attempt.realmId, [bucket]);
       return undefined;
     },
+    /** Resolves to the time after which the caller may try again; undefined for an identity that may be asked for now. */
+    async throttledIdentity(attempt: IdentityAttempt): Promise<ThrottledSignIn | undefined> {
+      const wait = await waitMs(attempt.realmId, identityBucketsOf(keys, attempt));
+      return wait > 0 ? throttledFor(wait) : undefined;
+    },
+    /** Takes a token for an identity that the provider did not confirm. */
+    countRefusedIdentity: (attempt: IdentityAttempt): Promise<void> =>
+      take(attempt.realmId, identityBucketsOf(keys, attempt)),
     /** Resolves to the instant until which attempts at a name without a device are refused; undefined if they are checked. */
     async throttledUntil(name: SignInName): Promise<number | undefined> {
       const wanted = bucketsOf(keys, { ...name, address: undefined, device: undefined });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
-import type { OidcDeps } from '../../src/compat/oidc_browser.ts';
 import { LOGIN_OPERATIONS } from '../../src/compat/oidc_login.ts';
+import type { OidcDeps } from '../../src/http/operations/oidc_request.ts';
 import { openCall } from '../../src/http/pipeline/call.ts';
 import { LIMITS } from '../../src/model/limits.ts';
 import { systemClock } from '../../src/ops/process/clock.ts';
@@ -348,7 +348,7 @@ test('Apple is asked for a form, no other provider for a response mode', async (
   const { db, clock } = service;
   const metadata = async () => ({
     authorizationEndpoint: `${issuer}/auth/authorize`,
-    ...{ scopes: ['openid', 'email', 'name'], sendsIssuer: false },
+    ...{ scope: 'openid email name', sendsIssuer: false },
   });
   // No test reaches this provider: its document is given.
   const deps = {
@@ -357,7 +357,7 @@ test('Apple is asked for a form, no other provider for a response mode', async (
       installation: store,
       accountRealm: undefined,
     }),
-    oidc: { flow: openOidcFlow(db.keyring, clock), metadata },
+    oidc: { flow: openOidcFlow(db.keyring, clock), providers: { metadata } },
   } as unknown as OidcDeps;
   const request = new Request(loginUrl(service.url, { store, realm, profile: id }));
   const reply = await LOGIN_OPERATIONS[0]?.handle(deps)(

@@ -161,7 +161,7 @@ describe('test-suite.md', () => {
       const { links } = (await (await service.get(path, token)).json()) as { links: Record<string, string> };
       const { self, ...others } = links;
       expect(self).toBe(service.url + path);
-      const statuses = Object.values(others).map(async (url) => (await fetch(url)).status);
+      const statuses = Object.values(others).map(async (url) => (await service.get(url)).status);
       expect(await Promise.all(statuses)).toEqual([400, 400, 404]);
     });
   });

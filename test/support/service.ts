@@ -239,6 +239,9 @@ export async function errorsOf(answer: Response): Promise<readonly ErrorEntry[]>
   return ((await answer.clone().json()) as { errors: readonly ErrorEntry[] }).errors;
 }
 
+/** The body of an error that is shown to a browser (docs/wire.md#oidc-profiles). */
+const FOR_BROWSERS = /^\{"error":"invalid_request","errorDescription":"([^"]+)","error_description":"\1"\}$/;
+
 /**
  * Returns the response. Throws where an error response has not the documented shape, or repeats a value of the request.
  * With several errors, each must have a source. The code of an error has a row in a table of faults, with the same status.
@@ -246,12 +249,12 @@ export async function errorsOf(answer: Response): Promise<readonly ErrorEntry[]>
 export async function checkedResponse(answer: Response, sent: readonly string[]): Promise<Response> {
   if (answer.status < 400) return answer;
   const body = await answer.clone().text();
-  const errors = await errorsOf(answer);
+  const errors = (await errorsOf(answer)) ?? [];
   const isComplete = ({ status, title, detail, code }: ErrorEntry) =>
     [status, `${statusOf(code)}`].every((each) => each === `${answer.status}`) && title && detail;
   const hasSource = ({ source }: ErrorEntry) => (source?.pointer ?? source?.parameter) !== undefined;
   const isValidList = errors.length === 1 || (errors.length > 1 && errors.every(hasSource));
-  if (!isValidList || !errors.every(isComplete))
+  if (!FOR_BROWSERS.test(body) && (!isValidList || !errors.every(isComplete)))
     throw new Error(`the error response has not the documented shape: ${body}`);
   // The service echoes these two headers of a request after it has validated them.
   const echoed = ['x-request-id', 'access-control-allow-origin'];

@@ -1,6 +1,5 @@
 import { ACCOUNT_MEMBER_OPERATIONS } from '../../compat/account_members.ts';
 import { CREATE_ACCOUNT_TOKENS } from '../../compat/account_tokens.ts';
-import type { OidcDeps } from '../../compat/oidc_browser.ts';
 import { CALLBACK_OPERATIONS } from '../../compat/oidc_callback.ts';
 import { LOGIN_OPERATIONS } from '../../compat/oidc_login.ts';
 import { SETTINGS_OPERATIONS } from '../../compat/settings_table.ts';
@@ -10,8 +9,9 @@ import { WRITE_BATCH } from '../../http/operations/batch.ts';
 import { FEED_OPERATIONS, type FeedDeps } from '../../http/operations/changes.ts';
 import { OAUTH_OPERATIONS } from '../../http/operations/oauth.ts';
 import type { OAuthDeps } from '../../http/operations/oauth_form.ts';
+import { CHECK_ID_TOKEN } from '../../http/operations/oidc_checks.ts';
+import type { OidcDeps } from '../../http/operations/oidc_request.ts';
 import { CHECK_PASSWORD } from '../../http/operations/password_checks.ts';
-import type { SignInDeps } from '../../http/operations/password_request.ts';
 import type { ServiceDeps } from '../../http/operations/readiness.ts';
 import { operationsOf } from '../../http/operations/resources.ts';
 import { SERVICE_OPERATIONS } from '../../http/operations/service.ts';
@@ -21,7 +21,7 @@ import { RESOURCES } from '../../model/resources.ts';
 import type { Store } from '../../model/store.ts';
 
 /** The dependencies of all operations. */
-export interface ApiDeps extends OidcDeps, FeedDeps, OAuthDeps, ServiceDeps, AdminDeps, SignInDeps {
+export interface ApiDeps extends OidcDeps, FeedDeps, OAuthDeps, ServiceDeps, AdminDeps {
   readonly store: Store;
 }
 
@@ -29,6 +29,7 @@ export interface ApiDeps extends OidcDeps, FeedDeps, OAuthDeps, ServiceDeps, Adm
 export const OPERATIONS: readonly Operation<ApiDeps>[] = [
   ...RESOURCES.flatMap(operationsOf),
   CHECK_PASSWORD,
+  CHECK_ID_TOKEN,
   ...SIGN_IN_THROTTLE_OPERATIONS,
   WRITE_BATCH,
   ...SETTINGS_OPERATIONS,

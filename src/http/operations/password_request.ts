@@ -89,9 +89,10 @@ export async function logSignIn(
   { principal, requestId }: Call,
   { realmId, userId, infoId }: { readonly realmId: Uuid; readonly userId: Uuid; readonly infoId: Uuid },
   { signIn, clock: { now } }: Pick<SignInDeps, 'signIn' | 'clock'>,
+  mechanism?: 'oidc',
 ): Promise<void> {
   const { clientId: actor } = principal as Principal;
   const caller = { actor, address: undefined, requestId };
-  const fields = { realm: realmId, user: userId, object: infoId, detail: {} };
+  const fields = { realm: realmId, user: userId, object: infoId, detail: mechanism ? { mechanism } : {} };
   await signIn.logSuccess?.(createAuditEntry('sign-in.succeeded', fields, { now, caller }));
 }

@@ -96,6 +96,21 @@ export const METRICS = {
     labels: ['mechanism'],
     help: 'Time to check a password, with its wait in the queue, by mechanism; without throttled and rejected requests.',
   },
+  oidcSignIns: {
+    kind: 'counter',
+    name: 'authrealm_oidc_sign_ins_total',
+    labels: ['mechanism', 'outcome'],
+    help: 'Sign-ins through OpenID providers, by mechanism and outcome.',
+    details:
+      '`mechanism` is `oidc` (account tokens) or `oidc_check`; `outcome` is `known`, `linked`, `created`, `refused`, `throttled`, ' +
+      '`unavailable` (the provider) or `overloaded`.',
+  },
+  oidcSignInDuration: {
+    kind: 'histogram',
+    name: 'authrealm_oidc_sign_in_duration_seconds',
+    labels: ['mechanism'],
+    help: 'Duration of sign-ins through OpenID providers, with their requests to the provider, by mechanism; without throttled and rejected requests.',
+  },
   signUps: {
     kind: 'counter',
     name: 'authrealm_sign_ups_total',

@@ -81,6 +81,21 @@ export const openPasswordCheckCounts = () =>
     names: MECHANISMS,
   });
 
+const OIDC_MECHANISMS = ['oidc', 'oidc_check'] as const;
+export type OidcMechanism = (typeof OIDC_MECHANISMS)[number];
+
+/** Sign-ins through OpenID providers, whose requests take 4.5 s at most. */
+export const openOidcSignInCounts = () =>
+  openOutcomeCounts({
+    total: METRICS.oidcSignIns,
+    duration: METRICS.oidcSignInDuration,
+    label: 'mechanism',
+    bounds: [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5],
+    outcomes: ['known', 'linked', 'created', 'refused', 'unavailable'],
+    unmeasured: ['throttled', 'overloaded'],
+    names: OIDC_MECHANISMS,
+  });
+
 const SIGN_UP_OUTCOMES = ['created', 'refused', 'throttled', 'overloaded'] as const;
 
 /** Self-signups. */

@@ -85,6 +85,7 @@ describe('a sign-in by password', () => {
       ...{ realm_id: accounts, store_id: await db.engine.access.storeId(), ancestors: '' },
       ...{ account_member_self_management: 'disabled', iat, exp: iat + 86_400, auth_time: iat },
       ...{ jti: expect.any(String), amr: ['pwd'], pid: jane.info, cv: expect.any(String) },
+      mechanism: 'password',
     });
   });
 
@@ -256,7 +257,7 @@ describe('a sign-in that fails', () => {
     ['no data', {}, ['data: is missing']],
     ['no members', { data: {} }, 2],
     ['another type', { data: { ...dataOf(), type: 'account_member' } }, 1],
-    ['another mechanism', { data: { ...dataOf(), authentication_mechanism: 'oidc' } }, 1],
+    ['another mechanism', { data: { ...dataOf(), authentication_mechanism: 'passwordless' } }, 1],
     ['self-signup', { data: { ...dataOf(), authentication_mechanism: 'self_signup' } }, 2],
     ['a password that is a number', { data: { ...dataOf(), password: 12_345_678 } }, 1],
     ['no username and no password', { data: { ...dataOf(), username: undefined, password: undefined } }, 2],

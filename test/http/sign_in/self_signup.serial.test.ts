@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'bun:test';
+import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import type { Uuid } from '../../../src/model/id.ts';
 import { passwordProfile, user } from '../../../src/model/resources.ts';
 import { systemClock } from '../../../src/ops/process/clock.ts';
@@ -17,6 +17,9 @@ import {
   requestTokens,
   signInTokenOf,
 } from '../../support/sign_in.ts';
+
+// Some tests hash a hundred passwords.
+setDefaultTimeout(60_000);
 
 /** The mechanism `self_signup` of the token call: docs/wire.md#account-tokens. */
 

@@ -1,0 +1,83 @@
+import type { IdentityResult, OidcIdentity } from '../../access/issuers/identity_providers.ts';
+import type { openOidcSignIn } from '../../app/oidc_sign_in.ts';
+import { Fault } from '../../model/fault.ts';
+import type { Uuid } from '../../model/id.ts';
+import type { Principal } from '../../model/principal.ts';
+import type { OidcMechanism } from '../../ops/metrics/outcome_counts.ts';
+import type { LinkedIdentity, LinkRefusal } from '../../records/identity_linking.ts';
+import type { Call } from '../pipeline/call.ts';
+import type { Reply } from '../server/reply.ts';
+import { logSignIn, type SignInDeps, throttledReply } from './password_request.ts';
+
+/** The dependencies of operations that sign in through OpenID providers. */
+export interface OidcDeps extends SignInDeps {
+  readonly oidc: ReturnType<typeof openOidcSignIn>;
+}
+
+/** A sign-in through an OIDC profile. */
+interface ProviderSignIn {
+  readonly mechanism: OidcMechanism;
+  readonly realmId: Uuid;
+  readonly profileId: Uuid;
+  /** Rejects with Fault `overloaded`. */
+  identify(): Promise<IdentityResult>;
+  link(identity: OidcIdentity): Promise<LinkedIdentity | LinkRefusal>;
+}
+
+/** An end user who signed in through a provider. `amr`: how (RFC 8176), if the provider says so. */
+export interface SignedInIdentity extends LinkedIdentity {
+  readonly amr: readonly string[] | undefined;
+}
+
+/**
+ * Identifies an end user and finds or makes their link, after `readEndUserAddress`, within the budgets, with metrics and log entries. A
+ * throttled request is a reply, and asks no provider. Rejects with Fault `overloaded` and `provider_unavailable`.
+ */
+export async function signInThroughProvider(
+  call: Call,
+  signIn: ProviderSignIn,
+  deps: OidcDeps,
+): Promise<SignedInIdentity | 'refused' | Reply> {
+  const {
+    oidc,
+    signIn: { budgets },
+    clock,
+  } = deps;
+  const { mechanism, realmId, profileId } = signIn;
+  const startedAt = clock.monotonic();
+  const count = (outcome: string) => oidc.count(mechanism, outcome, clock.monotonic() - startedAt);
+  const { clientId } = call.principal as Principal;
+  const attempt = { realmId, profileId, clientId, address: call.endUserAddress };
+  const throttled = await budgets.throttledIdentity(attempt);
+  if (throttled) {
+    count('throttled');
+    return throttledReply(call, realmId, throttled, deps.signIn);
+  }
+  const found = await identifyAndLink(signIn).catch((error: unknown) => {
+    if (error instanceof Fault && error.code === 'overloaded') count('overloaded');
+    throw error;
+  });
+  if (found === 'unavailable') {
+    count('unavailable');
+    throw new Fault('provider_unavailable');
+  }
+  if (typeof found === 'string') {
+    count('refused');
+    oidc.noteRefusal(realmId, profileId, found);
+    if (found === 'code_refused' || found === 'id_token_refused') await budgets.countRefusedIdentity(attempt);
+    return 'refused';
+  }
+  count(found.outcome);
+  await logSignIn(call, { realmId, ...found }, deps, 'oidc');
+  return found;
+}
+
+async function identifyAndLink({
+  identify,
+  link,
+}: ProviderSignIn): Promise<SignedInIdentity | Exclude<IdentityResult, OidcIdentity> | LinkRefusal> {
+  const identity = await identify();
+  if (typeof identity === 'string') return identity;
+  const linked = await link(identity);
+  return typeof linked === 'string' ? linked : { ...linked, amr: identity.amr };
+}
