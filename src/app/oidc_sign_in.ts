@@ -5,7 +5,6 @@ import type { Uuid } from '../model/id.ts';
 import type { Key } from '../model/resource.ts';
 import { oidcProfile } from '../model/resources.ts';
 import type { Store } from '../model/store.ts';
-import { openOidcSignInCounts } from '../ops/metrics/outcome_counts.ts';
 import type { WriteRecords } from '../records/directory.ts';
 import { secretLocation } from '../records/format.ts';
 import { openIdentityLinking } from '../records/identity_linking.ts';
@@ -19,10 +18,7 @@ export function openOidcSignIn(
   { store, writeRecords }: { readonly store: Store; readonly writeRecords: WriteRecords },
 ) {
   const rules = outboundRules({ settings, log });
-  const counts = openOidcSignInCounts();
   return {
-    collect: counts.collect,
-    count: counts.record,
     flow: openOidcFlow(keyring, clock),
     linking: openIdentityLinking({ store, writeRecords }),
     providers: openIdentityProviders({

@@ -172,7 +172,6 @@ export async function serve(
     serviceMetrics(context, { ...sources, pending: server.pending }),
     ageMetrics(METRICS.checkpointAge, checkpoints.ageMs),
     passwords.collect,
-    oidc.collect,
   );
   return {
     ...server,

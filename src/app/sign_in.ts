@@ -2,7 +2,7 @@ import type { AuthCache } from '../access/tokens/auth_cache.ts';
 import type { OwnJwts } from '../access/tokens/own_jwts.ts';
 import { openAccountTokens } from '../compat/account_token.ts';
 import { Fault } from '../model/fault.ts';
-import { openPasswordCheckCounts, openSignUpCounts } from '../ops/metrics/outcome_counts.ts';
+import { openPasswordCheckCounts, openSignInCounts } from '../ops/metrics/outcome_counts.ts';
 import { openChecker } from '../ops/workers/checker.ts';
 import { openHasher } from '../ops/workers/hasher.ts';
 import { openSignInBudgets } from '../sign_in/budgets.ts';
@@ -31,7 +31,7 @@ export function openSignIn(
   const checker = openChecker();
   const budgets = openSignInBudgets(engine.budgets, logKeys, clock);
   const counts = openPasswordCheckCounts();
-  const signUpCounts = openSignUpCounts();
+  const signInCounts = openSignInCounts();
   const rehash = openRehash({ credentials, hashPassword: hasher.hash, cost, clock });
   const rehashing = new Set<Promise<unknown>>();
 
@@ -62,7 +62,7 @@ export function openSignIn(
     hashPassword: hasher.hash,
     budgets,
     figures: { hasher: hasher.figures, checks: queue.figures },
-    collect: () => [...counts.collect(), signUpCounts.collect()],
+    collect: () => [...counts.collect(), ...signInCounts.collect()],
     /** What the operations need, given the base URL. */
     signIn(
       { access: cache, jwts }: { readonly access: AuthCache; readonly jwts: OwnJwts },
@@ -76,7 +76,7 @@ export function openSignIn(
       const logSuccess = settings.logSignIns ? signedIn : undefined;
       return {
         ...{ check, accountTokens, budgets, count: counts.record, throttled, logSuccess, log: append },
-        ...{ signUp, countSignUp: signUpCounts.record, makeDevice: devices.make },
+        ...{ signUp, countSignIn: signInCounts.record, makeDevice: devices.make },
       };
     },
     async stop() {

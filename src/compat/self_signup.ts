@@ -62,21 +62,24 @@ export async function signUp(
   signup: SelfSignup,
   deps: SignInDeps,
 ): Promise<SignedUp | Reply> {
-  const { signIn } = deps;
+  const { signIn, clock } = deps;
+  const startedAt = clock.monotonic();
+  const count = (outcome: string) =>
+    signIn.countSignIn('self_signup', outcome, clock.monotonic() - startedAt);
   const { clientId } = call.principal as Principal;
   const signInName = { realmId, profileId, usernameKey: foldedKey(signup.username) };
   const attempt = { ...signInName, clientId, address: call.endUserAddress, device: undefined };
   const create = () => createUser(call, { realmId, profileId }, signup, deps);
   const credential = await signIn.signUp(attempt, create).catch((error: unknown) => {
-    if (error instanceof Fault && error.code === 'conflict') signIn.countSignUp('refused');
-    if (error instanceof Fault && error.code === 'overloaded') signIn.countSignUp('overloaded');
+    if (error instanceof Fault && error.code === 'conflict') count('refused');
+    if (error instanceof Fault && error.code === 'overloaded') count('overloaded');
     throw error;
   });
   if ('retryAfterS' in credential) {
-    signIn.countSignUp('throttled');
+    count('throttled');
     return throttledReply(call, realmId, credential, signIn);
   }
-  signIn.countSignUp('created');
+  count('created');
   await logSignIn(call, { realmId, ...credential }, deps);
   const deviceToken = signIn.makeDevice(signInName, credential.version);
   return { kind: 'right', credential, deviceToken };

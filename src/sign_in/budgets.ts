@@ -18,8 +18,10 @@ export interface SignInAttempt extends SignInName {
 
 type ProfilePlace = Pick<SignInName, 'realmId' | 'profileId'>;
 
-/** A request with a code or an ID token of a provider. */
-export type IdentityAttempt = ProfilePlace & Pick<SignInAttempt, 'clientId' | 'address'>;
+/** An attempt without a password: a sign-up, or an identity that a provider has to confirm. */
+export interface SourceAttempt extends ProfilePlace, Pick<SignInAttempt, 'clientId' | 'address'> {
+  readonly kind: 'sign-up' | 'identity';
+}
 
 /** An attempt that is not checked, because a budget is exhausted. */
 export interface ThrottledSignIn {
@@ -45,11 +47,9 @@ const BUDGETS = {
   network: { kind: 4, size: 100, refillMs: 9_000 },
   /** Of a /48, which has many /64. */
   wideNetwork: { kind: 5, size: 1_000, refillMs: 900 },
-  signUpsOfNetwork: { kind: 6, size: 10, refillMs: 1.5 * MINUTE_MS },
-  /** Of a client, for end users without an address. */
-  signUpsOfClient: { kind: 7, size: 60, refillMs: 1_000 },
-  /** Of identities that a provider does not confirm, of a client, for end users without an address. */
-  identitiesOfClient: { kind: 8, size: 60, refillMs: 1_000 },
+  signUps: { kind: 6, size: 10, refillMs: 1.5 * MINUTE_MS },
+  /** Of a client, for sign-ups and identities of end users without an address. */
+  client: { kind: 7, size: 60, refillMs: 1_000 },
 } as const satisfies Record<string, Budget>;
 
 /** A process reads an exhausted bucket once in this time at most, however many attempts arrive. */
@@ -68,11 +68,11 @@ type BucketKeys = Pick<LogKeys, 'signInMac'>;
 
 interface Bucket extends Budget, BudgetKey {}
 
-/** Returns the text that a row stores for a username, a device or a network of a profile, or for a network or client of a realm. */
+/** Returns the text that a row stores for a username, a device, a network or a client of a profile. */
 function digestOf(
   keys: BucketKeys,
   kind: 'name' | 'device' | 'network' | 'client',
-  { realmId, profileId }: Pick<SignInName, 'realmId'> & Partial<SignInName>,
+  { realmId, profileId }: ProfilePlace,
   text: string,
 ): string {
   const mac = keys.signInMac(JSON.stringify(['budget', kind, realmId, profileId, text]));
@@ -101,20 +101,14 @@ function networkBucketsOf(keys: BucketKeys, of: ProfilePlace, address: IpAddress
   return [ofNetwork, { ...BUDGETS.wideNetwork, name: '', source: digestOf(keys, 'network', of, wide) }];
 }
 
-/** Returns the buckets of an identity that a provider has to confirm: those of its networks, or of its client. */
-function identityBucketsOf(keys: BucketKeys, attempt: IdentityAttempt): readonly Bucket[] {
-  const { address, clientId } = attempt;
-  if (address) return networkBucketsOf(keys, attempt, address);
-  const source = digestOf(keys, 'client', attempt, clientId);
-  return [{ ...BUDGETS.identitiesOfClient, name: '', source }];
-}
-
-/** Returns the bucket of a sign-up: that of its network in the realm, or of its client. */
-function signUpBucketOf(keys: BucketKeys, { realmId, address, clientId }: SignInAttempt): Bucket {
-  const [budget, source] = address
-    ? [BUDGETS.signUpsOfNetwork, digestOf(keys, 'network', { realmId }, clientSubnet(address))]
-    : [BUDGETS.signUpsOfClient, digestOf(keys, 'client', { realmId }, clientId)];
-  return { ...budget, name: '', source };
+/** Returns the buckets of an attempt without a password: those of its networks, or that of its client. */
+function sourceBucketsOf(keys: BucketKeys, attempt: SourceAttempt): readonly Bucket[] {
+  const { kind, address, clientId } = attempt;
+  if (!address) return [{ ...BUDGETS.client, name: '', source: digestOf(keys, 'client', attempt, clientId) }];
+  if (kind === 'identity') return networkBucketsOf(keys, attempt, address);
+  return [
+    { ...BUDGETS.signUps, name: '', source: digestOf(keys, 'network', attempt, clientSubnet(address)) },
+  ];
 }
 
 const windowMs = ({ size, refillMs }: Budget): number => size * refillMs;
@@ -205,27 +199,14 @@ export function openSignInBudgets(
      * last, before another attempt of the same name is checked. If it rejects, this process counts the buckets as exhausted for a while.
      */
     countWrong: (attempt: SignInAttempt): Promise<void> => take(attempt.realmId, bucketsOf(keys, attempt)),
-    /** Whether this process remembers that the budget of a sign-up is exhausted. Reads nothing. */
-    exhaustedSignUp(attempt: SignInAttempt): ThrottledSignIn | undefined {
-      const wait = exhausted.waitMs([signUpBucketOf(keys, attempt)]);
+    /** Resolves to the time after which the caller may try again; undefined for an attempt that may be made now. */
+    async throttledSource(attempt: SourceAttempt): Promise<ThrottledSignIn | undefined> {
+      const wait = await waitMs(attempt.realmId, sourceBucketsOf(keys, attempt));
       return wait > 0 ? throttledFor(wait) : undefined;
     },
-    /** Takes a token for a sign-up, whatever its outcome; resolves to the time after which the caller may try again if there is none. */
-    async takeSignUp(attempt: SignInAttempt): Promise<ThrottledSignIn | undefined> {
-      const bucket = signUpBucketOf(keys, attempt);
-      const wait = await waitMs(attempt.realmId, [bucket]);
-      if (wait > 0) return throttledFor(wait);
-      await take(attempt.realmId, [bucket]);
-      return undefined;
-    },
-    /** Resolves to the time after which the caller may try again; undefined for an identity that may be asked for now. */
-    async throttledIdentity(attempt: IdentityAttempt): Promise<ThrottledSignIn | undefined> {
-      const wait = await waitMs(attempt.realmId, identityBucketsOf(keys, attempt));
-      return wait > 0 ? throttledFor(wait) : undefined;
-    },
-    /** Takes a token for an identity that the provider did not confirm. */
-    countRefusedIdentity: (attempt: IdentityAttempt): Promise<void> =>
-      take(attempt.realmId, identityBucketsOf(keys, attempt)),
+    /** Takes a token for a sign-up, or for an identity that its provider did not confirm. */
+    takeFromSource: (attempt: SourceAttempt): Promise<void> =>
+      take(attempt.realmId, sourceBucketsOf(keys, attempt)),
     /** Resolves to the instant until which attempts at a name without a device are refused; undefined if they are checked. */
     async throttledUntil(name: SignInName): Promise<number | undefined> {
       const wanted = bucketsOf(keys, { ...name, address: undefined, device: undefined });

@@ -3,7 +3,7 @@ import type { openOidcSignIn } from '../../app/oidc_sign_in.ts';
 import { Fault } from '../../model/fault.ts';
 import type { Uuid } from '../../model/id.ts';
 import type { Principal } from '../../model/principal.ts';
-import type { OidcMechanism } from '../../ops/metrics/outcome_counts.ts';
+import type { SignInMechanism } from '../../ops/metrics/outcome_counts.ts';
 import type { LinkedIdentity, LinkRefusal } from '../../records/identity_linking.ts';
 import type { Call } from '../pipeline/call.ts';
 import type { Reply } from '../server/reply.ts';
@@ -16,7 +16,7 @@ export interface OidcDeps extends SignInDeps {
 
 /** A sign-in through an OIDC profile. */
 interface ProviderSignIn {
-  readonly mechanism: OidcMechanism;
+  readonly mechanism: SignInMechanism;
   readonly realmId: Uuid;
   readonly profileId: Uuid;
   /** Rejects with Fault `overloaded`. */
@@ -38,20 +38,16 @@ export async function signInThroughProvider(
   signIn: ProviderSignIn,
   deps: OidcDeps,
 ): Promise<SignedInIdentity | 'refused' | Reply> {
-  const {
-    oidc,
-    signIn: { budgets },
-    clock,
-  } = deps;
+  const { oidc, signIn: ours, clock } = deps;
   const { mechanism, realmId, profileId } = signIn;
   const startedAt = clock.monotonic();
-  const count = (outcome: string) => oidc.count(mechanism, outcome, clock.monotonic() - startedAt);
+  const count = (outcome: string) => ours.countSignIn(mechanism, outcome, clock.monotonic() - startedAt);
   const { clientId } = call.principal as Principal;
-  const attempt = { realmId, profileId, clientId, address: call.endUserAddress };
-  const throttled = await budgets.throttledIdentity(attempt);
+  const attempt = { kind: 'identity', realmId, profileId, clientId, address: call.endUserAddress } as const;
+  const throttled = await ours.budgets.throttledSource(attempt);
   if (throttled) {
     count('throttled');
-    return throttledReply(call, realmId, throttled, deps.signIn);
+    return throttledReply(call, realmId, throttled, ours);
   }
   const found = await identifyAndLink(signIn).catch((error: unknown) => {
     if (error instanceof Fault && error.code === 'overloaded') count('overloaded');
@@ -64,7 +60,7 @@ export async function signInThroughProvider(
   if (typeof found === 'string') {
     count('refused');
     oidc.noteRefusal(realmId, profileId, found);
-    if (found === 'code_refused' || found === 'id_token_refused') await budgets.countRefusedIdentity(attempt);
+    if (found === 'code_refused' || found === 'id_token_refused') await ours.budgets.takeFromSource(attempt);
     return 'refused';
   }
   count(found.outcome);

@@ -96,28 +96,20 @@ export const METRICS = {
     labels: ['mechanism'],
     help: 'Time to check a password, with its wait in the queue, by mechanism; without throttled and rejected requests.',
   },
-  oidcSignIns: {
+  signIns: {
     kind: 'counter',
-    name: 'authrealm_oidc_sign_ins_total',
+    name: 'authrealm_sign_ins_total',
     labels: ['mechanism', 'outcome'],
-    help: 'Sign-ins through OpenID providers, by mechanism and outcome.',
+    help: 'Sign-ins without a password check, by mechanism and outcome.',
     details:
-      '`mechanism` is `oidc` (account tokens) or `oidc_check`; `outcome` is `known`, `linked`, `created`, `refused`, `throttled`, ' +
-      '`unavailable` (the provider) or `overloaded`.',
+      '`mechanism` is `oidc`, `self_signup` (both account tokens) or `oidc_check`; `outcome` is `known`, `linked`, `created`, `refused`, ' +
+      '`throttled`, `unavailable` (the provider) or `overloaded`.',
   },
-  oidcSignInDuration: {
+  signInDuration: {
     kind: 'histogram',
-    name: 'authrealm_oidc_sign_in_duration_seconds',
+    name: 'authrealm_sign_in_duration_seconds',
     labels: ['mechanism'],
-    help: 'Duration of sign-ins through OpenID providers, with their requests to the provider, by mechanism; without throttled and rejected requests.',
-  },
-  signUps: {
-    kind: 'counter',
-    name: 'authrealm_sign_ups_total',
-    labels: ['outcome'],
-    help: 'Self-signups by outcome.',
-    details:
-      '`outcome` is `created`, `refused` (the username is taken, for example), `throttled` or `overloaded`.',
+    help: 'Duration of these sign-ins, with requests to a provider, by mechanism; without throttled and rejected requests.',
   },
   eventLoopDelay: {
     kind: 'histogram',

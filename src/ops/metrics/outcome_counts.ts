@@ -81,34 +81,17 @@ export const openPasswordCheckCounts = () =>
     names: MECHANISMS,
   });
 
-const OIDC_MECHANISMS = ['oidc', 'oidc_check'] as const;
-export type OidcMechanism = (typeof OIDC_MECHANISMS)[number];
+const SIGN_IN_MECHANISMS = ['oidc', 'oidc_check', 'self_signup'] as const;
+export type SignInMechanism = (typeof SIGN_IN_MECHANISMS)[number];
 
-/** Sign-ins through OpenID providers, whose requests take 4.5 s at most. */
-export const openOidcSignInCounts = () =>
+/** Sign-ins through OpenID providers, whose requests take 4.5 s at most, and sign-ups. */
+export const openSignInCounts = () =>
   openOutcomeCounts({
-    total: METRICS.oidcSignIns,
-    duration: METRICS.oidcSignInDuration,
+    total: METRICS.signIns,
+    duration: METRICS.signInDuration,
     label: 'mechanism',
     bounds: [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5],
     outcomes: ['known', 'linked', 'created', 'refused', 'unavailable'],
     unmeasured: ['throttled', 'overloaded'],
-    names: OIDC_MECHANISMS,
+    names: SIGN_IN_MECHANISMS,
   });
-
-const SIGN_UP_OUTCOMES = ['created', 'refused', 'throttled', 'overloaded'] as const;
-
-/** Self-signups. */
-export function openSignUpCounts() {
-  const counts = new Map<string, number>(SIGN_UP_OUTCOMES.map((outcome) => [outcome, 0]));
-  return {
-    record(outcome: (typeof SIGN_UP_OUTCOMES)[number]): void {
-      counts.set(outcome, (counts.get(outcome) ?? 0) + 1);
-    },
-    collect: (): Family =>
-      familyOf(
-        METRICS.signUps,
-        [...counts].map(([outcome, value]) => ({ labels: { outcome }, value })),
-      ),
-  };
-}

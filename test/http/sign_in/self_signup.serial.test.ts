@@ -295,10 +295,11 @@ test('metrics count self-signups by outcome, and the log has their sign-ins with
     statuses.push((await requestTokens(own, access, body, from('192.0.2.50'))).status);
   expect(statuses).toEqual([201, ...manyOf(422, 9), 429]);
   const families = await own.server.metrics.own();
-  const counter = families.find(({ name }) => name === 'authrealm_sign_ups_total');
-  const samples = counter && 'samples' in counter ? counter.samples : [];
+  const counter = families.find(({ name }) => name === 'authrealm_sign_ins_total');
+  const all = counter && 'samples' in counter ? counter.samples : [];
+  const samples = all.filter(({ labels }) => labels.mechanism === 'self_signup');
   expect(Object.fromEntries(samples.map(({ labels, value }) => [labels.outcome, value]))).toEqual({
-    ...{ created: 1, refused: 9, throttled: 1, overloaded: 0 },
+    ...{ known: 0, linked: 0, created: 1, refused: 9, unavailable: 0, throttled: 1, overloaded: 0 },
   });
   await own.stop();
   const entries = await own.database.query<{ action: string; detail: string; address: string | null }>(
