@@ -93,7 +93,10 @@ test.each<[string, Json, Json]>([
   ['a lifetime of ten days', { exp: acme.now() + 864_000 }, {}],
   ['other claims', { groups: [{ a: 1 }] }, {}],
 ])('an ID token with %s identifies the person', async (_name, claims, expected) => {
-  expect(await identifyWith(await acme.mint(claims))).toEqual({ ...JANE, ...expected } as IdentityResult);
+  expect(await identifyWith(await acme.mint(claims))).toStrictEqual({
+    ...JANE,
+    ...expected,
+  } as IdentityResult);
   expect(outcomes).toEqual([]);
 });
 

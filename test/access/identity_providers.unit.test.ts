@@ -44,8 +44,9 @@ test.each([
   const note = (outcome: string) => outcomes.push(outcome);
   const providers = acme.open();
   expect(await providers.metadata(issuer, { clientId, note })).toBeUndefined();
-  expect(await providers.identifyByCode({ ...acme.codeRequest(), note })).toBe('unavailable');
   expect(outcomes).toEqual(['metadata_unusable']);
+  expect(await providers.identifyByCode({ ...acme.codeRequest(), note })).toBe('unavailable');
+  expect(outcomes).toHaveLength(1);
 });
 
 test('metadata that changes its issuer ends sign-in when it is read again', async () => {
@@ -105,8 +106,9 @@ test('a service that is offline asks no provider', async () => {
   acme.publish();
   const providers = acme.open({ offline: true });
   const before = acme.requests(DISCOVERY);
-  expect(await providers.metadata(issuer)).toBeUndefined();
-  expect(await providers.identifyByCode(acme.codeRequest())).toBe('unavailable');
+  const note = () => expect.unreachable();
+  expect(await providers.metadata(issuer, { clientId, note })).toBeUndefined();
+  expect(await providers.identifyByCode({ ...acme.codeRequest(), note })).toBe('unavailable');
   const idToken = await acme.mint();
   expect(await providers.identifyByToken({ issuer, clientId, idToken, nonce: undefined })).toBe(
     'unavailable',

@@ -75,7 +75,7 @@ type Provider = ReturnType<typeof openProvider>;
 /** The providers of OIDC profiles. They are opened at their first use; of more than `identityProvidersMax` the least recently used leaves. */
 export function openIdentityProviders({ fetchDocument, postForm, clock, offline }: Outbound) {
   const providers = new Map<string, Provider>();
-  const failing = new Map<string, IdentityOutcome>();
+  const outcomes = new Map<string, IdentityOutcome>();
   const slots = openSlots(LIMITS.providerCodesAtOnceMax, LIMITS.providerCodesPerCallerMax);
   // Outlives the providers: strangers can visit so many that each leaves before it is used again.
   const reads = openTokenBuckets({ requests: 1, seconds: LIMITS.issuerKeysPauseMs / 1000 }, clock.monotonic);
@@ -93,9 +93,9 @@ export function openIdentityProviders({ fetchDocument, postForm, clock, offline 
   /** Reports an outcome if it is another than before. */
   function report({ issuer, clientId, note }: IdentityRequest, outcome: IdentityOutcome): void {
     const client = JSON.stringify([issuer, clientId]);
-    if (!note || outcome === (failing.get(client) ?? 'answered')) return;
-    failing.delete(client);
-    if (outcome !== 'answered') keep(failing, client, outcome);
+    if (!note || outcome === (outcomes.get(client) ?? 'answered')) return;
+    outcomes.delete(client);
+    keep(outcomes, client, outcome);
     note(outcome);
   }
 
@@ -128,11 +128,11 @@ export function openIdentityProviders({ fetchDocument, postForm, clock, offline 
     /** What sign-in needs of a provider; undefined if its document is unusable or cannot be read. */
     async metadata(
       issuer: string,
-      client?: Omit<IdentityRequest, 'issuer'>,
+      client: Omit<IdentityRequest, 'issuer'> = { clientId: '' },
     ): Promise<ProviderMetadata | undefined> {
       const read = await providerOf(issuer)?.metadata();
       if (typeof read === 'object') return read;
-      if (read && client) report({ issuer, ...client }, read);
+      if (read) report({ issuer, ...client }, read);
       return undefined;
     },
     /** Exchanges a code for the person who signed in. Rejects only with Fault `overloaded`. */
