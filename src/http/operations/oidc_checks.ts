@@ -6,17 +6,16 @@ import { identifier } from '../../model/rule.ts';
 import type { LinkedIdentity } from '../../records/identity_linking.ts';
 import { exampleIdOf } from '../openapi/examples.ts';
 import { pathParameters } from '../openapi/parameters.ts';
-import { HEADERS, jsonContent } from '../openapi/responses.ts';
-import { dataBody, idSchema } from '../openapi/schemas.ts';
+import { dataBody } from '../openapi/schemas.ts';
 import { itemPattern, parameterNames } from '../pipeline/links.ts';
 import type { Operation } from '../pipeline/operation.ts';
 import { refuseWithout } from '../pipeline/pipeline.ts';
 import { readData } from '../pipeline/reading.ts';
-import { documentReply, NOT_FOUND_REPLY } from '../server/reply.ts';
+import { NOT_FOUND_REPLY } from '../server/reply.ts';
+import { checkAnswer } from './check_answer.ts';
 import { type OidcDeps, signInThroughProvider } from './oidc_request.ts';
 import { END_USER_ADDRESS, readEndUserAddress, SIGN_IN_SCOPE, SIGN_UP_SCOPE } from './password_request.ts';
 import { endUserAddressParameter } from './password_schemas.ts';
-import { type ProjectedMembers, projectionSchema, projector } from './projection.ts';
 import { requestContext } from './record_writes.ts';
 
 /** Checks an ID token in any realm, for native apps and callers with sessions of their own (docs/wire.md#oidc-checks). No token is issued. */
@@ -31,21 +30,9 @@ const request = z.object({
   user_authentication_info_id: identifier('a user').optional(),
 });
 
-const UNVERIFIED = documentReply({ data: { type: TYPE, verified: false } }, 'no-store');
-
-const RELATED: ProjectedMembers<LinkedIdentity> = {
-  [user.type]: { data: { id: [idSchema, ({ userId }) => userId], type: user.type } },
-  [oidcProfileInfo.type]: { data: { id: [idSchema, ({ infoId }) => infoId], type: oidcProfileInfo.type } },
-};
-const VERIFIED: ProjectedMembers<LinkedIdentity> = {
-  data: {
-    type: TYPE,
-    verified: [z.boolean().meta({ description: 'Without the other members if it is false.' }), () => true],
-    outcome: [z.enum(['known', 'linked', 'created']).optional(), ({ outcome }) => outcome],
-    relationships: [projectionSchema(RELATED).optional(), projector(RELATED)],
-  },
-};
-const verifiedBody = projector(VERIFIED);
+const ANSWER = checkAnswer<LinkedIdentity>(TYPE, oidcProfileInfo, {
+  outcome: [z.enum(['known', 'linked', 'created']).optional(), ({ outcome }) => outcome],
+});
 
 export const CHECK_ID_TOKEN: Operation<OidcDeps> = {
   name: 'check-id-token',
@@ -88,8 +75,8 @@ export const CHECK_ID_TOKEN: Operation<OidcDeps> = {
       },
       deps,
     );
-    if (signedIn === 'refused') return UNVERIFIED;
-    return 'status' in signedIn ? signedIn : documentReply(verifiedBody(signedIn), 'no-store');
+    if (signedIn === 'refused') return ANSWER.unverified;
+    return 'status' in signedIn ? signedIn : ANSWER.verified(signedIn);
   },
   document: () => ({
     summary: 'Check an ID token, and find or create the user that it is about.',
@@ -106,20 +93,10 @@ export const CHECK_ID_TOKEN: Operation<OidcDeps> = {
       id_token: 'eyJhbGciOiJSUzI1NiJ9.e30.c2lnbmF0dXJl',
       nonce: 'n-0S6_WzA2Mj',
     }),
-    success: {
-      status: 200,
-      description: 'Whether the ID token is valid and names a user of the realm.',
-      headers: { 'Cache-Control': HEADERS.noStore },
-      content: jsonContent(
-        projectionSchema(VERIFIED).meta({ id: TYPE }),
-        verifiedBody({
-          outcome: 'known',
-          userId: exampleIdOf(user),
-          infoId: exampleIdOf(oidcProfileInfo),
-          revision: '' as LinkedIdentity['revision'],
-        }),
-      ),
-    },
+    success: ANSWER.success('Whether the ID token is valid and names a user of the realm.', {
+      ...{ outcome: 'known', userId: exampleIdOf(user), infoId: exampleIdOf(oidcProfileInfo) },
+      revision: '' as LinkedIdentity['revision'],
+    }),
     faults: ['invalid_query', 'provider_unavailable'],
   }),
 };

@@ -5,15 +5,14 @@ import { passwordProfile, passwordProfileInfo, user } from '../../model/resource
 import type { Credential } from '../../sign_in/store/credentials.ts';
 import { exampleIdOf } from '../openapi/examples.ts';
 import { pathParameters } from '../openapi/parameters.ts';
-import { HEADERS, jsonContent } from '../openapi/responses.ts';
-import { dataBody, idSchema } from '../openapi/schemas.ts';
+import { dataBody } from '../openapi/schemas.ts';
 import { itemPattern, parameterNames } from '../pipeline/links.ts';
 import type { Operation } from '../pipeline/operation.ts';
 import { readData } from '../pipeline/reading.ts';
-import { documentReply, NOT_FOUND_REPLY } from '../server/reply.ts';
+import { NOT_FOUND_REPLY } from '../server/reply.ts';
+import { checkAnswer } from './check_answer.ts';
 import { checkPassword, readEndUserAddress, SIGN_IN_SCOPE, type SignInDeps } from './password_request.ts';
 import { DEVICE_EXAMPLE, signInParameters } from './password_schemas.ts';
-import { type ProjectedMembers, projectionSchema, projector } from './projection.ts';
 
 /** Checks a password of any realm, for callers with sessions of their own (docs/wire.md#password-checks). No token is issued. */
 const TYPE = 'password_check';
@@ -22,31 +21,17 @@ const PATH = `/v2${itemPattern(passwordProfile)}/check`;
 const filled = () => z.string().min(1, 'must not be empty');
 const request = z.object({ type: z.literal(TYPE), username: filled(), password: filled() });
 
-const UNVERIFIED = documentReply({ data: { type: TYPE, verified: false } }, 'no-store');
-
 type Verified = Pick<Credential, 'userId' | 'infoId'> & { readonly deviceToken: string };
 
-const RELATED: ProjectedMembers<Verified> = {
-  [user.type]: { data: { id: [idSchema, ({ userId }) => userId], type: user.type } },
-  [passwordProfileInfo.type]: {
-    data: { id: [idSchema, ({ infoId }) => infoId], type: passwordProfileInfo.type },
-  },
-};
-const VERIFIED: ProjectedMembers<Verified> = {
-  data: {
-    type: TYPE,
-    verified: [z.boolean().meta({ description: 'Without the other members if it is false.' }), () => true],
-    device: [
-      z
-        .string()
-        .optional()
-        .meta({ description: 'A device token, for `Authrealm-Device` of later checks on this device.' }),
-      ({ deviceToken }) => deviceToken,
-    ],
-    relationships: [projectionSchema(RELATED).optional(), projector(RELATED)],
-  },
-};
-const verifiedBody = projector(VERIFIED);
+const ANSWER = checkAnswer<Verified>(TYPE, passwordProfileInfo, {
+  device: [
+    z
+      .string()
+      .optional()
+      .meta({ description: 'A device token, for `Authrealm-Device` of later checks on this device.' }),
+    ({ deviceToken }) => deviceToken,
+  ],
+});
 
 export const CHECK_PASSWORD: Operation<SignInDeps> = {
   name: 'check-password',
@@ -65,9 +50,9 @@ export const CHECK_PASSWORD: Operation<SignInDeps> = {
     const given = { realmId, profileId: profileId as Uuid, username, password };
     const checked = await checkPassword(call, TYPE, given, deps);
     if ('status' in checked) return checked;
-    if (checked.kind === 'wrong') return UNVERIFIED;
+    if (checked.kind === 'wrong') return ANSWER.unverified;
     const { credential, deviceToken } = checked;
-    return documentReply(verifiedBody({ ...credential, deviceToken }), 'no-store');
+    return ANSWER.verified({ ...credential, deviceToken });
   },
   document: () => ({
     summary: 'Check the password of a username.',
@@ -82,19 +67,14 @@ export const CHECK_PASSWORD: Operation<SignInDeps> = {
       username: 'jane@example.com',
       password: 'correct horse battery staple',
     }),
-    success: {
-      status: 200,
-      description: 'Whether the password is right. An unknown username is answered as a wrong password.',
-      headers: { 'Cache-Control': HEADERS.noStore },
-      content: jsonContent(
-        projectionSchema(VERIFIED).meta({ id: TYPE }),
-        verifiedBody({
-          userId: exampleIdOf(user),
-          infoId: exampleIdOf(passwordProfileInfo),
-          deviceToken: DEVICE_EXAMPLE,
-        }),
-      ),
-    },
+    success: ANSWER.success(
+      'Whether the password is right. An unknown username is answered as a wrong password.',
+      {
+        userId: exampleIdOf(user),
+        infoId: exampleIdOf(passwordProfileInfo),
+        deviceToken: DEVICE_EXAMPLE,
+      },
+    ),
     faults: ['invalid_query'],
   }),
 };
