@@ -4,6 +4,7 @@ import type { OpenDatabase } from '../../src/app/open_database.ts';
 import type { Uuid } from '../../src/model/id.ts';
 import { oidcProfile, realm } from '../../src/model/resources.ts';
 import { systemClock } from '../../src/ops/process/clock.ts';
+import { secretLocation } from '../../src/records/format.ts';
 import { DISCOVERY, type IssuerServer, json, startIssuer } from './issuers.ts';
 import { insertRecord, type Service, startService } from './service.ts';
 import { createSettingsRealms, type SettingsRealms } from './settings_realms.ts';
@@ -13,6 +14,8 @@ import type { Json } from './token_forge.ts';
 
 export const REDIRECT_URI = 'https://shop.example.com/callback';
 export const REDIRECT_URI_WITH_QUERY = 'https://shop.example.com/callback?lang=en';
+/** With characters that basic credentials encode. */
+export const CLIENT_SECRET = 'a secret: of the shop';
 export const CODE_VERIFIER = 'dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk';
 export const CODE_CHALLENGE = createHash('sha256').update(CODE_VERIFIER).digest('base64url');
 export const STATE = 'a state of the storefront';
@@ -52,8 +55,12 @@ export interface OidcWorld extends Place {
 
 export async function createOidcProfile(db: OpenDatabase, of: Uuid, issuer: string, more: object = {}) {
   const id = systemClock.mintId();
-  const members = { name: 'Login', discovery_url: issuer + DISCOVERY, client_id: 'shop', issuer, ...more };
-  await insertRecord(db, oidcProfile, [of, id], members);
+  const location = secretLocation(oidcProfile, 'client_secret', [of, id]);
+  await insertRecord(db, oidcProfile, [of, id], {
+    ...{ name: 'Login', discovery_url: issuer + DISCOVERY, client_id: 'shop', issuer },
+    client_secret: db.keyring.seal('oidc-client-secret', location, CLIENT_SECRET),
+    ...more,
+  });
   return id;
 }
 

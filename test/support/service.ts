@@ -2,6 +2,7 @@ import { createClient } from '../../src/access/clients/clients.ts';
 import { type Flags, readSettings, type Settings } from '../../src/app/config/parse.ts';
 import { type OpenDatabase, openDatabase } from '../../src/app/open_database.ts';
 import { type Service as Served, serve } from '../../src/app/service.ts';
+import { CODE_MEMBERS } from '../../src/compat/oidc_sign_in.ts';
 import { accountSettings } from '../../src/model/account_settings.ts';
 import { FAULTS, type FaultCode, GRANT_FAULTS, type GrantFaultCode } from '../../src/model/fault.ts';
 import type { Uuid } from '../../src/model/id.ts';
@@ -218,6 +219,7 @@ function textsIn(value: unknown): string[] {
 const ALLOWED_NAMES: ReadonlySet<string> = new Set([
   ...['data', 'id', 'type', 'relationships', 'included', 'requests', 'method', 'path', 'body', 'if_match'],
   ...['scopes', 'realms', 'overlap_seconds', 'realm_id', 'user_id', 'authentication_mechanism'],
+  ...Object.keys(CODE_MEMBERS),
   ...Object.keys(accountSettings().shape),
   ...RESOURCES.flatMap(({ members, inputs = {} }) => [...Object.keys(members), ...Object.keys(inputs)]),
 ]);
