@@ -15,7 +15,7 @@ import {
   startOidcSignIn,
 } from './oidc_sign_in.ts';
 import type { Service } from './service.ts';
-import { type AccountTokensAnswer, requestTokens, signInTokenOf } from './sign_in.ts';
+import { type AccountTokensAnswer, createSignInClient, requestTokens } from './sign_in.ts';
 import type { Json } from './token_forge.ts';
 
 /** The token call with codes of a provider. */
@@ -54,7 +54,8 @@ export async function startTokenCalls(flags: Flags = {}) {
   const flow = openOidcFlow(service.db.keyring, service.clock);
   const granted = new Map<string, { readonly claims: Json; readonly query: Record<string, string> }>();
   const now = () => Math.floor(service.clock.now() / 1000);
-  const token = await signInTokenOf(service, { scope: 'sign-in sign-up' });
+  const client = await createSignInClient(service, { scope: 'sign-in sign-up' });
+  const token = await service.grant(client);
   let clientSecret = CLIENT_SECRET;
 
   const answerWith =
@@ -127,7 +128,7 @@ export async function startTokenCalls(flags: Flags = {}) {
 
   return {
     ...world,
-    ...{ flow, token, redeem, answerWith, begin, complete, grant, authorize, send, bodyOf },
+    ...{ client, token, redeem, answerWith, begin, complete, grant, authorize, send, bodyOf },
     /** The number of codes that the provider was asked for. */
     exchanges: () => requestCounts.get('/token') ?? 0,
     /** The provider accepts this client secret alone. */
