@@ -32,7 +32,7 @@ const id = () => identifier('a record');
 
 const CLAIMS = z.object({
   ...{ sub: id(), realm_id: id(), pid: id(), cv: z.string(), auth_time: z.int() },
-  mechanism: z.enum(MECHANISMS),
+  mechanism: z.enum(MECHANISMS).default('password'),
   amr: z.array(z.string()).optional(),
 });
 
