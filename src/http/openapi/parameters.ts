@@ -41,7 +41,7 @@ export const REQUEST_HEADERS = {
   }),
   'If-Match': parameter(z.string().min(1), {
     id: 'if-match',
-    description: 'ETags of the record, or `*`: 412 if the record has none of them (RFC 9110, 13.1.1).',
+    description: 'The ETag of the record, or `*`: 412 if the record has another one (RFC 9110, 13.1.1).',
     example: '*',
     isExtension: true,
   }),

@@ -14,7 +14,7 @@ import { openIncludedPresenter } from '../pipeline/included_presenter.ts';
 import { collectionPattern, selfLinks } from '../pipeline/links.ts';
 import type { Documentation, DocumentContext, Operation } from '../pipeline/operation.ts';
 import { type RecordDeps, recordReply, refuseWithout } from '../pipeline/pipeline.ts';
-import { ifMatchRevisions, requiredRevision, revisionReader } from '../pipeline/precondition.ts';
+import { preconditionReader } from '../pipeline/precondition.ts';
 import { etags } from '../pipeline/present.ts';
 import { BATCH_METHODS, BATCH_RESOURCES, type BatchItem, readBatchItems } from './batch_items.ts';
 import { includedIn, readCreated, writeScopes } from './included.ts';
@@ -55,21 +55,13 @@ function realmOf({ scope }: Call): Uuid {
 
 function batchHandler(deps: RecordDeps): CallHandler {
   const { store, writeRecords, withIdempotency, baseUrl } = deps;
-  const revisionOf = revisionReader(etags(baseUrl));
+  const requiredRevision = preconditionReader(etags(baseUrl));
   const respond = openResponses(deps);
 
-  async function requestOf({
-    resource,
-    method,
-    ids,
-    body = {},
-    ifMatch,
-    item,
-  }: BatchItem): Promise<WriteRequest> {
+  function requestOf({ resource, method, ids, body = {}, ifMatch, item }: BatchItem): WriteRequest {
     if (method === 'POST') return { verb: 'create', resource, scope: ids, body, item };
     const key = ids as unknown as Key;
-    const current = async () => (await store.get(resource, key))?.revision;
-    const expectedRevision = await requiredRevision(ifMatchRevisions(ifMatch ?? null, revisionOf), current);
+    const expectedRevision = requiredRevision(ifMatch ?? null);
     return method === 'PUT'
       ? { verb: 'update', resource, key, body, expectedRevision, item }
       : { verb: 'remove', resource, key, expectedRevision, item };
@@ -93,8 +85,7 @@ function batchHandler(deps: RecordDeps): CallHandler {
       collection: NAME,
       async execute(idempotencyRecordOf) {
         await check();
-        const requests = await Promise.all(items.map(requestOf));
-        const written = await writeRecords(requests, requestContext(call), idempotencyRecordOf);
+        const written = await writeRecords(items.map(requestOf), requestContext(call), idempotencyRecordOf);
         const created = written?.created.map(({ record }) => record.id);
         return created && (await afterCommit(replyWith(call, items, created)));
       },

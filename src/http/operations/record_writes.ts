@@ -15,8 +15,8 @@ import { recordReplies } from '../pipeline/included_presenter.ts';
 import { collectionPattern, selfLinks } from '../pipeline/links.ts';
 import type { FurtherNeed, Operation } from '../pipeline/operation.ts';
 import { type RecordDeps, refuseWithout } from '../pipeline/pipeline.ts';
-import { ifMatchRevisions, requiredRevision, revisionReader } from '../pipeline/precondition.ts';
-import { etags, matchesEtag } from '../pipeline/present.ts';
+import { preconditionReader } from '../pipeline/precondition.ts';
+import { etags } from '../pipeline/present.ts';
 import { DONE } from '../server/reply.ts';
 import { includedIn, readCreated, writeScopes } from './included.ts';
 import { recordAnswer, recordOperation } from './record_operation.ts';
@@ -120,10 +120,10 @@ export function update(resource: Resource, path: string): Operation<RecordDeps> 
     handle(deps) {
       const { writeRecords } = deps;
       const replyTo = recordReplies(resource, deps);
-      const seenBy = preconditionReader(resource, deps);
+      const requiredRevision = preconditionReader(etags(deps.baseUrl));
       return async (call) => {
         const key = call.key as Key;
-        const expectedRevision = await seenBy(call);
+        const expectedRevision = requiredRevision(call.request.headers.get('if-match'));
         const body = documentOf(call.body ?? '');
         const request = { verb: 'update', resource, key, body, expectedRevision } as const;
         const [record] = (await writeRecords([request], requestContext(call)))?.patched ?? [];
@@ -154,10 +154,11 @@ export function remove(resource: Resource, path: string): Operation<RecordDeps> 
     locates: 'key',
     handle(deps) {
       const { writeRecords } = deps;
-      const seenBy = preconditionReader(resource, deps);
+      const requiredRevision = preconditionReader(etags(deps.baseUrl));
       return async (call) => {
         const key = call.key as Key;
-        const request = { verb: 'remove', resource, key, expectedRevision: await seenBy(call) } as const;
+        const expectedRevision = requiredRevision(call.request.headers.get('if-match'));
+        const request = { verb: 'remove', resource, key, expectedRevision } as const;
         await writeRecords([request], requestContext(call));
         return DONE;
       };
@@ -185,24 +186,4 @@ export function requestContext(call: Call): WriteContext {
   const { clientId: actor, scopes } = principal as Principal;
   const trace = readTraceContext(request.headers);
   return { actor, requestId, address: call.address(), trace, isAdmin: scopes.has('admin') };
-}
-
-/**
- * Reads If-Match into the one revision that a write requires. Rejects with Fault `precondition_failed` if
- * If-None-Match matches the current record (RFC 9110, 13.1.2).
- */
-function preconditionReader(resource: Resource, { store, baseUrl }: RecordDeps) {
-  const etagOf = etags(baseUrl);
-  const revisionOf = revisionReader(etagOf);
-  return async ({ request, key }: Call) => {
-    const current = async () => (await store.get(resource, key as Key))?.revision;
-    const unwanted = request.headers.get('if-none-match');
-    if (unwanted !== null) {
-      const revision = await current();
-      if (revision !== undefined && matchesEtag(unwanted, etagOf({ revision }))) {
-        throw new Fault('precondition_failed');
-      }
-    }
-    return requiredRevision(ifMatchRevisions(request.headers.get('if-match'), revisionOf), current);
-  };
 }

@@ -155,8 +155,6 @@ function partsOf(kind: ManagedKind) {
   }
   const find = async (request: Request, deps: ManagedDeps) =>
     assertFound(await kind.find(idIn(request), deps));
-  const seenBy = (request: Request, deps: ManagedDeps) =>
-    request.requiredRevision(async () => (await find(request, deps)).revision);
   return {
     kind,
     named: `/${type}s/:${type}_id`,
@@ -164,11 +162,9 @@ function partsOf(kind: ManagedKind) {
     ...formsOf(kind),
     idIn,
     find,
-    seenBy,
-    async edit(request: Request, deps: ManagedDeps, edit: (found: Thing) => Partial<Thing> | undefined) {
-      const seen = await seenBy(request, deps);
+    edit(request: Request, deps: ManagedDeps, edit: (found: Thing) => Partial<Thing> | undefined) {
       const checked = (found: Thing) => {
-        assertRevision(found, seen);
+        assertRevision(found, request.requiredRevision);
         return edit(found);
       };
       return kind.change(idIn(request), checked, deps, request.auditContext);
@@ -242,8 +238,8 @@ function changeOperations({ kind, named, params, shown, ...handle }: Parts) {
       faults: [...endingFaults(kind), 'unknown_outcome'],
       async handle(request, deps: ManagedDeps) {
         kind.assertNotCaller?.(request);
-        const seen = await handle.seenBy(request, deps);
-        const isGone = await kind.remove(handle.idIn(request), seen, deps, request.auditContext);
+        const { requiredRevision, auditContext } = request;
+        const isGone = await kind.remove(handle.idIn(request), requiredRevision, deps, auditContext);
         assertFound(isGone || undefined);
         return undefined;
       },
@@ -267,8 +263,7 @@ function rotateOperation({ kind, named, params, issued, ...handle }: Parts) {
     faults: ['unknown_outcome'],
     async handle(request, deps: ManagedDeps) {
       const { overlap_seconds: seconds = LIMITS.secretOverlapMs / 1_000 } = request.data;
-      const seen = rotatesConditionally ? await handle.seenBy(request, deps) : undefined;
-      const rotation = { overlapMs: seconds * 1_000, seen };
+      const rotation = { overlapMs: seconds * 1_000, seen: request.requiredRevision };
       return kind.rotate(handle.idIn(request), rotation, deps, request.auditContext);
     },
   });

@@ -13,7 +13,7 @@ import { dataBody, lazyComponent, link } from '../../openapi/schemas.ts';
 import type { Call, CallHandler } from '../../pipeline/call.ts';
 import type { Documentation, DocumentContext, Operation } from '../../pipeline/operation.ts';
 import type { OperationDeps } from '../../pipeline/pipeline.ts';
-import { ifMatchRevisions, requiredRevision, revisionReader } from '../../pipeline/precondition.ts';
+import { preconditionReader } from '../../pipeline/precondition.ts';
 import { etags } from '../../pipeline/present.ts';
 import { checkData, readData, readParameters } from '../../pipeline/reading.ts';
 import { JSON_TYPE, NO_CONTENT, type Reply } from '../../server/reply.ts';
@@ -52,11 +52,8 @@ export interface AdminRequest<Query, Data> extends AnswerContext {
   /** The client that sent the request. */
   readonly clientId: string;
   readonly auditContext: AuditContext;
-  /**
-   * The revision that a write requires, given a function that reads the current one; undefined if `If-Match` sets no
-   * condition.
-   */
-  requiredRevision(current: () => Promise<Revision | undefined>): Promise<Revision | undefined>;
+  /** The revision that a write requires; undefined if `If-Match` sets no condition. */
+  readonly requiredRevision: Revision | undefined;
 }
 
 /** What an answer needs besides what it shows. */
@@ -174,7 +171,7 @@ export function adminOperation<
         query,
         data: data ? checkData(data.schema, given) : {},
         clientId: '',
-        requiredRevision: async () => undefined,
+        requiredRevision: undefined,
         urlOf: (below: string) => below,
       };
       return async (deps: Deps) => {
@@ -191,9 +188,9 @@ type AnyDescription = AdminDescription<z.ZodObject, z.ZodObject, unknown, object
 
 function handlerOf(described: AnyDescription, deps: AdminDeps): CallHandler {
   const etagOf = etags(deps.baseUrl);
-  const revisionOf = revisionReader(etagOf);
+  const requiredRevision = preconditionReader(etagOf);
   return async (call) => {
-    const request = requestOf(call, described, deps, revisionOf);
+    const request = requestOf(call, described, deps, requiredRevision);
     const found = await described.handle(request, deps);
     return found ? replyOf(described.success, found, request, etagOf) : NO_CONTENT;
   };
@@ -204,10 +201,9 @@ function requestOf(
   call: Call,
   { query, data }: AnyDescription,
   { clock, baseUrl }: AdminDeps,
-  revisionOf: ReturnType<typeof revisionReader>,
+  requiredRevision: ReturnType<typeof preconditionReader>,
 ): AnyRequest {
   const { clientId } = call.principal as Principal;
-  const named = ifMatchRevisions(call.request.headers.get('if-match'), revisionOf);
   const caller = { actor: clientId, address: call.address(), requestId: call.requestId };
   return {
     params: call.params,
@@ -215,7 +211,7 @@ function requestOf(
     data: data ? readData(data.schema, call.body ?? '') : {},
     clientId,
     auditContext: { ...clock, caller },
-    requiredRevision: (current) => requiredRevision(named, current),
+    requiredRevision: requiredRevision(call.request.headers.get('if-match')),
     urlOf: (path) => `${baseUrl}${ADMIN_PATH}${path}`,
   };
 }
