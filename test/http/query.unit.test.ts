@@ -160,7 +160,7 @@ describe('page cursors', () => {
     const cursor = writePageCursor({ at, id }, sort);
 
     test(`a cursor for ${nameOf(sort)} is read as it was written`, () => {
-      expect(cursor).toMatch(/^[\w-]{24,35}$/);
+      expect(cursor).toMatch(/^[\w-]+$/);
       expect(readPageCursor(cursor, sort)).toEqual({ at, id });
       expect(read(`?sort=${sort.isDescending ? '-' : ''}${sort.by}&page[after]=${cursor}`).after).toEqual({
         at,
@@ -198,9 +198,9 @@ describe('page cursors', () => {
     for (const at of [Date.UTC(1, 0), -1, 0, Date.UTC(9999, 11)]) {
       expect(readPageCursor(writePageCursor({ at, id }, NEWEST), NEWEST)).toEqual({ at, id });
     }
-    const beyond = Buffer.from(writePageCursor({ at: 0, id }, NEWEST), 'base64url');
-    beyond.writeBigInt64BE(2n ** 62n, 2);
-    expect(readPageCursor(beyond.toString('base64url'), NEWEST)).toBeUndefined();
+    for (const at of [2 ** 53, 0.5, Number.NaN]) {
+      expect(readPageCursor(writePageCursor({ at, id }, NEWEST), NEWEST)).toBeUndefined();
+    }
   });
 });
 
