@@ -16,7 +16,7 @@ const BROWSER_SUITES = ['test/browser/walk.sqlite.test.ts', 'test/browser/sessio
 
 /** Whole suites that need a service in their process; CONTRIBUTING.md lists them. Single tests that do are skipped (`testInProcess`). */
 const IN_PROCESS =
-  /\/(batch_outcome|check_order|not_found|delete_count_in_worker|matrix|openapi_conformance|overload|overload_before_authentication|search_rights)\./;
+  /\/(batch_outcome|check_order|not_found|matrix|openapi_conformance|overload|overload_before_authentication|search_rights)\./;
 
 function apiSuites(): readonly string[] {
   const paths = [...new Bun.Glob('test/{http,compat}/**/*.test.ts').scanSync(ROOT)].sort();

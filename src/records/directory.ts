@@ -1,9 +1,8 @@
-import { conflict, FAULTS, Fault, type FieldError } from '../model/fault.ts';
+import { conflict, Fault, type FieldError } from '../model/fault.ts';
 import { lookupKeyOf } from '../model/filter/lookup_filter.ts';
 import type { Clock, Uuid } from '../model/id.ts';
 import { LIMITS } from '../model/limits.ts';
-import { type Key, membersOf, parentKey, type Resource } from '../model/resource.ts';
-import { RESOURCES } from '../model/resources.ts';
+import { parentKey } from '../model/resource.ts';
 import type { CommitRefusal, Guard, IdempotencyRecord, Store, Write } from '../model/store.ts';
 import { openPlanning, type PlannedWrite } from './plan.ts';
 import type { WriteContext, WriteRequest } from './write_request.ts';
@@ -70,7 +69,7 @@ async function faultOf(refusal: CommitRefusal, planned: PlannedWrite, store: Sto
     case 'protected':
       return conflict(removedField(planned), 'this record is kept and cannot be deleted');
     case 'too_many':
-      return conflict(removedField(planned), await tooManyRule(planned, store));
+      return conflict(removedField(planned), tooManyRule(planned));
   }
 }
 
@@ -105,39 +104,11 @@ function removedField({ item, at }: PlannedWrite): string {
   return item === undefined ? `${at}.id` : `${item}.path`;
 }
 
-async function tooManyRule({ resource, key, item }: PlannedWrite, store: Store): Promise<string> {
+function tooManyRule({ item }: PlannedWrite): string {
   const most = LIMITS.cascadeRecordsMax;
-  if (item !== undefined)
-    return `more than ${most} records would be deleted by this batch: delete fewer at a time`;
-  const count = await tryCountBelow(store, resource, key);
-  const way = `authrealm delete --in-pages removes them${listingOf(resource)}`;
-  // The count can be below the limit, because records are deleted meanwhile.
-  return count !== undefined && count > most
-    ? `${count} records would go with this one, more than ${most}: ${way}`
-    : `more than ${most} records would go with this one: ${way}`;
-}
-
-/** The request that lists the links of a profile; empty for other resources. */
-function listingOf(resource: Resource): string {
-  const links = RESOURCES.find((other) =>
-    membersOf(other).some(
-      ({ name, annotation }) =>
-        name === other.reverseLookup?.listedBy && annotation.references === resource.name,
-    ),
-  );
-  if (!links) return '';
-  const path = `/v2/authentication-realms/{realm_id}/${links.collection}`;
-  return `, and GET ${path}?filter=eq(${links.reverseLookup?.listedBy},…) lists its links`;
-}
-
-/** Counts the dependents of a record; undefined if counting takes too long. */
-async function tryCountBelow(store: Store, resource: Resource, key: Key): Promise<number | undefined> {
-  try {
-    return await store.countBelow(resource, key);
-  } catch (error) {
-    if (error instanceof Fault && FAULTS[error.code].status === 503) return undefined;
-    throw error;
-  }
+  return item === undefined
+    ? `more than ${most} records would go with this one: authrealm delete --in-pages removes them`
+    : `more than ${most} records would be deleted by this batch: delete fewer at a time`;
 }
 
 function uniqueRule(members: readonly string[], name: string): string {
