@@ -235,7 +235,7 @@ test.each(MISTAKES.map((mistake) => [mistake[0], mistake] as const))(
 
 test('serve on a port in use names the address, the port and the option', async () => {
   const { code, stderr } = await run(`serve --database good.db --port ${PORT}`);
-  const why = 'it is in use. Stop the process that listens there, or pass another port with --port';
+  const why = 'EADDRINUSE. Pass an address of this machine and a free port with --host or --port';
   expect([code, stderr]).toEqual([1, `authrealm: cannot listen on 127.0.0.1 port ${PORT}: ${why}\n`]);
   const several = await run(`serve --database good.db --port ${PORT} --processes 2`);
   expect([several.code, several.stderr]).toEqual([1, expect.stringMatching(/^authrealm: .*port/)]);

@@ -157,22 +157,14 @@ function listen(settings: ServerSettings, fetch: NativeHandler): Bun.Server<unde
       fetch,
     });
   } catch (error) {
-    const why = listenErrorText(error, settings);
-    throw new Refusal(`cannot listen on ${settings.host} port ${settings.port}: ${why}`, { cause: error });
+    const { code, message } = error as NodeJS.ErrnoException;
+    const { host, port, flag = '--host or --port' } = settings;
+    // The codes of an address that is in use, not allowed, or of another machine.
+    const advice = code?.startsWith('EA')
+      ? `. Pass an address of this machine and a free port with ${flag}`
+      : '';
+    throw new Refusal(`cannot listen on ${host} port ${port}: ${code ?? message}${advice}`, { cause: error });
   }
-}
-
-/** Why an address cannot be bound, and what to do about it. */
-function listenErrorText(error: unknown, settings: ServerSettings): string {
-  const { code, message } = error as NodeJS.ErrnoException;
-  const flag = (name: 'host' | 'port') => settings.flag ?? `--${name}`;
-  if (code === 'EADDRINUSE')
-    return `it is in use. Stop the process that listens there, or pass another port with ${flag('port')}`;
-  if (code === 'EACCES')
-    return `user ${process.getuid?.()} may not use this port. Pass a port above 1023 with ${flag('port')}`;
-  if (code === 'EADDRNOTAVAIL')
-    return `this machine does not have that address. Pass one of its addresses with ${flag('host')}`;
-  return code ?? message;
 }
 
 function requestHandlers(
