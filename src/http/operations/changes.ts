@@ -47,7 +47,7 @@ const CURSOR = feedCursor('after', CHANGE);
 /** Its form is checked where it is read: a stream that is resumed ignores `after`. */
 const cursor = z
   .string()
-  .meta({ pattern: '^[\\w-]{38}$', description: 'An opaque position in the feed of one realm.' });
+  .meta({ pattern: '^[\\w-]+$', description: 'An opaque position in the feed of one realm.' });
 
 function parameter<S extends z.ZodType>(schema: S, description: string, example: string | number) {
   return schema.optional().meta({ param: { ...EXTENSION, description, example } });
@@ -66,7 +66,7 @@ const changesQuery = z.object({
     CURSOR,
   ),
   before: parameter(
-    z.string().meta({ pattern: '^([\\w-]{38})?$' }),
+    z.string().meta({ pattern: '^[\\w-]*$' }),
     'Return the changes before this cursor, instead of `after`: the newest page first, each page in order. Empty for the newest changes. Not allowed for a stream.',
     CURSOR,
   ),
