@@ -1,9 +1,9 @@
-import { constants, Database, SQLiteError } from 'bun:sqlite';
+import { constants, Database, type SQLiteError } from 'bun:sqlite';
 import { existsSync } from 'node:fs';
 import { Refusal } from '../../../model/fault.ts';
 import { SQLITE, sqliteStatements } from '../../../records/store/sqlite/dialect.ts';
 import type { Migration } from '../../../sql/migrations.ts';
-import { MAPPED_BYTES_MAX, needsRollback, queryOnce } from '../../../sql/sqlite/connection.ts';
+import { MAPPED_BYTES_MAX, queryOnce } from '../../../sql/sqlite/connection.ts';
 import { fileSize } from '../../../sql/sqlite/database_files.ts';
 import { foreignDatabase } from '../../../sql/sqlite/migrate.ts';
 import { UNSHARED } from '../../../sql/sqlite/shared_read_transaction.ts';
@@ -91,15 +91,12 @@ function openReadOnly(path: string): { readonly db: Database; readonly isImmutab
   try {
     queryOnce(db, 'select count(*) from sqlite_schema');
   } catch (error) {
-    if (needsRollback(error)) {
+    const { code = '' } = error as SQLiteError;
+    if (code === 'SQLITE_READONLY_ROLLBACK') {
       db.close(false);
       throw error;
     }
-    if (
-      error instanceof SQLiteError &&
-      NEEDS_FOLDER.test(error.code ?? '') &&
-      fileSize(`${path}-wal`) === 0
-    ) {
+    if (NEEDS_FOLDER.test(code) && fileSize(`${path}-wal`) === 0) {
       db.close(false);
       const uri = `${Bun.pathToFileURL(path).href}?immutable=1`;
       return {
