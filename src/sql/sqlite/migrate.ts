@@ -61,15 +61,12 @@ export function sqliteSchemaVersion(db: Database): SchemaVersion | undefined {
   const tables = queryOnce<{ name: string }>(db, `select name from sqlite_schema where type = 'table'`);
   if (tables.length === 0) return undefined;
   const names = new Set(tables.map(({ name }) => name));
-  if (!names.has('migration') || !names.has('instance')) throw foreignDatabase(db);
+  if (!names.has('migration') || !names.has('instance')) {
+    throw new Refusal(
+      `the database ${db.filename} belongs to another program, because it has tables but none of authrealm: pass another path with --database`,
+    );
+  }
   return schemaVersionOf(queryOnce<SchemaVersion>(db, 'select * from migration'));
-}
-
-/** The refusal for a file with tables of another program. */
-export function foreignDatabase({ filename }: Database): Refusal {
-  return new Refusal(
-    `the database ${filename} belongs to another program, because it has tables but none of authrealm: pass another path with --database`,
-  );
 }
 
 const MIGRATION_TABLE = tableText(migrationTable, 'sqlite').replace('table', 'table if not exists');

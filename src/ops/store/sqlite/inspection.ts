@@ -5,7 +5,7 @@ import { SQLITE, sqliteStatements } from '../../../records/store/sqlite/dialect.
 import type { Migration } from '../../../sql/migrations.ts';
 import { MAPPED_BYTES_MAX, queryOnce } from '../../../sql/sqlite/connection.ts';
 import { fileSize } from '../../../sql/sqlite/database_files.ts';
-import { foreignDatabase } from '../../../sql/sqlite/migrate.ts';
+import { sqliteSchemaVersion } from '../../../sql/sqlite/migrate.ts';
 import { UNSHARED } from '../../../sql/sqlite/shared_read_transaction.ts';
 import { openSqliteReading } from '../../../sql/sqlite/transactions.ts';
 import type { EngineInspection } from '../engine.ts';
@@ -45,7 +45,8 @@ export function inspectSqlite(path: string, known: readonly Migration[]): Engine
     schema: () => sqliteSchemaDifferences(db, known),
     integrity: () => integrityErrors(rows),
     accessOf: () => {
-      if (isForeign(db)) throw foreignDatabase(db);
+      // Throws for a file of another program.
+      sqliteSchemaVersion(db);
       return openInspectedStores(openSqliteReading(db, UNSHARED).read, SQLITE, sqliteStatements);
     },
     close: () => db.close(false),
@@ -61,16 +62,6 @@ export function isSqliteFileUsed(path: string): boolean {
   using db = openReadOnly(path).db;
   db.run(`pragma busy_timeout = ${RECOVERY_WAIT_MS}`);
   return hasTables(db);
-}
-
-/** Whether the file has none of the tables that every schema of this program has. A damaged one is not foreign. */
-function isForeign(db: Database): boolean {
-  const own = `select 1 from sqlite_schema where type = 'table' and name in ('migration', 'instance', 'keyring')`;
-  try {
-    return queryOnce(db, `${own} limit 1`).length === 0;
-  } catch {
-    return false;
-  }
 }
 
 /** A damaged file has tables: its checks report what is wrong. */
