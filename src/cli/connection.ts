@@ -60,7 +60,7 @@ export function connectBy(options: ConnectionOptions, environment: Environment) 
 function refusalFor(error: unknown, url: string): unknown {
   if (!(error instanceof AuthrealmError)) return error;
   const { message, reason, status = 0, errors } = error;
-  if (reason !== undefined) return new Refusal(unreachableText(url, reason, printable(message)));
+  if (reason !== undefined) return new Refusal(unreachableText(url, reason));
   const isForeign = errors.length === 0 && status >= 400;
   const advice = isForeign ? `check that an authrealm service answers at ${url}` : STATUS_ADVICE.get(status);
   return new Refusal(advice === undefined ? printable(message) : `${printable(message)}: ${advice}`);
@@ -79,28 +79,12 @@ const STATUS_ADVICE: ReadonlyMap<number, string> = new Map([
   [404, 'check the IDs with "authrealm list"; a client sees only its own realms'],
 ]);
 
-/** What to do where no response arrived, by the error code of the runtime. The URL has no password: `connect` rejects it. */
-function unreachableText(url: string, reason: string, message: string): string {
-  const isSecure = url.startsWith('https:');
-  switch (reason) {
-    case 'ECONNREFUSED':
-      return `cannot reach ${url}: is "authrealm serve" running? If it listens elsewhere, pass its URL with --url`;
-    case 'ENOTFOUND':
-      return `cannot reach ${url}: this machine does not know the host. Check the URL in --url`;
-    case 'EPROTO':
-      return `cannot reach ${url}: the server does not use TLS. Pass ${url.replace(/^https:/, 'http:')} with --url`;
-    case 'ECONNRESET':
-      if (isSecure) break;
-      return (
-        `cannot reach ${url}: the connection was closed without an answer. If the service has TLS, pass ` +
-        `${url.replace(/^http:/, 'https:')} with --url`
-      );
-  }
-  if (isSecure && /CERT|SELF_SIGNED|VERIFY/.test(reason)) {
-    return (
-      `cannot reach ${url}: its certificate is not trusted (${reason}). Use the host name of the certificate, and pass the ` +
-      'certificate of its authority in the variable NODE_EXTRA_CA_CERTS'
-    );
-  }
-  return `${message}: check the URL in --url and the network, and try again`;
+/** The URL has no password: `connect` rejects it. `reason`: the error code of the runtime, or that the time was up. */
+function unreachableText(url: string, reason: string): string {
+  if (reason === 'ECONNREFUSED')
+    return `cannot reach ${url}: is "authrealm serve" running? If it listens elsewhere, pass its URL with --url`;
+  const advice = /CERT|SELF_SIGNED|VERIFY/.test(reason)
+    ? 'use the host name of the certificate, and pass that of its authority in the variable NODE_EXTRA_CA_CERTS'
+    : 'check the URL in --url, whether the service has TLS, and the network';
+  return `cannot reach ${url} (${reason}): ${advice}`;
 }

@@ -178,11 +178,15 @@ const MISTAKES: readonly Mistake[] = [
     1,
     `cannot reach ${CLOSED}: is "authrealm serve" running? If it listens elsewhere, pass its URL with --url`,
   ],
-  [`${GET} ${HTTPS}`, 1, `cannot reach ${HTTPS}: the server does not use TLS. Pass ${HTTP} with --url`],
+  [
+    `${GET} ${HTTPS}`,
+    1,
+    `cannot reach ${HTTPS} (EPROTO): check the URL in --url, whether the service has TLS, and the network`,
+  ],
   [
     `${GET} http://${TLS_PORT}`,
     1,
-    `cannot reach http://${TLS_PORT}: the connection was closed without an answer. If the service has TLS, pass https://${TLS_PORT} with --url`,
+    `cannot reach http://${TLS_PORT} (ECONNRESET): check the URL in --url, whether the service has TLS, and the network`,
   ],
   [
     `${GET} ${HTTP}`,
