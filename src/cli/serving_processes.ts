@@ -17,9 +17,6 @@ export interface Listening {
   readonly url: string;
 }
 
-/** Requests of a serving process to its parent. The parent requests only metrics. */
-export type ServingRequest = { readonly ask: 'metrics of all' } | { readonly lastMetrics: Snapshot };
-
 /**
  * Starts the processes that share the port; the first one chooses it. A process that exits is replaced after RESTART_MS. `metrics`:
  * those of all processes, aggregated.
@@ -41,24 +38,21 @@ export async function startServingProcesses(settings: Settings, flags: Flags, lo
     const child = startWorkerProcess({
       command,
       hasEnvironment: true,
-      handle(request) {
-        const asked = request as ServingRequest;
-        return 'lastMetrics' in asked ? source.finish(asked.lastMetrics) : aggregation.read();
-      },
+      handle: aggregation.read,
       onReady(detail) {
         isReady = true;
         ready.resolve((detail as Listening).url);
       },
       onExit(code) {
         running.delete(child);
-        source.remove();
+        removeSource();
         ready.reject(new Refusal('a worker exited before it was ready; see its output above'));
         if (isStopping || !(isServing || isReady)) return;
         log.write({ event: 'process_exited', pid: child.pid, code });
         replaceLater();
       },
     });
-    const source = aggregation.add(() => child.request<Snapshot>('metrics'));
+    const removeSource = aggregation.add(() => child.request<Snapshot>('metrics'));
     running.add(child);
     log.write({ event: 'process_started', pid: child.pid });
     return ready.promise;
