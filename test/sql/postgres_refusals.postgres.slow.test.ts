@@ -69,12 +69,12 @@ const urlOf = (host: string, port: number, query = '') =>
 describe('a start on an unusable PostgreSQL', () => {
   test('a start with an unknown host is refused with advice', async () => {
     expect(await refusal(urlOf('nowhere.invalid', 5432, '?sslmode=disable'))).toMatch(
-      /the host name cannot be resolved/,
+      /the host refused the connection, or its name cannot be resolved .*check the host in --database/,
     );
   });
 
   test('a start with a port without a listener is refused with advice', async () => {
-    expect(await refusal(urlOf(HOST, 1))).toMatch(/the host refused the connection .*listen_addresses/);
+    expect(await refusal(urlOf(HOST, 1))).toMatch(/the host refused the connection.*listen_addresses/);
   });
 
   test('a start with the port of another protocol is refused with advice', async () => {

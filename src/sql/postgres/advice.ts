@@ -17,14 +17,9 @@ const PASSWORD_ADVICE = 'pass it with --database-password-file FILE, or in the U
 /** The description and the advice for an error code; the first match applies. */
 const ADVICE: readonly (readonly [codes: RegExp, why: string, advice: string])[] = [
   [
-    exactly(ERROR_CODES.unknownHost),
-    'the host name cannot be resolved',
-    'check the host in --database and the DNS of this machine',
-  ],
-  [
     /^ERR_POSTGRES_CONNECTION_REFUSED/,
-    'the host refused the connection',
-    'check that PostgreSQL runs on that port, on an address that this machine can reach (listen_addresses)',
+    'the host refused the connection, or its name cannot be resolved',
+    'check the host in --database, and that PostgreSQL runs on that port, on an address that this machine can reach (listen_addresses)',
   ],
   [
     /^ERR_POSTGRES_CONNECTION_(TIMEOUT|FAILED)/,

@@ -20,7 +20,6 @@ export const ERROR_CODES = {
   noPrimary: 'DATABASE_NO_PRIMARY',
   noClusterNode: 'DATABASE_NO_CLUSTER_NODE',
   rolledBack: 'DATABASE_ROLLED_BACK',
-  unknownHost: 'DATABASE_HOST_UNKNOWN',
   passwordFile: 'DATABASE_PASSWORD_FILE',
   rootCertificates: 'DATABASE_ROOT_CERTIFICATES',
 } as const;

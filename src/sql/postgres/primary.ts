@@ -1,4 +1,4 @@
-import { dns, type SQL } from 'bun';
+import type { SQL } from 'bun';
 import { Fault } from '../../model/fault.ts';
 import { LIMITS } from '../../model/limits.ts';
 import { withTimeout } from '../../model/timeout.ts';
@@ -129,7 +129,7 @@ function trackPrimary(address: PostgresAddress, first: Host, isCluster: boolean)
 async function checkHost(address: PostgresAddress, host: Host): Promise<boolean> {
   const client = openClient({ ...address, isPrepared: false }, 1, host);
   try {
-    return await withTimeout(readState(client, address, host), LIMITS.answerMsMax, () => {
+    return await withTimeout(readState(client, address), LIMITS.answerMsMax, () => {
       throw new DatabaseError(ERROR_CODES.timeout);
     });
   } finally {
@@ -137,24 +137,13 @@ async function checkHost(address: PostgresAddress, host: Host): Promise<boolean>
   }
 }
 
-async function readState(client: SQL, address: PostgresAddress, host: Host): Promise<boolean> {
+async function readState(client: SQL, address: PostgresAddress): Promise<boolean> {
   try {
     const [found] = await client.unsafe(SELECT_STATE);
     const isWritable = !found.is_standby && (!found.is_read_only || address.hosts.length === 1);
     if (!isWritable) throw new DatabaseError(ERROR_CODES.noPrimary);
     return found.is_cluster_node;
   } catch (error) {
-    const failure = driverError(error);
-    throw failure?.code === REFUSED ? await refusalCause(failure, host) : (failure ?? error);
+    throw driverError(error) ?? error;
   }
-}
-
-const REFUSED = 'ERR_POSTGRES_CONNECTION_REFUSED';
-
-/** The driver reports an unknown host name and a closed port with the same code. */
-function refusalCause(refused: DatabaseError, { host }: Host): Promise<DatabaseError> {
-  return dns.lookup(host).then(
-    () => refused,
-    () => new DatabaseError(ERROR_CODES.unknownHost),
-  );
 }
