@@ -8,14 +8,16 @@ const NO_REVISION = '' as Revision;
 /**
  * Reads If-Match into the revision that a write requires (RFC 9110, 13.1.1: strong comparison, so a weak ETag matches nothing).
  * Undefined without a condition: without the header, and for `*`, because a write needs an existing record anyway. A write can
- * require one revision, so several ETags of this service match nothing.
+ * require one revision, so several ETags of this service match nothing; neither does a write with If-None-Match, whose condition is
+ * that the record does not exist, or is another one (13.1.2).
  */
 export function preconditionReader(etagOf: (record: { readonly revision: Revision }) => string) {
   const revisionOf = (etag: string): Revision | undefined => {
     const revision = OURS.exec(etag)?.[1] as Revision | undefined;
     return revision !== undefined && etagOf({ revision }) === etag ? revision : undefined;
   };
-  return (header: string | null): Revision | undefined => {
+  return (header: string | null, ifNoneMatch: string | null = null): Revision | undefined => {
+    if (ifNoneMatch !== null) return NO_REVISION;
     if (header === null || header.trim() === '*') return undefined;
     const [revision, ...others] = header.split(',').flatMap((part) => revisionOf(part.trim()) ?? []);
     return revision === undefined || others.length > 0 ? NO_REVISION : revision;

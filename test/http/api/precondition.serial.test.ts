@@ -127,3 +127,18 @@ test('concurrent PUT requests without If-Match all succeed, and the last one rem
   const winner = etags.indexOf(last.headers.get('etag'));
   expect(((await last.json()) as RecordBody).data.name).toBe(names[winner]);
 });
+
+test('a write with If-None-Match is 412, or 404 for a missing record, and changes nothing', async () => {
+  const kind = KINDS[3];
+  const { path } = await createRecord(service, token, { kind, home });
+  const etag = (await service.get(path, token)).headers.get('etag') ?? '';
+  const body = { data: { type: kind.resource.type } };
+  for (const named of ['*', etag, `W/${etag}`, '"x"']) {
+    const headers = { 'If-None-Match': named };
+    expect([named, (await service.put(path, token, body, headers)).status]).toEqual([named, 412]);
+    expect([named, (await service.del(path, token, headers)).status]).toEqual([named, 412]);
+  }
+  expect((await service.get(path, token)).headers.get('etag')).toBe(etag);
+  const absentPath = path.replace(/[^/]+$/, systemClock.mintId());
+  expect((await service.put(absentPath, token, body, { 'If-None-Match': '*' })).status).toBe(404);
+});
