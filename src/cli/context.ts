@@ -16,7 +16,7 @@ import type { Setting } from '../app/config/setting.ts';
 import { groupOf } from '../app/config/setting_groups.ts';
 import { DEFAULT_SETTINGS_FILE, readSettingsFile } from '../app/config/settings_file.ts';
 import { printNotice } from '../ops/process/standard_streams.ts';
-import { commandLine, pathIn, programPath } from './invocation.ts';
+import { commandLine, pathIn } from './invocation.ts';
 
 /** The variables of a service's URL and its client; the secret has no option, because other users can read command lines. */
 export const CONNECTION_VARIABLES = {
@@ -74,8 +74,6 @@ export function openSettings(environment: Environment) {
         secretSettingsFile: hasSecrets(sources.file) ? sources.path : undefined,
       };
     },
-    /** The path of this program, for printed commands. */
-    programPath: programPath(environment),
   };
 }
 

@@ -24,7 +24,7 @@ import { openLineParser } from '../ops/transfer/import_line.ts';
 import { splitLines } from '../ops/transfer/line_reader.ts';
 import { isUnavailable, retryWhileUnavailable } from '../ops/transfer/retry.ts';
 import { addDatabaseSettings, type CliContext, toArguments } from './context.ts';
-import { absoluteFlags, commandLine } from './invocation.ts';
+import { absoluteFlags, commandLine, PROGRAM_PATH } from './invocation.ts';
 import { parseWholeNumber } from './option_values.ts';
 import { openProgress } from './progress.ts';
 import { printable, printableJson } from './table.ts';
@@ -68,7 +68,7 @@ export function addImport(program: Command, context: CliContext): void {
         const words = [...resumeOptions(options), ...flags, '--from-line', String(report.resumeLine)];
         printLine(
           `line ${report.resumeLine} is the first line not imported: correct it, or pass --on-error skip, and resume with:\n` +
-            commandLine(context.programPath, 'import', path, ...words),
+            commandLine(PROGRAM_PATH, 'import', path, ...words),
         );
       }
       if (report.error) {

@@ -14,7 +14,7 @@ import { commitWrites } from '../records/directory.ts';
 import { draftDescribed } from '../records/plan.ts';
 import { makePresetRealms } from '../records/presets.ts';
 import { addDatabaseSettings, addSettings, type CliContext, toArguments } from './context.ts';
-import { absoluteFlags, commandLine } from './invocation.ts';
+import { absoluteFlags, commandLine, PROGRAM_PATH } from './invocation.ts';
 import { printNewKeyFile } from './key_file.ts';
 
 /** `init`: creates what the first lookup needs, and prints the commands for it. */
@@ -36,7 +36,6 @@ export function addInit(program: Command, context: CliContext): void {
     )
     .action(async (options: { presetRealms?: true }, command: Command) => {
       const settings = context.settingsOf(command);
-      const calls = { program: context.programPath, flags: context.flagsOf(command) };
       const create = async (db: OpenDatabase) => {
         const account = options.presetRealms && (await createPresetRealms(db));
         const isInUse = (await db.engine.access.clientsAfter('', 1)).length > 0;
@@ -48,7 +47,7 @@ export function addInit(program: Command, context: CliContext): void {
         }
         const result = await createFirstRecords(db, account);
         printNewKeyFile(db);
-        printNextSteps(settings, result, calls);
+        printNextSteps(settings, result, context.flagsOf(command));
       };
       await withDatabase(settings, systemClock, create, true);
     });
@@ -81,7 +80,7 @@ async function createFirstRecords({ engine }: OpenDatabase, given: Uuid | undefi
 function printNextSteps(
   settings: Settings,
   { realmId, profileId, issued }: Awaited<ReturnType<typeof createFirstRecords>>,
-  { program, flags }: { readonly program: string; readonly flags: Flags },
+  flags: Flags,
 ): void {
   const { client, secret } = issued;
   const base = settings.baseUrl ?? urlOf(settings.host, settings.port, settings.tlsCert !== undefined);
@@ -99,9 +98,9 @@ function printNextSteps(
     },
   ];
   const link = selfLinks(passwordProfileInfo, base)([realmId, userId, linkId]);
-  const serve = commandLine(program, 'serve', ...toArguments(absoluteFlags(flags, settings)));
+  const serve = commandLine(PROGRAM_PATH, 'serve', ...toArguments(absoluteFlags(flags, settings)));
   const forDatabase = toArguments(absoluteFlags(flags, settings, DATABASE_SETTINGS));
-  const importLines = commandLine(program, 'import', '-', ...forDatabase);
+  const importLines = commandLine(PROGRAM_PATH, 'import', '-', ...forDatabase);
   printLine(`
 realm             ${realmId}
 password profile  ${profileId}

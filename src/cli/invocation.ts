@@ -1,27 +1,13 @@
-import { existsSync, realpathSync } from 'node:fs';
-import { isAbsolute, resolve } from 'node:path';
-import type { Environment, Flags, SettingName, Settings } from '../app/config/parse.ts';
+import { resolve } from 'node:path';
+import type { Flags, SettingName, Settings } from '../app/config/parse.ts';
 import { SETTINGS } from '../app/config/parse.ts';
 import { IS_SINGLE_FILE, programFile } from '../model/program_files.ts';
 import { fileOf } from '../ops/store/open.ts';
 
 /** Printed commands of this program: they work as pasted, from any folder. */
 
-const PROGRAM = IS_SINGLE_FILE ? process.execPath : programFile('bin/authrealm');
-/** The name of the launcher, or the name or path by which the single file was called. */
-const NAME = IS_SINGLE_FILE ? process.argv0 : 'authrealm';
-
-/**
- * The absolute path of this program; where its name leads to it, through the PATH or a link, the path found there. Not its name
- * alone: a terminal without that PATH would run another program. The PATH of `npx` leads into a cache.
- */
-export function programPath({ PATH = '', npm_command: npmCommand }: Environment): string {
-  if (npmCommand !== undefined) return PROGRAM;
-  const found = NAME.includes('/') ? resolve(NAME) : Bun.which(NAME, { PATH });
-  const isThis =
-    found && isAbsolute(found) && existsSync(found) && realpathSync(found) === realpathSync(PROGRAM);
-  return isThis ? found : PROGRAM;
-}
+/** The absolute path of this program: a terminal with another PATH would run another one by its name. */
+export const PROGRAM_PATH = IS_SINGLE_FILE ? process.execPath : programFile('bin/authrealm');
 
 const ALL = Object.keys(SETTINGS) as SettingName[];
 

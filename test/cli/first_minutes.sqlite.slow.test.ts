@@ -50,15 +50,6 @@ describe('the commands that init prints', () => {
     expect(add).toStartWith(`${realpathSync(AUTHREALM)} import - ${database} <<'END'\n`);
   }, 300_000);
 
-  test('the commands that init prints call the program by its path on the PATH', async () => {
-    const bin = folderNamed('bin');
-    symlinkSync(AUTHREALM, join(bin, 'authrealm'));
-    const { serve } = await runFirstMinutes(['authrealm', 'init'], freshFolder(), {
-      PATH: `${bin}:${process.env.PATH}`,
-    });
-    expect(serve).toStartWith(`${bin}/authrealm serve `);
-  }, 300_000);
-
   test('the commands that init prints do not call another program of that name', async () => {
     const bin = folderNamed('bin');
     symlinkSync('/bin/true', join(bin, 'authrealm'));
