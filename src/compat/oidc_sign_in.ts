@@ -51,7 +51,7 @@ export async function signInByCode(
         oidc.providers.identifyByCode({
           ...{ issuer: profile.issuer, clientId: profile.client_id, clientSecret },
           ...{ code: providerCode, codeVerifier, nonce, redirectUri: callbackUri(deps, realm.id, profileId) },
-          ...{ caller: call.endUserAddress ?? caller, note: oidc.noteProvider(realm.id, profileId) },
+          caller: call.endUserAddress ?? caller,
         }),
       link: (identity) => {
         const mayCreate = scopes.has(SIGN_UP_SCOPE);

@@ -178,8 +178,8 @@ const ROWS = {
    */
   overloaded: { status: 503, detail: 'Too much work of this kind is waiting; try again' },
   /**
-   * The log event `console_provider` or `oidc_provider` has the reason. Compare the entry in `--issuers-file`, or the OIDC profile, with the
-   * provider's configuration.
+   * The log event `console_provider` or `oidc_sign_in_failed` has the reason. Compare the entry in `--issuers-file`, or the OIDC profile,
+   * with the provider's configuration.
    */
   provider_unavailable: {
     status: 503,

@@ -82,7 +82,7 @@ test.each([
   ['another verifier', { codeVerifier: 'w'.repeat(43) }, 'code_refused'],
   ['another redirect URI', { redirectUri: `${CALLBACK}/other` }, 'code_refused'],
   ['another nonce', { nonce: 'another' }, 'id_token_refused'],
-  ['another secret', { clientSecret: 'wrong' }, 'unavailable'],
+  ['another secret', { clientSecret: 'wrong' }, 'token_endpoint_failed'],
 ] as const)('a code with %s identifies nobody', async (_name, more, result) => {
   expect(await providers.identifyByCode({ ...(await authorize(inIdToken)), ...more })).toBe(result);
 });

@@ -38,15 +38,13 @@ test.each([
   ['another issuer', { issuer: 'https://evil.example' }],
   ['userinfo over http', { userinfo_endpoint: 'http://login.example/userinfo' }],
   ['userinfo that is no URL', { userinfo_endpoint: 7 }],
-])('metadata with %s is unusable, and the operator learns it once', async (_name, changes) => {
+])('metadata with %s is unusable, and no code is sent', async (_name, changes) => {
   acme.publish(changes);
-  const outcomes: string[] = [];
-  const note = (outcome: string) => outcomes.push(outcome);
+  const before = acme.requests('/token');
   const providers = acme.open();
-  expect(await providers.metadata(issuer, { clientId, note })).toBeUndefined();
-  expect(outcomes).toEqual(['metadata_unusable']);
-  expect(await providers.identifyByCode({ ...acme.codeRequest(), note })).toBe('unavailable');
-  expect(outcomes).toHaveLength(1);
+  expect(await providers.metadata(issuer)).toBeUndefined();
+  expect(await providers.identifyByCode(acme.codeRequest())).toBe('metadata_unusable');
+  expect(acme.requests('/token')).toBe(before);
 });
 
 test('metadata that changes its issuer ends sign-in when it is read again', async () => {
@@ -69,49 +67,15 @@ test('the document of a provider is read once for metadata and keys, and the key
   expect([DISCOVERY, '/keys'].map(acme.requests)).toEqual(before.map((count) => count + 1));
 });
 
-test('an outcome is reported when it changes, for each client of a provider', async () => {
-  acme.publish();
-  const providers = acme.open();
-  const outcomes: string[] = [];
-  const identify = (client: string) => {
-    const note = (outcome: string) => outcomes.push(`${client} ${outcome}`);
-    return providers.identifyByCode({ ...acme.codeRequest({ clientId: client }), note });
-  };
-  const answer = async (aud: string) => acme.answer(await acme.mint({ aud }));
-  for (const client of ['one', 'two', 'one']) {
-    await answer('one');
-    await identify(client);
-  }
-  acme.answer(undefined);
-  for (const client of ['one', 'one', 'two']) await identify(client);
-  await answer('one');
-  await identify('one');
-  expect(outcomes).toEqual([
-    ...['two id_token_refused', 'one no_id_token', 'two no_id_token'],
-    'one answered',
-  ]);
-});
-
-test('a failure that nobody was told of is reported at the next chance', async () => {
-  acme.publish();
-  acme.answer(undefined);
-  const providers = acme.open();
-  const outcomes: string[] = [];
-  await providers.identifyByCode(acme.codeRequest());
-  await providers.identifyByCode({ ...acme.codeRequest(), note: (outcome) => outcomes.push(outcome) });
-  expect(outcomes).toEqual(['no_id_token']);
-});
-
 test('a service that is offline asks no provider', async () => {
   acme.publish();
   const providers = acme.open({ offline: true });
   const before = acme.requests(DISCOVERY);
-  const note = () => expect.unreachable();
-  expect(await providers.metadata(issuer, { clientId, note })).toBeUndefined();
-  expect(await providers.identifyByCode({ ...acme.codeRequest(), note })).toBe('unavailable');
+  expect(await providers.metadata(issuer)).toBeUndefined();
+  expect(await providers.identifyByCode(acme.codeRequest())).toBe('unreachable');
   const idToken = await acme.mint();
   expect(await providers.identifyByToken({ issuer, clientId, idToken, nonce: undefined })).toBe(
-    'unavailable',
+    'unreachable',
   );
   expect(acme.requests(DISCOVERY)).toBe(before);
 });

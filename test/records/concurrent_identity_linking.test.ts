@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import type { Uuid } from '../../src/model/id.ts';
 import { oidcProfile, user } from '../../src/model/resources.ts';
-import type { Store } from '../../src/model/store.ts';
+import type { Loader, Store } from '../../src/model/store.ts';
 import {
   identityOf,
   linkedOf,
@@ -19,7 +19,7 @@ const other = openOther();
 
 type Interference = (realmId: Uuid, userId: Uuid, reading: number) => Promise<unknown>;
 
-/** Links an identity to the user with its address, and interferes after each reading of users. */
+/** Links an identity to the user with its address, and interferes after each reading of the user. */
 async function linkDuring(interfere: Interference) {
   const place = await createPlace('api_only');
   const realmId = place.realm.id;
@@ -31,7 +31,13 @@ async function linkDuring(interfere: Interference) {
     await interfere(realmId, userId, readings);
     return page;
   };
-  const result = await open({ list }).link(identityOf(), place, SHOP);
+  const getStored: Loader['getStored'] = async (...request) => {
+    const stored = await store.getStored(...request);
+    readings += 1;
+    await interfere(realmId, userId, readings);
+    return stored;
+  };
+  const result = await open({ list, getStored }).link(identityOf(), place, SHOP);
   return { userId, result, ...(await contentsOf(realmId)) };
 }
 

@@ -3,7 +3,7 @@ import { openDatabase } from '../../src/app/open_database.ts';
 import type { Uuid } from '../../src/model/id.ts';
 import type { AnyRecord, Resource } from '../../src/model/resource.ts';
 import { oidcProfile, oidcProfileInfo, realm, user } from '../../src/model/resources.ts';
-import type { Store } from '../../src/model/store.ts';
+import type { Loader, Store } from '../../src/model/store.ts';
 import { systemClock } from '../../src/ops/process/clock.ts';
 import { openDirectory } from '../../src/records/directory.ts';
 import { type LinkedIdentity, openIdentityLinking } from '../../src/records/identity_linking.ts';
@@ -66,7 +66,7 @@ export async function openLinkingFixture() {
   return {
     store,
     /** `replaced`: functions of the store that the test replaces, to write between two steps. */
-    open: (replaced: Partial<Store> = {}) =>
+    open: (replaced: Partial<Store & Loader> = {}) =>
       openIdentityLinking({ store: { ...store, ...replaced }, writeRecords }),
     /** The same over connections of its own, as another process has them. */
     openOther: () =>

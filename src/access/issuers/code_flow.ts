@@ -5,21 +5,27 @@ import { withTimeout } from '../../model/timeout.ts';
 import type { GuardedFetch } from '../outbound/guarded_fetch.ts';
 import type { GuardedForm } from '../outbound/guarded_post.ts';
 import { type JwtIssuer, verifyExternalJwt } from '../tokens/external_jwt.ts';
-import { type ConsoleClient, normalizeTyp } from './issuers_file.ts';
+import { normalizeTyp } from './issuers_file.ts';
 import type { ProviderMetadata } from './provider_metadata.ts';
 
 /** The code of an authorization response, and what the provider compares with the request for it. */
 export interface ReceivedCode {
+  readonly clientId: string;
+  readonly clientSecret: string;
+  readonly redirectUri: string;
   readonly code: string;
   readonly codeVerifier: string;
-  readonly redirectUri: string;
 }
 
-interface ProviderRequest {
-  /** The issuer whose metadata contains the URL. */
-  readonly namedBy: string;
-  readonly msMax: number;
+export interface ReceivedIdToken {
+  readonly clientId: string;
+  readonly idToken: string;
+  /** That of the request; undefined if it had none. */
+  readonly nonce: string | undefined;
 }
+
+/** `namedBy`: the issuer whose metadata contains the URL. */
+type ProviderRequest = { readonly namedBy: string; readonly msMax: number };
 
 /** Returns the milliseconds that are left to a sign-in: all its requests together have as long as one. */
 export function openSignInDeadline({ monotonic }: Pick<Clock, 'monotonic'>): () => number {
@@ -29,22 +35,17 @@ export function openSignInDeadline({ monotonic }: Pick<Clock, 'monotonic'>): () 
 
 /** OpenID Connect Core 1.0, 3.1.3.1, with the verifier of RFC 7636, 4.5. */
 export async function exchangeCode(
-  { code, codeVerifier, redirectUri }: ReceivedCode,
-  read: ProviderMetadata,
-  { clientId, clientSecret }: Pick<ConsoleClient, 'clientId' | 'clientSecret'>,
+  { clientId, clientSecret, redirectUri, code, codeVerifier }: ReceivedCode,
+  { authMethod, tokenEndpoint }: ProviderMetadata,
   { postForm, ...request }: ProviderRequest & { readonly postForm: GuardedForm },
 ) {
-  const form = {
-    grant_type: 'authorization_code',
-    code,
-    redirect_uri: redirectUri,
-    code_verifier: codeVerifier,
-  };
+  const grant = { grant_type: 'authorization_code', code, code_verifier: codeVerifier };
+  const form = { ...grant, redirect_uri: redirectUri };
   const [headers, members] =
-    read.authMethod === 'client_secret_basic'
+    authMethod === 'client_secret_basic'
       ? [{ Authorization: basicCredentials(clientId, clientSecret) }, form]
       : [{}, { ...form, client_id: clientId, client_secret: clientSecret }];
-  const answer = await postForm(read.tokenEndpoint, members, { headers, ...request });
+  const answer = await postForm(tokenEndpoint, members, { headers, ...request });
   if (answer.kind !== 'answered') return 'token_endpoint_failed';
   const { status, document = {} } = answer;
   if (status === 400 && document.error === 'invalid_grant') return 'code_refused';
@@ -59,23 +60,16 @@ function basicCredentials(clientId: string, clientSecret: string): string {
   return `Basic ${Buffer.from(`${encoded(clientId)}:${encoded(clientSecret)}`).toString('base64')}`;
 }
 
-interface ReceivedIdToken {
-  readonly token: string;
-  readonly clientId: string;
-  /** That of the request; undefined if it had none. */
-  readonly nonce: string | undefined;
-}
-
 /**
  * The claims of a valid ID token (OpenID Connect Core 1.0, 3.1.3.7): of this issuer, for this client alone,
  * with the nonce of the request. The keys may be read for `msMax`.
  */
 export async function verifyIdToken(
   known: JwtIssuer,
-  { token, clientId, nonce }: ReceivedIdToken,
+  { clientId, idToken, nonce }: ReceivedIdToken,
   { now, msMax }: { readonly now: number; readonly msMax: number },
 ): Promise<JsonObject | 'id_token_refused' | 'keys_unreadable'> {
-  if (token.length > LIMITS.idTokenBytesMax) return 'id_token_refused';
+  if (idToken.length > LIMITS.idTokenBytesMax) return 'id_token_refused';
   const isFor = (audience: unknown) => audience === clientId;
   const kind = {
     audience: clientId,
@@ -87,11 +81,8 @@ export async function verifyIdToken(
     isIdToken: true,
   };
   try {
-    const verified = await withTimeout(
-      verifyExternalJwt(known, token, kind, now),
-      msMax,
-      () => 'unread' as const,
-    );
+    const verifying = verifyExternalJwt(known, idToken, kind, now);
+    const verified = await withTimeout(verifying, msMax, () => 'unread' as const);
     return verified === 'unread' ? 'keys_unreadable' : (verified?.claims ?? 'id_token_refused');
   } catch {
     return 'id_token_refused';

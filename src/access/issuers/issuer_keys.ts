@@ -4,13 +4,7 @@ import type { MaybePromise } from '../../model/store.ts';
 import { withTimeout } from '../../model/timeout.ts';
 import type { GuardedFetch } from '../outbound/guarded_fetch.ts';
 import type { ExternalIssuer } from './issuers_file.ts';
-import {
-  type IssuerKey,
-  type IssuerKeySet,
-  type KeySetFailure,
-  type LocateKeySet,
-  readKeySet,
-} from './jwk_set.ts';
+import { type IssuerKey, type KeySetFailure, readKeySet } from './jwk_set.ts';
 
 export type KeySetOutcome = 'read' | KeySetFailure;
 
@@ -19,8 +13,6 @@ interface IssuerKeysDeps {
   readonly clock: Pick<Clock, 'monotonic'>;
   /** Called with the outcome of reading the keys of the issuer of this name, when it differs from the previous one. */
   readonly note: (outcome: KeySetOutcome, name: string) => void;
-  /** Default: reads the discovery document. */
-  readonly locate?: LocateKeySet;
 }
 
 export interface ConfiguredIssuer {
@@ -43,9 +35,9 @@ export function openIssuers(
  */
 export function openIssuerKeys(
   issuer: Pick<ExternalIssuer, 'name' | 'issuer' | 'jwksUri'>,
-  { fetchDocument, clock, note, locate }: IssuerKeysDeps,
+  { fetchDocument, clock, note }: IssuerKeysDeps,
 ) {
-  let keys: IssuerKeySet = new Map();
+  let keys: ReadonlyMap<string | undefined, IssuerKey> = new Map();
   let readAt = Number.NEGATIVE_INFINITY;
   let requestedAt = Number.NEGATIVE_INFINITY;
   let outcome: KeySetOutcome | undefined;
@@ -53,7 +45,7 @@ export function openIssuerKeys(
   let waiting = 0;
 
   async function read(): Promise<void> {
-    const found = await readKeySet(issuer, fetchDocument, locate);
+    const found = await readKeySet(issuer, fetchDocument);
     if (typeof found !== 'string') {
       keys = new Map([...found].map(([kid, key]) => [kid, reuseUnchangedKey(keys.get(kid), key)]));
       readAt = clock.monotonic();
@@ -86,10 +78,7 @@ export function openIssuerKeys(
     return isRead && !reading ? undefined : 'unread';
   }
 
-  async function wait(
-    kid: string | undefined,
-    refreshing: Promise<void>,
-  ): Promise<IssuerKey | 'unread' | undefined> {
+  async function wait(kid: string | undefined, refreshing: Promise<void>) {
     waiting += 1;
     await withTimeout(refreshing, LIMITS.issuerKeysWaitMsMax, () => undefined);
     waiting -= 1;

@@ -14,41 +14,38 @@ export interface IssuerKey {
 
 export type KeySetFailure = FetchFailure | 'issuer_differs' | 'no_key_set';
 
-/** The keys by `kid`. The only key of a set is under `undefined` as well, for tokens that name none. */
-export type IssuerKeySet = ReadonlyMap<string | undefined, IssuerKey>;
-
-/** Reads the URL of a key set from the discovery document. */
-export type LocateKeySet = () => Promise<{ readonly url: string } | KeySetFailure>;
-
 /** Reads the key set of an issuer (RFC 7517); its URL is configured or in the discovery document. */
 export async function readKeySet(
   { issuer, jwksUri }: Pick<ExternalIssuer, 'issuer' | 'jwksUri'>,
   fetch: GuardedFetch,
-  locate: LocateKeySet = () => discover(issuer, fetch),
-): Promise<IssuerKeySet | KeySetFailure> {
-  const found = jwksUri === undefined ? await locate() : { url: jwksUri };
+): Promise<ReadonlyMap<string | undefined, IssuerKey> | KeySetFailure> {
+  const found = jwksUri === undefined ? await discover(issuer, fetch) : { url: jwksUri };
   if (typeof found === 'string') return found;
   const fetched = await fetch(found.url, { namedBy: jwksUri === undefined ? issuer : undefined });
   if (fetched.kind !== 'document') return fetched.kind;
   return verificationKeysOf(fetched.document) ?? 'no_key_set';
 }
 
-async function discover(issuer: string, fetch: GuardedFetch): ReturnType<LocateKeySet> {
-  const fetched = await fetch(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`);
-  return fetched.kind === 'document' ? keySetUrlIn(fetched.document, issuer) : fetched.kind;
-}
-
 /**
  * The `jwks_uri` of the discovery document, whose `issuer` must match exactly (OpenID Connect Discovery 1.0,
  * 4.3).
  */
-export function keySetUrlIn({ issuer: claimed, jwks_uri: url }: JsonObject, issuer: string) {
+async function discover(
+  issuer: string,
+  fetch: GuardedFetch,
+): Promise<{ readonly url: string } | KeySetFailure> {
+  const fetched = await fetch(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`);
+  if (fetched.kind !== 'document') return fetched.kind;
+  const { issuer: claimed, jwks_uri: url } = fetched.document;
   if (claimed !== issuer) return 'issuer_differs';
   return typeof url === 'string' ? { url } : 'no_key_set';
 }
 
-/** The signing keys of a key set; undefined if it is no key set, or has too many keys. */
-function verificationKeysOf({ keys }: JsonObject): IssuerKeySet | undefined {
+/**
+ * The signing keys of a key set by `kid`, and the only one of a set under undefined as well, for tokens without `kid`;
+ * undefined if it is no key set, or has too many keys.
+ */
+function verificationKeysOf({ keys }: JsonObject): ReadonlyMap<string | undefined, IssuerKey> | undefined {
   if (!Array.isArray(keys) || keys.length > LIMITS.issuerKeysMax) return undefined;
   const found = keys.map(verificationKeyOf).filter((key) => key !== undefined);
   // Of two keys with one `kid` the first is used.

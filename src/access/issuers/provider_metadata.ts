@@ -3,7 +3,7 @@ import { LIMITS } from '../../model/limits.ts';
 import type { JsonObject } from '../../model/text/json_object.ts';
 import { isSafeUrl } from '../../model/text/text.ts';
 import type { GuardedFetch } from '../outbound/guarded_fetch.ts';
-import { type FetchFailure, keySetUrlIn, type LocateKeySet } from './jwk_set.ts';
+import type { FetchFailure } from './jwk_set.ts';
 
 /** The metadata of an OpenID provider that sign-in needs (OpenID Connect Discovery 1.0, 3). */
 export interface ProviderMetadata {
@@ -28,38 +28,26 @@ export function openProviderMetadata(
   issuer: string,
   fetchDocument: GuardedFetch,
   clock: Pick<Clock, 'monotonic'>,
-) {
+): () => Promise<MetadataResult> {
   const url = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;
   let read: MetadataResult = 'unreachable';
-  let keySet: Awaited<ReturnType<LocateKeySet>> = 'unreachable';
   let readAt = Number.NEGATIVE_INFINITY;
   let reading: Promise<MetadataResult> | undefined;
 
   async function fetch(): Promise<MetadataResult> {
     const fetched = await fetchDocument(url);
-    const isRead = fetched.kind === 'document';
-    read = isRead ? metadataIn(fetched.document, issuer) : fetched.kind;
-    keySet = isRead ? keySetUrlIn(fetched.document, issuer) : fetched.kind;
+    read = fetched.kind === 'document' ? metadataIn(fetched.document, issuer) : fetched.kind;
     readAt = clock.monotonic();
     return read;
   }
 
-  async function metadata(): Promise<MetadataResult> {
+  return async () => {
     const age = clock.monotonic() - readAt;
     if (age < (typeof read === 'object' ? LIMITS.issuerKeysFreshMs : LIMITS.issuerKeysPauseMs)) return read;
     reading ??= fetch().finally(() => {
       reading = undefined;
     });
     return reading;
-  }
-
-  return {
-    metadata,
-    /** The URL of the key set, even of metadata without what sign-in needs: an app may check ID tokens alone. */
-    locateKeySet: async () => {
-      await metadata();
-      return keySet;
-    },
   };
 }
 
@@ -83,10 +71,8 @@ function metadataIn(document: JsonObject, issuer: string): MetadataResult {
   const supportsPkce = Array.isArray(challenges) && challenges.includes('S256');
   if (!authMethod || !supportsPkce) return 'metadata_unusable';
   if (userinfoEndpoint !== undefined && !isEndpoint(userinfoEndpoint)) return 'metadata_unusable';
-  const offered = ['email', 'profile', 'name'].filter(
-    (word) => Array.isArray(scopes) && scopes.includes(word),
-  );
-  const scope = ['openid', ...offered].join(' ');
+  const isOffered = (word: string) => Array.isArray(scopes) && scopes.includes(word);
+  const scope = ['openid', ...['email', 'profile', 'name'].filter(isOffered)].join(' ');
   const endpoints = { authorizationEndpoint, tokenEndpoint, userinfoEndpoint };
   return { ...endpoints, authMethod, sendsIssuer: sendsIssuer === true, scope };
 }

@@ -81,7 +81,7 @@ export type ConsoleProvider = ReturnType<typeof openProvider>;
 /** An OpenID provider with which people sign in to the console. */
 function openProvider(known: ConfiguredIssuer, client: ConsoleClient, deps: ProviderDeps) {
   const { issuer } = known;
-  const { metadata } = openProviderMetadata(issuer.issuer, deps.fetchDocument, deps.clock);
+  const metadata = openProviderMetadata(issuer.issuer, deps.fetchDocument, deps.clock);
   let last: ProviderOutcome = 'answered';
   let pending = 0;
 
@@ -106,7 +106,7 @@ function openProvider(known: ConfiguredIssuer, client: ConsoleClient, deps: Prov
     if (iss === undefined ? read.sendsIssuer : iss !== issuer.issuer) return 'refused';
     const { postForm, redirectUri } = deps;
     const request = { postForm, namedBy: issuer.issuer, msMax: leftMs() };
-    const tokens = await exchangeCode({ ...response, redirectUri }, read, client, request);
+    const tokens = await exchangeCode({ ...client, ...response, redirectUri }, read, request);
     if (tokens === 'code_refused') return 'refused';
     if (typeof tokens === 'string') {
       note(tokens);
@@ -116,9 +116,9 @@ function openProvider(known: ConfiguredIssuer, client: ConsoleClient, deps: Prov
   }
 
   /** The person that an ID token is about. */
-  async function identify(token: string, nonce: string, msMax: number): Promise<SignInResult> {
-    const { clientId } = client;
-    const claims = await verifyIdToken(known, { token, clientId, nonce }, { now: deps.clock.now(), msMax });
+  async function identify(idToken: string, nonce: string, msMax: number): Promise<SignInResult> {
+    const times = { now: deps.clock.now(), msMax };
+    const claims = await verifyIdToken(known, { clientId: client.clientId, idToken, nonce }, times);
     note(claims === 'id_token_refused' ? claims : 'answered');
     if (claims === 'id_token_refused') return 'refused';
     if (claims === 'keys_unreadable') return 'unavailable';

@@ -10,7 +10,7 @@ import { REFUSED_HEADERS } from './verified_tokens.ts';
 
 export interface JwtIssuer {
   readonly issuer: Pick<ExternalIssuer, 'issuer' | 'algorithms'>;
-  readonly keys: Pick<ConfiguredIssuer['keys'], 'find'>;
+  readonly keys: ConfiguredIssuer['keys'];
 }
 
 /** What one kind of token of an external issuer must have. */
@@ -18,7 +18,7 @@ interface ExternalJwtKind {
   readonly audience: string;
   readonly isType: (typ: unknown) => boolean;
   readonly isMeant?: (claims: JsonObject) => boolean;
-  /** Of any lifetime, and without `kid` if the key set has one key. Access tokens are reused, so both stay strict for them. */
+  /** Of any lifetime, and without `kid` if the key set has one key. Access tokens are reused: both are refused for them. */
   readonly isIdToken?: boolean;
 }
 

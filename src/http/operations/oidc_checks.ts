@@ -62,12 +62,11 @@ export const CHECK_ID_TOKEN: Operation<OidcDeps> = {
     const { issuer, client_id: clientId } = profile;
     const mayCreate = call.principal?.scopes.has(SIGN_UP_SCOPE) ?? false;
     const by = requestContext(call);
-    const note = oidc.noteProvider(realmId, profileId);
     const signedIn = await signInThroughProvider(
       call,
       {
         ...{ mechanism: 'oidc_check', realmId, profileId },
-        identify: () => oidc.providers.identifyByToken({ issuer, clientId, idToken, nonce, note }),
+        identify: () => oidc.providers.identifyByToken({ issuer, clientId, idToken, nonce }),
         link: (identity) =>
           userId
             ? oidc.linking.linkTo(identity, { realm: place, profileId, userId }, by)

@@ -1,4 +1,4 @@
-import type { IdentityResult, OidcIdentity } from '../../access/issuers/identity_providers.ts';
+import { type IdentityResult, type OidcIdentity, REFUSALS } from '../../access/issuers/identity_providers.ts';
 import type { openOidcSignIn } from '../../app/oidc_sign_in.ts';
 import { Fault } from '../../model/fault.ts';
 import type { Uuid } from '../../model/id.ts';
@@ -49,31 +49,26 @@ export async function signInThroughProvider(
     count('throttled');
     return throttledReply(call, realmId, throttled, ours);
   }
-  const found = await identifyAndLink(signIn).catch((error: unknown) => {
+  const noteOverload = (error: unknown): never => {
     if (error instanceof Fault && error.code === 'overloaded') count('overloaded');
     throw error;
-  });
-  if (found === 'unavailable') {
-    count('unavailable');
-    throw new Fault('provider_unavailable');
-  }
-  if (typeof found === 'string') {
-    count('refused');
-    oidc.noteRefusal(realmId, profileId, found);
-    if (found === 'code_refused' || found === 'id_token_refused') await ours.budgets.takeFromSource(attempt);
+  };
+  const identity = await signIn.identify().catch(noteOverload);
+  if (typeof identity === 'string') {
+    const isRefused = REFUSALS.includes(identity);
+    count(isRefused ? 'refused' : 'unavailable');
+    oidc.noteFailure(realmId, profileId, identity);
+    if (!isRefused) throw new Fault('provider_unavailable');
+    await ours.budgets.takeFromSource(attempt);
     return 'refused';
   }
-  count(found.outcome);
-  await logSignIn(call, { realmId, ...found }, deps, 'oidc');
-  return found;
-}
-
-async function identifyAndLink({
-  identify,
-  link,
-}: ProviderSignIn): Promise<SignedInIdentity | Exclude<IdentityResult, OidcIdentity> | LinkRefusal> {
-  const identity = await identify();
-  if (typeof identity === 'string') return identity;
-  const linked = await link(identity);
-  return typeof linked === 'string' ? linked : { ...linked, amr: identity.amr };
+  const linked = await signIn.link(identity).catch(noteOverload);
+  if (typeof linked === 'string') {
+    count('refused');
+    oidc.noteFailure(realmId, profileId, linked);
+    return 'refused';
+  }
+  count(linked.outcome);
+  await logSignIn(call, { realmId, ...linked }, deps, 'oidc');
+  return { ...linked, amr: identity.amr };
 }

@@ -54,22 +54,13 @@ export type LogRecord =
    */
   | { readonly event: 'console_provider'; readonly provider: string; readonly outcome: string }
   /**
-   * The outcome of sign-ins at the provider of this OIDC profile changed: `answered` or, as of `console_provider`, the failure;
-   * `userinfo_failed`, `userinfo_refused` or `keys_unreadable`.
+   * A sign-in through this OIDC profile failed. `code_refused`, `id_token_refused`, `userinfo_refused`; `no_email`, `email_not_verified`,
+   * `email_ambiguous` or `may_not_create` for an identity without a link; `taken` for the identity of another user; or a failure of the
+   * provider: as of `console_provider`, `keys_unreadable` or `userinfo_failed`. `count` is the number for this profile and cause: the
+   * first, or further ones of a second.
    */
   | {
-      readonly event: 'oidc_provider';
-      readonly realm: string;
-      readonly profile: string;
-      readonly outcome: string;
-    }
-  /**
-   * A sign-in through this OIDC profile was refused: `code_refused` or `id_token_refused`; `no_email`, `email_not_verified`,
-   * `email_ambiguous` or `may_not_create` for an identity without a link; `taken` for the identity of another user. `count` is the number
-   * for this profile and cause: the first, or further ones of a second.
-   */
-  | {
-      readonly event: 'oidc_sign_in_refused';
+      readonly event: 'oidc_sign_in_failed';
       readonly realm: string;
       readonly profile: string;
       readonly cause: string;
@@ -162,8 +153,7 @@ export const LOG_LEVELS: Readonly<Record<LogRecord['event'], number>> = {
   request: INFO,
   issuer_keys: INFO,
   console_provider: INFO,
-  oidc_provider: INFO,
-  oidc_sign_in_refused: INFO,
+  oidc_sign_in_failed: INFO,
   checkpoint_failed: ERROR,
   private_address_refused: WARN,
   webhook_disabled: WARN,
@@ -256,7 +246,7 @@ function kindOf(record: CountedRecord): string {
       return record.host;
     case 'overloaded':
       return record.cause;
-    case 'oidc_sign_in_refused':
+    case 'oidc_sign_in_failed':
       return `${record.profile} ${record.cause}`;
   }
 }
