@@ -90,12 +90,12 @@ describe.each(['', '/sso/auth'])('under %p', (prefix) => {
     ['/console/', '/console'],
     ['/console//', '/console'],
     ['/docs/', '/docs'],
-    ['//console/', '//console'],
+    ['//console/', '/console'],
   ])('%s redirects to %s, so that relative asset links work', async (path, other) => {
     const answer = await request(prefix + path);
     expect(answer.status).toBe(308);
-    const target = new URL(answer.headers.get('location') ?? '', server.url + prefix + path);
-    expect(target.pathname).toBe(prefix + other);
+    const target = answer.headers.get('location') ?? '';
+    expect(target).toBe(`${server.url}/sso/auth${other}`);
     expect((await fetch(target)).status).toBe(200);
   });
 });

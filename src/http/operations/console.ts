@@ -34,7 +34,10 @@ export function consoleRoutes(folder: string, baseUrl: string): readonly Route[]
   const assets = names.filter((name) => !name.endsWith('.gz') && !isPage.has(name));
   const routes: Route[] = [
     { pattern: '/', answers: { GET: home(baseUrl) } },
-    ...Object.entries(PAGES).map(([pattern, name]) => ({ pattern, answers: { GET: page(name, replies) } })),
+    ...Object.entries(PAGES).map(([pattern, name]) => ({
+      pattern,
+      answers: { GET: page(name, baseUrl + pattern, replies) },
+    })),
     ...assets.map((name) => ({
       pattern: `/console/${name}`,
       label: '/console/:name',
@@ -66,23 +69,13 @@ function lazyAssets(folder: string, names: readonly string[]): () => Promise<Ass
   };
 }
 
-function page(name: string, assets: () => Promise<Assets>): CallHandler {
+function page(name: string, url: string, assets: () => Promise<Assets>): CallHandler {
+  const toPage: Reply = { status: 308, headers: { Location: url, 'Cache-Control': REVALIDATED }, body: null };
   return async (call) => {
-    const slashes = /\/*$/.exec(pathOf(call.request.url))?.[0].length ?? 0;
     // Asset links are relative to the page, so a trailing slash would break them.
-    if (slashes > 0) return moved(call, slashes);
+    if (pathOf(call.request.url).endsWith('/')) return toPage;
     const found = (await assets()).get(name);
     return found ? negotiate(call, found) : faultReply('console_not_built');
-  };
-}
-
-/** Redirects to the path without trailing slashes, relatively, because a proxy may have removed a prefix. */
-function moved(call: Call, slashes: number): Reply {
-  const name = pathOf(call.request.url).replace(/\/+$/, '').split('/').at(-1) ?? '';
-  return {
-    status: 308,
-    headers: { Location: '../'.repeat(slashes) + name, 'Cache-Control': REVALIDATED },
-    body: null,
   };
 }
 
