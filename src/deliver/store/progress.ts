@@ -89,7 +89,7 @@ export function openProgressStore({ read }: Pick<Transactions, 'read'>, dialect:
     const rows = (yield* all(sql.progressAmong, webhookId, among)).map(progressTable.read);
     const progress = new Map(rows.map((row) => [row.realm, row]));
     return listed.flatMap(({ realm_id: realm, head }) => {
-      const reached = progress.get(realm) ?? noProgress(realm);
+      const reached = progress.get(realm) ?? progressAt(realm, 0);
       return Number(head) > reached.seq && reached.nextAt === 0 ? [reached] : [];
     });
   }
@@ -136,7 +136,7 @@ export function openProgressStore({ read }: Pick<Transactions, 'read'>, dialect:
     progress: (webhookId: string, realm: Uuid) =>
       read(function* () {
         const row = yield* first(sql.progress, webhookId, realm);
-        return row ? progressTable.read(row) : noProgress(realm);
+        return row ? progressTable.read(row) : progressAt(realm, 0);
       }),
     lag: (target: Target) =>
       read(function* (): Work<DeliveryLag> {
@@ -152,6 +152,7 @@ export function openProgressStore({ read }: Pick<Transactions, 'read'>, dialect:
   };
 }
 
-function noProgress(realm: Uuid): RealmProgress {
-  return { realm, seq: 0, attempts: 0, nextAt: 0, failedSeq: 0, behindSince: 0 };
+/** The progress of a target that needs nothing up to here. */
+export function progressAt(realm: Uuid, seq: number): RealmProgress {
+  return { realm, seq, attempts: 0, nextAt: 0, failedSeq: 0, behindSince: 0 };
 }

@@ -1,6 +1,7 @@
 import type { Uuid } from '../../model/id.ts';
 import { LIMITS } from '../../model/limits.ts';
 import type { SequencedChange } from '../../model/log/change.ts';
+import { progressAt } from '../store/progress.ts';
 import { backoffMs } from './backoff.ts';
 import { type DeliveryBatch, deliveryBatches } from './message.ts';
 import { type DeliveryTarget, isNonEmpty, type NonEmpty, sendMessage } from './send_message.ts';
@@ -62,10 +63,6 @@ async function deliverBatch(
 function upToFailed(changes: NonEmpty<SequencedChange>, failedSeq: number): NonEmpty<SequencedChange> {
   const failed = changes.filter(({ seq }) => seq <= failedSeq);
   return isNonEmpty(failed) ? failed : changes;
-}
-
-function progressAt(realm: Uuid, seq: number): RealmProgress {
-  return { realm, seq, attempts: 0, nextAt: 0, failedSeq: 0, behindSince: 0 };
 }
 
 function lostMessage(
