@@ -155,7 +155,7 @@ export const LOG_OPERATIONS = [
       const items = await (user
         ? deps.logReading.entriesOf({ realm: log, user }, 'realm', Number(after), limit)
         : deps.logReading.entries(log, Number(after), limit));
-      return { items, path: `/realms/${log}/log`, carried: user ? `&user_id=${user}` : '' };
+      return { items, carried: user ? `&user_id=${user}` : '' };
     },
   }),
 ] as const;

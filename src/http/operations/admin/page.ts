@@ -24,8 +24,6 @@ type Item = Readonly<Record<string, unknown>>;
 
 interface FoundItems<From> {
   readonly items: readonly From[];
-  /** The path in links, below ADMIN_PATH; default: that of the request. */
-  readonly path?: string;
   /** Appended to links: `&user_id=…`. */
   readonly carried?: string;
 }
@@ -91,7 +89,7 @@ export function listOperation<
       const { 'page[limit]': length = LIMITS.pageRecordsDefault, 'page[after]': after } = request.query;
       const range = { limit: Number(length) + 1, after: after ? String(after) : undefined };
       const found = await read(range, request as never, deps);
-      const url = request.urlOf(found.path ?? filledPath(path, (name) => request.params[name]));
+      const url = request.urlOf(filledPath(path, (name) => request.params[name]));
       const items = found.items.map((each) => item.show(each, request));
       return pageBody(items, range, url, found.carried);
     },
