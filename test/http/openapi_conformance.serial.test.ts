@@ -321,13 +321,13 @@ describe.each(gets.filter((each) => secured.includes(each)).map(row))('%s %s', (
   });
 });
 
+const OTHER = /^(write-batch 4(09|12|22)|get-account(-member)? 400|check-id-token 200)$/;
 /** Responses that this client cannot cause. Other suites cover each. */
 const UNSEEN: readonly { readonly why: string; covers(operation: Operation, status: string): boolean }[] = [
   { why: 'a bug', covers: (_, status) => status === '500' },
   { why: 'an expired cursor', covers: (_, status) => status === '410' },
   { why: 'a failing or busy database, or a start', covers: (_, status) => status === '503' },
-  { why: 'the suite of batches', covers: ({ id }, of) => /^write-batch 4(09|12|22)$/.test(`${id} ${of}`) },
-  { why: 'the suite of renewals', covers: ({ id }, of) => /^get-account(-member)? 400$/.test(`${id} ${of}`) },
+  { why: 'the suites of batches, renewals, ID tokens', covers: ({ id }, of) => OTHER.test(`${id} ${of}`) },
   { why: 'no rate limit is set', covers: (_, status) => status === '429' },
   { why: 'the suites of sign-in through a provider', covers: (each) => isForBrowsers(each) },
   { why: 'settings without a realm', covers: ({ path }, of) => of === '404' && !path.includes('{') },

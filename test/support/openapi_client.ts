@@ -117,10 +117,12 @@ interface RawOperation {
 
 /**
  * The status of a valid request. Browsers sign in only to a realm that has redirect URIs, which no example is: these operations are
- * answered as for any other realm, but for the one that only redirects.
+ * answered as for any other realm, but for the one that only redirects. An ID token is checked by the keys of its provider, which no
+ * service reads that is offline.
  */
 export function successOf({ path, method, responses }: Operation): number {
   if (isForBrowsers({ path }) && method === 'get') return path.startsWith('/oidc-idp/stores/') ? 404 : 400;
+  if (path.endsWith('/oidc-profiles/{id}/check')) return 503;
   return (
     Object.keys(responses)
       .map(Number)

@@ -220,6 +220,7 @@ const ALLOWED_NAMES: ReadonlySet<string> = new Set([
   ...['data', 'id', 'type', 'relationships', 'included', 'requests', 'method', 'path', 'body', 'if_match'],
   ...['scopes', 'realms', 'overlap_seconds', 'realm_id', 'user_id', 'authentication_mechanism'],
   ...Object.keys(CODE_MEMBERS),
+  ...['id_token', 'user_authentication_info_id'],
   ...Object.keys(accountSettings().shape),
   ...RESOURCES.flatMap(({ members, inputs = {} }) => [...Object.keys(members), ...Object.keys(inputs)]),
 ]);

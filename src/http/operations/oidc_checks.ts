@@ -84,6 +84,7 @@ export const CHECK_ID_TOKEN: Operation<OidcDeps> = {
       '`user_authentication_info_id` the identity is linked to that user, which needs `oidc-profile-infos:write` instead.',
     tag: oidcProfile.name,
     isExtension: true,
+    furtherScopes: [SIGN_UP_SCOPE, `${oidcProfileInfo.scope}:write`],
     path: pathParameters(oidcProfile, parameterNames(PATH)),
     headers: ['X-Request-Id'],
     ownHeaders: { [END_USER_ADDRESS]: endUserAddressParameter() },

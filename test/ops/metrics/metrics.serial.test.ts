@@ -114,6 +114,7 @@ describe('metrics of one process', async () => {
     const histograms = [...families].filter(([, { kind }]) => kind === 'histogram');
     expect(histograms.map(([name]) => name).sort()).toEqual([
       'authrealm_event_loop_delay_seconds',
+      'authrealm_oidc_sign_in_duration_seconds',
       'authrealm_password_check_duration_seconds',
       'authrealm_request_duration_seconds',
     ]);
