@@ -24,6 +24,8 @@ export const CHAPTERS: readonly Chapter[] = [
     weight: 2,
     sources: [
       'docs/guides/login-page.md',
+      'docs/guides/provider-sign-in.md',
+      'docs/guides/registration.md',
       'docs/guides/test-suite-sign-in.md',
       'docs/guides/password-guessing.md',
     ],
