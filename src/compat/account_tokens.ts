@@ -58,28 +58,16 @@ export function refuseAccountToken(token: string | null): Reply {
 /** How a user with a password authenticated (RFC 8176). */
 const PASSWORD = ['pwd'];
 
-const MECHANISMS = ['password', 'self_signup', 'oidc', TYPE] as const;
-const byPassword = z.object({
-  type: z.literal(TYPE),
-  authentication_mechanism: z.literal('password'),
-  password_profile_id: z.string(),
-  username: z.string(),
-  password: z.string(),
-});
-const bySelfSignup = z.object({
-  type: z.literal(TYPE),
-  authentication_mechanism: z.literal('self_signup'),
-  ...SELF_SIGNUP,
-});
-const byCode = z.object({
-  type: z.literal(TYPE),
-  authentication_mechanism: z.literal('oidc'),
-  ...CODE_MEMBERS,
-});
-const byToken = z.object({ type: z.literal(TYPE), authentication_mechanism: z.literal(TYPE) });
-const byAnother = z.object({ type: z.literal(TYPE), authentication_mechanism: z.enum(MECHANISMS) });
-
+const requestBy = <const M extends string, S extends z.ZodRawShape>(mechanism: M, members: S) =>
+  z.object({ type: z.literal(TYPE), authentication_mechanism: z.literal(mechanism), ...members });
+const text = z.string();
+const byPassword = requestBy('password', { password_profile_id: text, username: text, password: text });
+const bySelfSignup = requestBy('self_signup', SELF_SIGNUP);
+const byCode = requestBy('oidc', CODE_MEMBERS);
+const byToken = requestBy(TYPE, {});
 const REQUESTS = [byPassword, bySelfSignup, byCode, byToken] as const;
+const MECHANISMS = REQUESTS.map(({ shape }) => shape.authentication_mechanism.value);
+const byAnother = z.object({ type: z.literal(TYPE), authentication_mechanism: z.enum(MECHANISMS) });
 type PasswordRequest = z.output<typeof byPassword> | z.output<typeof bySelfSignup>;
 
 /** Reads a request. Throws Fault `malformed` or `invalid`. */
