@@ -370,7 +370,7 @@ test('metrics count checks by outcome, and neither log has a token, subject or a
   await post(token, dark);
   for (let at = 0; at < 110; at += 1) await post('a.b.c', profile);
   const families = await own.server.metrics.own();
-  const counter = families.find(({ name }) => name === 'authrealm_oidc_sign_ins_total');
+  const counter = families.find(({ name }) => name === 'authrealm_sign_ins_total');
   const samples = counter && 'samples' in counter ? counter.samples : [];
   const counts = samples
     .filter(({ labels }) => labels.mechanism === 'oidc_check')
