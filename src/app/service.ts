@@ -10,13 +10,13 @@ import { type Server, type ServerSettings, startServer } from '../http/server/se
 import type { Clock } from '../model/id.ts';
 import { LIMITS } from '../model/limits.ts';
 import { programFile } from '../model/program_files.ts';
-import type { RealmSearchPage, Store } from '../model/store.ts';
+import type { RealmSearchPage } from '../model/store.ts';
 import { METRICS } from '../ops/metrics/declarations.ts';
 import type { Snapshot } from '../ops/metrics/family.ts';
 import { openMetrics } from '../ops/metrics/metrics.ts';
 import { watchDescriptors } from '../ops/process/descriptors.ts';
 import type { Log } from '../ops/process/log.ts';
-import { type CountRequest, type Engine, fileOf, type ReaderSearchRequest } from '../ops/store/open.ts';
+import { type Engine, fileOf, type ReaderSearchRequest } from '../ops/store/open.ts';
 import { workerCommand } from '../ops/workers/command.ts';
 import { openPool } from '../ops/workers/pool.ts';
 import { openDirectory } from '../records/directory.ts';
@@ -45,7 +45,7 @@ export function serverSettings(settings: Settings): ServerSettings {
 }
 
 /**
- * The record store, and the reader processes of a SQLite file: long lists and counts are read there, off the event loop. `figures`:
+ * The record store, and the reader processes of a SQLite file: long lists are read there, off the event loop. `figures`:
  * undefined without reader processes.
  */
 function openStoreWithReaders({ database }: Settings, engine: Engine) {
@@ -64,10 +64,8 @@ function openStoreWithReaders({ database }: Settings, engine: Engine) {
   const searchRealms = embedded.searchDelegating(({ name: resource }, search) =>
     readers.request<RealmSearchPage>({ resource, search } satisfies ReaderSearchRequest),
   );
-  const countBelow: Store['countBelow'] = ({ name: resource }, key) =>
-    readers.request<number>({ resource, key } satisfies CountRequest);
   const { figures, close } = readers;
-  return { store: { ...engine.records, list, searchRealms, countBelow }, figures, close };
+  return { store: { ...engine.records, list, searchRealms }, figures, close };
 }
 
 /** An open database to serve. */

@@ -296,7 +296,7 @@ export interface Store {
    */
   removePage(removal: Omit<Removal, 'expectedRevision'>): Promise<PageRemovalResult>;
 
-  /** Counts the dependents of a record. Rejects with Fault `overloaded` if too many counts wait. */
+  /** Counts the dependents of a record. */
   countBelow(resource: Resource, key: Key): MaybePromise<number>;
 
   /** The changes of a realm after a sequence number, oldest first, at most `limit`. */

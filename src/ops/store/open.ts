@@ -3,7 +3,6 @@ import { type PostgresAddress, parsePostgres } from '../../sql/postgres/address.
 import { withAdvice } from '../../sql/refusals.ts';
 import type { Engine, EngineInspection } from './engine.ts';
 
-export type { CountRequest } from '../../records/store/lists/count_below.ts';
 export type { ReaderSearchRequest } from '../../records/store/lists/realm_search.ts';
 export type { MigrateMode, Program } from '../../sql/migrations.ts';
 export {

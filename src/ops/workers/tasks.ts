@@ -1,5 +1,4 @@
 import { Refusal } from '../../model/fault.ts';
-import type { CountRequest } from '../../records/store/lists/count_below.ts';
 import type { ReaderListRequest } from '../../records/store/lists/lists.ts';
 import type { ReaderSearchRequest } from '../../records/store/lists/realm_search.ts';
 import { EXIT, printRefusal } from '../process/exit.ts';
@@ -14,14 +13,12 @@ import type { Handle } from './protocol.ts';
 const TASKS: Readonly<Record<TaskName, (path: string) => Promise<(request: never) => unknown>>> = {
   hasher: async () => (await import('./hasher.ts')).hashOf,
   checker: async () => (await import('./checker.ts')).openRestingCheck(),
-  /** Reads lists and counts in the file of a database. */
+  /** Reads lists in the file of a database. */
   async reader(path) {
     const { openReader } = await import('../../records/store/sqlite/reader.ts');
     const reader = await openReader(path);
-    return (request: ReaderListRequest | ReaderSearchRequest | CountRequest) => {
-      if ('search' in request) return reader.search(request);
-      return 'listing' in request ? reader.answer(request) : reader.count(request);
-    };
+    return (request: ReaderListRequest | ReaderSearchRequest) =>
+      'search' in request ? reader.search(request) : reader.answer(request);
   },
 };
 

@@ -1,17 +1,9 @@
 import type { Uuid } from '../../../model/id.ts';
-import type { Key } from '../../../model/resource.ts';
 import type { Store } from '../../../model/store.ts';
 import type { Dialect } from '../../../sql/dialect.ts';
 import { first } from '../../../sql/transaction_work.ts';
 import type { Transactions } from '../../../sql/transactions.ts';
 import { openCascades } from '../cascade.ts';
-
-/** A request to a reader process for the number of a record's dependents. Plain data. */
-export interface CountRequest {
-  /** The name of the resource. */
-  readonly resource: string;
-  readonly key: Key;
-}
 
 /** Counts in this process, however many there are: for processes that need not answer other requests meanwhile. */
 export function openCountBelow({ read }: Pick<Transactions, 'read'>, dialect: Dialect): Store['countBelow'] {

@@ -4,9 +4,7 @@ import { resourceNamed } from '../../../model/resources.ts';
 import { MAPPED_BYTES_MAX, retryWhileBusy } from '../../../sql/sqlite/connection.ts';
 import { openSharedReadTransaction } from '../../../sql/sqlite/shared_read_transaction.ts';
 import { openSqliteReading } from '../../../sql/sqlite/transactions.ts';
-import { type CountRequest, openCountBelow } from '../lists/count_below.ts';
 import type { ReaderSearchRequest } from '../lists/realm_search.ts';
-import { SQLITE } from './dialect.ts';
 import { openSqliteLists, openSqliteSearches } from './lists.ts';
 
 /**
@@ -17,16 +15,12 @@ export async function openReader(path: string) {
   const db = await retryWhileBusy(() => connectToRead(path), LIMITS.migrationWaitMsMax);
   const sharedReads = openSharedReadTransaction(db);
   const lists = openSqliteLists(db, sharedReads);
-  const reading = openSqliteReading(db, sharedReads);
-  const search = openSqliteSearches(reading);
-  const count = openCountBelow(reading, SQLITE);
+  const search = openSqliteSearches(openSqliteReading(db, sharedReads));
   return {
     answer: lists.serve,
     /** Searches all realms. */
     search: async ({ resource, search: wanted }: ReaderSearchRequest) =>
       search(resourceNamed(resource), wanted),
-    /** Counts the records that a delete would remove together with a record. */
-    count: async ({ resource, key }: CountRequest) => count(resourceNamed(resource), key),
     close(): void {
       sharedReads.close();
       db.close(false);
