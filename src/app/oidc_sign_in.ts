@@ -1,7 +1,6 @@
 import { openIdentityProviders } from '../access/issuers/identity_providers.ts';
 import { openGuardedFetch } from '../access/outbound/guarded_fetch.ts';
 import { openGuardedForm } from '../access/outbound/guarded_post.ts';
-import type { Uuid } from '../model/id.ts';
 import type { Key } from '../model/resource.ts';
 import { oidcProfile } from '../model/resources.ts';
 import { secretLocation } from '../records/format.ts';
@@ -31,7 +30,7 @@ export function openOidcSignIn(
       if (!(sealed instanceof Uint8Array)) return undefined;
       return keyring.open('oidc-client-secret', secretLocation(oidcProfile, 'client_secret', key), sealed);
     },
-    noteFailure(realm: Uuid, profile: Uuid, cause: string): void {
+    noteFailure(realm: string, profile: string, cause: string): void {
       log.write({ event: 'oidc_sign_in_failed', realm, profile, cause, count: 1 });
     },
   };

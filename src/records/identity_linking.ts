@@ -22,13 +22,10 @@ export type LinkedIdentity = {
  */
 export type LinkRefusal = 'no_email' | 'email_not_verified' | 'email_ambiguous' | 'may_not_create' | 'taken';
 
-/** `profileId`: the profile of a new link. */
+/** `profileId`: of a new link. */
 type LinkPlace = { readonly realm: AnyRecord; readonly profileId: Uuid };
 
-interface LinkingDeps {
-  readonly store: Store & Pick<Loader, 'getStored'>;
-  readonly writeRecords: WriteRecords;
-}
+type LinkingDeps = { readonly store: Store & Pick<Loader, 'getStored'>; readonly writeRecords: WriteRecords };
 
 /** Links identities to users, so that no e-mail address gives one person the user of another. */
 export function openIdentityLinking({ store, writeRecords }: LinkingDeps) {
@@ -113,9 +110,7 @@ function linkedBy(outcome: LinkedIdentity['outcome'], { key, record }: KeyedReco
 }
 
 /** Changes `A` to `Z` alone: any other difference may be that of two mailboxes. */
-function inLowerCase(email: string): string {
-  return email.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
-}
+const inLowerCase = (email: string) => email.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
 
 function linkData({ issuer, subject }: OidcIdentity, { profileId }: LinkPlace) {
   return { type: oidcProfileInfo.type, issuer, subject, oidc_profile_id: profileId };
@@ -132,10 +127,8 @@ function userRequest(identity: OidcIdentity, email: string, place: LinkPlace): C
   const full = [names.given_name, names.family_name].filter(Boolean).join(' ');
   // An address may be longer than a name.
   const name = user.members.name.safeParse(full).data ?? [...email].slice(0, 255).join('');
-  const body = {
-    data: { type: user.type, email, name, ...names },
-    included: [linkData(identity, place)],
-  };
+  const data = { type: user.type, email, name, ...names };
+  const body = { data, included: [linkData(identity, place)] };
   const fixed = { email_vouched: isEmailVerified };
   return { verb: 'create', resource: user, scope: [place.realm.id], body, fixed };
 }

@@ -28,7 +28,6 @@ export interface OidcIdentity {
   readonly email: string | undefined;
   readonly isEmailVerified: boolean;
   readonly names: Readonly<Partial<Record<(typeof NAMES)[number], string>>>;
-  /** RFC 8176. */
   readonly amr: readonly string[] | undefined;
 }
 
@@ -49,7 +48,6 @@ interface Outbound {
   readonly fetchDocument: GuardedFetch;
   readonly postForm: GuardedForm;
   readonly clock: Pick<Clock, 'now' | 'monotonic'>;
-  /** Sends no requests: every provider is unreachable. */
   readonly offline: boolean;
 }
 
@@ -142,17 +140,13 @@ export function openIdentityProviders({ fetchDocument, postForm, clock, offline 
 
 const KEY_MEMBERS = z.object({ issuer: z.string(), jwks_uri: z.string() }).partial().catch({});
 const NAMES = ['name', 'given_name', 'middle_name', 'family_name'] as const;
-const NAME = text(255);
-const EMAIL = email();
+const [NAME, EMAIL] = [text(255), email()];
 const AMR = z.array(z.string().max(32)).max(8);
 
 /** A usable address, with what the same document says of it. */
-function emailIn(claims: JsonObject): Pick<OidcIdentity, 'email' | 'isEmailVerified'> | undefined {
-  const { email_verified: verified } = claims;
-  const { data } = EMAIL.safeParse(claims.email);
-  return data === undefined
-    ? undefined
-    : { email: data, isEmailVerified: verified === true || verified === 'true' };
+function emailIn({ email, email_verified: verified }: JsonObject) {
+  const { data } = EMAIL.safeParse(email);
+  return data && { email: data, isEmailVerified: verified === true || verified === 'true' };
 }
 
 /** The person in these claims; what the ID token leaves out is in `userinfo`. */
@@ -164,7 +158,7 @@ function identityOf(idToken: JsonObject, userinfo: JsonObject = {}): OidcIdentit
   return {
     issuer: String(idToken.iss),
     subject: String(idToken.sub),
-    ...(emailIn(idToken) ?? emailIn(userinfo) ?? { email: undefined, isEmailVerified: false }),
+    ...(emailIn(idToken) || emailIn(userinfo) || { email: undefined, isEmailVerified: false }),
     names: Object.fromEntries(names.filter(([, usable]) => usable !== undefined)),
     amr: AMR.safeParse(idToken.amr).data,
   };

@@ -1,4 +1,3 @@
-import { overloaded } from '../../model/fault.ts';
 import type { Clock } from '../../model/id.ts';
 import { LIMITS } from '../../model/limits.ts';
 import { displayedText } from '../../model/text/folding.ts';
@@ -11,6 +10,7 @@ import { openProviderMetadata, type ProviderMetadata } from '../issuers/provider
 import type { Keyring } from '../keys/keyring.ts';
 import type { GuardedFetch } from '../outbound/guarded_fetch.ts';
 import type { GuardedForm } from '../outbound/guarded_post.ts';
+import { openSlots } from '../outbound/slots.ts';
 import { type ClaimRight, combineRights, metRights, type Rights } from '../tokens/claim_rights.ts';
 import { externalActor } from '../tokens/external_tokens.ts';
 
@@ -83,7 +83,7 @@ function openProvider(known: ConfiguredIssuer, client: ConsoleClient, deps: Prov
   const { issuer } = known;
   const metadata = openProviderMetadata(issuer.issuer, deps.fetchDocument, deps.clock);
   let last: ProviderOutcome = 'answered';
-  let pending = 0;
+  const slots = openSlots(LIMITS.providerCodesAtOnceMax, LIMITS.providerCodesAtOnceMax);
 
   function note(outcome: ProviderOutcome): void {
     if (outcome !== last) deps.note(issuer.name, outcome);
@@ -151,12 +151,11 @@ function openProvider(known: ConfiguredIssuer, client: ConsoleClient, deps: Prov
     /** Exchanges the code and verifies the ID token. Rejects only with Fault `overloaded`. */
     async completeSignIn(response: AuthorizationResponse): Promise<SignInResult> {
       // Anybody can send codes, and each occupies a connection until the provider answers.
-      if (pending >= LIMITS.providerCodesAtOnceMax) throw overloaded('CONCURRENCY_LIMIT');
-      pending += 1;
+      const release = slots.take('');
       try {
         return await signIn(response);
       } finally {
-        pending -= 1;
+        release();
       }
     },
     /** The rights that these rules give now: those of the issuer may have changed since the sign-in. */

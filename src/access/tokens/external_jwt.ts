@@ -3,13 +3,12 @@ import { LIMITS } from '../../model/limits.ts';
 import type { JsonObject } from '../../model/text/json_object.ts';
 import { text } from '../../model/text/text.ts';
 import type { ConfiguredIssuer } from '../issuers/issuer_keys.ts';
-import type { ExternalIssuer } from '../issuers/issuers_file.ts';
 import type { IssuerKey } from '../issuers/jwk_set.ts';
 import { parseJsonWithUniqueKeys } from './unique_key_json.ts';
 import { REFUSED_HEADERS } from './verified_tokens.ts';
 
 export interface JwtIssuer {
-  readonly issuer: Pick<ExternalIssuer, 'issuer' | 'algorithms'>;
+  readonly issuer: Pick<ConfiguredIssuer['issuer'], 'issuer' | 'algorithms'>;
   readonly keys: ConfiguredIssuer['keys'];
 }
 
@@ -89,7 +88,7 @@ function checkJwtHeader(
 
 const SUBJECT = text(255);
 
-/** Whether a token names its subject, was issued before now, and has no longer lifetime than `lifetimeMax` in seconds. */
+/** Whether a token names its subject, was issued before now, and lives for at most `lifetimeMax` seconds. */
 function hasSubject({ sub, iat, exp }: JsonObject, now: number, lifetimeMax: number): boolean {
   if (typeof iat !== 'number' || typeof exp !== 'number' || exp - iat > lifetimeMax) return false;
   return iat * 1000 <= now + LIMITS.clockLeewayMs && SUBJECT.safeParse(sub).success;

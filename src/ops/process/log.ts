@@ -54,10 +54,10 @@ export type LogRecord =
    */
   | { readonly event: 'console_provider'; readonly provider: string; readonly outcome: string }
   /**
-   * A sign-in through this OIDC profile failed. `code_refused`, `id_token_refused`, `userinfo_refused`; `no_email`, `email_not_verified`,
-   * `email_ambiguous` or `may_not_create` for an identity without a link; `taken` for the identity of another user; or a failure of the
-   * provider: as of `console_provider`, `keys_unreadable` or `userinfo_failed`. `count` is the number for this profile and cause: the
-   * first, or further ones of a second.
+   * A sign-in through this OIDC profile failed: `code_refused`, `id_token_refused`, `userinfo_refused`; `no_email`, `email_not_verified`,
+   * `email_ambiguous` or `may_not_create` for an identity without a link; `taken` for that of another user; or, of the provider, as in
+   * `console_provider`, `keys_unreadable` or `userinfo_failed`. `count` is the number for this profile and cause: the first, or further
+   * ones of a second.
    */
   | {
       readonly event: 'oidc_sign_in_failed';
