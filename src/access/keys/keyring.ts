@@ -18,13 +18,7 @@ export type Purpose =
   | 'oidc-code';
 
 /** The purpose of a digest; each has its own key as well. */
-export type DigestPurpose =
-  | 'idempotency-key'
-  | 'request-body'
-  | 'external-subject'
-  | 'claim-right'
-  | 'oidc-verifier'
-  | 'oidc-nonce';
+export type DigestPurpose = 'idempotency-key' | 'request-body' | 'external-subject' | 'claim-right' | 'oidc';
 
 /** Purposes by table; secrets in all other tables are members of a record. */
 const PURPOSES: Readonly<Record<string, Purpose>> = {
@@ -55,45 +49,39 @@ export function openKeyring(masters: readonly Uint8Array[], clock: Pick<Clock, '
   const [first] = keys.values();
   if (!first) throw new Error('a keyring needs a master key');
   let active = first;
-
-  function openBytes(purpose: Purpose, location: SecretLocation, sealed: Uint8Array): Buffer {
-    const { header, keyFor } = keys.get(ciphertextKeyId(sealed)) ?? active;
-    const bytes = Buffer.from(sealed);
-    if (
-      bytes.length < CIPHERTEXT_HEADER_BYTES + NONCE_BYTES + TAG_BYTES ||
-      !bytes.subarray(0, CIPHERTEXT_HEADER_BYTES).equals(header)
-    ) {
-      throw new Error('a ciphertext names another key');
-    }
-    const nonce = bytes.subarray(CIPHERTEXT_HEADER_BYTES, CIPHERTEXT_HEADER_BYTES + NONCE_BYTES);
-    const decipher = createDecipheriv('aes-256-gcm', keyFor(purpose), nonce).setAAD(
-      additional(header, location),
-    );
-    decipher.setAuthTag(bytes.subarray(-TAG_BYTES));
-    const body = bytes.subarray(CIPHERTEXT_HEADER_BYTES + NONCE_BYTES, -TAG_BYTES);
-    return Buffer.concat([decipher.update(body), decipher.final()]);
-  }
-
   return {
     /** Identifies the master key that seals without revealing it: 16 hex digits. */
     get keyId(): string {
       return active.keyId;
     },
-    seal(purpose: Purpose, location: SecretLocation, plain: string | Uint8Array): Uint8Array {
+    /** Encrypts a text, or the bytes that it encodes. */
+    seal(purpose: Purpose, location: SecretLocation, plain: string, encoding: BufferEncoding = 'utf8') {
       const { header, keyFor } = active;
       const nonce = clock.randomBytes(NONCE_BYTES);
       const cipher = createCipheriv('aes-256-gcm', keyFor(purpose), nonce).setAAD(
         additional(header, location),
       );
-      const bytes = typeof plain === 'string' ? Buffer.from(plain) : plain;
-      const body = Buffer.concat([cipher.update(bytes), cipher.final()]);
+      const body = Buffer.concat([cipher.update(plain, encoding), cipher.final()]);
       return Buffer.concat([header, nonce, body, cipher.getAuthTag()]);
     },
     /** Throws if the ciphertext belongs to another key or location, or was changed. */
-    open: (purpose: Purpose, location: SecretLocation, sealed: Uint8Array): string =>
-      openBytes(purpose, location, sealed).toString('utf8'),
-    /** The same for bytes. */
-    openBytes,
+    open(purpose: Purpose, location: SecretLocation, sealed: Uint8Array, encoding: BufferEncoding = 'utf8') {
+      const { header, keyFor } = keys.get(ciphertextKeyId(sealed)) ?? active;
+      const bytes = Buffer.from(sealed);
+      if (
+        bytes.length < CIPHERTEXT_HEADER_BYTES + NONCE_BYTES + TAG_BYTES ||
+        !bytes.subarray(0, CIPHERTEXT_HEADER_BYTES).equals(header)
+      ) {
+        throw new Error('a ciphertext names another key');
+      }
+      const nonce = bytes.subarray(CIPHERTEXT_HEADER_BYTES, CIPHERTEXT_HEADER_BYTES + NONCE_BYTES);
+      const decipher = createDecipheriv('aes-256-gcm', keyFor(purpose), nonce).setAAD(
+        additional(header, location),
+      );
+      decipher.setAuthTag(bytes.subarray(-TAG_BYTES));
+      const body = bytes.subarray(CIPHERTEXT_HEADER_BYTES + NONCE_BYTES, -TAG_BYTES);
+      return Buffer.concat([decipher.update(body), decipher.final()]).toString(encoding);
+    },
     /** HMAC-SHA-256 as base64url: recognises a text without storing it. */
     digest: (purpose: DigestPurpose, text: string): string =>
       createHmac('sha256', active.keyFor(purpose)).update(text).digest('base64url'),
