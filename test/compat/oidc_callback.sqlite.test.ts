@@ -359,6 +359,12 @@ describe('a form of a provider', () => {
     expect((await post(form(65_537))).status).toBe(413);
   });
 
+  test('a form whose fields no request could have in its query is 400, however many they are', async () => {
+    for (const body of [`code=${'x'.repeat(16_400)}`, 'code=x&'.repeat(2_500), `code=${'ü'.repeat(3_000)}`])
+      expect(await outcomeOf(await post(body))).toEqual(refused('the body is too long'));
+    expect((await post(`code=${'x'.repeat(4_097)}`)).status).toBe(303);
+  });
+
   test('a form for a service whose base URL is http and not on this machine is 400', async () => {
     const own = await startOidcSignIn({ baseUrl: 'http://id.example' });
     const answer = await visit(callbackUrl(own.service.url, own, {}), undefined, {

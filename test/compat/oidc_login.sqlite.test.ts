@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { LOGIN_OPERATIONS } from '../../src/compat/oidc_login.ts';
+import { LOGIN_OPERATIONS } from '../../src/compat/oidc_browser.ts';
 import type { OidcDeps } from '../../src/http/operations/oidc_request.ts';
 import { openCall } from '../../src/http/pipeline/call.ts';
 import { LIMITS } from '../../src/model/limits.ts';

@@ -1,7 +1,6 @@
 import { ACCOUNT_MEMBER_OPERATIONS } from '../../compat/account_members.ts';
 import { CREATE_ACCOUNT_TOKENS } from '../../compat/account_tokens.ts';
-import { CALLBACK_OPERATIONS } from '../../compat/oidc_callback.ts';
-import { LOGIN_OPERATIONS } from '../../compat/oidc_login.ts';
+import { CALLBACK_OPERATIONS, LOGIN_OPERATIONS } from '../../compat/oidc_browser.ts';
 import { SETTINGS_OPERATIONS } from '../../compat/settings_table.ts';
 import type { AdminDeps } from '../../http/operations/admin/operation.ts';
 import { ADMIN_OPERATIONS } from '../../http/operations/admin/operations.ts';

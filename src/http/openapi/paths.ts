@@ -104,18 +104,17 @@ function faultsOf(
 ): readonly FaultCode[] {
   const when = (condition: boolean, ...codes: readonly FaultCode[]) => (condition ? codes : []);
   const isRepeatable = headers.includes('Idempotency-Key');
-  // Open operations with parameters have errors of their own.
-  const isOpen = access === 'open';
   const all: readonly FaultCode[] = [
     ...when(!isAnonymous(access), 'unauthenticated', 'insufficient_scope'),
     ...when(!isUncounted, 'rate_limited', 'overloaded'),
     ...when(!isFixed, 'internal'),
     'unavailable',
     ...(body ? BODY_FAULTS[body] : []),
-    ...when((query !== undefined && !isOpen) || isRepeatable, 'invalid_query'),
+    ...when((query !== undefined && access !== 'open') || isRepeatable, 'invalid_query'),
     ...when(headers.includes('If-Match'), 'precondition_failed'),
     ...faults,
-    ...when(path !== undefined && !isOpen, 'not_found'),
+    // Open operations with parameters have errors of their own.
+    ...when(path !== undefined && access !== 'open', 'not_found'),
     ...when(isRepeatable, 'idempotency_key_in_use', 'idempotency_key_reused', 'unknown_outcome'),
   ];
   return [...new Set(all)];
