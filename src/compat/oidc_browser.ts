@@ -7,7 +7,6 @@ import type { OidcDeps } from '../http/operations/oidc_request.ts';
 import { readText } from '../http/pipeline/body.ts';
 import type { Call, CallHandler } from '../http/pipeline/call.ts';
 import type { Documentation, Operation } from '../http/pipeline/operation.ts';
-import type { RecordDeps } from '../http/pipeline/pipeline.ts';
 import { documentReply, JSON_TYPE, NOT_FOUND_REPLY, type Reply } from '../http/server/reply.ts';
 import { Fault } from '../model/fault.ts';
 import { parseUuid, type Uuid } from '../model/id.ts';
@@ -31,12 +30,10 @@ const LINKS = oidcProfile.extraLinks;
 const UNKNOWN_PROFILE =
   'the URL must name an OIDC profile of the realm of account members, which has redirect URIs';
 
+type Site = Pick<OidcDeps, 'baseUrl' | 'installation'>;
+
 /** Where the provider of a profile sends browsers. */
-export function callbackUri(
-  { baseUrl, installation }: Pick<RecordDeps, 'baseUrl' | 'installation'>,
-  realmId: Uuid,
-  profileId: Uuid,
-): string {
+export function callbackUri({ baseUrl, installation }: Site, realmId: Uuid, profileId: Uuid): string {
   const path = LINKS['callback-endpoint'].replace('{store}', installation).replace('{realm}', realmId);
   return baseUrl + path.replace('{id}', profileId);
 }
@@ -97,24 +94,19 @@ const cookieName = (baseUrl: string, name: string): string =>
   baseUrl.startsWith('https:') ? `__Host-${name}` : name;
 
 /** Lax: it comes with the redirect from the provider, and with no image or form of another site. */
-function cookieText(baseUrl: string, name: string, value: string, seconds: number): string {
+function cookieText(baseUrl: string, { name, value }: OpenedState['cookie'], seconds: number): string {
   const secure = baseUrl.startsWith('https:') ? 'Secure; ' : '';
   return `${cookieName(baseUrl, name)}=${value}; Path=/; ${secure}HttpOnly; SameSite=Lax; Max-Age=${seconds}`;
 }
 
 const withExample = <S extends z.ZodType>(schema: S, example: string): S =>
   schema.meta({ param: { example } });
+const text = (pattern: RegExp, rule: string) => z.string().regex(pattern, rule);
 const matching = (pattern: RegExp, rule: string, example: string) =>
-  withExample(z.string().regex(pattern, rule), example);
+  withExample(text(pattern, rule), example);
 /** It is passed on to the provider. */
 const forwarded = () =>
-  withExample(
-    z
-      .string()
-      .regex(/^.{1,255}$/s, 'must have at most 255 characters')
-      .optional(),
-    'login',
-  );
+  withExample(text(/^.{1,255}$/s, 'must have at most 255 characters').optional(), 'login');
 
 /** The parameters whose errors are reported to the redirect URI, in the order in which they are checked. */
 const requestSchema = lazyComponent(() =>
@@ -185,8 +177,7 @@ function login(deps: OidcDeps): CallHandler {
       response_mode: issuer === FORM_POST_ISSUER ? 'form_post' : undefined,
       ...{ prompt, display, ui_locales, login_hint },
     });
-    const { name, value } = begun.cookie;
-    return seeOther(location, cookieText(baseUrl, name, value, LIMITS.oidcStateSeconds));
+    return seeOther(location, cookieText(baseUrl, begun.cookie, LIMITS.oidcStateSeconds));
   };
 }
 
@@ -241,7 +232,10 @@ function callback(deps: OidcDeps): CallHandler {
       return seeOther(withQuery(redirectUri, { ...failure('callback_replay', text), state }));
     }
     const response = await readResponse(query, opened, issuer, oidc);
-    return seeOther(withQuery(redirectUri, { ...response, state }), cookieText(baseUrl, cookie.name, '', 0));
+    return seeOther(
+      withQuery(redirectUri, { ...response, state }),
+      cookieText(baseUrl, { ...cookie, value: '' }, 0),
+    );
   };
 }
 
@@ -268,17 +262,13 @@ function forwardForm(deps: OidcDeps): CallHandler {
 }
 
 /** A discovery document for one profile of the realm, or for none. Its token endpoint is not served. */
-function discoveryOf(
-  { baseUrl, installation }: Pick<OidcDeps, 'baseUrl' | 'installation'>,
-  realmId: Uuid,
-  profileId: Uuid | undefined,
-) {
-  const at = (name: string) =>
-    `${baseUrl}/oidc-idp${name}/stores/${installation}/authentication-realms/${realmId}`;
+function discoveryOf({ baseUrl, installation }: Site, realmId: Uuid, profileId: Uuid | undefined) {
+  const path = `stores/${installation}/authentication-realms/${realmId}`;
+  const at = (name: string) => `${baseUrl}/oidc-idp/${name}${path}`;
   return {
     issuer: at(''),
-    authorization_endpoint: at('/login') + (profileId ? `?${PROFILE}=${profileId}` : ''),
-    token_endpoint: at('/token'),
+    authorization_endpoint: at('login/') + (profileId ? `?${PROFILE}=${profileId}` : ''),
+    token_endpoint: at('token/'),
     jwks_uri: `${baseUrl}/.well-known/jwks.json`,
     response_types_supported: ['code'],
     subject_types_supported: ['public'],
@@ -291,13 +281,13 @@ function discoveryOf(
 
 const DISCOVERY_CACHING = 'public, max-age=300';
 
-function discovery(deps: OidcDeps): CallHandler {
-  return async (call) => {
+const discovery =
+  (deps: OidcDeps): CallHandler =>
+  async (call) => {
     const place = await openPlace(call, deps);
     if (!place) return NOT_FOUND_REPLY;
     return documentReply(discoveryOf(deps, place.realmId, place.profile?.id), DISCOVERY_CACHING);
   };
-}
 
 /** Route and documentation at a link of profiles. */
 function endpoint(
