@@ -3,62 +3,80 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Provider } from 'oidc-provider';
 import { realm } from '../../src/model/resources.ts';
-import { systemClock } from '../../src/ops/process/clock.ts';
-import { openOidcFlow } from '../../src/sign_in/oidc_flow.ts';
-import { findPort } from '../support/daemons.ts';
 import { atEnd } from '../support/ending.ts';
-import { callbackUrl, createOidcProfile, loginUrl, REDIRECT_URI, visit } from '../support/oidc_sign_in.ts';
+import {
+  CLIENT_SECRET,
+  CODE_VERIFIER,
+  callbackUrl,
+  createOidcProfile,
+  loginUrl,
+  REDIRECT_URI,
+  visit,
+} from '../support/oidc_sign_in.ts';
+import { claimsIn, signedInOf } from '../support/oidc_token_calls.ts';
 import { startService } from '../support/service.ts';
-import { startServiceProcess } from '../support/service_process.ts';
 import { createSettingsRealms } from '../support/settings_realms.ts';
+import { requestTokens, signInTokenOf } from '../support/sign_in.ts';
 
-test('a person signs in at oidc-provider, and its code, verifier and nonce are accepted there once', async () => {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  atEnd(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const fixtures = await startService();
-  const { accounts } = await createSettingsRealms(fixtures.db);
-  const place = {
-    ...{ store: await fixtures.db.engine.access.storeId(), realm: accounts },
-    profile: await createOidcProfile(fixtures.db, accounts, issuer),
-  };
-  const token = await fixtures.token('realms:write');
-  const change = { data: { type: realm.type, redirect_uris: [REDIRECT_URI] } };
-  expect((await fixtures.put(`/v2/authentication-realms/${accounts}`, token, change)).status).toBe(200);
-  const port = String(findPort());
-  const url = `http://127.0.0.1:${port}`;
-  const redirect_uri = callbackUrl(url, place, {}).slice(0, -1);
-  const oidc = new Provider(issuer, {
-    clients: [{ client_id: 'shop', client_secret: 'a secret of the shop', redirect_uris: [redirect_uri] }],
-    claims: { openid: ['sub'], email: ['email'], profile: ['name'] },
-    findAccount: (_: unknown, id: string) => ({ accountId: id, claims: () => ({ sub: id }) }),
-  });
-  server.on('request', oidc.callback());
-  const flags = ['--port', port, '--allow-private', '127.0.0.0/8'];
-  await startServiceProcess({ database: fixtures.database, scope: 'users:read', flags });
-
-  const code = await browse(loginUrl(url, place), 'anna');
-  const opened = openOidcFlow(fixtures.db.keyring, systemClock).openCode(code, accounts);
-  expect(opened?.profileId).toBe(place.profile);
-  const exchange = () =>
-    fetch(`${issuer}/token`, {
-      method: 'POST',
-      headers: { Authorization: `Basic ${btoa('shop:a+secret+of+the+shop')}` },
-      body: new URLSearchParams({
-        ...{ grant_type: 'authorization_code', code: opened?.providerCode ?? '', redirect_uri },
-        code_verifier: opened?.codeVerifier ?? '',
+test.each([
+  ['client_secret_basic', true],
+  ['client_secret_basic', false],
+  ['client_secret_post', true],
+  ['client_secret_post', false],
+])(
+  'a person signs in at oidc-provider by %s, and gets an account token once for a code; claims only in userinfo: %p',
+  async (method, conformIdTokenClaims) => {
+    const server = createServer();
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    atEnd(() => {
+      server.closeAllConnections();
+      server.close();
+    });
+    const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const service = await startService({ allowPrivate: '127.0.0.0/8' });
+    const { accounts } = await createSettingsRealms(service.db);
+    const place = {
+      ...{ store: await service.db.engine.access.storeId(), realm: accounts },
+      profile: await createOidcProfile(service.db, accounts, issuer),
+    };
+    const writer = await service.token('realms:write users:read');
+    const change = { data: { type: realm.type, redirect_uris: [REDIRECT_URI] } };
+    expect((await service.put(`/v2/authentication-realms/${accounts}`, writer, change)).status).toBe(200);
+    const redirect_uri = callbackUrl(service.url, place, {}).slice(0, -1);
+    const oidc = new Provider(issuer, {
+      clients: [{ client_id: 'shop', client_secret: CLIENT_SECRET, redirect_uris: [redirect_uri] }],
+      claims: { openid: ['sub'], email: ['email', 'email_verified'], profile: ['name'] },
+      conformIdTokenClaims,
+      clientAuthMethods: [method],
+      clientDefaults: { token_endpoint_auth_method: method },
+      findAccount: (_: unknown, id: string) => ({
+        accountId: id,
+        claims: () => ({ sub: id, email: 'anna@example.com', email_verified: true, name: 'Anna Holm' }),
       }),
     });
-  const answer = await exchange();
-  const { id_token = '' } = (await answer.json()) as { id_token?: string };
-  const claims = JSON.parse(Buffer.from(id_token.split('.')[1] ?? '', 'base64url').toString() || '{}');
-  expect([answer.status, claims]).toMatchObject([200, { sub: 'anna', nonce: opened?.nonce }]);
-  expect((await exchange()).status).toBe(400);
-});
+    server.on('request', oidc.callback());
+    const token = await signInTokenOf(service, { scope: 'sign-in sign-up' });
+    const send = (code: string) =>
+      requestTokens(service, token, {
+        data: {
+          ...{ type: 'account_management_authentication_token', authentication_mechanism: 'oidc' },
+          ...{ oauth_authorization_code: code, oauth_redirect_uri: REDIRECT_URI },
+          oauth_code_verifier: CODE_VERIFIER,
+        },
+      });
+
+    const code = await browse(loginUrl(service.url, place), 'anna');
+    const { user, token: accountToken } = await signedInOf(await send(code));
+    expect(claimsIn(accountToken)).toMatchObject({ sub: user, realm_id: accounts, mechanism: 'oidc' });
+    const path = `/v2/authentication-realms/${accounts}/user-authentication-info/${user}`;
+    const { data } = (await (await service.get(path, writer)).json()) as { data: object };
+    expect(data).toMatchObject({ name: 'Anna Holm', email: 'anna@example.com' });
+    expect((await send(code)).status).toBe(400);
+    const again = await browse(loginUrl(service.url, place), 'anna');
+    expect((await signedInOf(await send(again))).user).toBe(user);
+  },
+  30_000,
+);
 
 /** The cookies of a browser. They are of an origin, because both servers have the same host. */
 function openJar() {

@@ -57,6 +57,7 @@ export async function startTokenCalls(flags: Flags = {}) {
   const client = await createSignInClient(service, { scope: 'sign-in sign-up' });
   const token = await service.grant(client);
   let clientSecret = CLIENT_SECRET;
+  let seen: (idToken: string) => void = () => undefined;
 
   const answerWith =
     (status: number, document: object): RequestHandler =>
@@ -81,6 +82,7 @@ export async function startTokenCalls(flags: Flags = {}) {
     const times = { iat: now(), exp: now() + 300 };
     const claims = { iss: provider.issuer, aud: 'shop', nonce, ...times, ...grant.claims };
     const id_token = await issue(pair, claims, { typ: 'JWT' });
+    seen(id_token);
     return json({ access_token: 'of-userinfo', token_type: 'Bearer', id_token })(request, response);
   };
   routes.set('/keys', json({ keys: [pair.publicJwk] }));
@@ -134,6 +136,10 @@ export async function startTokenCalls(flags: Flags = {}) {
     /** The provider accepts this client secret alone. */
     setClientSecret(secret: string): void {
       clientSecret = secret;
+    },
+    /** Calls this function with the ID tokens that the provider sends from now on. */
+    onIdToken(see: (idToken: string) => void): void {
+      seen = see;
     },
     /** A code of the storefront, without a browser. */
     sealCode(providerCode: string, more: Partial<OpenedState> = {}, by = flow): string {
