@@ -67,23 +67,20 @@ export function valueLabel(member: string, value: string): string {
   return VALUE_LABELS[member]?.[value] ?? value;
 }
 
-/** Scopes that are not about a resource. */
+/** Scopes without a verb. */
 const SCOPE_LABELS = new Map([
   ['admin', 'administer everything'],
-  ['changes:read', 'read changes'],
-  ['settings:read', 'read settings'],
-  ['settings:write', 'write settings'],
   ['sign-in', 'sign in end users'],
   ['sign-up', 'create users who sign up'],
-  ['profiles:read', 'read profiles'],
-  ['profiles:write', 'write profiles'],
 ]);
 
 /** What a scope permits: `users:read` is `read users`. */
 export function scopeLabel(scope: string): string {
-  const [noun = '', verb = ''] = scope.split(':');
-  const resource = Object.values(RESOURCES).find((each) => each.scope === noun);
-  return SCOPE_LABELS.get(scope) ?? (resource ? `${verb} ${resourceLabel(resource.name).many}` : scope);
+  const [noun = '', verb] = scope.split(':');
+  // Both kinds of profiles have one scope.
+  const resource = noun !== 'profiles' && Object.values(RESOURCES).find((each) => each.scope === noun);
+  if (verb === undefined) return SCOPE_LABELS.get(scope) ?? scope;
+  return `${verb} ${resource ? resourceLabel(resource.name).many : noun}`;
 }
 
 /** `user-authentication-info.updated` is `user updated`. */

@@ -42,7 +42,7 @@ export async function signInByCode(
   const key = [realm.id, profileId] as const;
   const [profile, clientSecret] = [await store.get(oidcProfile, key), await oidc.clientSecret(key)];
   if (!profile || clientSecret === undefined) return 'refused';
-  const { clientId: caller, scopes } = call.principal as Principal;
+  const { scopes } = call.principal as Principal;
   const signedIn = await signInThroughProvider(
     call,
     {
@@ -51,7 +51,7 @@ export async function signInByCode(
         oidc.providers.identifyByCode({
           ...{ issuer: profile.issuer, clientId: profile.client_id, clientSecret },
           ...{ code: providerCode, codeVerifier, nonce, redirectUri: callbackUri(deps, realm.id, profileId) },
-          caller: call.endUserAddress ?? caller,
+          caller: call.endUserAddress,
         }),
       link: (identity) => {
         const mayCreate = scopes.has(SIGN_UP_SCOPE);

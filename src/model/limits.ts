@@ -174,7 +174,7 @@ export const LIMITS = Object.freeze({
   idTokenAgeMsMax: 600_000,
   /** Codes of one provider that a process exchanges at once, for users and for the console each. One more is rejected with 503. */
   providerCodesAtOnceMax: 16,
-  /** Of these, the ones of users at one IPv4 address, /48 of IPv6 addresses, or client that sends no addresses. One more is rejected with 503. */
+  /** Of these, the ones of users at one IPv4 address or /48 of IPv6 addresses. One more is rejected with 503. */
   providerCodesPerCallerMax: 4,
   /**
    * Providers of OIDC profiles whose metadata and keys a process remembers. The least recently used one leaves, and is unavailable until

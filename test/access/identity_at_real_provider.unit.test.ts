@@ -65,7 +65,7 @@ async function authorize(issuer: string) {
   for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value);
   const back = await signInAtProvider(url.href, 'anna', (each) => each.startsWith(CALLBACK));
   const code = back.searchParams.get('code') ?? '';
-  return { issuer, ...OIDC_CLIENT, redirectUri: CALLBACK, code, codeVerifier, nonce, caller: '192.0.2.1' };
+  return { issuer, ...OIDC_CLIENT, redirectUri: CALLBACK, code, codeVerifier, nonce, caller: undefined };
 }
 
 test.each([

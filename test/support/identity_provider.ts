@@ -1,6 +1,7 @@
 import { openIdentityProviders } from '../../src/access/issuers/identity_providers.ts';
 import { openGuardedFetch } from '../../src/access/outbound/guarded_fetch.ts';
 import { openGuardedForm } from '../../src/access/outbound/guarded_post.ts';
+import { parseIpAddress } from '../../src/model/ip_address.ts';
 import { createKeyPair, DISCOVERY, issue, json, startIssuer } from './issuers.ts';
 import { movableClock } from './movable_clock.ts';
 import { LOOPBACK_RULES } from './outbound_servers.ts';
@@ -53,9 +54,9 @@ export async function startIdentityProvider() {
       if (userinfo === undefined) routes.delete('/userinfo');
       else routes.set('/userinfo', json(userinfo));
     },
-    codeRequest: (more: Json = {}) => ({
+    codeRequest: ({ caller = '192.0.2.1', ...more }: Json & { readonly caller?: string } = {}) => ({
       ...{ issuer, ...OIDC_CLIENT, redirectUri: 'https://directory.example/callback', code: 'c' },
-      ...{ codeVerifier: 'v'.repeat(43), nonce: NONCE, caller: '192.0.2.1', ...more },
+      ...{ codeVerifier: 'v'.repeat(43), nonce: NONCE, caller: parseIpAddress(caller), ...more },
     }),
   };
 }

@@ -219,8 +219,7 @@ function textsIn(value: unknown): string[] {
 const ALLOWED_NAMES: ReadonlySet<string> = new Set([
   ...['data', 'id', 'type', 'relationships', 'included', 'requests', 'method', 'path', 'body', 'if_match'],
   ...['scopes', 'realms', 'overlap_seconds', 'realm_id', 'user_id', 'authentication_mechanism'],
-  ...Object.keys(CODE_MEMBERS),
-  ...['id_token', 'user_authentication_info_id'],
+  ...['id_token', 'user_authentication_info_id', ...Object.keys(CODE_MEMBERS)],
   ...Object.keys(accountSettings().shape),
   ...RESOURCES.flatMap(({ members, inputs = {} }) => [...Object.keys(members), ...Object.keys(inputs)]),
 ]);
@@ -242,7 +241,6 @@ export async function errorsOf(answer: Response): Promise<readonly ErrorEntry[]>
   return ((await answer.clone().json()) as { errors: readonly ErrorEntry[] }).errors;
 }
 
-/** The body of an error that is shown to a browser (docs/wire.md#oidc-profiles). */
 const FOR_BROWSERS = /^\{"error":"invalid_request","errorDescription":"([^"]+)","error_description":"\1"\}$/;
 
 /**

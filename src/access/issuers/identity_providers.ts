@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Clock } from '../../model/id.ts';
-import { parseIpAddress, wideSubnet } from '../../model/ip_address.ts';
+import { type IpAddress, wideSubnet } from '../../model/ip_address.ts';
 import { LIMITS } from '../../model/limits.ts';
 import { email } from '../../model/text/folding.ts';
 import type { JsonObject } from '../../model/text/json_object.ts';
@@ -40,8 +40,8 @@ export const REFUSALS: readonly string[] = ['code_refused', 'id_token_refused', 
 interface CodeRequest extends ReceivedCode {
   readonly issuer: string;
   readonly nonce: string;
-  /** The address of the end user, or the client that sent the request: has `providerCodesPerCallerMax` slots. */
-  readonly caller: string;
+  /** The address of the end user, if it is known: its network has `providerCodesPerCallerMax` slots. */
+  readonly caller: IpAddress | undefined;
 }
 
 interface Outbound {
@@ -117,8 +117,7 @@ export function openIdentityProviders({ fetchDocument, postForm, clock, offline 
     },
     /** Exchanges a code for the person who signed in. Rejects only with Fault `overloaded`. */
     async identifyByCode(request: CodeRequest) {
-      const address = parseIpAddress(request.caller);
-      const release = slots.take(address ? wideSubnet(address) : request.caller, request.issuer);
+      const release = slots.take(request.caller && wideSubnet(request.caller), request.issuer);
       try {
         return await exchange(request);
       } finally {
