@@ -70,21 +70,19 @@ export function openGuardedExchange(options: GuardedFetchOptions) {
   ): Promise<OutboundResponse | Unanswered> => {
     const target = readTarget(url, options, namedBy);
     if (target === undefined) return { kind: 'forbidden' };
-    const deadline = openDeadline(msMax, signal);
-    try {
-      const resolving = addressesOf(target, resolve);
-      onResolve?.(resolving);
-      // Name resolution cannot be cancelled; after the deadline nothing waits for it.
-      const addresses = await Promise.race([resolving, nothingAfter(deadline.signal)]);
-      if (!('refused' in addresses))
-        return await dial(addresses, deadline.leftMs, (address, connectMs) =>
-          exchange({ ...target, headers }, address, deadline.signal, { connectMs, request }),
-        );
-      onRefusedAddress?.(target.host, addresses.refused);
-      return { kind: 'unreachable', refusedAddress: addresses.refused };
-    } finally {
-      deadline.clear();
-    }
+    const endsAt = performance.now() + msMax;
+    const timeout = AbortSignal.timeout(msMax);
+    const end = signal ? AbortSignal.any([timeout, signal]) : timeout;
+    const resolving = addressesOf(target, resolve);
+    onResolve?.(resolving);
+    // Name resolution cannot be cancelled; after the deadline nothing waits for it.
+    const addresses = await Promise.race([resolving, nothingAfter(end)]);
+    if (!('refused' in addresses))
+      return await dial(addresses, endsAt, (address, connectMs) =>
+        exchange({ ...target, headers }, address, end, { connectMs, request }),
+      );
+    onRefusedAddress?.(target.host, addresses.refused);
+    return { kind: 'unreachable', refusedAddress: addresses.refused };
   };
 }
 
@@ -94,24 +92,6 @@ function lazyExchange(options: ExchangeOptions): Exchange {
   return async (...parameters) => {
     opened ??= import('./exchange.ts').then(({ openExchange }) => openExchange(options));
     return (await opened)(...parameters);
-  };
-}
-
-function openDeadline(ms: number, earlier?: AbortSignal) {
-  const end = new AbortController();
-  const endsAt = performance.now() + ms;
-  const abort = (): void => end.abort();
-  const timer = setTimeout(abort, ms);
-  earlier?.addEventListener('abort', abort, { once: true });
-  if (earlier?.aborted) abort();
-  return {
-    /** Aborted at the deadline. */
-    signal: end.signal,
-    leftMs: () => endsAt - performance.now(),
-    clear(): void {
-      clearTimeout(timer);
-      earlier?.removeEventListener('abort', abort);
-    },
   };
 }
 
@@ -126,12 +106,12 @@ function nothingAfter(signal: AbortSignal): Promise<readonly CheckedAddress[]> {
  */
 async function dial(
   addresses: readonly CheckedAddress[],
-  leftMs: () => number,
+  endsAt: number,
   send: (address: CheckedAddress, connectMs: number | undefined) => ReturnType<Exchange>,
 ): Promise<OutboundResponse | Unanswered> {
   for (const [index, address] of addresses.entries()) {
     const isLast = index === addresses.length - 1;
-    const exchanged = await send(address, isLast ? undefined : leftMs() / 2);
+    const exchanged = await send(address, isLast ? undefined : (endsAt - performance.now()) / 2);
     if (exchanged.kind === 'answered') return exchanged;
     if (exchanged.kind === 'broken') break;
   }
