@@ -1,4 +1,4 @@
-import { Database, SQLiteError } from 'bun:sqlite';
+import { constants, Database, SQLiteError } from 'bun:sqlite';
 import { closeSync, openSync } from 'node:fs';
 import { Fault } from '../../model/fault.ts';
 import { LIMITS } from '../../model/limits.ts';
@@ -26,6 +26,12 @@ export function connectSqlite(path: string): Database {
     db.close(false);
     throw error;
   }
+}
+
+/** Opens a file that no process writes: without locks, and without its write-ahead log. */
+export function connectImmutable(path: string): Database {
+  const uri = `${Bun.pathToFileURL(path).href}?immutable=1`;
+  return new Database(uri, constants.SQLITE_OPEN_READONLY | constants.SQLITE_OPEN_URI);
 }
 
 /**

@@ -1,8 +1,8 @@
-import { constants, Database } from 'bun:sqlite';
+import { Database } from 'bun:sqlite';
 import { closeSync, linkSync, openSync, readSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { syncPath } from '../fsync.ts';
-import { createPrivateFile } from './connection.ts';
+import { connectImmutable, createPrivateFile } from './connection.ts';
 
 /**
  * Keeps a copy of the database if `isWanted` is true once it is written, at `path`, or at `path.2`, `path.3`, … where files exist. It
@@ -40,8 +40,7 @@ export function copyDatabaseFile(from: string, to: string): void {
  * indexes (docs/decisions/0006-sqlite-lookups.md). The source is read without locks, so no process may write to it.
  */
 export function writeCompact(from: string, to: string): void {
-  const flags = constants.SQLITE_OPEN_READONLY | constants.SQLITE_OPEN_URI;
-  using db = new Database(`${Bun.pathToFileURL(from).href}?immutable=1`, flags);
+  using db = connectImmutable(from);
   writeCopy(db, to);
 }
 

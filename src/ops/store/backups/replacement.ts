@@ -1,19 +1,10 @@
 import { Database, SQLiteError } from 'bun:sqlite';
-import {
-  chmodSync,
-  chownSync,
-  closeSync,
-  existsSync,
-  linkSync,
-  openSync,
-  readSync,
-  renameSync,
-  statSync,
-} from 'node:fs';
+import { chmodSync, chownSync, existsSync, linkSync, renameSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { attempt } from '../../../model/attempt.ts';
 import { Refusal } from '../../../model/fault.ts';
 import { syncPath } from '../../../sql/fsync.ts';
-import { isBusy, queryOnce } from '../../../sql/sqlite/connection.ts';
+import { connectImmutable, isBusy, queryOnce } from '../../../sql/sqlite/connection.ts';
 import { sqliteSchemaVersion } from '../../../sql/sqlite/migrate.ts';
 import { selectErasures } from './erasures.ts';
 
@@ -25,8 +16,8 @@ const LOCK_WAIT_MS = 5_000;
  * too damaged to be locked, because its use cannot be determined then.
  */
 export function lockDatabase(path: string) {
-  // The engine would remove a log that it cannot read.
-  if (statSync(path).size > 0 && !hasSqliteHeader(path)) throw cannotLock(path);
+  // With locks, the engine would remove a log that it cannot read.
+  if (!hasSqliteHeader(path)) throw cannotLock(path);
   const db = new Database(path, { readwrite: true, strict: true });
   try {
     db.run(`pragma busy_timeout = ${LOCK_WAIT_MS}`);
@@ -44,17 +35,9 @@ export function lockDatabase(path: string) {
   }
 }
 
-const MAGIC = 'SQLite format 3\0';
-
 function hasSqliteHeader(path: string): boolean {
-  const header = Buffer.alloc(MAGIC.length);
-  const file = openSync(path, 'r');
-  try {
-    readSync(file, header, 0, MAGIC.length, 0);
-  } finally {
-    closeSync(file);
-  }
-  return header.toString('latin1') === MAGIC;
+  using db = connectImmutable(path);
+  return attempt(() => queryOnce(db, 'pragma schema_version')) !== undefined;
 }
 
 /**

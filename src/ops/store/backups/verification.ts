@@ -1,9 +1,9 @@
-import { constants, Database, SQLiteError } from 'bun:sqlite';
+import { type Database, SQLiteError } from 'bun:sqlite';
 import { statSync } from 'node:fs';
 import { Refusal } from '../../../model/fault.ts';
 import { assertServableSchema } from '../../../sql/migrations.ts';
 import { toRefusal } from '../../../sql/refusals.ts';
-import { queryOnce } from '../../../sql/sqlite/connection.ts';
+import { connectImmutable, queryOnce } from '../../../sql/sqlite/connection.ts';
 import { sqliteSchemaVersion } from '../../../sql/sqlite/migrate.ts';
 import { integrityErrors, sqliteSchemaDifferences } from '../sqlite/inspection.ts';
 import { sqliteMigrations } from '../sqlite/open.ts';
@@ -24,7 +24,7 @@ export function verifyDatabaseFile(path: string, label: string, programVersion: 
 }
 
 function verifyContent(path: string, programVersion: string) {
-  using db = openImmutable(path);
+  using db = connectImmutable(path);
   try {
     const migrations = sqliteMigrations();
     const newest = migrations.at(-1)?.version ?? 0;
@@ -42,12 +42,6 @@ function verifyContent(path: string, programVersion: string) {
     if (error instanceof SQLiteError) throw damaged(error.message);
     throw error;
   }
-}
-
-/** Opens the file without locks, and without a write-ahead log. */
-function openImmutable(path: string): Database {
-  const uri = `${Bun.pathToFileURL(path).href}?immutable=1`;
-  return new Database(uri, constants.SQLITE_OPEN_READONLY | constants.SQLITE_OPEN_URI);
 }
 
 /** Compares the length with the number of pages: the engine reads what the last page lacks as zeros. */

@@ -1,9 +1,9 @@
-import { constants, Database, type SQLiteError } from 'bun:sqlite';
+import { Database, type SQLiteError } from 'bun:sqlite';
 import { existsSync } from 'node:fs';
 import { Refusal } from '../../../model/fault.ts';
 import { SQLITE, sqliteStatements } from '../../../records/store/sqlite/dialect.ts';
 import type { Migration } from '../../../sql/migrations.ts';
-import { MAPPED_BYTES_MAX, queryOnce } from '../../../sql/sqlite/connection.ts';
+import { connectImmutable, MAPPED_BYTES_MAX, queryOnce } from '../../../sql/sqlite/connection.ts';
 import { fileSize } from '../../../sql/sqlite/database_files.ts';
 import { sqliteSchemaVersion } from '../../../sql/sqlite/migrate.ts';
 import { UNSHARED } from '../../../sql/sqlite/shared_read_transaction.ts';
@@ -89,11 +89,7 @@ function openReadOnly(path: string): { readonly db: Database; readonly isImmutab
     }
     if (NEEDS_FOLDER.test(code) && fileSize(`${path}-wal`) === 0) {
       db.close(false);
-      const uri = `${Bun.pathToFileURL(path).href}?immutable=1`;
-      return {
-        db: new Database(uri, constants.SQLITE_OPEN_READONLY | constants.SQLITE_OPEN_URI),
-        isImmutable: true,
-      };
+      return { db: connectImmutable(path), isImmutable: true };
     }
   }
   return { db, isImmutable: false };
