@@ -48,15 +48,12 @@ export async function attemptRequest(
   headers: Readonly<Record<string, string>>,
 ): Promise<AttemptOutcome> {
   signal?.throwIfAborted();
-  const own = new AbortController();
-  const timer = setTimeout(() => own.abort(), timeoutMs);
-  const abortOwn = () => own.abort();
-  signal?.addEventListener('abort', abortOwn, { once: true });
+  const timeout = AbortSignal.timeout(timeoutMs);
   try {
     const init: RequestInit & { readonly proxy: false } = {
       method,
       headers,
-      signal: own.signal,
+      signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
       // Redirects are not followed: the token must reach only the configured service.
       redirect: 'manual',
       // Bun uses HTTP_PROXY by default, for loopback too. Other runtimes ignore this option.
@@ -69,10 +66,7 @@ export async function attemptRequest(
     return { kind: 'answered', status: response.status, headers: response.headers, text };
   } catch (error) {
     signal?.throwIfAborted();
-    return { kind: 'lost', reason: own.signal.aborted ? `no answer in ${timeoutMs} ms` : codeOf(error) };
-  } finally {
-    clearTimeout(timer);
-    signal?.removeEventListener('abort', abortOwn);
+    return { kind: 'lost', reason: timeout.aborted ? `no answer in ${timeoutMs} ms` : codeOf(error) };
   }
 }
 
