@@ -51,31 +51,17 @@ export function isAbsent(error: unknown): error is AuthrealmError & { readonly s
 }
 
 const ERRORS_MAX = 20;
-const TEXT_LENGTH_MAX = 300;
+const SUMMARY_LENGTH_MAX = 2_000;
 
 /** The error objects of a response body (docs/wire.md#errors); empty for any other body. */
 export function readErrors(body: unknown): readonly ErrorObject[] {
   const errors = (body as { errors?: unknown } | null | undefined)?.errors;
   if (!Array.isArray(errors)) return [];
-  return errors.slice(0, ERRORS_MAX).flatMap((each) => readError(each));
-}
-
-function readError(raw: unknown): readonly ErrorObject[] {
-  if (typeof raw !== 'object' || raw === null) return [];
-  const { status, title, detail, code, source } = raw as Record<string, unknown>;
-  if (typeof title !== 'string') return [];
-  return [
-    {
-      status: String(status),
-      title: title.slice(0, TEXT_LENGTH_MAX),
-      ...(typeof detail === 'string' ? { detail: detail.slice(0, TEXT_LENGTH_MAX) } : {}),
-      ...(typeof code === 'string' ? { code: code.slice(0, TEXT_LENGTH_MAX) } : {}),
-      ...(typeof source === 'object' && source !== null ? { source } : {}),
-    },
-  ];
+  return errors.filter((each) => typeof each?.title === 'string').slice(0, ERRORS_MAX);
 }
 
 /** All errors in one line. */
 export function summaryOf(errors: readonly ErrorObject[]): string {
-  return errors.map(({ title, detail }) => (detail ? `${title}: ${detail}` : title)).join('; ');
+  const all = errors.map(({ title, detail }) => (detail ? `${title}: ${detail}` : title)).join('; ');
+  return all.slice(0, SUMMARY_LENGTH_MAX);
 }
