@@ -66,7 +66,7 @@ function frozenClock(): MovableClock {
 
 function queueOf(target: Webhook, store = db.engine.webhooks) {
   running.clear();
-  return openRealmQueue({ store, clock, webhook: () => target, running });
+  return openRealmQueue({ store, clock, webhook: target, running });
 }
 
 /** Takes all queued realms, or at most so many, and delivers nothing. */
@@ -188,17 +188,6 @@ test('the queue reads no more realms while enough of them wait for a slot', asyn
   expect(reads).toBe(2);
 });
 
-test('a changed target is swept again, by its new list of realms', async () => {
-  const changing: { -readonly [Name in keyof Webhook]: Webhook[Name] } = {
-    ...webhook,
-    realms: new Set([one]),
-  };
-  queue = queueOf(changing);
-  expect(await takeAll()).toEqual([one]);
-  Object.assign(changing, { realms: new Set([one, other]), revision: systemClock.mintRevision() });
-  expect(new Set(await takeAll())).toEqual(new Set([one, other]));
-});
-
 test('a realm without a free slot stays first in turn', async () => {
   await settle();
   await createFixture(db, { realm: one });
@@ -305,13 +294,8 @@ test('a write whose realm is not found as moved, as on a node with a wrong clock
   expect(await takeAll()).toContain(one);
 });
 
-test('a realm removed from the list during its delivery is not queued again', async () => {
-  const changing: { -readonly [Name in keyof Webhook]: Webhook[Name] } = { ...webhook };
-  queue = queueOf(changing);
-  expect(await takeAll()).toContain(one);
-  const revision = systemClock.mintRevision();
-  Object.assign(changing, { realms: new Set([other]), revision });
-  await queue.fill(true);
+test('a realm that was removed from the list during its delivery is not queued again', async () => {
+  queue = queueOf({ ...webhook, realms: new Set([other]) });
   queue.add(one);
   expect(await takeAll()).toEqual([other]);
 });

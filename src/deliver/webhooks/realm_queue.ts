@@ -7,8 +7,7 @@ import type { Webhook } from './webhook.ts';
 interface QueueDeps {
   readonly store: Pick<WebhookStore, 'dueRealms'>;
   readonly clock: Pick<Clock, 'now' | 'monotonic'>;
-  /** The target as it is now. */
-  readonly webhook: () => Webhook;
+  readonly webhook: Pick<Webhook, 'webhookId' | 'realms'>;
   /** The realms that have a slot: they wait until they are free. */
   readonly running: Pick<ReadonlySet<string>, 'has'>;
 }
@@ -25,29 +24,19 @@ const scanFrom = (moved: number): ClockScan => ({ after: { moved, realm: NIL_UUI
 const LATEST = scanFrom(Number.MAX_SAFE_INTEGER);
 
 /**
- * Realms of one target that wait for a free slot, first in, first out. One scan follows the clocks that advance. A sweep reads
- * all clocks: at the start, after a change of the target, and every LIMITS.webhookSweepMs, because the clock of a realm may have
- * another place than its time (docs/scale.md#every-node-routes).
+ * Realms of one target that wait for a free slot, first in, first out; a changed target, which may have new realms, gets a new
+ * queue. One scan follows the clocks that advance. A sweep reads all clocks: at the start, and every LIMITS.webhookSweepMs,
+ * because the clock of a realm may have another place than its time (docs/scale.md#every-node-routes).
  */
 export function openRealmQueue({ store, clock, webhook, running }: QueueDeps) {
   /** Whether each realm waits for a retry. */
   const waiting = new Map<Uuid, boolean>();
-  let { revision } = webhook();
   let recent: ClockScan = LATEST;
   let sweep: ClockScan | undefined = scanFrom(0);
   let sweepDueAt = 0;
 
-  /** A changed target may have new realms. */
-  function restartIfChanged(): void {
-    if (webhook().revision === revision) return;
-    revision = webhook().revision;
-    waiting.clear();
-    recent = LATEST;
-    sweep = scanFrom(0);
-  }
-
   async function read(after: ClockPosition | undefined): Promise<DueRealms> {
-    const due = await store.dueRealms(webhook(), clock.now(), after);
+    const due = await store.dueRealms(webhook, clock.now(), after);
     for (const realm of due.retries) waiting.set(realm, true);
     for (const realm of due.moved) if (!waiting.has(realm)) waiting.set(realm, false);
     return due;
@@ -77,7 +66,6 @@ export function openRealmQueue({ store, clock, webhook, running }: QueueDeps) {
      * slots, none are left, or the time is up. Not to be called concurrently.
      */
     async fill(withNew: boolean): Promise<void> {
-      restartIfChanged();
       const until = clock.monotonic() + LIMITS.webhookScanMsMax;
       const isEnough = () =>
         waiting.keys().reduce((count, realm) => count + (running.has(realm) ? 0 : 1), 0) >=
@@ -103,7 +91,7 @@ export function openRealmQueue({ store, clock, webhook, running }: QueueDeps) {
     },
     /** Adds a realm that certainly has undelivered changes, unless it was removed from the target. */
     add(realm: Uuid): void {
-      if (isListed(webhook(), realm)) waiting.set(realm, false);
+      if (isListed(webhook, realm)) waiting.set(realm, false);
     },
   };
 }

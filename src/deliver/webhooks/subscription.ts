@@ -42,7 +42,7 @@ export function openSubscription(deps: DeliveryDeps, first: Webhook, lease: Deli
     maySend: (realm) => isActive() && isListed(webhook, realm),
     save: results.save,
   };
-  const queue = openRealmQueue({ store, clock, running, webhook: target.webhook });
+  let queue = openRealmQueue({ store, clock, running, webhook });
 
   const pause = (error: unknown): void => {
     pausedUntil = clock.monotonic() + PAUSE_AFTER_ERROR_MS;
@@ -93,7 +93,10 @@ export function openSubscription(deps: DeliveryDeps, first: Webhook, lease: Deli
   return {
     /** Starts due deliveries. `current` is the state of the target, which is not disabled. */
     poll(current: Webhook): Promise<void> {
-      if (current.revision !== webhook.revision) availability.restore();
+      if (current.revision !== webhook.revision) {
+        availability.restore();
+        queue = openRealmQueue({ store, clock, running, webhook: current });
+      }
       webhook = current;
       return poll();
     },
