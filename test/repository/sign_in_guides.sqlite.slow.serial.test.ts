@@ -58,3 +58,42 @@ test('test-suite-sign-in.md: its blocks sign in with both SDKs, with a secret an
   ]);
   expect(outputsOf('node shopper-sign-in.mjs')).toEqual(['201 John Doe\n']);
 }, 300_000);
+
+const RIGHTS = 'profiles:read profiles:write realms:read realms:write settings:write';
+/** What the readers of the guides have: a served account realm, a client, the rights of an administrator, and a provider. */
+const SETUP = {
+  language: 'sh',
+  text: `umask 077
+authrealm init >init.txt
+export REALM="$(sed -n 's/^realm  *//p' init.txt)"
+printf 'secret of the provider' >provider-secret.txt
+authrealm client create --name shop --scope users:read >shop.txt
+CLIENT="$(sed -n 's/^client_id  *//p' shop.txt)"
+authrealm client create --name admin --scope "${RIGHTS}" >admin.txt
+export AUTHREALM_URL=http://127.0.0.1:8080
+export AUTHREALM_CLIENT_ID="$(sed -n 's/^client_id  *//p' admin.txt)"
+export AUTHREALM_CLIENT_SECRET="$(sed -n 's/^client_secret  *//p' admin.txt)"
+authrealm serve --offline >serve.log 2>&1 &
+service=$!
+until curl -sf http://127.0.0.1:8080/readyz || ! kill -0 "$service"; do sleep 0.1; done
+ADMIN_TOKEN="$(curl -sf "$AUTHREALM_URL/oauth/access_token" -d grant_type=client_credentials \\
+  -d "client_id=$AUTHREALM_CLIENT_ID" -d "client_secret=$AUTHREALM_CLIENT_SECRET" |
+  sed 's/.*"access_token":"\\([^"]*\\).*/\\1/')"
+`,
+};
+
+test.each([
+  ['provider-sign-in.md', ['https://shop.example.com/callback', 'sign-in sign-up']],
+  ['registration.md', ['"enable_self_signup":true', 'sign-in sign-up']],
+])(
+  '%s: its commands allow the sign-ins that it describes',
+  async (guide, shown) => {
+    const commands = blocksOf(guide).filter(({ language }) => language === 'sh');
+    const stop = { language: 'sh', text: 'kill "$service"\n' };
+    const path = `${join(ROOT, 'bin')}:${process.env.PATH}`;
+    const { outputs } = await runBlocks([SETUP, ...commands, stop], { PATH: path });
+    const output = outputs[1] ?? '';
+    expect(shown.filter((words) => !output.includes(words))).toEqual([]);
+  },
+  120_000,
+);
