@@ -123,7 +123,8 @@ export function update(resource: Resource, path: string): Operation<RecordDeps> 
       const requiredRevision = preconditionReader(etags(deps.baseUrl));
       return async (call) => {
         const key = call.key as Key;
-        const expectedRevision = requiredRevision(...conditionsOf(call));
+        const { headers } = call.request;
+        const expectedRevision = requiredRevision(headers.get('if-match'), headers.get('if-none-match'));
         const body = documentOf(call.body ?? '');
         const request = { verb: 'update', resource, key, body, expectedRevision } as const;
         const [record] = (await writeRecords([request], requestContext(call)))?.patched ?? [];
@@ -157,7 +158,8 @@ export function remove(resource: Resource, path: string): Operation<RecordDeps> 
       const requiredRevision = preconditionReader(etags(deps.baseUrl));
       return async (call) => {
         const key = call.key as Key;
-        const expectedRevision = requiredRevision(...conditionsOf(call));
+        const { headers } = call.request;
+        const expectedRevision = requiredRevision(headers.get('if-match'), headers.get('if-none-match'));
         const request = { verb: 'remove', resource, key, expectedRevision } as const;
         await writeRecords([request], requestContext(call));
         return DONE;
@@ -186,8 +188,4 @@ export function requestContext(call: Call): WriteContext {
   const { clientId: actor, scopes } = principal as Principal;
   const trace = readTraceContext(request.headers);
   return { actor, requestId, address: call.address(), trace, isAdmin: scopes.has('admin') };
-}
-
-function conditionsOf({ request: { headers } }: Call) {
-  return [headers.get('if-match'), headers.get('if-none-match')] as const;
 }
