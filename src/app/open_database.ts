@@ -1,4 +1,3 @@
-import { realpathSync } from 'node:fs';
 import {
   assertKeyringMatches,
   assertOpensAll,
@@ -26,6 +25,7 @@ import {
   type Program,
   reopenEngine,
   toRefusal,
+  withRollback,
 } from '../ops/store/open.ts';
 import { checkpointFileOf, masterKeySource, type Settings } from './config/parse.ts';
 
@@ -52,11 +52,12 @@ export async function openDatabase(
   const source = masterKeySource(settings);
   assertKeyConfigured(source);
   const path = fileOf(settings.database);
-  // Only read: to open the file for writing may migrate it, and moves its log into it. A process that was killed may leave a rollback
-  // journal, without which the file cannot be read, or before the first tables a file without them.
-  const isReadable =
-    path !== undefined && fileSize(path) > 0 && fileSize(`${realpathSync(path)}-journal`) === 0;
-  if (isReadable && (await isFileUsed(path))) await assertKeysOf(settings, path, clock);
+  // Only read: to open the file for writing may migrate it, and moves its log into it.
+  if (path !== undefined && fileSize(path) > 0)
+    await withRollback(path, async () => {
+      // A first start that was killed, or still runs, leaves a file without tables.
+      if (await isFileUsed(path)) await assertKeysOf(settings, path, clock);
+    });
   const engine = await openEngineFor(settings, clock, replacesLost, onMigrated);
   try {
     const hasKeyCheck = (await engine.access.keyChecks()).length > 0;

@@ -85,6 +85,11 @@ export async function isFileUsed(path: string): Promise<boolean> {
   return withAdvice(path, async () => (await import('./sqlite/inspection.ts')).isSqliteFileUsed(path));
 }
 
+/** Runs a check on read-only views of a SQLite file, and again after a rollback journal next to it was rolled back. */
+export async function withRollback<T>(path: string, check: () => Promise<T>): Promise<T> {
+  return (await import('../../sql/sqlite/connection.ts')).repeatAfterRollback(path, check);
+}
+
 /** Opens a read-only view of a database with any schema. Throws Refusal if there is none. */
 export async function inspectEngine(address: DatabaseAddress): Promise<EngineInspection> {
   return withAdvice(addressName(address), async () => {

@@ -63,6 +63,26 @@ export function isBusy(error: unknown): error is SQLiteError {
   return error instanceof SQLiteError && ((error.errno & 0xff) === BUSY || (error.errno & 0xff) === LOCKED);
 }
 
+const READONLY_ROLLBACK = 776;
+
+/** Whether a read-only connection found a rollback journal: of a start that was killed, or that is rolling back. */
+function needsRollback(error: unknown): boolean {
+  if (error instanceof SQLiteError) return error.errno === READONLY_ROLLBACK;
+  return error instanceof Error && needsRollback(error.cause);
+}
+
+/** Runs a check that opens the file read-only. If it finds a rollback journal, the engine rolls back and the check runs again. */
+export async function repeatAfterRollback<T>(path: string, check: () => Promise<T>): Promise<T> {
+  try {
+    return await check();
+  } catch (error) {
+    if (!needsRollback(error)) throw error;
+  }
+  using db = await retryWhileBusy(() => connectSqlite(path));
+  await retryWhileBusy(() => queryOnce(db, 'select 1 from sqlite_schema limit 1'));
+  return await check();
+}
+
 /**
  * Turns an error of the engine into Fault `unavailable`, with the error as its cause for the log. Other errors are
  * bugs.
