@@ -159,9 +159,4 @@ function take(reader: ByteReader, count: number): Uint8Array {
   return reader.bytes.subarray(start, reader.at);
 }
 
-function takeByte(reader: ByteReader): number {
-  const byte = reader.bytes[reader.at];
-  if (byte === undefined) throw new Error('the bytes are cut short');
-  reader.at += 1;
-  return byte;
-}
+const takeByte = (reader: ByteReader) => take(reader, 1)[0] as number;
