@@ -103,14 +103,9 @@ const ADVICE: readonly (readonly [codes: RegExp, why: string, advice: string])[]
     'use the host name of the certificate, or set sslmode=verify-ca, which accepts any name',
   ],
   [
-    /^CERT_(HAS_EXPIRED|NOT_YET_VALID)/,
-    'the certificate of the server is expired or not yet valid',
-    'renew it, and check the clocks of both machines',
-  ],
-  [
     /^(DEPTH_|SELF_|UNABLE_|CERT_|INVALID_|ERR_TLS|ERR_SSL)/,
-    'the certificate of the server is not signed by a trusted authority',
-    'pass a file with the certificate of the authority that signed it in the parameter sslrootcert',
+    'the certificate of the server is expired, not yet valid, or not signed by a trusted authority',
+    'renew it, or pass a file with the certificate of the authority that signed it in the parameter sslrootcert',
   ],
   [
     /^(DATABASE_ROOT_CERTIFICATES|ERR_BORINGSSL|ERR_OSSL)/,
