@@ -12,8 +12,6 @@ const PROCESS_CONNECTIONS_MAX =
   LIMITS.listConnectionsMax +
   LIMITS.readersMax;
 
-const PASSWORD_ADVICE = 'pass it with --database-password-file FILE, or in the URL of AUTHREALM_DATABASE';
-
 /** The description and the advice for an error code; the first match applies. */
 const ADVICE: readonly (readonly [codes: RegExp, why: string, advice: string])[] = [
   [
@@ -26,11 +24,10 @@ const ADVICE: readonly (readonly [codes: RegExp, why: string, advice: string])[]
     'the host did not answer with the PostgreSQL protocol',
     'check the host, the port, the server log, and any firewall between the two',
   ],
-  [/^28P01/, 'the server rejected the password', PASSWORD_ADVICE],
   [
-    /^ERR_POSTGRES_(AUTHENTICATION|PASSWORD|SASL|INVALID_SERVER)/,
-    'the server asks for a password that was not given, or with an unsupported method',
-    PASSWORD_ADVICE,
+    /^(28P01|ERR_POSTGRES_(AUTHENTICATION|PASSWORD|SASL|INVALID_SERVER))/,
+    'the server rejected the password, none was given, or it asks for it with an unsupported method',
+    'pass it with --database-password-file FILE, or in the URL of AUTHREALM_DATABASE',
   ],
   [
     exactly(ERROR_CODES.passwordFile),
