@@ -17,7 +17,7 @@ import { violatedRule } from '../model/rule.ts';
 import { isSafeUrl } from '../model/text/text.ts';
 import type { OpenedState } from '../sign_in/oidc_flow.ts';
 
-/** The endpoints of sign-in through OpenID providers, to which browsers are sent (docs/wire.md#oidc-profiles). */
+/** The endpoints of sign-in through OpenID providers, to which browsers are sent (docs/wire.md#sign-in-through-providers). */
 
 /** The client of the realm of account members. */
 const CLIENT = 'account-management';
@@ -105,8 +105,8 @@ const text = (pattern: RegExp, rule: string) => z.string().regex(pattern, rule);
 const matching = (pattern: RegExp, rule: string, example: string) =>
   withExample(text(pattern, rule), example);
 /** It is passed on to the provider. */
-const forwarded = () =>
-  withExample(text(/^.{1,255}$/s, 'must have at most 255 characters').optional(), 'login');
+const forwarded = (example: string) =>
+  withExample(text(/^.{1,255}$/s, 'must have at most 255 characters').optional(), example);
 
 /** The parameters whose errors are reported to the redirect URI, in the order in which they are checked. */
 const requestSchema = lazyComponent(() =>
@@ -122,7 +122,8 @@ const requestSchema = lazyComponent(() =>
       'must be 32 bytes as 43 characters of base64url',
       'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM',
     ),
-    ...{ prompt: forwarded(), display: forwarded(), ui_locales: forwarded(), login_hint: forwarded() },
+    ...{ prompt: forwarded('login'), display: forwarded('page') },
+    ...{ ui_locales: forwarded('en'), login_hint: forwarded('jane@example.com') },
     ep_report_callback_replay_error: withExample(z.string().optional(), 'true'),
   }),
 );
@@ -305,11 +306,15 @@ function endpoint(
 function redirects(description: string) {
   const fixed = Object.entries(NO_TRACE).map(([name, value]) => [
     name,
-    fixedHeader('Protects codes.', value),
+    fixedHeader('Keeps codes out of caches and referrers.', value),
   ]);
   const headers = { ...ALWAYS, ...Object.fromEntries(fixed) };
   const Location = header('Where the browser goes.', 'https://shop.example.com/callback?state=af0ifjsldkj');
-  const cookie = optionalHeader('Of the sign-in.', 'authrealm-sign-in-0=; Max-Age=0', 'sign-in-cookie');
+  const cookie = optionalHeader(
+    'From login to callback.',
+    'authrealm-sign-in-0=; Max-Age=0',
+    'sign-in-cookie',
+  );
   const [error, text] = [z.literal('invalid_request'), z.string()];
   const refusal = z.strictObject({ error, errorDescription: text, error_description: text });
   return {
@@ -342,7 +347,7 @@ export const LOGIN_OPERATIONS: readonly Operation<OidcDeps>[] = [
     ...{ name: 'get-oidc-discovery-document', method: 'GET', work: 'get', handle: discovery },
     ...endpoint(
       'client-discovery-url',
-      'Get the document from which libraries make a login URL.',
+      'Get the document from which libraries build a login URL.',
       (baseUrl) => ({
         query: z.object({ [PROFILE]: withExample(z.string().optional(), exampleIdOf(oidcProfile)) }),
         success: {
@@ -376,7 +381,7 @@ export const CALLBACK_OPERATIONS: readonly Operation<OidcDeps>[] = [
   },
   {
     ...{ name: 'forward-oidc-callback', method: 'POST', body: 'form', handle: forwardForm },
-    ...endpoint('callback-endpoint', 'The same for a form (OAuth 2.0 Form Post Response Mode).', () => ({
+    ...endpoint('callback-endpoint', 'Send a browser back from a provider that answers with a form.', () => ({
       responses: redirects('To the same path, with the fields as its query.'),
       body: { schema: providerParameters(), example: { code: 'code', state: 'state' } },
     })),

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import type { z } from 'zod';
 import { type OidcDeps, signInThroughProvider } from '../http/operations/oidc_request.ts';
 import { SIGN_UP_SCOPE } from '../http/operations/password_request.ts';
 import { requestContext } from '../http/operations/record_writes.ts';
@@ -7,16 +7,15 @@ import type { Reply } from '../http/server/reply.ts';
 import type { Principal } from '../model/principal.ts';
 import type { AnyRecord, RecordOf } from '../model/resource.ts';
 import { type realm as accountRealm, oidcProfile } from '../model/resources.ts';
+import { filledText } from '../model/rule.ts';
 import type { AccountSignIn } from './account_token.ts';
 import { callbackUri } from './oidc_browser.ts';
 
-const filled = () => z.string().min(1, 'must not be empty');
-
 /** The members of the mechanism `oidc` of the token call (docs/wire.md#account-tokens). */
 export const CODE_MEMBERS = {
-  oauth_authorization_code: filled(),
-  oauth_redirect_uri: filled(),
-  oauth_code_verifier: filled(),
+  oauth_authorization_code: filledText(),
+  oauth_redirect_uri: filledText(),
+  oauth_code_verifier: filledText(),
 };
 
 /** RFC 7636, 4.1. */

@@ -87,7 +87,7 @@ const ROWS = {
   },
   /** Get a new token from this service by its base URL: its client may be disabled, its key withdrawn, or clocks differ by 30 seconds. */
   unauthenticated: { status: 401, detail: 'Unable to validate access token', missing: 'none was sent' },
-  /** Let the user sign in again with the password: docs/wire.md#account-tokens. The access token of the client is valid. */
+  /** Let the user sign in again: docs/wire.md#account-tokens. The access token of the client is valid. */
   invalid_account_token: { status: 401, detail: 'Unable to validate access token', missing: 'none was sent' },
   /** If the client lacks the scope too, run `authrealm client update CLIENT_ID --scope "…"`. Then request a new token. */
   insufficient_scope: { status: 403, detail: 'forbidden', missing: 'needs the scope users:read' },

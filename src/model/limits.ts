@@ -301,7 +301,7 @@ export const LIMITS = Object.freeze({
   metricsReplyMsMax: 1_000,
   /** Time to collect one metric. Then it is left out. */
   collectorMsMax: 500,
-  /** Interval at which the parent reads the metrics of its processes. Counts of a killed process since the last reading are lost. */
+  /** Interval at which the parent reads the metrics of its processes. Counts of a process that exits since the last reading are lost. */
   metricsPollMs: 1_000,
   /** Error causes with a metric series of their own. Further ones are counted as `other`. */
   errorCausesMax: 100,

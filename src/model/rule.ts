@@ -39,6 +39,9 @@ export function identifier(of: string): z.ZodType<Uuid> {
   return text.toLowerCase() as z.ZodType<unknown> as z.ZodType<Uuid>;
 }
 
+/** A text that is not empty. */
+export const filledText = () => z.string().min(1, 'must not be empty');
+
 /** A whole number from `min` to `max`. Of a number beyond both its bound and 2^53, `z.int()` would name the second. */
 export function wholeNumber(min: number, max: number) {
   return z.number().min(min, { abort: true }).max(max, { abort: true }).int();

@@ -19,7 +19,7 @@ export interface SignInAttempt extends SignInName {
 type ProfilePlace = Pick<SignInName, 'realmId' | 'profileId'>;
 
 /** An attempt without a password: a sign-up, or an identity that a provider has to confirm. */
-export interface SourceAttempt extends ProfilePlace, Pick<SignInAttempt, 'clientId' | 'address'> {
+interface SourceAttempt extends ProfilePlace, Pick<SignInAttempt, 'clientId' | 'address'> {
   readonly kind: 'sign-up' | 'identity';
 }
 

@@ -34,8 +34,6 @@ export type OpenedState = NonNullable<ReturnType<ReturnType<typeof openOidcFlow>
 /** Where the parts of the content begin, after the time in milliseconds since the epoch. */
 const AT = { flowId: 6, redirectDigest: 22, codeChallenge: 54, id: 86, flag: 102, text: 103 } as const;
 const ID_BYTES = 16;
-/** By which the clocks of processes may differ. */
-const AHEAD_MS_MAX = 30_000;
 
 /**
  * Seals what a sign-in through an OpenID provider needs into the `state` of the provider's request, and into the code that the caller
@@ -68,7 +66,7 @@ export function openOidcFlow(
     if (opened === undefined) return undefined;
     const plain = bytesOf(opened);
     const age = now() - plain.readUIntBE(0, AT.flowId);
-    if (age < -AHEAD_MS_MAX || age >= secondsMax * 1_000) return undefined;
+    if (age < -LIMITS.clockLeewayMs || age >= secondsMax * 1_000) return undefined;
     return {
       flowId: plain.subarray(AT.flowId, AT.redirectDigest),
       redirectDigest: plain.toString('base64url', AT.redirectDigest, AT.codeChallenge),

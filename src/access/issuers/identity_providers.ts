@@ -31,10 +31,10 @@ export interface OidcIdentity {
   readonly amr: readonly string[] | undefined;
 }
 
-/** Or why nobody is identified: one of REFUSALS, or how the provider fails. */
+/** The person, or why there is none. */
 export type IdentityResult = Awaited<ReturnType<ReturnType<typeof openIdentityProviders>['identifyByCode']>>;
 
-/** What the caller may have caused. */
+/** Results that count against the caller; all others are failures of the provider. */
 export const REFUSALS: readonly string[] = ['code_refused', 'id_token_refused', 'userinfo_refused'];
 
 interface CodeRequest extends ReceivedCode {

@@ -151,7 +151,7 @@ function openProvider(known: ConfiguredIssuer, client: ConsoleClient, deps: Prov
     /** Exchanges the code and verifies the ID token. Rejects only with Fault `overloaded`. */
     async completeSignIn(response: AuthorizationResponse): Promise<SignInResult> {
       // Anybody can send codes, and each occupies a connection until the provider answers.
-      const release = slots.take('');
+      const release = slots.take(undefined);
       try {
         return await signIn(response);
       } finally {

@@ -161,8 +161,8 @@ export const SETTINGS = nameSettings({
     details: 'Cannot be combined with `--offline`. See [external issuers](../guides/external-issuers.md).',
   }),
   logSignIns: toggle({
-    doc: 'write an audit entry for each user that signs in by password, before the request is answered',
-    details: 'Further ones of a username within a minute share an entry, with their number.',
+    doc: 'write an audit entry for each user that signs in or signs up, before the request is answered',
+    details: 'Further ones of a link within a minute share an entry, with their number.',
   }),
   noConsole: toggle({
     doc: 'do not serve the console at /console and the rendered OpenAPI document at /docs',

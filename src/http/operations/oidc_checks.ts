@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { Uuid } from '../../model/id.ts';
 import type { Key } from '../../model/resource.ts';
 import { oidcProfile, oidcProfileInfo, realm, user } from '../../model/resources.ts';
-import { identifier } from '../../model/rule.ts';
+import { filledText, identifier } from '../../model/rule.ts';
 import type { LinkedIdentity } from '../../records/identity_linking.ts';
 import { exampleIdOf } from '../openapi/examples.ts';
 import { pathParameters } from '../openapi/parameters.ts';
@@ -22,11 +22,10 @@ import { requestContext } from './record_writes.ts';
 const TYPE = 'oidc_check';
 const PATH = `/v2${itemPattern(oidcProfile)}/check`;
 
-const filled = () => z.string().min(1, 'must not be empty');
 const request = z.object({
   type: z.literal(TYPE),
-  id_token: filled(),
-  nonce: filled().optional(),
+  id_token: filledText(),
+  nonce: filledText().optional(),
   user_authentication_info_id: identifier('a user').optional(),
 });
 

@@ -25,7 +25,7 @@ interface ProviderSignIn {
 }
 
 /** An end user who signed in through a provider. `amr`: how (RFC 8176), if the provider says so. */
-export interface SignedInIdentity extends LinkedIdentity {
+interface SignedInIdentity extends LinkedIdentity {
   readonly amr: readonly string[] | undefined;
 }
 

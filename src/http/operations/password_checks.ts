@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { Uuid } from '../../model/id.ts';
 import type { Key } from '../../model/resource.ts';
 import { passwordProfile, passwordProfileInfo, user } from '../../model/resources.ts';
+import { filledText } from '../../model/rule.ts';
 import type { Credential } from '../../sign_in/store/credentials.ts';
 import { exampleIdOf } from '../openapi/examples.ts';
 import { pathParameters } from '../openapi/parameters.ts';
@@ -18,8 +19,7 @@ import { DEVICE_EXAMPLE, signInParameters } from './password_schemas.ts';
 const TYPE = 'password_check';
 const PATH = `/v2${itemPattern(passwordProfile)}/check`;
 
-const filled = () => z.string().min(1, 'must not be empty');
-const request = z.object({ type: z.literal(TYPE), username: filled(), password: filled() });
+const request = z.object({ type: z.literal(TYPE), username: filledText(), password: filledText() });
 
 type Verified = Pick<Credential, 'userId' | 'infoId'> & { readonly deviceToken: string };
 

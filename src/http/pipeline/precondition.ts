@@ -16,10 +16,10 @@ export function preconditionReader(etagOf: (record: { readonly revision: Revisio
     const revision = OURS.exec(etag)?.[1] as Revision | undefined;
     return revision !== undefined && etagOf({ revision }) === etag ? revision : undefined;
   };
-  return (header: string | null, ifNoneMatch: string | null = null): Revision | undefined => {
+  return (ifMatch: string | null, ifNoneMatch: string | null = null): Revision | undefined => {
     if (ifNoneMatch !== null) return NO_REVISION;
-    if (header === null || header.trim() === '*') return undefined;
-    const [revision, ...others] = header.split(',').flatMap((part) => revisionOf(part.trim()) ?? []);
+    if (ifMatch === null || ifMatch.trim() === '*') return undefined;
+    const [revision, ...others] = ifMatch.split(',').flatMap((part) => revisionOf(part.trim()) ?? []);
     return revision === undefined || others.length > 0 ? NO_REVISION : revision;
   };
 }

@@ -159,8 +159,7 @@ function listen(settings: ServerSettings, fetch: NativeHandler): Bun.Server<unde
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     const { host, port, flag = '--host or --port' } = settings;
-    // The codes of an address that is in use, not allowed, or of another machine.
-    const advice = code?.startsWith('EA')
+    const advice = /^(EADDR|EACCES)/.test(code ?? '')
       ? `. Pass an address of this machine and a free port with ${flag}`
       : '';
     throw new Refusal(`cannot listen on ${host} port ${port}: ${code ?? message}${advice}`, { cause: error });

@@ -114,9 +114,9 @@ describe('metrics of one process', async () => {
     const histograms = [...families].filter(([, { kind }]) => kind === 'histogram');
     expect(histograms.map(([name]) => name).sort()).toEqual([
       'authrealm_event_loop_delay_seconds',
-      'authrealm_oidc_sign_in_duration_seconds',
       'authrealm_password_check_duration_seconds',
       'authrealm_request_duration_seconds',
+      'authrealm_sign_in_duration_seconds',
     ]);
     for (const [name, { samples }] of histograms) {
       const rows = Map.groupBy(samples, ({ labels: { le: _, ...own } }) => JSON.stringify(own));
@@ -250,7 +250,7 @@ test('a service whose metrics port is taken does not start', async () => {
     const { code, stderr } = await runCommand([AUTHREALM, 'serve', ...flags, ...args]);
     expect(code).toBe(1);
     expect(stderr).toContain(`cannot listen on 127.0.0.1 port ${listener.port}`);
-    expect(stderr).toContain('pass another port with --metrics');
+    expect(stderr).toContain('a free port with --metrics');
   }
   listener.stop(true);
 }, 300_000);
