@@ -11,7 +11,7 @@ interface Source {
   request: Promise<Snapshot | undefined> | undefined;
 }
 
-/** Aggregates the metrics of all serving processes. `isPolling`: processes are read periodically, so that little is lost of one that exits. */
+/** Aggregates the metrics of all serving processes. `isPolling`: processes are read periodically, so that little is lost of a killed process. */
 export function openMetricsAggregation(startedAt: number, isPolling: boolean) {
   const sources = new Set<Source>();
   let exited: Snapshot = [];
@@ -66,14 +66,21 @@ export function openMetricsAggregation(startedAt: number, isPolling: boolean) {
 
   const timer = isPolling ? setInterval(read, LIMITS.metricsPollMs).unref() : undefined;
   return {
-    /** Adds a process; `readSource` requests its metrics. Returns a function to call when it has exited. */
-    add(readSource: () => Promise<Snapshot>): () => void {
+    /** Adds a process; `readSource` requests its metrics. */
+    add(readSource: () => Promise<Snapshot>) {
       const source: Source = { read: readSource, last: [], request: undefined };
       sources.add(source);
-      return () => {
-        sources.delete(source);
-        exited = mergeSnapshots([exited, withoutGauges(source.last)]);
-        exits += 1;
+      return {
+        /** The last metrics of a process that is about to exit. */
+        finish(last: Snapshot): void {
+          source.last = last;
+        },
+        /** The process has exited. */
+        remove(): void {
+          sources.delete(source);
+          exited = mergeSnapshots([exited, withoutGauges(source.last)]);
+          exits += 1;
+        },
       };
     },
     read,

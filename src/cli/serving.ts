@@ -18,7 +18,7 @@ import { closeQuietly } from '../ops/store/open.ts';
 import { connectToParent } from '../ops/workers/parent.ts';
 import { readFileMode } from './file_mode.ts';
 import { printNewKeyFile } from './key_file.ts';
-import { type Listening, startServingProcesses } from './serving_processes.ts';
+import { type Listening, type ServingRequest, startServingProcesses } from './serving_processes.ts';
 
 /** Serves until a signal, in one process or in several that share the port; worker processes receive the same flags. */
 export async function serveUntilSignal(settings: Settings, flags: Flags): Promise<void> {
@@ -85,9 +85,10 @@ export async function serveForParent(settings: Settings): Promise<void> {
   // From the start: the parent may exit before the service runs.
   const ended = Promise.race([receiveStopSignal(), parent.gone]);
   let service: Service | undefined;
+  const request = <T>(message: ServingRequest) => parent.request<T>(message);
   // Twice the limit, because the parent waits for the other processes.
   const allMetrics = () =>
-    withTimeout(parent.request<Snapshot>('metrics of all'), 2 * LIMITS.metricsReplyMsMax, () => {
+    withTimeout(request<Snapshot>({ ask: 'metrics of all' }), 2 * LIMITS.metricsReplyMsMax, () => {
       throw new Fault('unavailable');
     });
   try {
@@ -98,6 +99,8 @@ export async function serveForParent(settings: Settings): Promise<void> {
       await ended;
       await service.drain(settings.drainDelay);
       await service.stop();
+      const reported = request<void>({ lastMetrics: await service.metrics.own() });
+      await withTimeout(Promise.race([reported, parent.gone]), LIMITS.metricsReplyMsMax, () => undefined);
     } finally {
       await db.engine.close();
     }

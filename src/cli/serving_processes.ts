@@ -17,6 +17,9 @@ export interface Listening {
   readonly url: string;
 }
 
+/** Requests of a serving process to its parent. The parent requests only metrics. */
+export type ServingRequest = { readonly ask: 'metrics of all' } | { readonly lastMetrics: Snapshot };
+
 /**
  * Starts the processes that share the port; the first one chooses it. A process that exits is replaced after RESTART_MS. `metrics`:
  * those of all processes, aggregated.
@@ -38,21 +41,24 @@ export async function startServingProcesses(settings: Settings, flags: Flags, lo
     const child = startWorkerProcess({
       command,
       hasEnvironment: true,
-      handle: aggregation.read,
+      handle(request) {
+        const asked = request as ServingRequest;
+        return 'lastMetrics' in asked ? source.finish(asked.lastMetrics) : aggregation.read();
+      },
       onReady(detail) {
         isReady = true;
         ready.resolve((detail as Listening).url);
       },
       onExit(code) {
         running.delete(child);
-        removeSource();
+        source.remove();
         ready.reject(new Refusal('a worker exited before it was ready; see its output above'));
         if (isStopping || !(isServing || isReady)) return;
         log.write({ event: 'process_exited', pid: child.pid, code });
         replaceLater();
       },
     });
-    const removeSource = aggregation.add(() => child.request<Snapshot>('metrics'));
+    const source = aggregation.add(() => child.request<Snapshot>('metrics'));
     running.add(child);
     log.write({ event: 'process_started', pid: child.pid });
     return ready.promise;

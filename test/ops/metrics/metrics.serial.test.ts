@@ -232,6 +232,16 @@ describe('metrics of several processes', async () => {
     expect(lookups(after, '2xx')).toBe(lookups(before, '2xx'));
     expect(sumOf(after, 'process_start_time_seconds')).toBe(sumOf(before, 'process_start_time_seconds'));
   }, 300_000);
+
+  test('the last counters of a process that exits are in the metrics', async () => {
+    const { scrape } = scraped;
+    const before = lookups(await scrape(), '2xx');
+    await lookUp(30);
+    process.kill(workers().at(-1) ?? 0, 'SIGTERM');
+    await until(async () => sumOf(await scrape(), 'authrealm_process_exits_total') === 2);
+    await until(async () => lookups(await scrape(), '2xx') - before >= 30);
+    expect(lookups(await scrape(), '2xx') - before).toBe(30);
+  }, 300_000);
 });
 
 test('without --metrics requests are not counted, and other metrics can be read', async () => {
