@@ -37,17 +37,10 @@ export function backoffDelay(done: number): number {
   return delay / 2 + (Math.random() * delay) / 2;
 }
 
-/**
- * Milliseconds of a Retry-After header (RFC 9110, 10.2.3), given in seconds or as a date. A date is compared with the Date of
- * the response, because the clocks of client and server may differ. Undefined without a valid header.
- */
+/** Milliseconds of a Retry-After header in seconds, as the service sends it; undefined without one. */
 export function retryAfterMs(headers: Headers): number | undefined {
-  const value = headers.get('retry-after')?.trim();
-  if (value === undefined || value === '') return undefined;
-  const wait = /^\d+$/.test(value)
-    ? Number(value) * 1_000
-    : Date.parse(value) - Date.parse(headers.get('date') ?? '');
-  return Number.isNaN(wait) ? undefined : Math.max(wait, 0);
+  const seconds = headers.get('retry-after')?.trim() ?? '';
+  return /^\d+$/.test(seconds) ? Number(seconds) * 1_000 : undefined;
 }
 
 /** Resolves after this time; rejects with the signal's reason as soon as it aborts. */

@@ -120,18 +120,14 @@ describe('a delete', () => {
 });
 
 describe('retries', () => {
-  test('a retry waits for Retry-After in seconds or until a date', async () => {
+  test('a retry waits for the seconds of Retry-After', async () => {
     const { key } = await newRealm();
-    const at = Date.parse('2026-01-31T09:00:00Z');
-    const dated = { Date: new Date(at).toUTCString(), 'Retry-After': new Date(at + 1_000).toUTCString() };
-    for (const headers of [{ 'Retry-After': '1' }, dated]) {
-      proxy.injectFaults(/^GET /, { status: 429, headers });
-      await directory.realms.get(key);
-      const [first, second] = sent().slice(-2);
-      const waited = (second?.at ?? 0) - (first?.at ?? 0);
-      expect(waited).toBeGreaterThanOrEqual(995);
-      expect(waited).toBeLessThan(5_000);
-    }
+    proxy.injectFaults(/^GET /, { status: 429, headers: { 'Retry-After': '1' } });
+    await directory.realms.get(key);
+    const [first, second] = sent().slice(-2);
+    const waited = (second?.at ?? 0) - (first?.at ?? 0);
+    expect(waited).toBeGreaterThanOrEqual(995);
+    expect(waited).toBeLessThan(5_000);
   });
 
   test('a request fails with the last response after the maximum of retries', async () => {
