@@ -1,9 +1,8 @@
 import { Fault } from '../model/fault.ts';
 import type { Clock, Uuid } from '../model/id.ts';
-import { LIMITS } from '../model/limits.ts';
 import type { AnyRecord, RecordOf } from '../model/resource.ts';
 import { realm } from '../model/resources.ts';
-import type { PagePosition, Sort, Store } from '../model/store.ts';
+import type { Sort, Store } from '../model/store.ts';
 import { draftPatch, stampOf } from './plan.ts';
 import { type PresetOrigin, presetId } from './presets.ts';
 import type { WriteContext } from './write_request.ts';
@@ -11,8 +10,8 @@ import type { WriteContext } from './write_request.ts';
 export type SettingsRealms = ReturnType<typeof openSettingsRealms>;
 
 const ACCOUNTS: PresetOrigin = 'account_authentication_settings';
-/** With more realms than on these pages, the account realm must be configured. */
-const REALM_PAGES_MAX = 10;
+/** With more realms, the account realm must be configured. */
+const REALMS_MAX = 1_000;
 const OLDEST_FIRST: Sort = { by: 'created_at', isDescending: false };
 
 /** The realms that settings name (docs/wire.md#settings). `accountRealm`: the configured one of the account members. */
@@ -21,21 +20,12 @@ export function openSettingsRealms(
   clock: Clock,
   { installation, accountRealm }: { readonly installation: string; readonly accountRealm: Uuid | undefined },
 ) {
-  /** Every realm that names no origin is one of account members, so the first page mostly decides. */
   async function onlyAccountRealm(): Promise<AnyRecord | undefined> {
-    const found: AnyRecord[] = [];
-    let after: PagePosition | undefined;
-    for (let pages = 0; pages < REALM_PAGES_MAX; pages += 1) {
-      const page = { kind: 'after', after, limit: LIMITS.pageRecordsMax } as const;
-      const listed = await store.list(realm, [], { filter: [], sort: OLDEST_FIRST, page });
-      const records = listed?.items.map(({ record }) => record as RecordOf<typeof realm>) ?? [];
-      found.push(...records.filter(({ origin }) => origin?.data.type === ACCOUNTS));
-      if (found.length > 1) return undefined;
-      const last = records.at(-1);
-      if (!listed?.hasMore || !last) return found[0];
-      after = { at: last.created_at, id: last.id };
-    }
-    return undefined;
+    const page = { kind: 'after', after: undefined, limit: REALMS_MAX } as const;
+    const listed = await store.list(realm, [], { filter: [], sort: OLDEST_FIRST, page });
+    const records = listed?.items.map(({ record }) => record as RecordOf<typeof realm>) ?? [];
+    const [found, other] = records.filter(({ origin }) => origin?.data.type === ACCOUNTS);
+    return other || listed?.hasMore ? undefined : found;
   }
 
   /**
