@@ -201,11 +201,14 @@ test('a token response of 256 KiB is read', async () => {
   expect(await identify()).toEqual(JANE);
 });
 
-test('a code that the provider rejects is refused, and no failure of the provider', async () => {
-  acme.publish();
-  acme.routes.set('/token', responding('{"error":"invalid_grant"}', {}, 400));
-  expect(await identify()).toBe('code_refused');
-});
+test.each([400, 403])(
+  'a code that the provider rejects with %d is refused, and no failure of the provider',
+  async (status) => {
+    acme.publish();
+    acme.routes.set('/token', responding('{"error":"invalid_grant"}', {}, status));
+    expect(await identify()).toBe('code_refused');
+  },
+);
 
 const withoutEmail = (more: Json = {}) => acme.mint({ email: undefined, email_verified: undefined, ...more });
 test.each<[string, string, IdentityResult]>([

@@ -48,7 +48,8 @@ export async function exchangeCode(
   const answer = await postForm(tokenEndpoint, members, { headers, ...request });
   if (answer.kind !== 'answered') return 'token_endpoint_failed';
   const { status, document = {} } = answer;
-  if (status === 400 && document.error === 'invalid_grant') return 'code_refused';
+  // RFC 6749, 5.2 says 400; Auth0 answers 403.
+  if ([400, 403].includes(status) && document.error === 'invalid_grant') return 'code_refused';
   if (status !== 200) return 'token_endpoint_failed';
   const { id_token: idToken, access_token: accessToken } = document;
   return typeof idToken === 'string' ? { idToken, accessToken } : 'no_id_token';

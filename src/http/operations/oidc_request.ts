@@ -58,8 +58,8 @@ export async function signInThroughProvider(
     const isRefused = REFUSALS.includes(identity);
     count(isRefused ? 'refused' : 'unavailable');
     oidc.noteFailure(realmId, profileId, identity);
+    if (isRefused || identity === 'token_endpoint_failed') await ours.budgets.takeFromSource(attempt);
     if (!isRefused) throw new Fault('provider_unavailable');
-    await ours.budgets.takeFromSource(attempt);
     return 'refused';
   }
   const linked = await signIn.link(identity).catch(noteOverload);
