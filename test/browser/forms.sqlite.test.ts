@@ -158,7 +158,7 @@ describe('clients', () => {
     await page.getByLabel('users:read').check();
     await page.getByLabel('For a storefront').check();
     const alone = page.getByRole('group', { name: 'Scopes of the ID alone' });
-    expect(await alone.getByRole('checkbox').count()).toBe(3);
+    expect(await alone.getByRole('checkbox').count()).toBe(4);
     await press(page, 'Create');
     await alone.getByText('Select at least one scope.').waitFor();
     const realms = page.getByRole('group', { name: 'Realms of the ID alone' });

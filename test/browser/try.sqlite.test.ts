@@ -30,7 +30,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
   test('Try it finds an operation, sends it with parameters, and shows the response', async () => {
     const window = await openSignedIn(service, '#/try', { view });
     const { page } = window;
-    await page.getByRole('link', { name: /POST .*realm_id.*oidc-profiles/ }).waitFor();
+    await page.getByRole('link', { name: /POST .*realm_id.*oidc-profiles Create/ }).waitFor();
     await expectNoErrors(window);
     await page.getByRole('searchbox', { name: 'Find an operation' }).fill('list realms:read');
     expect(
