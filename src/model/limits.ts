@@ -243,7 +243,7 @@ export const LIMITS = Object.freeze({
   listMsMax: 2_000,
   /** Age of a counted total that is returned without counting again. */
   totalAgeMsMax: 1_000,
-  /** Totals remembered by a process. The oldest is dropped for another. */
+  /** Totals remembered by a process. More are counted for each list. */
   totalsCachedMax: 1_000,
   /** Prepared statements for filters of different shapes. The oldest is dropped for another. */
   listStatementsCachedMax: 200,

@@ -16,7 +16,6 @@ import {
   startAtCursor,
   withTotal,
 } from './list_reading.ts';
-import { openTotalCache } from './totals.ts';
 import { chooseWords } from './word_choice.ts';
 
 /** A list request to a reader process. Plain data. */
@@ -66,13 +65,13 @@ export function openLists({ bounded, unbounded }: ListReading, read: Transaction
 
 /** Concurrent requests for pages of one list share one count, and each reads its own page meanwhile. */
 function openDelegation(send: ReaderClient): (request: ScopedListRequest) => Promise<ListPage | undefined> {
-  const totals = openTotalCache();
-  return async (request) => {
-    const { resource, scope, listing } = request;
-    const { page } = listing;
+  /** Totals that were requested within LIMITS.totalAgeMsMax, so they miss no older commit. Undefined: no such list. */
+  const totals = new Map<string, Promise<number | undefined>>();
+  return async ({ resource, scope, listing }) => {
+    const { page, only, filter } = listing;
     const ask = (isTotalWanted: boolean) => send({ resource: resource.name, scope, listing, isTotalWanted });
     if (page.kind === 'after') return ask(false);
-    const key = totalKey(request);
+    const key = JSON.stringify([resource.name, scope, only, filter]);
     const counting = totals.get(key);
     if (counting) {
       const [known, listed] = await Promise.all([counting, ask(false)]);
@@ -80,17 +79,13 @@ function openDelegation(send: ReaderClient): (request: ScopedListRequest) => Pro
       if (known !== undefined) return withTotal(listed, page.offset, listed.total ?? known);
     }
     const counted = ask(true);
-    totals.add(
-      key,
-      counted.then((listed) => listed?.total),
-    );
+    if (totals.size >= LIMITS.totalsCachedMax) return counted;
+    const total = counted.then((listed) => listed?.total);
+    totals.set(key, total);
+    setTimeout(() => totals.delete(key), LIMITS.totalAgeMsMax).unref();
+    total.catch(() => totals.delete(key));
     return counted;
   };
-}
-
-/** The same for all requests with the same total. */
-function totalKey({ resource, scope, listing: { only, filter } }: ScopedListRequest): string {
-  return JSON.stringify([resource.name, scope, only, filter]);
 }
 
 interface ListReadingDeps {
