@@ -124,8 +124,7 @@ export function openCounterLog(
      */
     add(key: string, auditEntry: AuditEntry, keysMax: number = LIMITS.eventsCountedMax) {
       schedule();
-      const ofAction: Counters = counters.get(auditEntry.action) ?? new Map();
-      counters.set(auditEntry.action, ofAction);
+      const ofAction = counters.getOrInsertComputed(auditEntry.action, (): Counters => new Map());
       const isRoom = ofAction.has(key) || ofAction.size < keysMax;
       const own = isRoom ? key : `${OTHERS} ${auditEntry.detail.reason}`;
       const counted = isRoom ? auditEntry : entryOfOthers(auditEntry);

@@ -197,15 +197,12 @@ const members = new WeakMap<Resource, readonly Member[]>();
 
 /** The members of a resource with their annotations, in the order of the description. Cached: every write needs them. */
 export function membersOf(resource: Resource): readonly Member[] {
-  const known = members.get(resource);
-  if (known) return known;
-  const found = Object.entries(resource.members).map(([name, schema]) => ({
-    name,
-    schema,
-    annotation: annotations.get(schema) ?? {},
-  }));
-  members.set(resource, Object.freeze(found));
-  return found;
+  return members.getOrInsertComputed(resource, () => {
+    const described = Object.entries(resource.members);
+    return Object.freeze(
+      described.map(([name, schema]) => ({ name, schema, annotation: annotations.get(schema) ?? {} })),
+    );
+  });
 }
 
 export function isVisible({ annotation }: Member): boolean {

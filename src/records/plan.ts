@@ -42,11 +42,8 @@ export function openPlanning(deps: DirectoryDeps, settings: DirectorySettings, c
   const known = { create: new Map<Resource, WriteRules>(), update: new Map<Resource, WriteRules>() };
 
   /** Made for the first request: a start would wait. */
-  function rulesOf(resource: Resource, verb: InputVerb): WriteRules {
-    const rules = known[verb].get(resource) ?? rulesFor(resource, verb, deps, settings);
-    known[verb].set(resource, rules);
-    return rules;
-  }
+  const rulesOf = (resource: Resource, verb: InputVerb): WriteRules =>
+    known[verb].getOrInsertComputed(resource, () => rulesFor(resource, verb, deps, settings));
 
   const keyBelow = (scope: KeyPrefix) => [...scope, clock.mintId()] as unknown as Key;
 

@@ -96,9 +96,7 @@ export function openFaults(): Faults {
     const byStatus = Object.entries(Object.groupBy(codes, (code) => String(FAULTS[code].status)));
     const responses = byStatus.map(([status, same = []]) => {
       const id = same.join('.');
-      const response = known.get(id) ?? { id, ...faultResponse(same) };
-      known.set(id, response);
-      return [status, response];
+      return [status, known.getOrInsertComputed(id, () => ({ id, ...faultResponse(same) }))];
     });
     return Object.fromEntries(responses);
   };

@@ -118,9 +118,7 @@ function idAloneLimit(open: (rate: Rate) => TokenBuckets) {
   return (call: Call, clientId: string, limits: ImplicitLimits): Reply | undefined => {
     const { ratePerAddress, storefronts } = limits;
     if (isInAny(call.address(), storefronts)) return undefined;
-    const name = rateText(ratePerAddress);
-    const buckets = known.get(name) ?? open(ratePerAddress);
-    known.set(name, buckets);
+    const buckets = known.getOrInsertComputed(rateText(ratePerAddress), () => open(ratePerAddress));
     return refusalOf(buckets.take(`${clientId} ${siteOfCall(call)}`));
   };
 }

@@ -36,10 +36,7 @@ export function openMeter() {
   return {
     /** Returns the same meter for the same operation. */
     operation(method: string, route: string): OperationMeter {
-      const name = `${method} ${route}`;
-      const operation = operations.get(name) ?? openOperation({ method, route });
-      operations.set(name, operation);
-      return operation;
+      return operations.getOrInsertComputed(`${method} ${route}`, () => openOperation({ method, route }));
     },
     /** Counts an error that was answered with a status of 500 or above, by its code. */
     countError(cause: string): void {

@@ -31,8 +31,7 @@ function openOutcomeCounts(metrics: OutcomeMetrics) {
   const counts = new Map(names.map((name) => [name, open()]));
   return {
     record(name: string, outcome: string, milliseconds: number): void {
-      const known = counts.get(name) ?? open();
-      counts.set(name, known);
+      const known = counts.getOrInsertComputed(name, open);
       known.outcomes.set(outcome, (known.outcomes.get(outcome) ?? 0) + 1);
       if (!unmeasured.includes(outcome)) known.seconds.add(milliseconds / 1_000);
     },
