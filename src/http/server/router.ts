@@ -1,3 +1,4 @@
+import { attempt } from '../../model/attempt.ts';
 import type { CallHandler } from '../pipeline/call.ts';
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
@@ -90,16 +91,8 @@ function paramsOf(
   const params: Record<string, string> = {};
   for (const [index, part] of pattern.entries()) {
     const segment = segments[index] ?? '';
-    if (part.startsWith(':')) params[part.slice(1)] = decoded(segment);
+    if (part.startsWith(':')) params[part.slice(1)] = attempt(() => decodeURIComponent(segment)) ?? segment;
     else if (part !== segment) return undefined;
   }
   return params;
-}
-
-function decoded(segment: string): string {
-  try {
-    return decodeURIComponent(segment);
-  } catch {
-    return segment;
-  }
 }

@@ -1,4 +1,5 @@
 import { writeSync } from 'node:fs';
+import { attempt } from '../../model/attempt.ts';
 import { systemClock } from './clock.ts';
 import { STANDARD_ERROR, writeAll } from './standard_streams.ts';
 
@@ -195,9 +196,7 @@ export function openLog(): Log {
   // The last lines of a process that ends by an error.
   process.once('exit', () => {
     repetitions.flush();
-    try {
-      writeSync(STANDARD_ERROR, waiting);
-    } catch {}
+    attempt(() => writeSync(STANDARD_ERROR, waiting));
   });
   return {
     write(record) {

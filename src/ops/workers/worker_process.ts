@@ -1,4 +1,5 @@
 import { constants, getPriority, setPriority } from 'node:os';
+import { attempt } from '../../model/attempt.ts';
 import { type Handle, type Message, openChannel } from './protocol.ts';
 
 /** Pause before a process that exited is started again, so that one that cannot start takes little of a processor. */
@@ -58,9 +59,7 @@ export function startWorkerProcess({
 
 /** Before the program starts threads, which inherit the priority. A worker that cannot be slowed down does its work all the same. */
 function lowerPriority(pid: number, niceness: number): void {
-  try {
-    if (niceness > 0) setPriority(pid, Math.min(getPriority() + niceness, constants.priority.PRIORITY_LOW));
-  } catch {
-    // It has exited, or the system forbids it.
-  }
+  if (niceness === 0) return;
+  // It throws if the worker has exited, or the system forbids it.
+  attempt(() => setPriority(pid, Math.min(getPriority() + niceness, constants.priority.PRIORITY_LOW)));
 }

@@ -1,5 +1,6 @@
 import { constants, Database, SQLiteError } from 'bun:sqlite';
 import { closeSync, openSync } from 'node:fs';
+import { attempt } from '../../model/attempt.ts';
 import { Fault } from '../../model/fault.ts';
 import { LIMITS } from '../../model/limits.ts';
 import { ConstraintViolation } from '../transaction_work.ts';
@@ -94,11 +95,7 @@ export function sqliteFault(error: unknown): unknown {
 
 /** Rolls back the open transaction. If the engine fails even then, closing the connection rolls back. */
 export function rollbackQuietly(db: Database): void {
-  try {
-    if (db.inTransaction) db.run('rollback');
-  } catch {
-    return;
-  }
+  attempt(() => db.inTransaction && db.run('rollback'));
 }
 
 const PAUSE_MS_MIN = 1;
